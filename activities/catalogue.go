@@ -130,7 +130,7 @@ func (c *Catalogue) Compile(codes []string) []*check.CodeProblem {
 	if !c.res.AllowPython && !c.checksOnly {
 		return nil
 	}
-	return python.Compile(c.res.PythonCommand, codes)
+	return python.CompileCodes(c.res.PythonCommand, codes)
 }
 
 // Names are the names of all tools, sorted.

@@ -49,7 +49,7 @@ func checkPlaybook(c *Catalogue, in interpreter.CheckInput) (*playbook.Playbook,
 	}
 	files := check.NewFiles(filesOf(c.res.Playbooks, in.Files))
 	book, found := check.Validate(file, c, check.Options{Workload: workload, Limits: c.res.Limits, Files: files})
-	result := interpreter.CheckResult{Limits: interpreter.NewRunLimits(c.res.Limits), Files: recorded(files, in.Files)}
+	result := interpreter.CheckResult{Limits: interpreter.NewRunLimits(c.res.Limits), Files: recordedFiles(files, in.Files)}
 	result.Limits.MaxPayload = c.res.Payloads.MaxBytes
 	result.Limits.OffloadAbove = c.res.Payloads.OffloadAbove
 	if problems := found.Errors(); len(problems) > 0 {
@@ -72,18 +72,18 @@ func checkPlaybook(c *Catalogue, in interpreter.CheckInput) (*playbook.Playbook,
 			result.Identity = book.Identity()
 		}
 	}
-	result.ValidationWarnings = bounded(lists.Map(found.Warnings(), func(warning source.Diagnostic) string {
+	result.ValidationWarnings = boundWarnings(lists.Map(found.Warnings(), func(warning source.Diagnostic) string {
 		warning.Severity = source.Error // the list says that they are warnings
 		return warning.String()
 	}))
 	if result.Count == 0 {
-		result.Warnings = bounded(c.res.RateLimits.Warnings(book))
+		result.Warnings = boundWarnings(c.res.RateLimits.Warnings(book))
 	}
 	return book, result
 }
 
-// bounded are the first warnings, each cut to a length, so that they fit into the history.
-func bounded(warnings []string) []string {
+// boundWarnings are the first warnings, each cut to a length, so that they fit into the history.
+func boundWarnings(warnings []string) []string {
 	if len(warnings) == 0 {
 		return nil
 	}

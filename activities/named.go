@@ -29,8 +29,8 @@ func filesOf(folder string, given map[string]string) func(name string) ([]byte, 
 	}
 }
 
-// recorded are the playbooks that were read from the worker's folder, sorted.
-func recorded(files *check.Files, given map[string]string) []interpreter.RecordedFile {
+// recordedFiles are the playbooks that were read from the worker's folder, sorted.
+func recordedFiles(files *check.Files, given map[string]string) []interpreter.RecordedFile {
 	var found []interpreter.RecordedFile
 	texts := files.Texts()
 	for _, name := range slices.Sorted(maps.Keys(texts)) {

@@ -120,7 +120,7 @@ func (p *planner) planSteps(ctx context.Context, book *playbook.Playbook, task c
 		s.plan.Tool, _ = book.Resolve(step.Action).ToolName()
 		at := len(p.steps)
 		p.steps = append(p.steps, interpreter.StepPlan{})
-		s.run(ctx)
+		s.planStep(ctx)
 		p.steps[at] = s.plan
 	}
 }
@@ -136,34 +136,34 @@ type stepPlanner struct {
 	known map[string]int // which of the sinks a target is
 }
 
-func (s *stepPlanner) run(ctx context.Context) {
-	whole := s.call(call.Snapshot{})
+func (s *stepPlanner) planStep(ctx context.Context) {
+	whole := s.newCall(call.Snapshot{})
 	if s.step.Loop == nil {
-		s.one(ctx, whole, nil)
+		s.planOne(ctx, whole, nil)
 		return
 	}
-	elements := s.elements(whole)
+	elements := s.loopElements(whole)
 	for i := range elements[:min(len(elements), mostElements)] {
 		element := expression.Of(elements[i])
 		snapshot := call.Snapshot{Index: &i, Size: len(elements), Element: element}
-		s.one(ctx, s.call(snapshot), &element)
+		s.planOne(ctx, s.newCall(snapshot), &element)
 	}
 	if len(elements) == 0 {
-		s.one(ctx, whole, nil)
+		s.planOne(ctx, whole, nil)
 	}
 	for _, target := range whole.Config().Targets(s.now) {
 		if slices.Contains(s.step.Sinks, target.Sink) {
-			s.sink(ctx, target, nil, nil)
+			s.planSink(ctx, target, nil, nil)
 		}
 	}
 }
 
-func (s *stepPlanner) call(snapshot call.Snapshot) *call.Call {
+func (s *stepPlanner) newCall(snapshot call.Snapshot) *call.Call {
 	return s.task.Call(s.book, s.step, snapshot, func() float64 { return 0 })
 }
 
-// elements are those of the step's loop, as far as the workload decides them.
-func (s *stepPlanner) elements(whole *call.Call) []any {
+// loopElements are those of the step's loop, as far as the workload decides them.
+func (s *stepPlanner) loopElements(whole *call.Call) []any {
 	s.plan.Loop = &interpreter.LoopPlan{Unknown: whole.Config().CollectionUnknown()}
 	if s.plan.Loop.Unknown != "" {
 		return nil
@@ -183,30 +183,30 @@ func (s *stepPlanner) elements(whole *call.Call) []any {
 	return elements
 }
 
-// one plans the call of the step, or of one element of its loop.
-func (s *stepPlanner) one(ctx context.Context, of *call.Call, element *expression.Value) {
+// planOne plans the call of the step, or of one element of its loop.
+func (s *stepPlanner) planOne(ctx context.Context, of *call.Call, element *expression.Value) {
 	isFirst := s.plan.Request == "" && !s.plan.Sampled && s.plan.Unsampled == ""
 	others := len(s.plan.States) // of other elements
-	watermarks := s.states(ctx, of, element)
+	watermarks := s.planStates(ctx, of, element)
 	var written map[string]interpreter.ToolInput
 	if unknown := of.Config().RequestUnknown(); unknown != "" {
 		s.plan.Unknown = unknown
-		s.unsampled("%s what is requested", unknown)
+		s.noteUnsampled("%s what is requested", unknown)
 	} else {
-		written = s.drive(ctx, of, watermarks, isFirst)
+		written = s.driveCall(ctx, of, watermarks, isFirst)
 	}
 	for _, target := range of.Config().Targets(s.now) {
 		if s.step.Loop == nil || !slices.Contains(s.step.Sinks, target.Sink) {
-			planned := s.sink(ctx, target, written, element)
+			planned := s.planSink(ctx, target, written, element)
 			if target.Sink == s.book.StateHome(s.step) {
-				s.unclaimable(s.plan.States[others:], planned.Table)
+				s.findUnclaimable(s.plan.States[others:], planned.Table)
 			}
 		}
 	}
 }
 
-// sink plans what a sink would do. written are the requests of those that a sample comes to, by place.
-func (s *stepPlanner) sink(
+// planSink plans what a sink would do. written are the requests of those that a sample comes to, by place.
+func (s *stepPlanner) planSink(
 	ctx context.Context, target call.SinkTarget, written map[string]interpreter.ToolInput, element *expression.Value,
 ) interpreter.SinkPlan {
 	if isTable(target.Input) {
@@ -232,15 +232,15 @@ func (s *stepPlanner) sink(
 		plan.Element = *element
 	}
 	if target.Unknown == "" && isTable(target.Input) {
-		s.table(ctx, target.Input, &plan)
+		s.planTable(ctx, target.Input, &plan)
 	}
 	s.plan.Sinks = append(s.plan.Sinks, plan)
 	return plan
 }
 
-// table plans what a write would do to its table. One that an earlier statement of the playbook makes is there by then.
-func (s *stepPlanner) table(ctx context.Context, in interpreter.ToolInput, plan *interpreter.SinkPlan) {
-	plan.Table, plan.Problem = s.catalogue.planned(ctx, in)
+// planTable plans what a write would do to its table. One that an earlier statement of the playbook makes is there by then.
+func (s *stepPlanner) planTable(ctx context.Context, in interpreter.ToolInput, plan *interpreter.SinkPlan) {
+	plan.Table, plan.Problem = s.catalogue.plannedTable(ctx, in)
 	if plan.Table == nil || plan.Table.Exists {
 		return
 	}
@@ -294,8 +294,8 @@ func targetText(target call.SinkTarget) string {
 // maxTarget bounds the text of a target, in bytes.
 const maxTarget = 200
 
-// planned is what a write would do to its table, and why it would fail.
-func (c *Catalogue) planned(ctx context.Context, in interpreter.ToolInput) (*interpreter.TablePlan, string) {
+// plannedTable is what a write would do to its table, and why it would fail.
+func (c *Catalogue) plannedTable(ctx context.Context, in interpreter.ToolInput) (*interpreter.TablePlan, string) {
 	plan, err := c.PlanTable(ctx, in)
 	problem := ""
 	if err != nil {
@@ -326,15 +326,15 @@ func (c *Catalogue) PlanTable(ctx context.Context, in interpreter.ToolInput) (pl
 	})
 }
 
-// unsampled says why no sample was made, where one was requested.
-func (s *stepPlanner) unsampled(format string, args ...any) {
+// noteUnsampled says why no sample was made, where one was requested.
+func (s *stepPlanner) noteUnsampled(format string, args ...any) {
 	if s.sample && s.plan.Unsampled == "" && !s.plan.Sampled {
 		s.plan.Unsampled = fmt.Sprintf(format, args...)
 	}
 }
 
-// below plans the playbook that the step runs, by the request of its call.
-func (s *stepPlanner) below(ctx context.Context, of *call.Call, in interpreter.ToolInput) {
+// planBelow plans the playbook that the step runs, by the request of its call.
+func (s *stepPlanner) planBelow(ctx context.Context, of *call.Call, in interpreter.ToolInput) {
 	if s.depth == mostPlannedRuns {
 		s.plan.Unknown = "the plan follows playbooks no deeper than here"
 		return

@@ -16,8 +16,8 @@ import (
 	"reprise/interpreter/queue"
 )
 
-// states plans the states of the step, or that of an element of its loop, and gives those that are kept by name.
-func (s *stepPlanner) states(ctx context.Context, of *call.Call, element *expression.Value) map[string]incremental.State {
+// planStates plans the states of the step, or that of an element of its loop, and gives those that are kept by name.
+func (s *stepPlanner) planStates(ctx context.Context, of *call.Call, element *expression.Value) map[string]incremental.State {
 	section := s.step.Incremental
 	if section == nil {
 		return nil
@@ -44,7 +44,7 @@ func (s *stepPlanner) states(ctx context.Context, of *call.Call, element *expres
 	if at.Name != "" {
 		plan.State = at.Name
 	}
-	found, err := s.kept(ctx, at)
+	found, err := s.keptStates(ctx, at)
 	if err != nil {
 		plan.Problem = attempt.MessageOf(err)
 		s.plan.States = append(s.plan.States, plan)
@@ -63,8 +63,8 @@ func (s *stepPlanner) states(ctx context.Context, of *call.Call, element *expres
 	return kept
 }
 
-// kept are the states at a place of a name, or whose names have its prefix.
-func (s *stepPlanner) kept(ctx context.Context, at call.StateAt) (states []incremental.State, err error) {
+// keptStates are the states at a place of a name, or whose names have its prefix.
+func (s *stepPlanner) keptStates(ctx context.Context, at call.StateAt) (states []incremental.State, err error) {
 	prefix := at.Prefix
 	if at.Name != "" {
 		prefix = at.Name
@@ -86,7 +86,7 @@ func (s *stepPlanner) kept(ctx context.Context, at call.StateAt) (states []incre
 // addStates adds the states that are kept. One that is not yet has the step read from its initial value.
 func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.State) {
 	section := s.step.Incremental
-	initial := s.initial()
+	initial := s.initialValue()
 	if len(found) == 0 {
 		plan.ReadsFrom = initial
 		s.plan.States = append(s.plan.States, plan)
@@ -103,8 +103,8 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.
 	}
 }
 
-// initial is where the step reads from without a state; a template that needs an element is shown as it is written.
-func (s *stepPlanner) initial() expression.Value {
+// initialValue is where the step reads from without a state; a template that needs an element is shown as it is written.
+func (s *stepPlanner) initialValue() expression.Value {
 	section := s.step.Incremental
 	scope := interpreter.NewScope(s.book, s.task.Run, s.task.Data)
 	initial, err := section.InitialIn(scope, expression.DecisionBudget(s.now))
@@ -114,8 +114,8 @@ func (s *stepPlanner) initial() expression.Value {
 	return initial.Value
 }
 
-// unclaimable finds those of the states that no call may claim, as their table lacks rows of theirs.
-func (s *stepPlanner) unclaimable(states []interpreter.StatePlan, plan *interpreter.TablePlan) {
+// findUnclaimable finds those of the states that no call may claim, as their table lacks rows of theirs.
+func (s *stepPlanner) findUnclaimable(states []interpreter.StatePlan, plan *interpreter.TablePlan) {
 	if plan == nil || plan.Qualified == "" || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
 		return
 	}
@@ -131,16 +131,16 @@ func (s *stepPlanner) unclaimable(states []interpreter.StatePlan, plan *interpre
 	}
 }
 
-// drive renders the first request of a call, and makes it where that is requested. It gives what the
+// driveCall renders the first request of a call, and makes it where that is requested. It gives what the
 // sinks would be called with, by place.
-func (s *stepPlanner) drive(
+func (s *stepPlanner) driveCall(
 	ctx context.Context, of *call.Call, kept map[string]incremental.State, first bool,
 ) map[string]interpreter.ToolInput {
 	written, made, cut := map[string]interpreter.ToolInput{}, false, false
 	for ctx.Err() == nil {
 		switch command := of.Next(s.now); command.Kind {
 		case call.DoState:
-			if !s.claim(of, command.State, kept) {
+			if !s.answerClaim(of, command.State, kept) {
 				return written
 			}
 		case call.DoAttempt:
@@ -149,7 +149,7 @@ func (s *stepPlanner) drive(
 				cut = true
 				continue
 			}
-			if made = s.attempt(ctx, of, command.Input, first); !made {
+			if made = s.showAttempt(ctx, of, command.Input, first); !made {
 				return written
 			}
 		case call.DoSink:
@@ -174,14 +174,14 @@ func (s *stepPlanner) drive(
 	return written
 }
 
-// claim answers a call that claims its state by what is kept, without a claim.
-func (s *stepPlanner) claim(of *call.Call, in interpreter.StateInput, kept map[string]incremental.State) bool {
+// answerClaim answers a call that claims its state by what is kept, without a claim.
+func (s *stepPlanner) answerClaim(of *call.Call, in interpreter.StateInput, kept map[string]incremental.State) bool {
 	output := interpreter.StateOutput{}
 	if in.Claim != nil {
 		state := kept[in.Claim.Name]
 		source := in.Claim.Source
 		if in.Place == nil {
-			source = source.Digested()
+			source = source.DigestIdentity()
 		}
 		refused := incremental.OfAnother(state, source)
 		if refused == nil && !in.Claim.Full {
@@ -197,8 +197,8 @@ func (s *stepPlanner) claim(of *call.Call, in interpreter.StateInput, kept map[s
 	return true
 }
 
-// attempt shows the first request, and makes it for a sample. It reports whether it was made and has an answer.
-func (s *stepPlanner) attempt(ctx context.Context, of *call.Call, in interpreter.ToolInput, first bool) bool {
+// showAttempt shows the first request, and makes it for a sample. It reports whether it was made and has an answer.
+func (s *stepPlanner) showAttempt(ctx context.Context, of *call.Call, in interpreter.ToolInput, first bool) bool {
 	if !first {
 		return false
 	}
@@ -207,19 +207,19 @@ func (s *stepPlanner) attempt(ctx context.Context, of *call.Call, in interpreter
 	traits := playbook.TraitsOf(in.Tool)
 	switch {
 	case traits.Plays:
-		s.below(ctx, of, in)
+		s.planBelow(ctx, of, in)
 		return false
 	case isTable(in):
 		in.Place = s.step.Name
-		s.writes(ctx, in)
+		s.planWrites(ctx, in)
 		return false
 	case !s.sample:
 		return false
 	case !traits.Requests || !strings.EqualFold(sent.Method(false), http.MethodGet):
-		s.unsampled("for a sample, only GET requests of tool http are made")
+		s.noteUnsampled("for a sample, only GET requests of tool http are made")
 		return false
 	case s.step.Secret:
-		s.unsampled("the result of the step is secret")
+		s.noteUnsampled("the result of the step is secret")
 		return false
 	}
 	made, err := s.catalogue.Attempts.Make(ctx, in)
@@ -231,7 +231,7 @@ func (s *stepPlanner) attempt(ctx context.Context, of *call.Call, in interpreter
 		s.plan.Problem = "the sample failed: " + made.Outcome.Err.Message
 		return false
 	case made.Outcome.PutOff != nil:
-		s.unsampled("the request has to wait for a rate limit")
+		s.noteUnsampled("the request has to wait for a rate limit")
 		return false
 	}
 	s.plan.Sampled = true
@@ -239,9 +239,9 @@ func (s *stepPlanner) attempt(ctx context.Context, of *call.Call, in interpreter
 	return true
 }
 
-// writes plans a step that writes rows itself.
-func (s *stepPlanner) writes(ctx context.Context, in interpreter.ToolInput) {
+// planWrites plans a step that writes rows itself.
+func (s *stepPlanner) planWrites(ctx context.Context, in interpreter.ToolInput) {
 	plan := interpreter.SinkPlan{Place: s.plan.Step, Tool: in.Tool, Auth: in.Auth, Target: expression.Text(in.Fields["table"].Data)}
-	s.table(ctx, in, &plan)
+	s.planTable(ctx, in, &plan)
 	s.plan.Sinks = append(s.plan.Sinks, plan)
 }

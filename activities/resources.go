@@ -122,7 +122,7 @@ func (res Resources) withDefaults() Resources {
 	if logs, ok := res.Connections.(interface{ LogTo(*slog.Logger) }); ok {
 		logs.LogTo(res.Logger)
 	}
-	for _, url := range append(configured(res.Connections), fromEnvironment(os.Environ())...) {
+	for _, url := range append(configuredURLs(res.Connections), fromEnvironment(os.Environ())...) {
 		res.Secrets.AddConnection(url)
 	}
 	return res
@@ -145,16 +145,16 @@ func (res Resources) forAttempts() attempt.Resources {
 	}
 }
 
-// configured are the URLs of those connections that can be listed; others are
+// configuredURLs are the URLs of those connections that can be listed; others are
 // known from when they are first used.
-func configured(resolver tool.ConnectionResolver) []string {
+func configuredURLs(resolver tool.ConnectionResolver) []string {
 	switch resolver := resolver.(type) {
 	case interface{ Texts() []string }:
 		return resolver.Texts()
 	case FirstOf:
 		var all []string
 		for _, one := range resolver {
-			all = append(all, configured(one)...)
+			all = append(all, configuredURLs(one)...)
 		}
 		return all
 	}
@@ -174,7 +174,7 @@ func fromEnvironment(entries []string) []string {
 		case slices.Contains([]string{"TEMPORAL_API_KEY", "PGPASSWORD"}, name):
 			all = append(all, "bearer:"+value)
 		case name == seal.Variable:
-			all = append(all, lists.Map(seal.Parts(value), func(part string) string { return "bearer:" + part })...) // masked like passwords
+			all = append(all, lists.Map(seal.SplitKeys(value), func(part string) string { return "bearer:" + part })...) // masked like passwords
 		}
 	}
 	return all

@@ -10,11 +10,11 @@ import (
 	"reprise/activities/keeper"
 )
 
-// Services are the activities that reach the workflows which outlive runs, by name.
-func (c *Catalogue) Services() map[string]any {
-	all := keeper.Queues()
+// ServiceActivities are the activities that reach the workflows which outlive runs, by name.
+func (c *Catalogue) ServiceActivities() map[string]any {
+	all := keeper.QueueActivities()
 	for _, more := range []map[string]any{
-		keeper.Trees(c.Attempts.Hold, c.Attempts.RunCancelled), keeper.Partitions(c.States.Groups, hosting.StateError), keeper.Mailboxes(), c.res.logins.Activities(),
+		keeper.TreeActivities(c.Attempts.Hold, c.Attempts.RunCancelled), keeper.PartitionActivities(c.States.Groups, hosting.StateError), keeper.MailboxActivities(), c.res.logins.Activities(),
 	} {
 		maps.Copy(all, more)
 	}

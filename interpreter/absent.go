@@ -21,12 +21,12 @@ func AbsentAtEnd(step *playbook.Step, result CallResult) []string {
 	if step.Loop != nil {
 		nodes = append(nodes, step.StepSinkNodes()...)
 	}
-	absent := absences(nodes, func(ref expression.Ref) memberPath {
+	absent := findAbsences(nodes, func(ref expression.Ref) memberPath {
 		switch {
 		case step.Secret:
 		case ref.Root == "result", ref.Root == "response", ref.Root == step.Name:
 			return memberPath{owner: ref.Root, value: result.Data.Data, path: ref.Path, shaped: hasShape(step)}
-		case ref.Root == "this" && starts(ref.Path, "data"):
+		case ref.Root == "this" && startsWith(ref.Path, "data"):
 			return memberPath{owner: "this.data", value: result.Data.Data, path: ref.Path[1:], shaped: hasShape(step)}
 		}
 		return memberPath{}
@@ -34,7 +34,7 @@ func AbsentAtEnd(step *playbook.Step, result CallResult) []string {
 	if step.Loop != nil || step.Secret || result.Failed() {
 		return absent
 	}
-	return append(absent, absences(policyNodes(step), func(ref expression.Ref) memberPath {
+	return append(absent, findAbsences(policyNodes(step), func(ref expression.Ref) memberPath {
 		if ref.Root != "response" && ref.Root != "page" {
 			return memberPath{}
 		}
@@ -77,11 +77,11 @@ func AbsentInSinks(sinks []*playbook.Sink, result any) []string {
 	for _, sink := range sinks {
 		nodes = append(nodes, sink.Nodes()...)
 	}
-	return absences(nodes, func(ref expression.Ref) memberPath {
+	return findAbsences(nodes, func(ref expression.Ref) memberPath {
 		switch {
 		case ref.Root == "result":
 			return memberPath{owner: ref.Root, value: result, path: ref.Path}
-		case ref.Root == "this" && starts(ref.Path, "data"):
+		case ref.Root == "this" && startsWith(ref.Path, "data"):
 			return memberPath{owner: "this.data", value: result, path: ref.Path[1:]}
 		}
 		return memberPath{}
@@ -105,12 +105,12 @@ func AbsentAtStart(book *playbook.Playbook, step *playbook.Step, data Data) []st
 	for collect := range step.Collects() {
 		hidden = append(hidden, collect.Into)
 	}
-	return absences(nodes, func(ref expression.Ref) memberPath { return ofStep(book, data, ref, hidden) })
+	return findAbsences(nodes, func(ref expression.Ref) memberPath { return ofStep(book, data, ref, hidden) })
 }
 
 // AbsentInOutput is AbsentAtEnd for what the output reads of the steps.
 func AbsentInOutput(book *playbook.Playbook, data Data) []string {
-	return absences([]*playbook.Node{book.Output}, func(ref expression.Ref) memberPath { return ofStep(book, data, ref, nil) })
+	return findAbsences([]*playbook.Node{book.Output}, func(ref expression.Ref) memberPath { return ofStep(book, data, ref, nil) })
 }
 
 // routeNodes are the values that follow a step: its vars and its routes.
@@ -128,7 +128,7 @@ func routeNodes(step *playbook.Step) []*playbook.Node {
 // ofStep is what a name reads of the result of a step; hidden names are something else.
 func ofStep(book *playbook.Playbook, data Data, ref expression.Ref, hidden []string) memberPath {
 	owner, path := ref.Root, ref.Path
-	if ref.Root == "steps" && len(path) > 1 && starts(path[1:], "data") {
+	if ref.Root == "steps" && len(path) > 1 && startsWith(path[1:], "data") {
 		name, _ := path[0].(string)
 		owner, path = name, path[2:]
 	}
@@ -139,7 +139,7 @@ func ofStep(book *playbook.Playbook, data Data, ref expression.Ref, hidden []str
 	return memberPath{owner: owner, value: expression.Member(expression.Member(data.Steps.Data, step.Name), "data"), path: path, shaped: hasShape(step)}
 }
 
-func starts(path []any, key string) bool { return len(path) > 0 && path[0] == key }
+func startsWith(path []any, key string) bool { return len(path) > 0 && path[0] == key }
 
 // hasShape reports whether the language knows the members of a step's result: the
 // aggregate of a loop, and what SQL gives.
@@ -163,9 +163,9 @@ type memberPath struct {
 	shaped bool
 }
 
-// absences checks the constant paths of nodes. find returns the value that one
+// findAbsences checks the constant paths of nodes. find returns the value that one
 // leads into, nil where nothing is known of it.
-func absences(nodes []*playbook.Node, find func(expression.Ref) memberPath) []string {
+func findAbsences(nodes []*playbook.Node, find func(expression.Ref) memberPath) []string {
 	var absent []string
 	seen := map[string]bool{} // what is absent, at its first place
 	for _, node := range nodes {
@@ -173,7 +173,7 @@ func absences(nodes []*playbook.Node, find func(expression.Ref) memberPath) []st
 			of := find(ref)
 			text := ""
 			if of.shaped {
-				text = absence(of.owner, of.value, of.path)
+				text = absenceText(of.owner, of.value, of.path)
 			}
 			what, hint := memberOfText(of)
 			if text == "" && what != "" && !seen[what] {
@@ -223,9 +223,9 @@ func memberOfText(of memberPath) (what, hint string) {
 	return "", ""
 }
 
-// absence says which member of a path a value of a known shape does not have.
+// absenceText says which member of a path a value of a known shape does not have.
 // Behind results, errors and rows nothing is known.
-func absence(owner string, value any, path []any) string {
+func absenceText(owner string, value any, path []any) string {
 	if len(path) == 0 {
 		return ""
 	}
@@ -242,7 +242,7 @@ func absence(owner string, value any, path []any) string {
 			return fmt.Sprintf("%s has no member %q, so this is nil; its members are %q", owner, key, playbook.SortedKeys(value))
 		}
 		if key == "stats" {
-			return absence(owner+".stats", inner, path[1:])
+			return absenceText(owner+".stats", inner, path[1:])
 		}
 	}
 	return ""

@@ -47,7 +47,7 @@ func TestAbsentMembers(t *testing.T) {
     loop: {collection: "{{ fetch.items }}", element: rows}
     params: {a: "{{ rows.n }}"}
 `)
-	loop := interpreter.NewLoopResult(2).Value()
+	loop := interpreter.NewLoopResult(2).ExprValue()
 	data := interpreter.Data{Steps: expression.Of(map[string]any{
 		"fetch": map[string]any{"data": loop}, "rows": map[string]any{"data": []any{map[string]any{"n": 1}}},
 		"look": map[string]any{"data": map[string]any{"a": 1}},

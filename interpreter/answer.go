@@ -217,9 +217,9 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Sent is how many bytes the answer takes on its way to a workflow: with what JSON of
+// SentBytes is how many bytes the answer takes on its way to a workflow: with what JSON of
 // the SDK escapes. 0 is one that cannot be sent.
-func (a Answer) Sent() int {
+func (a Answer) SentBytes() int {
 	encoded, err := json.Marshal(a)
 	if err != nil {
 		return 0

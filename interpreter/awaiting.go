@@ -46,7 +46,7 @@ func (a *AwaitedDetails) Question() string {
 	for _, piece := range a.Approval.Pieces() {
 		text := piece.Text
 		if piece.IsData {
-			text = source.Shorten(strings.Join(strings.Fields(source.Readable(text)), " "), shownValue)
+			text = source.ShortenMiddle(strings.Join(strings.Fields(source.ReadableText(text)), " "), shownValue)
 		} else if asked.Len() == 0 {
 			text = strings.TrimLeftFunc(text, unicode.IsSpace)
 		}
@@ -58,9 +58,9 @@ func (a *AwaitedDetails) Question() string {
 	return strings.TrimSpace(strings.TrimLeft(asked.String(), "#"))
 }
 
-// Command is what comes behind the names of a run and a step in a command that
+// AnswerCommand is what comes behind the names of a run and a step in a command that
 // answers, and verb that command: of several options the first.
-func (a *AwaitedDetails) Command() (verb, option string) {
+func (a *AwaitedDetails) AnswerCommand() (verb, option string) {
 	switch {
 	case a.Approval == nil:
 		return "complete", ""

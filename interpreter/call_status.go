@@ -42,7 +42,7 @@ func (s *CallStatus) Await(wait *Wait, until time.Time) {
 		return
 	}
 	s.Status, s.Reason, s.Waiting, s.Cause, s.Phrase, s.MaxAttempts = wait.Reason.Status(), wait.Reason, wait.Summary, wait.Cause, wait.Phrase, wait.Most
-	if wait.Reason.Timed() {
+	if wait.Reason.IsTimed() {
 		s.NextRetryAt = until
 		if !wait.Rest && !until.IsZero() {
 			s.Since = until.Add(-wait.Delay)

@@ -10,15 +10,15 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Capture copies out of data only what the nodes name: a child workflow gets
+// CaptureData copies out of data only what the nodes name: a child workflow gets
 // no more than its expressions can reach. Lists are kept whole, since an index
 // into a part of them would mean another element.
-func Capture(book *playbook.Playbook, data Data, nodes []*playbook.Node) Data {
+func CaptureData(book *playbook.Playbook, data Data, nodes []*playbook.Node) Data {
 	paths := dataPaths(book, nodes)
 	whole := map[string]any{
 		"workload": data.Workload.Data, "vars": data.Vars.Data, "steps": data.Steps.Data,
 	}
-	pruned := Prune(whole, paths)
+	pruned := PrunePaths(whole, paths)
 	return Data{
 		Workload: expression.Of(pruned["workload"]),
 		Vars:     expression.Of(pruned["vars"]),
@@ -37,9 +37,9 @@ func dataPaths(book *playbook.Playbook, nodes []*playbook.Node) [][]string {
 	return paths
 }
 
-// Uncaptured lists the results and vars that the iterations of a step in book read, with its sink and notices, and did not read in
+// UncapturedNames lists the results and vars that the iterations of a step in book read, with its sink and notices, and did not read in
 // origin, the playbook of the earlier run. That run did not record them, so they cannot be run again from its record.
-func Uncaptured(origin, book *playbook.Playbook, name string) []string {
+func UncapturedNames(origin, book *playbook.Playbook, name string) []string {
 	kept := loopPaths(origin, name)
 	var missing []string
 	for _, path := range loopPaths(book, name) {
@@ -59,8 +59,8 @@ func loopPaths(book *playbook.Playbook, name string) [][]string {
 	return dataPaths(book, append(book.CallNodes(step), step.EndNodes()...))
 }
 
-// Prune copies of a map what lies at some paths.
-func Prune(whole map[string]any, paths [][]string) map[string]any {
+// PrunePaths copies of a map what lies at some paths.
+func PrunePaths(whole map[string]any, paths [][]string) map[string]any {
 	pruned := map[string]any{}
 	for _, path := range withoutCovered(paths) {
 		copyPath(whole, pruned, path)

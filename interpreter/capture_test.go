@@ -76,7 +76,7 @@ workflow:
   - {step: before, tool: http, url: http://x}
   - {step: third, tool: http, url: http://x}
 `)
-		captured := interpreter.Capture(book, everything(t), book.CallNodes(book.Steps[0]))
+		captured := interpreter.CaptureData(book, everything(t), book.CallNodes(book.Steps[0]))
 		if row.want == "" {
 			require.Equal(t, everything(t).Workload, captured.Workload, row.name)
 			continue
@@ -152,7 +152,7 @@ func TestCaptureProperty(t *testing.T) {
 			Workload: object(), Vars: object(),
 			Steps: expression.Of(map[string]any{"fetch": map[string]any{"data": randomValue(rng, 3), "status": "success", "a": 1}}),
 		}
-		part := interpreter.Capture(book, whole, book.CallNodes(book.Steps[0]))
+		part := interpreter.CaptureData(book, whole, book.CallNodes(book.Steps[0]))
 		scope := func(data interpreter.Data) *interpreter.Scope {
 			return interpreter.NewScope(book, tables.Run, data).WithElement("item", "a", interpreter.ElementPosition{Size: 1})
 		}

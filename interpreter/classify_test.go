@@ -173,10 +173,10 @@ func TestUnreadWaits(t *testing.T) {
 		{"a reset with something left", 429, map[string]string{"ratelimit-remaining": "3", "ratelimit-reset": "tomorrow"}, ""},
 		{"milliseconds", 503, map[string]string{"retry-after-ms": "1500 ms"}, `Retry-After-Ms is "1500 ms", `},
 	} {
-		got := ratelimit.Unread(row.headers, row.status)
+		got := ratelimit.UnreadHeader(row.headers, row.status)
 		require.True(t, strings.HasPrefix(got, row.want) && (row.want != "") == (got != ""), "%s: %s", row.name, got)
 	}
-	require.Less(t, len(ratelimit.Unread(map[string]string{"retry-after": strings.Repeat("x", 1<<20)}, 429)), 400)
+	require.Less(t, len(ratelimit.UnreadHeader(map[string]string{"retry-after": strings.Repeat("x", 1<<20)}, 429)), 400)
 }
 
 func TestLimited(t *testing.T) {
@@ -203,7 +203,7 @@ func TestLimited(t *testing.T) {
 		{"structured", map[string]string{"ratelimit": `"default";r=0;t=30`}, true},
 		{"structured without a count", map[string]string{"ratelimit": `"default";t=30`}, false},
 	} {
-		require.Equal(t, row.want, ratelimit.Limited(row.headers), row.name)
+		require.Equal(t, row.want, ratelimit.IsLimited(row.headers), row.name)
 	}
 }
 

@@ -87,9 +87,9 @@ type EarlierWork struct {
 	Left []string `json:"left,omitempty"`
 }
 
-// Within leaves out the largest results until the others have no more than so many
+// WithinBytes leaves out the largest results until the others have no more than so many
 // bytes. What is left out is named.
-func (k EarlierWork) Within(most int) EarlierWork {
+func (k EarlierWork) WithinBytes(most int) EarlierWork {
 	sizes, size := make([]int, len(k.Steps)), 0
 	for i, step := range k.Steps {
 		sizes[i] = EncodedSize(step)
@@ -208,8 +208,8 @@ type LeftOut struct {
 	Failed bool `json:"f,omitempty"`
 }
 
-// Result is the result of the iteration, as far as it is known.
-func (l LeftOut) Result() IterationResult {
+// IterationResult is the result of the iteration, as far as it is known.
+func (l LeftOut) IterationResult() IterationResult {
 	result := IterationResult{Index: l.Index, Result: CallResult{Status: StatusSuccess}}
 	if l.Failed {
 		result.Result.Status = StatusError
@@ -227,7 +227,7 @@ func (l *LoopResult) MergeChosen(indexes []int, chosen *LoopResult) {
 	}
 	rest := *chosen
 	rest.Results = nil
-	l.Merge(0, &rest)
+	l.MergeShard(0, &rest)
 }
 
 // EarlierCall is the call of a visit that has begun and not ended well; kept in workflow

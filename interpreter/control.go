@@ -95,7 +95,7 @@ func (s Settlement) SkipText() string {
 // state.
 func (h Hold) Wait(failure *ErrorObject) Wait {
 	if h.Exhausted {
-		return Wait{Reason: ReasonPerson, Summary: "waits for a person: " + failure.Short()}
+		return Wait{Reason: ReasonPerson, Summary: "waits for a person: " + failure.ShortText()}
 	}
 	return Wait{Reason: ReasonPaused, Summary: "paused"}
 }
@@ -206,11 +206,11 @@ func (c Control) PausedBy(step string) Said {
 	return c.Held[step]
 }
 
-// Tuned is what people have set for a step.
-func (c Control) Tuned(step string) Tuning { return c.Tunings[step] }
+// TuningOf is what people have set for a step.
+func (c Control) TuningOf(step string) Tuning { return c.Tunings[step] }
 
-// Tune lays what people set for a step over what was set before.
-func (c *Control) Tune(step string, tuning Tuning) {
+// TuneStep lays what people set for a step over what was set before.
+func (c *Control) TuneStep(step string, tuning Tuning) {
 	tunings := playbook.CloneMap(c.Tunings, 1)
 	laid := tunings[step]
 	if tuning.MaxConcurrency > 0 {

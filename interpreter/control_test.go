@@ -34,7 +34,7 @@ func TestControl(t *testing.T) {
 	require.True(t, control.Pause(""))
 	require.True(t, control.Pause("load"), "a step of a paused run is held for itself as well")
 	require.False(t, control.Pause(""), "it is paused already")
-	control.Tune("load", interpreter.Tuning{MaxConcurrency: 1})
+	control.TuneStep("load", interpreter.Tuning{MaxConcurrency: 1})
 	require.Equal(t, 8, control.Version)
 }
 
@@ -48,7 +48,7 @@ func TestHolders(t *testing.T) {
 	before := control
 	control.Pause("fetch")
 	control.Record(bob)
-	control.Tune("fetch", interpreter.Tuning{MaxConcurrency: 1})
+	control.TuneStep("fetch", interpreter.Tuning{MaxConcurrency: 1})
 	control.Record(cid)
 	require.Equal(t, []interpreter.Said{ada, bob, cid}, []interpreter.Said{control.PausedBy("load"), control.PausedBy("fetch"), control.Said})
 	require.Len(t, before.Held, 1, "a copy stays what it was")
@@ -64,15 +64,15 @@ func TestHolders(t *testing.T) {
 func TestTunings(t *testing.T) {
 	t.Parallel()
 	var control interpreter.Control
-	control.Tune("fetch", interpreter.Tuning{MaxConcurrency: 5})
+	control.TuneStep("fetch", interpreter.Tuning{MaxConcurrency: 5})
 	before := control
-	control.Tune("fetch", interpreter.Tuning{Rate: &interpreter.Rate{Requests: 20, PerSeconds: 1}})
-	require.Equal(t, 5, control.Tuned("fetch").MaxConcurrency, "one word leaves the other")
-	require.Nil(t, before.Tuned("fetch").Rate, "a copy stays what it was")
-	require.Equal(t, interpreter.Tuning{}, control.Tuned("load"))
+	control.TuneStep("fetch", interpreter.Tuning{Rate: &interpreter.Rate{Requests: 20, PerSeconds: 1}})
+	require.Equal(t, 5, control.TuningOf("fetch").MaxConcurrency, "one word leaves the other")
+	require.Nil(t, before.TuningOf("fetch").Rate, "a copy stays what it was")
+	require.Equal(t, interpreter.Tuning{}, control.TuningOf("load"))
 
 	in := interpreter.ToolInput{Tool: "http", Auth: "api"}
-	rate := control.Tuned("fetch").Rate
+	rate := control.TuningOf("fetch").Rate
 	require.Equal(t, &ratelimit.Limit{Key: "http/api", Requests: 20, PerSeconds: 1}, rate.Over(nil, in))
 	limit := ratelimit.Limit{Key: "k", Playbook: "p", Requests: 1, PerSeconds: 2}
 	require.Equal(t, &ratelimit.Limit{Key: "k", Playbook: "p", Requests: 20, PerSeconds: 1}, rate.Over(&limit, in))
@@ -87,7 +87,7 @@ func TestControlOfAStep(t *testing.T) {
 	require.Equal(t, control, control.Of("fetch"))
 	for _, step := range []string{"fetch", "load"} {
 		control.Pause(step)
-		control.Tune(step, interpreter.Tuning{MaxConcurrency: 5})
+		control.TuneStep(step, interpreter.Tuning{MaxConcurrency: 5})
 		control.Record(interpreter.Said{By: "ada", Reason: "why"})
 	}
 	want := interpreter.Control{Version: 4, Steps: []string{"fetch"}, Tunings: map[string]interpreter.Tuning{"fetch": {MaxConcurrency: 5}}}

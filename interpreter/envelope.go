@@ -34,12 +34,12 @@ func EnvelopeInSink(book *playbook.Playbook, sink *playbook.Sink, result any, pa
 	if n == 0 || action.NamesColumn(expression.Text(within[0])) {
 		return ""
 	}
-	gets, write := "one row", fmt.Sprintf("args: \"{{ result.%s }}\" in the sink", dotted(slices.Concat(path, within)))
+	gets, write := "one row", fmt.Sprintf("args: \"{{ result.%s }}\" in the sink", dottedPath(slices.Concat(path, within)))
 	if pages {
-		gets, write = "one row for each page", fmt.Sprintf("collect: {path: %s}", dotted(within))
+		gets, write = "one row for each page", fmt.Sprintf("collect: {path: %s}", dottedPath(within))
 	}
 	return fmt.Sprintf("sink %s (line %d): the table gets %s, in which %s is a list of %s as JSON; to write a row for each, use %s; to keep the list as JSON, declare its column in columns",
-		sink.Place, sink.Pos.Line, gets, dotted(within), source.Count(n, "map"), write)
+		sink.Place, sink.Pos.Line, gets, dottedPath(within), source.Count(n, "map"), write)
 }
 
 // writtenPath is where the result has what a sink writes; plain is false where it is made otherwise.
@@ -50,20 +50,20 @@ func writtenPath(action *playbook.Action) (path []any, plain bool) {
 	if action.Args.Template == nil {
 		return nil, false
 	}
-	program, single := action.Args.Template.Single()
+	program, single := action.Args.Template.SingleProgram()
 	if !single {
 		return nil, false
 	}
 	refs := program.Refs()
-	if len(refs) != 1 || refs[0].Root != "result" || strings.TrimSpace(program.Source()) != strings.Join(append([]string{"result"}, texts(refs[0].Path)...), ".") {
+	if len(refs) != 1 || refs[0].Root != "result" || strings.TrimSpace(program.Source()) != strings.Join(append([]string{"result"}, pathTexts(refs[0].Path)...), ".") {
 		return nil, false
 	}
 	return refs[0].Path, true
 }
 
-func texts(path []any) []string { return lists.Map(path, expression.Text) }
+func pathTexts(path []any) []string { return lists.Map(path, expression.Text) }
 
-func dotted(path []any) string { return strings.Join(texts(path), ".") }
+func dottedPath(path []any) string { return strings.Join(pathTexts(path), ".") }
 
 // keyColumns are the columns by which the table distinguishes rows, and the usual ones.
 func keyColumns(action *playbook.Action) []string {

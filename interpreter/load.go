@@ -20,7 +20,7 @@ var loaded = newBooks(decodeBook)
 // Load decodes a playbook that was validated. It is tolerant: only what
 // Decode itself calls an error is one, so that checks added later never break
 // the replay of older runs.
-func Load(name, text string) (*playbook.Playbook, error) { return loaded.load(name, text) }
+func Load(name, text string) (*playbook.Playbook, error) { return loaded.loadPlaybook(name, text) }
 
 func decodeBook(name, text string) (*playbook.Playbook, error) {
 	loads.compiled.Add(1)
@@ -51,7 +51,7 @@ func newBooks(decode func(name, text string) (*playbook.Playbook, error)) *books
 	return &books{decode: decode, kept: kept}
 }
 
-func (b *books) load(name, text string) (*playbook.Playbook, error) {
+func (b *books) loadPlaybook(name, text string) (*playbook.Playbook, error) {
 	hash := sha256.Sum256([]byte(name + "\x00" + text))
 	book, found := b.kept.Get(hash)
 	if found {
@@ -72,6 +72,6 @@ func (b *books) load(name, text string) (*playbook.Playbook, error) {
 // loads counts what Load has done.
 var loads struct{ cached, compiled atomic.Int64 }
 
-// Loads are how often this process took a playbook from its cache, and how
+// LoadCounts are how often this process took a playbook from its cache, and how
 // often it compiled one.
-func Loads() (cached, compiled int64) { return loads.cached.Load(), loads.compiled.Load() }
+func LoadCounts() (cached, compiled int64) { return loads.cached.Load(), loads.compiled.Load() }

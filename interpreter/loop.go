@@ -125,7 +125,7 @@ func (l *LoopResult) Add(position int, element any, iteration IterationResult) {
 		l.Incremental.addPending(result.Meta.Incremental)
 	}
 	for _, warning := range iteration.Result.Warnings {
-		l.Warn(fmt.Sprintf("iteration %d: %s", iteration.Index, warning))
+		l.AddWarning(fmt.Sprintf("iteration %d: %s", iteration.Index, warning))
 	}
 	if iteration.Cancelled {
 		return
@@ -153,8 +153,8 @@ func (l *LoopResult) Add(position int, element any, iteration IterationResult) {
 	}
 }
 
-// Merge adds the iterations of a shard of the loop that begins at a position.
-func (l *LoopResult) Merge(position int, shard *LoopResult) {
+// MergeShard adds the iterations of a shard of the loop that begins at a position.
+func (l *LoopResult) MergeShard(position int, shard *LoopResult) {
 	if len(l.Results) > 0 {
 		copy(l.Results[position:], shard.Results)
 	}
@@ -174,7 +174,7 @@ func (l *LoopResult) Merge(position int, shard *LoopResult) {
 	l.Incremental.addPending(shard.Incremental)
 	l.addCut(shard.Cut)
 	for _, warning := range shard.Warnings {
-		l.Warn(warning)
+		l.AddWarning(warning)
 	}
 	if shard.Budget != nil {
 		l.Budget = shard.Budget
@@ -205,8 +205,8 @@ func (l *LoopResult) ReadAll() bool {
 // iterations may have as many; the stats count them all.
 const maxLoopWarnings = 20
 
-// Warn adds a warning of the loop itself.
-func (l *LoopResult) Warn(warning string) {
+// AddWarning adds a warning of the loop itself.
+func (l *LoopResult) AddWarning(warning string) {
 	switch n := len(l.Warnings); {
 	case n < maxLoopWarnings:
 		l.Warnings = append(l.Warnings, warning)
@@ -222,13 +222,13 @@ func (l *LoopResult) addError(failure LoopError) {
 	l.Errors = slices.Insert(l.Errors, at, failure)
 }
 
-// Ended counts the iterations that succeeded or failed.
-func (l *LoopResult) Ended() int { return l.Stats.Success + l.Stats.Failed }
+// EndedCount counts the iterations that succeeded or failed.
+func (l *LoopResult) EndedCount() int { return l.Stats.Success + l.Stats.Failed }
 
 // OverBudget checks the failure budget and, when it is spent, returns the error
 // with the exact figures.
 func (l *LoopResult) OverBudget(step string, budget *playbook.FailureBudget) *ErrorObject {
-	if budget == nil || l.Ended() == 0 || l.Ended() < budget.MinSamples {
+	if budget == nil || l.EndedCount() == 0 || l.EndedCount() < budget.MinSamples {
 		return nil
 	}
 	if l.failureRate() <= budget.Rate {
@@ -252,13 +252,13 @@ func (l *LoopResult) budgetExceeded(step string, budget *playbook.FailureBudget)
 		Kind: KindLoop, Class: ClassFinal, Type: typeBudgetExceeded,
 		Message: fmt.Sprintf("step %s: %s: %d of %d ended iterations failed (%g), budget %g "+
 			"after %d samples; %d of %d did not run to their end",
-			step, typeBudgetExceeded, l.Stats.Failed, l.Ended(), l.failureRate(), budget.Rate, budget.MinSamples,
+			step, typeBudgetExceeded, l.Stats.Failed, l.EndedCount(), l.failureRate(), budget.Rate, budget.MinSamples,
 			l.Stats.Cancelled, l.Stats.Total),
 	}
 }
 
 // failureRate is the share of failures among the iterations that have ended.
-func (l *LoopResult) failureRate() float64 { return float64(l.Stats.Failed) / float64(l.Ended()) }
+func (l *LoopResult) failureRate() float64 { return float64(l.Stats.Failed) / float64(l.EndedCount()) }
 
 // LoopCounts is how far a loop has come, for its failure budget: what its batches
 // count on from. Kept in workflow history.
@@ -268,8 +268,8 @@ type LoopCounts struct {
 	Failed  int `json:"failed"`
 }
 
-// Count adds how an iteration ended; one that was cancelled did not end.
-func (k *LoopCounts) Count(result CallResult) {
+// CountResult adds how an iteration ended; one that was cancelled did not end.
+func (k *LoopCounts) CountResult(result CallResult) {
 	switch {
 	case !result.Failed():
 		k.Success++
@@ -278,18 +278,18 @@ func (k *LoopCounts) Count(result CallResult) {
 	}
 }
 
-// Spent is the error of a loop whose failure budget is spent, nil where it is
+// BudgetError is the error of a loop whose failure budget is spent, nil where it is
 // not; see OverBudget.
-func (k LoopCounts) Spent(step *playbook.Step) *ErrorObject {
+func (k LoopCounts) BudgetError(step *playbook.Step) *ErrorObject {
 	all := LoopResult{Stats: LoopStats{
 		Total: k.Size, Success: k.Success, Failed: k.Failed, Cancelled: k.Size - k.Success - k.Failed,
 	}}
 	return all.OverBudget(step.Name, step.Loop.FailureBudget)
 }
 
-// Status is the step's status by success/total, unrounded (docs/concepts/loops.md).
+// LoopStatus is the step's status by success/total, unrounded (docs/concepts/loops.md).
 // An empty collection is completed.
-func (l *LoopResult) Status(thresholds playbook.Thresholds) Status {
+func (l *LoopResult) LoopStatus(thresholds playbook.Thresholds) Status {
 	if l.Budget != nil || l.Broken != nil || l.SourceError != nil {
 		return Failed
 	}
@@ -306,8 +306,8 @@ func (l *LoopResult) Status(thresholds playbook.Thresholds) Status {
 	return Failed
 }
 
-// Value is the loop's result as expressions see it.
-func (l *LoopResult) Value() map[string]any {
+// ExprValue is the loop's result as expressions see it.
+func (l *LoopResult) ExprValue() map[string]any {
 	results := lists.Map(l.Results, func(result expression.Value) any { return result.Data })
 	failures := make([]any, len(l.Errors))
 	for i, failure := range l.Errors {
@@ -324,12 +324,12 @@ func (l *LoopResult) Value() map[string]any {
 
 // CallResult is the loop's result as that of its step.
 func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) CallResult {
-	status := l.Status(step.Loop.Thresholds)
+	status := l.LoopStatus(step.Loop.Thresholds)
 	if status == Completed && l.Partial > 0 {
 		status = Partial
 	}
 	result := CallResult{
-		Status: StatusSuccess, Data: expression.Of(l.Value()), Warnings: l.Warnings, Cut: l.Cut,
+		Status: StatusSuccess, Data: expression.Of(l.ExprValue()), Warnings: l.Warnings, Cut: l.Cut,
 		Meta: CallMeta{
 			Attempts: l.Attempts, Pages: l.Pages, Truncated: l.Stats.Truncated > 0,
 			StartedAt: started, EndedAt: ended, Incremental: l.Incremental, Rows: l.Rows,
@@ -340,17 +340,17 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 		result.Status = Partial
 	case Failed:
 		result.Status = StatusError
-		result.Error = l.failure(step)
+		result.Error = l.failureOf(step)
 	}
 	if l.Stats.Failed > 0 {
-		result.LoopWarning = l.warning(step)
+		result.LoopWarning = l.failureWarning(step)
 	}
 	return result
 }
 
-// warning says how many iterations failed, however the loop ended: its error may give way to
+// failureWarning says how many iterations failed, however the loop ended: its error may give way to
 // that of its sink.
-func (l *LoopResult) warning(step *playbook.Step) string {
+func (l *LoopResult) failureWarning(step *playbook.Step) string {
 	share := 100 * float64(l.Stats.Failed) / float64(l.Stats.Total)
 	return fmt.Sprintf("step %s: %d of %d iterations failed (%.3g%%)", step.Name, l.Stats.Failed, l.Stats.Total, share) + firstOf(l.Errors)
 }
@@ -363,7 +363,7 @@ func firstOf(failed []LoopError) string {
 	return fmt.Sprintf("; the first (index %d): %s", failed[0].Index, failed[0].Error.Message)
 }
 
-func (l *LoopResult) failure(step *playbook.Step) *ErrorObject {
+func (l *LoopResult) failureOf(step *playbook.Step) *ErrorObject {
 	switch {
 	case l.Budget != nil && l.Budget.Type == typeBudgetExceeded:
 		return l.budgetExceeded(step.Name, step.Loop.FailureBudget) // those in flight have ended since

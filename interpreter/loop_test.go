@@ -72,8 +72,8 @@ func TestLoopResult(t *testing.T) {
 		{"fs", "partial_success", `{"errors":[{"attempts":2,"element":"p0","error":{"attempt":0,"body":null,"class":"","collected":null,"exhausted":false,"kind":"http","message":"e0","page":0},"index":0}],"results":[null,"r1"],"stats":{"cancelled":0,"failed":1,"success":1,"total":2,"truncated":0}}`},
 	} {
 		loop := gather(row.how, inOrder(len(row.how)))
-		require.EqualValues(t, row.status, loop.Status(thresholds), "%q", row.how)
-		require.Equal(t, row.value, tables.Encode(t, loop.Value()), "%q", row.how)
+		require.EqualValues(t, row.status, loop.LoopStatus(thresholds), "%q", row.how)
+		require.Equal(t, row.value, tables.Encode(t, loop.ExprValue()), "%q", row.how)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestLoopThresholds(t *testing.T) {
 		{950_000, 1_000_000, "completed"},
 	} {
 		loop := interpreter.LoopResult{Stats: interpreter.LoopStats{Total: row.total, Success: row.success, Failed: row.total - row.success}}
-		require.EqualValues(t, row.status, loop.Status(thresholds), "%d of %d", row.success, row.total)
+		require.EqualValues(t, row.status, loop.LoopStatus(thresholds), "%d of %d", row.success, row.total)
 	}
 	for total := 1; total <= 400; total++ {
 		for success := 0; success <= total; success++ {
@@ -118,12 +118,12 @@ func TestLoopThresholds(t *testing.T) {
 				want = "partial_success"
 			}
 			loop := interpreter.LoopResult{Stats: interpreter.LoopStats{Total: total, Success: success}}
-			require.EqualValues(t, want, loop.Status(thresholds), "%d of %d", success, total)
+			require.EqualValues(t, want, loop.LoopStatus(thresholds), "%d of %d", success, total)
 		}
 	}
 	own := playbook.Thresholds{Completed: 1, PartialSuccess: 0}
-	require.EqualValues(t, "completed", gather("ss", inOrder(2)).Status(own))
-	require.EqualValues(t, "partial_success", gather("ff", inOrder(2)).Status(own))
+	require.EqualValues(t, "completed", gather("ss", inOrder(2)).LoopStatus(own))
+	require.EqualValues(t, "partial_success", gather("ff", inOrder(2)).LoopStatus(own))
 }
 
 func TestFailureBudget(t *testing.T) {
@@ -157,7 +157,7 @@ func TestFailureBudget(t *testing.T) {
 		require.Equal(t, "FailureBudgetExceeded", spent.Type)
 		require.Equal(t, interpreter.KindLoop, spent.Kind)
 		loop.Budget = spent
-		require.Equal(t, interpreter.Failed, loop.Status(playbook.Thresholds{}), "over budget whatever the thresholds")
+		require.Equal(t, interpreter.Failed, loop.LoopStatus(playbook.Thresholds{}), "over budget whatever the thresholds")
 	}
 	require.Nil(t, gather("ff", inOrder(2)).OverBudget("s", nil), "off unless given")
 }
@@ -213,7 +213,7 @@ func TestLoopEdges(t *testing.T) {
 			require.Contains(t, loop.Budget.Message, fmt.Sprintf("; %d of %d did not run to their end", counts[3], counts[0]))
 		}
 		require.Equal(t, row[6], said, row[0])
-		require.EqualValues(t, row[7], loop.Status(thresholds), row[0])
+		require.EqualValues(t, row[7], loop.LoopStatus(thresholds), row[0])
 		require.Equal(t, interpreter.LoopStats{
 			Total: counts[0], Success: counts[1], Failed: counts[2], Cancelled: counts[3],
 		}, loop.Stats, row[0])
@@ -252,7 +252,7 @@ func TestLoopProperty(t *testing.T) {
 			}
 			s := loop.Stats
 			require.Equal(t, s.Total, s.Success+s.Failed+s.Cancelled)
-			require.Equal(t, loop.Ended(), s.Success+s.Failed)
+			require.Equal(t, loop.EndedCount(), s.Success+s.Failed)
 		}
 		require.Equal(t, interpreter.LoopStats{
 			Total: len(how), Success: want['s'] + want['t'], Failed: want['f'], Truncated: want['t'],
@@ -363,7 +363,7 @@ func TestLoopInShards(t *testing.T) {
 				of.Add(index-begin, fmt.Sprintf("p%d", index), iteration(index, how[index]))
 			}
 		}
-		inParts.Merge(begin, of)
+		inParts.MergeShard(begin, of)
 	}
 	require.Equal(t, whole, inParts)
 	require.Equal(t, interpreter.LoopStats{Total: 12, Success: 5, Failed: 3, Cancelled: 4, Truncated: 2}, inParts.Stats)
@@ -376,9 +376,9 @@ func TestLoopInShards(t *testing.T) {
 	}
 	merged := interpreter.NewLoopResult(3)
 	for place := range 3 {
-		merged.Merge(place, stopped)
+		merged.MergeShard(place, stopped)
 		if place == 0 {
-			merged.Merge(1, interpreter.NewLoopResult(1))
+			merged.MergeShard(1, interpreter.NewLoopResult(1))
 			require.Equal(t, "spent", merged.Budget.Message)
 		}
 	}
@@ -415,7 +415,7 @@ func TestStatesOfALoop(t *testing.T) {
 			whole.Add(at, nil, all[at])
 			part := interpreter.NewLoopResult(1)
 			part.Add(0, nil, all[at])
-			parts.Merge(at, part)
+			parts.MergeShard(at, part)
 		}
 		for _, loop := range []*interpreter.LoopResult{whole, parts} {
 			got := loop.CallResult(&playbook.Step{Loop: &playbook.Loop{}}, tables.Started, tables.Started).Meta.Incremental
@@ -455,7 +455,7 @@ func TestMovesOfALoop(t *testing.T) {
 		whole.Add(at, nil, one)
 		part := interpreter.NewLoopResult(1)
 		part.Add(0, nil, one)
-		parts.Merge(at, part)
+		parts.MergeShard(at, part)
 	}
 	for _, loop := range []*interpreter.LoopResult{whole, parts} {
 		require.Equal(t, "a: 2; b: 0 4; ", namesOf(loop.Incremental.Pending))
@@ -491,13 +491,13 @@ func TestKnownOfALoop(t *testing.T) {
 	t.Parallel()
 	known := interpreter.LoopCounts{Size: 20}
 	for index, how := range "sfcf" {
-		known.Count(iteration(index, byte(how)).Result)
+		known.CountResult(iteration(index, byte(how)).Result)
 	}
 	require.Equal(t, interpreter.LoopCounts{Size: 20, Success: 1, Failed: 2}, known)
 	step := &playbook.Step{Name: "fetch", Loop: &playbook.Loop{FailureBudget: &playbook.FailureBudget{Rate: 0.5, MinSamples: 3}}}
-	require.Contains(t, known.Spent(step).Message, "17 of 20 did not run to their end")
+	require.Contains(t, known.BudgetError(step).Message, "17 of 20 did not run to their end")
 	step.Loop.FailureBudget.MinSamples = 4
-	require.Nil(t, known.Spent(step))
+	require.Nil(t, known.BudgetError(step))
 }
 
 // TestWhenTheLastAttemptFailed: an error tells it itself; one without a time is as old

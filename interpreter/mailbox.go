@@ -77,21 +77,21 @@ type MailboxRefusal struct {
 	Message string `json:"message"`
 }
 
-// Mailbox is the workflow ID of the mailbox that keeps the answer: that of its attempt
+// MailboxID is the workflow ID of the mailbox that keeps the answer: that of its attempt
 // where it names one by its key, as tokens do, else that of the step in the run whose
 // workflow ID is given. Reports of progress have one of their own, so that they take no
 // room from answers.
-func (a Answer) Mailbox(workflow string) string {
-	return a.mailbox(workflow, a.Verb == AnswerProgress)
+func (a Answer) MailboxID(workflow string) string {
+	return a.mailboxID(workflow, a.Verb == AnswerProgress)
 }
 
-// Mailboxes are the workflow IDs of all that may keep answers to an attempt of a run.
-func (a AnswerTo) Mailboxes(run string) []string {
+// MailboxIDs are the workflow IDs of all that may keep answers to an attempt of a run.
+func (a AnswerTo) MailboxIDs(run string) []string {
 	step := AnswerTo{Step: a.Step, Index: a.Index}
-	return []string{a.mailbox(run, true), a.mailbox(run, false), step.mailbox(run, true), step.mailbox(run, false)}
+	return []string{a.mailboxID(run, true), a.mailboxID(run, false), step.mailboxID(run, true), step.mailboxID(run, false)}
 }
 
-func (a AnswerTo) mailbox(workflow string, progress bool) string {
+func (a AnswerTo) mailboxID(workflow string, progress bool) string {
 	id := "reprise-answers/" + url.PathEscape(a.Key)
 	if a.Key == "" {
 		id = "reprise-answers-of-step/" + url.PathEscape(workflow) + "/" + url.PathEscape(a.Step)

@@ -26,14 +26,14 @@ func FilesOf(book *playbook.Playbook, action *playbook.Action, files map[string]
 		return nil
 	}
 	found := map[string]string{}
-	gather(book, action, files, found)
+	gatherPlaybooks(book, action, files, found)
 	return found
 }
 
-func gather(book *playbook.Playbook, action *playbook.Action, files, found map[string]string) {
+func gatherPlaybooks(book *playbook.Playbook, action *playbook.Action, files, found map[string]string) {
 	if inner := action.Inline; inner != nil {
 		for _, call := range inner.Callers() {
-			gather(inner, call, files, found)
+			gatherPlaybooks(inner, call, files, found)
 		}
 		return
 	}
@@ -54,7 +54,7 @@ func gather(book *playbook.Playbook, action *playbook.Action, files, found map[s
 		return // its run will say so
 	}
 	for _, call := range inner.Callers() {
-		gather(inner, call, files, found)
+		gatherPlaybooks(inner, call, files, found)
 	}
 }
 

@@ -31,9 +31,9 @@ func ExpressionError(book *playbook.Playbook, where string, err error) *ErrorObj
 	return &ErrorObject{Kind: KindExpression, Class: ClassFinal, Message: message}
 }
 
-// Short is the error in a few words, for summaries and tables. Temporal's UI reads
+// ShortText is the error in a few words, for summaries and tables. Temporal's UI reads
 // summaries as Markdown; a type that a tool made up is no link there.
-func (e *ErrorObject) Short() string {
+func (e *ErrorObject) ShortText() string {
 	switch {
 	case e == nil:
 		return ""
@@ -192,7 +192,7 @@ type CallIncremental struct {
 	Pending []incremental.Moves `json:"pending,omitempty"`
 }
 
-func (i *CallIncremental) value() map[string]any {
+func (i *CallIncremental) exprValue() map[string]any {
 	value := map[string]any{"state": i.State, "from": i.From.Value.Data, "watermark": i.Watermark.Value.Data, "rows": i.Rows}
 	if i.States > 0 {
 		value["states"] = i.States
@@ -224,7 +224,7 @@ func (i *CallIncremental) withStates(of *CallIncremental) *CallIncremental {
 // addPending adds the moves that wait for the end of the run.
 func (i *CallIncremental) addPending(of *CallIncremental) {
 	if of != nil {
-		i.Pending = incremental.Join(i.Pending, of.Pending)
+		i.Pending = incremental.JoinMoves(i.Pending, of.Pending)
 	}
 }
 
@@ -237,11 +237,11 @@ func (r CallResult) Envelope() map[string]any {
 		"status": string(r.Status),
 		"data":   r.Data.Data,
 		"error":  r.Error.Value(),
-		"meta":   r.Meta.value(),
+		"meta":   r.Meta.exprValue(),
 	}
 }
 
-func (m CallMeta) value() map[string]any {
+func (m CallMeta) exprValue() map[string]any {
 	meta := map[string]any{
 		"attempts":   m.Attempts,
 		"pages":      m.Pages,
@@ -262,7 +262,7 @@ func (m CallMeta) value() map[string]any {
 		meta["url"] = m.Tool.URL
 	}
 	if m.Incremental != nil {
-		meta["incremental"] = m.Incremental.value()
+		meta["incremental"] = m.Incremental.exprValue()
 	}
 	if m.LeftOut != nil {
 		meta["discarded_values"], meta["discarded_rows"] = m.LeftOut.DiscardedValues, m.LeftOut.DiscardedRows

@@ -49,8 +49,8 @@ var reasons = []reasonInfo{
 	{reason: ReasonKeeper, status: RetryPending},
 }
 
-// info is the row of the reason; false for one without, which is as one that ends by itself.
-func (r Reason) info() (reasonInfo, bool) {
+// infoOf is the row of the reason; false for one without, which is as one that ends by itself.
+func (r Reason) infoOf() (reasonInfo, bool) {
 	i := slices.IndexFunc(reasons, func(row reasonInfo) bool { return row.reason == r })
 	if i < 0 {
 		return reasonInfo{reason: r, status: Running, timed: true}, false
@@ -60,25 +60,25 @@ func (r Reason) info() (reasonInfo, bool) {
 
 // Status is the status of what waits for the reason.
 func (r Reason) Status() Status {
-	info, _ := r.info()
+	info, _ := r.infoOf()
 	return info.status
 }
 
-// Known reports whether the reason has a row.
-func (r Reason) Known() bool {
-	_, known := r.info()
+// IsKnown reports whether the reason has a row.
+func (r Reason) IsKnown() bool {
+	_, known := r.infoOf()
 	return known
 }
 
-// Timed reports whether it is known when a wait for the reason ends.
-func (r Reason) Timed() bool {
-	info, _ := r.info()
+// IsTimed reports whether it is known when a wait for the reason ends.
+func (r Reason) IsTimed() bool {
+	info, _ := r.infoOf()
 	return info.timed
 }
 
 // AfterFailure reports whether a wait for the reason follows a failure.
 func (r Reason) AfterFailure() bool {
-	info, _ := r.info()
+	info, _ := r.infoOf()
 	return info.failure
 }
 
@@ -90,7 +90,7 @@ func Reasons() []Reason {
 // WaitReasons are the reasons of waits before attempts.
 func WaitReasons() []Reason {
 	return slices.DeleteFunc(Reasons(), func(reason Reason) bool {
-		info, _ := reason.info()
+		info, _ := reason.infoOf()
 		return !info.event
 	})
 }
@@ -118,21 +118,21 @@ type WaitPhrase struct {
 	Why  string `json:"why,omitempty"` // ": HTTP 503"
 }
 
-// Of is the phrase with the name of the call and how long it waits: "fetch: attempt 2 of 5 after 1s: HTTP 503".
-func (p *WaitPhrase) Of(name string, delay time.Duration) string {
+// PhraseOf is the phrase with the name of the call and how long it waits: "fetch: attempt 2 of 5 after 1s: HTTP 503".
+func (p *WaitPhrase) PhraseOf(name string, delay time.Duration) string {
 	return name + ": " + p.What + " after " + delay.Round(time.Millisecond).String() + p.Why
 }
 
-// At is the phrase with a text that says when the wait is over, and without a name.
-func (p *WaitPhrase) At(when string) string { return p.What + " " + when + p.Why }
+// PhraseUntil is the phrase with a text that says when the wait is over, and without a name.
+func (p *WaitPhrase) PhraseUntil(when string) string { return p.What + " " + when + p.Why }
 
 // PhrasedWait is a wait whose summary says the name of its call and how long it waits.
 func PhrasedWait(name string, delay time.Duration, reason Reason, phrase WaitPhrase) *Wait {
-	return &Wait{Delay: delay, Reason: reason, Summary: phrase.Of(name, delay), Phrase: &phrase}
+	return &Wait{Delay: delay, Reason: reason, Summary: phrase.PhraseOf(name, delay), Phrase: &phrase}
 }
 
-// Sooner is the earlier of two times; zero, for unknown, is later than any.
-func Sooner(a, b time.Time) time.Time {
+// EarlierTime is the earlier of two times; zero, for unknown, is later than any.
+func EarlierTime(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

@@ -39,8 +39,8 @@ func (r *RunResult) FurtherWarnings() (further []string) {
 	return further
 }
 
-// Fail makes the result that of a run which failed.
-func (r *RunResult) Fail(failure *ErrorObject) {
+// SetFailure makes the result that of a run which failed.
+func (r *RunResult) SetFailure(failure *ErrorObject) {
 	r.Status, r.Error, r.Result = Failed, failure, expression.Value{}
 }
 
@@ -88,8 +88,8 @@ func (r *StateRecord) Form() incremental.Form {
 	return incremental.Form{Type: r.Type, Format: r.Format}
 }
 
-// Begins is the watermark before the call; where that is not known, where the call begins to read.
-func (r *StateRecord) Begins() expression.Value {
+// BeginValue is the watermark before the call; where that is not known, where the call begins to read.
+func (r *StateRecord) BeginValue() expression.Value {
 	if r.Before.Data == nil {
 		return r.From
 	}
@@ -113,7 +113,7 @@ func (i *CallIncremental) Record() *StateRecord {
 	}
 	return &StateRecord{
 		State: i.State, States: i.States, Type: i.Type, Format: i.Format, From: i.From.Value, Before: i.Before.Value, Watermark: i.Watermark.Value,
-		MovesTo: incremental.Lowest(i.Pending).Value, Rows: i.Rows,
+		MovesTo: incremental.LowestWatermark(i.Pending).Value, Rows: i.Rows,
 	}
 }
 
@@ -138,14 +138,14 @@ func (r *StepRecord) Await(wait *Wait, until time.Time, last *ErrorObject) {
 	}
 }
 
-// Show completes the record of a step that has not ended, for display: most is how many
+// CompleteForDisplay completes the record of a step that has not ended, for display: most is how many
 // attempts its policies give a request, and failure that of its call, nil for none.
-func (r *StepRecord) Show(most int, failure *ErrorObject) {
+func (r *StepRecord) CompleteForDisplay(most int, failure *ErrorObject) {
 	r.MaxAttempts = cmp.Or(r.MaxAttempts, most)
 	if r.Error == nil {
 		r.Error = failure
 	}
-	r.Error = r.Error.Shrunk()
+	r.Error = r.Error.ShrunkError()
 }
 
 // CallsOutput is what the calls of a batch come to, or that of one step, which is an

@@ -20,9 +20,9 @@ func ReadWait(value any, headers map[string]string, now time.Time) (wait time.Du
 		return 0, fmt.Sprintf("retry_after is a %s, expected %s", expression.TypeName(value), ratelimit.WaitForms)
 	}
 	text := strings.TrimSpace(expression.Text(value))
-	wait, readable := ratelimit.ParseWait(text, ratelimit.Answered(headers, now))
+	wait, readable := ratelimit.ParseWait(text, ratelimit.AnsweredAt(headers, now))
 	if !readable && text != "" {
-		return 0, fmt.Sprintf("retry_after is the text %s, expected %s", ratelimit.Shown(text), ratelimit.WaitForms)
+		return 0, fmt.Sprintf("retry_after is the text %s, expected %s", ratelimit.ShownWait(text), ratelimit.WaitForms)
 	}
 	return wait, ""
 }

@@ -44,15 +44,15 @@ func NewGraph(book *playbook.Playbook) *Graph {
 	for i, step := range book.Steps {
 		graph.place[step.Name] = i
 	}
-	next := lists.Map(book.Steps, graph.targets)
+	next := lists.Map(book.Steps, graph.targetIndexes)
 	for i := range book.Steps {
-		graph.reach = append(graph.reach, reachable(next, i))
+		graph.reach = append(graph.reach, reachableSteps(next, i))
 	}
 	return graph
 }
 
-// targets are the places of the steps that routes of a step lead to.
-func (g *Graph) targets(step *playbook.Step) []int {
+// targetIndexes are the places of the steps that routes of a step lead to.
+func (g *Graph) targetIndexes(step *playbook.Step) []int {
 	var places []int
 	for _, route := range step.Next {
 		for _, target := range route.Targets {
@@ -64,7 +64,7 @@ func (g *Graph) targets(step *playbook.Step) []int {
 	return places
 }
 
-func reachable(next [][]int, from int) []bool {
+func reachableSteps(next [][]int, from int) []bool {
 	seen := make([]bool, len(next))
 	queue := []int{from}
 	for len(queue) > 0 {
@@ -80,13 +80,13 @@ func reachable(next [][]int, from int) []bool {
 	return seen
 }
 
-// reaches reports whether a branch at one step can come to another.
-func (g *Graph) reaches(from, to string) bool {
+// canReach reports whether a branch at one step can come to another.
+func (g *Graph) canReach(from, to string) bool {
 	return g.reach[g.place[from]][g.place[to]]
 }
 
-// Begin puts the first branch before the first step.
-func (g *Graph) Begin() Routing {
+// BeginRouting puts the first branch before the first step.
+func (g *Graph) BeginRouting() Routing {
 	return Routing{
 		Visits:  map[string]int{},
 		Waiting: []Arrival{{Step: g.book.First().Name, From: -1}},
@@ -104,7 +104,7 @@ func (g *Graph) Startable(routing *Routing) []Start {
 		if step == nil {
 			return starts
 		}
-		starts = append(starts, g.start(routing, step))
+		starts = append(starts, g.startStep(routing, step))
 	}
 }
 
@@ -117,7 +117,7 @@ func (g *Graph) nextStartable(routing *Routing) *playbook.Step {
 		if first == nil {
 			first = step
 		}
-		if !g.held(routing, step.Name) {
+		if !g.isHeld(routing, step.Name) {
 			return step
 		}
 	}
@@ -127,19 +127,19 @@ func (g *Graph) nextStartable(routing *Routing) *playbook.Step {
 	return nil
 }
 
-// held reports whether another branch can still reach the step, or is in it.
-func (g *Graph) held(routing *Routing, step string) bool {
+// isHeld reports whether another branch can still reach the step, or is in it.
+func (g *Graph) isHeld(routing *Routing, step string) bool {
 	for _, running := range routing.Running {
-		if running == step || g.reaches(running, step) {
+		if running == step || g.canReach(running, step) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(routing.Waiting, func(arrival Arrival) bool { return arrival.Step != step && g.reaches(arrival.Step, step) })
+	return slices.ContainsFunc(routing.Waiting, func(arrival Arrival) bool { return arrival.Step != step && g.canReach(arrival.Step, step) })
 }
 
-// start joins the branches that wait at the step; their args are laid over
+// startStep joins the branches that wait at the step; their args are laid over
 // each other in the order of the file.
-func (g *Graph) start(routing *Routing, step *playbook.Step) Start {
+func (g *Graph) startStep(routing *Routing, step *playbook.Step) Start {
 	var joined, rest []Arrival
 	for _, arrival := range routing.Waiting {
 		if arrival.Step == step.Name {
@@ -161,8 +161,8 @@ func (g *Graph) start(routing *Routing, step *playbook.Step) Start {
 	return Start{Step: step, Visit: routing.Visits[step.Name], Args: args}
 }
 
-// Ended removes the step from the running ones and adds where its branch goes.
-func (g *Graph) Ended(routing *Routing, step *playbook.Step, arrivals []Arrival) {
+// EndStep removes the step from the running ones and adds where its branch goes.
+func (g *Graph) EndStep(routing *Routing, step *playbook.Step, arrivals []Arrival) {
 	for i, running := range routing.Running {
 		if running == step.Name {
 			routing.Running = append(routing.Running[:i:i], routing.Running[i+1:]...)
@@ -188,19 +188,19 @@ func Follow(
 			return nil, false, err
 		}
 		if taken {
-			arrivals, err := arrive(step, route.Targets, scope, budget)
+			arrivals, err := arriveAt(step, route.Targets, scope, budget)
 			return arrivals, true, err
 		}
 	}
 	if failed {
 		return nil, false, nil
 	}
-	targets := defaults(step)
-	arrivals, err = arrive(step, targets, scope, budget)
+	targets := defaultTargets(step)
+	arrivals, err = arriveAt(step, targets, scope, budget)
 	return arrivals, true, err
 }
 
-func defaults(step *playbook.Step) []*playbook.Target {
+func defaultTargets(step *playbook.Step) []*playbook.Target {
 	var targets, otherwise []*playbook.Target
 	for _, route := range step.Next {
 		switch {
@@ -216,7 +216,7 @@ func defaults(step *playbook.Step) []*playbook.Target {
 	return targets
 }
 
-func arrive(
+func arriveAt(
 	step *playbook.Step, targets []*playbook.Target, scope *Scope, budget *expression.Budget,
 ) ([]Arrival, error) {
 	arrivals := make([]Arrival, 0, len(targets))

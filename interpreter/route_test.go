@@ -70,7 +70,7 @@ type walk struct {
 
 func newWalk(t *testing.T, book *playbook.Playbook) *walk {
 	graph := interpreter.NewGraph(book)
-	return &walk{t: t, book: book, graph: graph, routing: graph.Begin(), data: map[string]any{}, arrived: 1}
+	return &walk{t: t, book: book, graph: graph, routing: graph.BeginRouting(), data: map[string]any{}, arrived: 1}
 }
 
 func (w *walk) play(ends []string) string {
@@ -188,5 +188,5 @@ func (w *walk) end(name, data string) {
 	}
 	w.arrived += len(arrivals)
 	w.carry()
-	w.graph.Ended(&w.routing, start.Step, arrivals)
+	w.graph.EndStep(&w.routing, start.Step, arrivals)
 }

@@ -112,7 +112,7 @@ func (in ToolInput) Reshape(parts Parts) (shaped ShapedRows, err error) {
 	if in.Shape == nil || from == nil || from.Data == nil {
 		return shaped, nil
 	}
-	mapping, fields, err := in.Shape.read()
+	mapping, fields, err := in.Shape.readFields()
 	if err != nil {
 		return shaped, err
 	}
@@ -123,7 +123,7 @@ func (in ToolInput) Reshape(parts Parts) (shaped ShapedRows, err error) {
 	rows := make([]any, len(list))
 	shaped.Notes, err = parts(len(list), func(from, to int) ([]string, error) {
 		work := rowShaper{work: in.Shape, mapping: mapping, fields: slices.Clone(fields), scope: rowScope{captured: expression.MapOf(in.Shape.Scope.Data), result: in.Result}}
-		return work.part(list, rows, from, to)
+		return work.shapePart(list, rows, from, to)
 	})
 	if err != nil {
 		return shaped, err
@@ -158,8 +158,8 @@ type fieldValue struct {
 	ofRow    bool // it depends on the row
 }
 
-// read reads the fields.
-func (w *RowWork) read() (mapping *expression.RowMap, fields []fieldValue, err error) {
+// readFields reads the fields.
+func (w *RowWork) readFields() (mapping *expression.RowMap, fields []fieldValue, err error) {
 	if w.Map != nil {
 		template, problems := expression.ParseTemplate(w.Map.Template)
 		if len(problems) == 0 {
@@ -214,15 +214,15 @@ func (s *rowScope) Lookup(name string) (any, bool) {
 	return s.result.Data, true
 }
 
-// part makes the rows from one index up to but without another.
-func (s *rowShaper) part(list, rows []any, from, to int) ([]string, error) {
+// shapePart makes the rows from one index up to but without another.
+func (s *rowShaper) shapePart(list, rows []any, from, to int) ([]string, error) {
 	s.budget = expression.DecisionBudget(s.work.Now)
-	if err := s.mapped(list, rows, from, to); err != nil {
+	if err := s.putMapped(list, rows, from, to); err != nil {
 		return nil, err
 	}
-	s.budget.Repeat()
-	for i := from; i < to && s.changes(); i++ {
-		shaped, err := s.row(i, rows[i])
+	s.budget.ShareMachine()
+	for i := from; i < to && s.changesRows(); i++ {
+		shaped, err := s.shapeRow(i, rows[i])
 		if err != nil {
 			return nil, err
 		}
@@ -231,28 +231,28 @@ func (s *rowShaper) part(list, rows []any, from, to int) ([]string, error) {
 	return s.budget.Notes(), nil
 }
 
-// changes reports whether rows are changed behind their mapping.
-func (s *rowShaper) changes() bool {
+// changesRows reports whether rows are changed behind their mapping.
+func (s *rowShaper) changesRows() bool {
 	return len(s.fields) > 0 || len(s.work.Exclude) > 0 || s.work.Only
 }
 
-// mapped puts the rows in place as the mapping makes them.
-func (s *rowShaper) mapped(list, rows []any, from, to int) error {
+// putMapped puts the rows in place as the mapping makes them.
+func (s *rowShaper) putMapped(list, rows []any, from, to int) error {
 	if s.mapping == nil {
 		copy(rows[from:to], list[from:to])
 		return nil
 	}
-	made, at, err := s.mapping.Rows(list[from:to], &s.scope, s.budget)
-	s.budget.PlaceNotes(0, s.work.Map.Places.note)
+	made, at, err := s.mapping.MapRows(list[from:to], &s.scope, s.budget)
+	s.budget.PlaceNotes(0, s.work.Map.Places.placeNote)
 	if err != nil {
-		return s.failed(from+at, s.work.Map, "args", err)
+		return s.rowError(from+at, s.work.Map, "args", err)
 	}
 	copy(rows[from:to], made)
 	return nil
 }
 
-// row makes a row of the row at an index.
-func (s *rowShaper) row(i int, from any) (any, error) {
+// shapeRow makes a row of the row at an index.
+func (s *rowShaper) shapeRow(i int, from any) (any, error) {
 	row, isMap := from.(map[string]any)
 	if !isMap {
 		return nil, fmt.Errorf("row %d is a %s; fields and exclude change rows that are maps of columns to values", i+1, expression.TypeName(from))
@@ -269,7 +269,7 @@ func (s *rowShaper) row(i int, from any) (any, error) {
 	for at := range s.fields {
 		field := &s.fields[at]
 		if field.template != nil {
-			if err := s.evaluate(i, field); err != nil {
+			if err := s.evaluateField(i, field); err != nil {
 				return nil, err
 			}
 		}
@@ -278,15 +278,15 @@ func (s *rowShaper) row(i int, from any) (any, error) {
 	return shaped, nil
 }
 
-// evaluate works out the value of a field for the row at an index, and for those behind it where it does not depend on the row.
-func (s *rowShaper) evaluate(i int, field *fieldValue) (err error) {
-	noted := s.budget.Noted()
+// evaluateField works out the value of a field for the row at an index, and for those behind it where it does not depend on the row.
+func (s *rowShaper) evaluateField(i int, field *fieldValue) (err error) {
+	noted := s.budget.NoteCount()
 	field.value, err = field.template.Render(&s.scope, s.budget)
-	if s.budget.Noted() > noted {
-		s.budget.PlaceNotes(noted, field.Places.note)
+	if s.budget.NoteCount() > noted {
+		s.budget.PlaceNotes(noted, field.Places.placeNote)
 	}
 	if err != nil {
-		return s.failed(i, field.RowField, "fields."+field.Name, err)
+		return s.rowError(i, field.RowField, "fields."+field.Name, err)
 	}
 	if !field.ofRow {
 		field.template = nil
@@ -294,14 +294,14 @@ func (s *rowShaper) evaluate(i int, field *fieldValue) (err error) {
 	return nil
 }
 
-// note is a place behind what is said of it.
-func (p TextPlaces) note(offset int) string {
+// placeNote is a place behind what is said of it.
+func (p TextPlaces) placeNote(offset int) string {
 	at := p.At(offset)
 	return fmt.Sprintf(" (line %d, column %d)", at.Line, at.Column)
 }
 
-// failed is the error of an expression over a row.
-func (s *rowShaper) failed(i int, field *RowField, what string, err error) error {
+// rowError is the error of an expression over a row.
+func (s *rowShaper) rowError(i int, field *RowField, what string, err error) error {
 	text, place := err.Error(), field.Places.At(0)
 	if failure, ok := errors.AsType[*expression.Error](err); ok {
 		text, place = failure.Message, field.Places.At(failure.Offset)

@@ -63,14 +63,14 @@ func (t RowTotals) Plus(more RowTotals) RowTotals {
 	}
 }
 
-// Changes is how many rows were written or deleted.
-func (t RowTotals) Changes() int64 { return t.Written + t.Deleted }
+// ChangedRows is how many rows were written or deleted.
+func (t RowTotals) ChangedRows() int64 { return t.Written + t.Deleted }
 
-// size orders tables by how much was done to them.
-func (t RowTotals) size() int64 { return t.Changes() + t.Rejected + t.Discarded }
+// totalSize orders tables by how much was done to them.
+func (t RowTotals) totalSize() int64 { return t.ChangedRows() + t.Rejected + t.Discarded }
 
-// Of is the figures as those of one table, empty where nothing was done to it.
-func (t TableRows) Of() *Rows {
+// ToRows is the figures as those of one table, empty where nothing was done to it.
+func (t TableRows) ToRows() *Rows {
 	if t.RowTotals == (RowTotals{}) {
 		return &Rows{}
 	}
@@ -80,8 +80,8 @@ func (t TableRows) Of() *Rows {
 // IsEmpty reports whether nothing was counted.
 func (r *Rows) IsEmpty() bool { return r == nil || r.RowTotals == RowTotals{} }
 
-// Counted is the figures, nil where nothing was counted.
-func (r *Rows) Counted() *Rows {
+// CountedOrNil is the figures, nil where nothing was counted.
+func (r *Rows) CountedOrNil() *Rows {
 	if r.IsEmpty() {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (r *Rows) Plus(more *Rows) *Rows {
 		}
 	}
 	sum.Tables = slices.Clip(merged)
-	sum.bound()
+	sum.keepLargest()
 	return sum
 }
 
@@ -127,12 +127,12 @@ func byName(a, b TableRows) int {
 	return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Connection, b.Connection))
 }
 
-// bound keeps the largest tables.
-func (r *Rows) bound() {
+// keepLargest keeps the largest tables.
+func (r *Rows) keepLargest() {
 	if len(r.Tables) <= MostTables {
 		return
 	}
-	slices.SortFunc(r.Tables, func(a, b TableRows) int { return cmp.Or(cmp.Compare(b.size(), a.size()), byName(a, b)) })
+	slices.SortFunc(r.Tables, func(a, b TableRows) int { return cmp.Or(cmp.Compare(b.totalSize(), a.totalSize()), byName(a, b)) })
 	for _, table := range r.Tables[MostTables:] {
 		r.leaveOut(table.RowTotals)
 	}
@@ -167,11 +167,11 @@ func (in ToolInput) Table() TableRows {
 	return named
 }
 
-// Given counts what a sink was given, as written.
-func (in ToolInput) Given() *Rows {
+// GivenRows counts what a sink was given, as written.
+func (in ToolInput) GivenRows() *Rows {
 	table := in.Table()
 	if in.Staging == nil || in.Staging.Do == "" && expression.Text(in.Fields["mode"].Data) != "replace" {
 		table.Written = int64(len(in.Rows()))
 	}
-	return table.Of()
+	return table.ToRows()
 }

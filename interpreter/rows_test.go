@@ -11,7 +11,7 @@ import (
 )
 
 func tableOf(name string, totals RowTotals) *Rows {
-	return TableRows{Table: name, RowTotals: totals}.Of()
+	return TableRows{Table: name, RowTotals: totals}.ToRows()
 }
 
 func TestRowsPlus(t *testing.T) {
@@ -39,7 +39,7 @@ func TestRowsPlus(t *testing.T) {
 			`{"written":4,"tables":[{"table":"a","written":1},{"table":"b","written":3}]}`,
 		},
 		{
-			"a table of two connections", tableOf("a", RowTotals{Written: 3}), TableRows{Table: "a", Connection: "shop", RowTotals: RowTotals{Written: 1}}.Of(),
+			"a table of two connections", tableOf("a", RowTotals{Written: 3}), TableRows{Table: "a", Connection: "shop", RowTotals: RowTotals{Written: 1}}.ToRows(),
 			`{"written":4,"tables":[{"table":"a","written":3},{"table":"a","connection":"shop","written":1}]}`,
 		},
 	} {
@@ -102,13 +102,13 @@ func TestRowsOfAnAttempt(t *testing.T) {
 			require.Equal(t, tt.want, tt.in.Table())
 			tt.in.Result = &result
 			tt.want.Written = 3
-			require.Equal(t, tt.want.Of(), tt.in.Given())
+			require.Equal(t, tt.want.ToRows(), tt.in.GivenRows())
 		})
 	}
 	staged := ToolInput{Tool: "postgres", Fields: fieldsOf("table", "t", "mode", "replace"), Result: &result, Staging: &Staging{}}
-	require.True(t, staged.Given().IsEmpty(), "staged rows are written when they are published")
+	require.True(t, staged.GivenRows().IsEmpty(), "staged rows are written when they are published")
 	staged.Fields = fieldsOf("table", "t", "mode", "upsert")
-	require.Equal(t, int64(3), staged.Given().Written, "delete_missing writes at once")
+	require.Equal(t, int64(3), staged.GivenRows().Written, "delete_missing writes at once")
 }
 
 func fieldsOf(pairs ...string) map[string]expression.Value {

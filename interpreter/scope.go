@@ -42,7 +42,7 @@ type RunInfo struct {
 }
 
 // Data is everything expressions can name that the run has gathered. Children
-// get a pruned copy of it (see Capture); kept in workflow history.
+// get a pruned copy of it (see CaptureData); kept in workflow history.
 type Data struct {
 	Workload expression.Value `json:"workload,omitzero"`
 	Vars     expression.Value `json:"vars,omitzero"`
@@ -79,7 +79,7 @@ func NewScope(book *playbook.Playbook, run RunInfo, data Data) *Scope {
 
 // WithElement is the scope of one iteration.
 func (s *Scope) WithElement(name string, value any, position ElementPosition) *Scope {
-	inner := *s.root()
+	inner := *s.rootScope()
 	inner.parent, inner.locals = nil, nil
 	inner.element, inner.value, inner.position = name, value, &position
 	return &inner
@@ -91,12 +91,12 @@ func (s *Scope) With(locals map[string]any) *Scope {
 }
 
 // Book is the playbook of the scope.
-func (s *Scope) Book() *playbook.Playbook { return s.root().book }
+func (s *Scope) Book() *playbook.Playbook { return s.rootScope().book }
 
 // Element is the element of the iteration, nil outside a loop.
-func (s *Scope) Element() any { return s.root().value }
+func (s *Scope) Element() any { return s.rootScope().value }
 
-func (s *Scope) root() *Scope {
+func (s *Scope) rootScope() *Scope {
 	for s.parent != nil {
 		s = s.parent
 	}
@@ -126,13 +126,13 @@ func (s *Scope) lookupRoot(name string) (any, bool) {
 	case "execution_id":
 		return s.run.WorkflowID, true
 	case "run":
-		return s.run.words(), true
+		return s.run.exprValue(), true
 	case playbook.PartitionWord:
 		if s.run.Partition != nil {
 			return s.run.Partition.Words(), true
 		}
 	case "_loop":
-		return s.loop(), s.position != nil
+		return s.loopValue(), s.position != nil
 	}
 	if s.element != "" && name == s.element {
 		return s.value, true
@@ -145,8 +145,8 @@ func (s *Scope) lookupRoot(name string) (any, bool) {
 	return value, found
 }
 
-// words is run in expressions. What it lacks is nil in them.
-func (r RunInfo) words() map[string]any {
+// exprValue is run in expressions. What it lacks is nil in them.
+func (r RunInfo) exprValue() map[string]any {
 	words := map[string]any{"id": r.RunID, "started_at": expression.TimeText(r.StartedAt), "playbook": r.Playbook}
 	if !r.ScheduledAt.IsZero() { // the values of other runs stay as they are in their histories
 		words["scheduled_at"] = expression.TimeText(r.ScheduledAt)
@@ -154,7 +154,7 @@ func (r RunInfo) words() map[string]any {
 	return words
 }
 
-func (s *Scope) loop() any {
+func (s *Scope) loopValue() any {
 	if s.position == nil {
 		return nil
 	}

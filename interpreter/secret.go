@@ -95,10 +95,10 @@ const (
 	InParams RequestPart = "params"
 )
 
-// Sealed is the sealed result of a step, "" where it has none: it has not run, or
+// SealedResult is the sealed result of a step, "" where it has none: it has not run, or
 // its failure was ignored.
-func (s *Scope) Sealed(step string) string {
-	return SealedText(expression.Member(expression.Member(s.root().data.Steps.Data, step), "data"))
+func (s *Scope) SealedResult(step string) string {
+	return SealedText(expression.Member(expression.Member(s.rootScope().data.Steps.Data, step), "data"))
 }
 
 // Reveal returns the attempt with the values of what was deferred. opened are the
@@ -120,16 +120,16 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 	statements := map[statement.Dialect]*statement.Statement{}
 	for _, deferred := range work.Deferred {
 		scope := revealedScope{captured: expression.MapOf(deferred.Scope.Data), opened: opened}
-		text, err := deferred.read(in, statements)
+		text, err := deferred.readText(in, statements)
 		var value any
 		if err == nil {
-			text.reveal(deferred, scope, work.Now, seen)
-			value, err = text.render(scope, budget)
+			text.revealSecrets(deferred, scope, work.Now, seen)
+			value, err = text.renderText(scope, budget)
 		}
 		if err != nil {
-			return ToolInput{}, fmt.Errorf("%s: %w", deferred.place(), err)
+			return ToolInput{}, fmt.Errorf("%s: %w", deferred.placeText(), err)
 		}
-		roots[deferred.In] = placed(roots[deferred.In], deferred.Path, value)
+		roots[deferred.In] = placeValue(roots[deferred.In], deferred.Path, value)
 	}
 	fields = expression.MapOf(roots[InFields])
 	in.Fields = make(map[string]expression.Value, len(fields))
@@ -144,8 +144,8 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 	return in, nil
 }
 
-// place is the position of a deferred expression, for messages.
-func (d DeferredExpression) place() string {
+// placeText is the position of a deferred expression, for messages.
+func (d DeferredExpression) placeText() string {
 	if d.In == InFields {
 		return strings.Join(d.Path, ".")
 	}
@@ -164,9 +164,9 @@ type deferredText struct {
 	param int
 }
 
-// read returns the text of the expression. statements are those of the attempt that
+// readText returns the text of the expression. statements are those of the attempt that
 // were read before.
-func (d DeferredExpression) read(in ToolInput, statements map[statement.Dialect]*statement.Statement) (deferredText, error) {
+func (d DeferredExpression) readText(in ToolInput, statements map[statement.Dialect]*statement.Statement) (deferredText, error) {
 	if d.In != InParams {
 		node, problems := playbook.NewTemplate(d.Template)
 		if len(problems) > 0 {
@@ -201,7 +201,7 @@ func isURL(path []string) bool {
 	return len(path) == 1 && path[0] == playbook.FieldURL
 }
 
-func (t deferredText) render(scope expression.Scope, budget *expression.Budget) (any, error) {
+func (t deferredText) renderText(scope expression.Scope, budget *expression.Budget) (any, error) {
 	switch {
 	case t.sql != nil:
 		return t.sql.RenderParam(t.param, scope, budget)
@@ -212,12 +212,12 @@ func (t deferredText) render(scope expression.Scope, budget *expression.Budget) 
 	}
 }
 
-// reveal reports the value of each expression over secrets, which others may repeat
+// revealSecrets reports the value of each expression over secrets, which others may repeat
 // without the text around it.
-func (t deferredText) reveal(d DeferredExpression, scope expression.Scope, now time.Time, seen func(any)) {
+func (t deferredText) revealSecrets(d DeferredExpression, scope expression.Scope, now time.Time, seen func(any)) {
 	budget := expression.NewBudget(expression.DecisionLimits, now)
-	for _, segment := range t.template().Segments() {
-		if segment.Program == nil || !d.uses(segment.Program.Refs()) {
+	for _, segment := range t.textTemplate().Segments() {
+		if segment.Program == nil || !d.usesResult(segment.Program.Refs()) {
 			continue
 		}
 		if value, err := segment.Eval(scope, budget); err == nil {
@@ -226,15 +226,15 @@ func (t deferredText) reveal(d DeferredExpression, scope expression.Scope, now t
 	}
 }
 
-func (t deferredText) template() *expression.Template {
+func (t deferredText) textTemplate() *expression.Template {
 	if t.sql != nil {
 		return t.sql.Templates()[t.param]
 	}
 	return t.node.Template
 }
 
-// uses reports whether an expression with these names uses one of the results.
-func (d DeferredExpression) uses(refs []expression.Ref) bool {
+// usesResult reports whether an expression with these names uses one of the results.
+func (d DeferredExpression) usesResult(refs []expression.Ref) bool {
 	return slices.ContainsFunc(refs, func(ref expression.Ref) bool {
 		if ref.Root != "steps" || len(ref.Path) == 0 {
 			return ref.Root == "steps" || slices.Contains(d.Steps, ref.Root)
@@ -244,8 +244,8 @@ func (d DeferredExpression) uses(refs []expression.Ref) bool {
 	})
 }
 
-// placed returns a copy of a value with another one at a path.
-func placed(v any, path []string, value any) any {
+// placeValue returns a copy of a value with another one at a path.
+func placeValue(v any, path []string, value any) any {
 	if len(path) == 0 {
 		return value
 	}
@@ -256,11 +256,11 @@ func placed(v any, path []string, value any) any {
 			return v
 		}
 		copied := slices.Clone(v)
-		copied[i] = placed(v[i], path[1:], value)
+		copied[i] = placeValue(v[i], path[1:], value)
 		return copied
 	case map[string]any:
 		copied := playbook.CloneMap(v, 1)
-		copied[path[0]] = placed(v[path[0]], path[1:], value)
+		copied[path[0]] = placeValue(v[path[0]], path[1:], value)
 		return copied
 	}
 	return v

@@ -58,17 +58,17 @@ func (e *ErrorObject) ShortMessage() string {
 	return source.Cut(e.Message, shown)
 }
 
-// Brief is the error without what answers held.
-func (e *ErrorObject) Brief() ErrorObject {
+// BriefError is the error without what answers held.
+func (e *ErrorObject) BriefError() ErrorObject {
 	small := *e
 	small.Message, small.Headers, small.Body, small.Collected = e.ShortMessage(), nil, expression.Value{}, expression.Value{}
 	small.URL, small.Params = "", expression.Value{} // the message has the address
 	return small
 }
 
-// Shrunk is an error without its bulky data: what was collected, the body, or
+// ShrunkError is an error without its bulky data: what was collected, the body, or
 // both. Headers and params go first: a loop may have many errors with a few of them each.
-func (e *ErrorObject) Shrunk() *ErrorObject {
+func (e *ErrorObject) ShrunkError() *ErrorObject {
 	if e == nil {
 		return nil
 	}
@@ -97,10 +97,10 @@ func (e *ErrorObject) Shrunk() *ErrorObject {
 	return &small
 }
 
-// Shrink makes sure that a call's result has at most most bytes. An error goes
+// ShrinkResult makes sure that a call's result has at most most bytes. An error goes
 // without its bulk, and data that is too large is a failure that says so; what is
 // the result in words.
-func (r *CallResult) Shrink(what string, most int) {
+func (r *CallResult) ShrinkResult(what string, most int) {
 	_, failure := Measure(r, most, what)
 	if failure == nil {
 		return
@@ -109,7 +109,7 @@ func (r *CallResult) Shrink(what string, most int) {
 		r.Status, r.Error, r.Data = StatusError, failure, expression.Value{}
 		return
 	}
-	r.Error = r.Error.Shrunk()
+	r.Error = r.Error.ShrunkError()
 	if EncodedSize(r) > most {
 		r.Data = expression.Value{} // of a call whose sink failed
 	}
@@ -123,7 +123,7 @@ func (l *LoopResult) Shrink(step string, most int) {
 		return
 	}
 	for i := range l.Errors {
-		l.Errors[i].Error = l.Errors[i].Error.Shrunk()
+		l.Errors[i].Error = l.Errors[i].Error.ShrunkError()
 	}
 	_, failure := Measure(l, most, "the result of loop "+step)
 	if failure == nil {
@@ -156,14 +156,14 @@ func (l *LoopResult) dropPending() int {
 // count all of them.
 func (l *LoopResult) cutErrors(step string, most int) {
 	all := len(l.Errors)
-	l.Errors = l.Errors[:within(l.Errors, 0, most/2)]
+	l.Errors = l.Errors[:errorsWithin(l.Errors, 0, most/2)]
 	l.Warnings = []string{fmt.Sprintf("step %s: of %d errors, only the first %d are kept; "+
 		"see the child workflows for the others", step, all, len(l.Errors))}
 }
 
-// within is how many of the errors, from the first, take at most room bytes, with
+// errorsWithin is how many of the errors, from the first, take at most room bytes, with
 // so many more for each.
-func within(errors []LoopError, between, room int) int {
+func errorsWithin(errors []LoopError, between, room int) int {
 	size := 0
 	for i, failure := range errors {
 		if size += EncodedSize(failure) + between; size > room {
@@ -181,7 +181,7 @@ const aroundResult = 1000
 func (o *CallsOutput) Shrink(step *playbook.Step, most int) {
 	if step.Loop == nil {
 		for i := range o.Iterations {
-			o.Iterations[i].Result.Shrink("the result of step "+step.Name, most-aroundResult)
+			o.Iterations[i].Result.ShrinkResult("the result of step "+step.Name, most-aroundResult)
 		}
 		return
 	}
@@ -197,13 +197,13 @@ func (o *CallsOutput) Shrink(step *playbook.Step, most int) {
 				"write rows with a sink and return less", o.Iterations[i].Index, size, share))
 		}
 		if EncodedSize(result.Error) > MaxFailureDetails {
-			result.Error = result.Error.Shrunk()
+			result.Error = result.Error.ShrunkError()
 		}
 	}
 	if EncodedSize(o) <= most {
 		return
 	}
 	for i := range o.Iterations {
-		o.Iterations[i].Result.Error = o.Iterations[i].Result.Error.Shrunk()
+		o.Iterations[i].Result.Error = o.Iterations[i].Result.Error.ShrunkError()
 	}
 }

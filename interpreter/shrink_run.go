@@ -16,20 +16,20 @@ type bulk struct {
 
 // bulks is what a run's result that is too large goes without, in this order.
 var bulks = []bulk{
-	{"the warnings of validation, which starter validate shows", leaveValidation},
-	{"the rows of steps by table", leaveTables},
-	{"what failed iterations had collected", leaveErrors(ofIterations, leaveCollected)},
-	{"what the steps that failed had collected", leaveErrors(ofSteps, leaveCollected)},
-	{"the bodies of the answers that failed iterations", leaveErrors(ofIterations, leaveBody)},
-	{"the bodies of the answers that failed steps", leaveErrors(ofSteps, leaveBody)},
+	{"the warnings of validation, which starter validate shows", dropValidation},
+	{"the rows of steps by table", dropTables},
+	{"what failed iterations had collected", dropErrors(ofIterations, dropCollected)},
+	{"what the steps that failed had collected", dropErrors(ofSteps, dropCollected)},
+	{"the bodies of the answers that failed iterations", dropErrors(ofIterations, dropBody)},
+	{"the bodies of the answers that failed steps", dropErrors(ofSteps, dropBody)},
 }
 
 // lasts is what it goes without when that was not enough: what people look for
 // first.
 var lasts = []bulk{
-	{"the result; write it with a sink, or select less with `output`", leaveResult},
-	{"what the failure had collected", leaveErrors(ofRun, leaveCollected)},
-	{"the body of the answer", leaveErrors(ofRun, leaveBody)},
+	{"the result; write it with a sink, or select less with `output`", dropResult},
+	{"what the failure had collected", dropErrors(ofRun, dropCollected)},
+	{"the body of the answer", dropErrors(ofRun, dropBody)},
 }
 
 // Shrink keeps a run's result within most bytes. What is left out is the bulk,
@@ -40,7 +40,7 @@ func (r *RunResult) Shrink(most int) {
 	if EncodedSize(r) <= most {
 		return
 	}
-	r.own()
+	r.copyOwn()
 	r.goWithout(bulks, most)
 	r.shrinkLoops(most)
 	r.goWithout(lasts, most)
@@ -56,14 +56,14 @@ func (r *RunResult) goWithout(bulks []bulk, most int) {
 	}
 }
 
-func leaveValidation(r *RunResult) bool {
+func dropValidation(r *RunResult) bool {
 	had := len(r.ValidationWarnings) > 0
 	r.ValidationWarnings = nil
 	return had
 }
 
-// leaveTables keeps the totals of the steps, and the tables of the run as a whole.
-func leaveTables(r *RunResult) bool {
+// dropTables keeps the totals of the steps, and the tables of the run as a whole.
+func dropTables(r *RunResult) bool {
 	left := false
 	for i := range r.Steps {
 		if rows := r.Steps[i].Rows; rows != nil && len(rows.Tables) > 1 {
@@ -73,8 +73,8 @@ func leaveTables(r *RunResult) bool {
 	return left
 }
 
-// own copies what Shrink changes: a run still uses its records.
-func (r *RunResult) own() {
+// copyOwn copies what Shrink changes: a run still uses its records.
+func (r *RunResult) copyOwn() {
 	own := func(failure **ErrorObject) {
 		if *failure != nil {
 			copied := **failure
@@ -117,7 +117,7 @@ func ofIterations(r *RunResult) []*ErrorObject {
 	return failures
 }
 
-func leaveErrors(of func(*RunResult) []*ErrorObject, leave func(*ErrorObject) bool) func(*RunResult) bool {
+func dropErrors(of func(*RunResult) []*ErrorObject, leave func(*ErrorObject) bool) func(*RunResult) bool {
 	return func(r *RunResult) bool {
 		left := false
 		for _, failure := range of(r) {
@@ -127,13 +127,13 @@ func leaveErrors(of func(*RunResult) []*ErrorObject, leave func(*ErrorObject) bo
 	}
 }
 
-func leaveCollected(failure *ErrorObject) bool {
+func dropCollected(failure *ErrorObject) bool {
 	left := failure.Collected.Data != nil
 	failure.Collected = expression.Value{}
 	return left
 }
 
-func leaveBody(failure *ErrorObject) bool {
+func dropBody(failure *ErrorObject) bool {
 	if EncodedSize(failure.Body) <= bulky {
 		return false
 	}
@@ -141,7 +141,7 @@ func leaveBody(failure *ErrorObject) bool {
 	return true
 }
 
-func leaveResult(r *RunResult) bool {
+func dropResult(r *RunResult) bool {
 	left := r.Result.Data != nil
 	r.Result = expression.Value{}
 	return left
@@ -166,7 +166,7 @@ func (r *RunResult) shrinkLoops(most int) {
 			continue
 		}
 		all := len(loop.Errors)
-		loop.Errors = loop.Errors[:within(loop.Errors, len(","), room/loops)]
+		loop.Errors = loop.Errors[:errorsWithin(loop.Errors, len(","), room/loops)]
 		r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: of %d errors of iterations, only the first %d are kept; "+
 			"see the child workflows for the others", r.Steps[i].Step, all, len(loop.Errors)))
 	}

@@ -174,10 +174,10 @@ func TestShrunkRunLosesItsResultLast(t *testing.T) {
 // TestShrunkErrorKeepsWhatIsSmall: a small body stays beside pages that do not.
 func TestShrunkErrorKeepsWhatIsSmall(t *testing.T) {
 	t.Parallel()
-	small := failedRecord("a", 79_000, 150).Error.Shrunk()
+	small := failedRecord("a", 79_000, 150).Error.ShrunkError()
 	require.Equal(t, [2]int{0, 150}, [2]int{length(small.Collected), length(small.Body)})
 	require.Contains(t, small.Message, "collected")
 	require.NotContains(t, small.Message, "body")
-	small = failedRecord("a", 150, 79_000).Error.Shrunk()
+	small = failedRecord("a", 150, 79_000).Error.ShrunkError()
 	require.Equal(t, [2]int{150, 0}, [2]int{length(small.Collected), length(small.Body)})
 }

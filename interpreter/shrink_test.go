@@ -235,7 +235,7 @@ func TestShrunkCall(t *testing.T) {
 			result, own := test.result, test.result.Error
 			before := interpreter.EncodedSize(own)
 			result.Meta.Attempts, result.Warnings = 3, []string{"kept"}
-			result.Shrink("the result of step fetch", most)
+			result.ShrinkResult("the result of step fetch", most)
 			require.LessOrEqual(t, interpreter.EncodedSize(result), most)
 			require.Equal(t, test.data, length(result.Data))
 			require.Equal(t, 3, result.Meta.Attempts)

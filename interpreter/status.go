@@ -241,8 +241,8 @@ func (s Status) Tally() Tally {
 	return TallyRunning
 }
 
-// Colour is the colour of the status, or of one that is pending.
-func (s Status) Colour() Colour {
+// StatusColour is the colour of the status, or of one that is pending.
+func (s Status) StatusColour() Colour {
 	info, known := s.Info()
 	if !known {
 		info, _ = Pending.Info()

@@ -90,7 +90,7 @@ func TestTalliesFitEndings(t *testing.T) {
 func TestEachReasonHasARow(t *testing.T) {
 	t.Parallel()
 	for _, name := range constantsOf(t, "reason.go", "Reason") {
-		require.True(t, interpreter.Reason(name).Known(), "the reason %q has no row in the table of interpreter/reason.go", name)
+		require.True(t, interpreter.Reason(name).IsKnown(), "the reason %q has no row in the table of interpreter/reason.go", name)
 		require.False(t, interpreter.Reason(name).Status().Ended(), name)
 	}
 }

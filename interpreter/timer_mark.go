@@ -46,5 +46,5 @@ func ParseTimerMark(summary string) (TimerMark, bool) {
 	if err := json.Unmarshal([]byte(summary[at:]), &mark); err != nil {
 		return TimerMark{}, false
 	}
-	return mark, mark.Reason.Known() || mark.Limits > 0
+	return mark, mark.Reason.IsKnown() || mark.Limits > 0
 }

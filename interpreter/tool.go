@@ -122,7 +122,7 @@ func (in ToolInput) Rows() []any {
 	case in.Result != nil:
 		v = in.Result.Data
 	}
-	return incremental.Contributed(v)
+	return incremental.ContributedRows(v)
 }
 
 // Nested is the call that a field of the attempt is, such as from of tool transfer. The parameters of the attempt are those of
@@ -154,7 +154,7 @@ func (in ToolInput) Nested(field string) (ToolInput, error) {
 // Contributed are the rows of the page that a sink writes, whatever its args make of them.
 func (in ToolInput) Contributed() []any {
 	if in.Args != nil && in.Result != nil {
-		return incremental.Contributed(in.Result.Data)
+		return incremental.ContributedRows(in.Result.Data)
 	}
 	return in.Rows()
 }

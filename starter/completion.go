@@ -66,7 +66,7 @@ func addCompletion(a *cli.App, root *cobra.Command) {
 				if len(args) == 0 {
 					return nil, cobra.ShellCompDirectiveNoFileComp
 				}
-				return beginningWith(begun, known(a, command, stepsOf(args[0]))), cobra.ShellCompDirectiveNoFileComp
+				return beginningWith(begun, completeKnown(a, command, stepsOf(args[0]))), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
 	})
@@ -86,17 +86,17 @@ func completeArgument(a *cli.App, command *cobra.Command, args []string, begun s
 	case "FILE", "FILE|RUN":
 		return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 	case "RUN":
-		return beginningWith(begun, known(a, command, listedRuns)), cobra.ShellCompDirectiveNoFileComp
+		return beginningWith(begun, completeKnown(a, command, listedRuns)), cobra.ShellCompDirectiveNoFileComp
 	case "STEP":
-		return beginningWith(begun, known(a, command, stepsOf(args[0]))), cobra.ShellCompDirectiveNoFileComp
+		return beginningWith(begun, completeKnown(a, command, stepsOf(args[0]))), cobra.ShellCompDirectiveNoFileComp
 	case "NAME":
-		return beginningWith(begun, known(a, command, scheduleNames)), cobra.ShellCompDirectiveNoFileComp
+		return beginningWith(begun, completeKnown(a, command, scheduleNames)), cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// known asks the server that the flags name; it answers soon, or nothing is known.
-func known(a *cli.App, command *cobra.Command, read func(context.Context, *session.Session) []string) []string {
+// completeKnown asks the server that the flags name; it answers soon, or nothing is known.
+func completeKnown(a *cli.App, command *cobra.Command, read func(context.Context, *session.Session) []string) []string {
 	ctx, cancel := context.WithTimeout(a.Interrupts.Graceful, completionPatience)
 	defer cancel()
 	s, err := givenServer(command).Existing(ctx)

@@ -19,13 +19,13 @@ import (
 // of help.txt alone.
 func TestHelpFits(t *testing.T) {
 	t.Parallel()
-	topics, written := help.Topics(), map[string]bool{"starter": true}
+	topics, written := help.AllTopics(), map[string]bool{"starter": true}
 	root := newRoot(&cli.App{})
 	check := func(command *cobra.Command) {
 		path, _ := strings.CutPrefix(command.CommandPath(), "starter ")
 		written[path] = true
 		require.Contains(t, topics, path, "help.txt has no section for the command")
-		text := help.Render(command)
+		text := help.RenderHelp(command)
 		for line := range strings.Lines(text) {
 			require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), terminal.HelpColumns, "%s: %s", path, line)
 		}
@@ -49,8 +49,8 @@ func TestOptions(t *testing.T) {
 	}
 	run, _, err := newRoot(&cli.App{}).Find([]string{"run"})
 	require.NoError(t, err)
-	require.NotContains(t, help.Render(run), "host:port of the Temporal server")
-	require.Contains(t, help.Render(run), "starter options")
+	require.NotContains(t, help.RenderHelp(run), "host:port of the Temporal server")
+	require.Contains(t, help.RenderHelp(run), "starter options")
 }
 
 // TestCompletion: a shell completes statuses, formats, tools and files, and asks no server
@@ -121,7 +121,7 @@ func TestUsageOfGroups(t *testing.T) {
 	for _, path := range [][]string{{"schedule"}, {"state"}, {"dead-letters"}, {"serve", "token"}} {
 		command, _, err := newRoot(&cli.App{}).Find(path)
 		require.NoError(t, err)
-		require.Contains(t, help.Render(command), "Usage:\n  starter "+strings.Join(path, " ")+" COMMAND\n")
+		require.Contains(t, help.RenderHelp(command), "Usage:\n  starter "+strings.Join(path, " ")+" COMMAND\n")
 	}
 }
 
@@ -138,7 +138,7 @@ func TestRenamedFlags(t *testing.T) {
 		command, _, err := newRoot(&cli.App{}).Find(args)
 		require.NoError(t, err)
 		name, _, _ := strings.Cut(earlier, " ")
-		require.NotContains(t, help.Render(command), "--"+name)
+		require.NotContains(t, help.RenderHelp(command), "--"+name)
 	}
 }
 

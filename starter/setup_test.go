@@ -123,7 +123,7 @@ func TestSetupWithoutRights(t *testing.T) {
 		var out bytes.Buffer
 		streams := cli.Streams{Out: &out, Err: &out}
 		s := &session.Session{Client: refusing(t, env, namespace, test.code, test.methods), Address: env.Address, Namespace: namespace}
-		require.Equal(t, exitcode.Failed, cli.StatusOf(operate.Setup(t.Context(), streams, s, false, "table")))
+		require.Equal(t, exitcode.Failed, cli.StatusOf(operate.SetupNamespace(t.Context(), streams, s, false, "table")))
 		require.Contains(t, out.String(), test.said)
 		require.Contains(t, out.String(), test.byHand)
 		require.Regexp(t, `│ RepriseStatus +│ Keyword +│ missing +│`, out.String())
@@ -133,7 +133,7 @@ func TestSetupWithoutRights(t *testing.T) {
 	s := &session.Session{Client: refusing(t, env, namespace, codes.Unimplemented, ""), Address: env.Address, Namespace: namespace}
 	require.Eventually(t, func() bool {
 		out.Reset()
-		return operate.Setup(t.Context(), cli.Streams{Out: &out, Err: &out}, s, false, "table") == nil
+		return operate.SetupNamespace(t.Context(), cli.Streams{Out: &out, Err: &out}, s, false, "table") == nil
 	}, patience, 50*time.Millisecond, &out)
 	require.Regexp(t, `│ RepriseStatus +│ Keyword +│ there +│`, out.String())
 }
@@ -164,7 +164,7 @@ func TestFewerAttributes(t *testing.T) {
 		var errs bytes.Buffer
 		s := &session.Session{Client: refusing(t, env, namespace, codes.PermissionDenied, "Add"), Namespace: namespace}
 		var got protocol.Input
-		require.NoError(t, schedule.Submit(t.Context(), s, start.Plan{}, cli.Streams{Err: &errs}, func(planned start.Plan) error {
+		require.NoError(t, schedule.SubmitSchedule(t.Context(), s, start.Plan{}, cli.Streams{Err: &errs}, func(planned start.Plan) error {
 			got = planned.Input
 			return nil
 		}))

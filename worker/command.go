@@ -91,9 +91,9 @@ type telemetryOptions struct {
 	headers bool
 }
 
-// run is main with the world passed in. It returns the exit status once ctx ends or the
+// runMain is main with the world passed in. It returns the exit status once ctx ends or the
 // worker cannot continue.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func runMain(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	status := exitcode.Usage // until the command runs, only usage can be wrong
 	command, opts := newCommand()
 	secret := &secrets.Masker{}
@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	command.SetErr(stderr)
 	command.RunE = func(*cobra.Command, []string) error {
 		var err error
-		status, err = serve(ctx, opts, secret, stdout, stderr)
+		status, err = serveWorker(ctx, opts, secret, stdout, stderr)
 		return err
 	}
 	err := command.Execute()
@@ -124,7 +124,7 @@ func newCommand() (*cobra.Command, *options) {
 	opts := &options{}
 	command := &cobra.Command{
 		Use: "worker", Short: "Runs playbooks from a Temporal task queue", Long: long, Example: examples,
-		Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true, Version: version(),
+		Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true, Version: versionText(),
 	}
 	command.SetVersionTemplate("worker {{.Version}}\n")
 	command.SetHelpFunc(func(command *cobra.Command, _ []string) { writeHelp(command) })
@@ -186,8 +186,8 @@ func envBool(name string) bool {
 	return err == nil && value
 }
 
-// serve runs the worker until ctx ends.
-func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, stderr io.Writer) (int, error) {
+// serveWorker runs the worker until ctx ends.
+func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, stdout, stderr io.Writer) (int, error) {
 	logger, closeLog, err := newLogger(opts, stderr)
 	if err != nil {
 		return exitcode.Usage, err
@@ -219,7 +219,7 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 	}
 	defer probes.Close()
 	watched, err := telemetry.New(ctx, telemetry.Options{
-		Service: "reprise-worker", Version: version(), MetricsAddress: opts.telemetry.address,
+		Service: "reprise-worker", Version: versionText(), MetricsAddress: opts.telemetry.address,
 		TraceHeaders: opts.telemetry.headers, Logger: logger, Secrets: secret,
 	})
 	if err != nil {
@@ -249,8 +249,8 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 		Reader: &runs.Reader{Client: c, Store: store, Namespace: server.Namespace}, To: watched.Gauges(), TaskQueue: opts.taskQueue, Logger: logger,
 	}
 	go figures.Watch(watch, census.Every)
-	return work(ctx, opts, c, catalogue, watched, probes, func() {
-		opts.announce(stdout, startInfo{
+	return runWorker(ctx, opts, c, catalogue, watched, probes, func() {
+		opts.announceReady(stdout, startInfo{
 			queue: opts.taskQueue, namespace: server.Namespace, address: server.HostPort, store: store.Name(),
 			metrics: watched.URL(), health: probes.URL(),
 		})
@@ -267,11 +267,11 @@ func (o *options) listenForProbes(ctx context.Context, store *payload.Store, log
 // startInfo is what a worker reports once it polls.
 type startInfo struct{ queue, namespace, address, store, metrics, health string }
 
-// announce reports that the worker polls, in the format of the log and whatever its level.
-func (o *options) announce(w io.Writer, s startInfo) {
+// announceReady reports that the worker polls, in the format of the log and whatever its level.
+func (o *options) announceReady(w io.Writer, s startInfo) {
 	if o.jsonLog() {
 		slog.New(slog.NewJSONHandler(w, nil)).Info("polling", "task_queue", s.queue, "namespace", s.namespace, "address", s.address,
-			"python", onOff(o.allowPython), "payload_store", s.store, "metrics", s.metrics, "health", s.health, "version", version())
+			"python", onOff(o.allowPython), "payload_store", s.store, "metrics", s.metrics, "health", s.health, "version", versionText())
 		return
 	}
 	_, _ = fmt.Fprintf(w, "worker: polling task queue %q, namespace %q at %s, python %s, payload store %s\n",
@@ -289,16 +289,16 @@ func (o *options) jsonLog() bool { return strings.EqualFold(o.logFormat, "json")
 
 // resourcesAndServer returns what tools get, and the address of the server.
 func (o *options) resourcesAndServer() (activities.Resources, client.Options, error) {
-	resources, err := o.resources()
+	resources, err := o.toolResources()
 	if err != nil {
 		return resources, client.Options{}, err
 	}
-	server, err := o.address()
+	server, err := o.serverAddress()
 	return resources, server, err
 }
 
-// address is the server, on this machine unless one is named.
-func (o *options) address() (client.Options, error) {
+// serverAddress is the server, on this machine unless one is named.
+func (o *options) serverAddress() (client.Options, error) {
 	server, err := connect.Resolve(o.server)
 	server.HostPort = cmp.Or(server.HostPort, defaultAddress)
 	return server, err
@@ -312,8 +312,8 @@ func (o *options) cache() (int64, error) {
 	return host.CacheBytes(func(string) (string, bool) { return o.cacheBytes, true })
 }
 
-// resources are what the options and the environment give to tools.
-func (o *options) resources() (activities.Resources, error) {
+// toolResources are what the options and the environment give to tools.
+func (o *options) toolResources() (activities.Resources, error) {
 	resources, err := host.Resources(o.connections, o.rateLimits)
 	if err != nil {
 		return resources, err
@@ -355,7 +355,7 @@ func checkFolder(flag, folder string) error {
 	return nil
 }
 
-func work(
+func runWorker(
 	ctx context.Context, opts *options, c client.Client, catalogue *activities.Catalogue, watched *telemetry.Telemetry, probes *health.Server,
 	ready func(),
 ) (int, error) {
@@ -417,11 +417,11 @@ func newLogger(opts *options, w io.Writer) (*slog.Logger, func(), error) {
 		return nil, nil, fmt.Errorf("--log-file: %w", err)
 	}
 	kept := slog.NewJSONHandler(file, &slog.HandlerOptions{Level: min(level, slog.LevelInfo)})
-	return slog.New(slog.NewMultiHandler(shown, kept)), file.close, nil
+	return slog.New(slog.NewMultiHandler(shown, kept)), file.closeFile, nil
 }
 
-// version is what --version says, in one line.
-func version() string {
+// versionText is what --version says, in one line.
+func versionText() string {
 	info := build.Read()
 	return fmt.Sprintf("%s (commit %s, %s)", info.Reprise, cmp.Or(info.Commit, "unknown"), info.Go)
 }

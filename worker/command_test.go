@@ -34,7 +34,7 @@ const workerVariable = "REPRISE_TEST_WORKER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(workerVariable) != "" {
-		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+		os.Exit(runMain(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	testenv.Main(m)
 }
@@ -66,7 +66,7 @@ func TestUsage(t *testing.T) {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			t.Parallel()
 			var out, errs bytes.Buffer
-			require.Equal(t, test.status, run(t.Context(), test.args, &out, &errs))
+			require.Equal(t, test.status, runMain(t.Context(), test.args, &out, &errs))
 			require.Contains(t, errs.String(), test.message)
 			require.Empty(t, out.String())
 		})
@@ -86,7 +86,7 @@ func TestMistakesInConfigurationShowNoSecret(t *testing.T) {
 	fails := func(args ...string) {
 		t.Helper()
 		var out, errs bytes.Buffer
-		require.NotEqual(t, exitcode.OK, run(t.Context(), args, &out, &errs))
+		require.NotEqual(t, exitcode.OK, runMain(t.Context(), args, &out, &errs))
 		require.NotEmpty(t, errs.String())
 		require.NotContains(t, out.String()+errs.String(), secret[:6], "nor a piece of it")
 	}
@@ -111,7 +111,7 @@ func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{"--help": "Examples:", "--version": "worker "} {
 		var out bytes.Buffer
-		require.Equal(t, exitcode.OK, run(t.Context(), []string{flag}, &out, io.Discard))
+		require.Equal(t, exitcode.OK, runMain(t.Context(), []string{flag}, &out, io.Discard))
 		require.Contains(t, out.String(), want)
 	}
 }
@@ -120,7 +120,7 @@ func TestHelpAndVersion(t *testing.T) {
 func TestHelpFits(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	require.Equal(t, exitcode.OK, run(t.Context(), []string{"--help"}, &out, io.Discard))
+	require.Equal(t, exitcode.OK, runMain(t.Context(), []string{"--help"}, &out, io.Discard))
 	for line := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), 80, line)
 	}
@@ -147,7 +147,7 @@ func startWorker(t *testing.T, args ...string) (lines *bufio.Reader, stop func()
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
 	status := make(chan int, 1)
-	go func() { status <- run(ctx, args, writer, io.Discard) }()
+	go func() { status <- runMain(ctx, args, writer, io.Discard) }()
 	return bufio.NewReader(reader), func() {
 		t.Helper()
 		cancel()
@@ -231,7 +231,7 @@ func TestSpeaksJSON(t *testing.T) {
 	require.Equal(t, http.StatusOK, statusOf(t, said.Health+"/readyz"))
 	stop()
 	var errs bytes.Buffer
-	require.Equal(t, exitcode.NoServer, run(t.Context(), []string{"--address", "127.0.0.1:1", "--log-format", "json"}, io.Discard, &errs))
+	require.Equal(t, exitcode.NoServer, runMain(t.Context(), []string{"--address", "127.0.0.1:1", "--log-format", "json"}, io.Discard, &errs))
 	for line := range bytes.Lines(errs.Bytes()) {
 		require.True(t, json.Valid(line), "%s", line)
 	}

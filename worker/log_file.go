@@ -25,10 +25,10 @@ type logFile struct {
 
 func openLogFile(path string) (*logFile, error) {
 	l := &logFile{path: path, checked: time.Now()}
-	return l, l.open()
+	return l, l.openFile()
 }
 
-func (l *logFile) open() error {
+func (l *logFile) openFile() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)
@@ -47,25 +47,25 @@ func (l *logFile) Write(record []byte) (int, error) {
 	defer l.mu.Unlock()
 	if time.Since(l.checked) > checkInterval {
 		l.checked = time.Now()
-		if l.moved() {
-			_ = l.open()
+		if l.hasMoved() {
+			_ = l.openFile()
 		}
 	}
-	if _, err := l.file.Write(escaped(record)); err != nil {
+	if _, err := l.file.Write(escapeRecord(record)); err != nil {
 		return 0, err
 	}
 	return len(record), nil
 }
 
-// escaped is a record of JSON without characters that a terminal obeys, or that turn the order of others around: JSON
+// escapeRecord is a record of JSON without characters that a terminal obeys, or that turn the order of others around: JSON
 // has escapes for them, which say the same.
-func escaped(record []byte) []byte {
-	if !bytes.ContainsFunc(record, obeyed) {
+func escapeRecord(record []byte) []byte {
+	if !bytes.ContainsFunc(record, isObeyed) {
 		return record
 	}
 	out := make([]byte, 0, len(record)+16)
 	for _, r := range string(record) {
-		if obeyed(r) {
+		if isObeyed(r) {
 			out = fmt.Appendf(out, `\u%04x`, r)
 		} else {
 			out = utf8.AppendRune(out, r)
@@ -74,13 +74,13 @@ func escaped(record []byte) []byte {
 	return out
 }
 
-// obeyed reports whether a character is none to be read. JSON has no raw ones below 0x20 but the break at its end.
-func obeyed(r rune) bool {
+// isObeyed reports whether a character is none to be read. JSON has no raw ones below 0x20 but the break at its end.
+func isObeyed(r rune) bool {
 	return r >= 0x7f && r <= 0xffff && r != utf8.RuneError && !unicode.IsPrint(r)
 }
 
-// moved reports whether the file is no longer in its place.
-func (l *logFile) moved() bool {
+// hasMoved reports whether the file is no longer in its place.
+func (l *logFile) hasMoved() bool {
 	there, err := os.Stat(l.path)
 	if err != nil {
 		return os.IsNotExist(err)
@@ -89,7 +89,7 @@ func (l *logFile) moved() bool {
 	return err != nil || !os.SameFile(there, own)
 }
 
-func (l *logFile) close() {
+func (l *logFile) closeFile() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_ = l.file.Close()

@@ -18,7 +18,7 @@ func TestALogFileThatIsMovedAwayBeginsAgain(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("before\n"), 0o600))
 	file, err := openLogFile(path)
 	require.NoError(t, err)
-	defer file.close()
+	defer file.closeFile()
 	write := func(text string) {
 		file.checked = time.Time{} // long ago
 		_, err := file.Write([]byte(text))
@@ -45,7 +45,7 @@ func TestLogFileHasNoControlCharacters(t *testing.T) {
 	require.NoError(t, err)
 	const hostile = "a\u009b31m\u202egnp\u2028\u007f é 日本 😀"
 	slog.New(slog.NewJSONHandler(file, nil)).Info(hostile)
-	file.close()
+	file.closeFile()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for _, raw := range []string{"\u009b", "\u202e", "\u2028", "\u007f"} {

@@ -46,6 +46,6 @@ func TestPartitionsContinueAsNew(t *testing.T) {
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &snapshot))
 	ledger, err := partition.ReadLedger(snapshot)
 	require.NoError(t, err)
-	require.Equal(t, partition.Done, ledger.Of(p, "one"))
-	require.Equal(t, partition.Stale, ledger.Of(p, "two"))
+	require.Equal(t, partition.Done, ledger.StatusOf(p, "one"))
+	require.Equal(t, partition.Stale, ledger.StatusOf(p, "two"))
 }

@@ -27,13 +27,13 @@ const StopGrace = 2 * time.Second
 // Func is Tool.Run or Writer.Write, and the signature of an activity that makes attempts.
 type Func = func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error)
 
-// wrap turns one method of a tool into an activity: it bounds the time, sends
+// wrapTool turns one method of a tool into an activity: it bounds the time, sends
 // heartbeats, survives panics, and turns errors into non-retryable
 // ApplicationErrors whose type is the kind and whose details hold the
 // ErrorObject. Temporal delivers again only an attempt that its worker returns, or
 // that lost its connection to the server; how often is counted here. A tool that
 // waits before it acts begins by itself. The size of the result is reported too.
-func (r *Runner) wrap(run Func, beginsItself bool) measuredFunc {
+func (r *Runner) wrapTool(run Func, beginsItself bool) measuredFunc {
 	res := r.Resources
 	if !beginsItself {
 		run = afterBegin(run)
@@ -43,7 +43,7 @@ func (r *Runner) wrap(run Func, beginsItself bool) measuredFunc {
 		ctx, secrets := tool.WithSecrets(ctx, res.Secrets)
 		b := newBeginning(ctx, in)
 		by := holding{run: in.ControlID, version: in.ControlVersion, step: in.Step, above: in.Parents}
-		b.gate = func(ctx context.Context) (interpreter.Control, error) { return r.gate.pass(ctx, by) }
+		b.gate = func(ctx context.Context) (interpreter.Control, error) { return r.gate.passGate(ctx, by) }
 		ctx = tool.WithAttempt(ctx, b)
 		err := r.CheckConnections(in.Sinks)
 		if err == nil {
@@ -52,7 +52,7 @@ func (r *Runner) wrap(run Func, beginsItself bool) measuredFunc {
 		if err != nil {
 			return noResult(ctx, ctx, err, b, in, limit, secrets)
 		}
-		ctx = watchOf(ctx).begin(ctx)
+		ctx = watchOf(ctx).noteTurn(ctx)
 		ended, end := context.WithCancelCause(ctx)
 		defer end(nil)
 		bounded, cancel := context.WithTimeoutCause(ended, limit, tool.ErrTimeout)
@@ -60,7 +60,7 @@ func (r *Runner) wrap(run Func, beginsItself bool) measuredFunc {
 		releaseMemory(ctx)
 		bounded, handedOver := r.memory.WithLoan(bounded)
 		defer atHandover(ctx, handedOver)
-		o := supervise(ctx, bounded, end, b, measured(res.secretly(run), res.Payloads.MaxBytes), in, res.Logger)
+		o := superviseRun(ctx, bounded, end, b, measureRun(res.withSecrets(run), res.Payloads.MaxBytes), in, res.Logger)
 		if o.err == nil {
 			o.result.Turn = b.turnSeconds()
 			return o.result, o.size, nil
@@ -107,23 +107,23 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 	if err := payloads.awaitStore(ctx, in); err != nil {
 		return err
 	}
-	limit := control.Tuned(in.Step).Rate.Over(in.RateLimit, in)
+	limit := control.TuningOf(in.Step).Rate.Over(in.RateLimit, in)
 	if limit == nil {
 		return nil
 	}
 	if turns := WorkerOf(ctx).Turns; turns != nil {
 		if turn := turns.Turn(*limit, in); turn != nil {
-			return away(*turn, limit.Key, turn.At.Sub(NewClock(ctx).Now()))
+			return awayError(*turn, limit.Key, turn.At.Sub(NewClock(ctx).Now()))
 		}
 		return nil
 	}
 	since := time.Now()
 	awaitsTurn(ctx, true)
 	defer awaitsTurn(ctx, false)
-	if err := pacer.await(ctx, *limit, in, b); err != nil {
+	if err := pacer.awaitTurn(ctx, *limit, in, b); err != nil {
 		return err
 	}
-	watchOf(ctx).waited(since)
+	watchOf(ctx).noteWait(since)
 	b.turn = time.Since(since)
 	return nil
 }
@@ -143,8 +143,8 @@ func atHandover(ctx context.Context, done func()) {
 	}
 }
 
-// measured is an attempt whose result is looked at under the attempt's own time.
-func measured(run Func, most int) measuredFunc {
+// measureRun is an attempt whose result is looked at under the attempt's own time.
+func measureRun(run Func, most int) measuredFunc {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, int, error) {
 		defer memory.Done(ctx)
 		result, err := run(ctx, in)
@@ -170,8 +170,8 @@ func afterBegin(run Func) Func {
 // measuredFunc is a Func that returns the size of its result.
 type measuredFunc func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, int, error)
 
-// plain is the function as Temporal calls it.
-func (f measuredFunc) plain() Func {
+// plainFunc is the function as Temporal calls it.
+func (f measuredFunc) plainFunc() Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		result, _, err := f(ctx, in)
 		return result, err
@@ -182,7 +182,7 @@ func (f measuredFunc) plain() Func {
 // wait, so that they need not find that out one by one.
 func pauseOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, err error) {
 	if failure, ok := errors.AsType[*tool.Error](err); ok && in.RateLimit != nil && failure.RetryAfter != nil {
-		pacer.pause(ctx, *in.RateLimit, *failure.RetryAfter)
+		pacer.pauseLimit(ctx, *in.RateLimit, *failure.RetryAfter)
 	}
 }
 
@@ -200,16 +200,16 @@ type outcome struct {
 	err    error
 }
 
-// supervise runs the attempt in a goroutine of its own, so that a tool that
+// superviseRun runs the attempt in a goroutine of its own, so that a tool that
 // ignores its context cannot block the activity, and sends heartbeats
 // meanwhile. Once the worker stops, an attempt that has not begun ends, and one
 // that has may run for the worker's grace period; end ends bounded.
-func supervise(
+func superviseRun(
 	ctx, bounded context.Context, end context.CancelCauseFunc, b *beginning, run measuredFunc, in interpreter.ToolInput, logger *slog.Logger,
 ) outcome {
 	done := make(chan outcome, 1)
-	go protect(bounded, run, in, logger, done)
-	ticks, stop := heartbeats(ctx)
+	go protectRun(bounded, run, in, logger, done)
+	ticks, stop := heartbeatTicks(ctx)
 	defer stop()
 	ended, stopping := bounded.Done(), stopChannel(ctx)
 	var graceOver, abandoned <-chan time.Time
@@ -221,7 +221,7 @@ func supervise(
 			b.delivery.Beat(ctx)
 		case <-stopping:
 			stopping, graceOver = nil, time.After(WorkerOf(ctx).StopGrace)
-			if b.withdraw() {
+			if b.withdrawAttempt() {
 				end(ErrReleased)
 			}
 		case <-graceOver:
@@ -235,9 +235,9 @@ func supervise(
 	}
 }
 
-// protect makes the attempt and returns its outcome, whatever happens. A panic
+// protectRun makes the attempt and returns its outcome, whatever happens. A panic
 // becomes an error; its stack goes to the worker's log and not to the history.
-func protect(ctx context.Context, run measuredFunc, in interpreter.ToolInput, logger *slog.Logger, done chan<- outcome) {
+func protectRun(ctx context.Context, run measuredFunc, in interpreter.ToolInput, logger *slog.Logger, done chan<- outcome) {
 	var o outcome
 	answered := false // stays where the goroutine ends without a return and without a panic
 	defer func() {
@@ -256,9 +256,9 @@ func protect(ctx context.Context, run measuredFunc, in interpreter.ToolInput, lo
 	answered = true
 }
 
-// heartbeats are the ticks at which an attempt shows that it is alive; none in an attempt
+// heartbeatTicks are the ticks at which an attempt shows that it is alive; none in an attempt
 // that an activity hosts, which does so itself.
-func heartbeats(ctx context.Context) (<-chan time.Time, func()) {
+func heartbeatTicks(ctx context.Context) (<-chan time.Time, func()) {
 	if !activity.IsActivity(ctx) || IsHosted(ctx) {
 		return nil, func() {}
 	}
@@ -352,15 +352,15 @@ var ErrDisconnected = errors.New("the worker lost its connection to the server d
 
 // DeliverAgain is the failure of a delivery that Temporal makes again. It is
 // nothing that anybody has to look at.
-func DeliverAgain(cause error) error { return DeliverAgainAfter(0, undelivered(cause)) }
+func DeliverAgain(cause error) error { return DeliverAgainAfter(0, undeliveredError(cause)) }
 
 // DeliverWhenBack is DeliverAgain of a delivery whose destination has been away for so long.
 func DeliverWhenBack(away time.Duration, cause error) error {
-	return DeliverAgainAfter(NextDelivery(away), undelivered(cause))
+	return DeliverAgainAfter(NextDelivery(away), undeliveredError(cause))
 }
 
-// undelivered is the error of an activity that has to run again, which is no failure of an attempt.
-func undelivered(cause error) interpreter.ErrorObject {
+// undeliveredError is the error of an activity that has to run again, which is no failure of an attempt.
+func undeliveredError(cause error) interpreter.ErrorObject {
 	return interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error()}
 }
 

@@ -55,11 +55,11 @@ type heartbeatDetails struct {
 	Step *interpreter.HostedStep `json:"step,omitempty"`
 }
 
-// next is the state with which delivery n begins; w is the last state that earlier deliveries have left.
+// nextDelivery is the state with which delivery n begins; w is the last state that earlier deliveries have left.
 // One that said nothing has not begun: from the second on, deliveries say so
 // before they act. The first one does so only where it announces; otherwise it may
 // have acted.
-func (w DeliveryState) next(n int, announces bool) DeliveryState {
+func (w DeliveryState) nextDelivery(n int, announces bool) DeliveryState {
 	acted, received := w.Acted, slices.Clip(w.Received)
 	if w.Begun || w.Delivery == 0 && n > 1 && !announces {
 		acted++
@@ -76,11 +76,11 @@ const mostReceived = 2
 
 // Spent reports whether the attempt must not be delivered again, because too many workers were lost or stopped with it. lost is how
 // many attempts of the same request have already lost their workers (interpreter.ToolInput); one more is enough then.
-func (w DeliveryState) Spent(lost int) bool { return w.Cut > maxCuts || w.end(lost) != nil }
+func (w DeliveryState) Spent(lost int) bool { return w.Cut > maxCuts || w.lostFailure(lost) != nil }
 
-// end is the failure of an attempt whose workers are lost, nil where it may be
+// lostFailure is the failure of an attempt whose workers are lost, nil where it may be
 // made by another one.
-func (w DeliveryState) end(lost int) *interpreter.ErrorObject {
+func (w DeliveryState) lostFailure(lost int) *interpreter.ErrorObject {
 	switch {
 	case lost > 0 && w.Acted > 0, lost+len(w.Received) >= mostReceived:
 		return interpreter.WorkersLost(len(w.Received) > 0)
@@ -92,7 +92,7 @@ func (w DeliveryState) end(lost int) *interpreter.ErrorObject {
 
 // Lost is the end of an attempt that is spent.
 func (w DeliveryState) Lost(before int) *interpreter.ErrorObject {
-	if end := w.end(before); end != nil {
+	if end := w.lostFailure(before); end != nil {
 		return end
 	}
 	return &interpreter.ErrorObject{
@@ -129,7 +129,7 @@ func NewDelivery(ctx context.Context, announces bool) *Delivery {
 		_ = activity.GetHeartbeatDetails(ctx, &last) // what cannot be read says nothing
 	}
 	n := int(activity.GetInfo(ctx).Attempt)
-	d.State, d.step = last.State.next(n, announces), last.Step
+	d.State, d.step = last.State.nextDelivery(n, announces), last.Step
 	d.announces = announces || n > 1
 	return d
 }
@@ -139,14 +139,14 @@ func NewDelivery(ctx context.Context, announces bool) *Delivery {
 func (d *Delivery) Beat(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_ = d.record(ctx)
+	_ = d.recordState(ctx)
 }
 
-// begin makes sure that the server knows that the delivery may have acted, if
+// recordBegin makes sure that the server knows that the delivery may have acted, if
 // it would otherwise read silence as one that has not. The error says that the
 // attempt is not to act: the run was cancelled, another worker has the attempt,
 // or the worker stops.
-func (d *Delivery) begin(ctx context.Context) error {
+func (d *Delivery) recordBegin(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.State.Begun {
@@ -154,11 +154,11 @@ func (d *Delivery) begin(ctx context.Context) error {
 	}
 	d.State.Begun = true
 	for d.announces && activity.IsActivity(ctx) {
-		err := d.record(ctx)
+		err := d.recordState(ctx)
 		if err == nil {
 			break
 		}
-		if withdrawn(err) {
+		if isWithdrawn(err) {
 			return errors.Join(err, context.Cause(ctx))
 		}
 		select {
@@ -173,38 +173,38 @@ func (d *Delivery) begin(ctx context.Context) error {
 	return nil
 }
 
-// waits revokes begin: nothing was done.
-func (d *Delivery) waits(ctx context.Context) {
+// revokeBegin revokes begin: nothing was done.
+func (d *Delivery) revokeBegin(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.State.Begun, d.announces = false, true
-	_ = d.record(ctx)
+	_ = d.recordState(ctx)
 }
 
-// receives records that a call reads a large answer from now on.
-func (d *Delivery) receives(ctx context.Context, place int) {
+// recordReceives records that a call reads a large answer from now on.
+func (d *Delivery) recordReceives(ctx context.Context, place int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !slices.Contains(d.State.Receiving, place) {
 		d.State.Receiving = append(slices.Clip(d.State.Receiving), place)
-		_ = d.record(ctx)
+		_ = d.recordState(ctx)
 	}
 }
 
-// progressed records that more of the attempt is done permanently: the workers lost before count no more, as none of them was lost
+// recordProgress records that more of the attempt is done permanently: the workers lost before count no more, as none of them was lost
 // by what is left.
-func (d *Delivery) progressed(ctx context.Context, done interpreter.HostedStep) {
+func (d *Delivery) recordProgress(ctx context.Context, done interpreter.HostedStep) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.State.Acted, d.State.Cut, d.State.Received, d.step = 0, 0, nil, &done
 	if time.Since(d.reported) >= progressEvery {
 		d.reported = time.Now()
-		_ = d.record(ctx)
+		_ = d.recordState(ctx)
 	}
 }
 
-// received is the end of that. The next heartbeat reports it.
-func (d *Delivery) received(place int) {
+// endReceives is the end of that. The next heartbeat reports it.
+func (d *Delivery) endReceives(place int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if i := slices.Index(d.State.Receiving, place); i >= 0 {
@@ -222,14 +222,14 @@ func (d *Delivery) Returned(ctx context.Context, cut bool) {
 	if cut {
 		d.State.Cut++
 	}
-	for connect.Unreachable(d.record(ctx)) && sleep.For(ctx, heartbeatRetry) == nil {
+	for connect.IsUnreachable(d.recordState(ctx)) && sleep.For(ctx, heartbeatRetry) == nil {
 		continue
 	}
 }
 
-// record sends a heartbeat and waits until it has arrived. Without a client it
+// recordState sends a heartbeat and waits until it has arrived. Without a client it
 // is left to the SDK. With d.mu.
-func (d *Delivery) record(ctx context.Context) error {
+func (d *Delivery) recordState(ctx context.Context) error {
 	if !activity.IsActivity(ctx) {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (d *Delivery) record(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), heartbeatTimeout)
 	defer cancel()
 	err := host.Client.RecordActivityHeartbeat(bounded, activity.GetInfo(ctx).TaskToken, details)
-	if withdrawn(err) && ctx.Err() == nil {
+	if isWithdrawn(err) && ctx.Err() == nil {
 		activity.RecordHeartbeat(ctx, details) // so that the SDK knows it too, and ends ctx
 		select {
 		case <-ctx.Done():
@@ -254,9 +254,9 @@ func (d *Delivery) record(ctx context.Context) error {
 	return err
 }
 
-// withdrawn distinguishes the answers to a heartbeat that withdraw the attempt from a
+// isWithdrawn distinguishes the answers to a heartbeat that withdraw the attempt from a
 // server that did not answer.
-func withdrawn(err error) bool {
+func isWithdrawn(err error) bool {
 	return connect.NotFound(err) || temporal.IsCanceledError(err) ||
 		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
 }
@@ -323,7 +323,7 @@ func (b *beginning) Begin(ctx context.Context) error {
 	if b.ended || WorkerStopping(ctx) {
 		return ErrReleased
 	}
-	if err := b.delivery.begin(ctx); err != nil {
+	if err := b.delivery.recordBegin(ctx); err != nil {
 		return err
 	}
 	b.begun = true
@@ -346,19 +346,19 @@ func (b *beginning) Receives(ctx context.Context) {
 	if of, ok := ctx.Value(callKey{}).(*callContext); ok {
 		at = of.at
 	}
-	b.delivery.receives(ctx, at)
+	b.delivery.recordReceives(ctx, at)
 }
 
 // Progressed records that more of the attempt is done permanently.
 func (b *beginning) Progressed(ctx context.Context, done interpreter.HostedStep) {
 	if !b.hosted {
-		b.delivery.progressed(ctx, done)
+		b.delivery.recordProgress(ctx, done)
 	}
 }
 
 // Propagate adds to the headers of a request what identifies the attempt to the other side.
 func (b *beginning) Propagate(ctx context.Context, headers http.Header) {
-	watchOf(ctx).propagate(ctx, headers)
+	watchOf(ctx).addHeaders(ctx, headers)
 }
 
 func (b *beginning) hasBegun() bool {
@@ -367,24 +367,24 @@ func (b *beginning) hasBegun() bool {
 	return b.begun
 }
 
-// reset revokes begin, where nothing was done.
-func (b *beginning) reset() {
+// resetBegin revokes begin, where nothing was done.
+func (b *beginning) resetBegin() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.begun = false
 }
 
-// revoke revokes begin and reports it. A Drive has begun with the first of its
+// revokeBegin revokes begin and reports it. A Drive has begun with the first of its
 // attempts.
-func (b *beginning) revoke(ctx context.Context) {
-	b.reset()
+func (b *beginning) revokeBegin(ctx context.Context) {
+	b.resetBegin()
 	if !b.hosted {
-		b.delivery.waits(ctx)
+		b.delivery.revokeBegin(ctx)
 	}
 }
 
-// withdraw keeps the attempt from beginning; false if it has begun.
-func (b *beginning) withdraw() bool {
+// withdrawAttempt keeps the attempt from beginning; false if it has begun.
+func (b *beginning) withdrawAttempt() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended = true
@@ -427,7 +427,7 @@ func awaitsTurn(ctx context.Context, waits bool) {
 func (c *callContext) holdMemory(ctx context.Context, done func()) {
 	c.done = done
 	if b := beginningIn(ctx); b != nil {
-		b.delivery.received(c.at)
+		b.delivery.endReceives(c.at)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // Deliver is where delivery n begins, with the state that those before it have left, of a
 // request that was not lost before.
 func Deliver(before DeliveryState, n int, tells bool) (DeliveryState, bool) {
-	w := before.next(n, tells)
+	w := before.nextDelivery(n, tells)
 	return w, w.Spent(0)
 }
 
@@ -33,5 +33,5 @@ func NewGate(describe func(context.Context, string) (interpreter.Control, error)
 
 // Control is what the gate knows of a run.
 func (g Gate) Control(ctx context.Context, workflowID string, version int) interpreter.Control {
-	return g.gate.control(ctx, workflowID, version)
+	return g.gate.controlOf(ctx, workflowID, version)
 }

@@ -24,8 +24,8 @@ func newGate(logger *slog.Logger) *pauseGate {
 	return &pauseGate{logger: logger, controls: newRecent(describeControl), cancels: newRecent(describeCancel)}
 }
 
-// paused is the end of an attempt that must not begin now.
-func paused(by interpreter.Hold) error {
+// pausedError is the end of an attempt that must not begin now.
+func pausedError(by interpreter.Hold) error {
 	return &putOffError{until: interpreter.PutOff{Hold: &by}, text: "the run or the step is paused; the attempt is made when it is resumed"}
 }
 
@@ -37,29 +37,29 @@ type holding struct {
 	above   []interpreter.Parent
 }
 
-// pass returns the control of the attempt's run, and a *putOffError where that, or that of
+// passGate returns the control of the attempt's run, and a *putOffError where that, or that of
 // a parent run, holds the attempt. Without an answer of the server the control counts
 // that was read last: an attempt whose server is away cannot end either.
-func (g *pauseGate) pass(ctx context.Context, by holding) (interpreter.Control, error) {
+func (g *pauseGate) passGate(ctx context.Context, by holding) (interpreter.Control, error) {
 	if by.run == "" || !activity.IsActivity(ctx) {
 		return interpreter.Control{}, nil
 	}
-	control := g.control(ctx, by.run, by.version)
+	control := g.controlOf(ctx, by.run, by.version)
 	if control.IsPaused(by.step) {
-		return control, paused(interpreter.Hold{Version: control.Version})
+		return control, pausedError(interpreter.Hold{Version: control.Version})
 	}
 	for _, above := range by.above {
-		current := g.control(ctx, above.Run, above.Control.Version)
+		current := g.controlOf(ctx, above.Run, above.Control.Version)
 		if current.IsPaused(above.Step) {
-			return control, paused(interpreter.Hold{Run: above.Run, Version: current.Version})
+			return control, pausedError(interpreter.Hold{Run: above.Run, Version: current.Version})
 		}
 	}
 	return control, ctx.Err()
 }
 
-// control is the control of a run, no earlier than a version.
-func (g *pauseGate) control(ctx context.Context, workflowID string, version int) interpreter.Control {
-	control, err := g.controls.of(ctx, workflowID, func(known interpreter.Control) bool { return known.Version >= version })
+// controlOf is the control of a run, no earlier than a version.
+func (g *pauseGate) controlOf(ctx context.Context, workflowID string, version int) interpreter.Control {
+	control, err := g.controls.valueOf(ctx, workflowID, func(known interpreter.Control) bool { return known.Version >= version })
 	if err != nil && ctx.Err() == nil {
 		g.logger.Warn("cannot query whether a run is paused; using the last known answer", "run", workflowID, "error", err)
 	}
@@ -89,7 +89,7 @@ func describeControl(ctx context.Context, workflowID string) (interpreter.Contro
 // Hold returns what holds an attempt to start a run, which passes the gate of all attempts; nil
 // where nothing does.
 func (r *Runner) Hold(ctx context.Context, attempt interpreter.PausedBy) (*interpreter.Hold, error) {
-	_, err := r.gate.pass(ctx, holding{run: attempt.Run, version: attempt.Version, step: attempt.Step, above: attempt.Parents})
+	_, err := r.gate.passGate(ctx, holding{run: attempt.Run, version: attempt.Version, step: attempt.Step, above: attempt.Parents})
 	if off, ok := errors.AsType[*putOffError](err); ok {
 		return off.until.Hold, nil
 	}
@@ -99,7 +99,7 @@ func (r *Runner) Hold(ctx context.Context, attempt interpreter.PausedBy) (*inter
 // RunCancelled reports whether a run was cancelled, whatever of it waits for a worker. Without an answer of the server
 // the last one counts.
 func (r *Runner) RunCancelled(ctx context.Context, workflowID string) bool {
-	cancelled, _ := r.gate.cancels.of(ctx, workflowID, func(bool) bool { return true })
+	cancelled, _ := r.gate.cancels.valueOf(ctx, workflowID, func(bool) bool { return true })
 	return cancelled
 }
 

@@ -53,7 +53,7 @@ func TestLargeSecretResults(t *testing.T) {
 		"its secret result has 65537 bytes of JSON, the limit is 65536": strings.Repeat("x", maxSecretBytes-1),
 		"its secret result has 65 texts and numbers, the limit is 64":   many,
 	} {
-		_, err := Resources{}.sealed(t.Context(), interpreter.ToolInput{Step: "login", Secret: &interpreter.SecretWork{Seals: true}},
+		_, err := Resources{}.sealResult(t.Context(), interpreter.ToolInput{Step: "login", Secret: &interpreter.SecretWork{Seals: true}},
 			interpreter.ToolResult{Data: expression.Of(data)})
 		require.ErrorContains(t, err, says)
 	}
@@ -91,11 +91,11 @@ func TestBoundsOfQueues(t *testing.T) {
 	for range maxTurns + 1 {
 		queue.waiters = append(queue.waiters, newWaiter(t.Context(), limit, interpreter.ToolInput{}))
 	}
-	asked, request, _ := queue.request(time.Now())
+	asked, request, _ := queue.leaseRequest(time.Now())
 	require.Len(t, asked, maxTurns)
 	require.Equal(t, maxTurns, request.Count)
 
-	_, ok := queue.use(time.Now(), limit, &beginning{})
+	_, ok := queue.useTurn(time.Now(), limit, &beginning{})
 	require.True(t, ok)
 	require.Empty(t, queue.sends, "of a limit of that many requests nothing is remembered")
 

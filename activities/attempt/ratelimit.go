@@ -82,40 +82,40 @@ const (
 	estimateStep  = 250 * time.Millisecond
 )
 
-func (e *estimate) observe(took time.Duration) {
+func (e *estimate) observeTime(took time.Duration) {
 	*e = min(max(*e*7/8, estimate(took+took/2)), 2**e+estimate(estimateStep))
 }
 
-func (e estimate) time() time.Duration { return max(time.Duration(e), leastEstimate) }
+func (e estimate) estimatedTime() time.Duration { return max(time.Duration(e), leastEstimate) }
 
-// await waits for the attempt's turn, sending heartbeats meanwhile. The server
+// awaitTurn waits for the attempt's turn, sending heartbeats meanwhile. The server
 // knows that the attempt begins before its turn comes; a turn that the attempt
 // comes too late for is spent. The error is that of ctx, or of begin, or an
 // *putOffError where the turn is too far away to wait for it here.
-func (p *pacer) await(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolInput, b *beginning) error {
-	queue := p.queue(ctx, limit)
+func (p *pacer) awaitTurn(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolInput, b *beginning) error {
+	queue := p.queueOf(ctx, limit)
 	w := newWaiter(ctx, limit, in)
 	for {
-		at, err := queue.await(w, b)
+		at, err := queue.awaitTurn(w, b)
 		if err != nil {
 			return err
 		}
-		if err := sleepUntil(ctx, at.Add(-queue.lead())); err != nil {
+		if err := sleepUntil(ctx, at.Add(-queue.leadTime())); err != nil {
 			return err
 		}
-		if err := queue.begin(ctx, b); err != nil {
+		if err := queue.beginAttempt(ctx, b); err != nil {
 			return err
 		}
-		if ok, err := queue.acquire(ctx, at, limit, b); ok || err != nil {
+		if ok, err := queue.acquireTurn(ctx, at, limit, b); ok || err != nil {
 			return err
 		}
-		b.revoke(ctx)
+		b.revokeBegin(ctx)
 		w.patient = time.Now().Add(turnPatience)
 	}
 }
 
-// occupy counts an attempt that waits in its slot, until it is undone.
-func (p *pacer) occupy(b *beginning) (undo func()) {
+// occupySlot counts an attempt that waits in its slot, until it is undone.
+func (p *pacer) occupySlot(b *beginning) (undo func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.slots[b.delivery]++
@@ -128,25 +128,25 @@ func (p *pacer) occupy(b *beginning) (undo func()) {
 	}
 }
 
-// crowded reports whether attempts that wait have more than half of the worker's
+// isCrowded reports whether attempts that wait have more than half of the worker's
 // slots.
-func (p *pacer) crowded(ctx context.Context) bool {
+func (p *pacer) isCrowded(ctx context.Context) bool {
 	most := WorkerOf(ctx).Slots
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return most > 0 && 2*len(p.slots) > most
 }
 
-// acquire waits for the turn of an attempt that has begun; false if it cannot be
+// acquireTurn waits for the turn of an attempt that has begun; false if it cannot be
 // used. The error says that the attempt is not made.
-func (l *turnQueue) acquire(ctx context.Context, turn time.Time, limit ratelimit.Limit, b *beginning) (bool, error) {
+func (l *turnQueue) acquireTurn(ctx context.Context, turn time.Time, limit ratelimit.Limit, b *beginning) (bool, error) {
 	for at := turn; !at.After(turn.Add(limit.Slack())); {
 		if err := sleepUntil(ctx, at); err != nil {
-			b.reset()
+			b.resetBegin()
 			return false, err
 		}
 		var ok bool
-		if at, ok = l.use(turn, limit, b); ok {
+		if at, ok = l.useTurn(turn, limit, b); ok {
 			return true, nil
 		}
 	}
@@ -157,10 +157,10 @@ func (l *turnQueue) acquire(ctx context.Context, turn time.Time, limit ratelimit
 // more requests, one that is late does not matter.
 const mostSends = 1000
 
-// use uses the turn, unless it is too early for one more: an attempt before it
+// useTurn uses the turn, unless it is too early for one more: an attempt before it
 // may have taken time on its way out, and followed its own turn late. In that
 // case it returns the time of the next check.
-func (l *turnQueue) use(turn time.Time, limit ratelimit.Limit, b *beginning) (again time.Time, ok bool) {
+func (l *turnQueue) useTurn(turn time.Time, limit ratelimit.Limit, b *beginning) (again time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -195,33 +195,33 @@ func sleepUntil(ctx context.Context, until time.Time) error {
 	return sleep.Unless(ctx, time.Until(until), stopChannel(ctx), ErrReleased)
 }
 
-// lead is how long before its turn an attempt gets ready.
-func (l *turnQueue) lead() time.Duration {
+// leadTime is how long before its turn an attempt gets ready.
+func (l *turnQueue) leadTime() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.ready.time()
+	return l.ready.estimatedTime()
 }
 
-// begin begins the attempt and measures how long that takes.
-func (l *turnQueue) begin(ctx context.Context, b *beginning) error {
+// beginAttempt begins the attempt and measures how long that takes.
+func (l *turnQueue) beginAttempt(ctx context.Context, b *beginning) error {
 	began := time.Now()
 	err := b.Begin(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ready.observe(time.Since(began))
+	l.ready.observeTime(time.Since(began))
 	return err
 }
 
-// pause pauses all attempts under a limit, as the server asked, for
+// pauseLimit pauses all attempts under a limit, as the server asked, for
 // no longer than the operator says; the attempt that it asked waits by itself for as long
 // as its policy says.
-func (p *pacer) pause(ctx context.Context, limit ratelimit.Limit, wait time.Duration) {
+func (p *pacer) pauseLimit(ctx context.Context, limit ratelimit.Limit, wait time.Duration) {
 	most := p.limits.maxPause(limit)
 	if turns := WorkerOf(ctx).Turns; turns != nil {
 		turns.Pause(limit, min(wait, most))
 		return
 	}
-	queue, now := p.queue(ctx, limit), time.Now()
+	queue, now := p.queueOf(ctx, limit), time.Now()
 	queue.mu.Lock()
 	defer queue.mu.Unlock()
 	if until := now.Add(min(wait, most)); queue.pause.Before(until) && (wait <= most || !queue.askedUntil.After(now)) {
@@ -232,9 +232,9 @@ func (p *pacer) pause(ctx context.Context, limit ratelimit.Limit, wait time.Dura
 	}
 }
 
-// queue finds the queue of a key. Keys belong to the task queue, and to a playbook
+// queueOf finds the queue of a key. Keys belong to the task queue, and to a playbook
 // unless it shares them.
-func (p *pacer) queue(ctx context.Context, limit ratelimit.Limit) *turnQueue {
+func (p *pacer) queueOf(ctx context.Context, limit ratelimit.Limit) *turnQueue {
 	taskQueue := ""
 	if activity.IsActivity(ctx) {
 		taskQueue = activity.GetInfo(ctx).TaskQueue
@@ -249,9 +249,9 @@ func (p *pacer) queue(ctx context.Context, limit ratelimit.Limit) *turnQueue {
 	return p.queues[id]
 }
 
-// lease requests turns of the workflow that holds the limit, and returns the time of the first
+// requestLease requests turns of the workflow that holds the limit, and returns the time of the first
 // turn by the clock of this machine.
-func (l *turnQueue) lease(ctx context.Context, request ratelimit.LeaseRequest) (ratelimit.Lease, time.Time, error) {
+func (l *turnQueue) requestLease(ctx context.Context, request ratelimit.LeaseRequest) (ratelimit.Lease, time.Time, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)
 	defer cancel()
 	asked := time.Now()
@@ -268,7 +268,7 @@ func (l *turnQueue) lease(ctx context.Context, request ratelimit.LeaseRequest) (
 	first := firstTurn(lease, asked, now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.answer.observe(now.Sub(first.Add(-lease.Delay())))
+	l.answer.observeTime(now.Sub(first.Add(-lease.Delay())))
 	l.skew = lease.At.Sub(first)
 	return lease, first, nil
 }

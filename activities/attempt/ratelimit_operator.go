@@ -28,9 +28,9 @@ func (r RateLimits) maxPause(limit ratelimit.Limit) time.Duration {
 	return defaultMaxPause
 }
 
-// of is the limit that an attempt is under, nil for none; more says that its
+// limitOf is the limit that an attempt is under, nil for none; more says that its
 // playbook asks for more than the operator gives.
-func (r RateLimits) of(in interpreter.ToolInput) (limit *ratelimit.Limit, more bool) {
+func (r RateLimits) limitOf(in interpreter.ToolInput) (limit *ratelimit.Limit, more bool) {
 	asked := in.RateLimit
 	key := ""
 	if asked != nil {
@@ -56,7 +56,7 @@ func (r RateLimits) of(in interpreter.ToolInput) (limit *ratelimit.Limit, more b
 // limitOf is the limit that an attempt is under, nil for none. A playbook
 // that asks for more than it gets is logged once.
 func (p *pacer) limitOf(in interpreter.ToolInput) *ratelimit.Limit {
-	limit, more := p.limits.of(in)
+	limit, more := p.limits.limitOf(in)
 	if !more {
 		return limit
 	}
@@ -85,7 +85,7 @@ func (r RateLimits) Warnings(book *playbook.Playbook) []string {
 		in := interpreter.ToolInput{RateLimit: &ratelimit.Limit{
 			Key: literalKey(book.Resolve(step.Action)), Requests: asked.Requests, PerSeconds: asked.Per.Seconds(),
 		}}
-		if limit, more := r.of(in); more {
+		if limit, more := r.limitOf(in); more {
 			all = append(all, fmt.Sprintf("%s:%s: step %q requests %d per %s for %q; the worker's rate limit applies: %d per %s",
 				book.File.Name, asked.Pos, step.Name, asked.Requests, asked.Per, limit.Key, limit.Requests, limit.Per()))
 		}
@@ -119,7 +119,7 @@ const longestPause = 365 * 24 * 3600
 // activity hosts pauses them there.
 func (r *Runner) PauseRateLimit(ctx context.Context, in interpreter.PauseRateLimitInput) error {
 	if limit := r.pacer.limitOf(in.Attempt); limit != nil {
-		r.pacer.pause(ctx, *limit, time.Duration(min(in.Seconds, longestPause)*float64(time.Second)))
+		r.pacer.pauseLimit(ctx, *limit, time.Duration(min(in.Seconds, longestPause)*float64(time.Second)))
 	}
 	return nil
 }

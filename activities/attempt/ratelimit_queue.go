@@ -51,9 +51,9 @@ type assignment struct {
 	putOff *putOffError
 }
 
-// away is the end of an attempt that releases its slot, because its turn is too far
+// awayError is the end of an attempt that releases its slot, because its turn is too far
 // away.
-func away(turn ratelimit.Reservation, key string, wait time.Duration) *putOffError {
+func awayError(turn ratelimit.Reservation, key string, wait time.Duration) *putOffError {
 	return &putOffError{until: interpreter.PutOff{Turn: &turn}, text: fmt.Sprintf(
 		"the rate limit has no slot for %s yet; the attempt waits outside the worker for %s",
 		tool.CutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
@@ -70,14 +70,14 @@ func newWaiter(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolIn
 	return w
 }
 
-// await waits in the queue until the attempt has its turn, or has to release its slot.
-func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
-	heartbeat, stop := heartbeats(w.ctx)
+// awaitTurn waits in the queue until the attempt has its turn, or has to release its slot.
+func (l *turnQueue) awaitTurn(w *waiter, b *beginning) (time.Time, error) {
+	heartbeat, stop := heartbeatTicks(w.ctx)
 	defer stop()
 	patience := time.NewTimer(time.Until(w.patient))
 	defer patience.Stop()
-	defer l.pacer.occupy(b)()
-	l.join(w)
+	defer l.pacer.occupySlot(b)()
+	l.joinQueue(w)
 	for {
 		select {
 		case assigned := <-w.assigned:
@@ -87,8 +87,8 @@ func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
 			w.due = true // also where it comes too late for it
 			return assigned.turn, nil
 		case <-patience.C:
-			l.dismiss(w)
-			l.release(w.ctx)
+			l.dismissWaiter(w)
+			l.releaseWaiters(w.ctx)
 		case <-heartbeat:
 			b.delivery.Beat(w.ctx)
 		case <-stopChannel(w.ctx):
@@ -99,18 +99,18 @@ func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
 	}
 }
 
-// join queues an attempt and makes sure that the queue is served.
-func (l *turnQueue) join(w *waiter) {
+// joinQueue queues an attempt and makes sure that the queue is served.
+func (l *turnQueue) joinQueue(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.assigned = make(chan assignment, 1)
 	l.waiters = append(l.waiters, w)
 	if !l.serving {
 		l.serving = true
-		go l.serve()
+		go l.serveQueue()
 	}
 	soon := time.Now()
-	if !l.pacer.crowded(w.ctx) {
+	if !l.pacer.isCrowded(w.ctx) {
 		soon = soon.Add(joinPatience)
 	}
 	if soon.Before(l.nextLease) {
@@ -122,8 +122,8 @@ func (l *turnQueue) join(w *waiter) {
 	}
 }
 
-// dismiss sends a waiter away whose patience is over, unless it has its assignment.
-func (l *turnQueue) dismiss(w *waiter) {
+// dismissWaiter sends a waiter away whose patience is over, unless it has its assignment.
+func (l *turnQueue) dismissWaiter(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.waiters, w); i >= 0 {
@@ -132,34 +132,34 @@ func (l *turnQueue) dismiss(w *waiter) {
 	}
 }
 
-// serve leases turns until no attempt waits. Where the limiter does not answer it
+// serveQueue leases turns until no attempt waits. Where the limiter does not answer it
 // tries again: the limiter is as near as the server, without which no attempt
 // could end either.
-func (l *turnQueue) serve() {
+func (l *turnQueue) serveQueue() {
 	warned := time.Time{}
 	for {
 		began := time.Now()
-		asked, request, pause := l.request(began)
+		asked, request, pause := l.leaseRequest(began)
 		if len(asked) == 0 {
 			return
 		}
 		ctx := asked[0].ctx
-		lease, first, err := l.lease(ctx, request)
+		lease, first, err := l.requestLease(ctx, request)
 		if err != nil && time.Since(warned) >= time.Minute {
 			warned = time.Now()
 			l.pacer.logger.Warn("cannot lease slots of a rate limit, trying again", "key", request.Limit.Key, "error", err)
 		}
 		next := time.Now().Add(leaseAgain)
 		if err == nil {
-			next = l.assign(asked, lease, first, pause)
-			l.release(ctx)
+			next = l.assignTurns(asked, lease, first, pause)
+			l.releaseWaiters(ctx)
 		}
-		l.sleep(began.Add(leaseEvery), next)
+		l.sleepUntil(began.Add(leaseEvery), next)
 	}
 }
 
-// sleep sleeps until the next lease is due, and at least until a time.
-func (l *turnQueue) sleep(least, next time.Time) {
+// sleepUntil sleeps until the next lease is due, and at least until a time.
+func (l *turnQueue) sleepUntil(least, next time.Time) {
 	l.mu.Lock()
 	l.nextLease = next
 	l.mu.Unlock()
@@ -177,10 +177,10 @@ func (l *turnQueue) sleep(least, next time.Time) {
 	}
 }
 
-// request sorts the waiters, and returns the waiters for which it requests turns, the
+// leaseRequest sorts the waiters, and returns the waiters for which it requests turns, the
 // request, and the pause that it reports; without waiters the queue is no longer
 // served.
-func (l *turnQueue) request(now time.Time) (asked []*waiter, request ratelimit.LeaseRequest, pause time.Time) {
+func (l *turnQueue) leaseRequest(now time.Time) (asked []*waiter, request ratelimit.LeaseRequest, pause time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return w.ctx.Err() != nil || WorkerStopping(w.ctx) })
@@ -188,7 +188,7 @@ func (l *turnQueue) request(now time.Time) (asked []*waiter, request ratelimit.L
 		l.serving = false
 		return nil, request, l.pause
 	}
-	after := l.answer.time() + l.ready.time()
+	after := l.answer.estimatedTime() + l.ready.estimatedTime()
 	request = ratelimit.LeaseRequest{
 		Limit: l.waiters[0].limit, Count: min(len(l.waiters), maxTurns), Promises: true,
 		AfterSeconds: after.Seconds(), WithinSeconds: (after + leaseAhead).Seconds(),
@@ -208,7 +208,7 @@ func (l *turnQueue) request(now time.Time) (asked []*waiter, request ratelimit.L
 	slices.SortStableFunc(l.waiters, byPosition)
 	asked = slices.Clone(l.waiters[:request.Count])
 	for _, w := range asked {
-		switch w.position() {
+		switch w.queuePosition() {
 		case positionDue:
 			request.Due++
 		case positionFresh:
@@ -226,7 +226,7 @@ const (
 	positionFresh
 )
 
-func (w *waiter) position() int {
+func (w *waiter) queuePosition() int {
 	switch {
 	case w.due:
 		return positionDue
@@ -239,7 +239,7 @@ func (w *waiter) position() int {
 // byPosition is the order of waiters: of waiters whose turn is due, the one that has
 // waited longest is first.
 func byPosition(a, b *waiter) int {
-	if order := cmp.Compare(a.position(), b.position()); order != 0 {
+	if order := cmp.Compare(a.queuePosition(), b.queuePosition()); order != 0 {
 		return order
 	}
 	if a.due {
@@ -248,17 +248,17 @@ func byPosition(a, b *waiter) int {
 	return a.promise.Compare(b.promise)
 }
 
-// assign distributes a lease: turns to the first waiters of the queue, promises to the
+// assignTurns distributes a lease: turns to the first waiters of the queue, promises to the
 // last. A waiter that would wait for long is sent away. It returns the time of the next
 // request. pause is the one of the request.
-func (l *turnQueue) assign(requested []*waiter, lease ratelimit.Lease, first, pause time.Time) time.Time {
+func (l *turnQueue) assignTurns(requested []*waiter, lease ratelimit.Lease, first, pause time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.long && l.pause.Equal(pause) && first.Before(pause) {
 		l.pause = first // others were sent that pause before, and have waited
 	}
-	crowded := l.pacer.crowded(requested[0].ctx)
-	requested = l.remove(requested)
+	crowded := l.pacer.isCrowded(requested[0].ctx)
+	requested = l.removeWaiters(requested)
 	turns := len(requested)
 	if lease.Turns != nil {
 		turns = min(turns, *lease.Turns)
@@ -276,21 +276,21 @@ func (l *turnQueue) assign(requested []*waiter, lease ratelimit.Lease, first, pa
 		w.promise, w.due = lease.Promise.Add(time.Duration(i)*lease.Interval()), false
 	}
 	free := first.Add(time.Duration(turns) * lease.Interval()) // the turn after those
-	return l.requeue(rest, free, lease.Interval(), crowded)
+	return l.requeueWaiters(rest, free, lease.Interval(), crowded)
 }
 
-// remove removes the waiters of a request from the queue, and returns those of them
+// removeWaiters removes the waiters of a request from the queue, and returns those of them
 // that still wait.
-func (l *turnQueue) remove(asked []*waiter) []*waiter {
+func (l *turnQueue) removeWaiters(asked []*waiter) []*waiter {
 	asked = slices.DeleteFunc(asked, func(w *waiter) bool { return w.ctx.Err() != nil || !slices.Contains(l.waiters, w) })
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return slices.Contains(asked, w) })
 	return asked
 }
 
-// requeue queues the waiters again that got no turn; free is the first free turn. A
+// requeueWaiters queues the waiters again that got no turn; free is the first free turn. A
 // waiter that would wait for long is sent away. It returns the time of the next
 // request.
-func (l *turnQueue) requeue(rest []*waiter, free time.Time, interval time.Duration, crowded bool) time.Time {
+func (l *turnQueue) requeueWaiters(rest []*waiter, free time.Time, interval time.Duration, crowded bool) time.Time {
 	again := free.Add(-leaseAhead / 2) // half of what is leased ahead is used up then
 	for i, w := range rest {
 		at := free.Add(time.Duration(i) * interval)
@@ -341,7 +341,7 @@ func (l *turnQueue) sendAway(w *waiter, at time.Time) {
 	default:
 		turn.At = back.Add(l.skew)
 	}
-	l.leaving = append(l.leaving, leaving{w, away(turn, w.limit.Key, turn.At.Add(-l.skew).Sub(now))})
+	l.leaving = append(l.leaving, leaving{w, awayError(turn, w.limit.Key, turn.At.Add(-l.skew).Sub(now))})
 }
 
 // leaving is a waiter that is sent away.
@@ -350,9 +350,9 @@ type leaving struct {
 	away *putOffError
 }
 
-// release reports to the limiter which waiters leave, so that it can call them back,
+// releaseWaiters reports to the limiter which waiters leave, so that it can call them back,
 // and then releases them. A waiter that is not reported comes back by itself.
-func (l *turnQueue) release(ctx context.Context) {
+func (l *turnQueue) releaseWaiters(ctx context.Context) {
 	l.mu.Lock()
 	dropped := l.leaving
 	l.leaving = nil

@@ -39,11 +39,11 @@ func newRecent[V any](read func(ctx context.Context, workflowID string) (V, erro
 	return &recent[V]{read: read, runs: map[string]*recentRun[V]{}}
 }
 
-// of is what is known of a run: no older than interpreter.ControlPatience, and read anew
+// valueOf is what is known of a run: no older than interpreter.ControlPatience, and read anew
 // if it does not serve. The error is the request's; the value is then the one
 // which was read last.
-func (r *recent[V]) of(ctx context.Context, workflowID string, serves func(V) bool) (V, error) {
-	run := r.run(workflowID)
+func (r *recent[V]) valueOf(ctx context.Context, workflowID string, serves func(V) bool) (V, error) {
+	run := r.runOf(workflowID)
 	run.mu.Lock()
 	defer run.mu.Unlock()
 	asking := time.Now()
@@ -60,8 +60,8 @@ func (r *recent[V]) of(ctx context.Context, workflowID string, serves func(V) bo
 	return run.value, err
 }
 
-// run finds what is known of a run, and forgets the runs that nobody requests.
-func (r *recent[V]) run(workflowID string) *recentRun[V] {
+// runOf finds what is known of a run, and forgets the runs that nobody requests.
+func (r *recent[V]) runOf(workflowID string) *recentRun[V] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, run := time.Now(), r.runs[workflowID]

@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// counting adds to the result of an attempt what it did to data, where its tool does not say it.
-func counting(run Func) Func {
+// countRows adds to the result of an attempt what it did to data, where its tool does not say it.
+func countRows(run Func) Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		result, err := run(ctx, in)
 		if err == nil && result.Meta.Rows == nil && result.Noted == nil && !result.Unnotable && result.PutOff == nil {
@@ -28,14 +28,14 @@ func rowsOf(in interpreter.ToolInput, result interpreter.ToolResult) *interprete
 	switch {
 	case reported && affected == 0, !reported && in.Place == "":
 		return &interpreter.Rows{}
-	case reported && deletes(in):
+	case reported && isDelete(in):
 		table.Deleted = affected
 	case reported:
 		table.Written = affected
 	default:
-		return in.Given()
+		return in.GivenRows()
 	}
-	return table.Of()
+	return table.ToRows()
 }
 
 // affectedBy is how many rows a database reports that a statement has changed.
@@ -45,8 +45,8 @@ func affectedBy(in interpreter.ToolInput, result interpreter.ToolResult) (rows i
 	return int64(n), ok && in.Fields[playbook.FieldStatement].Data != nil
 }
 
-// deletes reports whether the statement of an attempt is a DELETE.
-func deletes(in interpreter.ToolInput) bool {
+// isDelete reports whether the statement of an attempt is a DELETE.
+func isDelete(in interpreter.ToolInput) bool {
 	words := strings.Fields(expression.Text(in.Fields[playbook.FieldStatement].Data))
 	return len(words) > 0 && strings.EqualFold(words[0], "delete")
 }

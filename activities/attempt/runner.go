@@ -74,50 +74,50 @@ func (r *Runner) MemoryAcquired() int64 { return r.memory.Acquired() }
 // of every tool under the tool's name and Write of every writer under
 // interpreter.WriteActivity.
 func (r *Runner) Activities() []Activity {
-	wrapped := r.wrapped()
-	return lists.Map(slices.Sorted(maps.Keys(wrapped)), func(name string) Activity { return Activity{Name: name, Run: wrapped[name].plain()} })
+	wrapped := r.wrappedTools()
+	return lists.Map(slices.Sorted(maps.Keys(wrapped)), func(name string) Activity { return Activity{Name: name, Run: wrapped[name].plainFunc()} })
 }
 
-// wrapped are the functions of all activities by name.
-func (r *Runner) wrapped() map[string]measuredFunc {
+// wrappedTools are the functions of all activities by name.
+func (r *Runner) wrappedTools() map[string]measuredFunc {
 	byName := map[string]measuredFunc{}
 	for name, one := range r.Tools {
 		if traits := playbook.TraitsOf(name); traits.InWorkflow && !traits.Awaits { // what is awaited begins with a request
 			continue
 		}
 		_, waits := one.(tool.Beginner)
-		run := r.around(name, one.Run)
+		run := r.aroundTool(name, one.Run)
 		if _, itself := one.(tool.Shaper); !itself {
-			run = shaping(run)
+			run = shapeRows(run)
 		}
-		byName[name] = r.limited(r.watched(r.wrap(run, waits)))
+		byName[name] = r.limitRun(r.watchRun(r.wrapTool(run, waits)))
 		if writer, ok := one.(tool.Writer); ok {
 			write := interpreter.WriteActivity(name)
-			byName[write] = r.limited(r.watched(r.wrap(shaping(r.around(write, writer.Write)), waits)))
+			byName[write] = r.limitRun(r.watchRun(r.wrapTool(shapeRows(r.aroundTool(write, writer.Write)), waits)))
 		}
 	}
 	return byName
 }
 
-// around is a tool with what is around it.
-func (r *Runner) around(activity string, run Func) Func {
+// aroundTool is a tool with what is around it.
+func (r *Runner) aroundTool(activity string, run Func) Func {
 	if r.Resources.Around != nil {
 		run = r.Resources.Around(activity, run)
 	}
-	return counting(run)
+	return countRows(run)
 }
 
-// limited puts the attempts of a function under the operator's rate limits.
-func (r *Runner) limited(run measuredFunc) measuredFunc {
+// limitRun puts the attempts of a function under the operator's rate limits.
+func (r *Runner) limitRun(run measuredFunc) measuredFunc {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, int, error) {
 		in.RateLimit = r.pacer.limitOf(in)
 		return run(ctx, in)
 	}
 }
 
-// function is the activity function of a name, nil if there is none.
-func (r *Runner) function(name string) measuredFunc {
-	r.functions.Do(func() { r.byName = r.wrapped() })
+// functionNamed is the activity function of a name, nil if there is none.
+func (r *Runner) functionNamed(name string) measuredFunc {
+	r.functions.Do(func() { r.byName = r.wrappedTools() })
 	return r.byName[name]
 }
 
@@ -135,7 +135,7 @@ func (r *Runner) Try(ctx context.Context, in interpreter.ToolInput) (interpreter
 // Make makes one attempt, in an activity that hosts its call, with the tool's own wrapping, and takes its failure
 // apart again. The error is one that ends the activity.
 func (r *Runner) Make(ctx context.Context, input interpreter.ToolInput) (Attempt, error) {
-	run := r.function(input.Activity())
+	run := r.functionNamed(input.Activity())
 	if run == nil {
 		return failedAttempt(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
@@ -162,7 +162,7 @@ func CallTool[R any](
 ) (R, error) {
 	var answer atomic.Pointer[R] // a tool that is abandoned may still give it
 	const beginsItself = true    // and never does: whatever is done may be done again
-	ask := r.wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	ask := r.wrapTool(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		found, err := do(ctx, in)
 		answer.Store(&found)
 		return interpreter.ToolResult{}, err

@@ -29,16 +29,16 @@ const (
 	maxSecretTexts = 64
 )
 
-// secretly is an attempt that opens the secret results it uses before it begins,
+// withSecrets is an attempt that opens the secret results it uses before it begins,
 // and seals its own before anybody else sees it. What is opened is masked from
 // then on.
-func (res Resources) secretly(run Func) Func {
+func (res Resources) withSecrets(run Func) Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		work := in.Secret
 		if work == nil {
 			return run(ctx, in)
 		}
-		in, err := res.reveal(ctx, in)
+		in, err := res.revealSecrets(ctx, in)
 		if err != nil {
 			return interpreter.ToolResult{}, err
 		}
@@ -51,9 +51,9 @@ func (res Resources) secretly(run Func) Func {
 		}
 		result, err := run(ctx, in)
 		if err != nil {
-			return interpreter.ToolResult{}, quiet(ctx, in, err)
+			return interpreter.ToolResult{}, quietError(ctx, in, err)
 		}
-		return res.sealed(ctx, in, result)
+		return res.sealResult(ctx, in, result)
 	}
 }
 
@@ -61,9 +61,9 @@ func (res Resources) secretly(run Func) Func {
 // step.
 func sealPlace(run, step string) string { return strconv.Quote(run) + " " + strconv.Quote(step) }
 
-// sealed is the result of a secret step as the run is given it: nothing else of
+// sealResult is the result of a secret step as the run is given it: nothing else of
 // the answer but its status goes along.
-func (res Resources) sealed(ctx context.Context, in interpreter.ToolInput, result interpreter.ToolResult) (interpreter.ToolResult, error) {
+func (res Resources) sealResult(ctx context.Context, in interpreter.ToolInput, result interpreter.ToolResult) (interpreter.ToolResult, error) {
 	encoded, err := expression.Encode(result.Data.Data)
 	if err != nil {
 		return interpreter.ToolResult{}, tool.Errorf("step %q: the secret result cannot be written as JSON", in.Step)
@@ -88,9 +88,9 @@ func (res Resources) sealed(ctx context.Context, in interpreter.ToolInput, resul
 	}, nil
 }
 
-// reveal opens the secret results that an attempt uses and gives the attempt with
+// revealSecrets opens the secret results that an attempt uses and gives the attempt with
 // what its expressions make of them.
-func (res Resources) reveal(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolInput, error) {
+func (res Resources) revealSecrets(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolInput, error) {
 	work := in.Secret
 	if len(work.Deferred) == 0 {
 		return in, nil
@@ -98,7 +98,7 @@ func (res Resources) reveal(ctx context.Context, in interpreter.ToolInput) (inte
 	opened := make(map[string]any, len(work.Sealed))
 	var known []string
 	for step, text := range work.Sealed {
-		value, err := res.open(in, step, text)
+		value, err := res.openSealed(in, step, text)
 		if err != nil {
 			return in, err
 		}
@@ -119,7 +119,7 @@ func (res Resources) reveal(ctx context.Context, in interpreter.ToolInput) (inte
 	return revealed, staysAtOrigin(revealed)
 }
 
-func (res Resources) open(in interpreter.ToolInput, step, text string) (any, error) {
+func (res Resources) openSealed(in interpreter.ToolInput, step, text string) (any, error) {
 	encoded, err := res.SecretKeys.Open(text, sealPlace(in.Secret.Run, step))
 	if err != nil {
 		return nil, tool.ConfigErrorf("step %q: the secret result of step %q cannot be opened: %w; "+
@@ -151,7 +151,7 @@ func secretTexts(v any) []string {
 			}
 		case map[string]any:
 			for key, item := range v {
-				if credential.Looks(key) {
+				if credential.LooksSecret(key) {
 					add(key)
 				}
 				walk(item)
@@ -192,9 +192,9 @@ func withoutValues(message string) string {
 	return tool.CutText(valuesInText.ReplaceAllString(message, secrets.Stars), most)
 }
 
-// quiet is the error of a secret step. What its other side says may be, or hold,
+// quietError is the error of a secret step. What its other side says may be, or hold,
 // the very secret that the answer was to give.
-func quiet(ctx context.Context, in interpreter.ToolInput, err error) error {
+func quietError(ctx context.Context, in interpreter.ToolInput, err error) error {
 	var e *tool.Error
 	switch {
 	case tool.IsContextError(err) || ctx.Err() != nil:

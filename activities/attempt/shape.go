@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter"
 )
 
-// shaping is the attempt of a sink that is given its rows in their shape.
-func shaping(run Func) Func {
+// shapeRows is the attempt of a sink that is given its rows in their shape.
+func shapeRows(run Func) Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		if in.Shape == nil {
 			return run(ctx, in)

@@ -71,7 +71,7 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 	if err == nil { // as nearly always: no ticker is needed
 		return nil
 	}
-	heartbeat, stop := heartbeats(ctx)
+	heartbeat, stop := heartbeatTicks(ctx)
 	defer stop()
 	until := time.Now().Add(p.Patience)
 	for wait := storeRetry; err != nil; wait = min(2*wait, storeRetryMax) {
@@ -152,7 +152,7 @@ func (o *outcomeStore) ExecuteActivity(ctx context.Context, in *interceptor.Exec
 	result, err := o.Next.ExecuteActivity(context.WithValue(ctx, beatsKey{}, &o.beats), in)
 	var cancelled *temporal.CanceledError
 	if output := (call.DriveOutput{}); errors.As(err, &cancelled) && cancelled.HasDetails() && cancelled.Details(&output) == nil {
-		value, err := o.stored(ctx, output)
+		value, err := o.storedValue(ctx, output)
 		if err != nil {
 			return nil, err
 		}
@@ -161,22 +161,22 @@ func (o *outcomeStore) ExecuteActivity(ctx context.Context, in *interceptor.Exec
 	if err != nil || activity.GetInfo(ctx).IsLocalActivity {
 		return result, err
 	}
-	value, err := o.stored(ctx, result)
+	value, err := o.storedValue(ctx, result)
 	if err != nil {
 		return nil, err
 	}
 	return &commonpb.Payloads{Payloads: []*commonpb.Payload{value}}, nil
 }
 
-// stored is the value as it goes to Temporal, once the store has it. When the
+// storedValue is the value as it goes to Temporal, once the store has it. When the
 // store does not accept it in time it goes into the history; what is too large for
 // that as well is a failure, in its place, of an attempt that was made.
-func (o *outcomeStore) stored(ctx context.Context, result any) (*commonpb.Payload, error) {
+func (o *outcomeStore) storedValue(ctx context.Context, result any) (*commonpb.Payload, error) {
 	value, err := converter.GetDefaultDataConverter().ToPayload(result)
 	if err != nil {
 		return nil, err
 	}
-	failure := o.write(ctx, value)
+	failure := o.writeValue(ctx, value)
 	if failure == nil {
 		return value, nil
 	}
@@ -192,16 +192,16 @@ func (o *outcomeStore) stored(ctx context.Context, result any) (*commonpb.Payloa
 	return o.payloads.Store.Inline(value), nil
 }
 
-// write writes the value until the store accepts it: as long as patience lasts,
+// writeValue writes the value until the store accepts it: as long as patience lasts,
 // and not much longer where the run is cancelled or the worker stops. It returns the
 // last error.
-func (o *outcomeStore) write(ctx context.Context, value *commonpb.Payload) error {
+func (o *outcomeStore) writeValue(ctx context.Context, value *commonpb.Payload) error {
 	if proto.Size(value) < o.payloads.OffloadAbove {
 		return nil
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.payloads.Patience)
 	defer cancel()
-	go o.watch(ctx, bounded, cancel)
+	go o.watchUntil(ctx, bounded, cancel)
 	var reason error
 	for wait := storeRetry; ; wait = min(2*wait, storeRetryMax) {
 		err := o.payloads.Store.Write(bounded, value)
@@ -217,16 +217,16 @@ func (o *outcomeStore) write(ctx context.Context, value *commonpb.Payload) error
 	}
 }
 
-// watch sends heartbeats until bounded ends. It ends that soon where the value is no
+// watchUntil sends heartbeats until bounded ends. It ends that soon where the value is no
 // longer awaited.
-func (o *outcomeStore) watch(ctx, bounded context.Context, end func()) {
-	heartbeat, stop := heartbeats(ctx)
+func (o *outcomeStore) watchUntil(ctx, bounded context.Context, end func()) {
+	heartbeat, stop := heartbeatTicks(ctx)
 	defer stop()
 	stopping, cancelled := activity.GetWorkerStopChannel(ctx), ctx.Done()
 	for {
 		select {
 		case <-heartbeat:
-			o.beats.repeat(ctx)
+			o.beats.repeatBeats(ctx)
 		case <-stopping:
 			stopping = nil
 			defer time.AfterFunc(lastTry, end).Stop()
@@ -253,11 +253,11 @@ type beatsKey struct{}
 // recordBeat shows an outcomeStore a heartbeat that does not go through the SDK.
 func recordBeat(ctx context.Context, details any) {
 	if b, ok := ctx.Value(beatsKey{}).(*beats); ok {
-		b.record(details)
+		b.recordBeat(details)
 	}
 }
 
-func (b *beats) record(details ...any) {
+func (b *beats) recordBeat(details ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = details
@@ -265,11 +265,11 @@ func (b *beats) record(details ...any) {
 
 // RecordHeartbeat is called for each heartbeat of the activity.
 func (b *beats) RecordHeartbeat(ctx context.Context, details ...any) {
-	b.record(details...)
+	b.recordBeat(details...)
 	b.Next.RecordHeartbeat(ctx, details...)
 }
 
-func (b *beats) repeat(ctx context.Context) {
+func (b *beats) repeatBeats(ctx context.Context) {
 	b.mu.Lock()
 	details := b.last
 	b.mu.Unlock()

@@ -43,8 +43,8 @@ func watchOf(ctx context.Context) *watch {
 	return w
 }
 
-// watched counts the attempts of a function.
-func (r *Runner) watched(run measuredFunc) measuredFunc {
+// watchRun counts the attempts of a function.
+func (r *Runner) watchRun(run measuredFunc) measuredFunc {
 	if r.Resources.Telemetry == nil {
 		return run
 	}
@@ -52,48 +52,48 @@ func (r *Runner) watched(run measuredFunc) measuredFunc {
 		w := &watch{to: r.Resources.Telemetry, in: in, end: func(*interpreter.ErrorObject, bool) {}}
 		defer func() {
 			if !w.began.IsZero() {
-				w.fly(-1)
+				w.countRunning(-1)
 			}
 		}()
 		result, size, err := run(context.WithValue(ctx, watchKey{}, w), in)
-		w.ended(result, err)
+		w.countEnd(result, err)
 		return result, size, err
 	}
 }
 
-// begin notes that the attempt has its turn.
-func (w *watch) begin(ctx context.Context) context.Context {
+// noteTurn notes that the attempt has its turn.
+func (w *watch) noteTurn(ctx context.Context) context.Context {
 	if w == nil {
 		return ctx
 	}
 	w.began = time.Now()
-	w.fly(1)
+	w.countRunning(1)
 	meter.ZeroCall(w.to, w.in.Playbook, w.in.Step, w.in.Tool, meter.Role(w.in.Place))
 	ctx, w.end = w.to.Attempt(ctx, w.in)
 	return ctx
 }
 
-// fly counts the attempt as running, or no longer.
-func (w *watch) fly(n int64) {
+// countRunning counts the attempt as running, or no longer.
+func (w *watch) countRunning(n int64) {
 	w.to.Add(meter.InFlight, n, w.in.Playbook, w.in.Step, w.in.Tool, meter.Role(w.in.Place))
 }
 
-// waited notes how long the attempt has waited for its turn.
-func (w *watch) waited(since time.Time) {
+// noteWait notes how long the attempt has waited for its turn.
+func (w *watch) noteWait(since time.Time) {
 	if w != nil {
 		w.to.Observe(meter.TurnTime, time.Since(since), w.in.Playbook, w.in.Step)
 	}
 }
 
-// propagate adds to the headers of the attempt's request, unless the author has.
-func (w *watch) propagate(ctx context.Context, headers http.Header) {
+// addHeaders adds to the headers of the attempt's request, unless the author has.
+func (w *watch) addHeaders(ctx context.Context, headers http.Header) {
 	if w != nil && headers.Get("traceparent") == "" {
 		w.to.Propagate(ctx, headers)
 	}
 }
 
-// ended counts the attempt.
-func (w *watch) ended(result interpreter.ToolResult, err error) {
+// countEnd counts the attempt.
+func (w *watch) countEnd(result interpreter.ToolResult, err error) {
 	failure := FailureOf(err)
 	made := (err == nil || failure != nil) && result.PutOff == nil && result.Noted == nil && !result.Unnotable
 	w.end(failure, made)

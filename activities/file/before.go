@@ -21,8 +21,8 @@ type fileBefore struct {
 	isOpen  bool     // its last line lacks its line break
 }
 
-// before reads what a write has to know of the file; file is nil where there is none.
-func (w *fileWrite) before(journal *journal, file *os.File, info os.FileInfo) (before fileBefore, err error) {
+// readBefore reads what a write has to know of the file; file is nil where there is none.
+func (w *fileWrite) readBefore(journal *journal, file *os.File, info os.FileInfo) (before fileBefore, err error) {
 	if file == nil || info.Size() == 0 {
 		return fileBefore{}, nil
 	}

@@ -105,7 +105,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	if options.Format == "" && options.Compression == "" && !packedName {
 		return interpreter.ToolResult{}, noFormat(in, path, format.All)
 	}
-	from, err := t.open(in, path, "read", false)
+	from, err := t.openPlace(in, path, "read", false)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -113,7 +113,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	if err := tool.Begin(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	content, err := t.content(ctx, from, path, &options)
+	content, err := t.readContent(ctx, from, path, &options)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -138,7 +138,7 @@ func (t *Tool) Open(ctx context.Context, in interpreter.ToolInput) (*format.RowS
 	if err != nil {
 		return nil, err
 	}
-	from, err := t.open(in, path, "read", false)
+	from, err := t.openPlace(in, path, "read", false)
 	if err != nil {
 		return nil, err
 	}
@@ -190,8 +190,8 @@ func localPath(in interpreter.ToolInput) (string, error) {
 	return path, nil
 }
 
-// target is the path and the format of a write.
-func (t *Tool) target(in interpreter.ToolInput) (path, as string, err error) {
+// writeTarget is the path and the format of a write.
+func (t *Tool) writeTarget(in interpreter.ToolInput) (path, as string, err error) {
 	accepted := []string{format.JSONL, format.CSV}
 	if path, err = localPath(in); err != nil {
 		return "", "", err
@@ -214,8 +214,8 @@ func noFormat(in interpreter.ToolInput, path string, accepted []string) error {
 	return tool.ConfigErrorf("step %q: the name of %q does not say its format; set format to %s", in.Step, path, tool.OneOf(accepted))
 }
 
-// content reads a whole file in UTF-8, unpacked at most MaxResponseBytes, or the member of an archive, whose name may say the format.
-func (t *Tool) content(ctx context.Context, from *place, path string, options *format.Options) ([]byte, error) {
+// readContent reads a whole file in UTF-8, unpacked at most MaxResponseBytes, or the member of an archive, whose name may say the format.
+func (t *Tool) readContent(ctx context.Context, from *place, path string, options *format.Options) ([]byte, error) {
 	file, info, err := openToRead(from, path)
 	if err != nil {
 		return nil, err

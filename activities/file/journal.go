@@ -86,12 +86,12 @@ func sumOf(end []byte) string {
 	return hex.EncodeToString(digest[:8])
 }
 
-// summed is the end of a write, of which sumOf is noted.
-func summed(content []byte) []byte { return content[max(0, len(content)-summedBytes):] }
+// summedEnd is the end of a write, of which sumOf is noted.
+func summedEnd(content []byte) []byte { return content[max(0, len(content)-summedBytes):] }
 
 // isIn reports whether the file holds what the write has put there.
 func (o *openWrite) isIn(w *fileWrite) (bool, error) {
-	file, info, err := w.existing(os.O_RDONLY)
+	file, info, err := w.openExisting(os.O_RDONLY)
 	if err != nil || file == nil {
 		return false, err
 	}
@@ -117,9 +117,9 @@ func (j *journal) endsAt(size int64) bool {
 	return last != nil && last.size+last.bytes == size
 }
 
-// journal reads what is new, forgets it where it speaks of another file, and
+// openJournal reads what is new, forgets it where it speaks of another file, and
 // undoes a write that was cut short.
-func (t *Tool) journal(w *fileWrite, file *os.File) (*journal, error) {
+func (t *Tool) openJournal(w *fileWrite, file *os.File) (*journal, error) {
 	t.mu.Lock()
 	cache := t.journals[w.path]
 	if cache == nil {
@@ -133,10 +133,10 @@ func (t *Tool) journal(w *fileWrite, file *os.File) (*journal, error) {
 	if err := j.catchUp(); err != nil {
 		return nil, err
 	}
-	if err := j.verify(w); err != nil {
+	if err := j.verifyFile(w); err != nil {
 		return nil, err
 	}
-	return j, j.undo(w)
+	return j, j.undoUnfinished(w)
 }
 
 func (j *journal) catchUp() error {
@@ -151,7 +151,7 @@ func (j *journal) catchUp() error {
 	c := j.cache
 	if c.keys == nil || inode != c.inode || info.Size() < c.read {
 		c.inode, c.read = inode, 0
-		c.forget()
+		c.forgetAll()
 	}
 	lines := bufio.NewReader(io.NewSectionReader(j.file, c.read, info.Size()-c.read))
 	for {
@@ -162,17 +162,17 @@ func (j *journal) catchUp() error {
 		if err != nil {
 			return err
 		}
-		c.apply(strings.TrimSuffix(line, "\n"))
+		c.applyLine(strings.TrimSuffix(line, "\n"))
 		c.read += int64(len(line))
 	}
 }
 
-func (c *journalCache) forget() {
+func (c *journalCache) forgetAll() {
 	c.keys, c.notes, c.open, c.last = map[string]tool.WrittenBefore{}, map[string][]notePosition{}, nil, nil
 }
 
-// apply reads a line, which begins at c.read.
-func (c *journalCache) apply(line string) {
+// applyLine reads a line, which begins at c.read.
+func (c *journalCache) applyLine(line string) {
 	words := strings.Split(line, " ")
 	words = append(words, make([]string, doneWords)...) // those that are missing are ""
 	switch words[0] {
@@ -194,7 +194,7 @@ func (c *journalCache) apply(line string) {
 		}
 		c.open = nil
 	case "forget":
-		c.forget()
+		c.forgetAll()
 	}
 }
 
@@ -226,10 +226,10 @@ func (c *journalCache) addNote(line string, words []string) {
 	})
 }
 
-// verify forgets what was written to a file that is there no more: removed,
+// verifyFile forgets what was written to a file that is there no more: removed,
 // renamed, replaced by another or cut. A write that comes again is then made
 // again.
-func (j *journal) verify(w *fileWrite) error {
+func (j *journal) verifyFile(w *fileWrite) error {
 	c := j.cache
 	if c.last == nil {
 		return nil
@@ -241,16 +241,16 @@ func (j *journal) verify(w *fileWrite) error {
 	if err != nil || stands {
 		return err
 	}
-	return j.append("forget")
+	return j.appendLine("forget")
 }
 
-// undo cuts off what an unfinished write left.
-func (j *journal) undo(w *fileWrite) error {
+// undoUnfinished cuts off what an unfinished write left.
+func (j *journal) undoUnfinished(w *fileWrite) error {
 	open := j.cache.open
 	if open == nil || open.replaces || w.overwrite {
 		return nil
 	}
-	file, _, err := w.existing(os.O_RDWR)
+	file, _, err := w.openExisting(os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -275,24 +275,24 @@ func undoAppend(file *os.File, size, bytes int64) error {
 	return errors.Join(file.Truncate(size), file.Sync())
 }
 
-func (j *journal) done(key string) (before tool.WrittenBefore, known bool) {
+func (j *journal) writtenBefore(key string) (before tool.WrittenBefore, known bool) {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
 	before, known = j.cache.keys[journalKey(key)]
 	return before, known
 }
 
-// noted is the continuation of a note, nil if there is none.
-func (j *journal) noted(call string, written int) ([]byte, error) {
-	notes, err := j.recall(call, written-1)
+// notedContinuation is the continuation of a note, nil if there is none.
+func (j *journal) notedContinuation(call string, written int) ([]byte, error) {
+	notes, err := j.recallNotes(call, written-1)
 	if err != nil || len(notes) == 0 || notes[0].Written != written {
 		return nil, err
 	}
 	return notes[0].Continuation, nil
 }
 
-// recall gives the notes of a call behind one of its writes.
-func (j *journal) recall(call string, behind int) ([]interpreter.LedgerEntry, error) {
+// recallNotes gives the notes of a call behind one of its writes.
+func (j *journal) recallNotes(call string, behind int) ([]interpreter.LedgerEntry, error) {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
 	var notes []interpreter.LedgerEntry
@@ -317,9 +317,9 @@ func (j *journal) recall(call string, behind int) ([]interpreter.LedgerEntry, er
 	return notes, nil
 }
 
-// blank overwrites what the notes of a call hold, up to one of its writes. The
+// blankNotes overwrites what the notes of a call hold, up to one of its writes. The
 // lines stay as long as they are, as other readers know where the lines behind them are.
-func (j *journal) blank(call string, upTo int) error {
+func (j *journal) blankNotes(call string, upTo int) error {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
 	for _, place := range j.cache.notes[call] {
@@ -333,37 +333,37 @@ func (j *journal) blank(call string, upTo int) error {
 	return nil
 }
 
-func (j *journal) begin(key string, size int64, content []byte) error {
-	return j.record(fmt.Sprintf("begin %d %d %s %s", size, len(content), journalKey(key), sumOf(summed(content))))
+func (j *journal) recordBegin(key string, size int64, content []byte) error {
+	return j.recordLine(fmt.Sprintf("begin %d %d %s %s", size, len(content), journalKey(key), sumOf(summedEnd(content))))
 }
 
-func (j *journal) replace(key string, content []byte) error {
-	return j.record(fmt.Sprintf("replace %d %s %s", len(content), journalKey(key), sumOf(summed(content))))
+func (j *journal) recordReplace(key string, content []byte) error {
+	return j.recordLine(fmt.Sprintf("replace %d %s %s", len(content), journalKey(key), sumOf(summedEnd(content))))
 }
 
-// end records that the write of an entry is done, and how its call continues.
-func (j *journal) end(entry tool.LedgerRecord, rows int) error {
+// recordEnd records that the write of an entry is done, and how its call continues.
+func (j *journal) recordEnd(entry tool.LedgerRecord, rows int) error {
 	line := fmt.Sprintf("done %s %s %d", journalKey(entry.Operation), cmp.Or(entry.Fingerprint, "-"), rows)
 	if note := entry.Note; note != nil {
-		if err := j.blank(note.Call, note.Forget); err != nil {
+		if err := j.blankNotes(note.Call, note.Forget); err != nil {
 			return err
 		}
 		line += fmt.Sprintf(" %s %d %d %d %s", note.Call, note.Written, note.Forget, time.Now().Unix(),
 			base64.StdEncoding.EncodeToString(note.Continuation))
 	}
-	return j.record(line)
+	return j.recordLine(line)
 }
 
-// record appends a line.
-func (j *journal) record(line string) error {
+// recordLine appends a line.
+func (j *journal) recordLine(line string) error {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
-	return j.append(line)
+	return j.appendLine(line)
 }
 
-// append writes a line and makes sure that it is on the disk before what it
+// appendLine writes a line and makes sure that it is on the disk before what it
 // speaks of.
-func (j *journal) append(line string) error {
+func (j *journal) appendLine(line string) error {
 	// Without the rest of a line that a crash has cut short.
 	if err := j.file.Truncate(j.cache.read); err != nil {
 		return err
@@ -374,7 +374,7 @@ func (j *journal) append(line string) error {
 	if err := j.file.Sync(); err != nil {
 		return err
 	}
-	j.cache.apply(line)
+	j.cache.applyLine(line)
 	j.cache.read += int64(len(line)) + 1
 	return nil
 }

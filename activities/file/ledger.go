@@ -24,11 +24,11 @@ func (t *Tool) Notes(interpreter.ToolInput) bool { return true }
 
 // Recall gives the notes of a call.
 func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
-	path, as, err := t.target(in)
+	path, as, err := t.writeTarget(in)
 	if err != nil {
 		return nil, err
 	}
-	to, err := t.open(in, path, "write", false)
+	to, err := t.openPlace(in, path, "write", false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -45,11 +45,11 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 		return nil, w.writeError(path+journalSuffix, err)
 	}
 	defer file.Close()
-	journal, err := t.journal(w, file)
+	journal, err := t.openJournal(w, file)
 	if err != nil {
 		return nil, w.writeError(path+journalSuffix, err)
 	}
-	notes, err := journal.recall(in.Note.Call, in.Note.Written)
+	notes, err := journal.recallNotes(in.Note.Call, in.Note.Written)
 	if err != nil {
 		return nil, w.writeError(path+journalSuffix, err)
 	}
@@ -59,11 +59,11 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 // Forget drops what the notes of calls hold. That they were made is still
 // there, as it does for a write without a note.
 func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, _ bool) error {
-	path, as, err := t.target(in)
+	path, as, err := t.writeTarget(in)
 	if err != nil {
 		return err
 	}
-	to, err := t.open(in, path, "write", false)
+	to, err := t.openPlace(in, path, "write", false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -80,21 +80,21 @@ func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []str
 		return w.writeError(path+journalSuffix, err)
 	}
 	defer file.Close()
-	journal, err := t.journal(w, file)
+	journal, err := t.openJournal(w, file)
 	if err != nil {
 		return w.writeError(path+journalSuffix, err)
 	}
 	for _, call := range calls {
-		if err := journal.blank(call, math.MaxInt); err != nil {
+		if err := journal.blankNotes(call, math.MaxInt); err != nil {
 			return w.writeError(path+journalSuffix, err)
 		}
 	}
 	return nil
 }
 
-// tidy writes the journal anew, without the notes that nobody needs, where they
+// tidyUp writes the journal anew, without the notes that nobody needs, where they
 // take much room. What else it says stays as it is.
-func (j *journal) tidy(w *fileWrite) error {
+func (j *journal) tidyUp(w *fileWrite) error {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
 	c := j.cache
@@ -104,7 +104,7 @@ func (j *journal) tidy(w *fileWrite) error {
 	c.idle = 0 // also where this fails: the next time it is due again
 	name := w.name + journalSuffix
 	lines := bufio.NewReader(io.NewSectionReader(j.file, 0, c.read))
-	return w.swap(name, journalMode, func(to io.Writer) error {
+	return w.swapFile(name, journalMode, func(to io.Writer) error {
 		for {
 			line, err := lines.ReadString('\n')
 			if errors.Is(err, io.EOF) {

@@ -41,18 +41,18 @@ func (p *place) Close() error {
 // link to itself would be followed without end.
 const maxLinks = 40
 
-// open finds the file of a path below the worker's directory, and makes the folders on the way for a write. Each folder is
+// openPlace finds the file of a path below the worker's directory, and makes the folders on the way for a write. Each folder is
 // opened by its name in the one before, so that nothing leads out of the directory, nor to what is private there, whatever
 // others do to links meanwhile.
-func (t *Tool) open(in interpreter.ToolInput, path, verb string, makes bool) (*place, error) {
+func (t *Tool) openPlace(in interpreter.ToolInput, path, verb string, makes bool) (*place, error) {
 	root, err := os.OpenRoot(t.res.Directory)
 	if err != nil {
 		return nil, tool.ConfigErrorf("step %q: the worker's directory cannot be opened: %w", in.Step, err)
 	}
 	p := &place{folder: root, opened: []*os.Root{root}}
 	p.private = t.res.PrivateFiles()
-	err = p.walk(strings.Split(filepath.ToSlash(path), "/"), makes)
-	if info, unknown := p.lookAt(); err == nil && (p.private.Names(filepath.Join(t.res.Directory, p.path, p.name)) || unknown == nil && p.private.Has(info)) {
+	err = p.walkTo(strings.Split(filepath.ToSlash(path), "/"), makes)
+	if info, unknown := p.lookAt(); err == nil && (p.private.NamesPath(filepath.Join(t.res.Directory, p.path, p.name)) || unknown == nil && p.private.Has(info)) {
 		err = errPrivate
 	}
 	switch {
@@ -70,8 +70,8 @@ func (t *Tool) open(in interpreter.ToolInput, path, verb string, makes bool) (*p
 // errPrivate is the error of a file which is no playbook's.
 var errPrivate = errors.New("private")
 
-// walk goes to the last of some names.
-func (p *place) walk(names []string, makes bool) error {
+// walkTo goes to the last of some names.
+func (p *place) walkTo(names []string, makes bool) error {
 	for links := 0; len(names) > 0; {
 		name := names[0]
 		if name == "" || name == "." {
@@ -79,7 +79,7 @@ func (p *place) walk(names []string, makes bool) error {
 			continue
 		}
 		if name == ".." { // of a link
-			if err := p.up(); err != nil {
+			if err := p.goUp(); err != nil {
 				return err
 			}
 			names = names[1:]
@@ -114,7 +114,7 @@ func (p *place) walk(names []string, makes bool) error {
 		case err != nil:
 			return err
 		}
-		if err := p.enter(name, info); err != nil {
+		if err := p.enterFolder(name, info); err != nil {
 			return err
 		}
 		names = names[1:]
@@ -125,7 +125,7 @@ func (p *place) walk(names []string, makes bool) error {
 // errOutside is the error of a link which leads out of the worker's directory.
 var errOutside = fmt.Errorf("path escapes from parent: %w", fs.ErrPermission)
 
-func (p *place) up() error {
+func (p *place) goUp() error {
 	if len(p.opened) == 1 {
 		return errOutside
 	}
@@ -136,8 +136,8 @@ func (p *place) up() error {
 	return err
 }
 
-// enter opens the folder that was seen under a name.
-func (p *place) enter(name string, seen fs.FileInfo) error {
+// enterFolder opens the folder that was seen under a name.
+func (p *place) enterFolder(name string, seen fs.FileInfo) error {
 	folder, err := p.folder.OpenRoot(name)
 	if err != nil {
 		return err

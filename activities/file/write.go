@@ -24,7 +24,7 @@ func (*Tool) BeginsItself() {}
 
 // Write writes rows; see Spec.
 func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-	path, as, err := t.target(in)
+	path, as, err := t.writeTarget(in)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -43,7 +43,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	to, err := t.open(in, path, "write", true)
+	to, err := t.openPlace(in, path, "write", true)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -52,7 +52,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 		place: to, path: path, format: as, options: options, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
 		LedgerRecord: tool.LedgerRecord{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note},
 	}
-	return t.once(ctx, in, w)
+	return t.writeOnce(ctx, in, w)
 }
 
 // fileWrite is one write to one file.
@@ -67,14 +67,14 @@ type fileWrite struct {
 	tool.LedgerRecord
 }
 
-// result is the result of a write of so many rows.
-func (w *fileWrite) result(rows int) interpreter.ToolResult {
+// writeResult is the result of a write of so many rows.
+func (w *fileWrite) writeResult(rows int) interpreter.ToolResult {
 	return interpreter.ToolResult{Data: expression.Of(map[string]any{"path": w.path, "rows_written": rows})}
 }
 
-// once makes the write unless its key is in the journal. A lock on the journal
+// writeOnce makes the write unless its key is in the journal. A lock on the journal
 // keeps other writers of the file out, in this process and in others.
-func (t *Tool) once(ctx context.Context, in interpreter.ToolInput, w *fileWrite) (interpreter.ToolResult, error) {
+func (t *Tool) writeOnce(ctx context.Context, in interpreter.ToolInput, w *fileWrite) (interpreter.ToolResult, error) {
 	file, err := w.lockJournal(ctx)
 	if err != nil {
 		return interpreter.ToolResult{}, w.writeError(w.path+journalSuffix, err)
@@ -83,33 +83,33 @@ func (t *Tool) once(ctx context.Context, in interpreter.ToolInput, w *fileWrite)
 	if err := tool.Begin(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	journal, err := t.journal(w, file)
+	journal, err := t.openJournal(w, file)
 	if err != nil {
 		return interpreter.ToolResult{}, w.writeError(w.path+journalSuffix, err)
 	}
-	result, done, err := w.enter(journal)
+	result, done, err := w.lookUp(journal)
 	if !done && err == nil {
-		result, err = w.result(len(w.rows)), w.write(journal)
+		result, err = w.writeResult(len(w.rows)), w.writeFile(journal)
 	}
 	if err != nil {
 		return interpreter.ToolResult{}, w.writeError(w.path, err)
 	}
-	if err := journal.tidy(w); err != nil {
+	if err := journal.tidyUp(w); err != nil {
 		tool.Logger(ctx, t.res.Logger, in).Warn("old entries of a journal could not be removed", "file", w.path, "error", err)
 	}
 	return result, nil
 }
 
-// enter looks the write up in the journal. done is true where it was made
+// lookUp looks the write up in the journal. done is true where it was made
 // before.
-func (w *fileWrite) enter(journal *journal) (result interpreter.ToolResult, done bool, err error) {
+func (w *fileWrite) lookUp(journal *journal) (result interpreter.ToolResult, done bool, err error) {
 	if w.Note != nil {
-		noted, err := journal.noted(w.Note.Call, w.Note.Written)
+		noted, err := journal.notedContinuation(w.Note.Call, w.Note.Written)
 		if noted != nil || err != nil {
 			return interpreter.ToolResult{Noted: noted}, true, err
 		}
 	}
-	before, known := journal.done(w.Operation)
+	before, known := journal.writtenBefore(w.Operation)
 	if !known || w.Operation == "" {
 		return interpreter.ToolResult{}, false, nil
 	}
@@ -117,9 +117,9 @@ func (w *fileWrite) enter(journal *journal) (result interpreter.ToolResult, done
 		return interpreter.ToolResult{}, true, err
 	}
 	if w.Note != nil {
-		err = journal.end(w.LedgerRecord, int(before.Rows))
+		err = journal.recordEnd(w.LedgerRecord, int(before.Rows))
 	}
-	return w.result(0), true, err
+	return w.writeResult(0), true, err
 }
 
 // writeError is the error of a write, or that of the attempt.
@@ -185,26 +185,26 @@ func lockFile(ctx context.Context, file *os.File) error {
 	}
 }
 
-func (w *fileWrite) write(journal *journal) error {
+func (w *fileWrite) writeFile(journal *journal) error {
 	if w.overwrite {
 		return w.writeAnew(journal)
 	}
-	file, info, err := w.existing(os.O_RDWR)
+	file, info, err := w.openExisting(os.O_RDWR)
 	if err != nil {
 		return err
 	}
 	if file != nil {
 		defer file.Close()
 	}
-	before, err := w.before(journal, file, info)
+	before, err := w.readBefore(journal, file, info)
 	if err != nil {
 		return err
 	}
-	content, err := w.content(before)
+	content, err := w.newContent(before)
 	if err != nil {
 		return tool.Errorf("write %s as %s: %w", w.path, w.format, err)
 	}
-	if err := journal.begin(w.Operation, before.size, content); err != nil {
+	if err := journal.recordBegin(w.Operation, before.size, content); err != nil {
 		return err
 	}
 	if file == nil {
@@ -213,26 +213,26 @@ func (w *fileWrite) write(journal *journal) error {
 		}
 		defer file.Close()
 	}
-	return w.append(journal, file, before.size, content)
+	return w.appendContent(journal, file, before.size, content)
 }
 
 // writeAnew replaces the file by one with these rows only.
 func (w *fileWrite) writeAnew(journal *journal) error {
-	content, err := w.content(fileBefore{})
+	content, err := w.newContent(fileBefore{})
 	if err != nil {
 		return tool.Errorf("write %s as %s: %w", w.path, w.format, err)
 	}
-	if err := journal.replace(w.Operation, content); err != nil {
+	if err := journal.recordReplace(w.Operation, content); err != nil {
 		return err
 	}
-	if err := w.replace(content); err != nil {
+	if err := w.replaceContent(content); err != nil {
 		return err
 	}
-	return journal.end(w.LedgerRecord, len(w.rows))
+	return journal.recordEnd(w.LedgerRecord, len(w.rows))
 }
 
-// existing opens the file, nil if there is none.
-func (w *fileWrite) existing(access int) (*os.File, os.FileInfo, error) {
+// openExisting opens the file, nil if there is none.
+func (w *fileWrite) openExisting(access int) (*os.File, os.FileInfo, error) {
 	file, info, err := w.openFile(access)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -246,8 +246,8 @@ func (w *fileWrite) existing(access int) (*os.File, os.FileInfo, error) {
 	return file, info, nil
 }
 
-// content is what this write puts into the file.
-func (w *fileWrite) content(before fileBefore) (content []byte, err error) {
+// newContent is what this write puts into the file.
+func (w *fileWrite) newContent(before fileBefore) (content []byte, err error) {
 	columns, cell := w.columns, asItIs
 	if w.options.EscapeFormulas {
 		cell, before.columns = escapeFormula, unescapedNames(before.columns)
@@ -269,10 +269,10 @@ func (w *fileWrite) content(before fileBefore) (content []byte, err error) {
 	return content, err
 }
 
-// append writes at the end that the file had when the journal recorded it. A write that
+// appendContent writes at the end that the file had when the journal recorded it. A write that
 // fails leaves nothing behind: the next one, which would clean up, may never
 // come.
-func (w *fileWrite) append(journal *journal, file *os.File, size int64, content []byte) error {
+func (w *fileWrite) appendContent(journal *journal, file *os.File, size int64, content []byte) error {
 	_, err := file.WriteAt(content, size)
 	if err == nil {
 		err = file.Sync()
@@ -284,7 +284,7 @@ func (w *fileWrite) append(journal *journal, file *os.File, size int64, content 
 		}
 	}
 	if err == nil {
-		err = journal.end(w.LedgerRecord, len(w.rows))
+		err = journal.recordEnd(w.LedgerRecord, len(w.rows))
 	}
 	if err != nil {
 		return errors.Join(err, undoAppend(file, size, int64(len(content))))
@@ -292,17 +292,17 @@ func (w *fileWrite) append(journal *journal, file *os.File, size int64, content 
 	return nil
 }
 
-// replace puts content in the place of the file's.
-func (w *fileWrite) replace(content []byte) error {
-	return w.swap(w.name, fileMode, func(to io.Writer) error {
+// replaceContent puts content in the place of the file's.
+func (w *fileWrite) replaceContent(content []byte) error {
+	return w.swapFile(w.name, fileMode, func(to io.Writer) error {
 		_, err := to.Write(content)
 		return err
 	})
 }
 
-// swap writes beside a file and renames, so that a reader sees the old content
+// swapFile writes beside a file and renames, so that a reader sees the old content
 // or the new.
-func (w *fileWrite) swap(name string, mode os.FileMode, write func(io.Writer) error) error {
+func (w *fileWrite) swapFile(name string, mode os.FileMode, write func(io.Writer) error) error {
 	beside := name + journalSuffix + private.BesideSuffix
 	file, err := w.folder.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {

@@ -60,7 +60,7 @@ func (e *ByteError) Error() string {
 // Decode makes UTF-8 of content, without its byte order mark. Bytes that are UTF-8 are taken as such, whatever is said of
 // them; others are in the charset of their mark, else in the one that is named. A byte that is no text there is a ByteError.
 func Decode(ctx context.Context, content []byte, charset string) ([]byte, error) {
-	charset = Charset(charset)
+	charset = CharsetName(charset)
 	for _, mark := range marks {
 		if rest, marked := bytes.CutPrefix(content, []byte(mark.bytes)); marked {
 			return decodeBytes(ctx, mark.from, mark.name, rest, len(mark.bytes))
@@ -75,7 +75,7 @@ func Decode(ctx context.Context, content []byte, charset string) ([]byte, error)
 		return content, nil
 	case err != nil || name == nameUTF8:
 		at := invalidUTF8(content)
-		return nil, &ByteError{Byte: content[at], Offset: before + at, Line: lineAt(content[:at]), Charset: nameUTF8, Unknown: unknown(charset, err)}
+		return nil, &ByteError{Byte: content[at], Offset: before + at, Line: lineAt(content[:at]), Charset: nameUTF8, Unknown: unknownCharset(charset, err)}
 	case isASCII(charset):
 		at := bytes.IndexFunc(content, func(char rune) bool { return char >= utf8.RuneSelf })
 		return nil, &ByteError{Byte: content[at], Offset: before + at, Line: lineAt(content[:at]), Charset: charset}
@@ -83,7 +83,7 @@ func Decode(ctx context.Context, content []byte, charset string) ([]byte, error)
 	return decodeBytes(ctx, from, name, content, before)
 }
 
-func unknown(charset string, err error) string {
+func unknownCharset(charset string, err error) string {
 	const shown = 100
 	if err == nil {
 		return ""
@@ -129,8 +129,8 @@ func lineAt(before []byte) int {
 	return bytes.Count(before, []byte("\r")) + 1
 }
 
-// Charset is the name of a charset without what some servers write around it.
-func Charset(name string) string { return strings.Trim(name, " \t\"';") }
+// CharsetName is the name of a charset without what some servers write around it.
+func CharsetName(name string) string { return strings.Trim(name, " \t\"';") }
 
 func charsetOf(charset string) (encoding.Encoding, string, error) {
 	found, err := htmlindex.Get(charset)

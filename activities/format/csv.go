@@ -65,10 +65,10 @@ type CSVDialect struct {
 	null      []string
 }
 
-// dialect reads the field csv.
-func dialect(step string, written map[string]any) (d CSVDialect, err error) {
+// readDialect reads the field csv.
+func readDialect(step string, written map[string]any) (d CSVDialect, err error) {
 	refuse := func(key, must string) (CSVDialect, error) {
-		return d, tool.ConfigErrorf("step %q: csv.%s is %s; it must be %s", step, key, shown(written[key]), must)
+		return d, tool.ConfigErrorf("step %q: csv.%s is %s; it must be %s", step, key, shownValue(written[key]), must)
 	}
 	for _, name := range slices.Sorted(maps.Keys(written)) {
 		known := name == keyFormulas || slices.ContainsFunc(csvKeys, func(f playbook.Field) bool { return f.Name == name })
@@ -80,13 +80,13 @@ func dialect(step string, written map[string]any) (d CSVDialect, err error) {
 		return d, tool.ConfigErrorf("step %q: csv.formulas applies only to sinks, and this step reads; remove it", step)
 	}
 	var ok bool
-	if d.delimiter, ok = delimiter(written[keyDelimiter]); !ok {
+	if d.delimiter, ok = readDelimiter(written[keyDelimiter]); !ok {
 		return refuse(keyDelimiter, "one character, or tab")
 	}
-	if d.quote, ok = quote(written); !ok {
+	if d.quote, ok = readQuote(written); !ok {
 		return refuse(keyQuote, "one ASCII character, or none")
 	}
-	if d.clashes() {
+	if d.quoteClashes() {
 		return d, tool.ConfigErrorf("step %q: csv.delimiter and csv.quote are one character; they must differ", step)
 	}
 	switch header := written[keyHeader].(type) {
@@ -94,23 +94,23 @@ func dialect(step string, written map[string]any) (d CSVDialect, err error) {
 	case bool:
 		d.unnamed = !header
 	case []any:
-		if d.names, ok = texts(header); !ok || len(header) == 0 {
+		if d.names, ok = toTexts(header); !ok || len(header) == 0 {
 			return refuse(keyHeader, "true, false or a list of names")
 		}
-		if name, twice := duplicate(d.names); twice {
+		if name, twice := duplicateName(d.names); twice {
 			return d, tool.ConfigErrorf("step %q: csv.header has the name %q twice", step, name)
 		}
 	default:
 		return refuse(keyHeader, "true, false or a list of names")
 	}
-	if d.null, ok = nulls(written); !ok {
+	if d.null, ok = nullTexts(written); !ok {
 		return refuse(keyNull, "text, or a list of texts")
 	}
 	return d, nil
 }
 
-// clashes reports whether a quote and a delimiter cannot be distinguished.
-func (d CSVDialect) clashes() bool {
+// quoteClashes reports whether a quote and a delimiter cannot be distinguished.
+func (d CSVDialect) quoteClashes() bool {
 	switch d.quote {
 	case 0, unusedByte:
 		return d.delimiter == usualQuote
@@ -118,15 +118,15 @@ func (d CSVDialect) clashes() bool {
 	return d.delimiter == rune(d.quote)
 }
 
-// shown is a value in a message.
-func shown(v any) string {
+// shownValue is a value in a message.
+func shownValue(v any) string {
 	if text, isText := v.(string); isText {
 		return fmt.Sprintf("%q", tool.CutText(text, 40))
 	}
 	return "a " + expression.TypeName(v)
 }
 
-func delimiter(v any) (rune, bool) {
+func readDelimiter(v any) (rune, bool) {
 	text, isText := v.(string)
 	switch {
 	case v == nil:
@@ -138,8 +138,8 @@ func delimiter(v any) (rune, bool) {
 	return r, isText && size == len(text) && size > 0 && r != utf8.RuneError && r != '\n' && r != '\r'
 }
 
-// quote is the byte that quotes, 0 for the usual one.
-func quote(written map[string]any) (byte, bool) {
+// readQuote is the byte that quotes, 0 for the usual one.
+func readQuote(written map[string]any) (byte, bool) {
 	text, isText := written[keyQuote].(string)
 	switch {
 	case written[keyQuote] == nil, text == string(usualQuote):
@@ -153,13 +153,13 @@ func quote(written map[string]any) (byte, bool) {
 	return text[0], true
 }
 
-// nulls are the texts that are nil.
-func nulls(written map[string]any) ([]string, bool) {
+// nullTexts are the texts that are nil.
+func nullTexts(written map[string]any) ([]string, bool) {
 	switch v := written[keyNull].(type) {
 	case nil:
 		return nil, true
 	case []any:
-		return texts(v)
+		return toTexts(v)
 	case map[string]any:
 		return nil, false
 	default:
@@ -167,7 +167,7 @@ func nulls(written map[string]any) ([]string, bool) {
 	}
 }
 
-func texts(list []any) ([]string, bool) {
+func toTexts(list []any) ([]string, bool) {
 	all := make([]string, len(list))
 	for i, item := range list {
 		switch item.(type) {
@@ -179,20 +179,20 @@ func texts(list []any) ([]string, bool) {
 	return all, true
 }
 
-// estimate is what the rows of content take in memory.
-func (d CSVDialect) estimate(content []byte) int64 {
+// estimateMemory is what the rows of content take in memory.
+func (d CSVDialect) estimateMemory(content []byte) int64 {
 	delimiter := cmp.Or(d.delimiter, usualDelimiter)
 	rows := max(bytes.Count(content, []byte("\n")), bytes.Count(content, []byte("\r")))
 	values := bytes.Count(content, []byte(string(delimiter)))
 	return int64(len(content) + rows*memory.MapBytes + (rows+values)*(memory.EntryBytes+memory.TextBytes))
 }
 
-// Rows reads CSV in UTF-8 as maps of texts by the names of their columns. An error,
+// ReadRows reads CSV in UTF-8 as maps of texts by the names of their columns. An error,
 // which is a LineError where a line is wrong, is the last. Lines that are empty are
 // left out, but where there is one column, whose value is the empty text.
-func (d CSVDialect) Rows(content io.Reader) iter.Seq2[any, error] {
+func (d CSVDialect) ReadRows(content io.Reader) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
-		for row, err := range d.placed(content) {
+		for row, err := range d.placedRows(content) {
 			if !yield(row.Value, err) {
 				return
 			}
@@ -200,14 +200,14 @@ func (d CSVDialect) Rows(content io.Reader) iter.Seq2[any, error] {
 	}
 }
 
-// placed is Rows with the lines in which the rows begin.
-func (d CSVDialect) placed(content io.Reader) iter.Seq2[PlacedRow, error] {
+// placedRows is Rows with the lines in which the rows begin.
+func (d CSVDialect) placedRows(content io.Reader) iter.Seq2[PlacedRow, error] {
 	return func(yield func(PlacedRow, error) bool) {
-		reader, err := d.records(content)
+		reader, err := d.newRecords(content)
 		names, skipped, first := d.names, 0, 0
 		for err == nil {
 			var found record
-			if found, err = reader.next(); err != nil {
+			if found, err = reader.nextRecord(); err != nil {
 				break
 			}
 			switch {
@@ -217,12 +217,12 @@ func (d CSVDialect) placed(content io.Reader) iter.Seq2[PlacedRow, error] {
 				}
 				continue
 			case names == nil && !d.unnamed:
-				names, err = header(found)
+				names, err = columnNames(found)
 				continue
 			case names == nil:
-				names = numbered(len(found.values))
+				names = numberedColumns(len(found.values))
 				for i := range skipped {
-					if len(names) == 1 && !yield(PlacedRow{d.row(names, []string{""}), first + i}, nil) {
+					if len(names) == 1 && !yield(PlacedRow{d.rowMap(names, []string{""}), first + i}, nil) {
 						return
 					}
 				}
@@ -230,7 +230,7 @@ func (d CSVDialect) placed(content io.Reader) iter.Seq2[PlacedRow, error] {
 				err = &LineError{found.line, fmt.Errorf("%s, and there are %s", source.Count(len(found.values), "value"), source.Count(len(names), "column"))}
 				continue
 			}
-			if !yield(PlacedRow{d.row(names, found.values), found.line}, nil) {
+			if !yield(PlacedRow{d.rowMap(names, found.values), found.line}, nil) {
 				return
 			}
 		}
@@ -242,10 +242,10 @@ func (d CSVDialect) placed(content io.Reader) iter.Seq2[PlacedRow, error] {
 
 // Header are the names in the first line of CSV, nil where there is none.
 func (d CSVDialect) Header(content io.Reader) ([]string, error) {
-	reader, err := d.records(content)
+	reader, err := d.newRecords(content)
 	for err == nil {
 		var found record
-		if found, err = reader.next(); err == nil && !found.empty {
+		if found, err = reader.nextRecord(); err == nil && !found.empty {
 			return found.values, nil
 		}
 	}
@@ -257,9 +257,9 @@ func (d CSVDialect) Header(content io.Reader) ([]string, error) {
 
 // EndsInQuotes reports whether CSV ends within a value in quotes, of which what is appended would be a part.
 func (d CSVDialect) EndsInQuotes(content io.Reader) (bool, error) {
-	reader, err := d.records(content)
+	reader, err := d.newRecords(content)
 	for err == nil {
-		_, err = reader.next()
+		_, err = reader.nextRecord()
 	}
 	var wrong *LineError
 	switch {
@@ -271,15 +271,15 @@ func (d CSVDialect) EndsInQuotes(content io.Reader) (bool, error) {
 	return false, err
 }
 
-// header are the names of the columns.
-func header(line record) ([]string, error) {
-	if name, twice := duplicate(line.values); twice {
+// columnNames are the names of the columns.
+func columnNames(line record) ([]string, error) {
+	if name, twice := duplicateName(line.values); twice {
 		return nil, &LineError{line.line, fmt.Errorf("the column %q occurs twice; name the columns in csv.header", name)}
 	}
 	return line.values, nil
 }
 
-func duplicate(names []string) (string, bool) {
+func duplicateName(names []string) (string, bool) {
 	seen := map[string]bool{}
 	for _, name := range names {
 		if seen[name] {
@@ -290,7 +290,7 @@ func duplicate(names []string) (string, bool) {
 	return "", false
 }
 
-func numbered(columns int) []string {
+func numberedColumns(columns int) []string {
 	names := make([]string, columns)
 	for i := range names {
 		names[i] = fmt.Sprintf("column%d", i+1)
@@ -298,7 +298,7 @@ func numbered(columns int) []string {
 	return names
 }
 
-func (d CSVDialect) row(names, record []string) map[string]any {
+func (d CSVDialect) rowMap(names, record []string) map[string]any {
 	row := make(map[string]any, len(names))
 	for i, name := range names {
 		if slices.Contains(d.null, record[i]) {

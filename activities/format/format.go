@@ -91,7 +91,7 @@ func Of(in interpreter.ToolInput) (o Options, err error) {
 	if o.Encoding, err = encodingOf(in, csv); err != nil {
 		return o, err
 	}
-	if o.CSV, err = dialect(in.Step, csv); err != nil {
+	if o.CSV, err = readDialect(in.Step, csv); err != nil {
 		return o, err
 	}
 	if o.Lists, err = listsOf(in.Step, xml); err != nil {
@@ -123,7 +123,7 @@ func (o *Options) readPacking(in interpreter.ToolInput) (err error) {
 		return tool.ConfigErrorf("step %q: member applies only to archives, and compression is %s; remove one of them", in.Step, o.Compression)
 	}
 	if _, wrong := path.Match(o.Member, ""); wrong != nil {
-		return tool.ConfigErrorf("step %q: member is %s; it must be a name or a pattern such as *.csv", in.Step, shown(o.Member))
+		return tool.ConfigErrorf("step %q: member is %s; it must be a name or a pattern such as *.csv", in.Step, shownValue(o.Member))
 	}
 	return nil
 }
@@ -142,8 +142,8 @@ func encodingOf(in interpreter.ToolInput, csv map[string]any) (string, error) {
 		name, value = fieldCSV+"."+keyEncoding, written
 	}
 	encoding, isText := value.(string)
-	if _, _, unknown := charsetOf(Charset(encoding)); !isText || encoding != "" && unknown != nil {
-		return "", tool.ConfigErrorf("step %q: %s is %s; it must be the name of a charset, such as utf-8, windows-1252 or utf-16le", in.Step, name, shown(value))
+	if _, _, unknown := charsetOf(CharsetName(encoding)); !isText || encoding != "" && unknown != nil {
+		return "", tool.ConfigErrorf("step %q: %s is %s; it must be the name of a charset, such as utf-8, windows-1252 or utf-16le", in.Step, name, shownValue(value))
 	}
 	return encoding, nil
 }
@@ -172,7 +172,7 @@ func OfSink(in interpreter.ToolInput) (o WriteOptions, err error) {
 	case formulasEscaped:
 		o.EscapeFormulas = true
 	default:
-		return o, tool.ConfigErrorf("step %q: csv.formulas is %s; it must be keep or escape", in.Step, shown(written[keyFormulas]))
+		return o, tool.ConfigErrorf("step %q: csv.formulas is %s; it must be keep or escape", in.Step, shownValue(written[keyFormulas]))
 	}
 	return o, nil
 }
@@ -208,7 +208,7 @@ func MediaType(contentType string) (mediaType, charset string) {
 	for parameter := range strings.FieldsFuncSeq(parameters, func(c rune) bool { return c == ';' || c == ',' }) {
 		name, value, _ := strings.Cut(parameter, "=")
 		if charset == "" && strings.EqualFold(strings.TrimSpace(name), "charset") {
-			charset = Charset(value)
+			charset = CharsetName(value)
 		}
 	}
 	mediaType, _, _ = strings.Cut(mediaType, ",")

@@ -219,7 +219,7 @@ func TestRowsComeOneByOne(t *testing.T) {
 	content := io.MultiReader(strings.NewReader("a\n1\n2\n"), iotest.ErrReader(io.ErrUnexpectedEOF))
 
 	var got []any
-	for row, err := range (format.CSVDialect{}).Rows(content) {
+	for row, err := range (format.CSVDialect{}).ReadRows(content) {
 		if err != nil {
 			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 			break

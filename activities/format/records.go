@@ -36,7 +36,7 @@ type records struct {
 	value     []byte
 }
 
-func (d CSVDialect) records(content io.Reader) (*records, error) {
+func (d CSVDialect) newRecords(content io.Reader) (*records, error) {
 	r := &records{in: bufio.NewReader(content), quote: cmp.Or(d.quote, usualQuote), quotes: d.quote != unusedByte, line: 1}
 	named, err := r.namedDelimiter()
 	delimiter := cmp.Or(named, d.delimiter, usualDelimiter)
@@ -63,15 +63,15 @@ func (r *records) namedDelimiter() (rune, error) {
 		return 0, nil
 	}
 	_, _ = r.in.Discard(len(word) + size)
-	_, err = r.end()
+	_, err = r.readEnd()
 	return named, err
 }
 
-// next is the next record; io.EOF where there is none. The error of what is wrong has the line.
-func (r *records) next() (record, error) {
+// nextRecord is the next record; io.EOF where there is none. The error of what is wrong has the line.
+func (r *records) nextRecord() (record, error) {
 	found := record{line: r.line}
 	for {
-		value, quoted, last, err := r.field(found.line)
+		value, quoted, last, err := r.readField(found.line)
 		if errors.Is(err, io.EOF) && len(found.values) == 0 {
 			return record{}, io.EOF
 		}
@@ -86,16 +86,16 @@ func (r *records) next() (record, error) {
 	}
 }
 
-// field reads a value with what follows it. last says that it is that of its record; the error is io.EOF where nothing was left
+// readField reads a value with what follows it. last says that it is that of its record; the error is io.EOF where nothing was left
 // to read.
-func (r *records) field(line int) (value string, quoted, last bool, err error) {
+func (r *records) readField(line int) (value string, quoted, last bool, err error) {
 	r.value = r.value[:0]
 	c, err := r.in.ReadByte()
 	if err != nil {
 		return "", false, true, err
 	}
 	if r.quotes && c == r.quote {
-		if err := r.quoted(line); err != nil {
+		if err := r.readQuoted(line); err != nil {
 			return "", true, true, err
 		}
 		last, err = r.behindQuote()
@@ -105,9 +105,9 @@ func (r *records) field(line int) (value string, quoted, last bool, err error) {
 		switch {
 		case c == '\n' || c == '\r':
 			_ = r.in.UnreadByte()
-			_, err := r.end()
+			_, err := r.readEnd()
 			return string(r.value), false, true, err
-		case c == r.delimiter[0] && r.skip(r.delimiter[1:]):
+		case c == r.delimiter[0] && r.skipBytes(r.delimiter[1:]):
 			return string(r.value), false, false, nil
 		case r.quotes && c == r.quote:
 			return "", false, true, &LineError{r.line, errBareQuote}
@@ -121,8 +121,8 @@ func (r *records) field(line int) (value string, quoted, last bool, err error) {
 	}
 }
 
-// quoted reads a value up to its closing quote.
-func (r *records) quoted(line int) error {
+// readQuoted reads a value up to its closing quote.
+func (r *records) readQuoted(line int) error {
 	for before := byte(0); ; {
 		c, err := r.in.ReadByte()
 		switch {
@@ -130,7 +130,7 @@ func (r *records) quoted(line int) error {
 			return &LineError{line, errOpenQuote}
 		case err != nil:
 			return err
-		case c == r.quote && !r.skip([]byte{r.quote}):
+		case c == r.quote && !r.skipBytes([]byte{r.quote}):
 			return nil
 		case c == '\r', c == '\n' && before != '\r':
 			r.line++
@@ -141,20 +141,20 @@ func (r *records) quoted(line int) error {
 
 // behindQuote reads what follows a closing quote.
 func (r *records) behindQuote() (last bool, err error) {
-	if r.skip(r.delimiter) {
+	if r.skipBytes(r.delimiter) {
 		return false, nil
 	}
-	ended, err := r.end()
+	ended, err := r.readEnd()
 	if err == nil && !ended {
 		err = &LineError{r.line, errAfterQuote}
 	}
 	return true, err
 }
 
-// end reads the end of a line, or of the text.
-func (r *records) end() (ended bool, err error) {
+// readEnd reads the end of a line, or of the text.
+func (r *records) readEnd() (ended bool, err error) {
 	for _, end := range []string{"\n", "\r\r\n", "\r\n", "\r"} {
-		if r.skip([]byte(end)) {
+		if r.skipBytes([]byte(end)) {
 			r.line++
 			return true, nil
 		}
@@ -165,8 +165,8 @@ func (r *records) end() (ended bool, err error) {
 	return true, nil
 }
 
-// skip reads what is there next, if it is that.
-func (r *records) skip(next []byte) bool {
+// skipBytes reads what is there next, if it is that.
+func (r *records) skipBytes(next []byte) bool {
 	there, _ := r.in.Peek(len(next)) // an error is seen by who reads on
 	if !bytes.Equal(there, next) {
 		return false

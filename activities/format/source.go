@@ -51,25 +51,25 @@ func (s *RowSource) Rows(ctx context.Context, o Options, most int64) iter.Seq2[P
 			yield(PlacedRow{}, tool.ConfigErrorf("rows says where the rows of JSON are, and the format of %s is %s; remove rows", s.What, o.Format))
 			return
 		}
-		unpacked, err := s.open(ctx, o, most)
+		unpacked, err := s.openSource(ctx, o, most)
 		if err != nil {
-			yield(PlacedRow{}, s.failed(o, err))
+			yield(PlacedRow{}, s.readError(o, err))
 			return
 		}
 		defer func() { _ = unpacked.Close() }()
-		text, err := s.text(ctx, unpacked, o, most)
+		text, err := s.decodeText(ctx, unpacked, o, most)
 		if err != nil {
-			yield(PlacedRow{}, s.failed(o, err))
+			yield(PlacedRow{}, s.readError(o, err))
 			return
 		}
-		for row, err := range o.Stream(text, most) {
+		for row, err := range o.StreamRows(text, most) {
 			switch {
 			case ctx.Err() != nil:
 				err = ctx.Err()
 			case errors.Is(err, memory.ErrTooLarge):
 				err = tool.TooLargef("a row of %s is larger than the limit of %d bytes", s.What, most)
 			case err != nil:
-				err = s.failed(o, err)
+				err = s.readError(o, err)
 			}
 			if !yield(row, err) || err != nil {
 				return
@@ -78,8 +78,8 @@ func (s *RowSource) Rows(ctx context.Context, o Options, most int64) iter.Seq2[P
 	}
 }
 
-// open reads the source from its beginning, unpacked. An archive that is not read where it lies has at most so many bytes.
-func (s *RowSource) open(ctx context.Context, o Options, most int64) (io.ReadCloser, error) {
+// openSource reads the source from its beginning, unpacked. An archive that is not read where it lies has at most so many bytes.
+func (s *RowSource) openSource(ctx context.Context, o Options, most int64) (io.ReadCloser, error) {
 	var content io.Reader = io.NewSectionReader(s.Content, 0, s.Size)
 	if s.Unwrap != nil {
 		unwrapped, err := s.Unwrap(content)
@@ -91,8 +91,8 @@ func (s *RowSource) open(ctx context.Context, o Options, most int64) (io.ReadClo
 	return o.Unpack(ctx, content, s.Unwrap != nil, most)
 }
 
-// text makes UTF-8 of content, as Decode does.
-func (s *RowSource) text(ctx context.Context, content io.Reader, o Options, most int64) (io.Reader, error) {
+// decodeText makes UTF-8 of content, as Decode does.
+func (s *RowSource) decodeText(ctx context.Context, content io.Reader, o Options, most int64) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(content, streamBuffer)
 	for _, mark := range marks {
 		if head, _ := buffered.Peek(len(mark.bytes)); string(head) == mark.bytes {
@@ -103,10 +103,10 @@ func (s *RowSource) text(ctx context.Context, content io.Reader, o Options, most
 	if head, _ := buffered.Peek(len(markUTF8)); string(head) == markUTF8 {
 		_, _ = buffered.Discard(len(markUTF8))
 	}
-	charset := Charset(cmp.Or(o.Encoding, s.Charset))
+	charset := CharsetName(cmp.Or(o.Encoding, s.Charset))
 	from, name, err := charsetOf(charset)
 	if err != nil || name == nameUTF8 || isASCII(charset) {
-		return transform.NewReader(buffered, &utf8Validator{unknown: unknown(charset, err), line: 1}), nil
+		return transform.NewReader(buffered, &utf8Validator{unknown: unknownCharset(charset, err), line: 1}), nil
 	}
 	if valid, err := s.isUTF8(ctx, o, name, most); valid || err != nil {
 		return buffered, err
@@ -119,7 +119,7 @@ const streamBuffer = 64 << 10
 
 // isUTF8 reads the source for whether it is UTF-8 though another charset is said of it.
 func (s *RowSource) isUTF8(ctx context.Context, o Options, charset string, most int64) (bool, error) {
-	unpacked, err := s.open(ctx, o, most)
+	unpacked, err := s.openSource(ctx, o, most)
 	if err != nil {
 		return false, err
 	}
@@ -131,8 +131,8 @@ func (s *RowSource) isUTF8(ctx context.Context, o Options, charset string, most 
 	return err == nil, err
 }
 
-// failed is the error of a source that cannot be read to its end.
-func (s *RowSource) failed(o Options, err error) error {
+// readError is the error of a source that cannot be read to its end.
+func (s *RowSource) readError(o Options, err error) error {
 	if own, ok := errors.AsType[*tool.Error](err); ok {
 		return own
 	}

@@ -23,15 +23,15 @@ type PlacedRow struct {
 // Streamed are the formats whose rows can be read one by one.
 var Streamed = []string{CSV, JSON, JSONL}
 
-// Stream reads rows from content in UTF-8: the lines of CSV and JSON Lines, or the elements of the list that JSON is. most bounds
+// StreamRows reads rows from content in UTF-8: the lines of CSV and JSON Lines, or the elements of the list that JSON is. most bounds
 // what one row takes of the content, in bytes; a larger one is memory.ErrTooLarge. An error is the last, and is a LineError where
 // a line is wrong.
-func (o Options) Stream(content io.Reader, most int64) iter.Seq2[PlacedRow, error] {
+func (o Options) StreamRows(content io.Reader, most int64) iter.Seq2[PlacedRow, error] {
 	bounded := &rowReader{in: content, left: most, most: most}
-	read := o.CSV.placed
+	read := o.CSV.placedRows
 	switch o.Format {
 	case JSON:
-		read = func(io.Reader) iter.Seq2[PlacedRow, error] { return elements(bounded, o.Rows) }
+		read = func(io.Reader) iter.Seq2[PlacedRow, error] { return jsonElements(bounded, o.Rows) }
 	case JSONL:
 		read = streamLines
 	}
@@ -86,15 +86,15 @@ func streamLines(content io.Reader) iter.Seq2[PlacedRow, error] {
 	}
 }
 
-// elements are the elements of the list that JSON is, or has at a path. What is around the list is read too, as JSON may end too soon
+// jsonElements are the elements of the list that JSON is, or has at a path. What is around the list is read too, as JSON may end too soon
 // there.
-func elements(content *rowReader, path []string) iter.Seq2[PlacedRow, error] {
+func jsonElements(content *rowReader, path []string) iter.Seq2[PlacedRow, error] {
 	return func(yield func(PlacedRow, error) bool) {
 		list := &listReader{Decoder: json.NewDecoder(content), content: content, path: path}
 		err := list.open()
 		for number := 1; err == nil && list.More(); number++ {
 			var element json.RawMessage
-			if err = unexpected(list.Decode(&element)); err != nil {
+			if err = unexpectedEnd(list.Decode(&element)); err != nil {
 				break
 			}
 			value, wrong := expression.DecodeExact(element)
@@ -136,7 +136,7 @@ func (l *listReader) open() error {
 			}
 			key, err := l.Token()
 			if err != nil {
-				return unexpected(err)
+				return unexpectedEnd(err)
 			}
 			if found = key == name; found {
 				break
@@ -154,7 +154,7 @@ func (l *listReader) begin(mark json.Delim, what string, depth int) error {
 	first, err := l.Token()
 	switch {
 	case err != nil && depth > 0:
-		return unexpected(err)
+		return unexpectedEnd(err)
 	case err != nil || first == mark:
 		return err
 	}
@@ -179,7 +179,7 @@ func (l *listReader) skip() error {
 		l.content.left = l.content.most
 		token, err := l.Token()
 		if err != nil {
-			return unexpected(err)
+			return unexpectedEnd(err)
 		}
 		switch token {
 		case json.Delim('{'), json.Delim('['):
@@ -196,7 +196,7 @@ func (l *listReader) skip() error {
 // end reads the end of the list, and what is behind it. The error is io.EOF where that is all.
 func (l *listReader) end() error {
 	if _, err := l.Token(); err != nil {
-		return unexpected(err)
+		return unexpectedEnd(err)
 	}
 	for i := len(l.path) - 1; i >= 0; i-- {
 		for l.More() {
@@ -208,11 +208,11 @@ func (l *listReader) end() error {
 				err = l.skip()
 			}
 			if err != nil {
-				return unexpected(err)
+				return unexpectedEnd(err)
 			}
 		}
 		if _, err := l.Token(); err != nil {
-			return unexpected(err)
+			return unexpectedEnd(err)
 		}
 	}
 	switch _, err := l.Token(); {
@@ -224,8 +224,8 @@ func (l *listReader) end() error {
 	return errors.New("something follows the " + map[bool]string{true: "list", false: "map"}[len(l.path) == 0])
 }
 
-// unexpected is the error of content that ends too soon.
-func unexpected(err error) error {
+// unexpectedEnd is the error of content that ends too soon.
+func unexpectedEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

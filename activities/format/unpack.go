@@ -77,7 +77,7 @@ func (o Options) Unpack(ctx context.Context, body io.Reader, unpacked bool, limi
 	var err error
 	switch how {
 	case packedZip:
-		return o.unzip(ctx, body, buffered, limit)
+		return o.unzipMember(ctx, body, buffered, limit)
 	case packedGzip:
 		reader, err = gzip.NewReader(buffered)
 	default:

@@ -31,21 +31,21 @@ func (o Options) Value(ctx context.Context, content []byte, what string, most in
 			return nil, err
 		}
 		if o.Format == JSONL {
-			return all(lines(content))
+			return listOf(jsonLines(content))
 		}
 		return expression.DecodeExact(content)
 	case CSV:
-		if err := memory.AcquireValue(ctx, o.CSV.estimate(content), what); err != nil {
+		if err := memory.AcquireValue(ctx, o.CSV.estimateMemory(content), what); err != nil {
 			return nil, err
 		}
-		return all(o.CSV.Rows(bytes.NewReader(content)))
+		return listOf(o.CSV.ReadRows(bytes.NewReader(content)))
 	case XML:
 		if err := memory.AcquireValue(ctx, estimateXML(content), what); err != nil {
 			return nil, err
 		}
 		return xmlValue(content, o.Lists)
 	case Unpacked:
-		return sniffed(ctx, content, what, most)
+		return sniffValue(ctx, content, what, most)
 	}
 	if err := memory.AcquireValue(ctx, int64(len(content)), what); err != nil {
 		return nil, err
@@ -53,9 +53,9 @@ func (o Options) Value(ctx context.Context, content []byte, what string, most in
 	return string(content), nil
 }
 
-// sniffed is the value of bytes that nobody says the format of. Numbers and words are
+// sniffValue is the value of bytes that nobody says the format of. Numbers and words are
 // text, as they would be without a packing.
-func sniffed(ctx context.Context, content []byte, what string, most int) (any, error) {
+func sniffValue(ctx context.Context, content []byte, what string, most int) (any, error) {
 	if begin := bytes.TrimSpace(content); len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') {
 		v, err := (Options{Format: JSON}).Value(ctx, content, what, most)
 		if err == nil || errors.Is(err, expression.ErrInexact) {
@@ -69,8 +69,8 @@ func sniffed(ctx context.Context, content []byte, what string, most int) (any, e
 	return Options{Format: Text}.Value(ctx, content, what, most)
 }
 
-// all are rows as a list.
-func all(rows iter.Seq2[any, error]) (any, error) {
+// listOf are rows as a list.
+func listOf(rows iter.Seq2[any, error]) (any, error) {
 	list := []any{}
 	for row, err := range rows {
 		if err != nil {
@@ -81,8 +81,8 @@ func all(rows iter.Seq2[any, error]) (any, error) {
 	return list, nil
 }
 
-// lines are the values of JSON Lines; empty lines are left out.
-func lines(content []byte) iter.Seq2[any, error] {
+// jsonLines are the values of JSON Lines; empty lines are left out.
+func jsonLines(content []byte) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		number := 0
 		for line := range bytes.Lines(content) {

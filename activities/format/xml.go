@@ -42,13 +42,13 @@ func listsOf(step string, written map[string]any) ([]string, error) {
 	case nil:
 		return nil, nil
 	case []any:
-		if names, ok := texts(v); ok {
+		if names, ok := toTexts(v); ok {
 			return names, nil
 		}
 	case string:
 		return []string{v}, nil
 	}
-	return nil, tool.ConfigErrorf("step %q: xml.lists is %s; it must be the name of an element, or a list of names", step, shown(written[keyLists]))
+	return nil, tool.ConfigErrorf("step %q: xml.lists is %s; it must be the name of an element, or a list of names", step, shownValue(written[keyLists]))
 }
 
 var (
@@ -99,23 +99,23 @@ func xmlValue(content []byte, lists []string) (any, error) {
 			break
 		}
 		if err == nil {
-			err = r.add(token)
+			err = r.addToken(token)
 		}
 		if err != nil {
-			return nil, r.located(err)
+			return nil, r.locateError(err)
 		}
 	}
 	switch {
 	case len(r.open) > 0:
-		return nil, r.located(fmt.Errorf("the element %s does not end", r.open[len(r.open)-1].name))
+		return nil, r.locateError(fmt.Errorf("the element %s does not end", r.open[len(r.open)-1].name))
 	case r.root == nil:
 		return nil, errNoElement
 	}
 	return r.root, nil
 }
 
-// located is an error with the line that the reader has come to.
-func (r *xmlReader) located(err error) error {
+// locateError is an error with the line that the reader has come to.
+func (r *xmlReader) locateError(err error) error {
 	if syntax, ok := errors.AsType[*xml.SyntaxError](err); ok {
 		return &LineError{Line: syntax.Line, Err: errors.New(syntax.Msg)}
 	}
@@ -123,13 +123,13 @@ func (r *xmlReader) located(err error) error {
 	return &LineError{Line: line, Err: err}
 }
 
-// add adds what was read next.
-func (r *xmlReader) add(token xml.Token) error {
+// addToken adds what was read next.
+func (r *xmlReader) addToken(token xml.Token) error {
 	switch token := token.(type) {
 	case xml.StartElement:
-		return r.start(token)
+		return r.startElement(token)
 	case xml.EndElement:
-		return r.end(written(token.Name))
+		return r.endElement(writtenName(token.Name))
 	case xml.CharData:
 		switch {
 		case len(r.open) > 0:
@@ -144,16 +144,16 @@ func (r *xmlReader) add(token xml.Token) error {
 	return nil
 }
 
-// written is a name as it is written.
-func written(name xml.Name) string {
+// writtenName is a name as it is written.
+func writtenName(name xml.Name) string {
 	if name.Space == "" {
 		return name.Local
 	}
 	return name.Space + ":" + name.Local
 }
 
-func (r *xmlReader) start(token xml.StartElement) error {
-	element := &xmlElement{name: written(token.Name)}
+func (r *xmlReader) startElement(token xml.StartElement) error {
+	element := &xmlElement{name: writtenName(token.Name)}
 	switch {
 	case r.root != nil:
 		return fmt.Errorf("a second element, %s, follows the first", element.name)
@@ -161,11 +161,11 @@ func (r *xmlReader) start(token xml.StartElement) error {
 		return fmt.Errorf("elements are nested more than %d deep", maxDepth)
 	}
 	for _, attribute := range token.Attr {
-		name := written(attribute.Name)
+		name := writtenName(attribute.Name)
 		if len(token.Attr) == 1 && name == nilName && (attribute.Value == "true" || attribute.Value == "1") {
 			break // as it is without text
 		}
-		if !element.set(attributePrefix+name, attribute.Value) {
+		if !element.setMember(attributePrefix+name, attribute.Value) {
 			return fmt.Errorf("the element %s has the attribute %s twice", element.name, name)
 		}
 	}
@@ -173,8 +173,8 @@ func (r *xmlReader) start(token xml.StartElement) error {
 	return nil
 }
 
-// set sets a member that is not there yet.
-func (e *xmlElement) set(name string, value any) bool {
+// setMember sets a member that is not there yet.
+func (e *xmlElement) setMember(name string, value any) bool {
 	if e.members == nil {
 		e.members = map[string]any{}
 	}
@@ -183,7 +183,7 @@ func (e *xmlElement) set(name string, value any) bool {
 	return !there
 }
 
-func (r *xmlReader) end(name string) error {
+func (r *xmlReader) endElement(name string) error {
 	if len(r.open) == 0 {
 		return fmt.Errorf("</%s> ends nothing", name)
 	}
@@ -193,36 +193,36 @@ func (r *xmlReader) end(name string) error {
 	}
 	for _, list := range r.lists {
 		if within, item, inside := strings.Cut(list, "/"); inside && within == name && element.members[item] == nil {
-			element.set(item, []any{})
+			element.setMember(item, []any{})
 			element.elements = true
 		}
 	}
 	r.open = r.open[:len(r.open)-1]
 	if len(r.open) == 0 {
-		r.root = map[string]any{name: r.listed(name, element.value())}
+		r.root = map[string]any{name: r.listValue(name, element.elementValue())}
 		return nil
 	}
 	parent := r.open[len(r.open)-1]
-	parent.add(name, element.value(), slices.Contains(r.lists, name) || slices.Contains(r.lists, parent.name+"/"+name))
+	parent.addElement(name, element.elementValue(), slices.Contains(r.lists, name) || slices.Contains(r.lists, parent.name+"/"+name))
 	return nil
 }
 
-// listed is the value of an element, in a list where its name says so.
-func (r *xmlReader) listed(name string, value any) any {
+// listValue is the value of an element, in a list where its name says so.
+func (r *xmlReader) listValue(name string, value any) any {
 	if slices.Contains(r.lists, name) {
 		return []any{value}
 	}
 	return value
 }
 
-// add adds an element to those of its name.
-func (e *xmlElement) add(name string, value any, always bool) {
+// addElement adds an element to those of its name.
+func (e *xmlElement) addElement(name string, value any, always bool) {
 	e.elements = true
 	switch before, there := e.members[name]; {
 	case !there && always:
-		e.set(name, []any{value})
+		e.setMember(name, []any{value})
 	case !there:
-		e.set(name, value)
+		e.setMember(name, value)
 	default:
 		list, isList := before.([]any)
 		if !isList { // no value of an element is a list
@@ -232,8 +232,8 @@ func (e *xmlElement) add(name string, value any, always bool) {
 	}
 }
 
-// value is the value of an element that has ended.
-func (e *xmlElement) value() any {
+// elementValue is the value of an element that has ended.
+func (e *xmlElement) elementValue() any {
 	text := string(e.text)
 	switch {
 	case len(e.members) == 0 && text == "":

@@ -22,8 +22,8 @@ var errArchive = errors.New("the archive cannot be read")
 // shownMembers is how many members of an archive a message names.
 const shownMembers = 10
 
-// unzip reads a member of an archive. It is read where it lies if body is a file or a part of one, else it is read whole before.
-func (o Options) unzip(ctx context.Context, body, buffered io.Reader, limit int64) (*Unpacking, error) {
+// unzipMember reads a member of an archive. It is read where it lies if body is a file or a part of one, else it is read whole before.
+func (o Options) unzipMember(ctx context.Context, body, buffered io.Reader, limit int64) (*Unpacking, error) {
 	at, size, err := randomAccess(ctx, body, buffered, limit)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (o Options) unzip(ctx context.Context, body, buffered io.Reader, limit int6
 	if err != nil {
 		return nil, fmt.Errorf("the archive cannot be read: %w", err) // it may be what is left of one
 	}
-	member, err := o.member(archive.File)
+	member, err := o.findMember(archive.File)
 	if err != nil {
 		return nil, err
 	}
@@ -59,21 +59,21 @@ func randomAccess(ctx context.Context, body, buffered io.Reader, limit int64) (i
 	return bytes.NewReader(content), int64(len(content)), err
 }
 
-// member is the one file of an archive that the author names, or that is there.
-func (o Options) member(all []*zip.File) (*zip.File, error) {
+// findMember is the one file of an archive that the author names, or that is there.
+func (o Options) findMember(all []*zip.File) (*zip.File, error) {
 	files := lists.Filter(all, func(f *zip.File) bool {
 		return !f.FileInfo().IsDir() && !strings.HasPrefix(f.Name, "__MACOSX/")
 	})
-	found := lists.Filter(files, func(f *zip.File) bool { return o.Member == "" || named(o.Member, f.Name) })
+	found := lists.Filter(files, func(f *zip.File) bool { return o.Member == "" || isNamed(o.Member, f.Name) })
 	switch {
 	case len(files) == 0:
 		return nil, fmt.Errorf("%w: it has no files", errArchive)
 	case len(found) == 0:
-		return nil, fmt.Errorf("%w: none of its files is named %q; it has %s", errArchive, o.Member, members(files))
+		return nil, fmt.Errorf("%w: none of its files is named %q; it has %s", errArchive, o.Member, memberNames(files))
 	case len(found) > 1 && o.Member == "":
-		return nil, fmt.Errorf("%w: it has %d files, %s; name one with member", errArchive, len(found), members(found))
+		return nil, fmt.Errorf("%w: it has %d files, %s; name one with member", errArchive, len(found), memberNames(found))
 	case len(found) > 1:
-		return nil, fmt.Errorf("%w: member %q names %d of its files, %s; name one", errArchive, o.Member, len(found), members(found))
+		return nil, fmt.Errorf("%w: member %q names %d of its files, %s; name one", errArchive, o.Member, len(found), memberNames(found))
 	case found[0].Flags&encryptedFlag != 0:
 		return nil, fmt.Errorf("%w: %q is encrypted", errArchive, shownMember(found[0]))
 	}
@@ -83,8 +83,8 @@ func (o Options) member(all []*zip.File) (*zip.File, error) {
 // encryptedFlag is the bit of a member's flags that says that it is encrypted (APPNOTE 4.4.4).
 const encryptedFlag = 1
 
-// named reports whether a pattern names a member, by its path in the archive or, where the pattern has no slash, by its last part.
-func named(pattern, name string) bool {
+// isNamed reports whether a pattern names a member, by its path in the archive or, where the pattern has no slash, by its last part.
+func isNamed(pattern, name string) bool {
 	if !strings.Contains(pattern, "/") {
 		name = path.Base(name)
 	}
@@ -92,7 +92,7 @@ func named(pattern, name string) bool {
 	return matches || pattern == name
 }
 
-func members(files []*zip.File) string {
+func memberNames(files []*zip.File) string {
 	names := lists.Map(files[:min(len(files), shownMembers)], func(f *zip.File) string { return fmt.Sprintf("%q", shownMember(f)) })
 	if len(files) > shownMembers {
 		names = append(names, fmt.Sprintf("%d more", len(files)-shownMembers))

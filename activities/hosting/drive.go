@@ -62,17 +62,17 @@ func (c *Calls) Drive(ctx context.Context, in call.DriveInput, script call.Scrip
 		d.notes = call.NotedAgain
 	}
 	d.delivery = attempt.NewDelivery(ctx, step.Action.RateLimit != nil || len(c.Attempts.Resources.RateLimits) > 0 || lostBefore(in) > 0)
-	d.delivery.Details = d.progress.details
-	stop := d.heartbeats(ctx)
+	d.delivery.Details = d.progress.heartbeatDetails
+	stop := d.keepBeating(ctx)
 	defer stop()
 	if err := d.restoreCalls(attempt.WithDelivery(ctx, d.delivery)); err != nil {
 		return call.DriveOutput{}, err
 	}
 	if in.Recall {
 		for i, call := range d.calls {
-			d.progress.setDriven(i, call.driven())
+			d.progress.setDriven(i, call.drivenState())
 		}
-		return d.output(), nil
+		return d.driveOutput(), nil
 	}
 	if d.delivery.State.Spent(lostBefore(in)) || len(d.delivery.State.Received) > 0 {
 		return call.DriveOutput{}, d.lostError()
@@ -80,12 +80,12 @@ func (c *Calls) Drive(ctx context.Context, in call.DriveInput, script call.Scrip
 	err = d.driveAll(attempt.WithDelivery(ctx, d.delivery))
 	switch {
 	case err == nil && !d.cut.Load():
-		return d.finish()
+		return d.finishRun()
 	case err == nil, attempt.WorkerStopped(ctx):
 		d.delivery.Returned(ctx, d.interrupted.Load() || err != nil)
 		return call.DriveOutput{}, attempt.DeliverAgain(errStopped)
 	case attempt.Cancelled(ctx):
-		return call.DriveOutput{}, temporal.NewCanceledError(d.output().Shrink(step, c.Attempts.Resources.Payloads.MaxBytes))
+		return call.DriveOutput{}, temporal.NewCanceledError(d.driveOutput().Shrink(step, c.Attempts.Resources.Payloads.MaxBytes))
 	case ctx.Err() != nil:
 		return call.DriveOutput{}, attempt.DeliverAgain(attempt.ErrDisconnected)
 	}
@@ -95,11 +95,11 @@ func (c *Calls) Drive(ctx context.Context, in call.DriveInput, script call.Scrip
 // errStopped is the end of a Drive whose worker stops.
 var errStopped = errors.New("the worker stopped; another worker continues from here")
 
-// finish is what the activity gives. Where it has one call, whose last attempt failed, it
+// finishRun is what the activity gives. Where it has one call, whose last attempt failed, it
 // ends as failed, so that the failure shows where people look for it; what was done
 // travels in the details.
-func (d *driveRun) finish() (call.DriveOutput, error) {
-	output := d.output().Shrink(d.step, d.host.Attempts.Resources.Payloads.MaxBytes)
+func (d *driveRun) finishRun() (call.DriveOutput, error) {
+	output := d.driveOutput().Shrink(d.step, d.host.Attempts.Resources.Payloads.MaxBytes)
 	if len(output.Calls) > 1 {
 		return output, nil
 	}
@@ -120,7 +120,7 @@ func (d *driveRun) lostError() error {
 		object.Message = "a worker was lost while it read a response; the calls are now made one at a time"
 	}
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
-		NonRetryable: true, Details: []any{d.output().Shrink(d.step, d.host.Attempts.Resources.Payloads.MaxBytes)},
+		NonRetryable: true, Details: []any{d.driveOutput().Shrink(d.step, d.host.Attempts.Resources.Payloads.MaxBytes)},
 	})
 }
 
@@ -147,10 +147,10 @@ func (d *driveRun) countReceived() {
 	}
 }
 
-// output is what the calls have come to. Pages go back without what they came
+// driveOutput is what the calls have come to. Pages go back without what they came
 // with.
-func (d *driveRun) output() call.DriveOutput {
-	output := d.progress.output()
+func (d *driveRun) driveOutput() call.DriveOutput {
+	output := d.progress.progressOutput()
 	output.Budget = d.tally.budgetError()
 	for i, driven := range output.Calls {
 		output.Calls[i] = driven.Since(d.in.Calls[i].State)
@@ -182,7 +182,7 @@ func (d *driveRun) driveAll(ctx context.Context) error {
 			if d.tally.budgetError() != nil {
 				return nil
 			}
-			if err := d.calls[i].drive(ctx); err != nil || d.progress.drivenOf(i).Result == nil {
+			if err := d.calls[i].driveCall(ctx); err != nil || d.progress.drivenOf(i).Result == nil {
 				return d.noteReturned(err)
 			}
 		}
@@ -197,7 +197,7 @@ func (d *driveRun) driveAll(ctx context.Context) error {
 			if d.tally.budgetError() != nil {
 				return nil
 			}
-			err := d.calls[i].drive(inner)
+			err := d.calls[i].driveCall(inner)
 			if d.tally.budgetError() != nil {
 				stop()
 				return nil // running ones stay where they are
@@ -225,9 +225,9 @@ func (t *tally) countEnded(result *interpreter.CallResult) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.known.Count(*result)
+	t.known.CountResult(*result)
 	if t.spent == nil {
-		t.spent = t.known.Spent(t.step)
+		t.spent = t.known.BudgetError(t.step)
 	}
 }
 
@@ -302,7 +302,7 @@ func newProgress(ctx context.Context, in call.DriveInput) *progress {
 				p.before[i] = driven.State.Attempts
 			}
 		}
-		p.snapshot()
+		p.progressSnapshot()
 		p.moved = false
 	}
 	return p
@@ -350,13 +350,13 @@ func (p *progress) putIfItFits(i int, driven call.Driven, encoded json.RawMessag
 	}
 }
 
-func (p *progress) output() call.DriveOutput {
+func (p *progress) progressOutput() call.DriveOutput {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return call.DriveOutput{Calls: slices.Clone(p.calls)}
 }
 
-func (p *progress) snapshot() progressDetails {
+func (p *progress) progressSnapshot() progressDetails {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range p.fresh {
@@ -405,10 +405,10 @@ func (p *progress) awaitsTurn(i int, waits bool) {
 	}
 }
 
-// details are what heartbeats hold. Only workers that are lost one after the
+// heartbeatDetails are what heartbeats hold. Only workers that are lost one after the
 // other without getting further count.
-func (p *progress) details(w attempt.DeliveryState) any {
-	h := p.snapshot()
+func (p *progress) heartbeatDetails(w attempt.DeliveryState) any {
+	h := p.progressSnapshot()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.moved {
@@ -425,8 +425,8 @@ const progressInterval = 200 * time.Millisecond
 // after that time: most activities end before.
 const beatInterval = time.Second
 
-// heartbeats reports to the server what is done until stop is called.
-func (d *driveRun) heartbeats(ctx context.Context) (stop func()) {
+// keepBeating reports to the server what is done until stop is called.
+func (d *driveRun) keepBeating(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
 	}

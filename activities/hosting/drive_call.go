@@ -93,9 +93,9 @@ func randomOf(ctx context.Context) (random func() float64, observer call.Observe
 	return rand.Float64, nil
 }
 
-// drive takes the call as far as it goes without a wait. What it has done before
+// driveCall takes the call as far as it goes without a wait. What it has done before
 // an error stays in the progress.
-func (h *hostedCall) drive(ctx context.Context) error {
+func (h *hostedCall) driveCall(ctx context.Context) error {
 	if h.done {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (h *hostedCall) drive(ctx context.Context) error {
 	h.chunk.AtMost(h.in.MostPages)
 	ctx, release := attempt.WithCall(ctx, h.at, func(waiting bool) { h.progress.awaitsTurn(h.at, waiting) })
 	defer release()
-	driven, err := h.run(ctx)
+	driven, err := h.runUntilWait(ctx)
 	h.progress.setDriven(h.at, driven)
 	h.tally.countEnded(driven.Result)
 	return err
@@ -121,14 +121,14 @@ func (h *hostedCall) showProgress() {
 	}
 	if now.Sub(h.shownAt) >= progressInterval {
 		h.shownAt = now
-		h.progress.holdForHeartbeat(h.at, h.driven())
+		h.progress.holdForHeartbeat(h.at, h.drivenState())
 	}
 }
 
-// run drives the call as far as it goes without a wait: to its end, to the bounds of one
+// runUntilWait drives the call as far as it goes without a wait: to its end, to the bounds of one
 // activity, or, where the workflow has what was collected before, to where something
 // else than a page is due.
-func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
+func (h *hostedCall) runUntilWait(ctx context.Context) (call.Driven, error) {
 	for ctx.Err() == nil {
 		if h.in.Pages && !h.call.View().FetchesPage() {
 			return h.drivenUndecided(), nil
@@ -140,36 +140,36 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 		switch command.Kind {
 		case call.DoAttempt:
 			if h.chunk.Full(h.call.View(), h.clock.Now()) || h.leavesForStop(ctx) {
-				return h.driven(), nil
+				return h.drivenState(), nil
 			}
 			size, err := h.makeAttempt(ctx, command.Input)
 			if err != nil {
-				return h.driven(), err
+				return h.drivenState(), err
 			}
 			if h.in.Pages && size > maxPageBytes {
 				return h.drivenUndecided(), nil
 			}
 			h.chunk.Add(size)
 		case call.DoWait, call.DoHold:
-			return h.driven(), nil
+			return h.drivenState(), nil
 		case call.DoSink:
 			switch end, err := h.writeSink(ctx, command.Sink); {
 			case end == sinkFirst:
 				return h.drivenUndecided(), err
 			case end != sinkDone || err != nil:
-				return h.driven(), err
+				return h.drivenState(), err
 			}
 			h.logFailed()
 		case call.DoState:
 			if left, err := h.claimOrMove(ctx, command.State); left || err != nil {
-				return h.driven(), err
+				return h.drivenState(), err
 			}
 		case call.DoFinish:
 			return h.drivenToEnd(command.Result), nil
 		}
 		h.showProgress()
 	}
-	return h.driven(), ctx.Err()
+	return h.drivenState(), ctx.Err()
 }
 
 // claimPatience is how long a claim or a move may take in a host.
@@ -223,8 +223,8 @@ func (h *hostedCall) makeAttempt(ctx context.Context, input interpreter.ToolInpu
 	return made.Size, nil
 }
 
-// driven returns the call to the workflow in its present state.
-func (h *hostedCall) driven() call.Driven {
+// drivenState returns the call to the workflow in its present state.
+func (h *hostedCall) drivenState() call.Driven {
 	state := h.call.View().Snapshot()
 	return call.Driven{State: &state, Made: h.made, Unwritten: h.unwritten}
 }
@@ -267,7 +267,7 @@ const maxPageBytes = 300_000
 // outcome that is too large is left out, and the workflow makes that attempt again in an activity of its own.
 func (h *hostedCall) drivenUndecided() call.Driven {
 	if h.outcome == nil {
-		return h.driven()
+		return h.drivenState()
 	}
 	return call.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.host.Attempts.Resources.Payloads.MaxBytes)
 }
@@ -342,7 +342,7 @@ func (h *hostedCall) writeSink(ctx context.Context, sink *call.Call) (end sinkEn
 // makeWrite makes an attempt to write, with a ledger entry where the call is not sure.
 func (s *hostedSink) makeWrite(ctx context.Context, input interpreter.ToolInput) (sinkEnd, error) {
 	if s.note == nil && !s.of.sure {
-		input = s.of.prepare(ctx, input)
+		input = s.of.prepareWrite(ctx, input)
 		if s.note = s.of.noteFor(input, s.sink.View().Warnings()); s.note == nil {
 			return sinkFirst, nil
 		}
@@ -395,8 +395,8 @@ func (s *hostedSink) leaveToWorkflow() sinkEnd {
 	return sinkLeft
 }
 
-// prepare has a write prepared on another processor, while its note is made.
-func (h *hostedCall) prepare(ctx context.Context, in interpreter.ToolInput) interpreter.ToolInput {
+// prepareWrite has a write prepared on another processor, while its note is made.
+func (h *hostedCall) prepareWrite(ctx context.Context, in interpreter.ToolInput) interpreter.ToolInput {
 	preparer, ok := h.host.Attempts.Tools[in.Tool].(tool.Preparer)
 	if !ok || !preparer.Notes(in) || in.Secret != nil { // what is secret is opened by the attempt
 		return in
@@ -425,7 +425,7 @@ func (h *hostedCall) noteFor(in interpreter.ToolInput, warnings []string) *inter
 	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.View().Fixed() {
 		return nil
 	}
-	note, err := h.call.LedgerEntry(h.mark, h.notes, warnings, in.Given(), h.clock.Now())
+	note, err := h.call.LedgerEntry(h.mark, h.notes, warnings, in.GivenRows(), h.clock.Now())
 	if err != nil {
 		return nil
 	}
@@ -504,6 +504,6 @@ func (d *driveRun) attempt(ctx context.Context, input interpreter.ToolInput) (at
 // ofRun is the input of an attempt as its tool gets it, with the run that it belongs to.
 func (d *driveRun) ofRun(input interpreter.ToolInput) interpreter.ToolInput {
 	input.ControlID, input.ControlVersion = d.in.ControlID, d.in.ControlVersion
-	input.Parents = d.in.Task.Nesting.Brief()
+	input.Parents = d.in.Task.Nesting.BriefParents()
 	return input
 }

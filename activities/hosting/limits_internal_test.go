@@ -21,7 +21,7 @@ func TestHeartbeatsAreBounded(t *testing.T) {
 		for i := range 3 {
 			p.setDriven(i, call.Driven{Result: &interpreter.CallResult{Data: expression.Of(strings.Repeat("x", most*2/5))}})
 		}
-		encoded, err := json.Marshal(p.snapshot())
+		encoded, err := json.Marshal(p.progressSnapshot())
 		require.NoError(t, err)
 		require.Greater(t, len(encoded), most*4/5)
 		require.LessOrEqual(t, len(encoded), most+1000)

@@ -45,12 +45,12 @@ func (s *StateStores) applyAfter(ctx context.Context, waited time.Duration, in i
 		defer heartbeat.Keep(ctx)()
 		ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
 	}
-	out, err := s.apply(ctx, in)
+	out, err := s.applyInput(ctx, in)
 	return out, StateError(ctx, waited, in.Describe(), err)
 }
 
-// apply claims, begins or moves. A group whose moves are refused keeps no other one back.
-func (s *StateStores) apply(ctx context.Context, in interpreter.StateInput) (out interpreter.StateOutput, err error) {
+// applyInput claims, begins or moves. A group whose moves are refused keeps no other one back.
+func (s *StateStores) applyInput(ctx context.Context, in interpreter.StateInput) (out interpreter.StateOutput, err error) {
 	if in.Claim != nil {
 		if out.Claimed, err = s.Store(in.Place, in.Group).Claim(ctx, *in.Claim); err != nil {
 			return out, err

@@ -40,8 +40,8 @@ type credentials struct {
 	aws *awsKeys // that sign each request, nil for none
 }
 
-// login reads the connection a step names.
-func (t *Tool) login(ctx context.Context, name string) (*credentials, error) {
+// readLogin reads the connection a step names.
+func (t *Tool) readLogin(ctx context.Context, name string) (*credentials, error) {
 	if name == "" {
 		return &credentials{}, nil
 	}
@@ -64,10 +64,10 @@ func (t *Tool) loginOf(name, raw string) (*credentials, error) {
 		return nil, tool.ConfigErrorf("connection %q %w", name, err)
 	}
 	login := &credentials{
-		name: name, raw: raw, base: parsed.Host, header: pairs(parsed.Headers), query: pairs(parsed.Query),
+		name: name, raw: raw, base: parsed.Host, header: pairMap(parsed.Headers), query: pairMap(parsed.Query),
 		secrets: t.res.Secrets, sends: t.res.Secrets.AddConnection(raw),
 	}
-	kept := t.kept.of(name, raw, parsed, t.transport)
+	kept := t.kept.connectionOf(name, raw, parsed, t.transport)
 	login.jar = kept.jar
 	if kept.transport != nil {
 		login.transport = kept.transport
@@ -75,7 +75,7 @@ func (t *Tool) loginOf(name, raw string) (*credentials, error) {
 	if parsed.AWS != nil {
 		login.aws = &awsKeys{parsed.AWS, &kept.clock}
 	}
-	if login.tokens = t.tokens.source(name, raw, parsed, login.transport, login.jar); login.tokens == nil {
+	if login.tokens = t.tokens.sourceOf(name, raw, parsed, login.transport, login.jar); login.tokens == nil {
 		return login, nil
 	}
 	login.place = connection.Place{Header: authorization}
@@ -88,7 +88,7 @@ func (t *Tool) loginOf(name, raw string) (*credentials, error) {
 	return login, nil
 }
 
-func pairs(all []connection.NameValue) map[string]string {
+func pairMap(all []connection.NameValue) map[string]string {
 	byName := make(map[string]string, len(all))
 	for _, pair := range all {
 		byName[pair.Name] = pair.Value
@@ -111,9 +111,9 @@ type cachedConnection struct {
 	clock     remoteClock     // of who checks signatures
 }
 
-// of gives what a connection keeps: its transport with certificates of its own, its cookies. A transport that is not ours, such
+// connectionOf gives what a connection keeps: its transport with certificates of its own, its cookies. A transport that is not ours, such
 // as that of a test, knows no certificates.
-func (k *cachedConnections) of(name, raw string, parsed *connection.Login, usual http.RoundTripper) *cachedConnection {
+func (k *cachedConnections) connectionOf(name, raw string, parsed *connection.Login, usual http.RoundTripper) *cachedConnection {
 	if parsed.TLS == nil && !parsed.KeepCookies && parsed.AWS == nil {
 		return &cachedConnection{}
 	}
@@ -137,8 +137,8 @@ func (k *cachedConnections) of(name, raw string, parsed *connection.Login, usual
 	return kept
 }
 
-// close drops idle connections.
-func (k *cachedConnections) close() {
+// closeIdle drops idle connections.
+func (k *cachedConnections) closeIdle() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, kept := range k.byName {
@@ -152,11 +152,11 @@ const authorization = "Authorization"
 
 // withToken has a token sent, another one than a server has refused. It reports whether there is one.
 func (l *credentials) withToken(ctx context.Context, refused string) (bool, error) {
-	token, err := l.tokens.get(ctx, refused)
+	token, err := l.tokens.getToken(ctx, refused)
 	if err != nil {
 		return false, l.tokens.issuer.failure(l.name, err)
 	}
-	for _, secret := range token.secrets() {
+	for _, secret := range token.tokenSecrets() {
 		tool.SecretsOf(ctx).AddSent(l.secrets.AddToken(secret))
 	}
 	l.sent = token.value
@@ -171,9 +171,9 @@ func (l *credentials) withToken(ctx context.Context, refused string) (bool, erro
 	return token.value != "", nil
 }
 
-// renewed is the login after a server has refused it: with another token, or with the secrets that the connection has now. nil
+// renewLogin is the login after a server has refused it: with another token, or with the secrets that the connection has now. nil
 // is that there is nothing else to send.
-func (t *Tool) renewed(ctx context.Context, refused *credentials) (*credentials, error) {
+func (t *Tool) renewLogin(ctx context.Context, refused *credentials) (*credentials, error) {
 	raw, err := t.res.Reread(ctx, refused.name)
 	if err != nil {
 		return nil, err
@@ -209,10 +209,10 @@ func sameBase(a, b *url.URL) bool {
 	return a.String() == b.String()
 }
 
-// permits reports whether the credentials may go to target, the request at hand
+// checkTarget reports whether the credentials may go to target, the request at hand
 // of a call that began at in.Origin. Pages and links are named by whoever
 // answers, and may be anywhere.
-func (l *credentials) permits(in interpreter.ToolInput, target *url.URL) error {
+func (l *credentials) checkTarget(in interpreter.ToolInput, target *url.URL) error {
 	if l.base != nil {
 		if tool.SameHost(l.base, target) {
 			return nil
@@ -232,9 +232,9 @@ func (l *credentials) permits(in interpreter.ToolInput, target *url.URL) error {
 		in.Step, in.Origin, in.Auth, tool.Origin(target))
 }
 
-// complete is a relative address at the connection's host. That of a field begins below the connection's path, with or without
+// completeAddress is a relative address at the connection's host. That of a field begins below the connection's path, with or without
 // a leading slash; that of a next_call is relative to the request before it, which began there.
-func (l *credentials) complete(in interpreter.ToolInput, address *url.URL) (*url.URL, error) {
+func (l *credentials) completeAddress(in interpreter.ToolInput, address *url.URL) (*url.URL, error) {
 	if address.Path == "" {
 		return l.base.ResolveReference(address), nil
 	}
@@ -253,13 +253,13 @@ func (l *credentials) complete(in interpreter.ToolInput, address *url.URL) (*url
 	target := folder.ResolveReference(&below)
 	if !strings.HasPrefix(target.EscapedPath(), folder.EscapedPath()) {
 		return nil, tool.ConfigErrorf("step %q: url is %q, which is outside %s, the base of connection %q; write the whole URL",
-			in.Step, address.Path, redacted(l.base), in.Auth)
+			in.Step, address.Path, redactURL(l.base), in.Auth)
 	}
 	return target, nil
 }
 
-// apply adds the headers. One the author has set wins.
-func (l *credentials) apply(request *http.Request) error {
+// applyHeaders adds the headers. One the author has set wins.
+func (l *credentials) applyHeaders(request *http.Request) error {
 	if l.tokens != nil && (l.place.Header == "" || request.Header.Get(l.place.Header) == "") {
 		if _, err := l.withToken(request.Context(), ""); err != nil {
 			return err
@@ -271,8 +271,8 @@ func (l *credentials) apply(request *http.Request) error {
 	return nil
 }
 
-// names are the headers that may carry credentials.
-func (l *credentials) names() []string {
+// headerNames are the headers that may carry credentials.
+func (l *credentials) headerNames() []string {
 	return append([]string{authorization, "Cookie", "Proxy-Authorization", l.place.Header}, slices.Collect(maps.Keys(l.header))...)
 }
 

@@ -23,7 +23,7 @@ func (t *lastTransport) RoundTrip(request *http.Request) (*http.Response, error)
 	keyed.URL = t.out.login.withQuery(request.URL)
 	t.out.login.setCookie(keyed)
 	if keys := t.out.login.aws; keys != nil {
-		if err := keys.sign(keyed); err != nil {
+		if err := keys.signRequest(keyed); err != nil {
 			return nil, tool.ConfigErrorf("connection %q: %w", t.out.login.name, err)
 		}
 	}
@@ -70,7 +70,7 @@ func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, er
 		return t.base.RoundTrip(request)
 	}
 	if t.done {
-		return t.lastAnswer(t.base.RoundTrip(t.current(request)))
+		return t.lastAnswer(t.base.RoundTrip(t.currentRequest(request)))
 	}
 	response, err := t.base.RoundTrip(request)
 	if err != nil {
@@ -81,10 +81,10 @@ func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, er
 		return response, nil
 	}
 	t.done = true
-	otherClock := t.given.hear(response)
+	otherClock := t.given.hearClock(response)
 	var fresh *credentials
 	if err == nil {
-		fresh, err = t.tool.renewed(request.Context(), t.given)
+		fresh, err = t.tool.renewLogin(request.Context(), t.given)
 	}
 	if err == nil && fresh == nil && otherClock && t.given.aws != nil {
 		fresh = t.given // which signs by that clock
@@ -97,23 +97,23 @@ func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, er
 		return nil, err
 	}
 	t.out.login = fresh
-	again, err := rewound(request)
+	again, err := rewindBody(request)
 	if err != nil {
 		return nil, err
 	}
-	return t.lastAnswer(t.base.RoundTrip(t.current(again)))
+	return t.lastAnswer(t.base.RoundTrip(t.currentRequest(again)))
 }
 
-// hear has what signs know the clock of who has refused that. It reports whether that clock is another one than was known.
-func (l *credentials) hear(refusal *http.Response) bool {
+// hearClock has what signs know the clock of who has refused that. It reports whether that clock is another one than was known.
+func (l *credentials) hearClock(refusal *http.Response) bool {
 	if l.aws != nil {
-		return l.aws.clock.hear(refusal)
+		return l.aws.clock.hearDate(refusal)
 	}
 	if l.tokens == nil {
 		return false
 	}
 	account, signs := l.tokens.issuer.(*serviceAccount)
-	return signs && account.of.TokenURL == nil && account.clock.hear(refusal)
+	return signs && account.of.TokenURL == nil && account.clock.hearDate(refusal)
 }
 
 // lastAnswer is an answer after which nothing is sent again. Where it is a refusal that does not look like an error, it is one.
@@ -124,10 +124,10 @@ func (t *renewingTransport) lastAnswer(response *http.Response, err error) (*htt
 	login := t.out.login
 	refused, err := login.refusedBy(response)
 	if login.tokens != nil && login.sent != t.given.sent {
-		login.tokens.answered(refused)
+		login.tokens.recordRefusal(refused)
 	}
 	if refused && response.StatusCode < http.StatusBadRequest {
-		err = login.session.refused(login.name, response)
+		err = login.session.refusedError(login.name, response)
 	}
 	if err != nil {
 		_ = response.Body.Close()
@@ -147,8 +147,8 @@ func (l *credentials) refusedBy(response *http.Response) (bool, error) {
 	return l.aws != nil && l.aws.refusedBy(response), nil
 }
 
-// current is a request with what the connection has now in the place of what the attempt was given.
-func (t *renewingTransport) current(request *http.Request) *http.Request {
+// currentRequest is a request with what the connection has now in the place of what the attempt was given.
+func (t *renewingTransport) currentRequest(request *http.Request) *http.Request {
 	again := request.Clone(request.Context())
 	for name, value := range t.given.header {
 		if request.Header.Get(name) == value {

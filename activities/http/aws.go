@@ -41,8 +41,8 @@ func (k *awsKeys) refusedBy(response *http.Response) bool {
 	return slices.ContainsFunc(awsRefusals, func(name string) bool { return strings.Contains(said, name) })
 }
 
-// sign adds the signature to a request that nothing else changes any more. One with an Authorization of the author stays as it is.
-func (k *awsKeys) sign(request *http.Request) error {
+// signRequest adds the signature to a request that nothing else changes any more. One with an Authorization of the author stays as it is.
+func (k *awsKeys) signRequest(request *http.Request) error {
 	if request.Header.Get(authorization) != "" {
 		return nil
 	}
@@ -57,16 +57,16 @@ func (k *awsKeys) sign(request *http.Request) error {
 	signed := request.Clone(request.Context())
 	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = strings.HasPrefix(k.Service, "s3") })
 	keys := aws.Credentials{AccessKeyID: k.KeyID, SecretAccessKey: k.Secret, SessionToken: k.Token}
-	if err := signer.SignHTTP(request.Context(), keys, signed, digest, k.Service, k.Region, k.clock.now().UTC()); err != nil {
+	if err := signer.SignHTTP(request.Context(), keys, signed, digest, k.Service, k.Region, k.clock.remoteNow().UTC()); err != nil {
 		return fmt.Errorf("the request cannot be signed: %w", err)
 	}
-	k.mask(request.Context(), signed.Header.Get(authorization))
+	k.maskSignature(request.Context(), signed.Header.Get(authorization))
 	request.Header, request.Host = signed.Header, signed.Host
 	return nil
 }
 
-// mask keeps a signature out of what the attempt reports: services repeat it where they refuse it.
-func (*awsKeys) mask(ctx context.Context, header string) {
+// maskSignature keeps a signature out of what the attempt reports: services repeat it where they refuse it.
+func (*awsKeys) maskSignature(ctx context.Context, header string) {
 	_, signature, _ := strings.Cut(header, "Signature=")
 	own := tool.SecretsOf(ctx)
 	for _, text := range []string{header, signature} {

@@ -30,9 +30,9 @@ const maxEncodings = 4
 // charsets that servers write there by mistake.
 var plainEncodings = []string{"", "identity", "none", "utf-8", "utf8", "iso-8859-1", "binary", "8bit", "7bit"}
 
-// decoded takes off what Content-Encoding says, the last first. The transport has taken gzip off by itself, unless the author
+// decodeBody takes off what Content-Encoding says, the last first. The transport has taken gzip off by itself, unless the author
 // asked for an encoding; a server may have used another that nobody asked for. done says that something was taken off.
-func decoded(response *http.Response) (body io.Reader, done bool, err error) {
+func decodeBody(response *http.Response) (body io.Reader, done bool, err error) {
 	body = response.Body
 	words := strings.Split(strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ",")), ",")
 	if len(words) > maxEncodings {
@@ -46,7 +46,7 @@ func decoded(response *http.Response) (body io.Reader, done bool, err error) {
 		if _, err := buffered.Peek(1); errors.Is(err, io.EOF) {
 			return buffered, done, nil // an answer without a body, such as one to HEAD
 		}
-		if body, err = decoder(buffered, word); err != nil {
+		if body, err = newDecoder(buffered, word); err != nil {
 			return nil, false, err
 		}
 		if body == nil {
@@ -61,21 +61,21 @@ func decoded(response *http.Response) (body io.Reader, done bool, err error) {
 // shownEncoding bounds what a message has of an encoding.
 const shownEncoding = 40
 
-// decoder takes off an encoding, nil for one that is not known.
-func decoder(body *bufio.Reader, encoding string) (io.Reader, error) {
+// newDecoder takes off an encoding, nil for one that is not known.
+func newDecoder(body *bufio.Reader, encoding string) (io.Reader, error) {
 	switch encoding {
 	case "gzip", "x-gzip":
 		return gzip.NewReader(body)
 	case "deflate":
-		return inflater(body)
+		return newInflater(body)
 	case "zstd":
 		return format.Zstd(body)
 	}
 	return nil, nil
 }
 
-// inflater reads deflate: a zlib stream, as RFC 9110 has it, or without its frame, as some servers send it.
-func inflater(body *bufio.Reader) (io.Reader, error) {
+// newInflater reads deflate: a zlib stream, as RFC 9110 has it, or without its frame, as some servers send it.
+func newInflater(body *bufio.Reader) (io.Reader, error) {
 	const method, deflate, multiple = 0x0f, 8, 31
 	head, _ := body.Peek(2)
 	if len(head) == 2 && head[0]&method == deflate && (int(head[0])<<8|int(head[1]))%multiple == 0 {
@@ -84,8 +84,8 @@ func inflater(body *bufio.Reader) (io.Reader, error) {
 	return flate.NewReader(body), nil
 }
 
-// mispacked is the error of a body that is not what its Content-Encoding says, nil for other errors: what is cut short ends early.
-func mispacked(response *http.Response, err error) error {
+// mispackedError is the error of a body that is not what its Content-Encoding says, nil for other errors: what is cut short ends early.
+func mispackedError(response *http.Response, err error) error {
 	var corrupt flate.CorruptInputError
 	switch {
 	case !response.Uncompressed && response.Header.Get("Content-Encoding") == "":

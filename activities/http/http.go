@@ -169,8 +169,8 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 
 // Close ends the sessions of connections and drops idle connections.
 func (t *Tool) Close() error {
-	t.tokens.close(t.res.Logger)
-	t.kept.close()
+	t.tokens.endSessions(t.res.Logger)
+	t.kept.closeIdle()
 	if idle, ok := t.transport.(interface{ CloseIdleConnections() }); ok {
 		idle.CloseIdleConnections()
 	}
@@ -210,7 +210,7 @@ func (t *Tool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	result, err := t.exchange(ctx, out, stop, options)
+	result, err := t.exchangeRequest(ctx, out, stop, options)
 	if err != nil {
 		params, _ := tool.MapField(in, "params") // which newRequest has read
 		err = &tool.Requested{URL: tool.ShownURL(out.request.URL, tool.MaxShownURL), Params: params, Err: err}
@@ -218,19 +218,19 @@ func (t *Tool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod
 	return result, err
 }
 
-// exchange sends a request and reads its answer.
-func (t *Tool) exchange(ctx context.Context, out *outgoing, stop context.CancelCauseFunc, options format.Options) (interpreter.ToolResult, error) {
-	response, err := t.send(ctx, out, stop)
+// exchangeRequest sends a request and reads its answer.
+func (t *Tool) exchangeRequest(ctx context.Context, out *outgoing, stop context.CancelCauseFunc, options format.Options) (interpreter.ToolResult, error) {
+	response, err := t.sendRequest(ctx, out, stop)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	defer response.Body.Close()
-	return t.read(ctx, response, out.login, options)
+	return t.readResponse(ctx, response, out.login, options)
 }
 
-// send sends a request and gives its answer, whose body is not read.
-func (t *Tool) send(ctx context.Context, out *outgoing, stop context.CancelCauseFunc) (*http.Response, error) {
-	client := t.client(out, stop)
+// sendRequest sends a request and gives its answer, whose body is not read.
+func (t *Tool) sendRequest(ctx context.Context, out *outgoing, stop context.CancelCauseFunc) (*http.Response, error) {
+	client := t.newClient(out, stop)
 	request, err := t.beginOnConnection(out.request)
 	if err != nil {
 		return nil, err
@@ -242,15 +242,15 @@ func (t *Tool) send(ctx context.Context, out *outgoing, stop context.CancelCause
 	if err != nil {
 		return nil, requestError(ctx, out.request, err)
 	}
-	if err := out.unfollowed(response); err != nil {
+	if err := out.unfollowedError(response); err != nil {
 		_ = response.Body.Close()
 		return nil, err
 	}
 	return response, nil
 }
 
-// client sends the requests of one attempt.
-func (t *Tool) client(out *outgoing, stop context.CancelCauseFunc) *http.Client {
+// newClient sends the requests of one attempt.
+func (t *Tool) newClient(out *outgoing, stop context.CancelCauseFunc) *http.Client {
 	once := &onceTransport{base: cmp.Or(out.login.transport, t.transport), stop: stop}
 	if out.login.isSentLast() {
 		once.base = &lastTransport{base: once.base, out: out}
@@ -293,9 +293,9 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 	if len(via) > maxRedirects {
 		return redirectErrorf(typeRedirects, "stopped after 10 redirects from %s", requestPath(out.request))
 	}
-	if before := via[len(via)-1]; drops(before, next.Response) {
+	if before := via[len(via)-1]; dropsBody(before, next.Response) {
 		return redirectErrorf(typeRedirect, "%s redirects (HTTP %d) to %s, which would be followed with a GET without the body; "+
-			"use that URL", requestPath(before), next.Response.StatusCode, redacted(next.URL))
+			"use that URL", requestPath(before), next.Response.StatusCode, redactURL(next.URL))
 	}
 	if (next.URL.Scheme != "http" && next.URL.Scheme != "https") || next.URL.Host == "" {
 		return redirectErrorf(typeRedirects, "the redirect from %s leads to a URL that is not http or https (%s)",
@@ -322,17 +322,17 @@ func (out *outgoing) refuseSecrets(next *http.Request) error {
 	return nil
 }
 
-// drops reports whether clients follow a redirect by a GET without the body of the request, which the server of a 303 alone
+// dropsBody reports whether clients follow a redirect by a GET without the body of the request, which the server of a 303 alone
 // has asked for (RFC 9110, section 15.4).
-func drops(request *http.Request, redirect *http.Response) bool {
+func dropsBody(request *http.Request, redirect *http.Response) bool {
 	if redirect.StatusCode != http.StatusMovedPermanently && redirect.StatusCode != http.StatusFound {
 		return false
 	}
 	return request.Method != http.MethodGet && request.Method != http.MethodHead || request.ContentLength != 0
 }
 
-// unfollowed is the error of a redirect that says nowhere to go.
-func (out *outgoing) unfollowed(response *http.Response) error {
+// unfollowedError is the error of a redirect that says nowhere to go.
+func (out *outgoing) unfollowedError(response *http.Response) error {
 	switch response.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		if out.follow && response.Header.Get("Location") == "" {

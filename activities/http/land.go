@@ -35,12 +35,12 @@ const (
 // holds parts of two. The errors are those of an attempt.
 func (t *Tool) Land(ctx context.Context, in interpreter.ToolInput, into *os.File) (*format.RowSource, error) {
 	l := &landing{tool: t, in: in, into: into, length: -1}
-	err := l.land(ctx)
+	err := l.landBody(ctx)
 	if err != nil {
 		params, _ := tool.MapField(in, "params")
 		return nil, &tool.Requested{URL: l.shown, Params: params, Err: err}
 	}
-	return l.source(), nil
+	return l.rowSource(), nil
 }
 
 // landing is a body on its way into a file.
@@ -68,10 +68,10 @@ func (e *cutError) Unwrap() error { return e.err }
 // errAnother is the error of a part of another body than the one that is there.
 var errAnother = errors.New("the server has sent a part of another body")
 
-func (l *landing) land(ctx context.Context) error {
+func (l *landing) landBody(ctx context.Context) error {
 	for cuts, stalls := 0, 0; ; cuts++ {
 		before := l.have
-		err := l.fetch(ctx)
+		err := l.fetchRest(ctx)
 		if err == nil && (l.length < 0 || l.have == l.length) {
 			return nil
 		}
@@ -103,8 +103,8 @@ func isConnection(err error) bool {
 	return ok && failure.Kind == interpreter.KindConnection
 }
 
-// fetch sends a request for what the file lacks. The error is a cutError where some of it has not come.
-func (l *landing) fetch(ctx context.Context) error {
+// fetchRest sends a request for what the file lacks. The error is a cutError where some of it has not come.
+func (l *landing) fetchRest(ctx context.Context) error {
 	sending, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	out, err := l.tool.newRequest(sending, l.in, http.MethodGet)
@@ -120,25 +120,25 @@ func (l *landing) fetch(ctx context.Context) error {
 			header.Set("If-Range", l.validator)
 		}
 	}
-	response, err := l.tool.send(sending, out, stop)
+	response, err := l.tool.sendRequest(sending, out, stop)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
-	if err := l.accept(ctx, response); err != nil {
+	if err := l.acceptHead(ctx, response); err != nil {
 		return err
 	}
-	return l.copy(response, stop)
+	return l.copyBody(response, stop)
 }
 
-// accept reads the head of an answer: whether it continues the body that is there, or brings another one.
-func (l *landing) accept(ctx context.Context, response *http.Response) error {
+// acceptHead reads the head of an answer: whether it continues the body that is there, or brings another one.
+func (l *landing) acceptHead(ctx context.Context, response *http.Response) error {
 	switch {
 	case response.StatusCode == http.StatusRequestedRangeNotSatisfiable && l.have > 0:
 		return requestError(ctx, response.Request, fmt.Errorf("the body was cut short after %d bytes, of %d, and the server has no more of it", l.have, l.length))
 	case response.StatusCode >= http.StatusBadRequest:
 		return l.tool.statusError(ctx, response, flatHeaders(response.Header))
-	case response.StatusCode == http.StatusPartialContent && l.have > 0 && l.continues(response):
+	case response.StatusCode == http.StatusPartialContent && l.have > 0 && l.isContinuation(response):
 		return nil
 	case response.StatusCode == http.StatusPartialContent && l.have == 0:
 		return requestError(ctx, response.Request, errors.New("the server has sent a part of the body, and all of it was requested"))
@@ -156,8 +156,8 @@ func (l *landing) accept(ctx context.Context, response *http.Response) error {
 	return nil
 }
 
-// continues reports whether a part is the next one of the body that is there.
-func (l *landing) continues(part *http.Response) bool {
+// isContinuation reports whether a part is the next one of the body that is there.
+func (l *landing) isContinuation(part *http.Response) bool {
 	var from, to, length int64
 	if n, err := fmt.Sscanf(part.Header.Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &length); err != nil || n < 3 {
 		length = -1
@@ -192,8 +192,8 @@ func validatorOf(response *http.Response) string {
 	return response.Header.Get("Last-Modified")
 }
 
-// copy adds the body of an answer to the file.
-func (l *landing) copy(response *http.Response, stop context.CancelCauseFunc) error {
+// copyBody adds the body of an answer to the file.
+func (l *landing) copyBody(response *http.Response, stop context.CancelCauseFunc) error {
 	idle := time.AfterFunc(landIdle, func() { stop(errIdle) })
 	defer idle.Stop()
 	buffer := make([]byte, landBuffer)
@@ -230,8 +230,8 @@ func diskError(err error) error {
 	}
 }
 
-// source is the body that was landed.
-func (l *landing) source() *format.RowSource {
+// rowSource is the body that was landed.
+func (l *landing) rowSource() *format.RowSource {
 	mediaType, charset := format.MediaType(l.answer.Header.Get("Content-Type"))
 	as, _ := format.ByType(mediaType)
 	if as == "" {
@@ -245,7 +245,7 @@ func (l *landing) source() *format.RowSource {
 		source.Unwrap = func(content io.Reader) (io.Reader, error) {
 			packed := *l.answer
 			packed.Body = io.NopCloser(content)
-			unpacked, _, err := decoded(&packed)
+			unpacked, _, err := decodeBody(&packed)
 			return unpacked, err
 		}
 	}

@@ -35,10 +35,10 @@ var pageRelations = []string{"next", "prev", "previous", "first", "last"}
 // that is too long: without it the pages would seem to be at their end.
 const typeLink = "link"
 
-// links reads Link headers (RFC 8288, section 3): relation -> absolute URL.
+// parseLinks reads Link headers (RFC 8288, section 3): relation -> absolute URL.
 // The first link of a relation wins; what cannot be read is left out, as the
 // RFC asks, and so is what is over the bounds.
-func links(values []string, base *url.URL) (map[string]string, error) {
+func parseLinks(values []string, base *url.URL) (map[string]string, error) {
 	kept := &keptLinks{base: base, found: map[string]string{}}
 	for _, value := range values {
 		for value != "" {
@@ -47,7 +47,7 @@ func links(values []string, base *url.URL) (map[string]string, error) {
 			if target == "" {
 				continue
 			}
-			if err := kept.add(target, parameters); err != nil {
+			if err := kept.addLink(target, parameters); err != nil {
 				return nil, err
 			}
 		}
@@ -65,8 +65,8 @@ type keptLinks struct {
 	bytes int
 }
 
-// add keeps a link under those of its relations that have none yet.
-func (k *keptLinks) add(target, parameters string) error {
+// addLink keeps a link under those of its relations that have none yet.
+func (k *keptLinks) addLink(target, parameters string) error {
 	address := "" // not read yet
 	for relation := range strings.FieldsSeq(relationOf(parameters)) {
 		if len(relation) > maxRelation {
@@ -74,12 +74,12 @@ func (k *keptLinks) add(target, parameters string) error {
 		}
 		relation = strings.ToLower(relation)
 		leads := slices.Contains(pageRelations, relation)
-		if _, taken := k.found[relation]; taken || !leads && k.full() {
+		if _, taken := k.found[relation]; taken || !leads && k.isFull() {
 			continue
 		}
 		if address == "" {
 			var readable bool
-			if address, readable = k.address(target); !readable {
+			if address, readable = k.absoluteAddress(target); !readable {
 				return nil
 			}
 		}
@@ -97,11 +97,11 @@ func (k *keptLinks) add(target, parameters string) error {
 	return nil
 }
 
-func (k *keptLinks) full() bool { return len(k.found) >= maxRelations || k.bytes >= maxRelationBytes }
+func (k *keptLinks) isFull() bool { return len(k.found) >= maxRelations || k.bytes >= maxRelationBytes }
 
-// address is a target as an absolute URL without a password. One that is far too
+// absoluteAddress is a target as an absolute URL without a password. One that is far too
 // long is given as it is: nobody keeps it.
-func (k *keptLinks) address(target string) (address string, readable bool) {
+func (k *keptLinks) absoluteAddress(target string) (address string, readable bool) {
 	if len(target) > maxLink {
 		return target, true
 	}

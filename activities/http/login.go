@@ -71,7 +71,7 @@ func (t *Tool) ExchangeLogin(ctx context.Context, name, refresh string, begin fu
 
 // newExchange is for one exchange of the login of a connection.
 func (t *Tool) newExchange(ctx context.Context, name string) (*loginExchange, error) {
-	credentials, err := t.login(ctx, name)
+	credentials, err := t.readLogin(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -40,19 +40,19 @@ func (o *onceTransport) RoundTrip(request *http.Request) (*http.Response, error)
 		case err == nil:
 			return response, nil
 		case s.refused:
-			return nil, s.broke()
-		case !s.idle || s.sent() || ctx.Err() != nil:
+			return nil, s.brokeError()
+		case !s.idle || s.maySent() || ctx.Err() != nil:
 			return nil, err
 		}
 		// Nothing went out on an idle connection that the server had closed.
-		if request, err = rewound(request); err != nil {
+		if request, err = rewindBody(request); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// rewound is the request with its body as it was.
-func rewound(request *http.Request) (*http.Request, error) {
+// rewindBody is the request with its body as it was.
+func rewindBody(request *http.Request) (*http.Request, error) {
 	if request.Body == nil || request.GetBody == nil {
 		return request, nil
 	}
@@ -80,9 +80,9 @@ type sending struct {
 	wroteHeaders atomic.Bool
 }
 
-// sent reports whether some of the request may have reached the server. An
+// maySent reports whether some of the request may have reached the server. An
 // HTTP/2 connection carries other requests too, so its bytes say nothing.
-func (s *sending) sent() bool {
+func (s *sending) maySent() bool {
 	switch {
 	case s.conn == nil:
 		return false
@@ -97,7 +97,7 @@ func (s *sending) sent() bool {
 // wantConn is called before the transport looks for a connection: for another
 // one, where the first has failed.
 func (s *sending) wantConn(string) {
-	if s.sent() {
+	if s.maySent() {
 		s.refused = true
 		s.stop(errTurnedAway)
 	}
@@ -107,7 +107,7 @@ func (s *sending) wantConn(string) {
 // to it. A connection of HTTP/1 that must not be written to is closed, as the
 // end of the context alone might come too late.
 func (s *sending) gotConn(info httptrace.GotConnInfo) {
-	wire, h2 := unwrap(info.Conn)
+	wire, h2 := unwrapWire(info.Conn)
 	if s.refused && !h2 {
 		_ = info.Conn.Close()
 	}
@@ -118,14 +118,14 @@ func (s *sending) gotConn(info httptrace.GotConnInfo) {
 	if wire == nil {
 		return
 	}
-	if s.idle && !h2 && wire.stale() {
+	if s.idle && !h2 && wire.isStale() {
 		_ = info.Conn.Close()
 	}
 	s.start = wire.written.Load()
 }
 
-// broke is the error of a request that was not sent again.
-func (s *sending) broke() error {
+// brokeError is the error of a request that was not sent again.
+func (s *sending) brokeError() error {
 	if s.h2 {
 		return errTurnedAway
 	}
@@ -160,8 +160,8 @@ func onWires(dial dialFunc) dialFunc {
 // dialFunc makes a network connection.
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// unwrap finds the wire under a connection, nil if there is none.
-func unwrap(conn net.Conn) (w *wire, h2 bool) {
+// unwrapWire finds the wire under a connection, nil if there is none.
+func unwrapWire(conn net.Conn) (w *wire, h2 bool) {
 	for {
 		secure, ok := conn.(*tls.Conn)
 		if !ok {
@@ -193,10 +193,10 @@ func (w *wire) recordEnd(err error) {
 	}
 }
 
-// stale reports whether an idle connection of HTTP/1 is of no more use: a server
+// isStale reports whether an idle connection of HTTP/1 is of no more use: a server
 // has nothing to say there but that it hangs up. The transport finds out by
 // itself, but a little later, when a request may be on its way.
-func (w *wire) stale() bool {
+func (w *wire) isStale() bool {
 	conn, ok := w.Conn.(syscall.Conn)
 	if !ok {
 		return false

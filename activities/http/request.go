@@ -29,7 +29,7 @@ type outgoing struct {
 }
 
 func (t *Tool) newRequest(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (*outgoing, error) {
-	login, err := t.login(ctx, in.Auth)
+	login, err := t.readLogin(ctx, in.Auth)
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +59,10 @@ func (t *Tool) newRequest(ctx context.Context, in interpreter.ToolInput, default
 		return nil, err
 	}
 	// What the author has set; what the connection adds is known.
-	for _, name := range login.names() {
+	for _, name := range login.headerNames() {
 		tool.SecretsOf(ctx).Add(sent.Header[name]...)
 	}
-	if err := login.apply(sent); err != nil {
+	if err := login.applyHeaders(sent); err != nil {
 		return nil, err
 	}
 	tool.Propagate(ctx, sent.Header)
@@ -87,14 +87,14 @@ func targetURL(in interpreter.ToolInput, login *credentials) (*url.URL, error) {
 		return nil, tool.ConfigErrorf("step %q: url cannot be parsed; it must look like https://host/path", in.Step)
 	}
 	if login.base != nil && target.Host == "" && target.Scheme == "" {
-		if target, err = login.complete(in, target); err != nil {
+		if target, err = login.completeAddress(in, target); err != nil {
 			return nil, err
 		}
 	}
 	if (target.Scheme != "http" && target.Scheme != "https") || target.Host == "" {
-		return nil, tool.ConfigErrorf("step %q: url is %q; it must start with http:// or https:// and name a host", in.Step, redacted(target))
+		return nil, tool.ConfigErrorf("step %q: url is %q; it must start with http:// or https:// and name a host", in.Step, redactURL(target))
 	}
-	if err := login.permits(in, target); err != nil {
+	if err := login.checkTarget(in, target); err != nil {
 		return nil, err
 	}
 	params, err := tool.MapField(in, "params")
@@ -172,12 +172,12 @@ func requestLine(request *http.Request) string {
 
 // requestPath names the request of a step that is wrong whatever page it asks for.
 func requestPath(request *http.Request) string {
-	return request.Method + " " + redacted(request.URL)
+	return request.Method + " " + redactURL(request.URL)
 }
 
-// redacted is a URL as configuration errors show it: scheme, host and path, without
+// redactURL is a URL as configuration errors show it: scheme, host and path, without
 // user, password, query and fragment.
-func redacted(u *url.URL) string {
+func redactURL(u *url.URL) string {
 	short := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	if u.Opaque != "" {
 		return u.Scheme + ":" + secrets.Stars

@@ -19,9 +19,9 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// read turns a response into the attempt's result or its error, which describes the answer
+// readResponse turns a response into the attempt's result or its error, which describes the answer
 // too.
-func (t *Tool) read(ctx context.Context, response *http.Response, login *credentials, options format.Options) (interpreter.ToolResult, error) {
+func (t *Tool) readResponse(ctx context.Context, response *http.Response, login *credentials, options format.Options) (interpreter.ToolResult, error) {
 	headers := flatHeaders(response.Header)
 	if login.jar != nil {
 		delete(headers, "set-cookie") // they are credentials of the connection
@@ -29,9 +29,9 @@ func (t *Tool) read(ctx context.Context, response *http.Response, login *credent
 	result, err := t.readAnswer(ctx, response, headers, options)
 	result.Meta.Links = login.withoutQueries(result.Meta.Links)
 	if e, ok := errors.AsType[*tool.Error](err); ok {
-		related, _ := links(response.Header.Values("Link"), response.Request.URL) // no page follows from them
+		related, _ := parseLinks(response.Header.Values("Link"), response.Request.URL) // no page follows from them
 		related = login.withoutQueries(related)
-		e.Answer = &interpreter.ToolMeta{Status: response.StatusCode, Links: related, URL: redacted(response.Request.URL)}
+		e.Answer = &interpreter.ToolMeta{Status: response.StatusCode, Links: related, URL: redactURL(response.Request.URL)}
 		if e.Headers == nil {
 			e.Answer.Headers = headers
 		}
@@ -53,8 +53,8 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 		return interpreter.ToolResult{}, err
 	case format.Unpackable(err) != nil:
 		return interpreter.ToolResult{}, notUnpacked(response, err)
-	case mispacked(response, err) != nil:
-		return interpreter.ToolResult{}, mispacked(response, err)
+	case mispackedError(response, err) != nil:
+		return interpreter.ToolResult{}, mispackedError(response, err)
 	case err != nil:
 		return interpreter.ToolResult{}, requestError(ctx, response.Request, fmt.Errorf("the body was cut short: %w", err))
 	}
@@ -64,7 +64,7 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	related, err := links(response.Header.Values("Link"), response.Request.URL)
+	related, err := parseLinks(response.Header.Values("Link"), response.Request.URL)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -108,7 +108,7 @@ func readBody(ctx context.Context, response *http.Response, limit int64, options
 	if claimed := response.ContentLength; claimed >= 0 {
 		most = min(claimed, limit)
 	}
-	body, unpacked, err := decoded(response)
+	body, unpacked, err := decodeBody(response)
 	if err != nil {
 		return nil, was, err
 	}
@@ -170,7 +170,7 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 	case errors.As(err, &own), errors.As(err, &waited), tool.IsContextError(err):
 		return nil, err
 	}
-	return nil, invalid(response, body, options.Format, what, err)
+	return nil, invalidError(response, body, options.Format, what, err)
 }
 
 // typeInvalid is the prefix of error types for a body that cannot be read in its format: invalid_json.
@@ -179,9 +179,9 @@ const typeInvalid = "invalid_"
 // formatNames are the formats as people call them.
 var formatNames = map[string]string{format.JSON: "JSON", format.JSONL: "JSON Lines", format.CSV: "CSV", format.XML: "XML"}
 
-// invalid is the error of a body that is not of its format, which may be what is left
+// invalidError is the error of a body that is not of its format, which may be what is left
 // of one that was cut short.
-func invalid(response *http.Response, body []byte, as, what string, err error) error {
+func invalidError(response *http.Response, body []byte, as, what string, err error) error {
 	e := &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typeInvalid + as, Status: response.StatusCode,
 		Message: fmt.Sprintf("%s cannot be read as %s: %s", what, formatNames[as], err),
@@ -246,12 +246,12 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 	wait, found := ratelimit.RetryAfter(headers, response.StatusCode, time.Now())
 	e := &tool.Error{
 		Kind: interpreter.KindHTTP, Status: response.StatusCode,
-		Class:   interpreter.ClassifyHTTP(response.StatusCode, ratelimit.Limited(headers)),
+		Class:   interpreter.ClassifyHTTP(response.StatusCode, ratelimit.IsLimited(headers)),
 		Message: fmt.Sprintf("HTTP %d from %s", response.StatusCode, requestLine(response.Request)), Headers: headers,
 	}
 	if found {
 		e.RetryAfter = &wait
-	} else if unread := ratelimit.Unread(headers, response.StatusCode); unread != "" {
+	} else if unread := ratelimit.UnreadHeader(headers, response.StatusCode); unread != "" {
 		e.Message += "; " + unread
 	}
 	body, _, err := readBody(ctx, response, min(t.res.MaxResponseBytes, maxErrorRead), format.Options{})

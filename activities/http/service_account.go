@@ -38,20 +38,20 @@ type serviceAccount struct {
 // issue gives a token. An endpoint that refuses one and has another clock gets a second one, by that clock.
 func (a *serviceAccount) issue(ctx context.Context) (accessToken, error) {
 	if a.of.TokenURL == nil {
-		signed, err := a.sign()
+		signed, err := a.signToken()
 		now := time.Now()
 		return accessToken{value: "Bearer " + signed, token: signed, until: usableUntil(now, now.Add(a.of.Lifetime))}, err
 	}
-	token, err := a.exchange(ctx)
-	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && unknownClient(refused.Response.StatusCode) && a.clock.hear(refused.Response) {
-		token, err = a.exchange(ctx)
+	token, err := a.exchangeToken(ctx)
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && unknownClient(refused.Response.StatusCode) && a.clock.hearDate(refused.Response) {
+		token, err = a.exchangeToken(ctx)
 	}
 	return token, err
 }
 
-// exchange sends a signed token to the endpoint.
-func (a *serviceAccount) exchange(ctx context.Context) (accessToken, error) {
-	signed, err := a.sign()
+// exchangeToken sends a signed token to the endpoint.
+func (a *serviceAccount) exchangeToken(ctx context.Context) (accessToken, error) {
+	signed, err := a.signToken()
 	if err != nil {
 		return accessToken{}, err
 	}
@@ -72,9 +72,9 @@ type signError struct{ err error }
 
 func (e *signError) Error() string { return e.err.Error() }
 
-// sign makes a token, which is masked from then on.
-func (a *serviceAccount) sign() (string, error) {
-	now := a.clock.now()
+// signToken makes a token, which is masked from then on.
+func (a *serviceAccount) signToken() (string, error) {
+	now := a.clock.remoteNow()
 	claims := jwt.MapClaims{}
 	maps.Copy(claims, a.of.Claims)
 	claims["iss"], claims["jti"] = a.of.Issuer, uuid.NewString()

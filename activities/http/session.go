@@ -61,7 +61,7 @@ func (l *sessionLogin) issue(ctx context.Context) (accessToken, error) {
 		return accessToken{}, l.refusal
 	}
 	l.refusal = nil
-	token, err := l.login(ctx)
+	token, err := l.logIn(ctx)
 	if refusal, ok := errors.AsType[*tool.Error](err); ok && refusal.Class == interpreter.ClassFinal {
 		refusal.Message += fmt.Sprintf("; the same login is not sent again for %s", refusalKept)
 		l.refusal, l.refusedAt = refusal, time.Now()
@@ -69,38 +69,38 @@ func (l *sessionLogin) issue(ctx context.Context) (accessToken, error) {
 	return token, err
 }
 
-func (l *sessionLogin) login(ctx context.Context) (accessToken, error) {
+func (l *sessionLogin) logIn(ctx context.Context) (accessToken, error) {
 	login := l.session.Login
 	content, contentType, err := request.Body(login.Body, login.Form)
 	if err != nil {
 		return accessToken{}, err
 	}
 	asked := time.Now()
-	response, err := l.send(ctx, &login, content, contentType, nil)
+	response, err := l.sendExchange(ctx, &login, content, contentType, nil)
 	if err != nil {
 		return accessToken{}, err
 	}
 	defer response.Body.Close()
 	answer := &loginAnswer{status: response.StatusCode, headers: flatHeaders(response.Header), asked: asked}
 	if answer.status >= http.StatusBadRequest {
-		return accessToken{}, answer.refused()
+		return accessToken{}, answer.refusedError()
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxLoginAnswer+1))
 	switch {
 	case err != nil:
 		return accessToken{}, &url.Error{Op: login.Method, URL: tool.Origin(login.URL), Err: fmt.Errorf("its answer was cut short: %w", err)}
 	case len(body) > maxLoginAnswer:
-		return accessToken{}, answer.fault("its answer has more than %d bytes", maxLoginAnswer)
+		return accessToken{}, answer.answerFault("its answer has more than %d bytes", maxLoginAnswer)
 	}
 	answer.date, _ = http.ParseTime(response.Header.Get("Date"))
 	answer.scope = expression.MapScope{
 		"response": bodyValue(body), "headers": anyMap(answer.headers), "cookies": cookieValues(response), "status": answer.status,
 	}
-	return answer.token(l.session)
+	return answer.tokenOf(l.session)
 }
 
-// send sends a login or a logout.
-func (l *sessionLogin) send(ctx context.Context, e *connection.Exchange, content []byte, contentType string, token *accessToken) (*http.Response, error) {
+// sendExchange sends a login or a logout.
+func (l *sessionLogin) sendExchange(ctx context.Context, e *connection.Exchange, content []byte, contentType string, token *accessToken) (*http.Response, error) {
 	sent, err := http.NewRequestWithContext(ctx, e.Method, e.URL.String(), bodyReader(content))
 	if err != nil {
 		return nil, err
@@ -131,8 +131,8 @@ func (l *sessionLogin) send(ctx context.Context, e *connection.Exchange, content
 	return client.Do(sent)
 }
 
-// end sends the logout.
-func (l *sessionLogin) end(ctx context.Context, token accessToken) error {
+// logOut sends the logout.
+func (l *sessionLogin) logOut(ctx context.Context, token accessToken) error {
 	logout := *l.session.Logout
 	where := "the logout at " + tool.Origin(logout.URL)
 	filled, err := fillLogout(logout, token.token)
@@ -143,7 +143,7 @@ func (l *sessionLogin) end(ctx context.Context, token accessToken) error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be made: %w", where, err)
 	}
-	response, err := l.send(ctx, &filled, content, contentType, &token)
+	response, err := l.sendExchange(ctx, &filled, content, contentType, &token)
 	if broken, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%s: %w", where, broken.Err)
 	}
@@ -161,18 +161,18 @@ func (l *sessionLogin) end(ctx context.Context, token accessToken) error {
 func fillLogout(e connection.Exchange, token string) (connection.Exchange, error) {
 	f := &filling{token: token}
 	at := *e.URL
-	escaped := f.text(at.Path, url.PathEscape)
-	at.Path, at.RawPath = f.text(at.Path, nil), escaped
-	at.RawQuery = f.text(at.RawQuery, url.QueryEscape)
+	escaped := f.fillText(at.Path, url.PathEscape)
+	at.Path, at.RawPath = f.fillText(at.Path, nil), escaped
+	at.RawQuery = f.fillText(at.RawQuery, url.QueryEscape)
 	e.URL = &at
 	headers := e.Headers
 	e.Headers = nil
 	for _, header := range headers {
-		e.Headers = append(e.Headers, connection.NameValue{Name: header.Name, Value: f.text(header.Value, nil)})
+		e.Headers = append(e.Headers, connection.NameValue{Name: header.Name, Value: f.fillText(header.Value, nil)})
 	}
-	e.Body = f.value(e.Body)
+	e.Body = f.fillValue(e.Body)
 	if e.Form != nil {
-		e.Form, _ = f.value(e.Form).(map[string]any)
+		e.Form, _ = f.fillValue(e.Form).(map[string]any)
 	}
 	return e, f.err
 }
@@ -183,7 +183,7 @@ type filling struct {
 	err   error
 }
 
-func (f *filling) text(text string, escape func(string) string) string {
+func (f *filling) fillText(text string, escape func(string) string) string {
 	if !strings.Contains(text, "{{") {
 		return text
 	}
@@ -203,48 +203,48 @@ func (f *filling) text(text string, escape func(string) string) string {
 	return expression.Text(value)
 }
 
-func (f *filling) value(value any) any {
+func (f *filling) fillValue(value any) any {
 	switch value := value.(type) {
 	case string:
-		return f.text(value, nil)
+		return f.fillText(value, nil)
 	case []any:
 		filled := make([]any, len(value))
 		for i, item := range value {
-			filled[i] = f.value(item)
+			filled[i] = f.fillValue(item)
 		}
 		return filled
 	case map[string]any:
 		filled := make(map[string]any, len(value))
 		for name, item := range value {
-			filled[name] = f.value(item)
+			filled[name] = f.fillValue(item)
 		}
 		return filled
 	}
 	return value
 }
 
-// refused is the error of a login that was answered with one.
-func (a *loginAnswer) refused() error {
-	e := a.fault("it returned HTTP %d", a.status)
-	e.Class = interpreter.ClassifyHTTP(a.status, ratelimit.Limited(a.headers))
+// refusedError is the error of a login that was answered with one.
+func (a *loginAnswer) refusedError() error {
+	e := a.answerFault("it returned HTTP %d", a.status)
+	e.Class = interpreter.ClassifyHTTP(a.status, ratelimit.IsLimited(a.headers))
 	if wait, found := ratelimit.RetryAfter(a.headers, a.status, time.Now()); found {
 		e.RetryAfter = &wait
-	} else if unread := ratelimit.Unread(a.headers, a.status); unread != "" {
+	} else if unread := ratelimit.UnreadHeader(a.headers, a.status); unread != "" {
 		e.Message += "; " + unread
 	}
 	return e
 }
 
-// fault is the error of an answer that cannot be used.
-func (a *loginAnswer) fault(format string, args ...any) *tool.Error {
+// answerFault is the error of an answer that cannot be used.
+func (a *loginAnswer) answerFault(format string, args ...any) *tool.Error {
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeLogin, Status: a.status, Message: fmt.Sprintf(format, args...),
 	}
 }
 
-// token is the token of an answer.
-func (a *loginAnswer) token(session *connection.SessionSettings) (accessToken, error) {
-	value, err := a.value("token", session.Token)
+// tokenOf is the token of an answer.
+func (a *loginAnswer) tokenOf(session *connection.SessionSettings) (accessToken, error) {
+	value, err := a.evaluateValue("token", session.Token)
 	if err != nil {
 		return accessToken{}, err
 	}
@@ -254,35 +254,35 @@ func (a *loginAnswer) token(session *connection.SessionSettings) (accessToken, e
 		token.token = expression.Text(value)
 	}
 	if token.token == "" {
-		return accessToken{}, a.fault("it returned HTTP %d, and session.token gives no text of its answer", a.status)
+		return accessToken{}, a.answerFault("it returned HTTP %d, and session.token gives no text of its answer", a.status)
 	}
 	token.value = token.token
 	if session.Send.Value != nil {
 		sent, err := session.Send.Value.Render(expression.MapScope{"token": token.token}, expression.DecisionBudget(a.asked))
 		if err != nil {
-			return accessToken{}, a.fault("session.send.value cannot be evaluated on its token")
+			return accessToken{}, a.answerFault("session.send.value cannot be evaluated on its token")
 		}
 		token.value = expression.Text(sent)
 	}
 	cookie := http.Cookie{Name: session.Send.Cookie, Value: token.value}
 	if len(token.value) > maxToken || !httpguts.ValidHeaderFieldValue(token.value) || token.value == "" || session.Send.Cookie != "" && cookie.Valid() != nil {
-		return accessToken{}, a.fault("its token cannot be sent: it is too long, or has characters that cannot be")
+		return accessToken{}, a.answerFault("its token cannot be sent: it is too long, or has characters that cannot be")
 	}
-	token.until, err = a.until(session)
+	token.until, err = a.tokenUntil(session)
 	return token, err
 }
 
-// value evaluates a template of the session on the answer. The error quotes nothing of it.
-func (a *loginAnswer) value(key string, template *expression.Template) (any, error) {
+// evaluateValue evaluates a template of the session on the answer. The error quotes nothing of it.
+func (a *loginAnswer) evaluateValue(key string, template *expression.Template) (any, error) {
 	value, err := template.Render(a.scope, expression.DecisionBudget(a.asked))
 	if err != nil {
-		return nil, a.fault("it returned HTTP %d, and session.%s cannot be evaluated on its answer", a.status, key)
+		return nil, a.answerFault("it returned HTTP %d, and session.%s cannot be evaluated on its answer", a.status, key)
 	}
 	return value, nil
 }
 
-// until is when a token is fetched anew.
-func (a *loginAnswer) until(session *connection.SessionSettings) (time.Time, error) {
+// tokenUntil is when a token is fetched anew.
+func (a *loginAnswer) tokenUntil(session *connection.SessionSettings) (time.Time, error) {
 	life := session.Lifetime
 	if session.Expires == nil {
 		if life == 0 {
@@ -290,22 +290,22 @@ func (a *loginAnswer) until(session *connection.SessionSettings) (time.Time, err
 		}
 		return usableUntil(a.asked, a.asked.Add(life)), nil
 	}
-	value, err := a.value("expires", session.Expires)
+	value, err := a.evaluateValue("expires", session.Expires)
 	if err != nil {
 		return time.Time{}, err
 	}
-	life, known := a.life(value)
+	life, known := a.tokenLife(value)
 	switch {
 	case !known:
-		return time.Time{}, a.fault("session.expires must give seconds, a duration or a time of its answer, such as {{ response.expires_in }}; seconds since 1970 are date(…)")
+		return time.Time{}, a.answerFault("session.expires must give seconds, a duration or a time of its answer, such as {{ response.expires_in }}; seconds since 1970 are date(…)")
 	case life <= 0:
-		return time.Time{}, a.fault("its token has already expired, by session.expires")
+		return time.Time{}, a.answerFault("its token has already expired, by session.expires")
 	}
 	return usableUntil(a.asked, a.asked.Add(life)), nil
 }
 
-// life is how long a token lasts by what expires gives. A time is compared with the server's clock, not with that of this machine.
-func (a *loginAnswer) life(value any) (life time.Duration, known bool) {
+// tokenLife is how long a token lasts by what expires gives. A time is compared with the server's clock, not with that of this machine.
+func (a *loginAnswer) tokenLife(value any) (life time.Duration, known bool) {
 	if text, isText := value.(string); isText {
 		if duration, err := time.ParseDuration(text); err == nil {
 			return duration, duration <= mostLife
@@ -328,7 +328,7 @@ func (a *loginAnswer) life(value any) (life time.Duration, known bool) {
 func (l *sessionLogin) failure(name string, err error) error {
 	where := fmt.Sprintf("connection %q: the login at %s", name, tool.Origin(l.session.Login.URL))
 	if broken, ok := errors.AsType[*url.Error](err); ok {
-		return unreached(where, broken)
+		return unreachedError(where, broken)
 	}
 	if own, ok := errors.AsType[*tool.Error](err); ok {
 		of := *own
@@ -349,7 +349,7 @@ func (l *sessionLogin) refusedBy(name string, response *http.Response) (bool, er
 	}
 	scope := expression.MapScope{"headers": anyMap(flatHeaders(response.Header)), "status": response.StatusCode}
 	if when.Names("response") {
-		scope["response"] = peeked(response)
+		scope["response"] = peekedBody(response)
 	}
 	refused, err := when.Render(scope, expression.DecisionBudget(time.Now()))
 	if err != nil {
@@ -358,16 +358,16 @@ func (l *sessionLogin) refusedBy(name string, response *http.Response) (bool, er
 	return expression.Truthy(refused), nil
 }
 
-// refused is the error of an answer without one that says that the token is refused.
-func (l *sessionLogin) refused(name string, response *http.Response) error {
+// refusedError is the error of an answer without one that says that the token is refused.
+func (l *sessionLogin) refusedError(name string, response *http.Response) error {
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeLogin, Status: response.StatusCode,
 		Message: fmt.Sprintf("connection %q: the answer of %s refuses the session (refused_when), also after a new login", name, requestPath(response.Request)),
 	}
 }
 
-// peeked is the body of an answer that is still to be read, as a value; nil for one that is longer than maxRefusal.
-func peeked(response *http.Response) any { return bodyValue(peekedBytes(response)) }
+// peekedBody is the body of an answer that is still to be read, as a value; nil for one that is longer than maxRefusal.
+func peekedBody(response *http.Response) any { return bodyValue(peekedBytes(response)) }
 
 // peekedBytes is the body of an answer that is still to be read; nil for one that is longer than maxRefusal.
 func peekedBytes(response *http.Response) []byte {
@@ -382,7 +382,7 @@ func peekedBytes(response *http.Response) []byte {
 	}
 	packed := *response
 	packed.Body = io.NopCloser(bytes.NewReader(read))
-	body, _, err := decoded(&packed)
+	body, _, err := decodeBody(&packed)
 	if err != nil {
 		return nil
 	}

@@ -54,8 +54,8 @@ type accessToken struct {
 	until time.Time // when it is fetched anew, zero for never
 }
 
-// secrets are what must not be shown of a token: what is sent too where that is not seen to have the token in it.
-func (a accessToken) secrets() []string {
+// tokenSecrets are what must not be shown of a token: what is sent too where that is not seen to have the token in it.
+func (a accessToken) tokenSecrets() []string {
 	switch {
 	case a.value == "":
 		return nil
@@ -86,9 +86,9 @@ func newTokenCache(transport http.RoundTripper, masker *secrets.Masker, logins t
 	}
 }
 
-// source is the connection's source of tokens, made when it is first needed, nil for a connection that has none. transport has
+// sourceOf is the connection's source of tokens, made when it is first needed, nil for a connection that has none. transport has
 // the connection's certificates, nil for none; jar keeps its cookies, nil where they are not kept.
-func (c *tokenCache) source(name, raw string, of *connection.Login, transport http.RoundTripper, jar http.CookieJar) *tokenSource {
+func (c *tokenCache) sourceOf(name, raw string, of *connection.Login, transport http.RoundTripper, jar http.CookieJar) *tokenSource {
 	if of.OAuth2 == nil && of.Session == nil && of.JWT == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (c *tokenCache) source(name, raw string, of *connection.Login, transport ht
 	if c.sources[key] == nil {
 		own := *c.http
 		own.Transport = cmp.Or(transport, own.Transport)
-		c.sources[key] = &tokenSource{issuer: c.issuer(name, of, &own, jar), patience: tokenTimeout}
+		c.sources[key] = &tokenSource{issuer: c.issuerOf(name, of, &own, jar), patience: tokenTimeout}
 		if _, kept := c.sources[key].issuer.(*keptLogin); kept {
 			c.sources[key].patience = loginPatience
 		}
@@ -109,8 +109,8 @@ func (c *tokenCache) source(name, raw string, of *connection.Login, transport ht
 	return c.sources[key]
 }
 
-// issuer is who fetches the tokens of a connection.
-func (c *tokenCache) issuer(name string, of *connection.Login, own *http.Client, jar http.CookieJar) issuer {
+// issuerOf is who fetches the tokens of a connection.
+func (c *tokenCache) issuerOf(name string, of *connection.Login, own *http.Client, jar http.CookieJar) issuer {
 	switch {
 	case of.Session != nil:
 		return &sessionLogin{session: of.Session, host: of.Host, http: own, jar: jar}
@@ -122,8 +122,8 @@ func (c *tokenCache) issuer(name string, of *connection.Login, own *http.Client,
 	return &oauth2Client{endpoint: of.OAuth2.TokenURL, config: configOf(of.OAuth2), http: own}
 }
 
-// close ends the sessions that have a logout.
-func (c *tokenCache) close(logger *slog.Logger) {
+// endSessions ends the sessions that have a logout.
+func (c *tokenCache) endSessions(logger *slog.Logger) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), logoutTimeout)
@@ -131,13 +131,13 @@ func (c *tokenCache) close(logger *slog.Logger) {
 	var all sync.WaitGroup
 	for _, source := range c.sources {
 		login, isSession := source.issuer.(*sessionLogin)
-		given := source.remove()
+		given := source.removeToken()
 		if !isSession || given.value == "" || login.session.Logout == nil {
 			continue
 		}
 		all.Go(func() {
-			if err := login.end(ctx, given); err != nil {
-				c.secrets.Add(given.secrets()...)
+			if err := login.logOut(ctx, given); err != nil {
+				c.secrets.Add(given.tokenSecrets()...)
 				logger.Warn("a session was not ended", "error", err)
 			}
 		})
@@ -176,16 +176,16 @@ type tokenSource struct {
 	vain    int // tokens in a row that were refused like the ones before them
 }
 
-// get gives a token. One that a server has refused is not given again: where none is fetched in its place, there is none.
-func (s *tokenSource) get(ctx context.Context, refused string) (accessToken, error) {
-	if kept, final := s.kept(refused); final {
+// getToken gives a token. One that a server has refused is not given again: where none is fetched in its place, there is none.
+func (s *tokenSource) getToken(ctx context.Context, refused string) (accessToken, error) {
+	if kept, final := s.keptToken(refused); final {
 		return kept, nil
 	}
 	fetched := s.flight.DoChan("", func() (any, error) {
-		if kept, final := s.kept(refused); final {
+		if kept, final := s.keptToken(refused); final {
 			return kept, nil
 		}
-		return s.fetch(ctx)
+		return s.fetchToken(ctx)
 	})
 	select {
 	case <-ctx.Done():
@@ -196,8 +196,8 @@ func (s *tokenSource) get(ctx context.Context, refused string) (accessToken, err
 	}
 }
 
-// kept is the token that is still good, and whether none is to be fetched.
-func (s *tokenSource) kept(refused string) (token accessToken, final bool) {
+// keptToken is the token that is still good, and whether none is to be fetched.
+func (s *tokenSource) keptToken(refused string) (token accessToken, final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -209,8 +209,8 @@ func (s *tokenSource) kept(refused string) (token accessToken, final bool) {
 	return s.given, true
 }
 
-// fetch requests a token. Of the attempt it has the client of its worker, and not the end.
-func (s *tokenSource) fetch(ctx context.Context) (accessToken, error) {
+// fetchToken requests a token. Of the attempt it has the client of its worker, and not the end.
+func (s *tokenSource) fetchToken(ctx context.Context) (accessToken, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience)
 	defer cancel()
 	token, err := s.issuer.issue(ctx)
@@ -223,8 +223,8 @@ func (s *tokenSource) fetch(ctx context.Context) (accessToken, error) {
 	return token, nil
 }
 
-// remove gives the token that was fetched last, which is not given any more.
-func (s *tokenSource) remove() accessToken {
+// removeToken gives the token that was fetched last, which is not given any more.
+func (s *tokenSource) removeToken() accessToken {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	given := s.given
@@ -232,8 +232,8 @@ func (s *tokenSource) remove() accessToken {
 	return given
 }
 
-// answered records whether a token was refused that was fetched in the place of a refused one.
-func (s *tokenSource) answered(refused bool) {
+// recordRefusal records whether a token was refused that was fetched in the place of a refused one.
+func (s *tokenSource) recordRefusal(refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.vain++
@@ -253,7 +253,7 @@ type oauth2Client struct {
 // issue requests a token from the endpoint.
 func (c *oauth2Client) issue(ctx context.Context) (accessToken, error) {
 	asked := time.Now()
-	token, err := c.request(context.WithValue(ctx, oauth2.HTTPClient, c.http))
+	token, err := c.requestToken(context.WithValue(ctx, oauth2.HTTPClient, c.http))
 	if err != nil {
 		return accessToken{}, err
 	}
@@ -276,11 +276,11 @@ func (c *oauth2Client) failure(connection string, err error) error {
 	return tokenError(connection, c.endpoint, err)
 }
 
-// request requests a token with the secret in the header, as RFC 6749 has it. Some
+// requestToken requests a token with the secret in the header, as RFC 6749 has it. Some
 // servers know it in the body alone: one that does not know the client is sent another
 // request, and what it accepts is what the next one has. A server that is overloaded, or
 // away, gets no second request.
-func (c *oauth2Client) request(ctx context.Context) (*oauth2.Token, error) {
+func (c *oauth2Client) requestToken(ctx context.Context) (*oauth2.Token, error) {
 	config := *c.config
 	config.AuthStyle = oauth2.AuthStyleInHeader
 	if c.inBody {
@@ -359,7 +359,7 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 	case errors.As(err, &refused):
 		return refusedToken(where, refused)
 	case errors.As(err, &broken):
-		return unreached(where, broken)
+		return unreachedError(where, broken)
 	}
 	if errors.Is(err, errNoBearer) {
 		return &tool.Error{
@@ -373,8 +373,8 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 	}
 }
 
-// unreached is the error of an endpoint that has not answered.
-func unreached(where string, err *url.Error) error {
+// unreachedError is the error of an endpoint that has not answered.
+func unreachedError(where string, err *url.Error) error {
 	return &tool.Error{
 		Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: tool.ConnectionType(err),
 		Message: fmt.Sprintf("%s: %s", where, err.Err),
@@ -395,10 +395,10 @@ func refusedToken(where string, refused *oauth2.RetrieveError) error {
 	if status < http.StatusBadRequest {
 		return e
 	}
-	e.Class = interpreter.ClassifyHTTP(status, ratelimit.Limited(headers))
+	e.Class = interpreter.ClassifyHTTP(status, ratelimit.IsLimited(headers))
 	if wait, found := ratelimit.RetryAfter(headers, status, time.Now()); found {
 		e.RetryAfter = &wait
-	} else if unread := ratelimit.Unread(headers, status); unread != "" {
+	} else if unread := ratelimit.UnreadHeader(headers, status); unread != "" {
 		e.Message += "; " + unread
 	}
 	if refused.ErrorDescription != "" {

@@ -31,9 +31,9 @@ type States struct{ slots *slots.ByKey }
 // NewStates is for one worker.
 func NewStates() *States { return &States{slots.New(statesOfOne, 0)} }
 
-// update sends an update, some at a time, to a workflow that keeps something for runs to come.
+// sendUpdate sends an update, some at a time, to a workflow that keeps something for runs to come.
 // It may be sent again: whatever was done is not done twice.
-func (s *States) update(ctx context.Context, of lasting, name string, arg, result any) error {
+func (s *States) sendUpdate(ctx context.Context, of lasting, name string, arg, result any) error {
 	leave, err := s.slots.Enter(ctx, of.id)
 	if err != nil {
 		return err
@@ -53,19 +53,19 @@ func (s *States) Group(group string) Group { return Group{s, group} }
 
 // Claim has a call hold a state.
 func (k Group) Claim(ctx context.Context, claim incremental.Claim) (claimed incremental.ClaimedState, err error) {
-	err = k.update(ctx, incremental.ClaimUpdate, claim, &claimed)
+	err = k.sendUpdate(ctx, incremental.ClaimUpdate, claim, &claimed)
 	return claimed, err
 }
 
 // Move applies writes to states, each by itself.
 func (k Group) Move(ctx context.Context, writes []incremental.StateWrite) error {
 	var moved incremental.MoveResult
-	if err := k.update(ctx, incremental.MoveUpdate, writes, &moved); err != nil {
+	if err := k.sendUpdate(ctx, incremental.MoveUpdate, writes, &moved); err != nil {
 		return err
 	}
 	for _, refused := range moved.Refused {
 		if refused != nil {
-			return refusal(interpreter.ErrorObject{
+			return refusalError(interpreter.ErrorObject{
 				Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Type: refused.Type, Final: true, Message: refused.Message,
 			})
 		}
@@ -73,13 +73,13 @@ func (k Group) Move(ctx context.Context, writes []incremental.StateWrite) error 
 	return nil
 }
 
-// update sends an update to the workflow of the group.
-func (k Group) update(ctx context.Context, name string, arg, result any) error {
+// sendUpdate sends an update to the workflow of the group.
+func (k Group) sendUpdate(ctx context.Context, name string, arg, result any) error {
 	of := lasting{
 		name: incremental.WorkflowName, id: incremental.WorkflowID(k.group), query: incremental.SnapshotQuery,
 		summary: "keeps between runs the states of " + k.group,
 	}
-	if err := k.states.update(ctx, of, name, arg, result); err != nil {
+	if err := k.states.sendUpdate(ctx, of, name, arg, result); err != nil {
 		return fmt.Errorf("%s the state in %s: %w", name, of.id, err)
 	}
 	return nil
@@ -87,10 +87,10 @@ func (k Group) update(ctx context.Context, name string, arg, result any) error {
 
 // Refuse is the final error of what cannot be done to a state.
 func Refuse(message string) error {
-	return refusal(interpreter.ErrorObject{Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Final: true, Message: message})
+	return refusalError(interpreter.ErrorObject{Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Final: true, Message: message})
 }
 
-func refusal(object interpreter.ErrorObject) error {
+func refusalError(object interpreter.ErrorObject) error {
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
 		NonRetryable: true, Details: []any{object},
 	})
@@ -121,7 +121,7 @@ func (k Group) History(ctx context.Context, name string) ([]incremental.StateCha
 
 // Set changes a state for a person.
 func (k Group) Set(ctx context.Context, change incremental.StateChange) error {
-	return k.update(ctx, incremental.SetUpdate, change, nil)
+	return k.sendUpdate(ctx, incremental.SetUpdate, change, nil)
 }
 
 // queryStates queries a workflow that keeps states, of which there may be none.

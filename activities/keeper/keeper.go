@@ -36,7 +36,7 @@ const mostSummary = 300
 func updateLasting[K any](ctx context.Context, w lasting, update client.UpdateWorkflowOptions, result any) error {
 	c := activity.GetClient(ctx)
 	update.WorkflowID = w.id
-	err := connect.Update(ctx, c, update, result)
+	err := connect.SendUpdate(ctx, c, update, result)
 	if !connect.NotFound(err) {
 		return err
 	}
@@ -56,7 +56,7 @@ func updateLasting[K any](ctx context.Context, w lasting, update client.UpdateWo
 
 var errStopped = errors.New("the worker is stopping; another worker continues")
 
-// pause waits. The error is that of ctx, or that the worker stops.
-func pause(ctx context.Context, d time.Duration) error {
+// waitFor waits. The error is that of ctx, or that the worker stops.
+func waitFor(ctx context.Context, d time.Duration) error {
 	return sleep.Unless(ctx, d, activity.GetWorkerStopChannel(ctx), errStopped)
 }

@@ -85,7 +85,7 @@ func updateLogin[T any](ctx context.Context, connection, update string, arg any)
 	of := lasting{name: login.WorkflowName, id: login.WorkflowID(connection), query: login.SnapshotQuery, summary: "keeps the tokens of the login " + connection}
 	for {
 		err = updateLasting[login.StoredLogin](ctx, of, client.UpdateWorkflowOptions{UpdateName: update, Args: []any{arg}}, &answer)
-		if ctx.Err() != nil || !connect.Unreachable(err) {
+		if ctx.Err() != nil || !connect.IsUnreachable(err) {
 			return answer, err
 		}
 		if err := sleep.For(ctx, unreachablePause); err != nil {

@@ -137,7 +137,7 @@ func (s *TokenSpool) reportOnce(ctx context.Context, c client.Client, tokens spo
 	if err != nil || status.Generation >= tokens.Outcome.Number {
 		return err
 	}
-	return connect.Update(ctx, c, client.UpdateWorkflowOptions{
+	return connect.SendUpdate(ctx, c, client.UpdateWorkflowOptions{
 		WorkflowID: id, UpdateName: login.SpooledUpdate, Args: []any{tokens.Outcome},
 	}, nil)
 }

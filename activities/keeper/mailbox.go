@@ -25,18 +25,18 @@ const (
 	deliveriesOfOne = 4
 )
 
-// Mailboxes are the activities for answers that were kept, by name.
-func Mailboxes() map[string]any {
+// MailboxActivities are the activities for answers that were kept, by name.
+func MailboxActivities() map[string]any {
 	d := deliverer{slots.New(deliveriesOfOne, 0)}
-	return map[string]any{interpreter.DeliverActivity: d.deliver, interpreter.SettleActivity: settleAnswers}
+	return map[string]any{interpreter.DeliverActivity: d.deliverAnswer, interpreter.SettleActivity: settleAnswers}
 }
 
 // deliverer delivers answers that were kept, a few at a time to each workflow.
 type deliverer struct{ slots *slots.ByKey }
 
-// deliver gives an answer that was kept to the workflow that accepts it. The error is that
+// deliverAnswer gives an answer that was kept to the workflow that accepts it. The error is that
 // its fate is not known.
-func (d deliverer) deliver(ctx context.Context, kept interpreter.MailboxAnswer) (interpreter.DeliveryResult, error) {
+func (d deliverer) deliverAnswer(ctx context.Context, kept interpreter.MailboxAnswer) (interpreter.DeliveryResult, error) {
 	limited, cancel := context.WithTimeout(ctx, mailPatience)
 	defer cancel()
 	done, err := d.slots.Enter(limited, kept.Workflow)
@@ -83,7 +83,7 @@ func settleAnswers(ctx context.Context, mailboxes []string) error {
 			if described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 				break
 			}
-			if pause(ctx, settleEvery) != nil {
+			if waitFor(ctx, settleEvery) != nil {
 				return errMail
 			}
 		}

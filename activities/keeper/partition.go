@@ -13,11 +13,11 @@ import (
 	"reprise/interpreter/queue"
 )
 
-// Partitions are the activities of runs whose playbook has partitions, by name. ends makes the end of an activity about something, so
+// PartitionActivities are the activities of runs whose playbook has partitions, by name. ends makes the end of an activity about something, so
 // long after it was scheduled.
-func Partitions(states *States, ends func(ctx context.Context, waited time.Duration, what string, err error) error) map[string]any {
+func PartitionActivities(states *States, ends func(ctx context.Context, waited time.Duration, what string, err error) error) map[string]any {
 	p := partitions{states, ends}
-	return map[string]any{partition.NoteActivity: p.note, partition.ClaimActivity: p.claim}
+	return map[string]any{partition.NoteActivity: p.notePartition, partition.ClaimActivity: p.claimPartitions}
 }
 
 type partitions struct {
@@ -25,12 +25,12 @@ type partitions struct {
 	ends   func(ctx context.Context, waited time.Duration, what string, err error) error
 }
 
-// note is the activity that has the workflow of a playbook's partitions know what became of
+// notePartition is the activity that has the workflow of a playbook's partitions know what became of
 // one. Where that is away Temporal makes it again, for an hour.
-func (p partitions) note(ctx context.Context, note partition.Note) error {
+func (p partitions) notePartition(ctx context.Context, note partition.Note) error {
 	defer heartbeat.Keep(ctx)()
 	waited, ledger := time.Since(activity.GetInfo(ctx).ScheduledTime), partitionsOf(note.Playbook)
-	err := p.states.update(ctx, ledger, partition.NoteUpdate, note, nil)
+	err := p.states.sendUpdate(ctx, ledger, partition.NoteUpdate, note, nil)
 	if err != nil {
 		err = fmt.Errorf("note it in %s: %w", ledger.id, err)
 	}
@@ -45,9 +45,9 @@ func partitionsOf(playbook string) lasting {
 	}
 }
 
-// claim is the activity that claims the partitions of a backfill or releases them, and
+// claimPartitions is the activity that claims the partitions of a backfill or releases them, and
 // gives the conflict for which it cannot. A claim whose run has ended is none.
-func (p partitions) claim(ctx context.Context, request partition.ClaimRequest) (*partition.Conflict, error) {
+func (p partitions) claimPartitions(ctx context.Context, request partition.ClaimRequest) (*partition.Conflict, error) {
 	defer heartbeat.Keep(ctx)()
 	waited := time.Since(activity.GetInfo(ctx).ScheduledTime)
 	conflict, err := p.claimAll(ctx, request)
@@ -58,7 +58,7 @@ func (p partitions) claimAll(ctx context.Context, request partition.ClaimRequest
 	ledger := partitionsOf(request.Playbook)
 	for {
 		var others []partition.BackfillClaim
-		if err := p.states.update(ctx, ledger, partition.ClaimUpdate, request, &others); err != nil {
+		if err := p.states.sendUpdate(ctx, ledger, partition.ClaimUpdate, request, &others); err != nil {
 			return nil, fmt.Errorf("claim them in %s: %w", ledger.id, err)
 		}
 		if len(others) == 0 {
@@ -71,7 +71,7 @@ func (p partitions) claimAll(ctx context.Context, request partition.ClaimRequest
 			case err != nil:
 				return nil, err
 			case open:
-				overlap := cmp.Or(other.Overlap(request.BackfillClaim).Words(), fmt.Sprintf("no more than %d backfills may be open", len(others)))
+				overlap := cmp.Or(other.OverlapWith(request.BackfillClaim).ClaimText(), fmt.Sprintf("no more than %d backfills may be open", len(others)))
 				return &partition.Conflict{Run: other.Run, Overlap: overlap}, nil
 			}
 			request.Ended = append(request.Ended, other.Holder)

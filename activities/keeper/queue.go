@@ -18,8 +18,8 @@ import (
 	"reprise/interpreter/queue"
 )
 
-// Queues are the activities of runs that share a concurrency key, and of the workflow that gives them their turns, by name.
-func Queues() map[string]any {
+// QueueActivities are the activities of runs that share a concurrency key, and of the workflow that gives them their turns, by name.
+func QueueActivities() map[string]any {
 	return map[string]any{
 		queue.EnterActivity:    enterQueue,
 		queue.EndedActivity:    endedRuns,
@@ -73,7 +73,7 @@ func awaitContinuation(ctx context.Context, c client.Client, id string) error {
 			info.GetHistoryLength() <= interpreter.LongHistory && info.GetHistorySizeBytes() <= interpreter.LargeHistory {
 			return nil
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := waitFor(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func lastQueue(ctx context.Context, c client.Client, id string) (queue.Queue, er
 	if err != nil {
 		return last, fmt.Errorf("the workflow %s of the key was ended from outside, so the runs with slots cannot be queried: %w", id, err)
 	}
-	return last.Recovered(), nil
+	return last.RecoveredQueue(), nil
 }
 
 // queryQueue asks the workflow of a key for all that it knows; it may have ended. A
@@ -210,12 +210,12 @@ const (
 // all of them at the time between.
 func findDeadlock(ctx context.Context, id string) (queue.Victim, error) {
 	none, c := queue.Victim{}, activity.GetClient(ctx)
-	before := queue.Deadlocks(queuesAround(ctx, c, id))
+	before := queue.FindDeadlocks(queuesAround(ctx, c, id))
 	if len(before) == 0 {
 		return none, nil
 	}
 	queues := queuesAround(ctx, c, id)
-	waits := queue.Deadlocks(queues)
+	waits := queue.FindDeadlocks(queues)
 	if !slices.EqualFunc(before, waits, queue.Deadlock.Equal) {
 		return none, nil
 	}

@@ -31,16 +31,16 @@ const (
 	closedKept = 100
 )
 
-// Trees are the activities of runs that start others, by name. hold says what holds an attempt to start a run, nil for nothing, and
+// TreeActivities are the activities of runs that start others, by name. hold says what holds an attempt to start a run, nil for nothing, and
 // cancelled whether a run is, as it was known last.
-func Trees(
+func TreeActivities(
 	hold func(ctx context.Context, attempt interpreter.PausedBy) (*interpreter.Hold, error), cancelled func(ctx context.Context, run string) bool,
 ) map[string]any {
 	t := &trees{holds: hold, cancelled: cancelled, slots: slots.New(admissionsOfOne, 0)}
 	return map[string]any{
-		interpreter.AdmitActivity:      t.admit,
+		interpreter.AdmitActivity:      t.admitRuns,
 		interpreter.MayStartActivity:   t.mayStart,
-		interpreter.CancelTreeActivity: t.cancel,
+		interpreter.CancelTreeActivity: t.cancelTree,
 	}
 }
 
@@ -56,9 +56,9 @@ type trees struct {
 // closedRun is a cancelled run: no more start that it waits for.
 type closedRun struct{ tree, run string }
 
-// admit has the workflow of a tree of runs admit more of them, in its turn, and reports
+// admitRuns has the workflow of a tree of runs admit more of them, in its turn, and reports
 // whether they may start now.
-func (t *trees) admit(ctx context.Context, start interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
+func (t *trees) admitRuns(ctx context.Context, start interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
 	defer heartbeat.Keep(ctx)()
 	leave, err := t.slots.Enter(ctx, start.Tree.WorkflowID())
 	if err != nil {
@@ -72,7 +72,7 @@ func (t *trees) admit(ctx context.Context, start interpreter.RunStart) (interpre
 	if err != nil || admitted.Count == 0 {
 		return admitted, err
 	}
-	admitted.Hold, err = t.hold(ctx, start.Attempt)
+	admitted.Hold, err = t.startHold(ctx, start.Attempt)
 	return admitted, err
 }
 
@@ -82,21 +82,21 @@ func (t *trees) mayStart(ctx context.Context, start interpreter.RunStart) (admit
 	if admitted.Closed = t.isClosed(ctx, start.Admission); admitted.Closed {
 		return admitted, nil
 	}
-	admitted.Hold, err = t.hold(ctx, start.Attempt)
+	admitted.Hold, err = t.startHold(ctx, start.Attempt)
 	return admitted, err
 }
 
-// hold is the hold of an attempt to start a run, which passes the gate of all attempts; nil
+// startHold is the hold of an attempt to start a run, which passes the gate of all attempts; nil
 // where nothing holds it.
-func (t *trees) hold(ctx context.Context, attempt *interpreter.PausedBy) (*interpreter.Hold, error) {
+func (t *trees) startHold(ctx context.Context, attempt *interpreter.PausedBy) (*interpreter.Hold, error) {
 	if attempt == nil {
 		return nil, nil
 	}
 	return t.holds(ctx, *attempt)
 }
 
-// close has no more runs start that one waits for. It waits for no turn.
-func (t *trees) close(ctx context.Context, tree interpreter.Tree, run string) error {
+// closeTree has no more runs start that one waits for. It waits for no turn.
+func (t *trees) closeTree(ctx context.Context, tree interpreter.Tree, run string) error {
 	if _, err := admitRuns(ctx, interpreter.Admission{Tree: tree, Close: run}); err != nil {
 		return err
 	}
@@ -147,13 +147,13 @@ const (
 	cancelQuiet = 5
 )
 
-// cancel cancels all workflows that belong to a run that was cancelled, whatever
+// cancelTree cancels all workflows that belong to a run that was cancelled, whatever
 // number of runs is between, and has no more start. A run that no other waits for does not
 // belong to it, nor do its children.
-func (t *trees) cancel(ctx context.Context, tree interpreter.CancelTree) error {
+func (t *trees) cancelTree(ctx context.Context, tree interpreter.CancelTree) error {
 	defer heartbeat.Keep(ctx)()
 	if tree.Tree.Most > 0 {
-		if err := t.close(ctx, tree.Tree, tree.Run); err != nil {
+		if err := t.closeTree(ctx, tree.Tree, tree.Run); err != nil {
 			return err
 		}
 	}
@@ -172,7 +172,7 @@ func (t *trees) cancel(ctx context.Context, tree interpreter.CancelTree) error {
 				cancelled[w.GetRunId()], quiet = true, 0
 			}
 		}
-		if err := pause(ctx, cancelEvery); err != nil {
+		if err := waitFor(ctx, cancelEvery); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ func estimateJSON(body []byte) jsonEstimate {
 		case ' ', '\t', '\n', '\r':
 			continue
 		case '"':
-			i = e.text(body, i)
+			i = e.countText(body, i)
 			continue
 		case '{':
 			e.bytes += MapBytes
@@ -45,15 +45,15 @@ func estimateJSON(body []byte) jsonEstimate {
 			e.bytes += elementBytes
 		case '}', ']':
 		default:
-			i = e.word(body, i)
+			i = e.countWord(body, i)
 		}
 		e.least++
 	}
 	return e
 }
 
-// text counts a text whose quote is before i, and gives where it ends.
-func (e *jsonEstimate) text(body []byte, i int) int {
+// countText counts a text whose quote is before i, and gives where it ends.
+func (e *jsonEstimate) countText(body []byte, i int) int {
 	start := i
 	for i < len(body) && body[i] != '"' {
 		if body[i] == '\\' {
@@ -68,8 +68,8 @@ func (e *jsonEstimate) text(body []byte, i int) int {
 	return end + 1
 }
 
-// word counts a number or a word that begins before i, and gives where it ends.
-func (e *jsonEstimate) word(body []byte, i int) int {
+// countWord counts a number or a word that begins before i, and gives where it ends.
+func (e *jsonEstimate) countWord(body []byte, i int) int {
 	start := i
 	for i < len(body) && body[i] > ',' && body[i] != ':' && body[i] != ']' && body[i] != '}' {
 		i++

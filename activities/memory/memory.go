@@ -96,29 +96,29 @@ type loanKey struct{}
 func (m *Pool) WithLoan(ctx context.Context) (_ context.Context, done func()) {
 	const users = 2
 	l := &loan{memory: m, users: users}
-	return context.WithValue(ctx, loanKey{}, l), l.done
+	return context.WithValue(ctx, loanKey{}, l), l.markDone
 }
 
 // Done says that the attempt of ctx has made its result.
 func Done(ctx context.Context) {
 	if l := loanOf(ctx); l != nil {
-		l.done()
+		l.markDone()
 	}
 }
 
-func (l *loan) done() {
+func (l *loan) markDone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.users--; l.users > 0 {
 		return
 	}
-	l.memory.release(l.held)
+	l.memory.releaseStages(l.held)
 }
 
-// release returns what was lent. A large amount is returned once the garbage
+// releaseStages returns what was lent. A large amount is returned once the garbage
 // is collected that it has become: else the next would get it while it is still
 // there.
-func (m *Pool) release(taken [stages]int64) {
+func (m *Pool) releaseStages(taken [stages]int64) {
 	const much = 16 << 20
 	sum := int64(0)
 	for _, bytes := range taken {
@@ -138,12 +138,12 @@ func (m *Pool) release(taken [stages]int64) {
 	m.left = append(m.left, release)
 	if !m.collecting {
 		m.collecting = true
-		go m.collect()
+		go m.collectGarbage()
 	}
 }
 
-// collect runs until nothing is left.
-func (m *Pool) collect() {
+// collectGarbage runs until nothing is left.
+func (m *Pool) collectGarbage() {
 	for {
 		m.mu.Lock()
 		left := m.left
@@ -159,9 +159,9 @@ func (m *Pool) collect() {
 	}
 }
 
-// acquire lends bytes for a stage, once for each and in their order. More than
+// acquireStage lends bytes for a stage, once for each and in their order. More than
 // there is waits until nobody else has any. The error is that of ctx.
-func (l *loan) acquire(ctx context.Context, s stage, bytes int64) error {
+func (l *loan) acquireStage(ctx context.Context, s stage, bytes int64) error {
 	bytes = min(bytes, l.memory.sizes[s])
 	l.mu.Lock()
 	taken := l.held[s]
@@ -203,10 +203,10 @@ func AcquireBody(ctx context.Context, read, limit int64) error {
 	case l == nil || read < freeBytes:
 		return nil
 	case read < pageBytes:
-		return l.acquire(ctx, stagePage, growth*min(limit, pageBytes))
+		return l.acquireStage(ctx, stagePage, growth*min(limit, pageBytes))
 	}
-	tool.Receives(ctx)
-	return l.acquire(ctx, stageLarge, growth*limit)
+	tool.AwaitMemory(ctx)
+	return l.acquireStage(ctx, stageLarge, growth*limit)
 }
 
 // AcquireCharset lends memory for making UTF-8 of a body: a byte becomes up to
@@ -217,7 +217,7 @@ func AcquireCharset(ctx context.Context, body []byte) error {
 	if l == nil || len(body) <= freeBytes {
 		return nil
 	}
-	return l.acquire(ctx, stageCharset, perByte*int64(len(body)))
+	return l.acquireStage(ctx, stageCharset, perByte*int64(len(body)))
 }
 
 // AcquireValue lends memory for a value that is made of what was read. What would
@@ -232,16 +232,16 @@ func AcquireValue(ctx context.Context, bytes int64, what string) error {
 			what, bytes, l.memory.total, Variable)
 	}
 	if bytes > pageBytes {
-		tool.Receives(ctx)
+		tool.AwaitMemory(ctx)
 	}
-	return l.acquire(ctx, stageValue, bytes)
+	return l.acquireStage(ctx, stageValue, bytes)
 }
 
 // AcquireBatches lends memory for rows that are read and passed on a batch at a time. Unlike an answer that is read at once, they
 // are not what a worker is lost by.
 func AcquireBatches(ctx context.Context, bytes int64) error {
 	if l := loanOf(ctx); l != nil {
-		return l.acquire(ctx, stageValue, bytes)
+		return l.acquireStage(ctx, stageValue, bytes)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (plannedTable) Dialect() *sqltool.Dialect { return dialect }
 func (plannedTable) Exec(context.Context, string, ...any) (int64, error) { return 0, errNotAtOnce }
 
 func (p plannedTable) Columns(_ context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
-	if columns, is := p.table.remembered(w); is {
+	if columns, is := p.table.rememberedColumns(w); is {
 		return columns, nil
 	}
 	return nil, errNotAtOnce
@@ -73,24 +73,24 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 	batch := &pgx.Batch{}
 	queueShare(batch, w)
 	first := &together{}
-	first.require("("+tableVersion+") = $2", w.QuotedTable(), table.unchecked)
+	first.requireCondition("("+tableVersion+") = $2", w.QuotedTable(), table.unchecked)
 	begin, behind := w.NewerNames(dialect)
-	first.require(noReaders, w.QuotedTable(), begin, behind)
+	first.requireCondition(noReaders, w.QuotedTable(), begin, behind)
 	follows, err := queueLedger(batch, first, settled, session)
 	if err != nil {
 		return result, err
 	}
-	insertion.queue(batch, statement, rows.parameters, func(written sqltool.WriteResult) { result = settled.Result(written) })
-	session.prepared.prepare(ctx, conn, batch)
+	insertion.queueStatement(batch, statement, rows.parameters, func(written sqltool.WriteResult) { result = settled.Result(written) })
+	session.prepared.prepareBatch(ctx, conn, batch)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
-		if session.prepared.lost(ctx, conn, err) {
+		if session.prepared.forgetLost(ctx, conn, err) {
 			return interpreter.ToolResult{}, errNotAtOnce
 		}
 		if follows && byStep(ctx, conn, err) {
-			session.overlaps(settled.State.Name)
+			session.rememberState(settled.State.Name)
 			return writeAtOnce(ctx, conn, w)
 		}
-		return interpreter.ToolResult{}, placed(settled, err)
+		return interpreter.ToolResult{}, placeInRow(settled, err)
 	}
 	return result, nil
 }
@@ -109,33 +109,35 @@ type clause struct {
 	args       int
 }
 
-// add adds a statement that has to change a row; name is another one for each. They are run in this order, which is that of
+// addChange adds a statement that has to change a row; name is another one for each. They are run in this order, which is that of
 // writes that are made step by step: two of a page would else wait for each other.
-func (t *together) add(name, statement string, args ...any) {
-	t.append(clause{name: name, text: statement, required: true}, args)
+func (t *together) addChange(name, statement string, args ...any) {
+	t.appendClause(clause{name: name, text: statement, required: true}, args)
 }
 
-// require has all fail where the condition does not hold.
-func (t *together) require(condition string, args ...any) { t.append(clause{text: condition}, args) }
-
-// also adds a statement that may change none.
-func (t *together) also(name, statement string, args ...any) {
-	t.append(clause{name: name, text: statement}, args)
+// requireCondition has all fail where the condition does not hold.
+func (t *together) requireCondition(condition string, args ...any) {
+	t.appendClause(clause{text: condition}, args)
 }
 
-func (t *together) append(c clause, args []any) {
+// addOptional adds a statement that may change none.
+func (t *together) addOptional(name, statement string, args ...any) {
+	t.appendClause(clause{name: name, text: statement}, args)
+}
+
+func (t *together) appendClause(c clause, args []any) {
 	c.args = len(args)
 	t.clauses, t.args = append(t.clauses, c), append(t.args, args...)
 }
 
-// text is the statement. Sessions send few that differ, and many times each.
-func (t *together) text(sent *statementCache) string {
+// statementText is the statement. Sessions send few that differ, and many times each.
+func (t *together) statementText(sent *statementCache) string {
 	for _, one := range sent.statements {
 		if slices.Equal(one.clauses, t.clauses) {
 			return one.text
 		}
 	}
-	text := t.assemble()
+	text := t.assembleText()
 	if len(sent.statements) >= mostAssembled {
 		sent.statements = nil
 	}
@@ -143,7 +145,7 @@ func (t *together) text(sent *statementCache) string {
 	return text
 }
 
-func (t *together) assemble() string {
+func (t *together) assembleText() string {
 	var with, conditions []string
 	before := 0
 	for _, c := range t.clauses {
@@ -195,15 +197,15 @@ const mostAssembled = 16
 func queueLedger(batch *pgx.Batch, first *together, w *sqltool.TableWrite, session *session) (follows bool, err error) {
 	if w.Note != nil {
 		if w.Note.Forget > 0 {
-			first.also("forgotten", forgetNotes, w.Note.Call, w.Note.Forget)
+			first.addOptional("forgotten", forgetNotes, w.Note.Call, w.Note.Forget)
 		}
-		first.add("noted", insertNote, w.Note.Call, int64(w.Note.Written), w.Note.Continuation)
+		first.addChange("noted", insertNote, w.Note.Call, int64(w.Note.Written), w.Note.Continuation)
 	}
 	if w.Operation != "" {
-		first.add("keyed", insertKey, w.Operation, w.Fingerprint, int64(len(w.Rows)))
+		first.addChange("keyed", insertKey, w.Operation, w.Fingerprint, int64(len(w.Rows)))
 	}
 	if w.State == nil {
-		batch.Queue(first.text(&session.assembled), first.args...)
+		batch.Queue(first.statementText(&session.assembled), first.args...)
 		return false, nil
 	}
 	move, args, err := sqltool.MoveStatement(dialect, w)
@@ -215,18 +217,18 @@ func queueLedger(batch *pgx.Batch, first *together, w *sqltool.TableWrite, sessi
 		return false, errNotAtOnce
 	}
 	if follows = len(chunks) == 1 && chunks[0].Follows && !session.overlapping[w.State.Name]; follows {
-		first.add("moved", move+" AND known_to < $"+strconv.Itoa(len(args)+1), append(args, chunks[0].From)...)
+		first.addChange("moved", move+" AND known_to < $"+strconv.Itoa(len(args)+1), append(args, chunks[0].From)...)
 		addKnown(first, &chunks[0])
 	} else {
-		first.add("moved", move+unchangedState, args...)
+		first.addChange("moved", move+unchangedState, args...)
 		for i := range chunks {
 			requireUnknown(first, &chunks[i])
 		}
 	}
 	if counts := w.Met(); len(counts) > 0 {
-		first.also("met", addSeen, byteaArray(counts))
+		first.addOptional("met", addSeen, byteaArray(counts))
 	}
-	batch.Queue(first.text(&session.assembled), first.args...)
+	batch.Queue(first.statementText(&session.assembled), first.args...)
 	for i := range chunks {
 		queueSweep(batch, &chunks[i])
 	}
@@ -237,11 +239,11 @@ func queueLedger(batch *pgx.Batch, first *together, w *sqltool.TableWrite, sessi
 func addKnown(all *together, seen *sqltool.RowLookup) {
 	kept := seen.Kept
 	if seen.Block != nil {
-		all.also("block", sqltool.InsertBlock, seen.Block.First, seen.Block.Last, seen.Block.Hashes)
+		all.addOptional("block", sqltool.InsertBlock, seen.Block.First, seen.Block.Last, seen.Block.Hashes)
 		kept = seen.Rest
 	}
 	if len(kept) > 0 {
-		all.also("kept", addSeen, byteaArray(kept))
+		all.addOptional("kept", addSeen, byteaArray(kept))
 	}
 }
 
@@ -259,20 +261,20 @@ func requireUnknown(all *together, seen *sqltool.RowLookup) {
 	switch {
 	case seen.Block != nil:
 		statement, args := seen.AddBlock(dialect)
-		all.add("block", statement, args...)
+		all.addChange("block", statement, args...)
 		kept = seen.Rest
 	case seen.From != nil:
 		condition, args := seen.NoBlock()
-		all.require(condition, args...)
+		all.requireCondition(condition, args...)
 	}
 	if len(seen.Tied) > 0 {
-		all.require(noneTied, byteaArray(seen.Tied), seen.From)
+		all.requireCondition(noneTied, byteaArray(seen.Tied), seen.From)
 	}
 	if len(seen.Below) > 0 {
-		all.require("NOT EXISTS ("+lookUp+")", byteaArray(seen.Below))
+		all.requireCondition("NOT EXISTS ("+lookUp+")", byteaArray(seen.Below))
 	}
 	if len(kept) > 0 {
-		all.also("kept", addSeen, byteaArray(kept))
+		all.addOptional("kept", addSeen, byteaArray(kept))
 	}
 }
 

@@ -105,12 +105,12 @@ var errChanged = errors.New("the table has changed")
 
 // Columns are the table's columns in order, none if there is no such table.
 func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
-	if columns, is := t.remembered(w); is {
+	if columns, is := t.rememberedColumns(w); is {
 		return columns, nil
 	}
 	name := w.QuotedTable()
 	t.described, t.unchecked = true, ""
-	columns, version, err := t.describe(ctx, name)
+	columns, version, err := t.describeTable(ctx, name)
 	if t.session == nil || w.Staged() {
 		return columns, cmp.Or(err, t.target.refuseForeign(w))
 	}
@@ -124,9 +124,9 @@ func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool
 	return columns, nil
 }
 
-// remembered are the columns as the session remembers them, for the first table of a write. They have to be checked before
+// rememberedColumns are the columns as the session remembers them, for the first table of a write. They have to be checked before
 // anything is written.
-func (t *tableTx) remembered(w *sqltool.TableWrite) (columns []sqltool.Column, is bool) {
+func (t *tableTx) rememberedColumns(w *sqltool.TableWrite) (columns []sqltool.Column, is bool) {
 	if t.session == nil || t.described || w.Staged() {
 		return nil, false
 	}
@@ -138,8 +138,8 @@ func (t *tableTx) remembered(w *sqltool.TableWrite) (columns []sqltool.Column, i
 	return slices.Clone(known.columns), true
 }
 
-// check has the write rolled back if the table is not as the session remembers it.
-func (t *tableTx) check(ctx context.Context, w *sqltool.TableWrite) error {
+// checkRemembered has the write rolled back if the table is not as the session remembers it.
+func (t *tableTx) checkRemembered(ctx context.Context, w *sqltool.TableWrite) error {
 	if t.unchecked == "" {
 		return nil
 	}
@@ -192,10 +192,10 @@ const describeTable = `SELECT a.attname::text, format_type(a.atttypid, a.atttypm
 		LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 	WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 
-// describe has the server describe a table. A column that is generated, or always numbered, has no form: COPY would
+// describeTable has the server describe a table. A column that is generated, or always numbered, has no form: COPY would
 // write to it where INSERT refuses to. A column has no base where its length or precision may change how a text is read,
 // as that of interval does.
-func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool.Column, version string, err error) {
+func (t *tableTx) describeTable(ctx context.Context, table string) (columns []sqltool.Column, version string, err error) {
 	t.target = target{forms: map[string]columnForm{}}
 	batch := &pgx.Batch{}
 	batch.Queue(tableVersion, table).QueryRow(func(row pgx.Row) error { return row.Scan(&version) })

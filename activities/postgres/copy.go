@@ -19,7 +19,7 @@ func copyFrom(ctx context.Context, tx pgx.Tx, table string, i *insertion) (int64
 	source := &copySource{insertion: i}
 	names := sqltool.QuoteNames(i.write.Columns)
 	for at := range i.partial {
-		names += ", " + has(at)
+		names += ", " + hasColumn(at)
 	}
 	tag, err := tx.Conn().PgConn().CopyFrom(ctx, source, "COPY "+table+" ("+names+") FROM STDIN")
 	if source.err != nil {

@@ -23,9 +23,9 @@ type located struct {
 
 func (e *located) Unwrap() error { return e.PgError }
 
-// locate finds the place of a server's error in the statement as it was
+// locateError finds the place of a server's error in the statement as it was
 // written; the server counts in the numbered text.
-func (q *query) locate(err error) error {
+func (q *query) locateError(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Position <= 0 {
 		return err
@@ -39,12 +39,12 @@ func (q *query) locate(err error) error {
 	line, column := sqltool.LineColumn(q.sql.Source, offset)
 	place := fmt.Sprintf(", at line %d, column %d of the statement", line, column)
 	if inParam {
-		place += ": " + q.sql.Parsed.Source(offset)
+		place += ": " + q.sql.Parsed.ParamSource(offset)
 	}
 	return &located{PgError: pg, place: place}
 }
 
-func (q *query) failed(ctx context.Context, err error) error {
+func (q *query) queryError(ctx context.Context, err error) error {
 	return classifyError(ctx, q.tooLarge(err))
 }
 

@@ -68,11 +68,11 @@ func (t *tableTx) insertionOf(w *sqltool.TableWrite, forms []columnForm) *insert
 // isDirect reports whether COPY to the table does what the statement would.
 func (i *insertion) isDirect() bool { return len(i.partial) == 0 && !i.write.Meets() }
 
-// has is the name of the column that says whether a row has a column.
-func has(i int) string { return hasPrefix + strconv.Itoa(i) }
+// hasColumn is the name of the column that says whether a row has a column.
+func hasColumn(i int) string { return hasPrefix + strconv.Itoa(i) }
 
-// key is a column of the key of a row to be written, as the table compares it; of is in front of its name.
-func (i *insertion) key(of, column string) string {
+// keyColumn is a column of the key of a row to be written, as the table compares it; of is in front of its name.
+func (i *insertion) keyColumn(of, column string) string {
 	form, name := i.formOf(column), of+sqltool.QuoteNames([]string{column})
 	if form.base != form.exact {
 		name = "CAST(" + name + " AS " + form.exact + ")"
@@ -80,34 +80,34 @@ func (i *insertion) key(of, column string) string {
 	return name + form.collation
 }
 
-// lacks is the condition that a row which meets another one has nothing for a column. It is looked up by the key, as such a row has the
+// lacksCondition is the condition that a row which meets another one has nothing for a column. It is looked up by the key, as such a row has the
 // columns of the table alone.
-func (i *insertion) lacks(column string) string {
+func (i *insertion) lacksCondition(column string) string {
 	at := slices.Index(i.partial, column)
 	if at < 0 {
 		return ""
 	}
 	meets, keys := make([]string, len(i.write.Key)), make([]string, len(i.write.Key))
 	for n, key := range i.write.Key {
-		meets[n], keys[n] = "excluded."+sqltool.QuoteNames([]string{key}), i.key("", key)
+		meets[n], keys[n] = "excluded."+sqltool.QuoteNames([]string{key}), i.keyColumn("", key)
 	}
-	return "(" + strings.Join(meets, ", ") + ") IN (SELECT " + strings.Join(keys, ", ") + " FROM " + i.relation + " WHERE NOT " + has(at) + ")"
+	return "(" + strings.Join(meets, ", ") + ") IN (SELECT " + strings.Join(keys, ", ") + " FROM " + i.relation + " WHERE NOT " + hasColumn(at) + ")"
 }
 
-// statement inserts the rows of a relation, whose columns are as given, in whose order position is.
-func (i *insertion) statement(with, from, position string, given []string) string {
+// insertStatement inserts the rows of a relation, whose columns are as given, in whose order position is.
+func (i *insertion) insertStatement(with, from, position string, given []string) string {
 	w := i.write
 	columns, values := slices.Concat(w.Columns, i.absent), slices.Clone(given)
 	for at, column := range w.Columns {
 		if n := slices.Index(i.partial, column); n >= 0 {
-			values[at] = i.orFallback(column, has(n), values[at])
+			values[at] = i.orFallback(column, hasColumn(n), values[at])
 		}
 	}
 	for _, column := range i.absent {
-		values = append(values, i.present(column))
+		values = append(values, i.presentValue(column))
 	}
 	insert := "INSERT INTO " + w.QuotedTable() + " (" + sqltool.QuoteNames(columns) + ") SELECT " + strings.Join(values, ", ") + " FROM " + from +
-		i.order(position) + w.Conflict(i.lacks)
+		i.orderClause(position) + w.Conflict(i.lacksCondition)
 	if !i.splits {
 		return with + insert
 	}
@@ -118,8 +118,8 @@ func (i *insertion) statement(with, from, position string, given []string) strin
 		"), count(*) FILTER (WHERE NOT " + isNewName + ") FROM " + writtenName
 }
 
-// run runs a statement of the insertion.
-func (i *insertion) run(ctx context.Context, tx pgx.Tx, statement string, parameters []any) (sqltool.WriteResult, error) {
+// runStatement runs a statement of the insertion.
+func (i *insertion) runStatement(ctx context.Context, tx pgx.Tx, statement string, parameters []any) (sqltool.WriteResult, error) {
 	if !i.splits {
 		tag, err := tx.Exec(ctx, statement, parameters...)
 		return sqltool.Affected(tag.RowsAffected()), err
@@ -127,8 +127,8 @@ func (i *insertion) run(ctx context.Context, tx pgx.Tx, statement string, parame
 	return readSplit(tx.QueryRow(ctx, statement, parameters...))
 }
 
-// queue adds a statement of the insertion to a batch; done gets what it has written.
-func (i *insertion) queue(batch *pgx.Batch, statement string, parameters []any, done func(sqltool.WriteResult)) {
+// queueStatement adds a statement of the insertion to a batch; done gets what it has written.
+func (i *insertion) queueStatement(batch *pgx.Batch, statement string, parameters []any, done func(sqltool.WriteResult)) {
 	queued := batch.Queue(statement, parameters...)
 	if !i.splits {
 		queued.Exec(func(tag pgconn.CommandTag) error {
@@ -155,7 +155,7 @@ func readSplit(row pgx.Row) (sqltool.WriteResult, error) {
 func (i *insertion) orFallback(column, has, value string) string {
 	fallback := i.formOf(column).fallback
 	if i.write.Updates() && i.write.Needs(column) {
-		fallback = i.present(column)
+		fallback = i.presentValue(column)
 	}
 	if fallback == "" {
 		return value
@@ -163,23 +163,23 @@ func (i *insertion) orFallback(column, has, value string) string {
 	return "CASE WHEN " + has + " THEN " + value + " ELSE " + fallback + " END"
 }
 
-// present is the value that a column has which cannot be NULL, in the row that is there. A new row has none, which is its error.
-func (i *insertion) present(column string) string {
+// presentValue is the value that a column has which cannot be NULL, in the row that is there. A new row has none, which is its error.
+func (i *insertion) presentValue(column string) string {
 	const there = "reprise_present"
 	conditions := make([]string, len(i.write.Key))
 	for n, key := range i.write.Key {
-		conditions[n] = there + "." + sqltool.QuoteNames([]string{key}) + " = " + i.key(givenName+".", key)
+		conditions[n] = there + "." + sqltool.QuoteNames([]string{key}) + " = " + i.keyColumn(givenName+".", key)
 	}
 	return "(SELECT " + there + "." + sqltool.QuoteNames([]string{column}) + " FROM " + i.write.QuotedTable() + " AS " + there +
 		" WHERE " + strings.Join(conditions, " AND ") + ")"
 }
 
-// order is the clause that has rows in the order of their key, and those of one key in the order in which they came.
-func (i *insertion) order(position string) string {
+// orderClause is the clause that has rows in the order of their key, and those of one key in the order in which they came.
+func (i *insertion) orderClause(position string) string {
 	if len(i.ordered) == 0 {
 		return ""
 	}
-	terms := lists.Map(i.ordered, func(column string) string { return i.key("", column) })
+	terms := lists.Map(i.ordered, func(column string) string { return i.keyColumn("", column) })
 	if i.isNumbered() {
 		terms = append(terms, position)
 	}
@@ -212,7 +212,7 @@ func (i *insertion) ofParameters() (statement string, encode func([]map[string]a
 	names := sqltool.QuoteNames(w.Columns)
 	for at := range i.partial {
 		arrays = append(arrays, "$"+strconv.Itoa(len(i.forms)+at+1)+"::bool[]")
-		names += ", " + has(at)
+		names += ", " + hasColumn(at)
 	}
 	rows := "unnest(" + strings.Join(arrays, ", ") + ")"
 	if i.isNumbered() {
@@ -220,15 +220,15 @@ func (i *insertion) ofParameters() (statement string, encode func([]map[string]a
 	}
 	encode = func(rows []map[string]any) (chunk, error) { return encodeArrays(i, rows) }
 	if len(i.partial) == 0 {
-		return i.statement("", rows+" AS "+givenName+" ("+names+")", positionName, values), encode
+		return i.insertStatement("", rows+" AS "+givenName+" ("+names+")", positionName, values), encode
 	}
 	selected := strings.Join(values, ", ") + strings.TrimPrefix(names, sqltool.QuoteNames(w.Columns))
 	with := "WITH " + givenName + " (" + names + ") AS (SELECT " + selected + " FROM " + rows + " AS sent (" + names + ")) "
-	return i.statement(with, givenName, positionName, quoted(w.Columns)), encode
+	return i.insertStatement(with, givenName, positionName, quoteNames(w.Columns)), encode
 }
 
-// quoted are names as SQL has them.
-func quoted(columns []string) []string {
+// quoteNames are names as SQL has them.
+func quoteNames(columns []string) []string {
 	return lists.Map(columns, func(column string) string { return sqltool.QuoteNames([]string{column}) })
 }
 
@@ -237,18 +237,18 @@ func (i *insertion) ofJSON() string {
 	const element = "reprise_element"
 	w, row := i.write, givenName
 	if len(i.partial) == 0 && !i.isNumbered() {
-		return i.statement("", "json_populate_recordset(NULL::"+w.QuotedTable()+", $1::text::json) AS "+row, "", quoted(w.Columns))
+		return i.insertStatement("", "json_populate_recordset(NULL::"+w.QuotedTable()+", $1::text::json) AS "+row, "", quoteNames(w.Columns))
 	}
 	selected := row + ".*, " + element + "." + positionName
 	for at, column := range i.partial {
-		selected += ", " + element + ".fields->" + sqltool.QuoteLiteral(column) + " IS NOT NULL AS " + has(at)
+		selected += ", " + element + ".fields->" + sqltool.QuoteLiteral(column) + " IS NOT NULL AS " + hasColumn(at)
 	}
-	return i.statement("WITH "+givenName+" AS (SELECT "+selected+" FROM json_array_elements($1::text::json) WITH ORDINALITY AS "+element+
-		" (fields, "+positionName+"), json_populate_record(NULL::"+w.QuotedTable()+", "+element+".fields) AS "+row+") ", givenName, positionName, quoted(w.Columns))
+	return i.insertStatement("WITH "+givenName+" AS (SELECT "+selected+" FROM json_array_elements($1::text::json) WITH ORDINALITY AS "+element+
+		" (fields, "+positionName+"), json_populate_record(NULL::"+w.QuotedTable()+", "+element+".fields) AS "+row+") ", givenName, positionName, quoteNames(w.Columns))
 }
 
 // ofTable is the statement that inserts the rows of a table.
 func (i *insertion) ofTable(table string) string {
 	i.relation = table
-	return i.statement("", table+" AS "+givenName, givenName+".ctid", quoted(i.write.Columns))
+	return i.insertStatement("", table+" AS "+givenName, givenName+".ctid", quoteNames(i.write.Columns))
 }

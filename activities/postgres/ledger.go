@@ -62,15 +62,15 @@ func enterLedger(
 		return result, nil, false, sqltool.NotHeld(ctx, stateTx{tx}, w.State)
 	}
 	if w.IsCounted() {
-		rest, err = entry.counted(ctx, tx)
+		rest, err = entry.leaveOutKnown(ctx, tx)
 	} else {
-		rest, err = entry.unseen(ctx, tx, chunks, 1)
+		rest, err = entry.newRows(ctx, tx, chunks, 1)
 	}
 	return result, rest, false, err
 }
 
-// counted counts the rows, and leaves out those that are known.
-func (e *entry) counted(ctx context.Context, tx pgx.Tx) (rest *sqltool.TableWrite, err error) {
+// leaveOutKnown counts the rows, and leaves out those that are known.
+func (e *entry) leaveOutKnown(ctx context.Context, tx pgx.Tx) (rest *sqltool.TableWrite, err error) {
 	if e.write, err = e.write.CountRows(ctx, stateTx{tx}); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (e *entry) counted(ctx context.Context, tx pgx.Tx) (rest *sqltool.TableWrit
 			return nil, err
 		}
 	}
-	return e.unseen(ctx, tx, e.write.Seen(), 0)
+	return e.newRows(ctx, tx, e.write.Seen(), 0)
 }
 
 // writtenBefore is the result of a write that was made before.
@@ -260,9 +260,9 @@ func byteaArray(values [][]byte) string {
 	return string(append(literal, '}'))
 }
 
-// unseen searches the chunks from the given one on for rows that the state knows, and leaves
+// newRows searches the chunks from the given one on for rows that the state knows, and leaves
 // them out.
-func (e *entry) unseen(ctx context.Context, tx pgx.Tx, chunks []sqltool.RowLookup, from int) (*sqltool.TableWrite, error) {
+func (e *entry) newRows(ctx context.Context, tx pgx.Tx, chunks []sqltool.RowLookup, from int) (*sqltool.TableWrite, error) {
 	for i := from; i < len(chunks); i++ {
 		e.batch = &pgx.Batch{}
 		e.queueSeen(&chunks[i])

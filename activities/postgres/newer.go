@@ -94,7 +94,7 @@ func (t *tableTx) Readers(ctx context.Context, w *sqltool.TableWrite) (found [][
 			}
 			found = append(found, []string{schema, name})
 			if !trusted {
-				return untrusted(name, owner)
+				return untrustedError(name, owner)
 			}
 			return nil
 		})
@@ -109,8 +109,8 @@ const isTrusted = `(c.relowner IN (SELECT oid FROM pg_roles WHERE rolname = curr
 	OR c.relowner = (SELECT datdba FROM pg_database WHERE datname = current_database())
 	OR (SELECT rolsuper FROM pg_roles WHERE oid = c.relowner))`
 
-// untrusted is the error of a table of the ledger that belongs to somebody else: its triggers would run as the worker's user.
-func untrusted(table, owner string) error {
+// untrustedError is the error of a table of the ledger that belongs to somebody else: its triggers would run as the worker's user.
+func untrustedError(table, owner string) error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Type: "ledger_owner",
 		Message: "table " + strconv.Quote(table) + " belongs to role " + strconv.Quote(owner) + ", which is neither the user of the connection, nor a role of its, nor the owner of the database, " +

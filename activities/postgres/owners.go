@@ -35,7 +35,7 @@ func checkOwners(ctx context.Context, conn *pgx.Conn) error {
 		if err := rows.Scan(&table, &owner); err != nil {
 			return err
 		}
-		return untrusted(table, owner)
+		return untrustedError(table, owner)
 	}
 	if err := rows.Err(); err != nil {
 		return err

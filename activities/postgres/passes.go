@@ -19,8 +19,8 @@ func givenKeys(w *sqltool.TableWrite) string {
 	return "json_populate_recordset(NULL::" + w.QuotedTable() + ", $1::text::json) AS " + givenName
 }
 
-// only are rows with some of their columns.
-func only(columns []string, rows []map[string]any) []map[string]any {
+// onlyColumns are rows with some of their columns.
+func onlyColumns(columns []string, rows []map[string]any) []map[string]any {
 	return lists.Map(rows, func(row map[string]any) map[string]any {
 		some := make(map[string]any, len(columns))
 		for _, column := range columns {
@@ -34,7 +34,7 @@ func only(columns []string, rows []map[string]any) []map[string]any {
 // the order of their keys: what is deleted comes before what is written.
 func (t *tableTx) Passes(ctx context.Context, w *sqltool.TableWrite) ([]*sqltool.TableWrite, error) {
 	if len(w.Deletes) > 0 {
-		if err := t.lock(ctx, w); err != nil {
+		if err := t.lockRows(ctx, w); err != nil {
 			return nil, err
 		}
 	}
@@ -56,8 +56,8 @@ func (t *tableTx) sendsInParts(w *sqltool.TableWrite) bool {
 	return !t.target.tempAllowed || t.textForms(w) == nil
 }
 
-// lock locks the rows that are there.
-func (t *tableTx) lock(ctx context.Context, w *sqltool.TableWrite) error {
+// lockRows locks the rows that are there.
+func (t *tableTx) lockRows(ctx context.Context, w *sqltool.TableWrite) error {
 	keys := lists.Map(w.Key, func(key string) string { return thereName + "." + sqltool.QuoteNames([]string{key}) })
 	rows := w.Deletes
 	if !w.Rejects() { // of those some may have no key of the column's type
@@ -76,7 +76,7 @@ func (t *tableTx) lock(ctx context.Context, w *sqltool.TableWrite) error {
 // row is refused when it is written.
 func (t *tableTx) numberKeys(ctx context.Context, w *sqltool.TableWrite) ([]int, error) {
 	rows := slices.Concat(w.Rows, w.Deletes)
-	numbers, err := t.ranks(ctx, w, rows)
+	numbers, err := t.keyRanks(ctx, w, rows)
 	if err == nil || !w.Rejects() || !refusesValue(err) {
 		return numbers, err
 	}
@@ -96,7 +96,7 @@ func (t *tableTx) numberKeys(ctx context.Context, w *sqltool.TableWrite) ([]int,
 			fit = append(fit, row)
 		}
 	}
-	ranked, err := t.ranks(ctx, w, fit)
+	ranked, err := t.keyRanks(ctx, w, fit)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +112,8 @@ func (t *tableTx) numberKeys(ctx context.Context, w *sqltool.TableWrite) ([]int,
 	return numbers, nil
 }
 
-// ranks are the places of keys in their order, from 0.
-func (t *tableTx) ranks(ctx context.Context, w *sqltool.TableWrite, rows []map[string]any) ([]int, error) {
+// keyRanks are the places of keys in their order, from 0.
+func (t *tableTx) keyRanks(ctx context.Context, w *sqltool.TableWrite, rows []map[string]any) ([]int, error) {
 	given, err := encodeKeys(w, rows)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (t *tableTx) ranks(ctx context.Context, w *sqltool.TableWrite, rows []map[s
 
 // encodeKeys is a JSON list of the keys of rows.
 func encodeKeys(w *sqltool.TableWrite, rows []map[string]any) (string, error) {
-	list, err := expression.Encode(lists.Map(only(w.Key, rows), func(row map[string]any) any { return row }))
+	list, err := expression.Encode(lists.Map(onlyColumns(w.Key, rows), func(row map[string]any) any { return row }))
 	if err != nil {
 		return "", tool.Errorf("the keys of the rows for table %q cannot be written as JSON: %w", w.Shown, err)
 	}

@@ -113,7 +113,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (result interp
 		return result, err
 	}
 	run := ""
-	if sql == nil || sql.Parsed.Plain() {
+	if sql == nil || sql.Parsed.IsPlain() {
 		run = sessionRun(in)
 	}
 	err = t.inSession(ctx, in, run, func(conn *pgx.Conn) error {

@@ -33,8 +33,8 @@ type preparedStatements struct {
 	none  bool            // not prepared at all
 }
 
-// prepare prepares the statements of a batch that were sent before. What cannot be prepared is sent as it is.
-func (p *preparedStatements) prepare(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) {
+// prepareBatch prepares the statements of a batch that were sent before. What cannot be prepared is sent as it is.
+func (p *preparedStatements) prepareBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) {
 	if p.none {
 		return
 	}
@@ -76,18 +76,18 @@ func (p *preparedStatements) isDue(query *pgx.QueuedQuery) bool {
 	return *sent == preparedAfter+1
 }
 
-// lost forgets what was prepared after an error which says that a statement is not, or not as it was. The session prepares nothing
+// forgetLost forgets what was prepared after an error which says that a statement is not, or not as it was. The session prepares nothing
 // any more.
-func (p *preparedStatements) lost(ctx context.Context, conn *pgx.Conn, err error) bool {
+func (p *preparedStatements) forgetLost(ctx context.Context, conn *pgx.Conn, err error) bool {
 	if p.count == 0 || !isSQLState(err, missingStatement, changedPlan) {
 		return false
 	}
 	p.none = true
-	return p.forget(ctx, conn) == nil
+	return p.forgetAll(ctx, conn) == nil
 }
 
-// forget forgets what was prepared.
-func (p *preparedStatements) forget(ctx context.Context, conn *pgx.Conn) error {
+// forgetAll forgets what was prepared.
+func (p *preparedStatements) forgetAll(ctx context.Context, conn *pgx.Conn) error {
 	if p.count == 0 {
 		return nil
 	}

@@ -41,9 +41,9 @@ type query struct {
 func (q *query) runAlone(ctx context.Context) (interpreter.ToolResult, error) {
 	q.conn.Frontend().SetMaxBodyLen(int(min(q.limit+rowOverhead, math.MaxInt32)))
 	defer q.conn.Frontend().SetMaxBodyLen(q.usual)
-	result, err := q.run(ctx)
+	result, err := q.runQuery(ctx)
 	if err == nil {
-		err = q.alone(ctx)
+		err = q.aloneError(ctx)
 	}
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -55,13 +55,13 @@ func (q *query) runAlone(ctx context.Context) (interpreter.ToolResult, error) {
 // length of each of 1,664 columns, which is all a row may have.
 const rowOverhead = 8 << 10
 
-func (q *query) run(ctx context.Context) (interpreter.ToolResult, error) {
-	if err := q.prepare(ctx); err != nil {
-		return interpreter.ToolResult{}, q.failed(ctx, err)
+func (q *query) runQuery(ctx context.Context) (interpreter.ToolResult, error) {
+	if err := q.prepareStatement(ctx); err != nil {
+		return interpreter.ToolResult{}, q.queryError(ctx, err)
 	}
-	values, err := q.encode(ctx)
+	values, err := q.encodeParams(ctx)
 	if err != nil {
-		return interpreter.ToolResult{}, q.failed(ctx, err)
+		return interpreter.ToolResult{}, q.queryError(ctx, err)
 	}
 	columns := lists.Map(q.rows.fields(q.prepared), func(field pgconn.FieldDescription) string { return field.Name })
 	rows, err := sqltool.NewRows(q.sql.Step, columns, q.limit)
@@ -69,13 +69,13 @@ func (q *query) run(ctx context.Context) (interpreter.ToolResult, error) {
 		return interpreter.ToolResult{}, err
 	}
 	q.rows.begin(rows)
-	read := q.read
+	read := q.readRows
 	if tool.IsReadOnly(ctx) {
 		read = q.readOnly
 	}
 	tag, err := read(ctx, values, rows)
 	if err != nil {
-		return interpreter.ToolResult{}, q.failed(ctx, err)
+		return interpreter.ToolResult{}, q.queryError(ctx, err)
 	}
 	if len(columns) == 0 {
 		return sqltool.RowsAffected(tag.RowsAffected()), nil
@@ -87,28 +87,28 @@ func (q *query) run(ctx context.Context) (interpreter.ToolResult, error) {
 // first. The server says which one it can type.
 var forms = []struct{ share, cast bool }{{true, true}, {false, true}, {true, false}, {false, false}}
 
-// prepare finds the form of the statement that the server accepts.
-func (q *query) prepare(ctx context.Context) error {
+// prepareStatement finds the form of the statement that the server accepts.
+func (q *query) prepareStatement(ctx context.Context) error {
 	var first error
 	for _, form := range forms {
 		q.numbered = q.sql.Parsed.SQL(q.sql.Values, form.share, form.cast)
-		err := q.describe(ctx)
+		err := q.describeStatement(ctx)
 		if err == nil {
 			return q.checkCount()
 		}
 		if first == nil {
-			first = q.locate(err)
+			first = q.locateError(err)
 		}
 		if !isTyping(err) || len(q.sql.Values) == 0 {
-			return q.locate(err)
+			return q.locateError(err)
 		}
 	}
 	return first
 }
 
-// describe prepares the unnamed statement. A parameter whose type the server
+// describeStatement prepares the unnamed statement. A parameter whose type the server
 // cannot know becomes text, as an untyped literal would.
-func (q *query) describe(ctx context.Context) error {
+func (q *query) describeStatement(ctx context.Context) error {
 	oids := make([]uint32, len(q.numbered.Order)+len(q.rows.keys()))
 	for {
 		prepared, err := q.conn.Prepare(ctx, "", q.text(), oids)
@@ -116,7 +116,7 @@ func (q *query) describe(ctx context.Context) error {
 			q.prepared, q.oids = prepared, oids
 			return nil
 		}
-		number, ok := untyped(err)
+		number, ok := untypedParam(err)
 		if !ok || number < 1 || number > len(oids) || oids[number-1] != 0 {
 			return err
 		}
@@ -136,8 +136,8 @@ func (q *query) checkCount() error {
 
 var parameterNumber = regexp.MustCompile(`\$(\d+)`)
 
-// untyped reads which parameter's type the server could not determine (42P18).
-func untyped(err error) (int, bool) {
+// untypedParam reads which parameter's type the server could not determine (42P18).
+func untypedParam(err error) (int, bool) {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != "42P18" {
 		return 0, false
@@ -164,8 +164,8 @@ func isTyping(err error) bool {
 	return false
 }
 
-// encode makes the parameters' text, by the types the server expects.
-func (q *query) encode(ctx context.Context) ([][]byte, error) {
+// encodeParams makes the parameters' text, by the types the server expects.
+func (q *query) encodeParams(ctx context.Context) ([][]byte, error) {
 	values := make([][]byte, len(q.numbered.Order))
 	looked := false
 	for i, index := range q.numbered.Order {
@@ -203,7 +203,7 @@ func (q *query) encode(ctx context.Context) ([][]byte, error) {
 		return values, nil
 	}
 	// The look-up has replaced the unnamed statement.
-	return values, q.describe(ctx)
+	return values, q.describeStatement(ctx)
 }
 
 // firstUserOID is where the types of CREATE TYPE begin.
@@ -241,21 +241,21 @@ func (q *query) readOnly(ctx context.Context, values [][]byte, rows *sqltool.Row
 	}()
 	// The transaction's begin has dropped the unnamed statement. Its types are known, so no error aborts the transaction.
 	if _, err := q.conn.Prepare(ctx, "", q.text(), q.oids); err != nil {
-		return pgconn.CommandTag{}, q.locate(err)
+		return pgconn.CommandTag{}, q.locateError(err)
 	}
-	return q.read(ctx, values, rows)
+	return q.readRows(ctx, values, rows)
 }
 
-// place is an error about a value of the result with its place, nil where there is none.
-func place(err error, row int, column string) error {
+// placeError is an error about a value of the result with its place, nil where there is none.
+func placeError(err error, row int, column string) error {
 	if err == nil {
 		return nil
 	}
 	return tool.Errorf("row %d of the result, column %q: %w; select it as text, as in %s::text", row, column, err, sqltool.QuoteNames([]string{column}))
 }
 
-// read runs the prepared statement and collects its rows.
-func (q *query) read(ctx context.Context, values [][]byte, rows *sqltool.RowCollector) (pgconn.CommandTag, error) {
+// readRows runs the prepared statement and collects its rows.
+func (q *query) readRows(ctx context.Context, values [][]byte, rows *sqltool.RowCollector) (pgconn.CommandTag, error) {
 	reader := q.conn.ExecPrepared(ctx, "", values, nil, nil)
 	for reader.NextRow() {
 		row := make([]any, len(rows.Columns))
@@ -263,7 +263,7 @@ func (q *query) read(ctx context.Context, values [][]byte, rows *sqltool.RowColl
 		lossy := q.rows.admit(reader.Values())
 		for i, text := range reader.Values()[:len(row)] {
 			value, err := resultValue(q.types, q.prepared.Fields[i].DataTypeOID, text)
-			lossy = cmp.Or(lossy, place(err, len(rows.List)+1, rows.Columns[i]))
+			lossy = cmp.Or(lossy, placeError(err, len(rows.List)+1, rows.Columns[i]))
 			row[i], size = value, size+len(text)
 		}
 		if errors.Is(lossy, errSkipped) {
@@ -280,5 +280,5 @@ func (q *query) read(ctx context.Context, values [][]byte, rows *sqltool.RowColl
 		}
 	}
 	tag, err := reader.Close()
-	return tag, q.locate(err)
+	return tag, q.locateError(err)
 }

@@ -24,7 +24,7 @@ func (t *Tool) ReadRows(ctx context.Context, in interpreter.ToolInput, page *sql
 		return err
 	}
 	run := ""
-	if sql.Parsed.Plain() {
+	if sql.Parsed.IsPlain() {
 		run = sessionRun(in)
 	}
 	ctx = tool.ReadOnly(ctx)

@@ -67,9 +67,9 @@ func openPool(ctx context.Context, config *pgxpool.Config) (*sessionPool, error)
 	return &sessionPool{pool: pool}, nil
 }
 
-// acquire waits for a connection. run is whose kept session will do, "" for a
+// acquireConn waits for a connection. run is whose kept session will do, "" for a
 // session in which nothing was done.
-func (p *sessionPool) acquire(ctx context.Context, run string) (*pgxpool.Conn, error) {
+func (p *sessionPool) acquireConn(ctx context.Context, run string) (*pgxpool.Conn, error) {
 	conn, err := p.pool.Acquire(context.WithValue(ctx, sessionRunKey{}, run))
 	if err != nil {
 		return nil, err
@@ -79,11 +79,11 @@ func (p *sessionPool) acquire(ctx context.Context, run string) (*pgxpool.Conn, e
 	return conn, nil
 }
 
-// release gives a connection back. run is the one that its session is kept for,
+// releaseConn gives a connection back. run is the one that its session is kept for,
 // "" to forget it, for which the caller does not wait.
-func (*sessionPool) release(conn *pgxpool.Conn, run string) {
+func (*sessionPool) releaseConn(conn *pgxpool.Conn, run string) {
 	session := sessionOf(conn.Conn())
-	if run != "" && !conn.Conn().IsClosed() && session.unchanged(conn.Conn()) {
+	if run != "" && !conn.Conn().IsClosed() && session.isUnchanged(conn.Conn()) {
 		session.run = run
 		conn.Release()
 		return
@@ -127,17 +127,17 @@ func sessionOf(conn *pgx.Conn) *session {
 // worker, and states are as many as playbooks and their keys.
 const mostOverlapping = 100
 
-// overlaps remembers a state.
-func (s *session) overlaps(state string) {
+// rememberState remembers a state.
+func (s *session) rememberState(state string) {
 	if s.overlapping == nil || len(s.overlapping) >= mostOverlapping {
 		s.overlapping = map[string]bool{}
 	}
 	s.overlapping[state] = true
 }
 
-// unchanged reports whether the server has reported no other settings, and reads
+// isUnchanged reports whether the server has reported no other settings, and reads
 // literals as package statement does.
-func (s *session) unchanged(conn *pgx.Conn) bool {
+func (s *session) isUnchanged(conn *pgx.Conn) bool {
 	return s.settings == readReported(conn) && conn.PgConn().ParameterStatus(plainLiterals) == "on"
 }
 
@@ -183,7 +183,7 @@ func sessionRun(in interpreter.ToolInput) string {
 func forgetSession(ctx context.Context, conn *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, sessionForgotten)
 	defer cancel()
-	if sessionOf(conn).prepared.forget(ctx, conn) != nil {
+	if sessionOf(conn).prepared.forgetAll(ctx, conn) != nil {
 		return false
 	}
 	pipeline := conn.PgConn().StartPipeline(ctx)
@@ -208,9 +208,9 @@ func (q *query) tooLarge(err error) error {
 		"select fewer or shorter columns, for example with left(), or read it in parts", q.sql.Step, exceeded.ActualBodyLen, q.limit)
 }
 
-// alone is the error of a statement that leaves a transaction open. Nobody would
+// aloneError is the error of a statement that leaves a transaction open. Nobody would
 // end it, and what it has done is undone with the connection.
-func (q *query) alone(ctx context.Context) error {
+func (q *query) aloneError(ctx context.Context) error {
 	if q.conn.IsClosed() || q.conn.TxStatus() == idleTransaction {
 		return nil
 	}

@@ -113,7 +113,7 @@ func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, run stri
 		return err
 	}
 	keep := ""
-	conn, err := pool.acquire(ctx, run)
+	conn, err := pool.acquireConn(ctx, run)
 	if isSQLState(err, "28P01") || isSQLState(err, "28000") { // invalid_password, invalid_authorization_specification
 		renewed, errRenewed := t.renewedPool(ctx, in, pool)
 		if errRenewed != nil {
@@ -121,13 +121,13 @@ func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, run stri
 		}
 		if renewed != nil {
 			pool = renewed
-			conn, err = pool.acquire(ctx, run)
+			conn, err = pool.acquireConn(ctx, run)
 		}
 	}
 	if err != nil {
 		return classifyError(ctx, err)
 	}
-	defer func() { pool.release(conn, keep) }()
+	defer func() { pool.releaseConn(conn, keep) }()
 	if err := do(conn.Conn()); err != nil {
 		return err
 	}

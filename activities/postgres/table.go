@@ -98,16 +98,16 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWri
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
 		return sqltool.RowsAffected(0), nil
 	}
-	result, err := transact(ctx, conn, w, allNew, w.Alone())
+	result, err := transactWrite(ctx, conn, w, allNew, w.Alone())
 	if errors.Is(err, sqltool.ErrShared) {
 		sessionOf(conn).tables = nil
-		result, err = transact(ctx, conn, w, allNew, true)
+		result, err = transactWrite(ctx, conn, w, allNew, true)
 	}
 	return result, err
 }
 
-// transact makes the write in a transaction that shares the name of its table with other writes, or has it alone.
-func transact(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNew, alone bool) (result interpreter.ToolResult, err error) {
+// transactWrite makes the write in a transaction that shares the name of its table with other writes, or has it alone.
+func transactWrite(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNew, alone bool) (result interpreter.ToolResult, err error) {
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{BeginQuery: beginOf(w, alone)}, func(tx pgx.Tx) error {
 		table := &tableTx{stateTx: stateTx{tx}, session: sessionOf(conn), alone: alone}
 		if err := table.lockAlone(ctx, w); err != nil {
@@ -126,7 +126,7 @@ func transact(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNew
 			if result, rest, done, err = enterLedger(ctx, table, settled, allNew); done || err != nil {
 				return err
 			}
-		} else if err := table.check(ctx, w); err != nil {
+		} else if err := table.checkRemembered(ctx, w); err != nil {
 			return err
 		}
 		if len(rest.Rows) < len(settled.Rows) {
@@ -172,7 +172,7 @@ func (t *tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (int64, err
 	statement := "DELETE FROM " + w.QuotedTable() + " AS " + thereName + " USING " + givenKeys(w) +
 		" WHERE " + sqltool.SameKey(w.Key, givenName, thereName) + " AND " + w.NotOlder(givenName, thereName)
 	var deleted int64
-	err := sendRows(only(w.DeleteColumns(), w.Deletes), encodeChunk, func(parameters []any) error {
+	err := sendRows(onlyColumns(w.DeleteColumns(), w.Deletes), encodeChunk, func(parameters []any) error {
 		tag, err := t.tx.Exec(ctx, statement, parameters...)
 		deleted += tag.RowsAffected()
 		return err
@@ -182,11 +182,11 @@ func (t *tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (int64, err
 
 // Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
 func (t *tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (sqltool.WriteResult, error) {
-	written, err := t.insert(ctx, w)
-	return written, placed(w, err)
+	written, err := t.insertRows(ctx, w)
+	return written, placeInRow(w, err)
 }
 
-func (t *tableTx) insert(ctx context.Context, w *sqltool.TableWrite) (written sqltool.WriteResult, err error) {
+func (t *tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (written sqltool.WriteResult, err error) {
 	if len(w.Rows) == 0 {
 		return written, nil
 	}
@@ -195,7 +195,7 @@ func (t *tableTx) insert(ctx context.Context, w *sqltool.TableWrite) (written sq
 	}
 	if !t.target.plain && len(w.Lacking()) > 0 { // it may have other defaults than those below it
 		for _, part := range w.InRuns() {
-			one, err := t.insert(ctx, part)
+			one, err := t.insertRows(ctx, part)
 			if written = written.Plus(one); err != nil {
 				return written, err
 			}
@@ -212,7 +212,7 @@ func (t *tableTx) insert(ctx context.Context, w *sqltool.TableWrite) (written sq
 	}
 	statement, encode := insertion.ofParameters()
 	err = sendRows(w.Rows, encode, func(parameters []any) error {
-		one, err := insertion.run(ctx, t.tx, statement, parameters)
+		one, err := insertion.runStatement(ctx, t.tx, statement, parameters)
 		written = written.Plus(one)
 		return err
 	})
@@ -234,7 +234,7 @@ func copyBeside(ctx context.Context, tx pgx.Tx, i *insertion) (written sqltool.W
 	const beside = "pg_temp." + name
 	columns := sqltool.QuoteNames(i.write.Columns)
 	for at := range i.partial {
-		columns += ", true AS " + has(at)
+		columns += ", true AS " + hasColumn(at)
 	}
 	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE "+name+" AS SELECT "+columns+" FROM "+i.write.QuotedTable()+" WITH NO DATA"); err != nil {
 		return written, err
@@ -243,7 +243,7 @@ func copyBeside(ctx context.Context, tx pgx.Tx, i *insertion) (written sqltool.W
 		return written, err
 	}
 	batch := &pgx.Batch{}
-	i.queue(batch, i.ofTable(beside), nil, func(done sqltool.WriteResult) { written = done })
+	i.queueStatement(batch, i.ofTable(beside), nil, func(done sqltool.WriteResult) { written = done })
 	batch.Queue("DROP TABLE " + beside) // a transaction may write in parts
 	err = tx.SendBatch(ctx, batch).Close()
 	return written, err
@@ -407,7 +407,7 @@ func tableError(ctx context.Context, w *sqltool.TableWrite, err error) error {
 		return converted
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		own.Message = w.Doing() + placeOf(w, err, pg).text(w) + own.Message
+		own.Message = w.Doing() + placeOf(w, err, pg).placeText(w) + own.Message
 		if pg.Detail != "" {
 			own.Message += "; " + pg.Detail
 		}
@@ -436,8 +436,8 @@ type placedError struct {
 
 func (e *placedError) Unwrap() error { return e.error }
 
-// placed adds the place to an error of the server.
-func placed(w *sqltool.TableWrite, err error) error {
+// placeInRow adds the place to an error of the server.
+func placeInRow(w *sqltool.TableWrite, err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return err
@@ -471,8 +471,8 @@ type errorPlace struct {
 	column string // "" where it is not known
 }
 
-// text is the place as the head of a message.
-func (p errorPlace) text(w *sqltool.TableWrite) string {
+// placeText is the place as the head of a message.
+func (p errorPlace) placeText(w *sqltool.TableWrite) string {
 	switch {
 	case p.row > 0 && p.column != "":
 		return fmt.Sprintf("%s, column %q: ", w.RowText(p.row), p.column)
@@ -553,7 +553,7 @@ func copiedColumn(w *sqltool.TableWrite, pg *pgconn.PgError, row int, copied str
 // columnOfError is the column of a row that an error fits, "" for none.
 func columnOfError(w *sqltool.TableWrite, pg *pgconn.PgError, row int) string {
 	const notNull = "23502"
-	for _, column := range suspects(w, pg) {
+	for _, column := range suspectColumns(w, pg) {
 		value, given := w.Rows[row][column]
 		if pg.Code == notNull && value == nil ||
 			pg.Code != notNull && given && strings.Contains(pg.Message, `"`+expression.Text(value)+`"`) {
@@ -563,9 +563,9 @@ func columnOfError(w *sqltool.TableWrite, pg *pgconn.PgError, row int) string {
 	return ""
 }
 
-// suspects are the columns that an error may be about: the one that it names, else those of a type that its message names, else
+// suspectColumns are the columns that an error may be about: the one that it names, else those of a type that its message names, else
 // all. Other columns may have the value that the server refuses.
-func suspects(w *sqltool.TableWrite, pg *pgconn.PgError) []string {
+func suspectColumns(w *sqltool.TableWrite, pg *pgconn.PgError) []string {
 	if pg.ColumnName != "" {
 		return lists.Filter(w.Columns, func(column string) bool { return column == pg.ColumnName })
 	}

@@ -220,7 +220,7 @@ func parseArray(text string, element func(string) any) ([]any, bool) {
 		text = after
 	}
 	p := &arrayParser{text: text, element: element}
-	list, ok := p.list()
+	list, ok := p.parseList()
 	return list, ok && p.at == len(text)
 }
 
@@ -230,30 +230,30 @@ type arrayParser struct {
 	element func(string) any
 }
 
-func (p *arrayParser) peek() byte {
+func (p *arrayParser) peekByte() byte {
 	if p.at < len(p.text) {
 		return p.text[p.at]
 	}
 	return 0
 }
 
-func (p *arrayParser) list() ([]any, bool) {
-	if p.peek() != '{' {
+func (p *arrayParser) parseList() ([]any, bool) {
+	if p.peekByte() != '{' {
 		return nil, false
 	}
 	p.at++
 	list := []any{}
-	if p.peek() == '}' {
+	if p.peekByte() == '}' {
 		p.at++
 		return list, true
 	}
 	for {
-		item, ok := p.item()
+		item, ok := p.parseItem()
 		if !ok {
 			return nil, false
 		}
 		list = append(list, item)
-		sep := p.peek()
+		sep := p.peekByte()
 		p.at++
 		switch sep {
 		case '}':
@@ -265,12 +265,12 @@ func (p *arrayParser) list() ([]any, bool) {
 	}
 }
 
-func (p *arrayParser) item() (any, bool) {
-	switch p.peek() {
+func (p *arrayParser) parseItem() (any, bool) {
+	switch p.peekByte() {
 	case '{':
-		return p.list()
+		return p.parseList()
 	case '"':
-		return p.quoted()
+		return p.parseQuoted()
 	}
 	start := p.at
 	for p.at < len(p.text) && p.text[p.at] != ',' && p.text[p.at] != '}' {
@@ -283,13 +283,13 @@ func (p *arrayParser) item() (any, bool) {
 	return p.element(word), true
 }
 
-func (p *arrayParser) quoted() (any, bool) {
+func (p *arrayParser) parseQuoted() (any, bool) {
 	var item strings.Builder
 	for p.at++; p.at < len(p.text); p.at++ {
 		switch p.text[p.at] {
 		case '\\':
 			p.at++
-			item.WriteByte(p.peek())
+			item.WriteByte(p.peekByte())
 		case '"':
 			p.at++
 			return p.element(item.String()), true

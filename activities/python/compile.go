@@ -46,9 +46,9 @@ const maxCompiled = 1000
 // 100 ms, and each run of a playbook is checked. Codes that do not compile are tried again.
 var compiled, _ = lru.New[[sha256.Size]byte, struct{}](maxCompiled) // of more than none
 
-// Compile compiles codes with a Python and runs none of them. It gives nothing
+// CompileCodes compiles codes with a Python and runs none of them. It gives nothing
 // where there is no Python, and where the time is not enough: the attempt will fail.
-func Compile(command string, codes []string) []*check.CodeProblem {
+func CompileCodes(command string, codes []string) []*check.CodeProblem {
 	input, err := json.Marshal(codes)
 	if err != nil {
 		return nil

@@ -100,11 +100,11 @@ func TestCodesCompileOnce(t *testing.T) {
 
 	whole := []string{"def main(): return 1", "def main(): return 2"}
 	for range 3 {
-		require.Equal(t, []*check.CodeProblem{nil, nil}, python.Compile(command, whole))
+		require.Equal(t, []*check.CodeProblem{nil, nil}, python.CompileCodes(command, whole))
 	}
 	require.Equal(t, 1, count())
 	for range 2 {
-		problems := python.Compile(command, []string{whole[1], "def main(: return 3", "def main(): return 4"})
+		problems := python.CompileCodes(command, []string{whole[1], "def main(: return 3", "def main(): return 4"})
 		require.Nil(t, problems[0])
 		require.Equal(t, 1, problems[1].Line)
 		require.Nil(t, problems[2])

@@ -46,21 +46,21 @@ type process struct {
 	state    *os.ProcessState
 }
 
-// run starts the process, waits for it and reads what it has to say. The
+// runProcess starts the process, waits for it and reads what it has to say. The
 // process supervises the one with the code, and holds the other end of a pipe,
 // the lifeline. When that is closed, because ctx has ended, the report is too
 // large or this worker is dead, it kills whatever the code has started, and
 // ends. It leads a group, which is killed then in any case.
-func (p *process) run(ctx context.Context) error {
+func (p *process) runProcess(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	reports, logs, lifeline, command, err := p.prepare(ctx)
+	reports, logs, lifeline, command, err := p.prepareCommand(ctx)
 	if err != nil {
 		return err
 	}
-	defer reports.close()
-	defer logs.close()
-	defer lifeline.close()
+	defer reports.closeEnds()
+	defer logs.closeEnds()
+	defer lifeline.closeEnds()
 	if err := command.Start(); err != nil {
 		return p.startError(err)
 	}
@@ -68,30 +68,30 @@ func (p *process) run(ctx context.Context) error {
 	logs.parentOnly()
 	_ = lifeline.reader.Close()
 	group := command.Process.Pid
-	go reports.read(p.limit+p.frame()+1, cancel)
+	go reports.readLimited(p.limit+p.frameSize()+1, cancel)
 	go logs.readTail(maxLog)
 	_ = command.Wait() // the state says more than the error
 	p.state = command.ProcessState
 	// Where nobody supervised to the end, most of what the code has started is
 	// in the same group.
 	_ = syscall.Kill(-group, syscall.SIGKILL)
-	p.output, p.log = reports.drain(), logs.drain()
-	p.overflow = int64(len(p.output)) > p.limit+p.frame()
+	p.output, p.log = reports.drainOutput(), logs.drainOutput()
+	p.overflow = int64(len(p.output)) > p.limit+p.frameSize()
 	if !p.overflow && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return nil
 }
 
-// frame is how many bytes of what the host writes are around the report.
-func (p *process) frame() int64 { return int64(len(p.nonce) + len("\n")) }
+// frameSize is how many bytes of what the host writes are around the report.
+func (p *process) frameSize() int64 { return int64(len(p.nonce) + len("\n")) }
 
-func (p *process) prepare(ctx context.Context) (reports, logs, lifeline *outPipe, command *exec.Cmd, err error) {
+func (p *process) prepareCommand(ctx context.Context) (reports, logs, lifeline *outPipe, command *exec.Cmd, err error) {
 	var pipes [3]*outPipe
 	for i := range pipes {
 		if pipes[i], err = newOutPipe(); err != nil {
 			for _, made := range pipes[:i] {
-				made.close()
+				made.closeEnds()
 			}
 			return nil, nil, nil, nil, &tool.Error{Message: "start python: " + err.Error(), Err: err}
 		}
@@ -141,13 +141,13 @@ func rootCause(err error) error {
 	}
 }
 
-// report reads what the host said; a process that ended without a report is an
+// readReport reads what the host said; a process that ended without a report is an
 // error that says how it ended.
-func (p *process) report() (*report, error) {
+func (p *process) readReport() (*report, error) {
 	if p.overflow {
 		return nil, tool.TooLargef("the result of main is larger than the limit of %d bytes of JSON", p.limit)
 	}
-	text, framed := p.unframed()
+	text, framed := p.unframedReport()
 	if !framed && len(p.output) > 0 && p.state.Success() {
 		return nil, tool.Errorf("something other than main wrote to the stream of its result, or main returned twice, for example in a forked process")
 	}
@@ -181,8 +181,8 @@ func checkSurrogates(text []byte) error {
 	return nil
 }
 
-// unframed is the one report in what was written.
-func (p *process) unframed() ([]byte, bool) {
+// unframedReport is the one report in what was written.
+func (p *process) unframedReport() ([]byte, bool) {
 	text, begins := bytes.CutPrefix(p.output, []byte(p.nonce))
 	text, ends := bytes.CutSuffix(text, []byte("\n"))
 	return text, begins && ends && !bytes.Contains(text, []byte("\n"))
@@ -207,15 +207,15 @@ func newOutPipe() (*outPipe, error) {
 // parentOnly closes the child's end here, so that its end shows.
 func (o *outPipe) parentOnly() { _ = o.writer.Close() }
 
-// close frees both ends; closing twice is harmless.
-func (o *outPipe) close() {
+// closeEnds frees both ends; closing twice is harmless.
+func (o *outPipe) closeEnds() {
 	_ = o.reader.Close()
 	_ = o.writer.Close()
 }
 
-// read keeps the first limit bytes. Once they are full, nobody wants more and
+// readLimited keeps the first limit bytes. Once they are full, nobody wants more and
 // the process is stopped.
-func (o *outPipe) read(limit int64, stop func()) {
+func (o *outPipe) readLimited(limit int64, stop func()) {
 	defer close(o.done)
 	o.content, _ = io.ReadAll(io.LimitReader(o.reader, limit))
 	if int64(len(o.content)) == limit {
@@ -241,8 +241,8 @@ func (o *outPipe) readTail(limit int) {
 	}
 }
 
-// drain waits for the end of the pipe, at most drainTime.
-func (o *outPipe) drain() []byte {
+// drainOutput waits for the end of the pipe, at most drainTime.
+func (o *outPipe) drainOutput() []byte {
 	_ = o.reader.SetReadDeadline(time.Now().Add(drainTime))
 	<-o.done
 	return o.content

@@ -46,8 +46,8 @@ func New(res tool.Resources, options Options) *Tool {
 	return &Tool{res: res, options: options}
 }
 
-// printed logs what the code has printed; of a secret step, that it has.
-func (t *Tool) printed(ctx context.Context, in interpreter.ToolInput, output string) {
+// logPrinted logs what the code has printed; of a secret step, that it has.
+func (t *Tool) logPrinted(ctx context.Context, in interpreter.ToolInput, output string) {
 	if in.Secret != nil && in.Secret.Seals {
 		output = fmt.Sprintf("(%d bytes, not shown: the step is secret)", len(output))
 	}
@@ -93,21 +93,21 @@ code: |
 // Run calls main with the step's args.
 func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	if in.Args == nil {
-		return t.call(ctx, in, map[string]any{})
+		return t.runCode(ctx, in, map[string]any{})
 	}
-	return t.call(ctx, in, in.Args.Data)
+	return t.runCode(ctx, in, in.Args.Data)
 }
 
 // Write calls main with the sink's args, else with the result. The write is as
 // idempotent as the code; operation_key in args helps it.
 func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	if in.Args == nil {
-		return t.call(ctx, in, map[string]any{"result": tool.Written(in)})
+		return t.runCode(ctx, in, map[string]any{"result": tool.Written(in)})
 	}
-	return t.call(ctx, in, in.Args.Data)
+	return t.runCode(ctx, in, in.Args.Data)
 }
 
-func (t *Tool) call(ctx context.Context, in interpreter.ToolInput, args any) (interpreter.ToolResult, error) {
+func (t *Tool) runCode(ctx context.Context, in interpreter.ToolInput, args any) (interpreter.ToolResult, error) {
 	if !t.options.Allow {
 		return interpreter.ToolResult{}, tool.ConfigErrorf("python is off on this worker: " +
 			"the code of playbooks runs with the worker's rights, so the operator must allow it")
@@ -137,9 +137,9 @@ func (t *Tool) call(ctx context.Context, in interpreter.ToolInput, args any) (in
 		command: t.options.Command, directory: t.res.Directory,
 		input: input, nonce: nonce, limit: t.res.MaxResponseBytes,
 	}
-	err = process.run(ctx)
+	err = process.runProcess(ctx)
 	if len(process.log) > 0 {
-		t.printed(ctx, in, string(process.log))
+		t.logPrinted(ctx, in, string(process.log))
 	}
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -164,7 +164,7 @@ type report struct {
 }
 
 func resultOf(process *process) (interpreter.ToolResult, error) {
-	report, err := process.report()
+	report, err := process.readReport()
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -199,7 +199,7 @@ func (r *report) toError() error {
 func (r *report) requestWait(e *tool.Error) {
 	wait, readable := ratelimit.ParseWait(*r.RetryAfter, time.Now())
 	if !readable {
-		e.Message += fmt.Sprintf("; retry_after is %s, and must be %s", ratelimit.Shown(*r.RetryAfter), ratelimit.WaitForms)
+		e.Message += fmt.Sprintf("; retry_after is %s, and must be %s", ratelimit.ShownWait(*r.RetryAfter), ratelimit.WaitForms)
 		return
 	}
 	if e.Class = interpreter.ClassRateLimited; wait > 0 {

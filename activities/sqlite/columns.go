@@ -23,11 +23,11 @@ type knownColumns struct {
 	tables  map[string][]sqltool.Column
 }
 
-// of gives the columns of the table of a write. The transaction has changed nothing yet: a version that it
+// columnsOf gives the columns of the table of a write. The transaction has changed nothing yet: a version that it
 // has made itself may be that of another schema when it is rolled back.
-func (k *knownColumns) of(ctx context.Context, tx *tableTx, w *sqltool.TableWrite) ([]sqltool.Column, error) {
+func (k *knownColumns) columnsOf(ctx context.Context, tx *tableTx, w *sqltool.TableWrite) ([]sqltool.Column, error) {
 	var version int64
-	err := tx.Query(soon(ctx), "PRAGMA main.schema_version", nil, func(scan func(...any) error) error { return scan(&version) })
+	err := tx.Query(withoutCancel(ctx), "PRAGMA main.schema_version", nil, func(scan func(...any) error) error { return scan(&version) })
 	if err != nil {
 		return nil, err
 	}
@@ -35,17 +35,17 @@ func (k *knownColumns) of(ctx context.Context, tx *tableTx, w *sqltool.TableWrit
 	if w.Updates() { // whose keys have collations
 		table += "\x00\x00" + strings.Join(w.Key, "\x00")
 	}
-	if columns, known := k.get(version, table); known {
+	if columns, known := k.getColumns(version, table); known {
 		return columns, nil
 	}
 	columns, err := readColumns(ctx, tx, w)
 	if err == nil && len(columns) > 0 {
-		k.put(version, table, columns)
+		k.putColumns(version, table, columns)
 	}
 	return slices.Clone(columns), err
 }
 
-func (k *knownColumns) get(version int64, table string) (columns []sqltool.Column, known bool) {
+func (k *knownColumns) getColumns(version int64, table string) (columns []sqltool.Column, known bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.version != version {
@@ -55,7 +55,7 @@ func (k *knownColumns) get(version int64, table string) (columns []sqltool.Colum
 	return slices.Clone(columns), known
 }
 
-func (k *knownColumns) put(version int64, table string, columns []sqltool.Column) {
+func (k *knownColumns) putColumns(version int64, table string, columns []sqltool.Column) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.version != version || len(k.tables) >= mostKnownTables || k.tables == nil {

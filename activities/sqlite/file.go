@@ -48,10 +48,10 @@ func newDatabase(path string, length int64, readOnly bool) *database {
 	return &database{path: path, length: length, readOnly: readOnly, writer: make(chan struct{}, 1), users: semaphore.NewWeighted(maxConns)}
 }
 
-// use gives do a connection to the database that is at the path now. What was
+// useConnection gives do a connection to the database that is at the path now. What was
 // written to a file that is no longer there when do ends is nowhere, so that is
 // an error.
-func (f *database) use(ctx context.Context, writes bool, do func(*guardedConn) error) error {
+func (f *database) useConnection(ctx context.Context, writes bool, do func(*guardedConn) error) error {
 	if writes {
 		select {
 		case f.writer <- struct{}{}:
@@ -60,57 +60,57 @@ func (f *database) use(ctx context.Context, writes bool, do func(*guardedConn) e
 			return ctx.Err()
 		}
 	}
-	open, err := f.current(ctx)
+	open, err := f.currentFile(ctx)
 	if err != nil {
 		return err
 	}
 	defer f.users.Release(1)
-	err = heap.use(func() error { return open.connected(ctx, f.length, do) })
-	if (writes || err != nil) && open.moved() {
+	err = heap.useHeap(func() error { return open.withConnection(ctx, f.length, do) })
+	if (writes || err != nil) && open.hasMoved() {
 		return errMoved(f.path)
 	}
 	return err
 }
 
-// current gives the open database with a share of its users, and opens it
+// currentFile gives the open database with a share of its users, and opens it
 // where there is none, or where the file is another by now.
-func (f *database) current(ctx context.Context) (*openFile, error) {
+func (f *database) currentFile(ctx context.Context) (*openFile, error) {
 	for {
 		if err := f.users.Acquire(ctx, 1); err != nil {
 			return nil, err
 		}
-		if open := f.open.Load(); open != nil && !open.moved() {
+		if open := f.open.Load(); open != nil && !open.hasMoved() {
 			return open, nil
 		}
 		f.users.Release(1)
-		if err := f.reopen(ctx); err != nil {
+		if err := f.reopenFile(ctx); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// reopen waits until nobody uses the old file: as long as one connection is
+// reopenFile waits until nobody uses the old file: as long as one connection is
 // open, its log is in the way of the new one.
-func (f *database) reopen(ctx context.Context) error {
+func (f *database) reopenFile(ctx context.Context) error {
 	if err := f.users.Acquire(ctx, maxConns); err != nil {
 		return err
 	}
 	defer f.users.Release(maxConns)
 	if open := f.open.Load(); open != nil {
-		if !open.moved() {
+		if !open.hasMoved() {
 			return nil // another did it meanwhile
 		}
-		_ = open.close() // whatever is wrong with it, it is not what is wanted
+		_ = open.closeFile() // whatever is wrong with it, it is not what is wanted
 	}
 	open, err := openFileAt(ctx, f.path, f.readOnly)
 	f.open.Store(open)
 	return err
 }
 
-// close closes the database; attempts that run fail.
-func (f *database) close() error {
+// closeFile closes the database; attempts that run fail.
+func (f *database) closeFile() error {
 	if open := f.open.Load(); open != nil {
-		return open.close()
+		return open.closeFile()
 	}
 	return nil
 }
@@ -151,8 +151,8 @@ func openFileAt(ctx context.Context, path string, readOnly bool) (*openFile, err
 	db.SetMaxOpenConns(maxConns + 1)
 	db.SetMaxIdleConns(-1) // a connection that is released is closed
 	open := &openFile{db: db, path: path}
-	if err := open.settle(ctx, path); err != nil {
-		_ = open.close()
+	if err := open.noteFiles(ctx, path); err != nil {
+		_ = open.closeFile()
 		return nil, err
 	}
 	return open, nil
@@ -173,21 +173,21 @@ func makeFile(path string) error {
 	return file.Close()
 }
 
-// connected gives do a connection with its guard.
-func (o *openFile) connected(ctx context.Context, length int64, do func(*guardedConn) error) error {
-	conn, err := o.connection(ctx)
+// withConnection gives do a connection with its guard.
+func (o *openFile) withConnection(ctx context.Context, length int64, do func(*guardedConn) error) error {
+	conn, err := o.connectionFor(ctx)
 	if err != nil {
 		return err
 	}
-	defer o.release(ctx, conn)
-	if err := conn.bound(length); err != nil {
+	defer o.releaseConnection(ctx, conn)
+	if err := conn.boundValues(length); err != nil {
 		return err
 	}
 	return do(conn)
 }
 
-// connection gives a connection that nobody uses, or a new one.
-func (o *openFile) connection(ctx context.Context) (*guardedConn, error) {
+// connectionFor gives a connection that nobody uses, or a new one.
+func (o *openFile) connectionFor(ctx context.Context) (*guardedConn, error) {
 	o.mu.Lock()
 	if last := len(o.idle) - 1; last >= 0 { // the last one has compiled most
 		conn := o.idle[last]
@@ -200,33 +200,33 @@ func (o *openFile) connection(ctx context.Context) (*guardedConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.check(ctx, conn); err != nil {
+	if err := o.checkFile(ctx, conn); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
-	guarded, err := guard(conn, &o.columns)
+	guarded, err := newGuarded(conn, &o.columns)
 	if err != nil {
 		_ = conn.Close()
 	}
 	return guarded, err
 }
 
-// release keeps a connection for the next use. One that was changed is closed: temporary tables and settings are no
+// releaseConnection keeps a connection for the next use. One that was changed is closed: temporary tables and settings are no
 // other run's. So is one whose use was interrupted, as SQLite may yet come to know of that.
-func (o *openFile) release(ctx context.Context, conn *guardedConn) {
+func (o *openFile) releaseConnection(ctx context.Context, conn *guardedConn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if conn.changed || conn.inTransaction || ctx.Err() != nil || o.closed || len(o.idle) == maxIdle {
-		conn.close()
+		conn.closeConn()
 		return
 	}
 	conn.connUse = connUse{}
 	o.idle = append(o.idle, conn)
 }
 
-// check refuses a connection that has opened another file than the one of the path, which has no links: SQLite follows those, and says where
+// checkFile refuses a connection that has opened another file than the one of the path, which has no links: SQLite follows those, and says where
 // that has led.
-func (o *openFile) check(ctx context.Context, conn *sql.Conn) error {
+func (o *openFile) checkFile(ctx context.Context, conn *sql.Conn) error {
 	if o.path == "" {
 		return nil
 	}
@@ -238,14 +238,14 @@ func (o *openFile) check(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// settle opens the first connection and notes which files that has opened.
-func (o *openFile) settle(ctx context.Context, path string) error {
+// noteFiles opens the first connection and notes which files that has opened.
+func (o *openFile) noteFiles(ctx context.Context, path string) error {
 	before, _ := os.Stat(path) // nil where SQLite is about to make it
 	var err error
 	if o.keeper, err = o.db.Conn(ctx); err != nil {
 		return err
 	}
-	if err := o.check(ctx, o.keeper); err != nil {
+	if err := o.checkFile(ctx, o.keeper); err != nil {
 		return err
 	}
 	// The first reading opens the log.
@@ -269,36 +269,36 @@ func (o *openFile) settle(ctx context.Context, path string) error {
 	return nil
 }
 
-// moved reports whether the file, or its log, was removed or replaced since it
+// hasMoved reports whether the file, or its log, was removed or replaced since it
 // was opened. Only names are looked at: to open the file here and close it
 // again would release the locks that SQLite holds on it.
-func (o *openFile) moved() bool {
+func (o *openFile) hasMoved() bool {
 	for i, file := range o.files {
-		if file != nil && !o.has(i) {
+		if file != nil && !o.hasFile(i) {
 			return true
 		}
 	}
 	return false
 }
 
-// has reports whether one of the files is still where it was.
-func (o *openFile) has(i int) bool {
+// hasFile reports whether one of the files is still where it was.
+func (o *openFile) hasFile(i int) bool {
 	info, err := os.Stat(o.names[i])
 	return err == nil && os.SameFile(info, o.files[i])
 }
 
-// close closes the database. What its log holds is brought into the file first,
+// closeFile closes the database. What its log holds is brought into the file first,
 // where the file has moved, as SQLite does otherwise; and then the log goes if
 // it is ours, because it would spoil the database that has the name now.
-func (o *openFile) close() error {
-	moved := o.moved()
+func (o *openFile) closeFile() error {
+	moved := o.hasMoved()
 	if moved {
 		_, _ = o.keeper.ExecContext(context.Background(), "PRAGMA wal_checkpoint")
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, conn := range o.idle {
-		conn.close()
+		conn.closeConn()
 	}
 	o.idle, o.closed = nil, true
 	err := o.db.Close()
@@ -306,7 +306,7 @@ func (o *openFile) close() error {
 		_ = o.keeper.Close()
 	}
 	for i := 1; moved && i < len(o.files); i++ {
-		if o.files[i] != nil && o.has(i) {
+		if o.files[i] != nil && o.hasFile(i) {
 			_ = os.Remove(o.names[i])
 		}
 	}

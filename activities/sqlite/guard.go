@@ -46,32 +46,32 @@ type connUse struct {
 	refused string
 }
 
-// guard gives a connection a guard.
-func guard(conn *sql.Conn, tables *knownColumns) (*guardedConn, error) {
+// newGuarded gives a connection a guard.
+func newGuarded(conn *sql.Conn, tables *knownColumns) (*guardedConn, error) {
 	c := &guardedConn{Conn: conn, tables: tables}
 	err := conn.Raw(func(driverConn any) error {
 		registerer, ok := driverConn.(sqlite.AuthorizerRegisterer)
 		if !ok {
 			return tool.Errorf("this build's SQLite has no authorizer")
 		}
-		return registerer.RegisterAuthorizer(c.allow)
+		return registerer.RegisterAuthorizer(c.authorize)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return c, c.limit(codes.SQLITE_LIMIT_ATTACHED, 0)
+	return c, c.setLimit(codes.SQLITE_LIMIT_ATTACHED, 0)
 }
 
-// bound bounds the values that the connection reads and writes, in bytes.
-func (c *guardedConn) bound(length int64) error {
+// boundValues bounds the values that the connection reads and writes, in bytes.
+func (c *guardedConn) boundValues(length int64) error {
 	if c.length == length {
 		return nil
 	}
 	c.length = length
-	return c.limit(codes.SQLITE_LIMIT_LENGTH, length)
+	return c.setLimit(codes.SQLITE_LIMIT_LENGTH, length)
 }
 
-func (c *guardedConn) limit(id int, value int64) error {
+func (c *guardedConn) setLimit(id int, value int64) error {
 	_, err := sqlite.Limit(c.Conn, id, int(min(value, math.MaxInt32)))
 	return err
 }
@@ -85,8 +85,8 @@ const (
 // transact runs do in a transaction, which is committed where do says so.
 func (c *guardedConn) transact(ctx context.Context, begin string, do func() (commit bool, err error)) error {
 	c.inTransaction = true // whatever is said of a beginning that is interrupted
-	defer c.rollback()
-	if _, err := c.exec(ctx, begin); err != nil {
+	defer c.rollBack()
+	if _, err := c.execStatement(ctx, begin); err != nil {
 		return err
 	}
 	if commit, err := do(); err != nil || !commit {
@@ -95,23 +95,23 @@ func (c *guardedConn) transact(ctx context.Context, begin string, do func() (com
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	_, err := c.exec(soon(ctx), "COMMIT") // and what is committed is not called interrupted
+	_, err := c.execStatement(withoutCancel(ctx), "COMMIT") // and what is committed is not called interrupted
 	c.inTransaction = err != nil
 	return err
 }
 
-// rollback ends a transaction that was not committed. Where SQLite has none, or cannot, the connection is not used
+// rollBack ends a transaction that was not committed. Where SQLite has none, or cannot, the connection is not used
 // again.
-func (c *guardedConn) rollback() {
+func (c *guardedConn) rollBack() {
 	if !c.inTransaction {
 		return
 	}
-	_, err := c.exec(context.Background(), "ROLLBACK")
+	_, err := c.execStatement(context.Background(), "ROLLBACK")
 	c.inTransaction = err != nil
 }
 
-// unsynced has do write without waiting for the disk. Once power has failed, the file is as it was before, or after.
-func (c *guardedConn) unsynced(ctx context.Context, do func() error) error {
+// withoutSync has do write without waiting for the disk. Once power has failed, the file is as it was before, or after.
+func (c *guardedConn) withoutSync(ctx context.Context, do func() error) error {
 	const set = "PRAGMA synchronous = "
 	changed := c.changed
 	if _, err := c.ExecContext(ctx, set+"NORMAL"); err != nil {
@@ -124,9 +124,9 @@ func (c *guardedConn) unsynced(ctx context.Context, do func() error) error {
 	return err
 }
 
-// close closes the connection.
-func (c *guardedConn) close() {
-	c.statements.close()
+// closeConn closes the connection.
+func (c *guardedConn) closeConn() {
+	c.statements.closeAll()
 	_ = c.Close()
 }
 
@@ -159,8 +159,8 @@ var pragmaUses = map[string]pragmaUse{
 // refusedFunctions are the functions that no statement may call: they load code.
 var refusedFunctions = []string{"load_extension", "fts3_tokenizer"}
 
-// allow is SQLite's question whether an action may be compiled.
-func (c *guardedConn) allow(action sqlite.AuthorizerActionCode, first, second, database, _ string) sqlite.AuthorizerReturnCode {
+// authorize is SQLite's question whether an action may be compiled.
+func (c *guardedConn) authorize(action sqlite.AuthorizerActionCode, first, second, database, _ string) sqlite.AuthorizerReturnCode {
 	if database == "temp" {
 		c.changed = true
 	}
@@ -169,47 +169,47 @@ func (c *guardedConn) allow(action sqlite.AuthorizerActionCode, first, second, d
 		// An empty name is a temporary file, or one that is calculated, which
 		// only a vacuum of the file itself never does.
 		if !c.vacuum || first != "" {
-			return c.refuse("it uses another file, which a statement must not do; use a step for each file")
+			return c.refuseAction("it uses another file, which a statement must not do; use a step for each file")
 		}
 	case sqlite.AuthDetach:
-		return c.refuse("it detaches a file, and there is only one")
+		return c.refuseAction("it detaches a file, and there is only one")
 	case sqlite.AuthTransaction, sqlite.AuthSavepoint:
 		if c.statement && !c.vacuum {
-			return c.refuse("each statement runs in its own transaction")
+			return c.refuseAction("each statement runs in its own transaction")
 		}
 	case sqlite.AuthPragma:
-		return c.pragma(strings.ToLower(first), second)
+		return c.authorizePragma(strings.ToLower(first), second)
 	case sqlite.AuthFunction:
 		if name := strings.ToLower(second); slices.Contains(refusedFunctions, name) || c.statement && name == instantFunction {
-			return c.refuse(fmt.Sprintf("a statement must not call %s", strings.ToLower(second)))
+			return c.refuseAction(fmt.Sprintf("a statement must not call %s", strings.ToLower(second)))
 		}
 	}
 	return sqlite.AuthorizerOK
 }
 
-func (c *guardedConn) pragma(name, value string) sqlite.AuthorizerReturnCode {
+func (c *guardedConn) authorizePragma(name, value string) sqlite.AuthorizerReturnCode {
 	use, known := pragmaUses[name]
 	switch {
 	case !known:
-		return c.refuse(fmt.Sprintf("PRAGMA %s is not allowed: it affects more than this file", name))
+		return c.refuseAction(fmt.Sprintf("PRAGMA %s is not allowed: it affects more than this file", name))
 	case value != "" && use == pragmaReads:
-		return c.refuse(fmt.Sprintf("PRAGMA %s can be read but not set", name))
+		return c.refuseAction(fmt.Sprintf("PRAGMA %s can be read but not set", name))
 	case value != "" && use == pragmaSets:
 		c.changed = true
 	}
 	return sqlite.AuthorizerOK
 }
 
-func (c *guardedConn) refuse(reason string) sqlite.AuthorizerReturnCode {
+func (c *guardedConn) refuseAction(reason string) sqlite.AuthorizerReturnCode {
 	if c.refused == "" {
 		c.refused = reason
 	}
 	return sqlite.AuthorizerDeny
 }
 
-// columns is how many columns the result of a statement has, which SQLite
+// columnCount is how many columns the result of a statement has, which SQLite
 // compiles for it and does not run.
-func (c *guardedConn) columns(text string) (columns int, err error) {
+func (c *guardedConn) columnCount(text string) (columns int, err error) {
 	err = c.Raw(func(driverConn any) error {
 		describer, ok := driverConn.(interface {
 			ColumnInfo(query string) ([]sqlite.ColumnInfo, error)
@@ -224,10 +224,10 @@ func (c *guardedConn) columns(text string) (columns int, err error) {
 	return columns, err
 }
 
-// compact is VACUUM: SQLite copies the file over itself. The words are our own,
+// vacuumFile is VACUUM: SQLite copies the file over itself. The words are our own,
 // as VACUUM INTO would write another file.
-func (c *guardedConn) compact(ctx context.Context) error {
-	if err := c.limit(codes.SQLITE_LIMIT_ATTACHED, 1); err != nil {
+func (c *guardedConn) vacuumFile(ctx context.Context) error {
+	if err := c.setLimit(codes.SQLITE_LIMIT_ATTACHED, 1); err != nil {
 		return err
 	}
 	c.vacuum, c.changed = true, true

@@ -46,8 +46,8 @@ func countMemory() int32 {
 	return codes.Xsqlite3_config(tls, codes.SQLITE_CONFIG_MEMSTATUS, libc.VaList(args, int32(1)))
 }
 
-// allow lets SQLite have so many bytes, or what it was allowed before if that is more.
-func (h *sharedHeap) allow(limit int64) {
+// allowBytes lets SQLite have so many bytes, or what it was allowed before if that is more.
+func (h *sharedHeap) allowBytes(limit int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if limit <= h.limit {
@@ -60,20 +60,20 @@ func (h *sharedHeap) allow(limit int64) {
 	codes.Xsqlite3_soft_heap_limit64(tls, limit) // from where pages that nobody uses make room
 }
 
-// use has do use SQLite. What it fails with for want of memory is final where it
+// useHeap has do use SQLite. What it fails with for want of memory is final where it
 // had all of it for itself, and retryable where others may have had it.
-func (h *sharedHeap) use(do func() error) error {
+func (h *sharedHeap) useHeap(do func() error) error {
 	if h.counts != codes.SQLITE_OK {
 		return tool.Errorf("this build's SQLite does not count its memory (code %d)", h.counts)
 	}
-	alone := h.enter()
+	alone := h.enterUse()
 	err := do()
 	return h.outOfMemory(err, alone())
 }
 
-// enter counts a use in. What it gives counts it out again, and says whether there
+// enterUse counts a use in. What it gives counts it out again, and says whether there
 // was no other meanwhile.
-func (h *sharedHeap) enter() (alone func() bool) {
+func (h *sharedHeap) enterUse() (alone func() bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.using++

@@ -25,11 +25,11 @@ const (
 
 // Insert writes rows.
 func (t tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (sqltool.WriteResult, error) {
-	written, err := t.insert(ctx, w)
+	written, err := t.insertRows(ctx, w)
 	return sqltool.Affected(written), err
 }
 
-func (t tableTx) insert(ctx context.Context, w *sqltool.TableWrite) (written int64, err error) {
+func (t tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (written int64, err error) {
 	if len(w.Rows) == 0 {
 		return 0, nil
 	}
@@ -45,16 +45,16 @@ func (t tableTx) insert(ctx context.Context, w *sqltool.TableWrite) (written int
 		return i.insertEach(ctx, 0, len(w.Rows))
 	}
 	const before = "reprise_rows"
-	if _, err := t.Exec(soon(ctx), "SAVEPOINT "+before); err != nil {
+	if _, err := t.Exec(withoutCancel(ctx), "SAVEPOINT "+before); err != nil {
 		return 0, err
 	}
 	if written, err = i.insertAll(ctx); err == nil {
-		_, err = t.Exec(soon(ctx), "RELEASE "+before)
+		_, err = t.Exec(withoutCancel(ctx), "RELEASE "+before)
 		return written, err
 	}
 	// A table may declare that a conflict leaves rows, or ends the transaction: then
 	// the rows that are written next would stay.
-	if _, ended := t.Exec(soon(ctx), "ROLLBACK TO "+before); ended != nil {
+	if _, ended := t.Exec(withoutCancel(ctx), "ROLLBACK TO "+before); ended != nil {
 		return 0, err
 	}
 	if _, refused := i.insertEach(ctx, 0, len(w.Rows)); refused != nil {
@@ -77,7 +77,7 @@ type inserter struct {
 func (i *inserter) insertAll(ctx context.Context) (written int64, err error) {
 	size := max(1, min(rowsAtOnce, maxParameters/max(1, len(i.Columns)+len(i.absent)*len(i.Key))))
 	for first := 0; first < len(i.Rows); first += size {
-		n, err := i.insert(ctx, first, min(first+size, len(i.Rows)))
+		n, err := i.insertRange(ctx, first, min(first+size, len(i.Rows)))
 		if err != nil {
 			return 0, err
 		}
@@ -86,17 +86,17 @@ func (i *inserter) insertAll(ctx context.Context) (written int64, err error) {
 	return written, nil
 }
 
-// insert writes the rows from first up to end together, unless they are large.
-func (i *inserter) insert(ctx context.Context, first, end int) (written int64, err error) {
-	values, size, err := i.values(first, end)
+// insertRange writes the rows from first up to end together, unless they are large.
+func (i *inserter) insertRange(ctx context.Context, first, end int) (written int64, err error) {
+	values, size, err := i.rowValues(first, end)
 	if err != nil {
 		return 0, err
 	}
 	if end-first > 1 && size > bytesAtOnce {
 		return i.insertEach(ctx, first, end)
 	}
-	text := i.statement(end - first)
-	statement, err := i.conn.prepared(ctx, text)
+	text := i.insertStatement(end - first)
+	statement, err := i.conn.preparedStatement(ctx, text)
 	if err != nil {
 		return 0, err // which is about no row
 	}
@@ -113,7 +113,7 @@ func (i *inserter) insert(ctx context.Context, first, end int) (written int64, e
 // insertEach writes the rows from first up to end one by one.
 func (i *inserter) insertEach(ctx context.Context, first, end int) (written int64, err error) {
 	for at := first; at < end; at++ {
-		n, err := i.insert(ctx, at, at+1)
+		n, err := i.insertRange(ctx, at, at+1)
 		if err != nil {
 			return 0, err
 		}
@@ -122,8 +122,8 @@ func (i *inserter) insertEach(ctx context.Context, first, end int) (written int6
 	return written, nil
 }
 
-// statement is the one that writes so many rows.
-func (i *inserter) statement(rows int) string {
+// insertStatement is the one that writes so many rows.
+func (i *inserter) insertStatement(rows int) string {
 	if i.statements[rows] == "" {
 		values := " DEFAULT VALUES"
 		if i.names != "" {
@@ -150,8 +150,8 @@ func columnsAndValues(w *sqltool.TableWrite, absent []string) (names, row string
 	return sqltool.QuoteNames(columns), "(" + strings.Join(values, ", ") + ")"
 }
 
-// values are the values of the rows from first up to end, and the bytes of texts among them.
-func (i *inserter) values(first, end int) (values []any, size int, _ error) {
+// rowValues are the values of the rows from first up to end, and the bytes of texts among them.
+func (i *inserter) rowValues(first, end int) (values []any, size int, _ error) {
 	values = make([]any, 0, (end-first)*len(i.Columns))
 	for at, row := range i.Rows[first:end] {
 		for c, column := range i.Columns {

@@ -30,15 +30,15 @@ func init() {
 		if args[0] == nil || args[1] == nil || !isType {
 			return nil, nil
 		}
-		if sqltool.CompareCursors(incremental.CursorType(as), stored(args[0]), stored(args[1])) < 0 {
+		if sqltool.CompareCursors(incremental.CursorType(as), storedValue(args[0]), storedValue(args[1])) < 0 {
 			return int64(0), nil
 		}
 		return int64(1), nil
 	})
 }
 
-// stored is a value that a table has as expressions have it.
-func stored(value driver.Value) any {
+// storedValue is a value that a table has as expressions have it.
+func storedValue(value driver.Value) any {
 	switch value := value.(type) {
 	case int64:
 		return int(value)

@@ -14,8 +14,8 @@ import (
 // ledger is the ledger of a database, in one transaction.
 type ledger struct{ conn *guardedConn }
 
-// enter notes a write. done is true where it was made before.
-func (l *ledger) enter(ctx context.Context, w *sqltool.TableWrite) (result interpreter.ToolResult, done bool, err error) {
+// enterWrite notes a write. done is true where it was made before.
+func (l *ledger) enterWrite(ctx context.Context, w *sqltool.TableWrite) (result interpreter.ToolResult, done bool, err error) {
 	if w.Note != nil {
 		noted, err := l.insertNote(ctx, w.Note)
 		if noted != nil || err != nil {
@@ -25,7 +25,7 @@ func (l *ledger) enter(ctx context.Context, w *sqltool.TableWrite) (result inter
 	if w.Operation == "" {
 		return interpreter.ToolResult{}, false, nil
 	}
-	before, err := l.key(ctx, w)
+	before, err := l.noteKey(ctx, w)
 	if before == nil || err != nil {
 		return interpreter.ToolResult{}, false, err
 	}
@@ -48,46 +48,46 @@ var (
 	}}
 )
 
-// key notes the operation key, or gives what it was noted with before.
-func (l *ledger) key(ctx context.Context, w *sqltool.TableWrite) (*tool.WrittenBefore, error) {
-	n, err := l.exec(ctx, writesTable, "INSERT INTO "+sqltool.WritesTable+
+// noteKey notes the operation key, or gives what it was noted with before.
+func (l *ledger) noteKey(ctx context.Context, w *sqltool.TableWrite) (*tool.WrittenBefore, error) {
+	n, err := l.execOnTable(ctx, writesTable, "INSERT INTO "+sqltool.WritesTable+
 		" (operation_key, fingerprint, rows_written) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 		w.Operation, w.Fingerprint, len(w.Rows))
 	if n > 0 || err != nil {
 		return nil, err
 	}
 	before := &tool.WrittenBefore{}
-	return before, l.conn.row(ctx, "SELECT coalesce(fingerprint, ''), coalesce(rows_written, 0) FROM "+sqltool.WritesTable+
+	return before, l.conn.queryRow(ctx, "SELECT coalesce(fingerprint, ''), coalesce(rows_written, 0) FROM "+sqltool.WritesTable+
 		" WHERE operation_key = ?", []any{w.Operation}, &before.Fingerprint, &before.Rows)
 }
 
-// exec runs a statement on a table of the ledger, which is made first where it
+// execOnTable runs a statement on a table of the ledger, which is made first where it
 // is not there. A statement that fails leaves SQLite's transaction as it was.
-func (l *ledger) exec(ctx context.Context, table sqltool.NewTable, statement string, args ...any) (affected int64, err error) {
-	affected, err = l.conn.exec(soon(ctx), statement, args...)
+func (l *ledger) execOnTable(ctx context.Context, table sqltool.NewTable, statement string, args ...any) (affected int64, err error) {
+	affected, err = l.conn.execStatement(withoutCancel(ctx), statement, args...)
 	if !lacksTable(err) {
 		return affected, err
 	}
 	if err := createTables(ctx, l.conn, table); err != nil {
 		return 0, err
 	}
-	return l.conn.exec(ctx, statement, args...)
+	return l.conn.execStatement(ctx, statement, args...)
 }
 
 // insertNote notes how a call continues, or gives what was noted before.
 func (l *ledger) insertNote(ctx context.Context, note *interpreter.LedgerEntry) (noted []byte, err error) {
 	if note.Forget > 0 {
-		if _, err := l.exec(ctx, notesTable, "DELETE FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written <= ?",
+		if _, err := l.execOnTable(ctx, notesTable, "DELETE FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written <= ?",
 			note.Call, note.Forget); err != nil {
 			return nil, err
 		}
 	}
-	n, err := l.exec(ctx, notesTable, "INSERT INTO "+sqltool.NotesTable+
+	n, err := l.execOnTable(ctx, notesTable, "INSERT INTO "+sqltool.NotesTable+
 		" (call_key, written, continuation) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", note.Call, note.Written, note.Continuation)
 	if n > 0 || err != nil {
 		return nil, err
 	}
-	err = l.conn.row(ctx, "SELECT continuation FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written = ?",
+	err = l.conn.queryRow(ctx, "SELECT continuation FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written = ?",
 		[]any{note.Call, note.Written}, &noted)
 	if noted == nil {
 		noted = []byte{} // forgotten, and noted all the same
@@ -95,10 +95,10 @@ func (l *ledger) insertNote(ctx context.Context, note *interpreter.LedgerEntry) 
 	return noted, err
 }
 
-// sweep deletes notes that are too old to be needed.
-func (f *database) sweep(ctx context.Context) error {
-	return f.use(ctx, true, func(conn *guardedConn) error {
-		_, err := conn.exec(ctx, "DELETE FROM "+sqltool.NotesTable+" WHERE noted_at < datetime('now', ?)",
+// sweepNotes deletes notes that are too old to be needed.
+func (f *database) sweepNotes(ctx context.Context) error {
+	return f.useConnection(ctx, true, func(conn *guardedConn) error {
+		_, err := conn.execStatement(ctx, "DELETE FROM "+sqltool.NotesTable+" WHERE noted_at < datetime('now', ?)",
 			fmt.Sprintf("-%d seconds", int(tool.NotesKept.Seconds())))
 		return err
 	})
@@ -106,11 +106,11 @@ func (f *database) sweep(ctx context.Context) error {
 
 // Recall gives the notes of a call. A file that is not there has none, and is not made.
 func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) (notes []interpreter.LedgerEntry, err error) {
-	path, err := t.path(ctx, in)
-	if err != nil || !exists(path) {
+	path, err := t.filePath(ctx, in)
+	if err != nil || !fileExists(path) {
 		return nil, err
 	}
-	err = t.file(path).use(ctx, false, func(conn *guardedConn) error {
+	err = t.databaseAt(path).useConnection(ctx, false, func(conn *guardedConn) error {
 		notes, err = recallNotes(ctx, conn, in.Note)
 		return err
 	})
@@ -121,7 +121,7 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) (notes []in
 }
 
 func recallNotes(ctx context.Context, conn *guardedConn, after *interpreter.LedgerEntry) (notes []interpreter.LedgerEntry, err error) {
-	err = conn.query(ctx, "SELECT written, continuation FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written > ? ORDER BY written",
+	err = conn.queryRows(ctx, "SELECT written, continuation FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written > ? ORDER BY written",
 		[]any{after.Call, after.Written}, func(scan func(...any) error) error {
 			note := interpreter.LedgerEntry{Call: after.Call}
 			err := scan(&note.Written, &note.Continuation)
@@ -133,11 +133,11 @@ func recallNotes(ctx context.Context, conn *guardedConn, after *interpreter.Ledg
 
 // Forget drops the notes of calls.
 func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
-	path, err := t.path(ctx, in)
-	if err != nil || !exists(path) {
+	path, err := t.filePath(ctx, in)
+	if err != nil || !fileExists(path) {
 		return err
 	}
-	err = t.file(path).forget(ctx, calls, again)
+	err = t.databaseAt(path).forgetCalls(ctx, calls, again)
 	if lacksTable(err) {
 		return nil
 	}
@@ -157,8 +157,8 @@ type forgottenCalls struct {
 	err   error // once done is closed
 }
 
-// join adds calls to those that are to be dropped next. The first of them leads: it drops all.
-func (f *forgetting) join(calls []string, again bool) (all *forgottenCalls, leads bool) {
+// joinNext adds calls to those that are to be dropped next. The first of them leads: it drops all.
+func (f *forgetting) joinNext(calls []string, again bool) (all *forgottenCalls, leads bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if all = f.next[again]; all == nil {
@@ -172,17 +172,17 @@ func (f *forgetting) join(calls []string, again bool) (all *forgottenCalls, lead
 	return all, leads
 }
 
-// begin closes the set of calls whose notes are being dropped: calls that end from now on join
+// closeSet closes the set of calls whose notes are being dropped: calls that end from now on join
 // the next set.
-func (f *forgetting) begin(again bool) {
+func (f *forgetting) closeSet(again bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.next, again)
 }
 
-// forget drops the notes of calls, together with those of others that end while the file is written to.
-func (f *database) forget(ctx context.Context, calls []string, again bool) error {
-	all, leads := f.forgetting.join(calls, again)
+// forgetCalls drops the notes of calls, together with those of others that end while the file is written to.
+func (f *database) forgetCalls(ctx context.Context, calls []string, again bool) error {
+	all, leads := f.forgetting.joinNext(calls, again)
 	if !leads {
 		select {
 		case <-all.done:
@@ -192,10 +192,10 @@ func (f *database) forget(ctx context.Context, calls []string, again bool) error
 		}
 	}
 	defer close(all.done)
-	begin := sync.OnceFunc(func() { f.forgetting.begin(again) })
-	all.err = f.use(ctx, true, func(conn *guardedConn) error {
+	begin := sync.OnceFunc(func() { f.forgetting.closeSet(again) })
+	all.err = f.useConnection(ctx, true, func(conn *guardedConn) error {
 		begin()
-		return conn.unsynced(ctx, func() error { return forgetNotes(ctx, conn, all.calls, again) })
+		return conn.withoutSync(ctx, func() error { return forgetNotes(ctx, conn, all.calls, again) })
 	})
 	begin() // where the file could not be used
 	return all.err
@@ -210,6 +210,6 @@ func forgetNotes(ctx context.Context, conn *guardedConn, calls []string, again b
 	if again {
 		statement = "UPDATE " + sqltool.NotesTable + " SET continuation = x'' WHERE call_key IN (SELECT value FROM json_each(?))"
 	}
-	_, err = conn.exec(ctx, statement, string(keys))
+	_, err = conn.execStatement(ctx, statement, string(keys))
 	return err
 }

@@ -17,8 +17,8 @@ import (
 func notedFile(t *testing.T, calls int) *database {
 	t.Helper()
 	f := newDatabase(filepath.Join(t.TempDir(), "notes.db"), 1<<20, false)
-	t.Cleanup(func() { require.NoError(t, f.close()) })
-	require.NoError(t, f.use(t.Context(), true, func(conn *guardedConn) error {
+	t.Cleanup(func() { require.NoError(t, f.closeFile()) })
+	require.NoError(t, f.useConnection(t.Context(), true, func(conn *guardedConn) error {
 		for _, statement := range notesTable.Create {
 			if _, err := conn.ExecContext(t.Context(), statement); err != nil {
 				return err
@@ -37,7 +37,7 @@ func notedFile(t *testing.T, calls int) *database {
 // ask gives a number of the database.
 func (f *database) ask(t *testing.T, question string) (number int) {
 	t.Helper()
-	require.NoError(t, f.use(t.Context(), false, func(conn *guardedConn) error {
+	require.NoError(t, f.useConnection(t.Context(), false, func(conn *guardedConn) error {
 		return conn.QueryRowContext(t.Context(), question).Scan(&number)
 	}))
 	return number
@@ -62,7 +62,7 @@ func TestCallsAreForgottenTogether(t *testing.T) {
 	f.writer <- struct{}{}
 	var all errgroup.Group
 	for i := range calls {
-		all.Go(func() error { return f.forget(t.Context(), []string{fmt.Sprint(i)}, false) })
+		all.Go(func() error { return f.forgetCalls(t.Context(), []string{fmt.Sprint(i)}, false) })
 	}
 	require.Eventually(t, func() bool { return f.forgetting.joined(false) == calls }, testenv.Within(10*time.Second), time.Millisecond)
 	testenv.Receive(t, f.writer, "nobody held the file")
@@ -71,7 +71,7 @@ func TestCallsAreForgottenTogether(t *testing.T) {
 	require.Zero(t, f.forgetting.joined(false))
 	const full = 2
 	require.Equal(t, full, f.ask(t, "PRAGMA synchronous"))
-	require.NoError(t, f.forget(t.Context(), []string{fmt.Sprint(calls)}, true))
+	require.NoError(t, f.forgetCalls(t.Context(), []string{fmt.Sprint(calls)}, true))
 	require.Equal(t, 1, f.ask(t, "SELECT count(*) FROM reprise_notes WHERE length(continuation) = 0"))
 }
 
@@ -82,8 +82,8 @@ func TestForgettingIsGivenUp(t *testing.T) {
 	f.writer <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, f.forget(ctx, []string{"0"}, false), context.Canceled)
+	require.ErrorIs(t, f.forgetCalls(ctx, []string{"0"}, false), context.Canceled)
 	testenv.Receive(t, f.writer, "nobody held the file")
-	require.NoError(t, f.forget(t.Context(), []string{"0"}, false))
+	require.NoError(t, f.forgetCalls(t.Context(), []string{"0"}, false))
 	require.Zero(t, f.ask(t, "SELECT count(*) FROM reprise_notes"))
 }

@@ -20,14 +20,14 @@ func TestLinksThatTakeThePlaceOfFolders(t *testing.T) {
 	sqlite := New(tool.Resources{Directory: base})
 	t.Cleanup(func() { require.NoError(t, sqlite.Close()) })
 	find := func(path string) string {
-		at, err := sqlite.path(t.Context(), interpreter.ToolInput{Step: "a", Auth: "sqlite:" + path})
+		at, err := sqlite.filePath(t.Context(), interpreter.ToolInput{Step: "a", Auth: "sqlite:" + path})
 		require.NoError(t, err)
 		return at
 	}
 	open := func(at string, readOnly bool) error {
 		file, err := openFileAt(t.Context(), at, readOnly)
 		if file != nil {
-			require.NoError(t, file.close())
+			require.NoError(t, file.closeFile())
 		}
 		return err
 	}
@@ -44,6 +44,6 @@ func TestLinksThatTakeThePlaceOfFolders(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
 		require.ErrorContains(t, open(at, readOnly), "was removed or replaced")
 	}
-	_, err := sqlite.path(t.Context(), interpreter.ToolInput{Step: "a", Auth: "sqlite:folder/rows.db"})
+	_, err := sqlite.filePath(t.Context(), interpreter.ToolInput{Step: "a", Auth: "sqlite:folder/rows.db"})
 	require.ErrorContains(t, err, "leads out of the worker's directory through a symbolic link")
 }

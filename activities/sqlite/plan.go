@@ -22,7 +22,7 @@ const readSettings = "?mode=ro&_pragma=busy_timeout(5000)&_pragma=query_only(1)&
 
 // Plan is what a write would do to its table. The file is opened to read, and is not made.
 func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
-	path, err := t.path(ctx, in)
+	path, err := t.filePath(ctx, in)
 	if err != nil {
 		return plan, err
 	}
@@ -33,7 +33,7 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		}
 		return plan.Each(func(plan interpreter.TablePlan) error { return table.checkUnique(ctx, plan) })
 	}
-	if exists(path) {
+	if fileExists(path) {
 		err = t.readOnly(ctx, path, query)
 		return plan, classifyError(ctx, err)
 	}
@@ -51,7 +51,7 @@ func (t tableTx) checkUnique(ctx context.Context, plan interpreter.TablePlan) er
 	if err != nil {
 		return err
 	}
-	indexes, err := t.unique(ctx, &sqltool.TableWrite{TableName: name})
+	indexes, err := t.uniqueIndexes(ctx, &sqltool.TableWrite{TableName: name})
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (t tableTx) checkUnique(ctx context.Context, plan interpreter.TablePlan) er
 	return sqltool.CheckUnique(lower, indexes)
 }
 
-// unique are the columns, in lower case, of the indexes by which the table distinguishes rows, the primary key among them.
-func (t tableTx) unique(ctx context.Context, w *sqltool.TableWrite) (indexes [][]string, err error) {
+// uniqueIndexes are the columns, in lower case, of the indexes by which the table distinguishes rows, the primary key among them.
+func (t tableTx) uniqueIndexes(ctx context.Context, w *sqltool.TableWrite) (indexes [][]string, err error) {
 	const query = `SELECT 0, lower(name) FROM pragma_table_info($1) WHERE pk > 0 UNION ALL
 		SELECT l.seq + 1, lower(c.name) FROM pragma_index_list($1) AS l, pragma_index_info(l.name) AS c WHERE l."unique" AND NOT l.partial`
 	columns := map[int][]string{}
@@ -112,7 +112,7 @@ func restsWithLog(path string) bool {
 // readAt runs do on a connection of its own.
 func (t *Tool) readAt(ctx context.Context, path, address string, do func(*guardedConn) error) error {
 	t.mu.Lock()
-	heap.allow(heapBytes(t.res))
+	heap.allowBytes(heapBytes(t.res))
 	t.mu.Unlock()
 	db, err := sql.Open("sqlite", address)
 	if err != nil {
@@ -120,9 +120,9 @@ func (t *Tool) readAt(ctx context.Context, path, address string, do func(*guarde
 	}
 	db.SetMaxOpenConns(1)
 	open := &openFile{db: db, path: path}
-	defer func() { _ = open.close() }()
-	return heap.use(func() error {
-		return open.connected(ctx, sqltool.LargestValue(t.res), func(conn *guardedConn) error {
+	defer func() { _ = open.closeFile() }()
+	return heap.useHeap(func() error {
+		return open.withConnection(ctx, sqltool.LargestValue(t.res), func(conn *guardedConn) error {
 			return conn.transact(ctx, beginReading, func() (bool, error) { return false, do(conn) })
 		})
 	})

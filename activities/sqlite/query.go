@@ -25,10 +25,10 @@ import (
 // readOnly are the statements that need no turn to write. WITH may write.
 var readOnly = map[string]bool{"select": true, "values": true, "explain": true}
 
-// query runs one statement on a connection of its own.
-func (f *database) query(ctx context.Context, query *sqltool.BoundStatement, limit int64) (interpreter.ToolResult, error) {
+// runQuery runs one statement on a connection of its own.
+func (f *database) runQuery(ctx context.Context, query *sqltool.BoundStatement, limit int64) (interpreter.ToolResult, error) {
 	var result interpreter.ToolResult
-	err := f.use(ctx, !readOnly[query.Parsed.Verb()], func(conn *guardedConn) (err error) {
+	err := f.useConnection(ctx, !readOnly[query.Parsed.Verb()], func(conn *guardedConn) (err error) {
 		if err := tool.Begin(ctx); err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func refusedQuery(conn *guardedConn, query *sqltool.BoundStatement, err error, l
 
 func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, limit int64) (interpreter.ToolResult, error) {
 	if isVacuum(query) {
-		return sqltool.RowsAffected(0), conn.compact(ctx)
+		return sqltool.RowsAffected(0), conn.vacuumFile(ctx)
 	}
 	rows, columns, err := selectRows(ctx, conn, query, limit)
 	if err != nil {
@@ -59,7 +59,7 @@ func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatem
 		return interpreter.ToolResult{Data: expression.Of(rows.List)}, nil
 	}
 	conn.statement = false
-	return changes(ctx, conn, query.Parsed.Verb())
+	return countChanges(ctx, conn, query.Parsed.Verb())
 }
 
 // isVacuum reports whether the statement is VACUUM and nothing else.
@@ -98,7 +98,7 @@ func largestValue(s *sqltool.BoundStatement, limit int64, columns int) int64 {
 
 func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, limit int64) (*sqltool.RowCollector, int, error) {
 	numbered := query.Parsed.SQL(query.Values, true, false)
-	args := lists.Map(numbered.Order, func(index int) any { return parameter(query.Values[index]) })
+	args := lists.Map(numbered.Order, func(index int) any { return typedParameter(query.Values[index]) })
 	result, err := boundQuery(ctx, conn, query, numbered.Text, args, limit)
 	if err != nil {
 		return nil, 0, err
@@ -127,11 +127,11 @@ func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStat
 
 // boundQuery runs the SQL of a statement, of which no value may be larger than its limit allows.
 func boundQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, text string, args []any, limit int64) (*sql.Rows, error) {
-	columns, err := conn.columns(text)
+	columns, err := conn.columnCount(text)
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.bound(largestValue(query, limit, columns)); err != nil {
+	if err := conn.boundValues(largestValue(query, limit, columns)); err != nil {
 		return nil, err
 	}
 	return conn.QueryContext(ctx, text, args...)
@@ -159,24 +159,24 @@ func scanRow(result *sql.Rows, types []*sql.ColumnType, columns int) (row, more 
 	return row, all[columns:], size, nil
 }
 
-// changes counts the rows of a statement that gave none. changes() keeps the
+// countChanges counts the rows of a statement that gave none. countChanges() keeps the
 // number of the last write, so it is only read after one.
-func changes(ctx context.Context, conn *guardedConn, verb string) (interpreter.ToolResult, error) {
+func countChanges(ctx context.Context, conn *guardedConn, verb string) (interpreter.ToolResult, error) {
 	switch verb {
 	case "insert", "update", "delete", "replace", "with":
 	default:
 		return sqltool.RowsAffected(0), nil
 	}
 	var n int64
-	if err := conn.row(ctx, "SELECT changes()", nil, &n); err != nil {
+	if err := conn.queryRow(ctx, "SELECT changes()", nil, &n); err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	return sqltool.RowsAffected(n), nil
 }
 
-// parameter is a parameter with the type that SQLite gives to the same
+// typedParameter is a parameter with the type that SQLite gives to the same
 // literal.
-func parameter(value any) any {
+func typedParameter(value any) any {
 	switch v := value.(type) {
 	case bool:
 		if v {
@@ -211,7 +211,7 @@ func columnValue(value any, declared string) any {
 			return v.String()
 		}
 	}
-	return parameter(value)
+	return typedParameter(value)
 }
 
 // resultValue makes a canonical value of what the driver gives.

@@ -25,7 +25,7 @@ func (t *Tool) ReadRows(ctx context.Context, in interpreter.ToolInput, page *sql
 	if err != nil {
 		return err
 	}
-	path, err := t.path(ctx, in)
+	path, err := t.filePath(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (t *Tool) ReadRows(ctx context.Context, in interpreter.ToolInput, page *sql
 			Message: fmt.Sprintf("step %q: the SQLite file of from does not exist", in.Step),
 		}
 	}
-	err = t.file(path).use(ctx, false, func(conn *guardedConn) error {
+	err = t.databaseAt(path).useConnection(ctx, false, func(conn *guardedConn) error {
 		if err := tool.Begin(ctx); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ type rowQuery struct {
 
 func (r *rowQuery) run(ctx context.Context) error {
 	numbered := r.query.Parsed.SQL(r.query.Values, true, false)
-	args := lists.Map(numbered.Order, func(index int) any { return parameter(r.query.Values[index]) })
+	args := lists.Map(numbered.Order, func(index int) any { return typedParameter(r.query.Values[index]) })
 	if r.page != nil && r.page.After == nil {
 		before, after := r.page.WrapNulls()
 		result, err := boundQuery(ctx, r.conn, r.query, before+numbered.Text+after, args, r.limit)

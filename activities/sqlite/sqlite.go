@@ -115,7 +115,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	path, err := t.path(ctx, in)
+	path, err := t.filePath(ctx, in)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -123,15 +123,15 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	if readOnly && query == nil {
 		return interpreter.ToolResult{}, tool.ErrReadOnly(in.Step)
 	}
-	file := t.open(databaseKey{path, readOnly})
+	file := t.openDatabase(databaseKey{path, readOnly})
 	var result interpreter.ToolResult
 	if query == nil {
-		result, err = file.write(ctx, write)
+		result, err = file.writeTable(ctx, write)
 		if err == nil && write.Note != nil && t.sweeper.Due(path) {
-			sqltool.LogSweep(ctx, t.res.Logger, in, file.sweep(ctx))
+			sqltool.LogSweep(ctx, t.res.Logger, in, file.sweepNotes(ctx))
 		}
 	} else {
-		result, err = file.query(ctx, query, t.res.MaxResponseBytes)
+		result, err = file.runQuery(ctx, query, t.res.MaxResponseBytes)
 	}
 	return result, classifyError(ctx, err)
 }
@@ -150,15 +150,15 @@ func (t *Tool) Close() error {
 	defer t.mu.Unlock()
 	var errs []error
 	for key, file := range t.files {
-		errs = append(errs, file.close())
+		errs = append(errs, file.closeFile())
 		delete(t.files, key)
 	}
 	return errors.Join(errs...)
 }
 
-// path is the absolute path of the step's file. A path of the playbook stays
+// filePath is the absolute path of the step's file. A path of the playbook stays
 // in the worker's directory; one of the worker's configuration may be anywhere.
-func (t *Tool) path(ctx context.Context, in interpreter.ToolInput) (string, error) {
+func (t *Tool) filePath(ctx context.Context, in interpreter.ToolInput) (string, error) {
 	field, err := tool.TextField(in, "path")
 	if err != nil {
 		return "", err
@@ -189,12 +189,12 @@ func (t *Tool) path(ctx context.Context, in interpreter.ToolInput) (string, erro
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(base, path)
 	}
-	return resolved(path), nil
+	return resolvePath(path), nil
 }
 
-// resolved is a path without symbolic links, of a file that need not be there. A file has one such name, and what SQLite opens is compared
+// resolvePath is a path without symbolic links, of a file that need not be there. A file has one such name, and what SQLite opens is compared
 // with it: a link that takes the place of a part of the way meanwhile leads nowhere.
-func resolved(path string) string {
+func resolvePath(path string) string {
 	const mostLinks = 40
 	for range mostLinks {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -210,7 +210,7 @@ func resolved(path string) string {
 		path = target
 	}
 	if folder := filepath.Dir(path); folder != path {
-		return filepath.Join(resolved(folder), filepath.Base(path))
+		return filepath.Join(resolvePath(folder), filepath.Base(path))
 	}
 	return path
 }
@@ -245,8 +245,8 @@ func (t *Tool) localPath(base, path, step string) (string, error) {
 	if t.isPrivate(at) {
 		return "", tool.PrivateFile("sqlite", step, path)
 	}
-	real := resolved(at)
-	if below, err := filepath.Rel(resolved(base), real); err != nil || !filepath.IsLocal(below) {
+	real := resolvePath(at)
+	if below, err := filepath.Rel(resolvePath(base), real); err != nil || !filepath.IsLocal(below) {
 		return "", errLeadsOut(step, relative)
 	}
 	return real, nil
@@ -265,11 +265,11 @@ func (t *Tool) isPrivate(at string) bool {
 	if err != nil { // it is not there, and cannot be a link
 		real = at
 	}
-	if files.Names(at) || files.Names(real) || private.IsName(filepath.Base(real)) || private.IsServers(real) {
+	if files.NamesPath(at) || files.NamesPath(real) || private.IsName(filepath.Base(real)) || private.IsServers(real) {
 		return true
 	}
 	info, err := os.Stat(real)
-	return err == nil && files.Named(info)
+	return err == nil && files.IsNamed(info)
 }
 
 // staysBelow refuses a file that is reached through a symbolic link out of the
@@ -291,14 +291,14 @@ func staysBelow(base, relative, step string) error {
 	return nil
 }
 
-// file gives what is known of a path.
-func (t *Tool) file(path string) *database { return t.open(databaseKey{path: path}) }
+// databaseAt gives what is known of a path.
+func (t *Tool) databaseAt(path string) *database { return t.openDatabase(databaseKey{path: path}) }
 
-func (t *Tool) open(key databaseKey) *database {
+func (t *Tool) openDatabase(key databaseKey) *database {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.files[key] == nil {
-		heap.allow(heapBytes(t.res))
+		heap.allowBytes(heapBytes(t.res))
 		t.files[key] = newDatabase(key.path, sqltool.LargestValue(t.res), key.readOnly)
 	}
 	return t.files[key]

@@ -23,7 +23,7 @@ func (t tableTx) Readers(ctx context.Context, w *sqltool.TableWrite) (found [][]
 	if len(schema) > 0 {
 		master = sqltool.QuoteNames(schema) + "." + master
 	}
-	err = t.Query(soon(ctx), "SELECT name FROM "+master+" WHERE type = 'table' AND name >= $1 AND name < $2", []any{begin, behind}, func(scan func(...any) error) error {
+	err = t.Query(withoutCancel(ctx), "SELECT name FROM "+master+" WHERE type = 'table' AND name >= $1 AND name < $2", []any{begin, behind}, func(scan func(...any) error) error {
 		var name string
 		err := scan(&name)
 		found = append(found, append(slices.Clone(schema), name))

@@ -48,8 +48,8 @@ type stateTx struct{ conn *guardedConn }
 // Dialect is SQLite's.
 func (stateTx) Dialect() *sqltool.Dialect { return dialect }
 
-// numbered has the parameters of a statement as SQLite numbers them.
-func numbered(statement string) string {
+// numberParams has the parameters of a statement as SQLite numbers them.
+func numberParams(statement string) string {
 	var quote rune
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -66,19 +66,19 @@ func numbered(statement string) string {
 
 // Exec runs a statement.
 func (s stateTx) Exec(ctx context.Context, statement string, args ...any) (int64, error) {
-	return s.conn.exec(ctx, statement, args...)
+	return s.conn.execStatement(ctx, statement, args...)
 }
 
 // Query runs a statement that gives rows.
 func (s stateTx) Query(ctx context.Context, statement string, args []any, read func(scan func(...any) error) error) error {
-	return s.conn.query(ctx, statement, args, read)
+	return s.conn.queryRows(ctx, statement, args, read)
 }
 
 // createTables makes tables that are not there.
 func createTables(ctx context.Context, conn *guardedConn, tables ...sqltool.NewTable) error {
 	for _, table := range tables {
 		for _, statement := range table.Create {
-			if _, err := conn.exec(ctx, statement); err != nil {
+			if _, err := conn.execStatement(ctx, statement); err != nil {
 				return err
 			}
 		}
@@ -89,11 +89,11 @@ func createTables(ctx context.Context, conn *guardedConn, tables ...sqltool.NewT
 // changeStates runs do in a transaction. The file and the tables are made where they are not there; without create
 // there is nothing to do then.
 func (t *Tool) changeStates(ctx context.Context, in interpreter.ToolInput, create bool, do func(sqltool.StateTx) error) error {
-	path, err := t.path(ctx, in)
-	if err != nil || !create && !exists(path) {
+	path, err := t.filePath(ctx, in)
+	if err != nil || !create && !fileExists(path) {
 		return err
 	}
-	err = t.file(path).transact(ctx, func(conn *guardedConn) error {
+	err = t.databaseAt(path).inTransaction(ctx, func(conn *guardedConn) error {
 		err := do(stateTx{conn})
 		if !create || !lacksTable(err) {
 			return err
@@ -111,8 +111,8 @@ func (t *Tool) changeStates(ctx context.Context, in interpreter.ToolInput, creat
 
 // readStates runs do in a transaction that can only read. A file or a table that is not there holds nothing.
 func (t *Tool) readStates(ctx context.Context, in interpreter.ToolInput, do func(sqltool.StateTx) error) error {
-	path, err := t.path(ctx, in)
-	if err != nil || !exists(path) {
+	path, err := t.filePath(ctx, in)
+	if err != nil || !fileExists(path) {
 		return err
 	}
 	err = t.readOnly(ctx, path, func(conn *guardedConn) error { return do(stateTx{conn}) })
@@ -122,8 +122,8 @@ func (t *Tool) readStates(ctx context.Context, in interpreter.ToolInput, do func
 	return classifyError(ctx, err)
 }
 
-// exists reports whether a file is there.
-func exists(path string) bool {
+// fileExists reports whether a file is there.
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, os.ErrNotExist)
 }
@@ -131,9 +131,9 @@ func exists(path string) bool {
 // lacksTable reports whether an error is that a table is not there.
 func lacksTable(err error) bool { return err != nil && strings.Contains(err.Error(), "no such table") }
 
-// transact runs do in a transaction of its own.
-func (f *database) transact(ctx context.Context, do func(*guardedConn) error) error {
-	return f.use(ctx, true, func(conn *guardedConn) error {
+// inTransaction runs do in a transaction of its own.
+func (f *database) inTransaction(ctx context.Context, do func(*guardedConn) error) error {
+	return f.useConnection(ctx, true, func(conn *guardedConn) error {
 		return conn.transact(ctx, beginWriting, func() (bool, error) { return true, do(conn) })
 	})
 }
@@ -160,8 +160,8 @@ func inOneCase(name string) string {
 	}, name)
 }
 
-// move moves the state of a write.
-func (l *ledger) move(ctx context.Context, w *sqltool.TableWrite) error {
+// moveState moves the state of a write.
+func (l *ledger) moveState(ctx context.Context, w *sqltool.TableWrite) error {
 	err := sqltool.Move(ctx, stateTx{l.conn}, w)
 	if !lacksTable(err) {
 		return err
@@ -172,9 +172,9 @@ func (l *ledger) move(ctx context.Context, w *sqltool.TableWrite) error {
 	return sqltool.NotHeld(ctx, stateTx{l.conn}, w.State)
 }
 
-// unseen is the write without rows that were written before. Those that may come again are
+// newRows is the write without rows that were written before. Those that may come again are
 // known from now on.
-func (l *ledger) unseen(ctx context.Context, w *sqltool.TableWrite) (*sqltool.TableWrite, error) {
+func (l *ledger) newRows(ctx context.Context, w *sqltool.TableWrite) (*sqltool.TableWrite, error) {
 	w, err := w.CountRows(ctx, stateTx{l.conn})
 	if err != nil {
 		return nil, err
@@ -182,10 +182,10 @@ func (l *ledger) unseen(ctx context.Context, w *sqltool.TableWrite) (*sqltool.Ta
 	known := map[string]bool{}
 	chunks := w.Seen()
 	for i := range chunks {
-		err := l.see(ctx, &chunks[i], known)
+		err := l.lookUpSeen(ctx, &chunks[i], known)
 		if lacksTable(err) { // the tables of states are older than blocks
 			if err = createTables(ctx, l.conn, dialect.StateTables()...); err == nil {
-				err = l.see(ctx, &chunks[i], known)
+				err = l.lookUpSeen(ctx, &chunks[i], known)
 			}
 		}
 		if err != nil {
@@ -208,10 +208,10 @@ func (l *ledger) unseen(ctx context.Context, w *sqltool.TableWrite) (*sqltool.Ta
 const keepRows = "INSERT INTO " + sqltool.SeenTable + " SELECT unhex(n.value) FROM json_each($1) AS n WHERE true " +
 	"ON CONFLICT DO NOTHING RETURNING known"
 
-// see adds what may come again, and looks the others up. Rows travel as a list in hexadecimal.
-func (l *ledger) see(ctx context.Context, seen *sqltool.RowLookup, known map[string]bool) error {
+// lookUpSeen adds what may come again, and looks the others up. Rows travel as a list in hexadecimal.
+func (l *ledger) lookUpSeen(ctx context.Context, seen *sqltool.RowLookup, known map[string]bool) error {
 	const lookUp = "SELECT known FROM json_each($1) AS n CROSS JOIN " + sqltool.SeenTable + " WHERE known = unhex(n.value)"
-	kept, err := l.blocks(ctx, seen, known)
+	kept, err := l.lookUpBlocks(ctx, seen, known)
 	if err != nil {
 		return err
 	}
@@ -242,9 +242,9 @@ func (l *ledger) see(ctx context.Context, seen *sqltool.RowLookup, known map[str
 	return nil
 }
 
-// blocks adds the block of a chunk, or finds its rows in the blocks that are there. kept are the rows that are to be kept each by
+// lookUpBlocks adds the block of a chunk, or finds its rows in the blocks that are there. kept are the rows that are to be kept each by
 // itself.
-func (l *ledger) blocks(ctx context.Context, seen *sqltool.RowLookup, known map[string]bool) (kept [][]byte, err error) {
+func (l *ledger) lookUpBlocks(ctx context.Context, seen *sqltool.RowLookup, known map[string]bool) (kept [][]byte, err error) {
 	tx := stateTx{l.conn}
 	if seen.Block != nil {
 		statement, args := seen.AddBlock(dialect)

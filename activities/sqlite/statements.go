@@ -18,7 +18,7 @@ type statements struct {
 	size int // of their texts
 }
 
-func (s *statements) remove(text string) *sql.Stmt {
+func (s *statements) removeStatement(text string) *sql.Stmt {
 	statement := s.kept[text]
 	if statement != nil {
 		delete(s.kept, text)
@@ -27,8 +27,8 @@ func (s *statements) remove(text string) *sql.Stmt {
 	return statement
 }
 
-func (s *statements) keep(text string, statement *sql.Stmt) {
-	if same := s.remove(text); same != nil {
+func (s *statements) keepStatement(text string, statement *sql.Stmt) {
+	if same := s.removeStatement(text); same != nil {
 		_ = same.Close()
 	}
 	if len(text) > mostCached {
@@ -36,7 +36,7 @@ func (s *statements) keep(text string, statement *sql.Stmt) {
 		return
 	}
 	if s.size+len(text) > mostCached {
-		s.close()
+		s.closeAll()
 	}
 	if s.kept == nil {
 		s.kept = map[string]*sql.Stmt{}
@@ -45,41 +45,41 @@ func (s *statements) keep(text string, statement *sql.Stmt) {
 	s.size += len(text)
 }
 
-// close closes all statements.
-func (s *statements) close() {
+// closeAll closes all statements.
+func (s *statements) closeAll() {
 	for _, statement := range s.kept {
 		_ = statement.Close()
 	}
 	*s = statements{}
 }
 
-// prepared gives a statement of this build, compiled. Where a playbook's is run, nothing that was kept is given: it was
+// preparedStatement gives a statement of this build, compiled. Where a playbook's is run, nothing that was kept is given: it was
 // compiled when more was allowed.
-func (c *guardedConn) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
+func (c *guardedConn) preparedStatement(ctx context.Context, text string) (*sql.Stmt, error) {
 	if !c.statement {
-		if statement := c.statements.remove(text); statement != nil {
+		if statement := c.statements.removeStatement(text); statement != nil {
 			return statement, nil
 		}
 	}
-	return c.PrepareContext(ctx, numbered(text))
+	return c.PrepareContext(ctx, numberParams(text))
 }
 
-// ran keeps a statement that has run, unless it failed.
-func (c *guardedConn) ran(text string, statement *sql.Stmt, err error) {
+// keepStatement keeps a statement that has run, unless it failed.
+func (c *guardedConn) keepStatement(text string, statement *sql.Stmt, err error) {
 	if err != nil || c.statement {
 		_ = statement.Close()
 		return
 	}
-	c.statements.keep(text, statement)
+	c.statements.keepStatement(text, statement)
 }
 
-// soon is the context of a statement that ends at once, and waits for nobody: to have its end watched for an interruption
+// withoutCancel is the context of a statement that ends at once, and waits for nobody: to have its end watched for an interruption
 // takes longer than most of them. What follows it finds that the attempt is over.
-func soon(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+func withoutCancel(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
-// exec runs a statement of this build.
-func (c *guardedConn) exec(ctx context.Context, text string, args ...any) (affected int64, err error) {
-	statement, err := c.prepared(ctx, text)
+// execStatement runs a statement of this build.
+func (c *guardedConn) execStatement(ctx context.Context, text string, args ...any) (affected int64, err error) {
+	statement, err := c.preparedStatement(ctx, text)
 	if err != nil {
 		return 0, err
 	}
@@ -88,21 +88,21 @@ func (c *guardedConn) exec(ctx context.Context, text string, args ...any) (affec
 
 func (c *guardedConn) execPrepared(ctx context.Context, text string, statement *sql.Stmt, args []any) (affected int64, err error) {
 	result, err := statement.ExecContext(ctx, args...)
-	c.ran(text, statement, err)
+	c.keepStatement(text, statement, err)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-// query runs a statement of this build that gives rows.
-func (c *guardedConn) query(ctx context.Context, text string, args []any, read func(scan func(...any) error) error) error {
-	statement, err := c.prepared(ctx, text)
+// queryRows runs a statement of this build that gives rows.
+func (c *guardedConn) queryRows(ctx context.Context, text string, args []any, read func(scan func(...any) error) error) error {
+	statement, err := c.preparedStatement(ctx, text)
 	if err != nil {
 		return err
 	}
 	err = readRows(ctx, statement, args, read)
-	c.ran(text, statement, err)
+	c.keepStatement(text, statement, err)
 	return err
 }
 
@@ -120,10 +120,10 @@ func readRows(ctx context.Context, statement *sql.Stmt, args []any, read func(sc
 	return rows.Err()
 }
 
-// row reads the row that a statement of this build gives.
-func (c *guardedConn) row(ctx context.Context, text string, args []any, values ...any) error {
+// queryRow reads the row that a statement of this build gives.
+func (c *guardedConn) queryRow(ctx context.Context, text string, args []any, values ...any) error {
 	missing := sql.ErrNoRows
-	err := c.query(ctx, text, args, func(scan func(...any) error) error {
+	err := c.queryRows(ctx, text, args, func(scan func(...any) error) error {
 		missing = nil
 		return scan(values...)
 	})

@@ -22,9 +22,9 @@ func newFile(t *testing.T) (*database, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "data.db")
 	f := newDatabase(path, 1<<20, false)
-	t.Cleanup(func() { require.NoError(t, f.close()) })
+	t.Cleanup(func() { require.NoError(t, f.closeFile()) })
 	f.with(t, func(conn *guardedConn) {
-		_, err := conn.exec(t.Context(), "CREATE TABLE t (id INTEGER PRIMARY KEY)")
+		_, err := conn.execStatement(t.Context(), "CREATE TABLE t (id INTEGER PRIMARY KEY)")
 		require.NoError(t, err)
 	})
 	return f, path
@@ -33,7 +33,7 @@ func newFile(t *testing.T) (*database, string) {
 // with uses the database.
 func (f *database) with(t *testing.T, do func(*guardedConn)) {
 	t.Helper()
-	require.NoError(t, f.use(t.Context(), true, func(conn *guardedConn) error {
+	require.NoError(t, f.useConnection(t.Context(), true, func(conn *guardedConn) error {
 		do(conn)
 		return nil
 	}))
@@ -65,16 +65,16 @@ func TestStatementsOfThisBuildAreKept(t *testing.T) {
 	f, _ := newFile(t)
 	var first *sql.Stmt
 	f.with(t, func(conn *guardedConn) {
-		_, err := conn.exec(t.Context(), insertT, 1)
+		_, err := conn.execStatement(t.Context(), insertT, 1)
 		require.NoError(t, err)
 		first = conn.statements.kept[insertT]
 		require.NotNil(t, first)
 	})
 	f.with(t, func(conn *guardedConn) {
-		_, err := conn.exec(t.Context(), insertT, 2)
+		_, err := conn.execStatement(t.Context(), insertT, 2)
 		require.NoError(t, err)
 		require.Same(t, first, conn.statements.kept[insertT])
-		_, err = conn.exec(t.Context(), insertT, 2)
+		_, err = conn.execStatement(t.Context(), insertT, 2)
 		require.Equal(t, codes.SQLITE_CONSTRAINT, refusal(t, err))
 		require.Nil(t, conn.statements.kept[insertT])
 	})
@@ -90,7 +90,7 @@ func TestKeptStatementsAreBounded(t *testing.T) {
 		number := func(i, width int) (text string) {
 			text = fmt.Sprintf("SELECT %*d", width, i)
 			var got int
-			require.NoError(t, conn.row(t.Context(), text, nil, &got))
+			require.NoError(t, conn.queryRow(t.Context(), text, nil, &got))
 			require.Equal(t, i, got)
 			require.LessOrEqual(t, conn.statements.size, mostCached)
 			return text
@@ -128,11 +128,11 @@ func TestStatementsRunWithinEachOther(t *testing.T) {
 				got = append(got, 0)
 				return scan(&got[len(got)-1])
 			}
-			require.NoError(t, conn.query(t.Context(), numbers, []any{1}, func(scan func(...any) error) error {
+			require.NoError(t, conn.queryRows(t.Context(), numbers, []any{1}, func(scan func(...any) error) error {
 				if err := add(scan); err != nil {
 					return err
 				}
-				return conn.query(t.Context(), numbers, []any{0}, add)
+				return conn.queryRows(t.Context(), numbers, []any{0}, add)
 			}))
 			require.Equal(t, []int{1, 0, 2, 2, 0, 2}, got)
 		}
@@ -151,13 +151,13 @@ func TestKeptStatementsSeeWhatOthersChange(t *testing.T) {
 		id++
 		f.with(t, func(conn *guardedConn) {
 			var seen int
-			require.NoError(t, conn.row(t.Context(), version, nil, &seen))
+			require.NoError(t, conn.queryRow(t.Context(), version, nil, &seen))
 			versions[seen] = true
-			if _, err = conn.exec(t.Context(), insertT, id); err != nil {
+			if _, err = conn.execStatement(t.Context(), insertT, id); err != nil {
 				require.Contains(t, conn.refused, "load_extension")
 				return
 			}
-			statement, prepared := conn.prepared(t.Context(), columns)
+			statement, prepared := conn.preparedStatement(t.Context(), columns)
 			require.NoError(t, prepared)
 			rows, queried := statement.QueryContext(t.Context(), id)
 			require.NoError(t, queried)
@@ -171,7 +171,7 @@ func TestKeptStatementsSeeWhatOthersChange(t *testing.T) {
 			require.True(t, rows.Next())
 			require.NoError(t, rows.Scan(targets...))
 			require.NoError(t, rows.Close())
-			conn.ran(columns, statement, nil)
+			conn.keepStatement(columns, statement, nil)
 		})
 		return row, err
 	}
@@ -209,7 +209,7 @@ func TestPlaybooksGetNothingThatWasKept(t *testing.T) {
 	own := []string{"SAVEPOINT reprise_rows", "RELEASE reprise_rows", beginWriting, "COMMIT", instant}
 	f.with(t, func(conn *guardedConn) {
 		for _, text := range own {
-			_, err := conn.exec(t.Context(), text)
+			_, err := conn.execStatement(t.Context(), text)
 			require.NoError(t, err)
 			require.Contains(t, conn.statements.kept, text)
 		}
@@ -220,8 +220,8 @@ func TestPlaybooksGetNothingThatWasKept(t *testing.T) {
 			conn.statement = true
 			for _, run := range []func() error{
 				func() error { _, err := conn.ExecContext(t.Context(), text); return err },
-				func() error { _, err := conn.columns(text); return err },
-				func() error { _, err := conn.exec(t.Context(), text); return err },
+				func() error { _, err := conn.columnCount(text); return err },
+				func() error { _, err := conn.execStatement(t.Context(), text); return err },
 			} {
 				conn.refused = ""
 				require.ErrorContains(t, run(), "not authorized", text)
@@ -233,7 +233,7 @@ func TestPlaybooksGetNothingThatWasKept(t *testing.T) {
 	}
 	f.with(t, func(conn *guardedConn) {
 		conn.statement = true
-		_, err := conn.exec(t.Context(), "SELECT 'of a playbook'")
+		_, err := conn.execStatement(t.Context(), "SELECT 'of a playbook'")
 		require.NoError(t, err)
 		require.NotContains(t, conn.statements.kept, "SELECT 'of a playbook'")
 	})
@@ -254,40 +254,40 @@ func TestUsesLeaveNothingBehind(t *testing.T) {
 			require.NotEmpty(t, c.refused)
 			return err
 		},
-		"large": func(_ context.Context, c *guardedConn) error { return c.bound(1 << 24) },
+		"large": func(_ context.Context, c *guardedConn) error { return c.boundValues(1 << 24) },
 		"failed": func(ctx context.Context, c *guardedConn) error {
 			return c.transact(ctx, beginWriting, func() (bool, error) {
-				_, err := c.exec(ctx, insertT, 1)
+				_, err := c.execStatement(ctx, insertT, 1)
 				require.NoError(t, err)
-				_, err = c.exec(ctx, insertT, "text")
+				_, err = c.execStatement(ctx, insertT, "text")
 				return true, err
 			})
 		},
 		"transaction": func(ctx context.Context, c *guardedConn) error {
 			return c.transact(ctx, beginWriting, func() (bool, error) {
-				_, err := c.exec(ctx, insertT, 1)
+				_, err := c.execStatement(ctx, insertT, 1)
 				return false, err
 			})
 		},
 		"undone by its table": func(ctx context.Context, c *guardedConn) error {
 			return c.transact(ctx, beginWriting, func() (bool, error) {
-				_, err := c.exec(ctx, "INSERT OR ROLLBACK INTO t (id) VALUES (1), (1)")
+				_, err := c.execStatement(ctx, "INSERT OR ROLLBACK INTO t (id) VALUES (1), (1)")
 				require.Equal(t, codes.SQLITE_CONSTRAINT, refusal(t, err))
 				return true, err
 			})
 		},
 		"temporary": func(ctx context.Context, c *guardedConn) error {
-			_, err := c.exec(ctx, "CREATE TEMP TABLE left_behind (a)")
+			_, err := c.execStatement(ctx, "CREATE TEMP TABLE left_behind (a)")
 			return err
 		},
 		"set": func(ctx context.Context, c *guardedConn) error {
-			_, err := c.exec(ctx, "PRAGMA query_only = 1")
+			_, err := c.execStatement(ctx, "PRAGMA query_only = 1")
 			return err
 		},
 		"interrupted": func(ctx context.Context, c *guardedConn) error {
 			ctx, cancel := context.WithCancel(ctx)
 			return c.transact(ctx, beginWriting, func() (bool, error) {
-				_, err := c.exec(ctx, insertT, 1)
+				_, err := c.execStatement(ctx, insertT, 1)
 				require.NoError(t, err)
 				cancel()
 				return true, nil
@@ -295,7 +295,7 @@ func TestUsesLeaveNothingBehind(t *testing.T) {
 		},
 	}
 	for name, use := range uses {
-		err := f.use(t.Context(), true, func(c *guardedConn) error { return use(t.Context(), c) })
+		err := f.useConnection(t.Context(), true, func(c *guardedConn) error { return use(t.Context(), c) })
 		f.with(t, func(c *guardedConn) {
 			require.Equal(t, connUse{}, c.connUse, name)
 			require.Equal(t, f.length, c.length, name)
@@ -323,10 +323,10 @@ func TestNothingIsKeptOfAnInterruptedUse(t *testing.T) {
 	f, _ := newFile(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var interrupted *guardedConn
-	err := f.use(ctx, true, func(conn *guardedConn) error {
+	err := f.useConnection(ctx, true, func(conn *guardedConn) error {
 		interrupted = conn
 		return conn.transact(ctx, beginWriting, func() (bool, error) {
-			_, err := conn.exec(ctx, insertT, 1)
+			_, err := conn.execStatement(ctx, insertT, 1)
 			require.NoError(t, err)
 			cancel()
 			return true, nil
@@ -343,15 +343,15 @@ func TestClosedFilesKeepNoConnection(t *testing.T) {
 	f, _ := newFile(t)
 	open := f.open.Load()
 	f.with(t, func(*guardedConn) { require.Equal(t, 2, open.db.Stats().OpenConnections) })
-	require.NoError(t, f.use(t.Context(), false, func(*guardedConn) error {
-		require.NoError(t, f.close())
+	require.NoError(t, f.useConnection(t.Context(), false, func(*guardedConn) error {
+		require.NoError(t, f.closeFile())
 		require.Equal(t, 1, open.db.Stats().OpenConnections)
 		return nil
 	}))
 	require.Zero(t, open.db.Stats().OpenConnections)
 
 	f, _ = newFile(t)
-	require.NoError(t, f.close())
+	require.NoError(t, f.closeFile())
 	require.Zero(t, f.open.Load().db.Stats().OpenConnections)
 }
 
@@ -362,10 +362,10 @@ func TestUnsyncedWritesAgain(t *testing.T) {
 	for range 3 {
 		f.with(t, func(conn *guardedConn) {
 			synchronous := func() (level int) {
-				require.NoError(t, conn.row(t.Context(), "PRAGMA synchronous", nil, &level))
+				require.NoError(t, conn.queryRow(t.Context(), "PRAGMA synchronous", nil, &level))
 				return level
 			}
-			require.NoError(t, conn.unsynced(t.Context(), func() error {
+			require.NoError(t, conn.withoutSync(t.Context(), func() error {
 				require.Equal(t, 1, synchronous())
 				return nil
 			}))
@@ -406,10 +406,10 @@ func TestUsesOfFilesAtOnce(t *testing.T) {
 
 // useAtOnce has a user write a row, or be refused something of its own.
 func useAtOnce(ctx context.Context, f *database, user, id int) error {
-	return f.use(ctx, user%2 == 0, func(conn *guardedConn) error {
+	return f.useConnection(ctx, user%2 == 0, func(conn *guardedConn) error {
 		if user%2 == 0 {
 			return conn.transact(ctx, beginWriting, func() (bool, error) {
-				_, err := conn.exec(ctx, insertT, id)
+				_, err := conn.execStatement(ctx, insertT, id)
 				return true, err
 			})
 		}

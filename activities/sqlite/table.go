@@ -16,8 +16,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// write writes all rows in one transaction. One that others have kept from the file is made again.
-func (f *database) write(ctx context.Context, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
+// writeTable writes all rows in one transaction. One that others have kept from the file is made again.
+func (f *database) writeTable(ctx context.Context, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
 		return sqltool.RowsAffected(0), nil
 	}
@@ -35,7 +35,7 @@ func isLocked(err error) bool {
 }
 
 func (f *database) writeOnce(ctx context.Context, w *sqltool.TableWrite) (result interpreter.ToolResult, err error) {
-	err = f.use(ctx, true, func(conn *guardedConn) error {
+	err = f.useConnection(ctx, true, func(conn *guardedConn) error {
 		return conn.transact(ctx, beginWriting, func() (commit bool, err error) {
 			if err := tool.Begin(ctx); err != nil {
 				return false, err
@@ -60,17 +60,17 @@ func writeTable(ctx context.Context, conn *guardedConn, w *sqltool.TableWrite) (
 	}
 	ledger := &ledger{conn: conn}
 	if w.Needed() {
-		result, done, err := ledger.enter(ctx, w)
+		result, done, err := ledger.enterWrite(ctx, w)
 		if done || err != nil {
 			return result, err
 		}
 	}
 	if w.State != nil {
-		err := ledger.move(ctx, w)
+		err := ledger.moveState(ctx, w)
 		if err != nil {
 			return interpreter.ToolResult{}, err
 		}
-		if w, err = ledger.unseen(ctx, w); err != nil {
+		if w, err = ledger.newRows(ctx, w); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 	}
@@ -188,7 +188,7 @@ func (tableTx) Refused(_ *sqltool.TableWrite, err error) *sqltool.RowRefusal {
 func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
 	if known := t.known; known != nil {
 		t.known = nil
-		return known.of(ctx, t, w)
+		return known.columnsOf(ctx, t, w)
 	}
 	return readColumns(ctx, t, w)
 }

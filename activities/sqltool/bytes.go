@@ -52,8 +52,8 @@ func BytesText(text string) string {
 	return fmt.Sprintf("the text %q is not base64, the form of bytes; to encode other text, use b64encode", tool.CutText(text, 100))
 }
 
-// read returns a value of the column in the form in which rows write it.
-func (c BytesColumn) read(value any) any {
+// readValue returns a value of the column in the form in which rows write it.
+func (c BytesColumn) readValue(value any) any {
 	switch v := value.(type) {
 	case string:
 		if data, is := ReadBytes(v); is && c != ListsOfBytes { // which may be written as one text in the form of PostgreSQL
@@ -73,14 +73,14 @@ func readList(list []any) any {
 		if nested, isList := element.([]any); isList {
 			out[i] = readList(nested)
 		} else {
-			out[i] = OnlyBytes.read(element)
+			out[i] = OnlyBytes.readValue(element)
 		}
 	}
 	return out
 }
 
-// refuses reports whether a value, as read gives it, is none of the column.
-func (c BytesColumn) refuses(value any) bool {
+// refusesValue reports whether a value, as read gives it, is none of the column.
+func (c BytesColumn) refusesValue(value any) bool {
 	switch v := value.(type) {
 	case nil, Bytes:
 		return false
@@ -90,9 +90,9 @@ func (c BytesColumn) refuses(value any) bool {
 		if c == ListsOfBytes {
 			return slices.ContainsFunc(v, func(element any) bool {
 				if _, isList := element.([]any); isList {
-					return c.refuses(element)
+					return c.refusesValue(element)
 				}
-				return OnlyBytes.refuses(element)
+				return OnlyBytes.refusesValue(element)
 			})
 		}
 	}
@@ -116,7 +116,7 @@ func (c *Column) readRows(rows []map[string]any) []map[string]any {
 	for i, row := range rows {
 		if value := row[c.Name]; value != nil {
 			out[i] = maps.Clone(row)
-			out[i][c.Name] = c.Bytes.read(value)
+			out[i][c.Name] = c.Bytes.readValue(value)
 		}
 	}
 	return out
@@ -140,7 +140,7 @@ func (w *TableWrite) RefuseNoBytes() error {
 		}
 		for i, row := range w.Rows {
 			value := row[column.Name]
-			if !column.Bytes.refuses(value) {
+			if !column.Bytes.refusesValue(value) {
 				continue
 			}
 			problem := "a " + expression.TypeName(value) + " is not bytes, which are base64 text"

@@ -279,7 +279,7 @@ func (c *childTable) renamed(columns []string, rows []map[string]any) (names []s
 
 // asStored are rows of some columns in the forms in which these return them. A row that does not fit is of no row of the table.
 func (w *TableWrite) asStored(d *Dialect, columns []string, rows []map[string]any) []map[string]any {
-	readers := w.readers(d, columns)
+	readers := w.columnReaders(d, columns)
 	fit := make([]map[string]any, 0, len(rows))
 	for _, row := range rows {
 		own := maps.Clone(row)

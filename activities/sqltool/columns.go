@@ -86,16 +86,16 @@ func Settle(ctx context.Context, tx SchemaTx, w *TableWrite) (*TableWrite, error
 	if err := w.checkNames(tx.Dialect()); err != nil || len(w.Rows) == 0 {
 		return w, err
 	}
-	settled, columns, err := w.settle(ctx, tx)
+	settled, columns, err := w.settleColumns(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	if len(settled.changes) > 0 {
 		err = tx.Change(ctx, w, func() error {
-			if settled, columns, err = w.settle(ctx, tx); err != nil { // another write may have changed it
+			if settled, columns, err = w.settleColumns(ctx, tx); err != nil { // another write may have changed it
 				return err
 			}
-			if err := w.change(ctx, tx, settled.changes); err != nil {
+			if err := w.runStatements(ctx, tx, settled.changes); err != nil {
 				return err
 			}
 			columns, err = tx.Columns(ctx, w)
@@ -116,14 +116,14 @@ func Settle(ctx context.Context, tx SchemaTx, w *TableWrite) (*TableWrite, error
 	return settled.withoutReplaced(), nil
 }
 
-// settle is Settle without changing the table: what it needs is in the changes of the write that it returns.
-func (w *TableWrite) settle(ctx context.Context, tx SchemaTx) (*TableWrite, []Column, error) {
+// settleColumns is Settle without changing the table: what it needs is in the changes of the write that it returns.
+func (w *TableWrite) settleColumns(ctx context.Context, tx SchemaTx) (*TableWrite, []Column, error) {
 	columns, err := tx.Columns(ctx, w)
 	if err != nil {
 		return nil, nil, err
 	}
 	dialect, settled := tx.Dialect(), *w
-	if err := settled.fit(dialect, columns); err != nil {
+	if err := settled.fitRows(dialect, columns); err != nil {
 		return nil, nil, err
 	}
 	settled.orderBySequence(dialect, columns)
@@ -132,7 +132,7 @@ func (w *TableWrite) settle(ctx context.Context, tx SchemaTx) (*TableWrite, []Co
 		settled = *settled.withDeletes()
 	}
 	settled.readColumns()
-	if err := settled.conform(dialect, columns); err != nil {
+	if err := settled.conformToContract(dialect, columns); err != nil {
 		return &settled, columns, err
 	}
 	return &settled, columns, settled.makeSchema(ctx, tx, columns)
@@ -185,7 +185,7 @@ func (w *TableWrite) discardMisfits(ctx context.Context, tx SchemaTx, columns []
 func (w *TableWrite) discardNoBytes(column Column) {
 	marked := make([]bool, len(w.Rows))
 	for i, row := range w.Rows {
-		marked[i] = column.Bytes.refuses(row[column.Name])
+		marked[i] = column.Bytes.refusesValue(row[column.Name])
 	}
 	if slices.Contains(marked, true) {
 		w.discardValues(column.Name, marked)
@@ -194,7 +194,7 @@ func (w *TableWrite) discardNoBytes(column Column) {
 
 // WriteRows deletes and writes the rows of a write that is settled, pass by pass.
 func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteResult, err error) {
-	insert, fit, err := inserting(ctx, tx, w)
+	insert, fit, err := newInserter(ctx, tx, w)
 	if err != nil {
 		return written, err
 	}

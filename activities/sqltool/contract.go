@@ -26,8 +26,8 @@ var contractWords = []string{freeze, evolve, discardValue, discardRow}
 // another type.
 type contract struct{ tables, columns, dataType string }
 
-// parts are the members of a contract by the keys of schema_contract.
-func (c *contract) parts() map[string]*string {
+// contractParts are the members of a contract by the keys of schema_contract.
+func (c *contract) contractParts() map[string]*string {
 	return map[string]*string{"tables": &c.tables, "columns": &c.columns, "data_type": &c.dataType}
 }
 
@@ -41,7 +41,7 @@ func contractKeys() []playbook.Field {
 
 // readContract reads schema_contract and columns.
 func (w *TableWrite) readContract(in interpreter.ToolInput) error {
-	parts := w.contract.parts()
+	parts := w.contract.contractParts()
 	words, isMap := in.Fields["schema_contract"].Data.(map[string]any)
 	for _, name := range playbook.SortedKeys(parts) {
 		input := in
@@ -73,9 +73,9 @@ func (w *TableWrite) readContract(in interpreter.ToolInput) error {
 	return nil
 }
 
-// conform fits the rows to the columns of their table by the contract. What has to change in
+// conformToContract fits the rows to the columns of their table by the contract. What has to change in
 // the table is in w.changes, what is left out is counted.
-func (w *TableWrite) conform(d *Dialect, table []Column) error {
+func (w *TableWrite) conformToContract(d *Dialect, table []Column) error {
 	if len(table) == 0 {
 		return w.conformToNothing(d)
 	}
@@ -94,7 +94,7 @@ func (w *TableWrite) conform(d *Dialect, table []Column) error {
 		return err
 	}
 	if w.contract.dataType == evolve && d.Widen != "" {
-		w.widen(d, table)
+		w.widenColumns(d, table)
 	}
 	for _, column := range slices.Concat(w.Key, w.DeleteColumns()) {
 		if isNew(column) && !slices.Contains(w.Columns, column) {
@@ -200,8 +200,8 @@ func (w *TableWrite) conformToNothing(d *Dialect) error {
 	return nil
 }
 
-// widen widens columns that do not hold the rows' values, where that loses nothing.
-func (w *TableWrite) widen(d *Dialect, table []Column) {
+// widenColumns widens columns that do not hold the rows' values, where that loses nothing.
+func (w *TableWrite) widenColumns(d *Dialect, table []Column) {
 	for _, column := range table {
 		if !slices.Contains(w.Columns, column.Name) {
 			continue
@@ -224,7 +224,7 @@ func (w *TableWrite) discardRows(marked []bool) {
 			w.leftOut.DiscardedRows++
 		}
 	}
-	*w = *w.without(marked)
+	*w = *w.withoutRows(marked)
 	present, _ := columnsOf(w.Rows)
 	w.Columns = slices.DeleteFunc(slices.Clone(w.Columns), func(column string) bool { return !slices.Contains(present, column) })
 }

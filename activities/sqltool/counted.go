@@ -19,8 +19,8 @@ import (
 // IsCounted reports whether rows of the write are counted.
 func (k *stateRows) IsCounted() bool { return k.firsts != nil }
 
-// count numbers equal rows, behind those that the call has met before.
-func (k *stateRows) count(met map[string]int) {
+// numberEqual numbers equal rows, behind those that the call has met before.
+func (k *stateRows) numberEqual(met map[string]int) {
 	if k.inOrder && len(met) == 0 { // no two are equal
 		return
 	}
@@ -31,13 +31,13 @@ func (k *stateRows) count(met map[string]int) {
 	for i, first := range k.firsts {
 		own := met[string(first)] + 1
 		met[string(first)] = own
-		k.counts[i], k.known[i] = own, ordinal(first, own)
+		k.counts[i], k.known[i] = own, ordinalKey(first, own)
 	}
 	k.inOrder = false
 }
 
-// ordinal is what is known of a row that is one of several equal ones.
-func ordinal(first []byte, number int) []byte {
+// ordinalKey is what is known of a row that is one of several equal ones.
+func ordinalKey(first []byte, number int) []byte {
 	if number == 1 {
 		return first
 	}
@@ -89,12 +89,12 @@ func (w *TableWrite) CountRows(ctx context.Context, tx StateTx) (*TableWrite, er
 	if !w.IsCounted() {
 		return w, nil
 	}
-	met, err := w.met(ctx, tx)
+	met, err := w.metCounts(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	var rest [][]byte // of which it has met one, if that is known
-	for _, first := range distinct(w.firsts) {
+	for _, first := range distinctRows(w.firsts) {
 		if met[string(first)] == 0 && !w.metBefore(first) {
 			rest = append(rest, first)
 		}
@@ -104,20 +104,20 @@ func (w *TableWrite) CountRows(ctx context.Context, tx StateTx) (*TableWrite, er
 	}
 	counted := *w
 	counted.known = slices.Clone(w.firsts)
-	counted.count(met)
+	counted.numberEqual(met)
 	return &counted, nil
 }
 
-// distinct are the rows in their order.
-func distinct(rows [][]byte) [][]byte {
+// distinctRows are the rows in their order.
+func distinctRows(rows [][]byte) [][]byte {
 	sorted := slices.SortedFunc(slices.Values(rows), bytes.Compare)
 	return slices.CompactFunc(sorted, bytes.Equal)
 }
 
-// met are the counts of rows that the round has met.
-func (k *stateRows) met(ctx context.Context, tx StateTx) (met map[string]int, err error) {
+// metCounts are the counts of rows that the round has met.
+func (k *stateRows) metCounts(ctx context.Context, tx StateTx) (met map[string]int, err error) {
 	d, met := tx.Dialect(), map[string]int{}
-	for some := range slices.Chunk(distinct(k.firsts), seenChunk) {
+	for some := range slices.Chunk(distinctRows(k.firsts), seenChunk) {
 		firsts := make(map[string][]byte, len(some))
 		keys := lists.Map(some, func(first []byte) []byte {
 			key := k.metOf(first)

@@ -41,8 +41,8 @@ func (w *TableWrite) makeSchema(ctx context.Context, tx SchemaTx, table []Column
 	return err
 }
 
-// change runs statements one after the other. The one that fails stays in c.changing, for its message.
-func (c *schemaChange) change(ctx context.Context, tx SchemaTx, statements []interpreter.DDL) error {
+// runStatements runs statements one after the other. The one that fails stays in c.changing, for its message.
+func (c *schemaChange) runStatements(ctx context.Context, tx SchemaTx, statements []interpreter.DDL) error {
 	for i := range statements {
 		c.changing = &statements[i]
 		if _, err := tx.Exec(ctx, statements[i].Statement); err != nil {

@@ -10,12 +10,12 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// fit has the rows' values as their columns read them. Of a value that would become another one the contract decides, before
+// fitRows has the rows' values as their columns read them. Of a value that would become another one the contract decides, before
 // the rows of a key are compared, and before rows travel: so it is the same by whatever way they do.
-func (w *TableWrite) fit(d *Dialect, columns []Column) error {
+func (w *TableWrite) fitRows(d *Dialect, columns []Column) error {
 	for _, name := range slices.Clone(w.Columns) {
 		column := w.columnOf(d, columns, name)
-		reads := column.reader(d)
+		reads := column.columnReader(d)
 		if reads.of == readsAll {
 			continue
 		}
@@ -35,8 +35,8 @@ func (w *TableWrite) columnOf(d *Dialect, columns []Column, name string) Column 
 	return column
 }
 
-// reader is how the column reads values.
-func (c Column) reader(d *Dialect) Reader {
+// columnReader is how the column reads values.
+func (c Column) columnReader(d *Dialect) Reader {
 	if c.Base != "" {
 		return d.ReaderOf(c.Base)
 	}
@@ -52,22 +52,22 @@ func (w *TableWrite) fitColumn(d *Dialect, column Column, reads Reader) error {
 		if !has {
 			continue
 		}
-		if !reads.changes(value) || w.deletes(row) && !slices.Contains(w.DeleteColumns(), column.Name) {
+		if !reads.changes(value) || w.deletesRow(row) && !slices.Contains(w.DeleteColumns(), column.Name) {
 			continue
 		}
-		sent, problem := reads.read(value)
+		sent, problem := reads.readValue(value)
 		switch {
 		case problem != "":
 			if w.contract.discardsMisfits() {
 				marked = markRow(marked, i, len(w.Rows))
-			} else if err := w.misfit(d, i, column, value, problem); err != nil {
+			} else if err := w.handleMisfit(d, i, column, value, problem); err != nil {
 				return err
 			}
 		case !isSame(sent, value):
 			if !owned {
 				w.Rows, owned = slices.Clone(w.Rows), true
 			}
-			w.Rows[i] = w.changed(i, column.Name, sent)
+			w.Rows[i] = w.rowWith(i, column.Name, sent)
 		}
 		if problem == "" && reads.rounds {
 			w.leftOut.RoundedValues += reads.rounded(sent)
@@ -102,8 +102,8 @@ func isSame(sent, value any) bool {
 	return sent == value
 }
 
-// changed is a row with another value of a column. The table of rows that are refused gets the row as it was.
-func (w *TableWrite) changed(i int, column string, value any) map[string]any {
+// rowWith is a row with another value of a column. The table of rows that are refused gets the row as it was.
+func (w *TableWrite) rowWith(i int, column string, value any) map[string]any {
 	before := w.Rows[i]
 	if w.Rejects() {
 		if w.served == nil {
@@ -123,9 +123,9 @@ func (c contract) discardsMisfits() bool {
 	return c.dataType == discardValue || c.dataType == discardRow
 }
 
-// misfit deals with a value that its column does not hold as it is, where the contract does not leave it out: its row is refused
+// handleMisfit deals with a value that its column does not hold as it is, where the contract does not leave it out: its row is refused
 // as if by the database.
-func (w *TableWrite) misfit(d *Dialect, i int, column Column, value any, problem string) error {
+func (w *TableWrite) handleMisfit(d *Dialect, i int, column Column, value any, problem string) error {
 	const shown = 100
 	reason := fmt.Sprintf("%q %s, and its column is of type %s", tool.CutText(expression.Text(value), shown), problem, column.Type)
 	if w.Rejects() {
@@ -147,8 +147,8 @@ func (w *TableWrite) misfit(d *Dialect, i int, column Column, value any, problem
 // isUnfit reports whether a row is refused for a value that would become another one.
 func (w *TableWrite) isUnfit(i int) bool { return len(w.unfit) > 0 && w.unfit[w.Number(i)] != nil }
 
-// deletes reports whether a row deletes the one with its key.
-func (r *mergeKey) deletes(row map[string]any) bool {
+// deletesRow reports whether a row deletes the one with its key.
+func (r *mergeKey) deletesRow(row map[string]any) bool {
 	return r.hardDelete != "" && expression.Truthy(row[r.hardDelete])
 }
 
@@ -162,18 +162,18 @@ func (r *rejecting) rejectUnfit(ctx context.Context, w *TableWrite) (*TableWrite
 		if marked[i] = w.isUnfit(i); !marked[i] {
 			continue
 		}
-		if err := r.reject(ctx, w.part(i, i+1), w.unfit[w.Number(i)]); err != nil {
+		if err := r.rejectRow(ctx, w.partOf(i, i+1), w.unfit[w.Number(i)]); err != nil {
 			return nil, err
 		}
 	}
-	return w.without(marked), nil
+	return w.withoutRows(marked), nil
 }
 
-// readers are how columns of the table read, by their names, but for those that read all values as they are.
-func (w *TableWrite) readers(d *Dialect, names []string) map[string]Reader {
+// columnReaders are how columns of the table read, by their names, but for those that read all values as they are.
+func (w *TableWrite) columnReaders(d *Dialect, names []string) map[string]Reader {
 	readers := map[string]Reader{}
 	for _, name := range names {
-		if reads := columnNamed(w.tableColumns, name).reader(d); reads.of != readsAll {
+		if reads := columnNamed(w.tableColumns, name).columnReader(d); reads.of != readsAll {
 			readers[name] = reads
 		}
 	}
@@ -184,7 +184,7 @@ func (w *TableWrite) readers(d *Dialect, names []string) map[string]Reader {
 // false if a value does not fit its column, as no row of the table can equal such a row.
 func fitRow(row map[string]any, readers map[string]Reader) bool {
 	for name, reads := range readers {
-		sent, problem := reads.read(row[name])
+		sent, problem := reads.readValue(row[name])
 		if problem != "" {
 			return false
 		}

@@ -30,20 +30,20 @@ func instantBound(value any) (at time.Time, offset int, ok bool) {
 	return at, offset, isText && isTime
 }
 
-// bound is a bound as its column reads it, and what is behind its literal. A day of a column of dates is one of the zone of the bound.
-func (d *Dialect) bound(column Column, value any) (read any, cast, problem string) {
-	reads := column.reader(d)
+// readBound is a bound as its column reads it, and what is behind its literal. A day of a column of dates is one of the zone of the bound.
+func (d *Dialect) readBound(column Column, value any) (read any, cast, problem string) {
+	reads := column.columnReader(d)
 	at, _, isTime := instantBound(value)
 	if text, _ := value.(string); reads.of == readsDay && isTime && len(text) > len(time.DateOnly) {
 		return at.Format(utcLayout), "::timestamp", ""
 	}
-	read, problem = reads.read(value)
+	read, problem = reads.readValue(value)
 	return read, "", problem
 }
 
 // holdsInstant reports whether a value is a time within those bounds that are times. What is no time is not.
 func (b *bounds) holdsInstant(value any) bool {
-	for _, one := range b.limits() {
+	for _, one := range b.boundLimits() {
 		bound, offset, isTime := instantBound(one.value)
 		if !isTime {
 			continue

@@ -30,7 +30,7 @@ type mode struct {
 
 var modes = []mode{
 	{name: modeInsert, conflict: func(*TableWrite, func(string) string) string { return "" }},
-	{name: ModeUpsert, conflict: (*TableWrite).replaces, upsert: true},
+	{name: ModeUpsert, conflict: (*TableWrite).replaceClause, upsert: true},
 	{name: modeInsertOrIgnore, conflict: func(*TableWrite, func(string) string) string { return " ON CONFLICT DO NOTHING" }},
 	{name: modeReplace, conflict: func(*TableWrite, func(string) string) string { return "" }, replace: true},
 }
@@ -53,8 +53,8 @@ func (w *TableWrite) Meets() bool { return w.conflict(w, HasAll) != "" }
 // Updates reports whether rows to be written take the place of those that are there.
 func (w *TableWrite) Updates() bool { return w.upsert }
 
-// replaces has a row take the place of the one with its key, unless that one is newer. What it lacks stays.
-func (w *TableWrite) replaces(lacks func(string) string) string {
+// replaceClause has a row take the place of the one with its key, unless that one is newer. What it lacks stays.
+func (w *TableWrite) replaceClause(lacks func(string) string) string {
 	var sets []string
 	there := quoteName(w.Table[len(w.Table)-1])
 	for _, column := range w.Columns {

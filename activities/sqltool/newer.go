@@ -79,9 +79,9 @@ func (s *stage) newerKey(target *TargetTable) (key []TargetColumn) {
 	return key
 }
 
-// begin makes the call or loop known, before it reads.
-func (s *stage) begin(ctx context.Context) error {
-	if err := s.open(ctx, false); err != nil || !s.fresh {
+// beginRound makes the call or loop known, before it reads.
+func (s *stage) beginRound(ctx context.Context) error {
+	if err := s.openRound(ctx, false); err != nil || !s.fresh {
 		return err
 	}
 	return s.beginReading(ctx)
@@ -286,7 +286,7 @@ func (s *stage) withoutNewer(ctx context.Context, settled *TableWrite) (*TableWr
 	if _, err := s.tx.Exec(ctx, "DELETE FROM "+table+" WHERE "+givenColumn+" IS NOT NULL"); err != nil {
 		return nil, err
 	}
-	rest := settled.without(newer[:len(settled.Rows)])
+	rest := settled.withoutRows(newer[:len(settled.Rows)])
 	rest.Deletes, rest.deletesFrom = nil, nil
 	for i, row := range settled.Deletes {
 		if !newer[len(settled.Rows)+i] {
@@ -333,7 +333,7 @@ func (s *stage) checkNewer(ctx context.Context, there []Column) error {
 		return err
 	}
 	if note == "" && len(s.write.Key) == 0 && s.write.where != nil { // the rows have no key, and the column of bounds is kept
-		condition, err := s.within(ctx, s.write.where, there, newerName+".", true)
+		condition, err := s.withinCondition(ctx, s.write.where, there, newerName+".", true)
 		if err != nil {
 			return err
 		}
@@ -368,7 +368,7 @@ func (s *stage) recordPublished(ctx context.Context, there []Column) error {
 	}
 	for _, reader := range readers {
 		name := reader.Table[len(reader.Table)-1]
-		meets, err := s.meets(ctx, name[strings.LastIndexByte(name, '_')+1:], there)
+		meets, err := s.meetsOther(ctx, name[strings.LastIndexByte(name, '_')+1:], there)
 		if err != nil {
 			return err
 		}
@@ -382,8 +382,8 @@ func (s *stage) recordPublished(ctx context.Context, there []Column) error {
 	return nil
 }
 
-// meets reports whether another call or loop may replace rows that this one does.
-func (s *stage) meets(ctx context.Context, id string, there []Column) (bool, error) {
+// meetsOther reports whether another call or loop may replace rows that this one does.
+func (s *stage) meetsOther(ctx context.Context, id string, there []Column) (bool, error) {
 	own, text := s.write.where, ""
 	err := s.tx.Query(ctx, "SELECT replaces FROM "+StagingTable+" WHERE id = $1", []any{id}, func(scan func(...any) error) error { return scan(&text) })
 	if err != nil || own == nil || text == "" {
@@ -398,7 +398,7 @@ func (s *stage) meets(ctx context.Context, id string, there []Column) (bool, err
 	if other.column, _ = (*parts[0]).(string); other.column != own.column {
 		return true, nil
 	}
-	first, second := own.begin(), other.begin()
+	first, second := own.beginValue(), other.beginValue()
 	if first == nil && second == nil {
 		return true, nil
 	}
@@ -409,7 +409,7 @@ func (s *stage) meets(ctx context.Context, id string, there []Column) (bool, err
 		if one.value == nil {
 			continue
 		}
-		holds, err := s.holds(ctx, one.of, there, one.value)
+		holds, err := s.holdsValue(ctx, one.of, there, one.value)
 		if holds || err != nil {
 			return holds, err
 		}
@@ -417,23 +417,23 @@ func (s *stage) meets(ctx context.Context, id string, there []Column) (bool, err
 	return false, nil
 }
 
-// begin is the smallest value that bounds hold, nil where there is none.
-func (b *bounds) begin() any {
+// beginValue is the smallest value that bounds hold, nil where there is none.
+func (b *bounds) beginValue() any {
 	if b.equals != nil {
 		return b.equals
 	}
 	return b.from
 }
 
-// holds reports whether bounds hold a value.
-func (s *stage) holds(ctx context.Context, b *bounds, there []Column, value any) (holds bool, err error) {
-	condition, err := s.within(ctx, b, there, thereName+".", true)
+// holdsValue reports whether bounds hold a value.
+func (s *stage) holdsValue(ctx context.Context, b *bounds, there []Column, value any) (holds bool, err error) {
+	condition, err := s.withinCondition(ctx, b, there, thereName+".", true)
 	if err != nil {
 		return false, err
 	}
 	d, of, cast, literal := s.tx.Dialect(), columnNamed(there, b.column), "", ""
 	if _, _, isTime := instantBound(value); !isTime || !d.comparesInstants(of) {
-		value, cast, _ = d.bound(of, value) // what is wrong with it is said where it bounds rows
+		value, cast, _ = d.readBound(of, value) // what is wrong with it is said where it bounds rows
 	}
 	err = s.tx.Query(ctx, d.QuoteLiteral, []any{d.Literal(value)}, func(scan func(...any) error) error { return scan(&literal) })
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 // problem says of one with a zone which is not known here.
 func InUTC(value any) (sent any, problem string) {
 	_, isList := value.([]any)
-	return Reader{of: readsUTC, list: isList}.read(value)
+	return Reader{of: readsUTC, list: isList}.readValue(value)
 }
 
 // inUTC is a text as a column of times without an offset gets it. PostgreSQL drops the offset of a time for such a column, so that a time
@@ -120,7 +120,7 @@ func readOffset(of Reading, text string) (at time.Time, isTime, hasOffset bool) 
 func readClock(text string) (passed time.Duration, ok bool) {
 	clock, fraction, _ := strings.Cut(strings.ReplaceAll(text, ",", "."), ".")
 	const most = 24*time.Hour + time.Second
-	passed, ok = sexagesimal(clock, 24, 59, 60)
+	passed, ok = parseSexagesimal(clock, 24, 59, 60)
 	if part, err := time.ParseDuration("0." + fraction + "0s"); err == nil {
 		passed += part
 	}
@@ -135,14 +135,14 @@ func readZone(text string) (offset time.Duration, ok bool) {
 		return 0, true
 	}
 	const most = 15
-	if offset, ok = sexagesimal(digits, most, 59, 59); text[0] == '-' {
+	if offset, ok = parseSexagesimal(digits, most, 59, 59); text[0] == '-' {
 		offset = -offset
 	}
 	return offset, ok
 }
 
-// sexagesimal reads hours, minutes and seconds of two digits each, of at most so many.
-func sexagesimal(text string, most ...int) (sum time.Duration, ok bool) {
+// parseSexagesimal reads hours, minutes and seconds of two digits each, of at most so many.
+func parseSexagesimal(text string, most ...int) (sum time.Duration, ok bool) {
 	const digits = 2
 	unit := time.Hour
 	for i, part := range slices.Collect(slices.Chunk([]byte(strings.ReplaceAll(text, ":", "")), digits)) {

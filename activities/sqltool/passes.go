@@ -13,11 +13,11 @@ import (
 
 // isOlder reports whether a row is older than another one with its key.
 func (r *mergeKey) isOlder(row, than map[string]any) bool {
-	return r.sequence != "" && r.order.compare(row[r.sequence], than[r.sequence]) < 0
+	return r.sequence != "" && r.order.compareValues(row[r.sequence], than[r.sequence]) < 0
 }
 
-// covers reports whether a row has all that another one has. One that lacks sequence_by is as one with nil.
-func (w *TableWrite) covers(row, other map[string]any) bool {
+// coversRow reports whether a row has all that another one has. One that lacks sequence_by is as one with nil.
+func (w *TableWrite) coversRow(row, other map[string]any) bool {
 	return w.hasLists(row, other) && (w.uniform || !slices.ContainsFunc(w.Columns, func(column string) bool {
 		value, had := other[column]
 		_, has := row[column]
@@ -46,14 +46,14 @@ func (w *TableWrite) withoutReplaced() *TableWrite {
 		case w.isOlder(row, w.Rows[before]):
 			lost[i] = true
 			continue
-		case w.covers(row, w.Rows[before]):
+		case w.coversRow(row, w.Rows[before]):
 			lost[before] = true
 		default:
 			repeats = true
 		}
 		last[key] = i
 	}
-	rest := w.without(lost)
+	rest := w.withoutRows(lost)
 	rest.repeats = w.repeats || repeats
 	return rest
 }
@@ -93,7 +93,7 @@ func (w *TableWrite) PassesOf(keys []int) []*TableWrite {
 		if one.deletes {
 			at += len(w.Rows)
 		}
-		w.apply(&changes[keys[at]], one)
+		w.applyChange(&changes[keys[at]], one)
 	}
 	var passes []*TableWrite
 	for n := 0; ; n++ {
@@ -112,7 +112,7 @@ func (w *TableWrite) PassesOf(keys []int) []*TableWrite {
 		if len(rows) == 0 && len(deletes) == 0 {
 			return passes
 		}
-		pass := w.pick(rows)
+		pass := w.pickRows(rows)
 		pass.counted = n > 0 && w.sequence == "" && !w.Rejects()
 		pass.Deletes = lists.Map(deletes, func(i int) map[string]any { return w.Deletes[i] })
 		passes = append(passes, pass)
@@ -132,8 +132,8 @@ func (w *TableWrite) changesInOrder() []change {
 	return changes
 }
 
-// apply adds a change to those of its key. A row that is deleted needs not be written before.
-func (w *TableWrite) apply(before *[]change, one change) {
+// applyChange adds a change to those of its key. A row that is deleted needs not be written before.
+func (w *TableWrite) applyChange(before *[]change, one change) {
 	if n := len(*before); n > 0 {
 		last := (*before)[n-1]
 		switch {
@@ -141,7 +141,7 @@ func (w *TableWrite) apply(before *[]change, one change) {
 			return
 		case one.deletes:
 			*before = (*before)[:0]
-		case !last.deletes && !w.Rejects() && w.covers(w.rowOf(one), w.rowOf(last)):
+		case !last.deletes && !w.Rejects() && w.coversRow(w.rowOf(one), w.rowOf(last)):
 			*before = (*before)[:n-1]
 		}
 	}
@@ -172,7 +172,7 @@ func (w *TableWrite) InRuns() []*TableWrite {
 		for end < len(w.Rows) && w.sameColumns(from, end) {
 			end++
 		}
-		run := w.part(from, end)
+		run := w.partOf(from, end)
 		run.uniform = true
 		run.Columns = lists.Filter(w.Columns, func(column string) bool {
 			_, has := run.Rows[0][column]

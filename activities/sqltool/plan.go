@@ -70,7 +70,7 @@ func planChildren(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool
 // planTable is what a write would do to one table.
 func planTable(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool) (plan interpreter.TablePlan, err error) {
 	plan = interpreter.TablePlan{Name: w.Shown, Mode: w.name, Key: w.Key}
-	plan.ReplaceWhere, plan.MaxDelete = w.plan()
+	plan.ReplaceWhere, plan.MaxDelete = w.planEnd()
 	if err := w.checkNames(tx.Dialect()); err != nil {
 		return plan, err
 	}
@@ -88,7 +88,7 @@ func planTable(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool) (
 		if w.contract.columns == evolve {
 			inspected.where = nil // rows may have its column
 		}
-		if _, err := (&stage{tx: tx, write: &inspected}).inspect(ctx); err != nil {
+		if _, err := (&stage{tx: tx, write: &inspected}).inspectTarget(ctx); err != nil {
 			return plan, err
 		}
 	}
@@ -103,7 +103,7 @@ func planTable(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool) (
 	if rows == 0 {
 		return plan, nil
 	}
-	settled, columns, err := w.settle(ctx, tx)
+	settled, columns, err := w.settleColumns(ctx, tx)
 	if settled == nil || err != nil {
 		return plan, err
 	}
@@ -115,8 +115,8 @@ func planTable(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool) (
 	return plan, err
 }
 
-// plan is what is replaced, or deleted, at the end.
-func (s *staging) plan() (replaced *interpreter.ReplacedRows, mostDeleted *float64) {
+// planEnd is what is replaced, or deleted, at the end.
+func (s *staging) planEnd() (replaced *interpreter.ReplacedRows, mostDeleted *float64) {
 	if where := s.where; where != nil {
 		replaced = &interpreter.ReplacedRows{Column: where.column}
 		if where.from != nil {
@@ -161,7 +161,7 @@ func (w *TableWrite) changesWithoutRows(ctx context.Context, tx SchemaTx, table 
 		return nil, nil
 	}
 	known.Columns = slices.Clone(w.Columns)
-	if err := known.conform(tx.Dialect(), table); err != nil {
+	if err := known.conformToContract(tx.Dialect(), table); err != nil {
 		return known.changes, err
 	}
 	err := known.makeSchema(ctx, tx, table)

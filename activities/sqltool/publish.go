@@ -16,18 +16,18 @@ const (
 	givenName = "reprise_given"
 )
 
-// publish puts the rows in place that are beside the table, once.
-func (s *stage) publish(ctx context.Context) (written WriteResult, err error) {
-	if err := s.enter(ctx, true); err != nil {
+// publishRows puts the rows in place that are beside the table, once.
+func (s *stage) publishRows(ctx context.Context) (written WriteResult, err error) {
+	if err := s.enterPart(ctx, true); err != nil {
 		return written, err
 	}
 	if s.published != nil {
 		return *s.published, nil
 	}
-	if err := s.leave(ctx, 0, nil); err != nil {
+	if err := s.leavePart(ctx, 0, nil); err != nil {
 		return written, err
 	}
-	rows, columns, err := s.count(ctx)
+	rows, columns, err := s.countStaged(ctx)
 	if err != nil {
 		return written, err
 	}
@@ -44,15 +44,15 @@ func (s *stage) publish(ctx context.Context) (written WriteResult, err error) {
 		return written, err
 	}
 	if len(target) > 0 { // or there is nothing to delete
-		if written, err = s.put(ctx, rows, columns, target); err != nil {
+		if written, err = s.putRows(ctx, rows, columns, target); err != nil {
 			return written, err
 		}
 	}
-	return written, s.end(ctx, written)
+	return written, s.endRound(ctx, written)
 }
 
-// count gives how many rows were staged, and the columns that they had. They have to be there.
-func (s *stage) count(ctx context.Context) (rows int64, columns []string, err error) {
+// countStaged gives how many rows were staged, and the columns that they had. They have to be there.
+func (s *stage) countStaged(ctx context.Context) (rows int64, columns []string, err error) {
 	err = s.tx.Query(ctx, "SELECT staged, columns FROM "+StagedTable+" WHERE id = $1 ORDER BY part", []any{s.write.ID}, func(scan func(...any) error) error {
 		var (
 			staged int64
@@ -80,7 +80,7 @@ func (s *stage) count(ctx context.Context) (rows int64, columns []string, err er
 		}
 	}
 	if there != rows {
-		return 0, nil, s.lost(rows, there)
+		return 0, nil, s.lostError(rows, there)
 	}
 	return rows, columns, nil
 }
@@ -96,24 +96,24 @@ func (s *stage) rowsOf(ctx context.Context, table, condition string) (n int64, e
 	return n, err
 }
 
-// put changes the target.
-func (s *stage) put(ctx context.Context, rows int64, columns []string, there []Column) (written WriteResult, err error) {
+// putRows changes the target.
+func (s *stage) putRows(ctx context.Context, rows int64, columns []string, there []Column) (written WriteResult, err error) {
 	if err := s.tx.HoldWriters(ctx, s.write); err != nil {
 		return written, err
 	}
-	target, err := s.inspect(ctx)
+	target, err := s.inspectTarget(ctx)
 	if err != nil {
 		return written, err
 	}
 	if s.beside != nil {
-		if _, err := s.follow(ctx, there); err != nil {
+		if _, err := s.followColumns(ctx, there); err != nil {
 			return written, err
 		}
 	}
 	if err := s.checkNewer(ctx, there); err != nil {
 		return written, err
 	}
-	within, err := s.within(ctx, s.write.where, there, thereName+".", true)
+	within, err := s.withinCondition(ctx, s.write.where, there, thereName+".", true)
 	if err != nil {
 		return written, err
 	}
@@ -121,31 +121,31 @@ func (s *stage) put(ctx context.Context, rows int64, columns []string, there []C
 	if err := p.keepNewer(ctx); err != nil {
 		return written, err
 	}
-	if written, err = p.change(ctx, rows); err != nil || written == (WriteResult{}) {
+	if written, err = p.changeRows(ctx, rows); err != nil || written == (WriteResult{}) {
 		return written, err
 	}
 	return written, s.recordPublished(ctx, there)
 }
 
-// change deletes, changes and inserts rows of the target.
-func (p *difference) change(ctx context.Context, rows int64) (written WriteResult, err error) {
+// changeRows deletes, changes and inserts rows of the target.
+func (p *difference) changeRows(ctx context.Context, rows int64) (written WriteResult, err error) {
 	s, within := p.stage, p.within
 	switch {
 	case rows == 0 && s.write.deleteMissing:
-		return written, s.missing(ctx, &written, within)
+		return written, s.deleteMissing(ctx, &written, within)
 	case rows == 0:
 		written.deleted, err = s.tx.Exec(ctx, "DELETE FROM "+s.write.QuotedTable()+" AS "+thereName+" WHERE "+within)
 		return written, err
 	case s.write.deleteMissing:
-		return written, s.missing(ctx, &written, within+" AND "+p.isGone())
+		return written, s.deleteMissing(ctx, &written, within+" AND "+p.isGone())
 	case len(s.write.Key) == 0:
-		return p.all(ctx)
+		return p.replaceAll(ctx)
 	}
 	return p.byKey(ctx)
 }
 
-// missing deletes what was not read, unless that is too much.
-func (s *stage) missing(ctx context.Context, written *WriteResult, isGone string) error {
+// deleteMissing deletes what was not read, unless that is too much.
+func (s *stage) deleteMissing(ctx context.Context, written *WriteResult, isGone string) error {
 	table := s.write.QuotedTable()
 	gone, err := s.rowsOf(ctx, table, isGone)
 	if err != nil {
@@ -167,8 +167,8 @@ func (s *stage) ofBounds() string {
 	return " of those of replace_where"
 }
 
-// end drops the table beside, and keeps that its rows are published.
-func (s *stage) end(ctx context.Context, written WriteResult) error {
+// endRound drops the table beside, and keeps that its rows are published.
+func (s *stage) endRound(ctx context.Context, written WriteResult) error {
 	id := s.write.ID
 	for _, own := range []*TableWrite{s.beside, s.newer} {
 		if own == nil {
@@ -219,22 +219,22 @@ func (p *difference) isGone() string {
 	return "NOT EXISTS (SELECT 1 FROM " + p.beside.QuotedTable() + " AS " + givenName + " WHERE " + p.sameKey() + ")"
 }
 
-// given are columns of staged rows.
-func given(columns []string) []string {
+// stagedColumns are columns of staged rows.
+func stagedColumns(columns []string) []string {
 	return lists.Map(columns, func(column string) string { return givenName + "." + quoteName(column) })
 }
 
-func (p *difference) insert(condition string) string {
-	return "INSERT INTO " + p.write.QuotedTable() + " (" + QuoteNames(p.columns) + ") SELECT " + strings.Join(given(p.columns), ", ") + " FROM " + p.beside.QuotedTable() + " AS " + givenName +
+func (p *difference) insertStatement(condition string) string {
+	return "INSERT INTO " + p.write.QuotedTable() + " (" + QuoteNames(p.columns) + ") SELECT " + strings.Join(stagedColumns(p.columns), ", ") + " FROM " + p.beside.QuotedTable() + " AS " + givenName +
 		" WHERE " + condition + " ORDER BY " + givenName + "." + orderColumn
 }
 
-// all deletes the rows that are replaced, and inserts the others.
-func (p *difference) all(ctx context.Context) (written WriteResult, err error) {
+// replaceAll deletes the rows that are replaced, and inserts the others.
+func (p *difference) replaceAll(ctx context.Context) (written WriteResult, err error) {
 	if written.deleted, err = p.tx.Exec(ctx, "DELETE FROM "+p.write.QuotedTable()+" AS "+thereName+" WHERE "+p.within); err != nil {
 		return written, err
 	}
-	written.affected, err = p.tx.Exec(ctx, p.insert("true"))
+	written.affected, err = p.tx.Exec(ctx, p.insertStatement("true"))
 	written.inserted = written.affected
 	return written, err
 }
@@ -249,8 +249,8 @@ func (p *difference) byKey(ctx context.Context) (written WriteResult, err error)
 			statement string
 		}{
 			{&written.deleted, "DELETE FROM " + table + " WHERE " + p.within + " AND " + p.isGone()},
-			{&written.updated, p.update(table)},
-			{&written.inserted, p.insert(p.fresh + " AND NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + p.sameKey() + " AND " + p.within + ")")},
+			{&written.updated, p.updateStatement(table)},
+			{&written.inserted, p.insertStatement(p.fresh + " AND NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + p.sameKey() + " AND " + p.within + ")")},
 		}
 		none int64
 	)
@@ -280,8 +280,8 @@ func (p *difference) byKey(ctx context.Context) (written WriteResult, err error)
 	return written, nil
 }
 
-// update is the statement that changes rows that differ; "" where they have nothing but their keys.
-func (p *difference) update(table string) string {
+// updateStatement is the statement that changes rows that differ; "" where they have nothing but their keys.
+func (p *difference) updateStatement(table string) string {
 	var sets, there, staged []string
 	for _, column := range p.columns {
 		if slices.Contains(p.write.Key, column) {

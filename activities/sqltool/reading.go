@@ -140,12 +140,12 @@ const (
 	numberAsTime  = "is a number, whose digits the database would read as a time; date(NUMBER) makes a time of seconds since 1970"
 )
 
-// read gives what is sent to a column for a value, and what is wrong with that, "" for nothing. Most values are sent as they are.
-func (r Reader) read(value any) (sent any, problem string) {
+// readValue gives what is sent to a column for a value, and what is wrong with that, "" for nothing. Most values are sent as they are.
+func (r Reader) readValue(value any) (sent any, problem string) {
 	switch value := value.(type) {
 	case string:
 		if !r.list {
-			return r.text(value)
+			return r.readText(value)
 		}
 	case bool:
 		if r.of == readsText {
@@ -154,7 +154,7 @@ func (r Reader) read(value any) (sent any, problem string) {
 	case []any:
 		switch {
 		case r.list:
-			return r.elements(value)
+			return r.readElements(value)
 		case r.isTime():
 			return value, noTime // PostgreSQL skips brackets and quotes when it reads a time
 		}
@@ -220,16 +220,16 @@ func decimalsIn(number string) int {
 	return len(strings.TrimRight(digits, "0")) - len(digits) - power
 }
 
-// elements reads a list, and lists in it.
-func (r Reader) elements(list []any) (sent any, problem string) {
+// readElements reads a list, and lists in it.
+func (r Reader) readElements(list []any) (sent any, problem string) {
 	read := list
 	for i, value := range list {
 		var one any
 		switch value := value.(type) {
 		case string:
-			one, problem = r.text(value)
+			one, problem = r.readText(value)
 		case []any:
-			one, problem = r.elements(value)
+			one, problem = r.readElements(value)
 		default:
 			continue
 		}
@@ -247,10 +247,10 @@ func (r Reader) elements(list []any) (sent any, problem string) {
 	return read, ""
 }
 
-func (r Reader) text(text string) (sent any, problem string) {
+func (r Reader) readText(text string) (sent any, problem string) {
 	switch r.of {
 	case readsNumber, readsLike:
-		return r.number(text)
+		return r.readNumber(text)
 	case readsBoolean:
 		truth, is := booleans[text]
 		switch {
@@ -273,8 +273,8 @@ func (r Reader) text(text string) (sent any, problem string) {
 	return text, ""
 }
 
-// number reads a text for a column of numbers. SQLite would round one of many digits, which is known of numbers alone.
-func (r Reader) number(text string) (sent any, problem string) {
+// readNumber reads a text for a column of numbers. SQLite would round one of many digits, which is known of numbers alone.
+func (r Reader) readNumber(text string) (sent any, problem string) {
 	switch {
 	case isPlainNumber(text):
 		if r.affine && !isKept(text) {

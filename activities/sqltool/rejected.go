@@ -43,8 +43,8 @@ func rejectedKeys() []playbook.Field {
 	}
 }
 
-// read reads rejected.
-func (r *rejection) read(in interpreter.ToolInput) (err error) {
+// readRejected reads rejected.
+func (r *rejection) readRejected(in interpreter.ToolInput) (err error) {
 	fields, err := tool.MapField(in, "rejected")
 	if err != nil || fields == nil {
 		return err
@@ -96,9 +96,9 @@ func Targets(in interpreter.ToolInput) ([]*TableWrite, error) {
 	return append(all, rejected), err
 }
 
-// inserting writes rows of a write that the database takes, and rejects the others where there is a table for them. fit are those
+// newInserter writes rows of a write that the database takes, and rejects the others where there is a table for them. fit are those
 // that are not refused without it.
-func inserting(ctx context.Context, tx RejectingTx, w *TableWrite) (insert func(context.Context, *TableWrite) (WriteResult, error), fit *TableWrite, err error) {
+func newInserter(ctx context.Context, tx RejectingTx, w *TableWrite) (insert func(context.Context, *TableWrite) (WriteResult, error), fit *TableWrite, err error) {
 	if w.table == nil && !w.lenient && !w.finding && w.where == nil {
 		return tx.Insert, w, nil
 	}
@@ -109,7 +109,7 @@ func inserting(ctx context.Context, tx RejectingTx, w *TableWrite) (insert func(
 	}
 	r := &rejecting{tx: tx, write: w}
 	fit, err = r.rejectUnfit(ctx, w)
-	return r.insert, fit, err
+	return r.insertRows, fit, err
 }
 
 // rejecting writes rows of which some may be refused.
@@ -141,8 +141,8 @@ func (e *RefusedRowError) Error() string { return e.err.Error() }
 
 func (e *RefusedRowError) Unwrap() error { return e.err }
 
-// insert writes rows together, and where the database refuses that, the halves of them.
-func (r *rejecting) insert(ctx context.Context, w *TableWrite) (written WriteResult, err error) {
+// insertRows writes rows together, and where the database refuses that, the halves of them.
+func (r *rejecting) insertRows(ctx context.Context, w *TableWrite) (written WriteResult, err error) {
 	if len(w.Rows) == 0 {
 		return written, nil
 	}
@@ -159,43 +159,43 @@ func (r *rejecting) insert(ctx context.Context, w *TableWrite) (written WriteRes
 	case len(w.Rows) == 1 && w.finding && !w.lenient && refusal.Constraint != whereCheck:
 		return WriteResult{}, &RefusedRowError{w.Number(0), err}
 	case len(w.Rows) == 1:
-		return WriteResult{}, r.refuse(ctx, w, refusal)
+		return WriteResult{}, r.refuseRow(ctx, w, refusal)
 	}
 	half := len(w.Rows) / 2
-	written, err = r.insert(ctx, w.part(0, half))
+	written, err = r.insertRows(ctx, w.partOf(0, half))
 	if err != nil {
 		return WriteResult{}, err
 	}
-	more, err := r.insert(ctx, w.part(half, len(w.Rows)))
+	more, err := r.insertRows(ctx, w.partOf(half, len(w.Rows)))
 	return written.Plus(more), err
 }
 
-// refuse deals with a row that the database refuses.
-func (r *rejecting) refuse(ctx context.Context, w *TableWrite, why *RowRefusal) error {
+// refuseRow deals with a row that the database refuses.
+func (r *rejecting) refuseRow(ctx context.Context, w *TableWrite, why *RowRefusal) error {
 	switch {
 	case why.Constraint == whereCheck:
-		return w.outside(0)
+		return w.outsideError(0)
 	case w.lenient:
 		return nil
 	}
-	return r.reject(ctx, w, why)
+	return r.rejectRow(ctx, w, why)
 }
 
-// part are some of the rows.
-func (w *TableWrite) part(from, to int) *TableWrite {
+// partOf are some of the rows.
+func (w *TableWrite) partOf(from, to int) *TableWrite {
 	rows := make([]int, 0, to-from)
 	for i := from; i < to; i++ {
 		rows = append(rows, i)
 	}
-	return w.pick(rows)
+	return w.pickRows(rows)
 }
 
 // rejectedColumns are the columns of the table, the key first.
 var rejectedColumns = []string{"operation_key", "row", "run", "step", "visit", "index", "page", "column", "sqlstate", "reason", "value", "at"}
 
-// reject writes a row to the table of those that are refused, once.
-func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) error {
-	if err := r.make(ctx, w); err != nil {
+// rejectRow writes a row to the table of those that are refused, once.
+func (r *rejecting) rejectRow(ctx context.Context, w *TableWrite, why *RowRefusal) error {
+	if err := r.makeTable(ctx, w); err != nil {
 		return err
 	}
 	served := w.served[w.Number(0)]
@@ -234,8 +234,8 @@ func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) 
 	}
 }
 
-// make makes the table, once, and counts the rows that it has of the call.
-func (r *rejecting) make(ctx context.Context, w *TableWrite) error {
+// makeTable makes the table, once, and counts the rows that it has of the call.
+func (r *rejecting) makeTable(ctx context.Context, w *TableWrite) error {
 	if r.made {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (r *rejecting) make(ctx context.Context, w *TableWrite) error {
 		if err := table.makeSchema(ctx, r.tx, nil); err != nil {
 			return err
 		}
-		if err := r.tx.Change(ctx, table, func() error { return table.change(ctx, r.tx, table.changes) }); err != nil {
+		if err := r.tx.Change(ctx, table, func() error { return table.runStatements(ctx, r.tx, table.changes) }); err != nil {
 			return err
 		}
 	}

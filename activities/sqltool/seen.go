@@ -36,16 +36,16 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	w.known = make([][]byte, len(pages))
 	keep := w.keepsRows(w.Shown, len(pages))
 	increasing := true // as the rows of an ordered source are, unless they share their cursors
-	for i, row := range w.State.Rows.Distinguish(pages, func(i int) any { return w.Rows[i] }) {
+	for i, row := range w.State.Rows.IdentifyRows(pages, func(i int) any { return w.Rows[i] }) {
 		w.known[i] = keep(row)
 		increasing = increasing && (i == 0 || bytes.Compare(w.known[i-1], w.known[i]) < 0)
 	}
 	switch w.inOrder = increasing; {
 	case w.State.Rows.IsCounted():
 		w.firsts = slices.Clone(w.known)
-		w.count(nil)
+		w.numberEqual(nil)
 	case !increasing:
-		*w = *w.without(comeTwice(w.known))
+		*w = *w.withoutRows(comeTwice(w.known))
 	}
 	return nil
 }
@@ -95,21 +95,21 @@ func comeTwice(rows [][]byte) []bool {
 // give in another order than the page.
 func (w *TableWrite) checkKeys(pages []any, given bool) error {
 	for i, row := range pages {
-		if column, lacks := w.State.Rows.Lacks(row); lacks {
+		if column, lacks := w.State.Rows.LacksColumn(row); lacks {
 			return FinalError(incremental.TypeRows, "row %d of the page has no %q, the key by which table %q recognizes rows that are read again. "+
 				"Set `key` in incremental to columns that each row has, before args change it", i+1, column, w.Shown)
 		}
 	}
-	if given && w.reordered(pages) {
+	if given && w.isReordered(pages) {
 		return FinalError(incremental.TypeRows, "the args of table %q are the rows of the page in another order, so it is unknown which of them are read again. "+
 			"Write one row for each in the same order, or use mode upsert", w.Shown)
 	}
 	return nil
 }
 
-// reordered reports whether the rows are those of the page in another order, by the key as far as
+// isReordered reports whether the rows are those of the page in another order, by the key as far as
 // they have it.
-func (w *TableWrite) reordered(pages []any) bool {
+func (w *TableWrite) isReordered(pages []any) bool {
 	read, written := make([]string, len(pages)), make([]string, len(pages))
 	for i, row := range pages {
 		read[i], written[i] = w.State.Rows.KeyText(row), w.State.Rows.KeyText(w.Rows[i])
@@ -178,7 +178,7 @@ func (s *rowSet) Number(i int) int {
 
 // Unseen is the write without rows that are known.
 func (w *TableWrite) Unseen(known map[string]bool) *TableWrite {
-	return w.without(lists.Map(w.known, func(row []byte) bool { return known[string(row)] }))
+	return w.withoutRows(lists.Map(w.known, func(row []byte) bool { return known[string(row)] }))
 }
 
 // WithoutState is the write as far as the ledger knows it: it moves no state.
@@ -251,7 +251,7 @@ func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
 		dated = [][]byte{dated[0], dated[len(dated)-1]}
 	}
 	for _, row := range dated {
-		seen.extend(positionOf(row))
+		seen.extendTo(positionOf(row))
 	}
 	if w.Rows.Reached != nil {
 		seen.reached = append(belowRows(w.Name, w.Rows.Reached), 0)
@@ -260,8 +260,8 @@ func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
 	return seen
 }
 
-// extend has the positions of a chunk begin and end no later and no earlier than that of a row.
-func (s *RowLookup) extend(position []byte) {
+// extendTo has the positions of a chunk begin and end no later and no earlier than that of a row.
+func (s *RowLookup) extendTo(position []byte) {
 	if s.From == nil || bytes.Compare(position, s.From) < 0 {
 		s.From = position
 	}

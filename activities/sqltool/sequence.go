@@ -175,11 +175,11 @@ func (w *TableWrite) withDeletes() *TableWrite {
 		numbers []int
 	)
 	for i, row := range w.Rows {
-		if deleted[i] = w.deletes(row) && !w.isUnfit(i); deleted[i] {
+		if deleted[i] = w.deletesRow(row) && !w.isUnfit(i); deleted[i] {
 			deletes, numbers = append(deletes, row), append(numbers, w.Number(i))
 		}
 	}
-	rest := w.without(deleted)
+	rest := w.withoutRows(deleted)
 	rest.Deletes, rest.deletesFrom = deletes, numbers
 	return rest
 }
@@ -207,8 +207,8 @@ func (r *mergeKey) DeleteColumns() []string {
 	return columns
 }
 
-// compare compares two values as NotOlder does. nil is less than any other.
-func (o sequenceOrder) compare(a, b any) int {
+// compareValues compares two values as NotOlder does. nil is less than any other.
+func (o sequenceOrder) compareValues(a, b any) int {
 	if a == nil || b == nil {
 		return cmp.Compare(boolNumber(a != nil), boolNumber(b != nil))
 	}

@@ -67,7 +67,7 @@ type bounds struct {
 	equals, from, to any // nil for none
 }
 
-func (b *bounds) text() string {
+func (b *bounds) boundsText() string {
 	if b == nil {
 		return ""
 	}
@@ -82,8 +82,8 @@ type limit struct {
 	holds func(given, value string) bool
 }
 
-// limits are the comparisons that a row has to pass.
-func (b *bounds) limits() []limit {
+// boundLimits are the comparisons that a row has to pass.
+func (b *bounds) boundLimits() []limit {
 	all := []limit{
 		{" = ", b.equals, func(given, value string) bool { return given == value }},
 		{" >= ", b.from, func(given, value string) bool { return given >= value }},
@@ -95,8 +95,8 @@ func (b *bounds) limits() []limit {
 // Staged reports whether what is written is published with the rest of its call or loop.
 func (s *staging) Staged() bool { return s.Staging != nil }
 
-// part is the part of the write; a call without a loop has one.
-func (s *staging) part() int64 {
+// partNumber is the part of the write; a call without a loop has one.
+func (s *staging) partNumber() int64 {
 	if s.Part == nil {
 		return -1
 	}
@@ -261,7 +261,7 @@ func (s *staging) readWhere(in interpreter.ToolInput) error {
 			return tool.ConfigErrorf("step %q: %s of replace_where is nil; remove it if there is no bound", in.Step, name)
 		}
 	}
-	switch limits := where.limits(); {
+	switch limits := where.boundLimits(); {
 	case len(limits) == 0:
 		return tool.ConfigErrorf("step %q: replace_where needs equals, from or to; without it all rows are replaced", in.Step)
 	case where.equals != nil && len(limits) > 1:
@@ -287,19 +287,19 @@ func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (WriteResu
 	s := &stage{tx: tx, write: w}
 	switch w.Do {
 	case interpreter.StagingBegin:
-		return WriteResult{}, w, s.begin(ctx)
+		return WriteResult{}, w, s.beginRound(ctx)
 	case interpreter.StagingPublish:
-		written, err := s.publish(ctx)
+		written, err := s.publishRows(ctx)
 		return written, w, err
 	}
-	if err := s.enter(ctx, false); err != nil {
+	if err := s.enterPart(ctx, false); err != nil {
 		return WriteResult{}, w, err
 	}
 	if w.Do == interpreter.StagingSettle {
-		return WriteResult{}, w, s.leave(ctx, 0, nil)
+		return WriteResult{}, w, s.leavePart(ctx, 0, nil)
 	}
 	if w.replace {
-		return s.rows(ctx, settled)
+		return s.writeRows(ctx, settled)
 	}
 	settled, err := s.withoutNewer(ctx, settled)
 	if err != nil {
@@ -309,7 +309,7 @@ func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (WriteResu
 	if err != nil {
 		return written, settled, err
 	}
-	if err := s.keys(ctx, settled); err != nil {
+	if err := s.writeKeys(ctx, settled); err != nil {
 		return written, settled, err
 	}
 	return written, settled, recordNewer(ctx, tx, settled)
@@ -344,9 +344,9 @@ func stagingError(kind, format string, args ...any) error {
 	return err
 }
 
-// open finds the call or loop, or makes it known, and keeps it as it is until the transaction
+// openRound finds the call or loop, or makes it known, and keeps it as it is until the transaction
 // ends. alone keeps everybody else from it.
-func (s *stage) open(ctx context.Context, alone bool) error {
+func (s *stage) openRound(ctx context.Context, alone bool) error {
 	d, id := s.tx.Dialect(), s.write.ID
 	lock := d.ShareRow
 	if alone {
@@ -371,7 +371,7 @@ func (s *stage) open(ctx context.Context, alone bool) error {
 	}
 	if !known {
 		n, err := s.tx.Exec(ctx, "INSERT INTO "+StagingTable+" (id, target, replaces, started_at) VALUES ($1, $2, $3, "+d.Now+") ON CONFLICT DO NOTHING",
-			id, s.write.QuotedTable(), s.write.where.text())
+			id, s.write.QuotedTable(), s.write.where.boundsText())
 		if err != nil {
 			return err
 		}
@@ -387,15 +387,15 @@ func (s *stage) open(ctx context.Context, alone bool) error {
 	case dropped:
 		return stagingError(typeStagingLost, "the staged rows of this call for table %q were dropped, because none was added for more than an hour "+
 			"while another run wrote to the table. Run it again", s.write.Shown)
-	case replaces != s.write.where.text():
+	case replaces != s.write.where.boundsText():
 		return tool.Errorf("replace_where of table %q differs from another write of the same call or loop (%s, and %s now): "+
-			"it must not depend on the element", s.write.Shown, replaces, s.write.where.text())
+			"it must not depend on the element", s.write.Shown, replaces, s.write.where.boundsText())
 	}
-	return s.name(beside, newer)
+	return s.readNames(beside, newer)
 }
 
-// name reads the names of the tables with the rows, and with the keys of what is newer.
-func (s *stage) name(beside, newer *string) error {
+// readNames reads the names of the tables with the rows, and with the keys of what is newer.
+func (s *stage) readNames(beside, newer *string) error {
 	if newer != nil {
 		parts, err := splitName(*newer)
 		if err != nil {
@@ -419,13 +419,13 @@ func (w *TableWrite) besideIn(schema ...string) *TableWrite {
 	return &beside
 }
 
-// enter begins what the part does in its round: what rounds before have staged is dropped.
-func (s *stage) enter(ctx context.Context, alone bool) error {
-	if err := s.open(ctx, alone); err != nil || s.published != nil && alone {
+// enterPart begins what the part does in its round: what rounds before have staged is dropped.
+func (s *stage) enterPart(ctx context.Context, alone bool) error {
+	if err := s.openRound(ctx, alone); err != nil || s.published != nil && alone {
 		return err
 	}
 	if s.published != nil {
-		return s.overtaken("the rows of its call or loop have been published")
+		return s.overtakenError("the rows of its call or loop have been published")
 	}
 	if s.fresh { // of a loop without an iteration
 		if err := s.beginReading(ctx); err != nil {
@@ -442,17 +442,17 @@ func (s *stage) enter(ctx context.Context, alone bool) error {
 	)
 	err := s.tx.Query(ctx, "INSERT INTO "+StagedTable+" (id, part, round, written_at) VALUES ($1, $2, $3, "+s.tx.Dialect().Now+
 		") ON CONFLICT (id, part) DO UPDATE SET written_at = excluded.written_at RETURNING round, staged, columns",
-		[]any{w.ID, w.staging.part(), int64(w.Round)}, func(scan func(...any) error) error {
+		[]any{w.ID, w.staging.partNumber(), int64(w.Round)}, func(scan func(...any) error) error {
 			return scan(&round, &s.staged, &columns)
 		})
 	if err != nil {
 		return err
 	}
 	if round > int64(w.Round) {
-		return s.overtaken("its call has started again")
+		return s.overtakenError("its call has started again")
 	}
 	if round < int64(w.Round) {
-		return s.forget(ctx)
+		return s.forgetPart(ctx)
 	}
 	return json.Unmarshal([]byte(columns), &s.columns)
 }
@@ -468,7 +468,7 @@ func (s *stage) countBefore(ctx context.Context) error {
 	if len(columns) == 0 || err != nil {
 		return err
 	}
-	within, err := s.within(ctx, s.write.where, columns, thereName+".", true)
+	within, err := s.withinCondition(ctx, s.write.where, columns, thereName+".", true)
 	if err != nil {
 		return err
 	}
@@ -479,16 +479,16 @@ func (s *stage) countBefore(ctx context.Context) error {
 	return err
 }
 
-func (s *stage) overtaken(why string) error {
+func (s *stage) overtakenError(why string) error {
 	return stagingError(typeOvertaken, "this write to table %q came too late, because %s; nothing was written", s.write.Shown, why)
 }
 
-// forget drops what the part has staged in rounds before.
-func (s *stage) forget(ctx context.Context) error {
+// forgetPart drops what the part has staged in rounds before.
+func (s *stage) forgetPart(ctx context.Context) error {
 	w := s.write
 	if s.staged > 0 && s.beside != nil {
 		if _, err := s.tx.Exec(ctx, "DELETE FROM "+s.beside.QuotedTable()+" WHERE "+partColumn+" = $1 AND "+roundColumn+" < $2",
-			w.staging.part(), int64(w.Round)); err != nil {
+			w.staging.partNumber(), int64(w.Round)); err != nil {
 			return err
 		}
 	}
@@ -496,8 +496,8 @@ func (s *stage) forget(ctx context.Context) error {
 	return nil
 }
 
-// leave keeps how many rows the part has staged, and which columns they had.
-func (s *stage) leave(ctx context.Context, rows int64, columns []string) error {
+// leavePart keeps how many rows the part has staged, and which columns they had.
+func (s *stage) leavePart(ctx context.Context, rows int64, columns []string) error {
 	for _, column := range columns {
 		s.columns = appendNew(s.columns, column)
 	}
@@ -508,7 +508,7 @@ func (s *stage) leave(ctx context.Context, rows int64, columns []string) error {
 	}
 	w := s.write
 	_, err = s.tx.Exec(ctx, "UPDATE "+StagedTable+" SET round = $3, staged = $4, columns = $5 WHERE id = $1 AND part = $2",
-		w.ID, w.staging.part(), int64(w.Round), s.staged+rows, string(text))
+		w.ID, w.staging.partNumber(), int64(w.Round), s.staged+rows, string(text))
 	return err
 }
 
@@ -529,10 +529,10 @@ func (w *TableWrite) InWordsOfTarget(message string) string {
 	return strings.ReplaceAll(message, stagingPrefix+w.ID, w.Table[len(w.Table)-1])
 }
 
-// rows writes the rows of the write beside their table.
-func (s *stage) rows(ctx context.Context, settled *TableWrite) (WriteResult, *TableWrite, error) {
+// writeRows writes the rows of the write beside their table.
+func (s *stage) writeRows(ctx context.Context, settled *TableWrite) (WriteResult, *TableWrite, error) {
 	if len(settled.Rows) == 0 {
-		return WriteResult{}, settled, s.leave(ctx, 0, nil)
+		return WriteResult{}, settled, s.leavePart(ctx, 0, nil)
 	}
 	for _, column := range settled.tableColumns { // the table beside would take them
 		if column.ReadOnly && slices.Contains(settled.Columns, column.Name) {
@@ -540,29 +540,29 @@ func (s *stage) rows(ctx context.Context, settled *TableWrite) (WriteResult, *Ta
 				settled.placeOf(column.Name, false), column.Name, settled.Shown)
 		}
 	}
-	if err := s.prepare(ctx, settled); err != nil {
+	if err := s.prepareBeside(ctx, settled); err != nil {
 		return WriteResult{}, settled, err
 	}
 	if err := s.holdInstants(settled, settled.tableColumns); err != nil {
 		return WriteResult{}, settled, err
 	}
 	beside := settled.besideIn(s.beside.Table[:len(s.beside.Table)-1]...)
-	beside.number(settled.Rows)
+	beside.numberRows(settled.Rows)
 	written, err := WriteRows(ctx, s.tx, beside)
 	if err != nil {
 		return written, beside, err
 	}
 	written.beside = true
-	return written, beside, s.leave(ctx, written.affected, settled.Columns)
+	return written, beside, s.leavePart(ctx, written.affected, settled.Columns)
 }
 
-// number gives rows their part and round.
-func (w *TableWrite) number(rows []map[string]any) {
+// numberRows gives rows their part and round.
+func (w *TableWrite) numberRows(rows []map[string]any) {
 	w.Columns = append(slices.Clone(w.Columns), partColumn, roundColumn)
 	w.Rows = make([]map[string]any, len(rows))
 	for i, row := range rows {
 		w.Rows[i] = maps.Clone(row)
-		w.Rows[i][partColumn], w.Rows[i][roundColumn] = int(w.staging.part()), w.Round
+		w.Rows[i][partColumn], w.Rows[i][roundColumn] = int(w.staging.partNumber()), w.Round
 	}
 }
 
@@ -574,17 +574,17 @@ func withoutOwn(row map[string]any) map[string]any {
 	return own
 }
 
-// keys writes the keys of all rows that were read beside their table, those of rows that are not
+// writeKeys writes the keys of all rows that were read beside their table, those of rows that are not
 // written too: only what was not read is missing. A key that the column does not hold is not in the table either.
-func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
+func (s *stage) writeKeys(ctx context.Context, settled *TableWrite) error {
 	read := s.write.Rows
 	if len(settled.tableColumns) == 0 { // there is no table that anything could be missing in
 		read = nil
 	}
 	if len(read) == 0 {
-		return s.leave(ctx, 0, nil)
+		return s.leavePart(ctx, 0, nil)
 	}
-	if err := s.prepare(ctx, settled); err != nil {
+	if err := s.prepareBeside(ctx, settled); err != nil {
 		return err
 	}
 	if err := s.holdInstants(s.write, settled.tableColumns); err != nil {
@@ -595,7 +595,7 @@ func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
 	keys.tableColumns = settled.tableColumns
 	keys.Columns, keys.numbers, keys.known, keys.chunks, keys.rejection = columns, nil, nil, nil, rejection{}
 	keys.lenient, keys.uniform, keys.Deletes, keys.State = true, true, nil, nil
-	rows, readers := make([]map[string]any, 0, len(read)), settled.readers(s.tx.Dialect(), columns)
+	rows, readers := make([]map[string]any, 0, len(read)), settled.columnReaders(s.tx.Dialect(), columns)
 	for _, row := range read {
 		key := make(map[string]any, len(columns)+2)
 		for _, column := range columns {
@@ -605,13 +605,13 @@ func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
 			rows = append(rows, key)
 		}
 	}
-	keys.number(rows)
+	keys.numberRows(rows)
 	keys.readBytes(settled.tableColumns)
 	written, err := WriteRows(ctx, s.tx, keys)
 	if err != nil {
 		return err
 	}
-	return s.leave(ctx, written.affected, columns)
+	return s.leavePart(ctx, written.affected, columns)
 }
 
 // keyColumns are what is kept beside the table of rows that were read: their keys, and what says whether they are within bounds.
@@ -630,33 +630,33 @@ func (s *stage) holdInstants(w *TableWrite, columns []Column) error {
 	}
 	for i, row := range w.Rows {
 		if !w.isUnfit(i) && !where.holdsInstant(row[where.column]) {
-			return w.outside(i)
+			return w.outsideError(i)
 		}
 	}
 	return nil
 }
 
-// prepare makes the table beside, or has it follow the columns of its target.
-func (s *stage) prepare(ctx context.Context, settled *TableWrite) error {
+// prepareBeside makes the table beside, or has it follow the columns of its target.
+func (s *stage) prepareBeside(ctx context.Context, settled *TableWrite) error {
 	if s.beside == nil {
-		if err := s.make(ctx, settled.tableColumns); err != nil {
+		if err := s.makeBeside(ctx, settled.tableColumns); err != nil {
 			return err
 		}
 	}
-	columns, err := s.follow(ctx, settled.tableColumns)
+	columns, err := s.followColumns(ctx, settled.tableColumns)
 	if err != nil {
 		return err
 	}
 	if len(columns) == 0 {
-		return s.lost(s.staged, 0)
+		return s.lostError(s.staged, 0)
 	}
 	_, err = s.tx.Columns(ctx, s.beside) // a transaction knows one table
 	return err
 }
 
-// follow changes the columns of the table beside like those of its target: it adds the ones that were added there, and widens the
+// followColumns changes the columns of the table beside like those of its target: it adds the ones that were added there, and widens the
 // ones that were widened.
-func (s *stage) follow(ctx context.Context, target []Column) ([]Column, error) {
+func (s *stage) followColumns(ctx context.Context, target []Column) ([]Column, error) {
 	there, err := s.tx.Columns(ctx, s.beside)
 	if err != nil || len(there) == 0 || s.write.deleteMissing {
 		return there, err
@@ -665,7 +665,7 @@ func (s *stage) follow(ctx context.Context, target []Column) ([]Column, error) {
 	if len(changes) == 0 || err != nil {
 		return there, err
 	}
-	return there, s.tx.Change(ctx, s.beside, func() error { return s.beside.change(ctx, s.tx, changes) })
+	return there, s.tx.Change(ctx, s.beside, func() error { return s.beside.runStatements(ctx, s.tx, changes) })
 }
 
 // changesBeside are the statements that have the table beside follow.
@@ -678,7 +678,7 @@ func (s *stage) changesBeside(ctx context.Context, target, there []Column) (chan
 		switch at := slices.IndexFunc(there, func(c Column) bool { return c.Name == column.Name }); {
 		case at < 0:
 			if inspected == nil {
-				if inspected, err = s.inspect(ctx); err != nil {
+				if inspected, err = s.inspectTarget(ctx); err != nil {
 					return nil, err
 				}
 			}
@@ -710,10 +710,10 @@ func (c TargetColumn) definition() string {
 	return definition
 }
 
-// make makes the table beside, unless another write of the call or loop has made it.
-func (s *stage) make(ctx context.Context, columns []Column) error {
+// makeBeside makes the table beside, unless another write of the call or loop has made it.
+func (s *stage) makeBeside(ctx context.Context, columns []Column) error {
 	w := s.write
-	target, err := s.inspect(ctx)
+	target, err := s.inspectTarget(ctx)
 	if err != nil {
 		return err
 	}
@@ -730,7 +730,7 @@ func (s *stage) make(ctx context.Context, columns []Column) error {
 	if n == 0 {
 		return nil
 	}
-	create, err := s.create(ctx, target, columns)
+	create, err := s.createStatement(ctx, target, columns)
 	if err != nil {
 		return err
 	}
@@ -738,8 +738,8 @@ func (s *stage) make(ctx context.Context, columns []Column) error {
 	return err
 }
 
-// inspect describes the target, or says why rows of it cannot be published together.
-func (s *stage) inspect(ctx context.Context) (*TargetTable, error) {
+// inspectTarget describes the target, or says why rows of it cannot be published together.
+func (s *stage) inspectTarget(ctx context.Context) (*TargetTable, error) {
 	w := s.write
 	target, err := s.tx.Inspect(ctx, w)
 	if err != nil {
@@ -766,9 +766,9 @@ func (s *stage) inspect(ctx context.Context) (*TargetTable, error) {
 // whereCheck is the constraint that a row is among those that are replaced.
 const whereCheck = "reprise_replace_where"
 
-// create is the statement that makes the table beside. What a row has to be like is checked
+// createStatement is the statement that makes the table beside. What a row has to be like is checked
 // there already, but for what it has to be beside others.
-func (s *stage) create(ctx context.Context, target *TargetTable, there []Column) (string, error) {
+func (s *stage) createStatement(ctx context.Context, target *TargetTable, there []Column) (string, error) {
 	var (
 		w       = s.write
 		columns []string
@@ -790,7 +790,7 @@ func (s *stage) create(ctx context.Context, target *TargetTable, there []Column)
 		columns, options = append(columns, target.Checks...), target.Options
 	}
 	if w.where != nil {
-		within, err := s.within(ctx, w.where, there, "", false) // times that are texts are compared before they are written
+		within, err := s.withinCondition(ctx, w.where, there, "", false) // times that are texts are compared before they are written
 		if err != nil {
 			return "", err
 		}
@@ -803,23 +803,23 @@ func (s *stage) create(ctx context.Context, target *TargetTable, there []Column)
 	return create, nil
 }
 
-// within is the condition that a row is among those that are replaced; "true" where all are. The database itself
+// withinCondition is the condition that a row is among those that are replaced; "true" where all are. The database itself
 // writes the values as literals. Without instants bounds that are times are left out where the column has texts.
-func (s *stage) within(ctx context.Context, where *bounds, columns []Column, alias string, instants bool) (string, error) {
+func (s *stage) withinCondition(ctx context.Context, where *bounds, columns []Column, alias string, instants bool) (string, error) {
 	d := s.tx.Dialect()
 	if where == nil {
 		return "true", nil
 	}
 	of, column := columnNamed(columns, where.column), alias+quoteName(where.column)
 	condition := column + " IS NOT NULL"
-	for _, one := range where.limits() {
+	for _, one := range where.boundLimits() {
 		if at, offset, isTime := instantBound(one.value); isTime && d.comparesInstants(of) {
 			if instants {
 				condition += " AND " + d.InstantOf(column, offset) + one.operator + d.InstantLiteral(at)
 			}
 			continue
 		}
-		value, cast, problem := d.bound(of, one.value)
+		value, cast, problem := d.readBound(of, one.value)
 		if problem != "" {
 			return "", tool.Errorf("replace_where of table %q bounds column %q, of type %s, by rows%s, which %s",
 				s.write.Shown, where.column, of.Type, limitWords[one.operator]+strconv.Quote(expression.Text(one.value)), problem)
@@ -840,11 +840,11 @@ func (s *stage) within(ctx context.Context, where *bounds, columns []Column, ali
 // limitWords are the comparisons of bounds in words.
 var limitWords = map[string]string{" = ": " that are ", " >= ": " from ", " < ": " up to but without "}
 
-// outside is the error of a row that is not among those that are replaced.
-func (w *TableWrite) outside(row int) error {
+// outsideError is the error of a row that is not among those that are replaced.
+func (w *TableWrite) outsideError(row int) error {
 	where := w.where
 	limits := ""
-	for _, one := range where.limits() {
+	for _, one := range where.boundLimits() {
 		limits += limitWords[one.operator] + expression.Text(one.value)
 	}
 	value := "nil"
@@ -854,8 +854,8 @@ func (w *TableWrite) outside(row int) error {
 	return stagingError("outside_replace_where", "%s: column %q is %s, and replace_where is limited to rows%s", w.RowText(w.Number(row)), where.column, value, limits)
 }
 
-// lost is the error of rows that are not there any more.
-func (s *stage) lost(written, there int64) error {
+// lostError is the error of rows that are not there any more.
+func (s *stage) lostError(written, there int64) error {
 	return stagingError(typeStagingLost, "%d rows were staged for table %q, but %d were found, so nothing was published. Run it again", written, s.write.Shown, there)
 }
 
@@ -886,7 +886,7 @@ func (s *stage) dropLeftOver(ctx context.Context) error {
 			if n == 0 || err != nil {
 				return err
 			}
-			return s.tx.Change(ctx, s.write.besideIn(), func() error { return one.drop(ctx, s.tx) })
+			return s.tx.Change(ctx, s.write.besideIn(), func() error { return one.dropTables(ctx, s.tx) })
 		})
 	}
 	return nil
@@ -898,8 +898,8 @@ type leftOver struct {
 	beside, newer *string
 }
 
-// drop drops its tables, unless somebody just adds to one of them.
-func (l leftOver) drop(ctx context.Context, tx StagingTx) error {
+// dropTables drops its tables, unless somebody just adds to one of them.
+func (l leftOver) dropTables(ctx context.Context, tx StagingTx) error {
 	if l.newer != nil {
 		table, err := splitName(*l.newer)
 		if err != nil {

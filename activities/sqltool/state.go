@@ -223,7 +223,7 @@ func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target
 	if err != nil {
 		return claimed, err
 	}
-	decision, err := state.Claim(claim, claimTarget{ctx, tx, state, target}, time.Time{})
+	decision, err := state.DecideClaim(claim, claimTarget{ctx, tx, state, target}, time.Time{})
 	switch {
 	case err != nil:
 		return claimed, err
@@ -231,7 +231,7 @@ func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target
 		return incremental.ClaimedState{Refused: decision.Refused}, nil
 	case decision.Repeated:
 		state.Watermark = state.Found
-		return state.claimed(ctx, tx, claim, target.Shown)
+		return state.claimState(ctx, tx, claim, target.Shown)
 	}
 	if err := keepChanges(ctx, tx, decision.Changes); err != nil {
 		return claimed, err
@@ -259,7 +259,7 @@ func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target
 	if err != nil {
 		return claimed, err
 	}
-	return state.claimed(ctx, tx, claim, target.Shown)
+	return state.claimState(ctx, tx, claim, target.Shown)
 }
 
 // claimTarget is the table that a claim is about, and the rows that its state knows.
@@ -296,8 +296,8 @@ func (t claimTarget) KnowsRows() (known bool, err error) {
 	return false, nil
 }
 
-// claimed is the state as a claim finds it.
-func (s *storedState) claimed(ctx context.Context, tx StateTx, claim incremental.Claim, shown string) (claimed incremental.ClaimedState, err error) {
+// claimState is the state as a claim finds it.
+func (s *storedState) claimState(ctx context.Context, tx StateTx, claim incremental.Claim, shown string) (claimed incremental.ClaimedState, err error) {
 	claimed.Watermark = s.Watermark
 	if !claim.Inserts {
 		return claimed, nil
@@ -385,7 +385,7 @@ func lastKnown(d *Dialect, from, to string) string {
 func MoveStatement(d *Dialect, write *TableWrite) (statement string, args []any, err error) {
 	w := write.State
 	shape := moveShape{dialect: d, writesRows: write.WritesRows()}
-	before, again := w.Fence()
+	before, again := w.FenceNumbers()
 	args = append(make([]any, 0, moveArgs), w.Name, w.Holder, int64(before), int64(again))
 	if w.Rows != nil {
 		shape.floor, shape.sweeps = true, w.Rows.Sweep
@@ -394,7 +394,7 @@ func MoveStatement(d *Dialect, write *TableWrite) (statement string, args []any,
 			shape.known, args = true, append(args, to)
 		}
 	}
-	if w.Moves() {
+	if w.MovesWatermark() {
 		watermark, position, err := cursorArgs(w.Move.To)
 		if err != nil {
 			return "", nil, err
@@ -404,7 +404,7 @@ func MoveStatement(d *Dialect, write *TableWrite) (statement string, args []any,
 	}
 	text, made := moveStatements.Load(shape)
 	if !made {
-		text, _ = moveStatements.LoadOrStore(shape, shape.statement())
+		text, _ = moveStatements.LoadOrStore(shape, shape.moveStatement())
 	}
 	return text.(string), args, nil //nolint:forcetypeassert // nothing else is stored
 }
@@ -421,8 +421,8 @@ type moveShape struct {
 	writesRows, floor, sweeps, known, moves, back bool
 }
 
-// statement is the text of a move, whose parameters are in the order of MoveStatement.
-func (s moveShape) statement() string {
+// moveStatement is the text of a move, whose parameters are in the order of MoveStatement.
+func (s moveShape) moveStatement() string {
 	const fence = 4 // parameters: name, holder, and the writes behind which this one may come
 	last := fence
 	param := func() string {
@@ -530,7 +530,7 @@ func NotHeld(ctx context.Context, tx StateTx, w *incremental.StateWrite) error {
 		return err
 	}
 	why := "it has been set or forgotten since this call claimed it"
-	switch standing := state.Standing(*w); {
+	switch standing := state.StandingOf(*w); {
 	case !found || standing == incremental.StandingSet:
 	case standing == incremental.StandingSameRun:
 		why = "another iteration of this run claimed it later: two elements of the loop share this state. Remove duplicate elements, " +
@@ -632,7 +632,7 @@ func stateHistory(ctx context.Context, tx StateTx, name string) (changes []incre
 	if err != nil || !found {
 		return changes, err
 	}
-	if moves, moved := state.Moves(); moved {
+	if moves, moved := state.HolderChange(); moved {
 		changes = append(changes, moves)
 	}
 	return changes, nil

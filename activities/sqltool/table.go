@@ -246,7 +246,7 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 		return nil, err
 	}
 	w.LedgerRecord, w.cursor = tool.LedgerRecord{Fingerprint: in.Fingerprint}, in.Cursor
-	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.read, w.readChildren} {
+	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.readRejected, w.readChildren} {
 		if err := read(in); err != nil {
 			return nil, err
 		}
@@ -326,8 +326,8 @@ func (w *TableWrite) readRows(rows []any) error {
 // WritesRows reports whether the write was given rows, whatever is left of them.
 func (w *TableWrite) WritesRows() bool { return w.given > 0 }
 
-// without is the write without the rows that are marked.
-func (w *TableWrite) without(marked []bool) *TableWrite {
+// withoutRows is the write without the rows that are marked.
+func (w *TableWrite) withoutRows(marked []bool) *TableWrite {
 	if !slices.Contains(marked, true) {
 		rest := *w
 		return &rest
@@ -338,11 +338,11 @@ func (w *TableWrite) without(marked []bool) *TableWrite {
 			stay = append(stay, i)
 		}
 	}
-	return w.pick(stay)
+	return w.pickRows(stay)
 }
 
-// pick is the write of some of its rows, in an order.
-func (w *TableWrite) pick(rows []int) *TableWrite {
+// pickRows is the write of some of its rows, in an order.
+func (w *TableWrite) pickRows(rows []int) *TableWrite {
 	rest := *w
 	rest.Rows, rest.known, rest.chunks = make([]map[string]any, len(rows)), nil, nil
 	rest.numbers = make([]int, len(rows))
@@ -433,7 +433,7 @@ func figuresOf(w *TableWrite, written WriteResult) *interpreter.Rows {
 			table.Inserted = written.affected
 		}
 	}
-	return table.Of()
+	return table.ToRows()
 }
 
 // splitName parts schema.name; parts in double quotes may hold dots.

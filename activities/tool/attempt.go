@@ -58,9 +58,9 @@ func Answered(ctx context.Context) {
 	}
 }
 
-// Receives is called by a tool before it reads much data at once. If the worker is lost then,
+// AwaitMemory is called by a tool before it reads much data at once. If the worker is lost then,
 // the data may be the cause.
-func Receives(ctx context.Context) {
+func AwaitMemory(ctx context.Context) {
 	if host := AttemptOf(ctx); host != nil {
 		host.Receives(ctx)
 	}

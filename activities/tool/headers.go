@@ -70,10 +70,10 @@ func SameHost(a, b *url.URL) bool {
 	if a.Scheme == "http" && b.Scheme == "https" && a.Port() == "" && b.Port() == "" {
 		return true
 	}
-	return a.Scheme == b.Scheme && port(a) == port(b)
+	return a.Scheme == b.Scheme && portOf(a) == portOf(b)
 }
 
-func port(u *url.URL) string {
+func portOf(u *url.URL) string {
 	switch {
 	case u.Port() != "":
 		return u.Port()

@@ -50,16 +50,16 @@ func shownQuery(query string) string {
 	for i, pair := range pairs {
 		name, _, isPair := strings.Cut(pair, "=")
 		switch {
-		case isPair && credential.MayName(unescaped(name)):
+		case isPair && credential.MayName(unescapeName(name)):
 			pairs[i] = name + "=" + secrets.Stars
-		case !isPair && credential.Looks(name):
+		case !isPair && credential.LooksSecret(name):
 			pairs[i] = secrets.Stars
 		}
 	}
 	return strings.Join(pairs, "&")
 }
 
-func unescaped(name string) string {
+func unescapeName(name string) string {
 	if plain, err := url.QueryUnescape(name); err == nil {
 		return plain
 	}

@@ -77,16 +77,16 @@ func IsConnectionName(auth string) bool { return !strings.ContainsAny(auth, ":/@
 // Connection gives the URL of a connection, or a final error that says how to
 // configure it. Its secrets are masked in whatever error the attempt ends with.
 func (res Resources) Connection(ctx context.Context, name string) (string, error) {
-	return res.connection(ctx, name, false)
+	return res.findConnection(ctx, name, false)
 }
 
 // Reread returns a connection after reading its secrets again. It is used when the other side
 // has refused them: they may have changed.
 func (res Resources) Reread(ctx context.Context, name string) (string, error) {
-	return res.connection(ctx, name, true)
+	return res.findConnection(ctx, name, true)
 }
 
-func (res Resources) connection(ctx context.Context, name string, anew bool) (string, error) {
+func (res Resources) findConnection(ctx context.Context, name string, anew bool) (string, error) {
 	// An author who writes the connection itself would show a password.
 	if !IsConnectionName(name) {
 		return "", ConfigErrorf("auth must be the name of a connection that the worker knows, such as pg_main, " +
@@ -134,7 +134,7 @@ func NotConfigured(name string) error {
 
 // URLConnection is a connection for a tool that knows URLs alone. anew reads its secrets again.
 func (res Resources) URLConnection(ctx context.Context, name, tool string, anew bool) (string, error) {
-	raw, err := res.connection(ctx, name, anew)
+	raw, err := res.findConnection(ctx, name, anew)
 	if err == nil && connection.IsMap(raw) {
 		return "", ConfigErrorf("connection %q is a map for http, which %s cannot use: it needs a URL", name, tool)
 	}

@@ -46,7 +46,7 @@ func SecretsOf(ctx context.Context) *Secrets {
 // AddSent records that the attempt sends the secrets of a connection: its answers are
 // looked through for them.
 func (s *Secrets) AddSent(connection *secrets.ConnectionSecrets) {
-	s.Use(connection)
+	s.UseConnection(connection)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = lists.Add(s.sent, connection)
@@ -107,7 +107,7 @@ func Conceal(ctx context.Context, worker *secrets.Masker, texts []string) {
 	own := SecretsOf(ctx)
 	own.Add(texts...)
 	for _, text := range texts {
-		if credential.Looks(text) {
+		if credential.LooksSecret(text) {
 			own.AddSent(worker.AddToken(text))
 		}
 	}
@@ -119,7 +119,7 @@ func (s *Secrets) AddDerived(texts, known []string) {
 	for _, text := range texts {
 		switch {
 		case slices.Contains(known, text):
-		case credential.Looks(text):
+		case credential.LooksSecret(text):
 			s.AddSent(s.AddToken(text))
 		default:
 			s.Add(text)

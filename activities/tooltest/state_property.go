@@ -278,7 +278,7 @@ func statesAreAsInMemory(s *StateTest) {
 			number++
 			write := incremental.StateWrite{Name: s.State, Holder: holder, Run: "run0", Number: number + random.IntN(10)/9, Move: To(random.IntN(steps))}
 			write.Move.Back = random.IntN(10) == 0
-			there, here := s.Keeper.MoveState(s.Context(), s.input(s.Table), write), memory.Move(write, at)
+			there, here := s.Keeper.MoveState(s.Context(), s.input(s.Table), write), memory.ApplyWrite(write, at)
 			require.Equal(s, here == nil, there == nil, "%d: %v, %v", step, here, there)
 			if here != nil {
 				refused[here.Type]++
@@ -298,7 +298,7 @@ func (s *StateTest) requireAsInMemory(memory *incremental.Keeper, step int) {
 	require.NoError(s, err)
 	here := memory.States(incremental.NameRange{})
 	for i := range there {
-		there[i].Table, there[i].Source = "", there[i].Source.Digested()
+		there[i].Table, there[i].Source = "", there[i].Source.DigestIdentity()
 		there[i].MovedAt = here[i].MovedAt
 	}
 	require.Equal(s, fmt.Sprint(here), fmt.Sprint(there), step)

@@ -12,7 +12,7 @@ func TestNotesAreBounded(t *testing.T) {
 	t.Parallel()
 	m := &move{}
 	for i := range mostNotes + 5 {
-		m.note([]string{fmt.Sprint(i), fmt.Sprint(i)})
+		m.addNotes([]string{fmt.Sprint(i), fmt.Sprint(i)})
 	}
 	require.Len(t, m.notes, mostNotes)
 	require.Equal(t, fmt.Sprint(mostNotes-1), m.notes[mostNotes-1])

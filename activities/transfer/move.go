@@ -74,14 +74,14 @@ const (
 	typeNoLedger      = "no_ledger"
 )
 
-// run moves the rows.
-func (m *move) run(ctx context.Context) (interpreter.ToolResult, error) {
-	begun, err := m.recall(ctx)
+// moveRows moves the rows.
+func (m *move) moveRows(ctx context.Context) (interpreter.ToolResult, error) {
+	begun, err := m.recallPlace(ctx)
 	if err != nil || m.at.Done {
-		return m.result(), err
+		return m.moveResult(), err
 	}
 	if m.staged && !begun {
-		if _, err := m.table.Write(ctx, m.staging(m.to, interpreter.StagingBegin)); err != nil {
+		if _, err := m.table.Write(ctx, m.stagingInput(m.to, interpreter.StagingBegin)); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 	}
@@ -92,11 +92,11 @@ func (m *move) run(ctx context.Context) (interpreter.ToolResult, error) {
 		return interpreter.ToolResult{}, err
 	}
 	if m.staged {
-		if err := m.publish(ctx); err != nil {
+		if err := m.publishStaged(ctx); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 	}
-	return m.result(), nil
+	return m.moveResult(), nil
 }
 
 // read writes what the source has behind the place.
@@ -107,18 +107,18 @@ func (m *move) read(ctx context.Context, begun bool) error {
 		}
 		return m.pages(ctx)
 	}
-	if err := m.open(ctx); err != nil {
+	if err := m.openSource(ctx); err != nil {
 		return err
 	}
 	defer func() { _ = m.source.Content.Close() }()
-	if err := m.identify(ctx, begun); err != nil || m.at.Read {
+	if err := m.identifySource(ctx, begun); err != nil || m.at.Read {
 		return err
 	}
-	return m.batches(ctx)
+	return m.writeBatches(ctx)
 }
 
-// recall asks the table how far attempts before have come; begun is false where none has written anything.
-func (m *move) recall(ctx context.Context) (begun bool, err error) {
+// recallPlace asks the table how far attempts before have come; begun is false where none has written anything.
+func (m *move) recallPlace(ctx context.Context) (begun bool, err error) {
 	asked := m.to
 	asked.Note = &interpreter.LedgerEntry{Call: m.in.OperationKey}
 	entries, err := m.table.Recall(ctx, asked)
@@ -129,22 +129,22 @@ func (m *move) recall(ctx context.Context) (begun bool, err error) {
 	if err := json.Unmarshal(last.Continuation, &m.at); err != nil {
 		return false, tool.ConfigErrorf("step %q: the entry %d of the transfer in the ledger of its table cannot be read: %w", m.in.Step, last.Written, err)
 	}
-	m.at.Written = m.at.Written.Plus(m.given())
+	m.at.Written = m.at.Written.Plus(m.givenRows())
 	return true, nil
 }
 
-// given counts the rows of the last batch as written, unless they are published later.
-func (m *move) given() *interpreter.Rows {
+// givenRows counts the rows of the last batch as written, unless they are published later.
+func (m *move) givenRows() *interpreter.Rows {
 	of := m.to.Table()
 	if !m.staged {
 		of.Written = int64(m.at.Given)
 	}
-	return of.Of()
+	return of.ToRows()
 }
 
-// open opens the source. The body of an answer, and the rows of a query, are landed in a file without a name, so that nothing of
+// openSource opens the source. The body of an answer, and the rows of a query, are landed in a file without a name, so that nothing of
 // them is left, whatever ends the worker.
-func (m *move) open(ctx context.Context) (err error) {
+func (m *move) openSource(ctx context.Context) (err error) {
 	if m.from.Tool == "file" {
 		m.source, err = m.tool.options.Open(ctx, m.from)
 		return err
@@ -170,8 +170,8 @@ func (m *move) open(ctx context.Context) (err error) {
 	return err
 }
 
-// identify compares the source with the one that was read before.
-func (m *move) identify(ctx context.Context, begun bool) error {
+// identifySource compares the source with the one that was read before.
+func (m *move) identifySource(ctx context.Context, begun bool) error {
 	hash := sha256.New()
 	if _, err := io.Copy(hash, &contextReader{ctx: ctx, in: io.NewSectionReader(m.source.Content, 0, m.source.Size)}); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (m *move) identify(ctx context.Context, begun bool) error {
 	if err := m.identifyAs(hex.EncodeToString(hash.Sum(nil)), m.source.Size, begun); err != nil {
 		return err
 	}
-	return m.unchanged()
+	return m.changedError()
 }
 
 // identifyAs compares the identity of the source with that of the one that was read before. Size is that of the source, in bytes.
@@ -221,8 +221,8 @@ func (s *contextReader) Read(p []byte) (int, error) {
 	return s.in.Read(p)
 }
 
-// unchanged is an error where the source has changed since it was opened.
-func (m *move) unchanged() error {
+// changedError is an error where the source has changed since it was opened.
+func (m *move) changedError() error {
 	if m.source == nil || m.source.Changed == nil || !m.source.Changed() {
 		return nil
 	}
@@ -232,8 +232,8 @@ func (m *move) unchanged() error {
 	}
 }
 
-// batches writes what the source has behind the place. A batch is written once it is known whether it is the last one.
-func (m *move) batches(ctx context.Context) error {
+// writeBatches writes what the source has behind the place. A batch is written once it is known whether it is the last one.
+func (m *move) writeBatches(ctx context.Context) error {
 	next, skip := batch{}, m.at.Rows
 	for row, err := range m.source.Rows(ctx, m.options, m.tool.res.MaxResponseBytes) {
 		if err != nil {
@@ -245,15 +245,15 @@ func (m *move) batches(ctx context.Context) error {
 		}
 		size := memory.ValueBytes(row.Value)
 		if len(next.rows) >= m.rows || len(next.rows) > 0 && next.size+size > bytesOfBatch {
-			if err := m.write(ctx, next); err != nil {
+			if err := m.writeBatch(ctx, next); err != nil {
 				return err
 			}
 			next = batch{}
 		}
-		next.add(row, size)
+		next.addRow(row, size)
 	}
 	next.last = true
-	return m.write(ctx, next)
+	return m.writeBatch(ctx, next)
 }
 
 // batch are rows that are written together.
@@ -266,13 +266,13 @@ type batch struct {
 	last  bool
 }
 
-func (b *batch) add(row format.PlacedRow, size int64) {
+func (b *batch) addRow(row format.PlacedRow, size int64) {
 	b.rows, b.lines, b.size = append(b.rows, row.Value), append(b.lines, row.Line), b.size+size
 }
 
-// write writes a batch, with the place behind it.
-func (m *move) write(ctx context.Context, b batch) error {
-	if err := m.unchanged(); err != nil {
+// writeBatch writes a batch, with the place behind it.
+func (m *move) writeBatch(ctx context.Context, b batch) error {
+	if err := m.changedError(); err != nil {
 		return err
 	}
 	next := m.at
@@ -284,25 +284,25 @@ func (m *move) write(ctx context.Context, b batch) error {
 		next.Batches--
 	}
 	next.Read, next.Done = b.last, b.last && !m.staged
-	in, notes, err := m.input(ctx, b.rows)
+	in, notes, err := m.batchInput(ctx, b.rows)
 	if err == nil {
-		in = m.staging(in, "")
+		in = m.stagingInput(in, "")
 		var written interpreter.ToolResult
-		if written, err = m.enter(ctx, in, next); err == nil {
+		if written, err = m.enterBatch(ctx, in, next); err == nil {
 			m.at.LeftOut, m.at.Written = m.at.LeftOut.Plus(written.Meta.LeftOut), m.at.Written.Plus(written.Meta.Rows)
 			if written.Noted != nil || written.Meta.Rows == nil { // of a write before, or of a file, which counts nothing
-				m.at.Written = m.at.Written.Plus(m.given())
+				m.at.Written = m.at.Written.Plus(m.givenRows())
 			}
-			m.note(notes)
-			tool.Progressed(ctx, interpreter.HostedStep{Step: m.in.Step, Visit: m.in.Visit, At: time.Now().UTC(), Rows: m.moved()})
+			m.addNotes(notes)
+			tool.Progressed(ctx, interpreter.HostedStep{Step: m.in.Step, Visit: m.in.Visit, At: time.Now().UTC(), Rows: m.movedRows()})
 			return nil
 		}
 	}
-	return m.placed(err, b)
+	return m.placeError(err, b)
 }
 
-// input is the write of a batch, with its rows in shape.
-func (m *move) input(ctx context.Context, rows []any) (in interpreter.ToolInput, notes []string, err error) {
+// batchInput is the write of a batch, with its rows in shape.
+func (m *move) batchInput(ctx context.Context, rows []any) (in interpreter.ToolInput, notes []string, err error) {
 	in = m.to
 	in.Args = &expression.Value{Data: rows}
 	if in.Shape = m.in.Shape; in.Shape == nil || len(rows) == 0 {
@@ -319,8 +319,8 @@ func (m *move) input(ctx context.Context, rows []any) (in interpreter.ToolInput,
 	return in.InShape(shaped), shaped.Notes, nil
 }
 
-// enter writes rows and records in the same transaction the position in the file after them.
-func (m *move) enter(ctx context.Context, in interpreter.ToolInput, next place) (interpreter.ToolResult, error) {
+// enterBatch writes rows and records in the same transaction the position in the file after them.
+func (m *move) enterBatch(ctx context.Context, in interpreter.ToolInput, next place) (interpreter.ToolResult, error) {
 	continuation, err := json.Marshal(next)
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -349,8 +349,8 @@ func (m *move) enter(ctx context.Context, in interpreter.ToolInput, next place) 
 	return written, nil
 }
 
-// staging is a write whose rows are published at the end, if they are.
-func (m *move) staging(in interpreter.ToolInput, do interpreter.StagingStep) interpreter.ToolInput {
+// stagingInput is a write whose rows are published at the end, if they are.
+func (m *move) stagingInput(in interpreter.ToolInput, do interpreter.StagingStep) interpreter.ToolInput {
 	if m.staged {
 		const length = 20 // 80 bits, in hexadecimal
 		in.Staging = &interpreter.Staging{ID: expression.Digest("transfer", m.in.OperationKey)[:length], Round: m.at.Round, Do: do}
@@ -358,11 +358,11 @@ func (m *move) staging(in interpreter.ToolInput, do interpreter.StagingStep) int
 	return in
 }
 
-// publish puts the rows in place that were staged.
-func (m *move) publish(ctx context.Context) error {
+// publishStaged puts the rows in place that were staged.
+func (m *move) publishStaged(ctx context.Context) error {
 	next := m.at
 	next.Entry, next.Given, next.Done = m.at.Entry+1, 0, true
-	written, err := m.enter(ctx, m.staging(m.to, interpreter.StagingPublish), next)
+	written, err := m.enterBatch(ctx, m.stagingInput(m.to, interpreter.StagingPublish), next)
 	m.at.Written = m.at.Written.Plus(written.Meta.Rows)
 	return err
 }
@@ -371,8 +371,8 @@ func (m *move) publish(ctx context.Context) error {
 // different one for each of a billion rows.
 const mostNotes = 20
 
-// note keeps notes, each once.
-func (m *move) note(notes []string) {
+// addNotes keeps notes, each once.
+func (m *move) addNotes(notes []string) {
 	for _, note := range notes {
 		if len(m.notes) < mostNotes {
 			m.notes = lists.Add(m.notes, note)
@@ -380,8 +380,8 @@ func (m *move) note(notes []string) {
 	}
 }
 
-// placed is the error of a batch, with its place in the source.
-func (m *move) placed(err error, b batch) error {
+// placeError is the error of a batch, with its place in the source.
+func (m *move) placeError(err error, b batch) error {
 	failure, own := errors.AsType[*tool.Error](err)
 	if !own || len(b.rows) == 0 || failure.Kind == interpreter.KindConnection {
 		return err
@@ -401,20 +401,20 @@ func (m *move) placed(err error, b batch) error {
 	return &told
 }
 
-// moved are the rows that the transfer has read and written, in attempts before as well.
-func (m *move) moved() *interpreter.Rows {
+// movedRows are the rows that the transfer has read and written, in attempts before as well.
+func (m *move) movedRows() *interpreter.Rows {
 	read := &interpreter.Rows{RowTotals: interpreter.RowTotals{Read: m.at.Rows}}
 	return read.Plus(m.at.Written)
 }
 
-// result is what the transfer has moved, attempts before included.
-func (m *move) result() interpreter.ToolResult {
+// moveResult is what the transfer has moved, attempts before included.
+func (m *move) moveResult() interpreter.ToolResult {
 	rejected := 0
 	if m.at.LeftOut != nil {
 		rejected = m.at.LeftOut.RejectedRows
 	}
 	return interpreter.ToolResult{
 		Data: expression.Of(map[string]any{"rows": int(m.at.Rows), "bytes": int(m.at.Bytes), "batches": m.at.Batches, "rejected": rejected}),
-		Meta: interpreter.ToolMeta{Rows: m.moved(), LeftOut: m.at.LeftOut, Notes: m.notes},
+		Meta: interpreter.ToolMeta{Rows: m.movedRows(), LeftOut: m.at.LeftOut, Notes: m.notes},
 	}
 }

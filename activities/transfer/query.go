@@ -61,7 +61,7 @@ func (m *move) pages(ctx context.Context) error {
 		case next.size < bytesOfBatch/2:
 			most = min(m.rows, 2*most)
 		}
-		if err := m.write(ctx, next); err != nil {
+		if err := m.writeBatch(ctx, next); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (m *move) page(ctx context.Context, most int) (next batch, cut bool, err er
 			cut = true
 			return sqltool.ErrEnough
 		}
-		next.add(format.PlacedRow{Value: row.Value}, size)
+		next.addRow(format.PlacedRow{Value: row.Value}, size)
 		next.bytes, next.key = next.bytes+int64(row.Bytes), row.Key
 		return nil
 	})

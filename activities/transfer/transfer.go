@@ -138,15 +138,15 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	if tool.IsReadOnly(ctx) {
 		return interpreter.ToolResult{}, tool.ErrReadOnly(in.Step)
 	}
-	m, err := t.move(in)
+	m, err := t.newMove(in)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	return m.run(ctx)
+	return m.moveRows(ctx)
 }
 
-// move reads what an attempt is to do.
-func (t *Tool) move(in interpreter.ToolInput) (*move, error) {
+// newMove reads what an attempt is to do.
+func (t *Tool) newMove(in interpreter.ToolInput) (*move, error) {
 	from, err := in.Nested(playbook.FieldFrom)
 	if err != nil {
 		return nil, tool.ConfigErrorf("%w", err)

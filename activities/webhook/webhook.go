@@ -122,7 +122,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 
 // fillIn puts what the request names of its callback into its place.
 func (t *Tool) fillIn(ctx context.Context, in interpreter.ToolInput, fields map[string]any) (map[string]any, error) {
-	if !names(fields, request.CallbackMarker(in.OperationKey, "")) {
+	if !containsText(fields, request.CallbackMarker(in.OperationKey, "")) {
 		return fields, nil
 	}
 	if t.options.Keys == nil {
@@ -134,44 +134,44 @@ func (t *Tool) fillIn(ctx context.Context, in interpreter.ToolInput, fields map[
 	if activity.IsActivity(ctx) {
 		address.Workflow = activity.GetInfo(ctx).WorkflowExecution.ID
 	}
-	token, err := callback.Token(t.options.Keys, address)
+	token, err := callback.SealToken(t.options.Keys, address)
 	if err != nil {
 		return nil, tool.ConfigErrorf("step %q: the token of its callback cannot be made: %w", in.Step, err)
 	}
 	tool.Conceal(ctx, t.res.Secrets, []string{token})
-	members := callback.Members(t.options.CallbackURL, token)
+	members := callback.CallbackMembers(t.options.CallbackURL, token)
 	pairs := make([]string, 0, 2*len(playbook.CallbackMembers))
 	inURL := slices.Clone(pairs)
 	for _, name := range playbook.CallbackMembers {
 		marker := request.CallbackMarker(in.OperationKey, name)
-		if members[name] == "" && names(fields, marker) {
+		if members[name] == "" && containsText(fields, marker) {
 			return nil, tool.ConfigErrorf("step %q: %s names callback.%s, and this worker does not know where starter serve is reached; "+
 				"set %s in its environment, or --callback-url", in.Step, in.Sends, name, callback.Variable)
 		}
 		pairs = append(pairs, marker, members[name])
 		inURL = append(inURL, marker, url.QueryEscape(members[name])) // a part of it, as everything else there
 	}
-	filled, _ := replaced(fields, strings.NewReplacer(pairs...)).(map[string]any)
+	filled, _ := replaceTexts(fields, strings.NewReplacer(pairs...)).(map[string]any)
 	if address, isText := fields["url"].(string); isText {
 		filled["url"] = strings.NewReplacer(inURL...).Replace(address)
 	}
 	return filled, nil
 }
 
-// names reports whether a text is anywhere in a value.
-func names(v any, text string) bool {
+// containsText reports whether a text is anywhere in a value.
+func containsText(v any, text string) bool {
 	switch v := v.(type) {
 	case string:
 		return strings.Contains(v, text)
 	case []any:
 		for _, item := range v {
-			if names(item, text) {
+			if containsText(item, text) {
 				return true
 			}
 		}
 	case map[string]any:
 		for key, item := range v {
-			if strings.Contains(key, text) || names(item, text) {
+			if strings.Contains(key, text) || containsText(item, text) {
 				return true
 			}
 		}
@@ -179,17 +179,17 @@ func names(v any, text string) bool {
 	return false
 }
 
-// replaced gives a copy of a value with texts replaced.
-func replaced(v any, with *strings.Replacer) any {
+// replaceTexts gives a copy of a value with texts replaced.
+func replaceTexts(v any, with *strings.Replacer) any {
 	switch v := v.(type) {
 	case string:
 		return with.Replace(v)
 	case []any:
-		return lists.Map(v, func(item any) any { return replaced(item, with) })
+		return lists.Map(v, func(item any) any { return replaceTexts(item, with) })
 	case map[string]any:
 		object := make(map[string]any, len(v))
 		for key, item := range v {
-			object[with.Replace(key)] = replaced(item, with)
+			object[with.Replace(key)] = replaceTexts(item, with)
 		}
 		return object
 	}

@@ -120,18 +120,18 @@ func (c *Call) Load(state *State) {
 
 // Next says what to do now. The same state always gives the same command.
 func (c *Call) Next(now time.Time) Command {
-	if !c.state.begun() {
-		c.start(now)
+	if !c.state.hasBegun() {
+		c.startCall(now)
 	}
-	switch head := c.state.head(); {
+	switch head := c.state.nextTodo(); {
 	case head.Attempt != nil:
-		input, err := c.requests.Input(&c.state.Requests, c.read().moment(), now)
+		input, err := c.requests.Input(&c.state.Requests, c.newReader().requestMoment(), now)
 		if err != nil {
 			c.failBy(c.config.Where(), err, now)
 			return c.Next(now)
 		}
-		if err := c.read().question().Fault(); err != nil {
-			c.attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: err.Error()}}, now)
+		if err := c.newReader().peopleQuestion().Fault(); err != nil {
+			c.decideAttempt(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: err.Error()}}, now)
 			return c.Next(now)
 		}
 		input.Turn = c.state.Turn
@@ -146,9 +146,9 @@ func (c *Call) Next(now time.Time) Command {
 	case head.Hold != nil:
 		return Command{Kind: DoHold, Hold: *head.Hold}
 	case head.Sink != nil:
-		return Command{Kind: DoSink, Sink: c.read().sinkCall(*head.Sink)}
+		return Command{Kind: DoSink, Sink: c.newReader().sinkCall(*head.Sink)}
 	case head.State != nil:
-		return Command{Kind: DoState, State: c.read().stateRequest(*head.State, now)}
+		return Command{Kind: DoState, State: c.newReader().stateRequest(*head.State, now)}
 	default:
 		return Command{Kind: DoFinish, Result: *head.End}
 	}

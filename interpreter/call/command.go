@@ -44,7 +44,7 @@ type Command struct {
 // DueWait is the wait that is due, nil for none. For a turn it ends when that was
 // promised, however long the promise took to arrive.
 func (v View) DueWait(now time.Time) *interpreter.Wait {
-	head := v.state.head().Wait
+	head := v.state.nextTodo().Wait
 	if head == nil {
 		return nil
 	}
@@ -55,20 +55,20 @@ func (v View) DueWait(now time.Time) *interpreter.Wait {
 	return &wait
 }
 
-// begins are the sinks of the call whose tables have to know that it begins to read.
-func (r reader) begins(now time.Time) []interpreter.ToolInput {
-	return r.round().Begins(&r.config.Sinks, now)
+// beginsToRead are the sinks of the call whose tables have to know that it begins to read.
+func (r reader) beginsToRead(now time.Time) []interpreter.ToolInput {
+	return r.stagingRound().Begins(&r.config.Sinks, now)
 }
 
 // stateRequest is the request to claim or move the state of the step, or to begin.
 func (r reader) stateRequest(pending watermark.Pending, now time.Time) interpreter.StateInput {
 	if pending.Begins {
-		return interpreter.StateInput{Begins: r.begins(now)}
+		return interpreter.StateInput{Begins: r.beginsToRead(now)}
 	}
 	if pending.Move != nil {
 		return r.keeps.Move(r.state.Watermark, pending.Move, now)
 	}
-	about := r.keeps.About(r.requests.Action(), r.requests.Keyed(r.moment()), now)
+	about := r.keeps.About(r.requests.Action(), r.requests.Keyed(r.requestMoment()), now)
 	return r.keeps.Claim(pending, r.ledgerKey(), about, now)
 }
 
@@ -76,7 +76,7 @@ func (r reader) stateRequest(pending watermark.Pending, now time.Time) interpret
 // `this` being the call's own envelope once it has ended.
 func (r reader) sinkCall(due pendingSink) *Call {
 	config, scope, result := *r.config, r.policyScope(), r.state.Last.Contribution.Data
-	if ended := r.state.last().End; !due.Page {
+	if ended := r.state.lastTodo().End; !due.Page {
 		scope = scope.With(map[string]any{"this": ended.Envelope(), "error": ended.Error.Value()})
 		switch {
 		case due.DeadLetter:
@@ -94,7 +94,7 @@ func (r reader) sinkCall(due pendingSink) *Call {
 	chosen := r.config.Chosen(due.Choice)
 	call := newSink(config, chosen, request.SinkWrite{
 		Page: max(r.state.Successes, 1), Result: result, EveryRound: due.DeadLetter,
-		State: r.sinkWrite(due.Choice), Claim: r.moment().Claim, Staging: r.round().Staging(chosen, due.Do),
+		State: r.sinkWrite(due.Choice), Claim: r.requestMoment().Claim, Staging: r.stagingRound().Staging(chosen, due.Do),
 	})
 	call.Load(due.State)
 	return call
@@ -109,7 +109,7 @@ func (r reader) sinkWrite(choice sink.Choice) *incremental.StateWrite {
 	if next := r.state.Todo[1:]; len(next) > 0 && next[0].State != nil {
 		move = next[0].State.Move
 	}
-	return r.keeps.Write(r.state.Watermark, r.config.Chosen(choice), move, r.state.last().End != nil, r.state.StartedAt)
+	return r.keeps.Write(r.state.Watermark, r.config.Chosen(choice), move, r.state.lastTodo().End != nil, r.state.StartedAt)
 }
 
 // newSink is the call of a sink. config is the configuration of the call or step the sink belongs to, with the scope at

@@ -58,7 +58,7 @@ func (c *Config) inWorkflow() bool { return c.Book.Resolve(c.Action).Traits().In
 // fails, as far as they are known when it begins. files are the playbooks that it takes along.
 func StartConnections(book *playbook.Playbook, workload map[string]any, files map[string]string, now time.Time) []interpreter.SinkConnection {
 	search := connectionSearch{files: files, now: now, seen: map[childRun]bool{}}
-	return search.run(book, workload, 0)
+	return search.searchRun(book, workload, 0)
 }
 
 // mostSearched is how many runs of child playbooks a search for a stopped call follows. Each is
@@ -79,8 +79,8 @@ type childRun struct {
 	workload string
 }
 
-// run finds the connections of one run, which is a child of so many others.
-func (s *connectionSearch) run(book *playbook.Playbook, workload map[string]any, depth int) (all []interpreter.SinkConnection) {
+// searchRun finds the connections of one run, which is a child of so many others.
+func (s *connectionSearch) searchRun(book *playbook.Playbook, workload map[string]any, depth int) (all []interpreter.SinkConnection) {
 	data := interpreter.Data{
 		Workload: expression.Of(expression.Merge(book.Workload, workload)),
 		Vars:     expression.Of(map[string]any{}), Steps: expression.Of(map[string]any{}),
@@ -100,14 +100,14 @@ func (s *connectionSearch) run(book *playbook.Playbook, workload map[string]any,
 		})
 		all = append(all, config.connectionsOf(known, s.now)...)
 		if depth < playbook.MaxNesting {
-			all = append(all, s.child(config, depth)...)
+			all = append(all, s.searchChild(config, depth)...)
 		}
 	}
 	return all
 }
 
-// child finds the connections of the run that a call starts, if that run's failure fails its step.
-func (s *connectionSearch) child(c Config, depth int) []interpreter.SinkConnection {
+// searchChild finds the connections of the run that a call starts, if that run's failure fails its step.
+func (s *connectionSearch) searchChild(c Config, depth int) []interpreter.SinkConnection {
 	action := c.Book.Resolve(c.Action)
 	if !action.Traits().Plays || c.Step.Loop != nil || len(c.Policies) > 0 || action.Field(playbook.FieldWait) != nil {
 		return nil
@@ -122,7 +122,7 @@ func (s *connectionSearch) child(c Config, depth int) []interpreter.SinkConnecti
 			return nil
 		}
 	}
-	inner := c.child(action, s.files)
+	inner := c.childPlaybook(action, s.files)
 	if inner == nil || inner.Concurrency != nil { // it may be skipped
 		return nil
 	}
@@ -132,11 +132,11 @@ func (s *connectionSearch) child(c Config, depth int) []interpreter.SinkConnecti
 		return nil
 	}
 	s.seen[run] = true
-	return s.run(inner, given, depth+1)
+	return s.searchRun(inner, given, depth+1)
 }
 
-// child is the playbook that an action runs, nil where that is not known without a run.
-func (c *Config) child(action *playbook.Action, files map[string]string) *playbook.Playbook {
+// childPlaybook is the playbook that an action runs, nil where that is not known without a run.
+func (c *Config) childPlaybook(action *playbook.Action, files map[string]string) *playbook.Playbook {
 	if action.Inline != nil {
 		return action.Inline
 	}
@@ -166,7 +166,7 @@ func certainSteps(book *playbook.Playbook) (certain []*playbook.Step) {
 			continue
 		}
 		certain = append(certain, step)
-		if branches(step) {
+		if routesByCondition(step) {
 			continue
 		}
 		for _, route := range step.Next {
@@ -178,8 +178,8 @@ func certainSteps(book *playbook.Playbook) (certain []*playbook.Step) {
 	return certain
 }
 
-// branches reports whether a condition decides where the routes of a step lead.
-func branches(step *playbook.Step) bool {
+// routesByCondition reports whether a condition decides where the routes of a step lead.
+func routesByCondition(step *playbook.Step) bool {
 	return slices.ContainsFunc(step.Next, func(route *playbook.Route) bool { return route.When != nil || route.Else })
 }
 

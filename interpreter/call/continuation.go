@@ -41,8 +41,8 @@ var compressors = sync.Pool{New: func() any {
 	return compressor
 }}
 
-// pack gives the bytes that unpack reads. It changes the continuation.
-func (n *continuation) pack() ([]byte, error) {
+// packState gives the bytes that unpack reads. It changes the continuation.
+func (n *continuation) packState() ([]byte, error) {
 	collected := n.State.Pages.Collected
 	n.State.Pages.Collected = expression.Value{}
 	plain, err := json.Marshal(n)
@@ -66,8 +66,8 @@ func (n *continuation) pack() ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// unpack reads what pack gave.
-func (n *continuation) unpack(packed []byte) error {
+// unpackState reads what pack gave.
+func (n *continuation) unpackState(packed []byte) error {
 	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), MaxContinuation))
 	if err != nil {
 		return fmt.Errorf("decode how the call continues: %w", err)

@@ -141,7 +141,7 @@ func TestKeptWithin(t *testing.T) {
 		return interpreter.EarlierStep{Step: name, Result: interpreter.CallResult{Data: expression.Of(strings.Repeat("x", bytes))}}
 	}
 	kept := interpreter.EarlierWork{Steps: []interpreter.EarlierStep{step("a", 500), step("b", 3000), step("c", 400), step("d", 2000)}, Left: []string{"z"}}
-	within := kept.Within(3000)
+	within := kept.WithinBytes(3000)
 	require.Equal(t, []string{"z", "b", "d"}, within.Left)
 	require.Equal(t, []interpreter.EarlierStep{step("a", 500), step("c", 400)}, within.Steps)
 	require.Len(t, kept.Steps, 4)

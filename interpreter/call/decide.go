@@ -25,16 +25,16 @@ type decided struct {
 	now    time.Time
 }
 
-// start begins the call. A step that keeps a state claims it first. If sinks publish all rows together, their tables first
+// startCall begins the call. A step that keeps a state claims it first. If sinks publish all rows together, their tables first
 // record that reading begins, so that they notice what other loads write meanwhile.
-func (c *Call) start(now time.Time) {
+func (c *Call) startCall(now time.Time) {
 	c.state.StartedAt = now
 	switch {
-	case c.keeps == nil && len(c.read().begins(now)) > 0:
+	case c.keeps == nil && len(c.newReader().beginsToRead(now)) > 0:
 		c.state.Todo = []Todo{{State: &watermark.Pending{Begins: true}}}
 		return
 	case c.keeps == nil, c.state.Watermark != nil:
-		c.begin(now)
+		c.beginRequest(now)
 		return
 	}
 	unclaimed, err := c.keeps.Unclaimed(now)
@@ -45,15 +45,15 @@ func (c *Call) start(now time.Time) {
 	c.state.Todo = []Todo{{State: unclaimed}}
 }
 
-// begin renders the first request.
-func (c *Call) begin(now time.Time) {
-	notes, err := c.requests.First(&c.state.Requests, c.read().moment(), now)
+// beginRequest renders the first request.
+func (c *Call) beginRequest(now time.Time) {
+	notes, err := c.requests.First(&c.state.Requests, c.newReader().requestMoment(), now)
 	if err != nil {
 		c.failBy(c.config.Where(), err, now)
 		return
 	}
 	c.warnOf(notes)
-	c.state.again(nil)
+	c.state.requestAgain(nil)
 }
 
 // warnOf adds what expressions have noted to the warnings of the result, once each.
@@ -63,34 +63,34 @@ func (c *Call) warnOf(notes []string) {
 	}
 }
 
-// attempted decides what follows an attempt that was made.
-func (c *Call) attempted(outcome interpreter.Outcome, now time.Time) {
+// decideAttempt decides what follows an attempt that was made.
+func (c *Call) decideAttempt(outcome interpreter.Outcome, now time.Time) {
 	c.state.Attempts++
 	c.state.RequestAttempts++
 	c.refused, c.othersWait = nil, nil
-	c.decide(outcome, now)
+	c.ruleOnOutcome(outcome, now)
 }
 
-// decide has the policies rule on the outcome of an attempt.
-func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
+// ruleOnOutcome has the policies rule on the outcome of an attempt.
+func (c *Call) ruleOnOutcome(outcome interpreter.Outcome, now time.Time) {
 	before := c.state.beforeAnswer(outcome, c.config.Policies)
-	c.state.record(outcome, &c.config, now)
+	c.state.recordOutcome(outcome, &c.config, now)
 	if outcome.Failed() && !outcome.Err.PoliciesDecide() {
-		c.end(c.state.failed(*c.state.Last.Error, now))
+		c.planEnd(c.state.failedResult(*c.state.Last.Error, now))
 		return
 	}
 	budget := expression.DecisionBudget(now)
-	conditions := &callConditions{reader: c.read(), explain: c.explain, budget: budget, now: now}
+	conditions := &callConditions{reader: c.newReader(), explain: c.explain, budget: budget, now: now}
 	decision, err := retry.Decide(c.config.Policies, outcome, &c.state.Counters, conditions, now, c.config.Random)
 	if err != nil {
 		c.failBy(c.config.Where(), err, now)
 		return
 	}
 	c.warnOf(budget.Notes())
-	c.show(c.config.seen(outcome, decision, c.state.Attempts))
+	c.showObservation(c.config.observationOf(outcome, decision, c.state.Attempts))
 	d := decided{Decision: decision, budget: budget, now: now}
 	if d.Ruling == retry.RulingRefuses {
-		c.refuse(d, *before, outcome)
+		c.refuseAnswer(d, *before, outcome)
 		return
 	}
 	c.state.Last.Policy = d.Policy
@@ -118,27 +118,27 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 	phrase := interpreter.WaitPhrase{What: "slot", Why: ", under its rate limit"}
 	wait := interpreter.PhrasedWait(c.config.Name(), turn.Promised.Sub(now), interpreter.ReasonTurn, phrase)
 	wait.Delay = max(turn.At.Sub(now), 0)
-	c.state.again(wait)
+	c.state.requestAgain(wait)
 }
 
-// refuse turns an answer into a failure, on which the policies then rule (docs/concepts/attempts.md#failures-in-answers). Of the
+// refuseAnswer turns an answer into a failure, on which the policies then rule (docs/concepts/attempts.md#failures-in-answers). Of the
 // answer only its meta is kept.
-func (c *Call) refuse(d decided, before beforeAnswer, answer interpreter.Outcome) {
-	r, policy := c.read(), c.config.Policies[d.Policy-1]
+func (c *Call) refuseAnswer(d decided, before beforeAnswer, answer interpreter.Outcome) {
+	r, policy := c.newReader(), c.config.Policies[d.Policy-1]
 	scope := r.answerScope(r.policyScope(), d.budget, policy, policy.Then.Fail, policy.Then.Type, policy.Then.RetryAfter)
-	message := fmt.Sprintf("%s: policy %d%s treats the response as a failure", c.config.Where(), d.Policy, c.config.from(d.Policy))
+	message := fmt.Sprintf("%s: policy %d%s treats the response as a failure", c.config.Where(), d.Policy, c.config.policySource(d.Policy))
 	failure, err := c.config.answerFailure(d, scope, answer, message)
 	if err != nil {
 		c.failBy(c.config.whereThen(d.Policy), err, d.now)
 		return
 	}
-	c.state.restore(before)
-	failure.Attempt, failure.Page = c.state.Attempts, c.state.page(&c.config)
+	c.state.restoreBefore(before)
+	failure.Attempt, failure.Page = c.state.Attempts, c.state.currentPage(&c.config)
 	c.refused = failure
 	if failure.Class == interpreter.ClassRateLimited {
 		c.othersWait = failure.RetryAfter
 	}
-	c.decide(interpreter.Outcome{Err: failure}, d.now)
+	c.ruleOnOutcome(interpreter.Outcome{Err: failure}, d.now)
 }
 
 // readWait notes what a policy has read of the wait that a failure requests, or could not read.
@@ -158,31 +158,31 @@ func (c *Call) afterFailure(d decided) {
 	switch d.Ruling {
 	case retry.RulingRepeats:
 		if c.config.Policies.Then(d.Policy).Restart {
-			c.restart(d)
+			c.restartCall(d)
 			return
 		}
-		c.state.again(c.read().results().wait(d.Decision))
+		c.state.requestAgain(c.newReader().newResults().waitOf(d.Decision))
 	case retry.RulingSucceeds, retry.RulingIgnores:
 		// Its failure is ignored, or turned into a success: it stays in the warning.
 		d.Why += "; " + c.state.Last.Error.Message
 		// An ignored failure of a request for a further page is the end of the pages.
 		c.state.Incomplete = d.Ruling != retry.RulingIgnores || c.state.PagedBy == nil && !c.state.Watermark.InSlices()
-		result := c.read().results().success(d)
+		result := c.newReader().newResults().successResult(d)
 		c.state.Last.Error = nil
 		if d.Ruling == retry.RulingIgnores {
 			c.state.Pages.Match(d.Policy) // what it matched is an answer
 		}
-		c.end(result)
+		c.planEnd(result)
 	default:
 		failure := *c.state.Last.Error
-		failure.Policy, failure.Exhausted = d.Policy, d.Ruling.Exhausted()
-		if err := c.reword(&failure, d); err != nil {
+		failure.Policy, failure.Exhausted = d.Policy, d.Ruling.IsExhausted()
+		if err := c.rewordFailure(&failure, d); err != nil {
 			c.failBy(c.config.whereThen(d.Policy), err, d.now)
 			return
 		}
 		if d.Cut != "" {
 			failure.Message += " (" + d.Cut + ")"
-			c.state.warn(c.config.Where() + ": " + d.Cut)
+			c.state.addWarnings(c.config.Where() + ": " + d.Cut)
 		}
 		if failure.Exhausted && c.config.Policies[d.Policy-1].OfTables() {
 			failure.Message += fmt.Sprintf(" (given up after %s: %s; to change that, add retry to the sink)", source.Count(c.state.Attempts, "attempt"), d.Why)
@@ -192,7 +192,7 @@ func (c *Call) afterFailure(d decided) {
 			c.Hold(interpreter.Hold{Exhausted: true})
 			return
 		}
-		c.end(c.state.failed(failure, d.now))
+		c.planEnd(c.state.failedResult(failure, d.now))
 	}
 }
 
@@ -203,31 +203,31 @@ func (c *Call) afterSuccess(d decided) {
 	then := c.config.Policies.Then(d.Policy)
 	switch {
 	case d.Repeats() && then.NextCall == nil:
-		c.state.again(c.read().results().wait(d.Decision)) // a poll's pages are not collected
+		c.state.requestAgain(c.newReader().newResults().waitOf(d.Decision)) // a poll's pages are not collected
 		return
 	case d.Ruling == retry.RulingHolds:
-		failure := c.read().results().exhausted(d.Decision)
+		failure := c.newReader().newResults().pollFailure(d.Decision)
 		failure.Body = expression.Value{} // the state has it
 		c.Hold(interpreter.Hold{Exhausted: true, Failure: failure})
 		return
 	case d.Ruling == retry.RulingFails && then.NextCall == nil:
 		// The last answer of a poll that never became ready is not a page.
-		c.end(c.state.failed(*c.read().results().exhausted(d.Decision), d.now))
+		c.planEnd(c.state.failedResult(*c.newReader().newResults().pollFailure(d.Decision), d.now))
 		return
 	case d.Ruling == retry.RulingTruncates && pollMayGiveUp(then):
 		c.state.Incomplete = true
-		c.end(c.read().results().success(d)) // neither is it where that is a success
+		c.planEnd(c.newReader().newResults().successResult(d)) // neither is it where that is a success
 		return
 	case d.Repeats() && c.state.Pages.Repeats(c.state.Last.Data.Data) && !then.AllowRepeat:
 		// It is neither collected nor written.
-		c.end(c.read().results().repeated(d, "page %d is the same as the previous page", c.state.Successes))
+		c.planEnd(c.newReader().newResults().repeatedResult(d, "page %d is the same as the previous page", c.state.Successes))
 		return
 	}
-	if failure := c.state.addPage(&c.config, d, c.read().rowSelection(d.budget)); failure != nil {
-		c.fail(failure, d.now)
+	if failure := c.state.addPage(&c.config, d, c.newReader().rowSelection(d.budget)); failure != nil {
+		c.failCall(failure, d.now)
 		return
 	}
-	if d.Ruling.Truncated() {
+	if d.Ruling.MayTruncate() {
 		c.state.Incomplete = true
 	}
 	switch {
@@ -235,9 +235,9 @@ func (c *Call) afterSuccess(d decided) {
 		c.state.Pages.Paged(c.config.Policies[d.Policy-1], c.state.Last.Data.Data)
 		c.fetchNextPage(d)
 	case d.Ruling == retry.RulingFails:
-		c.end(c.state.failed(*c.read().results().exhausted(d.Decision), d.now), c.read().pageTodo(d)...)
+		c.planEnd(c.state.failedResult(*c.newReader().newResults().pollFailure(d.Decision), d.now), c.newReader().pageTodo(d)...)
 	default:
-		c.end(c.read().results().success(d), c.read().pageTodo(d)...)
+		c.planEnd(c.newReader().newResults().successResult(d), c.newReader().pageTodo(d)...)
 	}
 }
 
@@ -264,28 +264,28 @@ func (r reader) pageTodo(d decided) []Todo {
 // fetchNextPage continues with the request of the next page, and guards against going
 // round in circles.
 func (c *Call) fetchNextPage(d decided) {
-	page, then := c.read().pageTodo(d), c.config.Policies.Then(d.Policy)
-	next, repeats, err := c.requests.Next(&c.state.Requests, c.read().moment(), then, c.read().policyScope(), d.budget, d.now)
+	page, then := c.newReader().pageTodo(d), c.config.Policies.Then(d.Policy)
+	next, repeats, err := c.requests.Next(&c.state.Requests, c.newReader().requestMoment(), then, c.newReader().policyScope(), d.budget, d.now)
 	switch {
 	case err != nil:
-		failure := c.read().results().complete(interpreter.ExpressionError(c.config.Book, c.config.whereThen(d.Policy), err))
-		c.end(c.state.failed(*failure, d.now), page...)
+		failure := c.newReader().newResults().completeFailure(interpreter.ExpressionError(c.config.Book, c.config.whereThen(d.Policy), err))
+		c.planEnd(c.state.failedResult(*failure, d.now), page...)
 	case repeats:
-		c.end(c.read().results().repeated(d, "the request for page %d was already made in this call", c.state.Successes+1), page...)
+		c.planEnd(c.newReader().newResults().repeatedResult(d, "the request for page %d was already made in this call", c.state.Successes+1), page...)
 	default:
 		c.state.Counters.NewRequest(c.config.Policies)
-		c.state.Todo = slices.Concat(page, attemptAfter(c.read().results().wait(d.Decision), &next))
+		c.state.Todo = slices.Concat(page, attemptAfter(c.newReader().newResults().waitOf(d.Decision), &next))
 		c.state.behindPage()
 	}
 }
 
-// restart drops what the call has collected and begins it again from its first
+// restartCall drops what the call has collected and begins it again from its first
 // request, after the decision's delay. The count of writes continues: the
 // ledger entries of both rounds are one sequence. The policies that matched a success
 // before keep their sinks, which belong to the call as a whole.
-func (c *Call) restart(d decided) {
-	before, wait := c.state, c.read().results().wait(d.Decision)
-	before.Counters.Restart(c.config.Policies)
+func (c *Call) restartCall(d decided) {
+	before, wait := c.state, c.newReader().newResults().waitOf(d.Decision)
+	before.Counters.ResetForRestart(c.config.Policies)
 	full := c.config.Policies.Then(d.Policy).RestartFull
 	c.state = State{
 		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1, Lost: before.Lost,
@@ -294,9 +294,9 @@ func (c *Call) restart(d decided) {
 		Requests:  before.Requests.Restarted(),
 		Pages:     before.Pages.Restarted(),
 		Last:      lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
-		Watermark: before.Watermark.Restarted(c.config.incremental(), full), LeftOut: before.LeftOut, Rows: before.Rows,
+		Watermark: before.Watermark.Restarted(c.config.incrementalSection(), full), LeftOut: before.LeftOut, Rows: before.Rows,
 	}
-	if c.begin(d.now); c.state.head().Attempt != nil {
-		c.state.again(wait)
+	if c.beginRequest(d.now); c.state.nextTodo().Attempt != nil {
+		c.state.requestAgain(wait)
 	}
 }

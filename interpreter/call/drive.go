@@ -63,18 +63,18 @@ func (k *Chunk) Full(v View, now time.Time) bool {
 // Detachable reports whether pages may be fetched apart from what was collected
 // before: not where an expression looks at it, or where pages are merged into it.
 func (v View) Detachable() bool {
-	if v.config.collecting().Uses(playbook.Merge) || v.Traits().InWorkflow {
+	if v.config.collectingOf().Uses(playbook.Merge) || v.Traits().InWorkflow {
 		return false
 	}
 	return !slices.ContainsFunc(v.config.Book.CallNodes(v.config.Step), request.Naming(v.config.Step.CollectedNames()...))
 }
 
 // EndsNext reports whether nothing is left to do but to end.
-func (v View) EndsNext() bool { return v.state.head().End != nil }
+func (v View) EndsNext() bool { return v.state.nextTodo().End != nil }
 
 // SinkDue reports whether a sink comes next that has not begun.
 func (v View) SinkDue() bool {
-	sink := v.state.head().Sink
+	sink := v.state.nextTodo().Sink
 	return sink != nil && sink.State == nil
 }
 
@@ -103,7 +103,7 @@ func (v View) FetchesPage() bool {
 // a failure that succeeds may end with it.
 func (v View) Snapshot() State {
 	state := *v.state
-	if state.head().Attempt != nil && !slices.ContainsFunc(v.config.Policies, func(policy *playbook.Policy) bool {
+	if state.nextTodo().Attempt != nil && !slices.ContainsFunc(v.config.Policies, func(policy *playbook.Policy) bool {
 		return policy.Then.OnExhausted == playbook.ExhaustedSucceed || policy.Then.Ignore
 	}) {
 		state.Last = lastAttempt{Meta: state.Last.Meta, Policy: state.Last.Policy}
@@ -121,7 +121,7 @@ func (v View) SnapshotFor(pages bool) *State {
 	}
 	state := v.Snapshot()
 	if pages {
-		state.Pages.Detach(v.config.collecting())
+		state.Pages.Detach(v.config.collectingOf())
 	}
 	return &state
 }
@@ -143,7 +143,7 @@ func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
 	if driven.Outcome != nil {
 		c.Attempted(*driven.Outcome, now)
 	}
-	return c.state.beyond(before)
+	return c.state.isBeyond(before)
 }
 
 // pagesWithin is how many pages an activity fetches that has run so long: what the policy says that paged last, or the default.

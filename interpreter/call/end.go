@@ -15,36 +15,36 @@ import (
 
 // This file ends a call: with a result, its sinks, and a move of the state that the step keeps; or by a cancel.
 
-// fail ends the call at once, without a ruling of its policies.
-func (c *Call) fail(failure *interpreter.ErrorObject, now time.Time) {
-	c.state.Last.Error = c.read().results().complete(failure)
-	c.end(c.state.failed(*failure, now))
+// failCall ends the call at once, without a ruling of its policies.
+func (c *Call) failCall(failure *interpreter.ErrorObject, now time.Time) {
+	c.state.Last.Error = c.newReader().newResults().completeFailure(failure)
+	c.planEnd(c.state.failedResult(*failure, now))
 }
 
 // failBy ends the call by the error of an expression; where says which.
 func (c *Call) failBy(where string, err error, now time.Time) {
-	c.fail(interpreter.ExpressionError(c.config.Book, where, err), now)
+	c.failCall(interpreter.ExpressionError(c.config.Book, where, err), now)
 }
 
-// end plans the end of the call, with the sinks of its result behind the sink of
+// planEnd plans the end of the call, with the sinks of its result behind the sink of
 // the last page.
-func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
+func (c *Call) planEnd(result *interpreter.CallResult, page ...Todo) {
 	if c.startNextSlice(result, page) {
 		return
 	}
-	moves, err := c.read().endMoves(result)
+	moves, err := c.newReader().endMoves(result)
 	if err != nil {
 		c.failBy(c.config.Where(), err, result.Meta.EndedAt)
 		return
 	}
-	result.Warnings = append(result.Warnings, c.state.Watermark.Warnings(c.config.incremental(), c.config.Where(), c.config.Book.WritesAgain(c.config.Step))...)
+	result.Warnings = append(result.Warnings, c.state.Watermark.Warnings(c.config.incrementalSection(), c.config.Where(), c.config.Book.WritesAgain(c.config.Step))...)
 	if stuck := c.keeps.Stuck(c.state.Watermark); stuck != "" && (result.Meta.Truncated || c.state.Incomplete) && !result.Failed() {
 		result.Warnings = append(result.Warnings, c.config.Where()+": "+stuck)
 	}
-	published, warnings := c.read().round().End(&c.config.Sinks, result)
+	published, warnings := c.newReader().stagingRound().End(&c.config.Sinks, result)
 	result.Warnings = append(result.Warnings, warnings...)
 	sinks := c.config.Of(result, &c.state.Pages, c.state.Last.Policy)
-	result.Warnings = append(result.Warnings, c.read().sinkWarnings(result, page, sinks)...)
+	result.Warnings = append(result.Warnings, c.newReader().sinkWarnings(result, page, sinks)...)
 	c.state.Todo = slices.Concat(page, sinkTodo(sinks...), moves, sinkTodo(published...), []Todo{{End: result}})
 	c.state.behindPage()
 	c.state.endsBehindSinks(&c.config, result.Meta.EndedAt)
@@ -89,7 +89,7 @@ func (r reader) envelopeWarnings(sinks []*playbook.Sink, result any) (warnings [
 
 // collectsAnswers reports whether the result is a list of answers as they were.
 func (r reader) collectsAnswers() bool {
-	collect := r.state.CollectedBy(r.config.collecting())
+	collect := r.state.CollectedBy(r.config.collectingOf())
 	return collect != nil && collect.Strategy == playbook.Append && collect.Path == "" && r.config.Step.Rows == nil
 }
 
@@ -111,25 +111,25 @@ func (r reader) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 	return moveTodo(move), err
 }
 
-// skip ends the call as failed, because a person skipped it. If it waited to retry a failure, it fails with that.
-func (c *Call) skip(settlement interpreter.Settlement, now time.Time) {
+// skipCall ends the call as failed, because a person skipped it. If it waited to retry a failure, it fails with that.
+func (c *Call) skipCall(settlement interpreter.Settlement, now time.Time) {
 	said := settlement.SkipText()
-	failure := interpreter.ErrorObject{Kind: interpreter.KindExplicit, Class: interpreter.ClassFinal, Message: c.config.Where() + ": " + said, Attempt: c.state.Attempts, Page: c.state.page(&c.config)}
+	failure := interpreter.ErrorObject{Kind: interpreter.KindExplicit, Class: interpreter.ClassFinal, Message: c.config.Where() + ": " + said, Attempt: c.state.Attempts, Page: c.state.currentPage(&c.config)}
 	if last := c.state.Failure(); last != nil {
 		failure = *last
 		failure.Message += " (" + said + ")"
 	}
-	if hold := c.state.held(); hold != nil && hold.Failure != nil {
-		failure.Body = c.config.shown(c.state.Last.Data)
+	if hold := c.state.heldBy(); hold != nil && hold.Failure != nil {
+		failure.Body = c.config.shownAnswer(c.state.Last.Data)
 	}
 	c.state.Last.Error = &failure
-	c.end(c.state.failed(failure, now))
+	c.planEnd(c.state.failedResult(failure, now))
 }
 
 // Cancel ends the call because it was cancelled; its sinks do not run.
 func (c *Call) Cancel(now time.Time) interpreter.CallResult {
-	c.stop()
-	result := c.state.failed(interpreter.ErrorObject{
+	c.keepStopped()
+	result := c.state.failedResult(interpreter.ErrorObject{
 		Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: c.config.Where() + ": cancelled",
 		Attempt: c.state.Attempts, Page: c.state.lastPage(&c.config),
 	}, now)
@@ -139,8 +139,8 @@ func (c *Call) Cancel(now time.Time) interpreter.CallResult {
 
 // Abandon ends a call that cannot continue now, and may be continued later.
 func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
-	c.stop()
-	c.Finish(*c.state.failed(failure, now))
+	c.keepStopped()
+	c.Finish(*c.state.failedResult(failure, now))
 }
 
 // Finish ends the call with a result that another host has returned.
@@ -150,7 +150,7 @@ func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{En
 // publishes nothing and moves no watermark.
 func (c *Call) EndHere(now time.Time) {
 	c.state.Incomplete = true
-	c.end(c.read().results().success(decided{
+	c.planEnd(c.newReader().newResults().successResult(decided{
 		Decision: retry.Decision{Ruling: retry.RulingStops, Policy: c.state.Last.Policy}, budget: expression.DecisionBudget(now), now: now,
 	}))
 }

@@ -6,7 +6,7 @@ import "encoding/json"
 func (c *Call) State() *State { return &c.state }
 
 // Beyond reports whether the call has come further than a state it had.
-func (c *Call) Beyond(before State) bool { return c.state.beyond(before) }
+func (c *Call) Beyond(before State) bool { return c.state.isBeyond(before) }
 
 // Packed is a continuation of the given JSON.
 func Packed(text string) ([]byte, error) {
@@ -14,5 +14,5 @@ func Packed(text string) ([]byte, error) {
 	if err := json.Unmarshal([]byte(text), &next); err != nil {
 		return nil, err
 	}
-	return next.pack()
+	return next.packState()
 }

@@ -52,15 +52,15 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, warnings []string, given *in
 		next.State = State{Todo: state.Todo, Written: state.Written, Noted: state.Noted, Ledger: state.Ledger}
 	} else if since.restarts == state.Restarts {
 		next.Seen = state.Requests.Leave(c.state.Seen[:since.seen])
-		if state.Pages.Cut(c.config.collecting(), since.collected) {
+		if state.Pages.Cut(c.config.collectingOf(), since.collected) {
 			next.Collected = &since.collected
 		}
 	} else { // nothing of what was there at since is left
 		state.Pages.Whole()
 	}
-	entry := interpreter.LedgerEntry{Call: c.read().ledgerKey(), Written: state.Written}
+	entry := interpreter.LedgerEntry{Call: c.newReader().ledgerKey(), Written: state.Written}
 	var err error
-	entry.Continuation, err = next.pack()
+	entry.Continuation, err = next.packState()
 	return entry, err
 }
 
@@ -76,14 +76,14 @@ func (c *Call) Recalled() { c.state.Recalls = false }
 // Resume restores the call as it was right after a write, from the continuation in the write's ledger entry.
 func (c *Call) Resume(noted []byte) error {
 	var next continuation
-	if err := next.unpack(noted); err != nil {
+	if err := next.unpackState(noted); err != nil {
 		return err
 	}
 	state := next.State
 	if len(state.Todo) == 0 {
 		return fmt.Errorf("the note of write %d does not say how the call continues", state.Written)
 	}
-	if state.head().End == nil {
+	if state.nextTodo().End == nil {
 		if next.Seen > len(c.state.Seen) || next.Collected != nil && !state.Pages.Complete(&c.state.Pages, *next.Collected) {
 			return fmt.Errorf("the note of write %d does not belong to this call", state.Written)
 		}
@@ -113,6 +113,6 @@ func (v View) Ledgers(now time.Time) []interpreter.ToolInput {
 // Fixed reports whether the target of the sink that is due, which could be
 // rendered, is among Ledgers.
 func (v View) Fixed() bool {
-	due := v.config.Chosen(v.state.head().Sink.Choice)
+	due := v.config.Chosen(v.state.nextTodo().Sink.Choice)
 	return v.config.Step.FixedPlace(v.config.Book.Resolve(due.Action))
 }

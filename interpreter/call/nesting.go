@@ -35,8 +35,8 @@ type Nesting struct {
 	Before []string `json:"before,omitempty"`
 }
 
-// Brief lists the parent runs with their ID and step only, for the input of attempts.
-func (n *Nesting) Brief() []interpreter.Parent {
+// BriefParents lists the parent runs with their ID and step only, for the input of attempts.
+func (n *Nesting) BriefParents() []interpreter.Parent {
 	if n == nil || len(n.Parents) == 0 {
 		return nil
 	}
@@ -58,19 +58,19 @@ type Callee struct {
 func (c *Config) Callee(in interpreter.ToolInput, files map[string]string) (Callee, *interpreter.ErrorObject) {
 	callee := Callee{Workload: in.Fields[playbook.FieldWorkload], Wait: true}
 	if err := MapOrNil(playbook.FieldWorkload, callee.Workload); err != nil {
-		return callee, c.uncallable("%v", err)
+		return callee, c.uncallableError("%v", err)
 	}
 	if wait, given := in.Fields[playbook.FieldWait]; given {
 		yes, isBoolean := wait.Data.(bool)
 		if !isBoolean {
-			return callee, c.uncallable("wait must be true or false, not %s", expression.TypeName(wait.Data))
+			return callee, c.uncallableError("wait must be true or false, not %s", expression.TypeName(wait.Data))
 		}
 		callee.Wait = yes
 	}
 	if key, given := in.Fields[playbook.FieldPartition]; given {
 		text, isText := key.Data.(string)
 		if !isText || text == "" {
-			return callee, c.uncallable("partition must be the key of one, not %s", expression.TypeName(key.Data))
+			return callee, c.uncallableError("partition must be the key of one, not %s", expression.TypeName(key.Data))
 		}
 		callee.Partition = text
 	}
@@ -80,17 +80,17 @@ func (c *Config) Callee(in interpreter.ToolInput, files map[string]string) (Call
 	}
 	file, err := c.Book.Called(c.Book.Resolve(c.Action), expression.Text(in.Fields[playbook.FieldName].Data))
 	if err != nil {
-		return callee, c.uncallable("%v", err)
+		return callee, c.uncallableError("%v", err)
 	}
 	text, found := files[file]
 	if !found {
-		return callee, c.uncallable("the run does not have the playbook %s; it did not exist when the run started", file)
+		return callee, c.uncallableError("the run does not have the playbook %s; it did not exist when the run started", file)
 	}
 	callee.Name, callee.Source = file, text
 	return callee, nil
 }
 
-func (c *Config) uncallable(format string, args ...any) *interpreter.ErrorObject {
+func (c *Config) uncallableError(format string, args ...any) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{
 		Kind: interpreter.KindPlaybook, Class: interpreter.ClassFinal, Final: true, Message: c.Where() + ": " + fmt.Sprintf(format, args...),
 	}

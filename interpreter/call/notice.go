@@ -28,9 +28,9 @@ type News struct {
 	By     string `json:"by,omitempty"`
 }
 
-// value is the news in expressions: event. What it does not have is nil.
-func (n News) value() map[string]any {
-	value := n.values()
+// exprValue is the news in expressions: event. What it does not have is nil.
+func (n News) exprValue() map[string]any {
+	value := n.briefValues()
 	value["name"], value["at"], value["error"] = n.Event, expression.TimeText(n.At), n.Error.Value()
 	delete(value, "event")
 	for _, name := range []string{"step", "visit", "index", "status", "attempts", "reason", "by"} {
@@ -41,9 +41,9 @@ func (n News) value() map[string]any {
 	return value
 }
 
-// values is what the news has, without results and without what an error holds of
+// briefValues is what the news has, without results and without what an error holds of
 // answers: those may be large, or nobody's business.
-func (n News) values() map[string]any {
+func (n News) briefValues() map[string]any {
 	values := map[string]any{}
 	for _, text := range [][2]string{
 		{"event", n.Event}, {"step", n.Step}, {"status", string(n.Status)}, {"reason", n.Reason}, {"by", n.By},
@@ -79,12 +79,12 @@ func (n News) values() map[string]any {
 func NewNotice(config Config, notice *playbook.Sink, number int, news News, result any) *Call {
 	if config.Step == nil {
 		config.Step = &playbook.Step{}
-		config.Scope = config.Scope.With(map[string]any{"event": news.value(), "status": string(news.Status)})
+		config.Scope = config.Scope.With(map[string]any{"event": news.exprValue(), "status": string(news.Status)})
 	}
 	if config.Step.Secret {
 		result = playbook.Hidden
 	}
-	said := news.values()
+	said := news.briefValues()
 	said["run"], said["playbook"] = config.Run.WorkflowID, config.Run.Playbook
 	config.Limits.RetriesTables = false // nothing is lost with a notice
 	return newSink(config, notice, request.SinkWrite{Page: number, Result: result, EveryRound: true, Says: said})

@@ -11,17 +11,17 @@ import (
 
 // This file has what a call does with attempts that people or other systems answer (interpreter/call/await).
 
-// await makes the call wait for an answer to the attempt that was just sent.
-func (c *Call) await(outcome interpreter.Outcome, now time.Time) {
+// awaitAnswer makes the call wait for an answer to the attempt that was just sent.
+func (c *Call) awaitAnswer(outcome interpreter.Outcome, now time.Time) {
 	c.state.Last.Meta = outcome.Meta
 	limit := c.requests.AnswerLimit(c.state.StartedAt)
-	c.state.awaits(await.From(now, limit))
+	c.state.recordAwaited(await.From(now, limit))
 	address := c.View().Address()
-	c.show(Observation{Attempt: address.Attempt, Awaits: &address, Limit: limit})
+	c.showObservation(Observation{Attempt: address.Attempt, Awaits: &address, Limit: limit})
 }
 
-// question is what the current attempt asks people, and their options; nil if the tool is not approval.
-func (r reader) question() *await.Question {
+// peopleQuestion is what the current attempt asks people, and their options; nil if the tool is not approval.
+func (r reader) peopleQuestion() *await.Question {
 	if !r.requests.Traits(r.state.StartedAt).AsksPeople {
 		return nil
 	}
@@ -32,14 +32,14 @@ func (r reader) question() *await.Question {
 func (v View) Address() interpreter.AnswerTo {
 	return interpreter.AnswerTo{
 		Step: v.config.Step.Name, Visit: v.config.Visit, Index: v.config.Index, Attempt: v.state.Attempts + 1,
-		Key: v.requests.AttemptKey(v.moment()),
+		Key: v.requests.AttemptKey(v.requestMoment()),
 	}
 }
 
 // IsAddressed reports whether an answer is for the current attempt of the call.
 // sent says that it is being made, though nobody awaits it yet.
 func (v View) IsAddressed(to interpreter.AnswerTo, sent bool) bool {
-	return (v.state.head().Await != nil || sent) && to.Matches(v.Address())
+	return (v.state.nextTodo().Await != nil || sent) && to.Matches(v.Address())
 }
 
 // CheckAnswer says why an answer to the current attempt is refused; nil accepts it.
@@ -47,13 +47,13 @@ func (v View) CheckAnswer(answer interpreter.Answer) error {
 	if v.state.Answer != nil {
 		return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf("attempt %d of %s has its answer", v.state.Attempts+1, v.config.Name())}
 	}
-	return await.Check(answer, v.config.Step.Name, v.question(), v.config.Limits)
+	return await.Check(answer, v.config.Step.Name, v.peopleQuestion(), v.config.Limits)
 }
 
 // AcceptAnswer applies an answer that CheckAnswer accepts.
 func (c *Call) AcceptAnswer(answer interpreter.Answer, now time.Time) interpreter.AnswerReceipt {
-	if extended := c.state.Answers.Accept(answer, c.state.head().Await, now); extended != nil {
-		c.state.awaits(extended)
+	if extended := c.state.Answers.Accept(answer, c.state.nextTodo().Await, now); extended != nil {
+		c.state.recordAwaited(extended)
 	}
 	return interpreter.AnswerReceipt{
 		Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Attempt: c.state.Attempts + 1, ID: answer.ID,
@@ -63,22 +63,22 @@ func (c *Call) AcceptAnswer(answer interpreter.Answer, now time.Time) interprete
 // ApplyAnswer continues with the answer that has come, or without one where the time
 // of the attempt is over. It returns the failure of the attempt, nil for none.
 func (c *Call) ApplyAnswer(now time.Time) *interpreter.ErrorObject {
-	outcome := c.state.Answers.Outcome(c.config.Step.Name, c.read().question(), c.state.head().Await, now)
+	outcome := c.state.Answers.Outcome(c.config.Step.Name, c.newReader().peopleQuestion(), c.state.nextTodo().Await, now)
 	outcome.Meta = c.state.Last.Meta
 	c.state.dropHead()
-	c.attempted(outcome, now)
+	c.decideAttempt(outcome, now)
 	return outcome.Err
 }
 
 // Cancels is the request that reports to the other side that the current attempt is
 // cancelled; false where there is none.
 func (v View) Cancels(now time.Time) (interpreter.ToolInput, bool) {
-	return v.requests.CancelInput(&v.state.Requests, v.moment(), now)
+	return v.requests.CancelInput(&v.state.Requests, v.requestMoment(), now)
 }
 
 // Approval is the question of the approval that the current attempt requests, and the option with which it would end now; nil and
 // "" if it requests none.
 func (v View) Approval() (approval *playbook.Approval, choice string) {
-	question := v.question()
+	question := v.peopleQuestion()
 	return question.Approval(), v.state.Answers.Choice(question)
 }

@@ -39,10 +39,10 @@ func (c *Config) Targets(now time.Time) []SinkTarget {
 	if loop := c.Step.Loop; loop != nil && c.Index == nil {
 		sinks = append(sinks, loop.Sinks...)
 	}
-	return lists.Map(sinks, func(sink *playbook.Sink) SinkTarget { return c.target(sink, now) })
+	return lists.Map(sinks, func(sink *playbook.Sink) SinkTarget { return c.sinkTarget(sink, now) })
 }
 
-func (c *Config) target(sink *playbook.Sink, now time.Time) SinkTarget {
+func (c *Config) sinkTarget(sink *playbook.Sink, now time.Time) SinkTarget {
 	action := c.Book.Resolve(sink.Action)
 	target := SinkTarget{Sink: sink, Action: action, Input: interpreter.ToolInput{Place: sink.Place}}
 	target.Input.Tool, _ = action.ToolName()

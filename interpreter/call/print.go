@@ -17,7 +17,7 @@ import (
 func (c *Config) Print(at time.Time) string {
 	first := New(*c)
 	first.state.StartedAt = at
-	first.begin(at)
+	first.beginRequest(at)
 	if first.Result() != nil {
 		return ""
 	}

@@ -13,8 +13,8 @@ import (
 
 // This file changes a State: after an outcome, for a page, and at the end.
 
-// page is the current page: successes so far + 1; a sink's is its origin's.
-func (s *State) page(config *Config) int {
+// currentPage is the current page: successes so far + 1; a sink's is its origin's.
+func (s *State) currentPage(config *Config) int {
 	if config.Sink != nil {
 		return config.Sink.Page
 	}
@@ -24,24 +24,24 @@ func (s *State) page(config *Config) int {
 // lastPage is the page the last attempt was for, from 1; before the first attempt
 // of a request it is the page that is due.
 func (s *State) lastPage(config *Config) int {
-	due := s.head().Attempt != nil && s.RequestAttempts == 0
+	due := s.nextTodo().Attempt != nil && s.RequestAttempts == 0
 	if config.Sink != nil || s.Last.Error != nil || due {
-		return s.page(config)
+		return s.currentPage(config)
 	}
 	return max(s.Successes, 1)
 }
 
-// record records an outcome and completes its error.
-func (s *State) record(outcome interpreter.Outcome, config *Config, now time.Time) {
+// recordOutcome records an outcome and completes its error.
+func (s *State) recordOutcome(outcome interpreter.Outcome, config *Config, now time.Time) {
 	counts := outcome.Meta.Rows != nil
-	s.Rows = s.Rows.Plus(outcome.Rows).Plus(outcome.Meta.Rows).Counted()
+	s.Rows = s.Rows.Plus(outcome.Rows).Plus(outcome.Meta.Rows).CountedOrNil()
 	outcome.Meta.Rows = nil
 	if outcome.Failed() {
 		failure := *outcome.Err
 		if failure.Kind == interpreter.KindWorkerLost && failure.Type != interpreter.TypeStopped {
 			s.Lost++
 		}
-		failure.Attempt, failure.Page, failure.At = s.Attempts, s.page(config), now
+		failure.Attempt, failure.Page, failure.At = s.Attempts, s.currentPage(config), now
 		meta := s.Last.Meta
 		if failure.Answer != nil {
 			meta, failure.Answer = failure.AnswerMeta(), nil
@@ -59,13 +59,13 @@ func (s *State) record(outcome interpreter.Outcome, config *Config, now time.Tim
 // addPage collects the page of the last attempt, and reads the cursors of what it contributes. The failure is one
 // that ends the call; the page is not written then.
 func (s *State) addPage(config *Config, d decided, rows rowSelection) *interpreter.ErrorObject {
-	section := config.incremental()
+	section := config.incrementalSection()
 	rows.excluded = func(n int) {
 		s.Last.Excluded += n
 		s.Excluded += n
 	}
 	rows.lacking = func(page, kept any) { s.Watermark = s.Watermark.LeftOut(page, kept) }
-	contribution, err := s.Pages.Add(config.collecting(), d.Decision, s.Last.Data, rows.extraction())
+	contribution, err := s.Pages.Add(config.collectingOf(), d.Decision, s.Last.Data, rows.pageExtraction())
 	if s.Last.Contribution = contribution; err != nil {
 		return interpreter.ExpressionError(config.Book, config.Where(), err)
 	}
@@ -90,19 +90,19 @@ func (s *State) countRead(config *Config, page any) {
 	if !isList && page != nil && len(config.All()) > 0 {
 		read = 1
 	}
-	s.Rows = s.Rows.Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: read}}).Counted()
+	s.Rows = s.Rows.Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: read}}).CountedOrNil()
 }
 
 // endsBehindSinks completes the result of a call whose sinks are done, and sets the time of its end. Until then the result,
 // which expressions of the sinks read, has the time of the decision.
 func (s *State) endsBehindSinks(config *Config, now time.Time) {
-	if s.head().End == nil {
+	if s.nextTodo().End == nil {
 		return
 	}
-	result := *s.head().End
+	result := *s.nextTodo().End
 	result.Meta.EndedAt = now
 	if own := s.Watermark; own != nil {
-		shown := own.Shown(config.incremental())
+		shown := own.Shown(config.incrementalSection())
 		if before := result.Meta.Incremental; before != nil {
 			shown.Pending = before.Pending
 		}
@@ -118,7 +118,7 @@ func (s *State) endsBehindSinks(config *Config, now time.Time) {
 	s.replaceLast(Todo{End: &result})
 }
 
-// awaits records that the attempt was sent, and that the call waits for its answer.
-func (s *State) awaits(awaited *await.Awaited) {
+// recordAwaited records that the attempt was sent, and that the call waits for its answer.
+func (s *State) recordAwaited(awaited *await.Awaited) {
 	s.Todo = []Todo{{Await: awaited}, {Attempt: &PendingAttempt{}}}
 }

@@ -15,26 +15,26 @@ type reader struct {
 	state    *State
 }
 
-func (c *Call) read() reader {
+func (c *Call) newReader() reader {
 	return reader{config: &c.config, requests: &c.requests, keeps: c.keeps, state: &c.state}
 }
 
-// moment is how far the call has come, in the form in which requests are rendered from it.
-func (r reader) moment() request.Moment {
+// requestMoment is how far the call has come, in the form in which requests are rendered from it.
+func (r reader) requestMoment() request.Moment {
 	s := r.state
-	moment := request.Moment{StartedAt: s.StartedAt, Page: r.state.page(r.config), Attempts: s.Attempts, Lost: s.Lost, Restarts: s.Restarts}
+	moment := request.Moment{StartedAt: s.StartedAt, Page: r.state.currentPage(r.config), Attempts: s.Attempts, Lost: s.Lost, Restarts: s.Restarts}
 	if r.keeps != nil {
 		moment.Claim, moment.Incremental = s.Watermark.Claim(s.Restarts), r.keeps.Names(s.Watermark)
 	}
 	return moment
 }
 
-// results makes what the decisions of the call come to.
-func (r reader) results() results {
+// newResults makes what the decisions of the call come to.
+func (r reader) newResults() results {
 	return results{config: r.config, state: r.state, scope: r.policyScope}
 }
 
-// round identifies this round of the call for staged rows: a restart begins another, whose rows replace the rows of the last.
-func (r reader) round() sink.Round {
+// stagingRound identifies this round of the call for staged rows: a restart begins another, whose rows replace the rows of the last.
+func (r reader) stagingRound() sink.Round {
 	return sink.Round{Source: &r.config.Source, LedgerKey: r.ledgerKey, Restarts: r.state.Restarts}
 }

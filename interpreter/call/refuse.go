@@ -48,19 +48,19 @@ func (s *State) beforeAnswer(outcome interpreter.Outcome, policies page.Policies
 	return &beforeAnswer{successes: s.Successes, last: s.Last, counters: counters}
 }
 
-// restore undoes what the answer has changed.
-func (s *State) restore(before beforeAnswer) {
+// restoreBefore undoes what the answer has changed.
+func (s *State) restoreBefore(before beforeAnswer) {
 	s.Successes, s.Last, s.Counters = before.successes, before.last, before.counters
 }
 
-// reword gives a failure that ends the call the message of the policy that matched it, with its class and type. A failure that a
+// rewordFailure gives a failure that ends the call the message of the policy that matched it, with its class and type. A failure that a
 // policy has made of an answer has them.
-func (c *Call) reword(failure *interpreter.ErrorObject, d decided) error {
+func (c *Call) rewordFailure(failure *interpreter.ErrorObject, d decided) error {
 	then := c.config.Policies.Then(d.Policy)
 	if then.Fail == nil || c.refused != nil || d.Ruling != retry.RulingStands {
 		return nil
 	}
-	own, err := c.config.answerFailure(d, c.read().policyScope(), interpreter.Outcome{}, failure.Message)
+	own, err := c.config.answerFailure(d, c.newReader().policyScope(), interpreter.Outcome{}, failure.Message)
 	if err != nil {
 		return err
 	}
@@ -153,8 +153,8 @@ func withoutCredentials(headers map[string]string) map[string]string {
 	return kept
 }
 
-// from names the shared list of `policies` that a policy comes from, for messages; "" for a policy of the step itself.
-func (c *Config) from(policy int) string {
+// policySource names the shared list of `policies` that a policy comes from, for messages; "" for a policy of the step itself.
+func (c *Config) policySource(policy int) string {
 	if policy == 0 {
 		return ""
 	}
@@ -162,5 +162,5 @@ func (c *Config) from(policy int) string {
 }
 
 func (c *Config) whereThen(policy int) string {
-	return fmt.Sprintf("%s: retry[%d].then%s", c.Where(), policy, c.from(policy))
+	return fmt.Sprintf("%s: retry[%d].then%s", c.Where(), policy, c.policySource(policy))
 }

@@ -23,11 +23,11 @@ func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
 	c.state.Turn = nil
 	c.warnOf(outcome.Meta.Notes)
 	outcome.Meta.Notes = nil
-	if c.requests.Traits(c.state.StartedAt).Awaits && c.state.head().Attempt != nil && (!outcome.Failed() || c.state.Answer != nil) {
-		c.await(outcome, now)
+	if c.requests.Traits(c.state.StartedAt).Awaits && c.state.nextTodo().Attempt != nil && (!outcome.Failed() || c.state.Answer != nil) {
+		c.awaitAnswer(outcome, now)
 		return
 	}
-	c.attempted(outcome, now)
+	c.decideAttempt(outcome, now)
 }
 
 // Waited reports that the wait is over, or that people have released the call.
@@ -41,15 +41,15 @@ func (c *Call) WaitedUntil(due, now time.Time) {
 		c.Waited()
 		return
 	}
-	rest := *c.state.head().Wait
+	rest := *c.state.nextTodo().Wait
 	rest.Delay, rest.Rest = left, true
-	c.state.again(&rest)
+	c.state.requestAgain(&rest)
 }
 
 // CalledBack reports that the rate limit has a turn for the call earlier than promised. It returns false if the call does not wait
 // for a turn.
 func (c *Call) CalledBack() bool {
-	if wait := c.state.head().Wait; wait == nil || wait.Reason != interpreter.ReasonTurn || c.state.Turn == nil {
+	if wait := c.state.nextTodo().Wait; wait == nil || wait.Reason != interpreter.ReasonTurn || c.state.Turn == nil {
 		return false
 	}
 	turn := *c.state.Turn
@@ -64,24 +64,24 @@ func (c *Call) Hold(hold interpreter.Hold) {
 }
 
 // HoldRecorded reports that the history has a mark of the hold.
-func (c *Call) HoldRecorded() { c.state.held().Recorded = true }
+func (c *Call) HoldRecorded() { c.state.heldBy().Recorded = true }
 
 // Settle applies the decision of a person about the call, which waits for a retry or is held: skip fails it, else the next
 // attempt is made now with the policies' counts anew.
 func (c *Call) Settle(settlement interpreter.Settlement, now time.Time) {
 	if settlement.Skip {
-		c.skip(settlement, now)
+		c.skipCall(settlement, now)
 		return
 	}
-	if hold := c.state.held(); hold != nil && hold.Exhausted {
-		c.state.Counters.Settled(c.state.Last.Policy, hold.Failure != nil)
+	if hold := c.state.heldBy(); hold != nil && hold.Exhausted {
+		c.state.Counters.ResetSettled(c.state.Last.Policy, hold.Failure != nil)
 	}
 	c.state.dropHead()
 }
 
 // SinkLeft records how far the due sink's call has come, for another host to continue it.
 func (c *Call) SinkLeft(sink *Call) {
-	pending := *c.state.head().Sink
+	pending := *c.state.nextTodo().Sink
 	pending.State = &sink.state
 	c.state.Todo = slices.Concat([]Todo{{Sink: &pending}}, c.state.Todo[1:])
 }
@@ -91,12 +91,12 @@ func (c *Call) SinkLeft(sink *Call) {
 // error.
 func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 	if result.Failed() && result.Error.Kind == interpreter.KindCancelled {
-		c.stop()
+		c.keepStopped()
 	}
-	done := c.state.head().Sink.Choice
-	written := c.read().sinkWrite(done)
+	done := c.state.nextTodo().Sink.Choice
+	written := c.newReader().sinkWrite(done)
 	c.state.dropHead()
-	c.state.warn(result.Warnings...)
+	c.state.addWarnings(result.Warnings...)
 	c.state.Rows = c.state.Rows.Plus(result.Meta.Rows)
 	if result.Failed() {
 		c.sinkFailed(done, result.Error, now)
@@ -122,7 +122,7 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 func (c *Call) sinkFailed(failed sink.Choice, cause *interpreter.ErrorObject, now time.Time) {
 	failure, before := sink.Error(c.config.Chosen(failed), cause), c.Result()
 	if before != nil && before.Failed() {
-		c.state.warn(failure.Message)
+		c.state.addWarnings(failure.Message)
 		c.state.Todo = slices.DeleteFunc(slices.Clone(c.state.Todo), func(todo Todo) bool {
 			return todo.Sink != nil && !todo.Sink.DeadLetter
 		})
@@ -130,11 +130,11 @@ func (c *Call) sinkFailed(failed sink.Choice, cause *interpreter.ErrorObject, no
 			return
 		}
 		result := *c.Result()
-		result.SinkErrors = append(slices.Clip(result.SinkErrors), failure.Brief())
+		result.SinkErrors = append(slices.Clip(result.SinkErrors), failure.BriefError())
 		c.state.replaceLast(Todo{End: &result})
 		return
 	}
-	c.fail(failure, now)
+	c.failCall(failure, now)
 	if before == nil {
 		return
 	}
@@ -148,9 +148,9 @@ func (c *Call) sinkFailed(failed sink.Choice, cause *interpreter.ErrorObject, no
 
 // StateAnswered applies the result of the claim, the move or the beginning that was due.
 func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
-	pending := *c.state.head().State
+	pending := *c.state.nextTodo().State
 	if pending.Begins {
-		c.begin(now)
+		c.beginRequest(now)
 		return
 	}
 	if pending.Move != nil {
@@ -161,10 +161,10 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 		return
 	}
 	if refused := output.Claimed.Refused; refused != nil {
-		c.fail(watermark.Failure(refused.Type, c.config.Where()+": "+refused.Message), now)
+		c.failCall(watermark.Failure(refused.Type, c.config.Where()+": "+refused.Message), now)
 		return
 	}
-	claimed, err := c.keeps.Claimed(pending, c.read().ledgerKey(), output.Claimed, now)
+	claimed, err := c.keeps.Claimed(pending, c.newReader().ledgerKey(), output.Claimed, now)
 	if err != nil {
 		c.failBy(c.config.Where(), err, now)
 		return
@@ -174,20 +174,20 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 		c.endsEmpty(now)
 		return
 	}
-	c.begin(now)
+	c.beginRequest(now)
 }
 
 // StateFailed ends the call: its state cannot be claimed or moved, or the table of a sink not be read beside others.
 func (c *Call) StateFailed(failure interpreter.ErrorObject, now time.Time) {
 	switch {
 	case failure.Kind == interpreter.KindCancelled:
-	case c.state.head().State.Begins:
+	case c.state.nextTodo().State.Begins:
 		failure.Kind = interpreter.KindSink
 	default:
 		failure.Kind = interpreter.KindIncremental
 	}
 	failure.Message = c.config.Where() + ": " + failure.Message
-	c.fail(&failure, now)
+	c.failCall(&failure, now)
 }
 
 // RemoveElements returns what the pages have contributed since the last time. The call keeps nothing of it: it is the source of a
@@ -195,4 +195,4 @@ func (c *Call) StateFailed(failure interpreter.ErrorObject, now time.Time) {
 func (c *Call) RemoveElements() []any { return c.state.Pages.RemoveCollected() }
 
 // Warn adds a warning to the result of the call.
-func (c *Call) Warn(warning string) { c.state.warn(warning) }
+func (c *Call) Warn(warning string) { c.state.addWarnings(warning) }

@@ -19,15 +19,15 @@ type results struct {
 	scope  func() *interpreter.Scope // of the policies
 }
 
-// success is the result of a call that succeeded.
-func (r results) success(d decided) *interpreter.CallResult {
-	data, err := r.data(d)
+// successResult is the result of a call that succeeded.
+func (r results) successResult(d decided) *interpreter.CallResult {
+	data, err := r.successData(d)
 	if err != nil {
-		return r.state.failed(*r.complete(interpreter.ExpressionError(r.config.Book, r.config.whereThen(d.Policy), err)), d.now)
+		return r.state.failedResult(*r.completeFailure(interpreter.ExpressionError(r.config.Book, r.config.whereThen(d.Policy), err)), d.now)
 	}
 	s, where := r.state, r.config.Where()
 	result := &interpreter.CallResult{
-		Status: interpreter.StatusSuccess, Data: expression.Of(data), Meta: s.meta(d.now), Warnings: slices.Clone(s.Warnings),
+		Status: interpreter.StatusSuccess, Data: expression.Of(data), Meta: s.callMeta(d.now), Warnings: slices.Clone(s.Warnings),
 	}
 	if s.Last.Partial {
 		result.Status = interpreter.Partial
@@ -36,26 +36,26 @@ func (r results) success(d decided) *interpreter.CallResult {
 	for _, warning := range s.Last.Warnings {
 		result.Warnings = append(result.Warnings, where+": "+warning)
 	}
-	if d.Ruling.Truncated() {
-		r.truncate(result, d)
-	} else if unread := r.unread(d); unread != "" {
+	if d.Ruling.MayTruncate() {
+		r.markTruncated(result, d)
+	} else if unread := r.unreadWarning(d); unread != "" {
 		result.Warnings = append(result.Warnings, unread)
 	} else if d.Policy == 0 && d.Ruling != retry.RulingStops {
-		r.lacks(result, d.budget)
+		r.warnLacks(result, d.budget)
 	}
 	return result
 }
 
-// truncate says of a success that a policy was exhausted before it had all. What the policy accepts is no partial
+// markTruncated says of a success that a policy was exhausted before it had all. What the policy accepts is no partial
 // success, and pages that it accepts are all that was wanted.
-func (r results) truncate(result *interpreter.CallResult, d decided) {
+func (r results) markTruncated(result *interpreter.CallResult, d decided) {
 	then := r.config.Policies.Then(d.Spent)
 	accepted := then.OnExhausted == playbook.ExhaustedSucceed
 	if accepted && d.Ruling == retry.RulingTruncates && then.NextCall != nil {
 		return
 	}
 	warning := fmt.Sprintf("%s: policy %d%s stopped the call after %s (%s); the result may be incomplete",
-		r.config.Where(), d.Spent, r.config.from(d.Spent), source.Count(r.state.Successes, "page"), d.Why)
+		r.config.Where(), d.Spent, r.config.policySource(d.Spent), source.Count(r.state.Successes, "page"), d.Why)
 	result.Meta.Truncated = true
 	result.Warnings = append(result.Warnings, warning)
 	if accepted {
@@ -68,9 +68,9 @@ func (r results) truncate(result *interpreter.CallResult, d decided) {
 	}}
 }
 
-// lacks names the member that a policy needs to ask for more and that the last page of a success lacks. An answer without a body
+// warnLacks names the member that a policy needs to ask for more and that the last page of a success lacks. An answer without a body
 // has neither rows nor members.
-func (r results) lacks(result *interpreter.CallResult, budget *expression.Budget) {
+func (r results) warnLacks(result *interpreter.CallResult, budget *expression.Budget) {
 	s, where := r.state, r.config.Where()
 	if s.Last.Data.Data == nil && s.Last.Meta.Bodiless() {
 		return
@@ -91,10 +91,10 @@ func (r results) lacks(result *interpreter.CallResult, budget *expression.Budget
 	}
 }
 
-// data is the data of a call that succeeds: what the policy that ends it says, what
+// successData is the data of a call that succeeds: what the policy that ends it says, what
 // was collected, or the last page. Where a failure ends it, what was collected
 // goes first.
-func (r results) data(d decided) (any, error) {
+func (r results) successData(d decided) (any, error) {
 	if r.state.Last.Error != nil && r.state.Collector != 0 {
 		return r.state.Collected.Data, nil
 	}
@@ -104,7 +104,7 @@ func (r results) data(d decided) (any, error) {
 	if d.Ruling == retry.RulingIgnores {
 		return nil, nil
 	}
-	if data, collects := r.state.Pages.Result(r.config.collecting()); collects {
+	if data, collects := r.state.Pages.Result(r.config.collectingOf()); collects {
 		return data, nil
 	}
 	return r.lastPage(d)
@@ -115,60 +115,60 @@ func (r results) lastPage(d decided) (any, error) {
 	if contribution := r.state.Last.Contribution.Data; contribution != nil {
 		return contribution, nil
 	}
-	return rowSelection{config: r.config, scope: r.scope, budget: d.budget}.extraction().Whole(r.state.Last.Data.Data)
+	return rowSelection{config: r.config, scope: r.scope, budget: d.budget}.pageExtraction().Whole(r.state.Last.Data.Data)
 }
 
-// complete says of a failure where in the call it happened.
-func (r results) complete(failure *interpreter.ErrorObject) *interpreter.ErrorObject {
+// completeFailure says of a failure where in the call it happened.
+func (r results) completeFailure(failure *interpreter.ErrorObject) *interpreter.ErrorObject {
 	failure.Attempt, failure.Page, failure.Policy = r.state.Attempts, r.state.lastPage(r.config), r.state.Last.Policy
 	return failure
 }
 
-// exhausted is the failure of a poll that never became ready.
-func (r results) exhausted(decision retry.Decision) *interpreter.ErrorObject {
+// pollFailure is the failure of a poll that never became ready.
+func (r results) pollFailure(decision retry.Decision) *interpreter.ErrorObject {
 	const shown = 200
-	answer := r.config.shown(r.state.Last.Data)
+	answer := r.config.shownAnswer(r.state.Last.Data)
 	last := source.Cut(expression.Text(answer.Data), shown)
-	failure := r.complete(&interpreter.ErrorObject{
+	failure := r.completeFailure(&interpreter.ErrorObject{
 		Kind: interpreter.KindExhausted, Class: interpreter.ClassFinal,
 		Message: fmt.Sprintf("%s: policy %d%s matched %d of %d times after %d attempts (%s); last response: %s",
-			r.config.Where(), decision.Policy, r.config.from(decision.Policy), decision.Count, decision.Limit, r.state.Attempts, decision.Why, last),
+			r.config.Where(), decision.Policy, r.config.policySource(decision.Policy), decision.Count, decision.Limit, r.state.Attempts, decision.Why, last),
 	})
 	failure.Exhausted, failure.Body = true, answer
 	return failure
 }
 
-// repeated is the result of a call that would go round in circles: a failure, unless the policy says that this is
+// repeatedResult is the result of a call that would go round in circles: a failure, unless the policy says that this is
 // the end of the pages.
-func (r results) repeated(d decided, format string, args ...any) *interpreter.CallResult {
+func (r results) repeatedResult(d decided, format string, args ...any) *interpreter.CallResult {
 	if r.config.Policies.Then(d.Policy).EndOnRepeat {
-		return r.success(d)
+		return r.successResult(d)
 	}
-	failure := r.complete(&interpreter.ErrorObject{
+	failure := r.completeFailure(&interpreter.ErrorObject{
 		Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
 		Message: fmt.Sprintf("%s: %s, so the pages would never end; check next_call, or set allow_repeat: true, or end_on_repeat: true if this is the end",
 			r.config.Where(), fmt.Sprintf(format, args...)),
 	})
-	return r.state.failed(*failure, d.now)
+	return r.state.failedResult(*failure, d.now)
 }
 
-// wait is the wait of a decision, nil for none.
-func (r results) wait(decision retry.Decision) *interpreter.Wait {
+// waitOf is the wait of a decision, nil for none.
+func (r results) waitOf(decision retry.Decision) *interpreter.Wait {
 	if decision.Delay <= 0 {
 		return nil
 	}
-	wait := interpreter.PhrasedWait(r.config.Name(), decision.Delay, decision.Reason, r.phrase(decision))
+	wait := interpreter.PhrasedWait(r.config.Name(), decision.Delay, decision.Reason, r.waitPhrase(decision))
 	if r.config.Policies.Then(decision.Policy).Restart || decision.Reason == interpreter.ReasonFailure || decision.Reason == interpreter.ReasonPoll {
 		wait.Most = decision.Limit
 	}
 	return wait
 }
 
-// phrase says what follows the wait, and why. The summary of it is kept, also beside timers in Temporal's
+// waitPhrase says what follows the wait, and why. The summary of it is kept, also beside timers in Temporal's
 // UI, so it is no countdown. Its numbers are the policy's: the attempt that follows, and how many it allows.
-func (r results) phrase(decision retry.Decision) interpreter.WaitPhrase {
+func (r results) waitPhrase(decision retry.Decision) interpreter.WaitPhrase {
 	after := func(why, what string, numbers ...any) interpreter.WaitPhrase {
-		return interpreter.WaitPhrase{What: fmt.Sprintf(what, numbers...), Why: why + ": " + r.state.Last.Error.Short()}
+		return interpreter.WaitPhrase{What: fmt.Sprintf(what, numbers...), Why: why + ": " + r.state.Last.Error.ShortText()}
 	}
 	if r.config.Policies.Then(decision.Policy).Restart {
 		return after("", "restart %d of %d", decision.Count, decision.Limit)
@@ -184,24 +184,24 @@ func (r results) phrase(decision retry.Decision) interpreter.WaitPhrase {
 	return after("", "attempt %d of %d", decision.Count+1, decision.Limit)
 }
 
-// shown is the answer in the form in which errors quote it.
-func (c *Config) shown(answer expression.Value) expression.Value {
+// shownAnswer is the answer in the form in which errors quote it.
+func (c *Config) shownAnswer(answer expression.Value) expression.Value {
 	if c.Step.Secret {
 		return expression.Of(playbook.Hidden)
 	}
 	return answer
 }
 
-// failed is the result of a call that failed; what was collected stays in
+// failedResult is the result of a call that failed; what was collected stays in
 // the error, so that nothing is lost silently.
-func (s *State) failed(failure interpreter.ErrorObject, now time.Time) *interpreter.CallResult {
+func (s *State) failedResult(failure interpreter.ErrorObject, now time.Time) *interpreter.CallResult {
 	if s.Collector != 0 {
 		failure.Collected = s.Collected
 	}
-	return &interpreter.CallResult{Status: interpreter.StatusError, Error: &failure, Meta: s.meta(now), Warnings: slices.Clone(s.Warnings)}
+	return &interpreter.CallResult{Status: interpreter.StatusError, Error: &failure, Meta: s.callMeta(now), Warnings: slices.Clone(s.Warnings)}
 }
 
-func (s *State) meta(ended time.Time) interpreter.CallMeta {
+func (s *State) callMeta(ended time.Time) interpreter.CallMeta {
 	return interpreter.CallMeta{
 		Attempts: s.Attempts, Pages: s.Successes, Incomplete: s.Incomplete,
 		StartedAt: s.StartedAt, EndedAt: ended, Tool: s.Last.Meta, LeftOut: s.LeftOut.Plus(s.Last.Meta.LeftOut),

@@ -28,18 +28,18 @@ func (r reader) rowSelection(budget *expression.Budget) rowSelection {
 	return rowSelection{config: r.config, scope: r.policyScope, budget: budget}
 }
 
-// extraction is what Pages need to know of that. A sink has no pages.
-func (c rowSelection) extraction() page.Extraction {
+// pageExtraction is what Pages need to know of that. A sink has no pages.
+func (c rowSelection) pageExtraction() page.Extraction {
 	if c.config.Sink != nil {
 		return page.Extraction{}
 	}
 	of := page.Extraction{Rows: c.config.Step.Rows}
-	section := c.config.incremental()
+	section := c.config.incrementalSection()
 	if section == nil && c.config.Step.Where == nil {
 		return of
 	}
 	of.Keep = func(contribution any) (any, error) {
-		contribution, err := c.chosen(contribution)
+		contribution, err := c.chosenRows(contribution)
 		if err != nil || section == nil {
 			return contribution, err
 		}
@@ -52,10 +52,10 @@ func (c rowSelection) extraction() page.Extraction {
 	return of
 }
 
-// chosen is what a page contributes without the rows for which where is false.
-func (c rowSelection) chosen(contribution any) (any, error) {
+// chosenRows is what a page contributes without the rows for which where is false.
+func (c rowSelection) chosenRows(contribution any) (any, error) {
 	where := c.config.Step.Where
-	rows := incremental.Contributed(contribution)
+	rows := incremental.ContributedRows(contribution)
 	if where == nil || len(rows) == 0 {
 		return contribution, nil
 	}

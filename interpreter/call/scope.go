@@ -14,10 +14,10 @@ import (
 
 // policyScope holds the names of when and then for the last outcome.
 func (r reader) policyScope() *interpreter.Scope {
-	scope, last, number := r.requests.Scope(&r.state.Request, r.moment()), r.state.Last, r.state.lastPage(r.config)-r.state.Watermark.PagesBefore()
+	scope, last, number := r.requests.Scope(&r.state.Request, r.requestMoment()), r.state.Last, r.state.lastPage(r.config)-r.state.Watermark.PagesBefore()
 	names := map[string]any{
 		"error":              last.Error.Value(),
-		"this":               r.state.envelope(),
+		"this":               r.state.resultEnvelope(),
 		playbook.DefaultInto: r.state.Collected.Data,
 		"_retry": map[string]any{
 			"page": number, "index": number, "attempt": r.state.RequestAttempts,
@@ -43,7 +43,7 @@ func (r reader) answerScope(scope *interpreter.Scope, budget *expression.Budget,
 	if !named || r.state.Last.Error != nil || r.config.Sink != nil {
 		return scope
 	}
-	collected := r.state.Pages.With(r.config.collecting(), policy.Number, r.state.Last.Data, r.rowSelection(budget).extraction())
+	collected := r.state.Pages.With(r.config.collectingOf(), policy.Number, r.state.Last.Data, r.rowSelection(budget).pageExtraction())
 	with := make(map[string]any, len(names))
 	for _, name := range names {
 		with[name] = collected
@@ -51,8 +51,8 @@ func (r reader) answerScope(scope *interpreter.Scope, budget *expression.Budget,
 	return scope.With(with)
 }
 
-// collecting says by what pages are collected. A sink has none.
-func (c *Config) collecting() page.Collecting {
+// collectingOf says by what pages are collected. A sink has none.
+func (c *Config) collectingOf() page.Collecting {
 	by := page.Collecting{Policies: c.Policies}
 	switch {
 	case c.Sink != nil:
@@ -72,9 +72,9 @@ func (c *Config) collectedNames() []string {
 	return c.Step.CollectedNames()
 }
 
-// envelope is the last outcome as the result of a call.
-func (s *State) envelope() map[string]any {
-	last := interpreter.CallResult{Status: interpreter.StatusSuccess, Data: s.Last.Data, Meta: s.meta(time.Time{})}
+// resultEnvelope is the last outcome as the result of a call.
+func (s *State) resultEnvelope() map[string]any {
+	last := interpreter.CallResult{Status: interpreter.StatusSuccess, Data: s.Last.Data, Meta: s.callMeta(time.Time{})}
 	if s.Last.Partial {
 		last.Status = interpreter.Partial
 	}
@@ -84,8 +84,8 @@ func (s *State) envelope() map[string]any {
 	return last.Envelope()
 }
 
-// incremental is the step's section, nil for calls that keep no state.
-func (c *Config) incremental() *playbook.Incremental {
+// incrementalSection is the step's section, nil for calls that keep no state.
+func (c *Config) incrementalSection() *playbook.Incremental {
 	if c.Sink != nil {
 		return nil
 	}
@@ -104,11 +104,11 @@ type callConditions struct {
 }
 
 func (c *callConditions) When(policy *playbook.Policy) (bool, error) {
-	return c.truth(policy, policy.When, "when")
+	return c.evaluateTruth(policy, policy.When, "when")
 }
 
 func (c *callConditions) StopWhen(policy *playbook.Policy) (bool, error) {
-	return c.truth(policy, policy.StopWhen, "stop_when")
+	return c.evaluateTruth(policy, policy.StopWhen, "stop_when")
 }
 
 // RetryAfter is the wait that the policy's retry_after gives.
@@ -128,12 +128,12 @@ func (c *callConditions) RetryAfter(policy *playbook.Policy) (wait time.Duration
 	return wait, unread, nil
 }
 
-func (c *callConditions) truth(policy *playbook.Policy, node *playbook.Node, word string) (bool, error) {
+func (c *callConditions) evaluateTruth(policy *playbook.Policy, node *playbook.Node, word string) (bool, error) {
 	if c.scope == nil {
 		c.scope = c.policyScope()
 	}
 	result, err := node.Truth(c.answerScope(c.scope, c.budget, policy, node), c.budget)
-	c.report(policy, node, word, result, err)
+	c.reportCondition(policy, node, word, result, err)
 	return result, inPolicy(policy, word, err)
 }
 

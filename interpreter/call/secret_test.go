@@ -155,7 +155,7 @@ func TestSealedResultsGoNowhereElse(t *testing.T) {
 		"the output would contain the result of a secret step")
 	require.NoError(t, interpreter.RefuseSealed(book, "the output", map[string]any{"a": []any{"x"}}))
 
-	captured := interpreter.Capture(book, sealedData, book.CallNodes(book.Steps[1]))
+	captured := interpreter.CaptureData(book, sealedData, book.CallNodes(book.Steps[1]))
 	require.Equal(t, `{"login":{"data":{"$sealed":"v1.k.text"}}}`, tables.Encode(t, captured.Steps.Data))
 
 	machine := secretCall(t, "  - {step: use, tool: http, url: \"{{ login.token }}/x\"}\n", sealedData, nil)

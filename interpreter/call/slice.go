@@ -30,27 +30,27 @@ func (c *Call) startNextSlice(result *interpreter.CallResult, page []Todo) bool 
 		c.state.warnOnce(warning)
 	}
 	now := result.Meta.EndedAt
-	in, moment := c.state.Watermark.In(next), c.read().moment()
+	in, moment := c.state.Watermark.In(next), c.newReader().requestMoment()
 	moment.Claim, moment.Incremental = in.Claim(c.state.Restarts), c.keeps.Names(in)
 	request, repeats, notes, err := c.requests.Anew(&c.state.Requests, moment, now)
 	switch {
 	case err != nil:
-		failure := c.read().results().complete(interpreter.ExpressionError(c.config.Book, c.config.Where(), err))
-		c.end(c.state.failed(*failure, now), page...)
+		failure := c.newReader().newResults().completeFailure(interpreter.ExpressionError(c.config.Book, c.config.Where(), err))
+		c.planEnd(c.state.failedResult(*failure, now), page...)
 		return true
 	case repeats:
-		failure := c.read().results().complete(&interpreter.ErrorObject{
+		failure := c.newReader().newResults().completeFailure(&interpreter.ErrorObject{
 			Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
 			Message: c.config.Where() + ": the request for the next slice was already made in this call; use incremental.from and incremental.to in it",
 		})
-		c.end(c.state.failed(*failure, now), page...)
+		c.planEnd(c.state.failedResult(*failure, now), page...)
 		return true
 	}
 	c.warnOf(notes)
 	if len(page) == 1 { // the sink of the page, with no move behind it
 		page = slices.Concat(page, moveTodo(c.keeps.SliceMove(c.state.Watermark)))
 	}
-	c.state.Counters.Restart(c.config.Policies)
+	c.state.Counters.ResetForRestart(c.config.Policies)
 	c.state.Pages.Slice()
 	c.state.Todo = slices.Concat(page, []Todo{{Attempt: &PendingAttempt{Request: &request, Slice: next}}})
 	c.state.behindPage()
@@ -60,13 +60,13 @@ func (c *Call) startNextSlice(result *interpreter.CallResult, page []Todo) bool 
 // endsEmpty ends a call whose first slice has nothing between its ends: it makes no request.
 func (c *Call) endsEmpty(now time.Time) {
 	slice := c.state.Watermark.Slice
-	c.state.warn(fmt.Sprintf("%s: nothing was read: incremental.until (%s) is not later than incremental.value (%s)",
+	c.state.addWarnings(fmt.Sprintf("%s: nothing was read: incremental.until (%s) is not later than incremental.value (%s)",
 		c.config.Where(), slice.End.Text(), slice.From.Text()))
-	result := c.read().results().success(decided{
+	result := c.newReader().newResults().successResult(decided{
 		Decision: retry.Decision{Ruling: retry.RulingIgnores}, budget: expression.DecisionBudget(now), now: now,
 	})
-	if data, collects := c.state.Pages.Result(c.config.collecting()); collects {
+	if data, collects := c.state.Pages.Result(c.config.collectingOf()); collects {
 		result.Data = expression.Of(data)
 	}
-	c.end(result)
+	c.planEnd(result)
 }

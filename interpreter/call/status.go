@@ -44,11 +44,11 @@ type View struct {
 
 // View is how far the call has come.
 func (c *Call) View() View {
-	s, head := &c.state, c.state.head()
+	s, head := &c.state, c.state.nextTodo()
 	view := View{
-		reader: c.read(), Begun: s.begun(),
+		reader: c.newReader(), Begun: s.hasBegun(),
 		StartedAt: s.StartedAt, Attempts: s.Attempts, RequestAttempts: s.RequestAttempts, Attempt: s.Attempts,
-		Pages: s.Successes, Page: s.page(&c.config), Written: s.Written, Noted: s.Noted, Recalls: s.Recalls, Stopped: c.stopped != nil,
+		Pages: s.Successes, Page: s.currentPage(&c.config), Written: s.Written, Noted: s.Noted, Recalls: s.Recalls, Stopped: c.stopped != nil,
 		Request: s.Request, Failure: s.Failure(), Last: s.Last.Error, Refused: c.refused, OthersWait: c.othersWait,
 		Awaited: head.Await, Answer: s.Answer, Reported: s.Reported,
 	}
@@ -62,11 +62,11 @@ func (c *Call) View() View {
 func (v View) HasAnswer() bool { return v.Answer != nil }
 
 // Finished reports whether the call has ended.
-func (c *Call) Finished() bool { return c.state.head().End != nil }
+func (c *Call) Finished() bool { return c.state.nextTodo().End != nil }
 
 // Result is what the call ends with, nil where that is not known yet. A sink that
 // is due may still change it.
-func (c *Call) Result() *interpreter.CallResult { return c.state.last().End }
+func (c *Call) Result() *interpreter.CallResult { return c.state.lastTodo().End }
 
 // Traits are the traits of the call's tool, the usual ones where it cannot be known.
 func (v View) Traits() playbook.Traits { return v.requests.Traits(v.state.StartedAt) }
@@ -76,9 +76,9 @@ func (v View) Traits() playbook.Traits { return v.requests.Traits(v.state.Starte
 func (v View) Status(wait *interpreter.Wait, until time.Time) interpreter.CallStatus {
 	status := interpreter.CallStatus{Attempts: v.state.Attempts, Pages: v.state.Successes, Error: v.state.Failure()}
 	if wait == nil {
-		wait = v.state.wait()
+		wait = v.state.pendingWait()
 	}
-	switch end := v.state.head().End; {
+	switch end := v.state.nextTodo().End; {
 	case end != nil:
 		return end.CallStatus()
 	case wait == nil && !v.Begun:
@@ -104,7 +104,7 @@ func (v View) Incremental() *interpreter.CallIncremental {
 	if v.state.Watermark == nil {
 		return nil
 	}
-	return v.state.Watermark.Shown(v.config.incremental())
+	return v.state.Watermark.Shown(v.config.incrementalSection())
 }
 
 // Rows is what the call has done to data so far; nil where nothing was counted.
@@ -112,11 +112,11 @@ func (v View) Rows() *interpreter.Rows { return v.state.Rows }
 
 // AwaitedDetails is the attempt of the call that awaits its answer, nil for none.
 func (v View) AwaitedDetails() *interpreter.AwaitedDetails {
-	awaited := v.state.head().Await
+	awaited := v.state.nextTodo().Await
 	if awaited == nil {
 		return nil
 	}
-	return v.state.Answers.Details(v.Attempt, awaited, v.question())
+	return v.state.Answers.Details(v.Attempt, awaited, v.peopleQuestion())
 }
 
 // Facts identify a call in metrics and spans: its playbook, step and iteration.
@@ -134,19 +134,19 @@ func (v View) Facts() Facts {
 // succeeded, where its failure was made a success, where it waits for its turn or
 // its answer, and where it was not made because the run is paused.
 func (v View) FailedAttempt() *FailedAttempt {
-	failure, head, hold := v.state.Last.Error, v.state.head(), v.state.held()
+	failure, head, hold := v.state.Last.Error, v.state.nextTodo(), v.state.heldBy()
 	if failure == nil || v.state.Turn != nil || head.Await != nil || hold != nil && !hold.Exhausted {
 		return nil
 	}
 	failed := &FailedAttempt{
 		Where: v.config.Where(), Step: v.config.Step.Name, Visit: v.config.Visit, Index: v.config.Index,
-		Error: failure, Ended: v.state.last().End != nil,
+		Error: failure, Ended: v.state.lastTodo().End != nil,
 	}
 	if v.config.Sink != nil {
 		failed.Sink = v.config.Sink.Place
 	}
 	if failed.Ended || v.state.RequestAttempts > 0 {
-		failed.OperationKey = v.requests.OperationKey(v.moment())
+		failed.OperationKey = v.requests.OperationKey(v.requestMoment())
 	}
 	if !failed.Ended {
 		failed.Retry = max(v.state.RequestAttempts, 1) // a restart has begun to count again

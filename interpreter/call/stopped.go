@@ -27,14 +27,14 @@ type Stopped struct {
 // anew, because it might write twice.
 const TypeNotContinued = "not_continued"
 
-// fresh reports whether the call has done nothing that a continuation could use.
-func (s *State) fresh() bool {
-	return s.Successes == 0 && s.Restarts == 0 && s.Written == 0 && s.head().End == nil
+// isFresh reports whether the call has done nothing that a continuation could use.
+func (s *State) isFresh() bool {
+	return s.Successes == 0 && s.Restarts == 0 && s.Written == 0 && s.nextTodo().End == nil
 }
 
 // Fresh reports whether a call in this state that begins anew loses nothing, and writes
 // nothing that it has written.
-func (s *State) Fresh() bool { return s.fresh() && s.Ledger == "" }
+func (s *State) Fresh() bool { return s.isFresh() && s.Ledger == "" }
 
 // Stopped is how far the call has come, for one that continues it; nil where it has
 // failed, other than by a cancel.
@@ -50,8 +50,8 @@ func (c *Call) Stopped() *State {
 	return &state
 }
 
-// stop keeps how far the call has come, which ends now and may be continued.
-func (c *Call) stop() {
+// keepStopped keeps how far the call has come, which ends now and may be continued.
+func (c *Call) keepStopped() {
 	if c.stopped == nil {
 		c.stopped = c.Stopped()
 	}
@@ -64,12 +64,12 @@ func (c *Call) Continue(stopped Stopped) {
 	if c.keeps != nil {
 		return // it reads from the state as it is now
 	}
-	if state.fresh() {
+	if state.isFresh() {
 		state = State{Counters: c.state.Counters}
 	} else {
 		state.Counters.Limits = c.config.Limits
-		if state.head().End == nil {
-			state.proceed(c.config)
+		if state.nextTodo().End == nil {
+			state.dropAttempt(c.config)
 		}
 	}
 	state.Ledger, state.Recalls = stopped.Ledger, true
@@ -80,7 +80,7 @@ func (c *Call) Continue(stopped Stopped) {
 func (t Task) StoppedAs(call *Call) Stopped {
 	stopped := Stopped{Key: t.Run.Identity(), State: call.Stopped()}
 	if stopped.State != nil {
-		stopped.Ledger, stopped.Print = call.read().ledgerKey(), t.Print(call, stopped.State.StartedAt)
+		stopped.Ledger, stopped.Print = call.newReader().ledgerKey(), t.Print(call, stopped.State.StartedAt)
 	}
 	return stopped
 }
@@ -90,10 +90,10 @@ func (t Task) Continues(call *Call, stopped Stopped) bool {
 	return stopped.State != nil && stopped.Print != "" && stopped.Print == t.Print(call, stopped.State.StartedAt)
 }
 
-// proceed leaves out of a state what belonged to the attempt that was due.
-func (s *State) proceed(config Config) {
+// dropAttempt leaves out of a state what belonged to the attempt that was due.
+func (s *State) dropAttempt(config Config) {
 	s.Turn, s.Answers, s.Lost, s.RequestAttempts = nil, await.Answers{}, 0, 0
-	s.Counters.Resumed(config.Policies)
+	s.Counters.ResetResumed(config.Policies)
 	var todo []Todo
 	for _, next := range s.Todo {
 		switch {

@@ -24,8 +24,8 @@ type Stretch struct {
 	Error *interpreter.ErrorObject `json:"error,omitempty"` // without what answers held
 }
 
-// last is the number of the last attempt.
-func (s *Stretch) last() int { return max(s.Attempt, s.AttemptTo) }
+// lastAttempt is the number of the last attempt.
+func (s *Stretch) lastAttempt() int { return max(s.Attempt, s.AttemptTo) }
 
 // Stretches are the attempts of a call, in order.
 type Stretches []Stretch
@@ -64,11 +64,11 @@ func (s Stretches) Add(in interpreter.ToolInput, began, ended time.Time, failure
 
 // Cover reports whether these are the attempts of a call from first to last.
 func (s Stretches) Cover(first, last int) bool {
-	if len(s) == 0 || s[0].Attempt != first || s[len(s)-1].last() != last {
+	if len(s) == 0 || s[0].Attempt != first || s[len(s)-1].lastAttempt() != last {
 		return false
 	}
 	for i := 1; i < len(s); i++ {
-		if s[i].Attempt != s[i-1].last()+1 {
+		if s[i].Attempt != s[i-1].lastAttempt()+1 {
 			return false
 		}
 	}

@@ -58,31 +58,31 @@ func moveTodo(move *incremental.Move) []Todo {
 	return []Todo{{State: &watermark.Pending{Move: move}}}
 }
 
-// begun reports whether anything of the call has happened.
-func (s *State) begun() bool { return len(s.Todo) > 0 }
+// hasBegun reports whether anything of the call has happened.
+func (s *State) hasBegun() bool { return len(s.Todo) > 0 }
 
-// head is what comes next; nothing where the call has not begun.
-func (s *State) head() Todo {
+// nextTodo is what comes next; nothing where the call has not begun.
+func (s *State) nextTodo() Todo {
 	if len(s.Todo) == 0 {
 		return Todo{}
 	}
 	return s.Todo[0]
 }
 
-// last is the attempt or the end that follows all else if nothing fails.
-func (s *State) last() Todo {
+// lastTodo is the attempt or the end that follows all else if nothing fails.
+func (s *State) lastTodo() Todo {
 	if len(s.Todo) == 0 {
 		return Todo{}
 	}
 	return s.Todo[len(s.Todo)-1]
 }
 
-// held is why the call is held, nil where it is not.
-func (s *State) held() *interpreter.Hold { return s.head().Hold }
+// heldBy is why the call is held, nil where it is not.
+func (s *State) heldBy() *interpreter.Hold { return s.nextTodo().Hold }
 
-// wait is what the call waits for by itself, nil for nothing.
-func (s *State) wait() *interpreter.Wait {
-	switch head := s.head(); {
+// pendingWait is what the call waits for by itself, nil for nothing.
+func (s *State) pendingWait() *interpreter.Wait {
+	switch head := s.nextTodo(); {
 	case head.Wait != nil:
 		return head.Wait
 	case head.Hold != nil:
@@ -92,8 +92,8 @@ func (s *State) wait() *interpreter.Wait {
 	return nil
 }
 
-// again asks for the same request again, after a wait where there is one.
-func (s *State) again(wait *interpreter.Wait) { s.Todo = attemptAfter(wait, nil) }
+// requestAgain asks for the same request again, after a wait where there is one.
+func (s *State) requestAgain(wait *interpreter.Wait) { s.Todo = attemptAfter(wait, nil) }
 
 // attemptAfter is an attempt that is still to do, of another request where that is
 // not nil.
@@ -108,10 +108,10 @@ func attemptAfter(wait *interpreter.Wait, next *request.Request) []Todo {
 // behindPage continues with what had to wait for the sink of a page: the request of the next page, or the failure with which the
 // call ends. While the sink is still due it does nothing.
 func (s *State) behindPage() {
-	if sink := s.head().Sink; sink != nil && sink.Page {
+	if sink := s.nextTodo().Sink; sink != nil && sink.Page {
 		return
 	}
-	switch last := s.last(); {
+	switch last := s.lastTodo(); {
 	case last.Attempt != nil && last.Attempt.Request != nil:
 		s.Requests.Use(*last.Attempt.Request)
 		s.RequestAttempts, s.Lost = 0, 0
@@ -130,12 +130,12 @@ func (s *State) replaceLast(todo Todo) {
 	s.Todo[len(s.Todo)-1] = todo
 }
 
-// warn adds warnings to the result of the call.
-func (s *State) warn(warnings ...string) {
+// addWarnings adds warnings to the result of the call.
+func (s *State) addWarnings(warnings ...string) {
 	if len(warnings) == 0 {
 		return
 	}
-	if end := s.last().End; end != nil {
+	if end := s.lastTodo().End; end != nil {
 		result := *end
 		result.Warnings = slices.Concat(result.Warnings, warnings)
 		s.replaceLast(Todo{End: &result})
@@ -147,23 +147,23 @@ func (s *State) warn(warnings ...string) {
 // warnOnce is warn for what is found again and again.
 func (s *State) warnOnce(warning string) {
 	if !slices.Contains(s.Warnings, warning) {
-		s.warn(warning)
+		s.addWarnings(warning)
 	}
 }
 
 // Failure is the failure of the last attempt, or of a poll that waits for people; nil for
 // none.
 func (s *State) Failure() *interpreter.ErrorObject {
-	if hold := s.head().Hold; hold != nil && hold.Failure != nil {
+	if hold := s.nextTodo().Hold; hold != nil && hold.Failure != nil {
 		return hold.Failure
 	}
 	return s.Last.Error
 }
 
-// beyond reports whether the call has come further than an earlier state of it: it has made an attempt, its sink has begun, or
+// isBeyond reports whether the call has come further than an earlier state of it: it has made an attempt, its sink has begun, or
 // something else is next.
-func (s *State) beyond(before State) bool {
-	head, was := s.head(), before.head()
+func (s *State) isBeyond(before State) bool {
+	head, was := s.nextTodo(), before.nextTodo()
 	return s.Attempts != before.Attempts || s.Written != before.Written ||
 		(head.Attempt == nil) != (was.Attempt == nil) || head.Sink != nil && head.Sink.State != nil
 }

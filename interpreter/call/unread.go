@@ -11,17 +11,17 @@ import (
 	"reprise/interpreter/retry"
 )
 
-// unread names the sign in the last answer that there are more pages, if no condition reads it; "" if there is none. If a policy
+// unreadWarning names the sign in the last answer that there are more pages, if no condition reads it; "" if there is none. If a policy
 // that reads the answer ended the call, the author has decided, and nothing is unread.
-func (r results) unread(d decided) string {
+func (r results) unreadWarning(d decided) string {
 	c, last := r.config, &r.state.Last
-	if c.Sink != nil || c.Step.Secret || last.Error != nil || d.Ruling != retry.RulingStands || !r.pages() || c.Step.Loop != nil && request.Naming(c.Step.Loop.Element, "_loop")(c.Book.Resolve(c.Action).Field(playbook.FieldParams)) {
+	if c.Sink != nil || c.Step.Secret || last.Error != nil || d.Ruling != retry.RulingStands || !r.mayHavePages() || c.Step.Loop != nil && request.Naming(c.Step.Loop.Element, "_loop")(c.Book.Resolve(c.Action).Field(playbook.FieldParams)) {
 		return ""
 	}
 	if d.Policy != 0 && len(c.Policies[d.Policy-1].When.Refs()) > 0 && readsAnswer(c.Policies[d.Policy-1].When) {
 		return ""
 	}
-	conditions, links := c.conditions()
+	conditions, links := c.conditionPaths()
 	says := page.Unread{
 		Policies: c.Policies, Conditions: conditions, LinksRead: links, Answer: last.Data.Data, NextLink: last.Meta.Links["next"], Rows: r.rowsRead(),
 	}.Says()
@@ -31,8 +31,8 @@ func (r results) unread(d decided) string {
 	return fmt.Sprintf("%s: %s (step in line %d)", c.Where(), says, c.Step.NamePos.Line)
 }
 
-// pages reports whether the call may have more pages than one: it is a request over HTTP, or a policy of it pages.
-func (r results) pages() bool {
+// mayHavePages reports whether the call may have more pages than one: it is a request over HTTP, or a policy of it pages.
+func (r results) mayHavePages() bool {
 	if r.state.Last.Meta.Status != 0 {
 		return true
 	}
@@ -41,7 +41,7 @@ func (r results) pages() bool {
 
 // rowsRead is how many rows the call has read so far, -1 where that is not known.
 func (r results) rowsRead() int {
-	collect := r.state.CollectedBy(r.config.collecting())
+	collect := r.state.CollectedBy(r.config.collectingOf())
 	if collect != nil && collect.Strategy == playbook.Append && (collect.Path != "" || r.config.Step.Rows != nil || isList(r.state.Last.Data.Data)) {
 		return r.state.Count() + r.state.Excluded
 	}
@@ -61,9 +61,9 @@ func readsAnswer(node *playbook.Node) bool {
 	return node.Names("response", "page", "this", "data", playbook.DefaultInto)
 }
 
-// conditions are the paths into the answer that are read by conditions of the call's policies, by routes, and by the token
+// conditionPaths are the paths into the answer that are read by conditions of the call's policies, by routes, and by the token
 // of the state; links says that one reads its headers.
-func (c *Config) conditions() (paths []expression.Ref, links bool) {
+func (c *Config) conditionPaths() (paths []expression.Ref, links bool) {
 	var nodes []*playbook.Node
 	for _, policy := range c.Policies {
 		nodes = append(nodes, policy.When, policy.StopWhen)

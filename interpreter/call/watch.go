@@ -40,16 +40,16 @@ func (c *Call) Watch(observer Observer) *Call {
 	return c
 }
 
-// show shows what the call has decided.
-func (c *Call) show(seen Observation) {
+// showObservation shows what the call has decided.
+func (c *Call) showObservation(seen Observation) {
 	if c.config.observer != nil {
 		seen.Facts = c.View().Facts()
 		c.config.observer(seen)
 	}
 }
 
-// seen is the observation of a ruling on an outcome.
-func (c *Config) seen(outcome interpreter.Outcome, decision retry.Decision, attempt int) Observation {
+// observationOf is the observation of a ruling on an outcome.
+func (c *Config) observationOf(outcome interpreter.Outcome, decision retry.Decision, attempt int) Observation {
 	seen := Observation{Decided: true, Repeats: decision.Repeats(), Attempt: attempt, Error: outcome.Err, Why: decision.Why}
 	for _, number := range decision.Matched {
 		seen.Policies = append(seen.Policies, c.Policies[number-1])
@@ -71,8 +71,8 @@ type Evaluated struct {
 // nothing: parts are evaluated within a budget of their own.
 func (c *Call) Explain(report func(Evaluated)) { c.explain = report }
 
-// report passes the result of a condition to the explanation.
-func (c *callConditions) report(policy *playbook.Policy, node *playbook.Node, word string, holds bool, err error) {
+// reportCondition passes the result of a condition to the explanation.
+func (c *callConditions) reportCondition(policy *playbook.Policy, node *playbook.Node, word string, holds bool, err error) {
 	if c.explain == nil {
 		return
 	}
@@ -92,19 +92,19 @@ type Ahead struct {
 	Request *request.Request
 }
 
-// Ahead is what the call comes to.
-func (v View) Ahead() (ahead Ahead) {
+// AheadOf is what the call comes to.
+func (v View) AheadOf() (ahead Ahead) {
 	s := v.state
 	for _, todo := range s.Todo {
 		if ahead.Wait = todo.Wait; todo.Wait != nil {
 			break
 		}
 	}
-	last := s.last().Attempt
+	last := s.lastTodo().Attempt
 	if last == nil {
 		return ahead
 	}
-	ahead.Attempt, ahead.Request = s.held() == nil, last.Request
+	ahead.Attempt, ahead.Request = s.heldBy() == nil, last.Request
 	if last.Request == nil && s.RequestAttempts == 0 && s.Attempts > 0 && s.Successes > 0 {
 		current := s.Request
 		ahead.Request = &current

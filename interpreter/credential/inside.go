@@ -29,8 +29,8 @@ func WithoutInside(text string) string {
 	return replaceInside(text, func(string) string { return Stars })
 }
 
-// Inside are the secrets within a text.
-func Inside(text string) (found []string) {
+// FindSecrets are the secrets within a text.
+func FindSecrets(text string) (found []string) {
 	replaceInside(text, func(secret string) string {
 		found = append(found, secret)
 		return Stars
@@ -47,8 +47,8 @@ func replaceInside(text string, replace func(secret string) string) string {
 		}
 		return found
 	})
-	text = replaceValues(text, scheme, func(_, value string) bool { return Looks(value) }, replace)
-	return replaceValues(text, assigned, func(name, value string) bool { return Looks(value) && isAssigned(name, value) }, replace)
+	text = replaceValues(text, scheme, func(_, value string) bool { return LooksSecret(value) }, replace)
+	return replaceValues(text, assigned, func(name, value string) bool { return LooksSecret(value) && isAssigned(name, value) }, replace)
 }
 
 // replaceValues replaces those values within a text that are secret. A pattern finds them by its last group, and their names by
@@ -97,7 +97,7 @@ func replaceInPath(found string, replace func(secret string) string) string {
 // isAssigned reports whether a name has a secret as its value, and no variable or type of GraphQL.
 func isAssigned(name, value string) bool {
 	isVariable := strings.HasPrefix(value, "$") || graphType.MatchString(value)
-	return !isVariable && !strings.HasPrefix(value, "//") && !NamesPage(name) && Names(name)
+	return !isVariable && !strings.HasPrefix(value, "//") && !NamesPage(name) && NamesSecret(name)
 }
 
 // WithoutGiven masks like WithoutInside, and also every value, however short, that is assigned
@@ -113,11 +113,11 @@ func WithoutGiven(text string) string {
 // localName is the name of an element of XML without its namespace.
 func localName(name string) string { return name[strings.LastIndexByte(name, ':')+1:] }
 
-// Gives reports whether a body of text gives something the name of a secret, however short it is.
-func Gives(text string) bool {
+// GivesSecret reports whether a body of text gives something the name of a secret, however short it is.
+func GivesSecret(text string) bool {
 	for _, pattern := range []*regexp.Regexp{assigned, element} {
 		for _, match := range pattern.FindAllStringSubmatch(text, -1) {
-			if Names(localName(match[1])) && !strings.HasPrefix(match[2], "$") {
+			if NamesSecret(localName(match[1])) && !strings.HasPrefix(match[2], "$") {
 				return true
 			}
 		}

@@ -55,7 +55,7 @@ func TestInside(t *testing.T) {
 		require.Equal(t, want, credential.WithoutInside(text))
 		require.Equal(t, want != text, credential.HasInside(text))
 	}
-	require.Equal(t, []string{"abc123def4"}, credential.Inside("?sig=abc123def4"))
-	require.True(t, credential.Gives("<ns:Password>x</ns:Password>"))
-	require.False(t, credential.Gives("<name>x</name>"))
+	require.Equal(t, []string{"abc123def4"}, credential.FindSecrets("?sig=abc123def4"))
+	require.True(t, credential.GivesSecret("<ns:Password>x</ns:Password>"))
+	require.False(t, credential.GivesSecret("<name>x</name>"))
 }

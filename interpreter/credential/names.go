@@ -20,12 +20,12 @@ var passwordName = regexp.MustCompile(`(?i)(^|[_.-])(` + password + `|(x?api|sec
 
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// snake is a name in the form a_b.
-func snake(name string) string { return camel.ReplaceAllString(name, "${1}_$2") }
+// toSnake is a name in the form a_b.
+func toSnake(name string) string { return camel.ReplaceAllString(name, "${1}_$2") }
 
-// Names reports whether nothing but a secret has a name: api_key and accessToken, but neither
+// NamesSecret reports whether nothing but a secret has a name: api_key and accessToken, but neither
 // country_code nor author, which MayName counts as one.
-func Names(name string) bool { return certain.MatchString(snake(name)) }
+func NamesSecret(name string) bool { return certain.MatchString(toSnake(name)) }
 
 // parts are parts of the names of what may hold a secret.
 var parts = []string{"pass", "pwd", "secret", "token", "key", "sig", "auth", "cred", "session", "code"}
@@ -50,9 +50,9 @@ func NamesPage(name string) bool { return hasPart(name, pageParts) }
 // mentioned is in names that are not shown with their values, whatever else they have.
 var mentioned = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|authorization|cookie|api[_-]?key|private[_-]?key|access[_-]?key`)
 
-// Mentions reports whether a name says anything of a secret: its value is not shown to people who look at a run.
-func Mentions(name string) bool {
-	return mentioned.MatchString(name) || Names(name) && !NamesPage(name)
+// MentionsSecret reports whether a name says anything of a secret: its value is not shown to people who look at a run.
+func MentionsSecret(name string) bool {
+	return mentioned.MatchString(name) || NamesSecret(name) && !NamesPage(name)
 }
 
 // opaque is what keys and tokens look like: no words, no times, no sentences.
@@ -66,8 +66,8 @@ func IsMember(name, value string) bool {
 	case value == "" || NamesPage(name):
 		return false
 	case isAddress(value):
-		return passwordName.MatchString(snake(name))
-	case Names(name):
+		return passwordName.MatchString(toSnake(name))
+	case NamesSecret(name):
 		return true
 	}
 	return MayName(name) && opaque.MatchString(value) && strings.ContainsAny(value, digits)
@@ -75,7 +75,7 @@ func IsMember(name, value string) bool {
 
 // IsWritten reports whether a text that is written out in a file is a secret, by its name or by itself.
 func IsWritten(name, text string) bool {
-	if Names(name) && !NamesPage(name) && (Looks(text) || passwordName.MatchString(snake(name))) {
+	if NamesSecret(name) && !NamesPage(name) && (LooksSecret(text) || passwordName.MatchString(toSnake(name))) {
 		return true
 	}
 	return IsToken(text) || isAddress(text) && InPath(text) != ""

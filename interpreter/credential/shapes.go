@@ -17,10 +17,10 @@ const (
 	longDistinct = 20
 )
 
-// Looks reports whether a text cannot be taken for a word, a name, a number
+// LooksSecret reports whether a text cannot be taken for a word, a name, a number
 // or a date: 8 bytes or more with letters and digits, or with characters that
 // names do not have, or 20 bytes of anything.
-func Looks(text string) bool {
+func LooksSecret(text string) bool {
 	letters, numbers, others := false, false, false
 	for i := range len(text) {
 		switch c := text[i]; {
@@ -102,7 +102,7 @@ func pathSecrets(host, path string, suspects bool) (found []string) {
 		case text == "", isHook:
 		case IsToken(text) && len(text) >= 12, bot.MatchString(text),
 			inHook && !word.MatchString(text),
-			slices.Contains(beforeKey, before) && Looks(text) && strings.ContainsAny(text, digits),
+			slices.Contains(beforeKey, before) && LooksSecret(text) && strings.ContainsAny(text, digits),
 			suspects && IsRandom(text):
 			found = append(found, segment)
 		}
@@ -150,7 +150,7 @@ func IsRandom(text string) bool {
 		}
 		last = kind
 	}
-	return len(text) >= shortest && seen['0'] && kinds > 1 && switches >= leastSwitches && entropy(text) >= leastEntropy && !id.MatchString(text)
+	return len(text) >= shortest && seen['0'] && kinds > 1 && switches >= leastSwitches && entropyBits(text) >= leastEntropy && !id.MatchString(text)
 }
 
 // kindOf is the kind of a character of keys: a, A, 0, s for a separator, 0 for any other.
@@ -171,8 +171,8 @@ func kindOf(c byte) byte {
 // id is what names things: a UUID, or an ObjectId.
 var id = regexp.MustCompile(`^(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[0-9a-f]{24})$`)
 
-// entropy is the average number of bits that a character of the text carries.
-func entropy(text string) (bits float64) {
+// entropyBits is the average number of bits that a character of the text carries.
+func entropyBits(text string) (bits float64) {
 	counts := map[byte]int{}
 	for i := range len(text) {
 		counts[text[i]]++

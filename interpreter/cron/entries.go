@@ -8,7 +8,7 @@ import (
 )
 
 // Entries are what a server of schedules needs to know of a line, as its calendars give other times
-// than Near says where clocks move: they run a time of a repeated hour twice or never, leave out the hours of
+// than MomentsNear says where clocks move: they run a time of a repeated hour twice or never, leave out the hours of
 // others, and know no gap.
 type Entries struct {
 	Calendars []Calendar  // in the zone, without the hours around each move
@@ -34,81 +34,81 @@ const (
 // Len is how many entries there are.
 func (e Entries) Len() int { return len(e.Calendars) + len(e.Once) + len(e.Steps) }
 
-// Entries are the entries of a schedule for this line which account for the moves of clocks
+// ScheduleEntries are the entries of a schedule for this line which account for the moves of clocks
 // between the beginnings of two years. Outside of these years its times are those that the
 // server's calendars give.
-func (l Line) Entries(zone *time.Location, from, to int) Entries {
+func (l Line) ScheduleEntries(zone *time.Location, from, to int) Entries {
 	moves := Transitions(zone, time.Date(from, time.January, 1, 0, 0, 0, 0, zone), time.Date(to, time.January, 1, 0, 0, 0, 0, zone))
 	if len(moves) == 0 {
-		return Entries{Calendars: []Calendar{l.calendar()}}
+		return Entries{Calendars: []Calendar{l.plainCalendar()}}
 	}
-	if steps := l.steps(moves); steps != nil {
+	if steps := l.stepEntries(moves); steps != nil {
 		return Entries{Steps: steps}
 	}
 	var entries Entries
 	left := days{}
 	for _, m := range moves {
-		near := m.hours()
-		if !l.meets(m, near) {
+		near := m.doubtfulHours()
+		if !l.meetsTransition(m, near) {
 			near = nil
 		}
 		for date, hours := range near { //workflowcheck:ignore a set for each date
 			left[date] |= hours
 		}
-		entries.Once = append(entries.Once, l.others(m, near)...)
+		entries.Once = append(entries.Once, l.otherMoments(m, near)...)
 	}
-	entries.Calendars = l.without(left, from, to)
+	entries.Calendars = l.calendarsWithout(left, from, to)
 	return entries
 }
 
-func (l Line) calendar() Calendar {
+func (l Line) plainCalendar() Calendar {
 	return Calendar{Minutes: l.minutes, Hours: l.hours, Days: l.days, Months: l.months, Weekdays: l.weekdays}
 }
 
 // days have hours of dates, which are the beginnings of days in UTC.
 type days map[time.Time]uint64
 
-// hours are those around a move in which the times of calendars are not to be trusted: those that
+// doubtfulHours are those around a move in which the times of calendars are not to be trusted: those that
 // the clocks leave out or show twice, and one more on each side.
-func (m Transition) hours() days {
+func (m Transition) doubtfulHours() days {
 	near := days{}
 	first := m.From().Truncate(time.Hour).Add(-time.Hour)
 	for hour := first; hour.Before(m.To().Add(time.Hour)); hour = hour.Add(time.Hour) {
-		near[midnight(hour)] |= 1 << hour.Hour()
+		near[midnightOf(hour)] |= 1 << hour.Hour()
 	}
 	return near
 }
 
-// meets reports whether a line has times in the hours around a move. Where the gap has midnight,
+// meetsTransition reports whether a line has times in the hours around a move. Where the gap has midnight,
 // calendars take the day of the week from the day before, so no day of the week is to be trusted.
-func (l Line) meets(m Transition, near days) bool {
+func (l Line) meetsTransition(m Transition, near days) bool {
 	for date, hours := range near { //workflowcheck:ignore whether there is any
 		if l.onDay(date) && l.hours&hours != 0 {
 			return true
 		}
 		inGap := m.Forward() && !date.Before(m.From()) && date.Before(m.To())
-		if inGap && !weekdayField.all(l.weekdays) && has(l.months, int(date.Month())) && has(l.days, date.Day()) {
+		if inGap && !weekdayField.isAll(l.weekdays) && hasNumber(l.months, int(date.Month())) && hasNumber(l.days, date.Day()) {
 			return true
 		}
 	}
 	return false
 }
 
-// others are the moments around a move that no calendar gives, which leave out some hours.
-func (l Line) others(m Transition, left days) []time.Time {
+// otherMoments are the moments around a move that no calendar gives, which leave out some hours.
+func (l Line) otherMoments(m Transition, left days) []time.Time {
 	given := map[time.Time]bool{}
-	for _, shown := range l.readings(m.From().Add(-around), m.To().Add(around)) {
-		if left[midnight(shown)]&(1<<shown.Hour()) == 0 {
-			for _, at := range m.moments(shown) {
+	for _, shown := range l.clockReadings(m.From().Add(-around), m.To().Add(around)) {
+		if left[midnightOf(shown)]&(1<<shown.Hour()) == 0 {
+			for _, at := range m.momentsShowing(shown) {
 				given[at] = true
 			}
 		}
 	}
-	return slices.DeleteFunc(l.Near(m), func(at time.Time) bool { return given[at] })
+	return slices.DeleteFunc(l.MomentsNear(m), func(at time.Time) bool { return given[at] })
 }
 
-// without are the calendars of a line that leave out hours of some dates.
-func (l Line) without(left days, from, to int) []Calendar {
+// calendarsWithout are the calendars of a line that leave out hours of some dates.
+func (l Line) calendarsWithout(left days, from, to int) []Calendar {
 	var months uint64
 	for date := range left { //workflowcheck:ignore a set
 		months |= 1 << date.Month() & l.months
@@ -120,12 +120,12 @@ func (l Line) without(left days, from, to int) []Calendar {
 			all = append(all, c)
 		}
 	}
-	base := l.calendar()
+	base := l.plainCalendar()
 	base.Months &^= months
 	add(base)
 	base.Months, base.Years = months, yearsWithout(from, to)
 	add(base)
-	for _, month := range Members(months) {
+	for _, month := range SetMembers(months) {
 		for _, group := range l.daysOf(left, time.Month(month), from, to) {
 			base.Months, base.Days, base.Years = 1<<month, l.days&^group.set, group.years
 			add(base)
@@ -190,34 +190,34 @@ func yearsWithout(from, to int) []int {
 	return all
 }
 
-// Members are the numbers of a set, sorted.
-func Members(set uint64) []int {
+// SetMembers are the numbers of a set, sorted.
+func SetMembers(set uint64) []int {
 	var all []int
 	for n := range 64 {
-		if has(set, n) {
+		if hasNumber(set, n) {
 			all = append(all, n)
 		}
 	}
 	return all
 }
 
-// steps are the steps of a line that has the same minutes in each hour of each day, where the clocks
+// stepEntries are the steps of a line that has the same minutes in each hour of each day, where the clocks
 // move by as much; nil for another one.
-func (l Line) steps(moves []Transition) []Step {
-	if !hourField.all(l.hours) || !dayField.all(l.days) || !monthField.all(l.months) || !weekdayField.all(l.weekdays) {
+func (l Line) stepEntries(moves []Transition) []Step {
+	if !hourField.isAll(l.hours) || !dayField.isAll(l.days) || !monthField.isAll(l.months) || !weekdayField.isAll(l.weekdays) {
 		return nil
 	}
-	minutes := Members(l.minutes)
-	if every := l.pace(); every > 0 {
+	minutes := SetMembers(l.minutes)
+	if every := l.minutePace(); every > 0 {
 		minutes = minutes[:1]
 		return stepsOf(moves, every, minutes)
 	}
 	return stepsOf(moves, time.Hour, minutes)
 }
 
-// pace is the time between the minutes of a line, 0 where they differ.
-func (l Line) pace() time.Duration {
-	minutes := Members(l.minutes)
+// minutePace is the time between the minutes of a line, 0 where they differ.
+func (l Line) minutePace() time.Duration {
+	minutes := SetMembers(l.minutes)
 	every := 60 / len(minutes)
 	if len(minutes)*every != 60 {
 		return 0

@@ -53,7 +53,7 @@ func Parse(text string) (Line, error) {
 	}
 	var l Line
 	for i, into := range []*uint64{&l.minutes, &l.hours, &l.days, &l.months, &l.weekdays} {
-		set, step, err := fields[i].read(parts[i])
+		set, step, err := fields[i].readSet(parts[i])
 		if err != nil {
 			return Line{}, err
 		}
@@ -65,10 +65,10 @@ func Parse(text string) (Line, error) {
 	return l, nil
 }
 
-// read gives the set of a field, and its longest step; 0 where all of its numbers are named.
-func (f field) read(text string) (set uint64, step int, err error) {
+// readSet gives the set of a field, and its longest step; 0 where all of its numbers are named.
+func (f field) readSet(text string) (set uint64, step int, err error) {
 	for part := range strings.SplitSeq(text, ",") {
-		from, to, by, err := f.part(part)
+		from, to, by, err := f.readEntry(part)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -80,18 +80,18 @@ func (f field) read(text string) (set uint64, step int, err error) {
 	return set, step, nil
 }
 
-// part reads an entry of a field. by is 0 for a number.
-func (f field) part(text string) (from, to, by int, err error) {
+// readEntry reads an entry of a field. by is 0 for a number.
+func (f field) readEntry(text string) (from, to, by int, err error) {
 	head, steps, stepped := strings.Cut(text, "/")
 	first, last, ranged := strings.Cut(head, "-")
 	from, to = f.least, f.most
 	if head != "*" {
-		if from, err = f.number(first); err != nil {
+		if from, err = f.readNumber(first); err != nil {
 			return 0, 0, 0, err
 		}
 		switch {
 		case ranged:
-			if to, err = f.number(last); err != nil {
+			if to, err = f.readNumber(last); err != nil {
 				return 0, 0, 0, err
 			}
 		case !stepped:
@@ -110,7 +110,7 @@ func (f field) part(text string) (from, to, by int, err error) {
 	return from, to, by, nil
 }
 
-func (f field) number(text string) (int, error) {
+func (f field) readNumber(text string) (int, error) {
 	for i, name := range f.names {
 		if strings.EqualFold(text, name) {
 			return f.least + i, nil
@@ -123,26 +123,26 @@ func (f field) number(text string) (int, error) {
 	return n, nil
 }
 
-// all reports whether a set has every number of a field.
-func (f field) all(set uint64) bool { return bits.OnesCount64(set) == f.most-f.least+1 }
+// isAll reports whether a set has every number of a field.
+func (f field) isAll(set uint64) bool { return bits.OnesCount64(set) == f.most-f.least+1 }
 
-func has(set uint64, n int) bool { return set&(1<<n) != 0 }
+func hasNumber(set uint64, n int) bool { return set&(1<<n) != 0 }
 
 // onDay reports whether a line has times on a date.
 func (l Line) onDay(date time.Time) bool {
-	return has(l.months, int(date.Month())) && has(l.days, date.Day()) && has(l.weekdays, int(date.Weekday()))
+	return hasNumber(l.months, int(date.Month())) && hasNumber(l.days, date.Day()) && hasNumber(l.weekdays, int(date.Weekday()))
 }
 
-// readings are the times of a line that clocks show from one to another, exclusive; as times in UTC.
-func (l Line) readings(from, to time.Time) []time.Time {
+// clockReadings are the times of a line that clocks show from one to another, exclusive; as times in UTC.
+func (l Line) clockReadings(from, to time.Time) []time.Time {
 	var all []time.Time
-	for date := midnight(from); date.Before(to); date = date.AddDate(0, 0, 1) {
+	for date := midnightOf(from); date.Before(to); date = date.AddDate(0, 0, 1) {
 		if !l.onDay(date) {
 			continue
 		}
 		for hour := range 24 {
 			for minute := range 60 {
-				if !has(l.hours, hour) || !has(l.minutes, minute) {
+				if !hasNumber(l.hours, hour) || !hasNumber(l.minutes, minute) {
 					continue
 				}
 				at := date.Add(time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute)
@@ -155,6 +155,6 @@ func (l Line) readings(from, to time.Time) []time.Time {
 	return all
 }
 
-func midnight(t time.Time) time.Time {
+func midnightOf(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 }

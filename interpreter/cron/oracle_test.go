@@ -181,7 +181,7 @@ func TestOracle(t *testing.T) {
 				line, err := cron.Parse(text)
 				require.NoError(t, err)
 				want := within(oracle(text, clocks))
-				require.Equal(t, utc(want), utc(within(line.Near(m))), "%s %q at %s", name, text, m.At)
+				require.Equal(t, utc(want), utc(within(line.MomentsNear(m))), "%s %q at %s", name, text, m.At)
 			}
 		}
 	}
@@ -219,7 +219,7 @@ func TestNear(t *testing.T) {
 		moves := cron.Transitions(zone, day.Add(-3*time.Hour), day.Add(27*time.Hour))
 		require.Len(t, moves, 1, row.zone)
 		var shown []string
-		for _, at := range line.Near(moves[0]) {
+		for _, at := range line.MomentsNear(moves[0]) {
 			if local := at.In(zone); local.Format(time.DateOnly) == row.day {
 				shown = append(shown, local.Format("15:04-07:00"))
 			}

@@ -26,7 +26,7 @@ func Transitions(zone *time.Location, from, to time.Time) []Transition {
 			at = at.Add(time.Hour)
 			continue
 		}
-		m := Transition{At: end.UTC(), before: expression.Offset(end.Add(-time.Second), zone), after: expression.Offset(end, zone)}
+		m := Transition{At: end.UTC(), before: expression.ZoneOffset(end.Add(-time.Second), zone), after: expression.ZoneOffset(end, zone)}
 		if m.before != m.after { // else a name has changed, or a year
 			all = append(all, m)
 		}
@@ -45,8 +45,8 @@ func (m Transition) To() time.Time { return m.At.Add(max(m.before, m.after)) }
 // Forward reports whether the clocks leave times out.
 func (m Transition) Forward() bool { return m.after > m.before }
 
-// moments are those at which the clocks show a time: none in a gap, two where they show it twice.
-func (m Transition) moments(shown time.Time) []time.Time {
+// momentsShowing are those at which the clocks show a time: none in a gap, two where they show it twice.
+func (m Transition) momentsShowing(shown time.Time) []time.Time {
 	var all []time.Time
 	if t := shown.Add(-m.before); t.Before(m.At) {
 		all = append(all, t)
@@ -60,14 +60,14 @@ func (m Transition) moments(shown time.Time) []time.Time {
 // around is how far from a move times are worked out: no zone moves its clocks twice in that time.
 const around = 48 * time.Hour
 
-// Near are the moments at which a line runs around a move. Hours that are named are times of a day:
+// MomentsNear are the moments at which a line runs around a move. Hours that are named are times of a day:
 // each runs once, in a gap right behind it, and where it comes twice the first time. Hours that are counted
 // keep their pace: each time that the clocks show counts, and no pause is longer than its step.
-func (l Line) Near(m Transition) []time.Time {
+func (l Line) MomentsNear(m Transition) []time.Time {
 	var all []time.Time
-	shown := l.readings(m.From().Add(-around), m.To().Add(around))
+	shown := l.clockReadings(m.From().Add(-around), m.To().Add(around))
 	for i, one := range shown {
-		moments := m.moments(one)
+		moments := m.momentsShowing(one)
 		switch {
 		case len(moments) == 0 && (l.step == 0 || i == 0 || one.Sub(shown[i-1]) > l.step):
 			all = append(all, m.At)
@@ -79,11 +79,11 @@ func (l Line) Near(m Transition) []time.Time {
 	}
 	slices.SortFunc(all, time.Time.Compare)
 	all = slices.CompactFunc(all, time.Time.Equal)
-	return l.paced(m, all, shown)
+	return l.addPaced(m, all, shown)
 }
 
-// paced adds what keeps the pace of a line that counts hours.
-func (l Line) paced(m Transition, all, shown []time.Time) []time.Time {
+// addPaced adds what keeps the pace of a line that counts hours.
+func (l Line) addPaced(m Transition, all, shown []time.Time) []time.Time {
 	if l.step == 0 {
 		return all
 	}
@@ -93,7 +93,7 @@ func (l Line) paced(m Transition, all, shown []time.Time) []time.Time {
 		if i == len(all)-1 {
 			break
 		}
-		pause := l.pauseAfter(m.shows(at), shown)
+		pause := l.pauseAfter(m.shownAt(at), shown)
 		if pause == 0 || pause > l.step {
 			continue
 		}
@@ -104,8 +104,8 @@ func (l Line) paced(m Transition, all, shown []time.Time) []time.Time {
 	return paced
 }
 
-// shows is what the clocks show at a moment.
-func (m Transition) shows(at time.Time) time.Time {
+// shownAt is what the clocks show at a moment.
+func (m Transition) shownAt(at time.Time) time.Time {
 	if at.Before(m.At) {
 		return at.Add(m.before)
 	}
@@ -126,7 +126,7 @@ func (l Line) At(m Transition) string {
 	if l.step != 0 {
 		return ""
 	}
-	shown := l.readings(m.From(), m.To())
+	shown := l.clockReadings(m.From(), m.To())
 	if len(shown) == 0 {
 		return ""
 	}

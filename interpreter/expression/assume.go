@@ -49,10 +49,10 @@ const (
 // the facts hold about some of its names. It is cautious: Undecided says
 // nothing.
 func (p *Program) Assume(facts map[string]Fact) Truth {
-	return assume(facts).of(p.tree).truth()
+	return assume(facts).factOf(p.tree).truthOf()
 }
 
-func (f Fact) truth() Truth {
+func (f Fact) truthOf() Truth {
 	switch f.kind {
 	case factNil, factFalse:
 		return AlwaysFalse
@@ -70,7 +70,7 @@ func (f Fact) truth() Truth {
 	return Undecided
 }
 
-func fact(v Truth) Fact {
+func factOf(v Truth) Fact {
 	switch v {
 	case AlwaysFalse:
 		return FactFalse
@@ -83,30 +83,30 @@ func fact(v Truth) Fact {
 
 type assume map[string]Fact
 
-func (a assume) of(node ast.Node) Fact {
+func (a assume) factOf(node ast.Node) Fact {
 	switch n := node.(type) {
 	case *ast.IdentifierNode:
 		return a[n.Value]
 	case *ast.ChainNode:
-		return a.of(n.Node)
+		return a.factOf(n.Node)
 	case *ast.MemberNode:
-		if a.of(n.Node).kind == factNil {
+		if a.factOf(n.Node).kind == factNil {
 			return FactNil // a missing member is nil
 		}
 	case *ast.UnaryNode:
 		if n.Operator == "not" || n.Operator == "!" {
-			return fact(opposite(a.of(n.Node).truth()))
+			return factOf(oppositeTruth(a.factOf(n.Node).truthOf()))
 		}
 	case *ast.ConditionalNode:
-		return a.conditional(n)
+		return a.conditionalFact(n)
 	case *ast.BinaryNode:
-		return a.binary(n)
+		return a.binaryFact(n)
 	}
-	return literal(node)
+	return literalFact(node)
 }
 
-// literal is the fact about a value that is in the expression.
-func literal(node ast.Node) Fact {
+// literalFact is the fact about a value that is in the expression.
+func literalFact(node ast.Node) Fact {
 	switch n := node.(type) {
 	case *ast.NilNode:
 		return FactNil
@@ -125,7 +125,7 @@ func literal(node ast.Node) Fact {
 	return Fact{}
 }
 
-func opposite(v Truth) Truth {
+func oppositeTruth(v Truth) Truth {
 	switch v {
 	case AlwaysFalse:
 		return AlwaysTrue
@@ -136,40 +136,40 @@ func opposite(v Truth) Truth {
 	return Undecided
 }
 
-func (a assume) conditional(n *ast.ConditionalNode) Fact {
-	first, second := a.of(n.Exp1), a.of(n.Exp2)
-	switch a.of(n.Cond).truth() {
+func (a assume) conditionalFact(n *ast.ConditionalNode) Fact {
+	first, second := a.factOf(n.Exp1), a.factOf(n.Exp2)
+	switch a.factOf(n.Cond).truthOf() {
 	case AlwaysTrue:
 		return first
 	case AlwaysFalse:
 		return second
 	case Undecided:
 	}
-	if first.truth() == second.truth() {
-		return fact(first.truth())
+	if first.truthOf() == second.truthOf() {
+		return factOf(first.truthOf())
 	}
 	return Fact{}
 }
 
-func (a assume) binary(n *ast.BinaryNode) Fact {
-	left, right := a.of(n.Left), a.of(n.Right)
+func (a assume) binaryFact(n *ast.BinaryNode) Fact {
+	left, right := a.factOf(n.Left), a.factOf(n.Right)
 	switch n.Operator {
 	case "and", "&&":
-		return fact(bothHold(left.truth(), right.truth()))
+		return factOf(bothHold(left.truthOf(), right.truthOf()))
 	case "or", "||":
-		return fact(opposite(bothHold(opposite(left.truth()), opposite(right.truth()))))
+		return factOf(oppositeTruth(bothHold(oppositeTruth(left.truthOf()), oppositeTruth(right.truthOf()))))
 	case "??":
 		if left.kind == factNil {
 			return right
 		}
 	case "==":
-		return fact(equalFacts(left, right))
+		return factOf(equalFacts(left, right))
 	case "!=":
-		return fact(opposite(equalFacts(left, right)))
+		return factOf(oppositeTruth(equalFacts(left, right)))
 	case "<", "<=", ">", ">=":
-		return fact(orderedFacts(n.Operator, left, right))
+		return factOf(orderedFacts(n.Operator, left, right))
 	case "in":
-		return fact(a.within(left, n.Right))
+		return factOf(a.withinFact(left, n.Right))
 	case "contains", "startsWith", "endsWith", "matches":
 		if left.kind == factNil || right.kind == factNil {
 			return FactFalse
@@ -228,9 +228,9 @@ func orderedFacts(operator string, a, b Fact) Truth {
 	return Undecided
 }
 
-// within decides what x in [a, b] can be for a written list: always false if x can equal none
+// withinFact decides what x in [a, b] can be for a written list: always false if x can equal none
 // of its items.
-func (a assume) within(left Fact, list ast.Node) Truth {
+func (a assume) withinFact(left Fact, list ast.Node) Truth {
 	if left.kind == factNil {
 		return AlwaysFalse
 	}
@@ -238,7 +238,7 @@ func (a assume) within(left Fact, list ast.Node) Truth {
 	if !ok {
 		return Undecided
 	}
-	if slices.ContainsFunc(array.Nodes, func(item ast.Node) bool { return equalFacts(left, a.of(item)) != AlwaysFalse }) {
+	if slices.ContainsFunc(array.Nodes, func(item ast.Node) bool { return equalFacts(left, a.factOf(item)) != AlwaysFalse }) {
 		return Undecided
 	}
 	return AlwaysFalse

@@ -118,10 +118,10 @@ func callsOf(f *function) []string {
 func helpersIn(t *testing.T, source string, found helperFinder) {
 	t.Helper()
 
-	parsed, problems := parse([]rune(source), false)
+	parsed, problems := parseExpression([]rune(source), false)
 	require.Empty(t, problems, source)
 
-	node := new(lowering).value(parsed.node)
+	node := new(lowering).lowerValue(parsed.node)
 	ast.Walk(&node, found)
 }
 

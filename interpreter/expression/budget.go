@@ -61,14 +61,14 @@ func DecisionBudget(now time.Time) *Budget { return NewBudget(DecisionLimits, no
 // Renew makes the budget unused again, for the next piece of work that has all of it. What was noted stays.
 func (b *Budget) Renew() { b.steps, b.bytes = 0, 0 }
 
-// Repeat has all evaluations with the budget share what one of them needs, for work that is done again and again. They have to be in
+// ShareMachine has all evaluations with the budget share what one of them needs, for work that is done again and again. They have to be in
 // one scope, in which a name has a value always or never.
-func (b *Budget) Repeat() { b.machine = newMachine() }
+func (b *Budget) ShareMachine() { b.machine = newMachine() }
 
-// charge takes steps and bytes before the work they stand for. Once it has
+// chargeWork takes steps and bytes before the work they stand for. Once it has
 // failed it fails for every later charge too, so that an exhausted budget
 // cannot be used up again by a smaller piece of work.
-func (b *Budget) charge(steps, bytes int) error {
+func (b *Budget) chargeWork(steps, bytes int) error {
 	if steps < 0 || steps > b.limits.Steps-b.steps {
 		b.steps = b.limits.Steps + 1
 		return &budgetError{steps: true, limit: b.limits.Steps}
@@ -82,30 +82,30 @@ func (b *Budget) charge(steps, bytes int) error {
 	return nil
 }
 
-// read charges for text that is walked or compared.
-func (b *Budget) read(n int) error {
-	return b.charge(n/textPerStep, 0)
+// chargeRead charges for text that is walked or compared.
+func (b *Budget) chargeRead(n int) error {
+	return b.chargeWork(n/textPerStep, 0)
 }
 
-// numbers charges for the digits of long numbers that are read; short ones cost
+// chargeNumbers charges for the digits of long numbers that are read; short ones cost
 // what the operation costs.
-func (b *Budget) numbers(x, y any) error {
-	return b.read(longNumber(x) + longNumber(y))
+func (b *Budget) chargeNumbers(x, y any) error {
+	return b.chargeRead(longNumber(x) + longNumber(y))
 }
 
-// keys charges for the long keys of a map that are sorted; short ones cost what
+// chargeKeys charges for the long keys of a map that are sorted; short ones cost what
 // their entries cost.
-func (b *Budget) keys(m map[string]any) error {
+func (b *Budget) chargeKeys(m map[string]any) error {
 	text := 0
 	for key := range m { // any order: only the sum is kept
-		text += long(key)
+		text += longLength(key)
 	}
-	return b.charge(text/textPerStep*bits.Len(uint(len(m))), 0)
+	return b.chargeWork(text/textPerStep*bits.Len(uint(len(m))), 0)
 }
 
-// long is the length of a text that is charged although most are not, because
+// longLength is the length of a text that is charged although most are not, because
 // they are short.
-func long[T ~string](s T) int {
+func longLength[T ~string](s T) int {
 	if len(s) < textPerStep {
 		return 0
 	}
@@ -115,25 +115,25 @@ func long[T ~string](s T) int {
 // longNumber is long for values that may be no long number.
 func longNumber(v any) int {
 	n, _ := v.(json.Number)
-	return long(n)
+	return longLength(n)
 }
 
-// text charges for text that is made: its bytes, and the walk over them.
-func (b *Budget) text(n int) error {
-	return b.charge(n/textPerStep+1, n)
+// chargeText charges for text that is made: its bytes, and the walk over them.
+func (b *Budget) chargeText(n int) error {
+	return b.chargeWork(n/textPerStep+1, n)
 }
 
-// list charges for a list of n elements that is made.
-func (b *Budget) list(n int) error {
+// chargeList charges for a list of n elements that is made.
+func (b *Budget) chargeList(n int) error {
 	if n > b.limits.Bytes {
-		return b.charge(0, b.limits.Bytes+1) // n*16 could overflow
+		return b.chargeWork(0, b.limits.Bytes+1) // n*16 could overflow
 	}
-	return b.charge(n/numsPerStep+1, n*bytesPerItem)
+	return b.chargeWork(n/numsPerStep+1, n*bytesPerItem)
 }
 
-// pairs charges for a map of n entries that is made.
-func (b *Budget) pairs(n int) error {
-	return b.charge(2*n, n*bytesPerPair)
+// chargePairs charges for a map of n entries that is made.
+func (b *Budget) chargePairs(n int) error {
+	return b.chargeWork(2*n, n*bytesPerPair)
 }
 
 // weigher adds up what a value is as JSON without making it. It stops beyond
@@ -144,39 +144,39 @@ type weigher struct {
 	size, maxSize   int // bytes of JSON; an upper bound for floats
 }
 
-// walk reports whether the value is within the bounds.
-func (w *weigher) walk(v any, depth int) bool {
+// walkValue reports whether the value is within the bounds.
+func (w *weigher) walkValue(v any, depth int) bool {
 	switch v := v.(type) {
 	case []any:
 		w.steps += len(v)
 		w.size += max(2, len(v)+1) // brackets and commas
-		if depth >= maxDepth || !w.within() {
+		if depth >= maxDepth || !w.isWithin() {
 			return false
 		}
 		for _, element := range v {
-			if !w.walk(element, depth+1) {
+			if !w.walkValue(element, depth+1) {
 				return false
 			}
 		}
 	case map[string]any:
 		w.steps += 2 * len(v)
 		w.size += max(2, 2*len(v)+1)
-		if depth >= maxDepth || !w.within() {
+		if depth >= maxDepth || !w.isWithin() {
 			return false
 		}
 		for key, element := range v { // any order: only sums are kept
 			w.size += quotedSize(key)
-			if !w.walk(element, depth+1) {
+			if !w.walkValue(element, depth+1) {
 				return false
 			}
 		}
 	default:
 		w.size += scalarSize(v)
 	}
-	return w.within()
+	return w.isWithin()
 }
 
-func (w *weigher) within() bool { return w.steps <= w.maxSteps && w.size <= w.maxSize }
+func (w *weigher) isWithin() bool { return w.steps <= w.maxSteps && w.size <= w.maxSize }
 
 func scalarSize(v any) int {
 	switch v := v.(type) {
@@ -216,23 +216,23 @@ func quotedSize(s string) int {
 // limit or nested deeper than JSON may be read back.
 func sizeOf(v any, limit int) (size int, ok bool) {
 	w := weigher{maxSteps: limit, maxSize: limit}
-	ok = w.walk(v, 0)
+	ok = w.walkValue(v, 0)
 	return w.size, ok
 }
 
-// weigh charges for writing a value as JSON before it is done.
-func weigh(b *Budget, v any) error {
+// chargeWeight charges for writing a value as JSON before it is done.
+func chargeWeight(b *Budget, v any) error {
 	w := weigher{maxSteps: b.limits.Steps - b.steps, maxSize: b.limits.Bytes - b.bytes}
-	if !w.walk(v, 0) {
+	if !w.walkValue(v, 0) {
 		// Which of the bounds ends the walk depends on the order of maps;
 		// the error and the budget do not.
 		b.steps = b.limits.Steps + 1
 		return errTooLarge
 	}
-	if err := b.charge(w.steps, 0); err != nil {
+	if err := b.chargeWork(w.steps, 0); err != nil {
 		return err
 	}
-	return b.text(w.size)
+	return b.chargeText(w.size)
 }
 
 // budgetError says that an evaluation did more work than its budget allows.

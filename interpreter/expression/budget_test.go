@@ -13,22 +13,22 @@ func TestBudgetStaysExhausted(t *testing.T) {
 	t.Parallel()
 
 	b := NewBudget(Limits{Steps: 10, Bytes: 10}, time.Time{})
-	require.NoError(t, b.charge(10, 10))
-	require.EqualError(t, b.charge(1, 0), "the expressions of one decision may take 10 steps, and this takes more; "+
+	require.NoError(t, b.chargeWork(10, 10))
+	require.EqualError(t, b.chargeWork(1, 0), "the expressions of one decision may take 10 steps, and this takes more; "+
 		"narrow the list first, or do the work in a tool")
-	require.Error(t, b.charge(0, 0))
+	require.Error(t, b.chargeWork(0, 0))
 
 	steps, bytes := b.Used()
 	require.Equal(t, []int{11, 10}, []int{steps, bytes})
 
 	b = NewBudget(Limits{Steps: 10, Bytes: 10}, time.Time{})
-	require.EqualError(t, b.charge(0, 11), "the expressions of one decision may make 10 bytes of text and lists, and this makes more; "+
+	require.EqualError(t, b.chargeWork(0, 11), "the expressions of one decision may make 10 bytes of text and lists, and this makes more; "+
 		"take the part that is needed, or do the work in a tool")
-	require.Error(t, b.charge(0, 0))
+	require.Error(t, b.chargeWork(0, 0))
 
 	for _, n := range []int{math.MaxInt, math.MaxInt / 8, -1} {
-		require.Error(t, NewBudget(DecisionLimits, time.Time{}).list(n), n)
-		require.Error(t, NewBudget(DecisionLimits, time.Time{}).charge(n, n), n)
+		require.Error(t, NewBudget(DecisionLimits, time.Time{}).chargeList(n), n)
+		require.Error(t, NewBudget(DecisionLimits, time.Time{}).chargeWork(n, n), n)
 	}
 }
 

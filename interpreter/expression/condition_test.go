@@ -35,7 +35,7 @@ func TestConditions(t *testing.T) {
 		require.Empty(t, problems, source)
 		require.Equal(t, source, template.Source())
 
-		_, single := template.Single()
+		_, single := template.SingleProgram()
 		require.True(t, single, source)
 
 		result, err := template.Render(scope, budget())

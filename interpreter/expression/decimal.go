@@ -63,17 +63,17 @@ func writtenDecimal(s string) decimal {
 
 func (d decimal) isWhole() bool { return d.point >= len(d.digits) }
 
-// text is the number in plain digits.
-func (d decimal) text() string {
+// plainText is the number in plain digits.
+func (d decimal) plainText() string {
 	switch {
 	case d.digits == "":
 		return "0"
 	case d.point <= 0:
-		return sign(d.negative) + "0." + strings.Repeat("0", -d.point) + d.digits
+		return signText(d.negative) + "0." + strings.Repeat("0", -d.point) + d.digits
 	case d.isWhole():
-		return sign(d.negative) + d.digits + strings.Repeat("0", d.point-len(d.digits))
+		return signText(d.negative) + d.digits + strings.Repeat("0", d.point-len(d.digits))
 	}
-	return sign(d.negative) + d.digits[:d.point] + "." + d.digits[d.point:]
+	return signText(d.negative) + d.digits[:d.point] + "." + d.digits[d.point:]
 }
 
 // PlainText is Text, of a number without an exponent, as columns of numbers read it. A number that would have more than
@@ -92,30 +92,30 @@ func PlainText(v any) string {
 	if max(d.point, len(d.digits))-min(d.point, 0) > maxDigits {
 		return text
 	}
-	return d.text()
+	return d.plainText()
 }
 
-// whole is the number without its fraction, or the next one that is farther from zero. It has a fraction.
-func (d decimal) whole(away bool) any {
+// wholeNumber is the number without its fraction, or the next one that is farther from zero. It has a fraction.
+func (d decimal) wholeNumber(away bool) any {
 	digits := []byte("0" + d.digits[:max(d.point, 0)]) // the zero takes a carry
 	if away {
-		increment(digits)
+		incrementDigits(digits)
 	}
-	return numberFromText(parseDecimal(sign(d.negative) + string(digits)).text())
+	return numberFromText(parseDecimal(signText(d.negative) + string(digits)).plainText())
 }
 
-func (d decimal) compare(e decimal) int {
-	if s := cmp.Compare(d.sign(), e.sign()); s != 0 || d.sign() == 0 {
+func (d decimal) compareTo(e decimal) int {
+	if s := cmp.Compare(d.signOf(), e.signOf()); s != 0 || d.signOf() == 0 {
 		return s
 	}
 	order := cmp.Compare(d.point, e.point)
 	if order == 0 {
 		order = strings.Compare(d.digits, e.digits)
 	}
-	return order * d.sign()
+	return order * d.signOf()
 }
 
-func (d decimal) sign() int {
+func (d decimal) signOf() int {
 	switch {
 	case d.digits == "":
 		return 0
@@ -134,7 +134,7 @@ func roundDecimal(s string, digits int) string {
 	s, negative := strings.CutPrefix(s, "-")
 	whole, fraction, _ := strings.Cut(s, ".")
 	if digits >= len(fraction) {
-		return sign(negative) + s
+		return signText(negative) + s
 	}
 	all := whole + fraction
 	keep := len(whole) + digits
@@ -143,19 +143,19 @@ func roundDecimal(s string, digits int) string {
 	}
 	kept := []byte("0" + all[:keep]) // the zero takes a carry
 	if all[keep] >= '5' {
-		increment(kept)
+		incrementDigits(kept)
 	}
 	if digits < 0 {
-		return sign(negative) + strings.TrimLeft(string(kept), "0") + strings.Repeat("0", -digits)
+		return signText(negative) + strings.TrimLeft(string(kept), "0") + strings.Repeat("0", -digits)
 	}
 	point := len(kept) - digits
 	if digits == 0 {
-		return sign(negative) + string(kept)
+		return signText(negative) + string(kept)
 	}
-	return sign(negative) + string(kept[:point]) + "." + string(kept[point:])
+	return signText(negative) + string(kept[:point]) + "." + string(kept[point:])
 }
 
-func increment(digits []byte) {
+func incrementDigits(digits []byte) {
 	for i := len(digits) - 1; ; i-- {
 		if digits[i] != '9' {
 			digits[i]++
@@ -165,7 +165,7 @@ func increment(digits []byte) {
 	}
 }
 
-func sign(negative bool) string {
+func signText(negative bool) string {
 	if negative {
 		return "-"
 	}

@@ -18,18 +18,18 @@ import (
 // more than 1000 digits, whose error wraps ErrLongNumber. A key that is twice
 // has its last value, and bytes that are not UTF-8 become U+FFFD, as in
 // encoding/json.
-func Decode(data []byte) (any, error) { return decode(reader{data: data}) }
+func Decode(data []byte) (any, error) { return decodeAll(reader{data: data}) }
 
 // DecodeExact is Decode for what others have written: where a text says more than a value can hold, its error wraps
 // ErrInexact. A name that is twice in an object is such, and half of a surrogate pair.
-func DecodeExact(data []byte) (any, error) { return decode(reader{data: data, exact: true}) }
+func DecodeExact(data []byte) (any, error) { return decodeAll(reader{data: data, exact: true}) }
 
 // ErrInexact is wrapped by the errors of DecodeExact that are about JSON.
 var ErrInexact = errors.New("a value would lose data")
 
-func decode(r reader) (any, error) {
-	v, ok := r.value(0)
-	if r.space(); ok && r.at == len(r.data) {
+func decodeAll(r reader) (any, error) {
+	v, ok := r.readValue(0)
+	if r.skipSpace(); ok && r.at == len(r.data) {
 		return v, nil
 	}
 	if r.refused != nil {
@@ -84,31 +84,31 @@ type reader struct {
 	refused error
 }
 
-func (r *reader) value(depth int) (any, bool) {
-	r.space()
+func (r *reader) readValue(depth int) (any, bool) {
+	r.skipSpace()
 	if depth > maxDepth || r.at >= len(r.data) {
 		return nil, false
 	}
 	switch c := r.data[r.at]; c {
 	case '{':
-		return r.object(depth)
+		return r.readObject(depth)
 	case '[':
-		return r.list(depth)
+		return r.readList(depth)
 	case '"':
-		text, ok := r.text()
+		text, ok := r.readText()
 		return string(text), ok
 	case 'n':
-		return nil, r.word("null")
+		return nil, r.readWord("null")
 	case 't':
-		return true, r.word("true")
+		return true, r.readWord("true")
 	case 'f':
-		return false, r.word("false")
+		return false, r.readWord("false")
 	default:
-		return r.number()
+		return r.readNumber()
 	}
 }
 
-func (r *reader) space() {
+func (r *reader) skipSpace() {
 	for r.at < len(r.data) {
 		switch r.data[r.at] {
 		case ' ', '\t', '\n', '\r':
@@ -119,7 +119,7 @@ func (r *reader) space() {
 	}
 }
 
-func (r *reader) word(word string) bool {
+func (r *reader) readWord(word string) bool {
 	end := r.at + len(word)
 	if end > len(r.data) || string(r.data[r.at:end]) != word {
 		return false
@@ -128,9 +128,9 @@ func (r *reader) word(word string) bool {
 	return true
 }
 
-// is reads the character if it comes next.
-func (r *reader) is(c byte) bool {
-	r.space()
+// acceptByte reads the character if it comes next.
+func (r *reader) acceptByte(c byte) bool {
+	r.skipSpace()
 	if r.at >= len(r.data) || r.data[r.at] != c {
 		return false
 	}
@@ -138,22 +138,22 @@ func (r *reader) is(c byte) bool {
 	return true
 }
 
-func (r *reader) list(depth int) (any, bool) {
+func (r *reader) readList(depth int) (any, bool) {
 	r.at++
-	if r.is(']') {
+	if r.acceptByte(']') {
 		return []any{}, true
 	}
 	start := len(r.stack)
 	for {
-		v, ok := r.value(depth + 1)
+		v, ok := r.readValue(depth + 1)
 		if !ok {
 			return nil, false
 		}
 		r.stack = append(r.stack, v)
-		if r.is(']') {
+		if r.acceptByte(']') {
 			break
 		}
-		if !r.is(',') {
+		if !r.acceptByte(',') {
 			return nil, false
 		}
 	}
@@ -163,26 +163,26 @@ func (r *reader) list(depth int) (any, bool) {
 	return list, true
 }
 
-func (r *reader) object(depth int) (any, bool) {
+func (r *reader) readObject(depth int) (any, bool) {
 	r.at++
-	if r.is('}') {
+	if r.acceptByte('}') {
 		return map[string]any{}, true
 	}
 	start, first := len(r.stack), len(r.names)
 	for {
-		key, ok := r.key()
+		key, ok := r.readKey()
 		if !ok {
 			return nil, false
 		}
-		v, ok := r.value(depth + 1)
+		v, ok := r.readValue(depth + 1)
 		if !ok {
 			return nil, false
 		}
 		r.names, r.stack = append(r.names, key), append(r.stack, v)
-		if r.is('}') {
+		if r.acceptByte('}') {
 			break
 		}
-		if !r.is(',') {
+		if !r.acceptByte(',') {
 			return nil, false
 		}
 	}
@@ -191,14 +191,14 @@ func (r *reader) object(depth int) (any, bool) {
 		object[key] = r.stack[start+i] // the last of several wins
 	}
 	if r.exact && len(object) < len(r.stack)-start {
-		return nil, r.twice(r.names[first:])
+		return nil, r.hasTwice(r.names[first:])
 	}
 	r.names, r.stack = r.names[:first], r.stack[:start]
 	return object, true
 }
 
-// twice refuses an object in which one of the names comes again. It ends at the byte that is read.
-func (r *reader) twice(names []string) bool {
+// hasTwice refuses an object in which one of the names comes again. It ends at the byte that is read.
+func (r *reader) hasTwice(names []string) bool {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
 			r.refused = fmt.Errorf("the key %q occurs twice in the object that ends at byte %d: %w", name, r.at, ErrInexact)
@@ -207,13 +207,13 @@ func (r *reader) twice(names []string) bool {
 	return false
 }
 
-// key reads a key and the colon behind it.
-func (r *reader) key() (string, bool) {
-	if r.space(); r.at >= len(r.data) || r.data[r.at] != '"' {
+// readKey reads a key and the colon behind it.
+func (r *reader) readKey() (string, bool) {
+	if r.skipSpace(); r.at >= len(r.data) || r.data[r.at] != '"' {
 		return "", false
 	}
-	text, ok := r.text()
-	if !ok || !r.is(':') {
+	text, ok := r.readText()
+	if !ok || !r.acceptByte(':') {
 		return "", false
 	}
 	if len(text) == 0 {
@@ -226,8 +226,8 @@ func (r *reader) key() (string, bool) {
 	return *place, true
 }
 
-// text reads a quoted text. The bytes are valid until the next call.
-func (r *reader) text() ([]byte, bool) {
+// readText reads a quoted text. The bytes are valid until the next call.
+func (r *reader) readText() ([]byte, bool) {
 	start := r.at + 1
 	ascii := true
 	for i := start; i < len(r.data); i++ {
@@ -239,7 +239,7 @@ func (r *reader) text() ([]byte, bool) {
 			}
 			return validBytes(r.data[start:i]), true
 		case c == '\\':
-			return r.escaped()
+			return r.readEscaped()
 		case c < ' ':
 			return nil, false
 		case c >= utf8.RuneSelf:
@@ -257,9 +257,9 @@ func validBytes(text []byte) []byte {
 	return []byte(validText(string(text)))
 }
 
-// escaped reads a quoted text that has escapes. Half a pair of surrogates, and
+// readEscaped reads a quoted text that has escapes. Half a pair of surrogates, and
 // bytes that are not UTF-8, become U+FFFD.
-func (r *reader) escaped() ([]byte, bool) {
+func (r *reader) readEscaped() ([]byte, bool) {
 	start := r.at
 	for r.at++; r.at < len(r.data) && r.data[r.at] != '"'; r.at++ {
 		if r.data[r.at] == '\\' {
@@ -287,19 +287,19 @@ func (r *reader) escaped() ([]byte, bool) {
 	return []byte(mended), err == nil
 }
 
-// number reads a number of JSON's grammar. Most are short whole numbers.
-func (r *reader) number() (any, bool) {
+// readNumber reads a number of JSON's grammar. Most are short whole numbers.
+func (r *reader) readNumber() (any, bool) {
 	start := r.at
 	negative := r.data[r.at] == '-'
 	if negative {
 		r.at++
 	}
 	first := r.at
-	whole := r.digits()
+	whole := r.readDigits()
 	if r.at == first || (r.data[first] == '0' && r.at > first+1) {
 		return nil, false
 	}
-	isWhole, ok := r.fraction()
+	isWhole, ok := r.readFraction()
 	if !ok {
 		return nil, false
 	}
@@ -319,9 +319,9 @@ func (r *reader) number() (any, bool) {
 	return whole, true
 }
 
-// digits reads as many as there are. What they are worth is right for as many
+// readDigits reads as many as there are. What they are worth is right for as many
 // as fit into an int.
-func (r *reader) digits() (worth int) {
+func (r *reader) readDigits() (worth int) {
 	for r.at < len(r.data) && '0' <= r.data[r.at] && r.data[r.at] <= '9' {
 		worth = worth*10 + int(r.data[r.at]-'0')
 		r.at++
@@ -329,21 +329,21 @@ func (r *reader) digits() (worth int) {
 	return worth
 }
 
-// fraction reads what may be behind the whole part of a number.
-func (r *reader) fraction() (isNone, ok bool) {
+// readFraction reads what may be behind the whole part of a number.
+func (r *reader) readFraction() (isNone, ok bool) {
 	isNone, ok = true, true
-	if r.among(".") {
+	if r.acceptAny(".") {
 		isNone, ok = false, r.someDigits()
 	}
-	if ok && r.among("eE") {
-		r.among("+-")
+	if ok && r.acceptAny("eE") {
+		r.acceptAny("+-")
 		isNone, ok = false, r.someDigits()
 	}
 	return isNone, ok
 }
 
-// among reads the next character if it is one of some.
-func (r *reader) among(some string) bool {
+// acceptAny reads the next character if it is one of some.
+func (r *reader) acceptAny(some string) bool {
 	if r.at >= len(r.data) || strings.IndexByte(some, r.data[r.at]) < 0 {
 		return false
 	}
@@ -353,6 +353,6 @@ func (r *reader) among(some string) bool {
 
 func (r *reader) someDigits() bool {
 	before := r.at
-	r.digits()
+	r.readDigits()
 	return r.at > before
 }

@@ -27,7 +27,7 @@ func Encode(v any) ([]byte, error) {
 	if cap(out) > keptBuffer {
 		return out, nil
 	}
-	defer scratch.keep(out)
+	defer scratch.keepMemory(out)
 	return bytes.Clone(out), nil
 }
 
@@ -47,7 +47,7 @@ func (v Value) EncodedSize() (size int, err error) {
 			size += escape - 1
 		}
 	}
-	scratch.keep(out)
+	scratch.keepMemory(out)
 	return size, nil
 }
 
@@ -67,8 +67,8 @@ type buffer struct {
 	keys []string
 }
 
-// keep keeps the buffer, with the memory of what it has written, for other values.
-func (b *buffer) keep(out []byte) {
+// keepMemory keeps the buffer, with the memory of what it has written, for other values.
+func (b *buffer) keepMemory(out []byte) {
 	if cap(out) > keptBuffer {
 		return
 	}
@@ -259,7 +259,7 @@ func SumWith(after []byte, vs ...any) [sha256.Size]byte {
 	}
 	out = append(out, after...)
 	digest := sha256.Sum256(out)
-	scratch.keep(out)
+	scratch.keepMemory(out)
 	return digest
 }
 

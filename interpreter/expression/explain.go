@@ -14,7 +14,7 @@ import (
 // extents of the nodes.
 func (p *Program) nameOperand(offset int, missing *nilOperand, scope Scope) *Error {
 	text := []rune(p.source)
-	parsed, problems := parse(text, true)
+	parsed, problems := parseExpression(text, true)
 	if len(problems) > 0 {
 		return &Error{Offset: offset, Message: missing.Error()} // cannot be: it was compiled
 	}
@@ -25,14 +25,14 @@ func (p *Program) nameOperand(offset int, missing *nilOperand, scope Scope) *Err
 		return &Error{Offset: offset, Message: missing.Error()}
 	}
 	operand := parsed.spans[finder.operand]
-	name := written(text, operand)
+	name := sourceText(text, operand)
 	nothing := "missing (nil)"
 	if list := p.listUnder(operand.From, operand.To, scope); list != "" {
 		nothing += ", as " + list
 	}
 	return &Error{Offset: operand.From, Message: fmt.Sprintf(
 		"%s is %s, so %q cannot be calculated; if it may be missing, use a default: %s",
-		name, nothing, written(text, whole), withDefault(finder.operand, name))}
+		name, nothing, sourceText(text, whole), withDefault(finder.operand, name))}
 }
 
 // listUnder names the list that is asked for a member, which no list has; ""
@@ -79,7 +79,7 @@ func withDefault(operand ast.Node, name string) string {
 	}
 }
 
-func written(text []rune, span file.Location) string {
+func sourceText(text []rune, span file.Location) string {
 	return source.Cut(string(text[span.From:span.To]), 80)
 }
 

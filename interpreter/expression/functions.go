@@ -41,11 +41,11 @@ type FunctionDoc struct {
 }
 
 // functions holds every callable by its canonical name.
-var functions = table(predicateFunctions, valueFunctions, textFunctions, listFunctions, mapFunctions, rowFunctions,
+var functions = functionTable(predicateFunctions, valueFunctions, textFunctions, listFunctions, mapFunctions, rowFunctions,
 	numberFunctions, timeFunctions, calendarFunctions, jsonFunctions)
 
-// table has functions by their names. Two of one name are a mistake of the program, which does not start with them.
-func table(groups ...[]function) map[string]*function {
+// functionTable has functions by their names. Two of one name are a mistake of the program, which does not start with them.
+func functionTable(groups ...[]function) map[string]*function {
 	all := map[string]*function{}
 	for _, group := range groups {
 		for i := range group {
@@ -70,9 +70,9 @@ func IsFunction(name string) bool {
 	return found
 }
 
-// Functions returns what the language's documentation says about each
+// FunctionDocs returns what the language's documentation says about each
 // function, sorted by name.
-func Functions() []FunctionDoc {
+func FunctionDocs() []FunctionDoc {
 	docs := make([]FunctionDoc, 0, len(functions))
 	for _, name := range functionNames() {
 		f := functions[name]
@@ -175,11 +175,11 @@ var refused = map[string]string{
 
 // argumentError says what a function can work with and what it got.
 func argumentError(name, wants string, got any) error {
-	return fmt.Errorf("%s needs %s, not %s", name, wants, describe(got))
+	return fmt.Errorf("%s needs %s, not %s", name, wants, describeValue(got))
 }
 
-// describe names a value in a message: its type, and a short text itself.
-func describe(v any) string {
+// describeValue names a value in a message: its type, and a short text itself.
+func describeValue(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return "nil"

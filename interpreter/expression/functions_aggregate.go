@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// gathered puts values and the elements of lists among them into one list;
+// gatherValues puts values and the elements of lists among them into one list;
 // nil arguments are empty lists.
-func gathered(b *Budget, name string, args []any) ([]any, error) {
+func gatherValues(b *Budget, name string, args []any) ([]any, error) {
 	var out []any
 	for _, arg := range args {
 		list, ok := arg.([]any)
 		if !ok && arg != nil {
 			list = []any{arg}
 		}
-		if err := b.list(len(list)); err != nil {
+		if err := b.chargeList(len(list)); err != nil {
 			return nil, err
 		}
 		out = append(out, list...)
@@ -27,9 +27,9 @@ func gathered(b *Budget, name string, args []any) ([]any, error) {
 	return out, nil
 }
 
-func extreme(name string, direction int) func(*Budget, []any) (any, error) {
+func extremeOf(name string, direction int) func(*Budget, []any) (any, error) {
 	return func(b *Budget, args []any) (any, error) {
-		list, err := gathered(b, name, args)
+		list, err := gatherValues(b, name, args)
 		if err != nil || len(list) == 0 {
 			return nil, err
 		}
@@ -40,21 +40,21 @@ func extreme(name string, direction int) func(*Budget, []any) (any, error) {
 			}
 			items[i].key = v
 		}
-		text, err := sortable(name, items)
+		text, err := checkSortable(name, items)
 		if err != nil {
 			return nil, err
 		}
-		if err := b.charge(len(list)/numsPerStep, 0); err != nil {
+		if err := b.chargeWork(len(list)/numsPerStep, 0); err != nil {
 			return nil, err
 		}
-		if err := b.read(text); err != nil {
+		if err := b.chargeRead(text); err != nil {
 			return nil, err
 		}
 		best := list[0]
 		for _, v := range list[1:] {
 			text, _ := v.(string)
 			than, _ := best.(string)
-			if err := misordered(name, text, than); err != nil {
+			if err := orderError(name, text, than); err != nil {
 				return nil, err
 			}
 			if direction*compareKeys(v, best) > 0 {
@@ -66,7 +66,7 @@ func extreme(name string, direction int) func(*Budget, []any) (any, error) {
 }
 
 func callMean(b *Budget, args []any) (any, error) {
-	list, err := gathered(b, "mean", args)
+	list, err := gatherValues(b, "mean", args)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func callMean(b *Budget, args []any) (any, error) {
 }
 
 func callMedian(b *Budget, args []any) (any, error) {
-	list, err := gathered(b, "median", args)
+	list, err := gatherValues(b, "median", args)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func readAmount(text string) (amount, error) {
 	}
 	var a amount
 	for _, part := range amountPart.FindAllStringSubmatch(text, -1) {
-		if err := a.add(part[1], part[2]); err != nil {
+		if err := a.addUnit(part[1], part[2]); err != nil {
 			return amount{}, err
 		}
 	}
@@ -75,8 +75,8 @@ func readAmount(text string) (amount, error) {
 	return a, nil
 }
 
-// add adds a number of a unit.
-func (a *amount) add(number, unit string) error {
+// addUnit adds a number of a unit.
+func (a *amount) addUnit(number, unit string) error {
 	per, into := 1, &a.days
 	switch unit {
 	case "y":
@@ -105,13 +105,13 @@ func (a *amount) add(number, unit string) error {
 	return nil
 }
 
-// times is n such amounts.
-func (a amount) times(n int) amount {
+// timesN is n such amounts.
+func (a amount) timesN(n int) amount {
 	return amount{months: a.months * n, days: a.days * n, clock: a.clock * time.Duration(n)}
 }
 
-// from moves a time in a zone.
-func (a amount) from(t time.Time, zone *time.Location) time.Time {
+// moveTime moves a time in a zone.
+func (a amount) moveTime(t time.Time, zone *time.Location) time.Time {
 	if a.months != 0 || a.days != 0 {
 		shown := t.In(zone)
 		year, month, day := shown.Date()
@@ -125,7 +125,7 @@ func (a amount) from(t time.Time, zone *time.Location) time.Time {
 // AddAmount is a time behind another by an amount such as 30d or 1mo, as add_time adds it in UTC.
 func AddAmount(t time.Time, text string) (time.Time, error) {
 	a, err := readAmount(text)
-	return a.from(t, time.UTC), err
+	return a.moveTime(t, time.UTC), err
 }
 
 func amountProblem(text string) error {
@@ -174,7 +174,7 @@ func timeIn(b *Budget, name string, args []any, zoneAt int) (time.Time, *time.Lo
 		return t, nil, err
 	}
 	zone := time.UTC
-	if given := argument(args, zoneAt); given != nil {
+	if given := argumentAt(args, zoneAt); given != nil {
 		text, ok := given.(string)
 		if !ok || len(text) > mostTimeText {
 			return t, nil, argumentError(name, "the name of a zone, such as Europe/Berlin", given)
@@ -183,7 +183,7 @@ func timeIn(b *Budget, name string, args []any, zoneAt int) (time.Time, *time.Lo
 			return t, nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return t, zone, b.charge(1, 0)
+	return t, zone, b.chargeWork(1, 0)
 }
 
 // writtenText is the n-th argument, a text that has to pass a check.
@@ -207,7 +207,7 @@ func amountOf(b *Budget, name string, args []any, n int) (amount, error) {
 		}
 		return amount{clock: time.Duration(v) * time.Second}, nil
 	case float64, json.Number:
-		if err := b.numbers(v, nil); err != nil {
+		if err := b.chargeNumbers(v, nil); err != nil {
 			return amount{}, err
 		}
 		seconds, isFloat := Float(v)
@@ -229,13 +229,13 @@ func amountOf(b *Budget, name string, args []any, n int) (amount, error) {
 // negative.
 const maxSeconds = 9_000_000_000
 
-// moment is a time as text; one beyond the years of RFC 3339 is an error.
-func moment(b *Budget, name string, t time.Time) (any, error) {
+// momentText is a time as text; one beyond the years of RFC 3339 is an error.
+func momentText(b *Budget, name string, t time.Time) (any, error) {
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
 		return nil, fmt.Errorf("%s: the year %d is not between 0 and 9999", name, year)
 	}
 	text := timeText(t)
-	return text, b.text(len(text))
+	return text, b.chargeText(len(text))
 }
 
 func callAddTime(b *Budget, args []any) (any, error) {
@@ -248,7 +248,7 @@ func callAddTime(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return moment(b, name, a.from(t, zone))
+	return momentText(b, name, a.moveTime(t, zone))
 }
 
 func callStartOf(b *Budget, args []any) (any, error) {
@@ -261,7 +261,7 @@ func callStartOf(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return moment(b, name, startOf(t, unit, zone))
+	return momentText(b, name, startOf(t, unit, zone))
 }
 
 func startOf(t time.Time, unit string, zone *time.Location) time.Time {
@@ -298,7 +298,7 @@ func callFormatTime(b *Budget, args []any) (any, error) {
 		return nil, err
 	}
 	text := t.In(zone).Format(layout)
-	return text, b.text(len(text))
+	return text, b.chargeText(len(text))
 }
 
 func callTimeRange(b *Budget, args []any) (any, error) {
@@ -315,20 +315,20 @@ func callTimeRange(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !step.from(from, zone).After(from) {
+	if !step.moveTime(from, zone).After(from) {
 		return nil, errors.New("time_range: the step must be positive, such as 1h, 1d or 1mo")
 	}
 	times := []any{}
 	for t := from; t.Before(to); {
-		text, err := moment(b, name, t)
+		text, err := momentText(b, name, t)
 		if err != nil {
 			return nil, err
 		}
-		if err := b.charge(1, bytesPerItem); err != nil {
+		if err := b.chargeWork(1, bytesPerItem); err != nil {
 			return nil, err
 		}
 		times = append(times, text)
-		next := step.times(len(times)).from(from, zone)
+		next := step.timesN(len(times)).moveTime(from, zone)
 		if step.months == 0 && step.days == 0 {
 			next = t.Add(step.clock)
 		}
@@ -390,17 +390,17 @@ func Zone(name string) (*time.Location, error) {
 // behind the gap as it is behind the gap's beginning.
 func WallTime(shown time.Time, zone *time.Location) time.Time {
 	const day = 24 * time.Hour // no zone changes twice in two days
-	before, after := Offset(shown.Add(-day), zone), Offset(shown.Add(day), zone)
+	before, after := ZoneOffset(shown.Add(-day), zone), ZoneOffset(shown.Add(day), zone)
 	for _, offset := range []time.Duration{before, after} {
-		if moment := shown.Add(-offset); Offset(moment, zone) == offset {
+		if moment := shown.Add(-offset); ZoneOffset(moment, zone) == offset {
 			return moment
 		}
 	}
 	return shown.Add(-before)
 }
 
-// Offset is how far the clocks of a zone are ahead of UTC at a moment.
-func Offset(t time.Time, zone *time.Location) time.Duration {
+// ZoneOffset is how far the clocks of a zone are ahead of UTC at a moment.
+func ZoneOffset(t time.Time, zone *time.Location) time.Duration {
 	_, seconds := t.In(zone).Zone()
 	return time.Duration(seconds) * time.Second
 }

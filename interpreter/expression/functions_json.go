@@ -28,7 +28,7 @@ var jsonFunctions = []function{
 }
 
 func callToJSON(b *Budget, args []any) (any, error) {
-	if err := weigh(b, args[0]); err != nil {
+	if err := chargeWeight(b, args[0]); err != nil {
 		return nil, err
 	}
 	data, err := Encode(args[0])
@@ -43,7 +43,7 @@ func callFromJSON(b *Budget, args []any) (any, error) {
 	if !ok {
 		return nil, argumentError("fromJSON", "a string", args[0])
 	}
-	if err := b.text(len(s)); err != nil {
+	if err := b.chargeText(len(s)); err != nil {
 		return nil, err
 	}
 	// At most one value is behind each of these.
@@ -51,25 +51,25 @@ func callFromJSON(b *Budget, args []any) (any, error) {
 	for _, mark := range []string{",", "[", "{", ":"} {
 		n += strings.Count(s, mark)
 	}
-	if err := b.charge(n, n*bytesPerItem); err != nil {
+	if err := b.chargeWork(n, n*bytesPerItem); err != nil {
 		return nil, err
 	}
 	v, err := Decode([]byte(s))
 	if err != nil {
-		return nil, fmt.Errorf("fromJSON cannot read %s: %w", describe(s), err)
+		return nil, fmt.Errorf("fromJSON cannot read %s: %w", describeValue(s), err)
 	}
 	return v, nil
 }
 
 func callToBase64(b *Budget, s []string, _ []any) (any, error) {
-	if err := b.text(base64.StdEncoding.EncodedLen(len(s[0]))); err != nil {
+	if err := b.chargeText(base64.StdEncoding.EncodedLen(len(s[0]))); err != nil {
 		return nil, err
 	}
 	return base64.StdEncoding.EncodeToString([]byte(s[0])), nil
 }
 
 func callFromBase64(b *Budget, s []string, _ []any) (any, error) {
-	if err := b.text(len(s[0])); err != nil {
+	if err := b.chargeText(len(s[0])); err != nil {
 		return nil, err
 	}
 	encoding := base64.RawStdEncoding
@@ -78,7 +78,7 @@ func callFromBase64(b *Budget, s []string, _ []any) (any, error) {
 	}
 	data, err := encoding.DecodeString(strings.TrimRight(strings.TrimSpace(s[0]), "="))
 	if err != nil {
-		return nil, fmt.Errorf("fromBase64 cannot read %s: %w", describe(s[0]), err)
+		return nil, fmt.Errorf("fromBase64 cannot read %s: %w", describeValue(s[0]), err)
 	}
 	if !utf8.Valid(data) {
 		return nil, errors.New("fromBase64 would return bytes that are not UTF-8 text; use a tool for bytes")

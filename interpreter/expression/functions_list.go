@@ -79,7 +79,7 @@ func callTake(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := whole("take", "the number of elements", args, 1)
+	n, err := wholeArgument("take", "the number of elements", args, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func callTake(b *Budget, args []any) (any, error) {
 
 func callReverse(b *Budget, args []any) (any, error) {
 	if s, ok := args[0].(string); ok {
-		if err := b.charge(len(s)/indexPerStep, len(s)); err != nil {
+		if err := b.chargeWork(len(s)/indexPerStep, len(s)); err != nil {
 			return nil, err
 		}
 		out := make([]byte, 0, len(s))
@@ -107,7 +107,7 @@ func callReverse(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.list(len(list)); err != nil {
+	if err := b.chargeList(len(list)); err != nil {
 		return nil, err
 	}
 	out := make([]any, len(list))
@@ -123,13 +123,13 @@ func callUniq(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.list(len(list)); err != nil {
+	if err := b.chargeList(len(list)); err != nil {
 		return nil, err
 	}
 	seen := make(map[string]bool, len(list))
 	out := []any{}
 	for _, v := range list {
-		if err := weigh(b, v); err != nil {
+		if err := chargeWeight(b, v); err != nil {
 			return nil, err
 		}
 		key, err := Encode(v)
@@ -153,7 +153,7 @@ func callConcat(b *Budget, args []any) (any, error) {
 		}
 		lists[i] = list
 	}
-	return concatenated(b, lists...)
+	return concatLists(b, lists...)
 }
 
 func callFlatten(b *Budget, args []any) (any, error) {
@@ -161,14 +161,14 @@ func callFlatten(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return flattened(b, []any{}, list, 0)
+	return flattenLists(b, []any{}, list, 0)
 }
 
-func flattened(b *Budget, out, list []any, depth int) ([]any, error) {
+func flattenLists(b *Budget, out, list []any, depth int) ([]any, error) {
 	if depth > maxDepth {
 		return nil, errDepth
 	}
-	if err := b.list(len(list)); err != nil {
+	if err := b.chargeList(len(list)); err != nil {
 		return nil, err
 	}
 	for _, v := range list {
@@ -178,7 +178,7 @@ func flattened(b *Budget, out, list []any, depth int) ([]any, error) {
 			continue
 		}
 		var err error
-		if out, err = flattened(b, out, inner, depth+1); err != nil {
+		if out, err = flattenLists(b, out, inner, depth+1); err != nil {
 			return nil, err
 		}
 	}
@@ -190,7 +190,7 @@ func callChunk(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := whole("chunk", "the number of elements", args, 1)
+	n, err := wholeArgument("chunk", "the number of elements", args, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func callChunk(b *Budget, args []any) (any, error) {
 	}
 	n = min(n, max(len(list), 1))
 	count := (len(list) + n - 1) / n
-	if err := b.list(count); err != nil {
+	if err := b.chargeList(count); err != nil {
 		return nil, err
 	}
 	out := make([]any, count)
@@ -215,10 +215,10 @@ func callSort(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	down, err := descends("sort", argument(args, 1))
+	down, err := isDescending("sort", argumentAt(args, 1))
 	if err != nil {
 		return nil, err
 	}
 	items := lists.Map(list, func(v any) item { return item{key: v, element: v} })
-	return sorted(b, "sort", items, down)
+	return sortItems(b, "sort", items, down)
 }

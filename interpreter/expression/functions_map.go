@@ -43,7 +43,7 @@ func ofEntries(name string, items int, take func(key string, v any) any) func(*B
 		if err := chargeSort(b, len(m)*items, 0); err != nil {
 			return nil, err
 		}
-		if err := b.keys(m); err != nil {
+		if err := b.chargeKeys(m); err != nil {
 			return nil, err
 		}
 		out := lists.Map(slices.Sorted(maps.Keys(m)), func(key string) any { return take(key, m[key]) })
@@ -56,21 +56,21 @@ func callFromPairs(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.pairs(len(list)); err != nil {
+	if err := b.chargePairs(len(list)); err != nil {
 		return nil, err
 	}
 	out := make(map[string]any, len(list))
 	for i, v := range list {
 		entry, ok := v.([]any)
 		if !ok || len(entry) != 2 {
-			return nil, fmt.Errorf("fromPairs needs a list of [key, value], but the element at index %d is %s", i, describe(v))
+			return nil, fmt.Errorf("fromPairs needs a list of [key, value], but the element at index %d is %s", i, describeValue(v))
 		}
 		key, ok := entry[0].(string)
 		if !ok {
 			return nil, fmt.Errorf("fromPairs needs strings as keys, but that of the element at index %d is %s; "+
-				"string(x) makes one", i, describe(entry[0]))
+				"string(x) makes one", i, describeValue(entry[0]))
 		}
-		if err := b.read(len(key)); err != nil {
+		if err := b.chargeRead(len(key)); err != nil {
 			return nil, err
 		}
 		out[key] = entry[1]

@@ -39,11 +39,11 @@ var numberFunctions = []function{
 	},
 	{
 		name: "min", min: 1, max: -1, signature: "min(x, …)",
-		doc: "The smallest of numbers or strings, given one by one or in lists; nil if there are none.", call: extreme("min", -1),
+		doc: "The smallest of numbers or strings, given one by one or in lists; nil if there are none.", call: extremeOf("min", -1),
 	},
 	{
 		name: "max", min: 1, max: -1, signature: "max(x, …)",
-		doc: "The largest of numbers or strings, given one by one or in lists; nil if there are none.", call: extreme("max", 1),
+		doc: "The largest of numbers or strings, given one by one or in lists; nil if there are none.", call: extremeOf("max", 1),
 	},
 	{
 		name: "mean", min: 1, max: -1, signature: "mean(x, …)",
@@ -74,9 +74,9 @@ func toNumber(b *Budget, name string, v any) (any, error) {
 	case int, float64, json.Number:
 		return v, nil
 	case bool:
-		return truth(v), nil
+		return truthNumber(v), nil
 	case string:
-		if err := b.read(len(v)); err != nil {
+		if err := b.chargeRead(len(v)); err != nil {
 			return nil, err
 		}
 		text := strings.TrimSpace(v)
@@ -86,10 +86,10 @@ func toNumber(b *Budget, name string, v any) (any, error) {
 			}
 		}
 		if n, ok := ParseNumber(text); ok {
-			return shortest(n), nil
+			return shortestNumber(n), nil
 		}
 		return nil, fmt.Errorf("%s cannot make a number of %s; if it may be empty, write x | default(0, true) | %s",
-			name, describe(v), name)
+			name, describeValue(v), name)
 	case nil:
 		return nil, fmt.Errorf("%s cannot make a number of nil; if it may be missing, x is defined ? %s(x) : nil keeps it missing, and x | default(0) | %s makes 0 of it", name, name, name)
 	default:
@@ -122,7 +122,7 @@ func ParseNumber(s string) (number any, ok bool) {
 	if whole == "" && !strings.HasPrefix(rest, ".") || strings.HasPrefix(plain, "-") || !isNumber(plain) {
 		return nil, false
 	}
-	return numberFromText(sign(negative) + plain), true
+	return numberFromText(signText(negative) + plain), true
 }
 
 func toInt(b *Budget, v any) (any, error) {
@@ -137,12 +137,12 @@ func toInt(b *Budget, v any) (any, error) {
 		}
 		return fromFloat(math.Trunc(n))
 	case json.Number:
-		if err := b.read(len(n)); err != nil {
+		if err := b.chargeRead(len(n)); err != nil {
 			return nil, err
 		}
 		switch d := parseDecimal(string(n)); {
 		case !d.isWhole():
-			return d.whole(false), nil
+			return d.wholeNumber(false), nil
 		case strings.ContainsAny(string(n), "eE"):
 			return nil, fmt.Errorf("int cannot hold %s", shortText(string(n)))
 		}
@@ -158,10 +158,10 @@ func onNumber(name string, call func(args []any) (any, error)) func(*Budget, []a
 		case "nil":
 			return nil, fmt.Errorf("%s needs a number, not nil; if it may be missing, x is defined ? %s(x) : nil keeps it missing, and x | default(0) | %s takes it for 0", name, name, name)
 		default:
-			return nil, fmt.Errorf("%s needs a number, not %s; int(x) or float(x) makes one", name, describe(args[0]))
+			return nil, fmt.Errorf("%s needs a number, not %s; int(x) or float(x) makes one", name, describeValue(args[0]))
 		}
 		if n, ok := args[0].(json.Number); ok {
-			if err := b.read(len(n)); err != nil {
+			if err := b.chargeRead(len(n)); err != nil {
 				return nil, err
 			}
 		}
@@ -171,7 +171,7 @@ func onNumber(name string, call func(args []any) (any, error)) func(*Budget, []a
 
 func callAbs(args []any) (any, error) {
 	if CompareNumbers(args[0], 0) < 0 {
-		return negative(args[0])
+		return negateNumber(args[0])
 	}
 	return args[0], nil
 }
@@ -184,7 +184,7 @@ func wholeBy(round func(float64) float64, down bool) func([]any) (any, error) {
 			return fromFloat(round(v))
 		case json.Number:
 			if d := parseDecimal(string(v)); !d.isWhole() {
-				return d.whole(d.negative == down), nil
+				return d.wholeNumber(d.negative == down), nil
 			}
 		}
 		return args[0], nil
@@ -199,7 +199,7 @@ func callRound(args []any) (any, error) {
 	digits := 0
 	if len(args) > 1 {
 		var err error
-		if digits, err = whole("round", "the number of digits", args, 1); err != nil {
+		if digits, err = wholeArgument("round", "the number of digits", args, 1); err != nil {
 			return nil, err
 		}
 	}
@@ -218,7 +218,7 @@ func callRound(args []any) (any, error) {
 			return v, nil
 		}
 	}
-	return numberFromText(parseDecimal(roundDecimal(Text(args[0]), digits)).text()), nil
+	return numberFromText(parseDecimal(roundDecimal(Text(args[0]), digits)).plainText()), nil
 }
 
 // roundLong rounds digit by digit.
@@ -230,17 +230,17 @@ func roundLong(n json.Number, digits int) (any, error) {
 	case d.point < -mostDigits:
 		return 0, nil
 	}
-	rounded := parseDecimal(roundDecimal(d.text(), digits)).text()
+	rounded := parseDecimal(roundDecimal(d.plainText(), digits)).plainText()
 	return numberFromText(rounded), CheckDigits(rounded) // 9…9 has one more
 }
 
 func onBits(name string, combine func(a, c int) int) func(*Budget, []any) (any, error) {
 	return func(_ *Budget, args []any) (any, error) {
-		a, err := whole(name, "its first argument", args, 0)
+		a, err := wholeArgument(name, "its first argument", args, 0)
 		if err != nil {
 			return nil, err
 		}
-		c, err := whole(name, "its second argument", args, 1)
+		c, err := wholeArgument(name, "its second argument", args, 1)
 		if err != nil {
 			return nil, err
 		}

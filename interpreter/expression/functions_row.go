@@ -53,16 +53,16 @@ func mapOf(name string, v any) (map[string]any, error) {
 	return m, nil
 }
 
-// copied charges for a map that is made of the entries of m, long keys included.
-func (b *Budget) copied(m map[string]any) error {
+// chargeCopy charges for a map that is made of the entries of m, long keys included.
+func (b *Budget) chargeCopy(m map[string]any) error {
 	text := 0
 	for key := range m { // any order: only the sum is kept
-		text += long(key)
+		text += longLength(key)
 	}
-	if err := b.read(text); err != nil {
+	if err := b.chargeRead(text); err != nil {
 		return err
 	}
-	return b.pairs(len(m))
+	return b.chargePairs(len(m))
 }
 
 // namesOf reads the names of fields: a list of texts, or one text.
@@ -74,16 +74,16 @@ func namesOf(b *Budget, name string, v any) (map[string]bool, error) {
 	if !isList {
 		return nil, argumentError(name, "a list of names", v)
 	}
-	if err := b.pairs(len(list)); err != nil {
+	if err := b.chargePairs(len(list)); err != nil {
 		return nil, err
 	}
 	names := make(map[string]bool, len(list))
 	for i, one := range list {
 		text, ok := one.(string)
 		if !ok {
-			return nil, fmt.Errorf("%s needs texts as names, but the element at index %d is %s", name, i, describe(one))
+			return nil, fmt.Errorf("%s needs texts as names, but the element at index %d is %s", name, i, describeValue(one))
 		}
-		if err := b.read(long(text)); err != nil {
+		if err := b.chargeRead(longLength(text)); err != nil {
 			return nil, err
 		}
 		names[text] = true
@@ -100,7 +100,7 @@ func callOmit(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.copied(m); err != nil {
+	if err := b.chargeCopy(m); err != nil {
 		return nil, err
 	}
 	out := make(map[string]any, len(m))
@@ -117,29 +117,29 @@ func callOmitDeep(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return without(b, args[0], names, 0)
+	return withoutFields(b, args[0], names, 0)
 }
 
-// without is a value without the fields of these names at any depth.
-func without(b *Budget, v any, names map[string]bool, depth int) (any, error) {
+// withoutFields is a value without the fields of these names at any depth.
+func withoutFields(b *Budget, v any, names map[string]bool, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, errDepth
 	}
 	switch v := v.(type) {
 	case []any:
-		if err := b.charge(len(v), len(v)*bytesPerItem); err != nil {
+		if err := b.chargeWork(len(v), len(v)*bytesPerItem); err != nil {
 			return nil, err
 		}
 		out := make([]any, len(v))
 		for i, element := range v {
 			var err error
-			if out[i], err = without(b, element, names, depth+1); err != nil {
+			if out[i], err = withoutFields(b, element, names, depth+1); err != nil {
 				return nil, err
 			}
 		}
 		return out, nil
 	case map[string]any:
-		if err := b.copied(v); err != nil {
+		if err := b.chargeCopy(v); err != nil {
 			return nil, err
 		}
 		out := make(map[string]any, len(v))
@@ -148,7 +148,7 @@ func without(b *Budget, v any, names map[string]bool, depth int) (any, error) {
 				continue
 			}
 			var err error
-			if out[key], err = without(b, v[key], names, depth+1); err != nil {
+			if out[key], err = withoutFields(b, v[key], names, depth+1); err != nil {
 				return nil, err
 			}
 		}
@@ -166,7 +166,7 @@ func callPick(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.pairs(min(len(names), len(m))); err != nil {
+	if err := b.chargePairs(min(len(names), len(m))); err != nil {
 		return nil, err
 	}
 	out := map[string]any{}
@@ -185,7 +185,7 @@ func callMerge(b *Budget, args []any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := b.copied(m); err != nil {
+		if err := b.chargeCopy(m); err != nil {
 			return nil, err
 		}
 		maps.Copy(out, m)
@@ -209,9 +209,9 @@ func callRename(b *Budget, args []any) (any, error) {
 	for _, key := range old {
 		text, ok := names[key].(string)
 		if !ok {
-			return nil, fmt.Errorf("rename needs texts as new names, but that of %q is %s", shortText(key), describe(names[key]))
+			return nil, fmt.Errorf("rename needs texts as new names, but that of %q is %s", shortText(key), describeValue(names[key]))
 		}
-		if err := b.read(long(text)); err != nil {
+		if err := b.chargeRead(longLength(text)); err != nil {
 			return nil, err
 		}
 	}
@@ -225,7 +225,7 @@ func callRename(b *Budget, args []any) (any, error) {
 		if other, ok := names[key].(string); ok {
 			name = other
 		}
-		if err := fields.add(name, key, m[key]); err != nil {
+		if err := fields.addField(name, key, m[key]); err != nil {
 			return nil, err
 		}
 	}
@@ -237,7 +237,7 @@ func (b *Budget) sortedKeys(m map[string]any) ([]string, error) {
 	if err := chargeSort(b, len(m), 0); err != nil {
 		return nil, err
 	}
-	if err := b.keys(m); err != nil {
+	if err := b.chargeKeys(m); err != nil {
 		return nil, err
 	}
 	return slices.Sorted(maps.Keys(m)), nil
@@ -255,12 +255,12 @@ func newFields(b *Budget, name string, n int) *fields {
 	return &fields{budget: b, name: name, made: make(map[string]any, min(n, 1000)), from: make(map[string]string, min(n, 1000))}
 }
 
-// add sets a field; from is what it is called where it comes from.
-func (f *fields) add(name, from string, v any) error {
-	if err := f.budget.read(2 * long(name)); err != nil {
+// addField sets a field; from is what it is called where it comes from.
+func (f *fields) addField(name, from string, v any) error {
+	if err := f.budget.chargeRead(2 * longLength(name)); err != nil {
 		return err
 	}
-	if err := f.budget.pairs(2); err != nil {
+	if err := f.budget.chargePairs(2); err != nil {
 		return err
 	}
 	if other, taken := f.from[name]; taken {
@@ -307,18 +307,18 @@ func flattenInto(b *Budget, out *fields, m map[string]any, prefix flatPrefix) er
 		return err
 	}
 	for _, key := range keys {
-		if err := b.text(len(prefix.name) + len(prefix.path) + 2*len(key) + 1); err != nil {
+		if err := b.chargeText(len(prefix.name) + len(prefix.path) + 2*len(key) + 1); err != nil {
 			return err
 		}
 		name, path := prefix.name+key, prefix.path+key
 		nested, isMap := m[key].(map[string]any)
 		if !isMap || len(nested) == 0 {
-			if err := out.add(name, path, m[key]); err != nil {
+			if err := out.addField(name, path, m[key]); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := b.text(len(prefix.separator)); err != nil {
+		if err := b.chargeText(len(prefix.separator)); err != nil {
 			return err
 		}
 		inner := flatPrefix{name: name + prefix.separator, path: path + ".", separator: prefix.separator, depth: prefix.depth + 1}
@@ -339,7 +339,7 @@ func callPluck(b *Budget, args []any) (any, error) {
 	if !ok {
 		return nil, argumentError("pluck", `a path such as "items.*.id"`, args[1])
 	}
-	if err := b.charge(len(path)/indexPerStep+1, len(path)); err != nil {
+	if err := b.chargeWork(len(path)/indexPerStep+1, len(path)); err != nil {
 		return nil, err
 	}
 	keys, err := ParsePattern(path)
@@ -347,17 +347,17 @@ func callPluck(b *Budget, args []any) (any, error) {
 		return nil, fmt.Errorf("pluck: %w", err)
 	}
 	out := []any{}
-	err = plucked(b, args[0], keys, func(v any) error {
+	err = pluckValues(b, args[0], keys, func(v any) error {
 		out = append(out, v)
-		return b.charge(1, bytesPerItem)
+		return b.chargeWork(1, bytesPerItem)
 	})
 	return out, err
 }
 
-// plucked gives each value at the keys of a pattern.
-func plucked(b *Budget, v any, keys []any, give func(v any) error) error {
+// pluckValues gives each value at the keys of a pattern.
+func pluckValues(b *Budget, v any, keys []any, give func(v any) error) error {
 	for i, key := range keys {
-		if err := b.charge(1, 0); err != nil {
+		if err := b.chargeWork(1, 0); err != nil {
 			return err
 		}
 		if _, all := key.(AllOf); !all {
@@ -373,7 +373,7 @@ func plucked(b *Budget, v any, keys []any, give func(v any) error) error {
 			return err
 		}
 		for _, element := range elements {
-			if err := plucked(b, element, keys[i+1:], give); err != nil {
+			if err := pluckValues(b, element, keys[i+1:], give); err != nil {
 				return err
 			}
 		}

@@ -373,7 +373,7 @@ func TestFunctionTable(t *testing.T) {
 		require.Empty(t, refused[alias], alias)
 	}
 
-	docs := Functions()
+	docs := FunctionDocs()
 	require.Len(t, docs, len(functions))
 
 	for i, name := range functionNames() {
@@ -386,7 +386,7 @@ func TestTableRefusesAnEqualName(t *testing.T) {
 	t.Parallel()
 
 	require.PanicsWithValue(t, "two functions are called take: take(xs, n) and take(text)", func() {
-		table([]function{{name: "take", signature: "take(xs, n)"}, {name: "drop"}}, []function{{name: "take", signature: "take(text)"}})
+		functionTable([]function{{name: "take", signature: "take(xs, n)"}, {name: "drop"}}, []function{{name: "take", signature: "take(text)"}})
 	})
-	require.Len(t, table(listFunctions), len(listFunctions))
+	require.Len(t, functionTable(listFunctions), len(listFunctions))
 }

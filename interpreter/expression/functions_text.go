@@ -23,11 +23,11 @@ var textFunctions = []function{
 	},
 	{
 		name: "lower", min: 1, max: 1, signature: "lower(text)",
-		doc: "The text in lower case.", call: onText(recased(strings.ToLower)),
+		doc: "The text in lower case.", call: onText(changeCase(strings.ToLower)),
 	},
 	{
 		name: "upper", min: 1, max: 1, signature: "upper(text)",
-		doc: "The text in upper case.", call: onText(recased(strings.ToUpper)),
+		doc: "The text in upper case.", call: onText(changeCase(strings.ToUpper)),
 	},
 	{
 		name: "snake_case", min: 1, max: 1, signature: "snake_case(text)",
@@ -96,7 +96,7 @@ func onText(call func(b *Budget, texts []string, args []any) (any, error)) func(
 			if err != nil {
 				return nil, err
 			}
-			if err := b.read(len(s)); err != nil {
+			if err := b.chargeRead(len(s)); err != nil {
 				return nil, err
 			}
 			texts[i] = s
@@ -105,11 +105,11 @@ func onText(call func(b *Budget, texts []string, args []any) (any, error)) func(
 	}
 }
 
-// recased charges for the text that is made. Some letters take more bytes in
+// changeCase charges for the text that is made. Some letters take more bytes in
 // the other case, never more than half as many again.
-func recased(convert func(string) string) func(*Budget, []string, []any) (any, error) {
+func changeCase(convert func(string) string) func(*Budget, []string, []any) (any, error) {
 	return func(b *Budget, s []string, _ []any) (any, error) {
-		if err := b.text(len(s[0]) * 3 / 2); err != nil {
+		if err := b.chargeText(len(s[0]) * 3 / 2); err != nil {
 			return nil, err
 		}
 		return convert(s[0]), nil
@@ -117,7 +117,7 @@ func recased(convert func(string) string) func(*Budget, []string, []any) (any, e
 }
 
 func callSnakeCase(b *Budget, s []string, _ []any) (any, error) {
-	if err := b.charge(len(s[0])/indexPerStep+1, len(s[0])*5/2); err != nil { // an _ for each letter at most, which may be longer in lower case
+	if err := b.chargeWork(len(s[0])/indexPerStep+1, len(s[0])*5/2); err != nil { // an _ for each letter at most, which may be longer in lower case
 		return nil, err
 	}
 	return snakeCase([]rune(s[0])), nil
@@ -150,7 +150,7 @@ func callTrim(b *Budget, s []string, args []any) (any, error) {
 	if len(args) == 1 {
 		return strings.TrimSpace(s[0]), nil
 	}
-	if err := b.charge(len(s[0])/indexPerStep*(len(s[1])/indexPerStep+1), 0); err != nil {
+	if err := b.chargeWork(len(s[0])/indexPerStep*(len(s[1])/indexPerStep+1), 0); err != nil {
 		return nil, err
 	}
 	return strings.Trim(s[0], s[1]), nil
@@ -167,7 +167,7 @@ func callSplit(b *Budget, args []any) (any, error) {
 	most := -1
 	if len(args) > 2 {
 		var err error
-		if most, err = whole("split", "the number of parts", args, 2); err != nil {
+		if most, err = wholeArgument("split", "the number of parts", args, 2); err != nil {
 			return nil, err
 		}
 	}
@@ -176,7 +176,7 @@ func callSplit(b *Budget, args []any) (any, error) {
 		if most >= 0 {
 			n = min(n, most)
 		}
-		if err := b.list(n); err != nil {
+		if err := b.chargeList(n); err != nil {
 			return nil, err
 		}
 		parts := strings.SplitN(s[0], s[1], most)
@@ -189,7 +189,7 @@ func callReplace(b *Budget, args []any) (any, error) {
 	most := -1
 	if len(args) > 3 {
 		var err error
-		if most, err = whole("replace", "the number of times", args, 3); err != nil {
+		if most, err = wholeArgument("replace", "the number of times", args, 3); err != nil {
 			return nil, err
 		}
 	}
@@ -198,7 +198,7 @@ func callReplace(b *Budget, args []any) (any, error) {
 		if most >= 0 {
 			n = min(n, most)
 		}
-		if err := b.text(len(s[0]) + n*(len(s[2])-len(s[1]))); err != nil {
+		if err := b.chargeText(len(s[0]) + n*(len(s[2])-len(s[1]))); err != nil {
 			return nil, err
 		}
 		return strings.Replace(s[0], s[1], s[2], n), nil
@@ -207,15 +207,15 @@ func callReplace(b *Budget, args []any) (any, error) {
 
 func callJoin(b *Budget, args []any) (any, error) {
 	if s, ok := args[0].(string); ok {
-		return nil, errors.New("join needs a list, not " + describe(s) + "; split makes a list of a string")
+		return nil, errors.New("join needs a list, not " + describeValue(s) + "; split makes a list of a string")
 	}
 	list, err := opList(b, args[0], "join")
 	if err != nil {
 		return nil, err
 	}
-	separator, err := textOf(b, argument(args, 1))
+	separator, err := textOf(b, argumentAt(args, 1))
 	if err != nil {
 		return nil, err
 	}
-	return joined(b, list, separator)
+	return joinValues(b, list, separator)
 }

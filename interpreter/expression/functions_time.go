@@ -93,14 +93,14 @@ func extremeTime(name string, direction int) func(*Budget, []any) (any, error) {
 		if missing := slices.Index(args, nil); missing >= 0 {
 			return nil, fmt.Errorf("%s cannot use nil, which is its argument %d; if a time may be missing, give it a value with default(…)", name, missing+1)
 		}
-		list, err := gathered(b, name, args)
+		list, err := gatherValues(b, name, args)
 		if err != nil || len(list) == 0 {
 			return nil, err
 		}
 		var best any
 		var at time.Time
 		for _, v := range list {
-			if err := b.charge(1, 0); err != nil {
+			if err := b.chargeWork(1, 0); err != nil {
 				return nil, err
 			}
 			t, err := readTime(b, name, []any{v})
@@ -121,7 +121,7 @@ func readTime(b *Budget, name string, args []any) (time.Time, error) {
 	if seconds, ok := args[0].(int); ok && len(args) == 1 {
 		return ofSeconds(name, seconds, 0)
 	}
-	if err := b.numbers(args[0], nil); err != nil {
+	if err := b.chargeNumbers(args[0], nil); err != nil {
 		return time.Time{}, err
 	}
 	if seconds, isNumber := Float(args[0]); isNumber && len(args) == 1 {
@@ -132,11 +132,11 @@ func readTime(b *Budget, name string, args []any) (time.Time, error) {
 	if !ok {
 		return time.Time{}, argumentError(name, "text such as 2006-01-02T15:04:05Z, or seconds since 1970", args[0])
 	}
-	if err := b.read(len(s)); err != nil {
+	if err := b.chargeRead(len(s)); err != nil {
 		return time.Time{}, err
 	}
 	if s = strings.TrimSpace(s); len(s) > mostTimeText {
-		return time.Time{}, fmt.Errorf("%s cannot read a time from %s", name, describe(s))
+		return time.Time{}, fmt.Errorf("%s cannot read a time from %s", name, describeValue(s))
 	}
 	if len(args) > 1 {
 		return readLayout(name, s, args[1])
@@ -145,7 +145,7 @@ func readTime(b *Budget, name string, args []any) (time.Time, error) {
 		return t, nil
 	}
 	return time.Time{}, fmt.Errorf("%s cannot read a time from %s; it reads 2006-01-02T15:04:05Z, 2006-01-02, "+
-		"Mon, 02 Jan 2006 15:04:05 GMT and the like; other forms need a layout, and zones an offset", name, describe(s))
+		"Mon, 02 Jan 2006 15:04:05 GMT and the like; other forms need a layout, and zones an offset", name, describeValue(s))
 }
 
 // ParseTime reads a time in one of the forms that date accepts. One without an offset is in UTC.
@@ -241,7 +241,7 @@ func readLayout(name, s string, layout any) (time.Time, error) {
 		if known, ok := LayoutOfStrftime(form); ok {
 			return time.Time{}, fmt.Errorf("%s: the layout %q is one of strftime; write %q", name, form, known)
 		}
-		return time.Time{}, fmt.Errorf("%s cannot read %s with the layout %q", name, describe(s), form)
+		return time.Time{}, fmt.Errorf("%s cannot read %s with the layout %q", name, describeValue(s), form)
 	}
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
 		return time.Time{}, fmt.Errorf("%s: the year %d is not between 0 and 9999", name, year)

@@ -24,20 +24,20 @@ var valueFunctions = []function{
 	{
 		name: "get", min: 2, max: 3, signature: "get(x, key[, value])",
 		doc:  "The member of x, or the value if the member is nil.",
-		call: func(b *Budget, args []any) (any, error) { return opGet(b, args[0], args[1], argument(args, 2)) },
+		call: func(b *Budget, args []any) (any, error) { return opGet(b, args[0], args[1], argumentAt(args, 2)) },
 	},
 }
 
-// argument is the n-th argument, nil if it was not given.
-func argument(args []any, n int) any {
+// argumentAt is the n-th argument, nil if it was not given.
+func argumentAt(args []any, n int) any {
 	if n < len(args) {
 		return args[n]
 	}
 	return nil
 }
 
-// whole is the n-th argument as an int.
-func whole(name, what string, args []any, n int) (int, error) {
+// wholeArgument is the n-th argument as an int.
+func wholeArgument(name, what string, args []any, n int) (int, error) {
 	i, ok := args[n].(int)
 	if !ok {
 		return 0, argumentError(name, "a whole number as "+what, args[n])
@@ -46,7 +46,7 @@ func whole(name, what string, args []any, n int) (int, error) {
 }
 
 func callDefault(_ *Budget, args []any) (any, error) {
-	if args[0] == nil || Truthy(argument(args, 2)) && !Truthy(args[0]) {
+	if args[0] == nil || Truthy(argumentAt(args, 2)) && !Truthy(args[0]) {
 		return args[1], nil
 	}
 	return args[0], nil
@@ -61,7 +61,7 @@ func callLen(b *Budget, args []any) (any, error) {
 	case map[string]any:
 		return len(v), nil
 	case string:
-		if err := b.read(len(v)); err != nil {
+		if err := b.chargeRead(len(v)); err != nil {
 			return nil, err
 		}
 		return utf8.RuneCountInString(v), nil

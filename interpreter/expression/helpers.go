@@ -53,7 +53,7 @@ func addOperators(add func(string, func(...any) (any, error))) {
 	for name, op := range map[string]noting{ // any order: each fills its own entry
 		"$equal": {op: opEqual}, "$notEqual": {op: opNotEqual, none: true}, "$in": {op: opIn, lists: true}, "$contains": {op: opContains, lists: true},
 	} {
-		add(name, func(args ...any) (any, error) { return op.call(budgetOf(args), args[1], args[2], args[3].(int)) }) // a constant of lowering
+		add(name, func(args ...any) (any, error) { return op.callNoting(budgetOf(args), args[1], args[2], args[3].(int)) }) // a constant of lowering
 	}
 	add("$path", func(args ...any) (any, error) {
 		return opPath(budgetOf(args), args[1], args[2].([]any)) // a constant of lowering
@@ -83,14 +83,14 @@ func addBookkeeping(add func(string, func(...any) (any, error))) {
 			return nil, of(budgetOf(args), args[1].(int)) // a constant of lowering
 		})
 	}
-	charge("$tick", func(b *Budget, n int) error { return b.charge(n, 0) })
+	charge("$tick", func(b *Budget, n int) error { return b.chargeWork(n, 0) })
 	charge("$nextRow", func(b *Budget, n int) error {
 		b.row++
 		b.Renew()
-		return b.charge(n, 0)
+		return b.chargeWork(n, 0)
 	})
-	charge("$madeList", (*Budget).list)
-	charge("$madeMap", (*Budget).pairs)
+	charge("$madeList", (*Budget).chargeList)
+	charge("$madeMap", (*Budget).chargePairs)
 }
 
 // opKey makes the key of a map from a computed value.
@@ -101,7 +101,7 @@ func opKey(b *Budget, key any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return name, b.read(len(name))
+		return name, b.chargeRead(len(name))
 	default:
 		return nil, fmt.Errorf("the key of a map must be text, a number or a boolean, not %s", TypeName(key))
 	}
@@ -109,7 +109,7 @@ func opKey(b *Budget, key any) (any, error) {
 
 func reversedList(b *Budget, list any) (any, error) {
 	from, _ := list.([]any)
-	if err := b.list(len(from)); err != nil {
+	if err := b.chargeList(len(from)); err != nil {
 		return nil, err
 	}
 	to := slices.Clone(from)

@@ -9,25 +9,25 @@ import (
 
 // Implies reports whether other is true wherever the expression is. It is cautious: false says
 // nothing.
-func (p *Program) Implies(other *Program) bool { return implies(p.tree, other.tree) }
+func (p *Program) Implies(other *Program) bool { return nodeImplies(p.tree, other.tree) }
 
-func implies(a, b ast.Node) bool {
+func nodeImplies(a, b ast.Node) bool {
 	if a.String() == b.String() {
 		return true
 	}
 	if left, right, ok := sidesOf(b, "and", "&&"); ok {
-		return implies(a, left) && implies(a, right)
+		return nodeImplies(a, left) && nodeImplies(a, right)
 	}
 	if left, right, ok := sidesOf(a, "or", "||"); ok {
-		return implies(left, b) && implies(right, b)
+		return nodeImplies(left, b) && nodeImplies(right, b)
 	}
-	if left, right, ok := sidesOf(a, "and", "&&"); ok && (implies(left, b) || implies(right, b)) {
+	if left, right, ok := sidesOf(a, "and", "&&"); ok && (nodeImplies(left, b) || nodeImplies(right, b)) {
 		return true
 	}
 	if left, right, ok := sidesOf(b, "or", "||"); ok {
-		return implies(a, left) || implies(a, right)
+		return nodeImplies(a, left) || nodeImplies(a, right)
 	}
-	return numbersOf(a).within(numbersOf(b))
+	return numbersOf(a).isWithin(numbersOf(b))
 }
 
 func sidesOf(node ast.Node, operators ...string) (left, right ast.Node, ok bool) {
@@ -46,17 +46,17 @@ type numbers struct {
 	from, to int
 }
 
-func (a numbers) within(b numbers) bool {
+func (a numbers) isWithin(b numbers) bool {
 	switch {
 	case a.name == "" || a.name != b.name:
 		return false
 	case a.listed != nil:
-		return !slices.ContainsFunc(a.listed, func(number int) bool { return !b.has(number) })
+		return !slices.ContainsFunc(a.listed, func(number int) bool { return !b.hasNumber(number) })
 	}
 	return b.listed == nil && a.from >= b.from && a.to <= b.to
 }
 
-func (a numbers) has(number int) bool {
+func (a numbers) hasNumber(number int) bool {
 	if a.listed != nil {
 		return slices.Contains(a.listed, number)
 	}

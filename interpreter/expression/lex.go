@@ -30,12 +30,12 @@ type token struct {
 	from, to int
 }
 
-func (t token) is(operator string) bool { return t.kind == tokenOperator && t.text == operator }
+func (t token) isOperator(operator string) bool { return t.kind == tokenOperator && t.text == operator }
 
-func (t token) word(name string) bool { return t.kind == tokenName && t.text == name }
+func (t token) isWord(name string) bool { return t.kind == tokenName && t.text == name }
 
-// describe names the token in a message.
-func (t token) describe() string {
+// describeToken names the token in a message.
+func (t token) describeToken() string {
 	switch t.kind {
 	case tokenEnd:
 		return "the end"
@@ -82,16 +82,16 @@ type lexer struct {
 	tokens []token
 }
 
-// lex returns the tokens of the text, closed by one of kind tokenEnd.
-func lex(text []rune) []token {
+// lexTokens returns the tokens of the text, closed by one of kind tokenEnd.
+func lexTokens(text []rune) []token {
 	const usual = 3 // runes of a token, with the space around it
 	l := &lexer{text: text, tokens: make([]token, 0, len(text)/usual+usual)}
-	for l.next() {
+	for l.nextToken() {
 	}
 	return append(l.tokens, token{kind: tokenEnd, from: len(text), to: len(text)})
 }
 
-func (l *lexer) next() bool {
+func (l *lexer) nextToken() bool {
 	for l.at < len(l.text) && unicode.IsSpace(l.text[l.at]) {
 		l.at++
 	}
@@ -100,28 +100,28 @@ func (l *lexer) next() bool {
 	}
 	switch r := l.text[l.at]; {
 	case isQuote(r):
-		l.string()
-	case isDigit(r), r == '.' && isDigit(l.peek(1)):
-		l.number()
+		l.lexString()
+	case isDigit(r), r == '.' && isDigit(l.peekRune(1)):
+		l.lexNumber()
 	case isNameStart(r):
-		l.name()
+		l.lexName()
 	default:
-		l.operator()
+		l.lexOperator()
 	}
 	return true
 }
 
-func (l *lexer) peek(n int) rune {
+func (l *lexer) peekRune(n int) rune {
 	if l.at+n < len(l.text) {
 		return l.text[l.at+n]
 	}
 	return 0
 }
 
-func (l *lexer) has(text string) bool {
+func (l *lexer) hasText(text string) bool {
 	n := 0
 	for _, r := range text {
-		if l.peek(n) != r {
+		if l.peekRune(n) != r {
 			return false
 		}
 		n++
@@ -129,89 +129,89 @@ func (l *lexer) has(text string) bool {
 	return true
 }
 
-func (l *lexer) add(kind tokenKind, text string, from int) {
+func (l *lexer) addToken(kind tokenKind, text string, from int) {
 	l.tokens = append(l.tokens, token{kind: kind, text: text, from: from, to: l.at})
 }
 
-func (l *lexer) name() {
+func (l *lexer) lexName() {
 	from := l.at
 	for l.at < len(l.text) && isNamePart(l.text[l.at]) {
 		l.at++
 	}
 	text := string(l.text[from:l.at])
-	if (text == "b" || text == "B") && (l.peek(0) == '"' || l.peek(0) == '\'') {
-		fail(from, l.at, codeSyntax, "bytes literals such as b\"x\" are not accepted; write the text without b")
+	if (text == "b" || text == "B") && (l.peekRune(0) == '"' || l.peekRune(0) == '\'') {
+		failParse(from, l.at, codeSyntax, "bytes literals such as b\"x\" are not accepted; write the text without b")
 	}
-	l.add(tokenName, text, from)
+	l.addToken(tokenName, text, from)
 }
 
-func (l *lexer) operator() {
+func (l *lexer) lexOperator() {
 	for _, f := range foreign {
-		if l.has(f.text) && !l.has("&&") {
-			fail(l.at, l.at+len(f.text), codeSyntax, f.hint)
+		if l.hasText(f.text) && !l.hasText("&&") {
+			failParse(l.at, l.at+len(f.text), codeSyntax, f.hint)
 		}
 	}
 	for _, op := range operators {
-		if l.has(op) {
+		if l.hasText(op) {
 			l.at += len(op)
-			l.add(tokenOperator, op, l.at-len(op))
+			l.addToken(tokenOperator, op, l.at-len(op))
 			return
 		}
 	}
-	fail(l.at, l.at+1, codeSyntax, fmt.Sprintf("%q is not part of an expression", string(l.text[l.at])))
+	failParse(l.at, l.at+1, codeSyntax, fmt.Sprintf("%q is not part of an expression", string(l.text[l.at])))
 }
 
-// number lexes a number. Behind an operand a dot is a member even if a digit
+// lexNumber lexes a number. Behind an operand a dot is a member even if a digit
 // follows (rows.0.id), so only digits are taken there.
-func (l *lexer) number() {
+func (l *lexer) lexNumber() {
 	from := l.at
 	if l.text[l.at] == '.' && l.behindOperand() {
 		l.at++
-		l.add(tokenOperator, ".", from)
+		l.addToken(tokenOperator, ".", from)
 		from = l.at
-		l.digits(isDigit)
-		l.add(tokenNumber, string(l.text[from:l.at]), from)
+		l.lexDigits(isDigit)
+		l.addToken(tokenNumber, string(l.text[from:l.at]), from)
 		return
 	}
-	switch l.peek(1) {
+	switch l.peekRune(1) {
 	case 'x', 'X', 'o', 'O', 'b', 'B':
-		if l.peek(0) == '0' {
+		if l.peekRune(0) == '0' {
 			l.at += 2
-			l.digits(isNamePart)
-			l.add(tokenNumber, string(l.text[from:l.at]), from)
+			l.lexDigits(isNamePart)
+			l.addToken(tokenNumber, string(l.text[from:l.at]), from)
 			return
 		}
 	}
-	l.decimal()
-	if isNamePart(l.peek(0)) {
-		l.digits(isNamePart)
+	l.lexDecimal()
+	if isNamePart(l.peekRune(0)) {
+		l.lexDigits(isNamePart)
 		word := string(l.text[from:l.at])
-		fail(from, l.at, codeSyntax, fmt.Sprintf("%q is neither a number nor a name; "+
+		failParse(from, l.at, codeSyntax, fmt.Sprintf("%q is neither a number nor a name; "+
 			"a name cannot start with a digit, reach it as steps[%q]", word, word))
 	}
-	l.add(tokenNumber, string(l.text[from:l.at]), from)
+	l.addToken(tokenNumber, string(l.text[from:l.at]), from)
 }
 
-func (l *lexer) decimal() {
-	l.digits(isDigitOrMark)
-	if l.peek(0) == '.' && isDigit(l.peek(1)) {
+func (l *lexer) lexDecimal() {
+	l.lexDigits(isDigitOrMark)
+	if l.peekRune(0) == '.' && isDigit(l.peekRune(1)) {
 		l.at++
-		l.digits(isDigitOrMark)
+		l.lexDigits(isDigitOrMark)
 	}
-	if l.peek(0) != 'e' && l.peek(0) != 'E' {
+	if l.peekRune(0) != 'e' && l.peekRune(0) != 'E' {
 		return
 	}
 	skip := 1
-	if l.peek(1) == '+' || l.peek(1) == '-' {
+	if l.peekRune(1) == '+' || l.peekRune(1) == '-' {
 		skip = 2
 	}
-	if isDigit(l.peek(skip)) {
+	if isDigit(l.peekRune(skip)) {
 		l.at += skip
-		l.digits(isDigit)
+		l.lexDigits(isDigit)
 	}
 }
 
-func (l *lexer) digits(accept func(rune) bool) {
+func (l *lexer) lexDigits(accept func(rune) bool) {
 	for l.at < len(l.text) && accept(l.text[l.at]) {
 		l.at++
 	}
@@ -229,7 +229,7 @@ func (l *lexer) behindOperand() bool {
 		return last.text == ")" || last.text == "]" || last.text == "}" || last.text == "#"
 	case tokenNumber:
 		n := len(l.tokens)
-		return n > 1 && l.tokens[n-2].is(".") // the 0 of rows.0.1
+		return n > 1 && l.tokens[n-2].isOperator(".") // the 0 of rows.0.1
 	default:
 		return last.kind == tokenString
 	}
@@ -269,19 +269,19 @@ func closeString(text []rune, from int) (int, bool) {
 	return len(text), false
 }
 
-func (l *lexer) string() {
+func (l *lexer) lexString() {
 	from := l.at
 	end, closed := closeString(l.text, from)
 	if !closed {
-		fail(from, from+1, codeSyntax, fmt.Sprintf("the text that starts with %c is never closed", l.text[from]))
+		failParse(from, from+1, codeSyntax, fmt.Sprintf("the text that starts with %c is never closed", l.text[from]))
 	}
 	l.at = end
 	body := l.text[from+1 : end-1]
 	if l.text[from] == '`' {
-		l.add(tokenString, strings.ReplaceAll(string(body), "``", "`"), from)
+		l.addToken(tokenString, strings.ReplaceAll(string(body), "``", "`"), from)
 		return
 	}
-	l.add(tokenString, unescape(body, from+1), from)
+	l.addToken(tokenString, unescapeText(body, from+1), from)
 }
 
 // simpleEscapes are the escapes of one letter that JSON, Python and Go share.
@@ -293,9 +293,9 @@ var simpleEscapes = map[rune]rune{
 // hexEscapes gives the number of digits behind \x, \u and \U.
 var hexEscapes = map[rune]int{'x': 2, 'u': 4, 'U': 8}
 
-// unescape undoes the escapes of a quoted text. An escape that means nothing
+// unescapeText undoes the escapes of a quoted text. An escape that means nothing
 // stays as written, so that the \d of a pattern needs no second backslash.
-func unescape(body []rune, offset int) string {
+func unescapeText(body []rune, offset int) string {
 	var out strings.Builder
 	for i := 0; i < len(body); i++ {
 		if body[i] != '\\' {
@@ -323,7 +323,7 @@ func unescape(body []rune, offset int) string {
 func unescapeHex(out *strings.Builder, body []rune, i, digits, offset int) int {
 	r, ok := hexRune(body, i+1, digits)
 	if !ok {
-		fail(offset+i-1, offset+i+1, codeSyntax,
+		failParse(offset+i-1, offset+i+1, codeSyntax,
 			fmt.Sprintf(`\%c needs %d hexadecimal digits; a backslash itself is written \\`, body[i], digits))
 	}
 	end := i + digits
@@ -333,7 +333,7 @@ func unescapeHex(out *strings.Builder, body []rune, i, digits, offset int) int {
 		}
 	}
 	if utf16.IsSurrogate(r) || r > unicode.MaxRune || r == unicode.ReplacementChar && digits == 4 && end != i+digits {
-		fail(offset+i-1, offset+end+1, codeSyntax, fmt.Sprintf("%q is not a character", string(body[i-1:end+1])))
+		failParse(offset+i-1, offset+end+1, codeSyntax, fmt.Sprintf("%q is not a character", string(body[i-1:end+1])))
 	}
 	out.WriteRune(r)
 	return end

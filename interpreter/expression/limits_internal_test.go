@@ -52,7 +52,7 @@ func TestLimitOfNotes(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(DecisionLimits, time.Time{})
 	for i := range mostNotes + 5 {
-		b.note(i, fmt.Sprint("note ", i))
+		b.addNote(i, fmt.Sprint("note ", i))
 	}
 	b.PlaceNotes(0, func(int) string { return "" })
 	notes := b.Notes()

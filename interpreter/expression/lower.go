@@ -31,86 +31,86 @@ type lowering struct {
 	bound    []string // names that let has bound around the node
 }
 
-func (l *lowering) call(at ast.Node, helper string, args ...ast.Node) ast.Node {
-	callee := place(&ast.IdentifierNode{Value: helper}, at)
+func (l *lowering) callHelper(at ast.Node, helper string, args ...ast.Node) ast.Node {
+	callee := placeNode(&ast.IdentifierNode{Value: helper}, at)
 	all := make([]ast.Node, 0, len(args)+1)
-	all = append(all, place(&ast.IdentifierNode{Value: budgetName}, at))
-	return place(&ast.CallNode{Callee: callee, Arguments: append(all, args...)}, at)
+	all = append(all, placeNode(&ast.IdentifierNode{Value: budgetName}, at))
+	return placeNode(&ast.CallNode{Callee: callee, Arguments: append(all, args...)}, at)
 }
 
-func place(n, at ast.Node) ast.Node {
+func placeNode(n, at ast.Node) ast.Node {
 	n.SetLocation(at.Location())
 	return n
 }
 
-func missing(at ast.Node) ast.Node {
-	return place(&ast.IdentifierNode{Value: nilName}, at)
+func missingNode(at ast.Node) ast.Node {
+	return placeNode(&ast.IdentifierNode{Value: nilName}, at)
 }
 
-// value lowers a node that is used for what it gives.
-func (l *lowering) value(node ast.Node) ast.Node {
+// lowerValue lowers a node that is used for what it gives.
+func (l *lowering) lowerValue(node ast.Node) ast.Node {
 	switch n := node.(type) {
 	case *ast.NilNode:
-		return missing(n)
+		return missingNode(n)
 	case *ast.FloatNode:
-		return constant(n, n.Value)
+		return constantNode(n, n.Value)
 	case *ast.UnaryNode:
-		return l.unary(n)
+		return l.lowerUnary(n)
 	case *ast.BinaryNode:
-		return l.binary(n)
+		return l.lowerBinary(n)
 	case *ast.ChainNode:
-		return l.value(n.Node)
+		return l.lowerValue(n.Node)
 	case *ast.MemberNode:
-		return l.member(n)
+		return l.lowerMember(n)
 	case *ast.SliceNode:
-		return l.call(n, "$slice", l.value(n.Node), l.optional(n.From, n), l.optional(n.To, n))
+		return l.callHelper(n, "$slice", l.lowerValue(n.Node), l.lowerOptional(n.From, n), l.lowerOptional(n.To, n))
 	case *ast.CallNode:
-		return l.function(n)
+		return l.lowerFunction(n)
 	case *ast.BuiltinNode:
-		return l.predicate(n)
+		return l.lowerPredicate(n)
 	case *ast.ConditionalNode:
-		return place(&ast.ConditionalNode{Cond: l.cond(n.Cond), Exp1: l.value(n.Exp1), Exp2: l.value(n.Exp2)}, n)
+		return placeNode(&ast.ConditionalNode{Cond: l.lowerCond(n.Cond), Exp1: l.lowerValue(n.Exp1), Exp2: l.lowerValue(n.Exp2)}, n)
 	case *ast.VariableDeclaratorNode:
-		return l.let(n, l.value)
+		return l.bindVariable(n, l.lowerValue)
 	case *ast.ArrayNode:
-		return l.array(n)
+		return l.lowerArray(n)
 	case *ast.MapNode:
-		return l.mapping(n)
+		return l.lowerMap(n)
 	default:
 		return node // names, pointers, and constants that are canonical
 	}
 }
 
-// cond lowers a node that decides something.
-func (l *lowering) cond(node ast.Node) ast.Node {
+// lowerCond lowers a node that decides something.
+func (l *lowering) lowerCond(node ast.Node) ast.Node {
 	switch n := node.(type) {
 	case *ast.BinaryNode:
 		switch n.Operator {
 		case "and", "&&", "or", "||":
-			return place(&ast.BinaryNode{Operator: n.Operator, Left: l.cond(n.Left), Right: l.cond(n.Right)}, n)
+			return placeNode(&ast.BinaryNode{Operator: n.Operator, Left: l.lowerCond(n.Left), Right: l.lowerCond(n.Right)}, n)
 		}
 	case *ast.ConditionalNode:
-		return place(&ast.ConditionalNode{Cond: l.cond(n.Cond), Exp1: l.cond(n.Exp1), Exp2: l.cond(n.Exp2)}, n)
+		return placeNode(&ast.ConditionalNode{Cond: l.lowerCond(n.Cond), Exp1: l.lowerCond(n.Exp1), Exp2: l.lowerCond(n.Exp2)}, n)
 	case *ast.VariableDeclaratorNode:
-		return l.let(n, l.cond)
+		return l.bindVariable(n, l.lowerCond)
 	}
 	if isBool(node) {
-		return l.value(node)
+		return l.lowerValue(node)
 	}
-	return l.truthy(l.value(node))
+	return l.truthyNode(l.lowerValue(node))
 }
 
-func (l *lowering) let(n *ast.VariableDeclaratorNode, body func(ast.Node) ast.Node) ast.Node {
-	value := l.value(n.Value)
+func (l *lowering) bindVariable(n *ast.VariableDeclaratorNode, body func(ast.Node) ast.Node) ast.Node {
+	value := l.lowerValue(n.Value)
 	l.bound = append(l.bound, n.Name)
 	expr := body(n.Expr)
 	l.bound = l.bound[:len(l.bound)-1]
-	return place(&ast.VariableDeclaratorNode{Name: n.Name, Value: value, Expr: expr}, n)
+	return placeNode(&ast.VariableDeclaratorNode{Name: n.Name, Value: value, Expr: expr}, n)
 }
 
-func (l *lowering) truthy(value ast.Node) ast.Node {
-	callee := place(&ast.IdentifierNode{Value: "$truthy"}, value)
-	return place(&ast.CallNode{Callee: callee, Arguments: []ast.Node{value}}, value)
+func (l *lowering) truthyNode(value ast.Node) ast.Node {
+	callee := placeNode(&ast.IdentifierNode{Value: "$truthy"}, value)
+	return placeNode(&ast.CallNode{Callee: callee, Arguments: []ast.Node{value}}, value)
 }
 
 // isBool reports whether a node gives true or false whatever the data.
@@ -134,33 +134,33 @@ func isBool(node ast.Node) bool {
 	}
 }
 
-// constant returns the node of a number in its canonical form.
-func constant(at ast.Node, number any) ast.Node {
+// constantNode returns the node of a number in its canonical form.
+func constantNode(at ast.Node, number any) ast.Node {
 	canonical, err := Canonical(number)
 	if err != nil {
 		canonical = number // cannot be: the parser accepts finite numbers only
 	}
 	switch v := canonical.(type) {
 	case int:
-		return place(&ast.IntegerNode{Value: v}, at)
+		return placeNode(&ast.IntegerNode{Value: v}, at)
 	case float64:
-		return place(&ast.FloatNode{Value: v}, at)
+		return placeNode(&ast.FloatNode{Value: v}, at)
 	default:
-		return place(&ast.ConstantNode{Value: v}, at)
+		return placeNode(&ast.ConstantNode{Value: v}, at)
 	}
 }
 
-func (l *lowering) optional(node, at ast.Node) ast.Node {
+func (l *lowering) lowerOptional(node, at ast.Node) ast.Node {
 	if node == nil {
-		return missing(at)
+		return missingNode(at)
 	}
-	return l.value(node)
+	return l.lowerValue(node)
 }
 
-// member lowers a chain of members: the constant end of it in one call.
-func (l *lowering) member(n *ast.MemberNode) ast.Node {
+// lowerMember lowers a chain of members: the constant end of it in one call.
+func (l *lowering) lowerMember(n *ast.MemberNode) ast.Node {
 	if _, ok := constantKey(n.Property); !ok {
-		return l.call(n, "$index", l.value(n.Node), l.value(n.Property))
+		return l.callHelper(n, "$index", l.lowerValue(n.Node), l.lowerValue(n.Property))
 	}
 	var (
 		base ast.Node = n
@@ -181,7 +181,7 @@ func (l *lowering) member(n *ast.MemberNode) ast.Node {
 	for i := len(keys) - 1; i >= 0; i-- {
 		path = append(path, keys[i])
 	}
-	return l.call(n, "$path", l.value(base), place(&ast.ConstantNode{Value: path}, n))
+	return l.callHelper(n, "$path", l.lowerValue(base), placeNode(&ast.ConstantNode{Value: path}, n))
 }
 
 func withoutChain(node ast.Node) ast.Node {
@@ -194,30 +194,30 @@ func withoutChain(node ast.Node) ast.Node {
 	}
 }
 
-func (l *lowering) function(n *ast.CallNode) ast.Node {
+func (l *lowering) lowerFunction(n *ast.CallNode) ast.Node {
 	name := n.Callee.(*ast.IdentifierNode).Value // the parser builds no other callee
-	args := lists.Map(n.Arguments, l.value)
+	args := lists.Map(n.Arguments, l.lowerValue)
 	if name != textFunction {
 		name = functionPrefix + name
 	}
-	return l.call(n, name, args...)
+	return l.callHelper(n, name, args...)
 }
 
-// array lowers a list as written. Inside a predicate its size is charged, as it is made
+// lowerArray lowers a list as written. Inside a predicate its size is charged, as it is made
 // anew in every round.
-func (l *lowering) array(n *ast.ArrayNode) ast.Node {
-	nodes := lists.Map(n.Nodes, l.value)
-	list := place(&ast.ArrayNode{Nodes: nodes}, n)
-	if values, ok := constants(nodes); ok {
-		list = place(&ast.ConstantNode{Value: values}, n)
+func (l *lowering) lowerArray(n *ast.ArrayNode) ast.Node {
+	nodes := lists.Map(n.Nodes, l.lowerValue)
+	list := placeNode(&ast.ArrayNode{Nodes: nodes}, n)
+	if values, ok := constantValues(nodes); ok {
+		list = placeNode(&ast.ConstantNode{Value: values}, n)
 	}
-	return l.charged("$madeList", len(nodes), list)
+	return l.chargeNode("$madeList", len(nodes), list)
 }
 
-// constants are the values of nodes that have them, so that a list such as
+// constantValues are the values of nodes that have them, so that a list such as
 // [429, 503] is made once. Nobody changes a value, and a list without room to
 // spare is copied by whoever appends to it.
-func constants(nodes []ast.Node) (values []any, ok bool) {
+func constantValues(nodes []ast.Node) (values []any, ok bool) {
 	values = make([]any, len(nodes))
 	for i, node := range nodes {
 		switch n := node.(type) {
@@ -236,28 +236,28 @@ func constants(nodes []ast.Node) (values []any, ok bool) {
 	return values, true
 }
 
-func (l *lowering) mapping(n *ast.MapNode) ast.Node {
+func (l *lowering) lowerMap(n *ast.MapNode) ast.Node {
 	pairs := make([]ast.Node, len(n.Pairs))
 	for i, node := range n.Pairs {
 		pair := node.(*ast.PairNode) // a map holds pairs
 		key := pair.Key
 		if _, ok := key.(*ast.StringNode); !ok {
-			key = l.call(key, "$key", l.value(key))
+			key = l.callHelper(key, "$key", l.lowerValue(key))
 		}
-		pairs[i] = place(&ast.PairNode{Key: key, Value: l.value(pair.Value)}, pair)
+		pairs[i] = placeNode(&ast.PairNode{Key: key, Value: l.lowerValue(pair.Value)}, pair)
 	}
-	return l.charged("$madeMap", len(pairs), place(&ast.MapNode{Pairs: pairs}, n))
+	return l.chargeNode("$madeMap", len(pairs), placeNode(&ast.MapNode{Pairs: pairs}, n))
 }
 
-func (l *lowering) charged(helper string, size int, node ast.Node) ast.Node {
+func (l *lowering) chargeNode(helper string, size int, node ast.Node) ast.Node {
 	if l.closures == 0 || size == 0 {
 		return node
 	}
-	charge := l.call(node, helper, place(&ast.IntegerNode{Value: size}, node))
-	return place(&ast.SequenceNode{Nodes: []ast.Node{charge, node}}, node)
+	charge := l.callHelper(node, helper, placeNode(&ast.IntegerNode{Value: size}, node))
+	return placeNode(&ast.SequenceNode{Nodes: []ast.Node{charge, node}}, node)
 }
 
-func (l *lowering) temp() string {
+func (l *lowering) tempName() string {
 	l.temps++
 	return "$" + strconv.Itoa(l.temps)
 }

@@ -19,8 +19,8 @@ func readsAs(text string) (any, bool) {
 	return ParseNumber(strings.TrimSpace(text))
 }
 
-// misordered is the error of two texts whose characters have another order than the numbers that they read as.
-func misordered(name string, x, y string) error {
+// orderError is the error of two texts whose characters have another order than the numbers that they read as.
+func orderError(name string, x, y string) error {
 	if x == y || !mayBeNumber(x) || !mayBeNumber(y) {
 		return nil
 	}
@@ -30,7 +30,7 @@ func misordered(name string, x, y string) error {
 		return nil
 	}
 	return fmt.Errorf("%s would compare the texts %s and %s by their characters, which is not the order of their numbers; "+
-		"compare numbers: int(x) converts a text, float(x) one with a fraction", name, describe(x), describe(y))
+		"compare numbers: int(x) converts a text, float(x) one with a fraction", name, describeValue(x), describeValue(y))
 }
 
 // mayBeNumber is false for most texts that are no number.
@@ -57,7 +57,7 @@ func misorderedKeys(name string, items []item) error {
 			continue
 		}
 		if has {
-			if err := misordered(name, before, text); err != nil {
+			if err := orderError(name, before, text); err != nil {
 				return err
 			}
 		}
@@ -77,15 +77,15 @@ type note struct {
 // over a list may note one for each element.
 const mostNotes = 20
 
-func (b *Budget) note(offset int, message string) {
+func (b *Budget) addNote(offset int, message string) {
 	same := func(one note) bool { return !one.placed && one.offset == offset && one.message == message }
 	if len(b.notes) < mostNotes && !slices.ContainsFunc(b.notes, same) {
 		b.notes = append(b.notes, note{offset: offset, message: message})
 	}
 }
 
-// Noted is how many notes there are.
-func (b *Budget) Noted() int { return len(b.notes) }
+// NoteCount is how many notes there are.
+func (b *Budget) NoteCount() int { return len(b.notes) }
 
 // PlaceNotes completes the notes from one on with their place, by their offset in the template.
 func (b *Budget) PlaceNotes(from int, place func(offset int) string) {
@@ -121,8 +121,8 @@ type noting struct {
 	lists, none bool
 }
 
-// call notes two values that are unequal because of their types alone; of a list it is the first element.
-func (n noting) call(b *Budget, x, y any, offset int) (any, error) {
+// callNoting notes two values that are unequal because of their types alone; of a list it is the first element.
+func (n noting) callNoting(b *Budget, x, y any, offset int) (any, error) {
 	given, err := n.op(b, x, y)
 	if err != nil || given != n.none {
 		return given, err
@@ -130,8 +130,8 @@ func (n noting) call(b *Budget, x, y any, offset int) (any, error) {
 	if n.lists {
 		x, y = oneOf(x), oneOf(y)
 	}
-	if what := misread(x, y); what != "" {
-		b.note(offset, what)
+	if what := misreadText(x, y); what != "" {
+		b.addNote(offset, what)
 	}
 	return given, nil
 }
@@ -143,8 +143,8 @@ func oneOf(v any) any {
 	return v
 }
 
-// misread says of two values that one reads as what the other is; "" where that is not so.
-func misread(x, y any) string {
+// misreadText says of two values that one reads as what the other is; "" where that is not so.
+func misreadText(x, y any) string {
 	for _, pair := range [][2]any{{x, y}, {y, x}} {
 		switch pair[0].(type) {
 		case bool:

@@ -43,7 +43,7 @@ func TestNested(t *testing.T) {
 
 			var at []int
 
-			nested := template.Nested()
+			nested := template.NestedProblems()
 			for _, problem := range nested {
 				require.Equal(t, "template-in-string", problem.Code)
 

@@ -100,7 +100,7 @@ func decimalFromText(s string) any {
 	}
 	switch {
 	case d.isWhole() && d.point <= plainDigits:
-		return numberFromText(d.text())
+		return numberFromText(d.plainText())
 	case d.isWhole() && !exponent:
 		whole, _, _ := strings.Cut(s, ".")
 		return json.Number(whole)
@@ -255,19 +255,19 @@ func CompareNumbers(x, y any) int {
 			return 0
 		}
 	}
-	return decimalOfNumber(x).compare(decimalOfNumber(y))
+	return decimalOfNumber(x).compareTo(decimalOfNumber(y))
 }
 
-// negated flips the sign of a number that is json.Number.
-func negated(n json.Number) any {
+// negateLong flips the sign of a number that is json.Number.
+func negateLong(n json.Number) any {
 	if s, ok := strings.CutPrefix(string(n), "-"); ok {
 		return numberFromText(s)
 	}
 	return numberFromText("-" + string(n))
 }
 
-// shortest is a value; of a number without the zeros at its end, so that equal ones have one text.
-func shortest(v any) any {
+// shortestNumber is a value; of a number without the zeros at its end, so that equal ones have one text.
+func shortestNumber(v any) any {
 	n, isLong := v.(json.Number)
 	if !isLong || n[len(n)-1] != '0' || !strings.Contains(string(n), ".") || IsRounded(v) {
 		return v

@@ -33,7 +33,7 @@ func opIndex(b *Budget, base, key any) (any, error) {
 	switch v := base.(type) {
 	case map[string]any:
 		if name, ok := key.(string); ok {
-			return v[name], b.read(len(name))
+			return v[name], b.chargeRead(len(name))
 		}
 	case []any:
 		i, ok := key.(int)
@@ -45,14 +45,14 @@ func opIndex(b *Budget, base, key any) (any, error) {
 		}
 	case string:
 		if i, ok := key.(int); ok {
-			return character(b, v, i)
+			return characterAt(b, v, i)
 		}
 	}
 	return nil, nil
 }
 
-func character(b *Budget, s string, i int) (any, error) {
-	if err := b.charge(len(s)/indexPerStep, 0); err != nil {
+func characterAt(b *Budget, s string, i int) (any, error) {
+	if err := b.chargeWork(len(s)/indexPerStep, 0); err != nil {
 		return nil, err
 	}
 	if i < 0 {
@@ -82,28 +82,28 @@ func runeOffset(s string, n int) int {
 func opSlice(b *Budget, base, from, to any) (any, error) {
 	for _, bound := range []any{from, to} {
 		if _, ok := bound.(int); !ok && bound != nil {
-			return nil, fmt.Errorf("the bounds of a slice must be whole numbers, not %s", describe(bound))
+			return nil, fmt.Errorf("the bounds of a slice must be whole numbers, not %s", describeValue(bound))
 		}
 	}
 	switch v := base.(type) {
 	case nil:
 		return nil, nil
 	case []any:
-		low, high := bounds(from, to, len(v))
+		low, high := sliceBounds(from, to, len(v))
 		return v[low:high:high], nil
 	case string:
-		if err := b.charge(len(v)/indexPerStep, 0); err != nil {
+		if err := b.chargeWork(len(v)/indexPerStep, 0); err != nil {
 			return nil, err
 		}
-		low, high := bounds(from, to, utf8.RuneCountInString(v))
+		low, high := sliceBounds(from, to, utf8.RuneCountInString(v))
 		start := runeOffset(v, low)
 		return v[start : start+runeOffset(v[start:], high-low)], nil
 	default:
-		return nil, fmt.Errorf("only a list or a string has slices, not %s", describe(base))
+		return nil, fmt.Errorf("only a list or a string has slices, not %s", describeValue(base))
 	}
 }
 
-func bounds(from, to any, n int) (low, high int) {
+func sliceBounds(from, to any, n int) (low, high int) {
 	clamp := func(bound any, open int) int {
 		i, ok := bound.(int)
 		if !ok {
@@ -129,7 +129,7 @@ func opGet(b *Budget, base, key, fallback any) (any, error) {
 
 // opText joins the rendered values: the ~ operator and mixed templates.
 func opText(b *Budget, args []any) (any, error) {
-	return joined(b, args, "")
+	return joinValues(b, args, "")
 }
 
 // textOf renders a value as text, charged if text has to be made.
@@ -138,7 +138,7 @@ func textOf(b *Budget, v any) (string, error) {
 	case string:
 		return v, nil
 	case []any, map[string]any:
-		if err := weigh(b, v); err != nil {
+		if err := chargeWeight(b, v); err != nil {
 			return "", err
 		}
 	}
@@ -146,12 +146,12 @@ func textOf(b *Budget, v any) (string, error) {
 }
 
 // Charged renders a value as Text does, within the budget.
-func Charged(b *Budget, v any) (string, error) { return joined(b, []any{v}, "") }
+func Charged(b *Budget, v any) (string, error) { return joinValues(b, []any{v}, "") }
 
-func joined(b *Budget, values []any, separator string) (string, error) {
+func joinValues(b *Budget, values []any, separator string) (string, error) {
 	parts := make([]string, len(values))
 	size := len(separator) * max(0, len(values)-1)
-	if err := b.charge(len(values)/numsPerStep, 0); err != nil {
+	if err := b.chargeWork(len(values)/numsPerStep, 0); err != nil {
 		return "", err
 	}
 	for i, v := range values {
@@ -162,7 +162,7 @@ func joined(b *Budget, values []any, separator string) (string, error) {
 		parts[i] = part
 		size += len(part)
 	}
-	if err := b.text(size); err != nil {
+	if err := b.chargeText(size); err != nil {
 		return "", err
 	}
 	return strings.Join(parts, separator), nil
@@ -203,11 +203,11 @@ func opMatches(b *Budget, text any, p *pattern) (any, error) {
 	case nil:
 		return false, nil
 	case string:
-		if err := b.charge(len(s)*p.weight/regexPerStep+1, 0); err != nil {
+		if err := b.chargeWork(len(s)*p.weight/regexPerStep+1, 0); err != nil {
 			return nil, err
 		}
 		return p.re.MatchString(s), nil
 	default:
-		return nil, fmt.Errorf("matches needs a string on its left, not %s; string(x) makes one", describe(text))
+		return nil, fmt.Errorf("matches needs a string on its left, not %s; string(x) makes one", describeValue(text))
 	}
 }

@@ -13,25 +13,25 @@ func opAdd(b *Budget, x, y any) (any, error) {
 	switch v := x.(type) {
 	case string:
 		if w, ok := y.(string); ok {
-			if err := b.text(len(v) + len(w)); err != nil {
+			if err := b.chargeText(len(v) + len(w)); err != nil {
 				return nil, err
 			}
 			return v + w, nil
 		}
 	case []any:
 		if w, ok := y.([]any); ok {
-			return concatenated(b, v, w)
+			return concatLists(b, v, w)
 		}
 	}
-	return arithmetic(b, "+", "add", x, y, addInts, func(f, g float64) (float64, error) { return f + g, nil })
+	return applyArithmetic(b, "+", "add", x, y, addInts, func(f, g float64) (float64, error) { return f + g, nil })
 }
 
-func concatenated(b *Budget, lists ...[]any) (any, error) {
+func concatLists(b *Budget, lists ...[]any) (any, error) {
 	n := 0
 	for _, list := range lists {
 		n += len(list)
 	}
-	if err := b.list(n); err != nil {
+	if err := b.chargeList(n); err != nil {
 		return nil, err
 	}
 	out := make([]any, 0, n)
@@ -42,16 +42,16 @@ func concatenated(b *Budget, lists ...[]any) (any, error) {
 }
 
 func opSub(b *Budget, x, y any) (any, error) {
-	return arithmetic(b, "-", "subtract", x, y, subInts, func(f, g float64) (float64, error) { return f - g, nil })
+	return applyArithmetic(b, "-", "subtract", x, y, subInts, func(f, g float64) (float64, error) { return f - g, nil })
 }
 
 func opMul(b *Budget, x, y any) (any, error) {
-	return arithmetic(b, "*", "multiply", x, y, mulInts, func(f, g float64) (float64, error) { return f * g, nil })
+	return applyArithmetic(b, "*", "multiply", x, y, mulInts, func(f, g float64) (float64, error) { return f * g, nil })
 }
 
 // opDiv divides. Whole results are whole numbers, exact at any size.
 func opDiv(b *Budget, x, y any) (any, error) {
-	return arithmetic(b, "/", "divide", x, y, divInts, func(f, g float64) (float64, error) {
+	return applyArithmetic(b, "/", "divide", x, y, divInts, func(f, g float64) (float64, error) {
 		if g == 0 {
 			return 0, errZero
 		}
@@ -61,17 +61,17 @@ func opDiv(b *Budget, x, y any) (any, error) {
 
 // opMod is the remainder of whole numbers; it has the sign of x.
 func opMod(b *Budget, x, y any) (any, error) {
-	return arithmetic(b, "%", "divide", x, y, modInts, func(float64, float64) (float64, error) {
+	return applyArithmetic(b, "%", "divide", x, y, modInts, func(float64, float64) (float64, error) {
 		return 0, errors.New("% needs whole numbers of 64 bits")
 	})
 }
 
-// arithmetic applies an operator to two numbers: on ints if both are, else on
+// applyArithmetic applies an operator to two numbers: on ints if both are, else on
 // floats. ints gives ok false to leave it to the floats.
-func arithmetic(b *Budget, op, verb string, x, y any, ints func(a, c int) (any, error),
+func applyArithmetic(b *Budget, op, verb string, x, y any, ints func(a, c int) (any, error),
 	floats func(f, g float64) (float64, error),
 ) (any, error) {
-	if err := operands(op, verb, x, y); err != nil {
+	if err := operandError(op, verb, x, y); err != nil {
 		return nil, err
 	}
 	a, isInt := x.(int)
@@ -79,7 +79,7 @@ func arithmetic(b *Budget, op, verb string, x, y any, ints func(a, c int) (any, 
 	if isInt && bothInts {
 		return ints(a, c)
 	}
-	if err := b.numbers(x, y); err != nil {
+	if err := b.chargeNumbers(x, y); err != nil {
 		return nil, err
 	}
 	f, err := asFloat(x)
@@ -97,7 +97,7 @@ func arithmetic(b *Budget, op, verb string, x, y any, ints func(a, c int) (any, 
 	return fromFloat(result)
 }
 
-func operands(op, verb string, x, y any) error {
+func operandError(op, verb string, x, y any) error {
 	switch {
 	case x == nil:
 		return &nilOperand{op: op, left: true}
@@ -177,13 +177,13 @@ func modInts(a, c int) (any, error) {
 }
 
 func opNeg(b *Budget, x any) (any, error) {
-	if err := b.numbers(x, nil); err != nil {
+	if err := b.chargeNumbers(x, nil); err != nil {
 		return nil, err
 	}
-	return negative(x)
+	return negateNumber(x)
 }
 
-func negative(x any) (any, error) {
+func negateNumber(x any) (any, error) {
 	switch v := x.(type) {
 	case nil:
 		return nil, &nilOperand{op: "-"}
@@ -195,9 +195,9 @@ func negative(x any) (any, error) {
 	case float64:
 		return -v, nil
 	case json.Number:
-		return negated(v), nil
+		return negateLong(v), nil
 	default:
-		return nil, fmt.Errorf("- needs a number, not %s", describe(x))
+		return nil, fmt.Errorf("- needs a number, not %s", describeValue(x))
 	}
 }
 
@@ -206,7 +206,7 @@ func opPos(_ *Budget, x any) (any, error) {
 	case x == nil:
 		return nil, &nilOperand{op: "+"}
 	case TypeName(x) != "number":
-		return nil, fmt.Errorf("+ needs a number, not %s; int(x) or float(x) makes one", describe(x))
+		return nil, fmt.Errorf("+ needs a number, not %s; int(x) or float(x) makes one", describeValue(x))
 	default:
 		return x, nil
 	}
@@ -214,7 +214,7 @@ func opPos(_ *Budget, x any) (any, error) {
 
 // opRange is from..to, both ends included; empty if to is less.
 func opRange(b *Budget, from, to any) (any, error) {
-	if err := operands("..", "count between", from, to); err != nil {
+	if err := operandError("..", "count between", from, to); err != nil {
 		return nil, err
 	}
 	low, ok := from.(int)
@@ -229,7 +229,7 @@ func opRange(b *Budget, from, to any) (any, error) {
 	if n <= 0 { // wrapped
 		n = math.MaxInt
 	}
-	if err := b.list(n); err != nil {
+	if err := b.chargeList(n); err != nil {
 		return nil, err
 	}
 	out := make([]any, n)
@@ -243,10 +243,10 @@ func opRange(b *Budget, from, to any) (any, error) {
 // fit in 64 bits and floats beyond. Other exponents are refused, because their
 // last digits depend on the processor.
 func opPow(b *Budget, x, y any) (any, error) {
-	if err := b.charge(powerSteps, 0); err != nil {
+	if err := b.chargeWork(powerSteps, 0); err != nil {
 		return nil, err
 	}
-	if err := operands("**", "raise", x, y); err != nil {
+	if err := operandError("**", "raise", x, y); err != nil {
 		return nil, err
 	}
 	n, ok := y.(int)
@@ -258,7 +258,7 @@ func opPow(b *Budget, x, y any) (any, error) {
 			return power, nil
 		}
 	}
-	if err := b.numbers(x, nil); err != nil {
+	if err := b.chargeNumbers(x, nil); err != nil {
 		return nil, err
 	}
 	base, err := asFloat(x)

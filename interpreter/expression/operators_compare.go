@@ -50,14 +50,14 @@ func equalTexts(b *Budget, x, y string) (bool, error) {
 	if len(x) != len(y) {
 		return false, nil
 	}
-	if err := b.read(len(x)); err != nil {
+	if err := b.chargeRead(len(x)); err != nil {
 		return false, err
 	}
 	return x == y, nil
 }
 
 func equalNumbers(b *Budget, x, y any) (bool, error) {
-	if err := b.numbers(x, y); err != nil {
+	if err := b.chargeNumbers(x, y); err != nil {
 		return false, err
 	}
 	return CompareNumbers(x, y) == 0, nil
@@ -68,7 +68,7 @@ func equalLists(b *Budget, x, y []any) (bool, error) {
 		return false, nil
 	}
 	for i := range x {
-		if err := b.charge(1, 0); err != nil {
+		if err := b.chargeWork(1, 0); err != nil {
 			return false, err
 		}
 		if equal, err := equalValues(b, x[i], y[i]); err != nil || !equal {
@@ -82,10 +82,10 @@ func equalMaps(b *Budget, x, y map[string]any) (bool, error) {
 	if len(x) != len(y) {
 		return false, nil
 	}
-	if err := b.charge(2*len(x), 0); err != nil {
+	if err := b.chargeWork(2*len(x), 0); err != nil {
 		return false, err
 	}
-	if err := b.keys(x); err != nil {
+	if err := b.chargeKeys(x); err != nil {
 		return false, err
 	}
 	for _, key := range slices.Sorted(maps.Keys(x)) {
@@ -101,23 +101,23 @@ func equalMaps(b *Budget, x, y map[string]any) (bool, error) {
 }
 
 func opLess(b *Budget, x, y any) (any, error) {
-	return ordered(b, x, y, func(order int) bool { return order < 0 })
+	return compareOrdered(b, x, y, func(order int) bool { return order < 0 })
 }
 
 func opLessEq(b *Budget, x, y any) (any, error) {
-	return ordered(b, x, y, func(order int) bool { return order <= 0 })
+	return compareOrdered(b, x, y, func(order int) bool { return order <= 0 })
 }
 
 func opGreater(b *Budget, x, y any) (any, error) {
-	return ordered(b, x, y, func(order int) bool { return order > 0 })
+	return compareOrdered(b, x, y, func(order int) bool { return order > 0 })
 }
 
 func opGreaterEq(b *Budget, x, y any) (any, error) {
-	return ordered(b, x, y, func(order int) bool { return order >= 0 })
+	return compareOrdered(b, x, y, func(order int) bool { return order >= 0 })
 }
 
-// ordered compares two numbers or two texts. With nil it is false.
-func ordered(b *Budget, x, y any, holds func(order int) bool) (any, error) {
+// compareOrdered compares two numbers or two texts. With nil it is false.
+func compareOrdered(b *Budget, x, y any, holds func(order int) bool) (any, error) {
 	if x == nil || y == nil {
 		return false, nil
 	}
@@ -125,15 +125,15 @@ func ordered(b *Budget, x, y any, holds func(order int) bool) (any, error) {
 	t, bothText := y.(string)
 	switch {
 	case isText && bothText:
-		if err := b.read(min(len(s), len(t))); err != nil {
+		if err := b.chargeRead(min(len(s), len(t))); err != nil {
 			return nil, err
 		}
-		if err := misordered("the comparison", s, t); err != nil {
+		if err := orderError("the comparison", s, t); err != nil {
 			return nil, err
 		}
 		return holds(strings.Compare(s, t)), nil
 	case TypeName(x) == "number" && TypeName(y) == "number":
-		if err := b.numbers(x, y); err != nil {
+		if err := b.chargeNumbers(x, y); err != nil {
 			return nil, err
 		}
 		return holds(CompareNumbers(x, y)), nil
@@ -164,7 +164,7 @@ func opIn(b *Budget, x, container any) (any, error) {
 		if !ok {
 			return false, nil
 		}
-		if err := b.read(len(key)); err != nil {
+		if err := b.chargeRead(len(key)); err != nil {
 			return nil, err
 		}
 		_, ok = v[key]
@@ -177,7 +177,7 @@ func opIn(b *Budget, x, container any) (any, error) {
 			}
 			return nil, fmt.Errorf("cannot look for a %s in a string; string(x) makes a string", TypeName(x))
 		}
-		return strings.Contains(v, part), b.read(len(v) + len(part))
+		return strings.Contains(v, part), b.chargeRead(len(v) + len(part))
 	default:
 		return nil, fmt.Errorf("cannot look for a value in a %s; a list, a map or a string can hold one", TypeName(container))
 	}
@@ -185,7 +185,7 @@ func opIn(b *Budget, x, container any) (any, error) {
 
 func inList(b *Budget, x any, list []any) (bool, error) {
 	for _, element := range list {
-		if err := b.charge(1, 0); err != nil {
+		if err := b.chargeWork(1, 0); err != nil {
 			return false, err
 		}
 		if equal, err := equalValues(b, x, element); err != nil || equal {
@@ -198,24 +198,24 @@ func inList(b *Budget, x any, list []any) (bool, error) {
 func opContains(b *Budget, container, x any) (any, error) { return opIn(b, x, container) }
 
 func opStartsWith(b *Budget, x, prefix any) (any, error) {
-	return affix(b, "startsWith", x, prefix, strings.HasPrefix)
+	return hasAffix(b, "startsWith", x, prefix, strings.HasPrefix)
 }
 
 func opEndsWith(b *Budget, x, suffix any) (any, error) {
-	return affix(b, "endsWith", x, suffix, strings.HasSuffix)
+	return hasAffix(b, "endsWith", x, suffix, strings.HasSuffix)
 }
 
-func affix(b *Budget, name string, x, part any, has func(s, part string) bool) (any, error) {
+func hasAffix(b *Budget, name string, x, part any, has func(s, part string) bool) (any, error) {
 	if x == nil || part == nil {
 		return false, nil
 	}
 	s, ok := x.(string)
 	if !ok {
-		return nil, fmt.Errorf("%s needs strings on both sides, not %s; string(x) makes one", name, describe(x))
+		return nil, fmt.Errorf("%s needs strings on both sides, not %s; string(x) makes one", name, describeValue(x))
 	}
 	p, ok := part.(string)
 	if !ok {
-		return nil, fmt.Errorf("%s needs strings on both sides, not %s; string(x) makes one", name, describe(part))
+		return nil, fmt.Errorf("%s needs strings on both sides, not %s; string(x) makes one", name, describeValue(part))
 	}
-	return has(s, p), b.read(min(len(s), len(p)))
+	return has(s, p), b.chargeRead(min(len(s), len(p)))
 }

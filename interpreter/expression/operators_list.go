@@ -25,8 +25,8 @@ func opList(_ *Budget, v any, fname string) ([]any, error) {
 	}
 }
 
-// pair takes [key, element] apart.
-func pair(v any) (key, element any) {
+// splitPair takes [key, element] apart.
+func splitPair(v any) (key, element any) {
 	list, _ := v.([]any)
 	if len(list) != 2 {
 		return nil, nil // cannot be: the lowering builds pairs
@@ -41,22 +41,22 @@ func opGroup(b *Budget, pairs any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.list(len(list)); err != nil {
+	if err := b.chargeList(len(list)); err != nil {
 		return nil, err
 	}
 	out := map[string]any{}
 	for _, p := range list {
-		key, element := pair(p)
-		name, err := textOf(b, shortest(key))
+		key, element := splitPair(p)
+		name, err := textOf(b, shortestNumber(key))
 		if err != nil {
 			return nil, err
 		}
-		if err := b.read(len(name)); err != nil {
+		if err := b.chargeRead(len(name)); err != nil {
 			return nil, err
 		}
 		group, _ := out[name].([]any)
 		if group == nil {
-			if err := b.pairs(1); err != nil {
+			if err := b.chargePairs(1); err != nil {
 				return nil, err
 			}
 		}
@@ -72,22 +72,22 @@ func opSortBy(b *Budget, pairs, order any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	down, err := descends("sortBy", order)
+	down, err := isDescending("sortBy", order)
 	if err != nil {
 		return nil, err
 	}
 	items := make([]item, len(list))
 	for i, p := range list {
-		items[i].key, items[i].element = pair(p)
+		items[i].key, items[i].element = splitPair(p)
 	}
-	return sorted(b, "sortBy", items, down)
+	return sortItems(b, "sortBy", items, down)
 }
 
 // item is an element with the key that it is sorted by.
 type item struct{ key, element any }
 
-// descends reads the order of a sort.
-func descends(name string, order any) (bool, error) {
+// isDescending reads the order of a sort.
+func isDescending(name string, order any) (bool, error) {
 	switch order {
 	case nil, "asc":
 		return false, nil
@@ -98,12 +98,12 @@ func descends(name string, order any) (bool, error) {
 	}
 }
 
-func sorted(b *Budget, name string, items []item, down bool) (any, error) {
+func sortItems(b *Budget, name string, items []item, down bool) (any, error) {
 	direction := 1
 	if down {
 		direction = -1
 	}
-	text, err := sortable(name, items)
+	text, err := checkSortable(name, items)
 	if err != nil {
 		return nil, err
 	}
@@ -120,15 +120,15 @@ func sorted(b *Budget, name string, items []item, down bool) (any, error) {
 // chargeSort charges for a stable sort of n keys with text bytes in them.
 func chargeSort(b *Budget, n, text int) error {
 	log := bits.Len(uint(n)) // a length is not negative
-	if err := b.charge(n*log/sortPerStep+text/textPerStep*log, 0); err != nil {
+	if err := b.chargeWork(n*log/sortPerStep+text/textPerStep*log, 0); err != nil {
 		return err
 	}
-	return b.list(n)
+	return b.chargeList(n)
 }
 
-// sortable checks that the keys have an order and adds up their text and the
+// checkSortable checks that the keys have an order and adds up their text and the
 // digits of long numbers.
-func sortable(name string, items []item) (text int, err error) {
+func checkSortable(name string, items []item) (text int, err error) {
 	var first any
 	for _, it := range items {
 		switch key := it.key.(type) {
@@ -139,7 +139,7 @@ func sortable(name string, items []item) (text int, err error) {
 		case string:
 			text += len(key)
 		case json.Number:
-			text += long(key)
+			text += longLength(key)
 		}
 		if first == nil {
 			first = it.key
@@ -154,22 +154,22 @@ func sortable(name string, items []item) (text int, err error) {
 // compareKeys orders nil before everything and false before true.
 func compareKeys(x, y any) int {
 	if x == nil || y == nil {
-		return cmp.Compare(present(x), present(y))
+		return cmp.Compare(presentValue(x), presentValue(y))
 	}
 	switch a := x.(type) {
 	case string:
 		b, _ := y.(string)
 		return strings.Compare(a, b)
 	case bool:
-		return cmp.Compare(truth(a), truth(y))
+		return cmp.Compare(truthNumber(a), truthNumber(y))
 	default:
 		return CompareNumbers(x, y)
 	}
 }
 
-func present(v any) int { return truth(v != nil) }
+func presentValue(v any) int { return truthNumber(v != nil) }
 
-func truth(v any) int {
+func truthNumber(v any) int {
 	if Truthy(v) {
 		return 1
 	}
@@ -196,7 +196,7 @@ func opSum(b *Budget, list any) (any, error) {
 
 // numbersOnly charges for a walk over numbers and refuses anything else.
 func numbersOnly(b *Budget, name string, list []any) error {
-	if err := b.charge(len(list)/numsPerStep+1, 0); err != nil {
+	if err := b.chargeWork(len(list)/numsPerStep+1, 0); err != nil {
 		return err
 	}
 	for i, v := range list {
@@ -205,7 +205,7 @@ func numbersOnly(b *Budget, name string, list []any) error {
 				"give it a value: map(xs, # | default(0))", name, i)
 		}
 		if TypeName(v) != "number" {
-			return fmt.Errorf("%s needs numbers, but the element at index %d is %s", name, i, describe(v))
+			return fmt.Errorf("%s needs numbers, but the element at index %d is %s", name, i, describeValue(v))
 		}
 	}
 	return nil

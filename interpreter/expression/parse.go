@@ -51,8 +51,8 @@ type parser struct {
 	problems []Problem
 }
 
-// parse parses one expression. The tree is usable if there are no problems.
-func parse(text []rune, keepSpans bool) (result tree, problems []Problem) {
+// parseExpression parses one expression. The tree is usable if there are no problems.
+func parseExpression(text []rune, keepSpans bool) (result tree, problems []Problem) {
 	p := &parser{}
 	if keepSpans {
 		p.spans = map[ast.Node]file.Location{}
@@ -66,23 +66,23 @@ func parse(text []rune, keepSpans bool) (result tree, problems []Problem) {
 			result, problems = tree{}, sortProblems(append(p.problems, failure.problem))
 		}
 	}()
-	p.tokens = lex(text)
-	if p.peek().kind == tokenEnd {
-		fail(0, len(text), codeSyntax, "the expression is empty")
+	p.tokens = lexTokens(text)
+	if p.peekToken().kind == tokenEnd {
+		failParse(0, len(text), codeSyntax, "the expression is empty")
 	}
-	p.node = p.expression()
+	p.node = p.parseExpression()
 	p.expectEnd()
-	markBare(p.node, p.refs)
+	markLoneReference(p.node, p.refs)
 	return p.tree, sortProblems(p.problems)
 }
 
-func (p *parser) peek() token { return p.tokens[p.at] }
+func (p *parser) peekToken() token { return p.tokens[p.at] }
 
 func (p *parser) peekAt(n int) token {
 	return p.tokens[min(p.at+n, len(p.tokens)-1)]
 }
 
-func (p *parser) next() token {
+func (p *parser) nextToken() token {
 	t := p.tokens[p.at]
 	if t.kind != tokenEnd {
 		p.at++
@@ -90,89 +90,89 @@ func (p *parser) next() token {
 	return t
 }
 
-// accept takes the operator if it comes next.
-func (p *parser) accept(operator string) bool {
-	if !p.peek().is(operator) {
+// acceptOperator takes the operator if it comes next.
+func (p *parser) acceptOperator(operator string) bool {
+	if !p.peekToken().isOperator(operator) {
 		return false
 	}
 	p.at++
 	return true
 }
 
-// closing takes the bracket that closes open.
-func (p *parser) closing(open token, bracket string) {
-	switch t := p.peek(); {
-	case p.accept(bracket):
+// expectClosing takes the bracket that closes open.
+func (p *parser) expectClosing(open token, bracket string) {
+	switch t := p.peekToken(); {
+	case p.acceptOperator(bracket):
 	case t.kind == tokenEnd:
-		fail(open.from, open.to, codeSyntax, fmt.Sprintf("%q is never closed; %q is missing", open.text, bracket))
+		failParse(open.from, open.to, codeSyntax, fmt.Sprintf("%q is never closed; %q is missing", open.text, bracket))
 	default:
-		p.unexpected(t, fmt.Sprintf("%q or an operator was expected here", bracket))
+		p.failUnexpected(t, fmt.Sprintf("%q or an operator was expected here", bracket))
 	}
 }
 
-// unexpected ends the parse at a token that cannot be there. Some tokens
+// failUnexpected ends the parse at a token that cannot be there. Some tokens
 // have a better explanation than what was expected.
-func (p *parser) unexpected(t token, expected string) {
-	message := fmt.Sprintf("unexpected %s; %s", t.describe(), expected)
+func (p *parser) failUnexpected(t token, expected string) {
+	message := fmt.Sprintf("unexpected %s; %s", t.describeToken(), expected)
 	switch {
-	case t.is("="):
+	case t.isOperator("="):
 		message = `"=" is no comparison; write ==`
-	case t.is(";"):
+	case t.isOperator(";"):
 		message = `";" belongs only behind let, as in let x = a.b; x + 1`
-	case t.is(":") && len(p.closures) == 0:
+	case t.isOperator(":") && len(p.closures) == 0:
 		message = `unexpected ":"; it belongs to c ? a : b, to {key: value} and to a[1:2]`
-	case t.word("not"):
+	case t.isWord("not"):
 		message = `put parentheses around not here: (not x)`
 	}
-	fail(t.from, max(t.to, t.from+1), codeSyntax, message)
+	failParse(t.from, max(t.to, t.from+1), codeSyntax, message)
 }
 
 func (p *parser) expectEnd() {
-	switch t := p.peek(); {
+	switch t := p.peekToken(); {
 	case t.kind == tokenEnd:
-	case t.is(","):
-		fail(t.from, t.to, codeSyntax, `"," belongs only inside brackets; a list is written [a, b]`)
-	case t.is(")"), t.is("]"), t.is("}"):
-		fail(t.from, t.to, codeSyntax, fmt.Sprintf("%q closes nothing", t.text))
-	case t.word("else"):
-		fail(t.from, t.to, codeSyntax, `"else" without "if"; write a if c else b`)
+	case t.isOperator(","):
+		failParse(t.from, t.to, codeSyntax, `"," belongs only inside brackets; a list is written [a, b]`)
+	case t.isOperator(")"), t.isOperator("]"), t.isOperator("}"):
+		failParse(t.from, t.to, codeSyntax, fmt.Sprintf("%q closes nothing", t.text))
+	case t.isWord("else"):
+		failParse(t.from, t.to, codeSyntax, `"else" without "if"; write a if c else b`)
 	default:
-		p.unexpected(t, "an operator was expected here")
+		p.failUnexpected(t, "an operator was expected here")
 	}
 }
 
-// report collects a problem behind which the parse can continue.
-func (p *parser) report(t token, code, message string) {
+// reportProblem collects a problem behind which the parse can continue.
+func (p *parser) reportProblem(t token, code, message string) {
 	p.problems = append(p.problems, Problem{Offset: t.from, End: t.to, Code: code, Message: message})
 }
 
-// add places a node: at is where its errors point to, from is where its text
+// placeNode places a node: at is where its errors point to, from is where its text
 // starts. Its text ends with the token before the current one.
-func (p *parser) add(n ast.Node, at token, from int) ast.Node {
+func (p *parser) placeNode(n ast.Node, at token, from int) ast.Node {
 	n.SetLocation(file.Location{From: at.from, To: at.to})
-	p.count(1, at)
+	p.countNodes(1, at)
 	if p.spans != nil && p.at > 0 {
 		p.spans[n] = file.Location{From: from, To: p.tokens[p.at-1].to}
 	}
 	return n
 }
 
-func (p *parser) count(n int, at token) {
+func (p *parser) countNodes(n int, at token) {
 	p.nodes += n
 	if p.nodes > maxNodes {
-		fail(at.from, at.to, codeTooLarge, fmt.Sprintf(
+		failParse(at.from, at.to, codeTooLarge, fmt.Sprintf(
 			"the expression has more than %d parts; compute a part of it in vars first", maxNodes))
 	}
 }
 
-// enter guards the depth of nesting; leave ends what enter began.
-func (p *parser) enter() {
+// enterNesting guards the depth of nesting; leave ends what enter began.
+func (p *parser) enterNesting() {
 	p.depth++
 	if p.depth > maxNesting {
-		t := p.peek()
-		fail(t.from, t.to, codeTooLarge, fmt.Sprintf(
+		t := p.peekToken()
+		failParse(t.from, t.to, codeTooLarge, fmt.Sprintf(
 			"the expression is nested more than %d deep; compute a part of it in vars first", maxNesting))
 	}
 }
 
-func (p *parser) leave() { p.depth-- }
+func (p *parser) leaveNesting() { p.depth-- }

@@ -15,31 +15,31 @@ const (
 	typeFunction = "type"  // x is string
 )
 
-// call parses the arguments of a function and checks the call. open is the
+// parseCall parses the arguments of a function and checks the call. open is the
 // bracket, nil for a filter without arguments; given holds the piped value or
 // the receiver of .get.
-func (p *parser) call(name token, open *token, given []ast.Node, from int) ast.Node {
-	f := p.resolve(name, open, given)
+func (p *parser) parseCall(name token, open *token, given []ast.Node, from int) ast.Node {
+	f := p.resolveFunction(name, open, given)
 	arguments := given
 	if open != nil {
-		arguments = p.arguments(f, *open, given)
+		arguments = p.parseArguments(f, *open, given)
 	}
 	p.builds = true
 	if f == nil { // reported; the tree is not used
-		return p.add(&ast.NilNode{}, name, from)
+		return p.placeNode(&ast.NilNode{}, name, from)
 	}
 	p.checkArguments(f, name, arguments, len(given) > 0)
 	if f.predicate == needsPredicate || f.predicate == mayPredicate && len(arguments) > 1 {
-		return p.add(&ast.BuiltinNode{Name: f.name, Arguments: arguments}, name, from)
+		return p.placeNode(&ast.BuiltinNode{Name: f.name, Arguments: arguments}, name, from)
 	}
-	callee := p.add(&ast.IdentifierNode{Value: f.name}, name, name.from)
-	return p.add(&ast.CallNode{Callee: callee, Arguments: arguments}, name, from)
+	callee := p.placeNode(&ast.IdentifierNode{Value: f.name}, name, name.from)
+	return p.placeNode(&ast.CallNode{Callee: callee, Arguments: arguments}, name, from)
 }
 
-// resolve finds the function of a name or reports why there is none.
-func (p *parser) resolve(name token, open *token, given []ast.Node) *function {
+// resolveFunction finds the function of a name or reports why there is none.
+func (p *parser) resolveFunction(name token, open *token, given []ast.Node) *function {
 	if name.text == "count" && p.countsAll(open, len(given)) {
-		p.report(name, codeAmbiguous, "count without a condition is the length in Jinja, and the number of true "+
+		p.reportProblem(name, codeAmbiguous, "count without a condition is the length in Jinja, and the number of true "+
 			"elements in expr; write len(xs), or count(xs, # > 1) with a condition")
 		return nil
 	}
@@ -50,7 +50,7 @@ func (p *parser) resolve(name token, open *token, given []ast.Node) *function {
 		return f
 	}
 	if hint := refused[name.text]; hint != "" {
-		p.report(name, codeUnsupported, fmt.Sprintf("%q is not a function here; %s", name.text, hint))
+		p.reportProblem(name, codeUnsupported, fmt.Sprintf("%q is not a function here; %s", name.text, hint))
 		return nil
 	}
 	message := fmt.Sprintf("unknown function %q", name.text)
@@ -60,7 +60,7 @@ func (p *parser) resolve(name token, open *token, given []ast.Node) *function {
 	} else {
 		message += "; docs/reference/expressions.md lists the functions"
 	}
-	p.report(name, codeUnknownFunction, message)
+	p.reportProblem(name, codeUnknownFunction, message)
 	if certain := Certain(name.text, known); certain != "" {
 		last := &p.problems[len(p.problems)-1]
 		last.Old, last.New = name.text, certain
@@ -72,38 +72,38 @@ func (p *parser) resolve(name token, open *token, given []ast.Node) *function {
 // the level of its brackets.
 func (p *parser) countsAll(open *token, given int) bool {
 	if given > 0 {
-		return open == nil || p.peek().is(")")
+		return open == nil || p.peekToken().isOperator(")")
 	}
 	depth := 0
 	for i := p.at; i < len(p.tokens); i++ {
 		switch t := p.tokens[i]; {
-		case t.is("("), t.is("["), t.is("{"):
+		case t.isOperator("("), t.isOperator("["), t.isOperator("{"):
 			depth++
-		case t.is(")"), t.is("]"), t.is("}"):
+		case t.isOperator(")"), t.isOperator("]"), t.isOperator("}"):
 			if depth--; depth < 0 {
 				return true
 			}
-		case t.is(",") && depth == 0:
-			return p.tokens[i+1].is(")")
+		case t.isOperator(",") && depth == 0:
+			return p.tokens[i+1].isOperator(")")
 		}
 	}
 	return false
 }
 
-// arguments parses what is between the brackets behind given.
-func (p *parser) arguments(f *function, open token, given []ast.Node) []ast.Node {
+// parseArguments parses what is between the brackets behind given.
+func (p *parser) parseArguments(f *function, open token, given []ast.Node) []ast.Node {
 	arguments := given
-	for !p.accept(")") {
-		if t := p.peek(); t.kind == tokenName && p.peekAt(1).is("=") {
+	for !p.acceptOperator(")") {
+		if t := p.peekToken(); t.kind == tokenName && p.peekAt(1).isOperator("=") {
 			refuseKeyword(f, t)
 		}
 		if f != nil && f.predicate != noPredicate && len(arguments) == 1 {
-			arguments = append(arguments, p.predicate(f))
+			arguments = append(arguments, p.parsePredicate(f))
 		} else {
-			arguments = append(arguments, p.expression())
+			arguments = append(arguments, p.parseExpression())
 		}
-		if !p.accept(",") {
-			p.closing(open, ")")
+		if !p.acceptOperator(",") {
+			p.expectClosing(open, ")")
 			break
 		}
 	}
@@ -118,44 +118,44 @@ func refuseKeyword(f *function, keyword token) {
 	case f != nil:
 		message += ": " + f.signature
 	}
-	fail(keyword.from, keyword.to, codeUnsupported, message)
+	failParse(keyword.from, keyword.to, codeUnsupported, message)
 }
 
-// predicate parses an expression that is evaluated once per element.
-func (p *parser) predicate(f *function) ast.Node {
-	t := p.peek()
+// parsePredicate parses an expression that is evaluated once per element.
+func (p *parser) parsePredicate(f *function) ast.Node {
+	t := p.peekToken()
 	if len(p.closures) == maxClosures {
 		inside := slices.Clone(p.closures)
 		slices.Reverse(inside)
-		fail(t.from, t.to, codeTooLarge, fmt.Sprintf("%s inside %s: predicates may be nested %d deep; "+
+		failParse(t.from, t.to, codeTooLarge, fmt.Sprintf("%s inside %s: predicates may be nested %d deep; "+
 			"compute the inner list in vars first", f.name, strings.Join(inside, " inside "), maxClosures))
 	}
 	p.closures = append(p.closures, f.name)
 	defer func() { p.closures = p.closures[:len(p.closures)-1] }()
 	var body ast.Node
 	switch {
-	case t.is("{") && !p.mapAhead():
-		p.next()
-		body = p.expression()
-		p.closing(t, "}")
+	case t.isOperator("{") && !p.mapAhead():
+		p.nextToken()
+		body = p.parseExpression()
+		p.expectClosing(t, "}")
 	default:
-		body = p.expression()
+		body = p.parseExpression()
 	}
 	if text, ok := body.(*ast.StringNode); ok {
-		p.report(t, codeAmbiguous, fmt.Sprintf("%q is the same for every element; in Jinja it would be the name of a "+
+		p.reportProblem(t, codeAmbiguous, fmt.Sprintf("%q is the same for every element; in Jinja it would be the name of a "+
 			"member or filter: write %s(xs, .%s) or %s(xs, %s(#))", text.Value, f.name, text.Value, f.name, text.Value))
 	}
-	return p.add(&ast.PredicateNode{Node: body}, t, t.from)
+	return p.placeNode(&ast.PredicateNode{Node: body}, t, t.from)
 }
 
 // mapAhead reports whether the { that comes next starts a map rather than a
 // block: a key and a colon follow, or nothing.
 func (p *parser) mapAhead() bool {
 	key := p.peekAt(1)
-	if key.is("}") {
+	if key.isOperator("}") {
 		return true
 	}
-	return (key.kind == tokenName || key.kind == tokenString || key.kind == tokenNumber) && p.peekAt(2).is(":")
+	return (key.kind == tokenName || key.kind == tokenString || key.kind == tokenNumber) && p.peekAt(2).isOperator(":")
 }
 
 // checkArguments compares the number of arguments with what f takes.
@@ -169,7 +169,7 @@ func (p *parser) checkArguments(f *function, name token, arguments []ast.Node, p
 	if piped {
 		got += " with the value before it"
 	}
-	p.report(name, codeArguments, fmt.Sprintf("%s takes %s, not %s: %s", f.name, argumentCount(f), got, f.signature))
+	p.reportProblem(name, codeArguments, fmt.Sprintf("%s takes %s, not %s: %s", f.name, argumentCount(f), got, f.signature))
 }
 
 // checkWritten checks the arguments that are written as text.
@@ -181,7 +181,7 @@ func (p *parser) checkWritten(f *function, arguments []ast.Node) {
 		}
 		if err := f.written[i](text.Value); err != nil {
 			at := argument.Location()
-			p.report(token{from: at.From, to: at.To}, codeArguments, f.name+": "+err.Error())
+			p.reportProblem(token{from: at.From, to: at.To}, codeArguments, f.name+": "+err.Error())
 		}
 	}
 }

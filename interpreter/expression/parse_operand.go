@@ -10,27 +10,27 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// filters parses what follows an operand on the tightest level of operators:
+// parseFilters parses what follows an operand on the tightest level of operators:
 // a ?? b, and if filters is set also a | f and a is test. They are read from
 // left to right.
-func (p *parser) filters(node ast.Node, from int, filters bool) ast.Node {
+func (p *parser) parseFilters(node ast.Node, from int, filters bool) ast.Node {
 	for {
-		switch t := p.peek(); {
-		case t.is("??"):
-			p.next()
-			fallback := p.fallback()
-			node = p.add(&ast.BinaryNode{Operator: "??", Left: node, Right: fallback}, t, from)
-		case filters && t.is("|"):
-			p.next()
-			if p.peek().word(rawFilter) && p.peekAt(1).kind == tokenEnd {
-				p.next()
+		switch t := p.peekToken(); {
+		case t.isOperator("??"):
+			p.nextToken()
+			fallback := p.parseFallback()
+			node = p.placeNode(&ast.BinaryNode{Operator: "??", Left: node, Right: fallback}, t, from)
+		case filters && t.isOperator("|"):
+			p.nextToken()
+			if p.peekToken().isWord(rawFilter) && p.peekAt(1).kind == tokenEnd {
+				p.nextToken()
 				p.raw = true
 				return node
 			}
-			node = p.filter(node, from)
-		case filters && t.word("is"):
-			p.next()
-			node = p.test(node, t, from)
+			node = p.parseFilter(node, from)
+		case filters && t.isWord("is"):
+			p.nextToken()
+			node = p.parseTest(node, t, from)
 		default:
 			return node
 		}
@@ -41,110 +41,110 @@ func (p *parser) filters(node ast.Node, from int, filters bool) ast.Node {
 // the value as it is.
 const rawFilter = "raw"
 
-// fallback parses the right side of ??, which may carry a sign.
-func (p *parser) fallback() ast.Node {
-	if t := p.peek(); t.is("-") || t.is("+") || t.is("!") {
-		return p.unary(false)
+// parseFallback parses the right side of ??, which may carry a sign.
+func (p *parser) parseFallback() ast.Node {
+	if t := p.peekToken(); t.isOperator("-") || t.isOperator("+") || t.isOperator("!") {
+		return p.parseUnary(false)
 	}
-	return p.postfix()
+	return p.parsePostfix()
 }
 
-// filter parses the name behind a pipe and its arguments.
-func (p *parser) filter(piped ast.Node, from int) ast.Node {
-	name := p.next()
+// parseFilter parses the name behind a pipe and its arguments.
+func (p *parser) parseFilter(piped ast.Node, from int) ast.Node {
+	name := p.nextToken()
 	if name.kind != tokenName {
-		p.unexpected(name, `the name of a function was expected after "|", as in x | lower`)
+		p.failUnexpected(name, `the name of a function was expected after "|", as in x | lower`)
 	}
 	var open *token
-	if t := p.peek(); p.accept("(") {
+	if t := p.peekToken(); p.acceptOperator("(") {
 		open = &t
 	}
-	return p.call(name, open, []ast.Node{piped}, from)
+	return p.parseCall(name, open, []ast.Node{piped}, from)
 }
 
-// postfix parses an operand with its members, indexes and slices.
-func (p *parser) postfix() ast.Node {
-	from := p.peek().from
-	node, ref := p.primary()
+// parsePostfix parses an operand with its members, indexes and slices.
+func (p *parser) parsePostfix() ast.Node {
+	from := p.peekToken().from
+	node, ref := p.parsePrimary()
 	for {
-		switch t := p.peek(); {
-		case t.is("."), t.is("?."):
-			node, ref = p.member(node, ref, from)
-		case t.is("["):
-			node, ref = p.index(node, ref, from, false)
-		case t.is("("):
-			fail(t.from, t.to, codeSyntax, "only functions can be called, by their names: len(x)")
+		switch t := p.peekToken(); {
+		case t.isOperator("."), t.isOperator("?."):
+			node, ref = p.parseMember(node, ref, from)
+		case t.isOperator("["):
+			node, ref = p.parseIndex(node, ref, from, false)
+		case t.isOperator("("):
+			failParse(t.from, t.to, codeSyntax, "only functions can be called, by their names: len(x)")
 		default:
 			return node
 		}
 	}
 }
 
-// member parses .name, .0, ?.name and ?.[e], and .get(k).
-func (p *parser) member(node ast.Node, ref, from int) (ast.Node, int) {
-	dot := p.next()
-	optional := dot.is("?.")
-	if optional && p.peek().is("[") {
-		return p.index(node, ref, from, true)
+// parseMember parses .name, .0, ?.name and ?.[e], and .get(k).
+func (p *parser) parseMember(node ast.Node, ref, from int) (ast.Node, int) {
+	dot := p.nextToken()
+	optional := dot.isOperator("?.")
+	if optional && p.peekToken().isOperator("[") {
+		return p.parseIndex(node, ref, from, true)
 	}
-	name := p.next()
-	if name.kind == tokenName && p.peek().is("(") {
-		return p.method(node, name, from), noRef
+	name := p.nextToken()
+	if name.kind == tokenName && p.peekToken().isOperator("(") {
+		return p.parseMethod(node, name, from), noRef
 	}
 	var key ast.Node
 	switch name.kind {
 	case tokenName:
-		key = p.add(&ast.StringNode{Value: name.text}, name, name.from)
+		key = p.placeNode(&ast.StringNode{Value: name.text}, name, name.from)
 	case tokenNumber:
-		key = p.number(name)
+		key = p.parseNumber(name)
 	default:
-		fail(dot.from, max(name.to, dot.to), codeSyntax, fmt.Sprintf(
-			`a name was expected after %q, not %s; other keys are written a["the key"]`, dot.text, name.describe()))
+		failParse(dot.from, max(name.to, dot.to), codeSyntax, fmt.Sprintf(
+			`a name was expected after %q, not %s; other keys are written a["the key"]`, dot.text, name.describeToken()))
 	}
-	return p.chain(node, key, name, from, optional), p.extendRef(ref, key)
+	return p.chainMember(node, key, name, from, optional), p.extendRef(ref, key)
 }
 
-// chain builds a member node as expr does: one ChainNode around all members
+// chainMember builds a member node as expr does: one ChainNode around all members
 // from the first ?. on.
-func (p *parser) chain(node, key ast.Node, at token, from int, optional bool) ast.Node {
+func (p *parser) chainMember(node, key ast.Node, at token, from int, optional bool) ast.Node {
 	around, isChain := node.(*ast.ChainNode)
 	if isChain {
 		node = around.Node
 	}
-	node = p.add(&ast.MemberNode{Node: node, Property: key, Optional: optional}, at, from)
+	node = p.placeNode(&ast.MemberNode{Node: node, Property: key, Optional: optional}, at, from)
 	if isChain || optional {
-		node = p.add(&ast.ChainNode{Node: node}, at, from)
+		node = p.placeNode(&ast.ChainNode{Node: node}, at, from)
 	}
 	return node
 }
 
-// index parses a[i] and the slices a[i:j], a[i:], a[:j] and a[:].
-func (p *parser) index(node ast.Node, ref, from int, optional bool) (ast.Node, int) {
-	open := p.next()
+// parseIndex parses a[i] and the slices a[i:j], a[i:], a[:j] and a[:].
+func (p *parser) parseIndex(node ast.Node, ref, from int, optional bool) (ast.Node, int) {
+	open := p.nextToken()
 	var low, high ast.Node
-	if p.peek().is("]") {
-		fail(open.from, p.peek().to, codeSyntax, `an index was expected in "[]"`)
+	if p.peekToken().isOperator("]") {
+		failParse(open.from, p.peekToken().to, codeSyntax, `an index was expected in "[]"`)
 	}
-	if !p.peek().is(":") {
-		low = p.expression()
+	if !p.peekToken().isOperator(":") {
+		low = p.parseExpression()
 	}
-	if !p.accept(":") {
-		p.closing(open, "]")
-		return p.chain(node, low, open, from, optional), p.extendRef(ref, low)
+	if !p.acceptOperator(":") {
+		p.expectClosing(open, "]")
+		return p.chainMember(node, low, open, from, optional), p.extendRef(ref, low)
 	}
-	if !p.peek().is("]") {
-		high = p.expression()
+	if !p.peekToken().isOperator("]") {
+		high = p.parseExpression()
 	}
-	p.closing(open, "]")
-	return p.add(&ast.SliceNode{Node: node, From: low, To: high}, open, from), noRef
+	p.expectClosing(open, "]")
+	return p.placeNode(&ast.SliceNode{Node: node, From: low, To: high}, open, from), noRef
 }
 
-// method parses a call behind a dot. Only .get is a method of the language;
+// parseMethod parses a call behind a dot. Only .get is a method of the language;
 // for the others the message gives the function.
-func (p *parser) method(node ast.Node, name token, from int) ast.Node {
-	open := p.next()
+func (p *parser) parseMethod(node ast.Node, name token, from int) ast.Node {
+	open := p.nextToken()
 	if name.text == "get" {
-		return p.call(name, &open, []ast.Node{node}, from)
+		return p.parseCall(name, &open, []ast.Node{node}, from)
 	}
 	message := fmt.Sprintf("values have no method %q; functions are written f(x) or x | f", name.text)
 	if hint := methodHints[name.text]; hint != "" {
@@ -152,7 +152,7 @@ func (p *parser) method(node ast.Node, name token, from int) ast.Node {
 	} else if f := lists.First([]string{name.text, methodAliases[name.text], filterAliases[name.text]}, IsFunction); f != "" {
 		message = fmt.Sprintf("values have no method %q; write it as the function %s", name.text, functions[f].signature)
 	}
-	fail(name.from, name.to, codeUnsupported, message)
+	failParse(name.from, name.to, codeUnsupported, message)
 	return nil
 }
 
@@ -210,42 +210,42 @@ var testHints = map[string]string{
 	"lower": "write x == lower(x)", "upper": "write x == upper(x)", "callable": "values cannot be called",
 }
 
-// test parses Jinja's x is test and x is not test.
-func (p *parser) test(node ast.Node, is token, from int) ast.Node {
+// parseTest parses Jinja's x is test and x is not test.
+func (p *parser) parseTest(node ast.Node, is token, from int) ast.Node {
 	negated := false
-	if p.peek().word("not") {
-		p.next()
+	if p.peekToken().isWord("not") {
+		p.nextToken()
 		negated = true
 	}
-	name := p.next()
+	name := p.nextToken()
 	if name.kind != tokenName {
-		p.unexpected(name, `a test was expected after "is", such as defined or none; values are compared with ==`)
+		p.failUnexpected(name, `a test was expected after "is", such as defined or none; values are compared with ==`)
 	}
 	test, ok := tests[name.text]
 	if !ok {
-		fail(name.from, name.to, codeUnknownFunction, fmt.Sprintf("unknown test %q; %s", name.text, testHint(name.text)))
+		failParse(name.from, name.to, codeUnknownFunction, fmt.Sprintf("unknown test %q; %s", name.text, testHint(name.text)))
 	}
-	with := p.literal(test.with, name)
+	with := p.copyConstant(test.with, name)
 	if test.typed {
-		callee := p.add(&ast.IdentifierNode{Value: typeFunction}, is, is.from)
-		node = p.add(&ast.CallNode{Callee: callee, Arguments: []ast.Node{node}}, is, from)
+		callee := p.placeNode(&ast.IdentifierNode{Value: typeFunction}, is, is.from)
+		node = p.placeNode(&ast.CallNode{Callee: callee, Arguments: []ast.Node{node}}, is, from)
 	}
 	operator := test.operator
 	if negated {
 		operator = map[string]string{"==": "!=", "!=": "=="}[operator]
 	}
-	return p.add(&ast.BinaryNode{Operator: operator, Left: node, Right: with}, is, from)
+	return p.placeNode(&ast.BinaryNode{Operator: operator, Left: node, Right: with}, is, from)
 }
 
-// literal copies the constant of a test: nodes carry their place.
-func (p *parser) literal(constant ast.Node, at token) ast.Node {
+// copyConstant copies the constant of a test: nodes carry their place.
+func (p *parser) copyConstant(constant ast.Node, at token) ast.Node {
 	switch c := constant.(type) {
 	case *ast.BoolNode:
-		return p.add(&ast.BoolNode{Value: c.Value}, at, at.from)
+		return p.placeNode(&ast.BoolNode{Value: c.Value}, at, at.from)
 	case *ast.StringNode:
-		return p.add(&ast.StringNode{Value: c.Value}, at, at.from)
+		return p.placeNode(&ast.StringNode{Value: c.Value}, at, at.from)
 	default:
-		return p.add(&ast.NilNode{}, at, at.from)
+		return p.placeNode(&ast.NilNode{}, at, at.from)
 	}
 }
 

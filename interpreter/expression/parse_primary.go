@@ -14,32 +14,32 @@ func isConstant(name string) bool {
 	return slices.Contains([]string{"true", "True", "false", "False", "nil", "null", "none", "None"}, name)
 }
 
-// primary parses an operand without what follows it. For a name from the scope
+// parsePrimary parses an operand without what follows it. For a name from the scope
 // it also returns its reference.
-func (p *parser) primary() (ast.Node, int) {
-	t := p.next()
+func (p *parser) parsePrimary() (ast.Node, int) {
+	t := p.nextToken()
 	switch t.kind {
 	case tokenName:
-		return p.name(t)
+		return p.parseName(t)
 	case tokenNumber:
-		return p.number(t), noRef
+		return p.parseNumber(t), noRef
 	case tokenString:
-		return p.add(&ast.StringNode{Value: t.text}, t, t.from), noRef
+		return p.placeNode(&ast.StringNode{Value: t.text}, t, t.from), noRef
 	}
 	switch {
-	case t.is("("):
-		return p.parentheses(t), noRef
-	case t.is("["):
-		return p.list(t), noRef
-	case t.is("{"):
-		return p.mapping(t), noRef
-	case t.is("#"):
-		return p.pointer(t), noRef
-	case t.is(".") && len(p.closures) > 0:
+	case t.isOperator("("):
+		return p.parseParentheses(t), noRef
+	case t.isOperator("["):
+		return p.parseList(t), noRef
+	case t.isOperator("{"):
+		return p.parseMap(t), noRef
+	case t.isOperator("#"):
+		return p.parsePointer(t), noRef
+	case t.isOperator(".") && len(p.closures) > 0:
 		p.at-- // .name is the member of the element
-		return p.add(&ast.PointerNode{}, t, t.from), noRef
-	case t.is("."):
-		fail(t.from, t.to, codeSyntax, "a name is missing before \".\"; .name alone is allowed only inside a predicate")
+		return p.placeNode(&ast.PointerNode{}, t, t.from), noRef
+	case t.isOperator("."):
+		failParse(t.from, t.to, codeSyntax, "a name is missing before \".\"; .name alone is allowed only inside a predicate")
 	}
 	p.noOperand(t)
 	return nil, noRef
@@ -49,152 +49,152 @@ func (p *parser) noOperand(t token) {
 	before := p.tokens[max(p.at-2, 0)]
 	if t.kind == tokenEnd {
 		before = p.tokens[max(p.at-1, 0)]
-		fail(before.from, before.to, codeSyntax, fmt.Sprintf("a value is missing after %s", before.describe()))
+		failParse(before.from, before.to, codeSyntax, fmt.Sprintf("a value is missing after %s", before.describeToken()))
 	}
-	if t.is("|") || binaryLevels[t.text] > 0 || t.word("is") {
-		fail(t.from, t.to, codeSyntax, fmt.Sprintf("a value is missing before %q", t.text))
+	if t.isOperator("|") || binaryLevels[t.text] > 0 || t.isWord("is") {
+		failParse(t.from, t.to, codeSyntax, fmt.Sprintf("a value is missing before %q", t.text))
 	}
-	p.unexpected(t, "a value was expected here")
+	p.failUnexpected(t, "a value was expected here")
 }
 
-// name parses a constant, a call, or a name from the scope.
-func (p *parser) name(t token) (ast.Node, int) {
-	if open := p.peek(); open.is("(") && !slices.Contains([]string{"and", "or", "in", "is", "if", "not"}, t.text) {
-		p.next()
-		return p.call(t, &open, nil, t.from), noRef
+// parseName parses a constant, a call, or a name from the scope.
+func (p *parser) parseName(t token) (ast.Node, int) {
+	if open := p.peekToken(); open.isOperator("(") && !slices.Contains([]string{"and", "or", "in", "is", "if", "not"}, t.text) {
+		p.nextToken()
+		return p.parseCall(t, &open, nil, t.from), noRef
 	}
 	switch t.text {
 	case "true", "True":
-		return p.add(&ast.BoolNode{Value: true}, t, t.from), noRef
+		return p.placeNode(&ast.BoolNode{Value: true}, t, t.from), noRef
 	case "false", "False":
-		return p.add(&ast.BoolNode{Value: false}, t, t.from), noRef
+		return p.placeNode(&ast.BoolNode{Value: false}, t, t.from), noRef
 	case "nil", "null", "none", "None":
-		return p.add(&ast.NilNode{}, t, t.from), noRef
+		return p.placeNode(&ast.NilNode{}, t, t.from), noRef
 	case "and", "or", "in", "is", "if", "else", "not":
 		p.noOperand(t)
 	}
 	ref := p.addRef(t)
-	return p.add(&ast.IdentifierNode{Value: t.text}, t, t.from), ref
+	return p.placeNode(&ast.IdentifierNode{Value: t.text}, t, t.from), ref
 }
 
-// parentheses parses (e), and the list (a, b) of Python.
-func (p *parser) parentheses(open token) ast.Node {
-	if p.peek().is(")") {
-		fail(open.from, p.peek().to, codeSyntax, `"()" holds no value; an empty list is written []`)
+// parseParentheses parses (e), and the list (a, b) of Python.
+func (p *parser) parseParentheses(open token) ast.Node {
+	if p.peekToken().isOperator(")") {
+		failParse(open.from, p.peekToken().to, codeSyntax, `"()" holds no value; an empty list is written []`)
 	}
-	first := p.expression()
-	if !p.peek().is(",") {
-		p.closing(open, ")")
+	first := p.parseExpression()
+	if !p.peekToken().isOperator(",") {
+		p.expectClosing(open, ")")
 		return first
 	}
-	p.next()
-	nodes := append([]ast.Node{first}, p.elements(open, ")")...)
+	p.nextToken()
+	nodes := append([]ast.Node{first}, p.parseElements(open, ")")...)
 	p.builds = true
-	return p.add(&ast.ArrayNode{Nodes: nodes}, open, open.from)
+	return p.placeNode(&ast.ArrayNode{Nodes: nodes}, open, open.from)
 }
 
-func (p *parser) list(open token) ast.Node {
-	nodes := p.elements(open, "]")
+func (p *parser) parseList(open token) ast.Node {
+	nodes := p.parseElements(open, "]")
 	p.builds = true
-	return p.add(&ast.ArrayNode{Nodes: nodes}, open, open.from)
+	return p.placeNode(&ast.ArrayNode{Nodes: nodes}, open, open.from)
 }
 
-// elements parses values up to the closing bracket; a last comma is allowed.
-func (p *parser) elements(open token, bracket string) []ast.Node {
+// parseElements parses values up to the closing bracket; a last comma is allowed.
+func (p *parser) parseElements(open token, bracket string) []ast.Node {
 	var nodes []ast.Node
-	for !p.accept(bracket) {
-		nodes = append(nodes, p.expression())
-		if !p.accept(",") {
-			p.closing(open, bracket)
+	for !p.acceptOperator(bracket) {
+		nodes = append(nodes, p.parseExpression())
+		if !p.acceptOperator(",") {
+			p.expectClosing(open, bracket)
 			break
 		}
 	}
 	return nodes
 }
 
-// mapping parses {key: value}. As in expr a plain name is the key's text.
-func (p *parser) mapping(open token) ast.Node {
+// parseMap parses {key: value}. As in expr a plain name is the key's text.
+func (p *parser) parseMap(open token) ast.Node {
 	var pairs []ast.Node
-	for !p.accept("}") {
-		pairs = append(pairs, p.pair(open))
-		if !p.accept(",") {
-			p.closing(open, "}")
+	for !p.acceptOperator("}") {
+		pairs = append(pairs, p.parsePair(open))
+		if !p.acceptOperator(",") {
+			p.expectClosing(open, "}")
 			break
 		}
 	}
 	p.builds = true
-	return p.add(&ast.MapNode{Pairs: pairs}, open, open.from)
+	return p.placeNode(&ast.MapNode{Pairs: pairs}, open, open.from)
 }
 
-func (p *parser) pair(open token) ast.Node {
-	t := p.peek()
+func (p *parser) parsePair(open token) ast.Node {
+	t := p.peekToken()
 	var key ast.Node
 	switch {
 	case t.kind == tokenName, t.kind == tokenString, t.kind == tokenNumber:
-		p.next()
-		key = p.add(&ast.StringNode{Value: t.text}, t, t.from)
-	case t.is("("):
-		p.next()
-		key = p.expression()
-		p.closing(t, ")")
+		p.nextToken()
+		key = p.placeNode(&ast.StringNode{Value: t.text}, t, t.from)
+	case t.isOperator("("):
+		p.nextToken()
+		key = p.parseExpression()
+		p.expectClosing(t, ")")
 	case t.kind == tokenEnd:
-		fail(open.from, open.to, codeSyntax, `"{" is never closed; "}" is missing`)
+		failParse(open.from, open.to, codeSyntax, `"{" is never closed; "}" is missing`)
 	default:
-		p.unexpected(t, "a key was expected: a name, a text, a number, or (an expression) in parentheses")
+		p.failUnexpected(t, "a key was expected: a name, a text, a number, or (an expression) in parentheses")
 	}
-	if !p.accept(":") {
-		p.unexpected(p.peek(), `":" was expected after a key, as in {name: value}`)
+	if !p.acceptOperator(":") {
+		p.failUnexpected(p.peekToken(), `":" was expected after a key, as in {name: value}`)
 	}
-	value := p.expression()
-	return p.add(&ast.PairNode{Key: key, Value: value}, t, t.from)
+	value := p.parseExpression()
+	return p.placeNode(&ast.PairNode{Key: key, Value: value}, t, t.from)
 }
 
-// pointer parses #, #index and #acc.
-func (p *parser) pointer(t token) ast.Node {
+// parsePointer parses #, #index and #acc.
+func (p *parser) parsePointer(t token) ast.Node {
 	if len(p.closures) == 0 {
-		fail(t.from, t.to, codeSyntax, `"#" is the element of a list and is allowed only inside a predicate, as in filter(xs, # > 1)`)
+		failParse(t.from, t.to, codeSyntax, `"#" is the element of a list and is allowed only inside a predicate, as in filter(xs, # > 1)`)
 	}
-	name := p.peek()
+	name := p.peekToken()
 	if name.kind != tokenName || name.from != t.to {
-		return p.add(&ast.PointerNode{}, t, t.from)
+		return p.placeNode(&ast.PointerNode{}, t, t.from)
 	}
-	p.next()
+	p.nextToken()
 	around := p.closures[len(p.closures)-1]
 	switch {
 	case name.text == "index" && around != "map" && around != "reduce":
-		p.report(name, codeUnsupported, fmt.Sprintf("#index is available only in map and reduce, not in %s", around))
+		p.reportProblem(name, codeUnsupported, fmt.Sprintf("#index is available only in map and reduce, not in %s", around))
 	case name.text == "acc" && around != "reduce":
-		p.report(name, codeUnsupported, fmt.Sprintf("#acc is available only in reduce, not in %s", around))
+		p.reportProblem(name, codeUnsupported, fmt.Sprintf("#acc is available only in reduce, not in %s", around))
 	case name.text != "index" && name.text != "acc":
-		p.report(name, codeSyntax, fmt.Sprintf("unknown #%s; a member of the element is written .%s or #.%s",
+		p.reportProblem(name, codeSyntax, fmt.Sprintf("unknown #%s; a member of the element is written .%s or #.%s",
 			name.text, name.text, name.text))
 	}
-	return p.add(&ast.PointerNode{Name: name.text}, t, t.from)
+	return p.placeNode(&ast.PointerNode{Name: name.text}, t, t.from)
 }
 
-// number builds the node of a number as written. It keeps its digits.
-func (p *parser) number(t token) ast.Node {
+// parseNumber builds the node of a number as written. It keeps its digits.
+func (p *parser) parseNumber(t token) ast.Node {
 	text := strings.ReplaceAll(t.text, "_", "")
 	if err := CheckDigits(text); err != nil {
-		fail(t.from, t.to, codeSyntax, err.Error())
+		failParse(t.from, t.to, codeSyntax, err.Error())
 	}
 	if len(text) > 1 && strings.ContainsAny(text[1:2], "xXoObB") {
 		n, err := strconv.ParseInt(text, 0, 64)
 		if err != nil {
-			fail(t.from, t.to, codeSyntax, fmt.Sprintf("%q does not fit into 64 bits", t.text))
+			failParse(t.from, t.to, codeSyntax, fmt.Sprintf("%q does not fit into 64 bits", t.text))
 		}
-		return p.add(&ast.IntegerNode{Value: int(n)}, t, t.from)
+		return p.placeNode(&ast.IntegerNode{Value: int(n)}, t, t.from)
 	}
 	if _, err := strconv.ParseFloat(text, 64); err != nil && strings.ContainsAny(text, ".eE") {
-		fail(t.from, t.to, codeSyntax, fmt.Sprintf("%q is too large for a number", t.text))
+		failParse(t.from, t.to, codeSyntax, fmt.Sprintf("%q is too large for a number", t.text))
 	}
 	switch n, _ := ParseNumber(text); v := n.(type) {
 	case int:
-		return p.add(&ast.IntegerNode{Value: v}, t, t.from)
+		return p.placeNode(&ast.IntegerNode{Value: v}, t, t.from)
 	case float64:
-		return p.add(&ast.FloatNode{Value: v}, t, t.from)
+		return p.placeNode(&ast.FloatNode{Value: v}, t, t.from)
 	default:
-		return p.add(&ast.ConstantNode{Value: v}, t, t.from)
+		return p.placeNode(&ast.ConstantNode{Value: v}, t, t.from)
 	}
 }
 
@@ -202,12 +202,12 @@ func (p *parser) number(t token) ast.Node {
 // 64 bits.
 func (p *parser) smallestInteger(sign token) (ast.Node, bool) {
 	const digits = "9223372036854775808"
-	if t := p.peek(); !sign.is("-") || t.kind != tokenNumber || t.text != digits {
+	if t := p.peekToken(); !sign.isOperator("-") || t.kind != tokenNumber || t.text != digits {
 		return nil, false
 	}
-	if after := p.peekAt(1); after.is("**") || after.is("^") || after.is(".") || after.is("[") || after.is("??") {
+	if after := p.peekAt(1); after.isOperator("**") || after.isOperator("^") || after.isOperator(".") || after.isOperator("[") || after.isOperator("??") {
 		return nil, false
 	}
-	p.next()
-	return p.add(&ast.IntegerNode{Value: math.MinInt}, sign, sign.from), true
+	p.nextToken()
+	return p.placeNode(&ast.IntegerNode{Value: math.MinInt}, sign, sign.from), true
 }

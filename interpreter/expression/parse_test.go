@@ -165,7 +165,7 @@ func TestParseTrees(t *testing.T) {
 		t.Run(c.source, func(t *testing.T) {
 			t.Parallel()
 
-			parsed, problems := parse([]rune(c.source), false)
+			parsed, problems := parseExpression([]rune(c.source), false)
 			if c.tree == "" {
 				require.NotEmpty(t, problems)
 				return
@@ -213,7 +213,7 @@ func TestPrintedReadsBack(t *testing.T) {
 		t.Run(c.source, func(t *testing.T) {
 			t.Parallel()
 
-			first, problems := parse([]rune(c.source), false)
+			first, problems := parseExpression([]rune(c.source), false)
 			require.Empty(t, problems)
 
 			printed := printNode(first.node)
@@ -221,7 +221,7 @@ func TestPrintedReadsBack(t *testing.T) {
 				require.Equal(t, c.printed, printed)
 			}
 
-			second, problems := parse([]rune(printed), false)
+			second, problems := parseExpression([]rune(printed), false)
 			require.Empty(t, problems)
 			require.Equal(t, dump(first.node), dump(second.node))
 		})

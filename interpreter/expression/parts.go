@@ -26,16 +26,16 @@ type Part struct {
 // twenty. Each is evaluated alone, also one that the expression itself leaves out, such as what
 // follows an "and" whose first operand is false. What depends on the element of a predicate is left out.
 func (p *Program) Parts(scope Scope, b *Budget) []Part {
-	parsed, problems := parse([]rune(p.source), true)
+	parsed, problems := parseExpression([]rune(p.source), true)
 	if len(problems) > 0 {
 		return nil // cannot be: it was compiled
 	}
 	finder := &partFinder{tree: parsed, text: []rune(p.source)}
-	finder.visit(parsed.node)
+	finder.visitNode(parsed.node)
 	all := make([]Part, 0, len(finder.found))
 	for _, found := range finder.found {
 		part := Part{Text: source.Cut(found.text, shownPartText)}
-		code, err := compileTree(p.source, new(lowering).value(found.node))
+		code, err := compileTree(p.source, new(lowering).lowerValue(found.node))
 		if err == nil {
 			of := Program{source: p.source, code: code, tree: found.node, refs: p.refs, roots: p.roots, builds: true}
 			part.Value, err = of.Eval(scope, b)
@@ -74,52 +74,52 @@ type foundPart struct {
 	text string
 }
 
-// visit looks for parts in a node. Those of operands are before what is made of them.
-func (f *partFinder) visit(node ast.Node) {
+// visitNode looks for parts in a node. Those of operands are before what is made of them.
+func (f *partFinder) visitNode(node ast.Node) {
 	switch n := withoutChain(node).(type) {
 	case *ast.IdentifierNode:
-		f.add(n)
+		f.addPart(n)
 	case *ast.MemberNode:
-		f.member(n)
+		f.addMember(n)
 	case *ast.SliceNode:
-		f.each(n.Node, n.From, n.To)
+		f.visitEach(n.Node, n.From, n.To)
 		f.addInside(n)
 	case *ast.UnaryNode:
-		f.visit(n.Node)
+		f.visitNode(n.Node)
 	case *ast.BinaryNode:
-		f.each(n.Left, n.Right)
+		f.visitEach(n.Left, n.Right)
 		if binaryLevels[n.Operator] == levelCompare {
 			f.addInside(n)
 		}
 	case *ast.CallNode:
-		f.each(n.Arguments...)
+		f.visitEach(n.Arguments...)
 		f.addInside(n)
 	case *ast.BuiltinNode: // its predicate has names of its own
-		f.each(n.Arguments[0])
+		f.visitEach(n.Arguments[0])
 		f.addInside(n)
 	case *ast.ConditionalNode:
-		f.each(n.Cond, n.Exp1, n.Exp2)
+		f.visitEach(n.Cond, n.Exp1, n.Exp2)
 	case *ast.VariableDeclaratorNode: // so has what follows
-		f.visit(n.Value)
+		f.visitNode(n.Value)
 	case *ast.ArrayNode:
-		f.each(n.Nodes...)
+		f.visitEach(n.Nodes...)
 	case *ast.MapNode:
 		for _, pair := range n.Pairs {
-			f.visit(pair.(*ast.PairNode).Value) // a map holds pairs
+			f.visitNode(pair.(*ast.PairNode).Value) // a map holds pairs
 		}
 	}
 }
 
-func (f *partFinder) each(nodes ...ast.Node) {
+func (f *partFinder) visitEach(nodes ...ast.Node) {
 	for _, node := range nodes {
 		if node != nil {
-			f.visit(node)
+			f.visitNode(node)
 		}
 	}
 }
 
-// member adds a member with its whole path as one part, and the parts of computed keys in it.
-func (f *partFinder) member(n *ast.MemberNode) {
+// addMember adds a member with its whole path as one part, and the parts of computed keys in it.
+func (f *partFinder) addMember(n *ast.MemberNode) {
 	base := ast.Node(n)
 	for {
 		member, ok := withoutChain(base).(*ast.MemberNode)
@@ -127,24 +127,24 @@ func (f *partFinder) member(n *ast.MemberNode) {
 			break
 		}
 		if _, constant := constantKey(member.Property); !constant {
-			f.visit(member.Property)
+			f.visitNode(member.Property)
 		}
 		base = member.Node
 	}
 	if _, isName := withoutChain(base).(*ast.IdentifierNode); !isName {
-		f.visit(base)
+		f.visitNode(base)
 	}
-	f.add(n)
+	f.addPart(n)
 }
 
 // addInside adds a node that is not the whole expression: that has its value shown already.
 func (f *partFinder) addInside(node ast.Node) {
 	if node != withoutChain(f.tree.node) {
-		f.add(node)
+		f.addPart(node)
 	}
 }
 
-func (f *partFinder) add(node ast.Node) {
+func (f *partFinder) addPart(node ast.Node) {
 	span, known := f.tree.spans[node]
 	if !known || len(f.found) == shownParts {
 		return
@@ -169,7 +169,7 @@ func (t *Template) Lengths(scope Scope, b *Budget) (all []LengthComparison) {
 		if s.Program == nil {
 			continue
 		}
-		parsed, problems := parse([]rune(s.Program.source), true)
+		parsed, problems := parseExpression([]rune(s.Program.source), true)
 		if len(problems) > 0 {
 			continue // cannot be: it was compiled
 		}
@@ -234,7 +234,7 @@ func isLength(node ast.Node) bool {
 
 // value evaluates an operand alone. It is false where the operand gives no whole number.
 func (f *lengthFinder) value(node ast.Node) (whole int, ok bool) {
-	code, err := compileTree(f.program.source, new(lowering).value(node))
+	code, err := compileTree(f.program.source, new(lowering).lowerValue(node))
 	if err != nil {
 		return 0, false
 	}

@@ -25,20 +25,20 @@ const (
 	codeJinjaBlock      = "jinja-block"
 	codeConditionText   = "condition-text"
 
-	codeTemplateInString = "template-in-string" // of Nested
+	codeTemplateInString = "template-in-string" // of NestedProblems
 )
 
 // parseFailure carries the problem that ended a parse up to parse.
 type parseFailure struct{ problem Problem }
 
-// fail ends the parse of one expression. Problems behind which the parser can
-// continue are collected by parser.report instead.
-func fail(from, to int, code, message string) {
+// failParse ends the parse of one expression. Problems behind which the parser can
+// continue are collected by parser.reportProblem instead.
+func failParse(from, to int, code, message string) {
 	panic(parseFailure{Problem{Offset: from, End: to, Code: code, Message: message}})
 }
 
-// shift moves problems by n runes, from an expression into its template.
-func shift(problems []Problem, n int) []Problem {
+// shiftProblems moves problems by n runes, from an expression into its template.
+func shiftProblems(problems []Problem, n int) []Problem {
 	for i := range problems {
 		problems[i].Offset += n
 		problems[i].End += n

@@ -74,11 +74,11 @@ func Compile(source string) (*Program, []Problem) {
 		return nil, []Problem{{Offset: 0, End: len(text), Code: codeTooLarge, Message: fmt.Sprintf(
 			"the expression has %d bytes, %d are allowed; compute a part of it in vars first", len(source), maxSource)}}
 	}
-	parsed, problems := parse(text, false)
+	parsed, problems := parseExpression(text, false)
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	code, err := compileTree(source, new(lowering).value(parsed.node))
+	code, err := compileTree(source, new(lowering).lowerValue(parsed.node))
 	if err != nil {
 		return nil, []Problem{{Offset: 0, End: len(text), Code: codeSyntax, Message: err.Error()}}
 	}
@@ -137,8 +137,8 @@ func compileTree(source string, node ast.Node) (*vm.Program, error) {
 // evaluations counts what Eval is called for.
 var evaluations atomic.Int64
 
-// Evaluations is how many expressions this process has evaluated.
-func Evaluations() int64 { return evaluations.Load() }
+// EvaluationCount is how many expressions this process has evaluated.
+func EvaluationCount() int64 { return evaluations.Load() }
 
 // Eval evaluates the program. The error is an *Error: something in the data
 // does not fit, the budget is used up, or the result is larger as JSON than the
@@ -163,10 +163,10 @@ func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
 	}
 	result, err := m.vm.Run(p.code, m.env)
 	if b.machine == nil {
-		m.free()
+		m.release()
 	}
 	if err != nil {
-		return nil, p.explain(err, scope)
+		return nil, p.explainError(err, scope)
 	}
 	if !p.builds {
 		return result, nil
@@ -194,9 +194,9 @@ func newMachine() *machine {
 	}
 }
 
-// free gives the machine back without the values of its evaluation. One that
+// release gives the machine back without the values of its evaluation. One that
 // had predicates keeps some where nobody can clear them.
-func (m *machine) free() {
+func (m *machine) release() {
 	if m.vm.Scopes != nil {
 		return
 	}
@@ -215,14 +215,14 @@ func checkSize(result any, b *Budget) error {
 	if !ok {
 		return &Error{Message: fmt.Sprintf("the result has more than %d bytes as JSON; take the part that is needed", limit), TooMuch: true}
 	}
-	if err := b.read(size); err != nil {
+	if err := b.chargeRead(size); err != nil {
 		return &Error{Message: err.Error(), TooMuch: true}
 	}
 	return nil
 }
 
-// explain turns an error of the machine into one for the author.
-func (p *Program) explain(err error, scope Scope) *Error {
+// explainError turns an error of the machine into one for the author.
+func (p *Program) explainError(err error, scope Scope) *Error {
 	var located *file.Error
 	if !errors.As(err, &located) {
 		return &Error{Message: err.Error()}
@@ -257,12 +257,12 @@ func (p *Program) Refs() []Ref { return slices.Clone(p.refs) }
 // Source returns the expression as written.
 func (p *Program) Source() string { return p.source }
 
-// Raw reports whether the expression ends in | raw: a url then gets its value unescaped.
-func (p *Program) Raw() bool { return p.raw }
+// IsRaw reports whether the expression ends in | raw: a url then gets its value unescaped.
+func (p *Program) IsRaw() bool { return p.raw }
 
-// Written reports whether every value of the expression is text that is in
+// IsWritten reports whether every value of the expression is text that is in
 // it, such as one of '/a' if x else '/b': it is the author's, not the data's.
-func (p *Program) Written() bool { return isWritten(p.tree) }
+func (p *Program) IsWritten() bool { return isWritten(p.tree) }
 
 func isWritten(node ast.Node) bool {
 	switch n := node.(type) {

@@ -48,8 +48,8 @@ func (p *parser) extendRef(ref int, key ast.Node) int {
 	return ref
 }
 
-// markBare finds out whether the expression is nothing but one reference.
-func markBare(node ast.Node, refs []Ref) {
+// markLoneReference finds out whether the expression is nothing but one reference.
+func markLoneReference(node ast.Node, refs []Ref) {
 	for {
 		switch n := node.(type) {
 		case *ast.ChainNode:

@@ -32,12 +32,12 @@ func (t *Template) rowMap() *RowMap {
 		return nil
 	}
 	body, source := call.Arguments[1].Location().From, t.single.source
-	list, err := compileTree(source, new(lowering).list(call))
+	list, err := compileTree(source, new(lowering).lowerList(call))
 	if err != nil {
 		return nil
 	}
 	of := &lowering{rows: true}
-	each, err := compileTree(source, of.loopOver(call, place(&ast.IdentifierNode{Value: rowsName}, call), "map", of.value))
+	each, err := compileTree(source, of.loopOver(call, placeNode(&ast.IdentifierNode{Value: rowsName}, call), "map", of.lowerValue))
 	if err != nil {
 		return nil
 	}
@@ -79,15 +79,15 @@ func (m *RowMap) Refs() []Ref { return slices.Clone(m.refs) }
 // List evaluates the list. The error is an *Error whose offset is in the template's source.
 func (m *RowMap) List(scope Scope, b *Budget) (any, error) { return m.list.evalAt(m.base, scope, b) }
 
-// Rows makes an element of each, every one with all of the budget. at is the element that fails. The error is an *Error whose offset is
+// MapRows makes an element of each, every one with all of the budget. at is the element that fails. The error is an *Error whose offset is
 // in the template's source.
-func (m *RowMap) Rows(elements []any, scope Scope, b *Budget) (rows []any, at int, err error) {
-	noted := b.Noted()
+func (m *RowMap) MapRows(elements []any, scope Scope, b *Budget) (rows []any, at int, err error) {
+	noted := b.NoteCount()
 	b.row = -1
 	value, err := m.each.Eval(&rowsScope{Scope: scope, rows: elements}, b)
 	b.moveNotes(noted, m.base)
 	if err != nil {
-		return nil, max(b.row, 0), moved(err, m.base)
+		return nil, max(b.row, 0), moveError(err, m.base)
 	}
 	rows, isList := value.([]any)
 	if !isList {
@@ -96,7 +96,7 @@ func (m *RowMap) Rows(elements []any, scope Scope, b *Budget) (rows []any, at in
 	for i, row := range rows {
 		b.Renew()
 		if err := checkSize(row, b); err != nil {
-			return nil, i, moved(err, m.base)
+			return nil, i, moveError(err, m.base)
 		}
 	}
 	return rows, 0, nil

@@ -37,7 +37,7 @@ func TestRowMap(t *testing.T) {
 		parts := budget()
 		list, err := mapping.List(scope, parts)
 		require.NoError(t, err, text)
-		got, _, err := mapping.Rows(list.([]any), scope, parts)
+		got, _, err := mapping.MapRows(list.([]any), scope, parts)
 		require.NoError(t, err, text)
 		require.Equal(t, want, any(got), text)
 		place := func(offset int) string { return fmt.Sprint(" at ", offset) }
@@ -74,7 +74,7 @@ func TestRowMapOfMany(t *testing.T) {
 	failure := &expression.Error{}
 	require.ErrorAs(t, err, &failure)
 	require.True(t, failure.TooMuch)
-	got, _, err := mapping.Rows(scope["rows"].([]any), scope, budget())
+	got, _, err := mapping.MapRows(scope["rows"].([]any), scope, budget())
 	require.NoError(t, err)
 	require.Len(t, got, 15_000)
 	require.Equal(t, map[string]any{"id": 14_999, "of": map[string]any{"x": 14_999}, "tags": []any{"A", "B"}, "text": `n14999-{"x":14999}`}, got[14_999])
@@ -82,12 +82,12 @@ func TestRowMapOfMany(t *testing.T) {
 	mapping, err = of("{{ map(rows, .id + 1 if .id < 7 else .name + 1) }}")
 	require.ErrorAs(t, err, &failure)
 	require.False(t, failure.TooMuch)
-	_, at, again := mapping.Rows(scope["rows"].([]any), scope, budget())
+	_, at, again := mapping.MapRows(scope["rows"].([]any), scope, budget())
 	require.Equal(t, 7, at)
 	require.Equal(t, err, again, "with the same place")
 
 	mapping, _ = of("{{ map(rows, 1 if .id < 9 else len(map(1..250000, #))) }}")
-	_, at, err = mapping.Rows(scope["rows"].([]any), scope, expression.NewBudget(expression.DecisionLimits, time.Time{}))
+	_, at, err = mapping.MapRows(scope["rows"].([]any), scope, expression.NewBudget(expression.DecisionLimits, time.Time{}))
 	require.Equal(t, 9, at)
 	require.ErrorContains(t, err, "may take 200000 steps")
 

@@ -50,7 +50,7 @@ func Suggest(name string, known []string) string {
 		if len(other)-len(wanted) >= maxEdits || len(wanted)-len(other) >= maxEdits || candidate == name {
 			continue
 		}
-		if d := edits(wanted, other); d < nearest {
+		if d := editDistance(wanted, other); d < nearest {
 			best, nearest = candidate, d
 		}
 	}
@@ -66,12 +66,12 @@ func Certain(name string, known []string) string {
 	}
 	const short, long = 3, 8
 	wanted := []rune(strings.ToLower(name))
-	distance := edits(wanted, []rune(strings.ToLower(near)))
+	distance := editDistance(wanted, []rune(strings.ToLower(near)))
 	if len(wanted) < short || distance > 2 || distance == 2 && len(wanted) < long {
 		return ""
 	}
 	for _, other := range known {
-		if other != near && edits(wanted, []rune(strings.ToLower(other))) <= distance {
+		if other != near && editDistance(wanted, []rune(strings.ToLower(other))) <= distance {
 			return ""
 		}
 	}
@@ -85,9 +85,9 @@ func onlyDigits(r rune) rune {
 	return -1
 }
 
-// edits counts insertions, deletions, substitutions and swaps of neighbours
+// editDistance counts insertions, deletions, substitutions and swaps of neighbours
 // (Damerau and Levenshtein, each letter edited once at most).
-func edits(a, b []rune) int {
+func editDistance(a, b []rune) int {
 	before := make([]int, len(b)+1)
 	above := make([]int, len(b)+1)
 	row := make([]int, len(b)+1)

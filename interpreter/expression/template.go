@@ -27,8 +27,8 @@ type Segment struct {
 	inner      int      // where the program's source starts
 }
 
-// Inner is where the source of Program starts, as an offset like Start.
-func (s Segment) Inner() int { return s.inner }
+// InnerOffset is where the source of Program starts, as an offset like Start.
+func (s Segment) InnerOffset() int { return s.inner }
 
 // ParseTemplate parses a text with expressions. If there are problems it
 // returns those of all expressions, and no template.
@@ -68,7 +68,7 @@ func (t *Template) addSpan(text []rune, s span) []Problem {
 	}
 	program, found := Compile(string(text[s.inner:s.innerEnd]))
 	t.segments = append(t.segments, Segment{Start: s.Start, End: s.End, Program: program, inner: s.inner})
-	return append(problems, shift(found, s.inner)...)
+	return append(problems, shiftProblems(found, s.inner)...)
 }
 
 func (t *Template) findSingle() {
@@ -92,10 +92,10 @@ func (s Segment) Eval(scope Scope, b *Budget) (any, error) {
 
 // evalAt evaluates a program that begins at an offset of its template.
 func (p *Program) evalAt(offset int, scope Scope, b *Budget) (any, error) {
-	noted := b.Noted()
+	noted := b.NoteCount()
 	v, err := p.Eval(scope, b)
 	b.moveNotes(noted, offset)
-	return v, moved(err, offset)
+	return v, moveError(err, offset)
 }
 
 // Render evaluates the template. A template that is one expression, white
@@ -111,15 +111,15 @@ func (t *Template) Render(scope Scope, b *Budget) (any, error) {
 	if len(t.segments) == 1 {
 		return t.segments[0].Text, nil
 	}
-	text, _, err := t.text(scope, b)
+	text, _, err := t.evalText(scope, b)
 	if err != nil {
 		return nil, err
 	}
 	return text, nil
 }
 
-// text evaluates a template of several segments, and gives what each has become.
-func (t *Template) text(scope Scope, b *Budget) (text string, parts []any, err error) {
+// evalText evaluates a template of several segments, and gives what each has become.
+func (t *Template) evalText(scope Scope, b *Budget) (text string, parts []any, err error) {
 	parts = make([]any, len(t.segments))
 	for i, s := range t.segments {
 		if s.Program == nil {
@@ -155,7 +155,7 @@ func (t *Template) RenderPlaced(scope Scope, b *Budget) (value any, data []Range
 		}
 		return value, data, err
 	}
-	text, parts, err := t.text(scope, b)
+	text, parts, err := t.evalText(scope, b)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -170,8 +170,8 @@ func (t *Template) RenderPlaced(scope Scope, b *Budget) (value any, data []Range
 	return text, data, nil
 }
 
-// moved shifts the offset of an evaluation's error by n runes.
-func moved(err error, n int) error {
+// moveError shifts the offset of an evaluation's error by n runes.
+func moveError(err error, n int) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return &Error{Offset: e.Offset + n, Message: e.Message, TooMuch: e.TooMuch}
 	}
@@ -198,9 +198,9 @@ func (t *Template) Literal() (string, bool) {
 	return out.String(), true
 }
 
-// Single returns the program of a template that is one expression, white space
+// SingleProgram returns the program of a template that is one expression, white space
 // aside.
-func (t *Template) Single() (*Program, bool) { return t.single, t.single != nil }
+func (t *Template) SingleProgram() (*Program, bool) { return t.single, t.single != nil }
 
 // Segments returns the parts in order.
 func (t *Template) Segments() []Segment { return slices.Clone(t.segments) }
@@ -228,17 +228,17 @@ func (t *Template) Names(roots ...string) bool {
 	return slices.ContainsFunc(t.segments, func(s Segment) bool { return s.Program != nil && slices.ContainsFunc(s.Program.roots, named) })
 }
 
-// Nested finds templates that are in the strings of expressions, where they
+// NestedProblems finds templates that are in the strings of expressions, where they
 // are text: in Jinja's place somebody meant their values. A run that is
 // open continues with them, so they are no problems of parsing. Offsets are those
 // of the strings in the template.
-func (t *Template) Nested() []Problem {
+func (t *Template) NestedProblems() []Problem {
 	var problems []Problem
 	for _, s := range t.segments {
 		if s.Program == nil {
 			continue
 		}
-		problems = append(problems, shift(nestedIn([]rune(s.Program.source)), s.inner)...)
+		problems = append(problems, shiftProblems(nestedIn([]rune(s.Program.source)), s.inner)...)
 	}
 	return problems
 }
@@ -253,11 +253,11 @@ func nestedIn(source []rune) []Problem {
 		if !closed {
 			break
 		}
-		if instead, found := unnested(source[at+1:end-1], source[at]); found {
+		if instead, found := unnestTemplates(source[at+1:end-1], source[at]); found {
 			problems = append(problems, Problem{
 				Offset: at, End: end, Code: codeTemplateInString,
 				Message: fmt.Sprintf("text in quotes is no template, so its braces are never filled in; write {{ %s }}",
-					strings.Join(strings.Fields(string(source[:at])+operand(instead, source, at, end)+string(source[end:])), " ")),
+					strings.Join(strings.Fields(string(source[:at])+operandText(instead, source, at, end)+string(source[end:])), " ")),
 			})
 		}
 		at = end - 1
@@ -265,10 +265,10 @@ func nestedIn(source []rune) []Problem {
 	return problems
 }
 
-// unnested writes the content of a string with templates in it as the
+// unnestTemplates writes the content of a string with templates in it as the
 // expression that is probably meant, false if there are none. What has been
 // text stays text, so that it compares and joins as it did.
-func unnested(body []rune, quote rune) (string, bool) {
+func unnestTemplates(body []rune, quote rune) (string, bool) {
 	var parts []string
 	at := 0
 	text := func(to int) {
@@ -300,9 +300,9 @@ func unnested(body []rune, quote rune) (string, bool) {
 	return strings.Join(parts, " ~ "), true
 }
 
-// operand puts an expression of several parts in brackets where it is not
+// operandText puts an expression of several parts in brackets where it is not
 // alone.
-func operand(text string, source []rune, from, to int) string {
+func operandText(text string, source []rune, from, to int) string {
 	alone := strings.TrimSpace(string(source[:from])) == "" && strings.TrimSpace(string(source[to:])) == ""
 	if alone || !strings.Contains(text, " ~ ") {
 		return text

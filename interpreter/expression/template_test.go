@@ -72,7 +72,7 @@ func TestTemplateParts(t *testing.T) {
 	template, problems := expression.ParseTemplate(`é {{ a.b }}{{ now() }} {{ '{{' }}`)
 	require.Empty(t, problems)
 
-	_, single := template.Single()
+	_, single := template.SingleProgram()
 	require.False(t, single)
 
 	_, literal := template.Literal()
@@ -97,7 +97,7 @@ func TestTemplateParts(t *testing.T) {
 	require.Empty(t, problems)
 	require.Equal(t, []expression.Ref{{Root: "a", Path: []any{"b"}, Offset: 4, End: 5, Bare: true}}, template.Refs())
 
-	program, single := template.Single()
+	program, single := template.SingleProgram()
 	require.True(t, single)
 	require.Equal(t, ` a.b `, program.Source())
 	require.Equal(t, `a.b`, program.Printed())

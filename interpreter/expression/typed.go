@@ -26,10 +26,10 @@ type MixedComparison struct {
 	Type     Type   // of Other
 }
 
-// Mixed returns the comparisons of a text with a number, where one side is written out and
+// MixedComparisons returns the comparisons of a text with a number, where one side is written out and
 // the type of the other is known: of a function, or of a name, which is asked of typeOf by its
 // constant path.
-func (p *Program) Mixed(typeOf func(root string, path []any) Type) []MixedComparison {
+func (p *Program) MixedComparisons(typeOf func(root string, path []any) Type) []MixedComparison {
 	finder := mixedFinder{source: []rune(p.source), typeOf: typeOf}
 	tree := p.tree
 	ast.Walk(&tree, &finder)
@@ -50,8 +50,8 @@ func (f *mixedFinder) Visit(node *ast.Node) {
 	switch {
 	case !ok:
 	case slices.Contains(comparisons, n.Operator):
-		if !f.compare(n.Operator, n.Left, n.Right) {
-			f.compare(n.Operator, n.Right, n.Left)
+		if !f.noteComparison(n.Operator, n.Left, n.Right) {
+			f.noteComparison(n.Operator, n.Right, n.Left)
 		}
 	case n.Operator == "in":
 		list, ok := n.Right.(*ast.ArrayNode)
@@ -59,33 +59,33 @@ func (f *mixedFinder) Visit(node *ast.Node) {
 			return
 		}
 		for _, item := range list.Nodes { // one that fits is meant
-			if kind := writtenType(item); kind == AnyType || kind == f.of(n.Left) {
+			if kind := writtenType(item); kind == AnyType || kind == f.typeOfNode(n.Left) {
 				return
 			}
 		}
 		for _, item := range list.Nodes {
-			f.compare(n.Operator, n.Left, item)
+			f.noteComparison(n.Operator, n.Left, item)
 		}
 	}
 }
 
-// compare notes that a side is compared with something written out of another type.
-func (f *mixedFinder) compare(operator string, side, written ast.Node) bool {
-	kind, other := f.of(side), writtenType(written)
+// noteComparison notes that a side is compared with something written out of another type.
+func (f *mixedFinder) noteComparison(operator string, side, written ast.Node) bool {
+	kind, other := f.typeOfNode(side), writtenType(written)
 	if kind == AnyType || other == AnyType || kind == other || writtenType(side) != AnyType {
 		return false
 	}
 	f.found = append(f.found, MixedComparison{
-		Offset: written.Location().From, Operator: operator, Written: f.text(written), Other: f.text(side), Type: kind,
+		Offset: written.Location().From, Operator: operator, Written: f.sideText(written), Other: f.sideText(side), Type: kind,
 	})
 	return true
 }
 
-// text is how a side is written: a name with its members, else the text itself.
-func (f *mixedFinder) text(node ast.Node) string {
+// sideText is how a side is written: a name with its members, else the text itself.
+func (f *mixedFinder) sideText(node ast.Node) string {
 	root, path, ok := constantPath(node)
 	if !ok {
-		return written(f.source, node.Location())
+		return sourceText(f.source, node.Location())
 	}
 	for _, key := range path {
 		if name, isName := key.(string); isName {
@@ -114,7 +114,7 @@ var resultTypes = map[string]Type{
 	"upper": TextType, "lower": TextType, "trim": TextType, "string": TextType, "join": TextType, "toJSON": TextType,
 }
 
-func (f *mixedFinder) of(node ast.Node) Type {
+func (f *mixedFinder) typeOfNode(node ast.Node) Type {
 	switch n := node.(type) {
 	case *ast.BuiltinNode:
 		return resultTypes[n.Name]

@@ -47,7 +47,7 @@ func TestMixed(t *testing.T) {
 		`error.status ~ "" == "503"`:          "",
 		`"3" == 3`:                            "",
 	} {
-		found := compiled(t, source).Mixed(typeOf)
+		found := compiled(t, source).MixedComparisons(typeOf)
 		if written == "" {
 			require.Empty(t, found, source)
 			continue
@@ -61,7 +61,7 @@ func TestMixed(t *testing.T) {
 // TestMixedShowsBothSides: a list has each of its texts, and a name its members.
 func TestMixedShowsBothSides(t *testing.T) {
 	t.Parallel()
-	found := compiled(t, `steps.fetch.error["status"] in ["429", '503']`).Mixed(func(string, []any) expression.Type { return expression.NumberType })
+	found := compiled(t, `steps.fetch.error["status"] in ["429", '503']`).MixedComparisons(func(string, []any) expression.Type { return expression.NumberType })
 	require.Len(t, found, 2)
 	require.Equal(t, "'503'", found[1].Written)
 	require.Equal(t, "steps.fetch.error.status", found[0].Other)

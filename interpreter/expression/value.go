@@ -56,9 +56,9 @@ func (v Value) IsZero() bool { return v.Data == nil }
 // as they were written. Times become RFC 3339 text in UTC; invalid UTF-8
 // becomes U+FFFD, as in encoding/json. NaN, infinity and other types are
 // errors, and so is nesting of more than 1000 levels. Lists and maps are copied.
-func Canonical(v any) (any, error) { return canonical(v, 0) }
+func Canonical(v any) (any, error) { return canonicalAt(v, 0) }
 
-func canonical(v any, depth int) (any, error) {
+func canonicalAt(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, errDepth
 	}
@@ -78,7 +78,7 @@ func canonical(v any, depth int) (any, error) {
 	case []map[string]any:
 		return canonicalList(v, depth)
 	case Value:
-		return canonical(v.Data, depth)
+		return canonicalAt(v.Data, depth)
 	case json.RawMessage:
 		return Decode(v)
 	case time.Time:
@@ -91,7 +91,7 @@ func canonical(v any, depth int) (any, error) {
 func canonicalList[T any](list []T, depth int) (any, error) {
 	out := make([]any, len(list))
 	for i, element := range list {
-		v, err := canonical(element, depth+1)
+		v, err := canonicalAt(element, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func canonicalList[T any](list []T, depth int) (any, error) {
 func canonicalMap[T any](m map[string]T, depth int) (any, error) {
 	out := make(map[string]any, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
-		v, err := canonical(m[key], depth+1)
+		v, err := canonicalAt(m[key], depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -225,10 +225,10 @@ func Merge(base, overlay any) any {
 	if overlay == nil {
 		return base
 	}
-	return merged(base, overlay)
+	return mergeValues(base, overlay)
 }
 
-func merged(base, overlay any) any {
+func mergeValues(base, overlay any) any {
 	below, ok := base.(map[string]any)
 	if !ok {
 		return overlay
@@ -244,7 +244,7 @@ func merged(base, overlay any) any {
 	//workflowcheck:ignore the result is a map again, so the order never shows
 	for key, v := range above { // any order: each entry is merged by itself
 		if old, ok := out[key]; ok {
-			v = merged(old, v)
+			v = mergeValues(old, v)
 		}
 		out[key] = v
 	}

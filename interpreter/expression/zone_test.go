@@ -40,8 +40,8 @@ func TestZones(t *testing.T) {
 	}
 	berlin, err := Zone("Europe/Berlin")
 	require.NoError(t, err)
-	require.Equal(t, 2*time.Hour, Offset(time.Date(2049, time.July, 1, 0, 0, 0, 0, time.UTC), berlin))
-	require.Equal(t, time.Hour, Offset(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC), berlin))
+	require.Equal(t, 2*time.Hour, ZoneOffset(time.Date(2049, time.July, 1, 0, 0, 0, 0, time.UTC), berlin))
+	require.Equal(t, time.Hour, ZoneOffset(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC), berlin))
 	for _, name := range []string{"Local", "europe/berlin", "../UTC", "Europe/Berlin 1", "Europe", "\n"} {
 		_, err := Zone(name)
 		require.ErrorContains(t, err, "there is no time zone", name)

@@ -46,8 +46,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// Check returns an error for a move that no call makes.
-func (w StateWrite) Check() error {
+// CheckWrite returns an error for a move that no call makes.
+func (w StateWrite) CheckWrite() error {
 	switch {
 	case w.Holder == "" || len(w.Holder) > maxText:
 		return fmt.Errorf("a holder of %d bytes", len(w.Holder))
@@ -58,14 +58,14 @@ func (w StateWrite) Check() error {
 	case w.Move.Rows < 0:
 		return fmt.Errorf("a write of %d rows", w.Move.Rows)
 	}
-	if err := w.Move.To.check(); err != nil {
+	if err := w.Move.To.checkCursor(); err != nil {
 		return err
 	}
 	return checkName(w.Name)
 }
 
-func (c Cursor) check() error {
-	if size := c.weight(); size > maxCursor {
+func (c Cursor) checkCursor() error {
+	if size := c.byteWeight(); size > maxCursor {
 		return fmt.Errorf("a cursor of %d bytes; it may have %d", size, maxCursor)
 	}
 	return nil
@@ -77,7 +77,7 @@ func CheckWrites(writes []StateWrite) error {
 		return fmt.Errorf("%d writes at once; 1 to %d go together", len(writes), maxMoves)
 	}
 	for _, write := range writes {
-		if err := write.Check(); err != nil {
+		if err := write.CheckWrite(); err != nil {
 			return err
 		}
 	}
@@ -89,7 +89,7 @@ func (c StateChange) Check() error {
 	if c.By == "" || len(c.By) > maxText || len(c.Note) > maxText {
 		return errors.New("a change needs somebody who makes it, and a note of at most 1,000 bytes")
 	}
-	if err := c.To.check(); err != nil {
+	if err := c.To.checkCursor(); err != nil {
 		return err
 	}
 	return checkName(c.Name)

@@ -58,15 +58,15 @@ func (f Form) ParseInto(positions *[]byte, value any) (Cursor, error) {
 	position, ok := f.appendPosition(positions, value)
 	if !ok {
 		if f.Format != "" {
-			return Cursor{}, fmt.Errorf("%s does not fit the format, such as %v", shown(value), f.written(formatSampleDay, nil))
+			return Cursor{}, fmt.Errorf("%s does not fit the format, such as %v", shownValue(value), f.formatTime(formatSampleDay, nil))
 		}
 		if text, isText := value.(string); isText && as == Text {
 			return Cursor{}, fmt.Errorf("a string of %d bytes is too long for a cursor, which has at most %d", len(text), mostText)
 		}
 		if as == Integer && isWhole(value) {
-			return Cursor{}, fmt.Errorf("%s has more than 64 bits, the most of type integer", shown(value))
+			return Cursor{}, fmt.Errorf("%s has more than 64 bits, the most of type integer", shownValue(value))
 		}
-		return Cursor{}, fmt.Errorf("%s is no %s%s", shown(value), as, examples[as])
+		return Cursor{}, fmt.Errorf("%s is no %s%s", shownValue(value), as, examples[as])
 	}
 	cursor.Position = position
 	return cursor, nil
@@ -75,8 +75,8 @@ func (f Form) ParseInto(positions *[]byte, value any) (Cursor, error) {
 // examples are cursors of types whose form matters, as messages name them.
 var examples = map[CursorType]string{Time: " such as 2024-01-31T10:00:00Z or 2024-01-31 10:00+02", Date: " such as 2024-01-31"}
 
-// shown is a value as messages show it.
-func shown(value any) string {
+// shownValue is a value as messages show it.
+func shownValue(value any) string {
 	const most = 60
 	text := expression.Text(value)
 	switch value := value.(type) {
@@ -115,7 +115,7 @@ func (f Form) withPosition(to []byte, value any) (longer []byte, ok bool) {
 		day, err := time.Parse(time.DateOnly, text)
 		return appendInteger(to, day.Unix()/secondsPerDay), isText && err == nil
 	case Integer:
-		n, ok := integer(value)
+		n, ok := wholeNumber(value)
 		return appendInteger(to, n), ok
 	case Text:
 		return append(to, text...), isText && len(text) <= mostText
@@ -133,8 +133,8 @@ func isWhole(value any) bool {
 	return ok && n.String() == text
 }
 
-// integer reads a whole number, or the text of one in its shortest form.
-func integer(value any) (int64, bool) {
+// wholeNumber reads a whole number, or the text of one in its shortest form.
+func wholeNumber(value any) (int64, bool) {
 	if n, isInt := value.(int); isInt {
 		return int64(n), true
 	}
@@ -184,16 +184,16 @@ func (f Form) Before(c Cursor, lag Lag) Cursor {
 	case c.IsZero() || c.Position == nil:
 		return c
 	case lag == 0:
-		return f.as(c)
+		return f.inForm(c)
 	}
 	switch f.Type {
 	case Time:
-		return f.at(c, timePosition(timeAt(c.Position).Add(-time.Duration(lag))))
+		return f.atPosition(c, timePosition(timeAt(c.Position).Add(-time.Duration(lag))))
 	case Date:
-		return f.at(c, integerPosition(integerAt(c.Position)-int64(lag)))
+		return f.atPosition(c, integerPosition(integerAt(c.Position)-int64(lag)))
 	case Integer:
 		n := integerAt(c.Position)
-		return f.at(c, integerPosition(max(n, math.MinInt64+int64(lag))-int64(lag)))
+		return f.atPosition(c, integerPosition(max(n, math.MinInt64+int64(lag))-int64(lag)))
 	case Text, Token:
 	}
 	return c
@@ -204,14 +204,14 @@ func (f Form) NotBelow(c Cursor, position []byte) Cursor {
 	if c.Position == nil || bytes.Compare(position, c.Position) <= 0 {
 		return c
 	}
-	return f.at(c, position)
+	return f.atPosition(c, position)
 }
 
-// at is the cursor at a position; c is one of the same source.
-func (f Form) at(c Cursor, position []byte) Cursor {
+// atPosition is the cursor at a position; c is one of the same source.
+func (f Form) atPosition(c Cursor, position []byte) Cursor {
 	if f.Format != "" {
 		at, _ := TimeOf(f.Type, Cursor{Value: expression.Of(true), Position: position})
-		value := f.written(at, c.Value.Data)
+		value := f.formatTime(at, c.Value.Data)
 		if exact, err := f.Parse(value); err == nil {
 			return exact
 		}
@@ -241,8 +241,8 @@ func isString(value any) bool {
 	return is
 }
 
-// At is the cursor of a time, for types that have one.
-func At(as CursorType, now time.Time) (c Cursor, ok bool) {
+// CursorAt is the cursor of a time, for types that have one.
+func CursorAt(as CursorType, now time.Time) (c Cursor, ok bool) {
 	switch as {
 	case Time:
 		return Cursor{Value: expression.Of(now.UTC().Format(time.RFC3339Nano)), Position: timePosition(now)}, true
@@ -267,8 +267,8 @@ func TimeOf(as CursorType, c Cursor) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// Behind is how long before now a watermark is, 0 of one in the future: of type date in whole days.
-func Behind(as CursorType, watermark Cursor, now time.Time) (behind time.Duration, ok bool) {
+// BehindNow is how long before now a watermark is, 0 of one in the future: of type date in whole days.
+func BehindNow(as CursorType, watermark Cursor, now time.Time) (behind time.Duration, ok bool) {
 	at, ok := TimeOf(as, watermark)
 	if !ok {
 		return 0, false

@@ -214,17 +214,17 @@ func TestAtIsTheCursorOfATime(t *testing.T) {
 	t.Parallel()
 
 	now := time.Date(2024, 5, 6, 1, 2, 3, 4, time.FixedZone("", 2*60*60))
-	at, ok := incremental.At(incremental.Time, now)
+	at, ok := incremental.CursorAt(incremental.Time, now)
 	require.True(t, ok)
 	require.Equal(t, mustParse(t, incremental.Time, "2024-05-05T23:02:03.000000004Z"), at)
-	at, ok = incremental.At(incremental.Date, now)
+	at, ok = incremental.CursorAt(incremental.Date, now)
 	require.True(t, ok)
 	require.Equal(t, mustParse(t, incremental.Date, "2024-05-05"), at)
 	for _, as := range []incremental.CursorType{incremental.Integer, incremental.Text, incremental.Token} {
-		_, ok = incremental.At(as, now)
+		_, ok = incremental.CursorAt(as, now)
 		require.False(t, ok, as)
 	}
-	early, _ := incremental.At(incremental.Date, time.Date(1969, 12, 31, 12, 0, 0, 0, time.UTC))
+	early, _ := incremental.CursorAt(incremental.Date, time.Date(1969, 12, 31, 12, 0, 0, 0, time.UTC))
 	require.Equal(t, mustParse(t, incremental.Date, "1969-12-31"), early)
 }
 
@@ -251,10 +251,10 @@ func TestBehind(t *testing.T) {
 	} {
 		cursor, err := incremental.Parse(row.as, row.value)
 		require.NoError(t, err)
-		behind, known := incremental.Behind(row.as, cursor, now)
+		behind, known := incremental.BehindNow(row.as, cursor, now)
 		require.Equal(t, row.known, known, "%s %v", row.as, row.value)
 		require.Equal(t, row.want, behind, "%s %v", row.as, row.value)
 	}
-	_, known := incremental.Behind(incremental.Time, incremental.Cursor{}, now)
+	_, known := incremental.BehindNow(incremental.Time, incremental.Cursor{}, now)
 	require.False(t, known, "it has not moved")
 }

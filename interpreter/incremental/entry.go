@@ -45,9 +45,9 @@ type ClaimDecision struct {
 	Changes []StateChange
 }
 
-// Claim decides about a claim whose holder and source are in the form of the keeper. The target is nil where a workflow keeps
+// DecideClaim decides about a claim whose holder and source are in the form of the keeper. The target is nil where a workflow keeps
 // the state.
-func (r StateEntry) Claim(claim Claim, target ClaimTarget, now time.Time) (d ClaimDecision, err error) {
+func (r StateEntry) DecideClaim(claim Claim, target ClaimTarget, now time.Time) (d ClaimDecision, err error) {
 	d.Entry = r
 	if d.Repeated = r.Holder == claim.Holder; d.Repeated {
 		return d, nil
@@ -60,7 +60,7 @@ func (r StateEntry) Claim(claim Claim, target ClaimTarget, now time.Time) (d Cla
 			return d, err
 		}
 	}
-	refused, note := d.misses(claim, target)
+	refused, note := d.refuseMissing(claim, target)
 	if d.Anew = refused != nil && claim.Full; refused != nil && !d.Anew {
 		d.Refused = refused
 		return d, nil
@@ -70,7 +70,7 @@ func (r StateEntry) Claim(claim Claim, target ClaimTarget, now time.Time) (d Cla
 			return d, err
 		}
 	}
-	if moves, moved := r.Moves(); moved {
+	if moves, moved := r.HolderChange(); moved {
 		d.Changes = append(d.Changes, moves)
 	}
 	next := &d.Entry
@@ -79,17 +79,17 @@ func (r StateEntry) Claim(claim Claim, target ClaimTarget, now time.Time) (d Cla
 		next.Watermark = Cursor{}
 	}
 	next.Found, next.Holder, next.Last = next.Watermark, claim.Holder, 0
-	next.Run, next.Rows, next.Source, next.Table, next.Tables = claim.Run, 0, claim.Source, d.Table.Name, claim.Digests()
+	next.Run, next.Rows, next.Source, next.Table, next.Tables = claim.Run, 0, claim.Source, d.Table.Name, claim.TableDigests()
 	return d, nil
 }
 
-// misses is why the tables of a claim miss rows up to the watermark, with the note of a state that begins anew for that; nil where they
+// refuseMissing is why the tables of a claim miss rows up to the watermark, with the note of a state that begins anew for that; nil where they
 // miss none.
-func (d *ClaimDecision) misses(claim Claim, target ClaimTarget) (refused *Refusal, note string) {
+func (d *ClaimDecision) refuseMissing(claim Claim, target ClaimTarget) (refused *Refusal, note string) {
 	state := d.Entry.State
 	if target != nil {
 		state.Emptied = state.Emptied && !claim.Full // all rows are read again
-		d.Lacks = state.Lacks(d.Table)
+		d.Lacks = state.LacksRows(d.Table)
 		if refused = WithoutRows(state, d.Table); refused != nil {
 			if refused.Type == TypeOfAnother {
 				return refused, "--full-refresh: the sink writes to " + d.Table.Name
@@ -116,20 +116,22 @@ func ofAnotherKey(state string, target ClaimTarget, claimed []string) (*Refusal,
 // FullIntoAnother is the note of a state that begins anew, since everything is read for a table that its call writes to for the first time.
 const FullIntoAnother = "--full-refresh: the step writes to another table"
 
-// Moves is what the holder has made of the state; false where it has not moved.
-func (r StateEntry) Moves() (StateChange, bool) {
+// HolderChange is what the holder has made of the state; false where it has not moved.
+func (r StateEntry) HolderChange() (StateChange, bool) {
 	return StateChange{Name: r.Name, At: r.MovedAt, By: r.Run, From: r.Found, To: r.Watermark}, !r.Watermark.Equal(r.Found)
 }
 
-// Fence are the numbers of the holder's last write behind which a write may come: the one before, or its own where it was applied and is
+// FenceNumbers are the numbers of the holder's last write behind which a write may come: the one before, or its own where it was applied and is
 // made again.
-func (w StateWrite) Fence() (before, again int) { return w.Number - 1, w.Number }
+func (w StateWrite) FenceNumbers() (before, again int) { return w.Number - 1, w.Number }
 
-// Moves reports whether the write may change the watermark: back in any case, and otherwise where it passes the one that is there.
-func (w StateWrite) Moves() bool { return w.Move != nil && (w.Move.Back || !w.Move.To.IsZero()) }
+// MovesWatermark reports whether the write may change the watermark: back in any case, and otherwise where it passes the one that is there.
+func (w StateWrite) MovesWatermark() bool {
+	return w.Move != nil && (w.Move.Back || !w.Move.To.IsZero())
+}
 
-// Passes reports whether a watermark that is there moves to the cursor: one with an order only forward, any other to whatever differs.
-func (c Cursor) Passes(there Cursor) bool {
+// MovesTo reports whether a watermark that is there moves to the cursor: one with an order only forward, any other to whatever differs.
+func (c Cursor) MovesTo(there Cursor) bool {
 	if !c.isOrdered() || !there.isOrdered() {
 		return !c.Equal(there)
 	}
@@ -153,9 +155,9 @@ const (
 	StandingOther                       // a call of another run holds it
 )
 
-// Standing is that of a write whose holder is in the form of the keeper.
-func (r StateEntry) Standing(write StateWrite) Standing {
-	before, again := write.Fence()
+// StandingOf is that of a write whose holder is in the form of the keeper.
+func (r StateEntry) StandingOf(write StateWrite) Standing {
+	before, again := write.FenceNumbers()
 	switch {
 	case r.Holder == "":
 		return StandingSet
@@ -173,19 +175,19 @@ func (r StateEntry) Standing(write StateWrite) Standing {
 	return StandingAhead
 }
 
-// Move is the state behind the next write of its holder.
-func (r StateEntry) Move(write StateWrite, now time.Time) StateEntry {
+// ApplyWrite is the state behind the next write of its holder.
+func (r StateEntry) ApplyWrite(write StateWrite, now time.Time) StateEntry {
 	if r.Last = write.Number; write.Move != nil {
 		r.Rows = int64(write.Move.Rows)
 	}
-	if write.Moves() && (write.Move.Back || write.Move.To.Passes(r.Watermark)) {
+	if write.MovesWatermark() && (write.Move.Back || write.Move.To.MovesTo(r.Watermark)) {
 		r.Watermark, r.MovedAt = write.Move.To, now
 	}
 	return r
 }
 
-// Undo is the state without a write of its holder, whether or not that was applied; it cannot be applied any more.
-func (r StateEntry) Undo(write StateWrite, now time.Time) StateEntry {
+// UndoWrite is the state without a write of its holder, whether or not that was applied; it cannot be applied any more.
+func (r StateEntry) UndoWrite(write StateWrite, now time.Time) StateEntry {
 	if !r.Watermark.Equal(r.Found) {
 		r.Watermark, r.MovedAt = r.Found, now
 	}
@@ -195,7 +197,7 @@ func (r StateEntry) Undo(write StateWrite, now time.Time) StateEntry {
 
 // Set is the state as a person sets it, which nobody holds, with the changes for its history; one that is forgotten has no watermark.
 func (r StateEntry) Set(change StateChange, now time.Time) (next StateEntry, changes []StateChange) {
-	if moves, moved := r.Moves(); moved {
+	if moves, moved := r.HolderChange(); moved {
 		changes = append(changes, moves)
 	}
 	change.At, change.From = now, r.Watermark

@@ -59,7 +59,7 @@ func TestClaimOfADestination(t *testing.T) {
 			t.Parallel()
 			claim := row.claim
 			claim.Name, claim.Holder, claim.Run = "s", "b", "now"
-			decision, err := entry.Claim(claim, &row.target, noon)
+			decision, err := entry.DecideClaim(claim, &row.target, noon)
 			require.NoError(t, err)
 			if row.refused != "" {
 				require.NotNil(t, decision.Refused)
@@ -82,11 +82,11 @@ func TestClaimOfADestination(t *testing.T) {
 		})
 	}
 	target := &destination{lookUp: errors.New("away")}
-	decision, err := entry.Claim(incremental.Claim{Name: "s", Holder: "a"}, target, noon)
+	decision, err := entry.DecideClaim(incremental.Claim{Name: "s", Holder: "a"}, target, noon)
 	require.NoError(t, err)
 	require.True(t, decision.Repeated)
 	require.Zero(t, target.asked, "who holds the state already depends on no table")
-	_, err = entry.Claim(incremental.Claim{Name: "s", Holder: "b"}, target, noon)
+	_, err = entry.DecideClaim(incremental.Claim{Name: "s", Holder: "b"}, target, noon)
 	require.EqualError(t, err, "away")
 }
 
@@ -109,6 +109,6 @@ func TestPasses(t *testing.T) {
 		"another token": {token("a"), token("b"), true},
 		"the token":     {token("a"), token("a"), false},
 	} {
-		require.Equal(t, row.passes, row.to.Passes(row.there), name)
+		require.Equal(t, row.passes, row.to.MovesTo(row.there), name)
 	}
 }

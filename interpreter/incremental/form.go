@@ -90,18 +90,18 @@ func (f Form) ParseAny(value any) (Cursor, error) {
 	if plainErr != nil {
 		return Cursor{}, err
 	}
-	return f.as(plain), nil
+	return f.inForm(plain), nil
 }
 
-// as is a cursor in this form: as it is where it is written so, else by its position.
-func (f Form) as(c Cursor) Cursor {
+// inForm is a cursor in this form: as it is where it is written so, else by its position.
+func (f Form) inForm(c Cursor) Cursor {
 	if f.Type != Time && f.Type != Date || c.Position == nil {
 		return c
 	}
 	if written, err := f.Parse(c.Value.Data); err == nil && bytes.Equal(written.Position, c.Position) {
 		return c
 	}
-	return f.at(c, c.Position)
+	return f.atPosition(c, c.Position)
 }
 
 // withFormatted appends the position of a cursor in a format.
@@ -150,9 +150,9 @@ func sinceEpoch(text string, unit time.Duration) (at time.Time, ok bool) {
 	return at, at.Year() >= 0 && at.Year() <= 9999
 }
 
-// written is a time in the format, rounded down to what that holds. like is a cursor of the source: of digits that it has
+// formatTime is a time in the format, rounded down to what that holds. like is a cursor of the source: of digits that it has
 // as text, text is written.
-func (f Form) written(at time.Time, like any) any {
+func (f Form) formatTime(at time.Time, like any) any {
 	at = at.UTC()
 	unit, isEpoch := epochUnits[f.Format]
 	if !isEpoch {

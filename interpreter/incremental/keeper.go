@@ -60,20 +60,20 @@ type keptState struct {
 	Moved bool `json:"moved,omitempty"`
 }
 
-// shared are the texts that many states have: once they are compressed, they take their bytes once.
-func (s *keptState) shared() [2]string { return [2]string{s.Run, strings.Join(s.Tables, " ")} }
+// sharedTexts are the texts that many states have: once they are compressed, they take their bytes once.
+func (s *keptState) sharedTexts() [2]string { return [2]string{s.Run, strings.Join(s.Tables, " ")} }
 
-// weight is how many bytes the state takes, without what it shares.
-func (s *keptState) weight() int {
+// byteWeight is how many bytes the state takes, without what it shares.
+func (s *keptState) byteWeight() int {
 	const numbers, path = 24, 8
 	weight := numbers + len(s.Name) + len(s.Holder) + len(s.Source.Fingerprint) + min(len(s.Source.CursorPath), path)
 	for _, cursor := range []Cursor{s.Watermark, s.Found} {
-		weight += cursor.weight()
+		weight += cursor.byteWeight()
 	}
 	return weight
 }
 
-func (c Cursor) weight() int {
+func (c Cursor) byteWeight() int {
 	if c.IsZero() {
 		return 0
 	}
@@ -88,42 +88,42 @@ func (c Cursor) Text() string {
 	return expression.Text(c.Value.Data)
 }
 
-// weight is how many bytes the change takes.
-func (c StateChange) weight() int {
+// byteWeight is how many bytes the change takes.
+func (c StateChange) byteWeight() int {
 	const numbers = 48
-	return numbers + len(c.Name) + len(c.By) + len(c.Note) + c.From.weight() + c.To.weight()
+	return numbers + len(c.Name) + len(c.By) + len(c.Note) + c.From.byteWeight() + c.To.byteWeight()
 }
 
-// digest stands for a text of any length.
-func digest(text string) string {
+// digestText stands for a text of any length.
+func digestText(text string) string {
 	if text == "" {
 		return ""
 	}
 	return base64.RawURLEncoding.EncodeToString(expression.Sum(text)[:HashLength])
 }
 
-func (k *Keeper) find(name string) (at int, found bool) {
+func (k *Keeper) findState(name string) (at int, found bool) {
 	return slices.BinarySearchFunc(k.states, name, func(s keptState, name string) int { return strings.Compare(s.Name, name) })
 }
 
-// get is the state of a name, a new one where there is none.
-func (k *Keeper) get(name string) (s keptState, found bool) {
-	at, found := k.find(name)
+// getState is the state of a name, a new one where there is none.
+func (k *Keeper) getState(name string) (s keptState, found bool) {
+	at, found := k.findState(name)
 	if !found {
 		return keptState{Name: name}, false
 	}
 	return k.states[at], true
 }
 
-// put replaces a state, or adds one; false where that is more than is kept.
-func (k *Keeper) put(next keptState) bool {
-	at, found := k.find(next.Name)
-	weight, before := k.weight+next.weight(), keptState{}
+// putState replaces a state, or adds one; false where that is more than is kept.
+func (k *Keeper) putState(next keptState) bool {
+	at, found := k.findState(next.Name)
+	weight, before := k.weight+next.byteWeight(), keptState{}
 	if found {
 		before = k.states[at]
-		weight -= before.weight()
+		weight -= before.byteWeight()
 	}
-	for _, text := range next.shared() {
+	for _, text := range next.sharedTexts() {
 		if k.shared[text] == 0 {
 			weight += len(text)
 		}
@@ -149,7 +149,7 @@ func (k *Keeper) countShared(s keptState, by int) {
 	if k.shared == nil {
 		k.shared = map[string]int{}
 	}
-	for _, text := range s.shared() {
+	for _, text := range s.sharedTexts() {
 		if k.shared[text] += by; k.shared[text] == 0 {
 			delete(k.shared, text)
 			k.weight -= len(text)
@@ -157,25 +157,25 @@ func (k *Keeper) countShared(s keptState, by int) {
 	}
 }
 
-// remove forgets a state.
-func (k *Keeper) remove(s keptState) {
-	at, _ := k.find(s.Name)
+// removeState forgets a state.
+func (k *Keeper) removeState(s keptState) {
+	at, _ := k.findState(s.Name)
 	k.states = slices.Delete(k.states, at, at+1)
-	k.weight -= s.weight()
+	k.weight -= s.byteWeight()
 	k.countShared(s, -1)
 }
 
-// Digested is a source as a Keeper keeps it.
-func (s SourceIdentity) Digested() SourceIdentity {
-	s.Fingerprint = digest(s.Fingerprint)
+// DigestIdentity is a source as a Keeper keeps it.
+func (s SourceIdentity) DigestIdentity() SourceIdentity {
+	s.Fingerprint = digestText(s.Fingerprint)
 	return s
 }
 
 // Claim has a call hold a state from now on, or says why it cannot.
 func (k *Keeper) Claim(claim Claim, now time.Time) ClaimedState {
-	s, found := k.get(claim.Name)
-	claim.Holder, claim.Source = digest(claim.Holder), claim.Source.Digested()
-	decision, _ := s.entry().Claim(claim, nil, now) // only targets fail
+	s, found := k.getState(claim.Name)
+	claim.Holder, claim.Source = digestText(claim.Holder), claim.Source.DigestIdentity()
+	decision, _ := s.stateEntry().DecideClaim(claim, nil, now) // only targets fail
 	switch {
 	case decision.Refused != nil:
 		return ClaimedState{Refused: decision.Refused}
@@ -185,29 +185,29 @@ func (k *Keeper) Claim(claim Claim, now time.Time) ClaimedState {
 	if !found {
 		decision.Entry.MovedAt = now
 	}
-	if !k.put(stateOf(decision.Entry)) {
-		return ClaimedState{Refused: k.full()}
+	if !k.putState(stateOf(decision.Entry)) {
+		return ClaimedState{Refused: k.refuseFull()}
 	}
-	k.record(decision.Changes...)
+	k.recordChanges(decision.Changes...)
 	return ClaimedState{Watermark: decision.Entry.Watermark}
 }
 
-func (k *Keeper) full() *Refusal {
+func (k *Keeper) refuseFull() *Refusal {
 	return &Refusal{Type: TypeFull, Message: fmt.Sprintf(
 		"Temporal keeps at most %d states of a step with %d bytes in all, and there are %d with %d bytes; "+
 			"write to a table of postgres or sqlite, which stores any number of states beside its rows", MaxStates, maxWeight, len(k.states), k.weight)}
 }
 
-// Move applies a write to its state, or says why it is refused. One that was applied before
+// ApplyWrite applies a write to its state, or says why it is refused. One that was applied before
 // changes nothing.
-func (k *Keeper) Move(write StateWrite, now time.Time) *Refusal {
-	s, found := k.get(write.Name)
+func (k *Keeper) ApplyWrite(write StateWrite, now time.Time) *Refusal {
+	s, found := k.getState(write.Name)
 	if !found {
 		return notHeld("the state %q was forgotten while its rows were written", write.Name)
 	}
-	entry := s.entry()
-	write.Holder = digest(write.Holder)
-	switch entry.Standing(write) {
+	entry := s.stateEntry()
+	write.Holder = digestText(write.Holder)
+	switch entry.StandingOf(write) {
 	case StandingSet:
 		return notHeld("the state %q was set by a person while its rows were written", s.Name)
 	case StandingSameRun:
@@ -218,8 +218,8 @@ func (k *Keeper) Move(write StateWrite, now time.Time) *Refusal {
 	case StandingAhead:
 		return notHeld("write %d of the state %q comes out of order, behind write %d", write.Number, s.Name, entry.Last)
 	case StandingNext:
-		if !k.put(stateOf(entry.Move(write, now))) {
-			return k.full()
+		if !k.putState(stateOf(entry.ApplyWrite(write, now))) {
+			return k.refuseFull()
 		}
 	case StandingApplied, StandingBehind: // there are no rows to be written again
 	}
@@ -233,9 +233,9 @@ func notHeld(format string, args ...any) *Refusal {
 // Undo restores the watermark that the call of the write found, whether or not the write was applied. The write is refused if it
 // arrives later. A state that another call holds, or that a person has set, stays as it is.
 func (k *Keeper) Undo(write StateWrite, now time.Time) {
-	s, found := k.get(write.Name)
-	if found && s.Holder == digest(write.Holder) {
-		k.put(stateOf(s.entry().Undo(write, now)))
+	s, found := k.getState(write.Name)
+	if found && s.Holder == digestText(write.Holder) {
+		k.putState(stateOf(s.stateEntry().UndoWrite(write, now)))
 	}
 }
 
@@ -243,7 +243,7 @@ func (k *Keeper) Undo(write StateWrite, now time.Time) {
 func (k *Keeper) MoveAll(writes []StateWrite, now time.Time) MoveResult {
 	moved, refused := MoveResult{Refused: make([]*Refusal, len(writes))}, false
 	for i, write := range writes {
-		moved.Refused[i] = k.Move(write, now)
+		moved.Refused[i] = k.ApplyWrite(write, now)
 		refused = refused || moved.Refused[i] != nil
 	}
 	if !refused {
@@ -254,24 +254,24 @@ func (k *Keeper) MoveAll(writes []StateWrite, now time.Time) MoveResult {
 
 // Set changes a state for a person: nobody holds it then. A zero To forgets it.
 func (k *Keeper) Set(change StateChange, now time.Time) *Refusal {
-	s, found := k.get(change.Name)
-	next, changes := s.entry().Set(change, now)
+	s, found := k.getState(change.Name)
+	next, changes := s.stateEntry().Set(change, now)
 	switch {
 	case !change.To.IsZero():
-		if !k.put(stateOf(next)) {
-			return k.full()
+		if !k.putState(stateOf(next)) {
+			return k.refuseFull()
 		}
 	case found:
-		k.remove(s)
+		k.removeState(s)
 	default:
 		return nil
 	}
-	k.record(changes...)
+	k.recordChanges(changes...)
 	return nil
 }
 
-// record keeps changes, and drops those that are too many.
-func (k *Keeper) record(changes ...StateChange) {
+// recordChanges keeps changes, and drops those that are too many.
+func (k *Keeper) recordChanges(changes ...StateChange) {
 	for _, change := range changes {
 		k.recordOne(change)
 	}
@@ -286,19 +286,19 @@ func (k *Keeper) recordOne(change StateChange) {
 	}
 	for i := 0; of >= MaxChangesOfOne; i++ {
 		if k.changes[i].Name == change.Name {
-			k.drop(i)
+			k.dropAt(i)
 			break
 		}
 	}
 	k.changes = append(k.changes, change)
-	k.historyWeight += change.weight()
+	k.historyWeight += change.byteWeight()
 	for len(k.changes) > MaxChanges || k.historyWeight > maxHistoryWeight && len(k.changes) > 1 {
-		k.drop(0)
+		k.dropAt(0)
 	}
 }
 
-func (k *Keeper) drop(at int) {
-	k.historyWeight -= k.changes[at].weight()
+func (k *Keeper) dropAt(at int) {
+	k.historyWeight -= k.changes[at].byteWeight()
 	k.changes = slices.Delete(k.changes, at, at+1)
 }
 
@@ -308,7 +308,7 @@ func (k *Keeper) States(within NameRange) []State {
 	if within.Most > 0 {
 		most = min(within.Most, RangeSize)
 	}
-	at, _ := k.find(max(within.Prefix, within.After))
+	at, _ := k.findState(max(within.Prefix, within.After))
 	for ; at < len(k.states) && len(states) < most; at++ {
 		s := k.states[at]
 		if s.Name <= within.After && within.After != "" {
@@ -317,22 +317,22 @@ func (k *Keeper) States(within NameRange) []State {
 		if !strings.HasPrefix(s.Name, within.Prefix) {
 			break
 		}
-		states = append(states, s.shown())
+		states = append(states, s.shownState())
 	}
 	return states
 }
 
-// shown is the state as people see it.
-func (s *keptState) shown() State {
-	state := s.entry().State
+// shownState is the state as people see it.
+func (s *keptState) shownState() State {
+	state := s.stateEntry().State
 	if state.Watermark.IsZero() {
 		state.MovedAt = time.Time{}
 	}
 	return state
 }
 
-// entry converts a kept state to the form that the rules of states work on.
-func (s *keptState) entry() StateEntry {
+// stateEntry converts a kept state to the form that the rules of states work on.
+func (s *keptState) stateEntry() StateEntry {
 	entry := StateEntry{
 		State: State{Name: s.Name, Watermark: s.Watermark, Source: s.Source, Run: s.Run, Rows: s.Rows, Tables: s.Tables, MovedAt: s.At},
 		Found: s.Watermark, Holder: s.Holder, Last: s.Number,
@@ -345,7 +345,7 @@ func (s *keptState) entry() StateEntry {
 
 // stateOf is the state of an entry as it is kept.
 func stateOf(e StateEntry) keptState {
-	_, moved := e.Moves()
+	_, moved := e.HolderChange()
 	s := keptState{
 		Name: e.Name, Watermark: e.Watermark, Found: e.Found, Holder: e.Holder, Run: e.Run, Number: e.Last, Rows: e.Rows,
 		Source: e.Source, Tables: e.Tables, At: e.MovedAt, Moved: moved,
@@ -359,8 +359,8 @@ func stateOf(e StateEntry) keptState {
 // History are the changes of a state, the oldest first. The moves of one call are one.
 func (k *Keeper) History(name string) []StateChange {
 	changes := append([]StateChange{}, lists.Filter(k.changes, func(change StateChange) bool { return change.Name == name })...)
-	s, _ := k.get(name)
-	if change, moved := s.entry().Moves(); moved {
+	s, _ := k.getState(name)
+	if change, moved := s.stateEntry().HolderChange(); moved {
 		changes = append(changes, change)
 	}
 	return changes

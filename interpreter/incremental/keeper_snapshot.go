@@ -56,13 +56,13 @@ func ReadKeeper(packed []byte) (*Keeper, error) {
 		if s.Name == "" || len(s.Name) > MaxName || i > 0 && s.Name <= read.States[i-1].Name {
 			return nil, errors.New("the states have no names, or are not in the order of their names")
 		}
-		if !k.put(s) {
-			return nil, errors.New(k.full().Message)
+		if !k.putState(s) {
+			return nil, errors.New(k.refuseFull().Message)
 		}
 	}
 	if len(read.Changes) > MaxChanges {
 		return nil, fmt.Errorf("%d changes of states, of which %d are kept", len(read.Changes), MaxChanges)
 	}
-	k.record(read.Changes...)
+	k.recordChanges(read.Changes...)
 	return k, nil
 }

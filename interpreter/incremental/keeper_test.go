@@ -52,7 +52,7 @@ func (s *keeperScript) do(line string) string {
 		return "found " + claimed.Watermark.Text()
 	case "moves":
 		move := &incremental.Move{To: cursor(s.t, number(len(words)-1)), Back: words[4] == "back", Rows: number(3)}
-		refused := s.keeper.Move(incremental.StateWrite{Name: name, Holder: who, Number: number(3), Move: move}, s.at)
+		refused := s.keeper.ApplyWrite(incremental.StateWrite{Name: name, Holder: who, Number: number(3), Move: move}, s.at)
 		if refused != nil {
 			return refused.Type
 		}
@@ -220,7 +220,7 @@ func TestKeeperRefusals(t *testing.T) {
 		require.Contains(t, refused.Message, "starter state reset")
 	}
 	require.Nil(t, script.keeper.Claim(claim, noon).Refused)
-	require.Contains(t, script.keeper.Move(incremental.StateWrite{Name: "s", Holder: "a", Number: 2}, noon).Message, "run-b")
+	require.Contains(t, script.keeper.ApplyWrite(incremental.StateWrite{Name: "s", Holder: "a", Number: 2}, noon).Message, "run-b")
 }
 
 // TestKeeperOfOtherTables: a state that has moved goes to no call that writes to a table to which the call before did not, also where
@@ -237,7 +237,7 @@ func TestKeeperOfOtherTables(t *testing.T) {
 	}
 	move := func(holder string, to int) {
 		t.Helper()
-		require.Nil(t, k.Move(incremental.StateWrite{Name: "s", Holder: holder, Number: 1, Move: &incremental.Move{To: cursor(t, to), Rows: 1}}, noon))
+		require.Nil(t, k.ApplyWrite(incremental.StateWrite{Name: "s", Holder: holder, Number: 1, Move: &incremental.Move{To: cursor(t, to), Rows: 1}}, noon))
 	}
 	refused := func(claimed incremental.ClaimedState, table string) {
 		t.Helper()
@@ -281,7 +281,7 @@ func TestKeeperIsBounded(t *testing.T) {
 		}
 		to, err := incremental.Parse(incremental.Time, noon.Add(time.Duration(i)*time.Millisecond).Format(time.RFC3339Nano))
 		require.NoError(t, err)
-		return k.Move(incremental.StateWrite{Name: name, Holder: strings.Repeat("h", 50) + fmt.Sprint(i), Number: 1, Move: &incremental.Move{To: to, Rows: i}}, noon)
+		return k.ApplyWrite(incremental.StateWrite{Name: name, Holder: strings.Repeat("h", 50) + fmt.Sprint(i), Number: 1, Move: &incremental.Move{To: to, Rows: i}}, noon)
 	}
 	for i := range incremental.MaxStates {
 		require.Nil(t, claim(i, ""), i)

@@ -13,9 +13,9 @@ type Moves struct {
 	Writes []StateWrite `json:"writes"`
 }
 
-// Join adds moves to those of all, in the order of their groups. It changes all, and shares no
+// JoinMoves adds moves to those of all, in the order of their groups. It changes all, and shares no
 // list with more.
-func Join(all, more []Moves) []Moves {
+func JoinMoves(all, more []Moves) []Moves {
 	for _, moves := range more {
 		at, found := slices.BinarySearchFunc(all, moves.Group, func(m Moves, group string) int { return strings.Compare(m.Group, group) })
 		if !found {
@@ -26,9 +26,9 @@ func Join(all, more []Moves) []Moves {
 	return all
 }
 
-// Without is all but the moves of states that later ones move as well: those of an earlier visit,
+// WithoutLater is all but the moves of states that later ones move as well: those of an earlier visit,
 // which holds these states no longer.
-func Without(all, later []Moves) []Moves {
+func WithoutLater(all, later []Moves) []Moves {
 	type state struct{ group, name string }
 	moved := map[state]bool{}
 	for _, moves := range later {
@@ -46,8 +46,8 @@ func Without(all, later []Moves) []Moves {
 	return left
 }
 
-// Lowest is the lowest watermark to which moves bring states.
-func Lowest(moves []Moves) (lowest Cursor) {
+// LowestWatermark is the lowest watermark to which moves bring states.
+func LowestWatermark(moves []Moves) (lowest Cursor) {
 	for _, of := range moves {
 		for _, write := range of.Writes {
 			if write.Move == nil {
@@ -68,8 +68,8 @@ const (
 	groupsAtOnce = 100
 )
 
-// Chunks are moves in pieces that one activity each sends.
-func Chunks(all []Moves) (chunks [][]Moves) {
+// MoveChunks are moves in pieces that one activity each sends.
+func MoveChunks(all []Moves) (chunks [][]Moves) {
 	var chunk []Moves
 	writes := 0
 	for _, moves := range all {

@@ -23,8 +23,8 @@ const HashLength = 16
 // IsCounted reports whether rows have no key, so that of equal ones as many are known as were written.
 func (r *RowIdentity) IsCounted() bool { return r.KnownTo != nil && len(r.Key) == 0 }
 
-// Of is what distinguishes a row that a page has contributed, and that is written so. Its position is kept behind those in positions.
-func (r *RowIdentity) Of(row, written any, positions *[]byte) (known KnownRow) {
+// IdentifyRow is what distinguishes a row that a page has contributed, and that is written so. Its position is kept behind those in positions.
+func (r *RowIdentity) IdentifyRow(row, written any, positions *[]byte) (known KnownRow) {
 	if !r.IsCounted() {
 		written = row
 	}
@@ -36,7 +36,7 @@ func (r *RowIdentity) Of(row, written any, positions *[]byte) (known KnownRow) {
 		known.Position = at
 	}
 	if len(r.Key) == 0 {
-		known.Hash = hashOf(r.besides(known.Position, cursor, written), written)
+		known.Hash = hashOf(r.rowDigest(known.Position, cursor, written), written)
 		return known
 	}
 	const usual = 4 // columns of a key, and the cursor
@@ -53,8 +53,8 @@ func (r *RowIdentity) Of(row, written any, positions *[]byte) (known KnownRow) {
 	return known
 }
 
-// besides is what distinguishes a row beside what is written of it: the position of a cursor that is not written.
-func (r *RowIdentity) besides(position []byte, cursor, written any) []byte {
+// rowDigest is what distinguishes a row beside what is written of it: the position of a cursor that is not written.
+func (r *RowIdentity) rowDigest(position []byte, cursor, written any) []byte {
 	if position == nil {
 		return nil
 	}
@@ -64,11 +64,11 @@ func (r *RowIdentity) besides(position []byte, cursor, written any) []byte {
 	return position
 }
 
-// Distinguish finds what distinguishes rows that are written, each in its place.
-func (r *RowIdentity) Distinguish(rows []any, written func(i int) any) []KnownRow {
+// IdentifyRows finds what distinguishes rows that are written, each in its place.
+func (r *RowIdentity) IdentifyRows(rows []any, written func(i int) any) []KnownRow {
 	known, positions := make([]KnownRow, len(rows)), make([]byte, 0, len(rows)*timeBytes)
 	for i, row := range rows {
-		known[i] = r.Of(row, written(i), &positions)
+		known[i] = r.IdentifyRow(row, written(i), &positions)
 	}
 	return known
 }
@@ -78,9 +78,9 @@ func hashOf(position []byte, parts ...any) [HashLength]byte {
 	return [HashLength]byte(digest[:HashLength])
 }
 
-// Lacks finds a column of the key that a row has not, or that of a key whose columns are all nil:
+// LacksColumn finds a column of the key that a row has not, or that of a key whose columns are all nil:
 // such rows cannot be distinguished.
-func (r *RowIdentity) Lacks(row any) (column string, lacks bool) {
+func (r *RowIdentity) LacksColumn(row any) (column string, lacks bool) {
 	if len(r.Key) == 0 || r.Type == Token {
 		return "", false
 	}
@@ -118,9 +118,9 @@ func Member(row any, path string) (value any, found bool) {
 	return value, found && err == nil
 }
 
-// Contributed are the rows of what a page contributes: a list is many, nil is none, anything
+// ContributedRows are the rows of what a page contributes: a list is many, nil is none, anything
 // else is one.
-func Contributed(page any) []any {
+func ContributedRows(page any) []any {
 	switch page := page.(type) {
 	case nil:
 		return nil

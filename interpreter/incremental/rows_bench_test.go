@@ -22,7 +22,7 @@ func BenchmarkOf(b *testing.B) {
 			positions := make([]byte, 0, 16)
 			for b.Loop() {
 				positions = positions[:0]
-				rows.Of(row, row, &positions)
+				rows.IdentifyRow(row, row, &positions)
 			}
 		})
 	}

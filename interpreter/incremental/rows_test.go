@@ -15,7 +15,7 @@ func TestRowsAtOtherCursorsAreOthers(t *testing.T) {
 	rows := &incremental.RowIdentity{CursorPath: "at", Type: incremental.Integer, Key: []string{"id"}}
 	seen := map[[incremental.HashLength]byte]int{}
 	for at := range 100_000 {
-		hash := rows.Of(map[string]any{"id": 1, "at": at}, nil, &[]byte{}).Hash
+		hash := rows.IdentifyRow(map[string]any{"id": 1, "at": at}, nil, &[]byte{}).Hash
 		before, known := seen[hash]
 		require.False(t, known, "%d is taken for %d", at, before)
 		seen[hash] = at
@@ -45,18 +45,18 @@ func TestRowsAreToldApart(t *testing.T) {
 		"no cursor":       {row(1, 2, nil, "x"), false, false},
 		"no map":          {"text", false, false},
 	} {
-		require.Equal(t, test.sameKey, byKey.Of(base, base, &[]byte{}).Hash == byKey.Of(test.other, test.other, &[]byte{}).Hash, name)
-		require.Equal(t, test.sameWhole, whole.Of(base, base, &[]byte{}).Hash == whole.Of(test.other, test.other, &[]byte{}).Hash, name)
+		require.Equal(t, test.sameKey, byKey.IdentifyRow(base, base, &[]byte{}).Hash == byKey.IdentifyRow(test.other, test.other, &[]byte{}).Hash, name)
+		require.Equal(t, test.sameWhole, whole.IdentifyRow(base, base, &[]byte{}).Hash == whole.IdentifyRow(test.other, test.other, &[]byte{}).Hash, name)
 	}
-	require.Nil(t, byKey.Of(row(1, 2, nil, "x"), nil, &[]byte{}).Position)
-	require.NotEqual(t, byKey.Of(row(1, 2, nil, "x"), nil, &[]byte{}).Hash, byKey.Of(row(2, 2, nil, "x"), nil, &[]byte{}).Hash)
-	require.Equal(t, byKey.Of(base, base, &[]byte{}).Position, byKey.Of(row(7, 7, "2024-01-01", "z"), nil, &[]byte{}).Position)
+	require.Nil(t, byKey.IdentifyRow(row(1, 2, nil, "x"), nil, &[]byte{}).Position)
+	require.NotEqual(t, byKey.IdentifyRow(row(1, 2, nil, "x"), nil, &[]byte{}).Hash, byKey.IdentifyRow(row(2, 2, nil, "x"), nil, &[]byte{}).Hash)
+	require.Equal(t, byKey.IdentifyRow(base, base, &[]byte{}).Position, byKey.IdentifyRow(row(7, 7, "2024-01-01", "z"), nil, &[]byte{}).Position)
 }
 
 func TestContributedRows(t *testing.T) {
 	t.Parallel()
 
-	require.Empty(t, incremental.Contributed(nil))
-	require.Equal(t, []any{1, nil}, incremental.Contributed([]any{1, nil}))
-	require.Equal(t, []any{map[string]any{"id": 1}}, incremental.Contributed(map[string]any{"id": 1}))
+	require.Empty(t, incremental.ContributedRows(nil))
+	require.Equal(t, []any{1, nil}, incremental.ContributedRows([]any{1, nil}))
+	require.Equal(t, []any{map[string]any{"id": 1}}, incremental.ContributedRows(map[string]any{"id": 1}))
 }

@@ -23,12 +23,12 @@ const MostSlices = 10_000
 // FirstSlice is the slice that begins where a call reads from; until is what the call reads to, and step the length of a slice,
 // in amounts of add_time. The error says what until is in place of a time, or that there would be more than MostSlices.
 func (f Form) FirstSlice(from Cursor, step string, until any) (*Slice, error) {
-	end, err := f.until(until)
+	end, err := f.parseEnd(until)
 	if err != nil {
 		return nil, fmt.Errorf("incremental.until: %w", err)
 	}
 	first := f.SliceTo(end, from, step, 0)
-	length := first.span(f.Type)
+	length := first.sliceLength(f.Type)
 	if last, ok := TimeOf(f.Type, end); ok && length > 0 {
 		if began, _ := TimeOf(f.Type, from); last.Sub(began)/length > MostSlices {
 			return nil, fmt.Errorf("incremental.step: %s makes more than %d slices from %s to %s; write a longer one", step, MostSlices, from.Text(), end.Text())
@@ -37,8 +37,8 @@ func (f Form) FirstSlice(from Cursor, step string, until any) (*Slice, error) {
 	return first, nil
 }
 
-// span is how long a slice is.
-func (s *Slice) span(as CursorType) time.Duration {
+// sliceLength is how long a slice is.
+func (s *Slice) sliceLength(as CursorType) time.Duration {
 	from, _ := TimeOf(as, s.From)
 	to, _ := TimeOf(as, s.To)
 	return to.Sub(from)
@@ -49,7 +49,7 @@ func (f Form) SliceTo(end, from Cursor, step string, page int) *Slice {
 	at, _ := TimeOf(f.Type, from)
 	to := end
 	if next, err := expression.AddAmount(at, step); err == nil { // validation has refused another one
-		if c := f.of(from, next); bytes.Compare(c.Position, end.Position) < 0 {
+		if c := f.cursorOf(from, next); bytes.Compare(c.Position, end.Position) < 0 {
 			to = c
 		}
 	}
@@ -67,9 +67,9 @@ func (f Form) NextSlice(s *Slice, step string, page int) *Slice {
 // Empty reports whether there is nothing between the ends of a slice.
 func (s *Slice) Empty() bool { return bytes.Compare(s.To.Position, s.From.Position) <= 0 }
 
-// until reads the end of the last slice: a cursor in this form, or a time within what such a cursor stands for, such as
+// parseEnd reads the end of the last slice: a cursor in this form, or a time within what such a cursor stands for, such as
 // that of now() within a day: the next cursor then, so that what has the cursor of that time is read.
-func (f Form) until(value any) (Cursor, error) {
+func (f Form) parseEnd(value any) (Cursor, error) {
 	if end, err := f.Parse(value); err == nil {
 		return end, nil
 	}
@@ -78,23 +78,23 @@ func (f Form) until(value any) (Cursor, error) {
 		return Cursor{}, err
 	}
 	at := timeAt(read.Position)
-	end := f.of(Cursor{Value: expression.Of(0)}, at)
+	end := f.cursorOf(Cursor{Value: expression.Of(0)}, at)
 	if reached, _ := TimeOf(f.Type, end); reached.Before(at) {
-		end = f.of(end, at.Add(f.unit()))
+		end = f.cursorOf(end, at.Add(f.smallestStep()))
 	}
 	return end, nil
 }
 
-// of is the cursor of a time, rounded down to what the form holds. like is one of the same source.
-func (f Form) of(like Cursor, at time.Time) Cursor {
+// cursorOf is the cursor of a time, rounded down to what the form holds. like is one of the same source.
+func (f Form) cursorOf(like Cursor, at time.Time) Cursor {
 	if f.Type == Date {
-		return f.at(like, integerPosition(at.UTC().Truncate(secondsPerDay*time.Second).Unix()/secondsPerDay))
+		return f.atPosition(like, integerPosition(at.UTC().Truncate(secondsPerDay*time.Second).Unix()/secondsPerDay))
 	}
-	return f.at(like, timePosition(at))
+	return f.atPosition(like, timePosition(at))
 }
 
-// unit is how far two cursors of the form are apart at least.
-func (f Form) unit() time.Duration {
+// smallestStep is how far two cursors of the form are apart at least.
+func (f Form) smallestStep() time.Duration {
 	if unit, isEpoch := epochUnits[f.Format]; isEpoch {
 		return unit
 	}
@@ -118,8 +118,8 @@ func (f Form) CheckStep(step string) error {
 		return err
 	case !next.After(began):
 		return fmt.Errorf("%q is no length; write such as 30d", step)
-	case next.Sub(began) < f.unit():
-		return fmt.Errorf("%s is less than cursors of the step differ by; write at least %s", step, map[bool]string{true: "1d", false: f.unit().String()}[f.unit() == formatUnits[0]])
+	case next.Sub(began) < f.smallestStep():
+		return fmt.Errorf("%s is less than cursors of the step differ by; write at least %s", step, map[bool]string{true: "1d", false: f.smallestStep().String()}[f.smallestStep() == formatUnits[0]])
 	}
 	return nil
 }

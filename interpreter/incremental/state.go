@@ -40,8 +40,8 @@ type Claim struct {
 	Format string `json:"format,omitempty"`
 }
 
-// Form is how the cursors of the source are written.
-func (c Claim) Form() Form { return Form{Type: c.Source.Type, Format: c.Format} }
+// CursorForm is how the cursors of the source are written.
+func (c Claim) CursorForm() Form { return Form{Type: c.Source.Type, Format: c.Format} }
 
 // ClaimedState is the state that a call has claimed; kept in workflow history.
 type ClaimedState struct {
@@ -183,7 +183,7 @@ func OfAnother(state State, source SourceIdentity) *Refusal {
 	differs := "rows come from another source: its url, its auth, or a field that uses the workload or the element has changed"
 	switch {
 	case kept.CursorPath != source.CursorPath:
-		differs = fmt.Sprintf("its cursor is %s, and the step's is %s", kept.path(), source.path())
+		differs = fmt.Sprintf("its cursor is %s, and the step's is %s", kept.cursorPath(), source.cursorPath())
 	case kept.Type != source.Type:
 		differs = fmt.Sprintf("its cursor has type %s, and the step's has type %s", kept.Type, source.Type)
 	}
@@ -196,12 +196,12 @@ func OfAnother(state State, source SourceIdentity) *Refusal {
 			"of what differs, or forget this state with `starter state reset`", state.Name, last, differs)}
 }
 
-// Digests are the tables as they are kept; nil is not known.
-func (c Claim) Digests() []string {
+// TableDigests are the tables as they are kept; nil is not known.
+func (c Claim) TableDigests() []string {
 	if c.Tables == nil {
 		return nil
 	}
-	return lists.Map(c.Tables, digest)
+	return lists.Map(c.Tables, digestText)
 }
 
 // WithoutTables is why a claim is refused that writes to a table to which the call before did not, beside the one that the state is kept
@@ -210,7 +210,7 @@ func WithoutTables(state State, claim Claim) *Refusal {
 	if state.Watermark.IsZero() || state.Tables == nil {
 		return nil
 	}
-	for i, kept := range claim.Digests() {
+	for i, kept := range claim.TableDigests() {
 		if slices.Contains(state.Tables, kept) {
 			continue
 		}
@@ -230,8 +230,10 @@ type Table struct {
 	Exists, HasRow bool
 }
 
-// Lacks reports whether a table lacks the rows up to the watermark: it is not the one that the state is kept for, or others have emptied it.
-func (s State) Lacks(table Table) bool { return s.isOfAnother(table) || !table.HasRow && !s.Emptied }
+// LacksRows reports whether a table lacks the rows up to the watermark: it is not the one that the state is kept for, or others have emptied it.
+func (s State) LacksRows(table Table) bool {
+	return s.isOfAnother(table) || !table.HasRow && !s.Emptied
+}
 
 func (s State) isOfAnother(table Table) bool { return s.Table != "" && s.Table != table.Name }
 
@@ -239,7 +241,7 @@ func (s State) isOfAnother(table Table) bool { return s.Table != "" && s.Table !
 func WithoutRows(state State, table Table) *Refusal {
 	lacks := "has no rows"
 	switch {
-	case state.Watermark.IsZero() || !state.Lacks(table):
+	case state.Watermark.IsZero() || !state.LacksRows(table):
 		return nil
 	case state.isOfAnother(table):
 		return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
@@ -272,4 +274,4 @@ func shownKey(key []string) string {
 	return "key " + strings.Join(key, ", ")
 }
 
-func (s SourceIdentity) path() string { return cmp.Or(s.CursorPath, "a token") }
+func (s SourceIdentity) cursorPath() string { return cmp.Or(s.CursorPath, "a token") }

@@ -22,11 +22,11 @@ type extent struct {
 
 func newExtent(file *source.File) extent { return extent{file: file, text: string(file.Bytes())} }
 
-func (e extent) start(n *yaml.Node) int { return e.file.Offset(yamltree.Position(n)) }
+func (e extent) startOffset(n *yaml.Node) int { return e.file.ByteOffset(yamltree.Position(n)) }
 
-// end is the offset behind a node; its line comment is not part of it.
-func (e extent) end(n *yaml.Node) int {
-	start := e.start(n)
+// endOffset is the offset behind a node; its line comment is not part of it.
+func (e extent) endOffset(n *yaml.Node) int {
+	start := e.startOffset(n)
 	switch {
 	case start < 0 || n.Line == 0:
 		return unknown
@@ -48,7 +48,7 @@ func (e extent) end(n *yaml.Node) int {
 		}
 		return e.afterColon(n.Content[len(n.Content)-2])
 	}
-	return e.end(last)
+	return e.endOffset(last)
 }
 
 func (e extent) scalarEnd(n *yaml.Node, start int) int {
@@ -58,7 +58,7 @@ func (e extent) scalarEnd(n *yaml.Node, start int) int {
 	if n.Value != "" && last == yamltree.Position(n) {
 		return unknown // the text could not be followed
 	}
-	end := e.file.Offset(last)
+	end := e.file.ByteOffset(last)
 	if style != source.SingleQuoted && style != source.DoubleQuoted {
 		return end
 	}
@@ -73,7 +73,7 @@ func (e extent) scalarEnd(n *yaml.Node, start int) int {
 
 // afterColon is the offset behind the colon of a key.
 func (e extent) afterColon(key *yaml.Node) int {
-	end := e.end(key)
+	end := e.endOffset(key)
 	if end < 0 {
 		return unknown
 	}
@@ -105,7 +105,9 @@ func (e extent) blockEnd(line int) int {
 }
 
 // lineStart and lineEnd are where a line begins and ends, its break aside.
-func (e extent) lineStart(line int) int { return e.file.Offset(source.Position{Line: line, Column: 1}) }
+func (e extent) lineStart(line int) int {
+	return e.file.ByteOffset(source.Position{Line: line, Column: 1})
+}
 
 func (e extent) lineEnd(line int) int { return e.lineStart(line) + len(e.file.Line(line)) }
 
@@ -118,7 +120,7 @@ func (e extent) lineAt(offset int) int {
 func (e extent) flowEnd(start int) int {
 	depth, fresh := 0, true // fresh: a scalar may begin here
 	for i := start; i < len(e.text); i++ {
-		if i = e.skip(i, fresh); i == unknown {
+		if i = e.skipToken(i, fresh); i == unknown {
 			return unknown
 		}
 		switch e.text[i] {
@@ -139,10 +141,10 @@ func (e extent) flowEnd(start int) int {
 	return unknown
 }
 
-// skip is the last byte of the scalar in quotes, or of the line of the comment,
+// skipToken is the last byte of the scalar in quotes, or of the line of the comment,
 // that begins at i: brackets in them count for nothing. It is i where neither
 // begins, and unknown where there is no end.
-func (e extent) skip(i int, fresh bool) int {
+func (e extent) skipToken(i int, fresh bool) int {
 	switch c := e.text[i]; {
 	case fresh && (c == '"' || c == '\''):
 		return e.quoteEnd(i)

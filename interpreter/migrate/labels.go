@@ -11,28 +11,28 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// labels moves what noetl.io/v1 keeps in metadata, such as path, to
+// migrateLabels moves what noetl.io/v1 keeps in metadata, such as path, to
 // metadata.labels, where the newer version has it.
-func (m *migrator) labels() {
+func (m *migrator) migrateLabels() {
 	if versionOf(m.root.Content[0]) != playbook.OlderVersion {
 		return
 	}
 	var moving []string
-	if !m.rewrite(func(e extent, root *yaml.Node) ([]edit, bool) {
+	if !m.rewriteText(func(e extent, root *yaml.Node) ([]edit, bool) {
 		metadata := yamltree.Keys(root.Content[0])["metadata"]
 		if moving = olderMetadata(metadata); len(moving) == 0 {
 			return nil, false
 		}
 		edits, ok := e.labelEdits(metadata, moving)
 		if ok {
-			label(metadata, moving)
+			moveToLabels(metadata, moving)
 		}
 		return edits, ok
 	}) {
 		return
 	}
 	for _, key := range moving {
-		m.changed(m.metadataPlace(key), "metadata."+key+" becomes a label")
+		m.addChange(m.metadataPlace(key), "metadata."+key+" becomes a label")
 	}
 }
 
@@ -58,8 +58,8 @@ func olderMetadata(metadata *yaml.Node) []string {
 	return keys
 }
 
-// label moves keys of metadata to its labels.
-func label(metadata *yaml.Node, moving []string) {
+// moveToLabels moves keys of metadata to its labels.
+func moveToLabels(metadata *yaml.Node, moving []string) {
 	labels := yamltree.Keys(metadata)["labels"]
 	for _, key := range moving {
 		at := yamltree.IndexOf(metadata, key)
@@ -96,7 +96,7 @@ func (e extent) labelEdits(metadata *yaml.Node, moving []string) ([]edit, bool) 
 	)
 	for _, name := range moving {
 		at := yamltree.IndexOf(metadata, name)
-		first, last, ok := e.lines(metadata.Content[at], metadata.Content[at+1])
+		first, last, ok := e.wholeLines(metadata.Content[at], metadata.Content[at+1])
 		if !ok {
 			return nil, false
 		}
@@ -104,12 +104,12 @@ func (e extent) labelEdits(metadata *yaml.Node, moving []string) ([]edit, bool) 
 		if !ok {
 			return nil, false
 		}
-		lines = append(lines, shifted(moved, margin-(metadata.Content[at].Column-1), "\n"))
-		edits = append(edits, e.removal(first, last))
+		lines = append(lines, shiftLines(moved, margin-(metadata.Content[at].Column-1), "\n"))
+		edits = append(edits, e.removeLines(first, last))
 	}
 	block := strings.ReplaceAll(strings.Join(lines, "\n"), "\n", breaks)
 	if labels != nil {
-		end := e.end(labels)
+		end := e.endOffset(labels)
 		if end < 0 {
 			return nil, false
 		}
@@ -133,7 +133,7 @@ func (e extent) labelLines(key, value *yaml.Node, first, last int) ([]string, bo
 	if tag := value.ShortTag(); tag == "!!str" || tag == "!!timestamp" {
 		return lines, true
 	}
-	start, end := e.start(value), e.end(value)
+	start, end := e.startOffset(value), e.endOffset(value)
 	if key.Line != value.Line || start < 0 || end < 0 {
 		return nil, false
 	}
@@ -144,21 +144,21 @@ func (e extent) labelLines(key, value *yaml.Node, first, last int) ([]string, bo
 
 // labelsInBrackets writes metadata in brackets anew.
 func (e extent) labelsInBrackets(metadata *yaml.Node, moving []string) ([]edit, bool) {
-	start, end := e.start(metadata), e.end(metadata)
+	start, end := e.startOffset(metadata), e.endOffset(metadata)
 	if start < 0 || end < 0 {
 		return nil, false
 	}
 	copied := yamltree.Resolved(metadata, false)
-	label(copied, moving)
+	moveToLabels(copied, moving)
 	yamltree.Keys(copied)["labels"].Style = yaml.FlowStyle
 	return []edit{{start, end, strings.TrimSpace(yamltree.Encode(copied))}}, true
 }
 
-// lines are the first and last line of a key that is in lines of its own,
+// wholeLines are the first and last line of a key that is in lines of its own,
 // comments above it included.
-func (e extent) lines(key, value *yaml.Node) (first, last int, ok bool) {
-	end := e.end(value)
-	if end < 0 || strings.TrimSpace(e.text[e.lineStart(key.Line):e.start(key)]) != "" {
+func (e extent) wholeLines(key, value *yaml.Node) (first, last int, ok bool) {
+	end := e.endOffset(value)
+	if end < 0 || strings.TrimSpace(e.text[e.lineStart(key.Line):e.startOffset(key)]) != "" {
 		return 0, 0, false
 	}
 	first = key.Line
@@ -168,8 +168,8 @@ func (e extent) lines(key, value *yaml.Node) (first, last int, ok bool) {
 	return first, e.lineAt(end), true
 }
 
-// removal takes lines out.
-func (e extent) removal(first, last int) edit {
+// removeLines takes lines out.
+func (e extent) removeLines(first, last int) edit {
 	if last == e.file.Lines() { // nothing follows: the break before goes
 		return edit{e.lineEnd(first - 1), e.lineEnd(last), ""}
 	}

@@ -24,10 +24,10 @@ type Migration struct {
 	Problems source.Diagnostics
 }
 
-// Changed reports whether the text differs from the original.
-func (m *Migration) Changed() bool { return len(m.Changes) > 0 }
+// HasChanged reports whether the text differs from the original.
+func (m *Migration) HasChanged() bool { return len(m.Changes) > 0 }
 
-// File rewrites the older forms of retry and of requests, the words of noetl.io/v1,
+// MigrateFile rewrites the older forms of retry and of requests, the words of noetl.io/v1,
 // what it keeps in metadata beside labels, sinks of loops that have to be in
 // loop.sink, and the word data where it has another name now, in the playbooks that
 // steps write out too. Only what changes is touched:
@@ -35,7 +35,7 @@ func (m *Migration) Changed() bool { return len(m.Changes) > 0 }
 // the result again: it must hold what was meant and every comment, or the
 // edit is not made and reported instead. A file without older forms comes back
 // as it was.
-func File(file *source.File) *Migration {
+func MigrateFile(file *source.File) *Migration {
 	m := &migrator{file: file, Migration: Migration{Text: file.Bytes()}}
 	book, found := playbook.Decode(file)
 	root, err := yamltree.Parse(m.Text)
@@ -44,13 +44,13 @@ func File(file *source.File) *Migration {
 		return &m.Migration
 	}
 	m.root, m.found = root, found
-	m.retries()
-	m.paginations()
-	m.requests()
-	m.sinks(book, "")
-	m.names(book)
-	m.labels()
-	m.words()
+	m.migrateRetries()
+	m.migratePaginations()
+	m.migrateRequests()
+	m.migrateSinks(book, "")
+	m.migrateNames(book)
+	m.migrateLabels()
+	m.migrateWords()
 	m.Problems.Sort()
 	slices.SortStableFunc(m.Changes, func(a, b source.Change) int { return a.Pos.Compare(b.Pos) })
 	return &m.Migration
@@ -65,9 +65,9 @@ type migrator struct {
 	found source.Diagnostics
 }
 
-// rewrite has a function change the tree of the text as it is, and say by which edits
+// rewriteText has a function change the tree of the text as it is, and say by which edits
 // the text holds the same. A text that does not, or lacks a comment, is refused.
-func (m *migrator) rewrite(change func(e extent, root *yaml.Node) ([]edit, bool)) bool {
+func (m *migrator) rewriteText(change func(e extent, root *yaml.Node) ([]edit, bool)) bool {
 	wanted, err := yamltree.Parse(m.Text)
 	if err != nil {
 		return false
@@ -80,33 +80,33 @@ func (m *migrator) rewrite(change func(e extent, root *yaml.Node) ([]edit, bool)
 	}
 	text := []byte(applyAll(e.text, edits))
 	root, err := yamltree.Parse(text)
-	if err != nil || !same(yamltree.Resolved(wanted, false), yamltree.Resolved(root, false)) || !slices.Equal(comments, commentLines(root)) {
+	if err != nil || !sameTree(yamltree.Resolved(wanted, false), yamltree.Resolved(root, false)) || !slices.Equal(comments, commentLines(root)) {
 		return false
 	}
 	m.Text = text
 	return true
 }
 
-func (m *migrator) changed(pos source.Position, what string) {
+func (m *migrator) addChange(pos source.Position, what string) {
 	m.Changes = append(m.Changes, source.Change{Pos: pos, What: what})
 }
 
-func (m *migrator) problem(pos source.Position, code, message string) {
+func (m *migrator) addProblem(pos source.Position, code, message string) {
 	m.Problems = append(m.Problems, source.Diagnostic{File: m.file.Name, Pos: pos, Code: code, Message: message})
 }
 
-// broken reports whether the original has an error from one place up to
+// isBroken reports whether the original has an error from one place up to
 // another.
-func (m *migrator) broken(from, to source.Position) bool {
+func (m *migrator) isBroken(from, to source.Position) bool {
 	return slices.ContainsFunc(m.found.Errors(), func(d source.Diagnostic) bool {
 		return !d.Pos.Before(from) && !to.Before(d.Pos)
 	})
 }
 
-// same compares what two trees without aliases hold.
-func same(a, b *yaml.Node) bool {
+// sameTree compares what two trees without aliases hold.
+func sameTree(a, b *yaml.Node) bool {
 	return a.Kind == b.Kind && a.Value == b.Value && a.ShortTag() == b.ShortTag() &&
-		slices.EqualFunc(a.Content, b.Content, same)
+		slices.EqualFunc(a.Content, b.Content, sameTree)
 }
 
 // commentLines are all lines of comments below a node, sorted.

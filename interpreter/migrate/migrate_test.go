@@ -76,12 +76,12 @@ func report(m *migrate.Migration) string {
 func migrated(t *testing.T, name string, data []byte) *migrate.Migration {
 	t.Helper()
 
-	m := migrate.File(source.NewFile(name, data))
-	if !m.Changed() {
+	m := migrate.MigrateFile(source.NewFile(name, data))
+	if !m.HasChanged() {
 		require.Equal(t, string(data), string(m.Text))
 	}
 
-	again := migrate.File(source.NewFile(name, m.Text))
+	again := migrate.MigrateFile(source.NewFile(name, m.Text))
 	require.Empty(t, again.Changes)
 	require.Equal(t, string(m.Text), string(again.Text))
 	require.Len(t, again.Problems, len(m.Problems))
@@ -154,12 +154,12 @@ func TestEverything(t *testing.T) {
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
 
-			m := migrate.File(source.NewFile(path, data))
-			if !m.Changed() {
+			m := migrate.MigrateFile(source.NewFile(path, data))
+			if !m.HasChanged() {
 				require.Equal(t, string(data), string(m.Text))
 			}
 
-			again := migrate.File(source.NewFile(path, m.Text))
+			again := migrate.MigrateFile(source.NewFile(path, m.Text))
 			require.Empty(t, again.Changes)
 			require.Equal(t, string(m.Text), string(again.Text))
 		})
@@ -176,8 +176,8 @@ func FuzzFile(f *testing.F) {
 	}
 
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m := migrate.File(source.NewFile("fuzz.yaml", data))
-		if !m.Changed() {
+		m := migrate.MigrateFile(source.NewFile("fuzz.yaml", data))
+		if !m.HasChanged() {
 			require.Equal(t, string(data), string(m.Text))
 			return
 		}
@@ -187,7 +187,7 @@ func FuzzFile(f *testing.F) {
 		require.LessOrEqual(t, len(left.Errors()), len(found.Errors()), "%s\n%s", left.Error(), m.Text)
 		require.Equal(t, policies(before), policies(after))
 
-		again := migrate.File(source.NewFile("fuzz.yaml", m.Text))
+		again := migrate.MigrateFile(source.NewFile("fuzz.yaml", m.Text))
 		require.Empty(t, again.Changes, "%s", m.Text)
 	})
 }

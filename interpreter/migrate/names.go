@@ -10,19 +10,19 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// names gives data its name where older playbooks had the word.
-func (m *migrator) names(book *playbook.Playbook) {
+// migrateNames gives data its name where older playbooks had the word.
+func (m *migrator) migrateNames(book *playbook.Playbook) {
 	original := book.OlderNames()
 	if len(original) == 0 {
 		return
 	}
-	ok := m.rewrite(func(e extent, root *yaml.Node) (edits []edit, some bool) {
+	ok := m.rewriteText(func(e extent, root *yaml.Node) (edits []edit, some bool) {
 		places := scalarPlaces(root)
 		current, _ := playbook.Decode(e.file)
 		names := current.OlderNames()
 		slices.Reverse(names) // so that offsets in values hold
 		for _, name := range names {
-			start, scalar := e.file.Offset(name.Pos), places[name.Scalar]
+			start, scalar := e.file.ByteOffset(name.Pos), places[name.Scalar]
 			if start < 0 || scalar == nil {
 				continue
 			}
@@ -34,9 +34,9 @@ func (m *migrator) names(book *playbook.Playbook) {
 	})
 	for _, name := range original {
 		if ok {
-			m.changed(name.Pos, name.Older+" becomes "+name.Newer)
+			m.addChange(name.Pos, name.Older+" becomes "+name.Newer)
 		} else {
-			m.problem(name.Pos, playbook.CodeNotMigrated, name.Older+" cannot be rewritten here; write "+name.Newer+" by hand")
+			m.addProblem(name.Pos, playbook.CodeNotMigrated, name.Older+" cannot be rewritten here; write "+name.Newer+" by hand")
 		}
 	}
 }

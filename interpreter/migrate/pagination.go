@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// paginations rewrites every loop.pagination as the retry of its step.
-func (m *migrator) paginations() {
+// migratePaginations rewrites every loop.pagination as the retry of its step.
+func (m *migrator) migratePaginations() {
 	e := newExtent(m.file)
 	for i, site := range stepsOf(m.root) {
 		step := site.node
@@ -20,18 +20,18 @@ func (m *migrator) paginations() {
 		if at < 0 {
 			continue
 		}
-		p := playbook.PaginationOf(target(step.Content[at+1]))
+		p := playbook.PaginationOf(resolveAlias(step.Content[at+1]))
 		if p == nil {
 			continue
 		}
-		end := e.end(p.Value)
+		end := e.endOffset(p.Value)
 		switch {
 		case end < 0 || step.Content[at+1].Kind == yaml.AliasNode:
 			m.notMigrated(yamltree.Position(p.Key))
-		case m.broken(yamltree.Position(p.Key), source.Position{Line: e.lineAt(end), Column: 1 << 20}):
+		case m.isBroken(yamltree.Position(p.Key), source.Position{Line: e.lineAt(end), Column: 1 << 20}):
 			// The problem is reported; the section stays.
 		case m.rewritePagination(i, false), m.rewritePagination(i, true):
-			m.changed(yamltree.Position(p.Key), "loop.pagination becomes retry, the list of policies")
+			m.addChange(yamltree.Position(p.Key), "loop.pagination becomes retry, the list of policies")
 		default:
 			m.notMigrated(yamltree.Position(p.Key))
 		}
@@ -46,7 +46,7 @@ func stepsOf(root *yaml.Node) []stepSite { return sitesOf(root).steps }
 // stay beside the words that they are at; with plain they all are above
 // the list.
 func (m *migrator) rewritePagination(number int, plain bool) bool {
-	return m.rewrite(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
+	return m.rewriteText(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
 		site := stepsOf(root)[number]
 		step := site.node
 		at := yamltree.IndexOf(step, "loop")
@@ -78,7 +78,7 @@ func (m *migrator) rewritePagination(number int, plain bool) bool {
 
 // pagesInBrackets writes the list into a step that is in brackets.
 func (e extent) pagesInBrackets(loopKey, loop *yaml.Node, p *playbook.Pagination, list *yaml.Node) ([]edit, bool) {
-	start, end := e.start(loopKey), e.end(loop)
+	start, end := e.startOffset(loopKey), e.endOffset(loop)
 	if start < 0 || end < 0 {
 		return nil, false
 	}
@@ -95,7 +95,7 @@ func (e extent) pagesInBrackets(loopKey, loop *yaml.Node, p *playbook.Pagination
 
 // pagesForLoop replaces a loop that holds nothing else by the list.
 func (e extent) pagesForLoop(loopKey, loop, list *yaml.Node, plain bool) ([]edit, bool) {
-	start, end := e.start(loopKey), e.end(loopKey)
+	start, end := e.startOffset(loopKey), e.endOffset(loopKey)
 	if start < 0 || end < 0 {
 		return nil, false
 	}
@@ -106,7 +106,7 @@ func (e extent) pagesForLoop(loopKey, loop, list *yaml.Node, plain bool) ([]edit
 
 // pagesBehindLoop writes the list behind the loop that it was part of.
 func (e extent) pagesBehindLoop(loopKey, loop *yaml.Node, p *playbook.Pagination, written, list *yaml.Node, plain bool) ([]edit, bool) {
-	loopEnd := e.end(loop)
+	loopEnd := e.endOffset(loop)
 	if loopEnd < 0 {
 		return nil, false
 	}
@@ -115,13 +115,13 @@ func (e extent) pagesBehindLoop(loopKey, loop *yaml.Node, p *playbook.Pagination
 	if inBrackets(loop) {
 		rest := yamltree.Resolved(p.Loop, false)
 		rest.Style = yaml.FlowStyle
-		text, ok := e.retryBlock(loopKey, written, list, e.text[e.start(loop):loopEnd], plain)
+		text, ok := e.retryBlock(loopKey, written, list, e.text[e.startOffset(loop):loopEnd], plain)
 		return []edit{
-			{e.start(loop), loopEnd, strings.TrimSpace(yamltree.Encode(rest))},
+			{e.startOffset(loop), loopEnd, strings.TrimSpace(yamltree.Encode(rest))},
 			{behind, behind, breaks + text},
 		}, ok
 	}
-	first, last, ok := e.lines(p.Key, p.Value)
+	first, last, ok := e.wholeLines(p.Key, p.Value)
 	if !ok {
 		return nil, false
 	}
@@ -129,7 +129,7 @@ func (e extent) pagesBehindLoop(loopKey, loop *yaml.Node, p *playbook.Pagination
 	if last == e.lineAt(loopEnd) { // the last of the loop
 		return []edit{{e.lineStart(first), e.lineEnd(last), text}}, ok
 	}
-	return []edit{e.removal(first, last), {behind, behind, breaks + text}}, ok
+	return []edit{e.removeLines(first, last), {behind, behind, breaks + text}}, ok
 }
 
 // retryBlock is the list below its key, in lines of their own, at the margin

@@ -16,25 +16,25 @@ type requestSite struct {
 	flow        bool       // it is in brackets
 }
 
-// requests rewrites every request in the older form, of notices and of on_start, one
+// migrateRequests rewrites every request in the older form, of notices and of on_start, one
 // after the other.
-func (m *migrator) requests() {
+func (m *migrator) migrateRequests() {
 	left := 0 // that could not be rewritten
 	for _, site := range sitesOf(m.root).requests {
 		if m.rewriteRequest(left) {
-			m.changed(yamltree.Position(site.kind), "kind: "+site.kind.Value+" with params becomes the fields of a request")
+			m.addChange(yamltree.Position(site.kind), "kind: "+site.kind.Value+" with params becomes the fields of a request")
 			continue
 		}
 		left++
-		m.problem(yamltree.Position(site.kind), playbook.CodeNotMigrated,
+		m.addProblem(yamltree.Position(site.kind), playbook.CodeNotMigrated,
 			"this older form of a request cannot be rewritten in this position; write {url: …, method: POST} by hand")
 	}
 }
 
 func (m *migrator) rewriteRequest(number int) bool {
-	return m.rewrite(func(e extent, root *yaml.Node) ([]edit, bool) {
+	return m.rewriteText(func(e extent, root *yaml.Node) ([]edit, bool) {
 		site := sitesOf(root).requests[number]
-		start, end := e.start(site.node), e.end(site.node)
+		start, end := e.startOffset(site.node), e.endOffset(site.node)
 		if start < 0 || end < start || len(site.newer.Content) == 0 {
 			return nil, false
 		}

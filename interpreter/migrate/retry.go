@@ -21,12 +21,12 @@ type retrySite struct {
 	flow       bool // it is inside of brackets
 }
 
-// retries rewrites every older form of retry, those inside of others first.
+// migrateRetries rewrites every older form of retry, those inside of others first.
 // Sites are distinguished by their number: rewriting changes neither how many
 // there are nor their order.
-func (m *migrator) retries() {
+func (m *migrator) migrateRetries() {
 	original := sitesOf(m.root).retries
-	for _, round := range m.rounds(newExtent(m.file), original) {
+	for _, round := range m.retryRounds(newExtent(m.file), original) {
 		if m.rewriteRetries(round, false) {
 			m.reportRetries(original, round)
 			continue
@@ -46,28 +46,28 @@ func (m *migrator) retries() {
 
 func (m *migrator) reportRetries(original []retrySite, numbers []int) {
 	for _, number := range numbers {
-		m.changed(yamltree.Position(original[number].value), "an older form of retry becomes the list of policies")
+		m.addChange(yamltree.Position(original[number].value), "an older form of retry becomes the list of policies")
 	}
 }
 
-// rounds are the numbers of the sites to rewrite: in each round those that
+// retryRounds are the numbers of the sites to rewrite: in each round those that
 // hold none of the rounds to come.
-func (m *migrator) rounds(e extent, original []retrySite) [][]int {
+func (m *migrator) retryRounds(e extent, original []retrySite) [][]int {
 	var rounds [][]int
 	var open []int // ends of the sites around the one at hand
 	for number, site := range original {
-		if target(site.value).Kind == yaml.SequenceNode {
+		if resolveAlias(site.value).Kind == yaml.SequenceNode {
 			continue
 		}
-		pos, end := yamltree.Position(site.key), e.end(site.value)
+		pos, end := yamltree.Position(site.key), e.endOffset(site.value)
 		if end < 0 || behindAlias(site) {
 			m.notMigrated(pos)
 			continue
 		}
-		if m.broken(pos, source.Position{Line: e.lineAt(end), Column: 1 << 20}) {
+		if m.isBroken(pos, source.Position{Line: e.lineAt(end), Column: 1 << 20}) {
 			continue // the problem is reported; the section stays
 		}
-		for len(open) > 0 && open[len(open)-1] <= e.start(site.key) {
+		for len(open) > 0 && open[len(open)-1] <= e.startOffset(site.key) {
 			open = open[:len(open)-1]
 		}
 		open = append(open, end)
@@ -87,7 +87,7 @@ func behindAlias(site retrySite) bool {
 		return false
 	}
 	inside := &sites{}
-	inside.retry(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{site.key, site.value.Alias}}, "", false)
+	inside.visitRetry(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{site.key, site.value.Alias}}, "", false)
 	return len(inside.retries) > 1
 }
 
@@ -96,10 +96,10 @@ func behindAlias(site retrySite) bool {
 func (m *migrator) behindAliases(original []retrySite) {
 	seen := map[source.Position]bool{}
 	for _, site := range original {
-		seen[yamltree.Position(site.value)], seen[yamltree.Position(target(site.value))] = true, true
+		seen[yamltree.Position(site.value)], seen[yamltree.Position(resolveAlias(site.value))] = true, true
 	}
 	for _, step := range stepsOf(m.root) {
-		if p := playbook.PaginationOf(target(yamltree.Keys(step.node)["loop"])); p != nil {
+		if p := playbook.PaginationOf(resolveAlias(yamltree.Keys(step.node)["loop"])); p != nil {
 			seen[yamltree.Position(p.Key)] = true // see pagination.go
 		}
 	}
@@ -111,11 +111,11 @@ func (m *migrator) behindAliases(original []retrySite) {
 }
 
 func (m *migrator) notMigrated(pos source.Position) {
-	m.problem(pos, playbook.CodeNotMigrated, "this older form of retry cannot be rewritten in this position, because of an alias, a comment or the way it is written; write the list by hand")
+	m.addProblem(pos, playbook.CodeNotMigrated, "this older form of retry cannot be rewritten in this position, because of an alias, a comment or the way it is written; write the list by hand")
 }
 
-// target is what a node stands for.
-func target(n *yaml.Node) *yaml.Node {
+// resolveAlias is what a node stands for.
+func resolveAlias(n *yaml.Node) *yaml.Node {
 	if n != nil && n.Kind == yaml.AliasNode {
 		return n.Alias
 	}
@@ -125,7 +125,7 @@ func target(n *yaml.Node) *yaml.Node {
 // rewriteRetries replaces some sections at once. Comments stay beside the words that
 // they are at; with plain they all are above the list.
 func (m *migrator) rewriteRetries(numbers []int, plain bool) bool {
-	return m.rewrite(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
+	return m.rewriteText(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
 		found := sitesOf(root).retries
 		for _, number := range numbers {
 			site := found[number]
@@ -147,7 +147,7 @@ func (m *migrator) rewriteRetries(numbers []int, plain bool) bool {
 
 // retryEdit replaces the value of a retry key by the list.
 func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) (edit, bool) {
-	colon, start, end := e.afterColon(site.key), e.start(site.value), e.end(site.value)
+	colon, start, end := e.afterColon(site.key), e.startOffset(site.value), e.endOffset(site.value)
 	if colon < 0 || start < colon || end < 0 {
 		return edit{}, false
 	}

@@ -12,32 +12,32 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// sinks moves the sinks of loops that name the element from the step, where
+// migrateSinks moves the sinks of loops that name the element from the step, where
 // they run once, to the loop, where they run once per iteration. Places are
 // those of the original, as book was decoded from it; path is that of the step which
 // writes it out, "" for the file.
-func (m *migrator) sinks(book *playbook.Playbook, path string) {
+func (m *migrator) migrateSinks(book *playbook.Playbook, path string) {
 	for _, entry := range book.Workbook {
 		if entry.Inline != nil {
-			m.sinks(entry.Inline, workbookPath+"/"+entry.Name)
+			m.migrateSinks(entry.Inline, workbookPath+"/"+entry.Name)
 		}
 	}
 	for i := len(book.Steps) - 1; i >= 0; i-- {
 		step := book.Steps[i]
 		if step.Action != nil && step.Action.Inline != nil {
-			m.sinks(step.Action.Inline, path+"/"+step.Name)
+			m.migrateSinks(step.Action.Inline, path+"/"+step.Name)
 		}
 		if step.Loop == nil || len(step.Sinks) == 0 || !namesIteration(step) {
 			continue
 		}
 		switch {
 		case len(step.Loop.Sinks) > 0:
-			m.problem(step.Sinks[0].Pos, playbook.CodeElementInStepSink,
+			m.addProblem(step.Sinks[0].Pos, playbook.CodeElementInStepSink,
 				"the sink on step "+strconv.Quote(step.Name)+" names the element and belongs in loop.sink, but the loop already has a sink; merge the two by hand")
 		case m.moveSink(path + "/" + step.Name):
-			m.changed(step.Sinks[0].Pos, "the sink of step "+step.Name+" moves to loop.sink, because it names the element")
+			m.addChange(step.Sinks[0].Pos, "the sink of step "+step.Name+" moves to loop.sink, because it names the element")
 		default:
-			m.problem(step.Sinks[0].Pos, playbook.CodeNotMigrated,
+			m.addProblem(step.Sinks[0].Pos, playbook.CodeNotMigrated,
 				"the sink on step "+strconv.Quote(step.Name)+" names the element and belongs in loop.sink, but cannot be moved automatically; move it by hand")
 		}
 	}
@@ -55,7 +55,7 @@ func namesIteration(step *playbook.Step) bool {
 
 // moveSink moves the sink of the step with a path.
 func (m *migrator) moveSink(path string) bool {
-	return m.rewrite(func(e extent, root *yaml.Node) ([]edit, bool) {
+	return m.rewriteText(func(e extent, root *yaml.Node) ([]edit, bool) {
 		for _, site := range stepsOf(root) {
 			if site.path != path || site.flow {
 				continue
@@ -85,11 +85,11 @@ func (e extent) sinkEdits(step *yaml.Node) ([]edit, bool) {
 	}
 	key, sink := step.Content[sinkAt], step.Content[sinkAt+1]
 	loopKey, loop := step.Content[loopAt], step.Content[loopAt+1]
-	loopEnd := e.end(loop)
+	loopEnd := e.endOffset(loop)
 	if loopEnd < 0 || loop.Kind != yaml.MappingNode || len(loop.Content) == 0 {
 		return nil, false
 	}
-	firstLine, lastLine, ok := e.lines(key, sink)
+	firstLine, lastLine, ok := e.wholeLines(key, sink)
 	if !ok {
 		return nil, false
 	}
@@ -102,17 +102,17 @@ func (e extent) sinkEdits(step *yaml.Node) ([]edit, bool) {
 	if !inBrackets(loop) {
 		margin = loop.Content[0].Column - 1
 	}
-	sinkText := breaks + shifted(lines, margin-(key.Column-1), breaks)
+	sinkText := breaks + shiftLines(lines, margin-(key.Column-1), breaks)
 	insert := edit{e.lineEnd(e.lineAt(loopEnd)), e.lineEnd(e.lineAt(loopEnd)), sinkText}
 	if inBrackets(loop) {
 		insert = e.loopInLines(loopKey, loop, sinkText, breaks)
 	}
-	return []edit{insert, e.removal(firstLine, lastLine)}, true
+	return []edit{insert, e.removeLines(firstLine, lastLine)}, true
 }
 
 // loopInLines writes a loop in brackets in lines, so that the sink fits in.
 func (e extent) loopInLines(key, loop *yaml.Node, sinkText, breaks string) edit {
-	end := e.end(loop)
+	end := e.endOffset(loop)
 	lineEnd := e.lineEnd(e.lineAt(end))
 	inLines := yamltree.Resolved(loop, false)
 	inLines.Style = 0
@@ -121,8 +121,8 @@ func (e extent) loopInLines(key, loop *yaml.Node, sinkText, breaks string) edit 
 	return edit{e.afterColon(key), lineEnd, text}
 }
 
-// shifted moves lines to the right, or to the left as far as they have room.
-func shifted(lines []string, by int, breaks string) string {
+// shiftLines moves lines to the right, or to the left as far as they have room.
+func shiftLines(lines []string, by int, breaks string) string {
 	for i, line := range lines {
 		switch {
 		case strings.TrimSpace(line) == "":

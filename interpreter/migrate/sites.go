@@ -44,11 +44,11 @@ func sitesOf(root *yaml.Node) *sites {
 	keys := yamltree.Keys(top)
 	flow := inBrackets(top)
 	for _, entry := range itemsOf(keys["workbook"]) {
-		s.call(entry, "workbook entry")
-		s.inline(entry, pathTo(workbookPath, yamltree.Keys(entry)["name"]), flow || inBrackets(keys["workbook"]))
+		s.visitCall(entry, "workbook entry")
+		s.visitInline(entry, pathTo(workbookPath, yamltree.Keys(entry)["name"]), flow || inBrackets(keys["workbook"]))
 	}
-	s.workflow(keys["workflow"], "", flow)
-	s.notices(keys, flow)
+	s.visitWorkflow(keys["workflow"], "", flow)
+	s.visitNotices(keys, flow)
 	return s
 }
 
@@ -62,22 +62,22 @@ func pathTo(outer string, name *yaml.Node) string {
 	return outer + "/" + name.Value
 }
 
-func (s *sites) workflow(workflow *yaml.Node, path string, flow bool) {
+func (s *sites) visitWorkflow(workflow *yaml.Node, path string, flow bool) {
 	for _, step := range itemsOf(workflow) {
-		s.step(step, path, flow || inBrackets(workflow))
+		s.visitStep(step, path, flow || inBrackets(workflow))
 	}
 }
 
-// inline visits the steps of the playbook that a call writes out.
-func (s *sites) inline(call *yaml.Node, path string, flow bool) {
+// visitInline visits the steps of the playbook that a call writes out.
+func (s *sites) visitInline(call *yaml.Node, path string, flow bool) {
 	keys := yamltree.Keys(call)
 	if call.Kind != yaml.MappingNode || !playbook.TraitsOf(toolOf(keys)).Plays {
 		return
 	}
 	flow = flow || inBrackets(call)
-	s.workflow(keys[playbook.FieldWorkflow], path, flow)
+	s.visitWorkflow(keys[playbook.FieldWorkflow], path, flow)
 	if tool := groupOf(keys); tool != nil {
-		s.workflow(yamltree.Keys(tool)[playbook.FieldWorkflow], path, flow || inBrackets(tool))
+		s.visitWorkflow(yamltree.Keys(tool)[playbook.FieldWorkflow], path, flow || inBrackets(tool))
 	}
 }
 
@@ -90,12 +90,12 @@ func itemsOf(n *yaml.Node) []*yaml.Node {
 	return n.Content
 }
 
-func (s *sites) step(step *yaml.Node, outer string, flow bool) {
+func (s *sites) visitStep(step *yaml.Node, outer string, flow bool) {
 	if step.Kind != yaml.MappingNode {
 		return
 	}
 	flow = flow || inBrackets(step)
-	s.call(step, "step")
+	s.visitCall(step, "step")
 	keys := yamltree.Keys(step)
 	path := pathTo(outer, keys["step"])
 	s.steps = append(s.steps, stepSite{step, path, flow})
@@ -103,18 +103,18 @@ func (s *sites) step(step *yaml.Node, outer string, flow bool) {
 	if tool := groupOf(keys); tool != nil {
 		s.requestsOf(yamltree.Keys(tool), flow || inBrackets(tool))
 	}
-	s.inline(step, path, flow)
-	s.retry(step, toolOf(keys), flow)
-	s.sink(sinkOf(step), flow)
-	s.notices(keys, flow)
+	s.visitInline(step, path, flow)
+	s.visitRetry(step, toolOf(keys), flow)
+	s.visitSink(sinkOf(step), flow)
+	s.visitNotices(keys, flow)
 	if loop := keys["loop"]; loop != nil {
-		s.renamed(loop, "loop")
-		s.sink(sinkOf(loop), flow || inBrackets(loop))
+		s.visitRenamed(loop, "loop")
+		s.visitSink(sinkOf(loop), flow || inBrackets(loop))
 	}
 }
 
-// notices visits those of a step or of the playbook, whose words these are.
-func (s *sites) notices(words map[string]*yaml.Node, flow bool) {
+// visitNotices visits those of a step or of the playbook, whose words these are.
+func (s *sites) visitNotices(words map[string]*yaml.Node, flow bool) {
 	for _, word := range []string{"on_success", "on_failure", "notify"} {
 		value := words[word]
 		notices := itemsOf(value)
@@ -122,10 +122,10 @@ func (s *sites) notices(words map[string]*yaml.Node, flow bool) {
 			notices = []*yaml.Node{value}
 		}
 		for _, notice := range notices {
-			s.request(notice, flow || inBrackets(value))
-			s.call(notice, "notice")
+			s.visitRequest(notice, flow || inBrackets(value))
+			s.visitCall(notice, "notice")
 			if notice.Kind == yaml.MappingNode {
-				s.retry(notice, cmp.Or(toolOf(yamltree.Keys(notice)), playbook.NoticeTool), flow || inBrackets(value) || inBrackets(notice))
+				s.visitRetry(notice, cmp.Or(toolOf(yamltree.Keys(notice)), playbook.NoticeTool), flow || inBrackets(value) || inBrackets(notice))
 			}
 		}
 	}
@@ -135,12 +135,12 @@ func (s *sites) notices(words map[string]*yaml.Node, flow bool) {
 func (s *sites) requestsOf(fields map[string]*yaml.Node, flow bool) {
 	for _, name := range playbook.RequestFields {
 		if request := fields[name]; request != nil {
-			s.request(request, flow)
+			s.visitRequest(request, flow)
 		}
 	}
 }
 
-func (s *sites) request(n *yaml.Node, flow bool) {
+func (s *sites) visitRequest(n *yaml.Node, flow bool) {
 	if newer, kind := playbook.OlderRequest(n); newer != nil {
 		s.requests = append(s.requests, requestSite{node: n, newer: newer, kind: kind, flow: flow || inBrackets(n)})
 	}
@@ -163,13 +163,13 @@ func indexOfSink(n *yaml.Node) int {
 	return max(yamltree.IndexOf(n, "sink"), yamltree.IndexOf(n, "save"))
 }
 
-func (s *sites) sink(sink *yaml.Node, flow bool) {
+func (s *sites) visitSink(sink *yaml.Node, flow bool) {
 	if sink == nil || sink.Kind != yaml.MappingNode {
 		return
 	}
 	flow = flow || inBrackets(sink)
-	s.call(sink, "sink")
-	s.retry(sink, toolOf(yamltree.Keys(sink)), flow)
+	s.visitCall(sink, "sink")
+	s.visitRetry(sink, toolOf(yamltree.Keys(sink)), flow)
 }
 
 // toolOf is the literal tool of a call, in either spelling.
@@ -190,8 +190,8 @@ func toolOf(keys map[string]*yaml.Node) string {
 	return tool.Value
 }
 
-// retry notes the retry of a step or sink, and what its policies hold.
-func (s *sites) retry(owner *yaml.Node, tool string, flow bool) {
+// visitRetry notes the retry of a step or sink, and what its policies hold.
+func (s *sites) visitRetry(owner *yaml.Node, tool string, flow bool) {
 	for i := 0; i+1 < len(owner.Content); i += 2 {
 		if owner.Kind != yaml.MappingNode || owner.Content[i].Value != "retry" {
 			continue
@@ -202,43 +202,43 @@ func (s *sites) retry(owner *yaml.Node, tool string, flow bool) {
 		})
 		flow := flow || inBrackets(value)
 		for _, policy := range itemsOf(value) {
-			s.then(yamltree.Keys(policy)["then"], flow || inBrackets(policy))
+			s.visitThen(yamltree.Keys(policy)["then"], flow || inBrackets(policy))
 		}
 		if value.Kind == yaml.MappingNode {
-			s.then(yamltree.Keys(value)["on_success"], flow)
+			s.visitThen(yamltree.Keys(value)["on_success"], flow)
 		}
 	}
 }
 
-// then visits what a policy, or on_success, holds.
-func (s *sites) then(then *yaml.Node, flow bool) {
+// visitThen visits what a policy, or on_success, holds.
+func (s *sites) visitThen(then *yaml.Node, flow bool) {
 	if then == nil || then.Kind != yaml.MappingNode {
 		return
 	}
 	flow = flow || inBrackets(then)
 	keys := yamltree.Keys(then)
-	s.renamed(then, "then")
-	s.sink(sinkOf(then), flow)
+	s.visitRenamed(then, "then")
+	s.visitSink(sinkOf(then), flow)
 	for _, word := range []string{"per_iteration", "per_page"} {
 		if pages := keys[word]; pages != nil {
-			s.renamed(pages, "per_iteration")
-			s.sink(sinkOf(pages), flow || inBrackets(pages))
+			s.visitRenamed(pages, "per_iteration")
+			s.visitSink(sinkOf(pages), flow || inBrackets(pages))
 		}
 	}
 	if next := keys["next_call"]; next != nil {
-		s.renamed(next, "next_call")
+		s.visitRenamed(next, "next_call")
 	}
 }
 
-// call notes the older words of a call, also of one grouped under tool.
-func (s *sites) call(n *yaml.Node, section string) {
+// visitCall notes the older words of a call, also of one grouped under tool.
+func (s *sites) visitCall(n *yaml.Node, section string) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
-	s.renamed(n, section)
+	s.visitRenamed(n, section)
 	keys := yamltree.Keys(n)
 	if tool := groupOf(keys); tool != nil {
-		s.renamed(tool, "tool")
+		s.visitRenamed(tool, "tool")
 	}
 }
 
@@ -248,7 +248,7 @@ func groupOf(keys map[string]*yaml.Node) *yaml.Node {
 	return lists.First([]*yaml.Node{keys["tool"], keys["type"]}, func(tool *yaml.Node) bool { return tool != nil && tool.Kind == yaml.MappingNode })
 }
 
-func (s *sites) renamed(n *yaml.Node, section string) {
+func (s *sites) visitRenamed(n *yaml.Node, section string) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}

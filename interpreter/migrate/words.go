@@ -39,52 +39,52 @@ func versionOf(top *yaml.Node) string {
 	return ""
 }
 
-// words rewrites the spellings of noetl.io/v1 and then apiVersion itself. That
+// migrateWords rewrites the spellings of noetl.io/v1 and then apiVersion itself. That
 // stays where metadata has keys that only the older version allows.
-func (m *migrator) words() {
+func (m *migrator) migrateWords() {
 	top := m.root.Content[0]
 	if versionOf(top) != playbook.OlderVersion {
 		return
 	}
 	newer := false // the version becomes the newer one
-	if !m.rewrite(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
+	if !m.rewriteText(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
 		for _, word := range sitesOf(root).words {
-			if start, end := e.start(word.key), e.end(word.key); start >= 0 && end > start {
+			if start, end := e.startOffset(word.key), e.endOffset(word.key); start >= 0 && end > start {
 				edits = append(edits, edit{start, end, word.newer})
 				word.key.Value = word.newer
 			}
 		}
-		version, ok := m.version(e, root.Content[0])
+		version, ok := m.changeVersion(e, root.Content[0])
 		if newer = ok; ok {
 			edits = append(edits, version)
 		}
 		return edits, true
 	}) {
-		m.problem(yamltree.Position(top), playbook.CodeNotMigrated, "the spellings of "+playbook.OlderVersion+" cannot be rewritten here; write those of "+playbook.Version+" by hand")
+		m.addProblem(yamltree.Position(top), playbook.CodeNotMigrated, "the spellings of "+playbook.OlderVersion+" cannot be rewritten here; write those of "+playbook.Version+" by hand")
 		return
 	}
 	for _, word := range sitesOf(m.root).words {
-		m.changed(yamltree.Position(word.key), word.key.Value+" becomes "+word.newer)
+		m.addChange(yamltree.Position(word.key), word.key.Value+" becomes "+word.newer)
 	}
 	if newer {
-		m.changed(yamltree.Position(yamltree.Keys(top)["apiVersion"]), "apiVersion becomes "+playbook.Version)
+		m.addChange(yamltree.Position(yamltree.Keys(top)["apiVersion"]), "apiVersion becomes "+playbook.Version)
 	}
 }
 
-// version changes apiVersion, unless the newer version refuses the file.
-func (m *migrator) version(e extent, top *yaml.Node) (edit, bool) {
+// changeVersion changes apiVersion, unless the newer version refuses the file.
+func (m *migrator) changeVersion(e extent, top *yaml.Node) (edit, bool) {
 	extra := false
 	if metadata := yamltree.Keys(top)["metadata"]; metadata != nil {
 		for key := range yamltree.Pairs(metadata) {
 			if playbook.Spelling("metadata", key.Value) == "" {
-				m.problem(m.metadataPlace(key.Value), playbook.CodeNotMigrated,
+				m.addProblem(m.metadataPlace(key.Value), playbook.CodeNotMigrated,
 					"metadata."+key.Value+" cannot be turned into a label automatically, and "+playbook.Version+" has no such key; write it as a label or remove it, so that apiVersion can become "+playbook.Version)
 				extra = true
 			}
 		}
 	}
 	value := yamltree.Keys(top)["apiVersion"]
-	start, end := e.start(value), e.end(value)
+	start, end := e.startOffset(value), e.endOffset(value)
 	if extra || start < 0 || end < 0 {
 		return edit{}, false
 	}

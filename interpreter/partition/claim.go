@@ -82,13 +82,13 @@ func (c BackfillClaim) Check() error {
 	return nil
 }
 
-// Holds reports whether a partition is one of the claim.
-func (c BackfillClaim) Holds(p Partition) bool {
-	return !c.Overlap(ClaimOf(c.Playbook, []Partition{p})).isEmpty()
+// HoldsPartition reports whether a partition is one of the claim.
+func (c BackfillClaim) HoldsPartition(p Partition) bool {
+	return !c.OverlapWith(ClaimOf(c.Playbook, []Partition{p})).isEmpty()
 }
 
-// Overlap is what two claims share.
-func (c BackfillClaim) Overlap(other BackfillClaim) BackfillClaim {
+// OverlapWith is what two claims share.
+func (c BackfillClaim) OverlapWith(other BackfillClaim) BackfillClaim {
 	both := BackfillClaim{Holder: c.Holder, Playbook: c.Playbook}
 	for i, k := 0, 0; i < len(c.Spans) && k < len(other.Spans); {
 		from, to := max(c.Spans[i], other.Spans[k]), min(c.Spans[i+1], other.Spans[k+1])
@@ -111,12 +111,12 @@ func (c BackfillClaim) Overlap(other BackfillClaim) BackfillClaim {
 
 func (c BackfillClaim) isEmpty() bool { return len(c.Spans) == 0 && len(c.Keys) == 0 }
 
-// Words names what is claimed, "" for nothing.
-func (c BackfillClaim) Words() string {
+// ClaimText names what is claimed, "" for nothing.
+func (c BackfillClaim) ClaimText() string {
 	const shown = 5
 	words := slices.Clone(c.Keys)
 	for i := 0; i < len(c.Spans); i += 2 {
-		words = append(words, "from "+text(c.Spans[i])+" to "+text(c.Spans[i+1]))
+		words = append(words, "from "+timeText(c.Spans[i])+" to "+timeText(c.Spans[i+1]))
 	}
 	more := ""
 	if n := len(words) - shown; n > 0 {
@@ -125,7 +125,7 @@ func (c BackfillClaim) Words() string {
 	return strings.Join(words, ", ") + more
 }
 
-func text(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
+func timeText(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
 // ClaimRequest makes a claim, or releases it. Kept in workflow history.
 type ClaimRequest struct {
@@ -151,7 +151,7 @@ func (l *Ledger) Claim(request ClaimRequest) []BackfillClaim {
 	if request.Release {
 		return nil
 	}
-	if others := l.Claims(request.BackfillClaim); len(others) > 0 {
+	if others := l.ClaimsOverlapping(request.BackfillClaim); len(others) > 0 {
 		return others
 	}
 	if len(l.claims) >= maxClaims {
@@ -162,11 +162,11 @@ func (l *Ledger) Claim(request ClaimRequest) []BackfillClaim {
 	return nil
 }
 
-// Claims are the claims that share a partition with another one.
-func (l *Ledger) Claims(of BackfillClaim) []BackfillClaim {
+// ClaimsOverlapping are the claims that share a partition with another one.
+func (l *Ledger) ClaimsOverlapping(of BackfillClaim) []BackfillClaim {
 	var others []BackfillClaim
 	for _, c := range l.claims {
-		if !c.Overlap(of).isEmpty() {
+		if !c.OverlapWith(of).isEmpty() {
 			others = append(others, c)
 		}
 	}

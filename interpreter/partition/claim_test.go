@@ -45,13 +45,13 @@ func TestClaims(t *testing.T) {
 		},
 	} {
 		request := claimOf(t, name, row.days...)
-		found := l.Claims(request.BackfillClaim)
+		found := l.ClaimsOverlapping(request.BackfillClaim)
 		if row.overlap == "" {
 			require.Empty(t, found, name)
 			continue
 		}
 		require.Len(t, found, 1, name)
-		require.Equal(t, row.overlap, found[0].Overlap(request.BackfillClaim).Words(), name)
+		require.Equal(t, row.overlap, found[0].OverlapWith(request.BackfillClaim).ClaimText(), name)
 		require.Equal(t, found, l.Claim(request), name)
 	}
 	release := claimOf(t, "a", days[:10]...)
@@ -76,9 +76,9 @@ func TestClaimsOfALists(t *testing.T) {
 	refused := claimOf(t, "c", us, asia)
 	others := reread(t, l).Claim(refused)
 	require.Len(t, others, 2)
-	require.Equal(t, "us", others[0].Overlap(refused.BackfillClaim).Words())
-	require.True(t, others[1].Holds(asia))
-	require.False(t, others[1].Holds(eu))
+	require.Equal(t, "us", others[0].OverlapWith(refused.BackfillClaim).ClaimText())
+	require.True(t, others[1].HoldsPartition(asia))
+	require.False(t, others[1].HoldsPartition(eu))
 }
 
 // TestManyClaims: a claim of more spans than are kept is one of all that lies between, and claims of
@@ -95,11 +95,11 @@ func TestManyClaims(t *testing.T) {
 	for i := range 1000 {
 		odd = append(odd, hour(2*i))
 	}
-	require.True(t, partition.ClaimOf("orders", odd).Holds(hour(3)))
-	require.False(t, partition.ClaimOf("orders", odd[:100]).Holds(hour(3)))
+	require.True(t, partition.ClaimOf("orders", odd).HoldsPartition(hour(3)))
+	require.False(t, partition.ClaimOf("orders", odd[:100]).HoldsPartition(hour(3)))
 	require.Equal(t, "from 2024-01-01T00:00:00Z to 2024-01-01T01:00:00Z, from 2024-01-01T02:00:00Z to 2024-01-01T03:00:00Z, "+
 		"from 2024-01-01T04:00:00Z to 2024-01-01T05:00:00Z, from 2024-01-01T06:00:00Z to 2024-01-01T07:00:00Z, "+
-		"from 2024-01-01T08:00:00Z to 2024-01-01T09:00:00Z and 95 more", partition.ClaimOf("orders", odd[:100]).Words())
+		"from 2024-01-01T08:00:00Z to 2024-01-01T09:00:00Z and 95 more", partition.ClaimOf("orders", odd[:100]).ClaimText())
 	l := &partition.Ledger{}
 	for i := range 100 {
 		require.Empty(t, l.Claim(claimOf(t, hour(i).Key, hour(i))))

@@ -118,24 +118,24 @@ func (l *Ledger) Note(note Note) error {
 	switch {
 	case note.Status == Missing:
 	case note.Status == Running:
-		l.running = append(l.running, running{Key: p.Key, From: from(p), Run: note.Run})
+		l.running = append(l.running, running{Key: p.Key, From: startOf(p), Run: note.Run})
 		l.running = l.running[max(len(l.running)-maxRunning, 0):]
 	case p.Start.IsZero():
-		return l.list(listedPartition{Key: p.Key, Identity: note.Identity, Failed: note.Status == Failed})
+		return l.listPartition(listedPartition{Key: p.Key, Identity: note.Identity, Failed: note.Status == Failed})
 	default:
-		return l.put(span{p.Start.Unix(), p.End.Unix(), note.Identity, note.Status == Failed})
+		return l.putSpan(span{p.Start.Unix(), p.End.Unix(), note.Identity, note.Status == Failed})
 	}
 	return nil
 }
 
-func from(p Partition) int64 {
+func startOf(p Partition) int64 {
 	if p.Start.IsZero() {
 		return 0
 	}
 	return p.Start.Unix()
 }
 
-func (l *Ledger) list(next listedPartition) error {
+func (l *Ledger) listPartition(next listedPartition) error {
 	if at := slices.IndexFunc(l.listed, func(other listedPartition) bool { return other.Key == next.Key }); at >= 0 {
 		l.listed[at] = next
 		return nil
@@ -147,8 +147,8 @@ func (l *Ledger) list(next listedPartition) error {
 	return nil
 }
 
-// put replaces what is known of a time.
-func (l *Ledger) put(next span) error {
+// putSpan replaces what is known of a time.
+func (l *Ledger) putSpan(next span) error {
 	first, _ := slices.BinarySearchFunc(l.spans, next.from, func(s span, from int64) int { return cmp.Compare(s.to, from+1) })
 	last := first
 	var between []span
@@ -167,12 +167,12 @@ func (l *Ledger) put(next span) error {
 		return fmt.Errorf("%d spans of time are kept, and there is no room for another one", len(l.spans))
 	}
 	l.spans = slices.Replace(l.spans, first, last, between...)
-	l.merge(first-1, first+len(between))
+	l.mergeSpans(first-1, first+len(between))
 	return nil
 }
 
-// merge makes one of neighbours that are alike, from one index to another.
-func (l *Ledger) merge(from, to int) {
+// mergeSpans makes one of neighbours that are alike, from one index to another.
+func (l *Ledger) mergeSpans(from, to int) {
 	for i := min(to, len(l.spans)-1); i > max(from, 0); i-- {
 		before, s := l.spans[i-1], l.spans[i]
 		if before.to == s.from && before.identity == s.identity && before.failed == s.failed {
@@ -185,21 +185,21 @@ func (l *Ledger) merge(from, to int) {
 // Run is the workflow ID of a run that has begun a partition and not noted its end; "" for none.
 func (l *Ledger) Run(p Partition) string {
 	for _, r := range slices.Backward(l.running) {
-		if r.Key == p.Key && r.From == from(p) {
+		if r.Key == p.Key && r.From == startOf(p) {
 			return r.Run
 		}
 	}
 	return ""
 }
 
-// Of is what is known of a partition, for a playbook of an identity, whoever runs it now.
-func (l *Ledger) Of(p Partition, identity string) Status {
+// StatusOf is what is known of a partition, for a playbook of an identity, whoever runs it now.
+func (l *Ledger) StatusOf(p Partition, identity string) Status {
 	if p.Start.IsZero() {
 		at := slices.IndexFunc(l.listed, func(one listedPartition) bool { return one.Key == p.Key })
 		if at < 0 {
 			return Missing
 		}
-		return status(l.listed[at].Failed, l.listed[at].Identity != identity)
+		return statusOf(l.listed[at].Failed, l.listed[at].Identity != identity)
 	}
 	start, end := p.Start.Unix(), p.End.Unix()
 	at, _ := slices.BinarySearchFunc(l.spans, start, func(s span, from int64) int { return cmp.Compare(s.to, from+1) })
@@ -215,10 +215,10 @@ func (l *Ledger) Of(p Partition, identity string) Status {
 	if known < end && !failed {
 		return Missing
 	}
-	return status(failed, stale)
+	return statusOf(failed, stale)
 }
 
-func status(failed, stale bool) Status {
+func statusOf(failed, stale bool) Status {
 	switch {
 	case failed:
 		return Failed
@@ -311,10 +311,10 @@ func (l *Ledger) Describe() string {
 		if s.failed {
 			word = Failed
 		}
-		fmt.Fprintf(&lines, "- %s to %s: %s, `%s`\n", text(s.from), text(s.to), word, s.identity)
+		fmt.Fprintf(&lines, "- %s to %s: %s, `%s`\n", timeText(s.from), timeText(s.to), word, s.identity)
 	}
 	for _, c := range l.claims[:min(len(l.claims), shown)] {
-		fmt.Fprintf(&lines, "- claimed by `%s`: %s\n", c.Run, c.Words())
+		fmt.Fprintf(&lines, "- claimed by `%s`: %s\n", c.Run, c.ClaimText())
 	}
 	return lines.String()
 }

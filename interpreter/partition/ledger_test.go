@@ -58,7 +58,7 @@ func TestLedgerAgainstAMap(t *testing.T) {
 			default:
 				want = partition.Stale
 			}
-			require.Equal(t, want, l.Of(p, "one"), p.Key)
+			require.Equal(t, want, l.StatusOf(p, "one"), p.Key)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestLedgerIsRanges(t *testing.T) {
 		if i == 5000 {
 			want = partition.Failed
 		}
-		require.Equal(t, want, l.Of(p, "one"))
+		require.Equal(t, want, l.StatusOf(p, "one"))
 	}
 	packed, err := l.Snapshot()
 	require.NoError(t, err)
@@ -101,18 +101,18 @@ func TestLedgerOfOtherPartitions(t *testing.T) {
 	require.NoError(t, err)
 	l := &partition.Ledger{}
 	require.NoError(t, l.Note(note(months[1], "months", "run", partition.Done)))
-	require.Equal(t, partition.Missing, l.Of(days[30], "days"))
-	require.Equal(t, partition.Stale, l.Of(days[31], "days"))
-	require.Equal(t, partition.Stale, l.Of(days[59], "days"))
-	require.Equal(t, partition.Missing, l.Of(days[60], "days"))
+	require.Equal(t, partition.Missing, l.StatusOf(days[30], "days"))
+	require.Equal(t, partition.Stale, l.StatusOf(days[31], "days"))
+	require.Equal(t, partition.Stale, l.StatusOf(days[59], "days"))
+	require.Equal(t, partition.Missing, l.StatusOf(days[60], "days"))
 	for _, day := range days[:30] {
 		require.NoError(t, l.Note(note(day, "days", "run", partition.Done)))
 	}
-	require.Equal(t, partition.Missing, l.Of(months[0], "months"))
+	require.Equal(t, partition.Missing, l.StatusOf(months[0], "months"))
 	require.NoError(t, l.Note(note(days[30], "days", "run", partition.Done)))
-	require.Equal(t, partition.Stale, l.Of(months[0], "months"))
+	require.Equal(t, partition.Stale, l.StatusOf(months[0], "months"))
 	require.NoError(t, l.Note(note(days[35], "days", "run", partition.Failed)))
-	require.Equal(t, partition.Failed, l.Of(months[1], "months"))
+	require.Equal(t, partition.Failed, l.StatusOf(months[1], "months"))
 }
 
 // TestLedgerOfRuns: a run that has begun is known until it says how it ended; one that was
@@ -121,22 +121,22 @@ func TestLedgerOfRuns(t *testing.T) {
 	t.Parallel()
 	p := partition.Partition{Key: "eu"}
 	l := &partition.Ledger{}
-	require.Equal(t, partition.Missing, l.Of(p, "one"))
+	require.Equal(t, partition.Missing, l.StatusOf(p, "one"))
 	require.NoError(t, l.Note(note(p, "one", "a", partition.Running)))
 	require.NoError(t, l.Note(note(p, "one", "b", partition.Running)))
 	l = reread(t, l)
 	require.Equal(t, "b", l.Run(p))
-	require.Equal(t, partition.Missing, l.Of(p, "one"))
+	require.Equal(t, partition.Missing, l.StatusOf(p, "one"))
 	require.NoError(t, l.Note(note(p, "one", "b", partition.Failed)))
 	require.Equal(t, "a", l.Run(p))
-	require.Equal(t, partition.Failed, l.Of(p, "one"))
+	require.Equal(t, partition.Failed, l.StatusOf(p, "one"))
 	require.NoError(t, l.Note(note(p, "two", "a", partition.Done)))
 	require.Empty(t, l.Run(p))
-	require.Equal(t, partition.Stale, l.Of(p, "one"))
+	require.Equal(t, partition.Stale, l.StatusOf(p, "one"))
 	require.NoError(t, l.Note(note(p, "one", "c", partition.Running)))
 	require.NoError(t, l.Note(note(p, "one", "c", partition.Missing)))
 	require.Empty(t, l.Run(p))
-	require.Equal(t, partition.Done, l.Of(p, "two"))
+	require.Equal(t, partition.Done, l.StatusOf(p, "two"))
 	reread(t, l)
 	require.Error(t, note(p, "", "a", partition.Done).Check())
 	require.Error(t, note(p, "one", "a", partition.Stale).Check())

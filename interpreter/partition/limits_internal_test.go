@@ -46,13 +46,13 @@ func TestLedgerIsFull(t *testing.T) {
 	}
 	require.EqualError(t, l.Note(done(maxSpans)), "200000 spans of time are kept, and there is no room for another one")
 	require.NoError(t, l.Note(done(maxSpans-1)))
-	require.Equal(t, Done, l.Of(everyOther(maxSpans-1), "one"))
+	require.Equal(t, Done, l.StatusOf(everyOther(maxSpans-1), "one"))
 
 	for i := range maxSpans / 100 {
-		require.NoError(t, l.list(listedPartition{Key: fmt.Sprint("listed ", i)}))
+		require.NoError(t, l.listPartition(listedPartition{Key: fmt.Sprint("listed ", i)}))
 	}
-	require.ErrorContains(t, l.list(listedPartition{Key: "one more"}), "there is no room for another one")
-	require.NoError(t, l.list(listedPartition{Key: "listed 0", Failed: true}))
+	require.ErrorContains(t, l.listPartition(listedPartition{Key: "one more"}), "there is no room for another one")
+	require.NoError(t, l.listPartition(listedPartition{Key: "listed 0", Failed: true}))
 
 	for i := range maxRunning + 1 {
 		require.NoError(t, l.Note(Note{Playbook: "orders", Partition: everyOther(i), Identity: "one", Run: fmt.Sprint("run ", i), Status: Running}))

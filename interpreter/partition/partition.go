@@ -88,14 +88,14 @@ func New(rule Rule) (*Set, *Problem) {
 	if year := shown.Year(); year < 1 || year > 9999 {
 		return nil, &Problem{"start", "must be in the years 1 to 9999"}
 	}
-	if begins := s.beginning(shown); !begins.Equal(rule.Start) {
-		return nil, &Problem{"start", fmt.Sprintf("must be the start of %s, such as %s, not %s", oneOf[rule.Unit], s.text(begins), s.text(rule.Start))}
+	if begins := s.unitBeginning(shown); !begins.Equal(rule.Start) {
+		return nil, &Problem{"start", fmt.Sprintf("must be the start of %s, such as %s, not %s", oneOf[rule.Unit], s.timeText(begins), s.timeText(rule.Start))}
 	}
 	if rule.Until.IsZero() {
 		return s, nil
 	}
-	if end := s.boundary(1); rule.Until.Before(end) {
-		return nil, &Problem{"end", fmt.Sprintf("must not be before %s, where the first partition ends, not %s", s.text(end), s.text(rule.Until))}
+	if end := s.boundaryTime(1); rule.Until.Before(end) {
+		return nil, &Problem{"end", fmt.Sprintf("must not be before %s, where the first partition ends, not %s", s.timeText(end), s.timeText(rule.Until))}
 	}
 	if s.indexOf(rule.Until) > Max {
 		return nil, &Problem{"end", fmt.Sprintf("makes more than %d partitions; use longer partitions, or a later start", Max)}
@@ -103,8 +103,8 @@ func New(rule Rule) (*Set, *Problem) {
 	return s, nil
 }
 
-// beginning is where the unit begins in which a time is.
-func (s *Set) beginning(shown time.Time) time.Time {
+// unitBeginning is where the unit begins in which a time is.
+func (s *Set) unitBeginning(shown time.Time) time.Time {
 	date := s.first
 	switch s.rule.Unit {
 	case "":
@@ -121,8 +121,8 @@ func (s *Set) beginning(shown time.Time) time.Time {
 	return expression.WallTime(date, s.rule.Zone).In(s.rule.Zone)
 }
 
-// text is a time for people.
-func (s *Set) text(t time.Time) string {
+// timeText is a time for people.
+func (s *Set) timeText(t time.Time) string {
 	shown := t.In(s.rule.Zone)
 	if s.rule.Unit != "" && s.rule.Unit != Hour && shown.Hour() == 0 && shown.Minute() == 0 && shown.Second() == 0 {
 		return shown.Format(time.DateOnly)
@@ -130,16 +130,16 @@ func (s *Set) text(t time.Time) string {
 	return shown.Format(time.RFC3339)
 }
 
-// length is the length of each partition, 0 for those of the calendar.
-func (s *Set) length() time.Duration {
+// partitionLength is the length of each partition, 0 for those of the calendar.
+func (s *Set) partitionLength() time.Duration {
 	if s.rule.Unit == Hour {
 		return time.Hour
 	}
 	return s.rule.Length
 }
 
-// boundary is where the partition of an index begins, and the one before ends.
-func (s *Set) boundary(index int) time.Time {
+// boundaryTime is where the partition of an index begins, and the one before ends.
+func (s *Set) boundaryTime(index int) time.Time {
 	date := s.first
 	switch s.rule.Unit {
 	case Day:
@@ -151,7 +151,7 @@ func (s *Set) boundary(index int) time.Time {
 	case Year:
 		date = date.AddDate(index, 0, 0)
 	default:
-		return s.rule.Start.Add(time.Duration(index) * s.length()).In(s.rule.Zone)
+		return s.rule.Start.Add(time.Duration(index) * s.partitionLength()).In(s.rule.Zone)
 	}
 	return expression.WallTime(date, s.rule.Zone).In(s.rule.Zone)
 }
@@ -159,7 +159,7 @@ func (s *Set) boundary(index int) time.Time {
 // indexOf is the index of the partition in which a time is, below 0 before the first. It is
 // bounded by what a year of 9999 can give.
 func (s *Set) indexOf(t time.Time) int {
-	if length := s.length(); length > 0 {
+	if length := s.partitionLength(); length > 0 {
 		if t.Before(s.rule.Start) {
 			return -1
 		}
@@ -169,26 +169,26 @@ func (s *Set) indexOf(t time.Time) int {
 	years, months := shown.Year()-s.first.Year(), int(shown.Month()-s.first.Month())
 	days := int(time.Date(shown.Year(), shown.Month(), shown.Day(), 0, 0, 0, 0, time.UTC).Sub(s.first) / (24 * time.Hour))
 	index := map[string]int{Day: days, Week: days / 7, Month: 12*years + months, Year: years}[s.rule.Unit]
-	for t.Before(s.boundary(index)) { // a time that the clocks left out began before midnight
+	for t.Before(s.boundaryTime(index)) { // a time that the clocks left out began before midnight
 		index--
 	}
-	for !t.Before(s.boundary(index + 1)) {
+	for !t.Before(s.boundaryTime(index + 1)) {
 		index++
 	}
 	return index
 }
 
-// at is the partition of an index.
-func (s *Set) at(index int) Partition {
+// partitionAt is the partition of an index.
+func (s *Set) partitionAt(index int) Partition {
 	if s.rule.Keys != nil {
 		return Partition{Key: s.rule.Keys[index], Index: index}
 	}
-	start := s.boundary(index)
-	return Partition{Key: s.key(start, s.boundary(index+1)), Index: index, Start: start, End: s.boundary(index + 1)}
+	start := s.boundaryTime(index)
+	return Partition{Key: s.partitionKey(start, s.boundaryTime(index+1)), Index: index, Start: start, End: s.boundaryTime(index + 1)}
 }
 
-// key names the partition that begins at a time.
-func (s *Set) key(start, end time.Time) string {
+// partitionKey names the partition that begins at a time.
+func (s *Set) partitionKey(start, end time.Time) string {
 	switch s.rule.Unit {
 	case Hour:
 		return s.hourKey(start)
@@ -224,9 +224,9 @@ func (s *Set) hourKey(start time.Time) string {
 
 func (s *Set) isShownTwice(t time.Time) bool {
 	const half = 12 * time.Hour // no zone changes twice in a day
-	at := expression.Offset(t, s.rule.Zone)
-	for _, other := range []time.Duration{expression.Offset(t.Add(-half), s.rule.Zone), expression.Offset(t.Add(half), s.rule.Zone)} {
-		if other != at && expression.Offset(t.Add(at-other), s.rule.Zone) == other {
+	at := expression.ZoneOffset(t, s.rule.Zone)
+	for _, other := range []time.Duration{expression.ZoneOffset(t.Add(-half), s.rule.Zone), expression.ZoneOffset(t.Add(half), s.rule.Zone)} {
+		if other != at && expression.ZoneOffset(t.Add(at-other), s.rule.Zone) == other {
 			return true
 		}
 	}
@@ -237,13 +237,13 @@ func (s *Set) isShownTwice(t time.Time) bool {
 func (s *Set) Listed() bool { return s.rule.Keys != nil }
 
 // First is the key of the first partition.
-func (s *Set) First() string { return s.at(0).Key }
+func (s *Set) First() string { return s.partitionAt(0).Key }
 
-// Unit is one of Units, "" for a length or a list.
-func (s *Set) Unit() string { return s.rule.Unit }
+// UnitName is one of Units, "" for a length or a list.
+func (s *Set) UnitName() string { return s.rule.Unit }
 
-// complete counts the partitions whose time is over.
-func (s *Set) complete(at time.Time) int {
+// completeCount counts the partitions whose time is over.
+func (s *Set) completeCount(at time.Time) int {
 	if s.Listed() {
 		return len(s.rule.Keys)
 	}
@@ -256,13 +256,13 @@ func (s *Set) complete(at time.Time) int {
 // Complete are the partitions whose time is over, in their order; of a list all. The error is that
 // they are too many.
 func (s *Set) Complete(at time.Time) ([]Partition, error) {
-	count := s.complete(at)
+	count := s.completeCount(at)
 	if count > Max {
 		return nil, fmt.Errorf("there are %d partitions, more than %d; use longer partitions, or a later start", count, Max)
 	}
 	all := make([]Partition, 0, count)
 	for i := range count {
-		p := s.at(i)
+		p := s.partitionAt(i)
 		if s.Listed() || p.Start.Before(p.End) { // a zone may leave out a whole day
 			all = append(all, p)
 		}
@@ -283,17 +283,17 @@ func (s *Set) Of(key string, at time.Time) (Partition, error) {
 	if s.Listed() {
 		return Partition{}, fmt.Errorf("the partitions are a list, so a run has to name one of them: %s", s.someKeys())
 	}
-	count := s.complete(at)
+	count := s.completeCount(at)
 	if count == 0 {
-		first := s.at(0)
+		first := s.partitionAt(0)
 		return Partition{}, fmt.Errorf("no partition is complete yet: the first one, %s, ends at %s", first.Key, first.End.Format(time.RFC3339))
 	}
 	if count > Max {
 		return Partition{}, fmt.Errorf("there are %d partitions, more than %d; use longer partitions, or a later start", count, Max)
 	}
-	p := s.at(count - 1)
+	p := s.partitionAt(count - 1)
 	for !p.Start.Before(p.End) { // a day that the zone leaves out
-		p = s.at(p.Index - 1)
+		p = s.partitionAt(p.Index - 1)
 	}
 	return p, nil
 }
@@ -308,26 +308,26 @@ func (s *Set) someKeys() string {
 	return text
 }
 
-// Holding is the partition in which a time is.
-func (s *Set) Holding(t time.Time) (Partition, error) {
+// PartitionHolding is the partition in which a time is.
+func (s *Set) PartitionHolding(t time.Time) (Partition, error) {
 	if s.Listed() {
 		return Partition{}, fmt.Errorf("the partitions are a list without times: %s", s.someKeys())
 	}
 	if t.Before(s.rule.Start) {
-		return Partition{}, fmt.Errorf("%s is before the first partition, %s", s.text(t), s.at(0).Key)
+		return Partition{}, fmt.Errorf("%s is before the first partition, %s", s.timeText(t), s.partitionAt(0).Key)
 	}
 	index := s.indexOf(t)
-	if !s.rule.Until.IsZero() && index >= s.complete(s.rule.Until) {
-		return Partition{}, fmt.Errorf("%s is after the last partition, %s", s.text(t), s.at(s.complete(s.rule.Until)-1).Key)
+	if !s.rule.Until.IsZero() && index >= s.completeCount(s.rule.Until) {
+		return Partition{}, fmt.Errorf("%s is after the last partition, %s", s.timeText(t), s.partitionAt(s.completeCount(s.rule.Until)-1).Key)
 	}
-	return s.at(index), nil
+	return s.partitionAt(index), nil
 }
 
 // Find is the partition of a key.
 func (s *Set) Find(key string) (Partition, error) {
 	if s.Listed() {
 		if at := slices.Index(s.rule.Keys, key); at >= 0 {
-			return s.at(at), nil
+			return s.partitionAt(at), nil
 		}
 		near := ""
 		if meant := expression.Suggest(key, s.rule.Keys); meant != "" {
@@ -337,7 +337,7 @@ func (s *Set) Find(key string) (Partition, error) {
 	}
 	times := s.startsOf(key)
 	for _, start := range times {
-		p, err := s.Holding(start)
+		p, err := s.PartitionHolding(start)
 		if err != nil {
 			return p, err
 		}
@@ -345,9 +345,9 @@ func (s *Set) Find(key string) (Partition, error) {
 			return p, nil
 		}
 	}
-	hint := "keys are such as " + s.at(0).Key + ", the first one"
+	hint := "keys are such as " + s.partitionAt(0).Key + ", the first one"
 	if s.rule.Unit == Hour && len(times) > 0 {
-		if p, err := s.Holding(times[0]); err == nil && strings.HasPrefix(p.Key, key) {
+		if p, err := s.PartitionHolding(times[0]); err == nil && strings.HasPrefix(p.Key, key) {
 			hint = "this hour occurs twice because the clocks change, so its key needs the offset, such as " + p.Key
 		}
 	}

@@ -67,7 +67,7 @@ func TestKeysAndLengths(t *testing.T) {
 		{"year", "2020-01-01", "", "2024-06-01T00:00:00Z", "2024", "2024-01-01T00:00:00Z", "8784h0m0s"},
 	} {
 		parts := set(t, row.unit, row.start, row.zone)
-		p, err := parts.Holding(at(t, row.at))
+		p, err := parts.PartitionHolding(at(t, row.at))
 		require.NoError(t, err)
 		require.Equal(t, row.key, p.Key, "%+v", row)
 		require.Equal(t, row.from, p.Start.Format(time.RFC3339), "%+v", row)
@@ -109,7 +109,7 @@ func TestPartitionsTouch(t *testing.T) {
 			for range 50 {
 				p := all[random.IntN(len(all))]
 				moment := p.Start.Add(time.Duration(random.Int64N(int64(p.End.Sub(p.Start)))))
-				holding, err := parts.Holding(moment)
+				holding, err := parts.PartitionHolding(moment)
 				require.NoError(t, err)
 				require.Equal(t, p, holding, "%s in %q at %s", unit, in, moment)
 				found, err := parts.Find(p.Key)

@@ -224,13 +224,13 @@ func ParseApprovalItem(name string, v any) (ApprovalItem, error) {
 	if item.Default == nil {
 		return item, nil
 	}
-	value, err := item.read(item.Default)
+	value, err := item.readValue(item.Default)
 	item.Default = value
 	return item, err
 }
 
-// read takes a value of the field as it is, or as text.
-func (i ApprovalItem) read(v any) (any, error) {
+// readValue takes a value of the field as it is, or as text.
+func (i ApprovalItem) readValue(v any) (any, error) {
 	text, isText := v.(string)
 	switch i.Type {
 	case "integer":
@@ -273,7 +273,7 @@ func (a *Approval) Fill(given map[string]any, partly bool) (map[string]any, erro
 		}
 	}
 	for _, item := range a.Form {
-		value, err := item.fill(given[item.Name], partly)
+		value, err := item.fillValue(given[item.Name], partly)
 		if err != nil {
 			faults = append(faults, err.Error())
 		}
@@ -288,15 +288,15 @@ func (a *Approval) Fill(given map[string]any, partly bool) (map[string]any, erro
 	return filled, nil
 }
 
-// fill is the value of the field that was given, or its default.
-func (i ApprovalItem) fill(value any, partly bool) (any, error) {
+// fillValue is the value of the field that was given, or its default.
+func (i ApprovalItem) fillValue(value any, partly bool) (any, error) {
 	if value == nil || value == "" {
 		if i.Required && i.Default == nil && !partly {
 			return nil, fmt.Errorf("the form needs %s", i.Name)
 		}
 		return i.Default, nil
 	}
-	read, err := i.read(value)
+	read, err := i.readValue(value)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", i.Name, err)
 	}

@@ -46,9 +46,9 @@ func Decode(file *source.File) (*Playbook, source.Diagnostics) {
 	return pb, d.Found
 }
 
-// hash names the content of a file in this version of the language, as the key
+// hashData names the content of a file in this version of the language, as the key
 // under which a compiled playbook is kept.
-func hash(data []byte) string {
+func hashData(data []byte) string {
 	sum := sha256.New()
 	sum.Write([]byte(Version + "\n"))
 	sum.Write(data)
@@ -56,56 +56,56 @@ func hash(data []byte) string {
 }
 
 var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"}, []keyOf[Playbook]{
-	accept(key{name: "apiVersion", doc: "`reprise/v1`, or `noetl.io/v1` with its spellings", required: "apiVersion: " + Version},
+	acceptKey(key{name: "apiVersion", doc: "`reprise/v1`, or `noetl.io/v1` with its spellings", required: "apiVersion: " + Version},
 		asOneOf(func(p *Playbook, version string) { p.APIVersion = version }, Version, OlderVersion)),
-	accept(key{name: "kind", doc: "`Playbook`", required: "kind: Playbook"}, asOneOf(func(*Playbook, string) {}, "Playbook")),
-	accept(key{name: "metadata", doc: "name, description, labels, schedule and triggers", required: "metadata: {name: my_playbook}"},
-		as(WordSection, func(d *decoder, w written, p *Playbook) { readMetadata(d, w.node, p) }).of(metadataSection)),
-	accept(key{name: "timeout", doc: "time limit of the whole run, from its first start"},
+	acceptKey(key{name: "kind", doc: "`Playbook`", required: "kind: Playbook"}, asOneOf(func(*Playbook, string) {}, "Playbook")),
+	acceptKey(key{name: "metadata", doc: "name, description, labels, schedule and triggers", required: "metadata: {name: my_playbook}"},
+		readAs(WordSection, func(d *decoder, w written, p *Playbook) { readMetadata(d, w.node, p) }).of(metadataSection)),
+	acceptKey(key{name: "timeout", doc: "time limit of the whole run, from its first start"},
 		asLimit(func(p *Playbook, v time.Duration) { p.Timeout = v })),
-	accept(key{name: "strict", doc: "`true`: a run with a failed iteration is at best `partial_success`"},
+	acceptKey(key{name: "strict", doc: "`true`: a run with a failed iteration is at best `partial_success`"},
 		asBoolean(func(p *Playbook, yes bool) { p.Strict = yes })),
-	accept(key{name: "notify", doc: "a notice, or a list of them, about events of the run"},
+	acceptKey(key{name: "notify", doc: "a notice, or a list of them, about events of the run"},
 		asNotices(notifySection, func(p *Playbook, notices []*Notice) { p.Notify = notices })),
-	accept(key{name: "on_success", doc: "a notice, or a list of them, sent when the run has ended well"},
+	acceptKey(key{name: "on_success", doc: "a notice, or a list of them, sent when the run has ended well"},
 		asNotices(noticeSection, func(p *Playbook, notices []*Notice) { p.OnSuccess = notices })),
-	accept(key{name: "on_failure", doc: "a notice, or a list of them, sent when the run has failed"},
+	acceptKey(key{name: "on_failure", doc: "a notice, or a list of them, sent when the run has failed"},
 		asNotices(noticeSection, func(p *Playbook, notices []*Notice) { p.OnFailure = notices })),
-	accept(key{name: "expect", doc: "when an open run counts as late"},
-		as(WordSection, readExpect).of(expectSection)),
-	accept(key{name: "concurrency", doc: "limits how many runs with the same key are open at a time, and says what happens to the others"},
+	acceptKey(key{name: "expect", doc: "when an open run counts as late"},
+		readAs(WordSection, readExpect).of(expectSection)),
+	acceptKey(key{name: "concurrency", doc: "limits how many runs with the same key are open at a time, and says what happens to the others"},
 		asSection(func(p *Playbook, c *Concurrency) { p.Concurrency = c })),
-	accept(key{name: "partitions", doc: "divides the work by time or by a list; each run handles one part"},
-		as(WordKeyed, func(d *decoder, w written, p *Playbook) { readPartitions(d, w.node, p) }).of(partitionsSection)),
-	accept(key{name: "state", doc: "prefix for the names of its states; default `metadata.name`"},
-		as(WordName, func(d *decoder, w written, p *Playbook) {
-			p.State, p.StatePos = readPlaybookName(d, w.node, w.what), position(w.node)
+	acceptKey(key{name: "partitions", doc: "divides the work by time or by a list; each run handles one part"},
+		readAs(WordKeyed, func(d *decoder, w written, p *Playbook) { readPartitions(d, w.node, p) }).of(partitionsSection)),
+	acceptKey(key{name: "state", doc: "prefix for the names of its states; default `metadata.name`"},
+		readAs(WordName, func(d *decoder, w written, p *Playbook) {
+			p.State, p.StatePos = readPlaybookName(d, w.node, w.what), positionOf(w.node)
 		})),
-	accept(key{name: "workload", doc: "the inputs, with constants as defaults"},
-		as(WordConstants, func(d *decoder, w written, p *Playbook) { p.Workload, p.WorkloadPos = d.constants(w.node, w.what) })),
-	accept(key{name: "output", doc: "the run's result; default: the result of the step that ended last", nullable: true},
+	acceptKey(key{name: "workload", doc: "the inputs, with constants as defaults"},
+		readAs(WordConstants, func(d *decoder, w written, p *Playbook) { p.Workload, p.WorkloadPos = d.readConstants(w.node, w.what) })),
+	acceptKey(key{name: "output", doc: "the run's result; default: the result of the step that ended last", nullable: true},
 		asValue(func(p *Playbook, n *Node) { p.Output = n })),
-	accept(key{name: "workbook", doc: "named calls that steps use with `tool: workbook`", nullable: true},
-		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Workbook = readWorkbook(d, w.node) }).of(workbookSection)),
-	accept(key{name: "policies", doc: "named lists of policies, which any `retry` includes with `- use: NAME`", nullable: true},
-		as(WordLists, func(*decoder, written, *Playbook) {}).of(policySection)),
-	accept(key{name: "workflow", doc: "the list of steps", required: "workflow: [{step: start, …}]"},
-		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Steps = readSteps(d, w.node) }).of(stepSection)),
+	acceptKey(key{name: "workbook", doc: "named calls that steps use with `tool: workbook`", nullable: true},
+		readAs(WordSections, func(d *decoder, w written, p *Playbook) { p.Workbook = readWorkbook(d, w.node) }).of(workbookSection)),
+	acceptKey(key{name: "policies", doc: "named lists of policies, which any `retry` includes with `- use: NAME`", nullable: true},
+		readAs(WordLists, func(*decoder, written, *Playbook) {}).of(policySection)),
+	acceptKey(key{name: "workflow", doc: "the list of steps", required: "workflow: [{step: start, …}]"},
+		readAs(WordSections, func(d *decoder, w written, p *Playbook) { p.Steps = readSteps(d, w.node) }).of(stepSection)),
 })
 
 func readPlaybook(d *decoder) *Playbook {
-	root := d.parse()
-	if root == nil || d.otherLanguage(root) || !d.inspect(root) {
+	root := d.parseYAML()
+	if root == nil || d.otherLanguage(root) || !d.inspectTree(root) {
 		return nil
 	}
 	d.older = versionOf(root) == OlderVersion
-	f, ok := d.fields(root, playbookSection, playbookSection.title())
+	f, ok := d.readFields(root, playbookSection, playbookSection.sectionTitle())
 	if !ok {
 		return nil
 	}
-	pb := &Playbook{File: d.File, Hash: hash(d.File.Bytes()), Workload: map[string]any{}, WorkloadPos: Words{}}
-	readPolicyLists(d, f.get("policies"))
-	d.words(f, pb, at{place: runPlace})
+	pb := &Playbook{File: d.File, Hash: hashData(d.File.Bytes()), Workload: map[string]any{}, WorkloadPos: Words{}}
+	readPolicyLists(d, f.getValue("policies"))
+	d.readWords(f, pb, at{place: runPlace})
 	d.lendRetry(pb)
 	pb.lent = slices.Concat(d.lent.lists, d.lent.entries)
 	if _, has := pb.Workload[TriggerKey]; len(pb.Triggers) > 0 && !has {
@@ -137,35 +137,35 @@ func (d *decoder) otherLanguage(root *yaml.Node) bool {
 	if root.Kind != yaml.MappingNode || version == nil || !laterNoetl.MatchString(version.Value) {
 		return false
 	}
-	d.Errorf(position(version), codeOtherLanguage,
+	d.Errorf(positionOf(version), codeOtherLanguage,
 		"%s is another language; nothing else in the file was checked", Shorten(version.Value))
 	return true
 }
 
 var metadataSection = sectionOf(section{name: "metadata", prefix: "metadata.", labels: true}, []keyOf[Playbook]{
-	accept(key{name: "name", doc: "the playbook's name", required: "name: my_playbook"},
-		as(WordName, func(d *decoder, w written, p *Playbook) { p.Name = readPlaybookName(d, w.node, w.what) })),
-	accept(key{name: "description", doc: "what the playbook is for", nullable: true}, asText(func(p *Playbook, text string) { p.Description = text })),
-	accept(key{name: "labels", doc: "a map of texts; `starter list --label NAME=VALUE` finds runs by them"},
-		as(WordLabels, func(d *decoder, w written, p *Playbook) { p.Labels = d.labels(w.node, w.what) })),
-	accept(key{name: "schedule", doc: "when `starter schedule` runs the playbook", newer: true},
+	acceptKey(key{name: "name", doc: "the playbook's name", required: "name: my_playbook"},
+		readAs(WordName, func(d *decoder, w written, p *Playbook) { p.Name = readPlaybookName(d, w.node, w.what) })),
+	acceptKey(key{name: "description", doc: "what the playbook is for", nullable: true}, asText(func(p *Playbook, text string) { p.Description = text })),
+	acceptKey(key{name: "labels", doc: "a map of texts; `starter list --label NAME=VALUE` finds runs by them"},
+		readAs(WordLabels, func(d *decoder, w written, p *Playbook) { p.Labels = d.readLabels(w.node, w.what) })),
+	acceptKey(key{name: "schedule", doc: "when `starter schedule` runs the playbook", newer: true},
 		asSection(func(p *Playbook, s *Schedule) { p.Schedule = s })),
-	accept(key{name: "triggers", doc: "a list of the senders whose signed webhooks start runs", nullable: true, newer: true},
-		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Triggers = readTriggers(d, w.node, w.what) }).of(triggerSection)),
+	acceptKey(key{name: "triggers", doc: "a list of the senders whose signed webhooks start runs", nullable: true, newer: true},
+		readAs(WordSections, func(d *decoder, w written, p *Playbook) { p.Triggers = readTriggers(d, w.node, w.what) }).of(triggerSection)),
 })
 
 func readMetadata(d *decoder, n *yaml.Node, pb *Playbook) {
-	f, ok := d.fields(n, metadataSection, metadataSection.title())
+	f, ok := d.readFields(n, metadataSection, metadataSection.sectionTitle())
 	if !ok {
 		return
 	}
-	d.words(f, pb, at{})
-	if n := f.get("name"); n != nil {
-		pb.names = append(pb.names, HeadName{"metadata.name", pb.Name, position(n)})
+	d.readWords(f, pb, at{})
+	if n := f.getValue("name"); n != nil {
+		pb.names = append(pb.names, HeadName{"metadata.name", pb.Name, positionOf(n)})
 	}
-	if n := f.get("labels"); n != nil {
+	if n := f.getValue("labels"); n != nil {
 		for i := 0; i+1 < len(n.Content) && pb.Labels != nil; i += 2 {
-			pb.names = append(pb.names, HeadName{"the label", n.Content[i].Value, position(n.Content[i])})
+			pb.names = append(pb.names, HeadName{"the label", n.Content[i].Value, positionOf(n.Content[i])})
 		}
 	}
 	for _, field := range f.rest {
@@ -176,29 +176,29 @@ func readMetadata(d *decoder, n *yaml.Node, pb *Playbook) {
 
 // readPlaybookName reads the name, which becomes part of workflow IDs.
 func readPlaybookName(d *decoder, n *yaml.Node, what string) string {
-	name, ok := d.name(n, what)
+	name, ok := d.readName(n, what)
 	if !ok {
 		return ""
 	}
 	if len(name) > maxPlaybookName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7F }) {
-		d.Errorf(position(n), CodeBadName, "%s must be one line of at most %d bytes, not %q", what, maxPlaybookName, Shorten(name))
+		d.Errorf(positionOf(n), CodeBadName, "%s must be one line of at most %d bytes, not %q", what, maxPlaybookName, Shorten(name))
 		return ""
 	}
 	return name
 }
 
-func (d *decoder) labels(n *yaml.Node, what string) map[string]string {
+func (d *decoder) readLabels(n *yaml.Node, what string) map[string]string {
 	if isNull(n) || d.broken[n] {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		d.Errorf(position(n), codeWrongType, "%s must be a map of texts, not %s", what, describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "%s must be a map of texts, not %s", what, describeYAML(n))
 		return nil
 	}
 	labels := map[string]string{}
 	for key, value := range yamltree.Pairs(n) {
 		name := key.Value
-		if text, ok := d.text(value, "the label "+name); ok {
+		if text, ok := d.readText(value, "the label "+name); ok {
 			labels[name] = text
 		}
 	}
@@ -236,8 +236,8 @@ func Data(file *source.File) (any, source.Diagnostics) {
 	}
 	d := &decoder{Problems: Problems{File: file}, broken: map[*yaml.Node]bool{}}
 	var value any
-	if root := d.parse(); root != nil && d.inspect(root) {
-		value = d.constant(root)
+	if root := d.parseYAML(); root != nil && d.inspectTree(root) {
+		value = d.constantValue(root)
 	}
 	d.Found.Sort()
 	return value, d.Found

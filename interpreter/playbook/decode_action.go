@@ -22,29 +22,29 @@ func CallWords() []string { return lists.Map(callKeys, func(k keyOf[Action]) str
 // callKeys are the words that every call of a tool accepts beside its fields.
 var callKeys = []keyOf[Action]{
 	argsKey,
-	accept(key{name: "auth", doc: "the name of a connection that the worker knows"},
+	acceptKey(key{name: "auth", doc: "the name of a connection that the worker knows"},
 		asNode(WordConnection, readAuth, func(a *Action, n *Node) { a.Auth = n })),
-	accept(key{name: "timeout", doc: "time limit of one attempt"},
+	acceptKey(key{name: "timeout", doc: "time limit of one attempt"},
 		asLimit(func(a *Action, v time.Duration) { a.Timeout = v })),
-	accept(key{name: "idempotency", doc: "which key the tool sends: `operation`, `attempt` or `none`"},
+	acceptKey(key{name: "idempotency", doc: "which key the tool sends: `operation`, `attempt` or `none`"},
 		asOneOf(func(a *Action, one string) { a.Idempotency = one }, "operation", "attempt", "none")),
 }
 
-var argsKey = accept(key{name: "args", doc: "values passed to the tool; a sink writes them instead of the result", nullable: true},
+var argsKey = acceptKey(key{name: "args", doc: "values passed to the tool; a sink writes them instead of the result", nullable: true},
 	asValue(func(a *Action, n *Node) { a.Args = n }))
 
 // withCall adds the words of a call to those of a section that has one.
 func withCall[T any](call func(*T) *Action, words []keyOf[T]) []keyOf[T] {
 	for _, word := range callKeys {
 		if !slices.ContainsFunc(words, func(own keyOf[T]) bool { return own.name == word.name }) {
-			words = append(words, keyOf[T]{word.key, through(call, word.into)})
+			words = append(words, keyOf[T]{word.key, readThrough(call, word.into)})
 		}
 	}
 	return words
 }
 
 var toolSection = sectionOf(section{name: "tool", open: true, fields: olderFields}, withCall(sameAction, []keyOf[Action]{
-	accept(key{name: "kind", older: []string{"type"}, doc: "the name of the tool, if its fields are grouped under `tool`", required: "kind: http"},
+	acceptKey(key{name: "kind", older: []string{"type"}, doc: "the name of the tool, if its fields are grouped under `tool`", required: "kind: http"},
 		asPart[Action](WordConnection)),
 }))
 
@@ -54,9 +54,9 @@ func sameAction(a *Action) *Action { return a }
 // messages.
 func readAction(d *decoder, f *fields, path string) *Action {
 	action := &Action{Pos: f.pos}
-	tool := f.get("tool")
+	tool := f.getValue("tool")
 	if tool != nil && tool.Kind == yaml.MappingNode && !d.broken[tool] {
-		tool = d.grouped(f, tool, path)
+		tool = d.layGrouped(f, tool, path)
 	}
 	if tool != nil {
 		action.Tool = readNameNode(d, tool, "tool must be the name of a tool")
@@ -83,28 +83,28 @@ func readAction(d *decoder, f *fields, path string) *Action {
 	return action
 }
 
-// grouped lays the fields under tool beside those of the section and returns
+// layGrouped lays the fields under tool beside those of the section and returns
 // the tool's name.
-func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
-	inner, ok := d.fields(tool, toolSection, "the tool of "+path)
+func (d *decoder) layGrouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
+	inner, ok := d.readFields(tool, toolSection, "the tool of "+path)
 	if !ok {
 		return nil
 	}
 	for _, k := range callKeys {
-		value := inner.get(k.name)
+		value := inner.getValue(k.name)
 		if value == nil {
 			continue
 		}
-		if f.get(k.name) != nil {
+		if f.getValue(k.name) != nil {
 			d.Errorf(inner.words[k.name], codeDuplicateKey, "%q is both under tool and beside it, in line %d; keep one of them",
 				k.name, f.words[k.name].Line)
 			continue
 		}
-		known, _ := f.section.find(k.name, false)
-		f.set(known, inner.words[k.name], value)
+		known, _ := f.section.findKey(k.name, false)
+		f.setValue(known, inner.words[k.name], value)
 	}
 	for _, field := range inner.rest {
-		if known, ok := f.section.find(field.spelt, false); ok {
+		if known, ok := f.section.findKey(field.spelt, false); ok {
 			d.Errorf(field.pos, CodeUnknownKey, "unknown key %q under tool; it belongs beside tool, in the same column", known.name)
 			continue
 		}
@@ -114,10 +114,10 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 		}
 		f.rest = append(f.rest, field)
 	}
-	if !d.needs(inner, "kind") {
+	if !d.needsWord(inner, "kind") {
 		return nil
 	}
-	return inner.get("kind")
+	return inner.getValue("kind")
 }
 
 // readNameNode reads a name, or a template that gives one; it is what a word must be.
@@ -126,10 +126,10 @@ func readNameNode(d *decoder, n *yaml.Node, it string) *Node {
 		return nil
 	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || n.Value == "" {
-		d.Errorf(position(n), codeWrongType, "%s, not %s", it, describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "%s, not %s", it, describeYAML(n))
 		return nil
 	}
-	if node := d.value(n); !d.broken[n] {
+	if node := d.valueNode(n); !d.broken[n] {
 		return node
 	}
 	return nil
@@ -147,7 +147,7 @@ func readToolEntry(d *decoder, field restField) *Entry {
 		value = readOlderNotice(d, value)
 		fallthrough
 	default:
-		entry.Value = d.value(value)
+		entry.Value = d.valueNode(value)
 	}
 	if d.broken[value] {
 		return nil
@@ -161,32 +161,32 @@ func readAuth(d *decoder, n *yaml.Node, _ string) *Node {
 }
 
 var workbookSection = sectionOf(section{name: "workbook entry", called: "an entry of workbook", open: true, fields: olderFields}, withCall(sameAction, []keyOf[Action]{
-	accept(key{name: "name", doc: "the name that steps use", required: "name: score"},
+	acceptKey(key{name: "name", doc: "the name that steps use", required: "name: score"},
 		asName(func(a *Action, name string) { a.Name = name })),
-	accept(key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(*Action, string) {})),
-	accept(key{name: "tool", older: []string{"type"}, doc: "the tool to call", required: "tool: python"},
+	acceptKey(key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(*Action, string) {})),
+	acceptKey(key{name: "tool", older: []string{"type"}, doc: "the tool to call", required: "tool: python"},
 		asPart[Action](WordTool)),
-	accept(key{name: "retry", doc: "the policies of steps that use the entry and have no `retry` of their own"},
-		as(WordPolicies, func(d *decoder, w written, a *Action) { readEntryRetry(d, w, a) }).of(policySection)),
+	acceptKey(key{name: "retry", doc: "the policies of steps that use the entry and have no `retry` of their own"},
+		readAs(WordPolicies, func(d *decoder, w written, a *Action) { readEntryRetry(d, w, a) }).of(policySection)),
 }))
 
 func readWorkbook(d *decoder, n *yaml.Node) []*Action {
-	items, ok := d.items(n, "workbook")
+	items, ok := d.readItems(n, "workbook")
 	if !ok {
 		return nil
 	}
 	var actions []*Action
 	for _, item := range items {
-		f, ok := d.fields(item, workbookSection, workbookSection.title())
+		f, ok := d.readFields(item, workbookSection, workbookSection.sectionTitle())
 		if !ok {
 			continue
 		}
 		named := &Action{}
-		d.first(f, "name", named)
+		d.readFirst(f, "name", named)
 		f.path = "the workbook entry " + Quote(named.Name)
 		action := readAction(d, f, f.path)
 		action.Name = named.Name
-		d.words(f, action, at{})
+		d.readWords(f, action, at{})
 		readCallArgs(d, action, f.path)
 		actions = append(actions, action)
 	}
@@ -204,7 +204,7 @@ func readCallArgs(d *decoder, action *Action, path string) {
 		return
 	}
 	if args.Template != nil {
-		if _, single := args.Template.Single(); single {
+		if _, single := args.Template.SingleProgram(); single {
 			return
 		}
 	}
@@ -236,15 +236,15 @@ func literalTool(action *Action) string {
 func Quote(text string) string { return strconv.Quote(text) }
 
 var sinkSection = sectionOf(section{name: "sink", called: "a sink", open: true, fields: olderFields}, withCall((*Sink).action, []keyOf[Sink]{
-	accept(key{name: "tool", older: []string{"type", "storage"}, doc: "the tool that writes", required: "tool: postgres"},
+	acceptKey(key{name: "tool", older: []string{"type", "storage"}, doc: "the tool that writes", required: "tool: postgres"},
 		asPart[Sink](WordTool)),
-	accept(key{name: "retry", doc: "policies for failures of the sink itself. Without them, a table sink retries failures of class `retryable`, up to 5 attempts within 2 minutes; `false` turns that off"},
+	acceptKey(key{name: "retry", doc: "policies for failures of the sink itself. Without them, a table sink retries failures of class `retryable`, up to 5 attempts within 2 minutes; `false` turns that off"},
 		asSinkRetry()),
-	accept(key{name: "args", older: []string{"data"}, doc: argsKey.doc, nullable: true}, through((*Sink).action, argsKey.into)),
-	accept(key{name: "fields", newer: true, doc: "columns to add to each row, or to replace in it: a map of names to expressions, in which `row` is the row"},
-		as(WordMap, func(d *decoder, w written, s *Sink) { readRowFields(d, w, s.Action.shape()) })),
-	accept(key{name: "exclude", newer: true, doc: "the columns to leave out of each row: a list of names"},
-		as(WordNames, func(d *decoder, w written, s *Sink) { readExcluded(d, w, s.Action.shape()) })),
+	acceptKey(key{name: "args", older: []string{"data"}, doc: argsKey.doc, nullable: true}, readThrough((*Sink).action, argsKey.into)),
+	acceptKey(key{name: "fields", newer: true, doc: "columns to add to each row, or to replace in it: a map of names to expressions, in which `row` is the row"},
+		readAs(WordMap, func(d *decoder, w written, s *Sink) { readRowFields(d, w, s.Action.rowShape()) })),
+	acceptKey(key{name: "exclude", newer: true, doc: "the columns to leave out of each row: a list of names"},
+		readAs(WordNames, func(d *decoder, w written, s *Sink) { readExcluded(d, w, s.Action.rowShape()) })),
 }))
 
 func (s *Sink) action() *Action { return s.Action }
@@ -258,12 +258,12 @@ func (*Sink) section() *section { return sinkSection }
 func (s *Sink) decode(d *decoder, f *fields, where at) bool {
 	*s = Sink{Pos: f.pos, Place: where.place, Action: readAction(d, f, f.path)}
 	where.tool = literalTool(s.Action)
-	d.words(f, s, where)
+	d.readWords(f, s, where)
 	return true
 }
 
-// shape is what the action changes in its rows, made where there was none.
-func (a *Action) shape() *RowShape {
+// rowShape is what the action changes in its rows, made where there was none.
+func (a *Action) rowShape() *RowShape {
 	if a.Rows == nil {
 		a.Rows = &RowShape{}
 	}
@@ -278,8 +278,8 @@ func (s *RowShape) Nodes() []*Node {
 	return entryValues(s.Fields)
 }
 
-// excludes reports whether a field of rows is left out.
-func (s *RowShape) excludes(name string) bool {
+// isExcluded reports whether a field of rows is left out.
+func (s *RowShape) isExcluded(name string) bool {
 	return s != nil && slices.ContainsFunc(s.Exclude, func(one *Excluded) bool { return one.Name == name })
 }
 
@@ -295,10 +295,10 @@ func readRowFields(d *decoder, w written, shape *RowShape) {
 		return
 	}
 	if w.node.Kind != yaml.MappingNode {
-		d.Errorf(position(w.node), codeWrongType, "%s must be a map of names to expressions, such as fields: {loaded_at: \"{{ now() }}\"}, not %s", w.what, describeYAML(w.node))
+		d.Errorf(positionOf(w.node), codeWrongType, "%s must be a map of names to expressions, such as fields: {loaded_at: \"{{ now() }}\"}, not %s", w.what, describeYAML(w.node))
 		return
 	}
-	node := d.value(w.node)
+	node := d.valueNode(w.node)
 	for i, entry := range node.Entries {
 		value := w.node.Content[2*i+1]
 		if d.broken[value] {
@@ -332,7 +332,7 @@ func readMovedRows(d *decoder, to *yaml.Node, action *Action) *yaml.Node {
 		if value == nil {
 			continue
 		}
-		w, shape := written{key: &key{name: word, what: FieldTo + "." + word}, node: value}, action.shape()
+		w, shape := written{key: &key{name: word, what: FieldTo + "." + word}, node: value}, action.rowShape()
 		if word == excludeWord {
 			readExcluded(d, w, shape)
 			continue
@@ -351,14 +351,14 @@ var RowWords = []string{ArgsWord, "fields", excludeWord}
 // readExcluded reads the names of the fields that rows are written without.
 func readExcluded(d *decoder, w written, shape *RowShape) {
 	for _, item := range oneOrMore(w.node) {
-		name, ok := d.name(item, w.what)
+		name, ok := d.readName(item, w.what)
 		if !ok {
 			continue
 		}
-		if shape.excludes(name) {
-			d.Errorf(position(item), CodeConflict, "%s has %q twice; remove one of them", w.what, Shorten(name))
+		if shape.isExcluded(name) {
+			d.Errorf(positionOf(item), CodeConflict, "%s has %q twice; remove one of them", w.what, Shorten(name))
 			continue
 		}
-		shape.Exclude = append(shape.Exclude, &Excluded{Name: name, Pos: position(item)})
+		shape.Exclude = append(shape.Exclude, &Excluded{Name: name, Pos: positionOf(item)})
 	}
 }

@@ -17,32 +17,32 @@ import (
 const maxStateName = 500
 
 var incrementalSection = sectionOf(section{name: "incremental", prefix: "incremental."}, []keyOf[Incremental]{
-	accept(key{name: "cursor_path", doc: "dotted path to the cursor in each row"},
-		as(WordName, func(d *decoder, w written, i *Incremental) { i.CursorPath = readRowPath(d, w.node, w.name) })),
-	accept(key{name: "token", doc: "instead of `cursor_path`: the token from which the source continues, such as `{{ response.next_sync_token }}`"},
+	acceptKey(key{name: "cursor_path", doc: "dotted path to the cursor in each row"},
+		readAs(WordName, func(d *decoder, w written, i *Incremental) { i.CursorPath = readRowPath(d, w.node, w.name) })),
+	acceptKey(key{name: "token", doc: "instead of `cursor_path`: the token from which the source continues, such as `{{ response.next_sync_token }}`"},
 		asTextValue(func(i *Incremental, n *Node) { i.Token = n })),
-	accept(key{name: "initial_value", doc: "the value that the first run starts from, which may be a template over the workload and the element; optional with `token`"}, asPart[Incremental](WordScalar)),
-	accept(key{name: "type", doc: "how cursors are compared: `time`, `date`, `integer` or `text`; default: the type of `initial_value`, unless that is a template"},
+	acceptKey(key{name: "initial_value", doc: "the value that the first run starts from, which may be a template over the workload and the element; optional with `token`"}, asPart[Incremental](WordScalar)),
+	acceptKey(key{name: "type", doc: "how cursors are compared: `time`, `date`, `integer` or `text`; default: the type of `initial_value`, unless that is a template"},
 		asOneOf(func(i *Incremental, t incremental.CursorType) { i.Type = t }, incremental.Time, incremental.Date, incremental.Integer, incremental.Text)),
-	accept(key{name: "format", doc: "how the source writes its times or dates, in rows and in `value`: a layout of strftime or Go, or a number since 1970: `%s`, `%ms`, `%us`; `type` follows from it"},
+	acceptKey(key{name: "format", doc: "how the source writes its times or dates, in rows and in `value`: a layout of strftime or Go, or a number since 1970: `%s`, `%ms`, `%us`; `type` follows from it"},
 		asPart[Incremental](WordText)),
-	accept(key{name: "lag", doc: "how far before the watermark each run starts reading: a duration for `time`, days for `date`, a number for `integer`; default 0"},
+	acceptKey(key{name: "lag", doc: "how far before the watermark each run starts reading: a duration for `time`, days for `date`, a number for `integer`; default 0"},
 		asPart[Incremental](WordLength).or(0)),
-	accept(key{name: "step", doc: "reads in slices of this length, each with its pages, from `incremental.from` to `incremental.to`: an amount of `add_time` such as `30d` or `1mo`"},
+	acceptKey(key{name: "step", doc: "reads in slices of this length, each with its pages, from `incremental.from` to `incremental.to`: an amount of `add_time` such as `30d` or `1mo`"},
 		asPart[Incremental](WordText)),
-	accept(key{name: "until", doc: "with `step`, where the last slice ends, exclusive; default now"},
+	acceptKey(key{name: "until", doc: "with `step`, where the last slice ends, exclusive; default now"},
 		asTextValue(func(i *Incremental, n *Node) { i.Until = n })),
-	accept(key{name: "range_start", doc: "`closed` (default): the source returns rows at or after the value; `open`: only rows after it"},
+	acceptKey(key{name: "range_start", doc: "`closed` (default): the source returns rows at or after the value; `open`: only rows after it"},
 		asOneOf(func(i *Incremental, start string) { i.OpenStart = start == "open" }, "closed", "open").or("closed")),
-	accept(key{name: "row_order", doc: "`none` (default), or `asc`: rows arrive in cursor order, so the watermark moves page by page"},
+	acceptKey(key{name: "row_order", doc: "`none` (default), or `asc`: rows arrive in cursor order, so the watermark moves page by page"},
 		asOneOf(func(i *Incremental, order string) { i.Ascending = order == "asc" }, "none", "asc").or("none")),
-	accept(key{name: "on_missing", doc: "what happens to rows without a cursor: `fail` (default), `include` or `exclude`"},
+	acceptKey(key{name: "on_missing", doc: "what happens to rows without a cursor: `fail` (default), `include` or `exclude`"},
 		asOneOf(func(i *Incremental, choice OnMissing) { i.OnMissing = choice }, MissingFail, MissingInclude, MissingExclude).or(MissingFail)),
-	accept(key{name: "key", doc: "the columns that identify a row when it is read again, one name or a list; default: the sink's `key`, else the whole row"},
-		as(WordNames, func(d *decoder, w written, i *Incremental) { i.Key = readRowKey(d, w.node, w.what) })),
-	accept(key{name: "state", doc: "the name of the state, made from the workload and the element; default: playbook and step, and in a loop the element"},
+	acceptKey(key{name: "key", doc: "the columns that identify a row when it is read again, one name or a list; default: the sink's `key`, else the whole row"},
+		readAs(WordNames, func(d *decoder, w written, i *Incremental) { i.Key = readRowKey(d, w.node, w.what) })),
+	acceptKey(key{name: "state", doc: "the name of the state, made from the workload and the element; default: playbook and step, and in a loop the element"},
 		asTextValue(func(i *Incremental, n *Node) { i.State = n })),
-	accept(key{name: "on_conflict", doc: "what a run does while another run holds the state: `queue` (default) or `fail`"},
+	acceptKey(key{name: "on_conflict", doc: "what a run does while another run holds the state: `queue` (default) or `fail`"},
 		asOneOf(func(i *Incremental, choice OnConflict) { i.OnConflict = choice }, ConflictQueue, ConflictFail).or(ConflictQueue)),
 })
 
@@ -50,52 +50,52 @@ func (*Incremental) section() *section { return incrementalSection }
 
 func (i *Incremental) decode(d *decoder, f *fields, where at) bool {
 	*i = Incremental{
-		Pos: f.pos, Words: f.words, Values: f.positions(Words{}, ""), OnMissing: MissingFail, OnConflict: ConflictQueue,
+		Pos: f.pos, Words: f.words, Values: f.keyPositions(Words{}, ""), OnMissing: MissingFail, OnConflict: ConflictQueue,
 	}
-	d.words(f, i, where)
+	d.readWords(f, i, where)
 	switch {
-	case f.get("token") == nil:
-		if d.require(f, "incremental", "cursor_path", `cursor_path: updated_at, or token: "{{ response.next_sync_token }}" in its place`) {
-			d.require(f, "incremental", "initial_value", `initial_value: "2024-01-01T00:00:00Z"`)
+	case f.getValue("token") == nil:
+		if d.requireKeys(f, "incremental", "cursor_path", `cursor_path: updated_at, or token: "{{ response.next_sync_token }}" in its place`) {
+			d.requireKeys(f, "incremental", "initial_value", `initial_value: "2024-01-01T00:00:00Z"`)
 		}
-	case f.get("cursor_path") != nil:
+	case f.getValue("cursor_path") != nil:
 		d.Errorf(f.words["token"], CodeConflict,
 			"incremental has \"cursor_path\" and \"token\": a cursor is in each row, a token comes with the answer; write one of them")
 	default:
 		for _, word := range []string{"type", "format", "lag", "step", "until", "range_start", "row_order", "on_missing"} {
-			if f.get(word) != nil {
+			if f.getValue(word) != nil {
 				d.Errorf(f.words[word], CodeConflict, "%q applies to cursors in rows; a token is not in rows and is not compared; remove it", word)
 			}
 		}
 		i.Type = incremental.Token
 	}
-	if i.format(d, f.get("format")) {
-		i.initial(d, f.get("initial_value"))
+	if i.readFormat(d, f.getValue("format")) {
+		i.readInitial(d, f.getValue("initial_value"))
 	}
 	if i.Type != incremental.Token {
-		i.lag(d, f.get("lag"))
+		i.readLag(d, f.getValue("lag"))
 	}
-	i.step(d, f)
+	i.readStep(d, f)
 	if i.State != nil && i.State.Template == nil {
 		readStateName(d, i.State)
 	}
 	return true
 }
 
-// format reads how cursors are written. It says the type where the author does not; ok is false for one that is refused.
-func (i *Incremental) format(d *decoder, n *yaml.Node) (ok bool) {
+// readFormat reads how cursors are written. It says the type where the author does not; ok is false for one that is refused.
+func (i *Incremental) readFormat(d *decoder, n *yaml.Node) (ok bool) {
 	const what = "incremental.format"
 	if n == nil || i.Type == incremental.Token {
 		return true
 	}
-	written, ok := d.text(n, what)
+	written, ok := d.readText(n, what)
 	if !ok {
 		return false
 	}
 	format, as, err := incremental.ReadFormat(written)
 	switch {
 	case err != nil:
-		d.Errorf(position(n), CodeWrongValue, "%s %s", what, err)
+		d.Errorf(positionOf(n), CodeWrongValue, "%s %s", what, err)
 		return false
 	case i.Type == incremental.Integer || i.Type == incremental.Text:
 		d.Errorf(i.Words["format"], CodeConflict, "format is of times and dates, and cursors of type %s are none; remove it, or write type: %s", i.Type, as)
@@ -108,25 +108,25 @@ func (i *Incremental) format(d *decoder, n *yaml.Node) (ok bool) {
 	return true
 }
 
-// initial reads the value of the first run. It says the type where the author does not.
-func (i *Incremental) initial(d *decoder, n *yaml.Node) {
+// readInitial reads the value of the first run. It says the type where the author does not.
+func (i *Incremental) readInitial(d *decoder, n *yaml.Node) {
 	if n == nil {
 		return
 	}
 	if n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "{{") && !d.broken[n] {
-		i.InitialTemplate = d.value(n)
+		i.InitialTemplate = d.valueNode(n)
 		if i.Type == "" {
-			d.Errorf(position(n), CodeMissingKey, `incremental needs "type" beside an initial_value that is a template; write such as type: time, or "format"`)
+			d.Errorf(positionOf(n), CodeMissingKey, `incremental needs "type" beside an initial_value that is a template; write such as type: time, or "format"`)
 		}
 		return
 	}
-	if !d.literal(n, "incremental.initial_value") {
+	if !d.isLiteral(n, "incremental.initial_value") {
 		return
 	}
-	value := d.constant(n)
+	value := d.constantValue(n)
 	typed := cmp.Or(i.Type, typeOf(value))
 	if typed == "" {
-		d.Errorf(position(n), codeWrongType, "incremental.initial_value must be a time, a date, a whole number or text, not %s", describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "incremental.initial_value must be a time, a date, a whole number or text, not %s", describeYAML(n))
 		return
 	}
 	i.Type = typed
@@ -135,7 +135,7 @@ func (i *Incremental) initial(d *decoder, n *yaml.Node) {
 		if i.Format == "" {
 			hint = initialHint(typed, value)
 		}
-		d.Errorf(position(n), CodeWrongValue, "incremental.initial_value: %s%s", err, hint)
+		d.Errorf(positionOf(n), CodeWrongValue, "incremental.initial_value: %s%s", err, hint)
 		return
 	}
 	i.InitialValue = value
@@ -172,21 +172,21 @@ func initialHint(typed incremental.CursorType, value any) string {
 	return ""
 }
 
-// lag reads how far before the watermark is read again.
-func (i *Incremental) lag(d *decoder, n *yaml.Node) {
+// readLag reads how far before the watermark is read again.
+func (i *Incremental) readLag(d *decoder, n *yaml.Node) {
 	const what = "incremental.lag"
-	if n == nil || i.Type == "" || !d.literal(n, what) {
+	if n == nil || i.Type == "" || !d.isLiteral(n, what) {
 		return
 	}
 	switch i.Type {
 	case incremental.Time:
-		length, _ := d.duration(n, what)
+		length, _ := d.readDuration(n, what)
 		i.Lag = incremental.Lag(length)
 	case incremental.Date:
 		i.Lag = readDays(d, n, what)
 	case incremental.Integer:
-		if v, ok := d.integer(n, what); ok && v < 0 {
-			d.Errorf(position(n), CodeBounds, "%s must not be negative, not %d", what, v)
+		if v, ok := d.readInteger(n, what); ok && v < 0 {
+			d.Errorf(positionOf(n), CodeBounds, "%s must not be negative, not %d", what, v)
 		} else if ok {
 			i.Lag = incremental.Lag(v)
 		}
@@ -195,10 +195,10 @@ func (i *Incremental) lag(d *decoder, n *yaml.Node) {
 	}
 }
 
-// step reads the length of slices.
-func (i *Incremental) step(d *decoder, f *fields) {
+// readStep reads the length of slices.
+func (i *Incremental) readStep(d *decoder, f *fields) {
 	const what = "incremental.step"
-	n := f.get("step")
+	n := f.getValue("step")
 	switch {
 	case n == nil && i.Until != nil && i.Type != incremental.Token:
 		d.Errorf(i.Words["until"], CodeConflict, "until is the end of the last slice; write step beside it, such as step: 30d, or remove it")
@@ -209,12 +209,12 @@ func (i *Incremental) step(d *decoder, f *fields) {
 		d.Errorf(i.Words["step"], CodeConflict, "step makes slices of time, and cursors of type %s are no times; remove it", i.Type)
 		return
 	}
-	text, ok := d.text(n, what)
+	text, ok := d.readText(n, what)
 	if !ok {
 		return
 	}
 	if err := i.Form().CheckStep(text); err != nil {
-		d.Errorf(position(n), CodeWrongValue, "%s: %s", what, err)
+		d.Errorf(positionOf(n), CodeWrongValue, "%s: %s", what, err)
 		return
 	}
 	i.Step = text
@@ -225,7 +225,7 @@ func readDays(d *decoder, n *yaml.Node, what string) incremental.Lag {
 	const day = 24 * time.Hour
 	length := time.Duration(-1)
 	if n.ShortTag() == "!!int" {
-		if v, ok := d.integer(n, what); !ok {
+		if v, ok := d.readInteger(n, what); !ok {
 			return 0
 		} else if v >= 0 && v <= maxDays {
 			return incremental.Lag(v)
@@ -236,7 +236,7 @@ func readDays(d *decoder, n *yaml.Node, what string) incremental.Lag {
 		length = v
 	}
 	if length < 0 || length%day != 0 {
-		d.Errorf(position(n), codeWrongType, "%s must be whole days, because the type is date, such as lag: 3, not %s", what, describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "%s must be whole days, because the type is date, such as lag: 3, not %s", what, describeYAML(n))
 		return 0
 	}
 	return incremental.Lag(length / day)
@@ -247,12 +247,12 @@ const maxDays = 1_000_000
 
 // readRowPath reads a dotted path into a row. A column may have any name.
 func readRowPath(d *decoder, n *yaml.Node, what string) string {
-	text, ok := d.name(n, "incremental."+what)
+	text, ok := d.readName(n, "incremental."+what)
 	if !ok {
 		return ""
 	}
 	if plain, ok := plainPath(text); ok {
-		d.Errorf(position(n), codePath, "%s is JSONPath; a path is dotted and starts at the row: write %s: %s", Shorten(text), what, plain)
+		d.Errorf(positionOf(n), codePath, "%s is JSONPath; a path is dotted and starts at the row: write %s: %s", Shorten(text), what, plain)
 	}
 	return text
 }
@@ -260,18 +260,18 @@ func readRowPath(d *decoder, n *yaml.Node, what string) string {
 // readRowKey reads the name of a column, or a list of them.
 func readRowKey(d *decoder, n *yaml.Node, what string) []string {
 	if n.Kind != yaml.SequenceNode {
-		if name, ok := d.name(n, what); ok {
+		if name, ok := d.readName(n, what); ok {
 			return []string{name}
 		}
 		return nil
 	}
 	if len(n.Content) == 0 {
-		d.Errorf(position(n), codeEmpty, "%s has no names; write for example key: id, or remove it", what)
+		d.Errorf(positionOf(n), codeEmpty, "%s has no names; write for example key: id, or remove it", what)
 	}
-	keys := d.texts(n, what)
+	keys := d.readTexts(n, what)
 	for i, key := range keys {
 		if slices.Contains(keys[:i], key) {
-			d.Errorf(position(n.Content[i]), codeDuplicateKey, "%s has %q twice; keep one of them", what, Shorten(key))
+			d.Errorf(positionOf(n.Content[i]), codeDuplicateKey, "%s has %q twice; keep one of them", what, Shorten(key))
 		}
 	}
 	return keys

@@ -118,13 +118,13 @@ type written struct {
 	at   at
 }
 
-// words reads the words of a section that the author wrote, in the order of the
+// readWords reads the words of a section that the author wrote, in the order of the
 // file, and reports those that are missing. It needs a pointer to what the
 // section is read into.
-func (d *decoder) words(f *fields, into any, where at) {
+func (d *decoder) readWords(f *fields, into any, where at) {
 	for i := range f.section.keys {
 		if k := &f.section.keys[i]; k.required != "" && !slices.Contains(f.done, k.name) {
-			d.needs(f, k.name)
+			d.needsWord(f, k.name)
 		}
 	}
 	for _, k := range f.keys {
@@ -136,19 +136,19 @@ func (d *decoder) words(f *fields, into any, where at) {
 	}
 }
 
-// first reads a word that others need before them.
-func (d *decoder) first(f *fields, word string, into any) {
+// readFirst reads a word that others need before them.
+func (d *decoder) readFirst(f *fields, word string, into any) {
 	f.done = append(f.done, word)
-	if d.needs(f, word) {
-		k, _ := f.section.find(word, false)
-		k.read(d, written{key: k, node: f.get(word)}, into)
+	if d.needsWord(f, word) {
+		k, _ := f.section.findKey(word, false)
+		k.read(d, written{key: k, node: f.getValue(word)}, into)
 	}
 }
 
-// needs reports a word that is missing.
-func (d *decoder) needs(f *fields, word string) bool {
-	k, _ := f.section.find(word, false)
-	return d.require(f, f.path, word, k.required)
+// needsWord reports a word that is missing.
+func (d *decoder) needsWord(f *fields, word string) bool {
+	k, _ := f.section.findKey(word, false)
+	return d.requireKeys(f, f.path, word, k.required)
 }
 
 // inner is a type that a section becomes. That readers know the type and not
@@ -178,7 +178,7 @@ func asSection[T, U any, P inner[U]](set func(*T, *U)) reader[T] {
 func readSection[U any, P inner[U]](d *decoder, n *yaml.Node, where at) *U {
 	u := new(U)
 	s := P(u).section()
-	f, ok := d.fields(n, s, s.title())
+	f, ok := d.readFields(n, s, s.sectionTitle())
 	if !ok || !P(u).decode(d, f, where) {
 		return nil
 	}
@@ -187,7 +187,7 @@ func readSection[U any, P inner[U]](d *decoder, n *yaml.Node, where at) *U {
 
 // readSections reads a list of sections, without those of which nothing came.
 func readSections[U any, P inner[U]](d *decoder, w written) []*U {
-	items, _ := d.items(w.node, w.what)
+	items, _ := d.readItems(w.node, w.what)
 	return readEach(items, func(item *yaml.Node) *U { return readSection[U, P](d, item, at{}) })
 }
 
@@ -206,7 +206,7 @@ func readSome[U any](d *decoder, w written, read func(item *yaml.Node, place str
 	place, numbered := w.at.under(w.name), w.node.Kind == yaml.SequenceNode
 	items := oneOrMore(w.node)
 	if numbered && len(items) == 0 && !d.broken[w.node] {
-		d.Errorf(position(w.node), codeEmpty, "%s is an empty list; add an entry or remove the key", w.what)
+		d.Errorf(positionOf(w.node), codeEmpty, "%s is an empty list; add an entry or remove the key", w.what)
 	}
 	var all []*U
 	for i, item := range items {
@@ -221,17 +221,17 @@ func readSome[U any](d *decoder, w written, read func(item *yaml.Node, place str
 	return all
 }
 
-// as reads a word in a way of its own.
-func as[T any](kind WordKind, read func(d *decoder, w written, into *T)) reader[T] {
+// readAs reads a word in a way of its own.
+func readAs[T any](kind WordKind, read func(d *decoder, w written, into *T)) reader[T] {
 	return reader[T]{domain: domain{kind: kind}, read: read}
 }
 
 // asPart is a word that its section reads.
 func asPart[T any](kind WordKind) reader[T] { return reader[T]{domain: domain{kind: kind}} }
 
-// through reads a word into something that belongs to a T; nil for a T that has
+// readThrough reads a word into something that belongs to a T; nil for a T that has
 // none of it, where the word is refused elsewhere.
-func through[T, U any](part func(*T) *U, r reader[U]) reader[T] {
+func readThrough[T, U any](part func(*T) *U, r reader[U]) reader[T] {
 	return reader[T]{domain: r.domain, read: func(d *decoder, w written, into *T) {
 		if inner := part(into); inner != nil {
 			r.read(d, w, inner)
@@ -241,9 +241,9 @@ func through[T, U any](part func(*T) *U, r reader[U]) reader[T] {
 
 // asInteger reads a whole number; one out of bounds is reported and set.
 func asInteger[T any](set func(*T, int)) reader[T] {
-	return as(WordInteger, func(d *decoder, w written, into *T) {
-		if v, ok := d.integer(w.node, w.what); ok {
-			within(d, w, v)
+	return readAs(WordInteger, func(d *decoder, w written, into *T) {
+		if v, ok := d.readInteger(w.node, w.what); ok {
+			checkBounds(d, w, v)
 			set(into, v)
 		}
 	})
@@ -251,36 +251,36 @@ func asInteger[T any](set func(*T, int)) reader[T] {
 
 // asNumber reads a number; one out of bounds is reported and set.
 func asNumber[T any](set func(*T, float64)) reader[T] {
-	return as(WordNumber, func(d *decoder, w written, into *T) {
-		if v, ok := d.number(w.node, w.what); ok {
-			within(d, w, v)
+	return readAs(WordNumber, func(d *decoder, w written, into *T) {
+		if v, ok := d.readNumber(w.node, w.what); ok {
+			checkBounds(d, w, v)
 			set(into, v)
 		}
 	})
 }
 
-// within reports a number that is out of bounds.
-func within[N int | float64](d *decoder, w written, number N) {
+// checkBounds reports a number that is out of bounds.
+func checkBounds[N int | float64](d *decoder, w written, number N) {
 	v := float64(number)
 	least, most := w.domain.least, w.domain.most
 	switch {
 	case w.domain.byRule:
 	case least != nil && most != nil && (v < *least || v > *most):
-		d.Errorf(position(w.node), CodeBounds, "%s must be from %v to %v, not %v", w.what, *least, *most, number)
+		d.Errorf(positionOf(w.node), CodeBounds, "%s must be from %v to %v, not %v", w.what, *least, *most, number)
 	case least != nil && v < *least:
-		d.Errorf(position(w.node), CodeBounds, "%s must be at least %v, not %v", w.what, *least, number)
+		d.Errorf(positionOf(w.node), CodeBounds, "%s must be at least %v, not %v", w.what, *least, number)
 	case most != nil && v > *most:
-		d.Errorf(position(w.node), CodeBounds, "%s must be at most %v, not %v", w.what, *most, number)
+		d.Errorf(positionOf(w.node), CodeBounds, "%s must be at most %v, not %v", w.what, *most, number)
 	}
 }
 
 func asBoolean[T any](set func(*T, bool)) reader[T] {
-	return as(WordBoolean, func(d *decoder, w written, into *T) { set(into, d.boolean(w.node, w.what)) })
+	return readAs(WordBoolean, func(d *decoder, w written, into *T) { set(into, d.readBoolean(w.node, w.what)) })
 }
 
 func asDuration[T any](set func(*T, time.Duration)) reader[T] {
-	return as(WordDuration, func(d *decoder, w written, into *T) {
-		if v, ok := d.duration(w.node, w.what); ok {
+	return readAs(WordDuration, func(d *decoder, w written, into *T) {
+		if v, ok := d.readDuration(w.node, w.what); ok {
 			set(into, v)
 		}
 	})
@@ -289,21 +289,21 @@ func asDuration[T any](set func(*T, time.Duration)) reader[T] {
 // asLimit reads a duration that must be longer than nothing and has a default; 0 where it
 // could not be read.
 func asLimit[T any](set func(*T, time.Duration)) reader[T] {
-	return as(WordLimit, func(d *decoder, w written, into *T) {
+	return readAs(WordLimit, func(d *decoder, w written, into *T) {
 		set(into, d.timeLimit(w.node, w.what, "; remove it for the default"))
 	})
 }
 
 // asInterval is asLimit of a duration without a default.
 func asInterval[T any](set func(*T, time.Duration)) reader[T] {
-	return as(WordLimit, func(d *decoder, w written, into *T) { set(into, d.timeLimit(w.node, w.what, "")) })
+	return readAs(WordLimit, func(d *decoder, w written, into *T) { set(into, d.timeLimit(w.node, w.what, "")) })
 }
 
 // asOneOf reads one of a few words; what is none of them is reported and not
 // set.
 func asOneOf[T any, E ~string](set func(*T, E), accepted ...E) reader[T] {
 	texts := lists.Map(accepted, func(one E) string { return string(one) })
-	return as(WordChoice, func(d *decoder, w written, into *T) {
+	return readAs(WordChoice, func(d *decoder, w written, into *T) {
 		if one := d.oneOf(w.node, w.what, w.domain.accepted...); one != "" {
 			set(into, E(one))
 		}
@@ -312,27 +312,27 @@ func asOneOf[T any, E ~string](set func(*T, E), accepted ...E) reader[T] {
 
 // asText reads text; "" where it could not be read.
 func asText[T any](set func(*T, string)) reader[T] {
-	return as(WordText, func(d *decoder, w written, into *T) {
-		text, _ := d.text(w.node, w.what)
+	return readAs(WordText, func(d *decoder, w written, into *T) {
+		text, _ := d.readText(w.node, w.what)
 		set(into, text)
 	})
 }
 
 // asName reads text that is not empty; "" where it could not be read.
 func asName[T any](set func(*T, string)) reader[T] {
-	return as(WordName, func(d *decoder, w written, into *T) {
-		name, _ := d.name(w.node, w.what)
+	return readAs(WordName, func(d *decoder, w written, into *T) {
+		name, _ := d.readName(w.node, w.what)
 		set(into, name)
 	})
 }
 
 // asNode reads what may hold templates with one of the decoder's methods.
 func asNode[T any](kind WordKind, read func(d *decoder, n *yaml.Node, what string) *Node, set func(*T, *Node)) reader[T] {
-	return as(kind, func(d *decoder, w written, into *T) { set(into, read(d, w.node, w.what)) })
+	return readAs(kind, func(d *decoder, w written, into *T) { set(into, read(d, w.node, w.what)) })
 }
 
 func asCondition[T any](set func(*T, *Node)) reader[T] {
-	return asNode(WordCondition, (*decoder).condition, set)
+	return asNode(WordCondition, (*decoder).conditionNode, set)
 }
 
 func asMap[T any](set func(*T, *Node)) reader[T] {
@@ -345,5 +345,5 @@ func asTextValue[T any](set func(*T, *Node)) reader[T] {
 
 // asValue reads any value.
 func asValue[T any](set func(*T, *Node)) reader[T] {
-	return as(WordValue, func(d *decoder, w written, into *T) { set(into, d.value(w.node)) })
+	return readAs(WordValue, func(d *decoder, w written, into *T) { set(into, d.valueNode(w.node)) })
 }

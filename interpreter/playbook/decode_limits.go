@@ -44,13 +44,13 @@ const MaxConcurrencyRuns = 1000
 func (c *Concurrency) Name() *Node { return cmp.Or(c.Shared, c.Key) }
 
 var concurrencySection = sectionOf(section{name: "concurrency", prefix: "concurrency."}, []keyOf[Concurrency]{
-	accept(key{name: "key", doc: "the key that runs of this playbook share, made from the workload"},
+	acceptKey(key{name: "key", doc: "the key that runs of this playbook share, made from the workload"},
 		asTextValue(func(c *Concurrency, n *Node) { c.Key = n })),
-	accept(key{name: "shared", doc: "instead of `key`: a name shared by the runs of every playbook that uses it"},
+	acceptKey(key{name: "shared", doc: "instead of `key`: a name shared by the runs of every playbook that uses it"},
 		asTextValue(func(c *Concurrency, n *Node) { c.Shared = n })),
-	accept(key{name: "limit", doc: "how many runs may be open at a time, up to 1000; default 1"},
+	acceptKey(key{name: "limit", doc: "how many runs may be open at a time, up to 1000; default 1"},
 		asInteger(func(c *Concurrency, n int) { c.Limit = n }).from(1).to(MaxConcurrencyRuns).or(1)),
-	accept(key{name: "on_conflict", doc: "what happens to a run when no slot is free: `queue` (default), `skip` or `cancel_running`"},
+	acceptKey(key{name: "on_conflict", doc: "what happens to a run when no slot is free: `queue` (default), `skip` or `cancel_running`"},
 		asOneOf(func(c *Concurrency, choice OnConflict) { c.OnConflict = choice }, ConflictQueue, ConflictSkip, ConflictCancel).or(ConflictQueue)),
 })
 
@@ -58,13 +58,13 @@ func (*Concurrency) section() *section { return concurrencySection }
 
 func (c *Concurrency) decode(d *decoder, f *fields, where at) bool {
 	*c = Concurrency{Limit: 1, OnConflict: ConflictQueue}
-	d.words(f, c, where)
+	d.readWords(f, c, where)
 	switch {
-	case f.get("key") != nil && f.get("shared") != nil:
+	case f.getValue("key") != nil && f.getValue("shared") != nil:
 		d.Errorf(f.words["shared"], CodeConflict,
 			"concurrency has \"key\" and \"shared\": a key belongs to this playbook, a shared one to all that name it; write one of them")
-	case f.get("shared") == nil:
-		d.require(f, "concurrency", "key", `key: "{{ workload.tenant }}"`)
+	case f.getValue("shared") == nil:
+		d.requireKeys(f, "concurrency", "key", `key: "{{ workload.tenant }}"`)
 	}
 	if name := c.Name(); name != nil && name.Template == nil && name.Raw == "" {
 		d.Errorf(name.Pos, codeWrongType, "the name of concurrency must not be empty")
@@ -77,7 +77,7 @@ func (c *Concurrency) decode(d *decoder, f *fields, where at) bool {
 func readStepRateLimit(d *decoder, n *yaml.Node, step *Step) {
 	limit := readSection[RateLimit](d, n, at{})
 	if step.Action == nil {
-		d.Errorf(position(n), CodeRouter,
+		d.Errorf(positionOf(n), CodeRouter,
 			"step %q has \"rate_limit\" but no tool: a step without a tool sends nothing; give it a tool or remove it", step.Name)
 		return
 	}
@@ -85,13 +85,13 @@ func readStepRateLimit(d *decoder, n *yaml.Node, step *Step) {
 }
 
 var rateLimitSection = sectionOf(section{name: "rate_limit", prefix: "rate_limit."}, []keyOf[RateLimit]{
-	accept(key{name: "requests", doc: "how many requests are allowed", required: "requests: 50"},
+	acceptKey(key{name: "requests", doc: "how many requests are allowed", required: "requests: 50"},
 		asInteger(func(l *RateLimit, n int) { l.Requests = n }).from(1)),
-	accept(key{name: "per", doc: "the period in which they are counted; default 1s"},
+	acceptKey(key{name: "per", doc: "the period in which they are counted; default 1s"},
 		asLimit(func(l *RateLimit, v time.Duration) { l.Per = v }).or(time.Second)),
-	accept(key{name: "key", doc: "what the limit applies to, within the playbook; default: the host of the URL"},
+	acceptKey(key{name: "key", doc: "what the limit applies to, within the playbook; default: the host of the URL"},
 		asValue(func(l *RateLimit, n *Node) { l.Key = n })),
-	accept(key{name: "shared", doc: "instead of `key`: the name of a limit shared by every playbook that uses it"},
+	acceptKey(key{name: "shared", doc: "instead of `key`: the name of a limit shared by every playbook that uses it"},
 		asValue(func(l *RateLimit, n *Node) { l.Shared = n })),
 })
 
@@ -99,7 +99,7 @@ func (*RateLimit) section() *section { return rateLimitSection }
 
 func (l *RateLimit) decode(d *decoder, f *fields, where at) bool {
 	*l = RateLimit{Pos: f.pos, Per: time.Second}
-	d.words(f, l, where)
+	d.readWords(f, l, where)
 	if l.Key != nil && l.Shared != nil {
 		d.Errorf(l.Shared.Pos, CodeConflict,
 			"rate_limit has \"key\" and \"shared\": a key belongs to this playbook, a shared one to all that name it; write one of them")
@@ -122,9 +122,9 @@ func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) 
 		return limits, nil
 	}
 	d := &decoder{Problems: Problems{File: file}, broken: map[*yaml.Node]bool{}}
-	if root := d.parse(); root != nil && d.inspect(root) {
+	if root := d.parseYAML(); root != nil && d.inspectTree(root) {
 		if root.Kind != yaml.MappingNode {
-			d.Errorf(position(root), codeWrongType, "rate limits must be a map of keys to limits, such as api.example.com: {requests: 20}, not %s",
+			d.Errorf(positionOf(root), codeWrongType, "rate limits must be a map of keys to limits, such as api.example.com: {requests: 20}, not %s",
 				describeYAML(root))
 		} else {
 			for key, value := range yamltree.Pairs(root) {
@@ -139,22 +139,22 @@ func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) 
 // ownedLimitSection is an entry of the operator's file of rate limits. It is no
 // part of the language.
 var ownedLimitSection = sectionOf(section{name: "rate limit"}, []keyOf[OwnedLimit]{
-	accept(key{name: "requests", doc: "how many requests are allowed"}, asInteger(func(l *OwnedLimit, n int) { l.Requests = n }).from(1)),
-	accept(key{name: "per", doc: "the period in which they are counted; default 1s"},
+	acceptKey(key{name: "requests", doc: "how many requests are allowed"}, asInteger(func(l *OwnedLimit, n int) { l.Requests = n }).from(1)),
+	acceptKey(key{name: "per", doc: "the period in which they are counted; default 1s"},
 		asLimit(func(l *OwnedLimit, v time.Duration) { l.Per = v }).or(time.Second)),
-	accept(key{name: "max_pause", doc: "how long one rate-limited response may hold back all other requests; default 5m"},
+	acceptKey(key{name: "max_pause", doc: "how long one rate-limited response may hold back all other requests; default 5m"},
 		asLimit(func(l *OwnedLimit, v time.Duration) { l.MaxPause = v })),
 })
 
 func readOwnedLimit(d *decoder, n *yaml.Node, key string) OwnedLimit {
 	limit := OwnedLimit{Per: time.Second}
-	f, ok := d.fields(n, ownedLimitSection, key)
+	f, ok := d.readFields(n, ownedLimitSection, key)
 	if !ok {
 		return limit
 	}
-	d.words(f, &limit, at{})
-	if f.get("requests") == nil && limit.MaxPause == 0 {
-		d.Errorf(position(n), CodeMissingKey, "%s needs \"requests\", \"max_pause\" or both", key)
+	d.readWords(f, &limit, at{})
+	if f.getValue("requests") == nil && limit.MaxPause == 0 {
+		d.Errorf(positionOf(n), CodeMissingKey, "%s needs \"requests\", \"max_pause\" or both", key)
 	}
 	return limit
 }

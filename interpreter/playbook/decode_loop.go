@@ -17,31 +17,31 @@ const (
 )
 
 var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
-	accept(key{name: "collection", aliases: []string{"in"}, doc: "a list, or a map (sorted by key, elements `{key, value}`)"},
-		as(WordCollection, func(d *decoder, w written, l *Loop) { l.Collection = readCollection(d, w.node) })),
-	accept(key{name: "source", doc: "in place of `collection`: a call whose pages give the elements while the loop runs"},
+	acceptKey(key{name: "collection", aliases: []string{"in"}, doc: "a list, or a map (sorted by key, elements `{key, value}`)"},
+		readAs(WordCollection, func(d *decoder, w written, l *Loop) { l.Collection = readCollection(d, w.node) })),
+	acceptKey(key{name: "source", doc: "in place of `collection`: a call whose pages give the elements while the loop runs"},
 		asSection(func(l *Loop, source *loopSource) { l.Source = &source.step })),
-	accept(key{name: "element", aliases: []string{"iterator"}, doc: "the name of the element in expressions; default `item`"},
+	acceptKey(key{name: "element", aliases: []string{"iterator"}, doc: "the name of the element in expressions; default `item`"},
 		asName(func(l *Loop, name string) { l.Element = name }).or(defaultElement)),
-	accept(key{name: "mode", doc: "`sequential` (default) or `parallel` (also `async`)"},
+	acceptKey(key{name: "mode", doc: "`sequential` (default) or `parallel` (also `async`)"},
 		asOneOf(func(l *Loop, mode LoopMode) {
 			if mode != Sequential {
 				l.Mode = Parallel
 			}
 		}, Sequential, Parallel, "async").or(Sequential)),
-	accept(key{name: "max_concurrency", doc: "how many iterations of a parallel loop run at a time; default 10, at most 500"},
-		as(WordInteger, readMaxConcurrency).from(1).to(MaxConcurrencyLimit).byRule().or(defaultMaxConcurrency)),
-	accept(key{name: "batch", doc: "iterations per child workflow, up to 500; the default `auto` takes more in larger loops"},
-		as(WordInteger, readBatch).from(1).to(MaxBatch).byRule().also(defaultBatch).or(defaultBatch)),
-	accept(key{name: "failure_budget", doc: "ends the loop early if too many iterations fail; off by default"},
-		as(WordSection, func(d *decoder, w written, l *Loop) { l.FailureBudget = readFailureBudget(d, w.node, l.Values) }).of(budgetSection)),
-	accept(key{name: "thresholds", doc: "the shares of successful iterations that decide the step's status"},
-		as(WordSection, func(d *decoder, w written, l *Loop) { readThresholds(d, w.node, &l.Thresholds, l.Values) }).of(thresholdsSection)),
-	accept(key{name: "sink", older: saveWord, warned: "save", doc: "where each successful iteration is written: one sink, or a list of sinks that are written in order"},
+	acceptKey(key{name: "max_concurrency", doc: "how many iterations of a parallel loop run at a time; default 10, at most 500"},
+		readAs(WordInteger, readMaxConcurrency).from(1).to(MaxConcurrencyLimit).byRule().or(defaultMaxConcurrency)),
+	acceptKey(key{name: "batch", doc: "iterations per child workflow, up to 500; the default `auto` takes more in larger loops"},
+		readAs(WordInteger, readBatch).from(1).to(MaxBatch).byRule().also(defaultBatch).or(defaultBatch)),
+	acceptKey(key{name: "failure_budget", doc: "ends the loop early if too many iterations fail; off by default"},
+		readAs(WordSection, func(d *decoder, w written, l *Loop) { l.FailureBudget = readFailureBudget(d, w.node, l.Values) }).of(budgetSection)),
+	acceptKey(key{name: "thresholds", doc: "the shares of successful iterations that decide the step's status"},
+		readAs(WordSection, func(d *decoder, w written, l *Loop) { readThresholds(d, w.node, &l.Thresholds, l.Values) }).of(thresholdsSection)),
+	acceptKey(key{name: "sink", older: saveWord, warned: "save", doc: "where each successful iteration is written: one sink, or a list of sinks that are written in order"},
 		asSome(func(l *Loop, sinks []*Sink) { l.Sinks = sinks })),
-	accept(key{name: "results", doc: "`inline` (default), or `stats`: keeps only counts and errors, for loops that write their rows to sinks"},
+	acceptKey(key{name: "results", doc: "`inline` (default), or `stats`: keeps only counts and errors, for loops that write their rows to sinks"},
 		asOneOf(func(l *Loop, results string) { l.StatsOnly = results == "stats" }, "inline", "stats").or("inline")),
-	accept(key{name: "dead_letter", doc: "a sink for failed iterations"},
+	acceptKey(key{name: "dead_letter", doc: "a sink for failed iterations"},
 		asSection(func(l *Loop, letter *deadLetter) { l.DeadLetter = letter.sink })),
 })
 
@@ -49,13 +49,13 @@ func (*Loop) section() *section { return loopSection }
 
 func (l *Loop) decode(d *decoder, f *fields, where at) bool {
 	*l = Loop{
-		Pos: f.pos, Words: f.words, Values: f.positions(Words{}, ""), Element: defaultElement, Mode: Sequential,
+		Pos: f.pos, Words: f.words, Values: f.keyPositions(Words{}, ""), Element: defaultElement, Mode: Sequential,
 		MaxConcurrency: defaultMaxConcurrency, AutoBatch: true,
 		Thresholds: Thresholds{Completed: DefaultCompleted, PartialSuccess: DefaultPartialSuccess},
 	}
-	d.words(f, l, where)
-	if f.get("source") == nil {
-		d.require(f, f.path, "collection", exampleCollection)
+	d.readWords(f, l, where)
+	if f.getValue("source") == nil {
+		d.requireKeys(f, f.path, "collection", exampleCollection)
 		return true
 	}
 	if l.Words.Has("collection") {
@@ -70,7 +70,7 @@ const exampleCollection = `collection: "{{ patient_ids }}"`
 
 // readCollection refuses constants that can only fail when the step runs.
 func readCollection(d *decoder, n *yaml.Node) *Node {
-	node := d.value(n)
+	node := d.valueNode(n)
 	switch {
 	case d.broken[n]:
 		return nil
@@ -82,7 +82,7 @@ func readCollection(d *decoder, n *yaml.Node) *Node {
 		d.Errorf(node.Pos, codeWrongType, "collection must be a list, a map or a template that gives one, %s, not %s", hint, describeYAML(n))
 		return nil
 	case node.Template != nil:
-		if _, single := node.Template.Single(); !single {
+		if _, single := node.Template.SingleProgram(); !single {
 			d.Errorf(node.Pos, codeWrongType, "collection must be a list or a map, and text with templates is text; use a single {{ }} that returns a list or a map")
 			return nil
 		}
@@ -93,7 +93,7 @@ func readCollection(d *decoder, n *yaml.Node) *Node {
 // readMaxConcurrency takes a word that could not be read for one that was left out.
 // Bounds are checked once the loop is known to be parallel.
 func readMaxConcurrency(d *decoder, w written, loop *Loop) {
-	if v, ok := d.integer(w.node, w.what); ok {
+	if v, ok := d.readInteger(w.node, w.what); ok {
 		loop.MaxConcurrency = v
 	} else {
 		delete(loop.Words, w.name)
@@ -106,9 +106,9 @@ func readBatch(d *decoder, w written, loop *Loop) {
 	switch {
 	case text && n.Value == defaultBatch:
 	case text && !d.broken[n]:
-		d.Errorf(position(n), codeWrongType, "batch must be a whole number or auto, not %s", describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "batch must be a whole number or auto, not %s", describeYAML(n))
 	default:
-		if v, ok := d.integer(n, "batch"); ok {
+		if v, ok := d.readInteger(n, "batch"); ok {
 			loop.Batch, loop.AutoBatch = v, false
 		}
 	}
@@ -121,21 +121,21 @@ type budget struct {
 }
 
 var budgetSection = sectionOf(section{name: "failure_budget", prefix: "failure_budget."}, []keyOf[budget]{
-	accept(key{name: "rate", doc: "the share of failures, from 0 to 1, above which the loop ends", required: "rate: 0.10"},
+	acceptKey(key{name: "rate", doc: "the share of failures, from 0 to 1, above which the loop ends", required: "rate: 0.10"},
 		asNumber(func(b *budget, v float64) { b.rate = &v }).from(0).to(1).byRule()),
-	accept(key{name: "min_samples", doc: "how many iterations must have ended before the rate counts; default 1000"},
+	acceptKey(key{name: "min_samples", doc: "how many iterations must have ended before the rate counts; default 1000"},
 		asInteger(func(b *budget, n int) { b.minSamples = n }).from(0).byRule().or(defaultMinSamples)),
 })
 
 // readFailureBudget is nil without a rate.
 func readFailureBudget(d *decoder, n *yaml.Node, places Words) *FailureBudget {
-	f, ok := d.fields(n, budgetSection, budgetSection.title())
+	f, ok := d.readFields(n, budgetSection, budgetSection.sectionTitle())
 	if !ok {
 		return nil
 	}
-	f.positions(places, budgetSection.prefix)
+	f.keyPositions(places, budgetSection.prefix)
 	given := budget{minSamples: defaultMinSamples}
-	d.words(f, &given, at{})
+	d.readWords(f, &given, at{})
 	if given.rate == nil {
 		return nil
 	}
@@ -146,29 +146,29 @@ func readFailureBudget(d *decoder, n *yaml.Node, places Words) *FailureBudget {
 type shares struct{ completed, partial *float64 }
 
 var thresholdsSection = sectionOf(section{name: "thresholds", prefix: "thresholds."}, []keyOf[shares]{
-	accept(key{name: "completed", doc: "the least share of successful iterations for `completed`; default 0.95"},
+	acceptKey(key{name: "completed", doc: "the least share of successful iterations for `completed`; default 0.95"},
 		asNumber(func(s *shares, v float64) { s.completed = &v }).from(0).to(1).byRule().or(DefaultCompleted)),
-	accept(key{name: "partial_success", doc: "the least share of successful iterations for `partial_success`; default 0.50"},
+	acceptKey(key{name: "partial_success", doc: "the least share of successful iterations for `partial_success`; default 0.50"},
 		asNumber(func(s *shares, v float64) { s.partial = &v }).from(0).to(1).byRule().or(DefaultPartialSuccess)),
 })
 
 // readThresholds reads the shares of success. If only one of them is given and it contradicts
 // the other's default, that default follows it.
 func readThresholds(d *decoder, n *yaml.Node, t *Thresholds, places Words) {
-	f, ok := d.fields(n, thresholdsSection, thresholdsSection.title())
+	f, ok := d.readFields(n, thresholdsSection, thresholdsSection.sectionTitle())
 	if !ok {
 		return
 	}
-	f.positions(places, thresholdsSection.prefix)
+	f.keyPositions(places, thresholdsSection.prefix)
 	var given shares
-	d.words(f, &given, at{})
+	d.readWords(f, &given, at{})
 	if given.completed != nil {
 		t.Completed = *given.completed
 		t.PartialSuccess = min(t.PartialSuccess, t.Completed)
 	}
 	if given.partial != nil {
 		t.PartialSuccess = *given.partial
-		if f.get("completed") == nil {
+		if f.getValue("completed") == nil {
 			t.Completed = max(t.Completed, t.PartialSuccess)
 		}
 	}
@@ -178,14 +178,14 @@ func readThresholds(d *decoder, n *yaml.Node, t *Thresholds, places Words) {
 type deadLetter struct{ sink *Sink }
 
 var deadLetterSection = sectionOf(section{name: "dead_letter"}, []keyOf[deadLetter]{
-	accept(key{name: "sink", doc: "where each failed iteration is written; `result` is the dead letter", required: innerSink},
+	acceptKey(key{name: "sink", doc: "where each failed iteration is written; `result` is the dead letter", required: innerSink},
 		asSection(func(l *deadLetter, s *Sink) { l.sink = s })),
 })
 
 func (*deadLetter) section() *section { return deadLetterSection }
 
 func (l *deadLetter) decode(d *decoder, f *fields, where at) bool {
-	d.words(f, l, where)
+	d.readWords(f, l, where)
 	return true
 }
 
@@ -201,7 +201,7 @@ const (
 
 // sourceSection is the call that gives a loop its elements: docs/concepts/loops.md#elements-from-a-source.
 var sourceSection = sectionOf(section{name: "source", prefix: "loop.source.", called: "loop.source", open: true, fields: olderFields}, withCall((*Step).action, []keyOf[Step]{
-	accept(key{name: "tool", older: []string{"type"}, doc: "the tool that gives the elements: `http`, `file`, `postgres` or `sqlite`", required: "tool: http"}, asPart[Step](WordTool)),
+	acceptKey(key{name: "tool", older: []string{"type"}, doc: "the tool that gives the elements: `http`, `file`, `postgres` or `sqlite`", required: "tool: http"}, asPart[Step](WordTool)),
 	rowsKey, whereKey, collectKey, retryKey, limitKey,
 }))
 
@@ -213,12 +213,12 @@ func (*loopSource) section() *section { return sourceSection }
 // decode reads a source as a step of its own. Its place is loop.source below the step, whose name its own begins with.
 func (l *loopSource) decode(d *decoder, f *fields, where at) bool {
 	l.step = Step{Name: sourceName(where.place), NamePos: f.pos, ownRetry: true}
-	if f.get("tool") == nil {
-		d.needs(f, "tool")
+	if f.getValue("tool") == nil {
+		d.needsWord(f, "tool")
 		return false
 	}
 	l.step.Action = readAction(d, f, "loop.source")
-	d.words(f, &l.step, at{place: l.step.Name, tool: literalTool(l.step.Action)})
+	d.readWords(f, &l.step, at{place: l.step.Name, tool: literalTool(l.step.Action)})
 	readCallArgs(d, l.step.Action, "loop.source")
 	return true
 }

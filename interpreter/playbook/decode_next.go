@@ -9,22 +9,22 @@ import (
 // routeSection is read into the target that an entry may be itself. What when,
 // then and else mean depends on which of them are together: see route.
 var routeSection = sectionOf(section{name: "next entry", called: "an entry of next"}, []keyOf[Target]{
-	accept(key{name: "when", doc: "a condition; the first entry whose condition is true is taken"}, asPart[Target](WordCondition)),
-	accept(key{name: "then", doc: "the steps to start"}, asPart[Target](WordTargets).of(targetSection)),
-	accept(key{name: "else", doc: "the steps to start if no condition is true"}, asPart[Target](WordTargets).of(targetSection)),
-	accept(key{name: "step", doc: targetStep.doc}, targetStep.into),
+	acceptKey(key{name: "when", doc: "a condition; the first entry whose condition is true is taken"}, asPart[Target](WordCondition)),
+	acceptKey(key{name: "then", doc: "the steps to start"}, asPart[Target](WordTargets).of(targetSection)),
+	acceptKey(key{name: "else", doc: "the steps to start if no condition is true"}, asPart[Target](WordTargets).of(targetSection)),
+	acceptKey(key{name: "step", doc: targetStep.doc}, targetStep.into),
 	targetArgs,
 })
 
 var targetSection = sectionOf(section{name: "next target"}, []keyOf[Target]{targetStep, targetArgs})
 
 var (
-	targetStep = accept(key{name: "step", doc: "the step to start", required: "step: load"},
-		as(WordName, func(d *decoder, w written, t *Target) {
-			t.Step, _ = d.name(w.node, w.what)
-			t.Pos = position(w.node)
+	targetStep = acceptKey(key{name: "step", doc: "the step to start", required: "step: load"},
+		readAs(WordName, func(d *decoder, w written, t *Target) {
+			t.Step, _ = d.readName(w.node, w.what)
+			t.Pos = positionOf(w.node)
 		}))
-	targetArgs = accept(key{name: "args", doc: "override the step's `args` for this visit"},
+	targetArgs = acceptKey(key{name: "args", doc: "override the step's `args` for this visit"},
 		asMap(func(t *Target, n *Node) { t.Args = n }))
 )
 
@@ -45,15 +45,15 @@ func readRoute(d *decoder, n *yaml.Node) *Route {
 		if target == nil {
 			return nil
 		}
-		return &Route{Pos: position(n), Targets: []*Target{target}}
+		return &Route{Pos: positionOf(n), Targets: []*Target{target}}
 	}
-	f, ok := d.fields(n, routeSection, routeSection.title())
+	f, ok := d.readFields(n, routeSection, routeSection.sectionTitle())
 	if !ok {
 		return nil
 	}
 	route := &Route{Pos: f.pos, Else: f.words.Has("else")}
-	if n := f.get("when"); n != nil {
-		if route.When = d.condition(n, "when"); route.When == nil {
+	if n := f.getValue("when"); n != nil {
+		if route.When = d.conditionNode(n, "when"); route.When == nil {
 			return nil // an entry without its condition would be taken always
 		}
 	}
@@ -91,7 +91,7 @@ func readRouteTargets(d *decoder, f *fields, route *Route) {
 		}
 		fallthrough
 	default:
-		route.Targets = readTargets(d, f.get(ways[0]), ways[0])
+		route.Targets = readTargets(d, f.getValue(ways[0]), ways[0])
 	}
 }
 
@@ -101,7 +101,7 @@ func readTargets(d *decoder, n *yaml.Node, what string) []*Target {
 	}
 	items := oneOrMore(n)
 	if len(items) == 0 {
-		d.Errorf(position(n), codeEmpty, "%s names no step; write for example %s: [{step: load}]", what, what)
+		d.Errorf(positionOf(n), codeEmpty, "%s names no step; write for example %s: [{step: load}]", what, what)
 	}
 	return readEach(items, func(item *yaml.Node) *Target { return readTarget(d, item, what) })
 }
@@ -112,27 +112,27 @@ func readTarget(d *decoder, n *yaml.Node, what string) *Target {
 		return nil
 	}
 	if n.Kind == yaml.MappingNode {
-		f, ok := d.fields(n, targetSection, "an entry of "+what)
+		f, ok := d.readFields(n, targetSection, "an entry of "+what)
 		if !ok {
 			return nil
 		}
 		return readStepTarget(d, f)
 	}
 	if n.Kind == yaml.SequenceNode || isNull(n) {
-		d.Errorf(position(n), codeWrongType, "%s must name a step, not %s", what, describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "%s must name a step, not %s", what, describeYAML(n))
 		return nil
 	}
-	name, ok := d.name(n, what)
+	name, ok := d.readName(n, what)
 	if !ok {
 		return nil
 	}
-	return &Target{Pos: position(n), Step: name}
+	return &Target{Pos: positionOf(n), Step: name}
 }
 
 // readStepTarget is nil without the name of a step.
 func readStepTarget(d *decoder, f *fields) *Target {
 	target := &Target{}
-	d.words(f, target, at{})
+	d.readWords(f, target, at{})
 	if target.Step == "" {
 		return nil
 	}

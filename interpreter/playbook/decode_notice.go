@@ -33,18 +33,18 @@ const runPlace = "run"
 
 // noticeWords are the words that every notice has.
 var noticeWords = withCall((*Notice).action, []keyOf[Notice]{
-	accept(key{name: "tool", older: []string{"type"}, doc: "the tool that sends the notice; default `http`"}, asPart[Notice](WordTool)),
-	accept(key{name: "retry", doc: "policies for failures of the notice itself"},
+	acceptKey(key{name: "tool", older: []string{"type"}, doc: "the tool that sends the notice; default `http`"}, asPart[Notice](WordTool)),
+	acceptKey(key{name: "retry", doc: "policies for failures of the notice itself"},
 		asRetry(func(n *Notice, policies []*Policy) { n.Sink.Action.Retry = policies })),
-	accept(key{name: "args", doc: "values passed to the tool instead of the default content of a notice", nullable: true}, through((*Notice).action, argsKey.into)),
+	acceptKey(key{name: "args", doc: "values passed to the tool instead of the default content of a notice", nullable: true}, readThrough((*Notice).action, argsKey.into)),
 })
 
 // noticeSection is what on_success and on_failure hold.
 var noticeSection = sectionOf(section{name: "notice", called: "a notice", open: true, fields: olderFields}, noticeWords)
 
 var notifySection = sectionOf(section{name: "notify", called: "an entry of notify", open: true, fields: olderFields}, append([]keyOf[Notice]{
-	accept(key{name: "on", doc: "the events to report, one name or a list: " + eventNames(), required: "on: [failed, late]"},
-		as(WordChoices, func(d *decoder, w written, n *Notice) { n.On = readEvents(d, w.node) }).also(Events()...)),
+	acceptKey(key{name: "on", doc: "the events to report, one name or a list: " + eventNames(), required: "on: [failed, late]"},
+		readAs(WordChoices, func(d *decoder, w written, n *Notice) { n.On = readEvents(d, w.node) }).also(Events()...)),
 }, noticeWords...))
 
 func eventNames() string {
@@ -56,31 +56,31 @@ func (n *Notice) action() *Action { return n.Sink.Action }
 // readsNotices is a decoder. That a step knows no more of it lets notices be in
 // steps, and steps in a call of a notice: see inner.
 type readsNotices interface {
-	notices(w written, s *section) []*Notice
+	readNotices(w written, s *section) []*Notice
 }
 
 // asNotices reads a notice, or a list of them.
 func asNotices[T any](s *section, set func(*T, []*Notice)) reader[T] {
-	return as(WordSome, func(d *decoder, w written, into *T) {
-		set(into, readsNotices(d).notices(w, s))
+	return readAs(WordSome, func(d *decoder, w written, into *T) {
+		set(into, readsNotices(d).readNotices(w, s))
 	}).of(s)
 }
 
-func (d *decoder) notices(w written, s *section) []*Notice {
+func (d *decoder) readNotices(w written, s *section) []*Notice {
 	return readSome(d, w, func(item *yaml.Node, place string) *Notice { return readNotice(d, item, s, place) })
 }
 
 func readNotice(d *decoder, n *yaml.Node, s *section, place string) *Notice {
-	f, ok := d.fields(readOlderNotice(d, n), s, s.title())
+	f, ok := d.readFields(readOlderNotice(d, n), s, s.sectionTitle())
 	if !ok {
 		return nil
 	}
 	notice := &Notice{Sink: &Sink{Pos: f.pos, Place: place, Action: readAction(d, f, f.path)}}
 	isMisspelt := func(field restField) bool { return expression.Suggest(field.spelt, []string{"tool"}) != "" }
-	if f.get("tool") == nil && !slices.ContainsFunc(f.rest, isMisspelt) {
+	if f.getValue("tool") == nil && !slices.ContainsFunc(f.rest, isMisspelt) {
 		notice.Sink.Action.Tool = &Node{Pos: f.pos, Raw: NoticeTool, Value: NoticeTool, constant: true}
 	}
-	d.words(f, notice, at{place: place, tool: literalTool(notice.Sink.Action)})
+	d.readWords(f, notice, at{place: place, tool: literalTool(notice.Sink.Action)})
 	return notice
 }
 
@@ -91,7 +91,7 @@ func readOlderNotice(d *decoder, n *yaml.Node) *yaml.Node {
 	if newer == nil || d.broken[n] {
 		return n
 	}
-	d.Warnf(position(kind), codeLegacyWord, "kind: %s with params is an older form; write {url: …, method: POST} without them, or let starter migrate do so", Shorten(kind.Value))
+	d.Warnf(positionOf(kind), codeLegacyWord, "kind: %s with params is an older form; write {url: …, method: POST} without them, or let starter migrate do so", Shorten(kind.Value))
 	return newer
 }
 
@@ -99,13 +99,13 @@ func readOlderNotice(d *decoder, n *yaml.Node) *yaml.Node {
 func readEvents(d *decoder, n *yaml.Node) []string {
 	items := oneOrMore(n)
 	if len(items) == 0 {
-		d.Errorf(position(n), codeEmpty, "on has no events; they are %s", Listed(Events()))
+		d.Errorf(positionOf(n), codeEmpty, "on has no events; they are %s", Listed(Events()))
 	}
 	var events []string
 	for _, item := range items {
 		event := d.oneOf(item, "an event of on", Events()...)
 		if event != "" && slices.Contains(events, event) {
-			d.Errorf(position(item), codeDuplicateKey, "on has %q twice; keep one of them", event)
+			d.Errorf(positionOf(item), codeDuplicateKey, "on has %q twice; keep one of them", event)
 			continue
 		}
 		if event != "" {
@@ -116,15 +116,15 @@ func readEvents(d *decoder, n *yaml.Node) []string {
 }
 
 var expectSection = sectionOf(section{name: "expect", prefix: "expect."}, []keyOf[Playbook]{
-	accept(key{name: "within", doc: "how long a run is expected to take; a run that takes longer is late", required: "within: 30m"},
+	acceptKey(key{name: "within", doc: "how long a run is expected to take; a run that takes longer is late", required: "within: 30m"},
 		asInterval(func(p *Playbook, v time.Duration) { p.Expect = v })),
 })
 
 func readExpect(d *decoder, w written, pb *Playbook) {
-	f, ok := d.fields(w.node, expectSection, expectSection.title())
+	f, ok := d.readFields(w.node, expectSection, expectSection.sectionTitle())
 	if ok {
 		pb.ExpectPos = f.pos
-		d.words(f, pb, at{})
+		d.readWords(f, pb, at{})
 	}
 }
 

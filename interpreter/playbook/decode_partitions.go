@@ -36,12 +36,12 @@ type partitionsRead struct {
 const everyForm = "hour, day, week, month or year, or a duration such as 6h"
 
 var partitionsSection = sectionOf(section{name: "partitions", prefix: "partitions."}, []keyOf[partitionsRead]{
-	accept(key{name: "every", doc: "the length of a partition: `hour`, `day`, `week`, `month` or `year` in the zone, or a duration", required: "every: day"},
-		as(WordLength, func(d *decoder, w written, p *partitionsRead) { readEvery(d, w.node, p) }).also(partition.Units...)),
-	accept(key{name: "start", doc: "the start of the first partition: a date or a time", required: "start: 2024-01-01"},
+	acceptKey(key{name: "every", doc: "the length of a partition: `hour`, `day`, `week`, `month` or `year` in the zone, or a duration", required: "every: day"},
+		readAs(WordLength, func(d *decoder, w written, p *partitionsRead) { readEvery(d, w.node, p) }).also(partition.Units...)),
+	acceptKey(key{name: "start", doc: "the start of the first partition: a date or a time", required: "start: 2024-01-01"},
 		asName(func(p *partitionsRead, text string) { p.start = text })),
-	accept(key{name: "end", doc: "the time after which no partition ends; default: none, there is always a next one"}, asName(func(p *partitionsRead, text string) { p.until = text })),
-	accept(key{name: "zone", doc: "the time zone of hours, days, weeks, months and years, such as `Europe/Berlin`; default UTC"},
+	acceptKey(key{name: "end", doc: "the time after which no partition ends; default: none, there is always a next one"}, asName(func(p *partitionsRead, text string) { p.until = text })),
+	acceptKey(key{name: "zone", doc: "the time zone of hours, days, weeks, months and years, such as `Europe/Berlin`; default UTC"},
 		asName(func(p *partitionsRead, name string) { p.zone = name })),
 })
 
@@ -49,14 +49,14 @@ var partitionsSection = sectionOf(section{name: "partitions", prefix: "partition
 func readEvery(d *decoder, n *yaml.Node, p *partitionsRead) {
 	if match := longUnit.FindStringSubmatch(n.Value); match != nil && match[1] == "1" && strings.ContainsAny(match[2][:1], "dw") {
 		meant := map[string]string{"d": partition.Day, "w": partition.Week}[match[2][:1]]
-		d.Errorf(position(n), CodeWrongValue, "partitions.every cannot be %q; did you mean %q?", n.Value, meant)
+		d.Errorf(positionOf(n), CodeWrongValue, "partitions.every cannot be %q; did you mean %q?", n.Value, meant)
 		return
 	}
 	if n.ShortTag() != "!!str" || n.Value != "" && n.Value[0] >= '0' && n.Value[0] <= '9' {
 		p.Length = d.timeLimit(n, "partitions.every", "")
 		return
 	}
-	text, ok := d.name(n, "partitions.every")
+	text, ok := d.readName(n, "partitions.every")
 	if !ok {
 		return
 	}
@@ -76,7 +76,7 @@ func readEvery(d *decoder, n *yaml.Node, p *partitionsRead) {
 	if meant != "" {
 		hint = fmt.Sprintf("; did you mean %q?", meant)
 	}
-	d.Errorf(position(n), CodeWrongValue, "partitions.every cannot be %q%s", Shorten(text), hint)
+	d.Errorf(positionOf(n), CodeWrongValue, "partitions.every cannot be %q%s", Shorten(text), hint)
 }
 
 // readPartitions reads a list of texts, or a section.
@@ -84,17 +84,17 @@ func readPartitions(d *decoder, n *yaml.Node, pb *Playbook) {
 	if n.Kind == yaml.SequenceNode {
 		if keys := readPartitionKeys(d, n); keys != nil {
 			set, _ := partition.New(partition.Rule{Keys: keys}) // a list makes no problem
-			pb.Partitions = &Partitions{Set: set, Pos: position(n), Values: Words{}}
+			pb.Partitions = &Partitions{Set: set, Pos: positionOf(n), Values: Words{}}
 		}
 		return
 	}
-	f, ok := d.fields(n, partitionsSection, partitionsSection.title())
+	f, ok := d.readFields(n, partitionsSection, partitionsSection.sectionTitle())
 	if !ok {
 		return
 	}
-	read := &partitionsRead{words: f.words, values: f.positions(Words{}, "")}
+	read := &partitionsRead{words: f.words, values: f.keyPositions(Words{}, "")}
 	before := len(d.Found)
-	d.words(f, read, at{})
+	d.readWords(f, read, at{})
 	if len(d.Found) > before || !readPartitionTimes(d, f, read) {
 		return
 	}
@@ -155,19 +155,19 @@ const maxPartitionKey = 200
 // readPartitionKeys reads a list; nil where it cannot be used.
 func readPartitionKeys(d *decoder, n *yaml.Node) []string {
 	if len(n.Content) == 0 || len(n.Content) > partition.MaxListed {
-		d.Errorf(position(n), CodeBounds, "partitions has %d entries, expected 1 to %d", len(n.Content), partition.MaxListed)
+		d.Errorf(positionOf(n), CodeBounds, "partitions has %d entries, expected 1 to %d", len(n.Content), partition.MaxListed)
 		return nil
 	}
 	var keys []string
 	before := len(d.Found)
 	for _, item := range n.Content {
-		key, ok := d.name(item, "an entry of partitions")
+		key, ok := d.readName(item, "an entry of partitions")
 		switch {
 		case !ok:
 		case slices.Contains(keys, key):
-			d.Errorf(position(item), CodeDuplicateEntry, "the partition %q is in the list twice", Shorten(key))
+			d.Errorf(positionOf(item), CodeDuplicateEntry, "the partition %q is in the list twice", Shorten(key))
 		case len(key) > maxPartitionKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7F }):
-			d.Errorf(position(item), CodeBadName, "an entry of partitions must be one line of at most %d bytes, not %q", maxPartitionKey, Shorten(key))
+			d.Errorf(positionOf(item), CodeBadName, "an entry of partitions must be one line of at most %d bytes, not %q", maxPartitionKey, Shorten(key))
 		default:
 			keys = append(keys, key)
 		}

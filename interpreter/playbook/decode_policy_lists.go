@@ -68,14 +68,14 @@ func readPolicyLists(d *decoder, n *yaml.Node) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		d.Errorf(position(n), codeWrongType, "policies must be a map of names and lists of policies, not %s", describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "policies must be a map of names and lists of policies, not %s", describeYAML(n))
 		return
 	}
 	for name, value := range yamltree.Pairs(n) {
-		list := &lentList{name: name.Value, from: "policies." + name.Value, pos: position(name)}
+		list := &lentList{name: name.Value, from: "policies." + name.Value, pos: positionOf(name)}
 		d.lent.lists = append(d.lent.lists, list)
-		if items, ok := d.items(value, list.from); ok && len(items) == 0 {
-			d.Errorf(position(value), codeEmpty, "%s has no policies; write at least one, such as - when: \"{{ error.class == 'retryable' }}\"", list.from)
+		if items, ok := d.readItems(value, list.from); ok && len(items) == 0 {
+			d.Errorf(positionOf(value), codeEmpty, "%s has no policies; write at least one, such as - when: \"{{ error.class == 'retryable' }}\"", list.from)
 		} else if ok {
 			list.node = value
 		}
@@ -105,14 +105,14 @@ func (d *decoder) useOf(item *yaml.Node) (name *yaml.Node, isUse bool) {
 	}
 	for key := range yamltree.Pairs(item) {
 		if key := key; key.Value != useWord {
-			d.Errorf(position(key), CodeConflict, "%q cannot be combined with use, which includes a whole list; make it a separate policy, - %s: …", Shorten(key.Value), Shorten(key.Value))
+			d.Errorf(positionOf(key), CodeConflict, "%q cannot be combined with use, which includes a whole list; make it a separate policy, - %s: …", Shorten(key.Value), Shorten(key.Value))
 			return nil, true
 		}
 	}
 	if name.Kind == yaml.AliasNode {
 		name = name.Alias
 	}
-	if text, ok := d.name(name, useWord); !ok || text == "" {
+	if text, ok := d.readName(name, useWord); !ok || text == "" {
 		return nil, true
 	}
 	return name, true
@@ -127,23 +127,23 @@ func readUsedPolicies(d *decoder, name *yaml.Node, place string, before int) []*
 		return nil
 	case slices.Contains(d.lent.using, list.name):
 		circle := append(slices.Clone(d.lent.using[slices.Index(d.lent.using, list.name):]), list.name)
-		d.Errorf(position(name), codeCircularUse, "policies.%s uses itself: %s", list.name, strings.Join(circle, " → "))
+		d.Errorf(positionOf(name), codeCircularUse, "policies.%s uses itself: %s", list.name, strings.Join(circle, " → "))
 		return nil
 	}
 	list.used = true
-	known := slices.ContainsFunc(list.uses, func(use listUse) bool { return use.pos == position(name) })
+	known := slices.ContainsFunc(list.uses, func(use listUse) bool { return use.pos == positionOf(name) })
 	if len(d.lent.using) == 0 && !known {
-		list.uses = append(list.uses, listUse{place: place, pos: position(name)})
+		list.uses = append(list.uses, listUse{place: place, pos: positionOf(name)})
 	}
 	d.lent.usedHere = append(d.lent.usedHere, list.name)
 	d.lent.using = append(d.lent.using, list.name)
 	defer func() { d.lent.using = d.lent.using[:len(d.lent.using)-1] }()
-	return d.lend(list, readPoliciesFrom(d, list.node, place, before))
+	return d.lendPolicies(list, readPoliciesFrom(d, list.node, place, before))
 }
 
-// lend marks policies as those of a list. What a list takes from another one is
+// lendPolicies marks policies as those of a list. What a list takes from another one is
 // there.
-func (d *decoder) lend(list *lentList, policies []*Policy) []*Policy {
+func (d *decoder) lendPolicies(list *lentList, policies []*Policy) []*Policy {
 	for i, policy := range policies {
 		policy.Lent = cmp.Or(policy.Lent, &Lent{From: list.from, Number: i + 1})
 	}
@@ -162,12 +162,12 @@ func (d *decoder) listOf(name *yaml.Node) *lentList {
 	wanted := Shorten(name.Value)
 	switch near := expression.Suggest(name.Value, names); {
 	case near != "":
-		d.Errorf(position(name), codeUnknownPolicies, "policies has no list %q; did you mean %q?", wanted, near)
+		d.Errorf(positionOf(name), codeUnknownPolicies, "policies has no list %q; did you mean %q?", wanted, near)
 		d.Offer(name.Value, expression.Certain(name.Value, names))
 	case len(names) == 0:
-		d.Errorf(position(name), codeUnknownPolicies, "there is no list %q: the playbook has no policies; write them at its top level, such as policies: {%s: [{when: …, then: …}]}", wanted, wanted)
+		d.Errorf(positionOf(name), codeUnknownPolicies, "there is no list %q: the playbook has no policies; write them at its top level, such as policies: {%s: [{when: …, then: …}]}", wanted, wanted)
 	default:
-		d.Errorf(position(name), codeUnknownPolicies, "policies has no list %q; its lists are %s", wanted, Listed(names))
+		d.Errorf(positionOf(name), codeUnknownPolicies, "policies has no list %q; its lists are %s", wanted, Listed(names))
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (d *decoder) listOf(name *yaml.Node) *lentList {
 // readEntryRetry reads the retry of a workbook entry, which its steps take.
 func readEntryRetry(d *decoder, w written, entry *Action) {
 	list := &lentList{
-		name: entry.Name, from: "workbook." + entry.Name + ".retry", pos: position(w.node), node: w.node, tool: literalTool(entry), used: true,
+		name: entry.Name, from: "workbook." + entry.Name + ".retry", pos: positionOf(w.node), node: w.node, tool: literalTool(entry), used: true,
 	}
 	readRetry(d, w.node, list.from, list.tool)
 	if slices.ContainsFunc(d.lent.entries, func(other *lentList) bool { return other.name == entry.Name }) {
@@ -195,7 +195,7 @@ func (d *decoder) lendRetry(pb *Playbook) {
 		for _, list := range d.lent.entries {
 			if list.name == name && name != "" {
 				list.uses = append(list.uses, listUse{place: step.Name, pos: step.NamePos})
-				step.Retry = d.lend(list, readRetry(d, list.node, step.Name+".retry", list.tool))
+				step.Retry = d.lendPolicies(list, readRetry(d, list.node, step.Name+".retry", list.tool))
 			}
 		}
 	}
@@ -218,11 +218,11 @@ func (d *decoder) usedLists(before int) *yaml.Node {
 	return lists
 }
 
-// end is the place of the last node below one.
-func end(n *yaml.Node) source.Position {
-	last := position(n)
+// endPosition is the place of the last node below one.
+func endPosition(n *yaml.Node) source.Position {
+	last := positionOf(n)
 	for _, inner := range n.Content {
-		if at := end(inner); last.Before(at) {
+		if at := endPosition(inner); last.Before(at) {
 			last = at
 		}
 	}
@@ -243,7 +243,7 @@ func (pb *Playbook) NameUses(found source.Diagnostics) {
 			if list.node == nil || len(list.uses) == 0 {
 				continue
 			}
-			if at := found[i].Pos; !at.Before(position(list.node)) && !end(list.node).Before(at) {
+			if at := found[i].Pos; !at.Before(positionOf(list.node)) && !endPosition(list.node).Before(at) {
 				found[i].Message += list.usedBy()
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 // asRetry reads the retry of the section whose tool is known.
 func asRetry[T any](set func(*T, []*Policy)) reader[T] {
-	return as(WordPolicies, func(d *decoder, w written, into *T) {
+	return readAs(WordPolicies, func(d *decoder, w written, into *T) {
 		set(into, readRetry(d, w.node, w.at.under(w.name), w.at.tool))
 	}).of(policySection)
 }
@@ -40,7 +40,7 @@ func readRetry(d *decoder, n *yaml.Node, place, tool string) []*Policy {
 	}
 	if name, isUse := d.useOf(n); isUse {
 		if name != nil {
-			d.Errorf(position(n), codeWrongType, "use belongs in a list: retry: [{use: %s}]", Shorten(name.Value))
+			d.Errorf(positionOf(n), codeWrongType, "use belongs in a list: retry: [{use: %s}]", Shorten(name.Value))
 		}
 		return nil
 	}
@@ -59,7 +59,7 @@ func readOlderRetry(d *decoder, n *yaml.Node, place, tool string) []*Policy {
 	before := len(d.Found)
 	policies := readPolicies(d, list, place)
 	if !d.Found[before:].HasErrors() {
-		d.deprecated(n, list)
+		d.warnDeprecated(n, list)
 	}
 	return policies
 }
@@ -87,81 +87,81 @@ func readPoliciesFrom(d *decoder, n *yaml.Node, place string, before int) []*Pol
 }
 
 var policySection = sectionOf(section{name: "retry policy", called: "a retry policy", below: thenSection}, []keyOf[Policy]{
-	accept(key{name: "when", doc: "the condition under which the policy decides", required: `when: "{{ error is defined }}"`},
+	acceptKey(key{name: "when", doc: "the condition under which the policy decides", required: `when: "{{ error is defined }}"`},
 		asCondition(func(p *Policy, n *Node) { p.When = n })),
-	accept(key{name: "stop_when", doc: "a condition that ends the call; it is evaluated before `when`"}, asCondition(func(p *Policy, n *Node) { p.StopWhen = n })),
-	accept(key{name: "then", doc: "what the policy does when it matches", nullable: true}, asSection(func(p *Policy, then *Then) { p.Then = *then })),
-	accept(key{name: useWord, doc: "the only key of its entry: the name of a list of `policies` to insert here"}, asName(func(*Policy, string) {})),
+	acceptKey(key{name: "stop_when", doc: "a condition that ends the call; it is evaluated before `when`"}, asCondition(func(p *Policy, n *Node) { p.StopWhen = n })),
+	acceptKey(key{name: "then", doc: "what the policy does when it matches", nullable: true}, asSection(func(p *Policy, then *Then) { p.Then = *then })),
+	acceptKey(key{name: useWord, doc: "the only key of its entry: the name of a list of `policies` to insert here"}, asName(func(*Policy, string) {})),
 })
 
 func readPolicy(d *decoder, n *yaml.Node, number int, place string) *Policy {
-	f, ok := d.fields(n, policySection, policySection.title())
+	f, ok := d.readFields(n, policySection, policySection.sectionTitle())
 	if !ok {
 		return nil
 	}
 	policy := &Policy{Number: number, Pos: f.pos, Then: Then{Pos: f.pos, Words: Words{}}}
-	d.words(f, policy, at{place: place})
+	d.readWords(f, policy, at{place: place})
 	return policy
 }
 
 var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
-	accept(key{name: "max_attempts", doc: "how often the policy may match before it is exhausted; default 3 for failures, 10,000 for pages, 100 for polls", repeats: true},
+	acceptKey(key{name: "max_attempts", doc: "how often the policy may match before it is exhausted; default 3 for failures, 10,000 for pages, 100 for polls", repeats: true},
 		asInteger(func(t *Then, n int) { t.MaxAttempts = &n }).from(1).byRule()),
-	accept(key{name: "delay", doc: "a fixed delay, between retries or pages", repeats: true},
+	acceptKey(key{name: "delay", doc: "a fixed delay, between retries or pages", repeats: true},
 		asDelay(func(t *Then, v time.Duration) { t.Delay = &v })),
-	accept(key{name: "initial_delay", doc: "the first delay; default 1s", repeats: true},
+	acceptKey(key{name: "initial_delay", doc: "the first delay; default 1s", repeats: true},
 		asDelay(func(t *Then, v time.Duration) { t.InitialDelay = &v }).or(DefaultInitialDelay)),
-	accept(key{name: "max_delay", doc: "the longest delay; default 60s, or `initial_delay` if longer", repeats: true},
+	acceptKey(key{name: "max_delay", doc: "the longest delay; default 60s, or `initial_delay` if longer", repeats: true},
 		asDelay(func(t *Then, v time.Duration) { t.MaxDelay = &v })),
-	accept(key{name: "backoff", doc: "`exponential` (default), `linear`, `fixed` or `none`", repeats: true},
+	acceptKey(key{name: "backoff", doc: "`exponential` (default), `linear`, `fixed` or `none`", repeats: true},
 		asOneOf(func(t *Then, b Backoff) { t.Backoff = b }, Exponential, Linear, Fixed, NoBackoff).or(Exponential)),
-	accept(key{name: "backoff_multiplier", doc: "the factor by which the delay grows; default 2", repeats: true},
+	acceptKey(key{name: "backoff_multiplier", doc: "the factor by which the delay grows; default 2", repeats: true},
 		asNumber(func(t *Then, v float64) { t.Multiplier = &v }).from(1).byRule().or(DefaultMultiplier)),
-	accept(key{name: "jitter", doc: "`proportional` (default for failures), `full` or `none`", repeats: true},
+	acceptKey(key{name: "jitter", doc: "`proportional` (default for failures), `full` or `none`", repeats: true},
 		asOneOf(func(t *Then, j Jitter) { t.Jitter = j }, JitterNone, JitterProportional, JitterFull)),
-	accept(key{name: "max_elapsed", doc: "how long after its first match the policy is exhausted", repeats: true},
+	acceptKey(key{name: "max_elapsed", doc: "how long after its first match the policy is exhausted", repeats: true},
 		asDuration(func(t *Then, v time.Duration) { t.MaxElapsed = &v })),
-	accept(key{name: "max_wait", doc: "the longest wait that the server may request, for example with `Retry-After`; default 1h", repeats: true},
+	acceptKey(key{name: "max_wait", doc: "the longest wait that the server may request, for example with `Retry-After`; default 1h", repeats: true},
 		asDuration(func(t *Then, v time.Duration) { t.MaxWait = &v }).or(DefaultMaxWait)),
-	accept(key{name: "on_exhausted", doc: "what happens when the policy is exhausted: `fail`, `succeed`, `continue` or `pause`. By default, failures and polls fail; pages succeed with a truncated result, and the run is at best a partial success"},
+	acceptKey(key{name: "on_exhausted", doc: "what happens when the policy is exhausted: `fail`, `succeed`, `continue` or `pause`. By default, failures and polls fail; pages succeed with a truncated result, and the run is at best a partial success"},
 		asOneOf(func(t *Then, o OnExhausted) { t.OnExhausted = o }, ExhaustedFail, ExhaustedSucceed, ExhaustedContinue, ExhaustedPause)),
-	accept(key{name: "ignore", doc: "`true`: the call succeeds with an empty result despite the failure"},
+	acceptKey(key{name: "ignore", doc: "`true`: the call succeeds with an empty result despite the failure"},
 		asBoolean(func(t *Then, yes bool) { t.Ignore = yes })),
-	accept(key{name: "result", stepsOnly: true, doc: "the call's result, if this policy ends the call successfully"},
+	acceptKey(key{name: "result", stepsOnly: true, doc: "the call's result, if this policy ends the call successfully"},
 		asValue(func(t *Then, n *Node) { t.Result = n })),
-	accept(key{name: "fail", stepsOnly: true, doc: "a message that turns a response which reports success into a failure of kind `response`; of a failure, the message with which the call ends"},
+	acceptKey(key{name: "fail", stepsOnly: true, doc: "a message that turns a response which reports success into a failure of kind `response`; of a failure, the message with which the call ends"},
 		asTextValue(func(t *Then, n *Node) { t.Fail = n })),
-	accept(key{name: "class", doc: "the class of the failure that `fail` makes: `final` (default), `retryable` or `rate_limited`"},
+	acceptKey(key{name: "class", doc: "the class of the failure that `fail` makes: `final` (default), `retryable` or `rate_limited`"},
 		asOneOf(func(t *Then, class string) { t.Class = class }, ErrorClasses...).or(DefaultFailClass)),
-	accept(key{name: "type", doc: "the `error.type` of the failure that `fail` makes, a name of your choice"}, asTextValue(func(t *Then, n *Node) { t.Type = n })),
-	accept(key{name: "retry_after", doc: "how long the response asks to wait, if its headers do not say: seconds, a duration, a time, or seconds or milliseconds since 1970. With `fail`, it is the `retry_after` of that failure"},
+	acceptKey(key{name: "type", doc: "the `error.type` of the failure that `fail` makes, a name of your choice"}, asTextValue(func(t *Then, n *Node) { t.Type = n })),
+	acceptKey(key{name: "retry_after", doc: "how long the response asks to wait, if its headers do not say: seconds, a duration, a time, or seconds or milliseconds since 1970. With `fail`, it is the `retry_after` of that failure"},
 		asValue(func(t *Then, n *Node) { t.RetryAfter = n })),
-	accept(key{name: "restart", stepsOnly: true, doc: "`true`: after a failure, drops the pages and starts the call again, with `incremental` at the same value; `full`: at its initial value. `max_attempts` counts the restarts; default 1"},
-		as(WordBoolean, (*decoder).restart).also("full")),
-	accept(key{name: "allow_repeat", doc: "`true`: the same request or page may come again"},
+	acceptKey(key{name: "restart", stepsOnly: true, doc: "`true`: after a failure, drops the pages and starts the call again, with `incremental` at the same value; `full`: at its initial value. `max_attempts` counts the restarts; default 1"},
+		readAs(WordBoolean, (*decoder).readRestart).also("full")),
+	acceptKey(key{name: "allow_repeat", doc: "`true`: the same request or page may come again"},
 		asBoolean(func(t *Then, yes bool) { t.AllowRepeat = yes })),
-	accept(key{name: "end_on_repeat", stepsOnly: true, doc: "`true`: a request or page that comes again is the end of the pages, not an error"},
+	acceptKey(key{name: "end_on_repeat", stepsOnly: true, doc: "`true`: a request or page that comes again is the end of the pages, not an error"},
 		asBoolean(func(t *Then, yes bool) { t.EndOnRepeat = yes })),
-	accept(key{name: "next_call", stepsOnly: true, doc: "what changes in the next request after a success", repeats: true},
+	acceptKey(key{name: "next_call", stepsOnly: true, doc: "what changes in the next request after a success", repeats: true},
 		asSection(func(t *Then, call *NextCall) { t.NextCall = call })),
-	accept(key{name: "collect", stepsOnly: true, doc: "how pages are combined into one result"}, asSection(func(t *Then, c *Collect) { t.Collect = c })),
-	accept(key{name: "sink", stepsOnly: true, older: saveWord, warned: "save", doc: "where the call's result is written, once per call: one sink, or a list of sinks that are written in order"},
+	acceptKey(key{name: "collect", stepsOnly: true, doc: "how pages are combined into one result"}, asSection(func(t *Then, c *Collect) { t.Collect = c })),
+	acceptKey(key{name: "sink", stepsOnly: true, older: saveWord, warned: "save", doc: "where the call's result is written, once per call: one sink, or a list of sinks that are written in order"},
 		asSome(func(t *Then, sinks []*Sink) { t.Sinks = sinks })),
-	accept(key{name: "per_iteration", stepsOnly: true, aliases: []string{"per_page"}, doc: "a sink per page"},
+	acceptKey(key{name: "per_iteration", stepsOnly: true, aliases: []string{"per_page"}, doc: "a sink per page"},
 		asSection(func(t *Then, p *perIteration) { t.PageSinks = p.sinks })),
-	accept(key{name: "pages_per_activity", doc: "the most pages that one activity fetches; default 50, or up to 500 fast ones within 2 seconds; 1 makes an activity per page"},
+	acceptKey(key{name: "pages_per_activity", doc: "the most pages that one activity fetches; default 50, or up to 500 fast ones within 2 seconds; 1 makes an activity per page"},
 		asInteger(func(t *Then, n int) { t.PagesPerActivity = n }).from(1).to(maxPagesPerActivity)),
 })
 
 // asDelay reads how long a policy waits at one point, which the operator bounds.
 func asDelay(set func(*Then, time.Duration)) reader[Then] {
-	return as(WordDuration, func(d *decoder, w written, then *Then) {
+	return readAs(WordDuration, func(d *decoder, w written, then *Then) {
 		if w.node.Kind == yaml.ScalarNode && strings.Contains(w.node.Value, "{{") && !d.broken[w.node] {
-			d.Errorf(position(w.node), codeTemplateNotAllowed,
+			d.Errorf(positionOf(w.node), codeTemplateNotAllowed,
 				"%s must not be a template; for a wait that the response asks for, use retry_after, which may be one", w.what)
 			return
 		}
-		if v, ok := d.duration(w.node, w.what); ok {
+		if v, ok := d.readDuration(w.node, w.what); ok {
 			set(then, v)
 			then.Delays = append(then.Delays, Delay{Word: w.name, Value: v})
 		}
@@ -182,7 +182,7 @@ var StepsOnlyWords = thenSection.namesOf(func(k key) bool { return k.stepsOnly }
 func (*Then) section() *section { return thenSection }
 
 func (t *Then) decode(d *decoder, f *fields, where at) bool {
-	*t = Then{Pos: f.pos, Words: f.words, Values: f.positions(Words{}, "")}
+	*t = Then{Pos: f.pos, Words: f.words, Values: f.keyPositions(Words{}, "")}
 	for _, k := range f.keys {
 		if spelt, ok := d.spelt[f.values[k.name]]; ok {
 			if t.spelt == nil {
@@ -192,21 +192,21 @@ func (t *Then) decode(d *decoder, f *fields, where at) bool {
 		}
 		t.Repeats = t.Repeats || k.repeats
 	}
-	d.words(f, t, where)
+	d.readWords(f, t, where)
 	t.Repeats = t.Repeats || t.Restart
 	return true
 }
 
-// restart reads true, false, or full, which is true of a call that forgets its state.
-func (d *decoder) restart(w written, then *Then) {
+// readRestart reads true, false, or full, which is true of a call that forgets its state.
+func (d *decoder) readRestart(w written, then *Then) {
 	n := w.node
 	switch text := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && !d.broken[n]; {
 	case text && slices.Contains(w.domain.accepted, n.Value):
 		then.Restart, then.RestartFull = true, true
-	case text && d.literal(n, w.what):
-		d.Errorf(position(n), codeWrongType, "%s must be true, false or full, not %s", w.what, describeYAML(n))
+	case text && d.isLiteral(n, w.what):
+		d.Errorf(positionOf(n), codeWrongType, "%s must be true, false or full, not %s", w.what, describeYAML(n))
 	case !text:
-		then.Restart = d.boolean(n, w.what)
+		then.Restart = d.readBoolean(n, w.what)
 	}
 }
 
@@ -214,53 +214,53 @@ func (d *decoder) restart(w written, then *Then) {
 type perIteration struct{ sinks []*Sink }
 
 var perIterationSection = sectionOf(section{name: "per_iteration"}, []keyOf[perIteration]{
-	accept(key{name: "sink", older: saveWord, warned: "save", doc: "where each page is written: one sink, or a list of sinks that are written in order", required: innerSink},
+	acceptKey(key{name: "sink", older: saveWord, warned: "save", doc: "where each page is written: one sink, or a list of sinks that are written in order", required: innerSink},
 		asSome(func(p *perIteration, sinks []*Sink) { p.sinks = sinks })),
 })
 
 func (*perIteration) section() *section { return perIterationSection }
 
 func (p *perIteration) decode(d *decoder, f *fields, where at) bool {
-	d.words(f, p, where)
+	d.readWords(f, p, where)
 	return true
 }
 
 var nextCallSection = sectionOf(section{name: "next_call", prefix: "next_call."}, []keyOf[NextCall]{
-	accept(key{name: "args", doc: "merged into the `args`; fields that use `args` are rendered again"},
+	acceptKey(key{name: "args", doc: "merged into the `args`; fields that use `args` are rendered again"},
 		asMap(func(c *NextCall, n *Node) { c.Args = n })),
-	accept(key{name: "params", doc: "merged key by key; null removes a key"}, asMap(func(c *NextCall, n *Node) { c.Params = n })),
-	accept(key{name: "headers", doc: "merged key by key; null removes a key"}, asMap(func(c *NextCall, n *Node) { c.Headers = n })),
-	accept(key{name: "url", older: []string{"endpoint"}, doc: "the next URL, absolute or relative to the previous one"},
+	acceptKey(key{name: "params", doc: "merged key by key; null removes a key"}, asMap(func(c *NextCall, n *Node) { c.Params = n })),
+	acceptKey(key{name: "headers", doc: "merged key by key; null removes a key"}, asMap(func(c *NextCall, n *Node) { c.Headers = n })),
+	acceptKey(key{name: "url", older: []string{"endpoint"}, doc: "the next URL, absolute or relative to the previous one"},
 		asTextValue(func(c *NextCall, n *Node) { c.URL = n })),
-	accept(key{name: "method", doc: "replaces the method"}, asTextValue(func(c *NextCall, n *Node) { c.Method = n })),
-	accept(key{name: "body", older: []string{"payload"}, doc: "a map is merged into the body at every depth, and null removes a key; any other value replaces the body"}, asValue(func(c *NextCall, n *Node) { c.Body = n })),
+	acceptKey(key{name: "method", doc: "replaces the method"}, asTextValue(func(c *NextCall, n *Node) { c.Method = n })),
+	acceptKey(key{name: "body", older: []string{"payload"}, doc: "a map is merged into the body at every depth, and null removes a key; any other value replaces the body"}, asValue(func(c *NextCall, n *Node) { c.Body = n })),
 })
 
 func (*NextCall) section() *section { return nextCallSection }
 
 func (c *NextCall) decode(d *decoder, f *fields, where at) bool {
 	c.Pos = f.pos
-	d.words(f, c, where)
+	d.readWords(f, c, where)
 	return true
 }
 
 // textValue reads text that may be a template.
 func (d *decoder) textValue(n *yaml.Node, what string) *Node {
 	if !d.broken[n] && (n.Kind != yaml.ScalarNode || isNull(n)) {
-		d.Errorf(position(n), codeWrongType, "%s must be text, not %s", what, describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "%s must be text, not %s", what, describeYAML(n))
 		return nil
 	}
-	return d.value(n)
+	return d.valueNode(n)
 }
 
 var collectSection = sectionOf(section{name: "collect"}, []keyOf[Collect]{
-	accept(key{name: "strategy", doc: "`append` (default), `replace` or `merge`"},
+	acceptKey(key{name: "strategy", doc: "`append` (default), `replace` or `merge`"},
 		asOneOf(func(c *Collect, s Strategy) { c.Strategy = s }, Append, Replace, Merge).or(Append)),
-	accept(key{name: "path", doc: "dotted path into the page, with `[n]` for elements of lists; default: the whole page", nullable: true},
-		as(WordText, func(d *decoder, w written, c *Collect) { c.Path = d.path(w.node) })),
-	accept(key{name: "into", doc: "the name of the collected value; default `pages`"},
+	acceptKey(key{name: "path", doc: "dotted path into the page, with `[n]` for elements of lists; default: the whole page", nullable: true},
+		readAs(WordText, func(d *decoder, w written, c *Collect) { c.Path = d.readPath(w.node) })),
+	acceptKey(key{name: "into", doc: "the name of the collected value; default `pages`"},
 		asName(func(c *Collect, name string) { c.Into = name }).or(DefaultInto)),
-	accept(key{name: "optional", doc: "`true`: a page without the path adds nothing; if no page has it, the result is an empty list, or an empty map with `merge`"},
+	acceptKey(key{name: "optional", doc: "`true`: a page without the path adds nothing; if no page has it, the result is an empty list, or an empty map with `merge`"},
 		asBoolean(func(c *Collect, yes bool) { c.Optional = yes })),
 })
 
@@ -268,13 +268,13 @@ func (*Collect) section() *section { return collectSection }
 
 func (c *Collect) decode(d *decoder, f *fields, where at) bool {
 	*c = Collect{Pos: f.pos, Words: f.words, Strategy: Append, Into: DefaultInto}
-	d.words(f, c, where)
+	d.readWords(f, c, where)
 	return true
 }
 
-// path reads a dotted path into a page.
-func (d *decoder) path(n *yaml.Node) string {
-	text, ok := d.text(n, "path")
+// readPath reads a dotted path into a page.
+func (d *decoder) readPath(n *yaml.Node) string {
+	text, ok := d.readText(n, "path")
 	if !ok {
 		return ""
 	}
@@ -282,9 +282,9 @@ func (d *decoder) path(n *yaml.Node) string {
 		return text
 	}
 	if plain, ok := plainPath(text); ok {
-		d.Errorf(position(n), codePath, "%s is JSONPath; a path is dotted, and a list is collected with all its elements: write path: %s", Shorten(text), plain)
+		d.Errorf(positionOf(n), codePath, "%s is JSONPath; a path is dotted, and a list is collected with all its elements: write path: %s", Shorten(text), plain)
 	} else if _, err := expression.ParsePath(text); err != nil {
-		d.Errorf(position(n), codePath, "the path of collect is invalid: %s", err)
+		d.Errorf(positionOf(n), codePath, "the path of collect is invalid: %s", err)
 	}
 	return text
 }

@@ -9,16 +9,16 @@ import (
 )
 
 func readSteps(d *decoder, n *yaml.Node) []*Step {
-	items, ok := d.items(n, "workflow")
+	items, ok := d.readItems(n, "workflow")
 	if !ok {
 		return nil
 	}
 	if len(items) == 0 {
-		d.Errorf(position(n), codeEmpty, "workflow has no steps; write at least one, for example - step: start")
+		d.Errorf(positionOf(n), codeEmpty, "workflow has no steps; write at least one, for example - step: start")
 		return nil
 	}
 	if len(items) > maxSteps {
-		d.Errorf(position(items[maxSteps]), codeTooManySteps, "the workflow has %d steps; it may have %d", len(items), maxSteps)
+		d.Errorf(positionOf(items[maxSteps]), codeTooManySteps, "the workflow has %d steps; it may have %d", len(items), maxSteps)
 		items = items[:maxSteps]
 	}
 	var steps []*Step
@@ -32,69 +32,69 @@ func readSteps(d *decoder, n *yaml.Node) []*Step {
 }
 
 // What the call of a step and that of a source accept beside the fields of their tools.
-var rowsKey = accept(key{name: "rows", doc: "dotted path to the rows of a page, for results, sinks and `incremental`; `*` is each element, as in `data.items[*].node`"},
-	as(WordText, func(d *decoder, w written, s *Step) { s.Rows = readRowsPath(d, w.node) }))
+var rowsKey = acceptKey(key{name: "rows", doc: "dotted path to the rows of a page, for results, sinks and `incremental`; `*` is each element, as in `data.items[*].node`"},
+	readAs(WordText, func(d *decoder, w written, s *Step) { s.Rows = readRowsPath(d, w.node) }))
 
-var whereKey = accept(key{name: "where", doc: "a condition over `row`; rows for which it is false are left out before results, sinks and `incremental` see them"},
+var whereKey = acceptKey(key{name: "where", doc: "a condition over `row`; rows for which it is false are left out before results, sinks and `incremental` see them"},
 	asCondition(func(s *Step, n *Node) { s.Where = n }))
 
-var collectKey = accept(key{name: "collect", doc: "how pages are combined into one result, where the policy that a page matches has no `collect`"},
+var collectKey = acceptKey(key{name: "collect", doc: "how pages are combined into one result, where the policy that a page matches has no `collect`"},
 	asSection(func(s *Step, c *Collect) { s.Collect = c }))
 
-var retryKey = accept(key{name: "retry", doc: "policies that decide, after every attempt, whether to retry, fetch the next page or stop"}, asRetry(func(s *Step, policies []*Policy) { s.Retry = policies }))
+var retryKey = acceptKey(key{name: "retry", doc: "policies that decide, after every attempt, whether to retry, fetch the next page or stop"}, asRetry(func(s *Step, policies []*Policy) { s.Retry = policies }))
 
-var limitKey = accept(key{name: "rate_limit", doc: "how often the step may send requests; everyone who sends under the same key shares the limit"},
-	as(WordSection, func(d *decoder, w written, s *Step) { readStepRateLimit(d, w.node, s) }).of(rateLimitSection))
+var limitKey = acceptKey(key{name: "rate_limit", doc: "how often the step may send requests; everyone who sends under the same key shares the limit"},
+	readAs(WordSection, func(d *decoder, w written, s *Step) { readStepRateLimit(d, w.node, s) }).of(rateLimitSection))
 
 var stepSection = sectionOf(section{name: "step", called: "an entry of workflow", open: true, fields: olderFields}, withCall((*Step).action, []keyOf[Step]{
-	accept(key{name: "step", doc: "the name of the step", required: "step: fetch"}, as(WordName, func(d *decoder, w written, s *Step) {
-		s.Name, _ = d.name(w.node, w.what)
-		s.NamePos = position(w.node)
+	acceptKey(key{name: "step", doc: "the name of the step", required: "step: fetch"}, readAs(WordName, func(d *decoder, w written, s *Step) {
+		s.Name, _ = d.readName(w.node, w.what)
+		s.NamePos = positionOf(w.node)
 	})),
-	accept(key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(s *Step, text string) { s.Desc = text })),
-	accept(key{name: "tool", older: []string{"type"}, doc: "the tool to call; a step without a tool only routes"}, asPart[Step](WordTool)),
-	accept(key{name: "loop", doc: "runs the step once per element"}, asSection(func(s *Step, loop *Loop) { s.Loop = loop })),
+	acceptKey(key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(s *Step, text string) { s.Desc = text })),
+	acceptKey(key{name: "tool", older: []string{"type"}, doc: "the tool to call; a step without a tool only routes"}, asPart[Step](WordTool)),
+	acceptKey(key{name: "loop", doc: "runs the step once per element"}, asSection(func(s *Step, loop *Loop) { s.Loop = loop })),
 	rowsKey,
 	whereKey,
 	collectKey,
-	accept(key{name: "incremental", doc: "what the step remembers between runs, so that it reads only what is new"}, asSection(func(s *Step, i *Incremental) { s.Incremental = i })),
+	acceptKey(key{name: "incremental", doc: "what the step remembers between runs, so that it reads only what is new"}, asSection(func(s *Step, i *Incremental) { s.Incremental = i })),
 	retryKey,
-	accept(key{name: "sink", older: saveWord, warned: "save", doc: "where the step's result is written: one sink, or a list of sinks that are written in order"},
+	acceptKey(key{name: "sink", older: saveWord, warned: "save", doc: "where the step's result is written: one sink, or a list of sinks that are written in order"},
 		asSome(func(s *Step, sinks []*Sink) { s.Sinks = sinks })),
-	accept(key{name: "vars", doc: "values to set when the step succeeds"}, as(WordMap, func(d *decoder, w written, s *Step) { s.Vars = readVars(d, w.node) })),
-	accept(key{name: "next", doc: "the steps that follow"},
-		as(WordTargets, func(d *decoder, w written, s *Step) { s.Next = readNext(d, w.node) }).of(routeSection)),
-	accept(key{name: "join", doc: "`all`: waits for every branch that can reach the step"}, asOneOf(func(*Step, string) {}, "all")),
-	accept(key{name: "on_success", doc: "a notice, or a list of them, sent when the step has ended well"},
+	acceptKey(key{name: "vars", doc: "values to set when the step succeeds"}, readAs(WordMap, func(d *decoder, w written, s *Step) { s.Vars = readVars(d, w.node) })),
+	acceptKey(key{name: "next", doc: "the steps that follow"},
+		readAs(WordTargets, func(d *decoder, w written, s *Step) { s.Next = readNext(d, w.node) }).of(routeSection)),
+	acceptKey(key{name: "join", doc: "`all`: waits for every branch that can reach the step"}, asOneOf(func(*Step, string) {}, "all")),
+	acceptKey(key{name: "on_success", doc: "a notice, or a list of them, sent when the step has ended well"},
 		asNotices(noticeSection, func(s *Step, notices []*Notice) { s.OnSuccess = notices })),
-	accept(key{name: "on_failure", doc: "a notice, or a list of them, sent when the step has failed"},
+	acceptKey(key{name: "on_failure", doc: "a notice, or a list of them, sent when the step has failed"},
 		asNotices(noticeSection, func(s *Step, notices []*Notice) { s.OnFailure = notices })),
-	accept(key{name: "secret", doc: "`true`: encrypts the result, which only fields of later calls may then use"},
-		as(WordBoolean, func(d *decoder, w written, s *Step) {
-			s.Secret, s.SecretPos = d.boolean(w.node, w.what), position(w.node)
+	acceptKey(key{name: "secret", doc: "`true`: encrypts the result, which only fields of later calls may then use"},
+		readAs(WordBoolean, func(d *decoder, w written, s *Step) {
+			s.Secret, s.SecretPos = d.readBoolean(w.node, w.what), positionOf(w.node)
 		})),
 	limitKey,
 }))
 
 // readRowsPath reads a dotted path to the rows of a page.
 func readRowsPath(d *decoder, n *yaml.Node) *RowPath {
-	text, ok := d.name(n, "rows")
+	text, ok := d.readName(n, "rows")
 	if !ok {
 		return nil
 	}
 	plain, isJSONPath := strings.CutPrefix(text, "$")
 	if plain = strings.TrimPrefix(plain, "."); isJSONPath {
 		if _, err := expression.ParsePattern(plain); err == nil {
-			d.Errorf(position(n), codePath, "%s is JSONPath; a path is dotted and starts at the page: write rows: %s", Shorten(text), plain)
+			d.Errorf(positionOf(n), codePath, "%s is JSONPath; a path is dotted and starts at the page: write rows: %s", Shorten(text), plain)
 			return nil
 		}
 	}
 	keys, err := expression.ParsePattern(text)
 	if err != nil {
-		d.Errorf(position(n), codePath, "the path of rows is invalid: %s", err)
+		d.Errorf(positionOf(n), codePath, "the path of rows is invalid: %s", err)
 		return nil
 	}
-	return &RowPath{Pos: position(n), Text: text, Keys: keys}
+	return &RowPath{Pos: positionOf(n), Text: text, Keys: keys}
 }
 
 func (s *Step) action() *Action { return s.Action }
@@ -102,16 +102,16 @@ func (s *Step) action() *Action { return s.Action }
 // readStep reads the words that others need first: the name is part of places, and
 // older forms of retry depend on the tool.
 func readStep(d *decoder, n *yaml.Node) *Step {
-	f, ok := d.fields(n, stepSection, stepSection.title())
+	f, ok := d.readFields(n, stepSection, stepSection.sectionTitle())
 	if !ok {
 		return nil
 	}
 	step := &Step{NamePos: f.pos}
-	d.first(f, "step", step)
+	d.readFirst(f, "step", step)
 	step.Action = readStepAction(d, f, step)
 	d.stepPagination(f, step)
-	step.ownRetry = f.get("retry") != nil || len(step.Retry) > 0
-	d.words(f, step, at{place: step.Name, tool: literalTool(step.Action)})
+	step.ownRetry = f.getValue("retry") != nil || len(step.Retry) > 0
+	d.readWords(f, step, at{place: step.Name, tool: literalTool(step.Action)})
 	if step.Action != nil {
 		readCallArgs(d, step.Action, "step "+Quote(step.Name))
 	}
@@ -123,19 +123,19 @@ func readVars(d *decoder, n *yaml.Node) []*Entry {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		d.Errorf(position(n), codeWrongType, "vars must be a map of names and values, not %s", describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "vars must be a map of names and values, not %s", describeYAML(n))
 		return nil
 	}
-	return d.value(n).Entries
+	return d.valueNode(n).Entries
 }
 
 // readStepAction reads the call of a step; a step without a tool is a router and
 // has none.
 func readStepAction(d *decoder, f *fields, step *Step) *Action {
-	if f.get("tool") != nil {
+	if f.getValue("tool") != nil {
 		return readAction(d, f, "step "+Quote(step.Name))
 	}
-	accepted := stepSection.names()
+	accepted := stepSection.keyNames()
 	// Where the tool is misspelt, everything else would be reported with it.
 	for _, field := range f.rest {
 		if expression.Suggest(field.spelt, accepted) == "tool" {
@@ -160,7 +160,7 @@ func readStepAction(d *decoder, f *fields, step *Step) *Action {
 
 // readFieldWithoutTool is the hint to what is meant by an unknown key of a step that has no tool.
 func readFieldWithoutTool(d *decoder, name string, accepted []string) Hint {
-	if known, ok := stepSection.find(name, true); ok && known.name == "tool" {
+	if known, ok := stepSection.findKey(name, true); ok && known.name == "tool" {
 		return Says(writeInstead(known.name).Text + ", such as tool: http")
 	} else if ok {
 		return writeInstead(known.name)

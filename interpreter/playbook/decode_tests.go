@@ -18,7 +18,7 @@ import (
 var testSections = []*section{testsSection, testSection, testBeforeSection, testAnswerSection, testActSection, testExpectSection}
 
 // TestSections are the sections of a file of tests, for their documentation.
-func TestSections() []Section { return described(testSections) }
+func TestSections() []Section { return describeSections(testSections) }
 
 // maxTests bounds the tests of a file, and maxTestItems what one list of a test holds.
 const (
@@ -35,10 +35,10 @@ const (
 func DecodeTests(file *source.File) (*Tests, source.Diagnostics) {
 	d := &decoder{Problems: Problems{File: file}, broken: map[*yaml.Node]bool{}, sections: testSections}
 	var tests *Tests
-	if root := d.parse(); root != nil && d.inspect(root) {
+	if root := d.parseYAML(); root != nil && d.inspectTree(root) {
 		tests = &Tests{File: file}
-		if f, ok := d.fields(root, testsSection, "a file of tests"); ok {
-			d.words(f, tests, at{})
+		if f, ok := d.readFields(root, testsSection, "a file of tests"); ok {
+			d.readWords(f, tests, at{})
 		}
 	}
 	d.Found.Sort()
@@ -49,21 +49,21 @@ func DecodeTests(file *source.File) (*Tests, source.Diagnostics) {
 var testsSection = sectionOf(section{name: "tests", called: "a file of tests"}, []keyOf[Tests]{
 	{
 		key{name: "playbook", doc: "the file of the playbook, relative to this one", required: "playbook: users.yaml"},
-		as(WordName, func(d *decoder, w written, t *Tests) {
-			t.PlaybookPos = position(w.node)
-			t.Playbook, _ = d.name(w.node, w.what)
+		readAs(WordName, func(d *decoder, w written, t *Tests) {
+			t.PlaybookPos = positionOf(w.node)
+			t.Playbook, _ = d.readName(w.node, w.what)
 		}),
 	},
 	{
 		key{name: "tests", doc: "a list of tests", required: "tests: [{name: …, expect: {status: completed}}]"},
-		as(WordSections, func(d *decoder, w written, t *Tests) { t.Tests = readTests(d, w.node, w.what) }).of(testSection),
+		readAs(WordSections, func(d *decoder, w written, t *Tests) { t.Tests = readTests(d, w.node, w.what) }).of(testSection),
 	},
 })
 
 func readTests(d *decoder, n *yaml.Node, what string) []*Test {
-	items, ok := d.items(n, what)
+	items, ok := d.readItems(n, what)
 	if ok && len(items) > maxTests {
-		d.Errorf(position(n), CodeTooLarge, "a file may have at most %d tests, not %d; move some to another file", maxTests, len(items))
+		d.Errorf(positionOf(n), CodeTooLarge, "a file may have at most %d tests, not %d; move some to another file", maxTests, len(items))
 		return nil
 	}
 	var tests []*Test
@@ -84,33 +84,33 @@ func readTests(d *decoder, n *yaml.Node, what string) []*Test {
 
 // testWord is a word of a test that any YAML value can be behind.
 func testWord[T any](set func(*T, any)) reader[T] {
-	return as(WordValue, func(d *decoder, w written, into *T) { set(into, d.plain(w.node)) })
+	return readAs(WordValue, func(d *decoder, w written, into *T) { set(into, d.plainValue(w.node)) })
 }
 
 // testMap is a word with a map of any values.
 func testMap[T any](set func(*T, map[string]any)) reader[T] {
-	return as(WordConstants, func(d *decoder, w written, into *T) { set(into, d.plainMap(w.node, w.what)) })
+	return readAs(WordConstants, func(d *decoder, w written, into *T) { set(into, d.plainMap(w.node, w.what)) })
 }
 
 func (d *decoder) plainMap(n *yaml.Node, what string) map[string]any {
-	value, isMap := d.plain(n).(map[string]any)
+	value, isMap := d.plainValue(n).(map[string]any)
 	if !isMap && !isNull(n) && !d.broken[n] {
-		d.Errorf(position(n), codeWrongType, "%s must be a map, not %s", what, describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "%s must be a map, not %s", what, describeYAML(n))
 	}
 	return value
 }
 
 // testTexts is a word with a map of texts.
 func testTexts[T any](set func(*T, map[string]string)) reader[T] {
-	return as(WordConstants, func(d *decoder, w written, into *T) {
+	return readAs(WordConstants, func(d *decoder, w written, into *T) {
 		texts := map[string]string{}
 		if w.node.Kind != yaml.MappingNode {
-			d.Errorf(position(w.node), codeWrongType, "%s must be a map of texts, not %s", w.what, describeYAML(w.node))
+			d.Errorf(positionOf(w.node), codeWrongType, "%s must be a map of texts, not %s", w.what, describeYAML(w.node))
 			return
 		}
 		for key, value := range yamltree.Pairs(w.node) {
 			name := key.Value
-			texts[name], _ = d.text(value, w.what+"."+name)
+			texts[name], _ = d.readText(value, w.what+"."+name)
 		}
 		set(into, texts)
 	})
@@ -118,8 +118,8 @@ func testTexts[T any](set func(*T, map[string]string)) reader[T] {
 
 // testTime is a word with a time.
 func testTime[T any](set func(*T, time.Time)) reader[T] {
-	return as(WordText, func(d *decoder, w written, into *T) {
-		text, ok := d.text(w.node, w.what)
+	return readAs(WordText, func(d *decoder, w written, into *T) {
+		text, ok := d.readText(w.node, w.what)
 		if !ok {
 			return
 		}
@@ -128,7 +128,7 @@ func testTime[T any](set func(*T, time.Time)) reader[T] {
 			at, err = time.Parse(time.DateOnly, text)
 		}
 		if err != nil {
-			d.Errorf(position(w.node), CodeWrongValue, "%s must be a time such as 2026-01-01T00:00:00Z, not %q", w.what, Shorten(text))
+			d.Errorf(positionOf(w.node), CodeWrongValue, "%s must be a time such as 2026-01-01T00:00:00Z, not %q", w.what, Shorten(text))
 			return
 		}
 		set(into, at.UTC())
@@ -156,7 +156,7 @@ var testRunWords = []keyOf[Test]{
 	},
 	{
 		key{name: "answers", doc: "the answers that attempts get, by step: a list that is used in order"},
-		as(WordLists, func(d *decoder, w written, t *Test) { t.Answers = readTestAnswers(d, w.node, w.what) }).of(testAnswerSection),
+		readAs(WordLists, func(d *decoder, w written, t *Test) { t.Answers = readTestAnswers(d, w.node, w.what) }).of(testAnswerSection),
 	},
 }
 
@@ -170,7 +170,7 @@ func (*earlierRun) section() *section { return testBeforeSection }
 
 func (e *earlierRun) decode(d *decoder, f *fields, where at) bool {
 	e.Pos = f.pos
-	d.words(f, &e.Test, where)
+	d.readWords(f, &e.Test, where)
 	return true
 }
 
@@ -179,7 +179,7 @@ var testSection = sectionOf(section{name: "test", called: "a test"}, slices.Conc
 }, testRunWords, []keyOf[Test]{
 	{
 		key{name: "before", doc: "runs before this one, in the same folder and with the same states; they have the keys of a test except `name`"},
-		as(WordSections, func(d *decoder, w written, t *Test) {
+		readAs(WordSections, func(d *decoder, w written, t *Test) {
 			for _, run := range readSections[earlierRun](d, w) {
 				t.Before = append(t.Before, &run.Test)
 			}
@@ -187,11 +187,11 @@ var testSection = sectionOf(section{name: "test", called: "a test"}, slices.Conc
 	},
 	{
 		key{name: "at", doc: "what people do, and what else happens, at given times of the run"},
-		as(WordSections, func(d *decoder, w written, t *Test) { t.At = readSections[TestAct](d, w) }).of(testActSection),
+		readAs(WordSections, func(d *decoder, w written, t *Test) { t.At = readSections[TestAct](d, w) }).of(testActSection),
 	},
 	{
 		key{name: "expect", doc: "the expected outcome of the run; what is left out is not compared", required: "expect: {status: completed}"},
-		as(WordSection, func(d *decoder, w written, t *Test) {
+		readAs(WordSection, func(d *decoder, w written, t *Test) {
 			if expect := readSection[TestExpect](d, w.node, at{}); expect != nil {
 				t.Expect = *expect
 			}
@@ -203,7 +203,7 @@ func (*Test) section() *section { return testSection }
 
 func (t *Test) decode(d *decoder, f *fields, where at) bool {
 	t.Pos = f.pos
-	d.words(f, t, where)
+	d.readWords(f, t, where)
 	return true
 }
 
@@ -220,15 +220,15 @@ func readNamedLists(d *decoder, n *yaml.Node, what string) []namedList {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		d.Errorf(position(n), codeWrongType, "%s must be a map of lists by step, such as {fetch: […]}, not %s", what, describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "%s must be a map of lists by step, such as {fetch: […]}, not %s", what, describeYAML(n))
 		return nil
 	}
 	var lists []namedList
 	for key, value := range yamltree.Pairs(n) {
 		name, ok := readCallName(d, key)
-		items, isList := d.items(value, what+"."+key.Value)
+		items, isList := d.readItems(value, what+"."+key.Value)
 		if len(items) > maxTestItems {
-			d.Errorf(position(value), CodeTooLarge, "%s has %d entries; at most %d are read", key.Value, len(items), maxTestItems)
+			d.Errorf(positionOf(value), CodeTooLarge, "%s has %d entries; at most %d are read", key.Value, len(items), maxTestItems)
 			continue
 		}
 		if ok && isList {
@@ -245,7 +245,7 @@ var callPart = regexp.MustCompile(`^([A-Za-z_]\w*)(?:\[(\d+)\]|\{([^{}]*)\})?((?
 var callParts = regexp.MustCompile(`(?:[^/{]|\{[^{}]*\}?)+`)
 
 func readCallName(d *decoder, n *yaml.Node) (CallName, bool) {
-	name := CallName{Pos: position(n), Written: n.Value}
+	name := CallName{Pos: positionOf(n), Written: n.Value}
 	parts := callParts.FindAllString(n.Value, -1)
 	places := make([]string, len(parts))
 	for i, part := range parts {
@@ -306,18 +306,18 @@ func readTestAnswers(d *decoder, n *yaml.Node, what string) []*TestAnswers {
 	return all
 }
 
-// said makes a key of a test's answers for something that a person or another system sends to
+// answerKey makes a key of a test's answers for something that a person or another system sends to
 // an attempt that awaits it.
-func said(name, doc string) keyOf[TestAnswer] {
-	return keyOf[TestAnswer]{key{name: name, doc: doc}, as(WordConstants, func(d *decoder, w written, a *TestAnswer) {
+func answerKey(name, doc string) keyOf[TestAnswer] {
+	return keyOf[TestAnswer]{key{name: name, doc: doc}, readAs(WordConstants, func(d *decoder, w written, a *TestAnswer) {
 		if name == "complete" {
-			a.Complete = d.plain(w.node)
+			a.Complete = d.plainValue(w.node)
 			return
 		}
 		a.Says = d.plainMap(w.node, w.what)
 		for _, word := range SortedKeys(a.Says) {
 			if accepted := saidWords[name]; !slices.Contains(accepted, word) {
-				d.Errorf(position(w.node), CodeUnknownKey, "unknown key %q in %s%s", Shorten(word), w.what, nearOr(word, accepted).Text)
+				d.Errorf(positionOf(w.node), CodeUnknownKey, "unknown key %q in %s%s", Shorten(word), w.what, nearOr(word, accepted).Text)
 			}
 		}
 	})}
@@ -340,11 +340,11 @@ var testAnswerSection = sectionOf(section{name: "answer", called: "an answer"}, 
 	},
 	{key{name: "result", doc: "the result of a tool other than http, which does not run: the rows of a query, or what Python returns"}, testWord(func(a *TestAnswer, v any) { a.Result = v })},
 	{key{name: "lost", doc: "the worker is lost during the attempt, and another worker repeats it"}, asBoolean(func(a *TestAnswer, v bool) { a.Lost = v })},
-	said("complete", "the attempt of webhook is complete, with this result"),
-	said("fail", "the attempt of webhook failed: `message`, `details`, `retryable`"),
-	said("progress", "the attempt of webhook reports progress: `done`, `total`, `message`"),
-	said("approve", "a person approves: `option`, `form`, `by`, `comment`"),
-	said("reject", "a person rejects: `by`, `comment`"),
+	answerKey("complete", "the attempt of webhook is complete, with this result"),
+	answerKey("fail", "the attempt of webhook failed: `message`, `details`, `retryable`"),
+	answerKey("progress", "the attempt of webhook reports progress: `done`, `total`, `message`"),
+	answerKey("approve", "a person approves: `option`, `form`, `by`, `comment`"),
+	answerKey("reject", "a person rejects: `by`, `comment`"),
 	{key{name: "after", doc: "how long after the attempt started to wait the answer comes"}, asDuration(func(a *TestAnswer, v time.Duration) { a.After = v })},
 	{key{name: "recorded", doc: "a file of recorded answers, relative to this one; those of the step are inserted here"}, asName(func(a *TestAnswer, v string) { a.Recorded = v })},
 	{key{name: "repeat", doc: "the answer is also used for all attempts that follow"}, asBoolean(func(a *TestAnswer, v bool) { a.Repeat = v })},
@@ -370,9 +370,9 @@ var kindsOfAnswers = [][]string{
 
 func (a *TestAnswer) decode(d *decoder, f *fields, where at) bool {
 	a.Pos, a.Words = f.pos, f.words
-	d.words(f, a, where)
+	d.readWords(f, a, where)
 	kinds := lists.Pick(kindsOfAnswers, func(words []string) (string, bool) {
-		word := f.words.first(words)
+		word := f.words.firstOf(words)
 		return word, word != ""
 	})
 	switch {
@@ -393,15 +393,15 @@ var verbsFromOutside = []string{"complete", "fail", "progress", "approve", "reje
 
 // Verb is how an attempt is answered that is awaited, "" for other answers.
 func (a *TestAnswer) Verb() string {
-	return a.Words.first(verbsFromOutside)
+	return a.Words.firstOf(verbsFromOutside)
 }
 
 // FromOutside reports whether the answer is to an attempt that is awaited.
 func (a *TestAnswer) FromOutside() bool { return a.Verb() != "" }
 
-// act is a word for what people do to the run or a step.
-func act(name, doc string) keyOf[TestAct] {
-	return keyOf[TestAct]{key{name: name, doc: doc}, as(WordConstants, func(d *decoder, w written, a *TestAct) {
+// actKey is a word for what people do to the run or a step.
+func actKey(name, doc string) keyOf[TestAct] {
+	return keyOf[TestAct]{key{name: name, doc: doc}, readAs(WordConstants, func(d *decoder, w written, a *TestAct) {
 		for word, value := range d.plainMap(w.node, w.what) {
 			text, isText := value.(string)
 			switch {
@@ -410,9 +410,9 @@ func act(name, doc string) keyOf[TestAct] {
 			case word == "reason" && isText:
 				a.Reason = text
 			case word == "step", word == "reason":
-				d.Errorf(position(w.node), codeWrongType, "%s.%s must be text", w.what, word)
+				d.Errorf(positionOf(w.node), codeWrongType, "%s.%s must be text", w.what, word)
 			default:
-				d.Errorf(position(w.node), CodeUnknownKey, "unknown key %q in %s%s", Shorten(word), w.what, nearOr(word, []string{"step", "reason"}).Text)
+				d.Errorf(positionOf(w.node), CodeUnknownKey, "unknown key %q in %s%s", Shorten(word), w.what, nearOr(word, []string{"step", "reason"}).Text)
 			}
 		}
 	})}
@@ -432,11 +432,11 @@ var actWords = []string{ActPause, ActResume, ActRetryNow, ActSkip, ActCancel, Ac
 
 var testActSection = sectionOf(section{name: "at", called: "an entry of at"}, []keyOf[TestAct]{
 	{key{name: "after", doc: "how long after the start of the run", required: "after: 10m"}, asDuration(func(a *TestAct, v time.Duration) { a.After = v })},
-	act(ActPause, "pauses the run, or the `step`"),
-	act(ActResume, "resumes the run, or the `step`"),
-	act(ActRetryNow, "retries what is waiting now"),
-	act(ActSkip, "gives up on what is waiting in the `step`"),
-	act(ActCancel, "cancels the run"),
+	actKey(ActPause, "pauses the run, or the `step`"),
+	actKey(ActResume, "resumes the run, or the `step`"),
+	actKey(ActRetryNow, "retries what is waiting now"),
+	actKey(ActSkip, "gives up on what is waiting in the `step`"),
+	actKey(ActCancel, "cancels the run"),
 	{key{name: ActLoseWorker, doc: "the step whose next attempt loses its worker"}, asName(func(a *TestAct, v string) { a.LoseWorker = v })},
 })
 
@@ -444,12 +444,12 @@ func (*TestAct) section() *section { return testActSection }
 
 // Verb is what is done.
 func (a *TestAct) Verb() string {
-	return a.Words.first(actWords)
+	return a.Words.firstOf(actWords)
 }
 
 func (a *TestAct) decode(d *decoder, f *fields, where at) bool {
 	a.Pos, a.Words = f.pos, f.words
-	d.words(f, a, where)
+	d.readWords(f, a, where)
 	verbs := slices.DeleteFunc(slices.Clone(actWords), func(word string) bool { return !f.words.Has(word) })
 	if len(verbs) != 1 && len(f.unknown) == 0 {
 		d.Errorf(a.Pos, CodeMissingKey, "an entry of at has after and one of %s, for example {after: 10m, pause: {reason: lunch}}", strings.Join(actWords, ", "))
@@ -459,13 +459,13 @@ func (a *TestAct) decode(d *decoder, f *fields, where at) bool {
 
 // testList is a word with lists by the names of calls.
 func testList(set func(*TestExpect, []*TestList), read func(d *decoder, n *yaml.Node, what string) any) reader[TestExpect] {
-	return as(WordLists, func(d *decoder, w written, e *TestExpect) {
+	return readAs(WordLists, func(d *decoder, w written, e *TestExpect) {
 		var lists []*TestList
 		for _, list := range readNamedLists(d, w.node, w.what) {
 			one := &TestList{CallName: list.CallName}
 			for _, item := range list.items {
 				one.Items = append(one.Items, read(d, item, w.what))
-				one.Places = append(one.Places, position(item))
+				one.Places = append(one.Places, positionOf(item))
 			}
 			lists = append(lists, one)
 		}
@@ -473,22 +473,22 @@ func testList(set func(*TestExpect, []*TestList), read func(d *decoder, n *yaml.
 	})
 }
 
-func readPlain(d *decoder, n *yaml.Node, _ string) any { return d.plain(n) }
+func readPlain(d *decoder, n *yaml.Node, _ string) any { return d.plainValue(n) }
 
 // readRequest reads what is compared of a request.
 func readRequest(d *decoder, n *yaml.Node, what string) any {
 	if d.broken[n] {
 		return nil
 	}
-	value, isMap := d.plain(n).(map[string]any)
+	value, isMap := d.plainValue(n).(map[string]any)
 	if !isMap {
-		d.Errorf(position(n), codeWrongType, "%s: a request must be a map such as {params: {page: 1}}, or {} for any, not %s", what, describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "%s: a request must be a map such as {params: {page: 1}}, or {} for any, not %s", what, describeYAML(n))
 	}
 	return value
 }
 
 func readWait(d *decoder, n *yaml.Node, what string) any {
-	wait, _ := d.duration(n, what)
+	wait, _ := d.readDuration(n, what)
 	return wait
 }
 
@@ -517,18 +517,18 @@ var testExpectSection = sectionOf(section{name: "expect", called: "expect"}, []k
 	{key{name: "steps", doc: "the status of steps, by name"}, testTexts(func(e *TestExpect, v map[string]string) { e.Steps = v })},
 	{
 		key{name: "routes", doc: "the steps that each step led to, in the order of its visits; `[]` for none"},
-		as(WordConstants, readTestRoutes),
+		readAs(WordConstants, readTestRoutes),
 	},
 	{
 		key{name: "events", doc: "the events of the run, in order: names, or maps with `event` and the fields to compare. All events of the named kinds must be listed"},
-		as(WordValue, readTestEvents),
+		readAs(WordValue, readTestEvents),
 	},
 	{
 		key{name: "warnings", doc: "the warnings of the run: a text that each of them contains; `[]` for none"},
-		as(WordTexts, func(d *decoder, w written, e *TestExpect) {
-			items, _ := d.items(w.node, w.what)
+		readAs(WordTexts, func(d *decoder, w written, e *TestExpect) {
+			items, _ := d.readItems(w.node, w.what)
 			for _, item := range items {
-				text, _ := d.text(item, w.what)
+				text, _ := d.readText(item, w.what)
 				e.Warnings = append(e.Warnings, text)
 			}
 		}),
@@ -539,7 +539,7 @@ var testExpectSection = sectionOf(section{name: "expect", called: "expect"}, []k
 // readTestRoutes reads the steps that steps led to: a name, or a list of names.
 func readTestRoutes(d *decoder, w written, e *TestExpect) {
 	if w.node.Kind != yaml.MappingNode {
-		d.Errorf(position(w.node), codeWrongType, "%s must be a map of steps to the steps that they led to, not %s", w.what, describeYAML(w.node))
+		d.Errorf(positionOf(w.node), codeWrongType, "%s must be a map of steps to the steps that they led to, not %s", w.what, describeYAML(w.node))
 		return
 	}
 	e.Routes = map[string][]string{}
@@ -550,7 +550,7 @@ func readTestRoutes(d *decoder, w written, e *TestExpect) {
 			items = targets.Content
 		}
 		for _, item := range items {
-			if name, ok := d.text(item, w.what+"."+step.Value); ok {
+			if name, ok := d.readText(item, w.what+"."+step.Value); ok {
 				names = append(names, name)
 			}
 		}
@@ -560,15 +560,15 @@ func readTestRoutes(d *decoder, w written, e *TestExpect) {
 
 // readTestEvents reads a list of events: a name, or a map with event and some fields.
 func readTestEvents(d *decoder, w written, e *TestExpect) {
-	items, _ := d.items(w.node, w.what)
+	items, _ := d.readItems(w.node, w.what)
 	for _, item := range items {
-		event := &TestEvent{Pos: position(item)}
+		event := &TestEvent{Pos: positionOf(item)}
 		if item.Kind == yaml.MappingNode {
 			event.Fields = d.plainMap(item, w.what)
 			event.Name, _ = event.Fields["event"].(string)
 			delete(event.Fields, "event")
 		} else {
-			event.Name, _ = d.text(item, w.what)
+			event.Name, _ = d.readText(item, w.what)
 		}
 		if event.Name == "" && !d.broken[item] {
 			d.Errorf(event.Pos, CodeMissingKey, "an event of events is a name, or a map with event, for example {event: step_retry, step: fetch, delay: 2}")
@@ -577,15 +577,15 @@ func readTestEvents(d *decoder, w written, e *TestExpect) {
 		e.Events = append(e.Events, event)
 	}
 	if ok := len(items) == 0 && !d.broken[w.node]; ok && w.node.Kind == yaml.SequenceNode {
-		d.Errorf(position(w.node), CodeMissingKey, "events compares the kinds that it lists, so it needs at least one")
+		d.Errorf(positionOf(w.node), CodeMissingKey, "events compares the kinds that it lists, so it needs at least one")
 	}
 }
 
 func (*TestExpect) section() *section { return testExpectSection }
 
 func (e *TestExpect) decode(d *decoder, f *fields, where at) bool {
-	e.Pos, e.Words, e.Values = f.pos, f.words, f.positions(Words{}, "")
-	d.words(f, e, where)
+	e.Pos, e.Words, e.Values = f.pos, f.words, f.keyPositions(Words{}, "")
+	d.readWords(f, e, where)
 	if len(f.words) == 0 && len(f.unknown) == 0 {
 		d.Errorf(e.Pos, CodeMissingKey, "expect needs something to compare, for example {status: completed}")
 	}

@@ -67,48 +67,48 @@ func (t *Trigger) SignatureHeader() string {
 func (t *Trigger) Signer() string { return cmp.Or(t.Name, t.Secret) }
 
 var triggerSection = sectionOf(section{name: "trigger", called: "an entry of triggers", prefix: "triggers."}, []keyOf[Trigger]{
-	accept(key{name: "sender", doc: "who signs the deliveries: `github`, `stripe`, `slack`, or `hmac` for others", required: "sender: github"},
+	acceptKey(key{name: "sender", doc: "who signs the deliveries: `github`, `stripe`, `slack`, or `hmac` for others", required: "sender: github"},
 		asOneOf(func(t *Trigger, sender Sender) { t.Sender = sender }, GitHub, Stripe, Slack, HMAC)),
-	accept(key{name: "secret", doc: "the name of the connection that holds the signing secret", required: "secret: github_webhook"},
+	acceptKey(key{name: "secret", doc: "the name of the connection that holds the signing secret", required: "secret: github_webhook"},
 		asName(func(t *Trigger, name string) { t.Secret = name })),
-	accept(key{name: "name", doc: "the name of the sender, used in run IDs; default: the name of the secret. Two entries with one name are one sender whose secret is being rotated"},
-		as(WordName, func(d *decoder, w written, t *Trigger) { t.Name = readSenderName(d, w.node, w.what) })),
-	accept(key{name: "headers", doc: "headers of a delivery that the run gets besides the sender's own; they are not signed"},
-		as(WordTexts, func(d *decoder, w written, t *Trigger) { t.Headers = readHeaderNames(d, w.node, w.what) })),
-	accept(key{name: "events", doc: "the events that start a run; default: all. Not with `hmac`"},
-		as(WordTexts, func(d *decoder, w written, t *Trigger) { t.Events = d.texts(w.node, w.what) })),
-	accept(key{name: "header", doc: "with `hmac`: the header that has the signature"},
-		as(WordName, func(d *decoder, w written, t *Trigger) { t.Header = readHeaderName(d, w.node, w.what) })),
-	accept(key{name: "prefix", doc: "with `hmac`: what precedes the signature, such as `sha256=`; default: nothing"},
+	acceptKey(key{name: "name", doc: "the name of the sender, used in run IDs; default: the name of the secret. Two entries with one name are one sender whose secret is being rotated"},
+		readAs(WordName, func(d *decoder, w written, t *Trigger) { t.Name = readSenderName(d, w.node, w.what) })),
+	acceptKey(key{name: "headers", doc: "headers of a delivery that the run gets besides the sender's own; they are not signed"},
+		readAs(WordTexts, func(d *decoder, w written, t *Trigger) { t.Headers = readHeaderNames(d, w.node, w.what) })),
+	acceptKey(key{name: "events", doc: "the events that start a run; default: all. Not with `hmac`"},
+		readAs(WordTexts, func(d *decoder, w written, t *Trigger) { t.Events = d.readTexts(w.node, w.what) })),
+	acceptKey(key{name: "header", doc: "with `hmac`: the header that has the signature"},
+		readAs(WordName, func(d *decoder, w written, t *Trigger) { t.Header = readHeaderName(d, w.node, w.what) })),
+	acceptKey(key{name: "prefix", doc: "with `hmac`: what precedes the signature, such as `sha256=`; default: nothing"},
 		asText(func(t *Trigger, prefix string) { t.Prefix = prefix })),
-	accept(key{name: "algorithm", doc: "with `hmac`: `sha256` (default) or `sha512`"},
+	acceptKey(key{name: "algorithm", doc: "with `hmac`: `sha256` (default) or `sha512`"},
 		asOneOf(func(t *Trigger, name string) { t.Algorithm = name }, SHA256, SHA512).or(SHA256)),
-	accept(key{name: "encoding", doc: "with `hmac`: `hex` (default) or `base64`"},
+	acceptKey(key{name: "encoding", doc: "with `hmac`: `hex` (default) or `base64`"},
 		asOneOf(func(t *Trigger, name string) { t.Encoding = name }, Hex, Base64).or(Hex)),
-	accept(key{name: "body", doc: "with `hmac`: the format of the body, `json` (default), `form` or `text`"},
+	acceptKey(key{name: "body", doc: "with `hmac`: the format of the body, `json` (default), `form` or `text`"},
 		asOneOf(func(t *Trigger, kind string) { t.Body = kind }, BodyJSON, BodyForm, BodyText).or(BodyJSON)),
-	accept(key{name: "id", doc: "with `hmac`: where the body has the ID of the delivery, such as `event.id`; default: none"},
-		as(WordName, func(d *decoder, w written, t *Trigger) { t.ID = readBodyPath(d, w.node, w.what) })),
-	accept(key{name: "identity", doc: "with `github`, and with `hmac` without `id`: what identifies a delivery. `body` (default) refuses the same body for 24 h; `header NAME` uses a header, which is not signed"},
-		as(WordName, func(d *decoder, w written, t *Trigger) { t.Identity = readIdentity(d, w.node, w.what) })),
+	acceptKey(key{name: "id", doc: "with `hmac`: where the body has the ID of the delivery, such as `event.id`; default: none"},
+		readAs(WordName, func(d *decoder, w written, t *Trigger) { t.ID = readBodyPath(d, w.node, w.what) })),
+	acceptKey(key{name: "identity", doc: "with `github`, and with `hmac` without `id`: what identifies a delivery. `body` (default) refuses the same body for 24 h; `header NAME` uses a header, which is not signed"},
+		readAs(WordName, func(d *decoder, w written, t *Trigger) { t.Identity = readIdentity(d, w.node, w.what) })),
 })
 
 // readTriggers reads metadata.triggers. A playbook that has any has the workload key
 // trigger, which is nil in runs that others start.
 func readTriggers(d *decoder, n *yaml.Node, what string) []*Trigger {
-	items, _ := d.items(n, what)
+	items, _ := d.readItems(n, what)
 	return readEach(items, func(n *yaml.Node) *Trigger { return readTrigger(d, n) })
 }
 
 func readTrigger(d *decoder, n *yaml.Node) *Trigger {
-	f, ok := d.fields(n, triggerSection, triggerSection.title())
+	f, ok := d.readFields(n, triggerSection, triggerSection.sectionTitle())
 	if !ok {
 		return nil
 	}
 	trigger := &Trigger{Pos: f.pos, Algorithm: SHA256, Encoding: Hex, Body: BodyJSON}
-	d.words(f, trigger, at{})
+	d.readWords(f, trigger, at{})
 	if trigger.Sender == HMAC {
-		d.require(f, "an entry of triggers with sender hmac", "header", "header: X-Signature")
+		d.requireKeys(f, "an entry of triggers with sender hmac", "header", "header: X-Signature")
 		if f.words.Has("events") {
 			d.Errorf(f.words["events"], CodeConflict, "with hmac, events are not known; remove events, and use trigger.body in a route")
 		}
@@ -130,17 +130,17 @@ func readTrigger(d *decoder, n *yaml.Node) *Trigger {
 
 // readIdentity reads what distinguishes deliveries: a header, or "" for their bodies.
 func readIdentity(d *decoder, n *yaml.Node, what string) string {
-	text, ok := d.name(n, what)
+	text, ok := d.readName(n, what)
 	if !ok || text == identityBody {
 		return ""
 	}
 	name, isHeader := strings.CutPrefix(text, identityHeader)
 	switch name = strings.TrimSpace(name); {
 	case !isHeader || !headerPattern.MatchString(name):
-		d.Errorf(position(n), CodeWrongValue, "%s must be body, or header and its name, such as header X-Request-Id, not %q", what, Shorten(text))
+		d.Errorf(positionOf(n), CodeWrongValue, "%s must be body, or header and its name, such as header X-Request-Id, not %q", what, Shorten(text))
 		return ""
 	case credential.InHeader(name):
-		d.Errorf(position(n), CodeConflict, "%s may contain credentials; use the header with the ID of a delivery", name)
+		d.Errorf(positionOf(n), CodeConflict, "%s may contain credentials; use the header with the ID of a delivery", name)
 		return ""
 	}
 	return name
@@ -163,9 +163,9 @@ func checkIdentity(d *decoder, f *fields, t *Trigger) {
 var senderPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func readSenderName(d *decoder, n *yaml.Node, what string) string {
-	name, ok := d.name(n, what)
+	name, ok := d.readName(n, what)
 	if ok && !senderPattern.MatchString(name) {
-		d.Errorf(position(n), CodeBadName, "%s may have at most 64 letters, digits, _ and -, not %q", what, Shorten(name))
+		d.Errorf(positionOf(n), CodeBadName, "%s may have at most 64 letters, digits, _ and -, not %q", what, Shorten(name))
 		return ""
 	}
 	return name
@@ -173,13 +173,13 @@ func readSenderName(d *decoder, n *yaml.Node, what string) string {
 
 // readBodyPath reads the names that lead to a value in a body.
 func readBodyPath(d *decoder, n *yaml.Node, what string) []string {
-	text, ok := d.name(n, what)
+	text, ok := d.readName(n, what)
 	if !ok {
 		return nil
 	}
 	path := strings.Split(text, ".")
 	if slices.Contains(path, "") {
-		d.Errorf(position(n), CodeBadName, "%s must be names with dots between them, such as event.id, not %q", what, Shorten(text))
+		d.Errorf(positionOf(n), CodeBadName, "%s must be names with dots between them, such as event.id, not %q", what, Shorten(text))
 		return nil
 	}
 	return path
@@ -188,7 +188,7 @@ func readBodyPath(d *decoder, n *yaml.Node, what string) []string {
 // readHeaderNames reads headers that runs receive. What is in history can be read, so
 // no header that proves who somebody is can be among them.
 func readHeaderNames(d *decoder, n *yaml.Node, what string) []string {
-	items, ok := d.items(n, what)
+	items, ok := d.readItems(n, what)
 	if !ok {
 		return nil
 	}
@@ -198,7 +198,7 @@ func readHeaderNames(d *decoder, n *yaml.Node, what string) []string {
 		switch {
 		case name == "":
 		case credential.InHeader(name):
-			d.Errorf(position(item), CodeConflict, "%s may contain credentials, which are never passed to a run, because histories can be read", name)
+			d.Errorf(positionOf(item), CodeConflict, "%s may contain credentials, which are never passed to a run, because histories can be read", name)
 		default:
 			names = append(names, name)
 		}
@@ -206,15 +206,15 @@ func readHeaderNames(d *decoder, n *yaml.Node, what string) []string {
 	return names
 }
 
-// texts reads a list of texts that are not empty.
-func (d *decoder) texts(n *yaml.Node, what string) []string {
-	items, ok := d.items(n, what)
+// readTexts reads a list of texts that are not empty.
+func (d *decoder) readTexts(n *yaml.Node, what string) []string {
+	items, ok := d.readItems(n, what)
 	if !ok {
 		return nil
 	}
 	texts := make([]string, 0, len(items))
 	for _, item := range items {
-		if text, ok := d.name(item, "an entry of "+what); ok {
+		if text, ok := d.readName(item, "an entry of "+what); ok {
 			texts = append(texts, text)
 		}
 	}
@@ -225,9 +225,9 @@ func (d *decoder) texts(n *yaml.Node, what string) []string {
 var headerPattern = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
 
 func readHeaderName(d *decoder, n *yaml.Node, what string) string {
-	name, ok := d.name(n, what)
+	name, ok := d.readName(n, what)
 	if ok && !headerPattern.MatchString(name) {
-		d.Errorf(position(n), CodeBadName, "%s must be the name of a header such as X-Signature, not %q", what, Shorten(name))
+		d.Errorf(positionOf(n), CodeBadName, "%s must be the name of a header such as X-Signature, not %q", what, Shorten(name))
 		return ""
 	}
 	return name

@@ -10,28 +10,28 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// value makes a Node of any YAML: every text in it may be a template.
-func (d *decoder) value(n *yaml.Node) *Node {
-	node := &Node{Pos: position(n), file: d.File}
+// valueNode makes a Node of any YAML: every text in it may be a template.
+func (d *decoder) valueNode(n *yaml.Node) *Node {
+	node := &Node{Pos: positionOf(n), file: d.File}
 	switch {
 	case d.broken[n]:
 		node.constant = true
 	case n.Kind == yaml.SequenceNode:
-		d.list(node, n)
+		d.listInto(node, n)
 	case n.Kind == yaml.MappingNode:
-		d.entries(node, n, func(_ string, value *yaml.Node) *Node { return d.value(value) })
+		d.entriesInto(node, n, func(_ string, value *yaml.Node) *Node { return d.valueNode(value) })
 	default:
 		d.scalarNode(node, n)
 	}
 	return node
 }
 
-func (d *decoder) list(node *Node, n *yaml.Node) {
+func (d *decoder) listInto(node *Node, n *yaml.Node) {
 	node.Kind, node.constant = ListNode, true
 	node.Items = make([]*Node, len(n.Content))
 	values := make([]any, len(n.Content))
 	for i, item := range n.Content {
-		node.Items[i] = d.value(item)
+		node.Items[i] = d.valueNode(item)
 		node.constant = node.constant && node.Items[i].constant
 		values[i] = node.Items[i].Value
 	}
@@ -42,22 +42,22 @@ func (d *decoder) list(node *Node, n *yaml.Node) {
 
 // nestedCall reads a call that is a field of another one. The templates of its statement become bind parameters, as in a call of its own.
 func (d *decoder) nestedCall(n *yaml.Node) *Node {
-	node := &Node{Pos: position(n), file: d.File}
-	d.entries(node, n, func(key string, value *yaml.Node) *Node {
+	node := &Node{Pos: positionOf(n), file: d.File}
+	d.entriesInto(node, n, func(key string, value *yaml.Node) *Node {
 		if key == StatementField {
 			return d.rawText(value)
 		}
-		return d.value(value)
+		return d.valueNode(value)
 	})
 	return node
 }
 
-func (d *decoder) entries(node *Node, n *yaml.Node, read func(key string, value *yaml.Node) *Node) {
+func (d *decoder) entriesInto(node *Node, n *yaml.Node, read func(key string, value *yaml.Node) *Node) {
 	node.Kind, node.constant = MapNode, true
 	node.Entries = make([]*Entry, 0, len(n.Content)/2)
 	values := make(map[string]any, len(n.Content)/2)
 	for key, value := range yamltree.Pairs(n) {
-		entry := &Entry{Key: key.Value, KeyPos: position(key), Value: read(key.Value, value)}
+		entry := &Entry{Key: key.Value, KeyPos: positionOf(key), Value: read(key.Value, value)}
 		node.Entries = append(node.Entries, entry)
 		node.constant = node.constant && entry.Value.constant
 		values[entry.Key] = entry.Value.Value
@@ -73,7 +73,7 @@ func (d *decoder) scalarNode(node *Node, n *yaml.Node) {
 		node.origin, node.style = from.origin, from.style
 	}
 	if tag := n.ShortTag(); tag != "!!str" {
-		node.constant, node.Value = true, d.scalar(n)
+		node.constant, node.Value = true, d.scalarValue(n)
 		return
 	}
 	template, problems := expression.ParseTemplate(n.Value)
@@ -137,21 +137,21 @@ func (d *decoder) cutByComment(node *Node, end source.Position) string {
 // templates are somebody else's: code, and SQL.
 func (d *decoder) rawText(n *yaml.Node) *Node {
 	if n.Kind != yaml.ScalarNode || d.broken[n] {
-		return d.value(n)
+		return d.valueNode(n)
 	}
-	node := &Node{Pos: position(n), Raw: n.Value, file: d.File, style: yamltree.StyleOf(n), constant: true}
+	node := &Node{Pos: positionOf(n), Raw: n.Value, file: d.File, style: yamltree.StyleOf(n), constant: true}
 	if tag := n.ShortTag(); tag == "!!str" || tag == "!!timestamp" {
 		node.Value = n.Value
 	} else {
-		node.Value = d.scalar(n)
+		node.Value = d.scalarValue(n)
 	}
 	return node
 }
 
-// condition makes a Node of an expression, with or without braces. YAML's
+// conditionNode makes a Node of an expression, with or without braces. YAML's
 // booleans and numbers are taken as their text.
-func (d *decoder) condition(n *yaml.Node, what string) *Node {
-	node := &Node{Pos: position(n), file: d.File}
+func (d *decoder) conditionNode(n *yaml.Node, what string) *Node {
+	node := &Node{Pos: positionOf(n), file: d.File}
 	if d.broken[n] {
 		return nil
 	}
@@ -177,12 +177,12 @@ func (d *decoder) mapOrTemplate(n *yaml.Node, what string) *Node {
 	if isNull(n) {
 		return nil
 	}
-	node := d.value(n)
+	node := d.valueNode(n)
 	if d.broken[n] || n.Kind == yaml.MappingNode {
 		return node
 	}
 	if node.Template != nil {
-		if _, single := node.Template.Single(); single {
+		if _, single := node.Template.SingleProgram(); single {
 			return node
 		}
 	}

@@ -33,45 +33,45 @@ type restField struct {
 	spelt string // as written, which an older name differs from
 }
 
-// positions are the positions of the values, each under prefix and its key.
-func (f *fields) positions(into Words, prefix string) Words {
+// keyPositions are the positions of the values, each under prefix and its key.
+func (f *fields) keyPositions(into Words, prefix string) Words {
 	for _, k := range f.keys {
-		into[prefix+k.name] = position(f.values[k.name])
+		into[prefix+k.name] = positionOf(f.values[k.name])
 	}
 	return into
 }
 
-// get returns a value, nil if the key was not written.
-func (f *fields) get(name string) *yaml.Node { return f.values[name] }
+// getValue returns a value, nil if the key was not written.
+func (f *fields) getValue(name string) *yaml.Node { return f.values[name] }
 
-func (f *fields) set(k *key, pos source.Position, value *yaml.Node) {
+func (f *fields) setValue(k *key, pos source.Position, value *yaml.Node) {
 	f.words[k.name], f.values[k.name] = pos, value
 	f.keys = append(f.keys, k)
 }
 
-// fields reads a map of known keys and reports the others. The path names the
+// readFields reads a map of known keys and reports the others. The path names the
 // map in messages.
-func (d *decoder) fields(n *yaml.Node, s *section, path string) (*fields, bool) {
+func (d *decoder) readFields(n *yaml.Node, s *section, path string) (*fields, bool) {
 	if d.broken[n] {
 		return nil, false
 	}
 	if n.Kind != yaml.MappingNode {
-		d.Errorf(position(n), codeWrongType, "%s must be a map with %s, not %s", path, Listed(s.names()), describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "%s must be a map with %s, not %s", path, Listed(s.keyNames()), describeYAML(n))
 		return nil, false
 	}
 	f := &fields{
-		section: s, path: path, pos: position(n),
+		section: s, path: path, pos: positionOf(n),
 		words: Words{}, keys: make([]*key, 0, len(n.Content)/2), values: map[string]*yaml.Node{},
 	}
 	for key, value := range yamltree.Pairs(n) {
-		d.field(f, s, path, key, value)
+		d.readField(f, s, path, key, value)
 	}
 	return f, true
 }
 
-func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml.Node) {
-	name, pos := keyNode.Value, position(keyNode)
-	known, ok := s.find(name, d.older)
+func (d *decoder) readField(f *fields, s *section, path string, keyNode, value *yaml.Node) {
+	name, pos := keyNode.Value, positionOf(keyNode)
+	known, ok := s.findKey(name, d.older)
 	ok = ok && (!d.older || !known.newer)
 	switch {
 	case ok && f.words.Has(known.name):
@@ -81,7 +81,7 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 			d.Warnf(pos, codeLegacyWord, "%s is an older name of %s; write %s, or let starter migrate do so", name, known.name, known.name)
 			d.Offer(name, known.name)
 		}
-		f.set(known, pos, value)
+		f.setValue(known, pos, value)
 	case s.open:
 		d.toolField(f, s, name, pos, value)
 	case d.older && s.labels && isLabel(s, name, value):
@@ -92,7 +92,7 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 		f.unknown = append(f.unknown, name)
 		hint := d.nearKey(name, s)
 		d.Errorf(pos, CodeUnknownKey, "unknown key %q in %s%s", Shorten(name), path, hint.Text)
-		d.Offer(name, hint.Certain(name, s.names()))
+		d.Offer(name, hint.Certain(name, s.keyNames()))
 		yamltree.EachScalar(value, func(n *yaml.Node) { d.unread = append(d.unread, n.Value) })
 	}
 }
@@ -100,11 +100,11 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 // nearKey completes a message about an unknown key. Words of noetl.io/v1, of other
 // levels and of other systems are distinguished from misspelt ones.
 func (d *decoder) nearKey(name string, s *section) Hint {
-	if known, ok := s.find(name, true); ok {
+	if known, ok := s.findKey(name, true); ok {
 		return writeInstead(known.name)
 	}
 	if s.below != nil {
-		if _, ok := s.below.find(name, false); ok {
+		if _, ok := s.below.findKey(name, false); ok {
 			hint, _ := otherLevel(name, s, d.sections, false)
 			return hint
 		}
@@ -120,7 +120,7 @@ func (d *decoder) nearKey(name string, s *section) Hint {
 	if hint, found := d.meantKey(name, s); found {
 		return hint
 	}
-	return nearOr(name, s.names())
+	return nearOr(name, s.keyNames())
 }
 
 // meantKey is the hint to what is meant by a word of another system or another level; false for
@@ -132,7 +132,7 @@ func (d *decoder) meantKey(name string, s *section) (Hint, bool) {
 	if hint, found := otherLevel(name, s, d.sections, false); found {
 		return hint, true
 	}
-	if near := expression.Suggest(name, s.names()); near != "" {
+	if near := expression.Suggest(name, s.keyNames()); near != "" {
 		return Hint{}, false
 	}
 	return otherLevel(name, s, d.sections, true)
@@ -153,15 +153,15 @@ func (d *decoder) toolField(f *fields, s *section, spelt string, pos source.Posi
 	f.rest = append(f.rest, restField{name: name, pos: pos, value: value, spelt: spelt})
 }
 
-// require reports keys that are missing; hint shows how to write one.
-func (d *decoder) require(f *fields, path, name, hint string) bool {
-	if f.get(name) != nil {
+// requireKeys reports keys that are missing; hint shows how to write one.
+func (d *decoder) requireKeys(f *fields, path, name, hint string) bool {
+	if f.getValue(name) != nil {
 		return true
 	}
 	// A misspelt key, or one of another system, is reported as unknown; that it is
 	// missing follows.
 	for _, unknown := range f.unknown {
-		if expression.Suggest(unknown, []string{name}) != "" || foreignKey(unknown, f.section, nil).names(name) {
+		if expression.Suggest(unknown, []string{name}) != "" || foreignKey(unknown, f.section, nil).namesKey(name) {
 			return false
 		}
 	}
@@ -169,13 +169,13 @@ func (d *decoder) require(f *fields, path, name, hint string) bool {
 	return false
 }
 
-// items reads a list.
-func (d *decoder) items(n *yaml.Node, what string) ([]*yaml.Node, bool) {
+// readItems reads a list.
+func (d *decoder) readItems(n *yaml.Node, what string) ([]*yaml.Node, bool) {
 	if d.broken[n] {
 		return nil, false
 	}
 	if n.Kind != yaml.SequenceNode {
-		d.Errorf(position(n), codeWrongType, "%s must be a list, not %s", what, describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "%s must be a list, not %s", what, describeYAML(n))
 		return nil, false
 	}
 	return n.Content, true
@@ -200,50 +200,50 @@ func oneOrMore(n *yaml.Node) []*yaml.Node {
 	return []*yaml.Node{n}
 }
 
-// constants reads a map that is known before the run: the workload.
-func (d *decoder) constants(n *yaml.Node, what string) (map[string]any, Words) {
+// readConstants reads a map that is known before the run: the workload.
+func (d *decoder) readConstants(n *yaml.Node, what string) (map[string]any, Words) {
 	values, places := map[string]any{}, Words{}
 	if isNull(n) || d.broken[n] {
 		return values, places
 	}
 	if n.Kind != yaml.MappingNode {
-		d.Errorf(position(n), codeWrongType, "%s must be a map, not %s", what, describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "%s must be a map, not %s", what, describeYAML(n))
 		return values, places
 	}
 	for key, value := range yamltree.Pairs(n) {
 		name := key.Value
-		values[name] = d.constant(value)
-		places[name] = position(key)
+		values[name] = d.constantValue(value)
+		places[name] = positionOf(key)
 	}
 	return values, places
 }
 
-// constant is the canonical value of any YAML; braces in it mean nothing, so
+// constantValue is the canonical value of any YAML; braces in it mean nothing, so
 // they draw a warning.
-func (d *decoder) constant(n *yaml.Node) any {
+func (d *decoder) constantValue(n *yaml.Node) any {
 	yamltree.EachScalar(n, func(n *yaml.Node) {
 		if !d.broken[n] && n.ShortTag() == "!!str" && strings.Contains(n.Value, "{{") {
-			d.Warnf(position(n), codeTemplateNotAllowed, "values of workload are constants: this stays text, braces included")
+			d.Warnf(positionOf(n), codeTemplateNotAllowed, "values of workload are constants: this stays text, braces included")
 		}
 	})
-	return d.plain(n)
+	return d.plainValue(n)
 }
 
-// plain is the canonical value of any YAML.
-func (d *decoder) plain(n *yaml.Node) any {
+// plainValue is the canonical value of any YAML.
+func (d *decoder) plainValue(n *yaml.Node) any {
 	switch {
 	case d.broken[n]:
 		return nil
 	case n.Kind == yaml.SequenceNode:
-		return lists.Map(n.Content, d.plain)
+		return lists.Map(n.Content, d.plainValue)
 	case n.Kind == yaml.MappingNode:
 		object := make(map[string]any, len(n.Content)/2)
 		for key, value := range yamltree.Pairs(n) {
-			object[key.Value] = d.plain(value)
+			object[key.Value] = d.plainValue(value)
 		}
 		return object
 	}
-	return d.scalar(n)
+	return d.scalarValue(n)
 }
 
 // Fields of tools that the language itself knows.

@@ -53,8 +53,8 @@ func (w ForeignWord) Text() string {
 	return w.Write
 }
 
-// names reports whether a key is one of those to write.
-func (w ForeignWord) names(key string) bool { return strings.Contains(w.Text(), Quote(key)) }
+// namesKey reports whether a key is one of those to write.
+func (w ForeignWord) namesKey(key string) bool { return strings.Contains(w.Text(), Quote(key)) }
 
 // retryPolicy is how a policy for failures is written.
 const retryPolicy = `retry: [{when: error is defined, then: {max_attempts: 4, initial_delay: 5s}}]`
@@ -256,9 +256,9 @@ func otherLevel(name string, here *section, all []*section, near bool) (Hint, bo
 		}
 		if word := wordOf(all[i], name, near); word != "" {
 			if here.below == all[i] {
-				return misplaced(name, word, "under "+one.section, one.section+": {%: …}"), true
+				return misplacedHint(name, word, "under "+one.section, one.section+": {%: …}"), true
 			}
-			return misplaced(name, word, one.place, one.shown), true
+			return misplacedHint(name, word, one.place, one.shown), true
 		}
 	}
 	return Hint{}, false
@@ -267,7 +267,7 @@ func otherLevel(name string, here *section, all []*section, near bool) (Hint, bo
 // wordOf is the word of a section that a name is, or with near resembles.
 func wordOf(s *section, name string, near bool) string {
 	const leastLetters = 5 // shorter words resemble too many
-	words := lists.Filter(s.names(), func(word string) bool { return !slices.Contains(shared, word) && (!near || len(word) >= leastLetters) })
+	words := lists.Filter(s.keyNames(), func(word string) bool { return !slices.Contains(shared, word) && (!near || len(word) >= leastLetters) })
 	switch {
 	case !near && slices.Contains(words, name):
 		return name
@@ -277,7 +277,7 @@ func wordOf(s *section, name string, near bool) string {
 	return ""
 }
 
-func misplaced(name, word, place, shown string) Hint {
+func misplacedHint(name, word, place, shown string) Hint {
 	found := Says("; it belongs " + place)
 	if word != name {
 		found = DidYouMean(word)
@@ -293,7 +293,7 @@ func misplaced(name, word, place, shown string) Hint {
 // word of the section.
 func FieldHint(name, of string, spec ToolSpec) Hint {
 	s := sectionNamed(of)
-	if known, ok := s.find(name, true); ok {
+	if known, ok := s.findKey(name, true); ok {
 		return writeInstead(known.name)
 	}
 	if newer, ok := olderFields[name]; ok {
@@ -307,7 +307,7 @@ func FieldHint(name, of string, spec ToolSpec) Hint {
 	if hint, found := otherLevel(name, s, sections, false); found {
 		return hint
 	}
-	if near := expression.Suggest(name, append(spec.FieldNames(), s.names()...)); near != "" {
+	if near := expression.Suggest(name, append(spec.FieldNames(), s.keyNames()...)); near != "" {
 		return DidYouMean(near)
 	}
 	if hint, found := otherLevel(name, s, sections, true); found {
@@ -319,5 +319,5 @@ func FieldHint(name, of string, spec ToolSpec) Hint {
 // StandsFor reports whether a key that the tool and the section, which is named, do not have is what other
 // systems call a field.
 func StandsFor(key, of string, spec ToolSpec, field string) bool {
-	return foreignKey(key, sectionNamed(of), &spec).names(field) || expression.Suggest(key, []string{field}) != ""
+	return foreignKey(key, sectionNamed(of), &spec).namesKey(field) || expression.Suggest(key, []string{field}) != ""
 }

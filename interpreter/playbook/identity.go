@@ -20,32 +20,32 @@ func (pb *Playbook) Identity() string {
 	var text strings.Builder
 	if root, err := yamltree.Parse([]byte(pb.Source())); err == nil && len(root.Content) > 0 {
 		tree := yamltree.Resolved(root.Content[0], false)
-		without(yamltree.Keys(tree)["metadata"], "description")
-		without(yamltree.Keys(tree)["partitions"], "start", "end")
-		undescribe(yamltree.Keys(tree)["workflow"])
+		dropKeys(yamltree.Keys(tree)["metadata"], "description")
+		dropKeys(yamltree.Keys(tree)["partitions"], "start", "end")
+		dropDescriptions(yamltree.Keys(tree)["workflow"])
 		writeTree(&text, tree)
 	}
 	sum := sha256.Sum256([]byte(text.String()))
 	return hex.EncodeToString(sum[:])[:digits]
 }
 
-// undescribe leaves out the descriptions of steps, and of those that a step has written out.
-func undescribe(steps *yaml.Node) {
+// dropDescriptions leaves out the descriptions of steps, and of those that a step has written out.
+func dropDescriptions(steps *yaml.Node) {
 	if steps == nil || steps.Kind != yaml.SequenceNode {
 		return
 	}
 	for _, step := range steps.Content {
-		without(step, "desc")
+		dropKeys(step, "desc")
 		keys := yamltree.Keys(step)
-		undescribe(keys["workflow"])
+		dropDescriptions(keys["workflow"])
 		if tool := keys["tool"]; tool != nil {
-			undescribe(yamltree.Keys(tool)["workflow"])
+			dropDescriptions(yamltree.Keys(tool)["workflow"])
 		}
 	}
 }
 
-// without leaves keys out of a map.
-func without(n *yaml.Node, keys ...string) {
+// dropKeys leaves keys out of a map.
+func dropKeys(n *yaml.Node, keys ...string) {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return
 	}

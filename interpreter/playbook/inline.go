@@ -73,8 +73,8 @@ func (pb *Playbook) nameInlined() {
 			inner.State = nameWithin(pb.State, name)
 		}
 		attachStatements(inner)
-		inner.inline.source = inner.inline.document(inner.Name, inner.State)
-		inner.Hash = hash([]byte(inner.inline.source))
+		inner.inline.source = inner.inline.documentText(inner.Name, inner.State)
+		inner.Hash = hashData([]byte(inner.inline.source))
 		if workload := call.Action.Field(FieldWorkload); workload != nil {
 			for _, entry := range workload.Entries {
 				inner.WorkloadPos[entry.Key] = entry.KeyPos
@@ -103,8 +103,8 @@ func nameWithin(outer, step string) string {
 	return outer[:room] + "~" + hex.EncodeToString(digest[:])[:digits] + "." + step
 }
 
-// document writes a playbook of the steps.
-func (in *inline) document(name, state string) string {
+// documentText writes a playbook of the steps.
+func (in *inline) documentText(name, state string) string {
 	version := Version
 	if in.older {
 		version = OlderVersion

@@ -35,8 +35,8 @@ type keyOf[T any] struct {
 	into reader[T]
 }
 
-// accept is a word of a section.
-func accept[T any](k key, into reader[T]) keyOf[T] { return keyOf[T]{k, into} }
+// acceptKey is a word of a section.
+func acceptKey[T any](k key, into reader[T]) keyOf[T] { return keyOf[T]{k, into} }
 
 // section is a map of a playbook with known keys. This one table serves
 // decoding, the suggestions for misspelt keys, and docs/reference.
@@ -66,8 +66,8 @@ func sectionOf[T any](s section, words []keyOf[T]) *section {
 	return &s
 }
 
-// title is what messages call the section.
-func (s *section) title() string { return cmp.Or(s.called, s.name) }
+// sectionTitle is what messages call the section.
+func (s *section) sectionTitle() string { return cmp.Or(s.called, s.name) }
 
 // olderFields are the fields of tools that noetl.io/v1 spells otherwise.
 var olderFields = map[string]string{
@@ -92,10 +92,10 @@ func sectionNamed(name string) *section {
 }
 
 // KeysOf are the keys that an author may write in the section of that name.
-func KeysOf(section string) []string { return sectionNamed(section).names() }
+func KeysOf(section string) []string { return sectionNamed(section).keyNames() }
 
-// find returns the key that a word stands for.
-func (s *section) find(name string, older bool) (*key, bool) {
+// findKey returns the key that a word stands for.
+func (s *section) findKey(name string, older bool) (*key, bool) {
 	for i := range s.keys {
 		k := &s.keys[i]
 		if k.name == name || slices.Contains(k.aliases, name) || older && slices.Contains(k.older, name) {
@@ -108,8 +108,8 @@ func (s *section) find(name string, older bool) (*key, bool) {
 // olderNames are the keys of a section in noetl.io/v1, without its own spellings.
 func (s *section) olderNames() []string { return s.namesOf(func(k key) bool { return !k.newer }) }
 
-// names are the keys that an author may write.
-func (s *section) names() []string { return s.namesOf(func(key) bool { return true }) }
+// keyNames are the keys that an author may write.
+func (s *section) keyNames() []string { return s.namesOf(func(key) bool { return true }) }
 
 // namesOf are the names of the keys that match.
 func (s *section) namesOf(match func(key) bool) []string {

@@ -42,20 +42,20 @@ type Key struct {
 
 // Sections are all sections of the language with the keys that they accept, in
 // the order of the documentation.
-func Sections() []Section { return described(sections) }
+func Sections() []Section { return describeSections(sections) }
 
-func described(sections []*section) []Section {
+func describeSections(sections []*section) []Section {
 	all := make([]Section, len(sections))
 	for i, s := range sections {
 		all[i] = Section{Name: s.name, Open: s.open}
 		for j := range s.keys {
-			all[i].Keys = append(all[i].Keys, s.keys[j].described())
+			all[i].Keys = append(all[i].Keys, s.keys[j].describeKey())
 		}
 	}
 	return all
 }
 
-func (k *key) described() Key {
+func (k *key) describeKey() Key {
 	described := Key{
 		Name: k.name, Aliases: k.aliases, Older: k.older, Doc: k.doc, Kind: k.domain.kind, Accepted: k.domain.accepted,
 		Least: k.domain.least, Most: k.domain.most, Default: asWritten(k.domain.absent), Required: k.required != "", Nullable: k.nullable, StepsOnly: k.stepsOnly,

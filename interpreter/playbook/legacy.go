@@ -88,45 +88,45 @@ func (d *decoder) legacyPolicies(n *yaml.Node, tool string) []*yaml.Node {
 		}
 		return flatForm.convert(l)
 	case n.Kind == yaml.ScalarNode && tag == "!!int":
-		if v, ok := d.integer(n, "retry"); ok && v < 1 {
-			d.Errorf(position(n), CodeBounds, "retry as a number counts attempts, so it must be at least 1, not %d; for no retries, remove retry", v)
+		if v, ok := d.readInteger(n, "retry"); ok && v < 1 {
+			d.Errorf(positionOf(n), CodeBounds, "retry as a number counts attempts, so it must be at least 1, not %d; for no retries, remove retry", v)
 			return nil
 		}
 		l.values = map[string]*yaml.Node{"max_attempts": n}
 		return flatForm.convert(l)
 	}
-	d.Errorf(position(n), codeWrongType, "retry must be a list of policies, not %s; write - {when: \"{{ error is defined }}\", then: {max_attempts: 3}}", describeYAML(n))
+	d.Errorf(positionOf(n), codeWrongType, "retry must be a list of policies, not %s; write - {when: \"{{ error is defined }}\", then: {max_attempts: 3}}", describeYAML(n))
 	return nil
 }
 
 func (l *legacy) convertMap() []*yaml.Node {
 	n := l.node
-	if l.mixed() {
+	if l.reportMixed() {
 		return nil
 	}
 	found, word := formOf(n)
 	if len(found) > 1 {
 		first, second := word[found[0]], word[found[1]]
-		l.Errorf(position(second), CodeConflict, "%q and %q belong to two older forms of retry, %s and %s; use one form, or write the list",
+		l.Errorf(positionOf(second), CodeConflict, "%q and %q belong to two older forms of retry, %s and %s; use one form, or write the list",
 			first.Value, second.Value, found[0].name, found[1].name)
 		return nil
 	}
-	if !l.read(n, found[0]) {
+	if !l.readForm(n, found[0]) {
 		return nil
 	}
 	return found[0].convert(l)
 }
 
-// mixed reports words of the list in a map.
-func (l *legacy) mixed() bool {
+// reportMixed reports words of the list in a map.
+func (l *legacy) reportMixed() bool {
 	keys := yamltree.Keys(l.node)
 	if keys["then"] != nil {
-		l.Errorf(position(l.node), CodeLegacyRetry, "retry must be a list of policies, not one policy; put a - before %s", l.node.Content[0].Value)
+		l.Errorf(positionOf(l.node), CodeLegacyRetry, "retry must be a list of policies, not one policy; put a - before %s", l.node.Content[0].Value)
 		return true
 	}
 	for key := range yamltree.Pairs(l.node) {
-		if _, ofList := thenSection.find(key.Value, false); ofList && !legacyWord(key.Value) {
-			l.Errorf(position(key), CodeConflict, "%q is a word of the list of policies and belongs under then, but retry is a map here, as in its older forms; write it as a list: retry: [{when: …, then: {%s: …}}]",
+		if _, ofList := thenSection.findKey(key.Value, false); ofList && !legacyWord(key.Value) {
+			l.Errorf(positionOf(key), CodeConflict, "%q is a word of the list of policies and belongs under then, but retry is a map here, as in its older forms; write it as a list: retry: [{when: …, then: {%s: …}}]",
 				key.Value, key.Value)
 			return true
 		}
@@ -140,26 +140,26 @@ var legacySections = []*section{flatSection, eventSection, secondsSection, class
 // legacyWord reports whether a word belongs to any older form.
 func legacyWord(word string) bool {
 	return slices.ContainsFunc(legacySections, func(s *section) bool {
-		_, ok := s.find(word, false)
+		_, ok := s.findKey(word, false)
 		return ok
 	})
 }
 
-// read takes the words of a form, false where there are others.
-func (l *legacy) read(n *yaml.Node, f *form) bool {
+// readForm takes the words of a form, false where there are others.
+func (l *legacy) readForm(n *yaml.Node, f *form) bool {
 	before := len(l.Found)
-	fields, ok := l.fields(n, f.section, "retry in "+f.name)
+	fields, ok := l.readFields(n, f.section, "retry in "+f.name)
 	if !ok || len(l.Found) > before {
 		return false
 	}
-	l.index(n, f.section, fields)
+	l.indexFields(n, f.section, fields)
 	return true
 }
 
-func (l *legacy) index(n *yaml.Node, s *section, fields *fields) {
+func (l *legacy) indexFields(n *yaml.Node, s *section, fields *fields) {
 	l.values, l.keys = fields.values, map[string]*yaml.Node{}
 	for key := range yamltree.Pairs(n) {
-		if known, ok := s.find(key.Value, l.older); ok {
+		if known, ok := s.findKey(key.Value, l.older); ok {
 			l.keys[known.name] = key
 		}
 	}
@@ -174,31 +174,31 @@ type policyDraft struct {
 	then       []*yaml.Node
 }
 
-func (l *legacy) policy() *policyDraft { return &policyDraft{legacy: l} }
+func (l *legacy) newPolicy() *policyDraft { return &policyDraft{legacy: l} }
 
-// word adds a word of then.
-func (p *policyDraft) word(name string, key, value *yaml.Node) {
-	p.then = append(p.then, p.key(name, key), value)
+// addWord adds a word of then.
+func (p *policyDraft) addWord(name string, key, value *yaml.Node) {
+	p.then = append(p.then, p.newKey(name, key), value)
 }
 
-// keep adds a word as it was written; false if it was not.
-func (p *policyDraft) keep(name string) bool { return p.rename(name, name) }
+// keepWord adds a word as it was written; false if it was not.
+func (p *policyDraft) keepWord(name string) bool { return p.renameWord(name, name) }
 
-// rename adds a word that the list calls otherwise.
-func (p *policyDraft) rename(from, to string) bool {
+// renameWord adds a word that the list calls otherwise.
+func (p *policyDraft) renameWord(from, to string) bool {
 	value := p.values[from]
 	if value != nil {
-		p.word(to, p.keys[from], value)
+		p.addWord(to, p.keys[from], value)
 		p.comesFrom(value, from, to)
 	}
 	return value != nil
 }
 
-// set adds a word with a value of its own. The place is that of the word it is
+// setWord adds a word with a value of its own. The place is that of the word it is
 // worked out from, else that of the whole form.
-func (p *policyDraft) set(name, value, tag, from string) {
+func (p *policyDraft) setWord(name, value, tag, from string) {
 	scalar := p.scalarFrom(value, tag, from)
-	p.word(name, p.keys[from], scalar)
+	p.addWord(name, p.keys[from], scalar)
 	if p.values[from] != nil {
 		p.comesFrom(scalar, from, name)
 	}
@@ -217,57 +217,57 @@ func (l *legacy) comesFrom(value *yaml.Node, from, to string) {
 
 // maxAttempts adds max_attempts with a number of its own.
 func (p *policyDraft) maxAttempts(value int, from string) {
-	p.set("max_attempts", strconv.Itoa(value), "!!int", from)
+	p.setWord("max_attempts", strconv.Itoa(value), "!!int", from)
 }
 
-// text adds a word with a text that needs no quotes.
-func (p *policyDraft) text(name, value, from string) { p.set(name, value, "!!str", from) }
+// setText adds a word with a text that needs no quotes.
+func (p *policyDraft) setText(name, value, from string) { p.setWord(name, value, "!!str", from) }
 
 func (p *policyDraft) scalarFrom(value, tag, from string) *yaml.Node {
 	at := p.node
 	scalar := &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value}
 	if written := p.values[from]; written != nil {
 		at = written
-		comments(scalar, written)
+		copyComments(scalar, written)
 	}
 	scalar.Line, scalar.Column = at.Line, at.Column
 	return scalar
 }
 
-// key makes a key with the place and the comments of the one it follows from.
-func (l *legacy) key(name string, from *yaml.Node) *yaml.Node {
+// newKey makes a key with the place and the comments of the one it follows from.
+func (l *legacy) newKey(name string, from *yaml.Node) *yaml.Node {
 	key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name, Line: l.node.Line, Column: l.node.Column}
 	if from != nil {
 		key.Line, key.Column = from.Line, from.Column
-		comments(key, from)
+		copyComments(key, from)
 	}
 	return key
 }
 
-func comments(to, from *yaml.Node) {
+func copyComments(to, from *yaml.Node) {
 	to.HeadComment, to.LineComment, to.FootComment = from.HeadComment, from.LineComment, from.FootComment
 }
 
-// done is the policy as an entry of the list.
-func (p *policyDraft) done() *yaml.Node {
-	entry := p.mapping(p.key("when", p.whenKey), p.when)
+// policyEntry is the policy as an entry of the list.
+func (p *policyDraft) policyEntry() *yaml.Node {
+	entry := p.newMap(p.newKey("when", p.whenKey), p.when)
 	if p.stop != nil {
-		entry.Content = append(entry.Content, p.key("stop_when", p.keys["stop_when"]), p.stop)
+		entry.Content = append(entry.Content, p.newKey("stop_when", p.keys["stop_when"]), p.stop)
 	}
 	if len(p.then) > 0 {
-		entry.Content = append(entry.Content, p.key("then", nil), p.mapping(p.then...))
+		entry.Content = append(entry.Content, p.newKey("then", nil), p.newMap(p.then...))
 	}
 	return entry
 }
 
-func (l *legacy) mapping(content ...*yaml.Node) *yaml.Node {
+func (l *legacy) newMap(content ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: content, Line: l.node.Line, Column: l.node.Column}
 }
 
-// deprecated warns of an older form and shows the list to write.
-func (d *decoder) deprecated(n, list *yaml.Node) {
+// warnDeprecated warns of an older form and shows the list to write.
+func (d *decoder) warnDeprecated(n, list *yaml.Node) {
 	d.Found = append(d.Found, source.Diagnostic{
-		File: d.File.Name, Pos: position(n), Code: CodeLegacyRetry, Severity: source.Warning,
+		File: d.File.Name, Pos: positionOf(n), Code: CodeLegacyRetry, Severity: source.Warning,
 		Message: legacyMessage(n, list), Note: printRetry(list),
 	})
 }

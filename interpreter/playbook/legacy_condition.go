@@ -54,23 +54,23 @@ type origin struct {
 	offsets []int
 }
 
-// condition makes a condition of its own; from is the word it follows from.
-func (p *policyDraft) condition(source, from string) *yaml.Node {
+// ownCondition makes a condition of its own; from is the word it follows from.
+func (p *policyDraft) ownCondition(source, from string) *yaml.Node {
 	n := p.scalarFrom("{{ "+source+" }}", "!!str", from)
 	n.Style = yamltree.QuoteStyle(n.Value)
 	return n
 }
 
-// conditions takes the condition under either of two words, else the fallback,
+// mergeConditions takes the condition under either of two words, else the fallback,
 // and stop_when.
-func (p *policyDraft) conditions(first, second, fallback string, o occasion) {
+func (p *policyDraft) mergeConditions(first, second, fallback string, o occasion) {
 	one, other := p.values[first], p.values[second]
 	switch {
 	case one != nil && other != nil:
-		p.Errorf(position(p.keys[second]), CodeConflict, "%q means the same as %q in line %d; keep one of them",
+		p.Errorf(positionOf(p.keys[second]), CodeConflict, "%q means the same as %q in line %d; keep one of them",
 			second, first, p.keys[first].Line)
 	case one == nil && other == nil:
-		p.when = p.condition(fallback, "")
+		p.when = p.ownCondition(fallback, "")
 	case one == nil:
 		first, one = second, other
 		fallthrough
@@ -99,23 +99,23 @@ func (d *decoder) listConditionOf(n *yaml.Node, o occasion, names *pageNames) *y
 	if len(problems) > 0 || template == nil {
 		return n
 	}
-	program, ok := template.Single()
+	program, ok := template.SingleProgram()
 	if !ok {
 		return n
 	}
 	w := &rewriter{source: []rune(program.Source())}
 	w.base = len([]rune(n.Value[:max(strings.Index(n.Value, program.Source()), 0)]))
 	before := beforeCondition(program, o)
-	w.add("{{ "+before, 0)
-	changed := w.replace(program, statusWord(program, o), names)
+	w.addText("{{ "+before, 0)
+	changed := w.replaceNames(program, statusWord(program, o), names)
 	if !changed && before == "" {
 		return n
 	}
 	if before != "" {
-		w.add(")", len(w.source))
+		w.addText(")", len(w.source))
 	}
-	w.add(" }}", len(w.source))
-	return d.rewritten(n, w)
+	w.addText(" }}", len(w.source))
+	return d.rewriteNode(n, w)
 }
 
 // beforeCondition restricts a condition to the outcomes of its form.
@@ -140,12 +140,12 @@ func statusWord(program *expression.Program, o occasion) string {
 	return "(error.status or this.meta.status)"
 }
 
-func (d *decoder) rewritten(n *yaml.Node, w *rewriter) *yaml.Node {
+func (d *decoder) rewriteNode(n *yaml.Node, w *rewriter) *yaml.Node {
 	rewritten := &yaml.Node{
 		Kind: yaml.ScalarNode, Tag: "!!str", Value: string(w.out),
 		Line: n.Line, Column: n.Column, Style: yamltree.QuoteStyle(string(w.out)),
 	}
-	comments(rewritten, n)
+	copyComments(rewritten, n)
 	if d.origins == nil {
 		d.origins = map[*yaml.Node]*scalarOrigin{}
 	}
@@ -163,23 +163,23 @@ type rewriter struct {
 	offsets []int
 }
 
-// add writes text whose place is that of source[at].
-func (w *rewriter) add(text string, at int) {
+// addText writes text whose place is that of source[at].
+func (w *rewriter) addText(text string, at int) {
 	for _, r := range text {
 		w.out = append(w.out, r)
 		w.offsets = append(w.offsets, w.base+at)
 	}
 }
 
-func (w *rewriter) copy(from, to int) {
+func (w *rewriter) copyText(from, to int) {
 	for i := from; i < to; i++ {
-		w.add(string(w.source[i]), i)
+		w.addText(string(w.source[i]), i)
 	}
 }
 
-// replace copies the source, white space around it aside, with the names of
+// replaceNames copies the source, white space around it aside, with the names of
 // older forms replaced; false if there are none.
-func (w *rewriter) replace(program *expression.Program, status string, names *pageNames) bool {
+func (w *rewriter) replaceNames(program *expression.Program, status string, names *pageNames) bool {
 	at, end := 0, len(w.source)
 	for at < end && unicode.IsSpace(w.source[at]) {
 		at++
@@ -189,7 +189,7 @@ func (w *rewriter) replace(program *expression.Program, status string, names *pa
 	}
 	changed := false
 	for _, ref := range program.Refs() {
-		newer, behind := names.newer(ref, w.source)
+		newer, behind := names.newName(ref, w.source)
 		switch ref.Root {
 		case "status_code":
 			newer, behind = status, ref.End
@@ -198,22 +198,22 @@ func (w *rewriter) replace(program *expression.Program, status string, names *pa
 		case "data":
 			newer, behind = "response", ref.End
 		case "success":
-			newer, behind = w.operand("error is not defined", ref.Offset, ref.End), ref.End
+			newer, behind = w.operandText("error is not defined", ref.Offset, ref.End), ref.End
 		}
 		if newer == "" || ref.Offset < at {
 			continue
 		}
-		w.copy(at, ref.Offset)
-		w.add(newer, ref.Offset)
+		w.copyText(at, ref.Offset)
+		w.addText(newer, ref.Offset)
 		at, changed = behind, true
 	}
-	w.copy(at, end)
+	w.copyText(at, end)
 	return changed
 }
 
-// operand puts a test in parentheses unless it is beside and, or, or
+// operandText puts a test in parentheses unless it is beside and, or, or
 // nothing.
-func (w *rewriter) operand(test string, from, to int) string {
+func (w *rewriter) operandText(test string, from, to int) string {
 	before := strings.TrimSpace(string(w.source[:from]))
 	after := strings.TrimSpace(string(w.source[to:]))
 	loose := before == "" || strings.HasSuffix(before, "(") || strings.HasSuffix(before, " and") || strings.HasSuffix(before, " or")

@@ -42,39 +42,39 @@ var errorSection = &section{name: "on_error", keys: []key{
 const errorDefined = "error is defined"
 
 func convertFlat(l *legacy) []*yaml.Node {
-	p := l.policy()
-	p.conditions("when", "retry_when", errorDefined, anyOutcome)
-	if !p.keep("max_attempts") {
+	p := l.newPolicy()
+	p.mergeConditions("when", "retry_when", errorDefined, anyOutcome)
+	if !p.keepWord("max_attempts") {
 		p.maxAttempts(DefaultFailureAttempts, "")
 	}
-	p.delays()
-	p.jitter("none")
-	return []*yaml.Node{p.done()}
+	p.addDelays()
+	p.addJitter("none")
+	return []*yaml.Node{p.policyEntry()}
 }
 
-// delays adds the words about delays that the list has too.
-func (p *policyDraft) delays() {
-	p.keep("initial_delay")
-	p.keep("backoff_multiplier")
-	p.keep("max_delay")
+// addDelays adds the words about delays that the list has too.
+func (p *policyDraft) addDelays() {
+	p.keepWord("initial_delay")
+	p.keepWord("backoff_multiplier")
+	p.keepWord("max_delay")
 }
 
-// jitter adds jitter, which may be written as a boolean; fallback "" leaves it
+// addJitter adds jitter, which may be written as a boolean; fallback "" leaves it
 // to the list's default.
-func (p *policyDraft) jitter(fallback string) {
+func (p *policyDraft) addJitter(fallback string) {
 	written := p.values["jitter"]
 	switch {
 	case written == nil && fallback == "":
 	case written == nil:
-		p.text("jitter", fallback, "")
+		p.setText("jitter", fallback, "")
 	case written.Kind == yaml.ScalarNode && written.ShortTag() == "!!bool":
 		word := "proportional"
 		if strings.EqualFold(written.Value, "false") {
 			word = "none"
 		}
-		p.text("jitter", word, "jitter")
+		p.setText("jitter", word, "jitter")
 	default:
-		p.keep("jitter")
+		p.keepWord("jitter")
 	}
 }
 
@@ -101,45 +101,45 @@ const (
 )
 
 func convertClass(l *legacy) []*yaml.Node {
-	l.attempts()
-	l.multiplier()
-	l.inOrder("initial_backoff", l.length("initial_backoff", defaultFirstBackoff),
-		"max_backoff", l.length("max_backoff", defaultLongBackoff))
-	p := l.policy()
-	p.when = p.condition("error.class in ['retryable', 'rate_limited']", "")
-	if !p.keep("max_attempts") {
+	l.readAttempts()
+	l.readMultiplier()
+	l.inOrder("initial_backoff", l.readLength("initial_backoff", defaultFirstBackoff),
+		"max_backoff", l.readLength("max_backoff", defaultLongBackoff))
+	p := l.newPolicy()
+	p.when = p.ownCondition("error.class in ['retryable', 'rate_limited']", "")
+	if !p.keepWord("max_attempts") {
 		p.maxAttempts(defaultClassAttempts, "")
 	}
-	if !p.rename("initial_backoff", "initial_delay") {
-		p.text("initial_delay", DurationText(defaultFirstBackoff), "")
+	if !p.renameWord("initial_backoff", "initial_delay") {
+		p.setText("initial_delay", DurationText(defaultFirstBackoff), "")
 	}
-	p.keep("backoff_multiplier")
-	if !p.rename("max_backoff", "max_delay") {
-		p.text("max_delay", DurationText(defaultLongBackoff), "")
+	p.keepWord("backoff_multiplier")
+	if !p.renameWord("max_backoff", "max_delay") {
+		p.setText("max_delay", DurationText(defaultLongBackoff), "")
 	}
-	p.jitter("none")
-	return []*yaml.Node{p.done()}
+	p.addJitter("none")
+	return []*yaml.Node{p.policyEntry()}
 }
 
-// length reads a duration; -1 if it has reported why it cannot.
-func (l *legacy) length(word string, fallback time.Duration) time.Duration {
+// readLength reads a duration; -1 if it has reported why it cannot.
+func (l *legacy) readLength(word string, fallback time.Duration) time.Duration {
 	n := l.values[word]
 	if n == nil {
 		return fallback
 	}
-	if v, ok := l.duration(n, word); ok {
+	if v, ok := l.readDuration(n, word); ok {
 		return v
 	}
 	return -1
 }
 
-func (l *legacy) attempts() {
+func (l *legacy) readAttempts() {
 	n := l.values["max_attempts"]
 	if n == nil {
 		return
 	}
-	if v, ok := l.integer(n, "max_attempts"); ok && v < 1 {
-		l.Errorf(position(n), CodeBounds, "max_attempts must be at least 1, not %d: it counts the first attempt, so 1 means no retry", v)
+	if v, ok := l.readInteger(n, "max_attempts"); ok && v < 1 {
+		l.Errorf(positionOf(n), CodeBounds, "max_attempts must be at least 1, not %d: it counts the first attempt, so 1 means no retry", v)
 	}
 }
 
@@ -169,17 +169,17 @@ var successSection = &section{name: "on_success", keys: []key{
 
 func convertEvents(l *legacy) []*yaml.Node {
 	var policies []*yaml.Node
-	if inner := l.event("on_error", errorSection); inner != nil {
+	if inner := l.readEvent("on_error", errorSection); inner != nil {
 		policies = append(policies, inner.onError())
 	}
-	if inner := l.event("on_success", successSection); inner != nil && len(inner.values) > 0 {
+	if inner := l.readEvent("on_success", successSection); inner != nil && len(inner.values) > 0 {
 		policies = append(policies, inner.onSuccess())
 	}
 	return policies
 }
 
-// event reads on_error or on_success; nil if it is not there or is reported.
-func (l *legacy) event(name string, s *section) *legacy {
+// readEvent reads on_error or on_success; nil if it is not there or is reported.
+func (l *legacy) readEvent(name string, s *section) *legacy {
 	n := l.values[name]
 	if n == nil {
 		return nil
@@ -189,39 +189,39 @@ func (l *legacy) event(name string, s *section) *legacy {
 		inner.values, inner.keys = map[string]*yaml.Node{}, map[string]*yaml.Node{}
 		return inner
 	}
-	fields, ok := l.fields(n, s, name)
+	fields, ok := l.readFields(n, s, name)
 	if !ok {
 		return nil
 	}
-	inner.index(n, s, fields)
+	inner.indexFields(n, s, fields)
 	return inner
 }
 
 func (l *legacy) onError() *yaml.Node {
-	p := l.policy()
-	p.conditions("when", "", errorDefined, afterFailure)
-	if !p.keep("max_attempts") {
+	p := l.newPolicy()
+	p.mergeConditions("when", "", errorDefined, afterFailure)
+	if !p.keepWord("max_attempts") {
 		p.maxAttempts(DefaultFailureAttempts, "")
 	}
-	if !p.keep("initial_delay") {
-		p.text("initial_delay", "500ms", "")
+	if !p.keepWord("initial_delay") {
+		p.setText("initial_delay", "500ms", "")
 	}
-	p.keep("backoff_multiplier")
-	p.keep("max_delay")
-	p.jitter("")
-	return p.done()
+	p.keepWord("backoff_multiplier")
+	p.keepWord("max_delay")
+	p.addJitter("")
+	return p.policyEntry()
 }
 
 // onSuccess repeats only where it says how to continue: a sink alone does not.
 func (l *legacy) onSuccess() *yaml.Node {
-	p := l.policy()
-	p.conditions("while", "when", "error is not defined", afterSuccess)
+	p := l.newPolicy()
+	p.mergeConditions("while", "when", "error is not defined", afterSuccess)
 	repeats := l.values["while"] != nil || l.values["next_call"] != nil
-	if !p.keep("max_attempts") && repeats {
+	if !p.keepWord("max_attempts") && repeats {
 		p.maxAttempts(DefaultPolls, "")
 	}
 	for _, word := range []string{"next_call", "collect", "per_iteration", "sink"} {
-		p.keep(word)
+		p.keepWord(word)
 	}
-	return p.done()
+	return p.policyEntry()
 }

@@ -62,7 +62,7 @@ func PaginationOf(loop *yaml.Node) *Pagination {
 // stepPagination reads loop.pagination of a step as its retry, and leaves the
 // rest of the loop to be read.
 func (d *decoder) stepPagination(f *fields, step *Step) {
-	p := PaginationOf(f.get("loop"))
+	p := PaginationOf(f.getValue("loop"))
 	if p == nil {
 		return
 	}
@@ -73,7 +73,7 @@ func (d *decoder) stepPagination(f *fields, step *Step) {
 		delete(f.words, "loop")
 	}
 	if beside, ok := f.words["retry"]; ok {
-		d.Errorf(position(p.Key), CodeConflict,
+		d.Errorf(positionOf(p.Key), CodeConflict,
 			"loop.pagination is an older form of retry, and the step has retry too, in line %d; write the list of policies for all of it", beside.Line)
 		return
 	}
@@ -85,7 +85,7 @@ func (d *decoder) stepPagination(f *fields, step *Step) {
 	step.Retry = readPolicies(d, list, step.Name+".retry")
 	if !d.Found[before:].HasErrors() {
 		d.Found = append(d.Found, source.Diagnostic{
-			File: d.File.Name, Pos: position(p.Key), Code: CodeLegacyRetry, Severity: source.Warning,
+			File: d.File.Name, Pos: positionOf(p.Key), Code: CodeLegacyRetry, Severity: source.Warning,
 			Message: "loop.pagination is an older form of retry; write it as a list of policies, or let starter migrate do so",
 			Note:    printRetry(list),
 		})
@@ -97,11 +97,11 @@ func (d *decoder) stepPagination(f *fields, step *Step) {
 // too are left to decoding it.
 func (d *decoder) pagesList(n *yaml.Node, tool string) *yaml.Node {
 	l := &legacy{decoder: d, node: n, tool: tool}
-	fields, ok := l.fields(n, paginationSection, "loop.pagination")
+	fields, ok := l.readFields(n, paginationSection, "loop.pagination")
 	if !ok {
 		return nil
 	}
-	l.index(n, paginationSection, fields)
+	l.indexFields(n, paginationSection, fields)
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: l.pagePolicies(fields), Line: n.Line, Column: n.Column}
 }
 
@@ -109,35 +109,35 @@ func (l *legacy) pagePolicies(fields *fields) []*yaml.Node {
 	if n := l.values["type"]; n != nil {
 		l.oneOf(n, "type", "response_based")
 	}
-	l.require(fields, "loop.pagination", "continue_while", `continue_while: "{{ response.more }}"`)
-	l.require(fields, "loop.pagination", "next_page", `next_page: {params: {page: "{{ response.page + 1 }}"}}`)
+	l.requireKeys(fields, "loop.pagination", "continue_while", `continue_while: "{{ response.more }}"`)
+	l.requireKeys(fields, "loop.pagination", "next_page", `next_page: {params: {page: "{{ response.page + 1 }}"}}`)
 	var policies []*yaml.Node
 	if retry := l.pageRetry(); retry != nil {
 		policies = append(policies, retry)
 	}
-	return append(policies, l.pages())
+	return append(policies, l.pagesPolicy())
 }
 
-// pages is the policy that asks for the next page.
-func (l *legacy) pages() *yaml.Node {
+// pagesPolicy is the policy that asks for the next page.
+func (l *legacy) pagesPolicy() *yaml.Node {
 	names := l.pageNames()
-	p := l.policy()
-	p.when, p.whenKey = p.condition("error is not defined", ""), l.keys["continue_while"]
+	p := l.newPolicy()
+	p.when, p.whenKey = p.ownCondition("error is not defined", ""), l.keys["continue_while"]
 	if n := l.values["continue_while"]; n != nil {
 		p.when = p.listConditionOf(n, afterSuccess, names)
 	}
 	if n := l.values["max_iterations"]; n == nil {
 		p.maxAttempts(defaultMaxIterations, "")
-	} else if v, ok := l.integer(n, "max_iterations"); ok && v < 1 {
-		l.Errorf(position(n), CodeBounds, "max_iterations must be at least 1, not %d: it counts pages", v)
+	} else if v, ok := l.readInteger(n, "max_iterations"); ok && v < 1 {
+		l.Errorf(positionOf(n), CodeBounds, "max_iterations must be at least 1, not %d: it counts pages", v)
 	} else if ok {
-		p.rename("max_iterations", "max_attempts")
+		p.renameWord("max_iterations", "max_attempts")
 	}
 	if n := l.values["next_page"]; n != nil {
-		p.word("next_call", l.keys["next_page"], l.renamedTree(n, names))
+		p.addWord("next_call", l.keys["next_page"], l.renamedTree(n, names))
 	}
 	p.collectPages(names)
-	return p.done()
+	return p.policyEntry()
 }
 
 // collectPages adds collect. Only append takes a part of the page.
@@ -146,7 +146,7 @@ func (p *policyDraft) collectPages(names *pageNames) {
 	switch n := p.values["merge_strategy"]; {
 	case n == nil:
 	case n.Kind == yaml.ScalarNode && n.Value == "extend":
-		p.Errorf(position(n), CodeLegacyRetry,
+		p.Errorf(positionOf(n), CodeLegacyRetry,
 			"merge_strategy: extend also flattens lists inside of the list, which collect does not; write append, which is the same where rows are no lists")
 	default:
 		strategy = p.oneOf(n, "merge_strategy", "append", "collect", "replace")
@@ -155,16 +155,16 @@ func (p *policyDraft) collectPages(names *pageNames) {
 	if strategy == "replace" {
 		word = strategy
 	}
-	collect := p.mapping(p.key("strategy", p.keys["merge_strategy"]), p.scalarFrom(word, "!!str", "merge_strategy"))
+	collect := p.newMap(p.newKey("strategy", p.keys["merge_strategy"]), p.scalarFrom(word, "!!str", "merge_strategy"))
 	if n := p.values["merge_path"]; n != nil {
-		if path, ok := p.decoder.text(n, "merge_path"); ok && strategy == "append" && names.path(path) != "" {
-			collect.Content = append(collect.Content, p.key("path", p.keys["merge_path"]), p.scalarFrom(names.path(path), "!!str", "merge_path"))
+		if path, ok := p.decoder.readText(n, "merge_path"); ok && strategy == "append" && names.newPath(path) != "" {
+			collect.Content = append(collect.Content, p.newKey("path", p.keys["merge_path"]), p.scalarFrom(names.newPath(path), "!!str", "merge_path"))
 		}
 	}
 	if plainWords(collect) {
 		collect.Style = yaml.FlowStyle
 	}
-	p.word("collect", nil, collect)
+	p.addWord("collect", nil, collect)
 }
 
 // pageRetry is the policy for failures, nil where a request is made once.
@@ -174,12 +174,12 @@ func (l *legacy) pageRetry() *yaml.Node {
 		return nil
 	}
 	inner := &legacy{decoder: l.decoder, node: n, tool: l.tool}
-	fields, ok := l.fields(n, pageRetrySection, "loop.pagination.retry")
+	fields, ok := l.readFields(n, pageRetrySection, "loop.pagination.retry")
 	if !ok {
 		return nil
 	}
-	inner.index(n, pageRetrySection, fields)
-	inner.attempts()
+	inner.indexFields(n, pageRetrySection, fields)
+	inner.readAttempts()
 	backoff := "fixed"
 	if n := inner.values["backoff"]; n != nil {
 		backoff = l.oneOf(n, "backoff", "fixed", "exponential")
@@ -187,19 +187,19 @@ func (l *legacy) pageRetry() *yaml.Node {
 	if n := inner.values["max_attempts"]; n == nil || n.Value == "1" {
 		return nil
 	}
-	p := inner.policy()
-	p.when = p.condition(errorDefined, "")
-	p.keep("max_attempts")
+	p := inner.newPolicy()
+	p.when = p.ownCondition(errorDefined, "")
+	p.keepWord("max_attempts")
 	switch {
 	case backoff == "exponential":
-		inner.inOrder("initial_delay", inner.length("initial_delay", DefaultInitialDelay), "max_delay", inner.length("max_delay", DefaultMaxDelay))
-		p.keep("initial_delay")
-		p.keep("max_delay")
-	case !p.rename("initial_delay", "delay"):
-		p.text("delay", DurationText(time.Second), "")
+		inner.inOrder("initial_delay", inner.readLength("initial_delay", DefaultInitialDelay), "max_delay", inner.readLength("max_delay", DefaultMaxDelay))
+		p.keepWord("initial_delay")
+		p.keepWord("max_delay")
+	case !p.renameWord("initial_delay", "delay"):
+		p.setText("delay", DurationText(time.Second), "")
 	}
-	p.jitter("none")
-	return p.done()
+	p.addJitter("none")
+	return p.policyEntry()
 }
 
 // pageNames says what the names of loop.pagination are called in the list.
@@ -246,7 +246,7 @@ func scalarRefs(n *yaml.Node) []expression.Ref {
 	return template.Refs()
 }
 
-func (p *pageNames) path(written string) string {
+func (p *pageNames) newPath(written string) string {
 	if !p.wrapped {
 		return written
 	}
@@ -256,9 +256,9 @@ func (p *pageNames) path(written string) string {
 // dataMember is the member data as it may be behind response.
 var dataMember = regexp.MustCompile(`^\s*(\??\.\s*data\b|\[\s*(?:'data'|"data")\s*\])`)
 
-// newer is what a name is called in the list and where what it stands for
+// newName is what a name is called in the list and where what it stands for
 // ends; "" if it stays.
-func (p *pageNames) newer(ref expression.Ref, source []rune) (string, int) {
+func (p *pageNames) newName(ref expression.Ref, source []rune) (string, int) {
 	if p == nil { // a form without names of its own
 		return "", 0
 	}
@@ -304,17 +304,17 @@ func (d *decoder) renamedScalar(n *yaml.Node, names *pageNames) *yaml.Node {
 	w := &rewriter{source: []rune(n.Value)}
 	at := 0
 	for _, ref := range template.Refs() {
-		newer, end := names.newer(ref, w.source)
+		newer, end := names.newName(ref, w.source)
 		if newer == "" || ref.Offset < at {
 			continue
 		}
-		w.copy(at, ref.Offset)
-		w.add(newer, ref.Offset)
+		w.copyText(at, ref.Offset)
+		w.addText(newer, ref.Offset)
 		at = end
 	}
 	if at == 0 {
 		return n
 	}
-	w.copy(at, len(w.source))
-	return d.rewritten(n, w)
+	w.copyText(at, len(w.source))
+	return d.rewriteNode(n, w)
 }

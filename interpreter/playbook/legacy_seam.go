@@ -72,10 +72,10 @@ func Spelling(of, word string) string {
 		return ""
 	}
 	s := sections[i]
-	if _, current := s.find(word, false); current {
+	if _, current := s.findKey(word, false); current {
 		return word
 	}
-	if older, ok := s.find(word, true); ok {
+	if older, ok := s.findKey(word, true); ok {
 		return older.name
 	}
 	return s.fields[word]
@@ -84,6 +84,6 @@ func Spelling(of, word string) string {
 // OlderLabel reports whether a key of metadata is a label that OlderVersion
 // keeps beside the others.
 func OlderLabel(key string, value *yaml.Node) bool {
-	known, found := metadataSection.find(key, true)
+	known, found := metadataSection.findKey(key, true)
 	return (!found || known.newer) && isLabel(metadataSection, key, value)
 }

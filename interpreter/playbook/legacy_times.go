@@ -39,27 +39,27 @@ func convertSeconds(l *legacy) []*yaml.Node {
 		return nil
 	}
 	initial, longest := l.secondsBetween()
-	l.multiplier()
-	p := l.policy()
+	l.readMultiplier()
+	p := l.newPolicy()
 	p.when = p.retryOn()
 	p.whenKey = l.keys["retry_on"]
 	p.maxAttempts(retries+1, "max_retries")
-	p.text("initial_delay", DurationText(initial), "initial_delay_secs")
-	p.keep("backoff_multiplier")
-	p.text("max_delay", DurationText(longest), "max_delay_secs")
-	p.jitter("none")
-	return []*yaml.Node{p.done()}
+	p.setText("initial_delay", DurationText(initial), "initial_delay_secs")
+	p.keepWord("backoff_multiplier")
+	p.setText("max_delay", DurationText(longest), "max_delay_secs")
+	p.addJitter("none")
+	return []*yaml.Node{p.policyEntry()}
 }
 
 func (l *legacy) maxRetries() (int, bool) {
 	n := l.values["max_retries"]
 	if n == nil {
-		l.Errorf(position(l.node), CodeMissingKey, "retry in the form of max_retries needs %q, for example max_retries: 3", "max_retries")
+		l.Errorf(positionOf(l.node), CodeMissingKey, "retry in the form of max_retries needs %q, for example max_retries: 3", "max_retries")
 		return 0, false
 	}
-	v, ok := l.integer(n, "max_retries")
+	v, ok := l.readInteger(n, "max_retries")
 	if ok && v < 1 {
-		l.Errorf(position(n), CodeBounds, "max_retries must be at least 1, not %d: it counts the attempts after the first; for no retries, remove retry", v)
+		l.Errorf(positionOf(n), CodeBounds, "max_retries must be at least 1, not %d: it counts the attempts after the first; for no retries, remove retry", v)
 		return 0, false
 	}
 	return v, ok
@@ -70,7 +70,7 @@ func (l *legacy) secondsBetween() (initial, longest time.Duration) {
 	initial = l.inUnit("initial_delay_secs", time.Second, defaultInitialSeconds)
 	longest = l.inUnit("max_delay_secs", time.Second, defaultMaxSeconds)
 	if n := l.values["initial_delay_secs"]; n != nil && initial < time.Second && initial >= 0 {
-		l.Errorf(position(n), CodeBounds, "initial_delay_secs must be at least 1, not %s", n.Value)
+		l.Errorf(positionOf(n), CodeBounds, "initial_delay_secs must be at least 1, not %s", n.Value)
 		return initial, longest
 	}
 	l.inOrder("initial_delay_secs", initial, "max_delay_secs", longest)
@@ -85,15 +85,15 @@ func (l *legacy) inUnit(word string, unit time.Duration, fallback float64) time.
 	if n == nil {
 		return time.Duration(fallback * float64(unit))
 	}
-	v, ok := l.number(n, word)
+	v, ok := l.readNumber(n, word)
 	switch {
 	case !ok:
 		return -1
 	case v < 0:
-		l.Errorf(position(n), CodeBounds, "%s must not be negative, not %s", word, n.Value)
+		l.Errorf(positionOf(n), CodeBounds, "%s must not be negative, not %s", word, n.Value)
 		return -1
 	case v > most:
-		l.Errorf(position(n), CodeBounds, "%s must be at most %.0f, not %s", word, most, n.Value)
+		l.Errorf(positionOf(n), CodeBounds, "%s must be at most %.0f, not %s", word, most, n.Value)
 		return -1
 	}
 	return time.Duration(v * float64(unit)).Round(time.Microsecond)
@@ -109,17 +109,17 @@ func (l *legacy) inOrder(initialWord string, initial time.Duration, longestWord 
 	if written == nil {
 		written, absent = l.values[initialWord], " where it is absent; write "+longestWord+" too"
 	}
-	l.Errorf(position(written), CodeBounds, "%s must be at least %s, which is %s, but it is %s%s",
+	l.Errorf(positionOf(written), CodeBounds, "%s must be at least %s, which is %s, but it is %s%s",
 		longestWord, initialWord, DurationText(initial), DurationText(longest), absent)
 }
 
-func (l *legacy) multiplier() {
+func (l *legacy) readMultiplier() {
 	n := l.values["backoff_multiplier"]
 	if n == nil {
 		return
 	}
-	if v, ok := l.number(n, "backoff_multiplier"); ok && !(v >= 1) {
-		l.Errorf(position(n), CodeBounds, "backoff_multiplier must be at least 1, not %s: with 1 every delay is the same", n.Value)
+	if v, ok := l.readNumber(n, "backoff_multiplier"); ok && !(v >= 1) {
+		l.Errorf(positionOf(n), CodeBounds, "backoff_multiplier must be at least 1, not %s: with 1 every delay is the same", n.Value)
 	}
 }
 
@@ -131,14 +131,14 @@ var triggers = []string{"timeout", "webhook_failure", "explicit"}
 func (p *policyDraft) retryOn() *yaml.Node {
 	n := p.values["retry_on"]
 	if n == nil {
-		return p.condition(errorDefined, "")
+		return p.ownCondition(errorDefined, "")
 	}
-	items, ok := p.items(n, "retry_on")
+	items, ok := p.readItems(n, "retry_on")
 	if !ok {
-		return p.condition(errorDefined, "")
+		return p.ownCondition(errorDefined, "")
 	}
 	if len(items) == 0 {
-		p.Errorf(position(n), codeEmpty, "retry_on is empty, so nothing would be retried; list some of %s, or remove it for every failure", strings.Join(triggers, ", "))
+		p.Errorf(positionOf(n), codeEmpty, "retry_on is empty, so nothing would be retried; list some of %s, or remove it for every failure", strings.Join(triggers, ", "))
 	}
 	var kinds []string
 	for _, item := range items {
@@ -148,7 +148,7 @@ func (p *policyDraft) retryOn() *yaml.Node {
 			kinds = append(kinds, "http", "connection")
 		}
 	}
-	return p.condition(among("error.kind", kinds, true), "retry_on")
+	return p.ownCondition(amongCondition("error.kind", kinds, true), "retry_on")
 }
 
 // millisecondsForm is retry: {max_attempts: 3, backoff: jittered_exponential,
@@ -174,47 +174,47 @@ const (
 )
 
 func convertMilliseconds(l *legacy) []*yaml.Node {
-	l.attempts()
-	backoff := l.backoff()
+	l.readAttempts()
+	backoff := l.readBackoff()
 	base := l.inUnit("base_delay_ms", time.Millisecond, defaultBaseMilliseconds)
 	longest := l.inUnit("max_delay_ms", time.Millisecond, defaultMaxMilliseconds)
 	// A fixed delay was never capped.
 	if backoff != "fixed" || l.values["max_delay_ms"] != nil {
 		l.inOrder("base_delay_ms", base, "max_delay_ms", longest)
 	}
-	p := l.policy()
-	condition, some := p.retriable()
+	p := l.newPolicy()
+	condition, some := p.retriableCondition()
 	if !some {
 		return nil
 	}
 	p.when, p.whenKey = condition, l.keys["retriable_errors"]
-	if !p.keep("max_attempts") {
+	if !p.keepWord("max_attempts") {
 		p.maxAttempts(DefaultFailureAttempts, "")
 	}
 	switch backoff {
 	case "fixed":
-		p.text("delay", DurationText(base), "base_delay_ms")
-		p.text("jitter", "none", "")
+		p.setText("delay", DurationText(base), "base_delay_ms")
+		p.setText("jitter", "none", "")
 	case "linear":
-		p.text("backoff", "linear", "backoff")
-		p.text("initial_delay", DurationText(base), "base_delay_ms")
-		p.text("max_delay", DurationText(longest), "max_delay_ms")
-		p.text("jitter", "none", "")
+		p.setText("backoff", "linear", "backoff")
+		p.setText("initial_delay", DurationText(base), "base_delay_ms")
+		p.setText("max_delay", DurationText(longest), "max_delay_ms")
+		p.setText("jitter", "none", "")
 	default:
-		p.text("initial_delay", DurationText(base), "base_delay_ms")
-		p.text("max_delay", DurationText(longest), "max_delay_ms")
-		p.text("jitter", "proportional", "backoff")
+		p.setText("initial_delay", DurationText(base), "base_delay_ms")
+		p.setText("max_delay", DurationText(longest), "max_delay_ms")
+		p.setText("jitter", "proportional", "backoff")
 	}
-	return []*yaml.Node{p.done()}
+	return []*yaml.Node{p.policyEntry()}
 }
 
-func (l *legacy) backoff() string {
+func (l *legacy) readBackoff() string {
 	n := l.values["backoff"]
 	switch {
 	case n == nil:
 		return "jittered_exponential"
 	case n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float"):
-		l.Errorf(position(n), CodeLegacyRetry,
+		l.Errorf(positionOf(n), CodeLegacyRetry,
 			"backoff is the way delays grow, not a number; write the factor as backoff_multiplier: %s, or the first delay as initial_delay: %s, and remove backoff",
 			n.Value, n.Value)
 		return ""
@@ -236,25 +236,25 @@ var allOrNone = []string{"all", "none"}
 
 var errorName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]*$`)
 
-// retriable turns the list of errors into a condition; false means that no
+// retriableCondition turns the list of errors into a condition; false means that no
 // error is tried again.
-func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
+func (p *policyDraft) retriableCondition() (condition *yaml.Node, some bool) {
 	n := p.values["retriable_errors"]
 	if n == nil {
-		return p.condition(errorDefined, ""), true
+		return p.ownCondition(errorDefined, ""), true
 	}
 	if n.Kind == yaml.ScalarNode {
 		if !slices.Contains(allOrNone, n.Value) {
-			p.Errorf(position(n), CodeWrongValue, "retriable_errors must be all, none or a list, such as [429, timeout], not %s", describeYAML(n))
+			p.Errorf(positionOf(n), CodeWrongValue, "retriable_errors must be all, none or a list, such as [429, timeout], not %s", describeYAML(n))
 		}
-		return p.condition(errorDefined, "retriable_errors"), n.Value == "all"
+		return p.ownCondition(errorDefined, "retriable_errors"), n.Value == "all"
 	}
-	items, ok := p.items(n, "retriable_errors")
+	items, ok := p.readItems(n, "retriable_errors")
 	if !ok {
 		return nil, false
 	}
 	if len(items) == 0 {
-		p.Errorf(position(n), codeEmpty, "retriable_errors is empty; write none for no retries, or name errors such as 429 or timeout")
+		p.Errorf(positionOf(n), codeEmpty, "retriable_errors is empty; write none for no retries, or name errors such as 429 or timeout")
 		return nil, false
 	}
 	var statuses, kinds, types []string
@@ -263,7 +263,7 @@ func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
 		case item.Kind == yaml.ScalarNode && item.ShortTag() == "!!int":
 			statuses = append(statuses, p.statusText(item))
 		case item.Kind == yaml.ScalarNode && slices.Contains(allOrNone, item.Value):
-			p.Errorf(position(item), CodeWrongValue, "%s is not the name of an error; write it without the list: retriable_errors: %s", item.Value, item.Value)
+			p.Errorf(positionOf(item), CodeWrongValue, "%s is not the name of an error; write it without the list: retriable_errors: %s", item.Value, item.Value)
 		case item.Kind == yaml.ScalarNode && item.ShortTag() == "!!str" && errorName.MatchString(item.Value):
 			if slices.Contains(ErrorKinds, item.Value) {
 				kinds = append(kinds, item.Value)
@@ -271,25 +271,25 @@ func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
 				types = append(types, item.Value)
 			}
 		default:
-			p.Errorf(position(item), CodeWrongValue, "retriable_errors must name statuses such as 429, kinds such as timeout, or types such as econnrefused, not %s", describeYAML(item))
+			p.Errorf(positionOf(item), CodeWrongValue, "retriable_errors must name statuses such as 429, kinds such as timeout, or types such as econnrefused, not %s", describeYAML(item))
 		}
 	}
 	parts := slices.DeleteFunc([]string{
-		among("error.status", statuses, false), among("error.kind", kinds, true), among("error.type", types, true),
+		amongCondition("error.status", statuses, false), amongCondition("error.kind", kinds, true), amongCondition("error.type", types, true),
 	}, func(part string) bool { return part == "" })
-	return p.condition(strings.Join(parts, " or "), "retriable_errors"), true
+	return p.ownCondition(strings.Join(parts, " or "), "retriable_errors"), true
 }
 
 func (p *policyDraft) statusText(n *yaml.Node) string {
-	v, ok := p.integer(n, "retriable_errors")
+	v, ok := p.readInteger(n, "retriable_errors")
 	if ok && (v < 100 || v > 599) {
-		p.Errorf(position(n), CodeBounds, "a status in retriable_errors must be from 100 to 599, not %d", v)
+		p.Errorf(positionOf(n), CodeBounds, "a status in retriable_errors must be from 100 to 599, not %d", v)
 	}
 	return n.Value
 }
 
-// among writes the condition that a name has one of the values.
-func among(name string, values []string, text bool) string {
+// amongCondition writes the condition that a name has one of the values.
+func amongCondition(name string, values []string, text bool) string {
 	if text {
 		values = lists.Map(values, func(value string) string { return "'" + value + "'" })
 	}

@@ -39,29 +39,29 @@ const (
 // RetriesText describes the limit of retries, and whose it is.
 func (l Limits) RetriesText() string {
 	if l.Assumed {
-		return assumed(MaxRetriesVariable, retries(l.MaxRetries))
+		return assumedText(MaxRetriesVariable, retriesText(l.MaxRetries))
 	}
 	return WorkerRetries(l.MaxRetries)
 }
 
 // WorkerRetries says how many retries the worker allows.
 func WorkerRetries(n int) string {
-	return fmt.Sprintf("the worker allows %s, set by %s", retries(n), MaxRetriesVariable)
+	return fmt.Sprintf("the worker allows %s, set by %s", retriesText(n), MaxRetriesVariable)
 }
 
 // DelayText describes the limit of delays, and whose it is.
 func (l Limits) DelayText() string {
 	if l.Assumed {
-		return assumed(MaxDelayVariable, DurationText(l.MaxDelay))
+		return assumedText(MaxDelayVariable, DurationText(l.MaxDelay))
 	}
 	return "that is the worker's limit, set by " + MaxDelayVariable
 }
 
-func assumed(variable, limit string) string {
+func assumedText(variable, limit string) string {
 	return fmt.Sprintf("%s allows %s here; a worker may have another limit", variable, limit)
 }
 
-func retries(n int) string {
+func retriesText(n int) string {
 	if n == 1 {
 		return "1 retry"
 	}

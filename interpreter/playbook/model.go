@@ -82,8 +82,8 @@ type Words map[string]source.Position
 // Has reports whether the author wrote the word.
 func (w Words) Has(word string) bool { _, ok := w[word]; return ok }
 
-// first is the first of some words that the author wrote, "" for none.
-func (w Words) first(some []string) string { return lists.First(some, w.Has) }
+// firstOf is the first of some words that the author wrote, "" for none.
+func (w Words) firstOf(some []string) string { return lists.First(some, w.Has) }
 
 // Place is the word's place, or fallback where it was not written.
 func (w Words) Place(word string, fallback source.Position) source.Position {

@@ -34,10 +34,10 @@ func (n *Node) Render(scope expression.Scope, b *expression.Budget) (any, error)
 	case n.constant:
 		return n.Value, nil
 	case n.Template != nil:
-		noted := b.Noted()
+		noted := b.NoteCount()
 		v, err := n.Template.Render(scope, b)
-		if b.Noted() > noted {
-			b.PlaceNotes(noted, n.place)
+		if b.NoteCount() > noted {
+			b.PlaceNotes(noted, n.placeText)
 		}
 		if err != nil {
 			return nil, n.evalError(err)
@@ -102,8 +102,8 @@ func (n *Node) Truth(scope expression.Scope, b *expression.Budget) (bool, error)
 	return expression.Truthy(v), nil
 }
 
-// place is an offset of the node's scalar in words, behind what is said of it.
-func (n *Node) place(offset int) string {
+// placeText is an offset of the node's scalar in words, behind what is said of it.
+func (n *Node) placeText(offset int) string {
 	at := n.Position(offset)
 	return fmt.Sprintf(" (line %d, column %d)", at.Line, at.Column)
 }
@@ -210,5 +210,5 @@ func (n *Node) Program() (*expression.Program, bool) {
 	if n == nil || n.Template == nil {
 		return nil, false
 	}
-	return n.Template.Single()
+	return n.Template.SingleProgram()
 }

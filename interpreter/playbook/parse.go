@@ -19,16 +19,16 @@ import (
 // of the input of each of its runs, and is parsed wherever one is shown.
 const MaxFileBytes = 1 << 20
 
-// parse reads the file as one YAML document and returns its root. Without one
+// parseYAML reads the file as one YAML document and returns its root. Without one
 // it has reported why.
-func (d *decoder) parse() *yaml.Node {
+func (d *decoder) parseYAML() *yaml.Node {
 	data := d.File.Bytes()
 	if len(data) > MaxFileBytes {
 		d.Errorf(source.Position{Line: 1, Column: 1}, CodeTooLarge,
 			"the file has %d bytes; a playbook may have %d (1 MiB)", len(data), MaxFileBytes)
 		return nil
 	}
-	if !d.readable(data) {
+	if !d.checkReadable(data) {
 		return nil
 	}
 	root, err := yamltree.Parse(data)
@@ -50,9 +50,9 @@ func isEmpty(root *yaml.Node) bool {
 	return len(root.Content) == 0 || root.Content[0].Kind == yaml.ScalarNode && root.Content[0].Value == ""
 }
 
-// readable refuses bytes that YAML does not take, with their place, which the
+// checkReadable refuses bytes that YAML does not take, with their place, which the
 // YAML parser does not give.
-func (d *decoder) readable(data []byte) bool {
+func (d *decoder) checkReadable(data []byte) bool {
 	pos := source.Position{Line: 1, Column: 1}
 	valid := utf8.Valid(data)
 	for n := 1; n <= d.File.Lines(); n++ {
@@ -139,7 +139,7 @@ func (d *decoder) syntaxError(err error) {
 // unquotedLine reports a line whose value begins with {{ without quotes.
 func (d *decoder) unquotedLine(line int, text string) {
 	match := unquoted.FindStringSubmatch(text)
-	d.unquoted(source.Position{Line: line, Column: len([]rune(match[1])) + 1},
+	d.reportUnquoted(source.Position{Line: line, Column: len([]rune(match[1])) + 1},
 		strings.TrimSpace(match[1]), withoutComment(match[2]))
 }
 
@@ -165,7 +165,7 @@ func (d *decoder) lineOfMistake(given int) int {
 	last := linesRead(data)
 	const mostBytes = 4 << 20 // of parsing, well below a second
 	for spent, line := 0, last; line >= 1; line-- {
-		beginning := d.File.Until(line)
+		beginning := d.File.TextUntil(line)
 		spent += len(beginning)
 		if spent > mostBytes {
 			return given

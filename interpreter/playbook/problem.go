@@ -15,36 +15,36 @@ import (
 // Codes of the problems that decoding reports. Each is an anchor of
 // docs/reference/diagnostics.md.
 var (
-	codeAliasCycle         = code("alias-cycle", "a YAML alias is inside its own anchor")
-	CodeBadName            = code("bad-name", "a name is empty, too long, or has characters that are not allowed in names")
-	codeBadNumber          = code("bad-number", "a number is infinite, not a number, or too large")
-	CodeConflict           = code("conflicting-keys", "two keys of a map exclude each other")
-	codeDollarBraces       = code("dollar-braces", "a template has a $ in front of it, as in GitHub Actions; the $ stays as text (warning)")
-	codeDuplicateKey       = code("duplicate-key", "a key occurs twice in a map, or together with another spelling of it")
-	codeEmpty              = code("empty", "the file, the workflow or an entry is empty")
-	codeEncoding           = code("encoding", "the file is not UTF-8 text")
-	CodeLegacyRetry        = code("legacy-retry", "`retry` has an older form; the message shows the current one (warning)")
-	codeLegacyWord         = code("legacy-word", "a key has an older name (warning)")
-	codeMergeKey           = code("merge-key", "the YAML merge key << is not accepted")
-	CodeMissingKey         = code("missing-key", "a key is missing")
-	CodeNotMigrated        = code("not-migrated", "`starter migrate` cannot rewrite something; rewrite it by hand")
-	codeOtherLanguage      = code("other-language", "`apiVersion` names another language, so the file is not checked")
-	codePath               = code("path", "the path of collect is invalid")
-	codeSeveralDocuments   = code("several-documents", "the file holds more than one YAML document")
-	codeTabIndentation     = code("tab-indentation", "a line is indented with tabs, which YAML does not allow")
-	codeTemplateNotAllowed = code("template-not-allowed", "a template is used where the value must be known before the run")
-	codeTooDeep            = code("too-deep", "maps and lists are nested too deeply")
-	CodeTooLarge           = code("too-large", "an expression, statement or playbook is too large")
-	codeTooManyAliases     = code("too-many-aliases", "YAML aliases repeat too much")
-	codeTooManySteps       = code("too-many-steps", "the workflow has too many steps")
-	codeUnknownPolicies    = code("unknown-policies", "`use` names a list that `policies` does not have")
-	codeCircularUse        = code("circular-use", "a list of policies uses itself")
-	CodeUnknownKey         = code("unknown-key", "a section has no such key")
-	codeUnquotedTemplate   = code("unquoted-template", "a template has no quotes, so YAML reads it as a map")
-	codeWrongType          = code("wrong-type", "a value has the wrong type")
-	CodeWrongValue         = code("wrong-value", "a value is not one of the accepted values")
-	codeYAMLSyntax         = code("yaml-syntax", "the file is not YAML")
-	codeYAMLTag            = code("yaml-tag", "a YAML tag or type is not supported in playbooks")
+	codeAliasCycle         = codeDoc("alias-cycle", "a YAML alias is inside its own anchor")
+	CodeBadName            = codeDoc("bad-name", "a name is empty, too long, or has characters that are not allowed in names")
+	codeBadNumber          = codeDoc("bad-number", "a number is infinite, not a number, or too large")
+	CodeConflict           = codeDoc("conflicting-keys", "two keys of a map exclude each other")
+	codeDollarBraces       = codeDoc("dollar-braces", "a template has a $ in front of it, as in GitHub Actions; the $ stays as text (warning)")
+	codeDuplicateKey       = codeDoc("duplicate-key", "a key occurs twice in a map, or together with another spelling of it")
+	codeEmpty              = codeDoc("empty", "the file, the workflow or an entry is empty")
+	codeEncoding           = codeDoc("encoding", "the file is not UTF-8 text")
+	CodeLegacyRetry        = codeDoc("legacy-retry", "`retry` has an older form; the message shows the current one (warning)")
+	codeLegacyWord         = codeDoc("legacy-word", "a key has an older name (warning)")
+	codeMergeKey           = codeDoc("merge-key", "the YAML merge key << is not accepted")
+	CodeMissingKey         = codeDoc("missing-key", "a key is missing")
+	CodeNotMigrated        = codeDoc("not-migrated", "`starter migrate` cannot rewrite something; rewrite it by hand")
+	codeOtherLanguage      = codeDoc("other-language", "`apiVersion` names another language, so the file is not checked")
+	codePath               = codeDoc("path", "the path of collect is invalid")
+	codeSeveralDocuments   = codeDoc("several-documents", "the file holds more than one YAML document")
+	codeTabIndentation     = codeDoc("tab-indentation", "a line is indented with tabs, which YAML does not allow")
+	codeTemplateNotAllowed = codeDoc("template-not-allowed", "a template is used where the value must be known before the run")
+	codeTooDeep            = codeDoc("too-deep", "maps and lists are nested too deeply")
+	CodeTooLarge           = codeDoc("too-large", "an expression, statement or playbook is too large")
+	codeTooManyAliases     = codeDoc("too-many-aliases", "YAML aliases repeat too much")
+	codeTooManySteps       = codeDoc("too-many-steps", "the workflow has too many steps")
+	codeUnknownPolicies    = codeDoc("unknown-policies", "`use` names a list that `policies` does not have")
+	codeCircularUse        = codeDoc("circular-use", "a list of policies uses itself")
+	CodeUnknownKey         = codeDoc("unknown-key", "a section has no such key")
+	codeUnquotedTemplate   = codeDoc("unquoted-template", "a template has no quotes, so YAML reads it as a map")
+	codeWrongType          = codeDoc("wrong-type", "a value has the wrong type")
+	CodeWrongValue         = codeDoc("wrong-value", "a value is not one of the accepted values")
+	codeYAMLSyntax         = codeDoc("yaml-syntax", "the file is not YAML")
+	codeYAMLTag            = codeDoc("yaml-tag", "a YAML tag or type is not supported in playbooks")
 )
 
 // decoder carries what the sections share. It lives for one file.
@@ -117,7 +117,7 @@ func Says(text string) Hint { return Hint{Text: text} }
 
 // writeInstead is a hint that the present version of the language has another word.
 func writeInstead(word string) Hint {
-	return Hint{Text: "; " + Version + " writes " + Quote(word), Word: named(word)}
+	return Hint{Text: "; " + Version + " writes " + Quote(word), Word: nameOnly(word)}
 }
 
 // DidYouMean is a hint that asks whether a word was meant which the unknown one resembles.
@@ -128,8 +128,8 @@ func DidYouMean(word string) Hint {
 // foreignHint is the hint to what is written in place of a word of another system.
 func foreignHint(of ForeignWord) Hint { return Hint{Text: "; " + of.Text(), Word: of.word} }
 
-// named is the word if it is one name, "" for a path.
-func named(word string) string {
+// nameOnly is the word if it is one name, "" for a path.
+func nameOnly(word string) string {
 	if NamePattern.MatchString(word) {
 		return word
 	}
@@ -156,7 +156,7 @@ func nearOr(name string, accepted []string) Hint {
 	return Says("; accepted are " + Listed(accepted))
 }
 
-func position(n *yaml.Node) source.Position { return yamltree.Position(n) }
+func positionOf(n *yaml.Node) source.Position { return yamltree.Position(n) }
 
 // describeYAML names a node in a message.
 func describeYAML(n *yaml.Node) string {
@@ -207,17 +207,17 @@ func Describe(v any) string {
 
 // Codes that checks report too.
 var (
-	CodeBounds            = code("bounds", "a number or duration is out of bounds")
-	CodeDuplicateEntry    = code("duplicate-entry", "two entries of the workbook have the same name")
-	CodeElementInStepSink = code("element-in-step-sink", "the sink of a step uses the element of its loop; `loop.sink` runs once per iteration")
-	CodeRouter            = code("router", "a step without a tool has retry, loop, incremental or sink")
+	CodeBounds            = codeDoc("bounds", "a number or duration is out of bounds")
+	CodeDuplicateEntry    = codeDoc("duplicate-entry", "two entries of the workbook have the same name")
+	CodeElementInStepSink = codeDoc("element-in-step-sink", "the sink of a step uses the element of its loop; `loop.sink` runs once per iteration")
+	CodeRouter            = codeDoc("router", "a step without a tool has retry, loop, incremental or sink")
 )
 
 // ownCodes are the codes of this package.
 var ownCodes []CodeDoc
 
-// code is a code, and what it means in the documents.
-func code(name, meaning string) string {
+// codeDoc is a code, and what it means in the documents.
+func codeDoc(name, meaning string) string {
 	ownCodes = append(ownCodes, CodeDoc{name, meaning})
 	return name
 }

@@ -84,7 +84,7 @@ func (n *Node) RenderKey(scope expression.Scope, b *expression.Budget) (any, err
 				break // Render reports it with its place
 			}
 			if value == nil {
-				return nil, n.missing(segment, scope, "a key")
+				return nil, n.missingError(segment, scope, "a key")
 			}
 		}
 	}
@@ -113,15 +113,15 @@ func (n *Node) renderWithout(element string, scope expression.Scope, b *expressi
 		case err != nil:
 			return "", &EvalError{Pos: n.Position(segment.Start), Message: n.evalError(err).Message}
 		case value == nil:
-			return "", n.missing(segment, scope, "a key")
+			return "", n.missingError(segment, scope, "a key")
 		}
 		text.WriteString(expression.Text(value))
 	}
 	return text.String(), nil
 }
 
-// missing is the error of a template that gave nil.
-func (n *Node) missing(segment expression.Segment, scope expression.Scope, what string) *EvalError {
+// missingError is the error of a template that gave nil.
+func (n *Node) missingError(segment expression.Segment, scope expression.Scope, what string) *EvalError {
 	return &EvalError{
 		Pos: n.Position(segment.Start),
 		Message: fmt.Sprintf("{{ %s }} is nil%s; every part of %s needs a value",

@@ -16,22 +16,22 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// literal reports whether the node is a scalar without a template, and says so
+// isLiteral reports whether the node is a scalar without a template, and says so
 // where it is not.
-func (d *decoder) literal(n *yaml.Node, what string) bool {
+func (d *decoder) isLiteral(n *yaml.Node, what string) bool {
 	switch {
 	case d.broken[n]:
 		return false
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && strings.Contains(n.Value, "{{"):
-		d.Errorf(position(n), codeTemplateNotAllowed, "%s must not be a template: its value must be known before the run", what)
+		d.Errorf(positionOf(n), codeTemplateNotAllowed, "%s must not be a template: its value must be known before the run", what)
 		return false
 	}
 	return true
 }
 
-// text reads text that is known before the run.
-func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
-	if !d.literal(n, what) {
+// readText reads text that is known before the run.
+func (d *decoder) readText(n *yaml.Node, what string) (string, bool) {
+	if !d.isLiteral(n, what) {
 		return "", false
 	}
 	tag := n.ShortTag()
@@ -40,17 +40,17 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 		if n.Kind == yaml.ScalarNode && tag != "!!null" {
 			hint = "; put it in quotes"
 		}
-		d.Errorf(position(n), codeWrongType, "%s must be text, not %s%s", what, describeYAML(n), hint)
+		d.Errorf(positionOf(n), codeWrongType, "%s must be text, not %s%s", what, describeYAML(n), hint)
 		return "", false
 	}
 	return n.Value, true
 }
 
-// name reads text that is not empty.
-func (d *decoder) name(n *yaml.Node, what string) (string, bool) {
-	text, ok := d.text(n, what)
+// readName reads text that is not empty.
+func (d *decoder) readName(n *yaml.Node, what string) (string, bool) {
+	text, ok := d.readText(n, what)
 	if ok && strings.TrimSpace(text) == "" {
-		d.Errorf(position(n), CodeBadName, "%s must not be empty", what)
+		d.Errorf(positionOf(n), CodeBadName, "%s must not be empty", what)
 		return "", false
 	}
 	return text, ok
@@ -58,7 +58,7 @@ func (d *decoder) name(n *yaml.Node, what string) (string, bool) {
 
 // oneOf reads one of a few words.
 func (d *decoder) oneOf(n *yaml.Node, what string, accepted ...string) string {
-	text, ok := d.text(n, what)
+	text, ok := d.readText(n, what)
 	if !ok {
 		return ""
 	}
@@ -67,50 +67,50 @@ func (d *decoder) oneOf(n *yaml.Node, what string, accepted ...string) string {
 			return text
 		}
 	}
-	d.Errorf(position(n), CodeWrongValue, "%s cannot be %q%s", what, Shorten(text), nearOr(text, accepted).Text)
+	d.Errorf(positionOf(n), CodeWrongValue, "%s cannot be %q%s", what, Shorten(text), nearOr(text, accepted).Text)
 	d.Offer(text, expression.Certain(text, accepted))
 	return ""
 }
 
-func (d *decoder) boolean(n *yaml.Node, what string) bool {
-	if !d.literal(n, what) {
+func (d *decoder) readBoolean(n *yaml.Node, what string) bool {
+	if !d.isLiteral(n, what) {
 		return false
 	}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" {
-		v, _ := d.scalar(n).(bool)
+		v, _ := d.scalarValue(n).(bool)
 		return v
 	}
-	d.Errorf(position(n), codeWrongType, "%s must be true or false, not %s", what, describeYAML(n))
+	d.Errorf(positionOf(n), codeWrongType, "%s must be true or false, not %s", what, describeYAML(n))
 	return false
 }
 
-func (d *decoder) integer(n *yaml.Node, what string) (int, bool) {
-	if !d.literal(n, what) {
+func (d *decoder) readInteger(n *yaml.Node, what string) (int, bool) {
+	if !d.isLiteral(n, what) {
 		return 0, false
 	}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" {
-		if v, ok := d.scalar(n).(int); ok {
+		if v, ok := d.scalarValue(n).(int); ok {
 			return v, true
 		}
 	}
-	d.Errorf(position(n), codeWrongType, "%s must be a whole number, not %s", what, describeYAML(n))
+	d.Errorf(positionOf(n), codeWrongType, "%s must be a whole number, not %s", what, describeYAML(n))
 	return 0, false
 }
 
-func (d *decoder) number(n *yaml.Node, what string) (float64, bool) {
-	if !d.literal(n, what) {
+func (d *decoder) readNumber(n *yaml.Node, what string) (float64, bool) {
+	if !d.isLiteral(n, what) {
 		return 0, false
 	}
 	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
-		return expression.Float(d.scalar(n)) // what is none is reported
+		return expression.Float(d.scalarValue(n)) // what is none is reported
 	}
-	d.Errorf(position(n), codeWrongType, "%s must be a number, not %s", what, describeYAML(n))
+	d.Errorf(positionOf(n), codeWrongType, "%s must be a number, not %s", what, describeYAML(n))
 	return 0, false
 }
 
-// scalar is the canonical value of a scalar, by its tag; nil for what it has
+// scalarValue is the canonical value of a scalar, by its tag; nil for what it has
 // reported.
-func (d *decoder) scalar(n *yaml.Node) any {
+func (d *decoder) scalarValue(n *yaml.Node) any {
 	switch n.ShortTag() {
 	case "!!null":
 		return nil
@@ -118,19 +118,19 @@ func (d *decoder) scalar(n *yaml.Node) any {
 		if v, err := strconv.ParseBool(strings.ToLower(n.Value)); err == nil {
 			return v
 		}
-		d.Errorf(position(n), codeYAMLTag, "%q is not a boolean, although its tag says so", Shorten(n.Value))
+		d.Errorf(positionOf(n), codeYAMLTag, "%q is not a boolean, although its tag says so", Shorten(n.Value))
 		return nil
 	case "!!int":
 		v, err := wholeNumber(n.Value)
 		switch {
 		case errors.Is(err, expression.ErrLongNumber):
-			d.Errorf(position(n), codeBadNumber, "%s", err)
+			d.Errorf(positionOf(n), codeBadNumber, "%s", err)
 		case err != nil:
-			d.Errorf(position(n), codeYAMLTag, "%q is not a whole number, although its tag says so", Shorten(n.Value))
+			d.Errorf(positionOf(n), codeYAMLTag, "%q is not a whole number, although its tag says so", Shorten(n.Value))
 		}
 		return v
 	case "!!float":
-		return d.float(n)
+		return d.floatValue(n)
 	}
 	return n.Value
 }
@@ -150,10 +150,10 @@ func wholeNumber(text string) (any, error) {
 
 var errNotWhole = errors.New("not a whole number")
 
-func (d *decoder) float(n *yaml.Node) any {
+func (d *decoder) floatValue(n *yaml.Node) any {
 	text := strings.ReplaceAll(n.Value, "_", "")
 	if err := expression.CheckDigits(text); err != nil {
-		d.Errorf(position(n), codeBadNumber, "%s", err)
+		d.Errorf(positionOf(n), codeBadNumber, "%s", err)
 		return nil
 	}
 	// The YAML parser takes whole numbers beyond 64 bits for floats.
@@ -164,7 +164,7 @@ func (d *decoder) float(n *yaml.Node) any {
 	}
 	v, isNumber := expression.ParseNumber(text)
 	if _, isFloat := expression.Float(v); !isNumber || !isFloat {
-		d.Errorf(position(n), codeBadNumber, "%s is not a number in JSON; put it in quotes if it is text", Shorten(n.Value))
+		d.Errorf(positionOf(n), codeBadNumber, "%s is not a number in JSON; put it in quotes if it is text", Shorten(n.Value))
 		return nil
 	}
 	return v
@@ -172,38 +172,38 @@ func (d *decoder) float(n *yaml.Node) any {
 
 // Duration reads a duration as authors write it: a Go duration such as 90s or
 // 1m30s, or a number of seconds such as 0.5 (docs/concepts/runs.md).
-func (d *decoder) duration(n *yaml.Node, what string) (time.Duration, bool) {
-	if !d.literal(n, what) {
+func (d *decoder) readDuration(n *yaml.Node, what string) (time.Duration, bool) {
+	if !d.isLiteral(n, what) {
 		return 0, false
 	}
 	switch n.ShortTag() {
 	case "!!int", "!!float":
-		seconds, ok := d.number(n, what)
+		seconds, ok := d.readNumber(n, what)
 		if !ok {
 			return 0, false
 		}
-		return d.seconds(n, what, seconds)
+		return d.readSeconds(n, what, seconds)
 	case "!!str":
 		if length, err := time.ParseDuration(n.Value); err == nil {
 			if length < 0 {
-				d.Errorf(position(n), CodeBounds, "%s must not be negative, not %s", what, n.Value)
+				d.Errorf(positionOf(n), CodeBounds, "%s must not be negative, not %s", what, n.Value)
 				return 0, false
 			}
 			return length, true
 		}
 	}
-	d.Errorf(position(n), codeWrongType, "%s must be a duration such as 90s or 1m30s, or a number of seconds, not %s%s",
+	d.Errorf(positionOf(n), codeWrongType, "%s must be a duration such as 90s or 1m30s, or a number of seconds, not %s%s",
 		what, describeYAML(n), spelledDuration(n.Value))
 	return 0, false
 }
 
-func (d *decoder) seconds(n *yaml.Node, what string, seconds float64) (time.Duration, bool) {
+func (d *decoder) readSeconds(n *yaml.Node, what string, seconds float64) (time.Duration, bool) {
 	const most = float64(math.MaxInt64) / float64(time.Second)
 	switch {
 	case seconds < 0:
-		d.Errorf(position(n), CodeBounds, "%s must not be negative, not %s", what, n.Value)
+		d.Errorf(positionOf(n), CodeBounds, "%s must not be negative, not %s", what, n.Value)
 	case seconds >= most:
-		d.Errorf(position(n), CodeBounds, "%s must be less than %.0f seconds, not %s", what, most, n.Value)
+		d.Errorf(positionOf(n), CodeBounds, "%s must be less than %.0f seconds, not %s", what, most, n.Value)
 	default:
 		// Rounded, because 0.3 seconds are not quite 300 ms as a float.
 		return time.Duration(math.Round(seconds * float64(time.Second))), true
@@ -213,9 +213,9 @@ func (d *decoder) seconds(n *yaml.Node, what string, seconds float64) (time.Dura
 
 // timeLimit reads a duration that must be longer than nothing; otherwise says what works in its place.
 func (d *decoder) timeLimit(n *yaml.Node, what, otherwise string) time.Duration {
-	length, ok := d.duration(n, what)
+	length, ok := d.readDuration(n, what)
 	if ok && length == 0 {
-		d.Errorf(position(n), CodeBounds, "%s must be more than 0%s", what, otherwise)
+		d.Errorf(positionOf(n), CodeBounds, "%s must be more than 0%s", what, otherwise)
 	}
 	return length
 }

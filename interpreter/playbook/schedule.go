@@ -47,20 +47,20 @@ func Moment(text string, zone *time.Location) (time.Time, error) {
 }
 
 var scheduleSection = sectionOf(section{name: "schedule", prefix: "schedule."}, []keyOf[Schedule]{
-	accept(key{name: "cron", doc: "calendar times as minute, hour, day of month, month, day of week; one line or a list"},
-		as(WordNames, func(d *decoder, w written, s *Schedule) { readCron(d, w.node, s) })),
-	accept(key{name: "every", doc: "instead of `cron`: the time between two runs, in whole seconds"},
+	acceptKey(key{name: "cron", doc: "calendar times as minute, hour, day of month, month, day of week; one line or a list"},
+		readAs(WordNames, func(d *decoder, w written, s *Schedule) { readCron(d, w.node, s) })),
+	acceptKey(key{name: "every", doc: "instead of `cron`: the time between two runs, in whole seconds"},
 		asInterval(func(s *Schedule, v time.Duration) { s.Every = v })),
-	accept(key{name: "offset", doc: "shifts the times of `every`"}, asDuration(func(s *Schedule, v time.Duration) { s.Offset = v })),
-	accept(key{name: "zone", doc: "time zone, such as `Europe/Berlin`; default UTC"}, asName(func(s *Schedule, name string) { s.Zone = name })),
-	accept(key{name: "jitter", doc: "delays each run by a random time up to this"},
+	acceptKey(key{name: "offset", doc: "shifts the times of `every`"}, asDuration(func(s *Schedule, v time.Duration) { s.Offset = v })),
+	acceptKey(key{name: "zone", doc: "time zone, such as `Europe/Berlin`; default UTC"}, asName(func(s *Schedule, name string) { s.Zone = name })),
+	acceptKey(key{name: "jitter", doc: "delays each run by a random time up to this"},
 		asDuration(func(s *Schedule, v time.Duration) { s.Jitter = v })),
-	accept(key{name: "overlap", doc: "what happens when the previous run is still open: `skip` (default), `buffer-one`, `buffer-all`, `cancel-other`, `terminate-other` or `allow`"},
+	acceptKey(key{name: "overlap", doc: "what happens when the previous run is still open: `skip` (default), `buffer-one`, `buffer-all`, `cancel-other`, `terminate-other` or `allow`"},
 		asOneOf(func(s *Schedule, overlap string) { s.Overlap = overlap }, Overlaps...).or(Overlaps[0])),
-	accept(key{name: "catch_up", doc: "how late a run may still start if the server was down at its time; default: a year, as the server has it"},
+	acceptKey(key{name: "catch_up", doc: "how late a run may still start if the server was down at its time; default: a year, as the server has it"},
 		asLimit(func(s *Schedule, v time.Duration) { s.CatchUp = v })),
-	accept(key{name: "start", doc: "the time before which no run starts"}, asName(func(s *Schedule, text string) { s.Start = text })),
-	accept(key{name: "end", doc: "the time after which no run starts"}, asName(func(s *Schedule, text string) { s.End = text })),
+	acceptKey(key{name: "start", doc: "the time before which no run starts"}, asName(func(s *Schedule, text string) { s.Start = text })),
+	acceptKey(key{name: "end", doc: "the time after which no run starts"}, asName(func(s *Schedule, text string) { s.End = text })),
 })
 
 func (*Schedule) section() *section { return scheduleSection }
@@ -68,7 +68,7 @@ func (*Schedule) section() *section { return scheduleSection }
 func (s *Schedule) decode(d *decoder, f *fields, where at) bool {
 	*s = Schedule{Pos: f.pos, Words: f.words}
 	before := len(d.Found)
-	d.words(f, s, where)
+	d.readWords(f, s, where)
 	return len(d.Found) == before // rules speak of what could be read
 }
 
@@ -79,8 +79,8 @@ func readCron(d *decoder, n *yaml.Node, s *Schedule) {
 		items = n.Content
 	}
 	for _, item := range items {
-		if text, ok := d.name(item, "schedule.cron"); ok {
-			s.Cron, s.Places = append(s.Cron, text), append(s.Places, position(item))
+		if text, ok := d.readName(item, "schedule.cron"); ok {
+			s.Cron, s.Places = append(s.Cron, text), append(s.Places, positionOf(item))
 		}
 	}
 }

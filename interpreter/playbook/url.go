@@ -30,14 +30,14 @@ func (n *Node) RenderURLWithout(
 
 // placedText puts text together of which each value stays within its place.
 type placedText interface {
-	// write adds what the author wrote.
-	write(text string)
-	// hide adds something else for a value that is not to be known; false where it is.
-	hide(segment expression.Segment) (hidden bool, err error)
-	// value adds a value as its place takes it.
-	value(segment expression.Segment, value any) error
-	// end is the text, or why it is none.
-	end() (any, error)
+	// writeText adds what the author wrote.
+	writeText(text string)
+	// hideValue adds something else for a value that is not to be known; false where it is.
+	hideValue(segment expression.Segment) (hidden bool, err error)
+	// writeValue adds a value as its place takes it.
+	writeValue(segment expression.Segment, value any) error
+	// endText is the text, or why it is none.
+	endText() (any, error)
 }
 
 // renderPlaced renders a template that has places for its values; what names it in messages. One without any text beside it
@@ -45,10 +45,10 @@ type placedText interface {
 func (n *Node) renderPlaced(w placedText, what string, scope expression.Scope, b *expression.Budget) (any, error) {
 	for _, segment := range n.Template.Segments() {
 		if segment.Program == nil {
-			w.write(segment.Text)
+			w.writeText(segment.Text)
 			continue
 		}
-		if hidden, err := w.hide(segment); err != nil {
+		if hidden, err := w.hideValue(segment); err != nil {
 			return nil, err
 		} else if hidden {
 			continue
@@ -58,16 +58,16 @@ func (n *Node) renderPlaced(w placedText, what string, scope expression.Scope, b
 		case err != nil:
 			return nil, n.evalError(err)
 		case value == nil:
-			return nil, n.missing(segment, scope, what)
+			return nil, n.missingError(segment, scope, what)
 		}
-		if _, single := n.Template.Single(); single {
+		if _, single := n.Template.SingleProgram(); single {
 			return value, nil
 		}
-		if err := w.value(segment, value); err != nil {
+		if err := w.writeValue(segment, value); err != nil {
 			return nil, err
 		}
 	}
-	return w.end()
+	return w.endText()
 }
 
 // urlWriter puts a URL together.
@@ -85,54 +85,54 @@ type placedValue struct {
 	at      int
 }
 
-func (w *urlWriter) write(text string) { w.out = append(w.out, text...) }
+func (w *urlWriter) writeText(text string) { w.out = append(w.out, text...) }
 
-// value adds a value as its place takes it.
-func (w *urlWriter) value(segment expression.Segment, value any) error {
+// writeValue adds a value as its place takes it.
+func (w *urlWriter) writeValue(segment expression.Segment, value any) error {
 	text, err := expression.Charged(w.budget, value)
 	if err != nil {
 		return &EvalError{Pos: w.node.Position(segment.Start), Message: err.Error()}
 	}
-	if segment.Program.Raw() || segment.Program.Written() {
-		w.write(text)
+	if segment.Program.IsRaw() || segment.Program.IsWritten() {
+		w.writeText(text)
 		return nil
 	}
 	switch PlaceInURL(string(w.out)) {
 	case URLHead:
-		w.write(text)
+		w.writeText(text)
 	case URLHost:
 		if at := strings.IndexFunc(text, endsHost); at >= 0 {
-			return w.node.refused(segment, "is %q, and a value in the host of a URL cannot contain %q; "+
+			return w.node.refusedError(segment, "is %q, and a value in the host of a URL cannot contain %q; "+
 				"if it also contains a path, write %s", Shorten(text), text[at:at+1], rawForm(segment))
 		}
-		w.write(text)
+		w.writeText(text)
 	case URLPath:
 		w.inPath = append(w.inPath, placedValue{segment: segment, at: len(w.out)})
-		w.write(harmless.Replace(url.PathEscape(text)))
+		w.writeText(harmless.Replace(url.PathEscape(text)))
 	case URLQuery:
-		w.write(inQuery.Replace(url.QueryEscape(text)))
+		w.writeText(inQuery.Replace(url.QueryEscape(text)))
 	case URLFragment:
-		w.write(harmless.Replace(url.PathEscape(text)))
+		w.writeText(harmless.Replace(url.PathEscape(text)))
 	}
 	return nil
 }
 
-// hide writes stars for a value that is not known here.
-func (w *urlWriter) hide(segment expression.Segment) (bool, error) {
+// hideValue writes stars for a value that is not known here.
+func (w *urlWriter) hideValue(segment expression.Segment) (bool, error) {
 	if !w.hidden(segment) {
 		return false, nil
 	}
 	if place := PlaceInURL(string(w.out)); place == URLHead || place == URLHost {
-		return true, w.node.refused(segment, "is secret, and a secret cannot be the host of a URL")
+		return true, w.node.refusedError(segment, "is secret, and a secret cannot be the host of a URL")
 	}
-	w.write(Hidden)
+	w.writeText(Hidden)
 	return true, nil
 }
 
-func (w *urlWriter) end() (any, error) { return string(w.out), w.checkDots() }
+func (w *urlWriter) endText() (any, error) { return string(w.out), w.checkDots() }
 
-// refused is the error of a value that its place cannot hold.
-func (n *Node) refused(segment expression.Segment, format string, args ...any) *EvalError {
+// refusedError is the error of a value that its place cannot hold.
+func (n *Node) refusedError(segment expression.Segment, format string, args ...any) *EvalError {
 	return &EvalError{
 		Pos: n.Position(segment.Start),
 		Message: fmt.Sprintf("{{ %s }} ", strings.TrimSpace(segment.Program.Source())) +
@@ -155,10 +155,10 @@ func (w *urlWriter) checkDots() error {
 			segment = segment[:end]
 		}
 		if segment == "" && start == 1 {
-			return w.node.refused(value.segment, "is empty, so what follows it would become the host")
+			return w.node.refusedError(value.segment, "is empty, so what follows it would become the host")
 		}
 		if plain, err := url.PathUnescape(segment); err == nil && (plain == "." || plain == "..") {
-			return w.node.refused(value.segment, "turns a part of the path into %q, which leads elsewhere; if this is intended, write %s",
+			return w.node.refusedError(value.segment, "turns a part of the path into %q, which leads elsewhere; if this is intended, write %s",
 				plain, rawForm(value.segment))
 		}
 	}
@@ -226,26 +226,26 @@ type pathWriter struct {
 	values []placedValue
 }
 
-func (w *pathWriter) write(text string) { w.text.WriteString(text) }
+func (w *pathWriter) writeText(text string) { w.text.WriteString(text) }
 
-// hide hides nothing: a path has no secrets.
-func (w *pathWriter) hide(expression.Segment) (bool, error) { return false, nil }
+// hideValue hides nothing: a path has no secrets.
+func (w *pathWriter) hideValue(expression.Segment) (bool, error) { return false, nil }
 
-func (w *pathWriter) end() (any, error) { return w.text.String(), w.checkDots() }
+func (w *pathWriter) endText() (any, error) { return w.text.String(), w.checkDots() }
 
 // inPath keeps different values different names.
 var inPath = strings.NewReplacer("/", "%2F", "%", "%25")
 
-func (w *pathWriter) value(segment expression.Segment, value any) error {
+func (w *pathWriter) writeValue(segment expression.Segment, value any) error {
 	text, err := expression.Charged(w.budget, value)
 	switch {
 	case err != nil:
 		return &EvalError{Pos: w.node.Position(segment.Start), Message: err.Error()}
-	case segment.Program.Raw() || segment.Program.Written():
+	case segment.Program.IsRaw() || segment.Program.IsWritten():
 		w.text.WriteString(text)
 		return nil
 	case text == "":
-		return w.node.refused(segment, "is empty; every part of a path needs a value")
+		return w.node.refusedError(segment, "is empty; every part of a path needs a value")
 	}
 	w.values = append(w.values, placedValue{segment: segment, at: w.text.Len()})
 	w.text.WriteString(inPath.Replace(text))
@@ -258,7 +258,7 @@ func (w *pathWriter) checkDots() error {
 	for _, value := range w.values {
 		name, _, _ := strings.Cut(text[strings.LastIndexByte(text[:value.at], '/')+1:], "/")
 		if name == "." || name == ".." {
-			return w.node.refused(value.segment, "turns a name in a path into %q, which leads elsewhere", name)
+			return w.node.refusedError(value.segment, "turns a name in a path into %q, which leads elsewhere", name)
 		}
 	}
 	return nil

@@ -185,23 +185,23 @@ func entryValues(entries []*Entry) []*Node {
 
 // All iterates over the node and those below it, in the order of the file.
 func (n *Node) All() iter.Seq[*Node] {
-	return func(yield func(*Node) bool) { n.visit(yield) }
+	return func(yield func(*Node) bool) { n.visitAll(yield) }
 }
 
-// visit passes the node and those below it to yield, and stops when yield returns false.
-func (n *Node) visit(yield func(*Node) bool) bool {
+// visitAll passes the node and those below it to yield, and stops when yield returns false.
+func (n *Node) visitAll(yield func(*Node) bool) bool {
 	if n == nil {
 		return true
 	}
 	return yield(n) &&
-		!slices.ContainsFunc(n.Items, func(item *Node) bool { return !item.visit(yield) }) &&
-		!slices.ContainsFunc(n.Entries, func(entry *Entry) bool { return !entry.Value.visit(yield) })
+		!slices.ContainsFunc(n.Items, func(item *Node) bool { return !item.visitAll(yield) }) &&
+		!slices.ContainsFunc(n.Entries, func(entry *Entry) bool { return !entry.Value.visitAll(yield) })
 }
 
 // Templates iterates over the scalars of All that hold a template.
 func (n *Node) Templates() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
-		n.visit(func(one *Node) bool { return one.Template == nil || yield(one) })
+		n.visitAll(func(one *Node) bool { return one.Template == nil || yield(one) })
 	}
 }
 

@@ -32,29 +32,29 @@ type inspector struct {
 	fatal             bool
 }
 
-// inspect reports what is wrong with the tree as YAML, and puts the nodes that
+// inspectTree reports what is wrong with the tree as YAML, and puts the nodes that
 // aliases stand for in their place. It returns false if the tree is not safe
 // to walk.
-func (d *decoder) inspect(root *yaml.Node) bool {
+func (d *decoder) inspectTree(root *yaml.Node) bool {
 	in := &inspector{decoder: d, open: map[*yaml.Node]bool{}}
-	in.walk(root, 1, false, "")
+	in.inspectNode(root, 1, false, "")
 	return !in.fatal
 }
 
-// walk inspects a node; label is what is before it in its line, such as
+// inspectNode inspects a node; label is what is before it in its line, such as
 // "url:", for messages.
-func (in *inspector) walk(n *yaml.Node, depth int, inFlow bool, label string) {
+func (in *inspector) inspectNode(n *yaml.Node, depth int, inFlow bool, label string) {
 	if in.fatal {
 		return
 	}
 	if len(in.open) > 0 {
 		if in.expanded++; in.expanded > maxExpanded {
-			in.fail(n, codeTooManyAliases, "with its aliases, the playbook has more than %d values; use fewer aliases", maxExpanded)
+			in.failAt(n, codeTooManyAliases, "with its aliases, the playbook has more than %d values; use fewer aliases", maxExpanded)
 			return
 		}
 	}
 	if depth > yamltree.MaxDepth && len(n.Content) > 0 {
-		in.fail(n, codeTooDeep, "maps and lists are nested more than %d levels deep", yamltree.MaxDepth)
+		in.failAt(n, codeTooDeep, "maps and lists are nested more than %d levels deep", yamltree.MaxDepth)
 		return
 	}
 	in.checkTag(n)
@@ -63,50 +63,50 @@ func (in *inspector) walk(n *yaml.Node, depth int, inFlow bool, label string) {
 	switch {
 	case n.Kind == yaml.MappingNode && in.looksLikeTemplate(n):
 		in.broken[n] = true
-		in.unquoted(position(n), label, in.templateText(n, inFlow))
+		in.reportUnquoted(positionOf(n), label, in.templateText(n, inFlow))
 	case n.Kind == yaml.MappingNode:
 		in.walkMap(n, depth, flow)
 	case n.Kind == yaml.SequenceNode:
 		for i := range n.Content {
-			in.child(n, i, depth, flow, "-")
+			in.inspectChild(n, i, depth, flow, "-")
 		}
 	}
 }
 
-func (in *inspector) fail(n *yaml.Node, code, format string, args ...any) {
+func (in *inspector) failAt(n *yaml.Node, code, format string, args ...any) {
 	in.fatal = true
-	in.Errorf(position(n), code, format, args...)
+	in.Errorf(positionOf(n), code, format, args...)
 }
 
-// child walks into Content[i]; an alias is replaced by what it stands for.
-func (in *inspector) child(n *yaml.Node, i, depth int, flow bool, label string) {
+// inspectChild walks into Content[i]; an alias is replaced by what it stands for.
+func (in *inspector) inspectChild(n *yaml.Node, i, depth int, flow bool, label string) {
 	next := n.Content[i]
 	if next.Kind != yaml.AliasNode {
-		in.walk(next, depth+1, flow, label)
+		in.inspectNode(next, depth+1, flow, label)
 		return
 	}
 	if in.aliases++; in.aliases > maxAliases {
-		in.fail(next, codeTooManyAliases, "the file has more than %d aliases, counting repeated parts each time", maxAliases)
+		in.failAt(next, codeTooManyAliases, "the file has more than %d aliases, counting repeated parts each time", maxAliases)
 		return
 	}
 	target := next.Alias
-	if in.open[target] || in.contains(target, n) {
-		in.fail(next, codeAliasCycle, "the alias *%s is inside its own anchor", next.Value)
+	if in.open[target] || in.containsNode(target, n) {
+		in.failAt(next, codeAliasCycle, "the alias *%s is inside its own anchor", next.Value)
 		return
 	}
 	in.open[target] = true
-	in.walk(target, depth+1, flow, label)
+	in.inspectNode(target, depth+1, flow, label)
 	delete(in.open, target)
 	n.Content[i] = target
 }
 
-// contains reports whether inner is part of outer as written. It is asked once
+// containsNode reports whether inner is part of outer as written. It is asked once
 // per alias, of which there are few.
-func (in *inspector) contains(outer, inner *yaml.Node) bool {
+func (in *inspector) containsNode(outer, inner *yaml.Node) bool {
 	if outer == inner {
 		return true
 	}
-	return slices.ContainsFunc(outer.Content, func(part *yaml.Node) bool { return part.Kind != yaml.AliasNode && in.contains(part, inner) })
+	return slices.ContainsFunc(outer.Content, func(part *yaml.Node) bool { return part.Kind != yaml.AliasNode && in.containsNode(part, inner) })
 }
 
 // walkMap inspects keys and values. Keys that cannot be used are taken out.
@@ -114,7 +114,7 @@ func (in *inspector) walkMap(n *yaml.Node, depth int, flow bool) {
 	first := map[string]*yaml.Node{}
 	kept := n.Content[:0:0]
 	for i := 0; i+1 < len(n.Content) && !in.fatal; i += 2 {
-		in.child(n, i, depth, flow, "?")
+		in.inspectChild(n, i, depth, flow, "?")
 		if in.fatal {
 			return
 		}
@@ -122,9 +122,9 @@ func (in *inspector) walkMap(n *yaml.Node, depth int, flow bool) {
 		if !in.usableKey(keyNode) {
 			continue
 		}
-		in.child(n, i+1, depth, flow, keyNode.Value+":")
+		in.inspectChild(n, i+1, depth, flow, keyNode.Value+":")
 		if earlier, ok := first[keyNode.Value]; ok {
-			in.Errorf(position(keyNode), codeDuplicateKey, "the key %q occurs twice in this map; the first is in line %d",
+			in.Errorf(positionOf(keyNode), codeDuplicateKey, "the key %q occurs twice in this map; the first is in line %d",
 				Shorten(keyNode.Value), earlier.Line)
 			continue
 		}
@@ -139,13 +139,13 @@ func (in *inspector) usableKey(n *yaml.Node) bool {
 	case in.broken[n]:
 		return false
 	case n.Kind != yaml.ScalarNode:
-		in.Errorf(position(n), codeWrongType, "a key must be text, not %s", describeYAML(n))
+		in.Errorf(positionOf(n), codeWrongType, "a key must be text, not %s", describeYAML(n))
 	case n.ShortTag() == "!!merge":
-		in.Errorf(position(n), codeMergeKey, "the merge key << is not accepted; write the keys out, or repeat a whole value with an alias")
+		in.Errorf(positionOf(n), codeMergeKey, "the merge key << is not accepted; write the keys out, or repeat a whole value with an alias")
 	case n.ShortTag() == "!!null" && n.Value != "null": // which is a word like any other
-		in.Errorf(position(n), codeWrongType, "a key must be text, not null")
+		in.Errorf(positionOf(n), codeWrongType, "a key must be text, not null")
 	case strings.Contains(n.Value, "{{"):
-		in.Errorf(position(n), codeTemplateNotAllowed, "a key must not be a template: its value must be known before the run")
+		in.Errorf(positionOf(n), codeTemplateNotAllowed, "a key must not be a template: its value must be known before the run")
 	default:
 		return true
 	}
@@ -169,7 +169,7 @@ func (in *inspector) checkTag(n *yaml.Node) {
 	if tag == "!!binary" {
 		hint = "write the text in base64 and decode it in the tool"
 	}
-	in.Errorf(position(n), codeYAMLTag, "the YAML type %s is not accepted; %s", tag, hint)
+	in.Errorf(positionOf(n), codeYAMLTag, "the YAML type %s is not accepted; %s", tag, hint)
 }
 
 // checkNumber refuses what the YAML parser takes for text because it is beyond
@@ -179,7 +179,7 @@ func (in *inspector) checkNumber(n *yaml.Node) {
 		return
 	}
 	if err := expression.CheckDigits(n.Value); err != nil {
-		in.Errorf(position(n), codeBadNumber, "%s", err)
+		in.Errorf(positionOf(n), codeBadNumber, "%s", err)
 	}
 }
 
@@ -227,8 +227,8 @@ func withoutComment(text string) string {
 	return strings.TrimRight(text, " \t")
 }
 
-// unquoted reports a template without quotes and shows how to write it.
-func (d *decoder) unquoted(pos source.Position, label, text string) {
+// reportUnquoted reports a template without quotes and shows how to write it.
+func (d *decoder) reportUnquoted(pos source.Position, label, text string) {
 	quoted := `"` + text + `"`
 	switch {
 	case !strings.ContainsAny(text, `"\`):

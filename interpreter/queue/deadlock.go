@@ -49,10 +49,10 @@ func (q *Queue) ParentQueues() []string {
 	return queues
 }
 
-// stuck reports whether nothing frees a turn of the queue but the end of a run that
+// isStuck reports whether nothing frees a turn of the queue but the end of a run that
 // waits in queues.
-func (q *Queue) stuck(queues map[string]Queue) bool {
-	if len(q.Holders) < max(q.Limit, 1) || q.replacing() > 0 {
+func (q *Queue) isStuck(queues map[string]Queue) bool {
+	if len(q.Holders) < max(q.Limit, 1) || q.countReplacing() > 0 {
 		return false
 	}
 	id := q.Name.ID()
@@ -75,15 +75,15 @@ func waitsOfChildren(queues map[string]Queue, id, run string) []Deadlock {
 	return waits
 }
 
-// Deadlocks finds the runs that wait for each other forever, the newest first.
+// FindDeadlocks finds the runs that wait for each other forever, the newest first.
 // queues are by their workflow IDs; the turns of one that is left out are taken to come free.
-func Deadlocks(queues map[string]Queue) []Deadlock {
+func FindDeadlocks(queues map[string]Queue) []Deadlock {
 	stuck := map[string]Queue{}
 	maps.Copy(stuck, queues)
 	for before := -1; before != len(stuck); {
 		before = len(stuck)
 		for _, id := range playbook.SortedKeys(stuck) {
-			if queue := stuck[id]; !queue.stuck(stuck) {
+			if queue := stuck[id]; !queue.isStuck(stuck) {
 				delete(stuck, id)
 			}
 		}
@@ -158,7 +158,7 @@ func circleText(circle []Deadlock, queues map[string]Queue) string {
 
 // Refuse has a waiting run fail that would wait forever.
 func (q *Queue) Refuse(now time.Time, victim Victim) {
-	if q.state(victim.Member) != Queued {
+	if q.stateOf(victim.Member) != Queued {
 		return
 	}
 	q.Messages = append(q.Messages, Message{

@@ -62,7 +62,7 @@ func TestDeadlocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			queues := queuesOf(row.queues)
-			victim, q := queue.VictimOf(queue.Deadlocks(queues), queues)
+			victim, q := queue.VictimOf(queue.FindDeadlocks(queues), queues)
 			if row.victim == "" {
 				require.Empty(t, q)
 				require.Zero(t, victim)
@@ -77,7 +77,7 @@ func TestDeadlocks(t *testing.T) {
 			found.Refuse(time.Now(), victim) // it has gone
 			require.Equal(t, who+" circle", messages(&found))
 			queues[q] = found
-			require.Empty(t, queue.Deadlocks(queues), "the others get their turns")
+			require.Empty(t, queue.FindDeadlocks(queues), "the others get their turns")
 		})
 	}
 }
@@ -87,12 +87,12 @@ func TestDeadlocks(t *testing.T) {
 func TestDeadlocksOfAnUnknownQueue(t *testing.T) {
 	t.Parallel()
 	queues := queuesOf("a@x b@y a.1@y b.1@x")
-	require.Len(t, queue.Deadlocks(queues), 2)
+	require.Len(t, queue.FindDeadlocks(queues), 2)
 	x := queue.Name{Key: "x"}.ID()
 	held := queues[queue.Name{Key: "y"}.ID()]
 	require.Equal(t, []string{x}, held.ParentQueues())
 	delete(queues, x)
-	require.Empty(t, queue.Deadlocks(queues))
+	require.Empty(t, queue.FindDeadlocks(queues))
 }
 
 // TestCircleText: a long circle is told in a bounded text.
@@ -109,7 +109,7 @@ func TestCircleText(t *testing.T) {
 	}
 	last, _, _ := strings.Cut(strings.Fields(words)[9], "@")
 	queues := queuesOf(words + " " + last + ".1@k0")
-	victim, _ := queue.VictimOf(queue.Deadlocks(queues), queues)
+	victim, _ := queue.VictimOf(queue.FindDeadlocks(queues), queues)
 	require.Greater(t, len(victim.Why), 1000)
 	require.Less(t, len(victim.Why), 2100)
 }

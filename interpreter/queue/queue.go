@@ -97,8 +97,8 @@ type Message struct {
 	bytes    int      // see size
 }
 
-// size is how many bytes of JSON the message takes, worked out once.
-func (m *Message) size() int {
+// byteSize is how many bytes of JSON the message takes, worked out once.
+func (m *Message) byteSize() int {
 	if m.bytes == 0 {
 		m.bytes = encodedSize(*m) + len(",")
 	}
@@ -119,8 +119,8 @@ type Entry struct {
 	bytes   int       // see size
 }
 
-// size is how many bytes of JSON the entry takes, worked out once: each request sums all.
-func (e *Entry) size() int {
+// byteSize is how many bytes of JSON the entry takes, worked out once: each request sums all.
+func (e *Entry) byteSize() int {
 	if e.bytes == 0 {
 		e.bytes = encodedSize(*e) + len(",")
 	}
@@ -142,15 +142,15 @@ type Queue struct {
 // refuses over 2 MB.
 const maxSize = 1_200_000
 
-// size is how many bytes of JSON the queue takes.
-func (q *Queue) size() int {
+// byteSize is how many bytes of JSON the queue takes.
+func (q *Queue) byteSize() int {
 	size := encodedSize(q.Name)
 	for i := range q.Messages {
-		size += q.Messages[i].size()
+		size += q.Messages[i].byteSize()
 	}
 	for _, entries := range [][]Entry{q.Holders, q.Waiting} {
 		for i := range entries {
-			size += entries[i].size()
+			size += entries[i].byteSize()
 		}
 	}
 	return size
@@ -172,37 +172,37 @@ func (q *Queue) Apply(request Request, now time.Time) {
 		return
 	}
 	q.Limit = request.Limit
-	q.advance(now)
-	switch known := q.state(request.Member); {
+	q.grantTurns(now)
+	switch known := q.stateOf(request.Member); {
 	case known != "":
 		if known != request.Known {
-			q.notify(request.Member, known, q.holder())
+			q.notifyRun(request.Member, known, q.stateHolder())
 		}
 		return
 	case len(q.Holders) < q.Limit && len(q.Waiting) == 0:
 	case request.OnConflict == playbook.ConflictSkip:
-		q.notify(request.Member, Skipped, append(slices.Clone(q.Holders), q.Waiting...)[0].WorkflowID)
+		q.notifyRun(request.Member, Skipped, append(slices.Clone(q.Holders), q.Waiting...)[0].WorkflowID)
 		return
-	case q.newer(request) != "" && q.replacing() == 0:
-		q.notify(request.Member, Replaced, q.newer(request))
+	case q.newerRun(request) != "" && q.countReplacing() == 0:
+		q.notifyRun(request.Member, Replaced, q.newerRun(request))
 		return
-	case q.size() > maxSize:
-		q.notify(request.Member, Full, "")
+	case q.byteSize() > maxSize:
+		q.notifyRun(request.Member, Full, "")
 		return
 	}
-	q.enqueue(Entry{
+	q.enqueueRun(Entry{
 		Member: request.Member, Since: now, Started: request.Started,
 		Replaces: request.OnConflict == playbook.ConflictCancel, Parents: request.Parents,
 	})
-	q.supersede()
-	q.advance(now)
-	if q.state(request.Member) == Queued {
-		q.notify(request.Member, Queued, q.holder())
+	q.removeSuperseded()
+	q.grantTurns(now)
+	if q.stateOf(request.Member) == Queued {
+		q.notifyRun(request.Member, Queued, q.stateHolder())
 	}
 }
 
-// holder is the run that has a state, "" in queues of other names, where many may have a turn.
-func (q *Queue) holder() string {
+// stateHolder is the run that has a state, "" in queues of other names, where many may have a turn.
+func (q *Queue) stateHolder() string {
 	if !q.Name.State || len(q.Holders) == 0 {
 		return ""
 	}
@@ -210,10 +210,10 @@ func (q *Queue) holder() string {
 }
 
 // Has reports whether a run has a turn or waits for one.
-func (q *Queue) Has(run Member) bool { return q.state(run) != "" }
+func (q *Queue) Has(run Member) bool { return q.stateOf(run) != "" }
 
-// enqueue puts a run behind those that began before it.
-func (q *Queue) enqueue(next Entry) {
+// enqueueRun puts a run behind those that began before it.
+func (q *Queue) enqueueRun(next Entry) {
 	at := len(q.Waiting)
 	for at > 0 && q.Waiting[at-1].Started.After(next.Started) {
 		at--
@@ -221,9 +221,9 @@ func (q *Queue) enqueue(next Entry) {
 	q.Waiting = slices.Insert(q.Waiting, at, next)
 }
 
-// newer is a run because of which one that replaces others gets no turn: all turns are with runs
+// newerRun is a run because of which one that replaces others gets no turn: all turns are with runs
 // that began later. It is "" where there is none.
-func (q *Queue) newer(request Request) string {
+func (q *Queue) newerRun(request Request) string {
 	if request.OnConflict != playbook.ConflictCancel || len(q.Holders) < q.Limit {
 		return ""
 	}
@@ -240,23 +240,23 @@ func (q *Queue) Remove(now time.Time, runs ...Member) {
 	isGone := func(entry Entry) bool { return slices.Contains(runs, entry.Member) }
 	q.Holders = slices.DeleteFunc(q.Holders, isGone)
 	q.Waiting = slices.DeleteFunc(q.Waiting, isGone)
-	q.advance(now)
+	q.grantTurns(now)
 }
 
-// Recovered is the queue of a workflow that was ended from outside, for the one after it.
+// RecoveredQueue is the queue of a workflow that was ended from outside, for the one after it.
 // Messages may be lost, so runs with a turn are sent that again, and those that are to be replaced
 // are cancelled again.
-func (q Queue) Recovered() Queue {
+func (q Queue) RecoveredQueue() Queue {
 	q.Holders = slices.Clone(q.Holders)
 	for i := range q.Holders {
 		q.Holders[i].Leaving = false
-		q.notify(q.Holders[i].Member, Granted, "")
+		q.notifyRun(q.Holders[i].Member, Granted, "")
 	}
 	return q
 }
 
-// state is the state of a run, "" for one that is not there.
-func (q *Queue) state(run Member) State {
+// stateOf is the state of a run, "" for one that is not there.
+func (q *Queue) stateOf(run Member) State {
 	is := func(entry Entry) bool { return entry.Member == run }
 	switch {
 	case slices.ContainsFunc(q.Holders, is):
@@ -267,16 +267,16 @@ func (q *Queue) state(run Member) State {
 	return ""
 }
 
-func (q *Queue) notify(to Member, state State, by string) {
+func (q *Queue) notifyRun(to Member, state State, by string) {
 	q.Messages = append(q.Messages, Message{To: to, Decision: Decision{
 		RunID: to.RunID, Queue: q.Name.ID(), Visit: to.Visit, State: state, By: by,
 	}})
 }
 
-// supersede removes runs that would be cancelled as soon as they began: of those that replace
+// removeSuperseded removes runs that would be cancelled as soon as they began: of those that replace
 // others only as many wait as there are turns, the newest.
-func (q *Queue) supersede() {
-	over, newest := q.replacing()-q.Limit, Entry{}
+func (q *Queue) removeSuperseded() {
+	over, newest := q.countReplacing()-q.Limit, Entry{}
 	for _, entry := range q.Waiting {
 		if entry.Replaces {
 			newest = entry
@@ -287,13 +287,13 @@ func (q *Queue) supersede() {
 			return false
 		}
 		over--
-		q.notify(entry.Member, Replaced, newest.WorkflowID)
+		q.notifyRun(entry.Member, Replaced, newest.WorkflowID)
 		return true
 	})
 }
 
-// replacing counts the waiting runs that do not wait for others to end.
-func (q *Queue) replacing() (n int) {
+// countReplacing counts the waiting runs that do not wait for others to end.
+func (q *Queue) countReplacing() (n int) {
 	for _, entry := range q.Waiting {
 		if entry.Replaces {
 			n++
@@ -302,17 +302,17 @@ func (q *Queue) replacing() (n int) {
 	return n
 }
 
-// advance gives free turns to the runs that come next, and has the oldest runs cancelled that
+// grantTurns gives free turns to the runs that come next, and has the oldest runs cancelled that
 // others replace.
-func (q *Queue) advance(now time.Time) {
+func (q *Queue) grantTurns(now time.Time) {
 	for len(q.Waiting) > 0 && len(q.Holders) < q.Limit {
 		next := q.Waiting[0]
 		q.Waiting = q.Waiting[1:]
 		next.Since = now
 		q.Holders = append(q.Holders, next)
-		q.notify(next.Member, Granted, "")
+		q.notifyRun(next.Member, Granted, "")
 	}
-	wanted, by := q.replacing(), ""
+	wanted, by := q.countReplacing(), ""
 	for _, entry := range q.Waiting {
 		if entry.Replaces {
 			by = entry.WorkflowID
@@ -326,7 +326,7 @@ func (q *Queue) advance(now time.Time) {
 		wanted--
 		if !holder.Leaving {
 			holder.Leaving = true
-			q.notify(holder.Member, Replaced, by)
+			q.notifyRun(holder.Member, Replaced, by)
 		}
 	}
 }

@@ -204,7 +204,7 @@ func TestRecovered(t *testing.T) {
 		act(&before, word, time.Now())
 	}
 	require.Equal(t, "a granted, a replaced by b, b queued", messages(&before))
-	after := before.Recovered()
+	after := before.RecoveredQueue()
 	require.Equal(t, "a granted", messages(&after))
 	act(&after, "b:cancel", time.Now())
 	require.Equal(t, "a replaced by b, b queued", messages(&after))

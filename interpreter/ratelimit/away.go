@@ -71,20 +71,20 @@ func CheckAway(away []Away) error {
 	return nil
 }
 
-// Left notes who has gone away. Of one that has gone again the last time counts.
-func (l *Limiter) Left(away []Away) {
+// NoteAway notes who has gone away. Of one that has gone again the last time counts.
+func (l *Limiter) NoteAway(away []Away) {
 	if l.Every <= 0 {
 		return // nobody has asked this limiter
 	}
 	for _, one := range away {
-		l.Away = slices.DeleteFunc(l.Away, one.same)
+		l.Away = slices.DeleteFunc(l.Away, one.isSame)
 		at, _ := slices.BinarySearchFunc(l.Away, one, func(a, b Away) int { return cmp.Or(a.At.Compare(b.At), -1) })
 		l.Away = slices.Insert(l.Away, at, one)
 	}
 	l.Away = l.Away[:min(len(l.Away), mostAway)]
 }
 
-func (a Away) same(other Away) bool {
+func (a Away) isSame(other Away) bool {
 	return a.Workflow == other.Workflow && a.Step == other.Step &&
 		(a.Index == nil) == (other.Index == nil) && (a.Index == nil || *a.Index == *other.Index)
 }
@@ -104,10 +104,10 @@ func (l *Limiter) CallAt() time.Time {
 	return at
 }
 
-// Call gives those who are called back, as nobody has taken a turn that is free, or
+// CallBack gives those who are called back, as nobody has taken a turn that is free, or
 // as those that were called last are about to have had theirs and nobody comes
 // after them.
-func (l *Limiter) Call(now time.Time) []Away {
+func (l *Limiter) CallBack(now time.Time) []Away {
 	l.Away = slices.DeleteFunc(l.Away, func(a Away) bool { return !a.At.After(now) }) // they come by themselves
 	idle := !l.Next.Add(callAfter).After(now)
 	if len(l.Away) == 0 || l.Every <= 0 || !idle && !l.Filled.After(now) {

@@ -32,36 +32,36 @@ func TestCallsBackWhoIsAway(t *testing.T) {
 	}
 	var limiter ratelimit.Limiter
 	require.Zero(t, limiter.CallAt())
-	limiter.Left(away(0, 3, 60))
+	limiter.NoteAway(away(0, 3, 60))
 	require.Empty(t, limiter.Away, "nobody has asked this limiter")
 
 	lease(&limiter, 0)
-	limiter.Left(away(30, 60, 113))
-	limiter.Left(away(0, 30, 80))
+	limiter.NoteAway(away(30, 60, 113))
+	limiter.NoteAway(away(0, 30, 80))
 	require.Equal(t, at(2.1), limiter.CallAt(), "a second after the turn that nobody takes")
-	require.Empty(t, limiter.Call(at(2)))
-	called := limiter.Call(at(2.1))
+	require.Empty(t, limiter.CallBack(at(2)))
+	called := limiter.CallBack(at(2.1))
 	require.Len(t, called, 19, "for 20 s")
 	require.Equal(t, away(0, 19, 80), called, "the soonest first")
 	require.Len(t, limiter.Away, 41)
 	require.Equal(t, at(4.1), limiter.CallAt(), "they need time to come")
 
 	lease(&limiter, 3) // they have come
-	require.Empty(t, limiter.Call(at(4.1)))
+	require.Empty(t, limiter.CallBack(at(4.1)))
 	for second := 4; second < 18; second++ {
 		lease(&limiter, float64(second))
-		require.Empty(t, limiter.Call(at(float64(second))))
+		require.Empty(t, limiter.CallBack(at(float64(second))))
 	}
-	require.Len(t, limiter.Call(at(18)), 19, "the next ones come before those have had their turns")
+	require.Len(t, limiter.CallBack(at(18)), 19, "the next ones come before those have had their turns")
 
 	again := limiter.Away[0]
 	again.At = at(200)
-	limiter.Left([]ratelimit.Away{again})
+	limiter.NoteAway([]ratelimit.Away{again})
 	require.Len(t, limiter.Away, 22, "who has gone away again is there once")
 	require.Equal(t, again.Workflow, limiter.Away[21].Workflow)
 	lease(&limiter, 150)
 	limiter.Lease(ratelimit.LeaseRequest{Limit: limit, Count: 1, PauseSeconds: 5, Promises: true, WithinSeconds: 1}, at(150))
-	require.Empty(t, limiter.Call(at(150)), "the others come by themselves")
+	require.Empty(t, limiter.CallBack(at(150)), "the others come by themselves")
 	require.Len(t, limiter.Away, 1)
 }
 
@@ -74,8 +74,8 @@ func TestNobodyIsCalledInOrder(t *testing.T) {
 	for n := range 100 {
 		now := start.Add(time.Duration(n) * limit.Interval())
 		limiter.Lease(ratelimit.LeaseRequest{Limit: limit, Count: 1, Due: 1, Promises: true, WithinSeconds: 1}, now)
-		limiter.Left([]ratelimit.Away{{Workflow: fmt.Sprint(n), Step: "s", At: now.Add(time.Hour)}})
-		require.Empty(t, limiter.Call(now))
+		limiter.NoteAway([]ratelimit.Away{{Workflow: fmt.Sprint(n), Step: "s", At: now.Add(time.Hour)}})
+		require.Empty(t, limiter.CallBack(now))
 	}
 	require.Len(t, limiter.Away, 100)
 }
@@ -103,7 +103,7 @@ func TestCallsForFastLimits(t *testing.T) {
 	for i := range 3 * mostCalled {
 		away = append(away, ratelimit.Away{Workflow: fmt.Sprint("w", i), Step: "fetch", At: start.Add(time.Hour)})
 	}
-	limiter.Left(away)
-	require.Len(t, limiter.Call(start.Add(time.Minute)), mostCalled)
+	limiter.NoteAway(away)
+	require.Len(t, limiter.CallBack(start.Add(time.Minute)), mostCalled)
 	require.Len(t, limiter.Away, 2*mostCalled)
 }

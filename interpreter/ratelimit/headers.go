@@ -14,7 +14,7 @@ import (
 // others. Header names are lower case; received is when the response came, by the clock
 // of this machine.
 func RetryAfter(headers map[string]string, status int, received time.Time) (time.Duration, bool) {
-	now := Answered(headers, received)
+	now := AnsweredAt(headers, received)
 	for requested := range requestedWaits(headers, status, now) {
 		if requested.wait > 0 {
 			return requested.wait, true
@@ -23,20 +23,20 @@ func RetryAfter(headers map[string]string, status int, received time.Time) (time
 	return 0, false
 }
 
-// Unread says which header says how long to wait in a form that is not known; "" for none.
-func Unread(headers map[string]string, status int) string {
+// UnreadHeader says which header says how long to wait in a form that is not known; "" for none.
+func UnreadHeader(headers map[string]string, status int) string {
 	for requested := range requestedWaits(headers, status, time.Time{}) {
 		if !requested.readable {
-			return http.CanonicalHeaderKey(requested.header) + " is " + Shown(requested.text) + ", expected " + WaitForms
+			return http.CanonicalHeaderKey(requested.header) + " is " + ShownWait(requested.text) + ", expected " + WaitForms
 		}
 	}
 	return ""
 }
 
-// Limited reports whether a response says that it was refused because a limit is
+// IsLimited reports whether a response says that it was refused because a limit is
 // used up, whatever its status: by Retry-After, or by a remaining count of 0
 // with a reset.
-func Limited(headers map[string]string) bool {
+func IsLimited(headers map[string]string) bool {
 	for requested := range requestedWaits(headers, http.StatusTooManyRequests, time.Time{}) {
 		if requested.readable && requested.spent {
 			return true
@@ -45,17 +45,17 @@ func Limited(headers map[string]string) bool {
 	return false
 }
 
-// Answered is the time at which a response came, by the clock of who made it: the
+// AnsweredAt is the time at which a response came, by the clock of who made it: the
 // points in time that it names are by that clock too, which may be another one
 // than that of this machine. Date says when it was made, Age for how long a cache
 // has had it since (RFC 9110, section 6.6.1; RFC 9111, section 5.1).
-func Answered(headers map[string]string, received time.Time) time.Time {
+func AnsweredAt(headers map[string]string, received time.Time) time.Time {
 	made, err := http.ParseTime(strings.TrimSpace(headers["date"]))
 	if err != nil {
 		return received
 	}
 	age, _ := parseNumber(headers["age"])
-	return made.Add(Seconds(age))
+	return made.Add(ToDuration(age))
 }
 
 // requestedWait is what one header says about a wait.

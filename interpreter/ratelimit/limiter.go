@@ -27,7 +27,7 @@ func (l Limit) Interval() time.Duration {
 }
 
 // Per is the time of the limit.
-func (l Limit) Per() time.Duration { return Seconds(l.PerSeconds) }
+func (l Limit) Per() time.Duration { return ToDuration(l.PerSeconds) }
 
 // Margin is how much longer than Per Requests intervals take. Attempts are sent
 // late and take their time on the way, each a different one, and one refused
@@ -138,7 +138,7 @@ const turnGrace = 5 * time.Second
 // and keeps those away from the turns until then who asked later.
 func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
 	abandoned := !l.Next.Add(turnGrace).After(now)
-	if soonest := now.Add(max(l.pause(request, now), Seconds(request.AfterSeconds))); l.Next.Before(soonest) {
+	if soonest := now.Add(max(l.pauseTime(request, now), ToDuration(request.AfterSeconds))); l.Next.Before(soonest) {
 		l.Next = soonest
 	}
 	interval := request.Limit.Interval()
@@ -146,7 +146,7 @@ func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
 	first, turns := l.Next, request.Count
 	lease := Lease{DelaySeconds: first.Sub(now).Seconds(), IntervalSeconds: interval.Seconds()}
 	if request.WithinSeconds > 0 {
-		turns = turnsWithin(now.Add(Seconds(request.WithinSeconds)).Sub(first), interval, request.Count)
+		turns = turnsWithin(now.Add(ToDuration(request.WithinSeconds)).Sub(first), interval, request.Count)
 		lease.Turns, lease.At = &turns, first
 	}
 	if abandoned {
@@ -157,25 +157,25 @@ func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
 	}
 	l.Next = first.Add(time.Duration(turns) * interval)
 	if request.Promises {
-		l.promise(&lease, request, request.Count-max(turns, request.Due), abandoned)
+		l.promiseTurns(&lease, request, request.Count-max(turns, request.Due), abandoned)
 	}
 	return lease
 }
 
-// pause is how long nobody sends, as a request says.
-func (l *Limiter) pause(request LeaseRequest, now time.Time) time.Duration {
+// pauseTime is how long nobody sends, as a request says.
+func (l *Limiter) pauseTime(request LeaseRequest, now time.Time) time.Duration {
 	if request.AskedSeconds > request.PauseSeconds {
 		if l.Asked.After(now) {
 			return 0
 		}
-		l.Asked = now.Add(Seconds(request.AskedSeconds))
+		l.Asked = now.Add(ToDuration(request.AskedSeconds))
 	}
-	return Seconds(request.PauseSeconds)
+	return ToDuration(request.PauseSeconds)
 }
 
-// promise promises turns to those of the last in line who have none: to all of
+// promiseTurns promises turns to those of the last in line who have none: to all of
 // the rest where the promises of before are void.
-func (l *Limiter) promise(lease *Lease, request LeaseRequest, rest int, void bool) {
+func (l *Limiter) promiseTurns(lease *Lease, request LeaseRequest, rest int, void bool) {
 	if !void {
 		rest = min(rest, request.Fresh)
 	}

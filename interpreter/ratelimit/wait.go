@@ -22,8 +22,8 @@ const WaitForms = "seconds, a duration such as 90s, an HTTP date, an RFC 3339 ti
 // shownWait bounds what a message has of a wait that cannot be read, in bytes.
 const shownWait = 100
 
-// Shown is a wait that cannot be read, for messages.
-func Shown(text string) string {
+// ShownWait is a wait that cannot be read, for messages.
+func ShownWait(text string) string {
 	if len(text) <= shownWait {
 		return strconv.Quote(text)
 	}
@@ -61,7 +61,7 @@ func parseWait(text string, now time.Time, unit time.Duration) (time.Duration, b
 		return numberedWait(number, now, unit), true
 	}
 	if wait, err := time.ParseDuration(text); err == nil {
-		return Seconds(wait.Seconds()), true
+		return ToDuration(wait.Seconds()), true
 	}
 	at, err := http.ParseTime(text)
 	for _, layout := range []string{time.RFC1123Z, time.RFC3339, "2006-01-02 15:04:05Z07:00"} {
@@ -70,17 +70,17 @@ func parseWait(text string, now time.Time, unit time.Duration) (time.Duration, b
 		}
 		at, err = time.Parse(layout, text)
 	}
-	return Seconds(at.Sub(now).Seconds()), err == nil
+	return ToDuration(at.Sub(now).Seconds()), err == nil
 }
 
 func numberedWait(number float64, now time.Time, unit time.Duration) time.Duration {
 	switch sinceEpoch := float64(now.UnixNano()) / float64(time.Second); {
 	case number > epochMilliseconds:
-		return Seconds(number/1000 - sinceEpoch)
+		return ToDuration(number/1000 - sinceEpoch)
 	case number > epochSeconds && unit == time.Second:
-		return Seconds(number - sinceEpoch)
+		return ToDuration(number - sinceEpoch)
 	}
-	return Seconds(number * unit.Seconds())
+	return ToDuration(number * unit.Seconds())
 }
 
 // parseNumber reads a decimal number, which may be too large for its type.
@@ -92,8 +92,8 @@ func parseNumber(text string) (float64, bool) {
 	return number, err == nil && !math.IsNaN(number) && !math.IsInf(number, 0)
 }
 
-// Seconds turns seconds into a duration that neither is negative nor overflows.
-func Seconds(seconds float64) time.Duration {
+// ToDuration turns seconds into a duration that neither is negative nor overflows.
+func ToDuration(seconds float64) time.Duration {
 	const longest = 365 * 24 * time.Hour
 	switch {
 	case seconds <= 0:

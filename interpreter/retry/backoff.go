@@ -64,22 +64,22 @@ func valueOr[T any](pointer *T, fallback T) T {
 	return *pointer
 }
 
-// delay is the wait after the n-th match, n from 1, before jitter. It is exact
+// delayAfter is the wait after the n-th match, n from 1, before jitter. It is exact
 // and never overflows, however large n is.
-func (b backoff) delay(n int) time.Duration {
+func (b backoff) delayAfter(n int) time.Duration {
 	switch b.strategy {
 	case playbook.NoBackoff:
 		return 0
 	case playbook.Fixed:
 		return min(b.initial, b.max)
 	case playbook.Linear:
-		return b.bounded(float64(b.initial) * float64(n))
+		return b.boundDelay(float64(b.initial) * float64(n))
 	case playbook.Exponential:
 	}
-	return b.bounded(float64(b.initial) * math.Pow(b.multiplier, float64(n-1)))
+	return b.boundDelay(float64(b.initial) * math.Pow(b.multiplier, float64(n-1)))
 }
 
-func (b backoff) bounded(nanoseconds float64) time.Duration {
+func (b backoff) boundDelay(nanoseconds float64) time.Duration {
 	if b.initial == 0 {
 		return 0 // also where a growth beyond all bounds makes 0 · ∞ of it
 	}
@@ -89,13 +89,13 @@ func (b backoff) bounded(nanoseconds float64) time.Duration {
 	return time.Duration(nanoseconds)
 }
 
-// spread applies jitter; random is in [0, 1). Proportional is
+// applyJitter applies jitter; random is in [0, 1). Proportional is
 // U[0.75, 1.25) · delay and never above the cap, full is U[0, delay)
 // (AWS Architecture Blog, "Exponential Backoff And Jitter").
-func (b backoff) spread(delay time.Duration, random float64) time.Duration {
+func (b backoff) applyJitter(delay time.Duration, random float64) time.Duration {
 	switch b.jitter {
 	case playbook.JitterProportional:
-		return b.bounded(float64(delay) * (0.75 + 0.5*random))
+		return b.boundDelay(float64(delay) * (0.75 + 0.5*random))
 	case playbook.JitterFull:
 		return time.Duration(float64(delay) * random)
 	case playbook.JitterNone:
@@ -111,5 +111,5 @@ func (b backoff) namedWait(retryAfter time.Duration, n int, random float64) time
 		return retryAfter
 	}
 	spread := math.Min(math.Pow(2, float64(n-1))*float64(time.Second), float64(b.max))
-	return retryAfter + ratelimit.Seconds(random*spread/float64(time.Second))
+	return retryAfter + ratelimit.ToDuration(random*spread/float64(time.Second))
 }

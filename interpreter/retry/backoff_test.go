@@ -156,7 +156,7 @@ func TestToldTooOften(t *testing.T) {
 		decision, err := retry.Decide(policies, outcome, &counters, always{}, tables.Started, nil)
 		require.NoError(t, err)
 		require.Equal(t, i <= 1000, decision.Ruling == retry.RulingRepeats, "told wait %d", i)
-		require.Equal(t, i > 1000, decision.Ruling.Exhausted(), "told wait %d", i)
+		require.Equal(t, i > 1000, decision.Ruling.IsExhausted(), "told wait %d", i)
 	}
 }
 

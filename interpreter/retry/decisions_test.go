@@ -147,9 +147,9 @@ func (tb table) policies(t *testing.T) (written, migrated []*playbook.Policy) {
 	file := source.NewFile("table.yaml", []byte(text))
 	book, diagnostics := playbook.Decode(file)
 	require.False(t, diagnostics.HasErrors(), "%v", diagnostics)
-	migration := migrate.File(file)
+	migration := migrate.MigrateFile(file)
 	require.Empty(t, migration.Problems)
-	require.Equal(t, len(diagnostics) > 0, migration.Changed(), "what is warned of is migrated, and nothing else")
+	require.Equal(t, len(diagnostics) > 0, migration.HasChanged(), "what is warned of is migrated, and nothing else")
 	listed, diagnostics := playbook.Decode(source.NewFile("migrated.yaml", migration.Text))
 	require.Empty(t, diagnostics)
 	return book.Steps[0].Retry, listed.Steps[0].Retry
@@ -195,7 +195,7 @@ func describe(d retry.Decision, err error) string {
 		return "no match"
 	}
 	text := fmt.Sprintf("end policy %d", d.Policy)
-	if d.Ruling.Exhausted() {
+	if d.Ruling.IsExhausted() {
 		text = fmt.Sprintf("exhausted policy %d: %s", d.Policy, d.Why)
 	}
 	return text + map[retry.Ruling]string{

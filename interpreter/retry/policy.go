@@ -34,9 +34,9 @@ type counter struct {
 // NewCounters starts counting for n policies.
 func NewCounters(n int) Counters { return Counters{Policies: make([]counter, n)} }
 
-// success gives every page its own budget of failures. Restarts are counted in
+// resetFailures gives every page its own budget of failures. Restarts are counted in
 // the whole call.
-func (c *Counters) success(policies []*playbook.Policy) {
+func (c *Counters) resetFailures(policies []*playbook.Policy) {
 	c.NamedInRow = 0
 	for i, policy := range policies {
 		if !policy.Then.Restart {
@@ -45,8 +45,8 @@ func (c *Counters) success(policies []*playbook.Policy) {
 	}
 }
 
-// Restart resets all counts for a call that begins again from its first request, except how often it has done so.
-func (c *Counters) Restart(policies []*playbook.Policy) {
+// ResetForRestart resets all counts for a call that begins again from its first request, except how often it has done so.
+func (c *Counters) ResetForRestart(policies []*playbook.Policy) {
 	for i, policy := range policies {
 		if !policy.Then.Restart {
 			c.Policies[i] = counter{}
@@ -54,9 +54,9 @@ func (c *Counters) Restart(policies []*playbook.Policy) {
 	}
 }
 
-// Settled resets the count of a policy that was exhausted, since a person requested another attempt: of its polls if polls is
+// ResetSettled resets the count of a policy that was exhausted, since a person requested another attempt: of its polls if polls is
 // set, else of its failures.
-func (c *Counters) Settled(policy int, polls bool) {
+func (c *Counters) ResetSettled(policy int, polls bool) {
 	switch {
 	case policy == 0:
 	case polls:
@@ -67,10 +67,10 @@ func (c *Counters) Settled(policy int, polls bool) {
 	c.NamedInRow, c.Named = 0, 0
 }
 
-// Resumed resets the counts for the current request of a call that a later run continues: it gets all attempts and polls again.
-func (c *Counters) Resumed(policies []*playbook.Policy) {
+// ResetResumed resets the counts for the current request of a call that a later run continues: it gets all attempts and polls again.
+func (c *Counters) ResetResumed(policies []*playbook.Policy) {
 	c.NamedInRow, c.Named = 0, 0
-	c.success(policies)
+	c.resetFailures(policies)
 	c.NewRequest(policies)
 	for i := range c.Policies {
 		c.Policies[i].SuccessesSince = time.Time{}
@@ -105,11 +105,11 @@ const (
 	RulingTruncates               // the success stays, and may lack pages
 )
 
-// Exhausted reports whether a policy would repeat and may not.
-func (r Ruling) Exhausted() bool { return r >= RulingGivesUp }
+// IsExhausted reports whether a policy would repeat and may not.
+func (r Ruling) IsExhausted() bool { return r >= RulingGivesUp }
 
-// Truncated reports whether the call's result may lack pages.
-func (r Ruling) Truncated() bool { return r == RulingSucceeds || r == RulingTruncates }
+// MayTruncate reports whether the call's result may lack pages.
+func (r Ruling) MayTruncate() bool { return r == RulingSucceeds || r == RulingTruncates }
 
 // Decision is what the policies say about an outcome.
 type Decision struct {
@@ -157,7 +157,7 @@ func Decide(
 	conditions conditions, now time.Time, random func() float64,
 ) (Decision, error) {
 	if !outcome.Failed() {
-		counters.success(policies)
+		counters.resetFailures(policies)
 	}
 	named := counters.Named
 	decision, err := matchPolicies(policies, outcome, counters, conditions, now, random)
@@ -174,12 +174,12 @@ func matchPolicies(
 	var decision Decision
 	counted := false // a requested wait counts once, however many policies are asked
 	for _, policy := range policies {
-		stop, match, err := evaluate(conditions, policy)
+		stop, match, err := evaluatePolicy(conditions, policy)
 		if err != nil {
 			return Decision{}, err
 		}
 		if stop {
-			if !decision.Ruling.Exhausted() {
+			if !decision.Ruling.IsExhausted() {
 				decision.Ruling = RulingStops
 			}
 			return decision, nil
@@ -204,14 +204,14 @@ func matchPolicies(
 			return Decision{}, err
 		}
 		counted = counted || round.waitIsNamed()
-		if round.repeat(&decision); decision.Repeats() || policy.Then.OnExhausted != playbook.ExhaustedContinue {
+		if round.decideRepeat(&decision); decision.Repeats() || policy.Then.OnExhausted != playbook.ExhaustedContinue {
 			return decision, nil
 		}
 	}
 	return decision, nil
 }
 
-func evaluate(conditions conditions, policy *playbook.Policy) (stop, match bool, err error) {
+func evaluatePolicy(conditions conditions, policy *playbook.Policy) (stop, match bool, err error) {
 	if policy.StopWhen != nil {
 		if stop, err = conditions.StopWhen(policy); err != nil || stop {
 			return stop, false, err
@@ -232,40 +232,40 @@ type round struct {
 	asked    time.Duration // the wait that the other side requests, 0 for none
 }
 
-// repeat counts the match and decides between another attempt and exhaustion.
-func (r round) repeat(decision *Decision) {
+// decideRepeat counts the match and decides between another attempt and exhaustion.
+func (r round) decideRepeat(decision *Decision) {
 	then := &r.policy.Then
-	count, since := r.count()
-	decision.Count, decision.Limit = *count, r.limit()
+	count, since := r.countMatch()
+	decision.Count, decision.Limit = *count, r.attemptLimit()
 	named := r.waitIsNamed()
-	if r.spent(*count, decision.Limit) {
-		r.exhaust(decision, "max_attempts reached")
+	if r.isSpent(*count, decision.Limit) {
+		r.exhaustPolicy(decision, "max_attempts reached")
 		return
 	}
-	if most := r.counters.Limits.MaxRetries; r.counts() && r.outcome.Failed() && most > 0 && *count > most {
-		r.exhaust(decision, playbook.WorkerRetries(most))
+	if most := r.counters.Limits.MaxRetries; r.countsMatch() && r.outcome.Failed() && most > 0 && *count > most {
+		r.exhaustPolicy(decision, playbook.WorkerRetries(most))
 		decision.Cut = fmt.Sprintf("policy %d%s ended after %d of %d attempts: %s",
 			r.policy.Number, r.policy.From(), decision.Count, decision.Limit, decision.Why)
 		return
 	}
-	delay, why := r.wait(*count)
+	delay, why := r.nextDelay(*count)
 	if why == "" && then.MaxElapsed != nil && r.now.Add(delay).Sub(since) > *then.MaxElapsed {
 		why = "the next attempt would start after max_elapsed"
 	}
 	if why != "" {
-		r.exhaust(decision, why)
+		r.exhaustPolicy(decision, why)
 		return
 	}
 	decision.Spent, decision.Why, decision.Cut = 0, "", ""
-	decision.Ruling, decision.Delay, decision.Reason = RulingRepeats, delay, r.reason(named)
+	decision.Ruling, decision.Delay, decision.Reason = RulingRepeats, delay, r.waitReason(named)
 	if !r.outcome.Failed() && then.NextCall != nil {
 		decision.Reason = interpreter.ReasonPage
 	}
 }
 
-// count counts the match, unless the wait was requested, and notes when the policy
+// countMatch counts the match, unless the wait was requested, and notes when the policy
 // began to count.
-func (r round) count() (count *int, since time.Time) {
+func (r round) countMatch() (count *int, since time.Time) {
 	counter := &r.counters.Policies[r.policy.Number-1]
 	count, start := &counter.Successes, &counter.SuccessesSince
 	if r.outcome.Failed() {
@@ -274,7 +274,7 @@ func (r round) count() (count *int, since time.Time) {
 	if start.IsZero() {
 		*start = r.now
 	}
-	if r.counts() {
+	if r.countsMatch() {
 		*count++
 	}
 	if r.waitIsNamed() && !r.counted {
@@ -284,19 +284,19 @@ func (r round) count() (count *int, since time.Time) {
 	return count, *start
 }
 
-// counts reports whether the match uses up an attempt, or a restart.
-func (r round) counts() bool { return !r.waitIsNamed() || r.policy.Then.Restart }
+// countsMatch reports whether the match uses up an attempt, or a restart.
+func (r round) countsMatch() bool { return !r.waitIsNamed() || r.policy.Then.Restart }
 
-// spent reports whether the policy has used up what max_attempts gives it:
+// isSpent reports whether the policy has used up what max_attempts gives it:
 // attempts, the first among them, or restarts.
-func (r round) spent(count, limit int) bool {
+func (r round) isSpent(count, limit int) bool {
 	if r.policy.Then.Restart {
 		return count > limit
 	}
-	return r.counts() && count >= limit
+	return r.countsMatch() && count >= limit
 }
 
-func (r round) limit() int {
+func (r round) attemptLimit() int {
 	if r.policy.Then.Restart {
 		return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultRestarts)
 	}
@@ -309,11 +309,11 @@ func (r round) limit() int {
 	return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultPages)
 }
 
-// wait gives the delay before the next attempt, or why there can be none.
-func (r round) wait(count int) (delay time.Duration, why string) {
+// nextDelay gives the delay before the next attempt, or why there can be none.
+func (r round) nextDelay(count int) (delay time.Duration, why string) {
 	schedule := newBackoff(&r.policy.Then, r.outcome.Failed())
 	if r.asked == 0 {
-		return r.scheduled(schedule, count), ""
+		return r.scheduledDelay(schedule, count), ""
 	}
 	if limit := valueOr(r.policy.Then.MaxWait, playbook.DefaultMaxWait); r.asked > limit {
 		return 0, "asked to wait " + r.asked.String() + ", longer than max_wait " + limit.String()
@@ -332,19 +332,19 @@ func (r round) wait(count int) (delay time.Duration, why string) {
 	return schedule.namedWait(r.asked, inRow, random), ""
 }
 
-// scheduled is the delay of the policy's own schedule.
-func (r round) scheduled(schedule backoff, count int) time.Duration {
-	delay := schedule.delay(count)
+// scheduledDelay is the delay of the policy's own schedule.
+func (r round) scheduledDelay(schedule backoff, count int) time.Duration {
+	delay := schedule.delayAfter(count)
 	if delay > 0 && schedule.jitter != playbook.JitterNone && r.random != nil {
-		delay = schedule.spread(delay, r.random())
+		delay = schedule.applyJitter(delay, r.random())
 	}
 	if most := r.counters.Limits.MaxDelaySeconds; most > 0 {
-		delay = min(delay, ratelimit.Seconds(most))
+		delay = min(delay, ratelimit.ToDuration(most))
 	}
 	return delay
 }
 
-func (r round) reason(named bool) interpreter.Reason {
+func (r round) waitReason(named bool) interpreter.Reason {
 	switch {
 	case named:
 		return interpreter.ReasonRateLimited
@@ -354,16 +354,16 @@ func (r round) reason(named bool) interpreter.Reason {
 	return interpreter.ReasonPoll
 }
 
-// exhaust ends the match of a policy that may not repeat.
-func (r round) exhaust(decision *Decision, why string) {
-	decision.Ruling, decision.Spent, decision.Why = r.exhausted(), r.policy.Number, why
+// exhaustPolicy ends the match of a policy that may not repeat.
+func (r round) exhaustPolicy(decision *Decision, why string) {
+	decision.Ruling, decision.Spent, decision.Why = r.exhaustedRuling(), r.policy.Number, why
 }
 
-// exhausted applies on_exhausted and its defaults: a failure stays one, pages give
+// exhaustedRuling applies on_exhausted and its defaults: a failure stays one, pages give
 // what there is and say so, a poll that never became ready fails. Where the policies
 // continue and none of them repeats, a success still lacks what this one would have gone
 // on for.
-func (r round) exhausted() Ruling {
+func (r round) exhaustedRuling() Ruling {
 	then := &r.policy.Then
 	if r.outcome.Failed() {
 		switch then.OnExhausted {

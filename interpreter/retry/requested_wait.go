@@ -18,10 +18,10 @@ func (r *round) readWait(conditions conditions, decision *Decision) error {
 	}
 	switch {
 	case r.outcome.Failed():
-		r.asked = ratelimit.Seconds(valueOr(r.outcome.Err.RetryAfter, 0))
+		r.asked = ratelimit.ToDuration(valueOr(r.outcome.Err.RetryAfter, 0))
 	case r.pollsByAnswer():
-		r.asked = ratelimit.Seconds(valueOr(r.outcome.Meta.RetryAfter, 0))
-		if unread := ratelimit.Unread(r.outcome.Meta.Headers, r.outcome.Meta.Status); unread != "" && r.asked == 0 {
+		r.asked = ratelimit.ToDuration(valueOr(r.outcome.Meta.RetryAfter, 0))
+		if unread := ratelimit.UnreadHeader(r.outcome.Meta.Headers, r.outcome.Meta.Status); unread != "" && r.asked == 0 {
 			decision.Unread = unread
 		}
 	}

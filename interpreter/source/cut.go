@@ -15,16 +15,16 @@ func Cut(text string, most int) string {
 	for at := range text {
 		if runes == most {
 			kept := []rune(text[:at])
-			return string(kept) + closing(kept) + "…"
+			return string(kept) + closingMarks(kept) + "…"
 		}
 		runes++
 	}
 	return text
 }
 
-// closing is what ends the embeddings and isolates that a text leaves open
+// closingMarks is what ends the embeddings and isolates that a text leaves open
 // (Unicode Standard Annex 9, explicit directional formatting).
-func closing(text []rune) string {
+func closingMarks(text []rune) string {
 	const (
 		popEmbedding = '\u202C'
 		popIsolate   = '\u2069'

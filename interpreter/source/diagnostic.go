@@ -84,9 +84,9 @@ func (ds *Diagnostics) Limit(n int, code string) {
 	*ds = append((*ds)[:n:n], last)
 }
 
-// First gives at most n of the diagnostics in their order, errors before warnings
+// FirstOf gives at most n of the diagnostics in their order, errors before warnings
 // where there are more, and how many are left out.
-func (ds Diagnostics) First(n int) (some Diagnostics, more int) {
+func (ds Diagnostics) FirstOf(n int) (some Diagnostics, more int) {
 	if len(ds) <= n {
 		return ds, 0
 	}
@@ -112,12 +112,12 @@ func (ds Diagnostics) HasErrors() bool {
 }
 
 // Errors returns the diagnostics that keep the playbook from running.
-func (ds Diagnostics) Errors() Diagnostics { return ds.only(Error) }
+func (ds Diagnostics) Errors() Diagnostics { return ds.onlySeverity(Error) }
 
 // Warnings returns the diagnostics that do not keep the playbook from running.
-func (ds Diagnostics) Warnings() Diagnostics { return ds.only(Warning) }
+func (ds Diagnostics) Warnings() Diagnostics { return ds.onlySeverity(Warning) }
 
-func (ds Diagnostics) only(severity Severity) Diagnostics {
+func (ds Diagnostics) onlySeverity(severity Severity) Diagnostics {
 	return lists.Filter(ds, func(d Diagnostic) bool { return d.Severity == severity })
 }
 

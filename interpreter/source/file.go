@@ -89,17 +89,17 @@ func (f *File) Line(n int) string {
 	return string(line)
 }
 
-// Until returns the text up to and with line n.
-func (f *File) Until(n int) []byte {
+// TextUntil returns the text up to and with line n.
+func (f *File) TextUntil(n int) []byte {
 	if n >= len(f.starts) {
 		return f.data
 	}
 	return f.data[:f.starts[max(n, 0)]]
 }
 
-// Offset returns the byte offset of pos, or the end of its line if the line is
+// ByteOffset returns the byte offset of pos, or the end of its line if the line is
 // shorter; -1 for a line that the file does not have.
-func (f *File) Offset(pos Position) int {
+func (f *File) ByteOffset(pos Position) int {
 	if pos.Line < 1 || pos.Line > len(f.starts) {
 		return -1
 	}

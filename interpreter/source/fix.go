@@ -22,9 +22,9 @@ type Edit struct {
 	Of       Diagnostic // what it mends
 }
 
-// Edit is what mends a diagnostic; false if nothing does for sure.
-func (f *File) Edit(d Diagnostic) (Edit, bool) {
-	from, at := f.Offset(d.Pos), d.Pos
+// EditFor is what mends a diagnostic; false if nothing does for sure.
+func (f *File) EditFor(d Diagnostic) (Edit, bool) {
+	from, at := f.ByteOffset(d.Pos), d.Pos
 	if d.Fix.IsZero() || from < 0 {
 		return Edit{}, false
 	}
@@ -43,18 +43,18 @@ func isNameByte(b byte) bool {
 	return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// Between is the text from one place to another, "" where there is none.
-func (f *File) Between(from, to Position) string {
-	first, last := f.Offset(from), f.Offset(to)
+// TextBetween is the text from one place to another, "" where there is none.
+func (f *File) TextBetween(from, to Position) string {
+	first, last := f.ByteOffset(from), f.ByteOffset(to)
 	if first < 0 || last < first {
 		return ""
 	}
 	return string(f.data[first:last])
 }
 
-// Edits are the edits of all diagnostics, in the order of the file and none over another one.
-func (f *File) Edits(found Diagnostics) []Edit {
-	edits := lists.Pick(found, f.Edit)
+// AllEdits are the edits of all diagnostics, in the order of the file and none over another one.
+func (f *File) AllEdits(found Diagnostics) []Edit {
+	edits := lists.Pick(found, f.EditFor)
 	slices.SortStableFunc(edits, func(a, b Edit) int { return a.From - b.From })
 	end := -1
 	return slices.DeleteFunc(edits, func(e Edit) bool {
@@ -64,8 +64,8 @@ func (f *File) Edits(found Diagnostics) []Edit {
 	})
 }
 
-// Edited is the text with edits, which are those of Edits.
-func (f *File) Edited(edits []Edit) []byte {
+// ApplyEdits is the text with edits, which are those of AllEdits.
+func (f *File) ApplyEdits(edits []Edit) []byte {
 	var text []byte
 	at := 0
 	for _, e := range edits {

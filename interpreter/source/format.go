@@ -9,23 +9,23 @@ import (
 // snippetWidth is how many columns of a long line are shown.
 const snippetWidth = 120
 
-// Format gives three lines: the diagnostic, the line it points to, and a caret
+// FormatDiagnostic gives three lines: the diagnostic, the line it points to, and a caret
 // below the column. A diagnostic without a place gives only the first. The note
 // follows, indented.
-func (f *File) Format(d Diagnostic) string {
+func (f *File) FormatDiagnostic(d Diagnostic) string {
 	if d.Pos.IsZero() || d.Pos.Line > len(f.starts) {
-		return d.String() + "\n" + indented(d.Note)
+		return d.String() + "\n" + indentNote(d.Note)
 	}
-	line, caret := snippet([]rune(f.Line(d.Pos.Line)), d.Pos.Column)
-	return d.String() + "\n" + line + "\n" + caret + "\n" + indented(d.Note)
+	line, caret := cutSnippet([]rune(f.Line(d.Pos.Line)), d.Pos.Column)
+	return d.String() + "\n" + line + "\n" + caret + "\n" + indentNote(d.Note)
 }
 
-// indented sets a note apart from lines of the file.
-func indented(note string) string {
+// indentNote sets a note apart from lines of the file.
+func indentNote(note string) string {
 	const margin = "        "
 	var b strings.Builder
 	for line := range strings.Lines(note) {
-		b.WriteString(margin + visible([]rune(strings.TrimRight(line, "\n"))) + "\n")
+		b.WriteString(margin + visibleText([]rune(strings.TrimRight(line, "\n"))) + "\n")
 	}
 	return b.String()
 }
@@ -33,7 +33,7 @@ func indented(note string) string {
 // FormatFirst formats the first n diagnostics and says how many there are beside
 // them. A file of 1 MiB has room for half a million.
 func (f *File) FormatFirst(ds Diagnostics, n int) string {
-	some, more := ds.First(n)
+	some, more := ds.FirstOf(n)
 	text := f.FormatAll(some)
 	if more > 0 {
 		text += fmt.Sprintf("%s: and %d more\n", f.Name, more)
@@ -45,14 +45,14 @@ func (f *File) FormatFirst(ds Diagnostics, n int) string {
 func (f *File) FormatAll(ds Diagnostics) string {
 	var b strings.Builder
 	for _, d := range ds {
-		b.WriteString(f.Format(d))
+		b.WriteString(f.FormatDiagnostic(d))
 	}
 	return b.String()
 }
 
-// snippet cuts a long line around column, and gives the line with the caret
+// cutSnippet cuts a long line around column, and gives the line with the caret
 // below it. Tabs stay tabs in both, so that they agree at any tab width.
-func snippet(line []rune, column int) (text, caret string) {
+func cutSnippet(line []rune, column int) (text, caret string) {
 	at := min(max(column-1, 0), len(line))
 	var before, after string
 	if len(line) > snippetWidth {
@@ -74,13 +74,13 @@ func snippet(line []rune, column int) (text, caret string) {
 			b.WriteByte('\t')
 			continue
 		}
-		b.WriteString(strings.Repeat(" ", width(r)))
+		b.WriteString(strings.Repeat(" ", runeWidth(r)))
 	}
-	return before + visible(line) + after, b.String() + "^"
+	return before + visibleText(line) + after, b.String() + "^"
 }
 
-// visible replaces control characters, which would move the caret or worse.
-func visible(line []rune) string {
+// visibleText replaces control characters, which would move the caret or worse.
+func visibleText(line []rune) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\t' && unicode.IsControl(r) {
 			return '\uFFFD'
@@ -111,8 +111,8 @@ var wide = [][2]rune{
 	{0x20000, 0x3FFFD},
 }
 
-// width is how many columns a terminal gives r.
-func width(r rune) int {
+// runeWidth is how many columns a terminal gives r.
+func runeWidth(r rune) int {
 	if r == 0x200D || unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0
 	}

@@ -18,19 +18,19 @@ func Code(text string, most int) string {
 			return ' '
 		}
 		return r
-	}, Cut(Readable(text), most))
+	}, Cut(ReadableText(text), most))
 	if strings.TrimSpace(plain) == "" {
 		return ""
 	}
 	return "`" + plain + "`"
 }
 
-// Prose is a text of somebody else as text in Markdown: its paragraphs stay, and
+// ProseText is a text of somebody else as text in Markdown: its paragraphs stay, and
 // whatever else Markdown would make of it is shown as it was written.
-func Prose(text string) string {
+func ProseText(text string) string {
 	var prose strings.Builder
 	begins := true // a line, of which spaces would make code
-	for _, r := range Readable(text) {
+	for _, r := range ReadableText(text) {
 		switch {
 		case r == '\n':
 			begins = true

@@ -34,6 +34,6 @@ func TestProseIsNothingButText(t *testing.T) {
 		{"# no\n- list\n\x1b[31m", "\\# no\n\\- list\n\\\\u001b\\[31m"},
 		{"heading\n====", "heading\n\\=\\=\\=\\="},
 	} {
-		require.Equal(t, c.want, source.Prose(c.text), "%q", c.text)
+		require.Equal(t, c.want, source.ProseText(c.text), "%q", c.text)
 	}
 }

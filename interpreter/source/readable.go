@@ -17,10 +17,10 @@ const (
 // blanks have a width and no picture, and are no spaces either.
 const blanks = "\u115f\u1160\u2800\u3164\uffa0"
 
-// Readable is a text of somebody else as people can read it beside the words of another:
+// ReadableText is a text of somebody else as people can read it beside the words of another:
 // what is not seen, changes the direction of what is beside it, or would be drawn
 // over it, is shown as an escape. Line breaks stay.
-func Readable(text string) string {
+func ReadableText(text string) string {
 	var out strings.Builder
 	marks, last := mostMarks, rune(0) // a mark at the start would be on the letter of somebody else
 	for at, r := range text {
@@ -39,7 +39,7 @@ func Readable(text string) string {
 			out.WriteByte(' ')
 		case r == utf8.RuneError && width == 1:
 			fmt.Fprintf(&out, `\x%02x`, text[at])
-		case isMark && marks > mostMarks, Hides(r), strings.ContainsRune(blanks, r),
+		case isMark && marks > mostMarks, IsHidden(r), strings.ContainsRune(blanks, r),
 			(r == zwnj || r == zwj) && last < unicode.MaxLatin1:
 			fmt.Fprintf(&out, `\u%04x`, r)
 			last = 0
@@ -52,15 +52,15 @@ func Readable(text string) string {
 	return out.String()
 }
 
-// Hides reports whether a character is not seen, or orders others: control characters,
+// IsHidden reports whether a character is not seen, or orders others: control characters,
 // line breaks and tabs too, those that change the direction of a text ("Trojan Source",
 // CVE-2021-42574), and those of no width, but for the two that join letters.
-func Hides(r rune) bool {
+func IsHidden(r rune) bool {
 	return unicode.IsControl(r) || r != zwnj && r != zwj && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// Shorten cuts a text in its middle, so that both of its ends are seen.
-func Shorten(text string, most int) string {
+// ShortenMiddle cuts a text in its middle, so that both of its ends are seen.
+func ShortenMiddle(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {
 		return text

@@ -28,12 +28,12 @@ func TestReadableShowsWhatHides(t *testing.T) {
 		{"a" + strings.Repeat("\u0338", 6), "a" + strings.Repeat("\u0338", 4) + `\u0338\u0338`},
 		{"\xff", `\xff`},
 	} {
-		require.Equal(t, c.want, source.Readable(c.text), "%q", c.text)
+		require.Equal(t, c.want, source.ReadableText(c.text), "%q", c.text)
 	}
 }
 
 func TestShortenKeepsBothEnds(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "short", source.Shorten("short", 8))
-	require.Equal(t, "abcdef … yz", source.Shorten("abcdefghijklmnopqrstuvwxyz", 8))
+	require.Equal(t, "short", source.ShortenMiddle("short", 8))
+	require.Equal(t, "abcdef … yz", source.ShortenMiddle("abcdefghijklmnopqrstuvwxyz", 8))
 }

@@ -20,9 +20,9 @@ const (
 // the decoded value. Where the replay does not give value, every place is start.
 func (f *File) ScalarPositions(start Position, style Style, value string) []Position {
 	runes := []rune(value)
-	if offset := f.Offset(start); offset >= 0 {
+	if offset := f.ByteOffset(start); offset >= 0 {
 		r := &replay{cursor: cursor{data: f.data, offset: offset, pos: start}, value: runes}
-		if r.run(style) {
+		if r.replayStyle(style) {
 			return append(r.places, r.pos)
 		}
 	}
@@ -48,42 +48,42 @@ type place struct {
 	pos Position
 }
 
-// run reports whether the text from the cursor decodes to the value.
-func (r *replay) run(style Style) bool {
-	r.properties()
+// replayStyle reports whether the text from the cursor decodes to the value.
+func (r *replay) replayStyle(style Style) bool {
+	r.skipProperties()
 	switch style {
 	case SingleQuoted, DoubleQuoted:
-		r.next() // the opening quote
-		r.flow(style)
+		r.nextRune() // the opening quote
+		r.replayFlow(style)
 	case Literal, Folded:
-		r.block(style == Folded)
+		r.replayBlock(style == Folded)
 	default:
-		r.flow(style)
+		r.replayFlow(style)
 	}
 	return !r.failed && len(r.places) == len(r.value)
 }
 
-// properties moves past tags and anchors, which are before the scalar.
-func (r *replay) properties() {
-	for r.peek() == '!' || r.peek() == '&' {
-		for !r.atEnd() && !isBlank(r.peek()) && !isBreak(r.peek()) {
-			r.next()
+// skipProperties moves past tags and anchors, which are before the scalar.
+func (r *replay) skipProperties() {
+	for r.peekRune() == '!' || r.peekRune() == '&' {
+		for !r.atEnd() && !isBlank(r.peekRune()) && !isBreak(r.peekRune()) {
+			r.nextRune()
 		}
-		for isBlank(r.peek()) || isBreak(r.peek()) {
-			r.next()
-			if r.peek() == '#' {
+		for isBlank(r.peekRune()) || isBreak(r.peekRune()) {
+			r.nextRune()
+			if r.peekRune() == '#' {
 				r.skipLine()
 			}
 		}
 	}
 }
 
-// done reports whether there is nothing left to compare.
-func (r *replay) done() bool { return r.failed || len(r.places) == len(r.value) }
+// isDone reports whether there is nothing left to compare.
+func (r *replay) isDone() bool { return r.failed || len(r.places) == len(r.value) }
 
-// emit compares one decoded rune with the value.
-func (r *replay) emit(p place) {
-	if r.done() {
+// compareRune compares one decoded rune with the value.
+func (r *replay) compareRune(p place) {
+	if r.isDone() {
 		return
 	}
 	if r.value[len(r.places)] != p.r {
@@ -96,7 +96,7 @@ func (r *replay) emit(p place) {
 // copyRune emits the next rune unchanged.
 func (r *replay) copyRune() {
 	pos := r.pos
-	r.emit(place{r.next(), pos})
+	r.compareRune(place{r.nextRune(), pos})
 }
 
 // cursor walks the text rune by rune and knows where it is.
@@ -108,15 +108,15 @@ type cursor struct {
 
 func (c *cursor) atEnd() bool { return c.offset >= len(c.data) }
 
-// peek returns the rune at the cursor, -1 at the end of the text.
-func (c *cursor) peek() rune {
+// peekRune returns the rune at the cursor, -1 at the end of the text.
+func (c *cursor) peekRune() rune {
 	r, _ := decodeRune(c.data[c.offset:])
 	return r
 }
 
-// next moves on by one rune, or one line break, and returns it. Breaks are
+// nextRune moves on by one rune, or one line break, and returns it. Breaks are
 // given as YAML keeps them: LF for all but LS and PS.
-func (c *cursor) next() rune {
+func (c *cursor) nextRune() rune {
 	r, width := decodeRune(c.data[c.offset:])
 	c.offset += width
 	if !isBreak(r) {
@@ -135,7 +135,7 @@ func (c *cursor) next() rune {
 
 // skipLine moves to the break that ends the line.
 func (c *cursor) skipLine() {
-	for !c.atEnd() && !isBreak(c.peek()) {
-		c.next()
+	for !c.atEnd() && !isBreak(c.peekRune()) {
+		c.nextRune()
 	}
 }

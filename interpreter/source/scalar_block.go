@@ -4,18 +4,18 @@ package source
 // states it as a number, which counts from a parent that is not known here.
 const widestIndent = 256
 
-// block replays a literal or folded scalar from its header.
-func (r *replay) block(folded bool) {
-	r.next() // | or >
+// replayBlock replays a literal or folded scalar from its header.
+func (r *replay) replayBlock(folded bool) {
+	r.nextRune() // | or >
 	stated := 0
-	for c := r.peek(); c == '+' || c == '-' || '1' <= c && c <= '9'; c = r.peek() {
+	for c := r.peekRune(); c == '+' || c == '-' || '1' <= c && c <= '9'; c = r.peekRune() {
 		if c >= '1' {
 			stated = int(c - '0')
 		}
-		r.next()
+		r.nextRune()
 	}
 	r.skipLine()
-	r.next()
+	r.nextRune()
 	content := r.cursor
 	if stated == 0 {
 		indent := r.detectIndent()
@@ -36,14 +36,14 @@ func (r *replay) block(folded bool) {
 func (r *replay) detectIndent() int {
 	widest := 1
 	for {
-		for r.peek() == ' ' {
-			r.next()
+		for r.peekRune() == ' ' {
+			r.nextRune()
 		}
 		widest = max(widest, r.pos.Column-1)
-		if !isBreak(r.peek()) {
+		if !isBreak(r.peekRune()) {
 			return widest
 		}
-		r.next()
+		r.nextRune()
 	}
 }
 
@@ -54,34 +54,34 @@ func (r *replay) blockLines(indent int, folded bool) {
 	wasBlank := false
 	empty := r.emptyLines(indent)
 	for !r.atEnd() && r.pos.Column == indent+1 {
-		blank := isBlank(r.peek())
+		blank := isBlank(r.peekRune())
 		switch {
 		case pending == nil:
 		case folded && pending.r == '\n' && !wasBlank && !blank:
 			if len(empty) == 0 {
-				r.emit(place{' ', pending.pos})
+				r.compareRune(place{' ', pending.pos})
 			}
 		default:
-			r.emit(*pending)
+			r.compareRune(*pending)
 		}
 		r.emitAll(empty)
 		wasBlank, pending = blank, nil
-		for !r.atEnd() && !isBreak(r.peek()) {
+		for !r.atEnd() && !isBreak(r.peekRune()) {
 			r.copyRune()
 		}
-		if r.done() {
+		if r.isDone() {
 			return
 		}
-		if isBreak(r.peek()) {
+		if isBreak(r.peekRune()) {
 			pos := r.pos
-			pending = &place{r.next(), pos}
+			pending = &place{r.nextRune(), pos}
 		}
 		empty = r.emptyLines(indent)
 	}
 	// How many of the last breaks count is the header's business; the value
 	// has as many as it needs.
 	if pending != nil {
-		r.emit(*pending)
+		r.compareRune(*pending)
 	}
 	r.emitAll(empty)
 }
@@ -90,19 +90,19 @@ func (r *replay) blockLines(indent int, folded bool) {
 func (r *replay) emptyLines(indent int) []place {
 	var breaks []place
 	for {
-		for r.pos.Column <= indent && r.peek() == ' ' {
-			r.next()
+		for r.pos.Column <= indent && r.peekRune() == ' ' {
+			r.nextRune()
 		}
-		if !isBreak(r.peek()) {
+		if !isBreak(r.peekRune()) {
 			return breaks
 		}
 		pos := r.pos
-		breaks = append(breaks, place{r.next(), pos})
+		breaks = append(breaks, place{r.nextRune(), pos})
 	}
 }
 
 func (r *replay) emitAll(places []place) {
 	for _, p := range places {
-		r.emit(p)
+		r.compareRune(p)
 	}
 }

@@ -9,20 +9,20 @@ func decodeRune(data []byte) (rune, int) {
 	return utf8.DecodeRune(data)
 }
 
-// flow replays the plain and the quoted styles: lines are folded, quotes and
+// replayFlow replays the plain and the quoted styles: lines are folded, quotes and
 // escapes undone. It stops when the value is complete, so it need not know
 // where the scalar ends.
-func (r *replay) flow(style Style) {
-	for !r.done() && !r.atEnd() {
-		switch c := r.peek(); {
+func (r *replay) replayFlow(style Style) {
+	for !r.isDone() && !r.atEnd() {
+		switch c := r.peekRune(); {
 		case isBlank(c) || isBreak(c):
 			r.whiteSpace()
 		case style == SingleQuoted && c == '\'':
 			pos := r.pos
-			r.next()
-			r.emit(place{r.next(), pos})
+			r.nextRune()
+			r.compareRune(place{r.nextRune(), pos})
 		case style == DoubleQuoted && c == '\\':
-			r.escape()
+			r.replayEscape()
 		default:
 			r.copyRune()
 		}
@@ -33,40 +33,40 @@ func (r *replay) flow(style Style) {
 // break go, a single break is a space, of several the first goes.
 func (r *replay) whiteSpace() {
 	var blanks []place
-	for isBlank(r.peek()) {
+	for isBlank(r.peekRune()) {
 		pos := r.pos
-		blanks = append(blanks, place{r.next(), pos})
+		blanks = append(blanks, place{r.nextRune(), pos})
 	}
-	if !isBreak(r.peek()) {
+	if !isBreak(r.peekRune()) {
 		for _, blank := range blanks {
-			r.emit(blank)
+			r.compareRune(blank)
 		}
 		return
 	}
 	first := r.pos
-	broken := r.next()
-	rest := r.breaks()
+	broken := r.nextRune()
+	rest := r.skipBreaks()
 	switch {
 	case broken != '\n':
-		r.emit(place{broken, first})
+		r.compareRune(place{broken, first})
 	case len(rest) == 0:
-		r.emit(place{' ', first})
+		r.compareRune(place{' ', first})
 	}
 	for _, p := range rest {
-		r.emit(p)
+		r.compareRune(p)
 	}
 }
 
-// breaks moves past blanks and line breaks and returns the breaks.
-func (r *replay) breaks() []place {
+// skipBreaks moves past blanks and line breaks and returns the breaks.
+func (r *replay) skipBreaks() []place {
 	var breaks []place
 	for {
-		switch c := r.peek(); {
+		switch c := r.peekRune(); {
 		case isBlank(c):
-			r.next()
+			r.nextRune()
 		case isBreak(c):
 			pos := r.pos
-			breaks = append(breaks, place{r.next(), pos})
+			breaks = append(breaks, place{r.nextRune(), pos})
 		default:
 			return breaks
 		}
@@ -83,25 +83,25 @@ var escapes = map[rune]rune{
 
 var hexDigits = map[rune]int{'x': 2, 'u': 4, 'U': 8}
 
-// escape replays a backslash in double quotes. Before a line break it joins
+// replayEscape replays a backslash in double quotes. Before a line break it joins
 // the lines.
-func (r *replay) escape() {
+func (r *replay) replayEscape() {
 	start := r.pos
-	r.next()
-	if isBreak(r.peek()) {
-		r.next()
-		for _, p := range r.breaks() {
-			r.emit(p)
+	r.nextRune()
+	if isBreak(r.peekRune()) {
+		r.nextRune()
+		for _, p := range r.skipBreaks() {
+			r.compareRune(p)
 		}
 		return
 	}
-	name := r.next()
+	name := r.nextRune()
 	if digits, ok := hexDigits[name]; ok {
 		var code rune
 		for range digits {
-			code = code<<4 | hexValue(r.next())
+			code = code<<4 | hexValue(r.nextRune())
 		}
-		r.emit(place{code, start})
+		r.compareRune(place{code, start})
 		return
 	}
 	c, ok := escapes[name]
@@ -109,7 +109,7 @@ func (r *replay) escape() {
 		r.failed = true
 		return
 	}
-	r.emit(place{c, start})
+	r.compareRune(place{c, start})
 }
 
 func hexValue(r rune) rune {

@@ -40,13 +40,13 @@ func TestLines(t *testing.T) {
 			require.Empty(t, file.Line(0))
 			require.Empty(t, file.Line(len(tt.want)+1))
 			require.Equal(t, []byte(tt.text), file.Bytes())
-			require.Equal(t, tt.text, string(file.Until(len(tt.want))))
+			require.Equal(t, tt.text, string(file.TextUntil(len(tt.want))))
 		})
 	}
 
 	file := source.NewFile("x.yaml", []byte("a\nb\nc"))
-	require.Empty(t, file.Until(0))
-	require.Equal(t, "a\nb\n", string(file.Until(2)))
+	require.Empty(t, file.TextUntil(0))
+	require.Equal(t, "a\nb\n", string(file.TextUntil(2)))
 }
 
 func TestDiagnosticString(t *testing.T) {
@@ -139,13 +139,13 @@ func TestFormat(t *testing.T) {
 
 			file := source.NewFile("x.yaml", []byte("first\n"+tt.line+"\nlast\n"))
 			d := source.Diagnostic{File: "x.yaml", Pos: source.Position{Line: 2, Column: tt.column}, Message: "bad"}
-			require.Equal(t, d.String()+"\n"+tt.text+"\n"+tt.caret+"\n", file.Format(d))
+			require.Equal(t, d.String()+"\n"+tt.text+"\n"+tt.caret+"\n", file.FormatDiagnostic(d))
 		})
 	}
 
 	file := source.NewFile("x.yaml", []byte("a: 1"))
 	nowhere := source.Diagnostic{File: "x.yaml", Message: "bad"}
-	require.Equal(t, "x.yaml: bad\n", file.Format(nowhere))
+	require.Equal(t, "x.yaml: bad\n", file.FormatDiagnostic(nowhere))
 
 	here := source.Diagnostic{File: "x.yaml", Pos: source.Position{Line: 1, Column: 4}, Message: "bad"}
 	require.Equal(t, "x.yaml: bad\nx.yaml:1:4: bad\na: 1\n   ^\n", file.FormatAll(source.Diagnostics{nowhere, here}))
@@ -170,11 +170,11 @@ func TestNote(t *testing.T) {
 		File: "f.yaml", Pos: source.Position{Line: 1, Column: 4}, Code: "x", Message: "old", Severity: source.Warning,
 		Note: "b:\n  - 1\n",
 	}
-	require.Equal(t, "f.yaml:1:4: warning: old [x]\na: 1\n   ^\n        b:\n          - 1\n", file.Format(d))
+	require.Equal(t, "f.yaml:1:4: warning: old [x]\na: 1\n   ^\n        b:\n          - 1\n", file.FormatDiagnostic(d))
 	require.Equal(t, "f.yaml:1:4: warning: old [x]", d.String())
 
 	d.Pos = source.Position{}
-	require.Equal(t, "f.yaml: warning: old [x]\n        b:\n          - 1\n", file.Format(d))
+	require.Equal(t, "f.yaml: warning: old [x]\n        b:\n          - 1\n", file.FormatDiagnostic(d))
 }
 
 // TestPlacesInLongLines: a place far to the right is found as one at the left is.
@@ -185,11 +185,11 @@ func TestPlacesInLongLines(t *testing.T) {
 	file := source.NewFile("x.yaml", []byte("first\n"+string(line)+"\r\nlast"))
 
 	for column := range len(line) {
-		require.Equal(t, len("first\n")+len(string(line[:column])), file.Offset(source.Position{Line: 2, Column: column + 1}), column)
+		require.Equal(t, len("first\n")+len(string(line[:column])), file.ByteOffset(source.Position{Line: 2, Column: column + 1}), column)
 	}
 
 	end := len("first\n") + len(string(line))
-	require.Equal(t, end, file.Offset(source.Position{Line: 2, Column: len(line) + 1}))
-	require.Equal(t, end, file.Offset(source.Position{Line: 2, Column: 100_000}))
-	require.Equal(t, end+len("\r\nla"), file.Offset(source.Position{Line: 3, Column: 3}))
+	require.Equal(t, end, file.ByteOffset(source.Position{Line: 2, Column: len(line) + 1}))
+	require.Equal(t, end, file.ByteOffset(source.Position{Line: 2, Column: 100_000}))
+	require.Equal(t, end+len("\r\nla"), file.ByteOffset(source.Position{Line: 3, Column: 3}))
 }

@@ -210,6 +210,6 @@ func TestEverySourceOffset(t *testing.T) {
 		if offset >= 10 && offset < 17 {
 			want = "{{ a }}"
 		}
-		require.Equal(t, want, s.Source(offset), "%d", offset)
+		require.Equal(t, want, s.ParamSource(offset), "%d", offset)
 	}
 }

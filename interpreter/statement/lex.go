@@ -48,7 +48,7 @@ type lexer struct {
 	templates int
 }
 
-func (l *lexer) problem(at extent, code, message string) {
+func (l *lexer) addProblem(at extent, code, message string) {
 	if len(l.problems) >= maxProblems {
 		return
 	}
@@ -57,15 +57,15 @@ func (l *lexer) problem(at extent, code, message string) {
 	}})
 }
 
-// peek is the rune n places ahead, 0 behind the end.
-func (l *lexer) peek(n int) rune {
+// peekRune is the rune n places ahead, 0 behind the end.
+func (l *lexer) peekRune(n int) rune {
 	if l.at+n >= len(l.source) {
 		return 0
 	}
 	return l.source[l.at+n]
 }
 
-func (l *lexer) starts(at int, text string) bool {
+func (l *lexer) startsAt(at int, text string) bool {
 	for _, r := range text {
 		if at >= len(l.source) || l.source[at] != r {
 			return false
@@ -75,7 +75,7 @@ func (l *lexer) starts(at int, text string) bool {
 	return true
 }
 
-func (l *lexer) add(kind tokenKind, start int) {
+func (l *lexer) addToken(kind tokenKind, start int) {
 	text := string(l.source[start:l.at])
 	if kind == wordToken {
 		text = strings.ToLower(text)
@@ -83,43 +83,43 @@ func (l *lexer) add(kind tokenKind, start int) {
 	l.tokens = append(l.tokens, token{extent: extent{start, l.at}, kind: kind, text: text})
 }
 
-func (l *lexer) lex() {
+func (l *lexer) lexTokens() {
 	for l.at < len(l.source) && len(l.problems) < maxProblems {
-		l.next()
+		l.lexNext()
 	}
 }
 
-func (l *lexer) next() {
+func (l *lexer) lexNext() {
 	start, r := l.at, l.source[l.at]
 	switch {
 	case l.isBlank(r):
 		l.at++
 	case r == 0:
 		l.at++
-		l.problem(extent{start, l.at}, CodeSyntax, "the statement contains a NUL character, where a database would stop reading: remove it")
-	case l.starts(start, "--"):
+		l.addProblem(extent{start, l.at}, CodeSyntax, "the statement contains a NUL character, where a database would stop reading: remove it")
+	case l.startsAt(start, "--"):
 		l.lineComment()
-	case l.starts(start, "/*"):
+	case l.startsAt(start, "/*"):
 		l.blockComment()
-	case l.starts(start, "{{"):
-		l.bare()
+	case l.startsAt(start, "{{"):
+		l.lexTemplate()
 	case r == '{' || r == '}':
-		l.brace(start)
+		l.reportBrace(start)
 	case r == '\'':
-		l.literal(start, "")
+		l.lexLiteral(start, "")
 	case l.opensName(r):
 		l.quotedName(start)
 	case r == '$':
-		l.dollar()
-	case isDigit(r), r == '.' && isDigit(l.peek(1)):
-		l.number()
+		l.lexDollar()
+	case isDigit(r), r == '.' && isDigit(l.peekRune(1)):
+		l.lexNumber()
 	case isNameStart(r):
-		l.word()
+		l.lexWord()
 	case strings.ContainsRune("()[],;.", r):
 		l.at++
-		l.add(punctToken, start)
+		l.addToken(punctToken, start)
 	default:
-		l.operator()
+		l.lexOperator()
 	}
 }
 
@@ -132,10 +132,10 @@ func (l *lexer) opensName(r rune) bool {
 	return r == '"' || (r == '`' || r == '[') && l.dialect == SQLite
 }
 
-// brace reports a brace that starts no template. A template statement gets
+// reportBrace reports a brace that starts no template. A template statement gets
 // package expression's own message, with what to write instead.
-func (l *lexer) brace(start int) {
-	if l.starts(start, "{%") {
+func (l *lexer) reportBrace(start int) {
+	if l.startsAt(start, "{%") {
 		before := len(l.problems)
 		_, problems := expression.ParseTemplate(string(l.source[start:min(len(l.source), start+spanWindow)]))
 		l.templateProblems(problems, func(offset int) int { return start + offset })
@@ -145,7 +145,7 @@ func (l *lexer) brace(start int) {
 		}
 	}
 	l.at++
-	l.problem(extent{start, l.at}, CodeSyntax, "unexpected "+quote(string(l.source[start]))+
+	l.addProblem(extent{start, l.at}, CodeSyntax, "unexpected "+quoteText(string(l.source[start]))+
 		`: write a template as "{{ e }}"; SQL has no braces outside literals`)
 }
 
@@ -155,69 +155,69 @@ func (l *lexer) lineComment() {
 	for l.at < len(l.source) && l.source[l.at] != '\n' && (l.source[l.at] != '\r' || l.dialect == SQLite) {
 		l.at++
 	}
-	l.dropped(start)
+	l.noteComment(start)
 }
 
 func (l *lexer) blockComment() {
 	start, depth := l.at, 0
 	for l.at < len(l.source) {
 		switch {
-		case l.starts(l.at, "/*") && (depth == 0 || l.dialect == Postgres):
+		case l.startsAt(l.at, "/*") && (depth == 0 || l.dialect == Postgres):
 			depth++
 			l.at += 2
-		case l.starts(l.at, "*/"):
+		case l.startsAt(l.at, "*/"):
 			depth--
 			l.at += 2
 		default:
 			l.at++
 		}
 		if depth == 0 {
-			l.dropped(start)
+			l.noteComment(start)
 			return
 		}
 	}
-	l.problem(extent{start, start + 2}, CodeSyntax, `a comment that starts with "/*" has no "*/"`)
+	l.addProblem(extent{start, start + 2}, CodeSyntax, `a comment that starts with "/*" has no "*/"`)
 }
 
-// dropped notes a comment that holds a template: it is not evaluated, and the
+// noteComment notes a comment that holds a template: it is not evaluated, and the
 // server does not see it.
-func (l *lexer) dropped(start int) {
+func (l *lexer) noteComment(start int) {
 	if strings.Contains(string(l.source[start:l.at]), "{{") {
 		l.drops = append(l.drops, extent{start, l.at})
 	}
 }
 
-// span is the end of the template that starts at i. Behind maxParams templates
+// templateEnd is the end of the template that starts at i. Behind maxParams templates
 // the rest of the statement is not read.
-func (l *lexer) span(i int) int {
+func (l *lexer) templateEnd(i int) int {
 	l.templates++
 	if l.templates > maxParams {
 		if l.templates == maxParams+1 {
-			l.problem(extent{i, i + 2}, CodeTooLarge, fmt.Sprintf("a statement has at most %d templates", maxParams))
+			l.addProblem(extent{i, i + 2}, CodeTooLarge, fmt.Sprintf("a statement has at most %d templates", maxParams))
 		}
 		return len(l.source)
 	}
 	return expression.FindSpan(l.source[:min(len(l.source), i+spanWindow)], i).End
 }
 
-func (l *lexer) word() {
+func (l *lexer) lexWord() {
 	start := l.at
 	for l.at < len(l.source) && isNamePart(l.source[l.at]) {
 		l.at++
 	}
 	word := strings.ToLower(string(l.source[start:l.at]))
 	switch {
-	case l.peek(0) == '\'' && isPrefix(word, l.dialect):
-		l.literal(start, word)
-	case word == "u" && l.dialect == Postgres && (l.starts(l.at, "&'") || l.starts(l.at, `&"`)):
+	case l.peekRune(0) == '\'' && isPrefix(word, l.dialect):
+		l.lexLiteral(start, word)
+	case word == "u" && l.dialect == Postgres && (l.startsAt(l.at, "&'") || l.startsAt(l.at, `&"`)):
 		l.at++
-		if l.peek(0) == '"' {
+		if l.peekRune(0) == '"' {
 			l.quotedName(start)
 			return
 		}
-		l.literal(start, "u&")
+		l.lexLiteral(start, "u&")
 	default:
-		l.add(wordToken, start)
+		l.addToken(wordToken, start)
 	}
 }
 
@@ -229,7 +229,7 @@ func isPrefix(word string, d Dialect) bool {
 	return word == "e" || word == "b" || word == "x" || word == "n"
 }
 
-func (l *lexer) number() {
+func (l *lexer) lexNumber() {
 	start := l.at
 	for l.at < len(l.source) {
 		r := l.source[l.at]
@@ -239,29 +239,29 @@ func (l *lexer) number() {
 		}
 		l.at++
 	}
-	l.add(numberToken, start)
+	l.addToken(numberToken, start)
 }
 
-func (l *lexer) operator() {
+func (l *lexer) lexOperator() {
 	start := l.at
 	r := l.source[start]
-	if l.dialect == SQLite && (r == '?' || (r == ':' || r == '@') && isNameStart(l.peek(1))) {
+	if l.dialect == SQLite && (r == '?' || (r == ':' || r == '@') && isNameStart(l.peekRune(1))) {
 		l.at++
 		for l.at < len(l.source) && isNamePart(l.source[l.at]) {
 			l.at++
 		}
-		l.add(placeholderToken, start)
+		l.addToken(placeholderToken, start)
 		return
 	}
 	l.at++
 	if !isOperator(r) {
-		l.add(operatorToken, start)
+		l.addToken(operatorToken, start)
 		return
 	}
-	for l.at < len(l.source) && isOperator(l.source[l.at]) && !l.starts(l.at, "--") && !l.starts(l.at, "/*") {
+	for l.at < len(l.source) && isOperator(l.source[l.at]) && !l.startsAt(l.at, "--") && !l.startsAt(l.at, "/*") {
 		l.at++
 	}
-	l.add(operatorToken, start)
+	l.addToken(operatorToken, start)
 }
 
 func isOperator(r rune) bool { return strings.ContainsRune("+-*/<>=~!@#%^&|?:", r) }

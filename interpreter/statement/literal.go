@@ -16,7 +16,7 @@ type piece struct {
 	spans   []extent // templates, as offsets in text
 }
 
-func (p *piece) add(source []rune, from, to int) {
+func (p *piece) addText(source []rune, from, to int) {
 	for i := from; i < to; i++ {
 		p.text = append(p.text, source[i])
 		p.offsets = append(p.offsets, i)
@@ -25,78 +25,78 @@ func (p *piece) add(source []rune, from, to int) {
 
 func (p *piece) addSpan(source []rune, from, to int) {
 	start := len(p.text)
-	p.add(source, from, to)
+	p.addText(source, from, to)
 	p.spans = append(p.spans, extent{start, len(p.text)})
 }
 
-// bare reads a template that is outside literals.
-func (l *lexer) bare() {
+// lexTemplate reads a template that is outside literals.
+func (l *lexer) lexTemplate() {
 	start := l.at
-	l.at = l.span(start)
+	l.at = l.templateEnd(start)
 	var inside piece
 	inside.addSpan(l.source, start, l.at)
 	l.addParam(start, inside, true)
 }
 
-// literal reads '…'. Templates are found before quotes, so quotes inside an
+// lexLiteral reads '…'. Templates are found before quotes, so quotes inside an
 // expression do not end the literal; a doubled quote outside them is one.
-func (l *lexer) literal(start int, prefix string) {
+func (l *lexer) lexLiteral(start int, prefix string) {
 	l.at++
 	var inside piece
 	for l.at < len(l.source) {
 		switch r := l.source[l.at]; {
-		case l.starts(l.at, "{{"):
+		case l.startsAt(l.at, "{{"):
 			from := l.at
-			l.at = l.span(from)
+			l.at = l.templateEnd(from)
 			inside.addSpan(l.source, from, l.at)
 		case r == '\\' && prefix == "e":
-			inside.add(l.source, l.at, min(l.at+2, len(l.source)))
+			inside.addText(l.source, l.at, min(l.at+2, len(l.source)))
 			l.at = min(l.at+2, len(l.source))
-		case l.starts(l.at, "''"):
-			inside.add(l.source, l.at, l.at+1)
+		case l.startsAt(l.at, "''"):
+			inside.addText(l.source, l.at, l.at+1)
 			l.at += 2
 		case r == '\'':
 			l.at++
-			l.finish(start, inside, prefix)
+			l.addLiteral(start, inside, prefix)
 			return
 		default:
-			inside.add(l.source, l.at, l.at+1)
+			inside.addText(l.source, l.at, l.at+1)
 			l.at++
 		}
 	}
-	l.unterminated(start, inside, "'")
+	l.reportUnterminated(start, inside, "'")
 }
 
-// finish adds a literal that has been read: as it is, or as a parameter.
-func (l *lexer) finish(start int, inside piece, prefix string) {
+// addLiteral adds a literal that has been read: as it is, or as a parameter.
+func (l *lexer) addLiteral(start int, inside piece, prefix string) {
 	switch {
 	case len(inside.spans) == 0:
-		l.add(literalToken, start)
+		l.addToken(literalToken, start)
 	case prefix != "":
-		l.problem(extent{start, l.at}, CodeNotAValue, fmt.Sprintf(
+		l.addProblem(extent{start, l.at}, CodeNotAValue, fmt.Sprintf(
 			"a template is not allowed in %s'…', which has its own escaping rules: write '…' without the %s",
 			strings.ToUpper(prefix), strings.ToUpper(prefix)))
-		l.add(literalToken, start)
+		l.addToken(literalToken, start)
 	default:
 		l.addParam(start, inside, false)
 	}
 }
 
-// dollar reads $$…$$, $tag$…$tag$ or $1.
-func (l *lexer) dollar() {
+// lexDollar reads $$…$$, $tag$…$tag$ or $1.
+func (l *lexer) lexDollar() {
 	start := l.at
 	end := start + 1
 	for end < len(l.source) && isNamePart(l.source[end]) && l.source[end] != '$' {
 		end++
 	}
-	tagged := l.dialect == Postgres && l.starts(end, "$") && !isDigit(l.peek(1))
+	tagged := l.dialect == Postgres && l.startsAt(end, "$") && !isDigit(l.peekRune(1))
 	if !tagged {
 		l.at = end
 		kind := placeholderToken
 		if end == start+1 {
 			kind = operatorToken
 		}
-		l.add(kind, start)
+		l.addToken(kind, start)
 		return
 	}
 	tag := string(l.source[start : end+1])
@@ -104,26 +104,26 @@ func (l *lexer) dollar() {
 	var inside piece
 	for l.at < len(l.source) {
 		switch {
-		case l.starts(l.at, "{{"):
+		case l.startsAt(l.at, "{{"):
 			from := l.at
-			l.at = l.span(from)
+			l.at = l.templateEnd(from)
 			inside.addSpan(l.source, from, l.at)
-		case l.starts(l.at, tag):
+		case l.startsAt(l.at, tag):
 			l.at += len([]rune(tag))
-			l.finish(start, inside, "")
+			l.addLiteral(start, inside, "")
 			return
 		default:
-			inside.add(l.source, l.at, l.at+1)
+			inside.addText(l.source, l.at, l.at+1)
 			l.at++
 		}
 	}
-	l.unterminated(start, inside, tag)
+	l.reportUnterminated(start, inside, tag)
 }
 
-// unterminated reports what is wrong with a literal that reached the end: the
+// reportUnterminated reports what is wrong with a literal that reached the end: the
 // template that swallowed its end, if one did. Nothing is wrong with one that was
 // not read to its end.
-func (l *lexer) unterminated(start int, inside piece, mark string) {
+func (l *lexer) reportUnterminated(start int, inside piece, mark string) {
 	if l.templates > maxParams {
 		return
 	}
@@ -135,7 +135,7 @@ func (l *lexer) unterminated(start int, inside piece, mark string) {
 		l.templateProblems(problems, func(offset int) int { return at + offset })
 	}
 	if len(l.problems) == before {
-		l.problem(extent{start, min(start+1, len(l.source))}, CodeSyntax, fmt.Sprintf("a literal that starts with %s is not closed with %s", mark, mark))
+		l.addProblem(extent{start, min(start+1, len(l.source))}, CodeSyntax, fmt.Sprintf("a literal that starts with %s is not closed with %s", mark, mark))
 	}
 }
 
@@ -147,19 +147,19 @@ func (l *lexer) quotedName(start int) {
 	}
 	templates := false
 	for l.at++; l.at < len(l.source); l.at++ {
-		if l.starts(l.at, "{{") {
+		if l.startsAt(l.at, "{{") {
 			templates = true
-			l.at = l.span(l.at) - 1
+			l.at = l.templateEnd(l.at) - 1
 			continue
 		}
 		if l.source[l.at] != end {
 			continue
 		}
-		if end == ']' || l.peek(1) != end {
+		if end == ']' || l.peekRune(1) != end {
 			l.at++
-			l.add(quotedToken, start)
+			l.addToken(quotedToken, start)
 			if templates {
-				l.problem(extent{start, l.at}, CodeNotAValue, notAValue("a name in double quotes", "write the name, or put a value in single quotes"))
+				l.addProblem(extent{start, l.at}, CodeNotAValue, notAValue("a name in double quotes", "write the name, or put a value in single quotes"))
 			}
 			return
 		}
@@ -168,7 +168,7 @@ func (l *lexer) quotedName(start int) {
 	if l.templates > maxParams {
 		return // it was not read to its end
 	}
-	l.problem(extent{start, start + 1}, CodeSyntax, fmt.Sprintf("a name that starts with %c is not closed", l.source[start]))
+	l.addProblem(extent{start, start + 1}, CodeSyntax, fmt.Sprintf("a name that starts with %c is not closed", l.source[start]))
 }
 
 // addParam compiles the template of a parameter and adds its token.
@@ -182,12 +182,12 @@ func (l *lexer) addParam(start int, inside piece, bare bool) {
 	text := string(inside.text)
 	template, problems := expression.ParseTemplate(text)
 	p := &param{extent: whole, bare: bare, template: template, offsets: inside.offsets, key: "literal " + text}
-	l.templateProblems(problems, p.at)
+	l.templateProblems(problems, p.sourceOffset)
 	if bare {
 		p.key = "bare " + strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(text, "{{"), "}}"))
 	}
 	if template != nil {
-		_, p.single = template.Single()
+		_, p.single = template.SingleProgram()
 	}
 	if p.single && len(inside.spans) == 1 {
 		p.lead = string(inside.text[:inside.spans[0].start])

@@ -30,17 +30,17 @@ func (s *Statement) SQL(values []any, share, cast bool) NumberedStatement {
 	numbers := map[string]int{}
 	at := 0
 	for i, p := range s.params {
-		w.copy(at, p.start)
+		w.copySource(at, p.start)
 		number, known := numbers[p.key]
 		if !share || !known {
 			w.out.Order = append(w.out.Order, i)
 			number = len(w.out.Order)
 			numbers[p.key] = number
 		}
-		w.param(p, number, w.suffix(p, values, i, cast))
+		w.writeParam(p, number, w.castSuffix(p, values, i, cast))
 		at = p.end
 	}
-	w.copy(at, s.to)
+	w.copySource(at, s.to)
 	w.out.Text = string(w.text)
 	return w.out
 }
@@ -61,8 +61,8 @@ func (n NumberedStatement) SourceOffset(at int) (offset int, inParam bool) {
 	return 0, false
 }
 
-// Source is the text the author wrote for the parameter at a rune offset.
-func (s *Statement) Source(offset int) string {
+// ParamSource is the text the author wrote for the parameter at a rune offset.
+func (s *Statement) ParamSource(offset int) string {
 	for _, p := range s.params {
 		if p.start <= offset && offset < p.end {
 			return string(s.source[p.start:p.end])
@@ -77,30 +77,30 @@ type writer struct {
 	out  NumberedStatement
 }
 
-// copy writes the source from from to to, comments with templates left out.
-func (w *writer) copy(from, to int) {
+// copySource writes the source from from to to, comments with templates left out.
+func (w *writer) copySource(from, to int) {
 	for _, drop := range w.s.drops {
 		if drop.start < from || drop.start >= to {
 			continue
 		}
-		w.plain(from, drop.start)
+		w.copyPlain(from, drop.start)
 		w.text = append(w.text, ' ')
 		from = drop.end
 	}
-	w.plain(from, to)
+	w.copyPlain(from, to)
 }
 
-func (w *writer) plain(from, to int) {
+func (w *writer) copyPlain(from, to int) {
 	if from >= to {
 		return
 	}
-	w.apart(w.s.source[from])
+	w.separate(w.s.source[from])
 	w.out.marks = append(w.out.marks, mark{out: len(w.text), source: from})
 	w.text = append(w.text, w.s.source[from:to]...)
 }
 
-// apart keeps a parameter from growing together with a name or number.
-func (w *writer) apart(next rune) {
+// separate keeps a parameter from growing together with a name or number.
+func (w *writer) separate(next rune) {
 	if len(w.text) == 0 {
 		return
 	}
@@ -110,7 +110,7 @@ func (w *writer) apart(next rune) {
 	}
 }
 
-func (w *writer) param(p *param, number int, suffix string) {
+func (w *writer) writeParam(p *param, number int, suffix string) {
 	sign := "$"
 	if w.s.dialect == SQLite {
 		sign = "?"
@@ -124,13 +124,13 @@ func (w *writer) param(p *param, number int, suffix string) {
 		text = "CAST(" + text + " AS " + p.cast + ")"
 	}
 	text += suffix
-	w.apart([]rune(text)[0])
+	w.separate([]rune(text)[0])
 	w.out.marks = append(w.out.marks, mark{out: len(w.text), source: p.start, param: true})
 	w.text = append(w.text, []rune(text)...)
 }
 
-// suffix is the cast of a bare value.
-func (w *writer) suffix(p *param, values []any, i int, cast bool) string {
+// castSuffix is the cast of a bare value.
+func (w *writer) castSuffix(p *param, values []any, i int, cast bool) string {
 	if !cast || !p.bare || w.s.dialect != Postgres || i >= len(values) {
 		return ""
 	}

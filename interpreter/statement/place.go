@@ -28,18 +28,18 @@ func (p *parser) checkPlaces() {
 		top := &stack[len(stack)-1]
 		switch {
 		case t.param != nil:
-			if what, hint := p.refusal(i, *top); what != "" {
-				p.problem(t.extent, CodeNotAValue, notAValue(what, hint))
+			if what, hint := p.refusalOf(i, *top); what != "" {
+				p.addProblem(t.extent, CodeNotAValue, notAValue(what, hint))
 			}
-		case p.is(i, "("):
+		case p.isAny(i, "("):
 			opened := frame{names: p.opensNames(i)}
 			if i > 0 && p.tokens[i-1].kind == wordToken {
 				opened.fn = p.tokens[i-1].text
 			}
 			stack = append(stack, opened)
-		case p.is(i, ")") && len(stack) > 1:
+		case p.isAny(i, ")") && len(stack) > 1:
 			stack = stack[:len(stack)-1]
-		case t.kind == wordToken && clauses[t.text] && !p.is(i-1, "."):
+		case t.kind == wordToken && clauses[t.text] && !p.isAny(i-1, "."):
 			top.clause = t.text
 		}
 	}
@@ -61,7 +61,7 @@ func (p *parser) hasParams() bool {
 	at := p.tokens[first].extent
 	switch {
 	case first == 0 || p.verb == "":
-		p.problem(at, CodeNotAValue, notAValue("a whole statement", "write the statement, with templates for its values"))
+		p.addProblem(at, CodeNotAValue, notAValue("a whole statement", "write the statement, with templates for its values"))
 		return false
 	case withParams[p.dialect][p.verb], p.verb == "create" && p.tableAs() > 0 && first > p.tableAs():
 		return true
@@ -70,7 +70,7 @@ func (p *parser) hasParams() bool {
 	if hint == "" {
 		hint = "only statements that read or write rows accept values"
 	}
-	p.problem(at, CodeNotAValue, notAValue("in a statement that starts with "+strings.ToUpper(p.verb), hint))
+	p.addProblem(at, CodeNotAValue, notAValue("in a statement that starts with "+strings.ToUpper(p.verb), hint))
 	return false
 }
 
@@ -80,29 +80,29 @@ func (p *parser) tableAs() int {
 	table, depth := false, 0
 	for i := range p.tokens {
 		switch {
-		case p.is(i, "("):
+		case p.isAny(i, "("):
 			depth++
-		case p.is(i, ")"):
+		case p.isAny(i, ")"):
 			depth--
-		case i <= 3 && p.is(i, "table"):
+		case i <= 3 && p.isAny(i, "table"):
 			table = true
-		case table && depth == 0 && p.is(i, "as") && p.is(i+1, "select", "with", "values", "("):
+		case table && depth == 0 && p.isAny(i, "as") && p.isAny(i+1, "select", "with", "values", "("):
 			return i
 		}
 	}
 	return 0
 }
 
-// refusal says what would have to be in the place of param i if not a
+// refusalOf says what would have to be in the place of param i if not a
 // value; "" where a value may be. It is not the first token: see takesParams.
-func (p *parser) refusal(i int, in frame) (what, hint string) {
-	if p.is(i-1, ".") || p.is(i+1, ".") {
+func (p *parser) refusalOf(i int, in frame) (what, hint string) {
+	if p.isAny(i-1, ".") || p.isAny(i+1, ".") {
 		return "part of a name with dots", "write the name"
 	}
-	if p.glued(i) {
+	if p.isGlued(i) {
 		return "part of a name", "write the name; to build text, use ~ inside the template"
 	}
-	if p.is(i+1, "(") {
+	if p.isAny(i+1, "(") {
 		return "the name of a function", "write the name"
 	}
 	if i+1 < len(p.tokens) && p.tokens[i+1].kind == literalToken {
@@ -123,8 +123,8 @@ func (p *parser) refusal(i int, in frame) (what, hint string) {
 	return "directly after another operand", "an operator or a comma is missing"
 }
 
-// glued reports whether a bare template touches a name, number or quote.
-func (p *parser) glued(i int) bool {
+// isGlued reports whether a bare template touches a name, number or quote.
+func (p *parser) isGlued(i int) bool {
 	t := p.tokens[i]
 	touches := func(other token) bool {
 		return other.kind == wordToken || other.kind == numberToken || other.kind == quotedToken ||
@@ -152,14 +152,14 @@ func (p *parser) behindPunct(i int, in frame) (what, hint string) {
 		return "a table", tableHint
 	case in.clause == "set":
 		return "a column", "write the column's name"
-	case in.clause == "by" && p.alone(i):
+	case in.clause == "by" && p.isAlone(i):
 		return "a column to order or group by", refusedBehind["by"].hint
 	}
 	return "", ""
 }
 
-// alone reports whether nothing is calculated from param i.
-func (p *parser) alone(i int) bool {
+// isAlone reports whether nothing is calculated from param i.
+func (p *parser) isAlone(i int) bool {
 	if i+1 >= len(p.tokens) {
 		return true
 	}
@@ -167,17 +167,17 @@ func (p *parser) alone(i int) bool {
 	if next.kind == operatorToken {
 		return next.text == "::"
 	}
-	return !p.is(i+1, "[", "and", "or", "like", "ilike", "is", "in", "between", "not", "at")
+	return !p.isAny(i+1, "[", "and", "or", "like", "ilike", "is", "in", "between", "not", "at")
 }
 
 func (p *parser) behindWord(i int, in frame) (what, hint string) {
 	word := p.tokens[i-1].text
 	switch {
-	case p.is(i-2, ".") || p.is(i-1, "end"):
+	case p.isAny(i-2, ".") || p.isAny(i-1, "end"):
 		return "directly after another operand", "an operator or a comma is missing"
 	case beforeValue[word], p.dialect == SQLite && beforeValueSQLite[word]:
 		return "", ""
-	case word == "from" && p.is(i-2, "distinct"), fromInside[in.fn] && insideFrom[word]:
+	case word == "from" && p.isAny(i-2, "distinct"), fromInside[in.fn] && insideFrom[word]:
 		return "", ""
 	case word == "in" && p.dialect == SQLite:
 		return refusedBehind["in"].what, sqliteInHint
@@ -189,24 +189,24 @@ func (p *parser) behindWord(i int, in frame) (what, hint string) {
 	if !p.tokens[i].param.bare {
 		hint += ", or write the type after the literal: '…'::type"
 	}
-	return "directly after " + quote(word), hint
+	return "directly after " + quoteText(word), hint
 }
 
 // opensNames reports whether the parenthesis at i opens a list of column names:
 // INSERT INTO t (…), ON CONFLICT (…), JOIN … USING (…), AS t(…), WITH t(…).
 func (p *parser) opensNames(i int) bool {
-	if p.is(i+1, "select", "with", "values", "(") {
+	if p.isAny(i+1, "select", "with", "values", "(") {
 		return false
 	}
-	if p.is(i-1, "conflict", "using", "insert") {
+	if p.isAny(i-1, "conflict", "using", "insert") {
 		return true
 	}
 	name := i - 1
 	if name < 0 || p.tokens[name].kind != wordToken && p.tokens[name].kind != quotedToken {
 		return false
 	}
-	for p.is(name-1, ".") {
+	for p.isAny(name-1, ".") {
 		name -= 2
 	}
-	return p.is(name-1, "into", "as", "recursive") && !p.is(i-1, "materialized") || p.is(name-1, "with") && name == 1
+	return p.isAny(name-1, "into", "as", "recursive") && !p.isAny(i-1, "materialized") || p.isAny(name-1, "with") && name == 1
 }

@@ -7,12 +7,12 @@ import (
 
 // plainVerbs are the statements that may be plain. Other statements in which a WITH may end
 // leave nothing in the session either.
-var plainVerbs = set("select", "insert", "update", "delete", "values", "with")
+var plainVerbs = wordSet("select", "insert", "update", "delete", "values", "with")
 
 // openers are the words before a parenthesis that PostgreSQL takes for no name of
 // a function: they are reserved, or the names of types or of what its grammar
 // calls itself.
-var openers = set("all", "and", "any", "array", "as", "between", "case", "cast", "distinct", "else", "except", "exists",
+var openers = wordSet("all", "and", "any", "array", "as", "between", "case", "cast", "distinct", "else", "except", "exists",
 	"from", "group", "having", "in", "intersect", "lateral", "limit", "not", "offset", "on", "only", "or", "returning",
 	"row", "select", "some", "symmetric", "then", "union", "using", "values", "variadic", "when", "where",
 	"coalesce", "extract", "greatest", "grouping", "least", "nullif", "overlay", "position", "substring", "trim",
@@ -21,7 +21,7 @@ var openers = set("all", "and", "any", "array", "as", "between", "case", "cast",
 
 // harmless are functions of PostgreSQL that leave nothing in the session and ask
 // nothing of it.
-var harmless = set("count", "sum", "min", "max", "avg", "array_agg", "string_agg", "bool_and", "bool_or", "every",
+var harmless = wordSet("count", "sum", "min", "max", "avg", "array_agg", "string_agg", "bool_and", "bool_or", "every",
 	"json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg",
 	"row_number", "rank", "dense_rank", "lag", "lead", "first_value", "last_value", "ntile",
 	"lower", "upper", "initcap", "length", "char_length", "octet_length", "btrim", "ltrim", "rtrim", "lpad", "rpad",
@@ -36,13 +36,13 @@ var harmless = set("count", "sum", "min", "max", "avg", "array_agg", "string_agg
 	"json_array_length", "jsonb_array_length", "json_extract_path_text", "jsonb_extract_path_text", "jsonb_set",
 	"json_to_recordset", "jsonb_to_recordset", "json_populate_recordset", "jsonb_populate_recordset")
 
-// plain reports of a statement of PostgreSQL whether all it does by itself is to
+// isPlain reports of a statement of PostgreSQL whether all it does by itself is to
 // read and write rows: it leaves nothing in its session, but for what is defined
 // in the database under its words, such as triggers. What is not sure is not
 // plain.
 //
 // Two literals in a row are one to the server, with the escapes of the first.
-func (p *parser) plain() bool {
+func (p *parser) isPlain() bool {
 	if p.dialect != Postgres || !plainVerbs[p.verb] {
 		return false
 	}
@@ -52,8 +52,8 @@ func (p *parser) plain() bool {
 			t.kind == numberToken && strings.Contains(t.text, "$"),
 			p.isText(i) && p.isText(i-1),
 			t.namesCatalog(),
-			p.is(i, "into") && !p.is(i-1, "insert"),
-			p.is(i, "(") && !p.opensPlainly(i):
+			p.isAny(i, "into") && !p.isAny(i-1, "insert"),
+			p.isAny(i, "(") && !p.opensPlainly(i):
 			return false
 		}
 	}
@@ -87,19 +87,19 @@ func (p *parser) opensPlainly(i int) bool {
 	case operatorToken:
 		return true
 	case punctToken:
-		return p.is(i-1, "(", ",", "[")
+		return p.isAny(i-1, "(", ",", "[")
 	case quotedToken:
 		return p.listsColumns(i)
 	case wordToken:
 		// The server folds ASCII alone: the Kelvin sign is no k to it.
-		known := (openers[before.text] || harmless[before.text]) && p.ascii(i-1) && !p.is(i-2, ".")
+		known := (openers[before.text] || harmless[before.text]) && p.isASCII(i-1) && !p.isAny(i-2, ".")
 		return known || p.listsColumns(i) || p.opensClause(i)
 	}
 	return false
 }
 
-// ascii reports whether all of token i is.
-func (p *parser) ascii(i int) bool {
+// isASCII reports whether all of token i is.
+func (p *parser) isASCII(i int) bool {
 	word := p.source[p.tokens[i].start:p.tokens[i].end]
 	return !slices.ContainsFunc(word, func(r rune) bool { return r >= 0x80 })
 }
@@ -108,14 +108,14 @@ func (p *parser) ascii(i int) bool {
 // given, or written to: INSERT INTO t (…), WITH t (…), AS t (…), or a type's.
 func (p *parser) listsColumns(i int) bool {
 	if i > 1 && p.tokens[i-2].kind == operatorToken && p.tokens[i-2].text == "::" ||
-		p.is(i-2, "as", "with") || p.is(i-2, "recursive") && p.is(i-3, "with") {
+		p.isAny(i-2, "as", "with") || p.isAny(i-2, "recursive") && p.isAny(i-3, "with") {
 		return true
 	}
 	name := i - 1
-	for p.is(name-1, ".") {
+	for p.isAny(name-1, ".") {
 		name -= 2
 	}
-	return p.is(name-1, "into")
+	return p.isAny(name-1, "into")
 }
 
 // opensClause reports whether the parenthesis at i follows words that only together
@@ -123,14 +123,14 @@ func (p *parser) listsColumns(i int) bool {
 // is behind the last distinguishes it from the condition of a JOIN.
 func (p *parser) opensClause(i int) bool {
 	switch {
-	case p.is(i-1, "by"):
-		return p.is(i-2, "group", "order", "partition")
-	case p.is(i-1, "over", "filter"):
-		return p.is(i-2, ")")
-	case !p.is(i-1, "conflict") || !p.is(i-2, "on"):
+	case p.isAny(i-1, "by"):
+		return p.isAny(i-2, "group", "order", "partition")
+	case p.isAny(i-1, "over", "filter"):
+		return p.isAny(i-2, ")")
+	case !p.isAny(i-1, "conflict") || !p.isAny(i-2, "on"):
 		return false
 	}
-	for i++; i < len(p.tokens) && !p.is(i, "(", ")"); i++ {
+	for i++; i < len(p.tokens) && !p.isAny(i, "(", ")"); i++ {
 	}
-	return p.is(i, ")") && p.is(i+1, "do")
+	return p.isAny(i, ")") && p.isAny(i+1, "do")
 }

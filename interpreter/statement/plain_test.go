@@ -15,7 +15,7 @@ func TestPlain(t *testing.T) {
 
 	plain := func(source string) bool {
 		parsed, _ := statement.Parse(source, statement.Postgres)
-		return parsed.Plain()
+		return parsed.IsPlain()
 	}
 
 	for _, source := range []string{
@@ -58,5 +58,5 @@ func TestPlain(t *testing.T) {
 	}
 
 	sqlite, _ := statement.Parse("SELECT 1", statement.SQLite)
-	require.False(t, sqlite.Plain())
+	require.False(t, sqlite.IsPlain())
 }

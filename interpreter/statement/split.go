@@ -11,10 +11,10 @@ type parser struct {
 	verb string
 }
 
-func quote(text string) string { return strconv.Quote(text) }
+func quoteText(text string) string { return strconv.Quote(text) }
 
-// is reports whether token i is one of the given words or punctuation marks.
-func (p *parser) is(i int, texts ...string) bool {
+// isAny reports whether token i is one of the given words or punctuation marks.
+func (p *parser) isAny(i int, texts ...string) bool {
 	if i < 0 || i >= len(p.tokens) {
 		return false
 	}
@@ -22,26 +22,26 @@ func (p *parser) is(i int, texts ...string) bool {
 	return (t.kind == wordToken || t.kind == punctToken) && slices.Contains(texts, t.text)
 }
 
-// split keeps the first statement and reports a second one. A semicolon inside
+// splitStatements keeps the first statement and reports a second one. A semicolon inside
 // the body of a trigger or an SQL function ends nothing.
-func (p *parser) split() {
+func (p *parser) splitStatements() {
 	end := p.statementEnd()
 	rest := end
-	for p.is(rest, ";") {
+	for p.isAny(rest, ";") {
 		rest++
 	}
 	if rest < len(p.tokens) {
-		p.problem(p.tokens[rest].extent, CodeNotOne,
+		p.addProblem(p.tokens[rest].extent, CodeNotOne,
 			"a second statement starts here: a statement field holds one SQL statement, so move this one to its own step")
 	}
 	p.tokens = p.tokens[:end]
 	first := 0
-	for p.is(first, "(") {
+	for p.isAny(first, "(") {
 		first++
 	}
 	if first >= len(p.tokens) {
 		if len(p.problems) == 0 {
-			p.problem(extent{0, len(p.source)}, CodeNotOne, "the statement is empty: write one SQL statement")
+			p.addProblem(extent{0, len(p.source)}, CodeNotOne, "the statement is empty: write one SQL statement")
 		}
 		return
 	}
@@ -56,11 +56,11 @@ func (p *parser) statementEnd() int {
 	depth := 0
 	for i := range p.tokens {
 		switch {
-		case body && p.is(i, "begin", "case"):
+		case body && p.isAny(i, "begin", "case"):
 			depth++
-		case body && p.is(i, "end") && depth > 0:
+		case body && p.isAny(i, "end") && depth > 0:
 			depth--
-		case depth == 0 && p.is(i, ";"):
+		case depth == 0 && p.isAny(i, ";"):
 			return i
 		}
 	}
@@ -70,11 +70,11 @@ func (p *parser) statementEnd() int {
 // hasBody reports whether the statement may hold statements: CREATE TRIGGER of
 // SQLite, CREATE FUNCTION … BEGIN ATOMIC of PostgreSQL.
 func (p *parser) hasBody() bool {
-	if !p.is(0, "create") {
+	if !p.isAny(0, "create") {
 		return false
 	}
-	for i := 1; i < len(p.tokens) && !p.is(i, ";"); i++ {
-		if p.is(i, "trigger", "function", "procedure") {
+	for i := 1; i < len(p.tokens) && !p.isAny(i, ";"); i++ {
+		if p.isAny(i, "trigger", "function", "procedure") {
 			return true
 		}
 	}
@@ -85,12 +85,12 @@ func (p *parser) hasBody() bool {
 func (p *parser) checkVerb(first int) {
 	switch p.verb {
 	case "begin", "start", "commit", "rollback", "savepoint", "release", "end", "abort":
-		p.problem(p.tokens[first].extent, CodeNotOne, fmt.Sprintf(
+		p.addProblem(p.tokens[first].extent, CodeNotOne, fmt.Sprintf(
 			"%q needs a second statement on the same connection, but each statement runs alone, in its own transaction; WITH can make several changes in one statement", p.verb))
 	case "copy":
 		for i := range p.tokens {
-			if p.is(i, "stdin", "stdout") {
-				p.problem(p.tokens[first].extent, CodeNotOne, fmt.Sprintf(
+			if p.isAny(i, "stdin", "stdout") {
+				p.addProblem(p.tokens[first].extent, CodeNotOne, fmt.Sprintf(
 					"COPY with %s streams outside the statement: read with SELECT, write with table mode or INSERT", p.tokens[i].text))
 				return
 			}
@@ -105,17 +105,17 @@ func (p *parser) checkPlaceholders() {
 		return
 	}
 	for i, t := range p.tokens {
-		own := t.kind == placeholderToken || t.kind == operatorToken && t.text == "?" && !p.operand(i-1)
+		own := t.kind == placeholderToken || t.kind == operatorToken && t.text == "?" && !p.endsOperand(i-1)
 		if own {
-			p.problem(t.extent, CodeOwnPlaceholder, fmt.Sprintf(
+			p.addProblem(t.extent, CodeOwnPlaceholder, fmt.Sprintf(
 				"%q cannot be combined with templates, which become numbered parameters themselves: write {{ … }} for this value too", t.text))
 		}
 	}
 }
 
-// operand reports whether token i can end an operand, so that a ? behind it is
+// endsOperand reports whether token i can end an operand, so that a ? behind it is
 // PostgreSQL's operator and no placeholder.
-func (p *parser) operand(i int) bool {
+func (p *parser) endsOperand(i int) bool {
 	if i < 0 {
 		return false
 	}

@@ -78,12 +78,12 @@ type param struct {
 // error; warnings do not count.
 func Parse(source string, d Dialect) (*Statement, []Problem) {
 	p := &parser{lexer: lexer{source: []rune(source), dialect: d}}
-	p.lex()
+	p.lexTokens()
 	p.mergeTyped()
-	p.split()
+	p.splitStatements()
 	p.checkPlaces()
 	p.checkPlaceholders()
-	s := &Statement{source: p.source, dialect: d, drops: p.drops, verb: p.verb, plain: p.plain()}
+	s := &Statement{source: p.source, dialect: d, drops: p.drops, verb: p.verb, plain: p.isPlain()}
 	if len(p.tokens) > 0 {
 		s.to = p.tokens[len(p.tokens)-1].end
 	}
@@ -99,10 +99,10 @@ func Parse(source string, d Dialect) (*Statement, []Problem) {
 // Verb is the statement's first word in lower case, such as "select".
 func (s *Statement) Verb() string { return s.verb }
 
-// Plain says of a statement without errors that all it does by itself is to read
+// IsPlain says of a statement without errors that all it does by itself is to read
 // and write rows: it leaves nothing in its session. It is false where that is not
 // sure, and for other dialects than Postgres.
-func (s *Statement) Plain() bool { return s.plain }
+func (s *Statement) IsPlain() bool { return s.plain }
 
 // Params is the number of parameters.
 func (s *Statement) Params() int { return len(s.params) }
@@ -117,16 +117,16 @@ func (s *Statement) Templates() []*expression.Template {
 	return templates
 }
 
-// Offset is where the i-th of the Templates, or the literal around it, begins in
+// ParamOffset is where the i-th of the Templates, or the literal around it, begins in
 // the statement.
-func (s *Statement) Offset(i int) int { return s.params[i].start }
+func (s *Statement) ParamOffset(i int) int { return s.params[i].start }
 
 // Refs are the free names of all templates, with offsets in the statement.
 func (s *Statement) Refs() []expression.Ref {
 	var refs []expression.Ref
 	for _, p := range s.params {
 		for _, ref := range p.template.Refs() {
-			ref.Offset, ref.End = p.at(ref.Offset), p.at(ref.End)
+			ref.Offset, ref.End = p.sourceOffset(ref.Offset), p.sourceOffset(ref.End)
 			refs = append(refs, ref)
 		}
 	}
@@ -154,16 +154,16 @@ func (s *Statement) RenderParam(i int, scope expression.Scope, b *expression.Bud
 	p := s.params[i]
 	value, err := p.template.Render(scope, b)
 	if err != nil {
-		return nil, p.failed(err)
+		return nil, p.moveError(err)
 	}
-	return p.value(value), nil
+	return p.boundValue(value), nil
 }
 
 // Dialect is the SQL that the statement is written in.
 func (s *Statement) Dialect() Dialect { return s.dialect }
 
-// value makes what the parameter is bound to from what its template gave.
-func (p *param) value(rendered any) any {
+// boundValue makes what the parameter is bound to from what its template gave.
+func (p *param) boundValue(rendered any) any {
 	if p.bare {
 		return rendered
 	}
@@ -176,8 +176,8 @@ func (p *param) value(rendered any) any {
 	return p.lead + expression.Text(rendered) + p.trail
 }
 
-// at is the place in the source of a rune offset in the template.
-func (p *param) at(offset int) int {
+// sourceOffset is the place in the source of a rune offset in the template.
+func (p *param) sourceOffset(offset int) int {
 	switch {
 	case offset < 0:
 		return p.start
@@ -187,10 +187,10 @@ func (p *param) at(offset int) int {
 	return p.offsets[offset]
 }
 
-// failed moves an evaluation error to its place in the statement.
-func (p *param) failed(err error) error {
+// moveError moves an evaluation error to its place in the statement.
+func (p *param) moveError(err error) error {
 	if e, ok := errors.AsType[*expression.Error](err); ok {
-		return &expression.Error{Offset: p.at(e.Offset), Message: e.Message}
+		return &expression.Error{Offset: p.sourceOffset(e.Offset), Message: e.Message}
 	}
 	return &expression.Error{Offset: p.start, Message: err.Error()}
 }

@@ -156,7 +156,7 @@ func TestSourceOffset(t *testing.T) {
 
 	offset, inParam = n.SourceOffset(strings.Index(n.Text, "$2"))
 	require.True(t, inParam)
-	require.Equal(t, "'ü{{ second }}'", s.Source(offset))
+	require.Equal(t, "'ü{{ second }}'", s.ParamSource(offset))
 }
 
 func TestTooManyTemplates(t *testing.T) {

@@ -19,14 +19,14 @@ func (p *parser) mergeTyped() {
 		}
 		to, unit := i+1, ""
 		cast := string(p.source[p.tokens[from].start:p.tokens[i-1].end])
-		if p.is(from, "interval") {
+		if p.isAny(from, "interval") {
 			to = p.fieldsBehind(to)
 			if to > i+1 {
 				unit = p.tokens[i+1].text
 				cast += " " + string(p.source[p.tokens[i+1].start:p.tokens[to-1].end])
 			}
-			if p.is(i+2, "to") {
-				p.problem(t.extent, CodeNotAValue, notAValue("part of an interval with two fields", "write the units into the literal, such as INTERVAL '{{ d }} days {{ h }} hours'"))
+			if p.isAny(i+2, "to") {
+				p.addProblem(t.extent, CodeNotAValue, notAValue("part of an interval with two fields", "write the units into the literal, such as INTERVAL '{{ d }} days {{ h }} hours'"))
 			}
 		}
 		merged := *t.param
@@ -43,33 +43,33 @@ func (p *parser) mergeTyped() {
 // typeBefore is where the type directly before token i starts, i if there is
 // none.
 func (p *parser) typeBefore(i int) int {
-	if p.is(i-1, "zone") && p.is(i-2, "time") && p.is(i-3, "with", "without") {
-		at := p.sized(i - 3)
-		if p.is(at-1, "timestamp", "time") {
+	if p.isAny(i-1, "zone") && p.isAny(i-2, "time") && p.isAny(i-3, "with", "without") {
+		at := p.beforeSize(i - 3)
+		if p.isAny(at-1, "timestamp", "time") {
 			return at - 1
 		}
 		return i
 	}
-	if p.is(i-1, "precision") && p.is(i-2, "double") {
+	if p.isAny(i-1, "precision") && p.isAny(i-2, "double") {
 		return i - 2
 	}
-	at := p.sized(i)
-	if at > 0 && p.tokens[at-1].kind == wordToken && types[p.tokens[at-1].text] && !p.is(at-2, ".") {
+	at := p.beforeSize(i)
+	if at > 0 && p.tokens[at-1].kind == wordToken && types[p.tokens[at-1].text] && !p.isAny(at-2, ".") {
 		return at - 1
 	}
 	return i
 }
 
-// sized steps back over (3) or (10, 2) before token i.
-func (p *parser) sized(i int) int {
-	if !p.is(i-1, ")") {
+// beforeSize steps back over (3) or (10, 2) before token i.
+func (p *parser) beforeSize(i int) int {
+	if !p.isAny(i-1, ")") {
 		return i
 	}
 	at := i - 2
-	for at >= 0 && (p.tokens[at].kind == numberToken || p.is(at, ",")) {
+	for at >= 0 && (p.tokens[at].kind == numberToken || p.isAny(at, ",")) {
 		at--
 	}
-	if at > 0 && p.is(at, "(") && at < i-2 {
+	if at > 0 && p.isAny(at, "(") && at < i-2 {
 		return at
 	}
 	return i
@@ -84,10 +84,10 @@ func (p *parser) fieldsBehind(i int) int {
 		return i
 	}
 	i++
-	if p.is(i, "to") && field(i+1) {
+	if p.isAny(i, "to") && field(i+1) {
 		i += 2
 	}
-	if p.is(i, "(") && i+2 < len(p.tokens) && p.tokens[i+1].kind == numberToken && p.is(i+2, ")") {
+	if p.isAny(i, "(") && i+2 < len(p.tokens) && p.tokens[i+1].kind == numberToken && p.isAny(i+2, ")") {
 		i += 3
 	}
 	return i

@@ -1,6 +1,6 @@
 package statement
 
-func set(words ...string) map[string]bool {
+func wordSet(words ...string) map[string]bool {
 	m := make(map[string]bool, len(words))
 	for _, word := range words {
 		m[word] = true
@@ -9,46 +9,46 @@ func set(words ...string) map[string]bool {
 }
 
 // beforeValue are the words directly behind which a value may be.
-var beforeValue = set("select", "distinct", "all", "any", "some", "where", "and", "or", "not", "on", "having",
+var beforeValue = wordSet("select", "distinct", "all", "any", "some", "where", "and", "or", "not", "on", "having",
 	"when", "then", "else", "case", "between", "symmetric", "asymmetric", "like", "ilike", "to", "escape",
 	"returning", "limit", "offset", "first", "next", "rows", "range", "groups", "zone", "variadic")
 
 // beforeValueSQLite are those only SQLite has.
-var beforeValueSQLite = set("is", "glob", "regexp", "match")
+var beforeValueSQLite = wordSet("is", "glob", "regexp", "match")
 
 // notOperands are words that end no operand.
-var notOperands = set("select", "distinct", "all", "any", "some", "where", "and", "or", "not", "on", "having",
+var notOperands = wordSet("select", "distinct", "all", "any", "some", "where", "and", "or", "not", "on", "having",
 	"when", "then", "else", "case", "between", "symmetric", "asymmetric", "like", "ilike", "to", "escape",
 	"returning", "limit", "offset", "first", "next", "rows", "range", "groups", "zone", "variadic",
 	"is", "glob", "regexp", "match", "from", "join", "in", "by", "set", "values", "as", "using", "for", "placing", "interval")
 
 // clauses are the keywords that begin a clause. They show what the list is that follows at the
 // same depth of parentheses.
-var clauses = set("select", "from", "where", "by", "set", "values", "having", "limit", "offset", "returning",
+var clauses = wordSet("select", "from", "where", "by", "set", "values", "having", "limit", "offset", "returning",
 	"on", "using", "into", "window", "union", "intersect", "except", "fetch", "for", "when", "rows", "range", "groups")
 
 // withParams are the statements in which the server takes parameters.
 var withParams = map[Dialect]map[string]bool{
-	Postgres: set("select", "insert", "update", "delete", "merge", "with", "values", "explain", "call"),
-	SQLite:   set("select", "insert", "update", "delete", "replace", "with", "values", "explain"),
+	Postgres: wordSet("select", "insert", "update", "delete", "merge", "with", "values", "explain", "call"),
+	SQLite:   wordSet("select", "insert", "update", "delete", "replace", "with", "values", "explain"),
 }
 
 // fromInside are the functions whose arguments are parted by FROM, FOR, IN or
 // PLACING.
-var fromInside = set("extract", "substring", "trim", "overlay", "position")
+var fromInside = wordSet("extract", "substring", "trim", "overlay", "position")
 
 // insideFrom are the words that part them, or are in front of one.
-var insideFrom = set("from", "for", "in", "placing", "both", "leading", "trailing")
+var insideFrom = wordSet("from", "for", "in", "placing", "both", "leading", "trailing")
 
 // types may be before a literal in PostgreSQL: INTERVAL '…'.
-var types = set("interval", "date", "time", "timetz", "timestamp", "timestamptz", "json", "jsonb", "uuid", "inet",
+var types = wordSet("interval", "date", "time", "timetz", "timestamp", "timestamptz", "json", "jsonb", "uuid", "inet",
 	"cidr", "macaddr", "numeric", "decimal", "real", "float", "float4", "float8", "int", "integer", "int2", "int4",
 	"int8", "smallint", "bigint", "bool", "boolean", "text", "varchar", "bytea", "point", "box", "xml", "bit",
 	"jsonpath", "money", "tsquery", "tsvector", "daterange", "tsrange", "tstzrange", "int4range", "int8range",
 	"numrange", "regclass", "oid")
 
 // intervalFields may be behind INTERVAL '…'.
-var intervalFields = set("year", "month", "day", "hour", "minute", "second")
+var intervalFields = wordSet("year", "month", "day", "hour", "minute", "second")
 
 // instead says what is in the place directly behind a word, and what to
 // write there.

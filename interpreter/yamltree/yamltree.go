@@ -137,12 +137,12 @@ func QuoteStyle(text string) yaml.Style {
 // Resolved copies a tree: aliases are written out, and comments stay only
 // where they are asked for. What is nested deeper than MaxDepth is left out.
 func Resolved(n *yaml.Node, withComments bool) *yaml.Node {
-	return resolved(n, withComments, 0)
+	return resolveNode(n, withComments, 0)
 }
 
-func resolved(n *yaml.Node, withComments bool, depth int) *yaml.Node {
+func resolveNode(n *yaml.Node, withComments bool, depth int) *yaml.Node {
 	if n.Kind == yaml.AliasNode && depth <= MaxDepth {
-		return resolved(n.Alias, withComments, depth+1)
+		return resolveNode(n.Alias, withComments, depth+1)
 	}
 	copied := *n
 	copied.Anchor, copied.Alias = "", nil
@@ -152,7 +152,7 @@ func resolved(n *yaml.Node, withComments bool, depth int) *yaml.Node {
 	copied.Content = make([]*yaml.Node, 0, len(n.Content))
 	if depth <= MaxDepth { // deeper files are refused before
 		for _, inner := range n.Content {
-			copied.Content = append(copied.Content, resolved(inner, withComments, depth+1))
+			copied.Content = append(copied.Content, resolveNode(inner, withComments, depth+1))
 		}
 	}
 	return &copied

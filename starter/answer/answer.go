@@ -85,8 +85,8 @@ func (r *answerOptions) addForm(command *cobra.Command) {
 	command.Flags().StringVar(&r.answer.Comment, "comment", "", "a comment, kept in the history")
 }
 
-// approves reports whether the command answers approvals.
-func (r *answerOptions) approves() bool { return r.answer.Option != "" }
+// answersApproval reports whether the command answers approvals.
+func (r *answerOptions) answersApproval() bool { return r.answer.Option != "" }
 
 // answerCommand makes a command that answers.
 func answerCommand(a *cli.App, r *answerOptions, use string) *cobra.Command {
@@ -98,7 +98,7 @@ func answerCommand(a *cli.App, r *answerOptions, use string) *cobra.Command {
 	r.server.Add(command)
 	cli.OutputFlag(command, &r.output)
 	command.RunE = func(command *cobra.Command, args []string) error {
-		id, err := r.parse(a, command, args)
+		id, err := r.parseArgs(a, command, args)
 		if err != nil {
 			return err
 		}
@@ -109,10 +109,10 @@ func answerCommand(a *cli.App, r *answerOptions, use string) *cobra.Command {
 	return command
 }
 
-// parse reads the command line, and gives the ID.
-func (r *answerOptions) parse(a *cli.App, command *cobra.Command, args []string) (id string, err error) {
+// parseArgs reads the command line, and gives the ID.
+func (r *answerOptions) parseArgs(a *cli.App, command *cobra.Command, args []string) (id string, err error) {
 	changed := command.Flags().Changed
-	if err := r.check(command, args); err != nil {
+	if err := r.checkArgs(command, args); err != nil {
 		return "", err
 	}
 	if len(args) == 2 {
@@ -137,13 +137,13 @@ func (r *answerOptions) parse(a *cli.App, command *cobra.Command, args []string)
 	return args[0], cli.CheckRun(args[0], "")
 }
 
-// check finds what the command line lacks, and what it has too much.
-func (r *answerOptions) check(command *cobra.Command, args []string) error {
+// checkArgs finds what the command line lacks, and what it has too much.
+func (r *answerOptions) checkArgs(command *cobra.Command, args []string) error {
 	changed := command.Flags().Changed
 	switch {
 	case changed("option") && r.answer.Option == "":
 		return cli.UsageError("--option is empty")
-	case len(args) == 0 || len(args) == 1 && !r.approves():
+	case len(args) == 0 || len(args) == 1 && !r.answersApproval():
 		return cli.UsageError("name the run and the step: %s %s", terminal.Program(), command.Use)
 	case len(args) > 2:
 		return cli.UsageError("%s takes one run and one step; %q is one too many", r.name, args[2])

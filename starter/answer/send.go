@@ -68,7 +68,7 @@ func answerAttempt(ctx context.Context, streams cli.Streams, s *session.Session,
 	if err := fitsAnswer(s, r.answer); err != nil {
 		return err
 	}
-	doc, err := t.deliver(ctx)
+	doc, err := t.deliverAnswer(ctx)
 	if ctx.Err() != nil {
 		return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
 	}
@@ -84,7 +84,7 @@ func fitsAnswer(s *session.Session, answer interpreter.Answer) error {
 	if err != nil {
 		return err
 	}
-	if size := answer.Sent(); size > most {
+	if size := answer.SentBytes(); size > most {
 		return cli.UsageError("the answer has %d bytes, and a run accepts at most %d; store large data elsewhere, and answer with its location",
 			size, most)
 	}
@@ -95,43 +95,43 @@ func stepNames(book *playbook.Playbook) []string {
 	return lists.Map(book.Steps, func(step *playbook.Step) string { return step.Name })
 }
 
-// doc is what came of the answer.
-func (t *answerer) doc(to interpreter.AnswerTo, outcome steer.CommandOutcome, format string, args ...any) AnswerDocument {
+// documentOf is what came of the answer.
+func (t *answerer) documentOf(to interpreter.AnswerTo, outcome steer.CommandOutcome, format string, args ...any) AnswerDocument {
 	return AnswerDocument{
 		Command: t.name, WorkflowID: t.run.WorkflowID, AnswerTo: to, Outcome: outcome, Message: fmt.Sprintf(format, args...),
 	}
 }
 
-// refuse is an answer that is not taken, with what awaits one.
-func (t *answerer) refuse(format string, args ...any) AnswerDocument {
-	doc := t.doc(t.answer.AnswerTo, steer.Refused, format, args...)
+// refuseAnswer is an answer that is not taken, with what awaits one.
+func (t *answerer) refuseAnswer(format string, args ...any) AnswerDocument {
+	doc := t.documentOf(t.answer.AnswerTo, steer.Refused, format, args...)
 	doc.Awaits = t.awaited
 	return doc
 }
 
-// deliver answers the attempt that is meant. The error is one of the server.
-func (t *answerer) deliver(ctx context.Context) (AnswerDocument, error) {
+// deliverAnswer answers the attempt that is meant. The error is one of the server.
+func (t *answerer) deliverAnswer(ctx context.Context) (AnswerDocument, error) {
 	if t.run.Ended() {
-		return t.recall(ctx), nil
+		return t.findReply(ctx), nil
 	}
 	workers, err := t.reader.Workers(ctx, t.run.TaskQueue)
 	if err != nil {
 		return AnswerDocument{}, err
 	}
 	if workers.Count == 0 {
-		return t.keep(ctx)
+		return t.depositAnswer(ctx)
 	}
 	t.awaited, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", t.answer.Index)
 	switch {
 	case errors.Is(err, answers.ErrNoAnswer):
-		return t.keep(ctx)
+		return t.depositAnswer(ctx)
 	case err != nil:
 		return AnswerDocument{}, err
 	}
-	meant := lists.Filter(t.awaited, t.means)
+	meant := lists.Filter(t.awaited, t.isMeant)
 	switch {
 	case len(meant) > 1:
-		return t.refuse("%s", t.ambiguous(meant)), nil
+		return t.refuseAnswer("%s", t.ambiguousText(meant)), nil
 	case len(meant) == 0:
 		return t.sendToChild(ctx)
 	}
@@ -148,7 +148,7 @@ func (t *answerer) sendToChild(ctx context.Context) (doc AnswerDocument, err err
 	if err != nil {
 		return doc, err
 	}
-	meant := lists.Filter(below, t.means)
+	meant := lists.Filter(below, t.isMeant)
 	switch {
 	case len(meant) == 0:
 		if t.answer.Step != "" && t.book.Step(t.answer.Step) == nil && len(below) == 0 {
@@ -161,7 +161,7 @@ func (t *answerer) sendToChild(ctx context.Context) (doc AnswerDocument, err err
 		return doc, err
 	case len(meant) > 1:
 		t.awaited, t.left = meant, left
-		return t.refuse("%s", t.ambiguous(meant)), nil
+		return t.refuseAnswer("%s", t.ambiguousText(meant)), nil
 	}
 	if t.run, err = t.reader.Find(ctx, meant[0].Run, ""); err != nil {
 		return doc, err
@@ -175,17 +175,17 @@ func (t *answerer) sendToChild(ctx context.Context) (doc AnswerDocument, err err
 // sendTo sends the answer to an attempt, unless the command is none for it.
 func (t *answerer) sendTo(ctx context.Context, awaited runs.AwaitedAttempt) (AnswerDocument, error) {
 	switch {
-	case t.approves() && awaited.Approval == nil:
-		return t.refuse("step %s does not ask for an approval; answer its attempt with complete or fail", awaited.Step), nil
+	case t.answersApproval() && awaited.Approval == nil:
+		return t.refuseAnswer("step %s does not ask for an approval; answer its attempt with complete or fail", awaited.Step), nil
 	case t.name == "complete" && awaited.Approval != nil:
-		return t.refuse("step %s is an approval; answer it with approve or reject, not with a result", awaited.Step), nil
+		return t.refuseAnswer("step %s is an approval; answer it with approve or reject, not with a result", awaited.Step), nil
 	}
 	t.answer.AnswerTo = awaited.To()
-	return t.send(ctx, awaited.WorkflowID)
+	return t.sendAnswer(ctx, awaited.WorkflowID)
 }
 
-// means reports whether an attempt is the one that the command names.
-func (t *answerer) means(awaited runs.AwaitedAttempt) bool {
+// isMeant reports whether an attempt is the one that the command names.
+func (t *answerer) isMeant(awaited runs.AwaitedAttempt) bool {
 	if t.answer.Step == "" {
 		return awaited.Approval != nil
 	}
@@ -203,80 +203,80 @@ func (t *answerer) sendBlind(ctx context.Context) (doc AnswerDocument, err error
 	step := t.book.Step(t.answer.Step)
 	switch {
 	case step == nil && t.answer.Step != "":
-		return t.refuse("no step %s awaits an answer, in this run or in a child run", t.answer.Step), nil
+		return t.refuseAnswer("no step %s awaits an answer, in this run or in a child run", t.answer.Step), nil
 	case step == nil:
-		return t.refuse("no approval is waiting in the run"), nil
+		return t.refuseAnswer("no approval is waiting in the run"), nil
 	case !mayAwait(step):
-		return t.refuse("step %s does not await answers: its tool is neither webhook nor approval", step.Name), nil
+		return t.refuseAnswer("step %s does not await answers: its tool is neither webhook nor approval", step.Name), nil
 	case step.Loop != nil && t.answer.Index == nil:
-		return t.refuse("no iteration of step %s awaits an answer", step.Name), nil
+		return t.refuseAnswer("no iteration of step %s awaits an answer", step.Name), nil
 	case step.Loop == nil && t.answer.Index != nil:
-		return t.refuse("step %s has no loop, so it has no iteration %d", step.Name, *t.answer.Index), nil
+		return t.refuseAnswer("step %s has no loop, so it has no iteration %d", step.Name, *t.answer.Index), nil
 	}
-	return t.send(ctx, t.run.WorkflowID)
+	return t.sendAnswer(ctx, t.run.WorkflowID)
 }
 
-// send sends the answer, and says what came of it.
-func (t *answerer) send(ctx context.Context, to string) (AnswerDocument, error) {
+// sendAnswer sends the answer, and says what came of it.
+func (t *answerer) sendAnswer(ctx context.Context, to string) (AnswerDocument, error) {
 	accepted, err := t.reader.Answer(ctx, to, t.answer)
 	var refused *interpreter.AnswerError
 	switch {
 	case err == nil:
-		return t.accepted(accepted), nil
+		return t.acceptedDocument(accepted), nil
 	case errors.As(err, &refused):
-		return t.refuse("%s", refused.Message), nil
+		return t.refuseAnswer("%s", refused.Message), nil
 	case errors.Is(err, answers.ErrClosed):
-		return t.recall(ctx), nil
+		return t.findReply(ctx), nil
 	case errors.Is(err, answers.ErrNoAnswer):
-		return t.keep(ctx)
+		return t.depositAnswer(ctx)
 	}
 	return AnswerDocument{}, err
 }
 
-// accepted says what the answer does.
-func (t *answerer) accepted(taken interpreter.AnswerReceipt) AnswerDocument {
+// acceptedDocument says what the answer does.
+func (t *answerer) acceptedDocument(taken interpreter.AnswerReceipt) AnswerDocument {
 	to := taken.Address()
 	name := render.Attempt(to)
 	switch {
 	case taken.ID != t.answer.ID:
-		return t.doc(to, steer.Unchanged, "%s already has this answer", name)
+		return t.documentOf(to, steer.Unchanged, "%s already has this answer", name)
 	case t.answer.Verb == interpreter.AnswerProgress:
 		reported := interpreter.ReportedProgress{Done: t.answer.Done, Total: t.answer.Total, Message: t.answer.Message}
-		return t.doc(to, steer.Done, "%s: %s; its timeout starts again", name, reported.String())
+		return t.documentOf(to, steer.Done, "%s: %s; its timeout starts again", name, reported.String())
 	case t.answer.Verb == interpreter.AnswerFail && t.final:
-		return t.doc(to, steer.Done, "%s failed permanently", name)
+		return t.documentOf(to, steer.Done, "%s failed permanently", name)
 	case t.answer.Verb == interpreter.AnswerFail:
-		return t.doc(to, steer.Done, "%s failed; the policies of the step decide what follows", name)
-	case t.approves():
-		return t.doc(to, steer.Done, "%s: %s, by %s", name, t.answer.Option, t.answer.By)
+		return t.documentOf(to, steer.Done, "%s failed; the policies of the step decide what follows", name)
+	case t.answersApproval():
+		return t.documentOf(to, steer.Done, "%s: %s, by %s", name, t.answer.Option, t.answer.By)
 	}
-	return t.doc(to, steer.Done, "%s is complete", name)
+	return t.documentOf(to, steer.Done, "%s is complete", name)
 }
 
-// keep leaves the answer with the server, for a worker to take.
-func (t *answerer) keep(ctx context.Context) (AnswerDocument, error) {
+// depositAnswer leaves the answer with the server, for a worker to take.
+func (t *answerer) depositAnswer(ctx context.Context) (AnswerDocument, error) {
 	step := t.book.Step(t.answer.Step)
 	switch {
 	case step == nil && t.answer.Step != "":
 		return AnswerDocument{}, cli.KnownStep(t.answer.Step, stepNames(t.book))
 	case step == nil:
-		return t.refuse("no worker on task queue %q responds, so it is unknown which approval is waiting; name the step: %s %s %s STEP",
+		return t.refuseAnswer("no worker on task queue %q responds, so it is unknown which approval is waiting; name the step: %s %s %s STEP",
 			t.run.TaskQueue, terminal.Program(), t.name, terminal.ShellWord(t.run.WorkflowID)), nil
 	case step.Loop != nil && t.answer.Index == nil:
-		return t.refuse("no worker on task queue %q responds, so it is unknown which iteration is waiting; name it with --index", t.run.TaskQueue), nil
+		return t.refuseAnswer("no worker on task queue %q responds, so it is unknown which iteration is waiting; name it with --index", t.run.TaskQueue), nil
 	case !mayAwait(step):
-		return t.refuse("step %s does not await answers: its tool is neither webhook nor approval", step.Name), nil
+		return t.refuseAnswer("step %s does not await answers: its tool is neither webhook nor approval", step.Name), nil
 	}
 	err := t.reader.Keep(ctx, t.run.WorkflowID, t.answer)
 	switch {
 	case errors.Is(err, answers.ErrClosed):
-		return t.recall(ctx), nil
+		return t.findReply(ctx), nil
 	case errors.Is(err, answers.ErrFull):
-		return t.refuse("no worker on task queue %q responds, and %s", t.run.TaskQueue, err), nil
+		return t.refuseAnswer("no worker on task queue %q responds, and %s", t.run.TaskQueue, err), nil
 	case err != nil:
 		return AnswerDocument{}, err
 	}
-	return t.doc(t.answer.AnswerTo, steer.Kept, "no worker on task queue %q responds; the server keeps the answer until a worker is back, which accepts it "+
+	return t.documentOf(t.answer.AnswerTo, steer.Kept, "no worker on task queue %q responds; the server keeps the answer until a worker is back, which accepts it "+
 		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, render.Attempt(t.answer.AnswerTo), terminal.ShellWord(t.run.TaskQueue)), nil
 }
 
@@ -289,22 +289,22 @@ func mayAwait(step *playbook.Step) bool {
 	return !literal || step.Action.Traits().Awaits
 }
 
-// recall finds the reply to the answer by a workflow that has ended since.
-func (t *answerer) recall(ctx context.Context) AnswerDocument {
+// findReply finds the reply to the answer by a workflow that has ended since.
+func (t *answerer) findReply(ctx context.Context) AnswerDocument {
 	status, err := t.reader.Status(ctx, t.run, t.run.EndedAt)
 	if err == nil && t.answer.Step != "" && t.answer.Verb != interpreter.AnswerProgress {
 		visits := status.Visits(t.answer.Step)
 		for _, visit := range slices.Backward(visits) {
 			if taken, found := t.recallVisit(ctx, visit); found {
 				taken.ID = "" // it is not about this answer
-				return t.accepted(taken)
+				return t.acceptedDocument(taken)
 			}
 		}
 	}
 	if t.run.Ended() {
-		return t.refuse("the run has ended (%s) and accepts no more answers", t.run.Status)
+		return t.refuseAnswer("the run has ended (%s) and accepts no more answers", t.run.Status)
 	}
-	return t.refuse("%s is over and accepts no more answers", render.Attempt(t.answer.AnswerTo))
+	return t.refuseAnswer("%s is over and accepts no more answers", render.Attempt(t.answer.AnswerTo))
 }
 
 func (t *answerer) recallVisit(ctx context.Context, visit *runs.Step) (taken interpreter.AnswerReceipt, found bool) {
@@ -386,8 +386,8 @@ func writeIndented(b *strings.Builder, indent, said string, width int) {
 	}
 }
 
-// ambiguous says that several attempts may be meant.
-func (t *answerer) ambiguous(meant []runs.AwaitedAttempt) string {
+// ambiguousText says that several attempts may be meant.
+func (t *answerer) ambiguousText(meant []runs.AwaitedAttempt) string {
 	if t.answer.Step == "" {
 		return fmt.Sprintf("%d approvals are waiting; name the STEP, and the iteration with --index", len(meant))
 	}

@@ -65,7 +65,7 @@ func newAuthStatusCommand(a *cli.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.Show(o.output, status, statusText(status))
+		return a.ShowDocument(o.output, status, statusText(status))
 	})
 }
 
@@ -85,7 +85,7 @@ func newAuthRefreshCommand(a *cli.App) *cobra.Command {
 		if status, err = loginStatus(ctx, s, connection); err != nil {
 			return err
 		}
-		return a.Show(o.output, status, statusText(status))
+		return a.ShowDocument(o.output, status, statusText(status))
 	})
 }
 
@@ -101,7 +101,7 @@ func newAuthLogoutCommand(a *cli.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.Show(o.output, status, connection+": logged out; the tokens are forgotten here, and may still be good at the API\n")
+		return a.ShowDocument(o.output, status, connection+": logged out; the tokens are forgotten here, and may still be good at the API\n")
 	})
 }
 
@@ -149,7 +149,7 @@ func listLogins(ctx context.Context, a *cli.App, s *session.Session, o *authOpti
 	if len(list.Logins) == 0 {
 		a.Notef("there are no logins yet")
 	}
-	return a.Show(o.output, list, loginsText(list.Logins))
+	return a.ShowDocument(o.output, list, loginsText(list.Logins))
 }
 
 // loginsText is the table of logins.

@@ -95,7 +95,7 @@ func logIn(ctx context.Context, a *cli.App, s *session.Session, connection strin
 	if result.Failure != nil {
 		return errors.New(result.Failure.Message)
 	}
-	return a.Show(o.output, result.Status, statusText(result.Status))
+	return a.ShowDocument(o.output, result.Status, statusText(result.Status))
 }
 
 // redirect awaits the code of a login at a port of this machine (RFC 8252, section 7.3).

@@ -29,7 +29,7 @@ func NewEvalCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return Eval(a.Streams, args[0], names, output)
+			return EvalExpression(a.Streams, args[0], names, output)
 		},
 	}
 	command.Flags().StringArrayVar(&with, "with", nil, "names from a JSON or YAML `FILE` with a map, or NAME=FILE; - is standard input; repeatable")
@@ -58,14 +58,14 @@ func evalNames(streams cli.Streams, with, sets []string) (map[string]any, error)
 		if !isMap {
 			return nil, cli.UsageError("--with %s has a %s, not a map of names; give it a name: --with response=%s", path, expression.TypeName(value), path)
 		}
-		names = load.Merged(names, members)
+		names = load.MergeWorkload(names, members)
 	}
 	for _, set := range sets {
 		values, err := load.ParseSet(set)
 		if err != nil {
 			return nil, err
 		}
-		names = load.Merged(names, values)
+		names = load.MergeWorkload(names, values)
 	}
 	return names, nil
 }
@@ -95,8 +95,8 @@ type evaluation struct {
 	Error      string           `json:"error,omitempty"`
 }
 
-// Eval evaluates an expression, with or without braces, or a text with several.
-func Eval(streams cli.Streams, text string, names map[string]any, output string) error {
+// EvalExpression evaluates an expression, with or without braces, or a text with several.
+func EvalExpression(streams cli.Streams, text string, names map[string]any, output string) error {
 	template, problems := expression.ParseCondition(text)
 	if len(problems) > 0 {
 		if mixed, more := expression.ParseTemplate(text); len(more) == 0 && strings.Contains(text, "{{") {

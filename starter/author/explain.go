@@ -19,14 +19,16 @@ func NewExplainCommand(a *cli.App) *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use: "explain [WORD]", Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return Explain(a.Streams, strings.Join(args, ""), output) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			return ExplainWord(a.Streams, strings.Join(args, ""), output)
+		},
 	}
 	cli.OutputFlag(command, &output)
 	return command
 }
 
-// Explain prints what is known about a word, or lists the words.
-func Explain(streams cli.Streams, word, output string) error {
+// ExplainWord prints what is known about a word, or lists the words.
+func ExplainWord(streams cli.Streams, word, output string) error {
 	r := reference.New(activities.Default())
 	if word == "" {
 		return explainIndex(streams, r, output)
@@ -48,13 +50,13 @@ func Explain(streams cli.Streams, word, output string) error {
 		}
 		writeEntry(&b, entry, terminal.Width(streams.Out))
 	}
-	return streams.Show(output, found, b.String())
+	return streams.ShowDocument(output, found, b.String())
 }
 
 // commandNamed is the command of a name, with or without starter before it, "" for none.
 func commandNamed(word string) string {
 	name := strings.Join(strings.Fields(strings.TrimPrefix(word, "starter ")), " ")
-	if _, is := help.Topics()[name]; !is || name == "starter" {
+	if _, is := help.AllTopics()[name]; !is || name == "starter" {
 		return ""
 	}
 	return name
@@ -63,7 +65,7 @@ func commandNamed(word string) string {
 // writeEntry writes an entry for eyes.
 func writeEntry(b *strings.Builder, entry reference.Entry, width int) {
 	fmt.Fprintf(b, "%s (%s)\n\n", entry.Heading(), entry.Kind)
-	b.WriteString(reflowed(entry.Doc, width) + "\n\n")
+	b.WriteString(reflowText(entry.Doc, width) + "\n\n")
 	for _, fact := range entry.Facts() {
 		writeFact(b, fact, width)
 	}
@@ -91,11 +93,11 @@ func explainIndex(streams cli.Streams, r *reference.Reference, output string) er
 	var b strings.Builder
 	for _, kind := range reference.Kinds() {
 		fmt.Fprintf(&b, "%s:\n", kind.Plural())
-		for _, line := range terminal.Wrap(strings.Join(r.Index(kind), "  "), terminal.Width(streams.Out)-2) {
+		for _, line := range terminal.WrapText(strings.Join(r.Index(kind), "  "), terminal.Width(streams.Out)-2) {
 			b.WriteString("  " + line + "\n")
 		}
 	}
-	return streams.Show(output, r.Entries(), b.String())
+	return streams.ShowDocument(output, r.Entries(), b.String())
 }
 
 // NewSchemaCommand returns the command schema.

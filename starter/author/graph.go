@@ -83,7 +83,7 @@ func bookOf(a *cli.App, name string) (load.CheckedPlaybook, error) {
 	if err != nil {
 		return load.CheckedPlaybook{}, err
 	}
-	read, err := load.Check(a, name, nil, limits)
+	read, err := load.CheckPlaybook(a, name, nil, limits)
 	if err != nil {
 		return load.CheckedPlaybook{}, err
 	}

@@ -88,13 +88,13 @@ func migrateFile(a *cli.App, name string, options migrateOptions, several bool) 
 		return migratedFile{}, err
 	}
 	file := source.NewFile(name, data)
-	m := migrate.File(file)
+	m := migrate.MigrateFile(file)
 	result := migratedFile{
-		File: name, Changed: m.Changed(), Problems: load.Problems(m.Problems), Text: string(m.Text),
+		File: name, Changed: m.HasChanged(), Problems: load.ProblemsOf(m.Problems), Text: string(m.Text),
 		Changes: lists.Map(m.Changes, func(c source.Change) change { return changeAt(c.Pos, c.What) }),
 	}
 	if options.write && result.Changed {
-		if err := cli.Overwrite(name, m.Text); err != nil {
+		if err := cli.OverwriteFile(name, m.Text); err != nil {
 			return result, err
 		}
 	}
@@ -118,11 +118,11 @@ func printMigration(a *cli.App, file *source.File, m *migrate.Migration, options
 	}
 	_, _ = fmt.Fprint(a.Err, file.FormatFirst(m.Problems, playbook.MaxShown))
 	switch {
-	case !m.Changed() && len(m.Problems) == 0:
+	case !m.HasChanged() && len(m.Problems) == 0:
 		a.Notef("%s: nothing to change", file.Name)
-	case options.check && m.Changed():
+	case options.check && m.HasChanged():
 		a.Notef("%s: would change; run starter migrate --write", file.Name)
-	case options.write && m.Changed():
+	case options.write && m.HasChanged():
 		a.Notef("%s: written", file.Name)
 	}
 }

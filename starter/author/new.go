@@ -112,11 +112,11 @@ func writePlaybooks(a *cli.App, o *newOptions) error {
 	if err := writeNew(files, o.force); err != nil {
 		return err
 	}
-	return a.Show(o.output, doc, doc.text(terminal.PaperOf(a.Out).Width))
+	return a.ShowDocument(o.output, doc, doc.documentText(terminal.PaperOf(a.Out).Width))
 }
 
-// text says what was written, and what to do next.
-func (c newDocument) text(width int) string {
+// documentText says what was written, and what to do next.
+func (c newDocument) documentText(width int) string {
 	var b strings.Builder
 	line := func(format string, args ...any) {
 		terminal.WriteWrapped(&b, terminal.OneLine(fmt.Sprintf(format, args...)), width)
@@ -196,12 +196,12 @@ func makeNew(a *cli.App, o *newOptions) (*scaffold.Draft, error) {
 	if o.example != "" {
 		return exampleFiles(o.example, o.file)
 	}
-	described, err := describe(a, o)
+	described, err := readDescription(a, o)
 	if err != nil {
 		return nil, err
 	}
 	if o.probe {
-		if err := probe(a, o.curl, described); err != nil {
+		if err := probeRequest(a, o.curl, described); err != nil {
 			return nil, err
 		}
 	}
@@ -217,8 +217,8 @@ func makeNew(a *cli.App, o *newOptions) (*scaffold.Draft, error) {
 	return made, nil
 }
 
-// describe reads the description.
-func describe(a *cli.App, o *newOptions) (*scaffold.Description, error) {
+// readDescription reads the description.
+func readDescription(a *cli.App, o *newOptions) (*scaffold.Description, error) {
 	var described *scaffold.Description
 	var err error
 	switch {
@@ -265,7 +265,7 @@ func describeOperation(document *scaffold.OpenAPIDocument, id string) (*scaffold
 	if id == "" {
 		id = all[0].ID
 	}
-	return document.Describe(id)
+	return document.DescribeOperation(id)
 }
 
 // shownOperations is how many operations are named.
@@ -273,7 +273,7 @@ const shownOperations = 10
 
 // readDocument reads a file of a bounded size.
 func readDocument(path string) ([]byte, error) {
-	file, err := regular.Open(path)
+	file, err := regular.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}

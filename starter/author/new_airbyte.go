@@ -52,7 +52,7 @@ func writeAirbyte(a *cli.App, o *newOptions) error {
 	if err := writeNew(files, o.force); err != nil {
 		return err
 	}
-	if err := a.Show(o.output, doc, doc.text(terminal.PaperOf(a.Out).Width)); err != nil {
+	if err := a.ShowDocument(o.output, doc, doc.documentText(terminal.PaperOf(a.Out).Width)); err != nil {
 		return err
 	}
 	if o.strict && len(doc.NotConverted) > 0 {
@@ -63,7 +63,7 @@ func writeAirbyte(a *cli.App, o *newOptions) error {
 
 // convertAirbyte makes one playbook of the manifest, or one for each stream.
 func convertAirbyte(o *newOptions, data []byte) ([]*airbyte.Result, error) {
-	options := airbyte.Options{Name: connectorOf(o.airbyte), Streams: o.streams, Sink: o.sink, Read: besides(o.airbyte)}
+	options := airbyte.Options{Name: connectorOf(o.airbyte), Streams: o.streams, Sink: o.sink, Read: readBeside(o.airbyte)}
 	if o.file != "" {
 		options.File = filepath.Base(o.file)
 		options.Name = strings.TrimSuffix(options.File, ".yaml")
@@ -104,8 +104,8 @@ func connectorOf(path string) string {
 	return strings.TrimPrefix(name, "source-")
 }
 
-// besides reads files below the folder of a manifest.
-func besides(manifest string) func(string) ([]byte, error) {
+// readBeside reads files below the folder of a manifest.
+func readBeside(manifest string) func(string) ([]byte, error) {
 	return func(path string) ([]byte, error) {
 		root, err := os.OpenRoot(filepath.Dir(manifest))
 		if err != nil {
@@ -146,8 +146,8 @@ func describeAirbyte(o *newOptions, results []*airbyte.Result) (airbyteDocument,
 	return doc, files
 }
 
-// text says what was written, what was not converted, and what to do next.
-func (d airbyteDocument) text(width int) string {
+// documentText says what was written, what was not converted, and what to do next.
+func (d airbyteDocument) documentText(width int) string {
 	var b strings.Builder
 	line := func(format string, args ...any) {
 		terminal.WriteWrapped(&b, terminal.OneLine(fmt.Sprintf(format, args...)), width)

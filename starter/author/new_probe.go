@@ -23,8 +23,8 @@ const (
 	mostProbed = 16 << 20
 )
 
-// probe sends the request of a line of curl once, as tool http sends requests, and describes the API by its answer.
-func probe(a *cli.App, line string, described *scaffold.Description) error {
+// probeRequest sends the request of a line of curl once, as tool http sends requests, and describes the API by its answer.
+func probeRequest(a *cli.App, line string, described *scaffold.Description) error {
 	probe, err := scaffold.ProbeOf(line, os.LookupEnv)
 	if err != nil {
 		return cli.UsageError("--probe: %w", err)
@@ -45,7 +45,7 @@ func probe(a *cli.App, line string, described *scaffold.Description) error {
 	}
 	switch answer.Data.Data.(type) {
 	case map[string]any, []any:
-		described.Answered(probe, answer.Data.Data, answer.Meta.Links["next"] != "")
+		described.ApplyProbe(probe, answer.Data.Data, answer.Meta.Links["next"] != "")
 		return nil
 	}
 	return errors.New("--probe: the response is not JSON with rows, so it does not show how the API paginates")

@@ -19,8 +19,8 @@ type newSource struct {
 	into           *string
 }
 
-// sources are all of them, in the order in which they are asked.
-func (o *newOptions) sources() []newSource {
+// allSources are all of them, in the order in which they are asked.
+func (o *newOptions) allSources() []newSource {
 	return []newSource{
 		{"curl", "the curl command line", &o.curl},
 		{"openapi", "file or URL of the OpenAPI document", &o.openapi},
@@ -34,7 +34,7 @@ func (o *newOptions) sources() []newSource {
 // promptNew completes the flags: by questions at a terminal, else by defaults.
 func promptNew(streams cli.Streams, o *newOptions) error {
 	var given []string
-	for _, source := range o.sources() {
+	for _, source := range o.allSources() {
 		if *source.into != "" && source.name != "style" {
 			given = append(given, "--"+source.name)
 		}
@@ -50,7 +50,7 @@ func promptNew(streams cli.Streams, o *newOptions) error {
 	asks := q != nil && !o.yes && o.output != "json"
 	switch {
 	case !described && asks:
-		if err := q.source(o); err != nil {
+		if err := q.promptSource(o); err != nil {
 			return err
 		}
 	case !described && o.yes:
@@ -69,7 +69,7 @@ func promptNew(streams cli.Streams, o *newOptions) error {
 	if !asks || described || o.example != "" {
 		return nil
 	}
-	return q.rest(o)
+	return q.promptRest(o)
 }
 
 // offerProbe asks whether the request of the line is sent once. It is offered only where that can be done.
@@ -78,7 +78,7 @@ func (q *prompter) offerProbe(o *newOptions) error {
 	if err != nil {
 		return nil // what is wrong with the line is said where it is read
 	}
-	answer, err := q.prompt("send "+probe.String()+" once, to read from the response how the API paginates? y, n", "n")
+	answer, err := q.promptLine("send "+probe.String()+" once, to read from the response how the API paginates? y, n", "n")
 	o.probe = err == nil && strings.HasPrefix(strings.ToLower(answer), "y")
 	return err
 }
@@ -96,8 +96,8 @@ type prompter struct {
 	out io.Writer
 }
 
-// prompt asks for a line; an empty one is the default.
-func (q *prompter) prompt(question, usual string) (string, error) {
+// promptLine asks for a line; an empty one is the default.
+func (q *prompter) promptLine(question, usual string) (string, error) {
 	if usual != "" {
 		question += " [" + usual + "]"
 	}
@@ -121,15 +121,15 @@ func (q *prompter) prompt(question, usual string) (string, error) {
 	return line, nil
 }
 
-// source asks where the description comes from, until that is known.
-func (q *prompter) source(o *newOptions) error {
-	names := lists.Map(o.sources(), func(source newSource) string { return source.name })
+// promptSource asks where the description comes from, until that is known.
+func (q *prompter) promptSource(o *newOptions) error {
+	names := lists.Map(o.allSources(), func(source newSource) string { return source.name })
 	for {
-		name, err := q.prompt("What should the playbook be made from? "+strings.Join(names, ", "), "style")
+		name, err := q.promptLine("What should the playbook be made from? "+strings.Join(names, ", "), "style")
 		if err != nil {
 			return err
 		}
-		for _, source := range o.sources() {
+		for _, source := range o.allSources() {
 			if source.name != name {
 				continue
 			}
@@ -138,7 +138,7 @@ func (q *prompter) source(o *newOptions) error {
 				usual = scaffold.StylePage
 			}
 			for *source.into == "" {
-				if *source.into, err = q.prompt(source.question, usual); err != nil {
+				if *source.into, err = q.promptLine(source.question, usual); err != nil {
 					return err
 				}
 			}
@@ -148,20 +148,20 @@ func (q *prompter) source(o *newOptions) error {
 	}
 }
 
-// rest asks for the operation, where rows go, and what the request is repeated for.
-func (q *prompter) rest(o *newOptions) (err error) {
+// promptRest asks for the operation, where rows go, and what the request is repeated for.
+func (q *prompter) promptRest(o *newOptions) (err error) {
 	if o.openapi != "" && o.operation == "" {
-		if o.operation, err = q.prompt("operation (operationId, or METHOD /path)", ""); err != nil {
+		if o.operation, err = q.promptLine("operation (operationId, or METHOD /path)", ""); err != nil {
 			return err
 		}
 	}
 	if o.sink == "" {
-		if o.sink, err = q.prompt("where rows go: "+strings.Join(scaffold.Sinks, ", "), scaffold.SinkSQLite); err != nil {
+		if o.sink, err = q.promptLine("where rows go: "+strings.Join(scaffold.Sinks, ", "), scaffold.SinkSQLite); err != nil {
 			return err
 		}
 	}
 	if o.each == "" {
-		o.each, err = q.prompt("name of the element, if the request is made for each element of a list", "")
+		o.each, err = q.promptLine("name of the element, if the request is made for each element of a list", "")
 	}
 	return err
 }

@@ -26,13 +26,13 @@ func TestQuestionsOfNew(t *testing.T) {
 		var shown bytes.Buffer
 		q := &prompter{in: bufio.NewReader(strings.NewReader(row.answers)), out: &shown}
 		got := newOptions{}
-		require.NoError(t, q.source(&got))
-		require.NoError(t, q.rest(&got))
+		require.NoError(t, q.promptSource(&got))
+		require.NoError(t, q.promptRest(&got))
 		require.Equal(t, row.want, got)
 		require.Contains(t, shown.String(), "[style]: ")
 	}
 	q := &prompter{in: bufio.NewReader(strings.NewReader("")), out: &bytes.Buffer{}}
-	require.ErrorContains(t, q.source(&newOptions{}), "no answer")
+	require.ErrorContains(t, q.promptSource(&newOptions{}), "no answer")
 }
 
 // TestForceFollowsNoLink: what a link leads to is not what somebody wants to replace.

@@ -45,14 +45,14 @@ func NewPlanCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use: "plan FILE", Args: load.OneFile, RunE: func(_ *cobra.Command, args []string) error { return showPlan(a, args[0], o) },
 	}
-	o.workload.Add(command)
+	o.workload.AddFlags(command)
 	command.Flags().BoolVar(&o.sample, "sample", false, "make the first request of GET steps, to find the columns of their rows")
 	command.Flags().StringVar(&o.partition, "partition", "", "key of the partition that the run would handle; default: the newest that is complete")
 	command.Flags().StringSliceVar(&o.fullRefresh, "full-refresh", nil,
 		"plan a run that reads everything again: all steps with incremental, or those of `=STEP,STEP`")
 	command.Flags().Lookup("full-refresh").NoOptDefVal = load.EveryStep
 	o.server.Add(command)
-	o.local.Add(command)
+	o.local.AddFlags(command)
 	cli.OutputFlag(command, &o.output)
 	return command
 }
@@ -112,13 +112,13 @@ func showPlan(a *cli.App, name string, o *planOptions) error {
 	if err != nil {
 		return err
 	}
-	checked, err := load.Check(a, name, workload, playbook.Limits{})
+	checked, err := load.CheckPlaybook(a, name, workload, playbook.Limits{})
 	if err != nil {
 		return err
 	}
 	if errs := checked.Found.Errors(); len(errs) > 0 {
 		_, _ = fmt.Fprint(a.Err, checked.File.FormatFirst(errs, playbook.MaxShown))
-		return cli.WithStatus(exitcode.Failed, &load.ProblemsError{Name: name, Problems: load.Problems(errs), Total: len(errs)})
+		return cli.WithStatus(exitcode.Failed, &load.ProblemsError{Name: name, Problems: load.ProblemsOf(errs), Total: len(errs)})
 	}
 	if err := load.CheckRead(a, checked.Book, workload, checked.Book.Strict); err != nil {
 		return err
@@ -129,11 +129,11 @@ func showPlan(a *cli.App, name string, o *planOptions) error {
 		return err
 	}
 	return session.WithWorker(a, &o.server, &o.local, true, "a plan is made by one", func(ctx context.Context, s *session.Session) error {
-		doc, err := plan(ctx, s, checked, input)
+		doc, err := planRun(ctx, s, checked, input)
 		if err != nil {
 			return err
 		}
-		err = a.Show(o.output, doc, doc.text(time.Now(), terminal.PaperOf(a.Out).Width, o.sample))
+		err = a.ShowDocument(o.output, doc, doc.planText(time.Now(), terminal.PaperOf(a.Out).Width, o.sample))
 		if err == nil && doc.Problems > 0 {
 			return cli.WithStatus(exitcode.Failed, cli.ErrSaid)
 		}
@@ -144,7 +144,7 @@ func showPlan(a *cli.App, name string, o *planOptions) error {
 // planInput is what a worker is sent.
 func planInput(streams cli.Streams, checked load.CheckedPlaybook, workload map[string]any, o *planOptions) (call.PlanInput, error) {
 	book := checked.Book
-	values, err := expression.Canonical(load.Merged(book.Workload, workload))
+	values, err := expression.Canonical(load.MergeWorkload(book.Workload, workload))
 	if err != nil {
 		return call.PlanInput{}, cli.UsageError("the workload: %w", err)
 	}
@@ -154,7 +154,7 @@ func planInput(streams cli.Streams, checked load.CheckedPlaybook, workload map[s
 	if run.Partition, err = book.Partition(o.partition, now); err != nil {
 		return call.PlanInput{}, cli.UsageError("the run has no partition: %w", err)
 	}
-	run.FullRefresh, err = load.Refreshed(streams, book, o.fullRefresh)
+	run.FullRefresh, err = load.RefreshedSteps(streams, book, o.fullRefresh)
 	return call.PlanInput{
 		Task: call.Task{
 			Name: checked.File.Name, Run: run, Data: interpreter.Data{Workload: expression.Of(values), Vars: empty, Steps: empty},
@@ -164,8 +164,8 @@ func planInput(streams cli.Streams, checked load.CheckedPlaybook, workload map[s
 	}, err
 }
 
-// plan gathers what a run would do.
-func plan(ctx context.Context, s *session.Session, of load.CheckedPlaybook, input call.PlanInput) (*planDocument, error) {
+// planRun gathers what a run would do.
+func planRun(ctx context.Context, s *session.Session, of load.CheckedPlaybook, input call.PlanInput) (*planDocument, error) {
 	doc := &planDocument{Playbook: of.Book.Name, Running: []runs.Found{}, Schedules: []plannedSchedule{}}
 	answer, err := session.OnWorker[interpreter.PlanAnswer](ctx, s, input.Task.Run.WorkflowID, interpreter.PlanWorkflow, "plan "+input.Task.Name, input)
 	if err != nil {
@@ -185,7 +185,7 @@ func plan(ctx context.Context, s *session.Session, of load.CheckedPlaybook, inpu
 			return nil, err
 		}
 	}
-	doc.Problems = len(doc.problems())
+	doc.Problems = len(doc.allProblems())
 	return doc, nil
 }
 
@@ -291,8 +291,8 @@ func planSchedules(ctx context.Context, s *session.Session, checked load.Checked
 	return nil
 }
 
-// problems are the problems of all steps.
-func (d *planDocument) problems() (all []string) {
+// allProblems are the problems of all steps.
+func (d *planDocument) allProblems() (all []string) {
 	for _, step := range d.Steps {
 		all = append(all, step.Problem)
 		for _, state := range step.States {

@@ -13,11 +13,11 @@ import (
 // playbookDiff is a unified diff of what two playbooks say, "" where they say the same: comments,
 // descriptions, the order of keys and the style of YAML say nothing.
 func playbookDiff(beforeName, before, afterName, after string) (string, error) {
-	now, err := normalized(after)
+	now, err := normalizePlaybook(after)
 	if err != nil {
 		return "", err
 	}
-	was, err := normalized(before)
+	was, err := normalizePlaybook(before)
 	if err != nil {
 		return "", err
 	}
@@ -29,45 +29,45 @@ func playbookDiff(beforeName, before, afterName, after string) (string, error) {
 	return found, nil
 }
 
-// normalized is a playbook without what says nothing, but for the order of its keys.
-func normalized(text string) (*yaml.Node, error) {
+// normalizePlaybook is a playbook without what says nothing, but for the order of its keys.
+func normalizePlaybook(text string) (*yaml.Node, error) {
 	root, err := yamltree.Parse([]byte(text))
 	if err != nil {
 		return nil, err
 	}
 	root = yamltree.Resolved(root, false)
-	plain(root)
+	dropStyles(root)
 	if len(root.Content) == 0 {
 		return root, nil
 	}
 	sections := yamltree.Keys(root.Content[0])
 	if metadata := sections["metadata"]; metadata != nil {
-		without(metadata, "description")
+		dropKey(metadata, "description")
 	}
 	for _, name := range []string{"workflow", "workbook"} {
 		if section := sections[name]; section != nil {
 			for _, item := range section.Content {
-				without(item, "desc")
+				dropKey(item, "desc")
 			}
 		}
 	}
 	return root, nil
 }
 
-// without drops a key of a map.
-func without(n *yaml.Node, key string) {
+// dropKey drops a key of a map.
+func dropKey(n *yaml.Node, key string) {
 	if at := yamltree.IndexOf(n, key); n.Kind == yaml.MappingNode && at >= 0 {
 		n.Content = slices.Delete(n.Content, at, at+2)
 	}
 }
 
-// plain drops styles.
-func plain(n *yaml.Node) {
+// dropStyles drops styles.
+func dropStyles(n *yaml.Node) {
 	if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "\n") {
 		n.Style = 0
 	}
 	for _, child := range n.Content {
-		plain(child)
+		dropStyles(child)
 	}
 }
 

@@ -93,15 +93,15 @@ func TestPlanText(t *testing.T) {
 		},
 		Warnings: []string{"the playbook's workload has no key \"regoin\""}, Notes: []string{"the playbook cannot be compared"},
 	}
-	doc.Problems = len(doc.problems())
+	doc.Problems = len(doc.allProblems())
 	require.Equal(t, 2, doc.Problems)
-	got := doc.text(now, 80, true)
+	got := doc.planText(now, 80, true)
 	samples.Golden(t, "plan/all", got)
 	for line := range strings.Lines(got) {
 		require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 80, line)
 	}
 	doc = &planDocument{Playbook: "orders", Concurrency: &plannedTurn{Key: "eu", Limit: 1, OnConflict: playbook.ConflictSkip, Running: 1}}
-	samples.Golden(t, "plan/skipped", doc.text(now, 80, false))
+	samples.Golden(t, "plan/skipped", doc.planText(now, 80, false))
 }
 
 // TestEachKindOfDDLIsCounted: a plan with one statement of a kind says so, and never as another kind.

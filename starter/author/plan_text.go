@@ -27,46 +27,46 @@ type planText struct {
 	sampled bool // a sample was requested
 }
 
-// text is the plan for people. What a run would do comes in sections, of which each is left out that has nothing.
-func (d *planDocument) text(now time.Time, width int, sampled bool) string {
+// planText is the plan for people. What a run would do comes in sections, of which each is left out that has nothing.
+func (d *planDocument) planText(now time.Time, width int, sampled bool) string {
 	t := &planText{planDocument: d, now: now, width: width, sampled: sampled}
-	t.line("", "%s", d.Playbook)
-	for _, section := range []func(){t.runs, t.turn, t.partitions, t.schedules, t.steps, t.diff, t.notes} {
+	t.writeLine("", "%s", d.Playbook)
+	for _, section := range []func(){t.writeRuns, t.writeTurn, t.writePartitions, t.writeSchedules, t.writeSteps, t.writeDiff, t.writeNotes} {
 		section()
 	}
-	t.summary()
+	t.writeSummary()
 	return t.b.String()
 }
 
-// line writes a line behind a margin.
-func (t *planText) line(margin, format string, args ...any) {
-	t.b.WriteString(terminal.Hanging(margin, fmt.Sprintf(format, args...), t.width))
+// writeLine writes a line behind a margin.
+func (t *planText) writeLine(margin, format string, args ...any) {
+	t.b.WriteString(terminal.HangingLine(margin, fmt.Sprintf(format, args...), t.width))
 }
 
-func (t *planText) verbatim(margin, text string) {
+func (t *planText) writeVerbatim(margin, text string) {
 	for line := range strings.Lines(text) {
 		t.b.WriteString(margin + terminal.Visible(strings.TrimSuffix(line, "\n")) + "\n")
 	}
 }
 
-func (t *planText) ago(at time.Time) string { return terminal.Duration(t.now.Sub(at)) + " ago" }
+func (t *planText) agoText(at time.Time) string { return terminal.Duration(t.now.Sub(at)) + " ago" }
 
-func (t *planText) runs() {
+func (t *planText) writeRuns() {
 	if last := t.Last; last == nil {
-		t.line("  ", "last run: none")
+		t.writeLine("  ", "last run: none")
 	} else {
 		since := "the playbook is the same"
 		if last.Diff != "" {
 			since = "the playbook has changed since"
 		}
-		t.line("  ", "last run: %s, %s, %s; %s", last.WorkflowID, t.ago(last.StartedAt), last.Status, since)
+		t.writeLine("  ", "last run: %s, %s, %s; %s", last.WorkflowID, t.agoText(last.StartedAt), last.Status, since)
 	}
 	for _, run := range t.Running {
-		t.line("  ", "%s: %s, started %s", run.Status, run.WorkflowID, t.ago(run.StartedAt))
+		t.writeLine("  ", "%s: %s, started %s", run.Status, run.WorkflowID, t.agoText(run.StartedAt))
 	}
 }
 
-func (t *planText) turn() {
+func (t *planText) writeTurn() {
 	turn := t.Concurrency
 	if turn == nil {
 		return
@@ -84,16 +84,16 @@ func (t *planText) turn() {
 			verdict += " behind " + strings.Join(turn.Holders, ", ")
 		}
 	}
-	t.line("  ", "concurrency: key %s, %d of %d running; %s", turn.Key, turn.Running, turn.Limit, verdict)
+	t.writeLine("  ", "concurrency: key %s, %d of %d running; %s", turn.Key, turn.Running, turn.Limit, verdict)
 }
 
-func (t *planText) partitions() {
+func (t *planText) writePartitions() {
 	if parts := t.Partitions; parts != nil {
-		t.line("  ", "a run is about %s; %s", parts.Run, parts.tally)
+		t.writeLine("  ", "a run is about %s; %s", parts.Run, parts.tally)
 	}
 }
 
-func (t *planText) schedules() {
+func (t *planText) writeSchedules() {
 	for _, schedule := range t.Schedules {
 		next := "paused"
 		times := lists.Map(schedule.Next, func(at time.Time) string { return wording.InZone(at, schedule.Zone) })
@@ -103,84 +103,84 @@ func (t *planText) schedules() {
 		if len(times) == 0 && !schedule.Paused {
 			next = "never again"
 		}
-		t.line("  ", "schedule: %s, %s (%s), %s", schedule.Name, schedule.When, schedule.Zone, next)
+		t.writeLine("  ", "schedule: %s, %s (%s), %s", schedule.Name, schedule.When, schedule.Zone, next)
 	}
 }
 
-func (t *planText) steps() {
+func (t *planText) writeSteps() {
 	for _, step := range t.Steps {
 		if len(step.Sinks)+len(step.States) == 0 && step.Problem == "" && step.Request == "" && step.Unknown == "" {
 			continue // nothing is known of it that a run would show
 		}
 		t.b.WriteString("\n")
-		t.line("", "step %s: %s", step.Step, step.Tool)
-		t.step(step)
+		t.writeLine("", "step %s: %s", step.Step, step.Tool)
+		t.writeStep(step)
 	}
 }
 
-func (t *planText) step(step interpreter.StepPlan) {
+func (t *planText) writeStep(step interpreter.StepPlan) {
 	if loop := step.Loop; loop != nil {
 		switch {
 		case loop.Unknown != "":
-			t.line("  ", "loop: %s its elements", loop.Unknown)
+			t.writeLine("  ", "loop: %s its elements", loop.Unknown)
 		case loop.Size != nil && loop.Shown < *loop.Size:
-			t.line("  ", "loop: %s, of which the first %d are shown", terminal.Count(*loop.Size, "element"), loop.Shown)
+			t.writeLine("  ", "loop: %s, of which the first %d are shown", terminal.Count(*loop.Size, "element"), loop.Shown)
 		case loop.Size != nil:
-			t.line("  ", "loop: %s", terminal.Count(*loop.Size, "element"))
+			t.writeLine("  ", "loop: %s", terminal.Count(*loop.Size, "element"))
 		}
 	}
 	if step.Request != "" {
-		t.verbatim("  ", text.WrapHard(terminal.OneLine(step.Request), t.width-2)+"\n")
+		t.writeVerbatim("  ", text.WrapHard(terminal.OneLine(step.Request), t.width-2)+"\n")
 	}
 	if step.Unknown != "" && step.Request == "" {
-		t.line("  ", "request: %s", step.Unknown)
+		t.writeLine("  ", "request: %s", step.Unknown)
 	}
 	if step.Unsampled != "" {
-		t.line("  ", "no sample: %s", step.Unsampled)
+		t.writeLine("  ", "no sample: %s", step.Unsampled)
 	}
-	t.problem("  ", step.Problem)
+	t.writeProblem("  ", step.Problem)
 	for _, warning := range step.Warnings {
-		t.line("  ", "warning: %s", warning)
+		t.writeLine("  ", "warning: %s", warning)
 	}
 	for _, state := range step.States {
-		t.state(state)
+		t.writeState(state)
 	}
 	for _, sink := range step.Sinks {
-		t.sink(sink)
+		t.writeSink(sink)
 	}
 }
 
-func (t *planText) problem(margin, problem string) {
+func (t *planText) writeProblem(margin, problem string) {
 	if problem != "" {
-		t.line(margin, "! %s", problem)
+		t.writeLine(margin, "! %s", problem)
 	}
 }
 
-func (t *planText) state(state interpreter.StatePlan) {
-	t.line("  ", "state %s, kept by %s", state.State, state.KeptBy)
-	t.problem("    ", state.Problem)
+func (t *planText) writeState(state interpreter.StatePlan) {
+	t.writeLine("  ", "state %s, kept by %s", state.State, state.KeptBy)
+	t.writeProblem("    ", state.Problem)
 	if state.Watermark.Data == nil && state.Problem != "" {
 		return
 	}
 	if state.Watermark.Data == nil {
-		t.line("    ", "no watermark yet; reads from %s", wording.CursorText(state.ReadsFrom))
+		t.writeLine("    ", "no watermark yet; reads from %s", wording.CursorText(state.ReadsFrom))
 	} else {
 		lastRun := ""
 		if state.Run != "" { // or a person has set it since
 			lastRun = ", last run " + state.Run
 		}
-		t.line("    ", "watermark %s, moved %s%s; reads from %s", wording.CursorText(state.Watermark), t.ago(state.MovedAt), lastRun, wording.CursorText(state.ReadsFrom))
+		t.writeLine("    ", "watermark %s, moved %s%s; reads from %s", wording.CursorText(state.Watermark), t.agoText(state.MovedAt), lastRun, wording.CursorText(state.ReadsFrom))
 	}
 	if len(state.Holders) > 0 {
 		what := "a run waits for it"
 		if state.OnConflict == playbook.ConflictFail {
 			what = "a run fails"
 		}
-		t.line("    ", "held by %s: %s", strings.Join(state.Holders, ", "), what)
+		t.writeLine("    ", "held by %s: %s", strings.Join(state.Holders, ", "), what)
 	}
 }
 
-func (t *planText) sink(sink interpreter.SinkPlan) {
+func (t *planText) writeSink(sink interpreter.SinkPlan) {
 	head := "sink " + sink.Place + ": " + sink.Tool
 	if sink.Auth != "" {
 		head += " " + sink.Auth
@@ -191,20 +191,20 @@ func (t *planText) sink(sink interpreter.SinkPlan) {
 	if sink.Element.Data != nil {
 		head += ", for element " + terminal.Shorten(expression.Text(sink.Element.Data), 60)
 	}
-	t.line("  ", "%s", head)
+	t.writeLine("  ", "%s", head)
 	if sink.Attempts > 0 {
-		t.line("    ", "no retry: up to %d attempts within %s for failures of class retryable", sink.Attempts, playbook.DurationText(playbook.TableElapsed))
+		t.writeLine("    ", "no retry: up to %d attempts within %s for failures of class retryable", sink.Attempts, playbook.DurationText(playbook.TableElapsed))
 	}
 	if sink.Unknown != "" {
-		t.line("    ", "not known before a run: %s", sink.Unknown)
+		t.writeLine("    ", "not known before a run: %s", sink.Unknown)
 	}
 	if sink.Table != nil {
-		t.table(*sink.Table, sink.Problem != "")
+		t.writeTable(*sink.Table, sink.Problem != "")
 	}
-	t.problem("    ", sink.Problem)
+	t.writeProblem("    ", sink.Problem)
 }
 
-func (t *planText) table(table interpreter.TablePlan, fails bool) {
+func (t *planText) writeTable(table interpreter.TablePlan, fails bool) {
 	how := table.Mode
 	if len(table.Key) > 0 {
 		how += " by " + strings.Join(table.Key, ", ")
@@ -226,39 +226,39 @@ func (t *planText) table(table interpreter.TablePlan, fails bool) {
 	if table.Rows != nil {
 		how += "; sample of " + terminal.Count(*table.Rows, "row")
 	}
-	t.line("    ", "%s", how)
-	t.deletes(table)
+	t.writeLine("    ", "%s", how)
+	t.writeDeletes(table)
 	for _, ddl := range table.DDL {
-		t.verbatim("    + ", layDDL(ddl, terminal.Layout(t.width)-6))
+		t.writeVerbatim("    + ", layDDL(ddl, terminal.LayoutWidth(t.width)-6))
 	}
 	if left := table.LeftOut; left != nil {
 		if left.DiscardedRows+left.DiscardedValues > 0 {
-			t.line("    ", "of the sample %s and %s are discarded", terminal.Count(left.DiscardedRows, "row"), terminal.Count(left.DiscardedValues, "value"))
+			t.writeLine("    ", "of the sample %s and %s are discarded", terminal.Count(left.DiscardedRows, "row"), terminal.Count(left.DiscardedValues, "value"))
 		}
 		if left.RoundedValues > 0 {
-			t.line("    ", "of the sample %s rounded to the digits that their columns keep", terminal.Count(left.RoundedValues, "number"))
+			t.writeLine("    ", "of the sample %s rounded to the digits that their columns keep", terminal.Count(left.RoundedValues, "number"))
 		}
 	}
 	switch {
 	case fails || !table.FromRows:
 	case table.Rows != nil:
-		t.line("    ", "rows of further requests may change more")
+		t.writeLine("    ", "rows of further requests may change more")
 	case !table.Exists:
-		t.line("    ", "columns that are not declared follow from the rows: %s", t.hint())
+		t.writeLine("    ", "columns that are not declared follow from the rows: %s", t.columnsHint())
 	default:
-		t.line("    ", "whether columns are added or widened follows from the rows: %s", t.hint())
+		t.writeLine("    ", "whether columns are added or widened follows from the rows: %s", t.columnsHint())
 	}
 	if table.Rejected != "" {
-		t.line("    ", "rows that the database rejects go to %s", table.Rejected)
+		t.writeLine("    ", "rows that the database rejects go to %s", table.Rejected)
 	}
 	for _, child := range table.Children {
-		t.line("    ", "lists of the rows go to %s", child.Name)
-		t.table(child, fails)
+		t.writeLine("    ", "lists of the rows go to %s", child.Name)
+		t.writeTable(child, fails)
 	}
 }
 
-// deletes says what becomes of rows that are there.
-func (t *planText) deletes(table interpreter.TablePlan) {
+// writeDeletes says what becomes of rows that are there.
+func (t *planText) writeDeletes(table interpreter.TablePlan) {
 	if where := table.ReplaceWhere; where != nil {
 		bounds := ""
 		if where.From != "" {
@@ -267,15 +267,15 @@ func (t *planText) deletes(table interpreter.TablePlan) {
 		if where.To != "" {
 			bounds += " before " + where.To
 		}
-		t.line("    ", "replaces rows with %s%s", where.Column, bounds)
+		t.writeLine("    ", "replaces rows with %s%s", where.Column, bounds)
 	}
 	if most := table.MaxDelete; most != nil {
-		t.line("    ", "deletes rows that are not read, at most %.3g%% of the table", 100**most)
+		t.writeLine("    ", "deletes rows that are not read, at most %.3g%% of the table", 100**most)
 	}
 }
 
-// hint says how to learn more of columns.
-func (t *planText) hint() string {
+// columnsHint says how to learn more of columns.
+func (t *planText) columnsHint() string {
 	if t.sampled {
 		return "there is no sample of them"
 	}
@@ -310,28 +310,28 @@ func layDDL(ddl interpreter.DDL, width int) string {
 	return b.String()
 }
 
-func (t *planText) diff() {
+func (t *planText) writeDiff() {
 	if t.Last == nil || t.Last.Diff == "" {
 		return
 	}
 	t.b.WriteString("\nchanges of the playbook since its last run\n")
-	t.verbatim("  ", t.Last.Diff)
+	t.writeVerbatim("  ", t.Last.Diff)
 }
 
-func (t *planText) notes() {
+func (t *planText) writeNotes() {
 	if len(t.Notes)+len(t.Warnings) > 0 {
 		t.b.WriteString("\n")
 	}
 	for _, warning := range t.Warnings {
-		t.line("", "warning: %s", warning)
+		t.writeLine("", "warning: %s", warning)
 	}
 	for _, note := range t.Notes {
-		t.line("", "note: %s", note)
+		t.writeLine("", "note: %s", note)
 	}
 }
 
-// summary counts what would change. A statement that several sinks have counts once.
-func (t *planText) summary() {
+// writeSummary counts what would change. A statement that several sinks have counts once.
+func (t *planText) writeSummary() {
 	counts := map[interpreter.DDLKind]int{}
 	seen := map[string]bool{}
 	for _, step := range t.Steps {
@@ -352,7 +352,7 @@ func (t *planText) summary() {
 		problems = terminal.Count(t.Problems, "problem")
 	}
 	t.b.WriteString("\n")
-	t.line("", "Plan: %s; %s.", countsOfDDL(counts), problems)
+	t.writeLine("", "Plan: %s; %s.", countsOfDDL(counts), problems)
 }
 
 // countsOfDDL says how many statements there are of each kind. Schemas are rarely made, so that none are left out.

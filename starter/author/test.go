@@ -41,7 +41,7 @@ func NewTestCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use: "test [FILE]...",
 		RunE: func(command *cobra.Command, files []string) error {
-			return test(command.Context(), a, files, o)
+			return runTests(command.Context(), a, files, o)
 		},
 	}
 	flags := command.Flags()
@@ -55,13 +55,13 @@ func NewTestCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-func test(ctx context.Context, a *cli.App, files []string, o *TestingOptions) error {
+func runTests(ctx context.Context, a *cli.App, files []string, o *TestingOptions) error {
 	pattern, err := regexp.Compile(o.run)
 	if err != nil {
 		return cli.UsageError("--run %q is not a regular expression: %w", o.run, err)
 	}
 	if o.watch {
-		return again(ctx, a, files, o.update, func() error { return RunTests(a, files, pattern, o) })
+		return repeatOnChange(ctx, a, files, o.update, func() error { return RunTests(a, files, pattern, o) })
 	}
 	return RunTests(a, files, pattern, o)
 }
@@ -96,7 +96,7 @@ func RunTests(a *cli.App, files []string, pattern *regexp.Regexp, o *TestingOpti
 	if err := showTests(a.Streams, suites, reports, took, o); err != nil {
 		return err
 	}
-	if failures(reports) > 0 {
+	if countFailures(reports) > 0 {
 		return cli.WithStatus(exitcode.Failed, cli.ErrSaid)
 	}
 	return nil
@@ -171,7 +171,7 @@ func updateTests(streams cli.Streams, suites []*playtest.Suite, reports []*playt
 	for _, suite := range suites {
 		text, changed, left, err := playtest.Updated(suite, reports)
 		if err == nil && changed > 0 {
-			err = cli.Overwrite(suite.Path, text)
+			err = cli.OverwriteFile(suite.Path, text)
 		}
 		if err != nil {
 			return nil, err
@@ -208,15 +208,15 @@ func showTests(streams cli.Streams, suites []*playtest.Suite, reports []*playtes
 		printCoverage(streams.Out, one)
 	}
 	line := fmt.Sprintf("%s passed in %s", terminal.Count(len(reports), "test"), terminal.Duration(took))
-	if failed := failures(reports); failed > 0 {
+	if failed := countFailures(reports); failed > 0 {
 		line = fmt.Sprintf("%d of %s failed in %s", failed, terminal.Count(len(reports), "test"), terminal.Duration(took))
 	}
 	_, _ = fmt.Fprintln(streams.Out, line)
 	return nil
 }
 
-// failures counts the tests that have failed.
-func failures(reports []*playtest.Report) int {
+// countFailures counts the tests that have failed.
+func countFailures(reports []*playtest.Report) int {
 	return len(lists.Filter(reports, func(r *playtest.Report) bool { return !r.Passed() }))
 }
 
@@ -285,7 +285,7 @@ type testsOutput struct {
 }
 
 func testsDocument(reports []*playtest.Report, coverage []*playtest.Coverage, took time.Duration) testsOutput {
-	failed := failures(reports)
+	failed := countFailures(reports)
 	all := testsOutput{Passed: len(reports) - failed, Failed: failed, Took: took.Seconds(), Tests: []testDocument{}}
 	for _, report := range reports {
 		one := testDocument{
@@ -310,17 +310,17 @@ func testsDocument(reports []*playtest.Report, coverage []*playtest.Coverage, to
 // watchEvery is how often files are checked for changes.
 const watchEvery = 300 * time.Millisecond
 
-// again does something, and does it again whenever a YAML file beside those given has changed, until it is
+// repeatOnChange does something, and does it again whenever a YAML file beside those given has changed, until it is
 // interrupted. What it writes itself is no reason.
-func again(ctx context.Context, a *cli.App, files []string, writes bool, do func() error) error {
+func repeatOnChange(ctx context.Context, a *cli.App, files []string, writes bool, do func() error) error {
 	before := ""
 	for {
-		if now := changes(files); now != before {
+		if now := filesState(files); now != before {
 			if err := do(); err != nil && !errors.Is(err, cli.ErrSaid) {
 				a.Notef("starter: %v", err)
 			}
 			if before = now; writes {
-				before = changes(files)
+				before = filesState(files)
 			}
 			a.Notef("waiting for changes; press Ctrl-C to stop")
 		}
@@ -334,8 +334,8 @@ func again(ctx context.Context, a *cli.App, files []string, writes bool, do func
 	}
 }
 
-// changes is a text that changes with the files that tests may depend on: all YAML in their folders.
-func changes(files []string) string {
+// filesState is a text that changes with the files that tests may depend on: all YAML in their folders.
+func filesState(files []string) string {
 	folders := []string{".", "playbooks"}
 	if len(files) > 0 {
 		folders = nil

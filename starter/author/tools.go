@@ -49,12 +49,12 @@ func NewToolsCommand(a *cli.App) *cobra.Command {
 			}
 			spec, ok := catalogue.Spec(args[0])
 			if !ok {
-				return cli.UsageError("there is no tool %q%s", args[0], cli.Expected(args[0], catalogue.Names()))
+				return cli.UsageError("there is no tool %q%s", args[0], cli.ExpectedWords(args[0], catalogue.Names()))
 			}
 			if output == "json" {
 				return terminal.PrintJSON(a.Out, toolDocument(spec))
 			}
-			explain(a.Out, spec)
+			explainTool(a.Out, spec)
 			return nil
 		},
 	}
@@ -68,9 +68,9 @@ func listTools(streams cli.Streams, catalogue *activities.Catalogue, output stri
 	for _, name := range catalogue.Names() {
 		spec, _ := catalogue.Spec(name)
 		docs = append(docs, toolDocument(spec))
-		rows.AppendRow(table.Row{spec.Name, cli.Yes(spec.Writes), spec.Summary})
+		rows.AppendRow(table.Row{spec.Name, cli.YesCell(spec.Writes), spec.Summary})
 	}
-	return streams.Show(output, docs, terminal.Fit(rows, terminal.Width(streams.Out), terminal.Elastic{Name: "what it does", Least: 20, Cut: text.WrapSoft})+"\n")
+	return streams.ShowDocument(output, docs, terminal.FitTable(rows, terminal.Width(streams.Out), terminal.Elastic{Name: "what it does", Least: 20, Cut: text.WrapSoft})+"\n")
 }
 
 func toolDocument(spec playbook.ToolSpec) toolDoc {
@@ -88,17 +88,17 @@ func toolDocument(spec playbook.ToolSpec) toolDoc {
 	return doc
 }
 
-func explain(w io.Writer, spec playbook.ToolSpec) {
+func explainTool(w io.Writer, spec playbook.ToolSpec) {
 	_, _ = fmt.Fprintf(w, "%s: %s\n", spec.Name, spec.Summary)
 	if spec.Doc != "" {
-		_, _ = fmt.Fprintf(w, "\n%s\n", reflowed(spec.Doc, terminal.Width(w)))
+		_, _ = fmt.Fprintf(w, "\n%s\n", reflowText(spec.Doc, terminal.Width(w)))
 	}
 	if len(spec.Fields) > 0 {
 		rows := terminal.NewTable("field", "kind", "default", "meaning")
 		for _, field := range spec.Described() {
-			rows.AppendRow(table.Row{field.Name, field.Kind, fallback(field), meaning(field)})
+			rows.AppendRow(table.Row{field.Name, field.Kind, fallbackText(field), meaningText(field)})
 		}
-		_, _ = fmt.Fprintf(w, "\n%s\n", terminal.Fit(rows, terminal.Width(w), terminal.Elastic{Name: "meaning", Least: 20, Cut: text.WrapSoft}, terminal.Elastic{Name: "default", Least: 8, Cut: text.WrapSoft}))
+		_, _ = fmt.Fprintf(w, "\n%s\n", terminal.FitTable(rows, terminal.Width(w), terminal.Elastic{Name: "meaning", Least: 20, Cut: text.WrapSoft}, terminal.Elastic{Name: "default", Least: 8, Cut: text.WrapSoft}))
 	}
 	for _, group := range spec.RequireOneOf {
 		if len(group) == 1 {
@@ -124,8 +124,8 @@ func explain(w io.Writer, spec playbook.ToolSpec) {
 // widestProse is how wide paragraphs get on a wide terminal.
 const widestProse = 88
 
-// reflowed is prose whose paragraphs fit a width.
-func reflowed(prose string, width int) string {
+// reflowText is prose whose paragraphs fit a width.
+func reflowText(prose string, width int) string {
 	paragraphs := strings.Split(strings.TrimSpace(prose), "\n\n")
 	for i, paragraph := range paragraphs {
 		var b strings.Builder
@@ -135,14 +135,14 @@ func reflowed(prose string, width int) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-func fallback(field playbook.Field) string {
+func fallbackText(field playbook.Field) string {
 	if field.Required {
 		return "(required)"
 	}
 	return field.Default
 }
 
-func meaning(field playbook.Field) string {
+func meaningText(field playbook.Field) string {
 	if len(field.Enum) == 0 {
 		return field.Doc
 	}

@@ -23,7 +23,7 @@ func TestToolsFit(t *testing.T) {
 	for _, name := range catalogue.Names() {
 		var b strings.Builder
 		spec, _ := catalogue.Spec(name)
-		explain(&b, spec)
+		explainTool(&b, spec)
 		said, _, _ := strings.Cut(b.String(), "\nExample:")
 		require.LessOrEqual(t, text.LongestLineLen(said), 80, "%s", said)
 		require.NotContains(t, said, "may take 0s")

@@ -54,7 +54,7 @@ func NewTryCommand(a *cli.App) *cobra.Command {
 				value := try.ValueOf(element)
 				o.Element = &value
 			}
-			return Try(a, args[0], o)
+			return TryStep(a, args[0], o)
 		},
 	}
 	flags := command.Flags()
@@ -71,7 +71,7 @@ func NewTryCommand(a *cli.App) *cobra.Command {
 	flags.BoolVar(&o.DryRun, "dry-run", false, "show the first request without sending it")
 	flags.BoolVar(&o.AllowPython, "allow-python", true, "run the Python code of the playbook")
 	flags.StringVar(&o.Connections, "connections", os.Getenv("REPRISE_CONNECTIONS"), "YAML file of connections, as for run [REPRISE_CONNECTIONS]")
-	o.Workload.Add(command)
+	o.Workload.AddFlags(command)
 	cli.OutputFlag(command, &o.Output)
 	return command
 }
@@ -79,8 +79,8 @@ func NewTryCommand(a *cli.App) *cobra.Command {
 // TryRows is how many rows starter try prints by default.
 const TryRows = 5
 
-// Try runs one step of a playbook.
-func Try(a *cli.App, name string, o *TryOptions) error {
+// TryStep runs one step of a playbook.
+func TryStep(a *cli.App, name string, o *TryOptions) error {
 	if o.Pages < 1 || o.Limit < 0 || o.MaxWait <= 0 {
 		return cli.UsageError("--pages must be at least 1, --limit at least 0, and --max-wait longer than 0s")
 	}
@@ -131,7 +131,7 @@ func tryInput(a *cli.App, name string, o *TryOptions) (try.Options, error) {
 		return try.Options{}, err
 	}
 	options := try.Options{
-		Book: checked.Book, Step: o.Step, Workload: load.Merged(checked.Book.Workload, workload), Pages: o.Pages, MaxWait: o.MaxWait,
+		Book: checked.Book, Step: o.Step, Workload: load.MergeWorkload(checked.Book.Workload, workload), Pages: o.Pages, MaxWait: o.MaxWait,
 		AllowWrites: o.AllowWrites, Write: o.Write, DryRun: o.DryRun, Element: o.Element,
 	}
 	if options.With, err = readWith(o.with); err != nil {

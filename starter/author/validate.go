@@ -39,8 +39,8 @@ type ValidateOptions struct {
 	fix, watch bool
 }
 
-// people reports whether people read what is printed.
-func (o *ValidateOptions) people() bool { return o.Output == "table" }
+// forPeople reports whether people read what is printed.
+func (o *ValidateOptions) forPeople() bool { return o.Output == "table" }
 
 // NewValidateCommand returns the command validate.
 func NewValidateCommand(a *cli.App) *cobra.Command {
@@ -50,9 +50,9 @@ func NewValidateCommand(a *cli.App) *cobra.Command {
 		RunE: func(command *cobra.Command, files []string) error {
 			stdin := slices.Contains(files, "-")
 			switch {
-			case o.watch && (stdin || !o.people()):
+			case o.watch && (stdin || !o.forPeople()):
 				return cli.UsageError("--watch needs files, and no --output")
-			case o.fix && stdin && (len(files) > 1 || !o.people()):
+			case o.fix && stdin && (len(files) > 1 || !o.forPeople()):
 				return cli.UsageError("--fix with standard input takes no other file and no --output")
 			}
 			var err error
@@ -60,12 +60,12 @@ func NewValidateCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			if o.watch {
-				return again(command.Context(), a, files, o.fix, func() error { return FixAndValidate(a, files, o) })
+				return repeatOnChange(command.Context(), a, files, o.fix, func() error { return FixAndValidate(a, files, o) })
 			}
 			return FixAndValidate(a, files, o)
 		},
 	}
-	o.values.Add(command)
+	o.values.AddFlags(command)
 	flags := command.Flags()
 	cli.OutputFlagOf(command, &o.Output, "", "table", "json", outputGitHub, outputSARIF)
 	flags.BoolVar(&o.Strict, "strict", false, "count warnings as problems")
@@ -82,11 +82,11 @@ func FixAndValidate(a *cli.App, files []string, o *ValidateOptions) error {
 	}
 	v := &validator{app: a, options: o, limits: limits, files: map[string]*source.File{}, result: validation{Valid: true, Problems: []load.Problem{}}}
 	for _, name := range files {
-		if err := v.validate(name); err != nil {
+		if err := v.validateFile(name); err != nil {
 			return err
 		}
 	}
-	return v.report()
+	return v.printReport()
 }
 
 // validator checks files for one command.
@@ -99,23 +99,23 @@ type validator struct {
 	result  validation
 }
 
-// validate checks one file, after it was mended where that is wanted.
-func (v *validator) validate(name string) error {
+// validateFile checks one file, after it was mended where that is wanted.
+func (v *validator) validateFile(name string) error {
 	data, err := load.ReadPlaybook(v.app, name)
 	if err != nil {
 		return err
 	}
 	if v.options.fix {
-		if data, err = v.fix(name, data); err != nil {
+		if data, err = v.fixFile(name, data); err != nil {
 			return err
 		}
 	}
 	if playtest.IsTests(name) {
-		found, err := validateTests(v.app, name, v.options.people())
+		found, err := validateTests(v.app, name, v.options.forPeople())
 		if err != nil {
 			return err
 		}
-		v.add(found, found.HasErrors())
+		v.addProblems(found, found.HasErrors())
 		return nil
 	}
 	shown := name
@@ -125,13 +125,13 @@ func (v *validator) validate(name string) error {
 	checked := load.CheckFile(v.app, source.NewFile(shown, data), v.options.Workload, v.limits)
 	v.files[shown] = checked.File
 	bad := checked.Found.HasErrors() || v.options.Strict && len(checked.Found) > 0
-	v.add(checked.Found, bad)
+	v.addProblems(checked.Found, bad)
 	var states []playbook.KeptState
 	if !bad {
 		states = checked.Book.KeptStates()
 	}
 	v.result.States = append(v.result.States, keptStates(shown, states)...)
-	if !v.options.people() {
+	if !v.options.forPeople() {
 		return nil
 	}
 	_, _ = fmt.Fprint(v.app.Err, checked.File.FormatFirst(checked.Found, playbook.MaxShown))
@@ -145,14 +145,14 @@ func (v *validator) validate(name string) error {
 	return nil
 }
 
-func (v *validator) add(found source.Diagnostics, bad bool) {
+func (v *validator) addProblems(found source.Diagnostics, bad bool) {
 	v.result.Valid = v.result.Valid && !bad
-	v.result.Problems = append(v.result.Problems, load.Problems(found)...)
+	v.result.Problems = append(v.result.Problems, load.ProblemsOf(found)...)
 	v.all = append(v.all, found...)
 }
 
-// report prints what was found in all files.
-func (v *validator) report() error {
+// printReport prints what was found in all files.
+func (v *validator) printReport() error {
 	v.result.Total = len(v.all)
 	err := error(nil)
 	switch v.options.Output {
@@ -164,7 +164,7 @@ func (v *validator) report() error {
 		err = writeSARIF(v.app.Out, v.all, v.files)
 	default:
 		if len(v.all) > 0 {
-			v.app.Notef("%s", tally(v.all))
+			v.app.Notef("%s", tallyText(v.all))
 			load.AdviseExplain(v.app.Streams, v.all)
 		}
 	}
@@ -192,8 +192,8 @@ func validateTests(a *cli.App, name string, show bool) (source.Diagnostics, erro
 	return nil, nil
 }
 
-// tally counts problems, and warnings apart.
-func tally(found source.Diagnostics) string {
+// tallyText counts problems, and warnings apart.
+func tallyText(found source.Diagnostics) string {
 	warnings := len(found.Warnings())
 	switch errs := len(found) - warnings; {
 	case warnings == 0:
@@ -211,10 +211,10 @@ type fixedFile struct {
 	Changes []change `json:"changes"`
 }
 
-// fix mends a file in place, and returns what is in it then. What comes from standard input is
+// fixFile mends a file in place, and returns what is in it then. What comes from standard input is
 // printed, mended or not.
-func (v *validator) fix(name string, data []byte) ([]byte, error) {
-	result := v.mend(name, data)
+func (v *validator) fixFile(name string, data []byte) ([]byte, error) {
+	result := v.mendFile(name, data)
 	changes := make([]change, len(result.Changes))
 	for i, c := range result.Changes {
 		changes[i] = changeAt(c.Pos, c.What)
@@ -226,7 +226,7 @@ func (v *validator) fix(name string, data []byte) ([]byte, error) {
 	case len(changes) == 0:
 		return data, nil
 	}
-	if err := cli.Overwrite(name, result.Text); err != nil {
+	if err := cli.OverwriteFile(name, result.Text); err != nil {
 		return nil, err
 	}
 	v.app.Notef("%s: %s written", name, terminal.Count(len(changes), "change"))
@@ -234,16 +234,16 @@ func (v *validator) fix(name string, data []byte) ([]byte, error) {
 	return result.Text, nil
 }
 
-// mend mends a playbook, or a file of tests.
-func (v *validator) mend(name string, data []byte) mend.Result {
+// mendFile mends a playbook, or a file of tests.
+func (v *validator) mendFile(name string, data []byte) mend.Result {
 	file := source.NewFile(name, data)
 	if playtest.IsTests(name) {
-		return mend.File(file, func(file *source.File) source.Diagnostics {
+		return mend.MendFile(file, func(file *source.File) source.Diagnostics {
 			_, found := playbook.DecodeTests(file)
 			return found
 		})
 	}
-	return mend.File(file, func(file *source.File) source.Diagnostics {
+	return mend.MendFile(file, func(file *source.File) source.Diagnostics {
 		return load.CheckFile(v.app, file, v.options.Workload, v.limits).Found
 	})
 }

@@ -23,7 +23,7 @@ const (
 // writeGitHub writes problems as the commands of a GitHub workflow, which shows each beside its line.
 func writeGitHub(w io.Writer, found source.Diagnostics) error {
 	for _, d := range found {
-		_, err := fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,title=%s::%s\n", load.Severity(d),
+		_, err := fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,title=%s::%s\n", load.SeverityName(d),
 			githubProperty(filepath.ToSlash(d.File)), max(d.Pos.Line, 1), max(d.Pos.Column, 1), githubProperty(d.Code), githubText(withNote(d)))
 		if err != nil {
 			return fmt.Errorf("write problems: %w", err)
@@ -140,11 +140,11 @@ func sarifOf(d source.Diagnostic, rule int, file *source.File) sarifResult {
 	if !d.Pos.IsZero() {
 		where.Region = &sarifRegion{StartLine: d.Pos.Line, StartColumn: d.Pos.Column}
 	}
-	result := sarifResult{RuleID: d.Code, RuleIndex: rule, Level: load.Severity(d), Message: sarifText{withNote(d)}, Locations: []sarifLocation{{where}}}
+	result := sarifResult{RuleID: d.Code, RuleIndex: rule, Level: load.SeverityName(d), Message: sarifText{withNote(d)}, Locations: []sarifLocation{{where}}}
 	if file == nil {
 		return result
 	}
-	if edit, ok := file.Edit(d); ok {
+	if edit, ok := file.EditFor(d); ok {
 		end := edit.At.Column + utf8.RuneCountInString(d.Fix.Old)
 		result.Fixes = []sarifFix{{
 			Description: sarifText{fmt.Sprintf("%s instead of %s", edit.New, d.Fix.Old)},

@@ -57,8 +57,8 @@ func (s StandardStreams) Write(p []byte) (int, error) {
 // Close ends nothing: the streams are the process's.
 func (s StandardStreams) Close() error { return nil }
 
-// Show writes what a command has found: a document for programs, or a text.
-func (s Streams) Show(output string, document any, text string) error {
+// ShowDocument writes what a command has found: a document for programs, or a text.
+func (s Streams) ShowDocument(output string, document any, text string) error {
 	if output == "json" {
 		return terminal.PrintJSON(s.Out, document)
 	}

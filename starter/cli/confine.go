@@ -56,9 +56,9 @@ func ConfineTo(folder string) (*Confinement, error) {
 // operating system's rules for the whole path, so that none can be exchanged meanwhile.
 func (c *Confinement) Open(path string) (*os.File, error) {
 	if c == nil {
-		return regular.Open(path)
+		return regular.OpenFile(path)
 	}
-	local, err := c.local(path)
+	local, err := c.localPath(path)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +73,8 @@ func (c *Confinement) Open(path string) (*os.File, error) {
 	return file, nil
 }
 
-// local is a path below the folder.
-func (c *Confinement) local(path string) (string, error) {
+// localPath is a path below the folder.
+func (c *Confinement) localPath(path string) (string, error) {
 	local := path
 	if filepath.IsAbs(path) {
 		for _, folder := range c.spellings {
@@ -86,7 +86,7 @@ func (c *Confinement) local(path string) (string, error) {
 	if !filepath.IsLocal(local) {
 		return "", fmt.Errorf("%q is outside the folder %s; use --folder for another one", path, c.folder)
 	}
-	if c.Private != nil && (private.InPath(local) || c.Private().Names(local)) {
+	if c.Private != nil && (private.InPath(local) || c.Private().NamesPath(local)) {
 		return "", errPrivate(path)
 	}
 	return local, nil
@@ -100,7 +100,7 @@ func (c *Confinement) WritePrivate(path string, data []byte) error {
 	if c == nil {
 		file, err = os.OpenFile(path, access, mode)
 	} else if err = c.Check(path); err == nil {
-		if path, err = c.local(path); err == nil {
+		if path, err = c.localPath(path); err == nil {
 			file, err = c.root.OpenFile(path, access, mode)
 		}
 	}
@@ -113,7 +113,7 @@ func (c *Confinement) WritePrivate(path string, data []byte) error {
 
 // Check refuses a path that leads out of the folder, whatever is there.
 func (c *Confinement) Check(path string) error {
-	local, err := c.local(path)
+	local, err := c.localPath(path)
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// Overwrite replaces a file at once, so that it is never half written, and
+// OverwriteFile replaces a file at once, so that it is never half written, and
 // keeps its permissions.
-func Overwrite(name string, data []byte) error {
+func OverwriteFile(name string, data []byte) error {
 	info, err := os.Stat(name)
 	if err != nil {
 		return UsageError("write %q: %w; --write needs a file", name, err)

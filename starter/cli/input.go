@@ -69,7 +69,7 @@ func (s Streams) Confirm(yes bool, question string) error {
 		return UsageError("%s Standard input is not a terminal; confirm with --yes", question)
 	}
 	_, _ = fmt.Fprintf(s.Err, "%s [y/N] ", question)
-	err := answered(s.In)
+	err := readYes(s.In)
 	if errors.Is(err, ErrInterrupted) {
 		s.Notef("") // ends the line of the question
 		return WithStatus(exitcode.Interrupted, errDeclined)
@@ -77,8 +77,8 @@ func (s Streams) Confirm(yes bool, question string) error {
 	return err
 }
 
-// answered reads a line that says yes or something else.
-func answered(from io.Reader) error {
+// readYes reads a line that says yes or something else.
+func readYes(from io.Reader) error {
 	var word string
 	if _, err := fmt.Fscanln(from, &word); errors.Is(err, ErrInterrupted) { // no word is no
 		return err

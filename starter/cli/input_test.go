@@ -27,15 +27,15 @@ func TestAnswersToQuestions(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	require.ErrorIs(t, answered(&input{from: &silent{waiting: make(chan struct{}), ended: t.Context().Done()}, until: ctx}), ErrInterrupted)
+	require.ErrorIs(t, readYes(&input{from: &silent{waiting: make(chan struct{}), ended: t.Context().Done()}, until: ctx}), ErrInterrupted)
 }
 
 func TestAnswered(t *testing.T) {
 	t.Parallel()
 	for _, yes := range []string{"y\n", "yes\n", "Y\n"} {
-		require.NoError(t, answered(strings.NewReader(yes)))
+		require.NoError(t, readYes(strings.NewReader(yes)))
 	}
 	for _, no := range []string{"", "\n", "n\n", "yeah\n", "no\n"} {
-		require.ErrorIs(t, answered(strings.NewReader(no)), errDeclined)
+		require.ErrorIs(t, readYes(strings.NewReader(no)), errDeclined)
 	}
 }

@@ -60,7 +60,7 @@ func WatchInterrupts(ctx context.Context) *Interrupts {
 			select {
 			case <-signals:
 				end()
-				defer time.AfterFunc(lastMoment, i.leave).Stop()
+				defer time.AfterFunc(lastMoment, i.endProcess).Stop()
 			case <-done:
 				return
 			}
@@ -70,8 +70,8 @@ func WatchInterrupts(ctx context.Context) *Interrupts {
 	return i
 }
 
-// leave ends the process, unless the command puts something in order.
-func (i *Interrupts) leave() {
+// endProcess ends the process, unless the command puts something in order.
+func (i *Interrupts) endProcess() {
 	if i.ordered.Load() {
 		return
 	}

@@ -19,7 +19,7 @@ func checkName(what, name string) error {
 		return UsageError("%s is empty", what)
 	case len(name) > protocol.MaxWorkflowID:
 		return UsageError("%s is %d bytes long; Temporal allows %d", what, len(name), protocol.MaxWorkflowID)
-	case strings.ContainsFunc(name, func(r rune) bool { return terminal.Unsafe(r) || r == '\n' || r == '\t' }):
+	case strings.ContainsFunc(name, func(r rune) bool { return terminal.IsUnsafe(r) || r == '\n' || r == '\t' }):
 		return UsageError("%s %q has invisible characters", what, name)
 	}
 	return nil

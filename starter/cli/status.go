@@ -36,7 +36,7 @@ func StatusOf(err error) int {
 		return stated.Status
 	case errors.Is(err, start.ErrInterrupted):
 		return exitcode.Interrupted
-	case connect.Unreachable(err):
+	case connect.IsUnreachable(err):
 		return exitcode.NoServer
 	}
 	return exitcode.Failed

@@ -61,19 +61,19 @@ func Choice[W ~string](flag string, word W, known []W) error {
 	if slices.Contains(known, word) {
 		return nil
 	}
-	return UsageError("%s %q is unknown%s", flag, word, Expected(string(word), AsTexts(known)))
+	return UsageError("%s %q is unknown%s", flag, word, ExpectedWords(string(word), AsTexts(known)))
 }
 
-// Expected ends a message about a word that is none of those known: with the nearest of them, else with all.
-func Expected(word string, known []string) string {
+// ExpectedWords ends a message about a word that is none of those known: with the nearest of them, else with all.
+func ExpectedWords(word string, known []string) string {
 	if near := expression.Suggest(word, known); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ", expected one of " + strings.Join(known, ", ")
 }
 
-// Second returns the argument after FILE, or "" if there is none.
-func Second(args []string) string {
+// SecondArg returns the argument after FILE, or "" if there is none.
+func SecondArg(args []string) string {
 	if len(args) < 2 {
 		return ""
 	}
@@ -122,8 +122,8 @@ func OutcomeLine(to io.Writer, workflowID, said string) string {
 	return b.String()
 }
 
-// Yes formats a boolean for a cell of a table.
-func Yes(is bool) string {
+// YesCell formats a boolean for a cell of a table.
+func YesCell(is bool) string {
 	if is {
 		return "yes"
 	}

@@ -67,7 +67,7 @@ func NewSteerCommand(a *cli.App, name, operands string) *cobra.Command {
 
 // SteerRuns sends a command to the runs that arguments or a query name.
 func SteerRuns(a *cli.App, o *Options, args []string, byQuery bool) error {
-	ids, err := o.parse(args, byQuery)
+	ids, err := o.parseArgs(args, byQuery)
 	if err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func SteerRuns(a *cli.App, o *Options, args []string, byQuery bool) error {
 	})
 }
 
-// parse reads the arguments, and gives the IDs among them.
-func (o *Options) parse(args []string, byQuery bool) (ids []string, err error) {
+// parseArgs reads the arguments, and gives the IDs among them.
+func (o *Options) parseArgs(args []string, byQuery bool) (ids []string, err error) {
 	o.By = source.Cut(cmp.Or(o.By, cli.Whoami()), protocol.MaxSaid)
 	if err := cli.CheckNote("reason", o.Reason); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (o *Options) parseRest(rest []string) error {
 
 // steerFound sends a command to the runs that are meant.
 func steerFound(ctx context.Context, streams cli.Streams, s *session.Session, o *Options, ids []string) error {
-	meant, err := targets(ctx, streams, s, o, ids)
+	meant, err := findTargets(ctx, streams, s, o, ids)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func steerFound(ctx context.Context, streams cli.Streams, s *session.Session, o 
 	if o.Output == "json" {
 		err = terminal.PrintJSON(streams.Out, SteerDocument{Command: o.Name, Step: o.Step, Index: o.Index, Runs: answers})
 	} else {
-		summarize(streams, o, answers)
+		summarizeResults(streams, o, answers)
 	}
 	if ctx.Err() != nil {
 		return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
@@ -207,8 +207,8 @@ func showTargets(streams cli.Streams, o *Options, meant []runs.Found) error {
 	return err
 }
 
-// summarize sums up, and says how a pause ends.
-func summarize(streams cli.Streams, o *Options, answers []steer.Result) {
+// summarizeResults sums up, and says how a pause ends.
+func summarizeResults(streams cli.Streams, o *Options, answers []steer.Result) {
 	counts := map[steer.CommandOutcome]int{}
 	for _, answer := range answers {
 		counts[answer.Outcome]++
@@ -255,9 +255,9 @@ type SteerDocument struct {
 	Runs    []steer.Result `json:"runs"`
 }
 
-// targets finds the runs that are meant, each once. Unless all are found no command is
+// findTargets finds the runs that are meant, each once. Unless all are found no command is
 // sent.
-func targets(ctx context.Context, streams cli.Streams, s *session.Session, o *Options, ids []string) ([]runs.Found, error) {
+func findTargets(ctx context.Context, streams cli.Streams, s *session.Session, o *Options, ids []string) ([]runs.Found, error) {
 	if len(ids) == 0 {
 		found, err := s.Runs().Running(ctx, o.query)
 		if errors.As(err, new(*runs.QueryError)) {

@@ -38,7 +38,7 @@ type letterFlags struct {
 	cancelled          bool
 }
 
-func (f *letterFlags) add(command *cobra.Command) {
+func (f *letterFlags) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	f.addRun(command)
 	flags.StringVar(&f.step, "step", "", "only iterations of this step")
@@ -54,8 +54,8 @@ func (f *letterFlags) addRun(command *cobra.Command) {
 // ErrorClasses are the classes by which dead letters are chosen.
 var ErrorClasses = []interpreter.Class{interpreter.ClassFinal, interpreter.ClassRetryable, interpreter.ClassRateLimited}
 
-// filter checks the flags.
-func (f *letterFlags) filter(now time.Time) (deadletter.Filter, error) {
+// letterFilter checks the flags.
+func (f *letterFlags) letterFilter(now time.Time) (deadletter.Filter, error) {
 	filter := deadletter.Filter{Step: f.step, Class: f.class, Cancelled: f.cancelled}
 	if f.class != "" {
 		if err := cli.Choice("--class", f.class, ErrorClasses); err != nil {
@@ -67,9 +67,9 @@ func (f *letterFlags) filter(now time.Time) (deadletter.Filter, error) {
 	return filter, err
 }
 
-// chain reads a run with its reprocesses, whose ID may be a beginning. It prints what
+// readChain reads a run with its reprocesses, whose ID may be a beginning. It prints what
 // it could not read.
-func chain(ctx context.Context, streams cli.Streams, s *session.Session, workflowID, runID string) (*deadletter.Chain, error) {
+func readChain(ctx context.Context, streams cli.Streams, s *session.Session, workflowID, runID string) (*deadletter.Chain, error) {
 	if err := cli.CheckRun(workflowID, runID); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func withChain(
 	a *cli.App, server *session.ServerFlags, workflowID, runID string, work func(context.Context, *session.Session, *deadletter.Chain) error,
 ) error {
 	return session.WithServer(a, server, func(ctx context.Context, s *session.Session) error {
-		chain, err := chain(ctx, a.Streams, s, workflowID, runID)
+		chain, err := readChain(ctx, a.Streams, s, workflowID, runID)
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func newDeadLettersListCommand(a *cli.App) *cobra.Command {
 			return listDeadLetters(a, strings.Join(args, ""), options)
 		},
 	}
-	options.letters.add(command)
+	options.letters.addFlags(command)
 	command.Flags().BoolVar(&options.all, "all", false, "also those that a reprocess has completed")
 	command.Flags().IntVar(&options.limit, "limit", 0, fmt.Sprintf("maximum number to list; default %d in a table, all as JSON", shownLetters))
 	options.server.Add(command)
@@ -154,7 +154,7 @@ type letterList struct {
 }
 
 func listDeadLetters(a *cli.App, workflowID string, options *listOptions) error {
-	filter, err := options.letters.filter(time.Now())
+	filter, err := options.letters.letterFilter(time.Now())
 	if err != nil {
 		return err
 	}
@@ -167,11 +167,11 @@ func listDeadLetters(a *cli.App, workflowID string, options *listOptions) error 
 func listLetters(
 	ctx context.Context, streams cli.Streams, s *session.Session, workflowID string, filter deadletter.Filter, options *listOptions,
 ) error {
-	chains, err := chains(ctx, streams, s, workflowID, options.letters.runID, filter)
+	chains, err := readChains(ctx, streams, s, workflowID, options.letters.runID, filter)
 	if err != nil {
 		return err
 	}
-	letters := deadletter.Letters(chains, filter)
+	letters := deadletter.SelectLetters(chains, filter)
 	list := letterList{DeadLetters: letters, Total: len(letters), Cancelled: countCancelled(chains, filter)}
 	limit := options.limit
 	if limit <= 0 && options.output == "table" {
@@ -215,7 +215,7 @@ func hintCancelled(streams cli.Streams, chains []*deadletter.Chain, filter deadl
 			return
 		}
 		take := "to run them again"
-		if failed := len(Choose(chain, filter, 0).Open); failed > 0 {
+		if failed := len(ChooseLetters(chain, filter, 0).Open); failed > 0 {
 			take += fmt.Sprintf(", with the %d that failed", failed)
 		}
 		streams.Advisef("%s of %s did not run to the end; %s: %s dead-letters reprocess %s --cancelled",
@@ -223,11 +223,11 @@ func hintCancelled(streams cli.Streams, chains []*deadletter.Chain, filter deadl
 	}
 }
 
-func chains(
+func readChains(
 	ctx context.Context, streams cli.Streams, s *session.Session, workflowID, runID string, filter deadletter.Filter,
 ) ([]*deadletter.Chain, error) {
 	if workflowID != "" {
-		chain, err := chain(ctx, streams, s, workflowID, runID)
+		chain, err := readChain(ctx, streams, s, workflowID, runID)
 		return []*deadletter.Chain{chain}, err
 	}
 	if runID != "" {
@@ -265,9 +265,9 @@ func lettersTable(letters []deadletter.Letter, paper terminal.Paper) string {
 		{"dead letter", "element", "error", "status"},
 		{"dead letter", "element", "error"},
 	}, func(columns, ids []string) string {
-		rows := terminal.NewTable(terminal.Head(columns)...)
+		rows := terminal.NewTable(terminal.HeadRow(columns)...)
 		for i, letter := range letters {
-			rows.AppendRow(terminal.Row(columns, map[string]any{
+			rows.AppendRow(terminal.TableRow(columns, map[string]any{
 				"last attempt": terminal.Time(letter.LastAttemptAt), "dead letter": ids[i],
 				"element": paper.Shorten(expression.Text(letter.Element.Data), 60), "class": letter.Error.Class,
 				"error": paper.Shorten(letter.Error.Message, 200), "attempts": letter.Attempts, "failed runs": letter.FailedRuns, "status": letter.State,
@@ -277,7 +277,7 @@ func lettersTable(letters []deadletter.Letter, paper terminal.Paper) string {
 		if len(columns) == fewest {
 			elastic = append(elastic, terminal.Elastic{Name: "error", Least: 9, Cut: text.WrapSoft}, terminal.Elastic{Name: "element", Least: 7, Cut: text.WrapSoft})
 		}
-		return terminal.Fit(rows, paper.Width, elastic...)
+		return terminal.FitTable(rows, paper.Width, elastic...)
 	})
 }
 

@@ -44,16 +44,16 @@ func newReprocessCommand(a *cli.App) *cobra.Command {
 		Use: "reprocess RUN", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			options.queueGiven = command.Flags().Changed("task-queue")
-			return look.Refuse(a.Streams, reprocess(a, args[0], options), options.output)
+			return look.Refuse(a.Streams, reprocessRun(a, args[0], options), options.output)
 		},
 	}
-	options.letters.add(command)
+	options.letters.addFlags(command)
 	flags := command.Flags()
 	flags.StringVar(&options.playbook, "playbook", "", "run them with another playbook, which has the same step")
 	flags.IntVar(&options.quarantine, "quarantine-after", 0, "leave out iterations that have failed in this many runs; 0 leaves out none")
 	flags.BoolVar(&options.dryRun, "dry-run", false, "list the iterations that would run, and run nothing")
 	flags.BoolVar(&options.detach, "detach", false, "start the run and do not follow it")
-	options.workload.Add(command)
+	options.workload.AddFlags(command)
 	options.server.Add(command)
 	cli.OutputFlag(command, &options.output)
 	return command
@@ -66,9 +66,9 @@ type LetterSelection struct {
 	cancelled   int // left out because they were not selected
 }
 
-// again says what runs again and in which steps, and how much of it had failed, which is a figure
+// againText says what runs again and in which steps, and how much of it had failed, which is a figure
 // of its own beside that of the cancelled ones. playbook is "" for that of the run.
-func (c LetterSelection) again(playbook string) string {
+func (c LetterSelection) againText(playbook string) string {
 	cancelled := 0
 	var steps []string
 	for _, letter := range c.Open {
@@ -88,8 +88,8 @@ func (c LetterSelection) again(playbook string) string {
 	return text
 }
 
-// Choose finds the dead letters that a reprocess runs again, among those of a chain.
-func Choose(chain *deadletter.Chain, filter deadletter.Filter, quarantineAfter int) LetterSelection {
+// ChooseLetters finds the dead letters that a reprocess runs again, among those of a chain.
+func ChooseLetters(chain *deadletter.Chain, filter deadletter.Filter, quarantineAfter int) LetterSelection {
 	var found LetterSelection
 	for _, letter := range chain.Select(filter) {
 		switch {
@@ -106,8 +106,8 @@ func Choose(chain *deadletter.Chain, filter deadletter.Filter, quarantineAfter i
 	return found
 }
 
-func reprocess(a *cli.App, workflowID string, options *ReprocessOptions) error {
-	filter, err := options.letters.filter(time.Now())
+func reprocessRun(a *cli.App, workflowID string, options *ReprocessOptions) error {
+	filter, err := options.letters.letterFilter(time.Now())
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func reprocessChain(
 		return cli.WithStatus(exitcode.Failed, fmt.Errorf("%s is open, so it is not known yet which iterations are cancelled; "+
 			"wait until it ends, or omit --cancelled", chain.Origin.WorkflowID))
 	}
-	found := Choose(chain, filter, options.quarantine)
+	found := ChooseLetters(chain, filter, options.quarantine)
 	reportLeftOut(a.Streams, found, options.quarantine)
 	switch running := chain.Running(); {
 	case options.dryRun:
@@ -149,7 +149,7 @@ func reprocessChain(
 	if err != nil {
 		return err
 	}
-	return startReprocess(ctx, a, s, plan, found.again(options.playbook), options)
+	return startReprocess(ctx, a, s, plan, found.againText(options.playbook), options)
 }
 
 // reportLeftOut prints what could have run.
@@ -210,8 +210,8 @@ func ReprocessPlan(
 	ctx context.Context, a *cli.App, s *session.Session, chain *deadletter.Chain, letters []deadletter.Letter,
 	overlay map[string]any, options *ReprocessOptions,
 ) (start.Plan, error) {
-	input := chain.Origin.Input.Alone()
-	values, err := expression.Canonical(load.Merged(load.AsMap(input.Workload.Data), overlay))
+	input := chain.Origin.Input.WithoutParent()
+	values, err := expression.Canonical(load.MergeWorkload(load.AsMap(input.Workload.Data), overlay))
 	if err != nil {
 		return start.Plan{}, cli.UsageError("the workload: %w", err)
 	}
@@ -231,7 +231,7 @@ func ReprocessPlan(
 	if err := load.CheckRead(a, book, overlay, input.Strict || book.Strict); err != nil {
 		return start.Plan{}, err
 	}
-	input.Reprocess, err = s.DeadLetters().Reprocess(ctx, chain, letters, book)
+	input.Reprocess, err = s.DeadLetters().PlanReprocess(ctx, chain, letters, book)
 	if _, ok := errors.AsType[*deadletter.UnfitError](err); ok {
 		return start.Plan{}, cli.WithStatus(exitcode.Usage, err)
 	}
@@ -240,20 +240,20 @@ func ReprocessPlan(
 	}
 	codes := book.Codes()
 	if options.playbook == "" {
-		if codes, err = Ours(ctx, s, chain.Origin, codes); err != nil {
+		if codes, err = OwnCodes(ctx, s, chain.Origin, codes); err != nil {
 			return start.Plan{}, err
 		}
 	}
 	id := deadletter.RoundID(chain.Origin.WorkflowID, chain.Origin.RunID, input.Reprocess.Origin.Round)
 	return start.Plan{
 		WorkflowID: id, Playbook: book.Name, Labels: book.Labels, Input: input, Codes: codes, Expect: book.Expect,
-		Summary: book.Name + ", again", Details: start.Details(book, values, "Runs iterations of "+chain.Origin.WorkflowID+" again."),
+		Summary: book.Name + ", again", Details: start.DetailsMarkdown(book, values, "Runs iterations of "+chain.Origin.WorkflowID+" again."),
 	}, nil
 }
 
-// Ours are the codes of a run that was begun here. Code of others stays theirs: running
+// OwnCodes are the codes of a run that was begun here. Code of others stays theirs: running
 // it again does not vouch for it.
-func Ours(ctx context.Context, s *session.Session, run *runs.Run, codes []string) ([]string, error) {
+func OwnCodes(ctx context.Context, s *session.Session, run *runs.Run, codes []string) ([]string, error) {
 	if s.Key == "" || len(codes) == 0 {
 		return nil, nil
 	}
@@ -269,7 +269,7 @@ func Ours(ctx context.Context, s *session.Session, run *runs.Run, codes []string
 
 func startReprocess(ctx context.Context, a *cli.App, s *session.Session, plan start.Plan, again string, options *ReprocessOptions) error {
 	a.Notef("%s runs %s", plan.WorkflowID, again)
-	run, err := launch.Start(ctx, s, plan, a.Streams)
+	run, err := launch.StartRun(ctx, s, plan, a.Streams)
 	if started, ok := errors.AsType[*start.StartedError](err); ok { // another client started it at the same time
 		run, err = s.Client.GetWorkflow(ctx, plan.WorkflowID, started.RunID), nil
 	}

@@ -49,20 +49,20 @@ func NewBackfillCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&options.only, "only", backfill.OnlyMissing, "which partitions: missing, failed, stale or all")
 	flags.IntVar(&options.Concurrency, "max-concurrency", launch.DefaultBackfillConcurrency, "how many partitions run at a time, 1 to 500")
 	flags.BoolVar(&options.dryRun, "dry-run", false, "list the partitions that would run, and start nothing")
-	options.Run.Workload.Add(command)
+	options.Run.Workload.AddFlags(command)
 	options.Run.Server.Add(command)
 	flags.StringVarP(&options.Run.WorkflowID, "workflow-id", "w", "", "ID of the run; default: the playbook's name, .backfill and a random part")
 	flags.BoolVar(&options.Run.Detach, "detach", false, "start the run without following it; needs a server that keeps running")
-	options.Run.Fairness.Add(command)
+	options.Run.Fairness.AddFlags(command)
 	flags.Lookup("priority").DefValue, options.Run.Fairness.Priority = fmt.Sprint(launch.LastPriority), launch.LastPriority
-	options.Run.Local.Add(command)
+	options.Run.Local.AddFlags(command)
 	cli.OutputFlag(command, &options.Run.Output)
 	command.AddCommand(newBackfillStatusCommand(a))
 	return command
 }
 
-// check refuses what cannot be meant.
-func (o *PartitionsOptions) check() error {
+// checkOptions refuses what cannot be meant.
+func (o *PartitionsOptions) checkOptions() error {
 	if err := cli.Choice("--only", o.only, backfill.Only); err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (o *PartitionsOptions) check() error {
 	return o.Run.Fairness.Check()
 }
 
-// Partitioned reads and checks a playbook that has partitions.
-func Partitioned(a *cli.App, name string, workload map[string]any) (load.CheckedPlaybook, error) {
+// LoadPartitioned reads and checks a playbook that has partitions.
+func LoadPartitioned(a *cli.App, name string, workload map[string]any) (load.CheckedPlaybook, error) {
 	found, err := load.CheckForRun(a, name, workload)
 	if err == nil && found.Book.Partitions == nil {
 		err = cli.UsageError("playbook %s has no partitions; add some, for example partitions: {every: day, start: 2024-01-01}", found.Book.Name)
@@ -87,14 +87,14 @@ func Partitioned(a *cli.App, name string, workload map[string]any) (load.Checked
 }
 
 func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) error {
-	if err := options.check(); err != nil {
+	if err := options.checkOptions(); err != nil {
 		return err
 	}
 	workload, err := options.Run.Workload.Read()
 	if err != nil {
 		return err
 	}
-	of, err := Partitioned(a, name, workload)
+	of, err := LoadPartitioned(a, name, workload)
 	if err != nil {
 		return err
 	}
@@ -106,17 +106,17 @@ func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) err
 			options.only, sink.Pos.Line)
 	}
 	now := time.Now()
-	from, to, err := options.between(of.Book, now)
+	from, to, err := options.partitionRange(of.Book, now)
 	if err != nil {
 		return err
 	}
 	options.Run.Local.Playbooks = cmp.Or(options.Run.Local.Playbooks, load.FolderOf(name))
 	return runWith(a, &options.Run, func(ctx context.Context, s *session.Session) (start.Plan, error) {
-		matrix, err := launch.Matrix(ctx, s, of.Book, now)
+		matrix, err := launch.ReadMatrix(ctx, s, of.Book, now)
 		if err != nil {
 			return start.Plan{}, err
 		}
-		matrix.Within(from, to)
+		matrix.LimitRange(from, to)
 		keys := matrix.Select(options.only)
 		if len(keys) == 0 || options.dryRun {
 			return start.Plan{}, reportSelected(a.Streams, matrix, keys, options)
@@ -131,8 +131,8 @@ func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) err
 	})
 }
 
-// between are the indexes of the first and the last partition that are meant.
-func (o *PartitionsOptions) between(book *playbook.Playbook, now time.Time) (from, to int, err error) {
+// partitionRange are the indexes of the first and the last partition that are meant.
+func (o *PartitionsOptions) partitionRange(book *playbook.Playbook, now time.Time) (from, to int, err error) {
 	to = partition.Max
 	for _, flag := range []struct {
 		name, text string
@@ -166,7 +166,7 @@ func partitionOf(of *playbook.Partitions, text string) (partition.Partition, err
 	if badTime != nil {
 		return found, err
 	}
-	return of.Holding(at)
+	return of.PartitionHolding(at)
 }
 
 // backfillDocument is what --dry-run prints as JSON, and a backfill that has nothing to do.
@@ -224,7 +224,7 @@ func BackfillPlan(a *cli.App, of load.CheckedPlaybook, keys []string, workload m
 		Of: of, Keys: keys, Workload: workload, WorkflowID: options.Run.WorkflowID, Folder: options.Run.Local.Playbooks,
 		Concurrency: options.Concurrency, Fairness: options.Run.Fairness.Settings(),
 		Called: func(name string) ([]byte, error) { return load.ReadCalled(a, name) },
-	}.Plan()
+	}.RunPlan()
 	if err == nil && len(keys) > 0 {
 		a.Notef("%s of %s", terminal.Count(len(keys), "partition"), of.Book.Name)
 	}
@@ -245,21 +245,21 @@ func newBackfillStatusCommand(a *cli.App) *cobra.Command {
 }
 
 func backfillStatus(a *cli.App, name string, options *PartitionsOptions) error {
-	of, err := Partitioned(a, name, nil)
+	of, err := LoadPartitioned(a, name, nil)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	from, to, err := options.between(of.Book, now)
+	from, to, err := options.partitionRange(of.Book, now)
 	if err != nil {
 		return err
 	}
 	return session.WithServer(a, &options.Run.Server, func(ctx context.Context, s *session.Session) error {
-		matrix, err := launch.Matrix(ctx, s, of.Book, now)
+		matrix, err := launch.ReadMatrix(ctx, s, of.Book, now)
 		if err != nil {
 			return err
 		}
-		matrix.Within(from, to)
-		return a.Show(options.Run.Output, matrix, matrix.Text())
+		matrix.LimitRange(from, to)
+		return a.ShowDocument(options.Run.Output, matrix, matrix.Text())
 	})
 }

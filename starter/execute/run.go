@@ -53,7 +53,7 @@ func NewRunCommand(a *cli.App) *cobra.Command {
 			return look.Refuse(a.Streams, Run(a, args[0], options), options.Output)
 		},
 	}
-	options.Workload.Add(command)
+	options.Workload.AddFlags(command)
 	options.Server.Add(command)
 	command.Flags().StringVarP(&options.WorkflowID, "workflow-id", "w", "", "ID of the run; default: the playbook's name and a random part")
 	command.Flags().BoolVar(&options.Detach, "detach", false, "start the run without following it; needs a server that keeps running")
@@ -67,15 +67,15 @@ func NewRunCommand(a *cli.App) *cobra.Command {
 	command.Flags().Lookup("full-refresh").NoOptDefVal = load.EveryStep
 	command.Flags().StringVar(&options.Partition, "partition", "",
 		"key of the partition that the run handles, such as 2024-01-31; default: the newest that is complete")
-	options.Fairness.Add(command)
-	options.Local.Add(command)
+	options.Fairness.AddFlags(command)
+	options.Local.AddFlags(command)
 	cli.OutputFlag(command, &options.Output)
 	return command
 }
 
 // Run starts the run of a playbook, and follows it unless its options say otherwise.
 func Run(a *cli.App, name string, options *RunOptions) (err error) {
-	plan, err := Plan(a, name, options)
+	plan, err := PlanRun(a, name, options)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ var errNothing = errors.New("nothing to run")
 // runWith starts a run of what a function plans once the server is there, and follows it.
 func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *session.Session) (start.Plan, error)) (err error) {
 	ctx := a.Interrupts.Graceful
-	s, err := open(ctx, a, options)
+	s, err := openSession(ctx, a, options)
 	if err != nil {
 		if ctx.Err() != nil {
 			return start.ErrInterrupted
@@ -97,7 +97,7 @@ func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *sessi
 	}
 	defer func() { s.End(a.Interrupts.Now.Err() != nil) }()
 	s.Ends = options.serverEnds || s.Server != nil
-	ctx, ended := s.Telemetry.Begin(ctx, "starter run")
+	ctx, ended := s.Telemetry.BeginSpan(ctx, "starter run")
 	defer func() { ended(err) }()
 	plan, err := plans(ctx, s)
 	if errors.Is(err, errNothing) {
@@ -106,7 +106,7 @@ func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *sessi
 	if err != nil {
 		return err
 	}
-	run, err := launch.Start(ctx, s, plan, a.Streams)
+	run, err := launch.StartRun(ctx, s, plan, a.Streams)
 	if err != nil {
 		return err
 	}
@@ -125,8 +125,8 @@ func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *sessi
 	return look.Follow(a, s, run, options.Output)
 }
 
-// Plan reads and checks everything that can be checked without a server.
-func Plan(a *cli.App, name string, options *RunOptions) (start.Plan, error) {
+// PlanRun reads and checks everything that can be checked without a server.
+func PlanRun(a *cli.App, name string, options *RunOptions) (start.Plan, error) {
 	if err := options.Fairness.Check(); err != nil {
 		return start.Plan{}, err
 	}
@@ -154,12 +154,12 @@ func Plan(a *cli.App, name string, options *RunOptions) (start.Plan, error) {
 		return plan, cli.UsageError("--partition: %w", err)
 	}
 	plan.Input.Partition = options.Partition
-	plan.Input.FullRefresh, err = load.Refreshed(a.Streams, checked.Book, options.fullRefresh)
+	plan.Input.FullRefresh, err = load.RefreshedSteps(a.Streams, checked.Book, options.fullRefresh)
 	return plan, err
 }
 
-// open finds the server to use, or brings one up.
-func open(ctx context.Context, a *cli.App, options *RunOptions) (*session.Session, error) {
+// openSession finds the server to use, or brings one up.
+func openSession(ctx context.Context, a *cli.App, options *RunOptions) (*session.Session, error) {
 	s, err := options.Server.Existing(ctx)
 	if err != nil || s != nil {
 		return s, err

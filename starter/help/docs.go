@@ -38,7 +38,7 @@ const docsPort = "8251"
 func NewDocsCommand(a *cli.App) *cobra.Command {
 	options := &docsOptions{}
 	command := &cobra.Command{
-		Use: "docs", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return docs(a, options) },
+		Use: "docs", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return serveDocs(a, options) },
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.listen, "listen", "127.0.0.1:"+docsPort, "host:port to listen on; port 0 is a free one")
@@ -68,8 +68,8 @@ func LazySite() http.Handler {
 	})
 }
 
-// docs serves the documents until it is interrupted.
-func docs(a *cli.App, options *docsOptions) error {
+// serveDocs serves the documents until it is interrupted.
+func serveDocs(a *cli.App, options *docsOptions) error {
 	if options.write != "" && options.open != "" {
 		return cli.UsageError("--write and --open exclude each other")
 	}
@@ -96,7 +96,7 @@ func docs(a *cli.App, options *docsOptions) error {
 	}
 	_, _ = fmt.Fprintf(a.Out, "Documents: %s\nCtrl-C stops it.\n", link)
 	if options.open != "" {
-		browse(ctx, a.Streams, link)
+		openBrowser(ctx, a.Streams, link)
 	}
 	return serveUntil(ctx, listener, site)
 }
@@ -109,8 +109,8 @@ func pageAbout(word string) string {
 	return "search.html?q=" + url.QueryEscape(word)
 }
 
-// browse opens a browser at a link; the link is printed in any case.
-func browse(ctx context.Context, streams cli.Streams, link string) {
+// openBrowser opens a browser at a link; the link is printed in any case.
+func openBrowser(ctx context.Context, streams cli.Streams, link string) {
 	program := "xdg-open"
 	if runtime.GOOS == "darwin" {
 		program = "open"

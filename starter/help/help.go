@@ -23,9 +23,9 @@ var helpText string
 // Topic is the help of a command.
 type Topic struct{ short, long, examples string }
 
-// Topics are the sections of help.txt by the paths of commands below starter, without
+// AllTopics are the sections of help.txt by the paths of commands below starter, without
 // the texts that they share.
-func Topics() map[string]Topic {
+func AllTopics() map[string]Topic {
 	topics := map[string]Topic{}
 	shared := []string{
 		"{statuses}", cli.SentenceList(interpreter.StatusesOf(interpreter.OfRun), "and"),
@@ -52,7 +52,7 @@ func Topics() map[string]Topic {
 
 // Add gives the commands their texts, groups and form of help.
 func Add(root *cobra.Command) {
-	topics := Topics()
+	topics := AllTopics()
 	write := func(command *cobra.Command) {
 		path, _ := strings.CutPrefix(command.CommandPath(), "starter ")
 		if text, written := topics[path]; written {
@@ -62,7 +62,7 @@ func Add(root *cobra.Command) {
 	write(root)
 	EachBelow(root, write)
 	root.SetHelpFunc(func(command *cobra.Command, _ []string) {
-		_, _ = io.WriteString(command.OutOrStdout(), Render(command))
+		_, _ = io.WriteString(command.OutOrStdout(), RenderHelp(command))
 	})
 }
 
@@ -74,8 +74,8 @@ func EachBelow(command *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// Render is what --help prints, at most terminal.HelpColumns wide.
-func Render(command *cobra.Command) string {
+// RenderHelp is what --help prints, at most terminal.HelpColumns wide.
+func RenderHelp(command *cobra.Command) string {
 	var b strings.Builder
 	if command.HasParent() {
 		fmt.Fprintf(&b, "%s.\n\n", command.Short)
@@ -91,7 +91,7 @@ func Render(command *cobra.Command) string {
 		writeCommands(&b, "Commands:", command.Commands())
 	} else {
 		for _, group := range command.Groups() {
-			writeCommands(&b, group.ID+":", named(command, command.Annotations[group.ID]))
+			writeCommands(&b, group.ID+":", commandsNamed(command, command.Annotations[group.ID]))
 		}
 	}
 	own, general := helpFlags(command)
@@ -112,8 +112,8 @@ func usageLine(command *cobra.Command) string {
 	return command.UseLine()
 }
 
-// named are commands below another one, by names in the order of help.
-func named(parent *cobra.Command, names string) (commands []*cobra.Command) {
+// commandsNamed are commands below another one, by names in the order of help.
+func commandsNamed(parent *cobra.Command, names string) (commands []*cobra.Command) {
 	for name := range strings.FieldsSeq(names) {
 		for _, child := range parent.Commands() {
 			if child.Name() == name {
@@ -154,7 +154,7 @@ func NewOptionsCommand(a *cli.App) *cobra.Command {
 		Use: "options", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(a.Out, "%s\n\nFlags of commands that use a Temporal server:\n%s\nFlags of commands that may start a local server and worker:\n%s",
-				terminal.Paragraphs(command.Long, terminal.HelpColumns), flagUsages(new(session.ServerFlags).Add), flagUsages(new(session.LocalFlags).Add))
+				terminal.Paragraphs(command.Long, terminal.HelpColumns), flagUsages(new(session.ServerFlags).Add), flagUsages(new(session.LocalFlags).AddFlags))
 			return err
 		},
 	}

@@ -38,8 +38,8 @@ type Backfill struct {
 	Called func(name string) ([]byte, error)
 }
 
-// Plan is the start of the run.
-func (b Backfill) Plan() (start.Plan, error) {
+// RunPlan is the start of the run.
+func (b Backfill) RunPlan() (start.Plan, error) {
 	text := backfill.Source(b.Of.Book, b.Of.File.Name, b.Concurrency)
 	file := source.NewFile(backfill.FileName(b.Of.File.Name), text)
 	files := check.NewFiles(func(name string) ([]byte, error) {
@@ -63,7 +63,7 @@ func MissingPlan(ctx context.Context, s *session.Session, of load.CheckedPlayboo
 	if of.Book.Partitions == nil {
 		return start.Plan{}, errors.New("the playbook has no partitions")
 	}
-	matrix, err := Matrix(ctx, s, of.Book, time.Now())
+	matrix, err := ReadMatrix(ctx, s, of.Book, time.Now())
 	if err != nil {
 		return start.Plan{}, err
 	}
@@ -78,7 +78,7 @@ func MissingPlan(ctx context.Context, s *session.Session, of load.CheckedPlayboo
 	plan, err := Backfill{
 		Of: of, Keys: keys, Folder: folder, Concurrency: DefaultBackfillConcurrency, Called: load.ReadIn(folder),
 		Fairness: temporal.Priority{PriorityKey: LastPriority},
-	}.Plan()
+	}.RunPlan()
 	plan.Input.Claim = &claim
 	return plan, err
 }
@@ -86,7 +86,7 @@ func MissingPlan(ctx context.Context, s *session.Session, of load.CheckedPlayboo
 // CheckClaim refuses a backfill while another one is open that is to run some of its partitions. One
 // that has begun meanwhile is found by the run itself.
 func CheckClaim(ctx context.Context, s *session.Session, matrix *backfill.Matrix, claim partition.BackfillClaim) error {
-	id, keys, err := matrix.Open(ctx, s.Client, claim)
+	id, keys, err := matrix.FindOpen(ctx, s.Client, claim)
 	if err != nil || id == "" {
 		return err
 	}
@@ -98,8 +98,8 @@ func CheckClaim(ctx context.Context, s *session.Session, matrix *backfill.Matrix
 		"wait for its end, which %s follow %s shows, or cancel it", id, matrix.Playbook, shared, terminal.Program(), terminal.ShellWord(id))
 }
 
-// Matrix reads what became of the partitions of a playbook.
-func Matrix(ctx context.Context, s *session.Session, book *playbook.Playbook, now time.Time) (*backfill.Matrix, error) {
+// ReadMatrix reads what became of the partitions of a playbook.
+func ReadMatrix(ctx context.Context, s *session.Session, book *playbook.Playbook, now time.Time) (*backfill.Matrix, error) {
 	if err := s.NeedsWorker(ctx, "what is done is read by one"); err != nil {
 		return nil, err
 	}

@@ -29,8 +29,8 @@ type FairnessFlags struct {
 	Weight   float64
 }
 
-// Add adds the flags to a command.
-func (f *FairnessFlags) Add(command *cobra.Command) {
+// AddFlags adds the flags to a command.
+func (f *FairnessFlags) AddFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.IntVar(&f.Priority, "priority", DefaultPriority, "1 to 5: waiting work of priority 1 goes before all work of priority 2, and so on")
 	flags.StringVar(&f.key, "fairness-key", "",

@@ -29,7 +29,7 @@ func NewPlan(checked load.CheckedPlaybook, workload map[string]any, workflowID, 
 		WorkflowID: cmp.Or(workflowID, start.NewID(book)), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule,
 		Partitioned: book.Partitions != nil, Codes: checked.Codes(workload, folder),
 		Expect:  book.Expect,
-		Summary: book.Name, Details: start.Details(book, values, book.Description),
+		Summary: book.Name, Details: start.DetailsMarkdown(book, values, book.Description),
 		Input: protocol.Input{
 			Name: checked.File.Name, Source: string(checked.File.Bytes()), Workload: expression.Of(values),
 			Files: checked.Files,
@@ -37,20 +37,20 @@ func NewPlan(checked load.CheckedPlaybook, workload map[string]any, workflowID, 
 	}, nil
 }
 
-// Start starts a run.
-func Start(ctx context.Context, s *session.Session, plan start.Plan, streams cli.Streams) (client.WorkflowRun, error) {
-	known, err := Prepare(ctx, s, plan, streams)
+// StartRun starts a run.
+func StartRun(ctx context.Context, s *session.Session, plan start.Plan, streams cli.Streams) (client.WorkflowRun, error) {
+	known, err := PrepareRun(ctx, s, plan, streams)
 	if err != nil {
 		return nil, err
 	}
 	return start.Run(ctx, s.Target(), plan, known)
 }
 
-// Prepare makes sure that the server accepts a plan, and gives the search attributes that
+// PrepareRun makes sure that the server accepts a plan, and gives the search attributes that
 // its run may set. They are a convenience: a namespace without some of them runs playbooks
 // all the same.
-func Prepare(ctx context.Context, s *session.Session, plan start.Plan, streams cli.Streams) (connect.Attributes, error) {
-	if err := Fits(s, plan); err != nil {
+func PrepareRun(ctx context.Context, s *session.Session, plan start.Plan, streams cli.Streams) (connect.Attributes, error) {
+	if err := CheckFits(s, plan); err != nil {
 		return connect.Attributes{}, err
 	}
 	known, err := connect.EnsureAttributes(ctx, s.Client, s.Namespace, protocol.SearchAttributes())
@@ -66,8 +66,8 @@ func Prepare(ctx context.Context, s *session.Session, plan start.Plan, streams c
 	return known, nil
 }
 
-// Fits refuses a run whose input Temporal, or the payload store, would not take.
-func Fits(s *session.Session, plan start.Plan) error {
+// CheckFits refuses a run whose input Temporal, or the payload store, would not take.
+func CheckFits(s *session.Session, plan start.Plan) error {
 	most, err := s.MostBytes()
 	if err != nil {
 		return err

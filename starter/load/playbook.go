@@ -46,14 +46,14 @@ func CheckForRun(a *cli.App, name string, workload map[string]any) (CheckedPlayb
 
 // CheckValid reads and checks a playbook; errors in it are printed and end the command.
 func CheckValid(a *cli.App, name string, workload map[string]any) (CheckedPlaybook, error) {
-	checked, err := Check(a, name, workload, playbook.Limits{})
+	checked, err := CheckPlaybook(a, name, workload, playbook.Limits{})
 	if err != nil {
 		return checked, err
 	}
 	if errs := checked.Found.Errors(); len(errs) > 0 {
 		_, _ = fmt.Fprint(a.Err, checked.File.FormatFirst(errs, playbook.MaxShown))
 		AdviseExplain(a.Streams, errs)
-		return checked, cli.WithStatus(exitcode.Usage, &ProblemsError{Name: name, Problems: Problems(errs), Total: len(errs)})
+		return checked, cli.WithStatus(exitcode.Usage, &ProblemsError{Name: name, Problems: ProblemsOf(errs), Total: len(errs)})
 	}
 	return checked, nil
 }
@@ -93,9 +93,9 @@ func AssumedLimits() (playbook.Limits, error) {
 	return limits, nil
 }
 
-// Check reads a playbook and finds everything that is wrong with it. "-" is standard input. limits are those of the operator,
+// CheckPlaybook reads a playbook and finds everything that is wrong with it. "-" is standard input. limits are those of the operator,
 // if they are known here; the worker checks its own when it validates.
-func Check(a *cli.App, name string, workload map[string]any, limits playbook.Limits) (CheckedPlaybook, error) {
+func CheckPlaybook(a *cli.App, name string, workload map[string]any, limits playbook.Limits) (CheckedPlaybook, error) {
 	data, err := ReadPlaybook(a, name)
 	if err != nil {
 		return CheckedPlaybook{}, err
@@ -106,7 +106,7 @@ func Check(a *cli.App, name string, workload map[string]any, limits playbook.Lim
 	return CheckFile(a, source.NewFile(name, data), workload, limits), nil
 }
 
-// CheckFile is Check for a file that was already read.
+// CheckFile is CheckPlaybook for a file that was already read.
 func CheckFile(a *cli.App, file *source.File, workload map[string]any, limits playbook.Limits) CheckedPlaybook {
 	files := check.NewFiles(func(name string) ([]byte, error) { return ReadCalled(a, name) })
 	book, found := check.Validate(file, activities.Default(), check.Options{

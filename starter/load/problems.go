@@ -37,7 +37,7 @@ func AddSecrets(set *secrets.Masker, name string, value any) {
 			AddSecrets(set, name, item)
 		}
 	case string:
-		set.Add(credential.Inside(of)...)
+		set.Add(credential.FindSecrets(of)...)
 		if credential.IsMember(name, of) {
 			set.Add(of)
 		}
@@ -70,19 +70,19 @@ func AdviseExplain(streams cli.Streams, found source.Diagnostics) {
 	streams.Advisef("%s", text)
 }
 
-// Problems returns the problems of a file that are printed.
-func Problems(found source.Diagnostics) []Problem {
-	found, _ = found.First(playbook.MaxShown)
+// ProblemsOf returns the problems of a file that are printed.
+func ProblemsOf(found source.Diagnostics) []Problem {
+	found, _ = found.FirstOf(playbook.MaxShown)
 	return lists.Map(found, func(d source.Diagnostic) Problem {
 		return Problem{
-			File: d.File, Line: d.Pos.Line, Column: d.Pos.Column, Severity: Severity(d), Code: d.Code, Message: d.Message, Note: d.Note,
+			File: d.File, Line: d.Pos.Line, Column: d.Pos.Column, Severity: SeverityName(d), Code: d.Code, Message: d.Message, Note: d.Note,
 			Docs: reference.OfDiagnostic(d.Code),
 		}
 	})
 }
 
-// Severity is the severity of a problem in words, which GitHub and SARIF have too.
-func Severity(d source.Diagnostic) string {
+// SeverityName is the severity of a problem in words, which GitHub and SARIF have too.
+func SeverityName(d source.Diagnostic) string {
 	if d.Severity == source.Warning {
 		return "warning"
 	}

@@ -10,8 +10,8 @@ import (
 // EveryStep is the value of --full-refresh without steps.
 const EveryStep = "*"
 
-// Refreshed returns the steps that --full-refresh selects.
-func Refreshed(streams cli.Streams, book *playbook.Playbook, named []string) ([]string, error) {
+// RefreshedSteps returns the steps that --full-refresh selects.
+func RefreshedSteps(streams cli.Streams, book *playbook.Playbook, named []string) ([]string, error) {
 	if len(named) == 0 {
 		return nil, nil
 	}

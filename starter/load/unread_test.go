@@ -37,7 +37,7 @@ func TestManyKeysThatNothingReads(t *testing.T) {
 	book, found := check.Validate(file, activities.Default(), check.Options{Workload: workload})
 	require.Empty(t, found)
 	checked := time.Since(began)
-	warnings := Unread(book, workload)
+	warnings := UnreadKeys(book, workload)
 	t.Logf("the check took %s, all %s, and %d bytes are said", checked, time.Since(began), len(strings.Join(warnings, "\n")))
 	require.Less(t, len(strings.Join(warnings, "\n")), 16<<10)
 	require.Contains(t, warnings[0], `did you mean "customer_0"?`)
@@ -56,7 +56,7 @@ func TestKeysThatAreNotNamed(t *testing.T) {
 		for i := range shownUnread + more {
 			workload[fmt.Sprint("custom_", i)] = 1
 		}
-		warnings := Unread(book, workload)
+		warnings := UnreadKeys(book, workload)
 		require.Len(t, warnings, shownUnread+1)
 		require.Equal(t, want, warnings[shownUnread])
 	}

@@ -32,8 +32,8 @@ type WorkloadFlags struct {
 	Values map[string]any // laid over both
 }
 
-// Add adds the flags to a command.
-func (f *WorkloadFlags) Add(command *cobra.Command) {
+// AddFlags adds the flags to a command.
+func (f *WorkloadFlags) AddFlags(command *cobra.Command) {
 	command.Flags().StringArrayVar(&f.Sets, "set", nil,
 		"a workload value key=value, typed as in YAML: n=3, ids='[p1,p2]', a.b=true; repeatable")
 	command.Flags().StringArrayVar(&f.Files, "workload", nil,
@@ -49,23 +49,23 @@ func (f *WorkloadFlags) Read() (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		workload = Merged(workload, values)
+		workload = MergeWorkload(workload, values)
 	}
 	for _, set := range f.Sets {
 		values, err := ParseSet(set)
 		if err != nil {
 			return nil, err
 		}
-		workload = Merged(workload, values)
+		workload = MergeWorkload(workload, values)
 	}
 	if f.Values != nil {
-		workload = Merged(workload, f.Values)
+		workload = MergeWorkload(workload, f.Values)
 	}
 	return workload, nil
 }
 
-// Merged returns base overlaid with overlay. Maps are merged; other values are replaced.
-func Merged(base, overlay map[string]any) map[string]any {
+// MergeWorkload returns base overlaid with overlay. Maps are merged; other values are replaced.
+func MergeWorkload(base, overlay map[string]any) map[string]any {
 	return expression.Merge(base, overlay).(map[string]any) // Merge of maps gives a map
 }
 
@@ -162,9 +162,9 @@ func ParseSetValue(raw string) (any, error) {
 // number.
 const shownUnread = 20
 
-// Unread names keys that the playbook's workload does not have and that no expression
+// UnreadKeys names keys that the playbook's workload does not have and that no expression
 // reads: most are misspelt.
-func Unread(book *playbook.Playbook, workload map[string]any) []string {
+func UnreadKeys(book *playbook.Playbook, workload map[string]any) []string {
 	reads := book.WorkloadReads()
 	if reads.Whole {
 		return nil
@@ -190,7 +190,7 @@ const shownKey = 100
 // CheckRead warns of keys that nothing reads, at once, and in the document of the run;
 // with strict they are a usage error.
 func CheckRead(a *cli.App, book *playbook.Playbook, workload map[string]any, strict bool) error {
-	warnings := Unread(book, workload)
+	warnings := UnreadKeys(book, workload)
 	if strict && len(warnings) > 0 {
 		return cli.UsageError("%s", strings.Join(warnings, "\n"))
 	}

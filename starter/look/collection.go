@@ -33,12 +33,12 @@ func newCollection(streams cli.Streams, s *session.Session, into *stats.Collecto
 	return &collection{session: s, into: into, shown: newProgress(streams), said: time.Now().Add(quietFor - sayEvery)}
 }
 
-func (c *collection) close() { c.shown.close() }
+func (c *collection) closeProgress() { c.shown.close() }
 
-// run reads a run, without its child runs.
-func (c *collection) run(ctx context.Context, run runs.Found, which string, see func(runs.Event)) (runs.EventsInfo, error) {
+// readRun reads a run, without its child runs.
+func (c *collection) readRun(ctx context.Context, run runs.Found, which string, see func(runs.Event)) (runs.EventsInfo, error) {
 	c.into.Begin(run)
-	return c.read(ctx, run, which, see)
+	return c.readEvents(ctx, run, which, see)
 }
 
 // childRuns reads the child runs of the runs that were read, and theirs.
@@ -51,7 +51,7 @@ func (c *collection) childRuns(ctx context.Context) error {
 		run, err := c.session.Runs().FindChild(ctx, start)
 		if err == nil {
 			c.into.BeginChild(run)
-			_, err = c.read(ctx, run, fmt.Sprintf("child run %d of %d", number, number+left), nil)
+			_, err = c.readEvents(ctx, run, fmt.Sprintf("child run %d of %d", number, number+left), nil)
 		}
 		if ctx.Err() != nil {
 			return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
@@ -66,14 +66,14 @@ func (c *collection) childRuns(ctx context.Context) error {
 	}
 }
 
-func (c *collection) read(ctx context.Context, run runs.Found, which string, see func(runs.Event)) (runs.EventsInfo, error) {
+func (c *collection) readEvents(ctx context.Context, run runs.Found, which string, see func(runs.Event)) (runs.EventsInfo, error) {
 	at := time.Now()
 	summary, err := c.session.Runs().Events(ctx, run, runs.EventFilter{Attempts: true}, func(event runs.Event) error {
 		if see != nil {
 			see(event)
 		}
 		c.into.Add(event)
-		c.say(run, which)
+		c.sayReading(run, which)
 		return nil
 	})
 	if ctx.Err() != nil {
@@ -90,7 +90,7 @@ func (c *collection) read(ctx context.Context, run runs.Found, which string, see
 	return summary, nil
 }
 
-func (c *collection) say(run runs.Found, which string) {
+func (c *collection) sayReading(run runs.Found, which string) {
 	if time.Since(c.said) < sayEvery {
 		return
 	}

@@ -42,8 +42,8 @@ func newContact(patience time.Duration) *contact {
 	return &contact{patience: patience, lastAnswer: time.Now()}
 }
 
-// answered records an answer and reports whether the server was lost before.
-func (c *contact) answered() (back bool) {
+// recordAnswer records an answer and reports whether the server was lost before.
+func (c *contact) recordAnswer() (back bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	back = c.silent >= mostSilent
@@ -51,9 +51,9 @@ func (c *contact) answered() (back bool) {
 	return back
 }
 
-// unanswered records a poll that the server did not answer and reports whether it is
+// recordSilence records a poll that the server did not answer and reports whether it is
 // lost with that.
-func (c *contact) unanswered() (lost bool) {
+func (c *contact) recordSilence() (lost bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.silent++
@@ -66,8 +66,8 @@ func (c *contact) isLost() bool {
 	return c.silent >= mostSilent
 }
 
-// pause is how long to wait before the next poll; 0 while the server answers.
-func (c *contact) pause() time.Duration {
+// pollPause is how long to wait before the next poll; 0 while the server answers.
+func (c *contact) pollPause() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.silent == 0 {
@@ -83,15 +83,15 @@ func (c *contact) isOver() bool {
 	return c.silent >= mostSilent && time.Since(c.lastAnswer) > c.patience
 }
 
-// outcome waits for the end of a run, over times in which the server is away.
-func (c *contact) outcome(ctx context.Context, run client.WorkflowRun) outcome {
+// awaitOutcome waits for the end of a run, over times in which the server is away.
+func (c *contact) awaitOutcome(ctx context.Context, run client.WorkflowRun) outcome {
 	for {
 		poll, cancel := context.WithTimeout(ctx, endPoll)
 		result, err := ending.Of(poll, run)
 		expired := poll.Err() != nil
 		cancel()
 		switch {
-		case err == nil || !connect.Unreachable(err):
+		case err == nil || !connect.IsUnreachable(err):
 			return outcome{result: result, err: err}
 		case c.isOver():
 			return outcome{err: fmt.Errorf("the server was unreachable for more than %s: %w", c.patience, err)}

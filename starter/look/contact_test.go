@@ -37,7 +37,7 @@ func (h hasty) Get(ctx context.Context, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	err := h.WorkflowRun.Get(ctx, into)
-	if connect.Unreachable(err) {
+	if connect.IsUnreachable(err) {
 		h.unanswered.Add(1)
 	}
 	return err
@@ -135,7 +135,7 @@ func TestFollowPollsAgain(t *testing.T) {
 	ended := make(chan outcome, 1)
 	var polls atomic.Int32
 	go func() {
-		ended <- newContact(patience).outcome(t.Context(), unnotified{f.run, &polls})
+		ended <- newContact(patience).awaitOutcome(t.Context(), unnotified{f.run, &polls})
 	}()
 	end := testenv.Receive(t, ended, "the end of the run")
 	require.NoError(t, end.err)
@@ -182,9 +182,9 @@ func TestUnsureStart(t *testing.T) {
 	defer cancel()
 	_, err := start.Run(ctx, f.session.Target(), start.Plan{WorkflowID: "patients-1"}, connect.Attributes{})
 	require.Equal(t, exitcode.NoServer, cli.StatusOf(err))
-	doc := refusal(err)
+	doc := refusalDocument(err)
 	require.EqualValues(t, "unknown", doc.Status)
 	require.Equal(t, "patients-1", doc.WorkflowID)
-	require.EqualValues(t, "failed", refusal(errors.New("no such file")).Status)
+	require.EqualValues(t, "failed", refusalDocument(errors.New("no such file")).Status)
 	require.NoError(t, f.direct.SignalWorkflow(t.Context(), f.run.GetID(), "", "end", nil))
 }

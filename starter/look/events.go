@@ -60,17 +60,17 @@ func ShowEvents(a *cli.App, args []string, options *EventsOptions) error {
 	if err != nil {
 		return err
 	}
-	ask, err := options.filter()
+	ask, err := options.eventFilter()
 	if err != nil {
 		return err
 	}
 	return session.WithRun(a, &options.Run, args, func(ctx context.Context, s *session.Session, found runs.Found) error {
-		return events(ctx, a.Streams, s, found, ask, options.Output)
+		return printEvents(ctx, a.Streams, s, found, ask, options.Output)
 	})
 }
 
-// filter checks the flags.
-func (o *EventsOptions) filter() (runs.EventFilter, error) {
+// eventFilter checks the flags.
+func (o *EventsOptions) eventFilter() (runs.EventFilter, error) {
 	filter := runs.EventFilter{Step: o.Step, Failed: o.Failed, Kinds: o.Kinds, Follow: o.follow, Index: o.Index}
 	for _, kind := range o.Kinds {
 		if err := cli.Choice("--kind", kind, runs.KindNames()); err != nil {
@@ -83,7 +83,7 @@ func (o *EventsOptions) filter() (runs.EventFilter, error) {
 	return filter, nil
 }
 
-func events(ctx context.Context, streams cli.Streams, s *session.Session, found runs.Found, ask runs.EventFilter, output string) error {
+func printEvents(ctx context.Context, streams cli.Streams, s *session.Session, found runs.Found, ask runs.EventFilter, output string) error {
 	if ask.Step != "" {
 		steps, err := s.Runs().StepNames(ctx, found)
 		if err != nil {
@@ -94,11 +94,11 @@ func events(ctx context.Context, streams cli.Streams, s *session.Session, found 
 		}
 	}
 	writer := newEventWriter(streams, found, output)
-	summary, err := s.Runs().Events(ctx, found, ask, writer.write)
+	summary, err := s.Runs().Events(ctx, found, ask, writer.writeEvent)
 	if ctx.Err() != nil {
 		err = cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
 	}
-	if end := writer.end(summary); err == nil {
+	if end := writer.endDocument(summary); err == nil {
 		err = end
 	}
 	for _, note := range summary.Notes {
@@ -131,7 +131,7 @@ func newEventWriter(streams cli.Streams, found runs.Found, output string) *event
 	return w
 }
 
-func (w *eventWriter) write(event runs.Event) error {
+func (w *eventWriter) writeEvent(event runs.Event) error {
 	w.n++
 	if w.output == "table" {
 		return w.writeLine(event)
@@ -146,7 +146,7 @@ func (w *eventWriter) write(event runs.Event) error {
 	if w.output == "json" {
 		before := ",\n    "
 		if w.n == 1 {
-			before = w.head()
+			before = w.beginDocument()
 		}
 		text = before + strings.TrimRight(text, "\n")
 	}
@@ -154,21 +154,21 @@ func (w *eventWriter) write(event runs.Event) error {
 	return err
 }
 
-// head begins the JSON document.
-func (w *eventWriter) head() string {
+// beginDocument begins the JSON document.
+func (w *eventWriter) beginDocument() string {
 	id, _ := json.Marshal(w.found.WorkflowID)
 	runID, _ := json.Marshal(w.found.RunID)
 	return fmt.Sprintf("{\n  \"workflow_id\": %s,\n  \"run_id\": %s,\n  \"events\": [\n    ", id, runID)
 }
 
-// end closes the JSON document.
-func (w *eventWriter) end(summary runs.EventsInfo) error {
+// endDocument closes the JSON document.
+func (w *eventWriter) endDocument(summary runs.EventsInfo) error {
 	if w.output != "json" {
 		return nil
 	}
 	text := ""
 	if w.n == 0 {
-		text = strings.TrimRight(w.head(), "\n ")
+		text = strings.TrimRight(w.beginDocument(), "\n ")
 	} else {
 		text = "\n  "
 	}

@@ -41,7 +41,7 @@ func TestGoldenEvents(t *testing.T) {
 		},
 		{Event: runs.ExecutionFailed, At: at(86400), Status: interpreter.Failed, Error: failure},
 	} {
-		require.NoError(t, w.write(event))
+		require.NoError(t, w.writeEvent(event))
 	}
 	for line := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), 80)

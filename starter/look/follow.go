@@ -45,8 +45,8 @@ func followWith(a *cli.App, s *session.Session, run client.WorkflowRun, output s
 	ctx, cancel := context.WithCancel(a.Interrupts.Now)
 	defer cancel()
 	ended := make(chan outcome, 1)
-	go func() { ended <- link.outcome(ctx, run) }()
-	stop := cli.Beside(ctx, func(ctx context.Context) { watch(ctx, a.Streams, newObserver(s, run), link) })
+	go func() { ended <- link.awaitOutcome(ctx, run) }()
+	stop := cli.Beside(ctx, func(ctx context.Context) { watchObserver(ctx, a.Streams, newObserver(s, run), link) })
 	select {
 	case end := <-ended:
 		stop()
@@ -64,15 +64,15 @@ func followWith(a *cli.App, s *session.Session, run client.WorkflowRun, output s
 		return stopFollowing(a.Streams, s, run, link.isLost(), output)
 	}
 	a.Notef("cancelling the run; press Ctrl-C again to exit at once")
-	end := cancelled(ctx, s, run, ended)
+	end := cancelRun(ctx, s, run, ended)
 	if a.Interrupts.Now.Err() != nil {
 		return cli.WithStatus(exitcode.Interrupted, errors.New("exited before the run had ended"))
 	}
 	return reportEnd(a, s, run, end, output)
 }
 
-// cancelled cancels a run and waits for its end, for a while.
-func cancelled(ctx context.Context, s *session.Session, run client.WorkflowRun, ended <-chan outcome) outcome {
+// cancelRun cancels a run and waits for its end, for a while.
+func cancelRun(ctx context.Context, s *session.Session, run client.WorkflowRun, ended <-chan outcome) outcome {
 	ctx, cancel := context.WithTimeout(ctx, cancelPatience)
 	defer cancel()
 	if err := s.Client.CancelWorkflow(ctx, run.GetID(), run.GetRunID()); err != nil {
@@ -94,14 +94,14 @@ func cancelled(ctx context.Context, s *session.Session, run client.WorkflowRun, 
 // stopFollowing prints how to continue with a run that is no longer followed; lost says that
 // its server does not answer.
 func stopFollowing(streams cli.Streams, s *session.Session, run client.WorkflowRun, lost bool, output string) error {
-	doc := unfinished(s, run)
+	doc := unfinishedDocument(s, run)
 	if lost {
 		doc.Status = statusUnknown
 		streams.Notef("stopped following; the server does not respond, so the status of the run is unknown")
 	} else {
 		streams.Notef("stopped following; the run continues")
 	}
-	hints(streams, s, run)
+	printHints(streams, s, run)
 	if output == "json" {
 		if err := terminal.PrintJSON(streams.Out, doc); err != nil {
 			return err
@@ -110,8 +110,8 @@ func stopFollowing(streams cli.Streams, s *session.Session, run client.WorkflowR
 	return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
 }
 
-// hints print how to find a run again.
-func hints(streams cli.Streams, s *session.Session, run client.WorkflowRun) {
+// printHints print how to find a run again.
+func printHints(streams cli.Streams, s *session.Session, run client.WorkflowRun) {
 	if link := s.PageOf(run.GetID(), run.GetRunID()); link != "" {
 		streams.Advisef("  page:     %s", link)
 	}
@@ -130,30 +130,30 @@ func PollInterval(least, watched, took time.Duration) time.Duration {
 	return max(least, min(watched/part, longestPause), load*took)
 }
 
-// watch shows what the observer sees until ctx ends.
-func watch(ctx context.Context, streams cli.Streams, observer *observer, link *contact) {
+// watchObserver shows what the observer sees until ctx ends.
+func watchObserver(ctx context.Context, streams cli.Streams, observer *observer, link *contact) {
 	screen := newProgress(streams)
 	defer screen.close()
 	address, since := observer.session.Address, time.Now()
 	for wait := FollowInterval / 2; sleep.For(ctx, wait) == nil; {
 		began := time.Now()
-		lines, err := observer.observe(ctx)
+		lines, err := observer.observeSteps(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
-		case !connect.Unreachable(err):
-			if link.answered() {
+		case !connect.IsUnreachable(err):
+			if link.recordAnswer() {
 				screen.close()
 				streams.Notef("the server at %s is back", address)
 			}
-		case link.unanswered():
+		case link.recordSilence():
 			screen.close()
 			streams.Notef("lost the server at %s, reconnecting; the run continues", address)
 		}
 		if err == nil {
 			screen.show(lines)
 		}
-		if wait = link.pause(); wait == 0 {
+		if wait = link.pollPause(); wait == 0 {
 			wait = PollInterval(FollowInterval, time.Since(since), time.Since(began))
 		}
 	}
@@ -184,13 +184,13 @@ func followFound(a *cli.App, flags *session.RunFlags, args []string, output stri
 			}
 			return Follow(a, s, run, output)
 		})
-		if there || !connect.Waits(err) || link.isOver() {
+		if there || !connect.MustWait(err) || link.isOver() {
 			return err
 		}
-		if link.unanswered() {
+		if link.recordSilence() {
 			a.Notef("%s; trying again", err)
 		}
-		if sleep.For(a.Interrupts.Graceful, link.pause()) != nil {
+		if sleep.For(a.Interrupts.Graceful, link.pollPause()) != nil {
 			return cli.WithStatus(exitcode.Interrupted, errors.New("interrupted before the server described the run"))
 		}
 	}

@@ -50,7 +50,7 @@ func TestFollowAwaits(t *testing.T) {
 		record := protocol.StepRecord{Step: step, Visit: 1, CallStatus: interpreter.CallStatus{
 			Status: interpreter.Running, Attempts: 2, Awaits: awaits, Waiting: "awaits an answer",
 		}}
-		shown.show(o.lines(t.Context(), record))
+		shown.show(o.visitLines(t.Context(), record))
 	}
 	fresh := *webhook
 	fresh.Reported = time.Time{}

@@ -35,7 +35,7 @@ func NewReportCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use: "report [RUN] -o FILE", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := writable(options.file); err != nil {
+			if err := checkWritable(options.file); err != nil {
 				return err
 			}
 			return session.WithRun(a, &options.run, args, func(ctx context.Context, s *session.Session, found runs.Found) error {
@@ -48,8 +48,8 @@ func NewReportCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// writable refuses early what cannot be a file.
-func writable(file string) error {
+// checkWritable refuses early what cannot be a file.
+func checkWritable(file string) error {
 	switch file {
 	case "":
 		return cli.UsageError("-o is missing: name the file to write, or - for standard output")
@@ -97,8 +97,8 @@ func documentOf(ctx context.Context, streams cli.Streams, s *session.Session, fo
 	}
 	doc.Timeline = report.NewTimeline(found.StartedAt, cmp.Or(found.EndedAt, doc.At))
 	c := newCollection(streams, s, stats.NewCollector(doc.Timeline.See))
-	defer c.close()
-	read, err := c.run(ctx, found, "for its report", doc.ChildRuns.Add)
+	defer c.closeProgress()
+	read, err := c.readRun(ctx, found, "for its report", doc.ChildRuns.Add)
 	if err == nil {
 		err = c.childRuns(ctx)
 	}

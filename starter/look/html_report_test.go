@@ -141,7 +141,7 @@ func happened(h happening, iterations int, message string) {
 	h.attempt("token", nil, 2, 7, 2, nil)
 	orders := interpreter.TableRows{Table: "public.tokens", Connection: "shop", RowTotals: interpreter.RowTotals{Written: 1234, Inserted: 1000, Updated: 234, Rejected: 2}}
 	h.emit(runs.StepResult, "token", nil, 9, runs.Event{
-		Status: interpreter.Completed, Attempts: 2, Pages: 1, Duration: 9, Rows: orders.Of().Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: 1236}}),
+		Status: interpreter.Completed, Attempts: 2, Pages: 1, Duration: 9, Rows: orders.ToRows().Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: 1236}}),
 		Incremental: &interpreter.StateRecord{State: "patients/token", Before: expression.Of("2026-02-28"), Watermark: expression.Of("2026-03-01")},
 	})
 	h.emit(runs.StepStarted, "fetch", nil, 9, runs.Event{})
@@ -237,7 +237,7 @@ func hostileReport(t testing.TB) report.Document {
 	doc.Playbook = nil
 	doc.Input, doc.Result, doc.Commands = hostileText, hostileText, []string{hostileText}
 	doc.Cause = &render.Cause{Step: hostileText, Element: hostileText, Message: hostileText, Request: hostileText, Answer: hostileText, Policy: hostileText, Body: render.Excerpt{Head: hostileText, Middle: hostileText, Tail: hostileText, Lines: 3}}
-	hostileRows := interpreter.TableRows{Table: hostileText, Connection: hostileText, RowTotals: interpreter.RowTotals{Written: 1_234_567}}.Of()
+	hostileRows := interpreter.TableRows{Table: hostileText, Connection: hostileText, RowTotals: interpreter.RowTotals{Written: 1_234_567}}.ToRows()
 	doc.Stats.Rows = hostileRows
 	doc.Stats.Watermarks = []stats.WatermarkMove{{Step: hostileText, Before: expression.Of(hostileText), After: expression.Of("2026-03-01")}}
 	for i := range doc.Stats.Steps {

@@ -48,7 +48,7 @@ func NewLogsCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			options.hasIndex = command.Flags().Changed("index")
-			return logs(a.Interrupts.Graceful, a.Streams, options, strings.Join(args, ""))
+			return printLogs(a.Interrupts.Graceful, a.Streams, options, strings.Join(args, ""))
 		},
 	}
 	flags := command.Flags()
@@ -61,15 +61,15 @@ func NewLogsCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-func (o *LogsOptions) check() error {
+func (o *LogsOptions) checkOptions() error {
 	if o.hasIndex && o.index < 0 {
 		return cli.UsageError("--index %d is less than 0, the first iteration", o.index)
 	}
 	return nil
 }
 
-func logs(ctx context.Context, streams cli.Streams, options *LogsOptions, id string) error {
-	if err := options.check(); err != nil {
+func printLogs(ctx context.Context, streams cli.Streams, options *LogsOptions, id string) error {
+	if err := options.checkOptions(); err != nil {
 		return err
 	}
 	tail, err := OpenLog(streams, options.file)
@@ -189,12 +189,12 @@ func (v *LogView) WriteLine(line []byte) error {
 		v.foreign++
 		return nil
 	}
-	if !entry.about(v.Run) || v.Options.step != "" && entry.text("step") != v.Options.step ||
-		v.Options.hasIndex && entry.text("index") != fmt.Sprint(v.Options.index) {
+	if !entry.isAbout(v.Run) || v.Options.step != "" && entry.fieldText("step") != v.Options.step ||
+		v.Options.hasIndex && entry.fieldText("index") != fmt.Sprint(v.Options.index) {
 		return nil
 	}
 	v.shown++
-	text := entry.format()
+	text := entry.formatLine()
 	if v.Options.Output == "jsonl" {
 		text = string(entry.raw) + "\n"
 	}
@@ -222,8 +222,8 @@ func parseLog(line []byte) (logEntry, bool) {
 	return entry, true
 }
 
-// text is a field as text, "" where it is not there.
-func (e logEntry) text(name string) string {
+// fieldText is a field as text, "" where it is not there.
+func (e logEntry) fieldText(name string) string {
 	switch value := e.fields[name].(type) {
 	case nil:
 		return ""
@@ -237,11 +237,11 @@ func (e logEntry) text(name string) string {
 	}
 }
 
-// about reports whether a line is about a run or a child of it. The SDK has words of
+// isAbout reports whether a line is about a run or a child of it. The SDK has words of
 // its own for that.
-func (e logEntry) about(run string) bool {
+func (e logEntry) isAbout(run string) bool {
 	for _, name := range []string{"run", "workflow", "WorkflowID"} {
-		if id := e.text(name); id == run || strings.HasPrefix(id, run+"/") {
+		if id := e.fieldText(name); id == run || strings.HasPrefix(id, run+"/") {
 			return true
 		}
 	}
@@ -255,24 +255,24 @@ var identity = []string{
 	"Namespace", "TaskQueue", "WorkerID", "WorkflowType", "WorkflowID", "RunID", "Attempt", "ActivityID", "ActivityType",
 }
 
-// format is a line for eyes: time, level, attempt, message and what else it says; what
+// formatLine is a line for eyes: time, level, attempt, message and what else it says; what
 // has several lines is below.
-func (e logEntry) format() string {
-	at := e.text("time")
+func (e logEntry) formatLine() string {
+	at := e.fieldText("time")
 	if parsed, err := time.Parse(time.RFC3339Nano, at); err == nil {
 		at = parsed.UTC().Format("2006-01-02 15:04:05.000Z")
 	}
 	var b, below strings.Builder
-	fmt.Fprintf(&b, "%s %-5s ", at, e.text("level"))
-	if where := e.where(); where != "" {
+	fmt.Fprintf(&b, "%s %-5s ", at, e.fieldText("level"))
+	if where := e.attemptText(); where != "" {
 		b.WriteString(where + ": ")
 	}
-	b.WriteString(e.text("msg"))
+	b.WriteString(e.fieldText("msg"))
 	for _, name := range slices.Sorted(maps.Keys(e.fields)) {
 		if slices.Contains(identity, name) {
 			continue
 		}
-		switch value := strings.TrimRight(e.text(name), "\n"); {
+		switch value := strings.TrimRight(e.fieldText(name), "\n"); {
 		case strings.Contains(value, "\n") || name == "output":
 			for line := range strings.SplitSeq(value, "\n") {
 				below.WriteString("  " + terminal.Visible(line) + "\n")
@@ -284,25 +284,25 @@ func (e logEntry) format() string {
 	return terminal.OneLine(b.String()) + "\n" + below.String()
 }
 
-// where is the attempt in few words: fetch#2[13] page 2, attempt 3.
-func (e logEntry) where() string {
-	where := e.text("step")
+// attemptText is the attempt in few words: fetch#2[13] page 2, attempt 3.
+func (e logEntry) attemptText() string {
+	where := e.fieldText("step")
 	if where == "" {
 		return ""
 	}
-	if visit := e.text("visit"); visit != "" && visit != "1" {
+	if visit := e.fieldText("visit"); visit != "" && visit != "1" {
 		where += "#" + visit
 	}
-	if index := e.text("index"); index != "" {
+	if index := e.fieldText("index"); index != "" {
 		where += "[" + index + "]"
 	}
-	if sink := e.text("sink"); sink != "" {
+	if sink := e.fieldText("sink"); sink != "" {
 		where += " sink " + sink
 	}
-	if page := e.text("page"); page != "" && page != "1" {
+	if page := e.fieldText("page"); page != "" && page != "1" {
 		where += " page " + page + ","
 	}
-	if attempt := e.text("attempt"); attempt != "" {
+	if attempt := e.fieldText("attempt"); attempt != "" {
 		where += " attempt " + attempt
 	}
 	return where
@@ -344,20 +344,20 @@ func (t *LogTail) Close() { _ = t.stream.Close() }
 func (t *LogTail) Each(ctx context.Context, follow bool, ended func(context.Context) bool, show func([]byte) error) error {
 	checked, last := time.Time{}, false
 	for {
-		if err := t.rest(ctx, show); err != nil || ctx.Err() != nil {
+		if err := t.readRest(ctx, show); err != nil || ctx.Err() != nil {
 			return err
 		}
 		if !follow || t.file == nil {
-			return t.flush(show)
+			return t.flushLine(show)
 		}
-		again, err := t.reopen(show, last)
+		again, err := t.reopenLog(show, last)
 		switch {
 		case err != nil:
 			return err
 		case again:
 			continue
 		case last:
-			return t.flush(show)
+			return t.flushLine(show)
 		case time.Since(checked) > endInterval:
 			checked, last = time.Now(), ended(ctx)
 		}
@@ -367,8 +367,8 @@ func (t *LogTail) Each(ctx context.Context, follow bool, ended func(context.Cont
 	}
 }
 
-// rest reads what there is.
-func (t *LogTail) rest(ctx context.Context, show func([]byte) error) error {
+// readRest reads what there is.
+func (t *LogTail) readRest(ctx context.Context, show func([]byte) error) error {
 	for ctx.Err() == nil {
 		piece, err := t.reader.ReadSlice('\n')
 		if !t.over && len(t.line)+len(piece) > maxLogLine {
@@ -385,7 +385,7 @@ func (t *LogTail) rest(ctx context.Context, show func([]byte) error) error {
 		case err != nil:
 			return fmt.Errorf("read %s: %w", t.name, err)
 		default:
-			if err := t.flush(show); err != nil {
+			if err := t.flushLine(show); err != nil {
 				return err
 			}
 		}
@@ -393,8 +393,8 @@ func (t *LogTail) rest(ctx context.Context, show func([]byte) error) error {
 	return nil
 }
 
-// flush shows the line at hand.
-func (t *LogTail) flush(show func([]byte) error) error {
+// flushLine shows the line at hand.
+func (t *LogTail) flushLine(show func([]byte) error) error {
 	line, over := t.line, t.over
 	t.line, t.over = t.line[:0], false
 	if over || len(line) == 0 {
@@ -403,10 +403,10 @@ func (t *LogTail) flush(show func([]byte) error) error {
 	return show(line)
 }
 
-// reopen begins again where the log was cut off, and turns to a new one that has
+// reopenLog begins again where the log was cut off, and turns to a new one that has
 // taken its place, now or when nothing more comes to the old one. It reports whether
 // there is more to read.
-func (t *LogTail) reopen(show func([]byte) error, now bool) (bool, error) {
+func (t *LogTail) reopenLog(show func([]byte) error, now bool) (bool, error) {
 	own, err := t.file.Stat()
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", t.name, err)
@@ -416,7 +416,7 @@ func (t *LogTail) reopen(show func([]byte) error, now bool) (bool, error) {
 			return false, fmt.Errorf("begin %s again: %w", t.name, err)
 		}
 		t.reader.Reset(t.file)
-		return true, t.flush(show)
+		return true, t.flushLine(show)
 	}
 	there, err := os.Stat(t.name)
 	if err != nil || os.SameFile(own, there) {
@@ -436,5 +436,5 @@ func (t *LogTail) reopen(show func([]byte) error, now bool) (bool, error) {
 	_ = t.file.Close()
 	t.stream, t.file, t.moved = file, file, time.Time{}
 	t.reader.Reset(file)
-	return true, t.flush(show)
+	return true, t.flushLine(show)
 }

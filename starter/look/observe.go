@@ -72,7 +72,7 @@ func newObserver(s *session.Session, run client.WorkflowRun) *observer {
 	}
 }
 
-func (o *observer) reader() *runs.Reader {
+func (o *observer) newReader() *runs.Reader {
 	reader := o.session.Runs()
 	reader.Patience = queryTimeout
 	return reader
@@ -82,23 +82,23 @@ func (o *observer) reader() *runs.Reader {
 // minutes after they have died, and one query that they do not answer says nothing.
 const mostFailed = 1
 
-// observe gives a line per step visit so far. While no worker polls, that is what it
-// says. The error says why there is nothing new; connect.Unreachable where the server
+// observeSteps gives a line per step visit so far. While no worker polls, that is what it
+// says. The error says why there is nothing new; connect.IsUnreachable where the server
 // is why.
-func (o *observer) observe(ctx context.Context) ([]line, error) {
-	progress, err := o.reader().Progress(ctx, o.run.GetID(), "")
+func (o *observer) observeSteps(ctx context.Context) ([]line, error) {
+	progress, err := o.newReader().Progress(ctx, o.run.GetID(), "")
 	if err != nil {
-		return o.workers(ctx, err)
+		return o.workerLines(ctx, err)
 	}
-	lines := append(o.answered(), o.control(progress.Control)...)
+	lines := append(o.answeredLines(), o.controlLines(progress.Control)...)
 	if ticket := progress.Ticket; ticket.Waits() {
 		return append(lines, o.queueLines(ctx, ticket)...), nil
 	}
 	for _, record := range progress.Steps {
-		lines = append(lines, o.lines(ctx, o.latest(ctx, record))...)
+		lines = append(lines, o.visitLines(ctx, o.latestRecord(ctx, record))...)
 		visit := protocol.VisitName(record.Step, record.Visit)
 		if ticket, queued := progress.States[visit]; queued {
-			lines = append(lines, o.stuckLines(visit, o.position(ctx, &ticket))...)
+			lines = append(lines, o.stuckLines(visit, o.queuePosition(ctx, &ticket))...)
 		}
 	}
 	if wait := progress.Moving; wait != nil {
@@ -107,23 +107,23 @@ func (o *observer) observe(ctx context.Context) ([]line, error) {
 	return lines, nil
 }
 
-// lines describe one visit of a step, and the command that answers it.
-func (o *observer) lines(ctx context.Context, record protocol.StepRecord) []line {
+// visitLines describe one visit of a step, and the command that answers it.
+func (o *observer) visitLines(ctx context.Context, record protocol.StepRecord) []line {
 	key := fmt.Sprintf("%s#%d", record.Step, record.Visit)
-	text := o.describe(ctx, record)
+	text := o.describeVisit(ctx, record)
 	lines := []line{{key: key, text: text, live: text}}
 	if waitsAlone(record) {
-		lines[0].text += render.Due(record.CallStatus)
+		lines[0].text += render.DueText(record.CallStatus)
 		lines[0].live += render.CountDown(record.CallStatus, time.Now())
 	}
-	if command := o.answers(record); command != "" {
+	if command := o.answerCommand(record); command != "" {
 		lines = append(lines, line{key: key + " answer", text: command})
 	}
 	return lines
 }
 
-// control describes what is held, and that it was resumed.
-func (o *observer) control(control interpreter.Control) []line {
+// controlLines describes what is held, and that it was resumed.
+func (o *observer) controlLines(control interpreter.Control) []line {
 	text := ""
 	switch held := render.Paused(control, time.Now()); {
 	case held != "":
@@ -142,7 +142,7 @@ const queueInterval = 5 * time.Second
 
 // queueLines describe what a run waits for that is queued, and what would help it.
 func (o *observer) queueLines(ctx context.Context, ticket *queue.Ticket) []line {
-	now, position := time.Now(), o.position(ctx, ticket)
+	now, position := time.Now(), o.queuePosition(ctx, ticket)
 	texts := render.QueueTexts(position, now)
 	lines := []line{{
 		key: "queue", text: "queued " + texts[0],
@@ -154,12 +154,12 @@ func (o *observer) queueLines(ctx context.Context, ticket *queue.Ticket) []line 
 	return append(lines, o.startLines("queue", position)...)
 }
 
-// position is what the run, or a visit of a step, waits for that holds a ticket.
-func (o *observer) position(ctx context.Context, ticket *queue.Ticket) *runs.QueuePosition {
+// queuePosition is what the run, or a visit of a step, waits for that holds a ticket.
+func (o *observer) queuePosition(ctx context.Context, ticket *queue.Ticket) *runs.QueuePosition {
 	known, found := o.queued[ticket.Queue]
 	if !found || time.Since(known.at) >= queueInterval {
 		waits := queue.Member{WorkflowID: o.run.GetID()}
-		known.QueuePosition, _ = o.reader().Queued(ctx, waits, o.session.TaskQueue, ticket) // without an answer the key is known
+		known.QueuePosition, _ = o.newReader().Queued(ctx, waits, o.session.TaskQueue, ticket) // without an answer the key is known
 		known.at = time.Now()
 		o.queued[ticket.Queue] = known
 	}
@@ -183,8 +183,8 @@ func (o *observer) startLines(key string, position *runs.QueuePosition) []line {
 	return []line{{key: key + " worker", text: render.StartWorker(position.NoWorker.TaskQueue, o.session.Flags)}}
 }
 
-// answered says once that a worker responds after none did.
-func (o *observer) answered() []line {
+// answeredLines says once that a worker responds after none did.
+func (o *observer) answeredLines() []line {
 	o.failures = 0
 	if !o.noWorker {
 		return nil
@@ -193,10 +193,10 @@ func (o *observer) answered() []line {
 	return []line{{key: "worker", text: "a worker responds"}}
 }
 
-// workers says after a query without an answer whether there are workers, and how to start one.
-func (o *observer) workers(ctx context.Context, unanswered error) ([]line, error) {
-	workers, err := o.reader().Workers(ctx, o.session.TaskQueue)
-	if err != nil && (ctx.Err() != nil || connect.Unreachable(err)) {
+// workerLines says after a query without an answer whether there are workers, and how to start one.
+func (o *observer) workerLines(ctx context.Context, unanswered error) ([]line, error) {
+	workers, err := o.newReader().Workers(ctx, o.session.TaskQueue)
+	if err != nil && (ctx.Err() != nil || connect.IsUnreachable(err)) {
 		return nil, err // so nothing is known of workers
 	}
 	o.failures++
@@ -220,7 +220,7 @@ func (o *observer) workers(ctx context.Context, unanswered error) ([]line, error
 
 // waitsSince is since when a run waits for a worker: as long as a task does, else since the last poll.
 func (o *observer) waitsSince(ctx context.Context, workers runs.Workers, now time.Time) time.Time {
-	if found, err := o.reader().Find(ctx, o.run.GetID(), o.run.GetRunID()); err == nil && !found.TaskSince.IsZero() {
+	if found, err := o.newReader().Find(ctx, o.run.GetID(), o.run.GetRunID()); err == nil && !found.TaskSince.IsZero() {
 		return found.TaskSince
 	}
 	if !workers.LastPoll.IsZero() {
@@ -232,15 +232,15 @@ func (o *observer) waitsSince(ctx context.Context, workers runs.Workers, now tim
 // errUnanswered says that the server passed a query on and no worker responded.
 var errUnanswered = errors.New("no worker responds")
 
-// polled reports whether a worker polls the task queue.
-func (o *observer) polled(ctx context.Context) (bool, error) {
-	workers, err := o.reader().Workers(ctx, o.session.TaskQueue)
+// isPolled reports whether a worker polls the task queue.
+func (o *observer) isPolled(ctx context.Context) (bool, error) {
+	workers, err := o.newReader().Workers(ctx, o.session.TaskQueue)
 	return workers.Poll(time.Now()), err
 }
 
 // Polled reports whether a worker polls the task queue of a run.
 func Polled(ctx context.Context, s *session.Session, run client.WorkflowRun) (bool, error) {
-	return newObserver(s, run).polled(ctx)
+	return newObserver(s, run).isPolled(ctx)
 }
 
 // waitsAlone reports whether all there is to say of a visit is what its call waits for.
@@ -248,12 +248,12 @@ func waitsAlone(record protocol.StepRecord) bool {
 	return record.Loop == nil && record.Awaits == nil && record.Waiting != ""
 }
 
-// describe is what a visit of a step does, without what waitsAlone says.
-func (o *observer) describe(ctx context.Context, record protocol.StepRecord) string {
+// describeVisit is what a visit of a step does, without what waitsAlone says.
+func (o *observer) describeVisit(ctx context.Context, record protocol.StepRecord) string {
 	text := render.StepName(record) + " "
 	switch {
 	case record.Loop != nil:
-		text += o.loop(ctx, record)
+		text += o.loopText(ctx, record)
 	case record.Awaits != nil:
 		text += "awaits an answer"
 		if more := cmp.Or(render.Progress(record.Awaits), terminal.Shorten(record.Awaits.Question(), 100)); more != "" {
@@ -268,8 +268,8 @@ func (o *observer) describe(ctx context.Context, record protocol.StepRecord) str
 	return text
 }
 
-// answers is the command that answers what a step awaits, "" for nothing.
-func (o *observer) answers(record protocol.StepRecord) string {
+// answerCommand is the command that answers what a step awaits, "" for nothing.
+func (o *observer) answerCommand(record protocol.StepRecord) string {
 	id := o.run.GetID()
 	switch {
 	case !record.EndedAt.IsZero():
@@ -282,13 +282,13 @@ func (o *observer) answers(record protocol.StepRecord) string {
 	return ""
 }
 
-// latest is the record of a step whose call continues in a history of its own, as far
+// latestRecord is the record of a step whose call continues in a history of its own, as far
 // as that has come; others stay as they are.
-func (o *observer) latest(ctx context.Context, record protocol.StepRecord) protocol.StepRecord {
+func (o *observer) latestRecord(ctx context.Context, record protocol.StepRecord) protocol.StepRecord {
 	if record.Call == "" || !record.EndedAt.IsZero() {
 		return record
 	}
-	if call, err := o.reader().CallProgress(ctx, record.Call); err == nil {
+	if call, err := o.newReader().CallProgress(ctx, record.Call); err == nil {
 		o.calls[record.Call] = call
 	}
 	if last, found := o.calls[record.Call]; found { // else it is about to begin or to end
@@ -309,15 +309,17 @@ func progressOf(record protocol.StepRecord) string {
 	return text
 }
 
-// ended are the iterations that have ended, those in batches that are open included.
-func ended(progress protocol.Progress) interpreter.LoopStats {
+// endedStats are the iterations that have ended, those in batches that are open included.
+func endedStats(progress protocol.Progress) interpreter.LoopStats {
 	stats := progress.Stats
 	stats.Success += progress.Within.Success
 	stats.Failed += progress.Within.Failed
 	return stats
 }
 
-func done(progress protocol.Progress) int { return ended(progress).Success + ended(progress).Failed }
+func doneCount(progress protocol.Progress) int {
+	return endedStats(progress).Success + endedStats(progress).Failed
+}
 
 // loopWaitsFor says what iterations wait for that wait.
 func loopWaitsFor(record protocol.StepRecord, progress protocol.Progress) string {
@@ -332,13 +334,13 @@ func loopWaitsFor(record protocol.StepRecord, progress protocol.Progress) string
 	return "waiting to retry"
 }
 
-// loop counts iterations: ended, failed, waiting for a retry, running.
-func (o *observer) loop(ctx context.Context, record protocol.StepRecord) string {
+// loopText counts iterations: ended, failed, waiting for a retry, running.
+func (o *observer) loopText(ctx context.Context, record protocol.StepRecord) string {
 	stats, open, waiting, waitsFor := record.Loop.Stats, 0, 0, ""
 	if record.EndedAt.IsZero() {
-		progress, err := o.reader().LoopProgress(ctx, record.Loop.WorkflowID)
+		progress, err := o.newReader().LoopProgress(ctx, record.Loop.WorkflowID)
 		before := o.loops[record.Loop.WorkflowID]
-		if err != nil || done(progress) < done(before) { // it, or a part of it, is busy with its end
+		if err != nil || doneCount(progress) < doneCount(before) { // it, or a part of it, is busy with its end
 			progress = before
 		}
 		if err != nil && !connect.NotFound(err) && progress.Stats.Total == 0 {
@@ -346,24 +348,24 @@ func (o *observer) loop(ctx context.Context, record protocol.StepRecord) string 
 		}
 		waitsFor = loopWaitsFor(record, progress)
 		if o.loops[record.Loop.WorkflowID] = progress; progress.Stats.Total > 0 {
-			stats, open = ended(progress), progress.Active+progress.Waiting
-			waiting = min(max(o.waiting(ctx, progress.Open), progress.Waiting), open)
+			stats, open = endedStats(progress), progress.Active+progress.Waiting
+			waiting = min(max(o.countWaiting(ctx, progress.Open), progress.Waiting), open)
 		}
 	}
 	if record.EndedAt.IsZero() {
 		stats.Cancelled = 0 // as long as nobody knows better, all that has not ended counts so
 	}
-	text := stats.TextSoFar(record.EndedAt.IsZero() && record.Loop.Open) + render.Among([]render.StatusCount{{N: waiting, What: waitsFor}, {N: open - waiting, What: "running"}})
+	text := stats.TextSoFar(record.EndedAt.IsZero() && record.Loop.Open) + render.AmongText([]render.StatusCount{{N: waiting, What: waitsFor}, {N: open - waiting, What: "running"}})
 	if !record.EndedAt.IsZero() || record.Status == interpreter.Paused {
 		text += ", " + string(record.Status)
 	}
 	return text
 }
 
-// waiting counts the iterations that have neither an attempt nor a decision pending,
+// countWaiting counts the iterations that have neither an attempt nor a decision pending,
 // and no run of another playbook: a timer is what they wait for. A single poll may fall
 // between the two, so it takes two in a row.
-func (o *observer) waiting(ctx context.Context, open []string) int {
+func (o *observer) countWaiting(ctx context.Context, open []string) int {
 	open = open[:min(len(open), mostDescribed)]
 	waits := make([]bool, len(open))
 	var group errgroup.Group

@@ -41,7 +41,7 @@ const shownLive = 20
 func (p *liveProgress) show(lines []line) {
 	lines = lines[max(0, len(lines)-shownLive):]
 	var b strings.Builder
-	p.erase(&b)
+	p.eraseLines(&b)
 	for _, line := range lines {
 		b.WriteString(text.Snip(terminal.Visible(cmp.Or(line.live, line.text)), p.width-1, "…") + "\n")
 	}
@@ -51,12 +51,12 @@ func (p *liveProgress) show(lines []line) {
 
 func (p *liveProgress) close() {
 	var b strings.Builder
-	p.erase(&b)
+	p.eraseLines(&b)
 	p.drawn = 0
 	_, _ = io.WriteString(p.w, b.String())
 }
 
-func (p *liveProgress) erase(b *strings.Builder) {
+func (p *liveProgress) eraseLines(b *strings.Builder) {
 	if p.drawn > 0 {
 		fmt.Fprintf(b, "\r\x1b[%dA\x1b[J", p.drawn)
 	}

@@ -51,8 +51,8 @@ const (
 // whether it began.
 const statusUnknown interpreter.Status = "unknown"
 
-// refusal is the document of a run that did not start, as far as we know.
-func refusal(err error) document {
+// refusalDocument is the document of a run that did not start, as far as we know.
+func refusalDocument(err error) document {
 	failure := &interpreter.ErrorObject{Kind: kindStart, Class: interpreter.ClassFinal, Message: err.Error()}
 	doc := document{Status: interpreter.Failed, Error: failure, Steps: []protocol.StepRecord{}, Warnings: []string{}}
 	switch cli.StatusOf(err) {
@@ -70,8 +70,8 @@ func refusal(err error) document {
 	return doc
 }
 
-// unfinished is the document of a run that is no longer followed.
-func unfinished(s *session.Session, run client.WorkflowRun) document {
+// unfinishedDocument is the document of a run that is no longer followed.
+func unfinishedDocument(s *session.Session, run client.WorkflowRun) document {
 	return document{
 		WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: interpreter.Running,
 		Steps: []protocol.StepRecord{}, Warnings: []string{}, Link: s.Link(run.GetID(), run.GetRunID()),
@@ -82,7 +82,7 @@ func unfinished(s *session.Session, run client.WorkflowRun) document {
 func ReportStart(streams cli.Streams, s *session.Session, run client.WorkflowRun, output string) error {
 	link := s.PageOf(run.GetID(), run.GetRunID())
 	if output == "json" {
-		return terminal.PrintJSON(streams.Out, unfinished(s, run))
+		return terminal.PrintJSON(streams.Out, unfinishedDocument(s, run))
 	}
 	_, _ = fmt.Fprintf(streams.Out, "workflow ID: %s\nrun ID:      %s\n", run.GetID(), run.GetRunID())
 	if link != "" {
@@ -93,7 +93,7 @@ func ReportStart(streams cli.Streams, s *session.Session, run client.WorkflowRun
 
 // reportEnd prints how a run ended and gives the exit status.
 func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outcome, output string) error {
-	result := end.known()
+	result := end.knownResult()
 	if output == "json" {
 		result.Warnings = slices.Concat(a.Warnings, result.Warnings)
 		link := ""
@@ -125,7 +125,7 @@ func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outco
 		}
 		if s.Server == nil {
 			a.Notef("The run may still be open.")
-			hints(a.Streams, s, run)
+			printHints(a.Streams, s, run)
 		}
 		return cli.WithStatus(exitcode.NoServer, cli.ErrSaid)
 	}
@@ -135,8 +135,8 @@ func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outco
 	return cli.WithStatus(exitcode.Failed, cli.ErrSaid)
 }
 
-// known is the result of a run as far as it is known.
-func (o outcome) known() protocol.Result {
+// knownResult is the result of a run as far as it is known.
+func (o outcome) knownResult() protocol.Result {
 	result := o.result
 	if o.err == nil {
 		return result
@@ -205,7 +205,7 @@ func hintDeadLetters(streams cli.Streams, s *session.Session, run client.Workflo
 // Refuse prints why a run did not start, if the output is JSON.
 func Refuse(streams cli.Streams, err error, output string) error {
 	if err != nil && output == "json" && !errors.Is(err, cli.ErrSaid) {
-		return errors.Join(terminal.PrintJSON(streams.Out, refusal(err)), err)
+		return errors.Join(terminal.PrintJSON(streams.Out, refusalDocument(err)), err)
 	}
 	return err
 }

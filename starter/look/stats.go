@@ -28,7 +28,7 @@ func NewStatsCommand(a *cli.App) *cobra.Command {
 	options := &statsOptions{}
 	command := &cobra.Command{
 		Use: "stats [RUN]...", RunE: func(command *cobra.Command, args []string) error {
-			if err := options.check(command, args); err != nil {
+			if err := options.checkOptions(command, args); err != nil {
 				return err
 			}
 			return session.WithServer(a, &options.server, func(ctx context.Context, s *session.Session) error {
@@ -44,7 +44,7 @@ func NewStatsCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-func (o *statsOptions) check(command *cobra.Command, ids []string) error {
+func (o *statsOptions) checkOptions(command *cobra.Command, ids []string) error {
 	switch {
 	case o.playbook != "" && len(ids) > 0:
 		return cli.UsageError("--playbook and IDs exclude each other")
@@ -62,14 +62,14 @@ func (o *statsOptions) check(command *cobra.Command, ids []string) error {
 }
 
 func showStats(ctx context.Context, streams cli.Streams, s *session.Session, options *statsOptions, ids []string) error {
-	found, err := chosen(ctx, streams, s, options, ids)
+	found, err := chosenRuns(ctx, streams, s, options, ids)
 	if err != nil {
 		return err
 	}
 	c := newCollection(streams, s, stats.NewCollector(nil))
-	defer c.close()
+	defer c.closeProgress()
 	for i, run := range found {
-		if _, err := c.run(ctx, run, fmt.Sprintf("%d of %d", i+1, len(found)), nil); err != nil {
+		if _, err := c.readRun(ctx, run, fmt.Sprintf("%d of %d", i+1, len(found)), nil); err != nil {
 			return err
 		}
 	}
@@ -84,8 +84,8 @@ func showStats(ctx context.Context, streams cli.Streams, s *session.Session, opt
 	return nil
 }
 
-// chosen are the runs to sum up, each once.
-func chosen(ctx context.Context, streams cli.Streams, s *session.Session, options *statsOptions, ids []string) ([]runs.Found, error) {
+// chosenRuns are the runs to sum up, each once.
+func chosenRuns(ctx context.Context, streams cli.Streams, s *session.Session, options *statsOptions, ids []string) ([]runs.Found, error) {
 	if options.playbook != "" {
 		list, err := s.Runs().List(ctx, runs.Filter{Playbook: options.playbook, Limit: options.last})
 		if errors.Is(err, runs.ErrNoAttributes) {

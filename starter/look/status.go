@@ -52,11 +52,11 @@ func ShowStatus(a *cli.App, args []string, options *StatusOptions) error {
 		return err
 	}
 	return session.WithRun(a, &options.Run, args, func(ctx context.Context, s *session.Session, found runs.Found) error {
-		return status(ctx, a.Streams, s, found, options)
+		return printStatus(ctx, a.Streams, s, found, options)
 	})
 }
 
-func status(ctx context.Context, streams cli.Streams, s *session.Session, found runs.Found, options *StatusOptions) error {
+func printStatus(ctx context.Context, streams cli.Streams, s *session.Session, found runs.Found, options *StatusOptions) error {
 	status, err := Status(ctx, s, found, options.Step)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func watchStatus(ctx context.Context, streams cli.Streams, s *session.Session, s
 			status = next
 		case ctx.Err() != nil:
 			return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
-		case !connect.Unreachable(err):
+		case !connect.IsUnreachable(err):
 			return err
 		}
 	}

@@ -75,7 +75,7 @@ func NewServer(o Options) (*mcp.Server, error) {
 	if err != nil {
 		return nil, cli.UsageError("--folder: %w", err)
 	}
-	files.Private = o.private
+	files.Private = o.privatePlaces
 	s := &mcpServer{Options: o, files: files, sdk: mcp.NewServer(
 		&mcp.Implementation{Name: "reprise", Title: "Reprise", Version: build.Read().Reprise},
 		&mcp.ServerOptions{Instructions: strings.ReplaceAll(mcpInstructions, "\n", " "), Capabilities: &mcp.ServerCapabilities{}},
@@ -89,8 +89,8 @@ func NewServer(o Options) (*mcp.Server, error) {
 	return s.sdk, nil
 }
 
-// private are the files that no tool reads or writes: those of connections and callers, and the state of a local server here.
-func (o *Options) private() private.Places {
+// privatePlaces are the files that no tool reads or writes: those of connections and callers, and the state of a local server here.
+func (o *Options) privatePlaces() private.Places {
 	paths := host.PrivateFiles(o.connections, os.Getenv("REPRISE_RATE_LIMITS"))
 	if state, err := session.ReadState(); err == nil && state.DBFile != "" {
 		paths = append(paths, session.LocalFiles(state.DBFile)...)
@@ -122,9 +122,9 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// call runs a command, whose standard input is a text, and gives what it prints. What the command
+// runCommand runs a command, whose standard input is a text, and gives what it prints. What the command
 // prints as JSON is the answer, be it good or bad news; the rest is for whoever reads it.
-func (s *mcpServer) call(ctx context.Context, in string, run func(*cli.App) error) *mcp.CallToolResult {
+func (s *mcpServer) runCommand(ctx context.Context, in string, run func(*cli.App) error) *mcp.CallToolResult {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out, errs := &boundedBuffer{}, &boundedBuffer{}

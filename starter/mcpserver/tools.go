@@ -72,7 +72,7 @@ func addMCPTool[In any](s *mcpServer, name string, hints *mcp.ToolAnnotations, d
 			result.SetError(fmt.Errorf("%s: %w", name, err))
 			return result, nil
 		}
-		return s.call(ctx, textOf(input), func(a *cli.App) error { return run(a, input) }), nil
+		return s.runCommand(ctx, textOf(input), func(a *cli.App) error { return run(a, input) }), nil
 	})
 }
 
@@ -93,7 +93,7 @@ func readMCPInput(arguments json.RawMessage, schema *jsonschema.Schema, resolved
 		if len(known) == 0 {
 			return fmt.Errorf("unknown argument %q; the tool has no arguments", name)
 		}
-		return fmt.Errorf("unknown argument %q%s", name, cli.Expected(name, known))
+		return fmt.Errorf("unknown argument %q%s", name, cli.ExpectedWords(name, known))
 	}
 	if err := resolved.Validate(given); err != nil {
 		return err
@@ -121,8 +121,8 @@ type mcpPlaybook struct {
 
 func (p mcpPlaybook) playbookText() string { return p.Text }
 
-// name is the argument FILE of a command.
-func (p mcpPlaybook) name() (string, error) {
+// fileName is the argument FILE of a command.
+func (p mcpPlaybook) fileName() (string, error) {
 	switch {
 	case p.Text != "" && p.File != "":
 		return "", cli.UsageError("file and text exclude each other")
@@ -134,7 +134,9 @@ func (p mcpPlaybook) name() (string, error) {
 	return p.File, nil
 }
 
-func (p mcpPlaybook) workload() load.WorkloadFlags { return load.WorkloadFlags{Values: p.Workload} }
+func (p mcpPlaybook) workloadFlags() load.WorkloadFlags {
+	return load.WorkloadFlags{Values: p.Workload}
+}
 
 type mcpValidate struct {
 	mcpPlaybook
@@ -192,8 +194,8 @@ type mcpRunOf struct {
 	Step  string `json:"step,omitempty" jsonschema:"a step, with its iterations"`
 }
 
-// args are the arguments of a command about a run.
-func (r mcpRunOf) args() (args []string) {
+// commandArgs are the arguments of a command about a run.
+func (r mcpRunOf) commandArgs() (args []string) {
 	if r.Run != "" {
 		args = []string{r.Run}
 	}
@@ -241,13 +243,13 @@ type mcpSkip struct {
 	Index  *int   `json:"index,omitempty" jsonschema:"only the iteration with this index, from 0"`
 }
 
-// reads are the hints of a tool that changes nothing.
-func reads(title string) *mcp.ToolAnnotations {
+// readOnlyHints are the hints of a tool that changes nothing.
+func readOnlyHints(title string) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true}
 }
 
-// local are the hints of a tool that changes nothing and reaches nothing else.
-func local(title string) *mcp.ToolAnnotations {
+// localHints are the hints of a tool that changes nothing and reaches nothing else.
+func localHints(title string) *mcp.ToolAnnotations {
 	closed := false
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed}
 }
@@ -259,43 +261,45 @@ func changesRuns(title string, destroys bool) *mcp.ToolAnnotations {
 
 // addWriting adds the tools with which playbooks are written.
 func (s *mcpServer) addWriting() {
-	addMCPTool(s, "validate", local("Check a playbook"),
+	addMCPTool(s, "validate", localHints("Check a playbook"),
 		"Reports every problem in playbooks and test files, with line, column, code and what would be accepted. explain describes each code.",
-		s.validate)
-	addMCPTool(s, "explain", local("Explain a word"),
+		s.validatePlaybook)
+	addMCPTool(s, "explain", localHints("Explain a word"),
 		"Explains a word of the language: type, default, bounds and an example of a key; the fields of a tool; what a diagnostic means, with a wrong and a right example.",
 		func(a *cli.App, in mcpExplain) error {
 			if in.Word == "" { // as JSON, all that there is to say of all words is too much
-				return author.Explain(a.Streams, "", "table")
+				return author.ExplainWord(a.Streams, "", "table")
 			}
-			return author.Explain(a.Streams, in.Word, "json")
+			return author.ExplainWord(a.Streams, in.Word, "json")
 		})
-	addMCPTool(s, "eval", local("Evaluate an expression"),
+	addMCPTool(s, "eval", localHints("Evaluate an expression"),
 		"Evaluates an expression and returns the value of each of its parts.",
-		func(a *cli.App, in mcpEval) error { return author.Eval(a.Streams, in.Expression, in.Names, "json") })
-	addMCPTool(s, "test", local("Run tests of playbooks"),
+		func(a *cli.App, in mcpEval) error {
+			return author.EvalExpression(a.Streams, in.Expression, in.Names, "json")
+		})
+	addMCPTool(s, "test", localHints("Run tests of playbooks"),
 		"Runs tests of playbooks (NAME_test.yaml beside NAME.yaml) without waiting and without a server. For a request without an answer, it returns the entry to add.",
-		s.test)
+		s.testPlaybook)
 	const tries = "Makes the requests of one step, without Temporal, and returns each request as sent (secrets masked), the response, why each policy matched or not, " +
 		"what follows, what was collected and the rows of each sink. "
 	if s.AllowWrites {
 		addMCPTool(s, "try", changesRuns("Try a step", true),
 			tries+"Requests that may change data need allow_writes; with write, sinks are written.",
-			s.try)
+			s.tryStep)
 		return
 	}
-	addMCPTool(s, "try", reads("Try a step"),
+	addMCPTool(s, "try", readOnlyHints("Try a step"),
 		tries+"Requests that may change data, and Python code, are refused.",
-		func(a *cli.App, in mcpTry) error { return s.try(a, mcpTryWrites{mcpTry: in}) })
+		func(a *cli.App, in mcpTry) error { return s.tryStep(a, mcpTryWrites{mcpTry: in}) })
 }
 
-func (s *mcpServer) validate(a *cli.App, in mcpValidate) error {
+func (s *mcpServer) validatePlaybook(a *cli.App, in mcpValidate) error {
 	files := in.Files
 	if len(files) > 0 && (in.File != "" || in.Text != "") {
 		return cli.UsageError("files excludes file and text")
 	}
 	if len(files) == 0 {
-		name, err := in.name()
+		name, err := in.fileName()
 		if err != nil {
 			return err
 		}
@@ -304,7 +308,7 @@ func (s *mcpServer) validate(a *cli.App, in mcpValidate) error {
 	return author.FixAndValidate(a, files, &author.ValidateOptions{Workload: in.Workload, Output: "json", Strict: in.Strict})
 }
 
-func (s *mcpServer) test(a *cli.App, in mcpTest) error {
+func (s *mcpServer) testPlaybook(a *cli.App, in mcpTest) error {
 	pattern, err := regexp.Compile(in.Run)
 	if err != nil {
 		return cli.UsageError("run %q is not a regular expression: %w", in.Run, err)
@@ -317,8 +321,8 @@ func (s *mcpServer) test(a *cli.App, in mcpTest) error {
 	return author.RunTests(a, in.Files, pattern, &author.TestingOptions{Output: "json", Coverage: in.Coverage, DenyPython: !s.AllowWrites})
 }
 
-func (s *mcpServer) try(a *cli.App, in mcpTryWrites) error {
-	name, err := in.name()
+func (s *mcpServer) tryStep(a *cli.App, in mcpTryWrites) error {
+	name, err := in.fileName()
 	if err != nil {
 		return err
 	}
@@ -326,16 +330,16 @@ func (s *mcpServer) try(a *cli.App, in mcpTryWrites) error {
 		return cli.UsageError("pages and limit must be at least 0")
 	}
 	o := &author.TryOptions{
-		Workload: in.workload(), Connections: s.connections, Step: in.Step, Element: in.Element.value, WithValues: in.With,
+		Workload: in.workloadFlags(), Connections: s.connections, Step: in.Step, Element: in.Element.value, WithValues: in.With,
 		Pages: cmp.Or(in.Pages, try.DefaultPages), Limit: cmp.Or(in.Limit, author.TryRows), MaxWait: try.DefaultMaxWait, Partition: in.Partition,
 		Record: in.Record, AllowPython: s.AllowWrites, AllowWrites: in.AllowWrites, Write: in.Write, DryRun: in.DryRun, Output: "json",
 	}
-	return author.Try(a, name, o)
+	return author.TryStep(a, name, o)
 }
 
 // addReading adds the tools that read runs.
 func (s *mcpServer) addReading() {
-	addMCPTool(s, "list", reads("List runs"),
+	addMCPTool(s, "list", readOnlyHints("List runs"),
 		"Lists runs with their statuses, the newest first.",
 		func(a *cli.App, in mcpList) error {
 			return look.List(a, &look.RunsOptions{
@@ -343,15 +347,15 @@ func (s *mcpServer) addReading() {
 				Output: "json", Children: in.Children,
 			})
 		})
-	addMCPTool(s, "status", reads("Show where a run is"),
+	addMCPTool(s, "status", readOnlyHints("Show where a run is"),
 		"Shows, step by step, what a run is doing, why it waits or what failed; with step also the iterations of its loop.",
 		func(a *cli.App, in mcpRunOf) error {
-			return look.ShowStatus(a, in.args(), &look.StatusOptions{Run: session.RunFlags{Server: s.server, RunID: in.RunID}, Step: in.Step, Output: "json"})
+			return look.ShowStatus(a, in.commandArgs(), &look.StatusOptions{Run: session.RunFlags{Server: s.server, RunID: in.RunID}, Step: in.Step, Output: "json"})
 		})
-	addMCPTool(s, "events", reads("Show what happened in a run"),
+	addMCPTool(s, "events", readOnlyHints("Show what happened in a run"),
 		"Lists what happened in a run: attempts, retries, waits, pages, sinks and routes. For attempts of iterations, set step, index or failed.",
 		func(a *cli.App, in mcpEvents) error {
-			return look.ShowEvents(a, in.args(), &look.EventsOptions{
+			return look.ShowEvents(a, in.commandArgs(), &look.EventsOptions{
 				Run: session.RunFlags{Server: s.server, RunID: in.RunID}, Step: in.Step, Index: in.Index, Failed: in.Failed, Kinds: in.Kinds, Output: "json",
 			})
 		})
@@ -361,30 +365,30 @@ func (s *mcpServer) addReading() {
 func (s *mcpServer) addChanging() {
 	addMCPTool(s, "run", changesRuns("Start a run", true),
 		"Starts a run of a playbook on the Temporal server and returns its IDs immediately; follow it with status and events. A worker must be running, such as that of starter dev.",
-		s.run)
+		s.runPlaybook)
 	addMCPTool(s, steer.Pause, changesRuns("Pause a run", false),
 		"Pauses a run, or one of its steps: running attempts finish, and no new ones start.",
-		func(a *cli.App, in mcpSteerStep) error { return s.steer(a, steer.Pause, in.mcpSteer, in.Step, nil) })
+		func(a *cli.App, in mcpSteerStep) error { return s.steerRun(a, steer.Pause, in.mcpSteer, in.Step, nil) })
 	addMCPTool(s, steer.Resume, changesRuns("Resume a run", false),
 		"Resumes a paused run, or one of its steps.",
-		func(a *cli.App, in mcpSteerStep) error { return s.steer(a, steer.Resume, in.mcpSteer, in.Step, nil) })
+		func(a *cli.App, in mcpSteerStep) error { return s.steerRun(a, steer.Resume, in.mcpSteer, in.Step, nil) })
 	addMCPTool(s, steer.RetryNow, changesRuns("End a wait now", false),
 		"Makes the attempt that a step or iteration is waiting for immediately.",
 		func(a *cli.App, in mcpSteerIteration) error {
-			return s.steer(a, steer.RetryNow, in.mcpSteer, in.Step, in.Index)
+			return s.steerRun(a, steer.RetryNow, in.mcpSteer, in.Step, in.Index)
 		})
 	addMCPTool(s, steer.Skip, changesRuns("Skip a step", true),
 		"Gives up on what a step or an iteration is waiting for.",
 		func(a *cli.App, in mcpSkip) error {
-			return s.steer(a, steer.Skip, mcpSteer{Run: in.Run, Reason: in.Reason}, in.Step, in.Index)
+			return s.steerRun(a, steer.Skip, mcpSteer{Run: in.Run, Reason: in.Reason}, in.Step, in.Index)
 		})
 	addMCPTool(s, steer.Cancel, changesRuns("Cancel a run", true),
 		"Cancels a run: its status becomes cancelled, and its on_failure notices are sent.",
-		func(a *cli.App, in mcpSteer) error { return s.steer(a, steer.Cancel, in, "", nil) })
+		func(a *cli.App, in mcpSteer) error { return s.steerRun(a, steer.Cancel, in, "", nil) })
 }
 
-func (s *mcpServer) run(a *cli.App, in mcpRun) error {
-	name, err := in.name()
+func (s *mcpServer) runPlaybook(a *cli.App, in mcpRun) error {
+	name, err := in.fileName()
 	if err != nil {
 		return err
 	}
@@ -394,14 +398,14 @@ func (s *mcpServer) run(a *cli.App, in mcpRun) error {
 		}
 	}
 	o := &execute.RunOptions{
-		Server: s.server, Workload: in.workload(), Fairness: launch.FairnessFlags{Priority: launch.DefaultPriority, Weight: 1}, WorkflowID: in.WorkflowID,
+		Server: s.server, Workload: in.workloadFlags(), Fairness: launch.FairnessFlags{Priority: launch.DefaultPriority, Weight: 1}, WorkflowID: in.WorkflowID,
 		Output: "json", Detach: true, Strict: in.Strict, Partition: in.Partition,
 	}
 	return look.Refuse(a.Streams, execute.Run(a, name, o), "json")
 }
 
-// steer sends a command to a run. Its author says that a model has sent it.
-func (s *mcpServer) steer(a *cli.App, name string, in mcpSteer, step string, index *int) error {
+// steerRun sends a command to a run. Its author says that a model has sent it.
+func (s *mcpServer) steerRun(a *cli.App, name string, in mcpSteer, step string, index *int) error {
 	o := control.NewOptions(name)
 	o.Server, o.Output, o.Reason, o.Step, o.Index = s.server, "json", in.Reason, step, index
 	o.By = cli.Whoami() + " (mcp)"

@@ -34,7 +34,7 @@ func NewDevCommand(a *cli.App) *cobra.Command {
 	options := &devOptions{}
 	command := &cobra.Command{
 		Use: "dev", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return dev(a, options) },
+		RunE: func(*cobra.Command, []string) error { return runDev(a, options) },
 	}
 	flags := command.Flags()
 	flags.IntVar(&options.port, "port", 7233, "port of the server, 0 for a free one")
@@ -42,12 +42,12 @@ func NewDevCommand(a *cli.App) *cobra.Command {
 	flags.IntVar(&options.pagePort, "page-port", 8250, "port of the page of runs, 0 for a free one; if it is taken, a free one is used")
 	flags.StringVar(&options.namespace, "namespace", connect.DefaultNamespace, "Temporal namespace; created if it does not exist")
 	flags.BoolVar(&options.noWorker, "no-worker", false, "start only the server, without a worker")
-	options.local.Add(command)
+	options.local.AddFlags(command)
 	options.server.AddWorker(command)
 	return command
 }
 
-func dev(a *cli.App, options *devOptions) error {
+func runDev(a *cli.App, options *devOptions) error {
 	if err := cli.CheckQueue(options.server.TaskQueue); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func dev(a *cli.App, options *devOptions) error {
 	if err := state.Write(); err != nil {
 		return err
 	}
-	defer state.Remove()
+	defer state.RemoveFile()
 	_, _ = fmt.Fprintf(a.Out, "Runs:     %s\nTemporal: %s, namespace %s\n", s.Page.Link, s.Address, s.Namespace)
 	if target.TaskQueue != "" {
 		_, _ = fmt.Fprintf(a.Out, "Worker:   task queue %s, log in %s\n", target.TaskQueue, session.WorkerLogPath())

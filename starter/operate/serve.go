@@ -91,7 +91,7 @@ func newServeTokenCommand(a *cli.App) *cobra.Command {
 
 // serveAPI answers requests until it is interrupted.
 func serveAPI(a *cli.App, options *serveOptions) error {
-	certificate, err := options.tls()
+	certificate, err := options.serverCertificate()
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 		}
 		starts := &starts{session: s, logger: logger, playbooks: options.playbooks}
 		server := serve.New(serve.Options{
-			Client: s.Client, Start: starts.start, Playbooks: options.playbooks, Callers: callers, Keys: keys, MaxAnswer: most,
+			Client: s.Client, Start: starts.startRun, Playbooks: options.playbooks, Callers: callers, Keys: keys, MaxAnswer: most,
 			Secrets: connections, Masked: masked, Logger: logger,
 		})
 		figures := &census.Sampler{Reader: s.Runs(), To: s.Telemetry.Gauges(), TaskQueue: s.TaskQueue, Logger: logger}
@@ -155,8 +155,8 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 	})
 }
 
-// tls is the certificate of the flags, nil for none.
-func (o *serveOptions) tls() (*serve.Certificate, error) {
+// serverCertificate is the certificate of the flags, nil for none.
+func (o *serveOptions) serverCertificate() (*serve.Certificate, error) {
 	if (o.certificate == "") != (o.key == "") {
 		return nil, cli.UsageError("--tls-cert and --tls-key must be used together")
 	}
@@ -196,27 +196,27 @@ type starts struct {
 	attributes *connect.Attributes // that the namespace knows; nil before they were requested
 }
 
-// start checks a playbook and starts it, as serve.Options says.
-func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, error) {
+// startRun checks a playbook and starts it, as serve.Options says.
+func (s *starts) startRun(ctx context.Context, order serve.Order) (serve.Begun, error) {
 	file := source.NewFile(order.File, order.Source)
 	files := load.CalledIn(s.playbooks)
 	book, found := check.Validate(file, activities.Default(), check.Options{Workload: order.Workload, Files: files})
 	if errs := found.Errors(); len(errs) > 0 {
-		return serve.Begun{}, serve.Invalid(order.File, errs)
+		return serve.Begun{}, serve.InvalidPlaybook(order.File, errs)
 	}
-	warnings := load.Unread(book, order.Workload)
+	warnings := load.UnreadKeys(book, order.Workload)
 	if len(warnings) > 0 && book.Strict {
-		return serve.Begun{}, serve.Unfit(warnings...)
+		return serve.Begun{}, serve.UnfitWorkload(warnings...)
 	}
 	plan, err := launch.NewPlan(load.CheckedPlaybook{File: file, Book: book, Files: files.Texts()}, order.Workload, order.WorkflowID, s.playbooks)
 	if err == nil {
-		err = launch.Fits(s.session, plan)
+		err = launch.CheckFits(s.session, plan)
 	}
 	if err != nil {
-		return serve.Begun{}, serve.Unfit(err.Error())
+		return serve.Begun{}, serve.UnfitWorkload(err.Error())
 	}
 	plan.Memo, plan.Once = order.Memo, true
-	run, err := start.Run(ctx, s.session.Target(), plan, s.known(ctx))
+	run, err := start.Run(ctx, s.session.Target(), plan, s.knownAttributes(ctx))
 	if _, ok := errors.AsType[*start.StartedError](err); ok {
 		return serve.Begun{}, &serve.StartedError{WorkflowID: order.WorkflowID}
 	}
@@ -226,9 +226,9 @@ func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, err
 	return serve.Begun{RunID: run.GetRunID(), Warnings: warnings}, nil
 }
 
-// known makes sure, once, that the namespace knows the search attributes, and says
+// knownAttributes makes sure, once, that the namespace knows the search attributes, and says
 // which of them it does.
-func (s *starts) known(ctx context.Context) connect.Attributes {
+func (s *starts) knownAttributes(ctx context.Context) connect.Attributes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.attributes == nil {
@@ -251,14 +251,14 @@ type brokenPlaybook struct {
 	found source.Diagnostics
 }
 
-// flaws are the playbooks of a folder that cannot be started, or whose deliveries could
+// brokenPlaybooks are the playbooks of a folder that cannot be started, or whose deliveries could
 // not be distinguished from others. The values that a run supplies are not known yet.
-func flaws(folder string, secrets tool.ConnectionResolver) []brokenPlaybook {
+func brokenPlaybooks(folder string, secrets tool.ConnectionResolver) []brokenPlaybook {
 	var all []brokenPlaybook
 	if folder == "" {
 		return all
 	}
-	for _, name := range bookshelf.Names(folder) {
+	for _, name := range bookshelf.PlaybookNames(folder) {
 		file, found := flawsOf(folder, name, secrets)
 		if errs := found.Errors(); len(errs) > 0 {
 			all = append(all, brokenPlaybook{name: name, file: file, found: errs})
@@ -302,7 +302,7 @@ func flawsOf(folder, name string, secrets tool.ConnectionResolver) (*source.File
 // checkServed prints what is wrong with the playbooks of a folder, and refuses to serve
 // then.
 func checkServed(streams cli.Streams, folder string, secrets tool.ConnectionResolver) error {
-	all := flaws(folder, secrets)
+	all := brokenPlaybooks(folder, secrets)
 	for _, one := range all {
 		_, _ = fmt.Fprint(streams.Err, one.file.FormatFirst(one.found, playbook.MaxShown))
 	}
@@ -314,7 +314,7 @@ func checkServed(streams cli.Streams, folder string, secrets tool.ConnectionReso
 
 // logFlaws says which playbooks are not served.
 func logFlaws(logger *slog.Logger, folder string, secrets tool.ConnectionResolver) {
-	for _, one := range flaws(folder, secrets) {
+	for _, one := range brokenPlaybooks(folder, secrets) {
 		logger.Warn("a playbook cannot be served", "playbook", one.name, "problems", len(one.found), "first", one.found[0].String())
 	}
 }

@@ -33,7 +33,7 @@ func NewSetupCommand(a *cli.App) *cobra.Command {
 				}
 			}
 			return session.WithServer(a, &server, func(ctx context.Context, s *session.Session) error {
-				return Setup(ctx, a.Streams, s, check, output)
+				return SetupNamespace(ctx, a.Streams, s, check, output)
 			})
 		},
 	}
@@ -53,8 +53,8 @@ type SetupReport struct {
 	Error  string   `json:"error,omitempty"`
 }
 
-// Setup adds the search attributes that a namespace lacks, or checks them, and prints what there is.
-func Setup(ctx context.Context, streams cli.Streams, s *session.Session, check bool, output string) error {
+// SetupNamespace adds the search attributes that a namespace lacks, or checks them, and prints what there is.
+func SetupNamespace(ctx context.Context, streams cli.Streams, s *session.Session, check bool, output string) error {
 	attributes := connect.EnsureAttributes
 	if check {
 		attributes = connect.CheckAttributes
@@ -70,7 +70,7 @@ func Setup(ctx context.Context, streams cli.Streams, s *session.Session, check b
 		report.Error = rights.Error()
 	}
 	report.byHand(rights)
-	if err := streams.Show(output, report, report.text()); err != nil {
+	if err := streams.ShowDocument(output, report, report.reportText()); err != nil {
 		return err
 	}
 	if rights != nil || len(found.Missing)+len(found.Mistyped) > 0 {
@@ -108,7 +108,7 @@ func isCloud(address string) bool {
 	return strings.HasSuffix(host, ".tmprl.cloud") || strings.HasSuffix(host, ".api.temporal.io")
 }
 
-func (r *SetupReport) text() string {
+func (r *SetupReport) reportText() string {
 	var b strings.Builder
 	rows := terminal.NewTable("search attribute", "type", "state")
 	wanted := protocol.SearchAttributes()

@@ -14,7 +14,7 @@ func NewVersionCommand(a *cli.App) *cobra.Command {
 		Use: "version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			version := build.Read()
-			return a.Show(output, version, version.Text())
+			return a.ShowDocument(output, version, version.Text())
 		},
 	}
 	cli.OutputFlag(command, &output)

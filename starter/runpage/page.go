@@ -81,8 +81,8 @@ func NewUICommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// access is who may use the page.
-func (o *uiOptions) access(notef func(string, ...any)) (ui.Access, error) {
+// pageAccess is who may use the page.
+func (o *uiOptions) pageAccess(notef func(string, ...any)) (ui.Access, error) {
 	access := ui.Access{UserHeader: o.userHeader, ReadOnly: o.readOnly, Owner: cli.Whoami()}
 	if (o.userHeader == "") != (len(o.proxies) == 0) {
 		return access, cli.UsageError("--user-header and --trusted-proxy must be used together: the header is accepted only from such a proxy")
@@ -104,7 +104,7 @@ func (o *uiOptions) access(notef func(string, ...any)) (ui.Access, error) {
 		}
 		var said atomic.Value // the last error that was reported
 		access.Holder = func(token string) (ui.Person, bool) {
-			name, role, err := callers.Holder(token)
+			name, role, err := callers.HolderOf(token)
 			if err != nil && said.Swap(err.Error()) != err.Error() {
 				notef("starter: %v; nobody can sign in until it can be read", err)
 			} else if err == nil {
@@ -125,7 +125,7 @@ func (o *uiOptions) access(notef func(string, ...any)) (ui.Access, error) {
 
 // serveRuns serves the page until it is interrupted.
 func serveRuns(a *cli.App, options *uiOptions) error {
-	access, err := options.access(a.Notef)
+	access, err := options.pageAccess(a.Notef)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func newPage(a *cli.App, s *session.Session, listener net.Listener, access ui.Ac
 			return reprocessAgain(ctx, a, *s, found, only, said)
 		},
 		StartedWith: terminal.Program() + " " + command, TemporalAway: "It was at " + s.Address + ". Start it again; a local one is part of " + terminal.Program() + " dev.",
-		Library: library(a.Streams, s, folder), TemporalUI: s.Link, Temporal: temporal, Log: workerLog(a.Streams), Docs: help.LazySite(),
+		Library: openLibrary(a.Streams, s, folder), TemporalUI: s.Link, Temporal: temporal, Log: workerLog(a.Streams), Docs: help.LazySite(),
 	})
 	return session.Page{Server: server, Link: access.Link(base)}
 }
@@ -212,20 +212,20 @@ func workerLog(streams cli.Streams) func(context.Context, runs.Found, int) ([]st
 	}
 }
 
-// library is a folder of playbooks, nil for none.
-func library(streams cli.Streams, s *session.Session, folder string) *ui.Library {
+// openLibrary is a folder of playbooks, nil for none.
+func openLibrary(streams cli.Streams, s *session.Session, folder string) *ui.Library {
 	if folder == "" {
 		return nil
 	}
 	return &ui.Library{
-		Names: func() []string { return bookshelf.Names(folder) },
-		Has:   func(name string) bool { return bookshelf.Has(folder, name) },
+		Names: func() []string { return bookshelf.PlaybookNames(folder) },
+		Has:   func(name string) bool { return bookshelf.HasPlaybook(folder, name) },
 		Read: func(name string) (ui.Book, error) {
 			read, err := readBook(folder, name, nil)
 			if err != nil {
 				return ui.Book{}, err
 			}
-			found, _ := read.Found.First(playbook.MaxShown)
+			found, _ := read.Found.FirstOf(playbook.MaxShown)
 			book := ui.Book{Playbook: read.Book, Invalid: read.Found.HasErrors() || read.Book == nil}
 			for _, one := range found {
 				book.Problems = append(book.Problems, shownProblem(one, read.Book))
@@ -279,7 +279,7 @@ func startBook(ctx context.Context, streams cli.Streams, s session.Session, fold
 	if err != nil {
 		return "", err
 	}
-	plan.Details += "\n" + "Started" + attribution(said)
+	plan.Details += "\n" + "Started" + attributionText(said)
 	return startFor(ctx, streams, &s, plan, said)
 }
 
@@ -296,7 +296,7 @@ func backfillBook(ctx context.Context, streams cli.Streams, s session.Session, f
 	if err != nil {
 		return "", err
 	}
-	plan.Details += "\n" + "Started" + attribution(said)
+	plan.Details += "\n" + "Started" + attributionText(said)
 	return startFor(ctx, streams, &s, plan, said)
 }
 
@@ -306,7 +306,7 @@ func startFor(ctx context.Context, streams cli.Streams, s *session.Session, plan
 	if said.Reason != "" {
 		plan.Memo[protocol.StartReasonMemo] = said.Reason
 	}
-	run, err := launch.Start(ctx, s, plan, streams)
+	run, err := launch.StartRun(ctx, s, plan, streams)
 	if err != nil {
 		return "", err
 	}
@@ -322,21 +322,21 @@ func runAgain(ctx context.Context, streams cli.Streams, s session.Session, found
 	if input.Reprocess != nil {
 		return "", errors.New("this run repeated iterations of another run; reprocess that run")
 	}
-	input = input.Alone()
+	input = input.WithoutParent()
 	input.State = nil
 	of := &runs.Run{WorkflowID: found.WorkflowID, RunID: found.RunID, Input: input}
 	book, err := of.Book()
 	if err != nil {
 		return "", err
 	}
-	codes, err := deadletters.Ours(ctx, &s, of, book.Codes())
+	codes, err := deadletters.OwnCodes(ctx, &s, of, book.Codes())
 	if err != nil {
 		return "", err
 	}
 	s.TaskQueue = found.TaskQueue
 	return startFor(ctx, streams, &s, start.Plan{
 		WorkflowID: start.NewID(book), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule, Codes: codes, Input: input, Expect: book.Expect,
-		Summary: book.Name, Details: start.Details(book, input.Workload.Data, "Runs "+found.WorkflowID+" again"+attribution(said)),
+		Summary: book.Name, Details: start.DetailsMarkdown(book, input.Workload.Data, "Runs "+found.WorkflowID+" again"+attributionText(said)),
 	}, said)
 }
 
@@ -348,7 +348,7 @@ func reprocessAgain(ctx context.Context, a *cli.App, s session.Session, found ru
 		return "", err
 	}
 	s.TaskQueue = chain.Origin.TaskQueue
-	letters := deadletters.Choose(chain, deadletter.Filter{Step: only.Step}, 0).Open
+	letters := deadletters.ChooseLetters(chain, deadletter.Filter{Step: only.Step}, 0).Open
 	if only.Index != nil {
 		letters = lists.Filter(letters, func(letter deadletter.Letter) bool { return letter.Index == *only.Index })
 	}
@@ -364,7 +364,7 @@ func reprocessAgain(ctx context.Context, a *cli.App, s session.Session, found ru
 	if err != nil {
 		return "", err
 	}
-	plan.Details += "\n" + "Started" + attribution(said)
+	plan.Details += "\n" + "Started" + attributionText(said)
 	id, err := startFor(ctx, a.Streams, &s, plan, said)
 	if _, ok := errors.AsType[*start.StartedError](err); ok {
 		return plan.WorkflowID, nil
@@ -372,7 +372,7 @@ func reprocessAgain(ctx context.Context, a *cli.App, s session.Session, found ru
 	return id, err
 }
 
-// attribution is who gave a command on the page, and why.
-func attribution(said ui.ChangedBy) string {
+// attributionText is who gave a command on the page, and why.
+func attributionText(said ui.ChangedBy) string {
 	return render.Attribution(interpreter.Said{By: said.By, Reason: said.Reason})
 }

@@ -47,12 +47,12 @@ type scheduleOptions struct {
 	given    func(flag string) bool
 }
 
-func (o *scheduleOptions) add(command *cobra.Command) {
+func (o *scheduleOptions) addFlags(command *cobra.Command) {
 	flags := command.Flags()
-	o.times.add(command)
-	o.run.Workload.Add(command)
+	o.times.addFlags(command)
+	o.run.Workload.AddFlags(command)
 	flags.BoolVar(&o.run.Strict, "strict", false, "a run with a failed iteration is at best a partial success")
-	o.run.Fairness.Add(command)
+	o.run.Fairness.AddFlags(command)
 	flags.StringVar(&o.note, "note", "", "a note for people, such as why it is paused")
 	o.run.Server.Add(command)
 	cli.OutputFlag(command, &o.output)
@@ -65,7 +65,7 @@ func newScheduleCreateCommand(a *cli.App) *cobra.Command {
 		Use: "create NAME FILE", Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error { return createSchedule(a, args[0], args[1], options) },
 	}
-	options.add(command)
+	options.addFlags(command)
 	command.Flags().BoolVar(&options.paused, "paused", false, "create it paused; start it with starter schedule resume")
 	command.Flags().BoolVar(&options.backfill, "backfill", false, "each run runs all missing partitions, not only the newest")
 	return command
@@ -79,20 +79,20 @@ func newScheduleUpdateCommand(a *cli.App) *cobra.Command {
 			return updateSchedule(a, args[0], strings.Join(args[1:], ""), options)
 		},
 	}
-	options.add(command)
+	options.addFlags(command)
 	command.Flags().BoolVarP(&options.yes, "yes", "y", false, "do not ask for a confirmation")
 	return command
 }
 
-func (o *scheduleOptions) check(name string) error {
+func (o *scheduleOptions) checkOptions(name string) error {
 	if err := cmp.Or(checkSchedule(name), cli.CheckNote("note", o.note)); err != nil {
 		return err
 	}
-	return o.times.check()
+	return o.times.checkFlags()
 }
 
 func createSchedule(a *cli.App, name, file string, options *scheduleOptions) error {
-	if err := options.check(name); err != nil {
+	if err := options.checkOptions(name); err != nil {
 		return err
 	}
 	options.run.WorkflowID = name
@@ -100,19 +100,19 @@ func createSchedule(a *cli.App, name, file string, options *scheduleOptions) err
 	if err != nil {
 		return err
 	}
-	times := options.times.over(planned.Schedule)
+	times := options.times.layOver(planned.Schedule)
 	if err := checkTimes(a.Streams, times); err != nil {
 		return err
 	}
-	times = timetable.Settled(times)
+	times = timetable.SettledTimes(times)
 	return session.WithServer(a, &options.run.Server, func(ctx context.Context, s *session.Session) error {
-		err := Submit(ctx, s, planned, a.Streams, func(plan start.Plan) error {
-			action, err := action(s, plan, nil)
+		err := SubmitSchedule(ctx, s, planned, a.Streams, func(plan start.Plan) error {
+			action, err := scheduleAction(s, plan, nil)
 			if err != nil {
 				return err
 			}
 			_, err = s.Client.ScheduleClient().Create(ctx, client.ScheduleOptions{
-				ID: name, Spec: timetable.Spec(times, time.Now()), Action: action,
+				ID: name, Spec: timetable.ScheduleSpec(times, time.Now()), Action: action,
 				Overlap: timetable.OverlapPolicy(times.Overlap), CatchupWindow: times.CatchUp, Paused: options.paused, Note: options.note,
 			})
 			return err
@@ -136,7 +136,7 @@ func scheduledPlan(a *cli.App, file string, options *scheduleOptions) (start.Pla
 		}
 		return missingPlan(a, file, workload, &options.run)
 	}
-	planned, err := execute.Plan(a, file, &options.run)
+	planned, err := execute.PlanRun(a, file, &options.run)
 	if err == nil && planned.Partitioned {
 		a.Notef("note: each run handles the newest partition. A partition whose run fails, or is dropped by overlap, needs %s backfill; with --backfill, each run runs all missing partitions",
 			terminal.Program())
@@ -146,7 +146,7 @@ func scheduledPlan(a *cli.App, file string, options *scheduleOptions) (start.Pla
 
 // missingPlan is a run that runs the partitions of a playbook that are missing when it begins.
 func missingPlan(a *cli.App, file string, workload map[string]any, run *execute.RunOptions) (start.Plan, error) {
-	of, err := execute.Partitioned(a, file, workload)
+	of, err := execute.LoadPartitioned(a, file, workload)
 	if err != nil {
 		return start.Plan{}, err
 	}
@@ -162,7 +162,7 @@ func missingPlan(a *cli.App, file string, workload map[string]any, run *execute.
 
 // printSchedule prints a schedule after a command.
 func printSchedule(ctx context.Context, streams cli.Streams, s *session.Session, name, done, output string) error {
-	found, err := schedule(ctx, s, name)
+	found, err := findSchedule(ctx, s, name)
 	if err != nil {
 		return err
 	}
@@ -199,17 +199,17 @@ type revision struct {
 }
 
 func updateSchedule(a *cli.App, name, file string, options *scheduleOptions) error {
-	if err := options.check(name); err != nil {
+	if err := options.checkOptions(name); err != nil {
 		return err
 	}
 	return withSchedule(a, &options.run.Server, name, func(ctx context.Context, s *session.Session, found *runs.Schedule) error {
-		r, err := revise(ctx, a, s, found, file, options)
+		r, err := newRevision(ctx, a, s, found, file, options)
 		if err != nil {
 			return err
 		}
-		changes := r.diff()
+		changes := r.diffText()
 		if changes == "" {
-			renewed, err := timetable.Renew(ctx, s.Client, found.ID, time.Now())
+			renewed, err := timetable.RenewSchedule(ctx, s.Client, found.ID, time.Now())
 			if err != nil {
 				return scheduleError("change", found.ID, err)
 			}
@@ -227,15 +227,15 @@ func updateSchedule(a *cli.App, name, file string, options *scheduleOptions) err
 		if err := a.Confirm(options.yes, fmt.Sprintf("Change the schedule %s?", found.ID)); err != nil {
 			return err
 		}
-		if err := Submit(ctx, s, r.plan, a.Streams, func(plan start.Plan) error { return change(ctx, s, r, plan) }); err != nil {
+		if err := SubmitSchedule(ctx, s, r.plan, a.Streams, func(plan start.Plan) error { return applyRevision(ctx, s, r, plan) }); err != nil {
 			return scheduleError("change", found.ID, err)
 		}
 		return printSchedule(ctx, a.Streams, s, found.ID, "changed", options.output)
 	})
 }
 
-// revise finds out what a schedule is to be.
-func revise(
+// newRevision finds out what a schedule is to be.
+func newRevision(
 	ctx context.Context, a *cli.App, s *session.Session, found *runs.Schedule, file string, options *scheduleOptions,
 ) (*revision, error) {
 	r := &revision{found: found, before: timetable.Read(found.Described.Schedule), noteOld: found.Described.Schedule.State.Note}
@@ -257,8 +257,8 @@ func revise(
 	if file != "" && r.plan.Schedule != nil {
 		base = r.plan.Schedule
 	}
-	times := options.times.over(base)
-	r.after, r.noteNew = timetable.Settled(times), r.noteOld
+	times := options.times.layOver(base)
+	r.after, r.noteNew = timetable.SettledTimes(times), r.noteOld
 	if r.timesChange() { // others may have made it with what starter would not write
 		if err := checkTimes(a.Streams, times); err != nil {
 			return nil, err
@@ -280,7 +280,7 @@ func revisedPlan(a *cli.App, r *revision, file string, options *scheduleOptions)
 	if err != nil {
 		return start.Plan{}, err
 	}
-	workload := load.Merged(load.AsMap(r.input.Workload.Data), overlay)
+	workload := load.MergeWorkload(load.AsMap(r.input.Workload.Data), overlay)
 	if r.input.Missing {
 		return revisedBackfill(a, r, file, overlay, options)
 	}
@@ -303,7 +303,7 @@ func revisedPlan(a *cli.App, r *revision, file string, options *scheduleOptions)
 // revisedBackfill is revisedPlan for a schedule whose runs run what is missing.
 func revisedBackfill(a *cli.App, r *revision, file string, overlay map[string]any, options *scheduleOptions) (start.Plan, error) {
 	workload := load.AsMap(r.input.Workload.Data)
-	given := load.Merged(load.AsMap(workload["given"]), overlay)
+	given := load.MergeWorkload(load.AsMap(workload["given"]), overlay)
 	run := options.run
 	run.WorkflowID = r.found.Action.ID
 	if !options.given("strict") {
@@ -339,20 +339,20 @@ func checkRevised(a *cli.App, r *revision, file string, workload map[string]any)
 // errMoved says that somebody else was faster.
 var errMoved = errors.New("it has been changed meanwhile; check the difference again")
 
-// change has the server take a revision, unless the schedule has changed since it was
+// applyRevision has the server take a revision, unless the schedule has changed since it was
 // read.
-func change(ctx context.Context, s *session.Session, r *revision, plan start.Plan) error {
-	return handle(ctx, s, r.found).Update(ctx, client.ScheduleUpdateOptions{
+func applyRevision(ctx context.Context, s *session.Session, r *revision, plan start.Plan) error {
+	return handleOf(ctx, s, r.found).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(now client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
 			if !now.Description.Info.LastUpdateAt.Equal(r.found.Described.Info.LastUpdateAt) {
 				return nil, errMoved
 			}
 			next := now.Description.Schedule
-			if renewed := timetable.Renewed(next, time.Now()); renewed != nil {
+			if renewed := timetable.RenewedSpec(next, time.Now()); renewed != nil {
 				next.Spec = renewed
 			}
 			if r.timesChange() {
-				spec := timetable.Spec(r.after, time.Now())
+				spec := timetable.ScheduleSpec(r.after, time.Now())
 				next.Spec = &spec
 				next.Policy.Overlap, next.Policy.CatchupWindow = timetable.OverlapPolicy(r.after.Overlap), r.after.CatchUp
 			}
@@ -362,7 +362,7 @@ func change(ctx context.Context, s *session.Session, r *revision, plan start.Pla
 				memo = r.found.Action.Memo
 			}
 			var err error
-			next.Action, err = action(s, plan, memo)
+			next.Action, err = scheduleAction(s, plan, memo)
 			return &client.ScheduleUpdate{Schedule: &next}, err
 		},
 	})
@@ -372,9 +372,9 @@ func (r *revision) timesChange() bool {
 	return strings.Join(timeLines(r.before), "\n") != strings.Join(timeLines(r.after), "\n")
 }
 
-// diff is what changes, as unified diffs of the settings and of the playbook; "" for
+// diffText is what changes, as unified diffs of the settings and of the playbook; "" for
 // nothing.
-func (r *revision) diff() string {
+func (r *revision) diffText() string {
 	before := settings{
 		id:    r.found.Action.ID,
 		times: r.before, playbook: r.found.Playbook, queue: r.found.Action.TaskQueue, priority: r.found.Action.Priority,
@@ -384,13 +384,13 @@ func (r *revision) diff() string {
 		id:    r.found.Action.ID,
 		times: r.after, playbook: r.plan.Playbook, queue: r.queue, priority: r.plan.Priority(), note: r.noteNew, input: r.plan.Input,
 	}
-	text := string(diff.Diff(r.found.ID+" as it is", []byte(before.text()), r.found.ID+" to be", []byte(after.text())))
+	text := string(diff.Diff(r.found.ID+" as it is", []byte(before.settingsText()), r.found.ID+" to be", []byte(after.settingsText())))
 	text += string(diff.Diff(r.input.Name+" as it is", []byte(r.input.Source), r.plan.Input.Name+" to be", []byte(r.plan.Input.Source)))
-	return headless(text)
+	return dropHeaders(text)
 }
 
-// headless drops the lines in which a diff repeats its own command.
-func headless(text string) string {
+// dropHeaders drops the lines in which a diff repeats its own command.
+func dropHeaders(text string) string {
 	lines := lists.Filter(slices.Collect(strings.Lines(text)), func(line string) bool { return !strings.HasPrefix(line, "diff ") })
 	return strings.Join(lines, "")
 }
@@ -405,8 +405,8 @@ type settings struct {
 	input           protocol.Input
 }
 
-// text has a line for each setting.
-func (s settings) text() string {
+// settingsText has a line for each setting.
+func (s settings) settingsText() string {
 	lines := append([]string{"playbook: " + s.playbook}, timeLines(s.times)...)
 	lines = append(lines, "task_queue: "+s.queue)
 	if s.priority.PriorityKey != 0 {

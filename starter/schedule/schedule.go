@@ -53,7 +53,7 @@ func withSchedule(
 		return err
 	}
 	return session.WithServer(a, server, func(ctx context.Context, s *session.Session) error {
-		found, err := schedule(ctx, s, name)
+		found, err := findSchedule(ctx, s, name)
 		if err != nil {
 			return err
 		}
@@ -61,8 +61,8 @@ func withSchedule(
 	})
 }
 
-// schedule finds a schedule by its ID. The error for an unknown one lists similar IDs.
-func schedule(ctx context.Context, s *session.Session, name string) (*runs.Schedule, error) {
+// findSchedule finds a schedule by its ID. The error for an unknown one lists similar IDs.
+func findSchedule(ctx context.Context, s *session.Session, name string) (*runs.Schedule, error) {
 	found, err := s.Runs().Schedules().Find(ctx, name)
 	var missing *runs.NoScheduleError
 	var ambiguous *runs.AmbiguousError
@@ -75,23 +75,23 @@ func schedule(ctx context.Context, s *session.Session, name string) (*runs.Sched
 	return found, err
 }
 
-func handle(ctx context.Context, s *session.Session, found *runs.Schedule) client.ScheduleHandle {
+func handleOf(ctx context.Context, s *session.Session, found *runs.Schedule) client.ScheduleHandle {
 	return s.Client.ScheduleClient().GetHandle(ctx, found.ID)
 }
 
-// action starts what a plan says, as start.Run does. memo is that of the action before,
+// scheduleAction starts what a plan says, as start.Run does. memo is that of the action before,
 // where the code of the playbook is the one that it vouches for; else nil.
-func action(s *session.Session, plan start.Plan, memo map[string]any) (*client.ScheduleWorkflowAction, error) {
+func scheduleAction(s *session.Session, plan start.Plan, memo map[string]any) (*client.ScheduleWorkflowAction, error) {
 	input, err := lastingInput(s, plan)
 	if err != nil {
 		return nil, err
 	}
-	return s.Target().Action(plan, input, memo), nil
+	return s.Target().ScheduleAction(plan, input, memo), nil
 }
 
-// Submit submits the schedule that a plan is for.
-func Submit(ctx context.Context, s *session.Session, plan start.Plan, streams cli.Streams, submit func(start.Plan) error) error {
-	known, err := launch.Prepare(ctx, s, plan, streams)
+// SubmitSchedule submits the schedule that a plan is for.
+func SubmitSchedule(ctx context.Context, s *session.Session, plan start.Plan, streams cli.Streams, submit func(start.Plan) error) error {
+	known, err := launch.PrepareRun(ctx, s, plan, streams)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func TestGoldenSchedules(t *testing.T) {
 		require.NoError(t, err)
 	}
 	doc.Next, paused.Next = []time.Time{at, at.Add(23 * time.Hour)}, []time.Time{at}
-	_, err := fmt.Fprint(to, doc.text(80), "\n", paused.text(80), "\n", over.text(80))
+	_, err := fmt.Fprint(to, doc.documentText(80), "\n", paused.documentText(80), "\n", over.documentText(80))
 	require.NoError(t, err)
 	samples.Golden(t, "schedule/show", out.String())
 }
@@ -54,8 +54,8 @@ func TestListShowsSecondsWhereTheyMatter(t *testing.T) {
 		if every == "15m" {
 			doc.Jitter = "30s"
 		}
-		require.Equal(t, want, doc.cells("", terminal.Paper{})["due"], every)
-		require.Equal(t, want+" completed", doc.cells("", terminal.Paper{})["last run"], every)
+		require.Equal(t, want, doc.listCells("", terminal.Paper{})["due"], every)
+		require.Equal(t, want+" completed", doc.listCells("", terminal.Paper{})["last run"], every)
 	}
 }
 

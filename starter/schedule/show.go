@@ -171,15 +171,15 @@ func schedulesTable(list []*ScheduleDocument, paper terminal.Paper) string {
 		head := lists.Map(columns, func(name string) any { return cmp.Or(shortColumns[name], name) })
 		rows := terminal.NewTable(head...)
 		for i, one := range list {
-			rows.AppendRow(terminal.Row(columns, one.cells(names[i], paper)))
+			rows.AppendRow(terminal.TableRow(columns, one.listCells(names[i], paper)))
 		}
 		return rows.Render()
 	})
 }
 
-// layout is the layout of the times in a list: with seconds where runs of a minute differ by
+// layoutOf is the layout of the times in a list: with seconds where runs of a minute differ by
 // them, or begin within one.
-func (d *ScheduleDocument) layout() string {
+func (d *ScheduleDocument) layoutOf() string {
 	every, err := time.ParseDuration(d.Every)
 	within := func(at time.Time) bool { return at.Second() != 0 }
 	if err == nil && every%time.Minute != 0 || d.Jitter == "" && slices.ContainsFunc(d.Next, within) {
@@ -188,21 +188,21 @@ func (d *ScheduleDocument) layout() string {
 	return "01-02 15:04Z"
 }
 
-// cells are the columns of a list.
-func (d *ScheduleDocument) cells(name string, paper terminal.Paper) map[string]string {
+// listCells are the columns of a list.
+func (d *ScheduleDocument) listCells(name string, paper terminal.Paper) map[string]string {
 	due, last := "never again", ""
 	switch {
 	case d.Paused:
 		due = "paused"
 	case len(d.Next) > 0:
-		due = d.Next[0].UTC().Format(d.layout())
+		due = d.Next[0].UTC().Format(d.layoutOf())
 	}
 	next := due
 	if d.Paused && d.Note != "" {
 		next += ": " + paper.Shorten(d.Note, 30)
 	}
 	if len(d.Recent) > 0 {
-		last = d.Recent[0].StartedAt.UTC().Format(d.layout()) + " " + string(d.Recent[0].Status)
+		last = d.Recent[0].StartedAt.UTC().Format(d.layoutOf()) + " " + string(d.Recent[0].Status)
 	}
 	return map[string]string{
 		"schedule": name, "playbook": paper.Shorten(d.Playbook, 30), "when": paper.Shorten(d.When, 40), "shortly": terminal.Shorten(d.When, 16),
@@ -250,16 +250,16 @@ func showSchedule(ctx context.Context, streams cli.Streams, s *session.Session, 
 	doc.Workload = input.Workload
 	for i := range doc.Recent {
 		if one := &doc.Recent[i]; one.Status == interpreter.Failed {
-			if one.Error, err = failure(ctx, s, *one); err != nil {
+			if one.Error, err = failureText(ctx, s, *one); err != nil {
 				return err
 			}
 		}
 	}
-	return streams.Show(output, doc, doc.text(terminal.PaperOf(streams.Out).Width))
+	return streams.ShowDocument(output, doc, doc.documentText(terminal.PaperOf(streams.Out).Width))
 }
 
-// failure says why a run has failed.
-func failure(ctx context.Context, s *session.Session, run ScheduledRun) (string, error) {
+// failureText says why a run has failed.
+func failureText(ctx context.Context, s *session.Session, run ScheduledRun) (string, error) {
 	result, err := ending.Of(ctx, s.Client.GetWorkflow(ctx, run.WorkflowID, run.RunID))
 	switch {
 	case errors.Is(err, ending.ErrRefused), errors.Is(err, ending.ErrNoResult):
@@ -272,8 +272,8 @@ func failure(ctx context.Context, s *session.Session, run ScheduledRun) (string,
 	return "", nil
 }
 
-// text renders all of it for people.
-func (d *ScheduleDocument) text(width int) string {
+// documentText renders all of it for people.
+func (d *ScheduleDocument) documentText(width int) string {
 	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {

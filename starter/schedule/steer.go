@@ -28,7 +28,7 @@ func newSchedulePauseCommand(a *cli.App) *cobra.Command {
 		if state := found.Described.Schedule.State; state.Paused && note == "" {
 			return a.PrintLine("%s is already paused: %s", found.ID, terminal.Shorten(state.Note, protocol.MaxSaid))
 		}
-		err := handle(ctx, s, found).Pause(ctx, client.SchedulePauseOptions{Note: cmp.Or(note, "by "+cli.Whoami())})
+		err := handleOf(ctx, s, found).Pause(ctx, client.SchedulePauseOptions{Note: cmp.Or(note, "by "+cli.Whoami())})
 		if err != nil {
 			return scheduleError("pause", found.ID, err)
 		}
@@ -42,7 +42,7 @@ func newScheduleResumeCommand(a *cli.App) *cobra.Command {
 		if !found.Described.Schedule.State.Paused {
 			return a.PrintLine("%s was not paused", found.ID)
 		}
-		err := handle(ctx, s, found).Unpause(ctx, client.ScheduleUnpauseOptions{Note: cmp.Or(note, "resumed by "+cli.Whoami())})
+		err := handleOf(ctx, s, found).Unpause(ctx, client.ScheduleUnpauseOptions{Note: cmp.Or(note, "resumed by "+cli.Whoami())})
 		if err != nil {
 			return scheduleError("resume", found.ID, err)
 		}
@@ -85,7 +85,7 @@ func newScheduleTriggerCommand(a *cli.App) *cobra.Command {
 				}
 			}
 			return withSchedule(a, &server, args[0], func(ctx context.Context, s *session.Session, found *runs.Schedule) error {
-				return trigger(ctx, a.Streams, s, found, overlap, reason, output)
+				return triggerNow(ctx, a.Streams, s, found, overlap, reason, output)
 			})
 		},
 	}
@@ -105,7 +105,7 @@ type TriggeredRun struct {
 	RunID      string `json:"run_id,omitempty"`
 }
 
-func trigger(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, overlap, reason, output string) error {
+func triggerNow(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, overlap, reason, output string) error {
 	made, err := s.Sender().Trigger(ctx, found, timetable.OverlapPolicy(overlap), interpreter.Said{By: cli.Whoami(), Reason: reason}, triggerPatience)
 	switch {
 	case ctx.Err() != nil:
@@ -205,7 +205,7 @@ func backfillRuns(ctx context.Context, streams cli.Streams, s *session.Session, 
 	if err := confirmBackfill(ctx, streams, s, found, from, to, options.yes); err != nil {
 		return err
 	}
-	err = handle(ctx, s, found).Backfill(ctx, client.ScheduleBackfillOptions{
+	err = handleOf(ctx, s, found).Backfill(ctx, client.ScheduleBackfillOptions{
 		Backfill: []client.ScheduleBackfill{{Start: from, End: to, Overlap: timetable.OverlapPolicy(options.overlap)}},
 	})
 	if err != nil {
@@ -229,7 +229,7 @@ func newScheduleDeleteCommand(a *cli.App) *cobra.Command {
 				if err := a.Confirm(yes, question); err != nil {
 					return err
 				}
-				if err := handle(ctx, s, found).Delete(ctx); err != nil {
+				if err := handleOf(ctx, s, found).Delete(ctx); err != nil {
 					return scheduleError("delete", found.ID, err)
 				}
 				return a.PrintLine("deleted %s; its open runs continue", found.ID)

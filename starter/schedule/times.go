@@ -29,7 +29,7 @@ var flagOf = map[string]string{
 
 var overlapChoices = strings.Join(playbook.Overlaps, ", ")
 
-func (f *timeFlags) add(command *cobra.Command) {
+func (f *timeFlags) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringArrayVar(&f.cron, "cron", nil, `calendar times, such as "0 3 * * 1-5": minute, hour, day of month, month, day of week; repeatable`)
 	flags.DurationVar(&f.every, "every", 0, "instead of --cron: the time between two runs, such as 1h")
@@ -43,8 +43,8 @@ func (f *timeFlags) add(command *cobra.Command) {
 	f.given = flags.Changed
 }
 
-// over lays the flags over what a playbook or the schedule says, which stays as it is.
-func (f *timeFlags) over(base *playbook.Schedule) *playbook.Schedule {
+// layOver lays the flags over what a playbook or the schedule says, which stays as it is.
+func (f *timeFlags) layOver(base *playbook.Schedule) *playbook.Schedule {
 	merged := playbook.Schedule{}
 	if base != nil {
 		merged = *base
@@ -88,8 +88,8 @@ func (f *timeFlags) over(base *playbook.Schedule) *playbook.Schedule {
 	return &merged
 }
 
-// check refuses flags that no playbook is needed for.
-func (f *timeFlags) check() error {
+// checkFlags refuses flags that no playbook is needed for.
+func (f *timeFlags) checkFlags() error {
 	for _, flag := range []struct {
 		name  string
 		given time.Duration

@@ -60,8 +60,8 @@ func (s DevState) Write() error {
 	return nil
 }
 
-// Remove deletes the state if it still belongs to this process.
-func (s DevState) Remove() {
+// RemoveFile deletes the state if it still belongs to this process.
+func (s DevState) RemoveFile() {
 	if current, err := ReadState(); err == nil && current.PID == s.PID {
 		_ = os.Remove(StatePath())
 	}
@@ -92,7 +92,7 @@ func DevInParent(ctx context.Context) (folder string, found bool) {
 	for err == nil && folder != filepath.Dir(folder) {
 		folder = filepath.Dir(folder)
 		state, failure := readStateFile(filepath.Join(folder, StatePath()))
-		if failure == nil && state.lives(ctx) {
+		if failure == nil && state.isAlive(ctx) {
 			return folder, true
 		}
 	}
@@ -132,7 +132,7 @@ func FindDev(ctx context.Context, namespace, payloadStore, metrics string) (*Dev
 		if err == nil || connect.NamespaceMissing(err) || !errors.As(err, &silent) || ctx.Err() != nil {
 			return found, err
 		}
-		if state.lives(ctx) {
+		if state.isAlive(ctx) {
 			return nil, cli.WithStatus(exitcode.NoServer, fmt.Errorf("starter dev, process %d, is running but does not respond: %w; "+
 				"try again, or stop it", state.PID, err))
 		}
@@ -144,9 +144,9 @@ func FindDev(ctx context.Context, namespace, payloadStore, metrics string) (*Dev
 // livesTimeout bounds the check whether a port is listened on.
 const livesTimeout = 2 * time.Second
 
-// lives reports whether the process is there and something listens at its
+// isAlive reports whether the process is there and something listens at its
 // address, be it too busy, or stopped, to answer.
-func (s DevState) lives(ctx context.Context) bool {
+func (s DevState) isAlive(ctx context.Context) bool {
 	if s.PID <= 0 || errors.Is(syscall.Kill(s.PID, 0), syscall.ESRCH) {
 		return false
 	}
@@ -165,7 +165,7 @@ func dialDev(ctx context.Context, state DevState, payloadStore, metrics string) 
 		return nil, cli.WithStatus(exitcode.NoServer, err)
 	}
 	probe.Close()
-	server, err := dial(ctx, options, payloadStore, metrics)
+	server, err := dialServer(ctx, options, payloadStore, metrics)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (s *Session) Runs() *runs.Reader {
 // WithServer has a command work with a server that stays, until it is interrupted.
 func WithServer(a *cli.App, server *ServerFlags, work func(context.Context, *Session) error) error {
 	ctx := a.Interrupts.Graceful
-	s, err := server.stored(ctx)
+	s, err := server.connectStored(ctx)
 	if err != nil {
 		return err
 	}

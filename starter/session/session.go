@@ -34,8 +34,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// stored connects to a server that stays, where past runs are.
-func (f *ServerFlags) stored(ctx context.Context) (*Session, error) {
+// connectStored connects to a server that stays, where past runs are.
+func (f *ServerFlags) connectStored(ctx context.Context) (*Session, error) {
 	s, err := f.Existing(ctx)
 	if err != nil || s != nil {
 		return s, err
@@ -93,7 +93,7 @@ func (s *Session) End(now bool) {
 		s.Callbacks.stop()
 	}
 	if s.worker != nil {
-		s.worker.stop()
+		s.worker.stopWorker()
 	}
 	s.Client.Close()
 	_ = s.Store.Close()
@@ -187,22 +187,22 @@ func (f *ServerFlags) Existing(ctx context.Context) (*Session, error) {
 		return nil, cli.WithStatus(exitcode.Usage, err)
 	}
 	if options.HostPort == "" {
-		return f.dev(ctx)
+		return f.connectDev(ctx)
 	}
 	kept := localserver.KeptAt(options.HostPort)
-	server, err := dial(ctx, connect.WithKey(options, kept.Key), f.PayloadStore, f.Metrics)
+	server, err := dialServer(ctx, connect.WithKey(options, kept.Key), f.PayloadStore, f.Metrics)
 	if err != nil {
 		return nil, err
 	}
 	return &Session{
 		Client: server.client, Address: options.HostPort, Namespace: options.Namespace, TaskQueue: f.TaskQueue,
 		UI:       strings.TrimRight(cmp.Or(os.Getenv("REPRISE_UI_URL"), os.Getenv("TEMPORAL_UI_URL"), kept.UI), "/"),
-		UISocket: kept.UISocket, Store: server.store, Key: kept.Key, Telemetry: server.telemetry, Flags: f.repeated(),
+		UISocket: kept.UISocket, Store: server.store, Key: kept.Key, Telemetry: server.telemetry, Flags: f.repeatFlags(),
 	}, nil
 }
 
-// repeated are the flags of a command line that name its server, for another command.
-func (f *ServerFlags) repeated() string {
+// repeatFlags are the flags of a command line that name its server, for another command.
+func (f *ServerFlags) repeatFlags() string {
 	text := ""
 	for _, flag := range [][2]string{{"address", f.Address}, {"namespace", f.Namespace}, {"profile", f.Profile}} {
 		if flag[1] != "" {
@@ -219,8 +219,8 @@ type connection struct {
 	telemetry *telemetry.Telemetry
 }
 
-// dial connects to a server. metrics is the address of an endpoint for metrics, "" for none.
-func dial(ctx context.Context, options client.Options, payloadStore, metrics string) (connection, error) {
+// dialServer connects to a server. metrics is the address of an endpoint for metrics, "" for none.
+func dialServer(ctx context.Context, options client.Options, payloadStore, metrics string) (connection, error) {
 	store, err := openStore(ctx, payloadStore)
 	if err != nil {
 		return connection{}, err
@@ -249,16 +249,16 @@ func starterTelemetry(address string) telemetry.Options {
 	}
 }
 
-// dev connects to the server of `starter dev` in this directory, nil if there
+// connectDev connects to the server of `starter dev` in this directory, nil if there
 // is none.
-func (f *ServerFlags) dev(ctx context.Context) (*Session, error) {
+func (f *ServerFlags) connectDev(ctx context.Context) (*Session, error) {
 	found, err := FindDev(ctx, f.Namespace, f.PayloadStore, f.Metrics)
 	if found == nil || err != nil {
 		return nil, err
 	}
 	return &Session{
 		Client: found.client, Address: found.State.Address, Namespace: found.State.Namespace, UI: found.State.UI,
-		UISocket: found.State.UISocket, pageLink: found.State.Page, TaskQueue: f.TaskQueue, Store: found.store, Key: found.State.Key, Telemetry: found.telemetry, Flags: f.repeated(),
+		UISocket: found.State.UISocket, pageLink: found.State.Page, TaskQueue: f.TaskQueue, Store: found.store, Key: found.State.Key, Telemetry: found.telemetry, Flags: f.repeatFlags(),
 	}, nil
 }
 
@@ -272,8 +272,8 @@ type LocalFlags struct {
 	pythonGiven func() bool // whether allowPython is the user's
 }
 
-// Add adds the flags to a command.
-func (f *LocalFlags) Add(command *cobra.Command) {
+// AddFlags adds the flags to a command.
+func (f *LocalFlags) AddFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&f.DBFile, "db-filename", "", "SQLite file of a local server; by default its state is in memory")
 	flags.StringVar(&f.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
@@ -403,7 +403,7 @@ func startWorker(s *Session, resources activities.Resources, closeLog func()) (*
 	return &localWorker{worker: w, catalogue: catalogue, closeLog: closeLog, stopWatch: stopWatch}, nil
 }
 
-func (w *localWorker) stop() {
+func (w *localWorker) stopWorker() {
 	w.stopWatch()
 	w.worker.Stop()
 	_ = w.catalogue.Close()

@@ -27,7 +27,7 @@ func WithWorker(a *cli.App, server *ServerFlags, local *LocalFlags, bringsUp boo
 		a.Interrupts.EndsInOrder()
 		s, err = local.StartLocal(ctx, localserver.Options{}, *server)
 	} else if err == nil && s == nil {
-		s, err = server.stored(ctx) // which says how to name one
+		s, err = server.connectStored(ctx) // which says how to name one
 	}
 	if err != nil {
 		if ctx.Err() != nil {

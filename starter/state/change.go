@@ -30,8 +30,8 @@ type stateChange struct {
 	note string
 }
 
-func (o *stateChange) add(command *cobra.Command) {
-	o.stateOptions.add(command, true)
+func (o *stateChange) addFlags(command *cobra.Command) {
+	o.stateOptions.addFlags(command, true)
 	command.Flags().BoolVar(&o.yes, "yes", false, "do not ask for a confirmation")
 	command.Flags().StringVar(&o.note, "reason", "", "the reason, kept in the history")
 	cli.RenamedFlag(command, "note", "reason")
@@ -43,7 +43,7 @@ func newStateSetCommand(a *cli.App) *cobra.Command {
 		Use: "set FILE [STEP] VALUE", Args: cobra.RangeArgs(2, 3),
 		RunE: func(_ *cobra.Command, args []string) error { return setState(a, args, o) },
 	}
-	o.add(command)
+	o.addFlags(command)
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) && strings.ContainsAny(unknown.GetSpecifiedName(), "0123456789") {
@@ -59,10 +59,10 @@ func newStateResetCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use: "reset FILE [STEP]", Args: cobra.RangeArgs(1, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return changeState(a, args[0], cli.Second(args), o, func(*playbook.Step) (incremental.Cursor, error) { return incremental.Cursor{}, nil })
+			return changeState(a, args[0], cli.SecondArg(args), o, func(*playbook.Step) (incremental.Cursor, error) { return incremental.Cursor{}, nil })
 		},
 	}
-	o.add(command)
+	o.addFlags(command)
 	return command
 }
 
@@ -99,7 +99,7 @@ func parseCursor(section *playbook.Incremental, text string) (incremental.Cursor
 	if err != nil {
 		return cursor, cli.UsageError("the VALUE: %w, like the cursors of the step", err)
 	}
-	if now, dated := incremental.At(section.Type, time.Now()); dated && bytes.Compare(cursor.Position, now.Position) > 0 {
+	if now, dated := incremental.CursorAt(section.Type, time.Now()); dated && bytes.Compare(cursor.Position, now.Position) > 0 {
 		return cursor, cli.UsageError("the VALUE %s is in the future: rows before it would never be read", text)
 	}
 	return cursor, nil
@@ -135,7 +135,7 @@ func changeState(a *cli.App, name, step string, o *stateChange, to func(*playboo
 		return a.Confirm(false, changeQuestion(one.at.Name, nil, cursor))
 	}
 	return withStates(a, &o.stateOptions, []keptStep{one}, func(ctx context.Context, s *session.Session) error {
-		_, state, err := state(ctx, s, one)
+		_, state, err := findState(ctx, s, one)
 		if err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func documentOf(state incremental.State, of incremental.CursorType, keptBy strin
 		State: state.Name, KeptBy: keptBy, Type: of, Watermark: state.Watermark.Value, MovedAt: state.MovedAt, Run: state.Run, Rows: state.Rows,
 		Table: state.Table,
 	}
-	if behind, ok := incremental.Behind(of, state.Watermark, now); ok {
+	if behind, ok := incremental.BehindNow(of, state.Watermark, now); ok {
 		seconds := behind.Round(time.Millisecond).Seconds()
 		doc.Behind = &seconds
 	}
@@ -113,10 +113,10 @@ func newStateListCommand(a *cli.App) *cobra.Command {
 			case o.tool != "":
 				return cli.UsageError("--tool needs --auth; with a FILE, the playbook names the tool")
 			}
-			return listStates(a, args[0], cli.Second(args), &o.stateOptions)
+			return listStates(a, args[0], cli.SecondArg(args), &o.stateOptions)
 		},
 	}
-	o.add(command, false)
+	o.addFlags(command, false)
 	command.Flags().StringVar(&o.auth, "auth", "", "connection of the worker to the database that stores the states, instead of FILE")
 	command.Flags().StringVar(&o.tool, "tool", "", "postgres or sqlite, with --auth; default: the tool that the connection is for")
 	return command
@@ -163,11 +163,11 @@ func listStates(a *cli.App, name, step string, o *stateOptions) error {
 	return withStates(a, o, all, func(ctx context.Context, s *session.Session) error {
 		list := stateList{States: []stateDocument{}}
 		for _, one := range all {
-			if one.named() && one.at.Prefix == "" {
+			if one.isUnnamed() && one.at.Prefix == "" {
 				a.Notef("note: Temporal keeps each state of step %s separately, as %s; state show shows one, by --element or --state", one.name, one.kept.Name)
 				continue
 			}
-			found, err := states(ctx, s, one)
+			found, err := findStates(ctx, s, one)
 			if err != nil {
 				return err
 			}
@@ -202,7 +202,7 @@ func movedText(at, now time.Time) string {
 	if at.IsZero() {
 		return "-"
 	}
-	return terminal.Clock(at, now)
+	return terminal.ClockText(at, now)
 }
 
 func statesTable(states []stateDocument, now time.Time, paper terminal.Paper) string {
@@ -212,7 +212,7 @@ func statesTable(states []stateDocument, now time.Time, paper terminal.Paper) st
 			terminal.OneLine(state.State), wording.CursorText(state.Watermark), movedText(state.MovedAt, now), state.Rows, terminal.OneLine(state.Run),
 		})
 	}
-	return terminal.Fit(rows, paper.Width,
+	return terminal.FitTable(rows, paper.Width,
 		terminal.Elastic{Name: "last run", Least: 16, Cut: terminal.WrapName}, terminal.Elastic{Name: "watermark", Least: 20, Cut: terminal.WrapName},
 		terminal.Elastic{Name: "state", Least: 20, Cut: terminal.WrapName}, terminal.Elastic{Name: "last run"}, terminal.Elastic{Name: "rows"},
 		terminal.Elastic{Name: "moved"}, terminal.Elastic{Name: "watermark", Least: 10, Cut: terminal.WrapName}, terminal.Elastic{Name: "state", Least: 10, Cut: terminal.WrapName})
@@ -250,7 +250,7 @@ func heldText(state stateDocument, now time.Time) string {
 	case len(state.HeldBy) == 0:
 		return "by no run"
 	}
-	return "by " + strings.Join(state.HeldBy, ", ") + " since " + terminal.Clock(state.HeldSince, now)
+	return "by " + strings.Join(state.HeldBy, ", ") + " since " + terminal.ClockText(state.HeldSince, now)
 }
 
 // oneStateCommand makes a command that shows something of the state of a step.
@@ -259,19 +259,19 @@ func oneStateCommand(a *cli.App, name string, show func(ctx context.Context, a *
 	command := &cobra.Command{
 		Use: name + " FILE [STEP]", Args: cobra.RangeArgs(1, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			one, err := oneState(a, args[0], cli.Second(args), o)
+			one, err := oneState(a, args[0], cli.SecondArg(args), o)
 			if err != nil {
 				return err
 			}
 			return withStates(a, o, []keptStep{one}, func(ctx context.Context, s *session.Session) error { return show(ctx, a, s, one, o.output) })
 		},
 	}
-	o.add(command, true)
+	o.addFlags(command, true)
 	return command
 }
 
 func showState(ctx context.Context, a *cli.App, s *session.Session, one keptStep, output string) error {
-	found, state, err := state(ctx, s, one)
+	found, state, err := findState(ctx, s, one)
 	if err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func showState(ctx context.Context, a *cli.App, s *session.Session, one keptStep
 		return cli.UsageError("the state %s does not exist yet", one.at.Name)
 	}
 	doc := newStateDocument(one, found, *state, time.Now())
-	return a.Show(output, doc, stateText(doc, wording.DescribeState(one.kept), time.Now()))
+	return a.ShowDocument(output, doc, stateText(doc, wording.DescribeState(one.kept), time.Now()))
 }
 
 // stateText describes a state, a line for each property; stored is where it is.
@@ -355,7 +355,7 @@ func changesTable(changes []changeDocument, now time.Time, paper terminal.Paper)
 		rows.AppendSeparator()
 	}
 	const aTime = 23 // letters
-	return terminal.Fit(rows, paper.Width,
+	return terminal.FitTable(rows, paper.Width,
 		terminal.Elastic{Name: "at, by", Least: aTime, Cut: terminal.EachLine(terminal.WrapName)}, terminal.Elastic{Name: "note", Least: 13, Cut: text.WrapSoft},
 		terminal.Elastic{Name: "from, to", Least: aTime, Cut: terminal.EachLine(terminal.WrapName)}, terminal.Elastic{Name: "note"},
 		terminal.Elastic{Name: "at, by", Least: 10, Cut: terminal.EachLine(terminal.WrapName)}, terminal.Elastic{Name: "from, to", Least: 10, Cut: terminal.EachLine(terminal.WrapName)})

@@ -41,15 +41,15 @@ type stateOptions struct {
 	output   string
 }
 
-// add adds the flags; one says that the command is about one state.
-func (o *stateOptions) add(command *cobra.Command, one bool) {
-	o.workload.Add(command)
+// addFlags adds the flags; one says that the command is about one state.
+func (o *stateOptions) addFlags(command *cobra.Command, one bool) {
+	o.workload.AddFlags(command)
 	if one {
 		command.Flags().StringVar(&o.state, "state", "", "name of the state, for a step in a loop")
 		command.Flags().StringArrayVar(&o.elements, "element", nil, "element of the loop whose state is meant, typed as in YAML; for nested loops repeat the flag, the outer loop first")
 	}
 	o.server.Add(command)
-	o.local.Add(command)
+	o.local.AddFlags(command)
 	cli.OutputFlag(command, &o.output)
 }
 
@@ -63,8 +63,8 @@ type keptStep struct {
 	loops int
 }
 
-// named reports whether the states are groups of their own in Temporal, of which no name is given.
-func (k keptStep) named() bool { return k.at.Place == nil && k.at.Group == "" }
+// isUnnamed reports whether the states are groups of their own in Temporal, of which no name is given.
+func (k keptStep) isUnnamed() bool { return k.at.Place == nil && k.at.Group == "" }
 
 // keptBy names who keeps the state.
 func (k keptStep) keptBy() string {
@@ -131,7 +131,7 @@ func keptStepsOf(streams cli.Streams, book *playbook.Playbook, workload map[stri
 func stateAt(
 	book *playbook.Playbook, workload map[string]any, name string, elements []expression.Value,
 ) (at call.StateAt, of *playbook.Step, loops int, err error) {
-	values, err := expression.Canonical(load.Merged(book.Workload, workload))
+	values, err := expression.Canonical(load.MergeWorkload(book.Workload, workload))
 	if err != nil {
 		return call.StateAt{}, nil, 0, fmt.Errorf("the workload: %w", err)
 	}
@@ -206,7 +206,7 @@ func withStates(a *cli.App, o *stateOptions, of []keptStep, work func(context.Co
 // stateCommand has a worker do what a command wants of a step's state.
 func stateCommand(ctx context.Context, s *session.Session, of keptStep, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
 	command.Place, command.Group = of.at.Place, of.at.Group
-	if of.named() {
+	if of.isUnnamed() {
 		return interpreter.StateAnswer{}, cli.UsageError("Temporal keeps each state of step %q separately; show one by --element or --state", of.name)
 	}
 	return onStates(ctx, s, fmt.Sprintf("the state of step %q", of.name), command)
@@ -226,15 +226,15 @@ type foundStates struct {
 	heldSince time.Time
 }
 
-// states are the states that a step keeps, or the one of that name.
-func states(ctx context.Context, s *session.Session, of keptStep) (found foundStates, err error) {
+// findStates are the states that a step keeps, or the one of that name.
+func findStates(ctx context.Context, s *session.Session, of keptStep) (found foundStates, err error) {
 	prefix := of.at.Prefix
 	if of.at.Name != "" {
 		prefix = of.at.Name
 	}
 	list := interpreter.StateCommand{Prefix: prefix, Queue: queue.Name{Key: of.at.Key, State: true}.ID()}
 	var answer interpreter.StateAnswer
-	if of.named() {
+	if of.isUnnamed() {
 		answer, err = onStates(ctx, s, fmt.Sprintf("the states of step %q", of.name), list)
 	} else {
 		answer, err = stateCommand(ctx, s, of, list)
@@ -247,9 +247,9 @@ func states(ctx context.Context, s *session.Session, of keptStep) (found foundSt
 	return found, err
 }
 
-// state is the state of that name among those that are found, nil where no run has kept it yet.
-func state(ctx context.Context, s *session.Session, of keptStep) (found foundStates, state *incremental.State, err error) {
-	found, err = states(ctx, s, of)
+// findState is the state of that name among those that are found, nil where no run has kept it yet.
+func findState(ctx context.Context, s *session.Session, of keptStep) (found foundStates, state *incremental.State, err error) {
+	found, err = findStates(ctx, s, of)
 	if err != nil || len(found.states) == 0 {
 		return found, nil, err
 	}

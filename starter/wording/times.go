@@ -61,7 +61,7 @@ func cronInWords(line string) string {
 	case len(fields) == 1:
 		words = strings.TrimPrefix(fields[0], "@")
 	case len(fields) == 5 && fields[3] == "*":
-		words = cronLine{minute: fields[0], hour: fields[1], day: fields[2], weekday: fields[4]}.words()
+		words = cronLine{minute: fields[0], hour: fields[1], day: fields[2], weekday: fields[4]}.lineWords()
 	}
 	return cmp.Or(words, "cron "+line)
 }
@@ -69,9 +69,9 @@ func cronInWords(line string) string {
 // cronLine is a line of cron for every month.
 type cronLine struct{ minute, hour, day, weekday string }
 
-// words are "" for a line that is not a common one.
-func (c cronLine) words() string {
-	days := c.days()
+// lineWords are "" for a line that is not a common one.
+func (c cronLine) lineWords() string {
+	days := c.namedDays()
 	switch {
 	case days == "daily" && c.hour == "*":
 		return c.withinHour()
@@ -81,8 +81,8 @@ func (c cronLine) words() string {
 	return ""
 }
 
-// days are the days that it names.
-func (c cronLine) days() string {
+// namedDays are the days that it names.
+func (c cronLine) namedDays() string {
 	switch {
 	case c.day == "*" && c.weekday == "*":
 		return "daily"

@@ -31,8 +31,8 @@ type AwaitedCall struct {
 	Stirred bool
 }
 
-// Await records a call that may be answered, until it is over.
-func (c *Controls) Await(awaited *AwaitedCall) (over func()) {
+// AwaitAnswer records a call that may be answered, until it is over.
+func (c *Controls) AwaitAnswer(awaited *AwaitedCall) (over func()) {
 	c.awaited = append(c.awaited, awaited)
 	return func() {
 		c.awaited = slices.DeleteFunc(c.awaited, func(other *AwaitedCall) bool { return other == awaited })
@@ -64,7 +64,7 @@ func (c *Controls) AwaitAnswers(ctx workflow.Context) {
 // checkAnswer refuses an answer if no attempt awaits it.
 func (c *Controls) checkAnswer(answer interpreter.Answer) error {
 	_, err := c.findAwaited(answer)
-	if id := interpreter.AnsweredAt(err); id != "" && !c.reachable(id) {
+	if id := interpreter.AnsweredAt(err); id != "" && !c.isReachable(id) {
 		return nil // the handler waits until it is: a sender that goes there earlier would find no workflow
 	}
 	return answerError(err)
@@ -72,7 +72,7 @@ func (c *Controls) checkAnswer(answer interpreter.Answer) error {
 
 // acceptAnswer has the call accept an answer that is for it, and refers the senders of others to the workflow that has it.
 func (c *Controls) acceptAnswer(ctx workflow.Context, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
-	taken, err := c.answer(ctx, answer)
+	taken, err := c.giveAnswer(ctx, answer)
 	if id := interpreter.AnsweredAt(err); id != "" && c.awaitReachable(ctx, id) != nil {
 		return taken, ctx.Err()
 	}
@@ -88,9 +88,9 @@ func (c *Controls) drainAnswers(ctx workflow.Context) {
 
 // answerSignalled applies an answer whose sender does not wait for the outcome.
 func (c *Controls) answerSignalled(ctx workflow.Context, answer interpreter.Answer) {
-	_, err := c.answer(ctx, answer)
+	_, err := c.giveAnswer(ctx, answer)
 	if id := interpreter.AnsweredAt(err); id != "" {
-		c.forward(ctx, id, answer)
+		c.forwardAnswer(ctx, id, answer)
 		return
 	}
 	if err != nil {
@@ -115,11 +115,11 @@ type forwardedAnswer struct {
 	digest string // identifies the answer; all progress has the same
 }
 
-// forward passes an answer on to the workflow that accepts it. One is on its way at a
+// forwardAnswer passes an answer on to the workflow that accepts it. One is on its way at a
 // time: Temporal fails every task of a workflow that sends too many signals at once. Of
 // those that wait the newest progress and one of each other answer is enough; beyond
 // the bounds an answer is dropped.
-func (c *Controls) forward(ctx workflow.Context, id string, answer interpreter.Answer) {
+func (c *Controls) forwardAnswer(ctx workflow.Context, id string, answer interpreter.Answer) {
 	to, digest := 0, ""
 	if answer.Verb != interpreter.AnswerProgress {
 		digest = answer.Digest()
@@ -162,16 +162,16 @@ func (c *Controls) passOn(ctx workflow.Context) {
 	}
 }
 
-// reachable reports whether the workflow that accepts an answer in place of this one
+// isReachable reports whether the workflow that accepts an answer in place of this one
 // exists: the workflow of a call that has just moved may not have begun.
-func (c *Controls) reachable(id string) bool {
+func (c *Controls) isReachable(id string) bool {
 	return !c.ChildCalls[id] || slices.ContainsFunc(c.Children, func(child *gate.SteeredChild) bool {
 		return child.ID == id && child.Child.GetChildWorkflowExecution().IsReady()
 	})
 }
 
 func (c *Controls) awaitReachable(ctx workflow.Context, id string) error {
-	return workflow.Await(ctx, func() bool { return c.reachable(id) })
+	return workflow.Await(ctx, func() bool { return c.isReachable(id) })
 }
 
 // answerError is an error of an answer as clients get it: an application error with the
@@ -183,8 +183,8 @@ func answerError(err error) error {
 	return err
 }
 
-// answer has the call accept an answer that is for it.
-func (c *Controls) answer(ctx workflow.Context, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
+// giveAnswer has the call accept an answer that is for it.
+func (c *Controls) giveAnswer(ctx workflow.Context, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
 	found, err := c.findAwaited(answer)
 	switch {
 	case err != nil:
@@ -231,7 +231,7 @@ func (c *Controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 	case len(open) == 1 && !open[0].Call.View().HasAnswer():
 		return answerTarget{call: open[0]}, open[0].Call.View().CheckAnswer(answer)
 	}
-	if before, over := c.answered(answer); over {
+	if before, over := c.findAnswered(answer); over {
 		if before == nil {
 			return answerTarget{}, &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: "the attempt already has another answer, or is over"}
 		}
@@ -260,9 +260,9 @@ func (c *Controls) duplicateOf(answer interpreter.Answer) *interpreter.AnswerRec
 	return nil
 }
 
-// answered finds an attempt that has its answer; before is the reply to the same
+// findAnswered finds an attempt that has its answer; before is the reply to the same
 // answer, nil where it was another one.
-func (c *Controls) answered(answer interpreter.Answer) (before *interpreter.AnswerReceipt, over bool) {
+func (c *Controls) findAnswered(answer interpreter.Answer) (before *interpreter.AnswerReceipt, over bool) {
 	digest := answer.Digest()
 	for _, one := range slices.Backward(c.Answered) {
 		if !one.Is(answer.AnswerTo) {

@@ -9,8 +9,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Steer has requests of people passed on to a child (gate.SteeredChildren).
-func (c *Controls) Steer(to gate.Recipient) *gate.SteeredChild {
+// SteerChild has requests of people passed on to a child (gate.SteeredChildren).
+func (c *Controls) SteerChild(to gate.Recipient) *gate.SteeredChild {
 	added := &gate.SteeredChild{Recipient: to}
 	c.Children = append(c.Children, added)
 	return added
@@ -29,6 +29,6 @@ func (c *Controls) StopSteering(child *gate.SteeredChild) {
 // Signal passes a steering on to one of the children, where it has not ended.
 func (c *Controls) Signal(ctx workflow.Context, id string, steering protocol.Steering) {
 	if at := slices.IndexFunc(c.Children, func(child *gate.SteeredChild) bool { return child.ID == id }); at >= 0 {
-		c.Children[at].Signal(ctx, steering)
+		c.Children[at].SignalChild(ctx, steering)
 	}
 }

@@ -74,8 +74,8 @@ func NewOpenWait(call *call.Call) *OpenWait {
 // ErrRenews ends the wait of a call that continues as new.
 var ErrRenews = errors.New("the wait continues as new")
 
-// Renew ends all waits, because the workflow continues as new.
-func (c *Controls) Renew() {
+// EndWaits ends all waits, because the workflow continues as new.
+func (c *Controls) EndWaits() {
 	for _, wait := range c.Waits {
 		if wait.renews = true; wait.End != nil {
 			wait.End()
@@ -100,9 +100,9 @@ func ControlsOf(ctx workflow.Context) *Controls {
 	return gate.ChildrenOf(ctx).(*Controls) // WithControls put it there
 }
 
-// Listen applies what the parent workflow passes on. slot is what it may grant, nil for
+// ApplyFromParent applies what the parent workflow passes on. slot is what it may grant, nil for
 // nothing.
-func (c *Controls) Listen(ctx workflow.Context, slot *Slot) {
+func (c *Controls) ApplyFromParent(ctx workflow.Context, slot *Slot) {
 	c.slot = slot
 	gate.OnSignal(ctx, protocol.ControlSignal, func(ctx workflow.Context, steering protocol.Steering) {
 		if c.Apply(ctx, steering); steering.Resumes {
@@ -118,7 +118,7 @@ func (c *Controls) ListenForTurns(ctx workflow.Context) {
 	gate.OnSignal(ctx, ratelimit.TurnSignal, func(_ workflow.Context, call ratelimit.TurnCall) {
 		means := protocol.ItemSettlement{Step: playbook.LoopStep(call.Step), Index: call.Index}
 		for _, wait := range c.Waits {
-			if wait.End != nil && wait.settled == nil && !wait.called && means.Means(wait.Step, wait.Index) && wait.call != nil && wait.call.CalledBack() {
+			if wait.End != nil && wait.settled == nil && !wait.called && means.IsAbout(wait.Step, wait.Index) && wait.call != nil && wait.call.CalledBack() {
 				wait.called = true
 				wait.End()
 			}
@@ -155,26 +155,26 @@ func (c *Controls) Apply(ctx workflow.Context, steering protocol.Steering) (ende
 func (c *Controls) applyOne(ctx workflow.Context, steering protocol.Steering) (ended int, signalled bool) {
 	c.applyControl(steering)
 	if steering.Slot != nil && c.slot != nil {
-		c.slot.accept(*steering.Slot)
+		c.slot.acceptGrant(*steering.Slot)
 		return 0, false
 	}
 	if steering.Settle != nil {
-		ended = c.settle(ctx, steering.Settle)
+		ended = c.settleWaits(ctx, steering.Settle)
 	}
 	for _, child := range slices.Clone(c.Children) { // some end while others are signalled
-		if slices.Contains(c.Children, child) && child.Acts(steering) && !c.refuses(ctx, steering.Settle, child.Step) {
-			child.Signal(ctx, steering)
+		if slices.Contains(c.Children, child) && child.Acts(steering) && !c.refusesSettlement(ctx, steering.Settle, child.Step) {
+			child.SignalChild(ctx, steering)
 			signalled = true
 		}
 	}
 	return ended, signalled
 }
 
-// settle ends the waits that a settlement means.
-func (c *Controls) settle(ctx workflow.Context, settlement *protocol.ItemSettlement) int {
+// settleWaits ends the waits that a settlement means.
+func (c *Controls) settleWaits(ctx workflow.Context, settlement *protocol.ItemSettlement) int {
 	ended := 0
 	for _, wait := range c.Waits {
-		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.Step, wait.Index) || c.refuses(ctx, settlement, wait.Step) {
+		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.IsAbout(wait.Step, wait.Index) || c.refusesSettlement(ctx, settlement, wait.Step) {
 			continue
 		}
 		wait.settled = settlement
@@ -186,14 +186,14 @@ func (c *Controls) settle(ctx workflow.Context, settlement *protocol.ItemSettlem
 	return ended
 }
 
-// refuses reports whether a decision is not for a step, because nothing of that may be
+// refusesSettlement reports whether a decision is not for a step, because nothing of that may be
 // tried now. The run decides that; the workflows that it signals were meant.
-func (c *Controls) refuses(ctx workflow.Context, settlement *protocol.ItemSettlement, step string) bool {
+func (c *Controls) refusesSettlement(ctx workflow.Context, settlement *protocol.ItemSettlement, step string) bool {
 	return settlement != nil && !settlement.Skip && c.IsPaused(step) && workflow.GetInfo(ctx).WorkflowExecution.ID == c.Run
 }
 
-// Open records a wait that people may end, until it is over.
-func (c *Controls) Open(wait *OpenWait) (over func()) {
+// OpenWait records a wait that people may end, until it is over.
+func (c *Controls) OpenWait(wait *OpenWait) (over func()) {
 	c.Waits = append(c.Waits, wait)
 	return func() {
 		c.Waits = slices.DeleteFunc(c.Waits, func(other *OpenWait) bool { return other == wait })
@@ -206,19 +206,19 @@ func waitMark(machine *call.Call, wait interpreter.Wait) interpreter.TimerMark {
 	return interpreter.TimerMark{Call: of.Place(), Index: of.Index, Reason: wait.Reason}
 }
 
-// Sleep is a durable timer whose summary says what a call waits for. It ends early
+// SleepFor is a durable timer whose summary says what a call waits for. It ends early
 // if people decide about the call. The error is ctx's, if it was cancelled.
-func (c *Controls) Sleep(ctx workflow.Context, call *call.Call, wait interpreter.Wait) (*protocol.ItemSettlement, error) {
+func (c *Controls) SleepFor(ctx workflow.Context, call *call.Call, wait interpreter.Wait) (*protocol.ItemSettlement, error) {
 	timer, end := workflow.WithCancel(ctx)
 	open := NewOpenWait(call)
 	open.End = end
-	defer c.Open(open)()
+	defer c.OpenWait(open)()
 	err := workflow.NewTimerWithOptions(timer, wait.Delay, workflow.TimerOptions{Summary: waitMark(call, wait).Summary(wait.Summary)}).Get(timer, nil)
-	return open.Outcome(ctx, err)
+	return open.WaitOutcome(ctx, err)
 }
 
-// Outcome is what a wait comes to whose timer ended with err.
-func (w *OpenWait) Outcome(ctx workflow.Context, err error) (*protocol.ItemSettlement, error) {
+// WaitOutcome is what a wait comes to whose timer ended with err.
+func (w *OpenWait) WaitOutcome(ctx workflow.Context, err error) (*protocol.ItemSettlement, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -232,16 +232,16 @@ func (w *OpenWait) Outcome(ctx workflow.Context, err error) (*protocol.ItemSettl
 	return nil, err
 }
 
-// Release waits until people resume a call that is held, or decide about it. The error
+// AwaitRelease waits until people resume a call that is held, or decide about it. The error
 // is ctx's, if it was cancelled.
-func (c *Controls) Release(ctx workflow.Context, call *call.Call, hold interpreter.Hold) (*protocol.ItemSettlement, error) {
+func (c *Controls) AwaitRelease(ctx workflow.Context, call *call.Call, hold interpreter.Hold) (*protocol.ItemSettlement, error) {
 	open := NewOpenWait(call)
 	open.paused = !hold.Exhausted
-	defer c.Open(open)()
+	defer c.OpenWait(open)()
 	err := workflow.Await(ctx, func() bool {
-		return open.settled != nil || open.renews || open.paused && c.knows(hold) && !c.IsPaused(call.Config().Step.Name)
+		return open.settled != nil || open.renews || open.paused && c.knowsHold(hold) && !c.IsPaused(call.Config().Step.Name)
 	})
-	return open.Outcome(ctx, err)
+	return open.WaitOutcome(ctx, err)
 }
 
 // RenderHold renders whether people hold the run, and why.

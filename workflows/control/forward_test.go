@@ -33,7 +33,7 @@ func TestAnswersArePassedOnAfterACancel(t *testing.T) {
 			return interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "fetch", Attempt: attempt}, Verb: interpreter.AnswerComplete}
 		}
 		c.ChildCalls[child] = true // and has not begun
-		c.forward(cancelled, child, answer(1))
+		c.forwardAnswer(cancelled, child, answer(1))
 		if err := workflow.Sleep(ctx, time.Second); err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func TestAnswersArePassedOnAfterACancel(t *testing.T) {
 			return err
 		}
 		delete(c.ChildCalls, child)
-		c.forward(cancelled, child, answer(2))
+		c.forwardAnswer(cancelled, child, answer(2))
 		return workflow.Sleep(ctx, time.Second)
 	})
 	require.NoError(t, env.GetWorkflowError())
@@ -59,7 +59,7 @@ func TestForwardedAnswersAreBounded(t *testing.T) {
 		forward := func(child string) {
 			c.ChildCalls[child] = true // and has not begun
 			for attempt := range maxForwardedTo + 10 {
-				c.forward(ctx, child, interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "fetch", Attempt: attempt}, Verb: interpreter.AnswerComplete})
+				c.forwardAnswer(ctx, child, interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "fetch", Attempt: attempt}, Verb: interpreter.AnswerComplete})
 			}
 		}
 		forward("run/fetch#0")

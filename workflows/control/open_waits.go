@@ -44,7 +44,7 @@ func (w *OpenWaits) Add(status interpreter.Status, until time.Time) {
 	w.open++
 	w.of[status]++
 	if status == interpreter.RetryPending {
-		w.until = interpreter.Sooner(w.until, until)
+		w.until = interpreter.EarlierTime(w.until, until)
 	}
 	if status != interpreter.Running && until.IsZero() {
 		w.fresh = true
@@ -55,7 +55,7 @@ func (w *OpenWaits) Add(status interpreter.Status, until time.Time) {
 func (w *OpenWaits) addReport(report protocol.WaitReport) {
 	fresh := w.fresh
 	w.Add(report.Status, report.Until)
-	w.fresh, w.Reported, w.Expires = fresh, true, interpreter.Sooner(w.Expires, report.Until)
+	w.fresh, w.Reported, w.Expires = fresh, true, interpreter.EarlierTime(w.Expires, report.Until)
 }
 
 // Status is the status of a workflow of which this is open.
@@ -76,8 +76,8 @@ func (w *OpenWaits) Status() interpreter.Status {
 	return interpreter.Running
 }
 
-// report is the report of the status.
-func (w *OpenWaits) report() protocol.WaitReport {
+// waitReport is the report of the status.
+func (w *OpenWaits) waitReport() protocol.WaitReport {
 	report := protocol.WaitReport{Status: w.Status()}
 	if report.Status == interpreter.RetryPending {
 		report.Until = w.until

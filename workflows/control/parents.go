@@ -43,8 +43,8 @@ func (c *Controls) IsPaused(step string) bool {
 	})
 }
 
-// knows reports whether what held an attempt is known here.
-func (c *Controls) knows(hold interpreter.Hold) bool {
+// knowsHold reports whether what held an attempt is known here.
+func (c *Controls) knowsHold(hold interpreter.Hold) bool {
 	if hold.Run == "" {
 		return c.Version >= hold.Version
 	}
@@ -98,7 +98,7 @@ func (c *Controls) fromParent(steering protocol.Steering) protocol.Steering {
 // HoldFor is what may hold an attempt of a step.
 func (c *Controls) HoldFor(step string) *interpreter.PausedBy {
 	return &interpreter.PausedBy{
-		Run: c.Run, Step: step, Version: c.Version, Parents: (&call.Nesting{Parents: c.Parents}).Brief(),
+		Run: c.Run, Step: step, Version: c.Version, Parents: (&call.Nesting{Parents: c.Parents}).BriefParents(),
 	}
 }
 

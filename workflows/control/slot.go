@@ -50,8 +50,8 @@ func NewSlot(ctx workflow.Context, input *protocol.CallsInput, width int, ended 
 	}
 }
 
-// accept applies a grant of the loop.
-func (p *Slot) accept(given protocol.SlotGrant) {
+// acceptGrant applies a grant of the loop.
+func (p *Slot) acceptGrant(given protocol.SlotGrant) {
 	p.held, p.requested, p.mayRelease = true, false, given.MayRelease
 }
 
@@ -70,17 +70,17 @@ func (p *Slot) Acquire(ctx workflow.Context) error {
 	return nil
 }
 
-// Done records that a call has ended.
-func (p *Slot) Done(ctx workflow.Context) {
+// CallDone records that a call has ended.
+func (p *Slot) CallDone(ctx workflow.Context) {
 	p.running--
-	p.release(ctx)
+	p.releaseSlot(ctx)
 }
 
-// Park records that a call waits. back waits until it may continue.
-func (p *Slot) Park(ctx workflow.Context, call ParkedCall) (back func() error) {
+// ParkCall records that a call waits. back waits until it may continue.
+func (p *Slot) ParkCall(ctx workflow.Context, call ParkedCall) (back func() error) {
 	p.parked = append(p.parked, &call)
 	p.running--
-	p.release(ctx)
+	p.releaseSlot(ctx)
 	return func() error {
 		p.parked = slices.DeleteFunc(p.parked, func(other *ParkedCall) bool { return other == &call })
 		p.Waiting++
@@ -95,15 +95,15 @@ func (p *Slot) StayParked() { p.running++ }
 // has released it already. Its loop knows what the child waits for.
 func (p *Slot) Releases() bool { return p != nil && (p.mayRelease || !p.held) }
 
-// Keep has the child keep its slot in this history; nil has none.
-func (p *Slot) Keep() {
+// KeepSlot has the child keep its slot in this history; nil has none.
+func (p *Slot) KeepSlot() {
 	if p != nil {
 		p.mayRelease = false
 	}
 }
 
-// release releases the slot where all calls of the child wait.
-func (p *Slot) release(ctx workflow.Context) {
+// releaseSlot releases the slot where all calls of the child wait.
+func (p *Slot) releaseSlot(ctx workflow.Context) {
 	if !p.held || !p.mayRelease || p.running > 0 || p.Waiting > 0 || len(p.parked) == 0 || ctx.Err() != nil {
 		return
 	}

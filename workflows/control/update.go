@@ -20,8 +20,8 @@ type updateGate struct {
 	waiting int
 }
 
-// pass returns once the gate is open, also after a cancel.
-func (g *updateGate) pass(ctx workflow.Context) {
+// passGate returns once the gate is open, also after a cancel.
+func (g *updateGate) passGate(ctx workflow.Context) {
 	g.waiting++
 	defer func() { g.waiting-- }()
 	gate.AwaitDespiteCancel(ctx, func() bool { return g.opened })
@@ -59,7 +59,7 @@ func OnUpdate[In, Out any](
 	handle := func(ctx workflow.Context, in In) (out Out, err error) {
 		c.Updates++
 		if !g.opened {
-			g.pass(ctx)
+			g.passGate(ctx)
 			if err := validate(in); err != nil {
 				return out, err
 			}

@@ -49,7 +49,7 @@ func (c *Controls) Report(ctx workflow.Context, waits OpenWaits, shortest time.D
 	if parent == nil || ctx.Err() != nil {
 		return
 	}
-	next, now := waits.report(), workflow.Now(ctx)
+	next, now := waits.waitReport(), workflow.Now(ctx)
 	if next.Equal(c.Reported) {
 		c.dropDebounce()
 		return
@@ -57,7 +57,7 @@ func (c *Controls) Report(ctx workflow.Context, waits OpenWaits, shortest time.D
 	switch {
 	case next.Status == interpreter.Running, !next.Until.IsZero() && next.Until.Sub(now) < shortest:
 		next = protocol.WaitReport{}
-	case next.Until.IsZero() && waits.fresh && !c.lasted(ctx, next.Status, shortest):
+	case next.Until.IsZero() && waits.fresh && !c.hasLasted(ctx, next.Status, shortest):
 		return
 	}
 	c.dropDebounce()
@@ -76,9 +76,9 @@ type debounce struct {
 	drop   workflow.CancelFunc
 }
 
-// lasted reports whether a status has lasted so long. Where it has not, what is open is looked at
+// hasLasted reports whether a status has lasted so long. Where it has not, what is open is looked at
 // again once it may have.
-func (c *Controls) lasted(ctx workflow.Context, status interpreter.Status, long time.Duration) bool {
+func (c *Controls) hasLasted(ctx workflow.Context, status interpreter.Status, long time.Duration) bool {
 	now := workflow.Now(ctx)
 	if c.debounce.status == status {
 		return !now.Before(c.debounce.due)

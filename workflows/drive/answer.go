@@ -25,11 +25,11 @@ func (d *Driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 	outcome := interpreter.Outcome{}
 	if request := d.Call.View().Request; request.Sends() {
 		d.awaited.Sent = true
-		outcome = attempt(ctx, input)
+		outcome = runTool(ctx, input)
 		d.awaited.Sent = false
 		if outcome.Err != nil && outcome.Err.Kind == interpreter.KindCancelled {
 			d.notifyCancel(ctx)
-			d.cancel(ctx)
+			d.cancelCall(ctx)
 			return
 		}
 	} else {
@@ -39,9 +39,9 @@ func (d *Driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 	logFailed(ctx, d.Call)
 }
 
-// await waits until the attempt is answered, its time is over, or the driver has to
+// awaitAnswer waits until the attempt is answered, its time is over, or the driver has to
 // check it again.
-func (d *Driver) await(ctx workflow.Context, awaited await.Awaited) {
+func (d *Driver) awaitAnswer(ctx workflow.Context, awaited await.Awaited) {
 	wait := awaited.Wait(d.Call.View().Reported)
 	d.Waiting(d.Call, &wait, time.Time{})
 	over := func() bool { // progress may have come as the time was over, and makes it begin anew
@@ -57,15 +57,15 @@ func (d *Driver) await(ctx workflow.Context, awaited await.Awaited) {
 	switch {
 	case err != nil && !d.Call.View().HasAnswer(): // an accepted answer counts, though the run is cancelled
 		d.notifyCancel(ctx)
-		d.cancel(ctx)
+		d.cancelCall(ctx)
 	case d.Call.View().HasAnswer() || over():
 		if !d.Call.View().HasAnswer() {
-			d.settle(ctx)
+			d.settleKept(ctx)
 		}
 		if !d.Call.View().HasAnswer() && (ctx.Err() != nil || !over()) {
 			return
 		}
-		d.rested()
+		d.endRest()
 		d.stopAnswerTimer()
 		mark := d.answerMark()
 		mark.Over = true
@@ -75,7 +75,7 @@ func (d *Driver) await(ctx workflow.Context, awaited await.Awaited) {
 		_, mark.Option = d.Call.View().Approval()
 		failure := d.Call.ApplyAnswer(workflow.Now(ctx))
 		countAttempt(ctx, d.Call, awaited.Since, failure)
-		mark.Error = failure.Shrunk()
+		mark.Error = failure.ShrunkError()
 		gate.RecordMarker(ctx, mark)
 		logFailed(ctx, d.Call)
 	}
@@ -152,12 +152,12 @@ const (
 	mostSettling = 15
 )
 
-// settle waits until the kept answers to the attempt have been delivered, before its
+// settleKept waits until the kept answers to the attempt have been delivered, before its
 // time counts as over: while no worker was there they could not be accepted.
-func (d *Driver) settle(ctx workflow.Context) {
+func (d *Driver) settleKept(ctx workflow.Context) {
 	to := gate.ToTool(interpreter.SettleActivity, keeper.MailTimeout, "checks for answers that are kept")
 	to.Tries = mostSettling
-	_, err := gate.Send[struct{}](ctx, to, d.Call.View().Address().Mailboxes(control.ControlsOf(ctx).Run), "the address of an attempt")
+	_, err := gate.Send[struct{}](ctx, to, d.Call.View().Address().MailboxIDs(control.ControlsOf(ctx).Run), "the address of an attempt")
 	if err != nil && ctx.Err() == nil {
 		gate.Logger(ctx).Warn("it is unknown whether answers were kept; the attempt is over", "step", d.Call.Config().Step.Name, "error", err)
 	}

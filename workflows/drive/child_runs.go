@@ -20,8 +20,8 @@ import (
 // workflow that makes the step's attempts: it is validated by itself, and people find,
 // pause and cancel it by its own ID. Of its parent it knows only whether that holds it.
 
-// play makes an attempt by running another playbook to its end.
-func (d *Driver) play(ctx workflow.Context, in interpreter.ToolInput) interpreter.Outcome {
+// playRun makes an attempt by running another playbook to its end.
+func (d *Driver) playRun(ctx workflow.Context, in interpreter.ToolInput) interpreter.Outcome {
 	if d.Host == nil {
 		return protocol.FailedOutcome(interpreter.ClassFinal, "step %s: a sink cannot run a playbook", in.Step)
 	}
@@ -36,7 +36,7 @@ func (d *Driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	if failure != nil {
 		return interpreter.Outcome{Err: failure}
 	}
-	if refused := d.admit(ctx, nesting.Tree, in.Step); refused != nil {
+	if refused := d.admitRun(ctx, nesting.Tree, in.Step); refused != nil {
 		return *refused
 	}
 	id := protocol.PlayID(task, in)
@@ -50,7 +50,7 @@ func (d *Driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 		Called: &protocol.ParentAttempt{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt, Depth: nesting.Depth + 1,
 			Tree: nesting.Tree, ScheduledAt: nesting.ScheduledAt,
-			Key: in.OperationKey, Lap: task.Run.ChildLap(in.Attempt), Recall: d.recall(task, nesting, in),
+			Key: in.OperationKey, Lap: task.Run.ChildLap(in.Attempt), Recall: d.earlierRuns(task, nesting, in),
 		},
 	}
 	if !callee.Wait {
@@ -75,7 +75,7 @@ func playChild(ctx workflow.Context, id string, input protocol.Input, in interpr
 		})
 	}
 	to := gate.ToChild(protocol.PlaybookWorkflowName, id, in.Step, attemptSummary(in), actsOnResumes)
-	to.Attributes = input.Attributes()
+	to.Attributes = input.InitialAttributes()
 	result, err := gate.Send[protocol.Result](scope, to, input, "what step "+in.Step+" passes to the playbook that it runs")
 	cancel()
 	outcome, ended := protocol.EndOf(id, result, err)
@@ -92,7 +92,7 @@ func playChild(ctx workflow.Context, id string, input protocol.Input, in interpr
 // playDetached starts a playbook that continues by itself.
 func playDetached(ctx workflow.Context, id string, input protocol.Input, in interpreter.ToolInput) interpreter.Outcome {
 	to := gate.ToDetached(protocol.PlaybookWorkflowName, id, attemptSummary(in))
-	to.Attributes = input.Attributes()
+	to.Attributes = input.InitialAttributes()
 	started, err := gate.Send[workflow.Execution](ctx, to, input, "what step "+in.Step+" passes to the playbook that it starts")
 	switch {
 	case err == nil:
@@ -148,9 +148,9 @@ func (a *Allowance) Unused() int {
 	return a.Left
 }
 
-// admit has a run that the call starts wait for its admission; nil where it may start
+// admitRun has a run that the call starts wait for its admission; nil where it may start
 // now. One that is held keeps its admission.
-func (d *Driver) admit(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
+func (d *Driver) admitRun(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
 	d.Allowance = cmp.Or(d.Allowance, &Allowance{})
 	var admitted interpreter.AdmissionAnswer
 	var err error

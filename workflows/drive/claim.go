@@ -36,13 +36,13 @@ func ReachState(
 		trying, end := workflow.WithCancel(ctx)
 		wait := people()
 		wait.End = end
-		over := control.ControlsOf(ctx).Open(wait)
+		over := control.ControlsOf(ctx).OpenWait(wait)
 		output, err = sendState(trying, input, place, gate.MostDeliveries)
 		over()
 		if err == nil || trying.Err() == nil {
 			return output, err
 		}
-		settlement, err := wait.Outcome(ctx, err)
+		settlement, err := wait.WaitOutcome(ctx, err)
 		if err != nil {
 			return output, err
 		}

@@ -27,10 +27,10 @@ func ToRecall(name, summary string) gate.Recipient {
 	return to
 }
 
-// recall names the runs that may have made an attempt's call before: the attempts
+// earlierRuns names the runs that may have made an attempt's call before: the attempts
 // before of the same request, and those of earlier runs of the one that makes it. It is
 // nil where there are none.
-func (d *Driver) recall(task protocol.Task, nesting *call.Nesting, in interpreter.ToolInput) *interpreter.Recall {
+func (d *Driver) earlierRuns(task protocol.Task, nesting *call.Nesting, in interpreter.ToolInput) *interpreter.Recall {
 	recall := &interpreter.Recall{Key: in.OperationKey, Runs: nesting.Before}
 	first := in.Attempt - min(d.Call.View().RequestAttempts, interpreter.MaxEarlier)
 	for attempt := in.Attempt - 1; attempt >= max(first, 1); attempt-- {

@@ -68,9 +68,9 @@ func (d *Driver) Run(ctx workflow.Context) (snapshot *call.Snapshot) {
 	ended := d.Call.Finished() // and counted
 	if !ended && d.awaited == nil && d.Call.View().Traits().Awaits {
 		d.awaited = &control.AwaitedCall{Call: d.Call}
-		d.closeAwaited = control.ControlsOf(ctx).Await(d.awaited)
+		d.closeAwaited = control.ControlsOf(ctx).AwaitAnswer(d.awaited)
 	}
-	snapshot = d.advance(ctx)
+	snapshot = d.advanceCall(ctx)
 	if snapshot == nil {
 		d.CloseAnswers()
 	}
@@ -92,7 +92,7 @@ func (d *Driver) CloseAnswers() {
 	}
 }
 
-func (d *Driver) advance(ctx workflow.Context) *call.Snapshot {
+func (d *Driver) advanceCall(ctx workflow.Context) *call.Snapshot {
 	if d.Host != nil && d.Call.View().Recalls && !d.Call.Finished() {
 		d.Host.recallLedgers(ctx, d.Call)
 	}
@@ -102,7 +102,7 @@ func (d *Driver) advance(ctx workflow.Context) *call.Snapshot {
 			if d.Call.View().Awaited != nil {
 				d.notifyCancel(ctx)
 			}
-			d.cancel(ctx)
+			d.cancelCall(ctx)
 			break
 		}
 		wait := d.Call.View().DueWait(workflow.Now(ctx))
@@ -111,15 +111,15 @@ func (d *Driver) advance(ctx workflow.Context) *call.Snapshot {
 		}
 		if d.Renews != nil && d.Call.View().Begun && d.Renews() {
 			d.stopAnswerTimer()
-			return d.snapshot(ctx, wait)
+			return d.continueInput(ctx, wait)
 		}
-		d.next(ctx)
+		d.carryOutNext(ctx)
 	}
 	return nil
 }
 
-// next does what the call requests next.
-func (d *Driver) next(ctx workflow.Context) {
+// carryOutNext does what the call requests next.
+func (d *Driver) carryOutNext(ctx workflow.Context) {
 	alone, held := d.alone, control.ControlsOf(ctx).IsPaused(d.Call.Config().Step.Name)
 	if d.alone = false; d.apart && !alone && !held && d.Call.View().FetchesPage() {
 		d.fetchPages(ctx)
@@ -127,31 +127,31 @@ func (d *Driver) next(ctx workflow.Context) {
 	}
 	switch command := d.Call.Next(workflow.Now(ctx)); command.Kind {
 	case call.DoAttempt:
-		d.attempt(ctx, command.Input)
+		d.makeAttempt(ctx, command.Input)
 	case call.DoAwait:
-		d.await(ctx, command.Await)
-		d.ruled(ctx, nil)
+		d.awaitAnswer(ctx, command.Await)
+		d.recordRuled(ctx, nil)
 	case call.DoWait:
-		d.wait(ctx, command.Wait)
+		d.awaitTime(ctx, command.Wait)
 	case call.DoHold:
-		d.hold(ctx, command.Hold)
+		d.awaitResume(ctx, command.Hold)
 	case call.DoSink:
 		d.Call.SinkDone(Drive(ctx, command.Sink, d.Waiting, d.Slot), workflow.Now(ctx))
 	case call.DoState:
-		d.state(ctx, command.State)
+		d.changeState(ctx, command.State)
 	case call.DoFinish:
 	}
 }
 
-// state has the state that the step keeps between runs claimed or moved.
-func (d *Driver) state(ctx workflow.Context, input interpreter.StateInput) {
+// changeState has the state that the step keeps between runs claimed or moved.
+func (d *Driver) changeState(ctx workflow.Context, input interpreter.StateInput) {
 	output, err := ReachState(ctx, input, d.Call.Config().Place(), func() *control.OpenWait { return control.NewOpenWait(d.Call) }, func(wait *interpreter.Wait) {
 		d.Waiting(d.Call, wait, time.Time{})
 	})
 	switch {
 	case errors.Is(err, control.ErrRenews): // and requests the state again
 	case ctx.Err() != nil:
-		d.cancel(ctx)
+		d.cancelCall(ctx)
 	case err != nil:
 		d.Call.StateFailed(*protocol.AttemptError(err), workflow.Now(ctx))
 	default:
@@ -159,9 +159,9 @@ func (d *Driver) state(ctx workflow.Context, input interpreter.StateInput) {
 	}
 }
 
-// snapshot is the input with which the call continues in another history. wait is the
+// continueInput is the input with which the call continues in another history. wait is the
 // one that is due, nil for none.
-func (d *Driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *call.Snapshot {
+func (d *Driver) continueInput(ctx workflow.Context, wait *interpreter.Wait) *call.Snapshot {
 	var snapshot call.Snapshot
 	if d.Host != nil {
 		snapshot = d.Host.Snapshot
@@ -189,12 +189,12 @@ func (d *Driver) fetchPages(ctx workflow.Context) {
 		fmt.Sprintf("%s from page %d", gate.WithIndex(host.Task.Step, host.Snapshot.Index), d.Call.View().Pages+1))
 	host.lost = len(output.Calls) == 0 || output.Calls[0].State == nil
 	if d.alone = !further; ctx.Err() != nil { // a cancelled activity has given its pages too
-		d.cancel(ctx)
+		d.cancelCall(ctx)
 	}
 }
 
-// attempt makes one attempt, unless its step is held.
-func (d *Driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
+// makeAttempt makes one attempt, unless its step is held.
+func (d *Driver) makeAttempt(ctx workflow.Context, input interpreter.ToolInput) {
 	if controls := control.ControlsOf(ctx); controls.IsPaused(d.Call.Config().Step.Name) {
 		d.Call.Hold(interpreter.Hold{Version: controls.Version})
 		return
@@ -203,56 +203,56 @@ func (d *Driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 		d.beginAwaited(ctx, input)
 		return
 	}
-	outcome := d.make(ctx, input)
+	outcome := d.runAttempt(ctx, input)
 	if outcome.Err != nil && outcome.Err.Kind == interpreter.KindCancelled {
-		d.cancel(ctx)
+		d.cancelCall(ctx)
 		return
 	}
 	d.Call.Attempted(outcome, workflow.Now(ctx))
-	d.ruled(ctx, &input)
-	d.ignored(ctx, outcome.Err)
+	d.recordRuled(ctx, &input)
+	d.recordIgnored(ctx, outcome.Err)
 	logFailed(ctx, d.Call)
 }
 
-// make makes an attempt: an activity does, or a run of another playbook.
-func (d *Driver) make(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
+// runAttempt makes an attempt: an activity does, or a run of another playbook.
+func (d *Driver) runAttempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
 	if playbook.TraitsOf(input.Tool).Plays {
 		began := workflow.Now(ctx)
-		outcome := d.play(ctx, input)
+		outcome := d.playRun(ctx, input)
 		if outcome.PutOff == nil && (outcome.Err == nil || outcome.Err.Kind != interpreter.KindCancelled) {
 			countAttempt(ctx, d.Call, began, outcome.Err)
 		}
 		return outcome
 	}
-	return attempt(ctx, input)
+	return runTool(ctx, input)
 }
 
-// wait waits as long as the call has to, or until people end that. The page after
+// awaitTime waits as long as the call has to, or until people end that. The page after
 // it is usually followed by another wait.
-func (d *Driver) wait(ctx workflow.Context, wait interpreter.Wait) {
-	defer d.rested()
+func (d *Driver) awaitTime(ctx workflow.Context, wait interpreter.Wait) {
+	defer d.endRest()
 	until, long := control.IsLongWait(ctx, wait)
-	settlement, err := d.park(ctx, &wait, until, long, func() (*protocol.ItemSettlement, error) {
-		return control.ControlsOf(ctx).Sleep(ctx, d.Call, wait)
+	settlement, err := d.parkCall(ctx, &wait, until, long, func() (*protocol.ItemSettlement, error) {
+		return control.ControlsOf(ctx).SleepFor(ctx, d.Call, wait)
 	})
 	if errors.Is(err, control.ErrRenews) {
 		d.until = until
 		return
 	}
-	d.over(ctx, settlement, err, d.Call.Waited)
+	d.endWait(ctx, settlement, err, d.Call.Waited)
 	d.alone = true
 }
 
-// hold waits until people resume the call, or decide about it.
-func (d *Driver) hold(ctx workflow.Context, hold interpreter.Hold) {
-	defer d.rested()
+// awaitResume waits until people resume the call, or decide about it.
+func (d *Driver) awaitResume(ctx workflow.Context, hold interpreter.Hold) {
+	defer d.endRest()
 	d.markHold(ctx, hold)
 	wait := hold.Wait(d.Call.View().Failure)
-	settlement, err := d.park(ctx, &wait, time.Time{}, true, func() (*protocol.ItemSettlement, error) {
-		return control.ControlsOf(ctx).Release(ctx, d.Call, hold)
+	settlement, err := d.parkCall(ctx, &wait, time.Time{}, true, func() (*protocol.ItemSettlement, error) {
+		return control.ControlsOf(ctx).AwaitRelease(ctx, d.Call, hold)
 	})
 	if !errors.Is(err, control.ErrRenews) {
-		d.over(ctx, settlement, err, d.Call.Waited)
+		d.endWait(ctx, settlement, err, d.Call.Waited)
 	}
 }
 
@@ -265,12 +265,12 @@ func (d *Driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
 	d.Call.HoldRecorded()
 }
 
-// over applies the end of a wait or a hold to the call: with what people decided, with
+// endWait applies the end of a wait or a hold to the call: with what people decided, with
 // a cancel, or by itself.
-func (d *Driver) over(ctx workflow.Context, settlement *protocol.ItemSettlement, err error, byItself func()) {
+func (d *Driver) endWait(ctx workflow.Context, settlement *protocol.ItemSettlement, err error, byItself func()) {
 	switch {
 	case err != nil:
-		d.cancel(ctx)
+		d.cancelCall(ctx)
 	case settlement != nil:
 		d.Call.Settle(settlement.Settlement, workflow.Now(ctx))
 	default:
@@ -278,16 +278,16 @@ func (d *Driver) over(ctx workflow.Context, settlement *protocol.ItemSettlement,
 	}
 }
 
-// park records that the call waits, until a time or, where that is zero, until people
+// parkCall records that the call waits, until a time or, where that is zero, until people
 // end that, and parks it in its slot for a long wait.
-func (d *Driver) park(
+func (d *Driver) parkCall(
 	ctx workflow.Context, wait *interpreter.Wait, until time.Time, long bool, waits func() (*protocol.ItemSettlement, error),
 ) (*protocol.ItemSettlement, error) {
 	d.Waiting(d.Call, wait, until)
 	if d.Slot == nil || !long {
 		return waits()
 	}
-	back := d.Slot.Park(ctx, control.ParkedCall{Until: until, Why: wait.Summary})
+	back := d.Slot.ParkCall(ctx, control.ParkedCall{Until: until, Why: wait.Summary})
 	settlement, err := waits()
 	switch {
 	case errors.Is(err, control.ErrRenews):
@@ -299,12 +299,12 @@ func (d *Driver) park(
 	return settlement, err
 }
 
-// rested records that the call no longer waits.
-func (d *Driver) rested() {
+// endRest records that the call no longer waits.
+func (d *Driver) endRest() {
 	d.Waiting(d.Call, nil, time.Time{})
 }
 
-func (d *Driver) cancel(ctx workflow.Context) { d.Call.Cancel(workflow.Now(ctx)) }
+func (d *Driver) cancelCall(ctx workflow.Context) { d.Call.Cancel(workflow.Now(ctx)) }
 
 // logFailed logs the decision about an attempt that failed.
 func logFailed(ctx workflow.Context, call *call.Call) {

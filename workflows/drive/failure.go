@@ -13,8 +13,8 @@ import (
 // pauseRateLimitTimeout bounds how long the other attempts may take to be paused.
 const pauseRateLimitTimeout = 5 * time.Second
 
-// ignored records that a policy of a sink has ignored its failure, which no other event shows.
-func (d *Driver) ignored(ctx workflow.Context, failure *interpreter.ErrorObject) {
+// recordIgnored records that a policy of a sink has ignored its failure, which no other event shows.
+func (d *Driver) recordIgnored(ctx workflow.Context, failure *interpreter.ErrorObject) {
 	config := d.Call.Config()
 	if failure == nil || config.Sink == nil || !d.Call.Finished() || d.Call.Result().Failed() {
 		return
@@ -22,13 +22,13 @@ func (d *Driver) ignored(ctx workflow.Context, failure *interpreter.ErrorObject)
 	gate.RecordMarker(ctx, protocol.IgnoredMark{Ignored: config.Place(), Index: config.Index})
 }
 
-// ruled records that a policy has made a failure of the last answer, and pauses
+// recordRuled records that a policy has made a failure of the last answer, and pauses
 // the other attempts under its rate limit where a policy has read in the outcome that they
 // are to wait. The call itself waits in any case. input is nil where the attempt was answered from outside.
-func (d *Driver) ruled(ctx workflow.Context, input *interpreter.ToolInput) {
+func (d *Driver) recordRuled(ctx workflow.Context, input *interpreter.ToolInput) {
 	view := d.Call.View()
 	if view.Refused != nil {
-		brief := view.Refused.Brief()
+		brief := view.Refused.BriefError()
 		gate.RecordMarker(ctx, protocol.RefusedMark{Refused: d.Call.Config().Step.Name, Index: d.Call.Config().Index, Attempt: view.Attempts, Error: &brief})
 	}
 	if input == nil {

@@ -33,15 +33,15 @@ func storeSlack(ctx workflow.Context) time.Duration {
 	return 2*interpreter.StorePatience + time.Minute
 }
 
-// attempt runs a tool once.
-func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
+// runTool runs a tool once.
+func runTool(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
 	limit := input.Timeout() + timeoutSlack + storeSlack(ctx)
 	if input.RateLimit != nil {
 		limit += maxTurnWait
 	}
 	controls := control.ControlsOf(ctx)
 	input.ControlID, input.ControlVersion = controls.Run, controls.Version
-	input.Parents = (&call.Nesting{Parents: controls.Parents}).Brief()
+	input.Parents = (&call.Nesting{Parents: controls.Parents}).BriefParents()
 	to := gate.ToTool(input.Activity(), limit, attemptSummary(input))
 	result, err := gate.Send[interpreter.ToolResult](ctx, to, input, "the request of step "+input.Step)
 	switch {

@@ -20,7 +20,7 @@ func WaitsForPeople(machine *call.Call, wait *interpreter.Wait, visit int) (call
 	}
 	return call.News{
 		Event: playbook.EventPaused, Step: machine.Config().Step.Name, Visit: visit, Index: machine.Config().Index, Status: interpreter.RetryPending,
-		Attempts: machine.View().Attempts, Error: machine.View().Failure.Shrunk(), Reason: wait.Summary,
+		Attempts: machine.View().Attempts, Error: machine.View().Failure.ShrunkError(), Reason: wait.Summary,
 	}, true
 }
 

@@ -29,8 +29,8 @@ type Renewal struct {
 	again int // size of the history from which the next check is made
 }
 
-// Due reports whether the calls are to continue in another history.
-func (r *Renewal) Due(ctx workflow.Context, calls ...*call.Call) bool {
+// IsDue reports whether the calls are to continue in another history.
+func (r *Renewal) IsDue(ctx workflow.Context, calls ...*call.Call) bool {
 	info := workflow.GetInfo(ctx)
 	length, size := info.GetCurrentHistoryLength(), info.GetCurrentHistorySize()
 	switch {
@@ -54,9 +54,9 @@ func (r *Renewal) Due(ctx workflow.Context, calls ...*call.Call) bool {
 	return size >= r.again
 }
 
-// Later has the calls stay until the history has grown once more by what a large one
+// RenewLater has the calls stay until the history has grown once more by what a large one
 // has.
-func (r *Renewal) Later(ctx workflow.Context) {
+func (r *Renewal) RenewLater(ctx workflow.Context) {
 	r.again = workflow.GetInfo(ctx).GetCurrentHistorySize() + gate.LargeHistory
 }
 

@@ -11,10 +11,10 @@ import (
 // SteeredChildren is implemented by a workflow that has children: it knows each child that starts and ends, and passes the
 // commands of people on to the open ones.
 type SteeredChildren interface {
-	// Steer passes commands on to a child, from when its input is made until it has ended. A
+	// SteerChild passes commands on to a child, from when its input is made until it has ended. A
 	// child whose start waits for room in a workflow task gets the commands of that time once
 	// it has begun.
-	Steer(to Recipient) *SteeredChild
+	SteerChild(to Recipient) *SteeredChild
 	// StopSteering ends the signals to a child.
 	StopSteering(child *SteeredChild)
 	// AcceptedUpdates is how many commands and answers the workflow's history has accepted.
@@ -47,17 +47,17 @@ type SteeredChild struct {
 	Ended   bool
 }
 
-// starts records the child that was started; from now on it is signalled.
-func (s *SteeredChild) starts(ctx workflow.Context, child workflow.ChildWorkflowFuture) {
+// recordStart records the child that was started; from now on it is signalled.
+func (s *SteeredChild) recordStart(ctx workflow.Context, child workflow.ChildWorkflowFuture) {
 	if s.Child = child; len(s.waiting) > 0 {
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 		workflow.Go(ctx, s.signalWaiting)
 	}
 }
 
-// Signal signals the child at once, or once the last signal has arrived. It waits until
+// SignalChild signals the child at once, or once the last signal has arrived. It waits until
 // the child has begun.
-func (s *SteeredChild) Signal(ctx workflow.Context, steering protocol.Steering) {
+func (s *SteeredChild) SignalChild(ctx workflow.Context, steering protocol.Steering) {
 	if s.Child != nil && s.Child.GetChildWorkflowExecution().Get(ctx, nil) != nil {
 		return // and it never will
 	}
@@ -100,7 +100,7 @@ func mergeSteering(waiting []protocol.Steering, next protocol.Steering) []protoc
 		if w.Run != next.Run || (w.Settle == nil) != (next.Settle == nil) {
 			continue
 		}
-		if !w.Covers(next.Settle) {
+		if !w.CoversDecision(next.Settle) {
 			if len(w.Then) == maxThen {
 				continue
 			}

@@ -70,7 +70,7 @@ func RenderReason(waiting string, failure *interpreter.ErrorObject) string {
 	if waiting != "" {
 		return source.Code(waiting, protocol.MaxText)
 	}
-	return source.Code(failure.Short(), protocol.MaxText)
+	return source.Code(failure.ShortText(), protocol.MaxText)
 }
 
 // QuestionText is the question of an attempt that awaits an answer, with the command that
@@ -91,7 +91,7 @@ func QuestionText(id, step string, index *int, awaiting *interpreter.AwaitedDeta
 
 // AnswerCommand is the command that answers an attempt.
 func AnswerCommand(id, step string, index *int, awaiting *interpreter.AwaitedDetails) string {
-	verb, option := awaiting.Command()
+	verb, option := awaiting.AnswerCommand()
 	command := "starter " + verb + " " + id + " " + step
 	if index != nil {
 		command += fmt.Sprintf(" --index %d", *index)

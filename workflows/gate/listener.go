@@ -23,7 +23,7 @@ type handledSignal struct {
 // cancelled.
 func OnSignal[In any](ctx workflow.Context, name string, handle func(workflow.Context, In)) {
 	arrived := workflow.GetSignalChannel(ctx, name)
-	OutboxOf(ctx).listener.add(ctx, handledSignal{
+	OutboxOf(ctx).listener.addSignal(ctx, handledSignal{
 		arrived: func() bool { return arrived.Len() > 0 },
 		handle: func(ctx workflow.Context) {
 			var message In
@@ -46,17 +46,17 @@ func Arrived[In any](signals workflow.ReceiveChannel) iter.Seq[In] {
 	}
 }
 
-func (l *listener) add(ctx workflow.Context, signals handledSignal) {
+func (l *listener) addSignal(ctx workflow.Context, signals handledSignal) {
 	l.signals = append(l.signals, signals)
 	if len(l.signals) == 1 {
-		workflow.Go(ctx, l.listen)
+		workflow.Go(ctx, l.listenAlways)
 	}
 }
 
-// listen handles signals until the workflow ends, and after it was cancelled too.
-func (l *listener) listen(ctx workflow.Context) {
+// listenAlways handles signals until the workflow ends, and after it was cancelled too.
+func (l *listener) listenAlways(ctx workflow.Context) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
-	for workflow.Await(disconnected, l.arrived) == nil {
+	for workflow.Await(disconnected, l.hasArrived) == nil {
 		for at := 0; at < len(l.signals); at++ {
 			for l.signals[at].arrived() {
 				l.signals[at].handle(ctx)
@@ -65,6 +65,6 @@ func (l *listener) listen(ctx workflow.Context) {
 	}
 }
 
-func (l *listener) arrived() bool {
+func (l *listener) hasArrived() bool {
 	return slices.ContainsFunc(l.signals, func(signals handledSignal) bool { return signals.arrived() })
 }

@@ -18,22 +18,22 @@ func MetricsOf(ctx workflow.Context) Metrics { return Metrics{ctx} }
 // Add adds n to a counter. values are the values of its labels, in the order in which it
 // declares them.
 func (of Metrics) Add(m *meter.Metric, n int64, values ...string) {
-	workflow.GetMetricsHandler(of.ctx).WithTags(tags(m, values)).Counter(m.Name).Inc(n)
+	workflow.GetMetricsHandler(of.ctx).WithTags(metricTags(m, values)).Counter(m.Name).Inc(n)
 }
 
 // Observe adds a duration to a histogram.
 func (of Metrics) Observe(m *meter.Metric, took time.Duration, values ...string) {
-	workflow.GetMetricsHandler(of.ctx).WithTags(tags(m, values)).Timer(m.Name).Record(took)
+	workflow.GetMetricsHandler(of.ctx).WithTags(metricTags(m, values)).Timer(m.Name).Record(took)
 }
 
 // Mark sets a gauge to a time, in seconds since 1970, so that a dashboard can show how long ago
 // it was.
 func (of Metrics) Mark(m *meter.Metric, at time.Time, values ...string) {
 	seconds := float64(at.Unix()) + float64(at.Nanosecond())/float64(time.Second)
-	workflow.GetMetricsHandler(of.ctx).WithTags(tags(m, values)).Gauge(m.Name).Update(seconds)
+	workflow.GetMetricsHandler(of.ctx).WithTags(metricTags(m, values)).Gauge(m.Name).Update(seconds)
 }
 
-func tags(m *meter.Metric, values []string) map[string]string {
+func metricTags(m *meter.Metric, values []string) map[string]string {
 	all := make(map[string]string, len(values))
 	for i, label := range m.Labels {
 		all[label] = values[i]

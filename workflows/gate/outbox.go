@@ -35,9 +35,9 @@ type encodedValue struct {
 	size  int // in bytes, as JSON
 }
 
-// encode writes a value, with metadata beside it. A value that cannot be encoded stays
+// encodeValue writes a value, with metadata beside it. A value that cannot be encoded stays
 // as it is: the converter reports the error.
-func encode(value any, metadata ...string) encodedValue {
+func encodeValue(value any, metadata ...string) encodedValue {
 	payload, err := converter.GetDefaultDataConverter().ToPayload(value)
 	if err != nil {
 		return encodedValue{value: value}
@@ -54,11 +54,11 @@ type packedScript struct {
 	encodedValue
 }
 
-// pack encodes a script once, so that all children that need it are sent the same bytes. Its
+// packScript encodes a script once, so that all children that need it are sent the same bytes. Its
 // metadata marks it for the payload store.
-func (o *Outbox) pack(script call.Script) *packedScript {
+func (o *Outbox) packScript(script call.Script) *packedScript {
 	if last := o.script; last == nil || !last.Equal(script) {
-		o.script = &packedScript{Script: script, encodedValue: encode(script, interpreter.ScriptMark)}
+		o.script = &packedScript{Script: script, encodedValue: encodeValue(script, interpreter.ScriptMark)}
 	}
 	return o.script
 }
@@ -88,12 +88,12 @@ func PayloadCap(ctx workflow.Context) int { return OutboxOf(ctx).Limits.PayloadC
 // payload store.
 func (o *Outbox) TaskBytes(task protocol.Task) int {
 	task, script := task.Apart()
-	return o.Limits.InlineSize(interpreter.EncodedSize(task)) + o.Limits.InlineScriptSize(o.pack(script).size)
+	return o.Limits.InlineSize(interpreter.EncodedSize(task)) + o.Limits.InlineScriptSize(o.packScript(script).size)
 }
 
-// admit waits until size more bytes fit into what the current workflow task sends: it returns at once, or in a later task. task is
+// admitBytes waits until size more bytes fit into what the current workflow task sends: it returns at once, or in a later task. task is
 // the number of the task that it returns in, for taskEnded. The error is ctx's, if that was cancelled meanwhile; then nothing may be sent.
-func admit(ctx workflow.Context, size int) (task int, err error) {
+func admitBytes(ctx workflow.Context, size int) (task int, err error) {
 	o := OutboxOf(ctx)
 	for !o.hasRoom(ctx, size) {
 		if err := o.waitForTask(ctx); err != nil {

@@ -124,18 +124,18 @@ func Start(ctx workflow.Context, to Recipient, input any, what string) (*Handle,
 	if to.kind != isLocal {
 		var size int
 		var failure *interpreter.ErrorObject
-		if args, size, failure = travelling(ctx, input, what); failure != nil {
+		if args, size, failure = encodeInput(ctx, input, what); failure != nil {
 			return nil, failure
 		}
 		if err := ctx.Err(); to.kind == isDetached && err != nil {
 			return nil, err
 		}
 		if to.kind == isChild {
-			s.steered = ChildrenOf(ctx).Steer(to)
+			s.steered = ChildrenOf(ctx).SteerChild(to)
 		}
-		task, err := admit(ctx, size)
+		task, err := admitBytes(ctx, size)
 		if err != nil {
-			s.ended(ctx)
+			s.stopSignals(ctx)
 			return nil, err
 		}
 		s.task = task
@@ -143,7 +143,7 @@ func Start(ctx workflow.Context, to Recipient, input any, what string) (*Handle,
 	if to.kind == isDetached {
 		ctx, _ = workflow.NewDisconnectedContext(ctx) // which would cancel it with this workflow
 	}
-	ctx = to.options(ctx)
+	ctx = to.sendOptions(ctx)
 	switch to.kind {
 	case isLocal:
 		s.result = workflow.ExecuteLocalActivity(ctx, to.name, args...)
@@ -153,7 +153,7 @@ func Start(ctx workflow.Context, to Recipient, input any, what string) (*Handle,
 		if to.kind == isDetached {
 			s.result = s.started
 		} else {
-			s.steered.starts(ctx, child)
+			s.steered.recordStart(ctx, child)
 		}
 	default:
 		s.result = workflow.ExecuteActivity(ctx, to.name, args...)
@@ -167,15 +167,15 @@ func Receive[Out any](ctx workflow.Context, s *Handle) (out Out, err error) {
 	if err != nil && s.to.reports && protocol.DetailsOf(err, &out) {
 		err = nil
 	}
-	s.ended(ctx)
+	s.stopSignals(ctx)
 	if s.to.kind != isLocal {
 		OutboxOf(ctx).taskEnded(s.task) // what it has started is over
 	}
 	return out, err
 }
 
-// ended stops signals to the child.
-func (s *Handle) ended(ctx workflow.Context) {
+// stopSignals stops signals to the child.
+func (s *Handle) stopSignals(ctx workflow.Context) {
 	if s.steered != nil {
 		ChildrenOf(ctx).StopSteering(s.steered)
 	}
@@ -187,17 +187,17 @@ type scriptCarrier interface {
 	SplitScript() (rest any, script call.Script)
 }
 
-// travelling encodes an input as the arguments of an activity or child, and returns how many bytes of them go through Temporal itself,
+// encodeInput encodes an input as the arguments of an activity or child, and returns how many bytes of them go through Temporal itself,
 // not through the payload store. failure is set if the input is too large to be sent.
-func travelling(ctx workflow.Context, input any, what string) (args []any, bytes int, failure *interpreter.ErrorObject) {
+func encodeInput(ctx workflow.Context, input any, what string) (args []any, bytes int, failure *interpreter.ErrorObject) {
 	o, total, throughTemporal := OutboxOf(ctx), 0, 0
 	if parted, is := input.(scriptCarrier); is {
 		rest, script := parted.SplitScript()
-		sent := o.pack(script)
+		sent := o.packScript(script)
 		input, total, throughTemporal = rest, sent.size, o.Limits.InlineScriptSize(sent.size)
 		args = []any{sent.value}
 	}
-	sent := encode(input)
+	sent := encodeValue(input)
 	failure = interpreter.CheckSize(total+sent.size, o.Limits.PayloadCap(), what)
 	return append([]any{sent.value}, args...), o.Limits.InlineSize(sent.size) + throughTemporal, failure
 }
@@ -210,7 +210,7 @@ func RecordMarker(ctx workflow.Context, mark any) {
 // ContinueAsNew ends the history of a workflow. The workflow returns next, an error by which Temporal continues it as new with input.
 // failure is set instead if the input is too large; what names it in that message.
 func ContinueAsNew(ctx workflow.Context, name string, input any, what string) (failure *interpreter.ErrorObject, next error) {
-	args, _, failure := travelling(ctx, input, what)
+	args, _, failure := encodeInput(ctx, input, what)
 	if failure != nil {
 		return failure, nil
 	}
@@ -235,9 +235,9 @@ const (
 	MostDeliveries = 1000
 )
 
-// options are the options of whatever is sent there. Temporal's own retry of an activity
+// sendOptions are the options of whatever is sent there. Temporal's own retry of an activity
 // only delivers one again when its worker was lost or returned it.
-func (d Recipient) options(ctx workflow.Context) workflow.Context {
+func (d Recipient) sendOptions(ctx workflow.Context) workflow.Context {
 	switch d.kind {
 	case isLocal:
 		return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{

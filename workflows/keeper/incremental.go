@@ -26,16 +26,16 @@ func StateWorkflow(ctx workflow.Context, snapshot []byte) error {
 		return gate.UnfitError(err)
 	}
 	k := &states{Keeper: keeper}
-	k.endless = newEndless(k.render)
+	k.endless = newEndless(k.renderStates)
 	if err := errors.Join(k.serveUpdates(ctx), k.serveQueries(ctx)); err != nil {
 		return err
 	}
-	gate.OnSignal(ctx, incremental.UndoSignal, k.undo)
-	return serve(ctx, k)
+	gate.OnSignal(ctx, incremental.UndoSignal, k.undoMoves)
+	return serveUntilOver(ctx, k)
 }
 
-// undo undoes moves of a run that was cancelled before it knew what became of them.
-func (k *states) undo(ctx workflow.Context, writes []incremental.StateWrite) {
+// undoMoves undoes moves of a run that was cancelled before it knew what became of them.
+func (k *states) undoMoves(ctx workflow.Context, writes []incremental.StateWrite) {
 	if err := incremental.CheckWrites(writes); err != nil {
 		gate.Logger(ctx).Warn("no moves to undo", "error", err)
 		return
@@ -101,8 +101,8 @@ func (k *states) next(ctx workflow.Context) (failure *interpreter.ErrorObject, n
 // shownStates bounds the states that the details name.
 const shownStates = 20
 
-// render shows the first of the states.
-func (k *states) render(ctx workflow.Context) {
+// renderStates shows the first of the states.
+func (k *states) renderStates(ctx workflow.Context) {
 	table := gate.NewMarkdownTable("state", "watermark", "moved", "run")
 	for _, state := range k.States(incremental.NameRange{Most: shownStates}) {
 		run := ""

@@ -32,7 +32,7 @@ func LoginWorkflow(ctx workflow.Context, stored login.StoredLogin) error {
 	if err := errors.Join(k.serveUpdates(ctx), k.serveQueries(ctx)); err != nil {
 		return err
 	}
-	return serve(ctx, k)
+	return serveUntilOver(ctx, k)
 }
 
 // storedLogin drives a StoredLogin.

@@ -31,10 +31,10 @@ func MailboxWorkflow(ctx workflow.Context, box interpreter.Mailbox) (*interprete
 	m := &mailbox{over: map[interpreter.AnswerTo]bool{}, seen: map[string]bool{}}
 	m.result.Refused = box.Refused
 	if box.Progress != nil {
-		m.deliver(ctx, *box.Progress)
+		m.deliverAnswer(ctx, *box.Progress)
 	}
 	for kept := range gate.Arrived[interpreter.MailboxAnswer](workflow.GetSignalChannel(ctx, interpreter.MailboxSignal)) {
-		m.deliver(ctx, kept)
+		m.deliverAnswer(ctx, kept)
 	}
 	return &m.result, nil
 }
@@ -46,9 +46,9 @@ type mailbox struct {
 	result interpreter.MailboxResult
 }
 
-// deliver has a worker send an answer to the workflow that accepts it, until the
+// deliverAnswer has a worker send an answer to the workflow that accepts it, until the
 // outcome is known. The same answer again is one.
-func (m *mailbox) deliver(ctx workflow.Context, kept interpreter.MailboxAnswer) {
+func (m *mailbox) deliverAnswer(ctx workflow.Context, kept interpreter.MailboxAnswer) {
 	digest, at := kept.Answer.Digest(), kept.Answer.AnswerTo
 	at.Index = nil // it is the same in all that is kept here
 	mark := fmt.Sprintf("%d/%d/%s", at.Visit, at.Attempt, digest)

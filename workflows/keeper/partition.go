@@ -44,7 +44,7 @@ func PartitionsWorkflow(ctx workflow.Context, snapshot []byte) error {
 	if err != nil {
 		return err
 	}
-	return serve(ctx, k)
+	return serveUntilOver(ctx, k)
 }
 
 // partitions drives a Ledger.

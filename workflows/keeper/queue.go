@@ -51,8 +51,8 @@ func ConcurrencyWorkflow(ctx workflow.Context, state queue.Queue) error {
 	if err != nil {
 		return err
 	}
-	k.drain(ctx)
-	return serve(ctx, k)
+	k.drainRequests(ctx)
+	return serveUntilOver(ctx, k)
 }
 
 // queueKeeper drives the queue of a key.
@@ -81,8 +81,8 @@ const (
 	queueWaiting                      // the same, while runs wait
 )
 
-// drain applies the requests of runs, and removes the runs that have ended.
-func (k *queueKeeper) drain(ctx workflow.Context) {
+// drainRequests applies the requests of runs, and removes the runs that have ended.
+func (k *queueKeeper) drainRequests(ctx workflow.Context) {
 	for request := range gate.Arrived[queue.Request](k.requests) {
 		if err := request.Check(); err != nil {
 			gate.Logger(ctx).Warn("ignored a request that no run has made", "error", err)
@@ -111,7 +111,7 @@ func (k *queueKeeper) deliverMessages(ctx workflow.Context) {
 		k.queue.Messages = k.queue.Messages[1:]
 		k.delivering++
 		workflow.Go(ctx, func(ctx workflow.Context) {
-			k.deliver(ctx, message)
+			k.deliverDecision(ctx, message)
 			k.delivering--
 		})
 	}
@@ -121,8 +121,8 @@ func (k *queueKeeper) mayDeliver() bool {
 	return len(k.queue.Messages) > 0 && k.delivering < mostDelivering
 }
 
-// deliver signals a decision to a run. A run that cannot be signalled has ended.
-func (k *queueKeeper) deliver(ctx workflow.Context, message queue.Message) {
+// deliverDecision signals a decision to a run. A run that cannot be signalled has ended.
+func (k *queueKeeper) deliverDecision(ctx workflow.Context, message queue.Message) {
 	if err := gate.Signal(ctx, message.To.WorkflowID, queue.DecisionSignal, message.Decision).Get(ctx, nil); err != nil {
 		k.gone = append(k.gone, message.To)
 		return
@@ -145,7 +145,7 @@ func (k *queueKeeper) isLong(ctx workflow.Context) bool { return gate.HistoryIsL
 // act delivers decisions, and has the next check or the end come in time.
 func (k *queueKeeper) act(ctx workflow.Context) {
 	k.deliverMessages(ctx)
-	k.describe(ctx)
+	k.describeQueue(ctx)
 	mode, length := queueEmpty, queueIdle
 	switch {
 	case len(k.queue.Waiting) > 0:
@@ -186,7 +186,7 @@ func (k *queueKeeper) woke(ctx workflow.Context) {
 		k.over = true
 		return
 	}
-	k.drain(ctx)
+	k.drainRequests(ctx)
 }
 
 // checkHolder frees a state that a run has which was terminated, before another one fails that
@@ -252,15 +252,15 @@ func (k *queueKeeper) next(ctx workflow.Context) (failure *interpreter.ErrorObje
 	if err := workflow.Await(ctx, func() bool { return k.delivering == 0 && !k.checkingCircles }); err != nil {
 		return nil, err
 	}
-	k.drain(ctx)
+	k.drainRequests(ctx)
 	return gate.ContinueAsNew(ctx, queue.WorkflowName, *k.queue, "the queue of the concurrency key")
 }
 
 // shownInDetails bounds the runs that the details of a queue name.
 const shownInDetails = 20
 
-// describe writes the status of the queue.
-func (k *queueKeeper) describe(ctx workflow.Context) {
+// describeQueue writes the status of the queue.
+func (k *queueKeeper) describeQueue(ctx workflow.Context) {
 	table := gate.NewMarkdownTable("run", "state", "since")
 	row := func(member queue.Entry, state string) {
 		table.Row(gate.LinkTo(ctx, source.Code(member.WorkflowID, protocol.MaxText), member.WorkflowID), state, gate.RenderTime(member.Since))

@@ -33,7 +33,7 @@ func RateLimitWorkflow(ctx workflow.Context, limiter ratelimit.Limiter) error {
 		return fmt.Errorf("set update handler: %w", err)
 	}
 	gate.OnSignal(ctx, ratelimit.AwaySignal, k.recordAway)
-	return serve(ctx, k)
+	return serveUntilOver(ctx, k)
 }
 
 // rateLimiter keeps a limiter.
@@ -52,11 +52,11 @@ func (k *rateLimiter) recordAway(ctx workflow.Context, away []ratelimit.Away) {
 		return
 	}
 	k.lastRequest = workflow.Now(ctx)
-	k.Left(away)
+	k.NoteAway(away)
 }
 
-// idle is when the workflow is no longer needed, if nothing happens.
-func (k *rateLimiter) idle() time.Time {
+// idleAt is when the workflow is no longer needed, if nothing happens.
+func (k *rateLimiter) idleAt() time.Time {
 	if over := k.lastRequest.Add(limiterIdle); over.After(k.Next) {
 		return over
 	}
@@ -64,34 +64,34 @@ func (k *rateLimiter) idle() time.Time {
 }
 
 func (k *rateLimiter) isOver(ctx workflow.Context) bool {
-	return len(k.Away) == 0 && !k.idle().After(workflow.Now(ctx))
+	return len(k.Away) == 0 && !k.idleAt().After(workflow.Now(ctx))
 }
 
 func (k *rateLimiter) isLong(ctx workflow.Context) bool {
 	return workflow.GetInfo(ctx).GetContinueAsNewSuggested()
 }
 
-// due is when there is something to do.
-func (k *rateLimiter) due() time.Time {
+// dueAt is when there is something to do.
+func (k *rateLimiter) dueAt() time.Time {
 	if call := k.CallAt(); !call.IsZero() {
 		return call
 	}
-	return k.idle()
+	return k.idleAt()
 }
 
 // act signals the calls that wait elsewhere and may be made. A deadline that moves is checked when the timer ends and not
 // before, so that leases cost no timers.
 func (k *rateLimiter) act(ctx workflow.Context) {
-	for _, away := range k.Call(workflow.Now(ctx)) {
+	for _, away := range k.CallBack(workflow.Now(ctx)) {
 		gate.Signal(ctx, away.Workflow, ratelimit.TurnSignal, ratelimit.TurnCall{Step: away.Step, Index: away.Index})
 	}
 	timed, stop := workflow.WithCancel(ctx)
-	k.wakes, k.stop = k.due(), stop
+	k.wakes, k.stop = k.dueAt(), stop
 	k.timer = workflow.NewTimerWithOptions(timed, max(k.wakes.Sub(workflow.Now(ctx)), 0), workflow.TimerOptions{Summary: "idle"})
 }
 
 func (k *rateLimiter) isDue(workflow.Context) bool {
-	return k.timer.IsReady() || k.due().Before(k.wakes)
+	return k.timer.IsReady() || k.dueAt().Before(k.wakes)
 }
 
 func (k *rateLimiter) woke(workflow.Context) { k.stop() }

@@ -27,8 +27,8 @@ type service interface {
 	next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error)
 }
 
-// serve keeps a service open until it is over. One that keeps too much for another history stays in this one.
-func serve(ctx workflow.Context, s service) error {
+// serveUntilOver keeps a service open until it is over. One that keeps too much for another history stays in this one.
+func serveUntilOver(ctx workflow.Context, s service) error {
 	stays := false
 	for !s.isOver(ctx) {
 		if !stays && s.isLong(ctx) {

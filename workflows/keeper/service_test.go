@@ -46,7 +46,7 @@ func TestServe(t *testing.T) {
 			t.Parallel()
 			var suite testsuite.WorkflowTestSuite
 			env, s := suite.NewTestWorkflowEnvironment(), row.service
-			env.ExecuteWorkflow(func(ctx workflow.Context) error { return serve(ctx, &s) })
+			env.ExecuteWorkflow(func(ctx workflow.Context) error { return serveUntilOver(ctx, &s) })
 			require.True(t, env.IsWorkflowCompleted())
 			require.Equal(t, row.fails, env.GetWorkflowError() != nil)
 			require.Equal(t, []int{row.acted, row.acted, row.asked}, []int{s.acted, s.woken, s.asked})

@@ -39,7 +39,7 @@ func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 	if err != nil {
 		return err
 	}
-	return serve(ctx, k)
+	return serveUntilOver(ctx, k)
 }
 
 // tree keeps the census of a tree.

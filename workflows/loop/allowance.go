@@ -14,17 +14,17 @@ const (
 	mostAdmitted = 100
 )
 
-// admits reports whether the loop requests the runs of its iterations.
-func (l *Loop) admits() bool {
+// requestsRuns reports whether the loop requests the runs of its iterations.
+func (l *Loop) requestsRuns() bool {
 	nesting := l.Input.Task.Nesting
-	return nesting != nil && nesting.Tree.Most > 0 && l.plays()
+	return nesting != nil && nesting.Tree.Most > 0 && l.playsRuns()
 }
 
-// admit gives how many of the runs of n iterations may start without a request: each
+// admitRuns gives how many of the runs of n iterations may start without a request: each
 // gets one, and requests what follows itself. It requests many at once, and never more
 // than the rest of the loop needs.
-func (l *Loop) admit(ctx workflow.Context, n, rest int) int {
-	if !l.admits() {
+func (l *Loop) admitRuns(ctx workflow.Context, n, rest int) int {
+	if !l.requestsRuns() {
 		return 0
 	}
 	if a := &l.allowance; !a.None && a.Left < n {
@@ -51,7 +51,7 @@ func (l *Loop) returnAllowance(ctx workflow.Context) {
 // cancelRuns has the runs of iterations, and their child runs of any depth, cancelled at
 // once, as the failure budget of the loop is spent.
 func (l *Loop) cancelRuns(ctx workflow.Context) {
-	if !l.plays() || len(l.batches) == 0 {
+	if !l.playsRuns() || len(l.batches) == 0 {
 		return
 	}
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)

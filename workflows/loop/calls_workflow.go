@@ -38,23 +38,23 @@ func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.
 	running, stop := workflow.WithCancel(ctx)
 	b := newBatch(ctx, book, step, input, stop)
 	err = errors.Join(
-		workflow.SetQueryHandler(ctx, protocol.IterationsQuery, b.iterations),
+		workflow.SetQueryHandler(ctx, protocol.IterationsQuery, b.openIterations),
 		workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, b.stoppedCall),
 	)
 	if err != nil {
 		return nil, err
 	}
 	if step.Loop != nil && step.Loop.Mode == playbook.Parallel {
-		b.slot = control.NewSlot(ctx, &b.input, step.Loop.MaxConcurrency, b.outcomes)
+		b.slot = control.NewSlot(ctx, &b.input, step.Loop.MaxConcurrency, b.outcomeCounts)
 	}
 	controls.Answered, controls.Elsewhere, controls.Reported = input.Answered, b.answeredElsewhere, input.Reported
 	controls.ListenForReports(ctx, b.reportWaits)
-	controls.Listen(ctx, b.slot)
+	controls.ApplyFromParent(ctx, b.slot)
 	if err := controls.ServeAnswers(ctx); err != nil {
 		return nil, err
 	}
-	b.describe(ctx)
-	b.continues(running)
+	b.describeBatch(ctx)
+	b.resumeStopped(running)
 	controls.AwaitAnswers(ctx)
 	for {
 		b.makeCalls(running)
@@ -68,11 +68,11 @@ func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.
 		if failure == nil {
 			return nil, next
 		}
-		b.stay(ctx, failure)
+		b.stayHere(ctx, failure)
 	}
-	b.describe(ctx)
+	b.describeBatch(ctx)
 	controls.Answers.Open(ctx)
-	return b.finish(ctx)
+	return b.finishBatch(ctx)
 }
 
 func newBatch(
@@ -147,44 +147,44 @@ type batch struct {
 // makeCalls drives the calls until they have ended, or continue as new.
 func (b *batch) makeCalls(ctx workflow.Context) {
 	if b.slot != nil {
-		b.parallel(ctx, b.step.Loop.MaxConcurrency)
+		b.runParallel(ctx, b.step.Loop.MaxConcurrency)
 	} else {
-		b.sequential(ctx)
+		b.runSequential(ctx)
 	}
 	if b.budget != nil {
-		b.abandon(ctx)
+		b.abandonCalls(ctx)
 	}
 	slices.Sort(b.remaining)
 }
 
-// parallel makes the calls at the same time.
-func (b *batch) parallel(ctx workflow.Context, width int) {
-	all := b.open()
-	for due := b.due(all); b.worthHosting(ctx, due) && b.host(ctx, due, width); {
-		due = b.due(due)
+// runParallel makes the calls at the same time.
+func (b *batch) runParallel(ctx workflow.Context, width int) {
+	all := b.openCalls()
+	for due := b.dueCalls(all); b.worthHosting(ctx, due) && b.hostCalls(ctx, due, width); {
+		due = b.dueCalls(due)
 	}
 	group := workflow.NewWaitGroup(ctx)
 	for _, i := range all {
 		if b.calls[i].Finished() {
 			b.slot.Waiting--
-			b.iterate(ctx, i)
+			b.runIteration(ctx, i)
 			continue
 		}
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()
 			began := b.slot.Acquire(ctx) == nil
-			b.iterate(ctx, i)
+			b.runIteration(ctx, i)
 			if began {
-				b.slot.Done(ctx)
+				b.slot.CallDone(ctx)
 			}
 		})
 	}
 	group.Wait(ctx)
 }
 
-// open are the calls that have not ended.
-func (b *batch) open() []int {
+// openCalls are the calls that have not ended.
+func (b *batch) openCalls() []int {
 	open := make([]int, 0, len(b.calls))
 	for i := range b.calls {
 		if !b.over[i] {
@@ -194,8 +194,8 @@ func (b *batch) open() []int {
 	return open
 }
 
-// outcomes counts the iterations that have ended, and how many of them failed.
-func (b *batch) outcomes() (ended, failed int) {
+// outcomeCounts counts the iterations that have ended, and how many of them failed.
+func (b *batch) outcomeCounts() (ended, failed int) {
 	for _, iteration := range b.ended {
 		if iteration.Result.Failed() && !iteration.Cancelled {
 			failed++
@@ -204,8 +204,8 @@ func (b *batch) outcomes() (ended, failed int) {
 	return len(b.ended), failed
 }
 
-// due are the calls that an activity can take further.
-func (b *batch) due(calls []int) []int {
+// dueCalls are the calls that an activity can take further.
+func (b *batch) dueCalls(calls []int) []int {
 	return lists.Filter(calls, b.isDue)
 }
 
@@ -220,34 +220,34 @@ func (b *batch) worthHosting(ctx workflow.Context, due []int) bool {
 	return !gate.HistoryIsLong(ctx) && (len(due) > 1 || len(due) == 1 && !b.calls[due[0]].View().Begun)
 }
 
-// sequential runs one call after the other to its end, waits and sinks included.
-func (b *batch) sequential(ctx workflow.Context) {
-	open := b.open()
+// runSequential runs one call after the other to its end, waits and sinks included.
+func (b *batch) runSequential(ctx workflow.Context) {
+	open := b.openCalls()
 	for at, i := range open {
 		if len(b.remaining) > 0 {
 			b.remaining = append(b.remaining, i)
 			continue
 		}
 		for b.isDue(i) {
-			if due := open[at:]; !b.worthHosting(ctx, due) || !b.host(ctx, due, 0) {
+			if due := open[at:]; !b.worthHosting(ctx, due) || !b.hostCalls(ctx, due, 0) {
 				break
 			}
 		}
-		b.iterate(ctx, i)
+		b.runIteration(ctx, i)
 	}
 }
 
-// host has one activity make all attempts, pages and sinks of some calls that need no
+// hostCalls has one activity make all attempts, pages and sinks of some calls that need no
 // wait; with a width of 0 in order, up to the first that does. It comes back with the
 // state of each that did not end: one that waits, or one whose sink writes what has to
 // be in history first. The workflow continues from there, one attempt at a time where
 // the activity itself failed. further is false there.
-func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) {
+func (b *batch) hostCalls(ctx workflow.Context, due []int, width int) (further bool) {
 	if ctx.Err() != nil {
 		return false
 	}
 	input := call.DriveInput{
-		Task: b.input.Task, Width: width, Known: b.known(), Calls: make([]call.Snapshot, len(due)),
+		Task: b.input.Task, Width: width, Known: b.knownCounts(), Calls: make([]call.Snapshot, len(due)),
 	}
 	calls := make([]*call.Call, len(due))
 	for at, i := range due {
@@ -272,10 +272,10 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 		}
 		b.counted[due[at]] = true
 		drive.CountCall(ctx, calls[at])
-		b.count(*driven.Result)
+		b.countResult(*driven.Result)
 	}
 	if len(b.calls) > 1 || !b.calls[0].Finished() { // a batch of one ends with it and describes that
-		b.describe(ctx)
+		b.describeBatch(ctx)
 	}
 	drive.ForgetNotes(ctx, b.input.Task, noted, ended...)
 	b.withinBudget(output.Budget)
@@ -295,9 +295,9 @@ func (b *batch) nextInput(controls *control.Controls) protocol.CallsInput {
 	return next
 }
 
-// stay keeps calls in this history that are too large to continue as new. Where the
+// stayHere keeps calls in this history that are too large to continue as new. Where the
 // history is full they fail.
-func (b *batch) stay(ctx workflow.Context, failure *interpreter.ErrorObject) {
+func (b *batch) stayHere(ctx workflow.Context, failure *interpreter.ErrorObject) {
 	now := workflow.Now(ctx)
 	full := workflow.GetInfo(ctx).GetCurrentHistorySize() > drive.FullestHistory
 	for _, i := range b.remaining {
@@ -316,11 +316,11 @@ func (b *batch) stay(ctx workflow.Context, failure *interpreter.ErrorObject) {
 		b.slot.Waiting += len(b.remaining)
 	}
 	b.remaining, b.renewing = nil, false
-	b.renewal.Later(ctx)
+	b.renewal.RenewLater(ctx)
 }
 
-// known is how far the loop has come, nil where it has no failure budget to keep.
-func (b *batch) known() *interpreter.LoopCounts {
+// knownCounts is how far the loop has come, nil where it has no failure budget to keep.
+func (b *batch) knownCounts() *interpreter.LoopCounts {
 	if b.input.Known == nil {
 		return nil
 	}
@@ -328,16 +328,16 @@ func (b *batch) known() *interpreter.LoopCounts {
 	return &known
 }
 
-// abandon ends iterations that were to continue as new.
-func (b *batch) abandon(ctx workflow.Context) {
+// abandonCalls ends iterations that were to continue as new.
+func (b *batch) abandonCalls(ctx workflow.Context) {
 	for _, i := range b.remaining {
-		b.end(ctx, i, interpreter.IterationResult{Cancelled: true})
+		b.endCall(ctx, i, interpreter.IterationResult{Cancelled: true})
 	}
 	b.remaining = nil
 }
 
-// end records how a call has ended.
-func (b *batch) end(ctx workflow.Context, i int, result interpreter.IterationResult) {
+// endCall records how a call has ended.
+func (b *batch) endCall(ctx workflow.Context, i int, result interpreter.IterationResult) {
 	if index := b.input.Calls[i].Index; index != nil {
 		result.Index = *index
 		if rehearsal := gate.RehearsalOf(ctx); rehearsal != nil {
@@ -347,10 +347,10 @@ func (b *batch) end(ctx workflow.Context, i int, result interpreter.IterationRes
 	b.ended, b.over[i] = append(b.ended, result), true
 }
 
-// count adds an iteration that has ended to what the batch knows of the loop.
-func (b *batch) count(result interpreter.CallResult) {
+// countResult adds an iteration that has ended to what the batch knows of the loop.
+func (b *batch) countResult(result interpreter.CallResult) {
 	if b.input.Known != nil {
-		b.input.Known.Count(result)
+		b.input.Known.CountResult(result)
 	}
 }
 
@@ -359,7 +359,7 @@ func (b *batch) count(result interpreter.CallResult) {
 // activity has found that.
 func (b *batch) withinBudget(spent *interpreter.ErrorObject) {
 	if spent == nil && b.input.Known != nil {
-		spent = b.input.Known.Spent(b.step)
+		spent = b.input.Known.BudgetError(b.step)
 	}
 	if spent != nil && b.budget == nil {
 		b.budget = spent
@@ -367,20 +367,20 @@ func (b *batch) withinBudget(spent *interpreter.ErrorObject) {
 	}
 }
 
-// iterate runs one call to its end, with the sinks of its policies and of the loop.
-func (b *batch) iterate(ctx workflow.Context, i int) {
+// runIteration runs one call to its end, with the sinks of its policies and of the loop.
+func (b *batch) runIteration(ctx workflow.Context, i int) {
 	call := b.calls[i]
 	if ctx.Err() != nil && !call.Finished() && b.step.Loop != nil {
-		b.end(ctx, i, interpreter.IterationResult{Cancelled: true})
+		b.endCall(ctx, i, interpreter.IterationResult{Cancelled: true})
 		return
 	}
 	if b.drivers[i] == nil {
 		b.drivers[i] = &drive.Driver{
-			Call: call, Waiting: b.waiter(ctx, i), Host: &drive.ActivityHost{Task: b.input.Task, Snapshot: b.input.Calls[i]}, Slot: b.slot,
-			Allowance: &b.allowance, Renews: func() bool { return b.renews(ctx) },
+			Call: call, Waiting: b.waitRecorder(ctx, i), Host: &drive.ActivityHost{Task: b.input.Task, Snapshot: b.input.Calls[i]}, Slot: b.slot,
+			Allowance: &b.allowance, Renews: func() bool { return b.mustRenew(ctx) },
 			Plays: func(child string) {
 				b.children[i] = child
-				b.describe(ctx)
+				b.describeBatch(ctx)
 			},
 		}
 	}
@@ -390,33 +390,33 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 		return
 	}
 	result := *call.Result()
-	b.end(ctx, i, interpreter.IterationResult{
+	b.endCall(ctx, i, interpreter.IterationResult{
 		Result: result, Cancelled: result.Failed() && result.Error.Kind == interpreter.KindCancelled,
 	})
 	if b.counted[i] {
 		return
 	}
 	if len(b.calls) > 1 { // a batch of one ends with it and describes that
-		b.describe(ctx)
+		b.describeBatch(ctx)
 	}
-	b.count(result)
+	b.countResult(result)
 	b.withinBudget(nil)
 }
 
-// renews reports whether the calls continue as new. When one has to, all do, those that
+// mustRenew reports whether the calls continue as new. When one has to, all do, those that
 // wait included.
-func (b *batch) renews(ctx workflow.Context) bool {
-	if !b.renewing && !b.renewal.Due(ctx, b.calls...) {
+func (b *batch) mustRenew(ctx workflow.Context) bool {
+	if !b.renewing && !b.renewal.IsDue(ctx, b.calls...) {
 		return false
 	}
 	b.renewing = true
-	b.slot.Keep()
-	control.ControlsOf(ctx).Renew()
+	b.slot.KeepSlot()
+	control.ControlsOf(ctx).EndWaits()
 	return true
 }
 
-// output is the iterations that ended, in their order.
-func (b *batch) output() *protocol.CallsOutput {
+// callsOutput is the iterations that ended, in their order.
+func (b *batch) callsOutput() *protocol.CallsOutput {
 	if b.step.Loop != nil && b.step.Loop.StatsOnly {
 		for i := range b.ended {
 			b.ended[i].Result.Data = expression.Value{}
@@ -426,13 +426,13 @@ func (b *batch) output() *protocol.CallsOutput {
 	return &protocol.CallsOutput{Iterations: b.ended, Budget: b.budget}
 }
 
-func (b *batch) finish(ctx workflow.Context) (*protocol.CallsOutput, error) {
-	output := b.output()
+func (b *batch) finishBatch(ctx workflow.Context) (*protocol.CallsOutput, error) {
+	output := b.callsOutput()
 	output.Shrink(b.step, gate.PayloadCap(ctx))
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError(*output)
 	}
-	failure := b.failure(output)
+	failure := b.firstFailure(output)
 	if failure == nil {
 		return output, nil
 	}
@@ -444,9 +444,9 @@ func (b *batch) finish(ctx workflow.Context) (*protocol.CallsOutput, error) {
 		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 }
 
-// failure is the failure of the first iteration where all of them failed. Details that
+// firstFailure is the failure of the first iteration where all of them failed. Details that
 // Temporal may not keep of a failure are better a result.
-func (b *batch) failure(output *protocol.CallsOutput) *interpreter.ErrorObject {
+func (b *batch) firstFailure(output *protocol.CallsOutput) *interpreter.ErrorObject {
 	several := len(output.Iterations) > 1
 	if len(output.Iterations) == 0 {
 		return nil

@@ -15,28 +15,28 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// describe writes the status of the loop, or of this shard of it.
-func (l *Loop) describe(ctx workflow.Context) {
+// describeLoop writes the status of the loop, or of this shard of it.
+func (l *Loop) describeLoop(ctx workflow.Context) {
 	rest, stats := l.countParked(), l.Result.Stats
-	waiting, active := rest.waiting, rest.active(l.active)
+	waiting, active := rest.waiting, rest.activeCalls(l.active)
 	stats.Success, stats.Failed = stats.Success+rest.within.Success, stats.Failed+rest.within.Failed
 	counts := gate.NewMarkdownTable("completed", "failed", "waiting", "running", "pending", "next retry")
 	counts.Row(fmt.Sprint(stats.Success), fmt.Sprint(stats.Failed), fmt.Sprint(waiting), fmt.Sprint(active),
 		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-active, 0)), gate.RenderTime(rest.next))
 	text := l.controls.RenderHold() + fmt.Sprintf("%s: iterations %d to %d of %s\n\n%s",
-		source.Code(l.step.Name, protocol.MaxText), l.index(0), l.index(stats.Total-1), l.sizeText(), counts)
+		source.Code(l.step.Name, protocol.MaxText), l.indexAt(0), l.indexAt(stats.Total-1), l.sizeText(), counts)
 	if l.source != nil {
 		text += l.source.render()
 	}
 	for _, p := range l.shards {
 		text += "\nRunning, and not counted yet: " + gate.LinkTo(ctx, "a shard of the loop", p.id) + "\n"
 	}
-	workflow.SetCurrentDetails(ctx, text+l.failures(ctx)+l.waits(ctx))
+	workflow.SetCurrentDetails(ctx, text+l.failureLines(ctx)+l.waitLines(ctx))
 	l.reportWaits(ctx)
 }
 
-// failures are the first iterations that failed, and where to look.
-func (l *Loop) failures(ctx workflow.Context) string {
+// failureLines are the first iterations that failed, and where to look.
+func (l *Loop) failureLines(ctx workflow.Context) string {
 	if len(l.Result.Errors) == 0 {
 		return ""
 	}
@@ -60,14 +60,14 @@ func (l *Loop) childOf(index int) string {
 		}
 		return protocol.BatchID(l.Input.Task, index)
 	}
-	if id, found := protocol.IterationID(l.Input.Task, l.loop, l.size(), l.Input.Chosen, index); found {
+	if id, found := protocol.IterationID(l.Input.Task, l.loop, l.collectionSize(), l.Input.Chosen, index); found {
 		return id
 	}
 	return protocol.BatchID(l.Input.Task, index)
 }
 
-// waits are the first children that wait without a slot, and what for.
-func (l *Loop) waits(ctx workflow.Context) string {
+// waitLines are the first children that wait without a slot, and what for.
+func (l *Loop) waitLines(ctx workflow.Context) string {
 	var table *gate.MarkdownTable
 	rows := 0
 	for _, b := range l.batches {
@@ -97,10 +97,10 @@ func (l *Loop) waits(ctx workflow.Context) string {
 	return "\n" + table.String()
 }
 
-// describe writes the status of the batch: how many iterations have each status, with
+// describeBatch writes the status of the batch: how many iterations have each status, with
 // details of some.
-func (b *batch) describe(ctx workflow.Context) {
-	records := b.records()
+func (b *batch) describeBatch(ctx workflow.Context) {
+	records := b.iterationRecords()
 	var counts []string
 	questions := ""
 	table, rows := gate.NewMarkdownTable("iteration", "state", "attempts", "next retry", "waits for, or last error"), 0

@@ -15,14 +15,14 @@ import (
 	"reprise/workflows/protocol"
 )
 
-func (l *Loop) iterations() (protocol.Iterations, error) {
+func (l *Loop) iterationRecords() (protocol.Iterations, error) {
 	answer := protocol.Iterations{Iterations: []protocol.IterationRecord{}}
 	for _, failure := range l.Result.Errors {
 		if len(answer.Iterations) == gate.MostListed {
 			break
 		}
 		answer.Iterations = append(answer.Iterations, protocol.IterationRecord{Index: failure.Index, CallStatus: interpreter.CallStatus{
-			Status: interpreter.Failed, Attempts: failure.Attempts, Error: failure.Error.Shrunk(),
+			Status: interpreter.Failed, Attempts: failure.Attempts, Error: failure.Error.ShrunkError(),
 		}})
 	}
 	answer.Left = l.Result.Stats.Failed - len(answer.Iterations)
@@ -30,11 +30,11 @@ func (l *Loop) iterations() (protocol.Iterations, error) {
 	return answer, nil
 }
 
-// waiter records what an iteration, or a sink of it, waits for, and shows it.
-func (b *batch) waiter(ctx workflow.Context, i int) drive.WaitRecorder {
+// waitRecorder records what an iteration, or a sink of it, waits for, and shows it.
+func (b *batch) waitRecorder(ctx workflow.Context, i int) drive.WaitRecorder {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		b.waits[i], b.until[i] = wait, until
-		b.describe(ctx)
+		b.describeBatch(ctx)
 		b.reportWaits(ctx)
 		if news, waits := drive.WaitsForPeople(call, wait, b.input.Task.Visit); waits {
 			b.notifier.Signal(ctx, news)
@@ -42,16 +42,16 @@ func (b *batch) waiter(ctx workflow.Context, i int) drive.WaitRecorder {
 	}
 }
 
-func (b *batch) iterations() (protocol.Iterations, error) {
-	answer := protocol.Iterations{Iterations: b.records(), Hosted: len(b.hosted) > 0 && b.step.Action.RateLimit != nil}
+func (b *batch) openIterations() (protocol.Iterations, error) {
+	answer := protocol.Iterations{Iterations: b.iterationRecords(), Hosted: len(b.hosted) > 0 && b.step.Action.RateLimit != nil}
 	for i := range answer.Iterations {
-		answer.Iterations[i].Error = answer.Iterations[i].Error.Shrunk()
+		answer.Iterations[i].Error = answer.Iterations[i].Error.ShrunkError()
 	}
 	return answer, nil
 }
 
-// records are the states of the batch's iterations, in their order.
-func (b *batch) records() []protocol.IterationRecord {
+// iterationRecords are the states of the batch's iterations, in their order.
+func (b *batch) iterationRecords() []protocol.IterationRecord {
 	records := make([]protocol.IterationRecord, 0, len(b.input.Ended)+len(b.calls))
 	most := retry.MostAttempts(b.step, b.input.Task.Limits)
 	for _, ended := range b.input.Ended {

@@ -16,7 +16,7 @@ func TestListedIterations(t *testing.T) {
 	for i := range gate.MostListed + 7 {
 		l.Result.Errors = append(l.Result.Errors, interpreter.LoopError{Index: i, Error: &interpreter.ErrorObject{Message: "HTTP 500"}})
 	}
-	answer, err := l.iterations()
+	answer, err := l.iterationRecords()
 	require.NoError(t, err)
 	require.Len(t, answer.Iterations, gate.MostListed)
 	require.Equal(t, 7, answer.Left)

@@ -37,7 +37,7 @@ func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Sc
 	ctx, controls := control.WithControls(ctx, protocol.RunID(input.Task), input.Control, control.ParentsOf(input.Task))
 	l := newLoop(input, step, controls)
 	l.book = book
-	controls.Listen(ctx, nil)
+	controls.ApplyFromParent(ctx, nil)
 	l.listenForSlots(ctx)
 	controls.Shared = l.applyShared
 	l.listenForShards(ctx)
@@ -45,18 +45,18 @@ func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Sc
 	l.notifier.Listen(ctx)
 	controls.ListenForReports(ctx, l.reportWaits)
 	err = errors.Join(
-		workflow.SetQueryHandler(ctx, protocol.ProgressQuery, l.progress),
-		workflow.SetQueryHandler(ctx, protocol.IterationsQuery, l.iterations),
+		workflow.SetQueryHandler(ctx, protocol.ProgressQuery, l.loopProgress),
+		workflow.SetQueryHandler(ctx, protocol.IterationsQuery, l.iterationRecords),
 	)
 	if err != nil {
 		return nil, err
 	}
-	l.describe(ctx)
+	l.describeLoop(ctx)
 	if input.Source != nil {
 		l.runSource(ctx)
 		return l.end(ctx)
 	}
-	leaf, _ := l.room(ctx)
+	leaf, _ := l.childRoom(ctx)
 	batches := (len(l.Input.Elements) + l.batchSize() - 1) / l.batchSize()
 	if batches <= leaf && (input.Shard != nil || len(input.Elements) <= leafElements) {
 		l.runLeaf(ctx)
@@ -68,7 +68,7 @@ func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Sc
 
 // end is the result of the loop, or of a shard of it.
 func (l *Loop) end(ctx workflow.Context) (*interpreter.LoopResult, error) {
-	l.describe(ctx)
+	l.describeLoop(ctx)
 	l.Result.Shrink(l.step.Name, gate.PayloadCap(ctx))
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError(*l.Result)
@@ -128,30 +128,30 @@ func (l *Loop) newWindow() *window {
 	return &window{
 		size: func() int {
 			if l.reported != nil {
-				return min(l.width(), l.reported.Slots)
+				return min(l.loopWidth(), l.reported.Slots)
 			}
-			return max(1, l.width()-l.shared.Slots)
+			return max(1, l.loopWidth()-l.shared.Slots)
 		},
 		maxOpen: func() int { return max(1, (protocol.MaxOpen-l.shared.Open)/l.batchSize()) },
 	}
 }
 
-// width is how many batches of the whole loop may run at a time.
-func (l *Loop) width() int {
-	return max(1, cmp.Or(l.controls.Tuned(l.step.Name).MaxConcurrency, l.loop.MaxConcurrency)/l.batchSize())
+// loopWidth is how many batches of the whole loop may run at a time.
+func (l *Loop) loopWidth() int {
+	return max(1, cmp.Or(l.controls.TuningOf(l.step.Name).MaxConcurrency, l.loop.MaxConcurrency)/l.batchSize())
 }
 
-// index is the index of the element at a position of the input.
-func (l *Loop) index(position int) int {
+// indexAt is the index of the element at a position of the input.
+func (l *Loop) indexAt(position int) int {
 	if chosen := l.Input.Chosen; chosen != nil {
 		return chosen.Indexes[position]
 	}
 	return l.Shard.First + position
 }
 
-// position is the position of the iteration with an index; false where the input does not
+// positionOf is the position of the iteration with an index; false where the input does not
 // have it.
-func (l *Loop) position(index int) (int, bool) {
+func (l *Loop) positionOf(index int) (int, bool) {
 	if chosen := l.Input.Chosen; chosen != nil {
 		return slices.BinarySearch(chosen.Indexes, index)
 	}
@@ -175,13 +175,13 @@ func (l *Loop) elementAt(position int) any {
 // sizeText is the size of the collection for people, who see that the source may give more.
 func (l *Loop) sizeText() string {
 	if l.Shard.Open {
-		return fmt.Sprintf("%d so far", l.size())
+		return fmt.Sprintf("%d so far", l.collectionSize())
 	}
-	return fmt.Sprint(l.size())
+	return fmt.Sprint(l.collectionSize())
 }
 
-// size is the size of the collection.
-func (l *Loop) size() int {
+// collectionSize is the size of the collection.
+func (l *Loop) collectionSize() int {
 	if l.Input.Chosen != nil {
 		return l.Input.Chosen.Size
 	}
@@ -189,7 +189,7 @@ func (l *Loop) size() int {
 }
 
 // batchSize is how many elements one child runs.
-func (l *Loop) batchSize() int { return l.loop.BatchOf(l.size()) }
+func (l *Loop) batchSize() int { return l.loop.BatchOf(l.collectionSize()) }
 
 // runLeaf starts the batches in order. A history that is long enough ends the
 // leaf early; the rest is another shard.
@@ -201,15 +201,15 @@ func (l *Loop) runLeaf(ctx workflow.Context) {
 	workflow.Go(children, l.awaitChildren)
 	next := 0
 	mayStart := func() bool { return l.mayStart(next / size) }
-	for next < total && window.acquire(children, mayStart) == nil {
-		if l.full(ctx) || l.Result.Budget != nil {
-			window.release()
+	for next < total && window.acquireSlot(children, mayStart) == nil {
+		if l.isFull(ctx) || l.Result.Budget != nil {
+			window.releaseSlot()
 			break
 		}
 		first, end := next, min(next+size, total)
-		admitted := l.admit(children, end-first, total-first)
+		admitted := l.admitRuns(children, end-first, total-first)
 		if children.Err() != nil {
-			window.release()
+			window.releaseSlot()
 			break
 		}
 		next = end
@@ -219,7 +219,7 @@ func (l *Loop) runLeaf(ctx workflow.Context) {
 	}
 	l.started = next
 	l.returnAllowance(ctx)
-	l.wait(ctx, func() bool { return window.open == 0 })
+	l.waitUntil(ctx, func() bool { return window.open == 0 })
 	switch {
 	case next == total || ctx.Err() != nil || l.Result.Budget != nil:
 	case l.Input.Shard == nil:
@@ -233,7 +233,7 @@ func (l *Loop) runLeaf(ctx workflow.Context) {
 // are cancelled, the rest never start.
 func (l *Loop) withinBudget(ctx workflow.Context) {
 	if l.Result.Budget == nil {
-		l.Result.Budget = l.known().Spent(l.step)
+		l.Result.Budget = l.knownCounts().BudgetError(l.step)
 	}
 	if l.Result.Budget != nil && ctx.Err() == nil {
 		l.cancelChildren()
@@ -241,8 +241,8 @@ func (l *Loop) withinBudget(ctx workflow.Context) {
 	}
 }
 
-// known is how far the whole loop has come, as this shard of it knows.
-func (l *Loop) known() interpreter.LoopCounts {
+// knownCounts is how far the whole loop has come, as this shard of it knows.
+func (l *Loop) knownCounts() interpreter.LoopCounts {
 	return interpreter.LoopCounts{
 		Size:    l.Shard.Size,
 		Success: l.Shard.Success + l.Result.Stats.Success, Failed: l.Shard.Failed + l.Result.Stats.Failed,
@@ -280,12 +280,12 @@ func (l *Loop) mayStart(sent int) bool {
 
 // callInputs are the calls of the elements from first up to end, not begun yet.
 func (l *Loop) callInputs(first, end int) []call.Snapshot {
-	calls, size := make([]call.Snapshot, 0, end-first), l.size()
+	calls, size := make([]call.Snapshot, 0, end-first), l.collectionSize()
 	if l.Shard.Open {
 		size = 0 // nobody knows it yet
 	}
 	for position := first; position < end; position++ {
-		index := l.index(position)
+		index := l.indexAt(position)
 		calls = append(calls, call.Snapshot{Index: &index, Size: size, Element: l.Input.Elements[position], By: l.begunIn(index)})
 	}
 	return calls
@@ -302,12 +302,12 @@ func (l *Loop) startChild(ctx workflow.Context, calls []call.Snapshot, admitted 
 		MayRelease: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < control.ParkUntil,
 	}
 	if l.loop.FailureBudget != nil && len(calls) > 1 {
-		known := l.known()
+		known := l.knownCounts()
 		input.Known = &known
 	}
 	b := &openBatch{id: protocol.BatchID(l.Input.Task, index), index: index, calls: calls, holds: true}
 	l.batches = append(l.batches, b)
-	to := gate.ToChild(protocol.CallsWorkflowName, b.id, l.step.Name, l.summary(calls), actsOnCalls(calls))
+	to := gate.ToChild(protocol.CallsWorkflowName, b.id, l.step.Name, l.childSummary(calls), actsOnCalls(calls))
 	var err error
 	if b.sent, err = gate.Start(ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name)); err != nil {
 		l.childEnded(ctx, b, protocol.CallsOutput{}, err)
@@ -340,9 +340,9 @@ func (l *Loop) endedBatch() *openBatch {
 func (l *Loop) childEnded(ctx workflow.Context, b *openBatch, output protocol.CallsOutput, err error) {
 	switch {
 	case err == nil:
-		l.weigh(ctx, output)
+		l.weighOutput(ctx, output)
 		for _, iteration := range output.Iterations {
-			l.add(ctx, iteration)
+			l.addIteration(ctx, iteration)
 		}
 		l.Result.Budget = cmp.Or(l.Result.Budget, output.Budget)
 	case !protocol.Abandoned(ctx, err):
@@ -350,8 +350,8 @@ func (l *Loop) childEnded(ctx workflow.Context, b *openBatch, output protocol.Ca
 	}
 	l.active -= len(b.calls)
 	l.window.open--
-	l.close(b)
-	l.describe(ctx)
+	l.closeBatch(b)
+	l.describeLoop(ctx)
 	l.withinBudget(ctx)
 }
 
@@ -368,8 +368,8 @@ func actsOnCalls(calls []call.Snapshot) func(protocol.Steering) bool {
 	}
 }
 
-func (l *Loop) add(ctx workflow.Context, iteration interpreter.IterationResult) {
-	if position, found := l.position(iteration.Index); found {
+func (l *Loop) addIteration(ctx workflow.Context, iteration interpreter.IterationResult) {
+	if position, found := l.positionOf(iteration.Index); found {
 		l.Result.Add(position, l.elementAt(position), iteration)
 		l.countIteration(ctx, iteration)
 		l.signalExhausted(ctx, iteration)
@@ -379,7 +379,7 @@ func (l *Loop) add(ctx workflow.Context, iteration interpreter.IterationResult) 
 // failAll accounts for elements whose child gave nothing, so that none is lost.
 func (l *Loop) failAll(ctx workflow.Context, calls []call.Snapshot, failure *interpreter.ErrorObject) {
 	for _, call := range calls {
-		l.add(ctx, interpreter.IterationResult{
+		l.addIteration(ctx, interpreter.IterationResult{
 			Index: *call.Index, Result: interpreter.CallResult{
 				Status: interpreter.StatusError, Error: failure, Warnings: interpreter.Unwritten(l.step),
 			},
@@ -387,8 +387,8 @@ func (l *Loop) failAll(ctx workflow.Context, calls []call.Snapshot, failure *int
 	}
 }
 
-// summary is what Temporal's UI shows beside the child, as Markdown.
-func (l *Loop) summary(calls []call.Snapshot) string {
+// childSummary is what Temporal's UI shows beside the child, as Markdown.
+func (l *Loop) childSummary(calls []call.Snapshot) string {
 	if len(calls) > 1 {
 		return fmt.Sprintf("%s %d–%d of %s", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, l.sizeText())
 	}
@@ -397,14 +397,14 @@ func (l *Loop) summary(calls []call.Snapshot) string {
 		source.Code(expression.Text(calls[0].Element.Data), shown))
 }
 
-func (l *Loop) progress() (protocol.Progress, error) {
+func (l *Loop) loopProgress() (protocol.Progress, error) {
 	rest := l.countParked()
 	open := lists.Map(l.batches, func(b *openBatch) string { return b.id })
 	shards := lists.Map(l.shards, func(p *openShard) string { return p.id })
 	return protocol.Progress{
-		Stats: l.Result.Stats, Open: open, Active: rest.active(l.active), Waiting: rest.waiting, Returning: rest.returning,
+		Stats: l.Result.Stats, Open: open, Active: rest.activeCalls(l.active), Waiting: rest.waiting, Returning: rest.returning,
 		Within: rest.within, NextRetryAt: rest.next, Shards: shards,
-		Awaits: AwaitsAnswers(l.step), Plays: l.plays(), Control: l.controls.Control, Rows: l.Result.Rows,
+		Awaits: AwaitsAnswers(l.step), Plays: l.playsRuns(), Control: l.controls.Control, Rows: l.Result.Rows,
 		Source: l.source.progress(),
 	}, nil
 }
@@ -415,8 +415,8 @@ func AwaitsAnswers(step *playbook.Step) bool {
 	return step.Action.Traits().Awaits
 }
 
-// plays reports whether the iterations run playbooks.
-func (l *Loop) plays() bool {
+// playsRuns reports whether the iterations run playbooks.
+func (l *Loop) playsRuns() bool {
 	return l.book.Resolve(l.step.Action).Traits().Plays
 }
 
@@ -440,7 +440,7 @@ func (l *Loop) signalExhausted(ctx workflow.Context, iteration interpreter.Itera
 	if failure, _ := call.Exhausted(iteration.Result, nil); failure != nil {
 		l.notifier.Signal(ctx, call.News{
 			Event: playbook.EventExhausted, At: workflow.Now(ctx), Step: l.step.Name, Visit: l.Input.Task.Visit,
-			Index: &iteration.Index, Status: iteration.Result.Ended(), Attempts: failure.Attempt, Error: failure.Shrunk(),
+			Index: &iteration.Index, Status: iteration.Result.Ended(), Attempts: failure.Attempt, Error: failure.ShrunkError(),
 		})
 	}
 }
@@ -463,18 +463,18 @@ func (l *Loop) EndedIn(ctx workflow.Context, id string, failure *interpreter.Err
 	found, err := gate.Send[interpreter.EndedIterations](ctx, drive.ToRecall(interpreter.EndedActivity, "how the iterations of "+id+" ended"), question,
 		"the name of a loop")
 	if err != nil {
-		l.Result.Warn(fmt.Sprintf("the outcomes of the iterations of %s cannot be read: %v", id, err))
+		l.Result.AddWarning(fmt.Sprintf("the outcomes of the iterations of %s cannot be read: %v", id, err))
 		return
 	}
 	for _, left := range found.Left {
-		found.Iterations = append(found.Iterations, left.Result())
+		found.Iterations = append(found.Iterations, left.IterationResult())
 	}
 	reads := l.Input.Source != nil && !slices.ContainsFunc(l.shards, func(p *openShard) bool { return p.id == id && p.reads == nil })
 	if reads { // its elements are not counted yet
 		l.Result.Grow(len(found.Iterations))
 	}
 	for _, iteration := range found.Iterations {
-		if position, found := l.position(iteration.Index); found || reads {
+		if position, found := l.positionOf(iteration.Index); found || reads {
 			l.Result.Add(position, l.elementAt(position), iteration)
 		}
 	}

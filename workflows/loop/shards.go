@@ -42,23 +42,23 @@ const (
 	fullHistory = 3_700_000
 )
 
-// full reports whether a leaf starts no more children.
-func (l *Loop) full(ctx workflow.Context) bool {
+// isFull reports whether a leaf starts no more children.
+func (l *Loop) isFull(ctx workflow.Context) bool {
 	expected := workflow.GetInfo(ctx).GetCurrentHistorySize() + (l.window.open+1)*l.largest +
 		gate.OutboxOf(ctx).Limits.InlineSize(l.bytes)
 	return gate.HistoryIsLong(ctx) || expected > fullHistory
 }
 
-// weigh records the size of what a child has given.
-func (l *Loop) weigh(ctx workflow.Context, output protocol.CallsOutput) {
+// weighOutput records the size of what a child has given.
+func (l *Loop) weighOutput(ctx workflow.Context, output protocol.CallsOutput) {
 	size := interpreter.EncodedSize(output)
 	l.largest = max(l.largest, gate.OutboxOf(ctx).Limits.InlineSize(size))
 	l.bytes += size
 }
 
-// room is how many children a leaf may have, and how many shards another workflow
+// childRoom is how many children a leaf may have, and how many shards another workflow
 // of the tree: fewer where each of them gets a large playbook or large values.
-func (l *Loop) room(ctx workflow.Context) (leaf, shards int) {
+func (l *Loop) childRoom(ctx workflow.Context) (leaf, shards int) {
 	size := gate.OutboxOf(ctx).TaskBytes(l.Input.Task)
 	if size < heavyTask {
 		return leafBatches, fanShards
@@ -70,7 +70,7 @@ func (l *Loop) room(ctx workflow.Context) (leaf, shards int) {
 // shardSize is how many elements a shard of n has: whole batches, and few enough
 // shards for one history.
 func (l *Loop) shardSize(ctx workflow.Context, n int) int {
-	leaf, shards := l.room(ctx)
+	leaf, shards := l.childRoom(ctx)
 	batches := (n + l.batchSize() - 1) / l.batchSize()
 	perShard := max(leaf, (batches+shards-1)/shards)
 	return min(n, perShard*l.batchSize())
@@ -112,24 +112,24 @@ func (l *Loop) runShards(ctx workflow.Context, from int) {
 	size := l.shardSize(ctx, len(l.Input.Elements)-from)
 	for from < len(l.Input.Elements) && ctx.Err() == nil && l.Result.Budget == nil {
 		p := l.newShard(from, min(from+size, len(l.Input.Elements)))
-		l.describe(ctx)
+		l.describeLoop(ctx)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			l.runShard(ctx, p)
 			l.endShard(ctx, p)
 		})
-		l.wait(ctx, func() bool { return p.ended || p.lingers })
+		l.waitUntil(ctx, func() bool { return p.ended || p.lingers })
 		if p.gaveUp {
 			break
 		}
 		from += p.next
 	}
 	l.started = from
-	l.wait(ctx, func() bool { return len(l.shards) == 0 })
+	l.waitUntil(ctx, func() bool { return len(l.shards) == 0 })
 }
 
 // newShard opens a shard for the elements from first up to end.
 func (l *Loop) newShard(first, end int) *openShard {
-	index := l.index(first)
+	index := l.indexAt(first)
 	name := fmt.Sprintf("/shard-%d", index)
 	if l.Input.Shard != nil && l.Shard.First == index {
 		name += fmt.Sprintf("-%d", end-first) // the first shard of a shard
@@ -139,23 +139,23 @@ func (l *Loop) newShard(first, end int) *openShard {
 
 // openShard opens a shard, which has what the others leave of the window.
 func (l *Loop) openShard(p *openShard) *openShard {
-	p.sent = l.used()
+	p.sent = l.usedWindow()
 	l.shards = append(l.shards, p)
 	return p
 }
 
 // runShard runs a shard in a workflow of its own and merges its result.
 func (l *Loop) runShard(ctx workflow.Context, p *openShard) {
-	index, known := l.index(p.first), l.known()
+	index, known := l.indexAt(p.first), l.knownCounts()
 	input := protocol.LoopInput{
-		Task: l.controls.Task(l.Input.Task), Elements: p.elements, Source: p.reads, Chosen: l.Input.Chosen.Slice(p.first, p.end),
+		Task: l.controls.Task(l.Input.Task), Elements: p.elements, Source: p.reads, Chosen: l.Input.Chosen.SliceOf(p.first, p.end),
 		Shard: &protocol.Shard{
 			First: index, Size: l.Shard.Size, Open: l.Shard.Open, Success: known.Success, Failed: known.Failed,
 			MayLinger: l.shardsLinger(), Shared: p.sent,
 		},
-		Control: l.controls.Control, Begun: drive.BegunBetween(l.Input.Begun, index, l.index(p.end-1)),
+		Control: l.controls.Control, Begun: drive.BegunBetween(l.Input.Begun, index, l.indexAt(p.end-1)),
 	}
-	summary := fmt.Sprintf("%s: iterations %d–%d of %s", l.step.Name, index, l.index(p.end-1), l.sizeText())
+	summary := fmt.Sprintf("%s: iterations %d–%d of %s", l.step.Name, index, l.indexAt(p.end-1), l.sizeText())
 	if p.reads != nil {
 		summary = fmt.Sprintf("%s: reads the source on from iteration %d", l.step.Name, index)
 	}
@@ -172,7 +172,7 @@ func (l *Loop) runShard(ctx workflow.Context, p *openShard) {
 	}
 	switch {
 	case err == nil:
-		l.Result.Merge(p.first, &result)
+		l.Result.MergeShard(p.first, &result)
 		if result.Next > 0 {
 			p.next = result.Next
 		}
@@ -187,15 +187,15 @@ func (l *Loop) runShard(ctx workflow.Context, p *openShard) {
 func (l *Loop) endShard(ctx workflow.Context, p *openShard) {
 	p.ended = true
 	l.shards = slices.DeleteFunc(l.shards, func(other *openShard) bool { return other == p })
-	l.share(ctx)
-	l.describe(ctx)
+	l.shareWindow(ctx)
+	l.describeLoop(ctx)
 }
 
 // listenForShards records which shards linger.
 func (l *Loop) listenForShards(ctx workflow.Context) {
 	gate.OnSignal(ctx, protocol.LingerSignal, func(ctx workflow.Context, next lingering) {
 		at := slices.IndexFunc(l.shards, func(p *openShard) bool {
-			return next.ID == p.id || next.ID == "" && p.reads == nil && l.index(p.first) == next.First
+			return next.ID == p.id || next.ID == "" && p.reads == nil && l.indexAt(p.first) == next.First
 		})
 		if at < 0 || next.Shared.Check() != nil {
 			return // it has ended meanwhile
@@ -212,14 +212,14 @@ func (l *Loop) listenForShards(ctx workflow.Context) {
 		case p.lingers: // its use gets less, and signals may arrive in another order
 			p.uses = protocol.SharedWindow{Slots: min(p.uses.Slots, next.Shared.Slots), Open: min(p.uses.Open, next.Shared.Open)}
 		}
-		l.share(ctx)
-		l.describe(ctx)
+		l.shareWindow(ctx)
+		l.describeLoop(ctx)
 	})
 }
 
-// used is what other shards of the whole loop use that linger, as this one knows, and
+// usedWindow is what other shards of the whole loop use that linger, as this one knows, and
 // its own shards.
-func (l *Loop) used() protocol.SharedWindow {
+func (l *Loop) usedWindow() protocol.SharedWindow {
 	used := l.shared
 	for _, p := range l.shards {
 		used = used.Plus(p.uses)
@@ -227,10 +227,10 @@ func (l *Loop) used() protocol.SharedWindow {
 	return used
 }
 
-// share signals to the shard that starts iterations what the others use.
-func (l *Loop) share(ctx workflow.Context) {
+// shareWindow signals to the shard that starts iterations what the others use.
+func (l *Loop) shareWindow(ctx workflow.Context) {
 	for _, p := range l.shards {
-		if used := l.used(); !p.lingers && used != p.sent {
+		if used := l.usedWindow(); !p.lingers && used != p.sent {
 			p.sent = used
 			steering := protocol.Steering{Control: l.controls.Control, Shared: &used}
 			workflow.Go(ctx, func(ctx workflow.Context) { l.controls.Signal(ctx, p.id, steering) })
@@ -242,13 +242,13 @@ func (l *Loop) share(ctx workflow.Context) {
 func (l *Loop) applyShared(ctx workflow.Context, shared protocol.SharedWindow) {
 	if shared.Check() == nil {
 		l.shared = shared
-		l.share(ctx)
+		l.shareWindow(ctx)
 	}
 }
 
-// wait waits until a condition holds. A shard that may linger meanwhile reports that,
+// waitUntil waits until a condition holds. A shard that may linger meanwhile reports that,
 // and does not end before the report has arrived.
-func (l *Loop) wait(ctx workflow.Context, until func() bool) {
+func (l *Loop) waitUntil(ctx workflow.Context, until func() bool) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	var sending workflow.Future
 	for {
@@ -259,7 +259,7 @@ func (l *Loop) wait(ctx workflow.Context, until func() bool) {
 		if until() {
 			return
 		}
-		uses := l.uses()
+		uses := l.lingeringUse()
 		l.reported = &uses
 		sending = gate.Signal(disconnected, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal,
 			l.lingering(ctx, uses))
@@ -280,11 +280,11 @@ func (l *Loop) shardsLinger() bool {
 	return l.loop.Mode == playbook.Parallel && l.loop.FailureBudget == nil
 }
 
-// uses is what a shard with nothing left to start uses of the loop's window: the slots
+// lingeringUse is what a shard with nothing left to start uses of the loop's window: the slots
 // that are used, and no fewer than its share, because waiting batches may come back all
 // at once; never more than it has reported.
-func (l *Loop) uses() protocol.SharedWindow {
-	share := (l.width()*l.active + protocol.MaxOpen - 1) / protocol.MaxOpen
+func (l *Loop) lingeringUse() protocol.SharedWindow {
+	share := (l.loopWidth()*l.active + protocol.MaxOpen - 1) / protocol.MaxOpen
 	uses := protocol.SharedWindow{Slots: max(l.window.used+l.window.returning, share), Open: l.active}
 	for _, p := range l.shards {
 		uses = uses.Plus(p.uses)
@@ -301,13 +301,13 @@ func (l *Loop) mayLinger(ctx workflow.Context) bool {
 	if l.Input.Shard == nil || !l.Shard.MayLinger || l.started == 0 || ctx.Err() != nil || l.Result.Budget != nil {
 		return false
 	}
-	uses := l.uses()
+	uses := l.lingeringUse()
 	if l.reported != nil {
-		return uses.Falls(*l.reported, l.width())
+		return uses.FallsEnough(*l.reported, l.loopWidth())
 	}
 	if len(l.shards) > 0 && !l.shards[len(l.shards)-1].lingers {
 		return false
 	}
 	all := uses.Plus(l.shared)
-	return all.Slots < l.width() && all.Open+l.batchSize() <= protocol.MaxOpen
+	return all.Slots < l.loopWidth() && all.Open+l.batchSize() <= protocol.MaxOpen
 }

@@ -62,7 +62,7 @@ func (l *Loop) runSource(ctx workflow.Context) {
 	workflow.Go(reading, s.read)
 	next := 0
 	for l.goesOn(ctx) {
-		l.wait(ctx, func() bool { return len(s.buffer) > 0 || s.over || !l.goesOn(ctx) })
+		l.waitUntil(ctx, func() bool { return len(s.buffer) > 0 || s.over || !l.goesOn(ctx) })
 		if len(s.buffer) == 0 || !l.goesOn(ctx) {
 			break
 		}
@@ -80,7 +80,7 @@ func (l *Loop) runSource(ctx workflow.Context) {
 	}
 	l.readOn(ctx)
 	l.started = l.Result.Stats.Total
-	l.wait(ctx, func() bool { return len(l.shards) == 0 })
+	l.waitUntil(ctx, func() bool { return len(l.shards) == 0 })
 	l.leaveRest(ctx)
 }
 
@@ -91,12 +91,12 @@ func (l *Loop) goesOn(ctx workflow.Context) bool {
 
 // runNext runs a shard until the next may begin.
 func (l *Loop) runNext(ctx workflow.Context, p *openShard) *openShard {
-	l.describe(ctx)
+	l.describeLoop(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		l.runShard(ctx, p)
 		l.endShard(ctx, p)
 	})
-	l.wait(ctx, func() bool { return p.ended || p.lingers })
+	l.waitUntil(ctx, func() bool { return p.ended || p.lingers })
 	return p
 }
 
@@ -115,7 +115,7 @@ func (l *Loop) readOn(ctx workflow.Context) {
 				first += p.next // which the result does not have yet
 			}
 		}
-		name := fmt.Sprintf("/source-%d-%d", l.index(first), l.left.State.Attempts)
+		name := fmt.Sprintf("/source-%d-%d", l.indexAt(first), l.left.State.Attempts)
 		p := l.runNext(ctx, l.openShard(&openShard{
 			id: protocol.ChildID(l.Input.Task, name), first: first, end: first,
 			reads: &protocol.LoopSource{Data: l.Input.Source.Data, Call: *l.left, Level: level},
@@ -132,7 +132,7 @@ func (l *Loop) leaveRest(ctx workflow.Context) {
 	if l.left == nil || l.Input.Shard == nil || l.reported != nil || !l.goesOn(ctx) {
 		return
 	}
-	_ = gate.Signal(ctx, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal, l.lingering(ctx, l.uses())).Get(ctx, nil)
+	_ = gate.Signal(ctx, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal, l.lingering(ctx, l.lingeringUse())).Get(ctx, nil)
 }
 
 // newSource makes the call of the source, or continues it.
@@ -163,7 +163,7 @@ func (s *sourceReader) read(ctx workflow.Context) {
 	if s.over = true; l.left == nil {
 		s.end(ctx)
 	}
-	l.describe(ctx)
+	l.describeLoop(ctx)
 }
 
 // end records how the source ended.
@@ -174,10 +174,10 @@ func (s *sourceReader) end(ctx workflow.Context) {
 	l.Result.Pages += result.Meta.Pages
 	l.Result.SourceCut = result.Meta.Truncated || result.Meta.Incomplete || result.Cut != nil || result.Status == interpreter.Partial
 	for _, warning := range result.Warnings {
-		l.Result.Warn(warning)
+		l.Result.AddWarning(warning)
 	}
 	if result.Failed() && result.Error.Kind != interpreter.KindCancelled && ctx.Err() == nil {
-		l.Result.SourceError = result.Error.Shrunk()
+		l.Result.SourceError = result.Error.ShrunkError()
 	}
 }
 
@@ -238,7 +238,7 @@ func (s *sourceReader) width() int {
 	if l.loop.Mode != playbook.Parallel {
 		return 1
 	}
-	if tuned := l.controls.Tuned(l.step.Name).MaxConcurrency; tuned > 0 {
+	if tuned := l.controls.TuningOf(l.step.Name).MaxConcurrency; tuned > 0 {
 		return tuned
 	}
 	return l.loop.MaxConcurrency
@@ -261,7 +261,7 @@ func (s *sourceReader) nextShard(first int) *openShard {
 	}
 	elements := s.buffer[:count:count]
 	s.buffer = s.buffer[count:]
-	name := fmt.Sprintf("/shard-%d", l.index(first))
+	name := fmt.Sprintf("/shard-%d", l.indexAt(first))
 	return l.openShard(&openShard{id: protocol.ChildID(l.Input.Task, name), first: first, end: first + count, elements: elements})
 }
 
@@ -269,7 +269,7 @@ func (s *sourceReader) nextShard(first int) *openShard {
 func (s *sourceReader) waiter(ctx workflow.Context) drive.WaitRecorder {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		s.wait, s.until = wait, until
-		s.loop.describe(ctx)
+		s.loop.describeLoop(ctx)
 		if news, waits := drive.WaitsForPeople(call, wait, s.loop.Input.Task.Visit); waits {
 			news.Step = s.loop.step.Name
 			s.loop.notifier.Signal(ctx, news)

@@ -25,8 +25,8 @@ func (b *batch) stoppedCall(question protocol.StoppedQuestion) (call.Stopped, er
 	return call.Stopped{Key: b.input.Task.Run.Identity()}, nil
 }
 
-// continues resumes what earlier runs have left of the iterations.
-func (b *batch) continues(ctx workflow.Context) {
+// resumeStopped resumes what earlier runs have left of the iterations.
+func (b *batch) resumeStopped(ctx workflow.Context) {
 	group := workflow.NewWaitGroup(ctx)
 	for i, by := range b.earlier {
 		if by == "" {
@@ -45,7 +45,7 @@ func (b *batch) continues(ctx workflow.Context) {
 			if b.calls[i].Finished() {
 				b.counted[i] = true
 				drive.CountCall(ctx, b.calls[i])
-				b.count(*b.calls[i].Result())
+				b.countResult(*b.calls[i].Result())
 			}
 		})
 	}

@@ -74,5 +74,5 @@ func (l *Loop) openWaits(ctx workflow.Context) (waits control.OpenWaits) {
 
 // startsMore reports whether the loop is about to start another batch.
 func (l *Loop) startsMore() bool {
-	return len(l.batches) > 0 && l.started == 0 && l.window.free() && l.window.open < l.window.maxOpen()
+	return len(l.batches) > 0 && l.started == 0 && l.window.hasFree() && l.window.open < l.window.maxOpen()
 }

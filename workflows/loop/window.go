@@ -23,13 +23,13 @@ type window struct {
 	returning int // parked batches that wait for a slot
 }
 
-func (w *window) free() bool { return w.used < w.size() }
+func (w *window) hasFree() bool { return w.used < w.size() }
 
-// acquire takes a slot for a new batch, once admits allows that. Parked batches go
+// acquireSlot takes a slot for a new batch, once admits allows that. Parked batches go
 // first.
-func (w *window) acquire(ctx workflow.Context, letsIn func() bool) error {
+func (w *window) acquireSlot(ctx workflow.Context, letsIn func() bool) error {
 	if err := workflow.Await(ctx, func() bool {
-		return w.free() && w.returning == 0 && w.open < w.maxOpen() && letsIn()
+		return w.hasFree() && w.returning == 0 && w.open < w.maxOpen() && letsIn()
 	}); err != nil {
 		return err
 	}
@@ -37,8 +37,8 @@ func (w *window) acquire(ctx workflow.Context, letsIn func() bool) error {
 	return nil
 }
 
-// release releases a slot.
-func (w *window) release() { w.used-- }
+// releaseSlot releases a slot.
+func (w *window) releaseSlot() { w.used-- }
 
 // openBatch is an open batch of a loop.
 type openBatch struct {
@@ -72,7 +72,7 @@ func (l *Loop) listenForSlots(ctx workflow.Context) {
 			if b.holds {
 				b.late++
 				b.holds = false
-				l.window.release()
+				l.window.releaseSlot()
 			}
 			b.request.Now = true
 			l.reportWaits(ctx)
@@ -81,8 +81,8 @@ func (l *Loop) listenForSlots(ctx workflow.Context) {
 			b.late--
 		case b.holds:
 			b.holds, b.request = false, next
-			l.window.release()
-			l.describe(ctx)
+			l.window.releaseSlot()
+			l.describeLoop(ctx)
 		}
 	})
 }
@@ -90,25 +90,25 @@ func (l *Loop) listenForSlots(ctx workflow.Context) {
 // grantSlot grants a child a slot again.
 func (l *Loop) grantSlot(ctx workflow.Context, b *openBatch) {
 	l.window.returning++
-	err := workflow.Await(ctx, func() bool { return b.ended || l.window.free() })
+	err := workflow.Await(ctx, func() bool { return b.ended || l.window.hasFree() })
 	l.window.returning--
 	if b.ended || err != nil {
 		return
 	}
 	b.holds, b.request = true, protocol.SlotRequest{}
 	l.window.used++
-	l.describe(ctx)
+	l.describeLoop(ctx)
 	gate.Signal(ctx, b.id, protocol.ControlSignal, protocol.Steering{
 		Control: l.controls.Of(l.step.Name),
 		Slot:    &protocol.SlotGrant{MayRelease: workflow.GetInfo(ctx).GetCurrentHistoryLength() < control.ParkUntil},
 	})
 }
 
-// close forgets a child that has ended, and frees its slot.
-func (l *Loop) close(b *openBatch) {
+// closeBatch forgets a child that has ended, and frees its slot.
+func (l *Loop) closeBatch(b *openBatch) {
 	b.ended = true
 	if b.holds {
-		l.window.release()
+		l.window.releaseSlot()
 	}
 	l.batches = slices.DeleteFunc(l.batches, func(other *openBatch) bool { return other == b })
 }
@@ -123,8 +123,8 @@ type parkedCounts struct {
 	within             interpreter.LoopStats
 }
 
-// active is how many of the loop's open iterations may act.
-func (r parkedCounts) active(all int) int {
+// activeCalls is how many of the loop's open iterations may act.
+func (r parkedCounts) activeCalls(all int) int {
 	return all - r.waiting - r.returning - r.within.Success - r.within.Failed
 }
 

@@ -52,6 +52,6 @@ func (c CommandInput) Resumes(control *interpreter.Control) bool { return contro
 
 // Tunes applies the tuning of a step (window, rate) to the control; false if it was so already.
 func (c CommandInput) Tunes(control *interpreter.Control) bool {
-	control.Tune(c.Step, *c.Tuning)
+	control.TuneStep(c.Step, *c.Tuning)
 	return true
 }

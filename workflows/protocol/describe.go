@@ -13,9 +13,9 @@ const (
 	MaxText = 120
 )
 
-// Describe says which playbook a run, or a part of one, is about. Texts of the
+// DescribeRun says which playbook a run, or a part of one, is about. Texts of the
 // playbook's author are nothing but texts.
-func Describe(book *playbook.Playbook) string {
+func DescribeRun(book *playbook.Playbook) string {
 	return fmt.Sprintf("Playbook %s, hash %s", source.Code(book.Name, MaxText), source.Code(ShortHash(book), MaxText))
 }
 
@@ -27,5 +27,5 @@ func ShortHash(book *playbook.Playbook) string {
 
 // DescribeChild says which playbook a child of a run belongs to.
 func DescribeChild(book *playbook.Playbook, task Task) string {
-	return fmt.Sprintf("%s, step %s of the run %s", Describe(book), source.Code(task.Step, MaxText), source.Code(RunID(task), MaxText))
+	return fmt.Sprintf("%s, step %s of the run %s", DescribeRun(book), source.Code(task.Step, MaxText), source.Code(RunID(task), MaxText))
 }

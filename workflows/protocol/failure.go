@@ -154,7 +154,7 @@ func rowsOf(err error) *interpreter.Rows {
 // runFailed is the failure of a run as its step has it. Where the cause is in a child
 // run further down, that run is named, and not the runs between.
 func runFailed(id string, cause *interpreter.ErrorObject) *interpreter.ErrorObject {
-	in, message, shown := id, cause.ShortMessage(), cause.Shrunk()
+	in, message, shown := id, cause.ShortMessage(), cause.ShrunkError()
 	if below, _ := cause.Body.Data.(map[string]any); cause.Kind == interpreter.KindPlaybook && below != nil {
 		deepest, _ := below["failed_in"].(string)
 		text, _ := below["cause"].(string)

@@ -52,7 +52,7 @@ func (p *Reprocess) Check(book *playbook.Playbook) error {
 		}
 		if err := cmp.Or(
 			call.MapOrNil("args", again.Args), call.MapOrNil("vars", again.Vars), call.MapOrNil("steps", again.Steps),
-			again.check(len(again.Elements)),
+			again.checkPositions(len(again.Elements)),
 		); err != nil {
 			return fmt.Errorf("step %q: %w", again.Step, err)
 		}
@@ -60,8 +60,8 @@ func (p *Reprocess) Check(book *playbook.Playbook) error {
 	return nil
 }
 
-// check finds positions that n elements of a collection cannot have.
-func (c *Subset) check(n int) error {
+// checkPositions finds positions that n elements of a collection cannot have.
+func (c *Subset) checkPositions(n int) error {
 	switch {
 	case len(c.Indexes) != n:
 		return fmt.Errorf("%d indexes for %d elements", len(c.Indexes), n)
@@ -112,9 +112,9 @@ func ScheduledAt(ctx workflow.Context) time.Time {
 	return at.UTC()
 }
 
-// Attributes are the search attributes with which a run begins that another one
+// InitialAttributes are the search attributes with which a run begins that another one
 // starts.
-func (in Input) Attributes() []temporal.SearchAttributeUpdate {
+func (in Input) InitialAttributes() []temporal.SearchAttributeUpdate {
 	if !in.SearchAttributes {
 		return nil
 	}
@@ -125,9 +125,9 @@ func (in Input) Attributes() []temporal.SearchAttributeUpdate {
 	return []temporal.SearchAttributeUpdate{temporal.NewSearchAttributeKeyKeyword(PlaybookAttribute).ValueSet(book.Name)}
 }
 
-// Alone is the input of a run that no step of another one has started: the data of a
+// WithoutParent is the input of a run that no step of another one has started: the data of a
 // parent run and the workers' files are left out.
-func (in Input) Alone() Input {
+func (in Input) WithoutParent() Input {
 	in.Called = nil
 	files := maps.Clone(in.Files)
 	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasPrefix(name, playbook.NamedScheme) })
@@ -135,8 +135,8 @@ func (in Input) Alone() Input {
 	return in
 }
 
-// Parents are the runs that a run belongs to, the root first; none for a root.
-func (in Input) Parents() []interpreter.Parent {
+// ParentRuns are the runs that a run belongs to, the root first; none for a root.
+func (in Input) ParentRuns() []interpreter.Parent {
 	if in.Called == nil {
 		return nil
 	}

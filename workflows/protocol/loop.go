@@ -49,9 +49,9 @@ func (s SharedWindow) Plus(other SharedWindow) SharedWindow {
 	return SharedWindow{Slots: s.Slots + other.Slots, Open: s.Open + other.Open}
 }
 
-// Falls reports whether so much less is used than was reported that it is reported
+// FallsEnough reports whether so much less is used than was reported that it is reported
 // again: a tenth of what a loop has, or half.
-func (s SharedWindow) Falls(reported SharedWindow, width int) bool {
+func (s SharedWindow) FallsEnough(reported SharedWindow, width int) bool {
 	return s != reported && (reported.Slots-s.Slots >= max(1, width/10) || reported.Open-s.Open >= MaxOpen/10 ||
 		2*s.Slots <= reported.Slots || 2*s.Open <= reported.Open)
 }
@@ -67,8 +67,8 @@ func (s SharedWindow) Check() error {
 // LingerSignal signals a loop that one of its shards lingers.
 const LingerSignal = "linger"
 
-// Slice is the choice for the elements from first up to end.
-func (c *Subset) Slice(first, end int) *Subset {
+// SliceOf is the choice for the elements from first up to end.
+func (c *Subset) SliceOf(first, end int) *Subset {
 	if c == nil {
 		return nil
 	}

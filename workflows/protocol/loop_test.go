@@ -29,7 +29,7 @@ func TestSharedFalls(t *testing.T) {
 		{SharedWindow{1, 2}, SharedWindow{1, 3}, 100, false},
 		{SharedWindow{1, 1}, SharedWindow{1, 3}, 100, true},
 	} {
-		require.Equal(t, c.want, c.uses.Falls(c.told, c.width), "%+v", c)
+		require.Equal(t, c.want, c.uses.FallsEnough(c.told, c.width), "%+v", c)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestSharedWindowsOfLoops(t *testing.T) {
 func TestDescriptionsAreShort(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 2*MaxText)
-	text := Describe(&playbook.Playbook{Name: long, Hash: strings.Repeat("0", 64)})
+	text := DescribeRun(&playbook.Playbook{Name: long, Hash: strings.Repeat("0", 64)})
 	require.Less(t, utf8.RuneCountInString(text), MaxText+60)
 	require.Contains(t, text, strings.Repeat("ä", MaxText/2))
 }

@@ -34,18 +34,18 @@ type ItemSettlement struct {
 	interpreter.Settlement
 }
 
-// Means reports whether the decision is about the call of a step, or of its iteration index.
-func (s *ItemSettlement) Means(step string, index *int) bool {
+// IsAbout reports whether the decision is about the call of a step, or of its iteration index.
+func (s *ItemSettlement) IsAbout(step string, index *int) bool {
 	return (s.Step == "" || s.Step == step) && (s.Index == nil || index != nil && *index == *s.Index)
 }
 
-// Covers reports whether the decisions in s include an equal one about the same calls, or about more; true for nil.
-func (s *Steering) Covers(decision *ItemSettlement) bool {
+// CoversDecision reports whether the decisions in s include an equal one about the same calls, or about more; true for nil.
+func (s *Steering) CoversDecision(decision *ItemSettlement) bool {
 	if decision == nil {
 		return true
 	}
 	covers := func(earlier ItemSettlement) bool {
-		return earlier.Skip == decision.Skip && earlier.Means(decision.Step, decision.Index)
+		return earlier.Skip == decision.Skip && earlier.IsAbout(decision.Step, decision.Index)
 	}
 	return covers(*s.Settle) || slices.ContainsFunc(s.Then, covers)
 }

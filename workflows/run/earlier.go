@@ -26,9 +26,9 @@ type earlier struct {
 	task func(interpreter.Start) protocol.Task
 }
 
-// before are the workflow IDs of the earlier runs that this one replaces, the last one
+// replacedRuns are the workflow IDs of the earlier runs that this one replaces, the last one
 // first: of a reprocess the reprocesses before it and the run itself.
-func (e *earlier) before() []string {
+func (e *earlier) replacedRuns() []string {
 	again := e.input.Reprocess
 	if again == nil {
 		return e.Earlier
@@ -43,21 +43,21 @@ func (e *earlier) before() []string {
 // workSoFar answers runs that replace this one.
 func (e *earlier) workSoFar() (interpreter.EarlierWork, error) {
 	work := e.Work
-	work.Run, work.Wrote, work.Calls = e.Run, work.Wrote || e.wrote(), e.keptCalls()
+	work.Run, work.Wrote, work.Calls = e.Run, work.Wrote || e.hasWritten(), e.keptCalls()
 	return work, nil
 }
 
-// wrote reports whether the run has begun more than reads.
-func (e *earlier) wrote() bool {
+// hasWritten reports whether the run has begun more than reads.
+func (e *earlier) hasWritten() bool {
 	return slices.ContainsFunc(e.records, func(record *protocol.StepRecord) bool {
 		step := e.book.Step(record.Step)
 		return record.From == "" && step != nil && !call.ReadsOnly(e.book, step)
 	})
 }
 
-// recall reads the results of the earlier runs that this one replaces. An attempt
+// recallResults reads the results of the earlier runs that this one replaces. An attempt
 // begins anew where those before it have only read: the data may be why they failed.
-func (e *earlier) recall(ctx workflow.Context) {
+func (e *earlier) recallResults(ctx workflow.Context) {
 	if e.input.Called.Recall == nil {
 		return
 	}
@@ -87,8 +87,8 @@ func (e *earlier) recall(ctx workflow.Context) {
 	e.Run.WorkflowID, e.Run.RunID, e.Run.StartedAt = found.Run.WorkflowID, found.Run.RunID, found.Run.StartedAt
 }
 
-// print is the fingerprint of a step's request; "" where no run will compare it.
-func (e *earlier) print(task protocol.Task, call *call.Call, at time.Time) string {
+// printRequest is the fingerprint of a step's request; "" where no run will compare it.
+func (e *earlier) printRequest(task protocol.Task, call *call.Call, at time.Time) string {
 	if e.input.Called == nil {
 		return ""
 	}

@@ -13,8 +13,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// continues resumes what an earlier run has left of the call of a visit.
-func (e *earlier) continues(ctx workflow.Context, record *protocol.StepRecord, task protocol.Task, call *call.Call) {
+// resumeCall resumes what an earlier run has left of the call of a visit.
+func (e *earlier) resumeCall(ctx workflow.Context, record *protocol.StepRecord, task protocol.Task, call *call.Call) {
 	at := e.keptCallAt(record)
 	if at < 0 {
 		return
@@ -72,5 +72,5 @@ func (e *earlier) stoppedCall(question protocol.StoppedQuestion) (call.Stopped, 
 // reprocess, the last one first.
 func (e *earlier) earlierLoops(record *protocol.StepRecord) []string {
 	within := fmt.Sprintf("/%s#%d", record.Step, record.Visit)
-	return lists.Map(e.before(), func(run string) string { return protocol.IDWithin(run, within) })
+	return lists.Map(e.replacedRuns(), func(run string) string { return protocol.IDWithin(run, within) })
 }

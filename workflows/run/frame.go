@@ -28,8 +28,8 @@ type frame struct {
 	cancel   workflow.CancelFunc // of every branch
 }
 
-// scope is what expressions see now.
-func (f *frame) scope() *interpreter.Scope { return interpreter.NewScope(f.book, f.Run, f.Data) }
+// newScope is what expressions see now.
+func (f *frame) newScope() *interpreter.Scope { return interpreter.NewScope(f.book, f.Run, f.Data) }
 
 // startedAt is when the run first started; the origin of a reprocess did before.
 func (f *frame) startedAt() time.Time {
@@ -39,8 +39,8 @@ func (f *frame) startedAt() time.Time {
 	return f.Run.StartedAt
 }
 
-// fail records the failure that ends the run and cancels every branch.
-func (f *frame) fail(failure *interpreter.ErrorObject) {
+// failRun records the failure that ends the run and cancels every branch.
+func (f *frame) failRun(failure *interpreter.ErrorObject) {
 	if f.Failure == nil {
 		f.Failure = failure
 	}
@@ -60,7 +60,7 @@ func (f *frame) warnAbsent(where string, absent []string) {
 // warnOf warns of what expressions have noted; where names what they are of.
 func (f *frame) warnOf(where string, budget *expression.Budget) {
 	for _, text := range budget.Notes() {
-		f.warn(where + ": " + text)
+		f.addWarning(where + ": " + text)
 	}
 }
 
@@ -70,21 +70,21 @@ func (f *frame) isStrict(record *protocol.StepRecord) bool {
 	return (f.input.Strict || f.book.Strict) && record.Loop != nil && record.Loop.Stats.Failed > 0
 }
 
-// warn records a warning of the run, once.
-func (f *frame) warn(text string) {
+// addWarning records a warning of the run, once.
+func (f *frame) addWarning(text string) {
 	f.Warnings = lists.Add(f.Warnings, text)
 }
 
-// tree is the tree of the run.
-func (f *frame) tree() interpreter.Tree {
+// runTree is the tree of the run.
+func (f *frame) runTree() interpreter.Tree {
 	if called := f.input.Called; called != nil {
 		return called.Tree
 	}
 	return interpreter.Tree{Root: f.First, Most: f.Limits.MaxRuns}
 }
 
-// files are the playbooks that the run names and has.
-func (f *frame) files() map[string]string {
+// knownFiles are the playbooks that the run names and has.
+func (f *frame) knownFiles() map[string]string {
 	if len(f.Files) == 0 {
 		return f.input.Files
 	}
@@ -95,9 +95,9 @@ func (f *frame) files() map[string]string {
 	return all
 }
 
-// called is the attempt that has started the run, with what is known of the parent runs
+// calledBy is the attempt that has started the run, with what is known of the parent runs
 // by now.
-func (f *frame) called() *protocol.ParentAttempt {
+func (f *frame) calledBy() *protocol.ParentAttempt {
 	if f.input.Called == nil {
 		return nil
 	}

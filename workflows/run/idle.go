@@ -14,7 +14,7 @@ func (r *run) visitedTooOften(start interpreter.Start) bool {
 	if most == 0 || start.Visit <= most {
 		return false
 	}
-	r.fail(&interpreter.ErrorObject{
+	r.failRun(&interpreter.ErrorObject{
 		Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
 		Message: fmt.Sprintf("step %s: routes have led to it %d times, the most that %s allows; check the conditions of next that lead back to it",
 			start.Step.Name, most, playbook.VisitsVariable),
@@ -30,15 +30,15 @@ const maxIdleVisits = 2000
 // idle counts the steps that ended since one made an attempt.
 type idle struct{ visits int }
 
-// check fails the run once a cycle has gone round too often.
-func (i *idle) check(r *run, done stepEnd) {
+// checkCycles fails the run once a cycle has gone round too often.
+func (i *idle) checkCycles(r *run, done stepEnd) {
 	loop := done.record.Loop
 	if done.result.Meta.Attempts > 0 || loop != nil && loop.Stats.Total > 0 {
 		i.visits = 0
 		return
 	}
 	if i.visits++; i.visits == maxIdleVisits {
-		r.fail(&interpreter.ErrorObject{
+		r.failRun(&interpreter.ErrorObject{
 			Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
 			Message: fmt.Sprintf("step %s: %d steps have ended without an attempt or a wait, so the cycle would never end; "+
 				"check the conditions of next", done.start.Step.Name, maxIdleVisits),

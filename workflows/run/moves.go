@@ -24,9 +24,9 @@ type moves struct {
 	describe func(workflow.Context)
 }
 
-// keep keeps the moves of a step that writes nothing. Another visit of it has claimed anew the
+// keepMoves keeps the moves of a step that writes nothing. Another visit of it has claimed anew the
 // states that it moves.
-func (m *moves) keep(step string, meta *interpreter.CallIncremental) {
+func (m *moves) keepMoves(step string, meta *interpreter.CallIncremental) {
 	if meta == nil || len(meta.Pending) == 0 {
 		return
 	}
@@ -34,19 +34,19 @@ func (m *moves) keep(step string, meta *interpreter.CallIncremental) {
 	if at < 0 {
 		at, m.Pending = len(m.Pending), append(m.Pending, protocol.PendingState{Step: step})
 	}
-	m.Pending[at].Moves = incremental.Join(incremental.Without(m.Pending[at].Moves, meta.Pending), meta.Pending)
+	m.Pending[at].Moves = incremental.JoinMoves(incremental.WithoutLater(m.Pending[at].Moves, meta.Pending), meta.Pending)
 }
 
-// settle moves what waited for the end of the run, and reports whether the run is completed. What cannot be moved is
+// settleMoves moves what waited for the end of the run, and reports whether the run is completed. What cannot be moved is
 // read again. A run that is cancelled, or reaches its timeout, before a state has moved is not completed: a move of which
 // it does not know is undone. Once one has moved it is: no other run reads these rows again.
-func (m *moves) settle(ctx workflow.Context) (completed bool) {
+func (m *moves) settleMoves(ctx workflow.Context) (completed bool) {
 	moving, stop := workflow.WithCancel(ctx)
 	m.cancel = stop
 	moved := false
 	for _, pending := range m.Pending {
 		var failed error
-		for _, chunk := range incremental.Chunks(pending.Moves) {
+		for _, chunk := range incremental.MoveChunks(pending.Moves) {
 			_, err := drive.ReachState(moving, interpreter.StateInput{Moves: chunk}, pending.Step,
 				func() *control.OpenWait { return &control.OpenWait{Step: pending.Step} }, m.recordWait(ctx))
 			switch {
@@ -59,21 +59,21 @@ func (m *moves) settle(ctx workflow.Context) (completed bool) {
 				failed = err
 			}
 		}
-		m.ended(ctx, pending, failed)
+		m.recordMoved(ctx, pending, failed)
 	}
 	m.Pending = nil
 	return moved || moving.Err() == nil
 }
 
-// ended records that the states of a step have moved, or why some have not.
-func (m *moves) ended(ctx workflow.Context, pending protocol.PendingState, failed error) {
+// recordMoved records that the states of a step have moved, or why some have not.
+func (m *moves) recordMoved(ctx workflow.Context, pending protocol.PendingState, failed error) {
 	if failed != nil {
 		m.Warnings = append(m.Warnings, fmt.Sprintf("step %s: its state was not moved, so the next run reads the same rows again: %s",
 			pending.Step, protocol.AttemptError(failed).ShortMessage()))
 		return
 	}
 	if step := m.book.Step(pending.Step); step != nil && step.Incremental != nil {
-		m.markWatermark(ctx, step.Name, step.Incremental.Type, incremental.Lowest(pending.Moves))
+		m.markWatermark(ctx, step.Name, step.Incremental.Type, incremental.LowestWatermark(pending.Moves))
 	}
 }
 

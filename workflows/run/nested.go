@@ -11,18 +11,18 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// nesting is what the tasks of a step know of the parent and child runs.
-func (r *run) nesting(step *playbook.Step) *call.Nesting {
+// nestingOf is what the tasks of a step know of the parent and child runs.
+func (r *run) nestingOf(step *playbook.Step) *call.Nesting {
 	nesting := call.Nesting{Parents: r.controls.Parents}
 	if called := r.input.Called; called != nil {
 		nesting.Depth = called.Depth
 	}
 	action := r.book.Resolve(step.Action)
 	if action.Traits().Plays {
-		nesting.Files = interpreter.FilesOf(r.book, action, r.files())
+		nesting.Files = interpreter.FilesOf(r.book, action, r.knownFiles())
 		nesting.Strict = r.input.Strict || r.book.Strict
 		nesting.SearchAttributes, nesting.DeadLetters, nesting.NextRetry = r.input.SearchAttributes, r.input.DeadLetters, r.input.NextRetry
-		nesting.ScheduledAt, nesting.Before, nesting.Tree = r.Run.ScheduledAt, r.earlier.before(), r.tree()
+		nesting.ScheduledAt, nesting.Before, nesting.Tree = r.Run.ScheduledAt, r.earlier.replacedRuns(), r.runTree()
 		if r.queues.Ticket != nil {
 			nesting.Queue = r.queues.Ticket.Queue
 		}

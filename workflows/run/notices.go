@@ -71,7 +71,7 @@ func (n *notices) notifyStep(ctx workflow.Context, done stepEnd) {
 			At: workflow.Now(ctx), Step: start.Step.Name, Visit: start.Visit, Status: status,
 			Attempts: result.Meta.Attempts, Error: result.Error,
 		}, result.Data.Data)
-		n.sent(notice, drive.Drive(ctx, call, n.noticeWaiter(ctx, done.record), nil))
+		n.recordSent(notice, drive.Drive(ctx, call, n.noticeWaiter(ctx, done.record), nil))
 	}
 }
 
@@ -86,33 +86,33 @@ func (n *notices) noticeWaiter(ctx workflow.Context, record *protocol.StepRecord
 	}
 }
 
-// sent records how the call of a notice has ended.
-func (n *notices) sent(notice *playbook.Sink, result interpreter.CallResult) {
+// recordSent records how the call of a notice has ended.
+func (n *notices) recordSent(notice *playbook.Sink, result interpreter.CallResult) {
 	if result.Failed() {
-		n.warn(call.NoticeFailed(notice, result.Error))
+		n.addWarning(call.NoticeFailed(notice, result.Error))
 	}
 	for _, warning := range result.Warnings {
-		n.warn(warning)
+		n.addWarning(warning)
 	}
 }
 
-// notify has all notices sent that report some news, beside what the run does.
-func (n *notices) notify(ctx workflow.Context, news call.News, result interpreter.CallResult) {
+// notifyAll has all notices sent that report some news, beside what the run does.
+func (n *notices) notifyAll(ctx workflow.Context, news call.News, result interpreter.CallResult) {
 	notices := n.book.Notices(news.Event)
 	if len(notices) == 0 || n.ending {
 		return
 	}
 	n.Notified++
 	number := n.Notified
-	news.At, news.Error = workflow.Now(ctx), news.Error.Shrunk()
-	scope := interpreter.EndScope(n.scope(), nil, result)
+	news.At, news.Error = workflow.Now(ctx), news.Error.ShrunkError()
+	scope := interpreter.EndScope(n.newScope(), nil, result)
 	for _, notice := range notices {
-		n.send(ctx, notice, protocol.UnsentNotice{Place: notice.Place, Number: number, News: news}, scope, result.Data.Data)
+		n.sendNotice(ctx, notice, protocol.UnsentNotice{Place: notice.Place, Number: number, News: news}, scope, result.Data.Data)
 	}
 }
 
-// send has a notice sent beside what the run does, from its state.
-func (n *notices) send(ctx workflow.Context, notice *playbook.Sink, unsent protocol.UnsentNotice, scope *interpreter.Scope, result any) {
+// sendNotice has a notice sent beside what the run does, from its state.
+func (n *notices) sendNotice(ctx workflow.Context, notice *playbook.Sink, unsent protocol.UnsentNotice, scope *interpreter.Scope, result any) {
 	beside, _ := workflow.NewDisconnectedContext(n.outbox.With(ctx))
 	beside, controls := control.WithControls(beside, "", interpreter.Control{}, nil)
 	under := &openNotice{sink: notice, controls: controls}
@@ -134,7 +134,7 @@ func (n *notices) send(ctx workflow.Context, notice *playbook.Sink, unsent proto
 			n.Unsent = append(n.Unsent, unsent)
 			return
 		}
-		n.sent(notice, *call.Result())
+		n.recordSent(notice, *call.Result())
 	})
 }
 
@@ -159,12 +159,12 @@ func (n *notices) notifyOnce(ctx workflow.Context, news call.News) {
 		n.once = map[string]bool{}
 	}
 	n.once[key] = true
-	n.notify(ctx, news, protocol.FailedWith(news.Error))
+	n.notifyAll(ctx, news, protocol.FailedWith(news.Error))
 }
 
-// settle waits for the notices that are being sent, and drops notices that take
+// settleOpen waits for the notices that are being sent, and drops notices that take
 // too long.
-func (n *notices) settle(ctx workflow.Context) {
+func (n *notices) settleOpen(ctx workflow.Context) {
 	if len(n.open) == 0 {
 		return
 	}
@@ -173,29 +173,29 @@ func (n *notices) settle(ctx workflow.Context) {
 		Timeout: noticePatience, TimerOptions: workflow.TimerOptions{Summary: "waits for the run's notices"},
 	}, func() bool { return len(n.open) == 0 })
 	for _, under := range n.open {
-		n.warn(fmt.Sprintf("the notice %s was not sent: the run waits at most %s for its notices", under.sink.Place, noticePatience))
+		n.addWarning(fmt.Sprintf("the notice %s was not sent: the run waits at most %s for its notices", under.sink.Place, noticePatience))
 	}
 	n.open = nil
 }
 
-// pack has the notices that are being sent continue in the next history, once
+// packOpen has the notices that are being sent continue in the next history, once
 // their attempts have ended.
-func (n *notices) pack(ctx workflow.Context) {
+func (n *notices) packOpen(ctx workflow.Context) {
 	n.renewing = len(n.open) > 0
 	for _, under := range n.open {
-		under.controls.Renew()
+		under.controls.EndWaits()
 	}
-	n.settle(ctx)
+	n.settleOpen(ctx)
 }
 
-// unpack continues with the notices of the history before, or of pack.
-func (n *notices) unpack(ctx workflow.Context) {
+// unpackOpen continues with the notices of the history before, or of pack.
+func (n *notices) unpackOpen(ctx workflow.Context) {
 	unsent := n.Unsent
 	n.Unsent, n.renewing = nil, false
 	for _, one := range unsent {
 		result := protocol.FailedWith(one.News.Error)
-		scope := interpreter.EndScope(n.scope(), nil, result)
-		n.send(ctx, one.Notice(n.book), one, scope, result.Data.Data)
+		scope := interpreter.EndScope(n.newScope(), nil, result)
+		n.sendNotice(ctx, one.Notice(n.book), one, scope, result.Data.Data)
 	}
 }
 
@@ -203,14 +203,14 @@ func (n *notices) unpack(ctx workflow.Context) {
 func (n *notices) notifyEnd(ctx workflow.Context, result *protocol.Result) {
 	ended := protocol.FailedWith(result.Error)
 	ended.Data = result.Result
-	n.notify(ctx, call.News{Event: string(result.Status), Status: result.Status, Error: result.Error}, ended)
+	n.notifyAll(ctx, call.News{Event: string(result.Status), Status: result.Status, Error: result.Error}, ended)
 	n.ending = true
-	n.settle(ctx)
+	n.settleOpen(ctx)
 }
 
 // notifyPaused sends the notices that people have paused the run, or a step of it.
 func (n *notices) notifyPaused(ctx workflow.Context, command protocol.CommandInput) {
-	n.notify(ctx, call.News{
+	n.notifyAll(ctx, call.News{
 		Event: playbook.EventPaused, Step: command.Step, Status: interpreter.Paused, Reason: command.Reason, By: command.By,
 	}, protocol.FailedWith(nil))
 }
@@ -239,7 +239,7 @@ func (n *notices) listenForNews(ctx workflow.Context) {
 		switch step := n.book.Step(news.Step); {
 		case step == nil || news.Event != playbook.EventPaused && news.Event != playbook.EventExhausted:
 		case step.Loop == nil: // a call, which people may hold more than once
-			n.notify(ctx, news, protocol.FailedWith(news.Error))
+			n.notifyAll(ctx, news, protocol.FailedWith(news.Error))
 		default:
 			n.notifyOnce(ctx, news)
 		}
@@ -258,8 +258,8 @@ func (n *notices) watchLate(ctx workflow.Context) {
 			return
 		}
 		n.Late = true
-		n.warn(fmt.Sprintf("the run was late: it took longer than %s", n.book.Expect))
+		n.addWarning(fmt.Sprintf("the run was late: it took longer than %s", n.book.Expect))
 		n.describe(ctx)
-		n.notify(ctx, call.News{Event: playbook.EventLate, Status: interpreter.Running}, protocol.FailedWith(nil))
+		n.notifyAll(ctx, call.News{Event: playbook.EventLate, Status: interpreter.Running}, protocol.FailedWith(nil))
 	})
 }

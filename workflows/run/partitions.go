@@ -18,21 +18,21 @@ type partitions struct {
 	protocol.RunPartitions
 }
 
-// begin notes that the run has begun its partition, once.
-func (p *partitions) begin(ctx workflow.Context) {
+// noteBegin notes that the run has begun its partition, once.
+func (p *partitions) noteBegin(ctx workflow.Context) {
 	if p.Run.Partition != nil && p.input.Reprocess == nil && !p.Noted && ctx.Err() == nil {
 		p.Noted = true
-		p.note(ctx, partition.Running)
+		p.notePartition(ctx, partition.Running)
 	}
 }
 
-// end records what became of the partition, before the run reports its end. A run
+// noteEnd records what became of the partition, before the run reports its end. A run
 // that was cancelled leaves what was known of it.
-func (p *partitions) end(ctx workflow.Context, status interpreter.Status) {
+func (p *partitions) noteEnd(ctx workflow.Context, status interpreter.Status) {
 	if !p.Noted {
 		return
 	}
-	p.note(ctx, outcomeOf(status))
+	p.notePartition(ctx, outcomeOf(status))
 }
 
 // outcomeOf is what becomes of the partition of a run that ends with a status.
@@ -46,9 +46,9 @@ func outcomeOf(status interpreter.Status) partition.Status {
 	return partition.Failed
 }
 
-// note has the workflow of the playbook's partitions know of the run. What it does not
+// notePartition has the workflow of the playbook's partitions know of the run. What it does not
 // know of is run again by a backfill.
-func (p *partitions) note(ctx workflow.Context, status partition.Status) {
+func (p *partitions) notePartition(ctx workflow.Context, status partition.Status) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	noted := partition.Note{Playbook: p.book.Name, Partition: *p.Run.Partition, Identity: p.Identity, Run: p.id, Status: status}
 	to := gate.ToTool(partition.NoteActivity, drive.StateTimeout, fmt.Sprintf("notes that partition %s is %s", noted.Partition.Key, status))
@@ -58,34 +58,34 @@ func (p *partitions) note(ctx workflow.Context, status partition.Status) {
 	}
 }
 
-// claim claims the partitions that a backfill is to run. A backfill whose partitions another one
+// claimPartitions claims the partitions that a backfill is to run. A backfill whose partitions another one
 // is to run as well is skipped: both would run partitions that the other has not begun.
-func (p *partitions) claim(ctx workflow.Context) {
+func (p *partitions) claimPartitions(ctx workflow.Context) {
 	if p.input.Claim == nil || p.Claimed || ctx.Err() != nil {
 		return
 	}
 	p.Claimed = true
-	conflict, err := p.send(ctx, "claims the partitions", false)
+	conflict, err := p.sendClaim(ctx, "claims the partitions", false)
 	switch p.Conflict = conflict; {
 	case err != nil && ctx.Err() == nil:
-		p.fail(protocol.AttemptError(err))
+		p.failRun(protocol.AttemptError(err))
 	case conflict != nil:
 		p.Warnings = append(p.Warnings, fmt.Sprintf("the backfill was skipped: %s, which is open, runs some of its partitions: %s", conflict.Run, conflict.Overlap))
 	}
 }
 
-// release releases the claim. Where that fails, the next claim of them finds that the run has ended.
-func (p *partitions) release(ctx workflow.Context) {
+// releaseClaim releases the claim. Where that fails, the next claim of them finds that the run has ended.
+func (p *partitions) releaseClaim(ctx workflow.Context) {
 	if !p.Claimed || p.Conflict != nil {
 		return
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	if _, err := p.send(ctx, "releases the partitions", true); err != nil {
+	if _, err := p.sendClaim(ctx, "releases the partitions", true); err != nil {
 		gate.Logger(ctx).Warn("cannot release the partitions of a backfill; the next one will find that this one has ended", "error", err)
 	}
 }
 
-func (p *partitions) send(ctx workflow.Context, summary string, release bool) (*partition.Conflict, error) {
+func (p *partitions) sendClaim(ctx workflow.Context, summary string, release bool) (*partition.Conflict, error) {
 	request := partition.ClaimRequest{BackfillClaim: *p.input.Claim, Release: release}
 	request.Holder = partition.Holder{Run: p.id, First: p.First}
 	return gate.Send[*partition.Conflict](ctx, gate.ToTool(partition.ClaimActivity, drive.StateTimeout, summary), request, "the partitions of the backfill")

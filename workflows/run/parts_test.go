@@ -44,7 +44,7 @@ func parts(t *testing.T) *run {
 	require.NoError(t, err)
 	r := newRun(&control.Controls{})
 	r.id, r.book, r.graph, r.cancel = "me", book, interpreter.NewGraph(book), func() {}
-	r.load(protocol.RunState{RunPath: protocol.RunPath{Routing: interpreter.Routing{Visits: map[string]int{}}}})
+	r.loadState(protocol.RunState{RunPath: protocol.RunPath{Routing: interpreter.Routing{Visits: map[string]int{}}}})
 	return r
 }
 
@@ -75,8 +75,8 @@ func TestStateIsThatOfItsParts(t *testing.T) {
 		RunPartitions: protocol.RunPartitions{Identity: "i", Noted: true},
 		RunMoves:      protocol.RunMoves{Pending: []protocol.PendingState{{Step: "fetch"}}},
 	}
-	r.load(state)
-	require.Equal(t, state, r.state())
+	r.loadState(state)
+	require.Equal(t, state, r.saveState())
 }
 
 func TestNotices(t *testing.T) {
@@ -85,7 +85,7 @@ func TestNotices(t *testing.T) {
 	notice := r.book.Notices("failed")[0]
 	failed := interpreter.CallResult{Status: interpreter.StatusError, Error: &interpreter.ErrorObject{Message: "no route"}, Warnings: []string{"slow"}}
 	for range 2 {
-		r.notices.sent(notice, failed)
+		r.notices.recordSent(notice, failed)
 	}
 	require.Len(t, r.Warnings, 2, "a warning is given once")
 	require.Contains(t, r.Warnings[0], "no route")
@@ -121,7 +121,7 @@ func TestStatus(t *testing.T) {
 		record.Loop = &protocol.LoopRecord{WorkflowID: "me/each", Errors: []interpreter.LoopError{{}}}
 	})
 	r.controls.Paused = true
-	progress, err := r.status.progress()
+	progress, err := r.status.runProgress()
 	require.NoError(t, err)
 	require.Equal(t, []string{"choose"}, progress.Pending)
 	require.Equal(t, interpreter.Paused, progress.Steps[1].Status)
@@ -159,7 +159,7 @@ func TestEarlier(t *testing.T) {
 	require.Equal(t, []string{"fetch"}, r.earlier.Work.Left)
 
 	r.input.Reprocess = &protocol.Reprocess{Origin: interpreter.RunInfo{WorkflowID: "origin", RunID: "first", Round: 2}}
-	require.Equal(t, []string{protocol.RoundID("origin", "first", 1), "origin"}, r.earlier.before())
+	require.Equal(t, []string{protocol.RoundID("origin", "first", 1), "origin"}, r.earlier.replacedRuns())
 	kept, err := r.earlier.workSoFar()
 	require.NoError(t, err)
 	require.False(t, kept.Wrote, "the only visit is that of an earlier run")
@@ -178,7 +178,7 @@ func TestPartitions(t *testing.T) {
 		require.Equal(t, want, outcomeOf(status), status)
 	}
 	r := parts(t)
-	r.partitions.end(nil, interpreter.Completed) // nothing was noted
+	r.partitions.noteEnd(nil, interpreter.Completed) // nothing was noted
 	r.partitions.Conflict = &partition.Conflict{Run: "other"}
 	require.True(t, r.wasSkipped())
 }
@@ -193,11 +193,11 @@ func TestMoves(t *testing.T) {
 		}
 		return &interpreter.CallIncremental{Pending: moves}
 	}
-	r.moves.keep("fetch", nil)
+	r.moves.keepMoves("fetch", nil)
 	require.Empty(t, r.moves.Pending)
-	r.moves.keep("fetch", of("first", "a", "b"))
-	r.moves.keep("each", of("other", "a"))
-	r.moves.keep("fetch", of("second", "b", "c"))
+	r.moves.keepMoves("fetch", of("first", "a", "b"))
+	r.moves.keepMoves("each", of("other", "a"))
+	r.moves.keepMoves("fetch", of("second", "b", "c"))
 	require.Len(t, r.moves.Pending, 2)
 	var fetch []string
 	for _, write := range r.moves.Pending[0].Moves[0].Writes {
@@ -261,7 +261,7 @@ func TestBoundsOfRuns(t *testing.T) {
 			Step: "fetch", Visit: visit, Result: interpreter.CallResult{Data: expression.Of(strings.Repeat("x", interpreter.MaxEarlierAlong/2))},
 		})
 	}
-	state := r.continued().State
+	state := r.continuedInput().State
 	require.Len(t, state.Records, maxRecords)
 	require.Equal(t, 2, state.Records[0].Visit, "the last visits count")
 	require.Len(t, state.Work.Steps, 1)
@@ -269,9 +269,9 @@ func TestBoundsOfRuns(t *testing.T) {
 
 	var cycle idle
 	for range maxIdleVisits - 1 {
-		cycle.check(r, stepEnd{record: r.records[0]})
+		cycle.checkCycles(r, stepEnd{record: r.records[0]})
 	}
 	require.Nil(t, r.Failure)
-	cycle.check(r, stepEnd{start: interpreter.Start{Step: r.book.Steps[0]}, record: r.records[0]})
+	cycle.checkCycles(r, stepEnd{start: interpreter.Start{Step: r.book.Steps[0]}, record: r.records[0]})
 	require.ErrorContains(t, r.Failure, "2000 steps have ended without an attempt or a wait")
 }

@@ -26,63 +26,63 @@ func PlaybookWorkflow(ctx workflow.Context, input protocol.Input) (*protocol.Res
 	ctx, controls := control.WithControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, interpreter.Control{}, nil)
 	r := newRun(controls)
 	// Progress is answered from the first task on: a run that gives no answer is shown as one without a worker.
-	if err := errors.Join(r.steering.serveUpdates(ctx), workflow.SetQueryHandler(ctx, protocol.ProgressQuery, r.status.progress)); err != nil {
+	if err := errors.Join(r.steering.serveUpdates(ctx), workflow.SetQueryHandler(ctx, protocol.ProgressQuery, r.status.runProgress)); err != nil {
 		return nil, err
 	}
 	isNew := input.State == nil
-	book, err := enter(ctx, &input)
+	book, err := enterRun(ctx, &input)
 	if err != nil {
 		controls.RefuseUpdates(ctx, err)
 		return nil, err
 	}
 	ctx = gate.WithOutbox(ctx, input.State.Limits)
-	r.begin(ctx, book, input)
+	r.beginRun(ctx, book, input)
 	meter.ZeroRun(gate.Series(ctx), r.Run.Playbook, book)
 	if isNew {
 		r.logBegin(ctx)
 	}
 	controls.ListenToParent(ctx)
 	controls.ListenForTurns(ctx)
-	controls.ListenForReports(ctx, r.status.describe)
+	controls.ListenForReports(ctx, r.status.describeRun)
 	if err := r.serveQueries(ctx); err != nil {
 		return nil, err
 	}
 	if r.begins {
-		r.earlier.recall(ctx)
+		r.earlier.recallResults(ctx)
 	}
 	branches, cancel := workflow.WithCancel(ctx)
 	r.cancel = cancel
 	r.watchCancel(ctx, branches)
-	r.watch(ctx)
+	r.watchRun(ctx)
 	controls.Commands.Open(ctx) // commands that have come have effect before the run begins
-	if next := r.queues.acquireSlot(ctx, branches, r.renew); next != nil {
+	if next := r.queues.acquireSlot(ctx, branches, r.continueAsNew); next != nil {
 		return nil, next
 	}
 	if !r.wasSkipped() {
-		r.partitions.claim(branches)
+		r.partitions.claimPartitions(branches)
 	}
 	if !r.wasSkipped() {
-		r.partitions.begin(ctx)
+		r.partitions.noteBegin(ctx)
 	}
 	switch {
 	case r.wasSkipped():
-		return r.finish(ctx)
+		return r.finishRun(ctx)
 	case input.Reprocess != nil:
-		return r.reprocess(ctx, branches)
+		return r.reprocessLoops(ctx, branches)
 	case r.Sinks != nil && r.Sinks.Missing != nil && len(r.earlier.Earlier) == 0: // an earlier run may have written already
-		r.fail(r.Sinks.Missing)
+		r.failRun(r.Sinks.Missing)
 	}
-	return r.execute(ctx, branches)
+	return r.executeSteps(ctx, branches)
 }
 
-// enter validates a run that begins. The state of one that continues has to be its own.
-func enter(ctx workflow.Context, input *protocol.Input) (*playbook.Playbook, error) {
+// enterRun validates a run that begins. The state of one that continues has to be its own.
+func enterRun(ctx workflow.Context, input *protocol.Input) (*playbook.Playbook, error) {
 	begins := input.State == nil
 	if begins {
 		if err := checkCalled(ctx, *input); err != nil {
 			return nil, gate.UnfitError(err)
 		}
-		answer, err := validate(ctx, *input)
+		answer, err := validateRun(ctx, *input)
 		if err != nil {
 			return nil, err
 		}
@@ -118,9 +118,9 @@ func enter(ctx workflow.Context, input *protocol.Input) (*playbook.Playbook, err
 // checkTimeout bounds the validation, which is plain computation.
 const checkTimeout = 30 * time.Second
 
-// validate has the playbook checked in full by a worker that knows the tools. The
+// validateRun has the playbook checked in full by a worker that knows the tools. The
 // answer is in history, so a replay sees the same one.
-func validate(ctx workflow.Context, input protocol.Input) (interpreter.CheckResult, error) {
+func validateRun(ctx workflow.Context, input protocol.Input) (interpreter.CheckResult, error) {
 	check := interpreter.CheckInput{
 		Name: input.Name, Source: input.Source, Workload: input.Workload, Files: input.Files, Partition: input.PartitionRequest(ctx),
 		Missing: input.Missing,
@@ -159,13 +159,13 @@ type run struct {
 func newRun(controls *control.Controls) *run {
 	f, v := &frame{controls: controls}, &visits{}
 	r := &run{frame: f, visits: v}
-	describe := func(ctx workflow.Context) { r.status.describe(ctx) }
+	describe := func(ctx workflow.Context) { r.status.describeRun(ctx) }
 	publish := func(ctx workflow.Context, requested interpreter.Control) { r.status.publishOpen(ctx, requested) }
 	r.notices = &notices{frame: f, describe: describe}
 	r.queues = &queues{frame: f, describe: describe, publish: publish}
 	r.moves = &moves{frame: f, describe: describe}
 	r.partitions = &partitions{frame: f}
-	r.earlier = &earlier{frame: f, visits: v, task: r.task}
+	r.earlier = &earlier{frame: f, visits: v, task: r.taskOf}
 	r.status = &status{
 		frame: f, visits: v, queues: r.queues, routing: &r.Routing,
 		late: func() bool { return r.notices.Late }, moving: func() *interpreter.Wait { return r.moves.wait },
@@ -184,13 +184,13 @@ func (r *run) serveQueries(ctx workflow.Context) error {
 	)
 }
 
-// begin begins the run, or continues it where its last history ended.
-func (r *run) begin(ctx workflow.Context, book *playbook.Playbook, input protocol.Input) {
+// beginRun begins the run, or continues it where its last history ended.
+func (r *run) beginRun(ctx workflow.Context, book *playbook.Playbook, input protocol.Input) {
 	state := *input.State
 	info := workflow.GetInfo(ctx)
 	r.id, r.book, r.input, r.graph, r.notices.outbox = info.WorkflowExecution.ID, book, input, interpreter.NewGraph(book), gate.OutboxOf(ctx)
-	r.load(state)
-	r.controls.Control, r.controls.Parents = state.Control, slices.Clone(input.Parents())
+	r.loadState(state)
+	r.controls.Control, r.controls.Parents = state.Control, slices.Clone(input.ParentRuns())
 	r.controls.Answered, r.controls.Elsewhere, r.controls.Reported = state.Answered, r.answeredElsewhere, state.Reported
 	if state.First != "" {
 		return
@@ -214,45 +214,45 @@ func (r *run) begin(ctx workflow.Context, book *playbook.Playbook, input protoco
 		Vars:     expression.Of(map[string]any{}),
 		Steps:    expression.Of(map[string]any{}),
 	}
-	r.Routing = r.graph.Begin()
+	r.Routing = r.graph.BeginRouting()
 }
 
-// load gives the run and its parts the state of the history before.
-func (r *run) load(state protocol.RunState) {
+// loadState gives the run and its parts the state of the history before.
+func (r *run) loadState(state protocol.RunState) {
 	r.RunFrame, r.RunPath = state.RunFrame, state.RunPath
-	r.visits.load(state.Records)
+	r.visits.loadRecords(state.Records)
 	r.status.RunStatus, r.earlier.RunEarlier, r.notices.RunNotices = state.RunStatus, state.RunEarlier, state.RunNotices
 	r.queues.RunQueues, r.partitions.RunPartitions, r.moves.RunMoves = state.RunQueues, state.RunPartitions, state.RunMoves
 }
 
-// state is what load takes.
-func (r *run) state() protocol.RunState {
+// saveState is what load takes.
+func (r *run) saveState() protocol.RunState {
 	state := protocol.RunState{
 		RunFrame: r.RunFrame, RunPath: r.RunPath, RunStatus: r.status.RunStatus, RunEarlier: r.earlier.RunEarlier,
 		RunNotices: r.notices.RunNotices, RunQueues: r.queues.RunQueues, RunPartitions: r.partitions.RunPartitions, RunMoves: r.moves.RunMoves,
 		Control: r.controls.Control, Answered: r.controls.Answered, Reported: r.controls.Reported,
 	}
-	state.Records = r.snapshot()
+	state.Records = r.snapshotRecords()
 	return state
 }
 
-// renew returns the error with which the run continues as new, nil where it does not. A
+// continueAsNew returns the error with which the run continues as new, nil where it does not. A
 // run whose state is too large stays: Temporal allows far longer histories than it
 // advises.
-func (r *run) renew(ctx workflow.Context) error {
+func (r *run) continueAsNew(ctx workflow.Context) error {
 	if r.stays || !gate.HistoryIsLong(ctx) {
 		return nil
 	}
 	var next error
-	r.notices.pack(ctx)
+	r.notices.packOpen(ctx)
 	if r.controls.Answers.Open(ctx); r.Failure == nil && ctx.Err() == nil {
 		r.controls.DrainParent(ctx)
 		var tooLarge *interpreter.ErrorObject
-		tooLarge, next = gate.ContinueAsNew(ctx, protocol.PlaybookWorkflowName, r.continued(), "the state of the run")
+		tooLarge, next = gate.ContinueAsNew(ctx, protocol.PlaybookWorkflowName, r.continuedInput(), "the state of the run")
 		r.stays = tooLarge != nil
 	}
 	if next == nil {
-		r.notices.unpack(ctx)
+		r.notices.unpackOpen(ctx)
 	}
 	return next
 }
@@ -261,14 +261,14 @@ func (r *run) renew(ctx workflow.Context) error {
 // A run with a cycle for months has any number.
 const maxRecords = 1000
 
-// continued is the input of the run's next history.
-func (r *run) continued() protocol.Input {
-	next, state := r.input, r.state()
-	state.Work = state.Work.Within(interpreter.MaxEarlierAlong)
+// continuedInput is the input of the run's next history.
+func (r *run) continuedInput() protocol.Input {
+	next, state := r.input, r.saveState()
+	state.Work = state.Work.WithinBytes(interpreter.MaxEarlierAlong)
 	if n := len(state.Records) - maxRecords; n > 0 {
 		state.Records = state.Records[n:]
 	}
-	next.State, next.Called = &state, r.called()
+	next.State, next.Called = &state, r.calledBy()
 	return next
 }
 
@@ -280,15 +280,15 @@ type stepEnd struct {
 	result interpreter.CallResult
 }
 
-// execute starts the steps that may start and completes the steps that have ended until no
+// executeSteps starts the steps that may start and completes the steps that have ended until no
 // branch is left, the run fails, or it is cancelled.
-func (r *run) execute(ctx, branches workflow.Context) (*protocol.Result, error) {
+func (r *run) executeSteps(ctx, branches workflow.Context) (*protocol.Result, error) {
 	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
 	running := 0
 	for {
 		open := r.Failure == nil && ctx.Err() == nil
 		if open && running == 0 && len(r.Routing.Waiting) > 0 {
-			if next := r.renew(ctx); next != nil {
+			if next := r.continueAsNew(ctx); next != nil {
 				return nil, next
 			}
 		}
@@ -299,29 +299,29 @@ func (r *run) execute(ctx, branches workflow.Context) (*protocol.Result, error) 
 				}
 				running++
 				workflow.Go(branches, func(ctx workflow.Context) {
-					done := r.step(ctx, start)
+					done := r.runStep(ctx, start)
 					disconnected, _ := workflow.NewDisconnectedContext(ctx)
 					results.Send(disconnected, done)
 				})
 			}
 		}
 		if running == 0 {
-			return r.finish(ctx)
+			return r.finishRun(ctx)
 		}
 		var done stepEnd
 		disconnected, _ := workflow.NewDisconnectedContext(ctx)
 		results.Receive(disconnected, &done)
 		running--
-		r.complete(ctx, done)
-		r.idle.check(r, done)
+		r.completeStep(ctx, done)
+		r.idle.checkCycles(r, done)
 	}
 }
 
-// watch begins to watch what may happen while the run continues.
-func (r *run) watch(ctx workflow.Context) {
+// watchRun begins to watch what may happen while the run continues.
+func (r *run) watchRun(ctx workflow.Context) {
 	r.watchTimeout(ctx)
 	r.notices.watchLate(ctx)
-	r.notices.unpack(ctx)
+	r.notices.unpackOpen(ctx)
 	r.notices.listenForNews(ctx)
 }
 
@@ -334,7 +334,7 @@ func (r *run) watchTimeout(ctx workflow.Context) {
 	left := r.book.Timeout - workflow.Now(ctx).Sub(r.startedAt())
 	gate.AfterWait(ctx, max(left, 0), "timeout of the run", func(workflow.Context) {
 		if r.Failure == nil {
-			r.fail(&interpreter.ErrorObject{
+			r.failRun(&interpreter.ErrorObject{
 				Kind: interpreter.KindTimeout, Class: interpreter.ClassFinal,
 				Message: fmt.Sprintf("the run did not end within its timeout of %s", r.book.Timeout),
 			})
@@ -342,30 +342,30 @@ func (r *run) watchTimeout(ctx workflow.Context) {
 	})
 }
 
-// complete records how a step ended and follows its routes.
-func (r *run) complete(ctx workflow.Context, done stepEnd) {
+// completeStep records how a step ended and follows its routes.
+func (r *run) completeStep(ctx workflow.Context, done stepEnd) {
 	step, result := done.start.Step, done.result
 	if rehearsal := gate.RehearsalOf(ctx); rehearsal != nil {
 		defer func() { rehearsal.StepEnded(r.book, *done.record) }()
 	}
-	r.keep(done)
+	r.keepResult(done)
 	r.warnAbsent("step "+step.Name, interpreter.AbsentAtEnd(step, result))
 	if done.record.Status == interpreter.Cancelled {
-		r.graph.Ended(&r.Routing, step, nil)
+		r.graph.EndStep(&r.Routing, step, nil)
 		if ctx.Err() == nil {
-			r.fail(result.Error) // one of its children was cancelled
+			r.failRun(result.Error) // one of its children was cancelled
 		}
 		return
 	}
-	arrivals, handled, err := r.follow(ctx, step, result, done.args)
+	arrivals, handled, err := r.followRoutes(ctx, step, result, done.args)
 	if err != nil {
 		result = r.failLate(ctx, done, err)
 		arrivals, handled = r.followFailed(ctx, step, result, done.args)
 	}
-	r.graph.Ended(&r.Routing, step, arrivals)
+	r.graph.EndStep(&r.Routing, step, arrivals)
 	switch {
 	case result.Failed() && !handled:
-		r.fail(result.Error)
+		r.failRun(result.Error)
 	case result.Failed():
 		done.record.Handled = true
 		r.Warnings = append(r.Warnings, fmt.Sprintf("step %s failed, and a route handled the failure: %s", step.Name, result.Error.Message))
@@ -379,7 +379,7 @@ func (r *run) failLate(ctx workflow.Context, done stepEnd, err error) interprete
 	failed.Status = interpreter.StatusError
 	failed.Error = interpreter.ExpressionFailure(r.book, "step "+done.start.Step.Name, err, workflow.Now(ctx)).Error
 	done.record.Status, done.record.Error = interpreter.Failed, failed.Error
-	r.show(done.start.Step.Name, failed)
+	r.showStep(done.start.Step.Name, failed)
 	return failed
 }
 
@@ -388,15 +388,15 @@ func (r *run) failLate(ctx workflow.Context, done stepEnd, err error) interprete
 func (r *run) followFailed(
 	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
 ) ([]interpreter.Arrival, bool) {
-	arrivals, handled, err := r.follow(ctx, step, result, args)
+	arrivals, handled, err := r.followRoutes(ctx, step, result, args)
 	return arrivals, handled && err == nil
 }
 
-// follow evaluates vars, after a success, and the routes.
-func (r *run) follow(
+// followRoutes evaluates vars, after a success, and the routes.
+func (r *run) followRoutes(
 	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
 ) ([]interpreter.Arrival, bool, error) {
-	scope, budget := interpreter.EndScope(r.scope(), args, result), gate.ExpressionBudget(ctx)
+	scope, budget := interpreter.EndScope(r.newScope(), args, result), gate.ExpressionBudget(ctx)
 	if !result.Failed() && len(step.Vars) > 0 {
 		vars, err := interpreter.RenderVars(step, r.Data.Vars.Data, scope, budget)
 		if err != nil {
@@ -416,9 +416,9 @@ func (r *run) follow(
 	return arrivals, handled, err
 }
 
-// keep makes the result of a step visible to the steps after it.
-func (r *run) keep(done stepEnd) {
-	r.show(done.start.Step.Name, done.result)
+// keepResult makes the result of a step visible to the steps after it.
+func (r *run) keepResult(done stepEnd) {
+	r.showStep(done.start.Step.Name, done.result)
 	r.addWarnings(done)
 	switch step := done.start.Step; {
 	case step.Secret:
@@ -440,22 +440,22 @@ func (r *run) addWarnings(done stepEnd) {
 	}
 }
 
-// show is what expressions see of a step from now on.
-func (r *run) show(name string, result interpreter.CallResult) {
+// showStep is what expressions see of a step from now on.
+func (r *run) showStep(name string, result interpreter.CallResult) {
 	r.Data = r.Data.WithStep(name, result)
 }
 
-// finish returns the run's result; a failed run fails its workflow and a
+// finishRun returns the run's result; a failed run fails its workflow and a
 // cancelled one cancels it, with the result in the details.
-func (r *run) finish(ctx workflow.Context) (*protocol.Result, error) {
-	result := &protocol.Result{Status: r.outcome(ctx), Error: r.Failure}
+func (r *run) finishRun(ctx workflow.Context) (*protocol.Result, error) {
+	result := &protocol.Result{Status: r.endStatus(ctx), Error: r.Failure}
 	if result.Status == interpreter.Completed || result.Status == interpreter.Partial {
-		r.output(ctx, result)
+		r.runOutput(ctx, result)
 	}
-	if result.Status == interpreter.Completed && !r.moves.settle(ctx) {
-		*result = protocol.Result{Status: r.outcome(ctx), Error: r.Failure}
+	if result.Status == interpreter.Completed && !r.moves.settleMoves(ctx) {
+		*result = protocol.Result{Status: r.endStatus(ctx), Error: r.Failure}
 	}
-	r.partitions.end(ctx, result.Status)
+	r.partitions.noteEnd(ctx, result.Status)
 	r.notices.notifyEnd(ctx, result)
 	result.Warnings, result.ValidationWarnings, result.Late = r.Warnings, r.ValidationWarnings, r.notices.Late
 	result.Steps, result.Rows = r.status.finalRecords(), r.status.Rows
@@ -465,9 +465,9 @@ func (r *run) finish(ctx workflow.Context) (*protocol.Result, error) {
 	}
 	result.Shrink(most)
 	r.status.showRows(ctx)
-	r.status.publish(ctx, result.Status)
+	r.status.publishStatus(ctx, result.Status)
 	r.countRun(ctx, result)
-	r.partitions.release(ctx)
+	r.partitions.releaseClaim(ctx)
 	r.queues.releaseSlot(ctx)
 	r.controls.Answers.Open(ctx) // no step may have begun
 	switch result.Status {
@@ -481,8 +481,8 @@ func (r *run) finish(ctx workflow.Context) (*protocol.Result, error) {
 	return result, nil
 }
 
-// outcome is the status with which the run ends.
-func (r *run) outcome(ctx workflow.Context) interpreter.Status {
+// endStatus is the status with which the run ends.
+func (r *run) endStatus(ctx workflow.Context) interpreter.Status {
 	switch {
 	case r.Failure != nil:
 		return interpreter.Failed
@@ -496,28 +496,28 @@ func (r *run) outcome(ctx workflow.Context) interpreter.Status {
 	return interpreter.Completed
 }
 
-// output evaluates the playbook's output; without one, and in a reprocess, the
+// runOutput evaluates the playbook's output; without one, and in a reprocess, the
 // result is the result of the last ended step that has a tool.
-func (r *run) output(ctx workflow.Context, result *protocol.Result) {
+func (r *run) runOutput(ctx workflow.Context, result *protocol.Result) {
 	result.Result = r.Last
 	if r.book.Output == nil || r.input.Reprocess != nil {
 		return
 	}
 	r.warnAbsent("output", interpreter.AbsentInOutput(r.book, r.Data))
 	budget := gate.ExpressionBudget(ctx)
-	value, err := r.book.Output.Render(r.scope(), budget)
+	value, err := r.book.Output.Render(r.newScope(), budget)
 	r.warnOf("output", budget)
 	if err != nil {
-		result.Fail(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
+		result.SetFailure(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
 		return
 	}
 	if err := interpreter.RefuseSealed(r.book, "the output", value); err != nil {
-		result.Fail(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
+		result.SetFailure(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
 		return
 	}
 	result.Result = expression.Of(value)
 	if _, failure := interpreter.Measure(result.Result, gate.PayloadCap(ctx), "the output of the playbook"); failure != nil {
-		result.Fail(failure)
+		result.SetFailure(failure)
 	}
 }
 

@@ -61,13 +61,13 @@ func (q *queues) acquireSlot(ctx, branches workflow.Context, renew func(workflow
 		return nil
 	}
 	if q.Ticket == nil {
-		name, err := queue.NameOf(q.book, q.scope(), gate.ExpressionBudget(ctx))
+		name, err := queue.NameOf(q.book, q.newScope(), gate.ExpressionBudget(ctx))
 		if err != nil {
-			q.fail(interpreter.ExpressionFailure(q.book, "concurrency", err, workflow.Now(ctx)).Error)
+			q.failRun(interpreter.ExpressionFailure(q.book, "concurrency", err, workflow.Now(ctx)).Error)
 			return nil
 		}
 		if failure := q.waitsForItself(name); failure != nil {
-			q.fail(failure)
+			q.failRun(failure)
 			return nil
 		}
 		q.Ticket = &queue.Ticket{Queue: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
@@ -79,7 +79,7 @@ func (q *queues) acquireSlot(ctx, branches workflow.Context, renew func(workflow
 		}
 		q.again = false
 		if err := q.requestSlot(branches); err != nil && branches.Err() == nil {
-			q.fail(protocol.AttemptError(err))
+			q.failRun(protocol.AttemptError(err))
 			return nil
 		}
 		awaitDecision(branches, q.Ticket, wait, "is queued under its concurrency key", func() bool { return q.again })
@@ -182,9 +182,9 @@ func (q *queues) applyDecision(ctx workflow.Context, answer queue.Decision) {
 	case queue.Replaced: // the queue has the run cancelled too
 		q.Warnings = append(q.Warnings, fmt.Sprintf("the run was cancelled: %s takes the concurrency key %q (on_conflict: cancel_running)", answer.By, key))
 	case queue.Deadlocked:
-		q.fail(waitsForEver(fmt.Sprintf("runs wait for each other in a circle: under the concurrency key %q %s", key, answer.Why)))
+		q.failRun(waitsForEver(fmt.Sprintf("runs wait for each other in a circle: under the concurrency key %q %s", key, answer.Why)))
 	case queue.Full:
-		q.fail(&interpreter.ErrorObject{
+		q.failRun(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,
 			Message: fmt.Sprintf("too many runs are queued under the concurrency key %q", key),
 		})

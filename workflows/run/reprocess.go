@@ -7,23 +7,23 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// reprocess runs iterations of another run that failed or were cancelled, loop
+// reprocessLoops runs iterations of another run that failed or were cancelled, loop
 // by loop, under that run's keys: what it has written is not written twice. Nothing before or
 // after the loops runs. A loop that fails does not keep the others from
 // running.
-func (r *run) reprocess(ctx, branches workflow.Context) (*protocol.Result, error) {
+func (r *run) reprocessLoops(ctx, branches workflow.Context) (*protocol.Result, error) {
 	loops := r.input.Reprocess.Loops
 	for r.Reprocessed < len(loops) && branches.Err() == nil {
-		if next := r.renew(ctx); next != nil {
+		if next := r.continueAsNew(ctx); next != nil {
 			return nil, next
 		}
 		again := loops[r.Reprocessed]
 		r.Data.Vars, r.Data.Steps = again.Vars, again.Steps
-		done := r.step(branches, interpreter.Start{Step: r.book.Step(again.Step), Visit: again.Visit, Args: again.Args.Data})
+		done := r.runStep(branches, interpreter.Start{Step: r.book.Step(again.Step), Visit: again.Visit, Args: again.Args.Data})
 		r.keepLoop(ctx, done)
 		r.Reprocessed++
 	}
-	return r.finish(ctx)
+	return r.finishRun(ctx)
 }
 
 // keepLoop records how a loop of a reprocess ended.

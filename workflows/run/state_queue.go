@@ -65,7 +65,7 @@ func (q *queues) acquireState(
 	if start.Step.Incremental == nil {
 		return func() {}, nil
 	}
-	key, err := q.book.StateKey(start.Step, q.scope(), gate.ExpressionBudget(ctx))
+	key, err := q.book.StateKey(start.Step, q.newScope(), gate.ExpressionBudget(ctx))
 	if err != nil {
 		return func() {}, interpreter.ExpressionFailure(q.book, "step "+start.Step.Name, err, workflow.Now(ctx)).Error
 	}

@@ -19,8 +19,8 @@ const (
 	shownVisits = 40
 )
 
-// describe writes the status of the run, and publishes it where it has changed.
-func (s *status) describe(ctx workflow.Context) {
+// describeRun writes the status of the run, and publishes it where it has changed.
+func (s *status) describeRun(ctx workflow.Context) {
 	records := s.records
 	table := gate.NewMarkdownTable("step", "state", "progress", "next retry", "waits for, or last error")
 	if earlier := len(records) - shownVisits; earlier > 0 {
@@ -35,12 +35,12 @@ func (s *status) describe(ctx workflow.Context) {
 		table.Row(stepCells(ctx, shown, s.live[record])...)
 	}
 	s.publishOpen(ctx, s.controls.Control)
-	workflow.SetCurrentDetails(ctx, s.controls.RenderHold()+s.lateness()+movingText(s.moving())+ticketText(ctx, s.queues.ticket())+table.String()+s.openQuestions()+
+	workflow.SetCurrentDetails(ctx, s.controls.RenderHold()+s.latenessText()+movingText(s.moving())+ticketText(ctx, s.queues.ticket())+table.String()+s.openQuestions()+
 		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(s.id, protocol.MaxWorkflowID), "`")))
 }
 
-// lateness says that the run takes longer than expected.
-func (s *status) lateness() string {
+// latenessText says that the run takes longer than expected.
+func (s *status) latenessText() string {
 	if !s.late() {
 		return ""
 	}

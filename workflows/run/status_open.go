@@ -49,7 +49,7 @@ func (s *status) publishOpen(ctx workflow.Context, requested interpreter.Control
 	}
 	waits := s.openWaits(ctx, requested)
 	if status := waits.Status(); status != s.Published && (s.Published != "" || status != interpreter.Running) {
-		s.publish(ctx, status)
+		s.publishStatus(ctx, status)
 	}
 	s.watchReports(ctx, waits)
 	if len(s.controls.Parents) > 0 {
@@ -121,18 +121,18 @@ func (s *status) watchReports(ctx workflow.Context, waits control.OpenWaits) {
 	s.dropTimer = gate.AfterWait(ctx, expires.Sub(workflow.Now(ctx)), "until the first retry is due", func(ctx workflow.Context) {
 		if s.reportsUntil.Equal(expires) {
 			s.reportsUntil, s.dropTimer = time.Time{}, nil
-			s.describe(ctx)
+			s.describeRun(ctx)
 		}
 	})
 }
 
-// progress answers ProgressQuery. It is called again and again, so it leaves out the
+// runProgress answers ProgressQuery. It is called again and again, so it leaves out the
 // errors of single iterations and the bulk of the others.
-func (s *status) progress() (protocol.Progress, error) {
+func (s *status) runProgress() (protocol.Progress, error) {
 	if s.book == nil { // its validation is not over
 		return protocol.Progress{Control: s.controls.Control}, nil
 	}
-	progress := protocol.Progress{Steps: s.snapshot(), Moving: s.moving()}
+	progress := protocol.Progress{Steps: s.snapshotRecords(), Moving: s.moving()}
 	for i, record := range s.records {
 		step := &progress.Steps[i]
 		if call := s.live[record]; call != nil {
@@ -141,7 +141,7 @@ func (s *status) progress() (protocol.Progress, error) {
 				step.Status = interpreter.Awaiting
 			}
 		}
-		step.Error = step.Error.Shrunk()
+		step.Error = step.Error.ShrunkError()
 		if step.Loop != nil {
 			short := *step.Loop
 			short.Errors = nil
@@ -155,7 +155,7 @@ func (s *status) progress() (protocol.Progress, error) {
 // finalRecords lists the visits in the order they began, then the steps that
 // no branch reached.
 func (s *status) finalRecords() []protocol.StepRecord {
-	records := s.snapshot()
+	records := s.snapshotRecords()
 	if s.input.Reprocess != nil {
 		return records
 	}
@@ -167,8 +167,8 @@ func (s *status) finalRecords() []protocol.StepRecord {
 	return records
 }
 
-// publish writes the status into the search attribute.
-func (s *status) publish(ctx workflow.Context, status interpreter.Status) {
+// publishStatus writes the status into the search attribute.
+func (s *status) publishStatus(ctx workflow.Context, status interpreter.Status) {
 	s.Published = status
 	if s.input.SearchAttributes {
 		s.upsert(ctx, temporal.NewSearchAttributeKeyKeyword(protocol.StatusAttribute).ValueSet(string(status)))
@@ -232,9 +232,9 @@ func (s *status) nextRetry(ctx workflow.Context) temporal.SearchAttributeUpdate 
 		switch report := s.controls.Reports[s.childOf(record)]; {
 		case !record.EndedAt.IsZero():
 		case record.Status == interpreter.RetryPending && record.Call == "":
-			next = interpreter.Sooner(next, record.NextRetryAt)
+			next = interpreter.EarlierTime(next, record.NextRetryAt)
 		case record.Status == interpreter.Running && report.Waits(workflow.Now(ctx)):
-			next = interpreter.Sooner(next, report.Until)
+			next = interpreter.EarlierTime(next, report.Until)
 		}
 	}
 	key := temporal.NewSearchAttributeKeyTime(protocol.NextRetryAttribute)

@@ -28,7 +28,7 @@ func (s *status) completeProgress(progress *protocol.Progress) {
 			view := call.View()
 			failure, shown.Incremental, shown.Rows = view.Failure, view.Incremental().Record(), view.Rows()
 		}
-		shown.Show(retry.MostAttempts(step, s.Limits), failure)
+		shown.CompleteForDisplay(retry.MostAttempts(step, s.Limits), failure)
 	}
 	if s.input.Reprocess != nil {
 		return

@@ -47,11 +47,11 @@ func (s *steering) serveUpdates(ctx workflow.Context) error {
 		check func(protocol.CommandInput) error
 		do    func(workflow.Context, protocol.CommandInput) (protocol.CommandResult, error)
 	}{
-		{protocol.PauseUpdate, s.checkPause, s.pause},
-		{protocol.ResumeUpdate, s.checkResume, s.resume},
+		{protocol.PauseUpdate, s.checkPause, s.pauseStep},
+		{protocol.ResumeUpdate, s.checkResume, s.resumeStep},
 		{protocol.RetryNowUpdate, s.checkRetryNow, s.retryNow},
-		{protocol.SkipUpdate, s.checkSkip, s.skip},
-		{protocol.SetUpdate, s.checkSet, s.set},
+		{protocol.SkipUpdate, s.checkSkip, s.skipWaits},
+		{protocol.SetUpdate, s.checkSet, s.setTuning},
 	} {
 		check := func(command protocol.CommandInput) error {
 			return cmp.Or(s.checkRoom(update.name, command), update.check(command))
@@ -84,11 +84,11 @@ func (s *steering) checkRoom(update string, command protocol.CommandInput) error
 		return nil
 	}
 	return fmt.Errorf("the run has accepted %d commands and answers since it last continued as new, which it does when %s has ended; until then, %s",
-		s.controls.Updates, cmp.Or(strings.Join(s.running(), " and "), "what is running"), urgent)
+		s.controls.Updates, cmp.Or(strings.Join(s.runningSteps(), " and "), "what is running"), urgent)
 }
 
-// commanded finds the step of a command, nil where it means the run.
-func (s *steering) commanded(command protocol.CommandInput) (*playbook.Step, error) {
+// commandedStep finds the step of a command, nil where it means the run.
+func (s *steering) commandedStep(command protocol.CommandInput) (*playbook.Step, error) {
 	if len(command.Reason) > protocol.MaxSaid || len(command.By) > protocol.MaxSaid {
 		return nil, fmt.Errorf("reason and by may have %d bytes each", protocol.MaxSaid)
 	}
@@ -117,31 +117,31 @@ func (s *steering) stepNames() []string {
 }
 
 func (s *steering) checkPause(command protocol.CommandInput) error {
-	step, err := s.commanded(command)
+	step, err := s.commandedStep(command)
 	if err != nil || step == nil {
 		return err // a pause of all of it always has room
 	}
 	if step.Action == nil {
 		return fmt.Errorf("step %s does not call a tool, so it cannot be paused; pause the run, or a step that calls a tool", step.Name)
 	}
-	return cmp.Or(s.ahead(step), s.checkSize(command, protocol.CommandInput.Pauses))
+	return cmp.Or(s.checkAhead(step), s.checkSize(command, protocol.CommandInput.Pauses))
 }
 
-// ahead refuses a step of which nothing is to come.
-func (s *steering) ahead(step *playbook.Step) error {
+// checkAhead refuses a step of which nothing is to come.
+func (s *steering) checkAhead(step *playbook.Step) error {
 	for _, record := range slices.Backward(s.records) {
 		if record.Step == step.Name && record.EndedAt.IsZero() {
 			return nil
 		}
 	}
 	if s.routing.Visits[step.Name] > 0 {
-		return fmt.Errorf("step %s has ended; running: %s", step.Name, cmp.Or(strings.Join(s.running(), ", "), "nothing"))
+		return fmt.Errorf("step %s has ended; running: %s", step.Name, cmp.Or(strings.Join(s.runningSteps(), ", "), "nothing"))
 	}
 	return nil
 }
 
 func (s *steering) checkResume(command protocol.CommandInput) error {
-	step, err := s.commanded(command)
+	step, err := s.commandedStep(command)
 	switch {
 	case err != nil || step == nil:
 		return err
@@ -175,20 +175,20 @@ func (s *steering) checkSkip(command protocol.CommandInput) error {
 // checkSettle refuses where nothing waits. Only a loop knows which of its iterations
 // wait.
 func (s *steering) checkSettle(command protocol.CommandInput) error {
-	step, err := s.commanded(command)
+	step, err := s.commandedStep(command)
 	if err != nil {
 		return err
 	}
 	settlement := protocol.ItemSettlement{Step: command.Step, Index: command.Index}
 	for _, wait := range s.controls.Waits { // also the moves of a step that has ended
-		if settlement.Means(wait.Step, wait.Index) {
+		if settlement.IsAbout(wait.Step, wait.Index) {
 			return nil
 		}
 	}
 	if step != nil {
-		if !slices.Contains(s.running(), step.Name) {
+		if !slices.Contains(s.runningSteps(), step.Name) {
 			return fmt.Errorf("step %s is not running, so it is not waiting; running: %s",
-				step.Name, cmp.Or(strings.Join(s.running(), ", "), "nothing"))
+				step.Name, cmp.Or(strings.Join(s.runningSteps(), ", "), "nothing"))
 		}
 		if err := s.checkIndex(step, command.Index); err != nil {
 			return err
@@ -200,7 +200,7 @@ func (s *steering) checkSettle(command protocol.CommandInput) error {
 	if len(s.controls.Children) > 0 && (step == nil || step.Loop != nil || s.isInChild(step)) {
 		return nil
 	}
-	return fmt.Errorf("nothing waits: %s", s.doing(step))
+	return fmt.Errorf("nothing waits: %s", s.doingText(step))
 }
 
 // checkIndex refuses an iteration that the loop of a step does not have.
@@ -217,8 +217,8 @@ func (s *steering) checkIndex(step *playbook.Step, index *int) error {
 	return nil
 }
 
-// doing says what a step is doing that does not wait, or all of them.
-func (s *steering) doing(step *playbook.Step) string {
+// doingText says what a step is doing that does not wait, or all of them.
+func (s *steering) doingText(step *playbook.Step) string {
 	for _, record := range s.records {
 		if call := s.live[record]; call != nil && (step == nil || record.Step == step.Name) {
 			if call.View().AwaitedDetails() != nil {
@@ -231,7 +231,7 @@ func (s *steering) doing(step *playbook.Step) string {
 }
 
 func (s *steering) checkSet(command protocol.CommandInput) error {
-	step, err := s.commanded(command)
+	step, err := s.commandedStep(command)
 	switch {
 	case err != nil:
 		return err
@@ -247,27 +247,27 @@ func (s *steering) checkSet(command protocol.CommandInput) error {
 	if s.book.Resolve(step.Action).Traits().Plays && command.Tuning.Rate != nil {
 		return fmt.Errorf("step %s runs another playbook, whose steps have their own limits; set their rate limits in that run", step.Name)
 	}
-	return cmp.Or(command.Tuning.Check(), s.ahead(step), s.checkSize(command, protocol.CommandInput.Tunes))
+	return cmp.Or(command.Tuning.Check(), s.checkAhead(step), s.checkSize(command, protocol.CommandInput.Tunes))
 }
 
-func (s *steering) pause(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
-	result, err := s.change(ctx, command, false, protocol.CommandInput.Pauses)
+func (s *steering) pauseStep(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
+	result, err := s.changeControl(ctx, command, false, protocol.CommandInput.Pauses)
 	if err == nil && result.Changed {
 		s.paused(ctx, command)
 	}
 	return result, err
 }
 
-func (s *steering) resume(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
-	return s.change(ctx, command, true, protocol.CommandInput.Resumes)
+func (s *steering) resumeStep(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
+	return s.changeControl(ctx, command, true, protocol.CommandInput.Resumes)
 }
 
-func (s *steering) set(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
-	return s.change(ctx, command, false, protocol.CommandInput.Tunes)
+func (s *steering) setTuning(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
+	return s.changeControl(ctx, command, false, protocol.CommandInput.Tunes)
 }
 
-// changed is the control of the run after a command; false where that is nothing new.
-func (s *steering) changed(
+// changedControl is the control of the run after a command; false where that is nothing new.
+func (s *steering) changedControl(
 	command protocol.CommandInput, at time.Time, changes func(protocol.CommandInput, *interpreter.Control) bool,
 ) (control interpreter.Control, changed bool) {
 	control = s.controls.Control
@@ -280,19 +280,19 @@ func (s *steering) changed(
 // checkSize refuses a command if the run's pauses and settings would then be larger than its
 // memo may have.
 func (s *steering) checkSize(command protocol.CommandInput, changes func(protocol.CommandInput, *interpreter.Control) bool) error {
-	control, changed := s.changed(command, s.Run.StartedAt, changes)
+	control, changed := s.changedControl(command, s.Run.StartedAt, changes)
 	if !changed {
 		return nil
 	}
 	return control.CheckSize()
 }
 
-// change changes the control of the run: it is written where attempts see it, and
+// changeControl changes the control of the run: it is written where attempts see it, and
 // passed on to the workflows that have to act.
-func (s *steering) change(
+func (s *steering) changeControl(
 	ctx workflow.Context, command protocol.CommandInput, resumes bool, changes func(protocol.CommandInput, *interpreter.Control) bool,
 ) (protocol.CommandResult, error) {
-	control, changed := s.changed(command, workflow.Now(ctx), changes)
+	control, changed := s.changedControl(command, workflow.Now(ctx), changes)
 	if !changed {
 		return protocol.CommandResult{Control: control}, nil
 	}
@@ -310,15 +310,15 @@ func (s *steering) retryNow(ctx workflow.Context, command protocol.CommandInput)
 		s.queues.requestAgain()
 		return protocol.CommandResult{Changed: true, Control: s.controls.Control, Ended: 1}, nil
 	}
-	return s.settle(ctx, command, false)
+	return s.settleWaits(ctx, command, false)
 }
 
-func (s *steering) skip(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
-	return s.settle(ctx, command, true)
+func (s *steering) skipWaits(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
+	return s.settleWaits(ctx, command, true)
 }
 
-// settle ends waits: the items are tried again now, or skipped.
-func (s *steering) settle(ctx workflow.Context, command protocol.CommandInput, skip bool) (protocol.CommandResult, error) {
+// settleWaits ends waits: the items are tried again now, or skipped.
+func (s *steering) settleWaits(ctx workflow.Context, command protocol.CommandInput, skip bool) (protocol.CommandResult, error) {
 	settlement := interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By}
 	settled := s.queues.settle(command, settlement)
 	ended, signalled := s.controls.Apply(ctx, protocol.Steering{Control: s.controls.Control, Settle: &protocol.ItemSettlement{

@@ -20,8 +20,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// step runs one visit of a step to its end.
-func (r *run) step(ctx workflow.Context, start interpreter.Start) stepEnd {
+// runStep runs one visit of a step to its end.
+func (r *run) runStep(ctx workflow.Context, start interpreter.Start) stepEnd {
 	r.controls.AwaitAnswers(ctx)
 	step := start.Step
 	record := &protocol.StepRecord{
@@ -31,8 +31,8 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) stepEnd {
 	if rehearsal := gate.RehearsalOf(ctx); rehearsal != nil {
 		rehearsal.StepBegan(r.book, *record)
 	}
-	r.status.describe(ctx)
-	scope := r.scope()
+	r.status.describeRun(ctx)
+	scope := r.newScope()
 	if start.Args != nil {
 		scope = scope.With(map[string]any{"args": start.Args})
 	}
@@ -50,36 +50,36 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) stepEnd {
 	case step.Loop != nil:
 		done.result = r.queues.withState(ctx, start, record, func() interpreter.CallResult { return r.loop(ctx, start, scope, args, record) })
 	default:
-		done.result = r.queues.withState(ctx, start, record, func() interpreter.CallResult { return r.call(ctx, start, record) })
+		done.result = r.queues.withState(ctx, start, record, func() interpreter.CallResult { return r.runCall(ctx, start, record) })
 	}
 	done.args = args
 	if !done.result.Failed() {
-		r.moves.keep(step.Name, done.result.Meta.Incremental)
+		r.moves.keepMoves(step.Name, done.result.Meta.Incremental)
 	}
 	if record.From == "" { // else the earlier run has sent its notices
 		r.notices.notifyExhausted(ctx, done)
 		r.notices.notifyStep(ctx, done)
 	}
-	r.close(ctx, record, done.result)
+	r.closeRecord(ctx, record, done.result)
 	return done
 }
 
-// call runs a step without a loop; its sink belongs to the call.
-func (r *run) call(ctx workflow.Context, start interpreter.Start, record *protocol.StepRecord) interpreter.CallResult {
-	task := r.task(start)
+// runCall runs a step without a loop; its sink belongs to the call.
+func (r *run) runCall(ctx workflow.Context, start interpreter.Start, record *protocol.StepRecord) interpreter.CallResult {
+	task := r.taskOf(start)
 	call := loop.ResumeCall(ctx, r.book, start.Step, task, call.Snapshot{})
-	if result := r.earlier.earlierResult(record, func(at time.Time) string { return r.earlier.print(task, call, at) }); result != nil {
+	if result := r.earlier.earlierResult(record, func(at time.Time) string { return r.earlier.printRequest(task, call, at) }); result != nil {
 		return *result
 	}
 	if missing := r.checkSinks(ctx, call.Config(), record); missing != nil {
 		return *missing
 	}
-	r.earlier.continues(ctx, record, task, call)
+	r.earlier.resumeCall(ctx, record, task, call)
 	result := r.makeCall(ctx, record, task, call)
 	if call.View().Stopped {
 		r.stopped[record] = call
 	}
-	r.earlier.keepStep(start.Step, record, r.earlier.print(task, call, result.Meta.StartedAt), result)
+	r.earlier.keepStep(start.Step, record, r.earlier.printRequest(task, call, result.Meta.StartedAt), result)
 	return result
 }
 
@@ -116,8 +116,8 @@ func (r *run) makeCall(ctx workflow.Context, record *protocol.StepRecord, task p
 	defer delete(r.live, record)
 	renewal := drive.Renewal{After: drive.ChildAfter, Began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
 	d := &drive.Driver{
-		Call: call, Waiting: r.waiter(ctx, record), Host: &drive.ActivityHost{Task: task}, Plays: r.plays(ctx, record),
-		Renews: func() bool { return renewal.Due(ctx, call) },
+		Call: call, Waiting: r.waitRecorder(ctx, record), Host: &drive.ActivityHost{Task: task}, Plays: r.showChildRun(ctx, record),
+		Renews: func() bool { return renewal.IsDue(ctx, call) },
 	}
 	snapshot := d.Run(ctx)
 	if snapshot == nil {
@@ -125,16 +125,16 @@ func (r *run) makeCall(ctx workflow.Context, record *protocol.StepRecord, task p
 	}
 	d.CloseAnswers()
 	record.Call = protocol.ChildID(task, "")
-	r.status.describe(ctx)
+	r.status.describeRun(ctx)
 	return r.callInChild(ctx, task, *snapshot, call, d.Allowance.Unused())
 }
 
-// task is what the calls of a step need, wherever they are hosted.
-func (r *run) task(start interpreter.Start) protocol.Task {
+// taskOf is what the calls of a step need, wherever they are hosted.
+func (r *run) taskOf(start interpreter.Start) protocol.Task {
 	task := protocol.Task{
 		Name: r.input.Name, Source: r.input.Source, Hash: protocol.ShortHash(r.book), Run: r.Run, Step: start.Step.Name, Visit: start.Visit,
-		Data: interpreter.Capture(r.book, r.Data, r.book.CallNodes(start.Step)), Args: expression.Of(start.Args),
-		Limits: r.Limits, Nesting: r.nesting(start.Step),
+		Data: interpreter.CaptureData(r.book, r.Data, r.book.CallNodes(start.Step)), Args: expression.Of(start.Args),
+		Limits: r.Limits, Nesting: r.nestingOf(start.Step),
 	}
 	if r.Run.WorkflowID != r.id {
 		task.ID, task.StartedAt = r.id, r.startedAt()
@@ -142,21 +142,21 @@ func (r *run) task(start interpreter.Start) protocol.Task {
 	return task
 }
 
-// plays shows the run of another playbook in the step's record.
-func (r *run) plays(ctx workflow.Context, record *protocol.StepRecord) func(string) {
+// showChildRun shows the run of another playbook in the step's record.
+func (r *run) showChildRun(ctx workflow.Context, record *protocol.StepRecord) func(string) {
 	return func(child string) {
 		record.Child = child
-		r.status.describe(ctx)
+		r.status.describeRun(ctx)
 	}
 }
 
-// waiter shows a wait in the step's record.
-func (r *run) waiter(ctx workflow.Context, record *protocol.StepRecord) drive.WaitRecorder {
+// waitRecorder shows a wait in the step's record.
+func (r *run) waitRecorder(ctx workflow.Context, record *protocol.StepRecord) drive.WaitRecorder {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		record.Await(wait, until, call.View().Last)
-		r.status.describe(ctx)
+		r.status.describeRun(ctx)
 		if news, waits := drive.WaitsForPeople(call, wait, record.Visit); waits {
-			r.notices.notify(ctx, news, protocol.FailedWith(news.Error))
+			r.notices.notifyAll(ctx, news, protocol.FailedWith(news.Error))
 		}
 	}
 }
@@ -209,12 +209,12 @@ func (r *run) makeLoop(
 		}
 		return result
 	}
-	result = r.publish(ctx, start, scope, r.book.StagingSinks(step), aggregate.ReadAll(), result, record)
+	result = r.publishStaged(ctx, start, scope, r.book.StagingSinks(step), aggregate.ReadAll(), result, record)
 	return r.stepSinks(ctx, start, scope, args, result, record, aggregate.ReadAll())
 }
 
-// publish publishes the rows that are staged for some sinks, where all was read and nothing has failed.
-func (r *run) publish(
+// publishStaged publishes the rows that are staged for some sinks, where all was read and nothing has failed.
+func (r *run) publishStaged(
 	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, sinks []*playbook.Sink, readAll bool,
 	result interpreter.CallResult, record *protocol.StepRecord,
 ) interpreter.CallResult {
@@ -228,7 +228,7 @@ func (r *run) publish(
 			Limits: r.Limits,
 			Random: gate.RandomStream(ctx, fmt.Sprintf("%s#%d/%s", start.Step.Name, start.Visit, to.Place)),
 		}, to)
-		written := drive.Drive(ctx, machine, r.waiter(ctx, record), nil)
+		written := drive.Drive(ctx, machine, r.waitRecorder(ctx, record), nil)
 		result.Meta.EndedAt = workflow.Now(ctx)
 		result = sink.AddWritten(result, to, written)
 	}
@@ -238,18 +238,18 @@ func (r *run) publish(
 // loopInput is what the loop of a step runs over: its collection, or in a
 // reprocess the elements chosen from it.
 func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope) (protocol.LoopInput, error) {
-	input := protocol.LoopInput{Task: r.task(start), Control: r.controls.Of(start.Step.Name)}
+	input := protocol.LoopInput{Task: r.taskOf(start), Control: r.controls.Of(start.Step.Name)}
 	if r.input.Reprocess != nil {
 		again := r.input.Reprocess.Loops[r.Reprocessed]
 		input.Elements, input.Chosen = again.Elements, &again.Subset
 		return input, nil
 	}
 	if nodes := start.Step.EndNodes(); len(nodes) > 0 {
-		input.SinkData = interpreter.Capture(r.book, r.Data, nodes)
+		input.SinkData = interpreter.CaptureData(r.book, r.Data, nodes)
 		input.SinkData.Workload = expression.Value{} // a reprocess has it anyway
 	}
 	if from := start.Step.Loop.Source; from != nil {
-		input.Source = &protocol.LoopSource{Data: interpreter.Capture(r.book, r.Data, r.book.CallNodes(from))}
+		input.Source = &protocol.LoopSource{Data: interpreter.CaptureData(r.book, r.Data, r.book.CallNodes(from))}
 		return input, nil
 	}
 	budget := gate.ExpressionBudget(ctx)
@@ -275,7 +275,7 @@ func (r *run) runLoop(
 ) (*interpreter.LoopResult, *interpreter.ErrorObject) {
 	task, elements := input.Task, input.Elements
 	record.Loop = &protocol.LoopRecord{WorkflowID: protocol.ChildID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats, Open: input.Source != nil}
-	r.status.describe(ctx)
+	r.status.describeRun(ctx)
 	summary := fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode)
 	if input.Source != nil {
 		summary = fmt.Sprintf("%s: iterations over a source, %s", step.Name, step.Loop.Mode)
@@ -322,7 +322,7 @@ func (r *run) stepSinks(
 			Limits: r.Limits,
 			Random: gate.RandomStream(ctx, fmt.Sprintf("%s#%d/%s", step.Name, start.Visit, stream)),
 		}, to, aggregate).Watch(gate.CallObserver(ctx))
-		written := drive.Drive(ctx, machine, r.waiter(ctx, record), nil)
+		written := drive.Drive(ctx, machine, r.waitRecorder(ctx, record), nil)
 		result.Meta.EndedAt = workflow.Now(ctx)
 		result = sink.AddWritten(result, to, written)
 		if envelope := interpreter.EnvelopeInSink(r.book, to, aggregate, false); envelope != "" {
@@ -332,11 +332,11 @@ func (r *run) stepSinks(
 			break
 		}
 	}
-	return r.publish(ctx, start, scope, lists.Filter(step.Sinks, r.book.Stages), readAll, result, record)
+	return r.publishStaged(ctx, start, scope, lists.Filter(step.Sinks, r.book.Stages), readAll, result, record)
 }
 
-// close fills in the record of a step that has ended.
-func (r *run) close(ctx workflow.Context, record *protocol.StepRecord, result interpreter.CallResult) {
+// closeRecord fills in the record of a step that has ended.
+func (r *run) closeRecord(ctx workflow.Context, record *protocol.StepRecord, result interpreter.CallResult) {
 	child := record.Child
 	record.EndedAt, record.CallStatus = workflow.Now(ctx), result.CallStatus()
 	record.Child, record.Incremental, record.Rows = child, result.Meta.Incremental.Record(), result.Meta.Rows
@@ -345,5 +345,5 @@ func (r *run) close(ctx workflow.Context, record *protocol.StepRecord, result in
 	if moved := result.Meta.Incremental; moved != nil && moved.Moved {
 		r.markWatermark(ctx, record.Step, moved.Type, moved.Watermark)
 	}
-	r.status.describe(ctx)
+	r.status.describeRun(ctx)
 }

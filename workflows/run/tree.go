@@ -18,7 +18,7 @@ func (r *run) watchCancel(ctx, branches workflow.Context) {
 	workflow.Go(disconnected, func(ctx workflow.Context) {
 		branches.Done().Receive(ctx, nil)
 		if len(r.controls.Parents) == 0 || r.Failure != nil { // else the run does that was cancelled first
-			drive.CancelTree(ctx, interpreter.CancelTree{Tree: r.tree(), Run: r.id})
+			drive.CancelTree(ctx, interpreter.CancelTree{Tree: r.runTree(), Run: r.id})
 		}
 	})
 }

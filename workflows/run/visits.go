@@ -16,20 +16,20 @@ type visits struct {
 	stopped map[*protocol.StepRecord]*call.Call // of iterations whose calls were cancelled
 }
 
-// load continues with the visits of the history before.
-func (v *visits) load(records []protocol.StepRecord) {
+// loadRecords continues with the visits of the history before.
+func (v *visits) loadRecords(records []protocol.StepRecord) {
 	v.live, v.stopped = map[*protocol.StepRecord]*call.Call{}, map[*protocol.StepRecord]*call.Call{}
 	for i := range records {
 		v.records = append(v.records, &records[i])
 	}
 }
 
-func (v *visits) snapshot() []protocol.StepRecord {
+func (v *visits) snapshotRecords() []protocol.StepRecord {
 	return lists.Map(v.records, func(record *protocol.StepRecord) protocol.StepRecord { return *record })
 }
 
-// running are the names of the steps that have begun and not ended.
-func (v *visits) running() []string {
+// runningSteps are the names of the steps that have begun and not ended.
+func (v *visits) runningSteps() []string {
 	var names []string
 	for _, record := range v.records {
 		if record.EndedAt.IsZero() && !slices.Contains(names, record.Step) {

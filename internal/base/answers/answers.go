@@ -42,7 +42,7 @@ func Send(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
 ) (taken interpreter.AnswerReceipt, at string, err error) {
 	for followed := range MostFollowed {
-		taken, err = send(ctx, c, workflowID, answer, patience)
+		taken, err = sendOnce(ctx, c, workflowID, answer, patience)
 		if followed > 0 && errors.Is(err, ErrClosed) {
 			err = cmp.Or(notBegun(ctx, c, workflowID, answer), err)
 		}
@@ -69,12 +69,12 @@ func notBegun(ctx context.Context, c client.Client, workflowID string, answer in
 		"%s has not started, or ended so long ago that the server has deleted it", name)}
 }
 
-func send(
+func sendOnce(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
 ) (taken interpreter.AnswerReceipt, err error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err = connect.Update(limited, c, client.UpdateWorkflowOptions{
+	err = connect.SendUpdate(limited, c, client.UpdateWorkflowOptions{
 		UpdateID: ID(answer), WorkflowID: workflowID, UpdateName: interpreter.AnswerUpdate, Args: []any{answer},
 	}, &taken)
 	var refused *temporal.ApplicationError

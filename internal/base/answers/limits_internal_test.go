@@ -17,7 +17,7 @@ func TestFullMailboxes(t *testing.T) {
 		true:  {{HistoryLength: otherEvents + interpreter.MaxMailboxAnswers}, {HistorySizeBytes: interpreter.MaxMailboxBytes}},
 	} {
 		for _, one := range info {
-			require.Equal(t, want, full(one))
+			require.Equal(t, want, isFull(one))
 		}
 	}
 }

@@ -21,18 +21,18 @@ const otherEvents = 2
 // HasWaiting reports whether a mailbox has answers to the attempt that no workflow has accepted
 // yet: new ones belong behind them. The error is ErrFull where there is no room.
 func HasWaiting(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) (bool, error) {
-	info, err := describe(ctx, c, kept.Answer.Mailbox(kept.Workflow))
-	if err != nil || !open(info) {
+	info, err := describeMailbox(ctx, c, kept.Answer.MailboxID(kept.Workflow))
+	if err != nil || !isOpen(info) {
 		return false, err
 	}
-	if kept.Answer.Verb != interpreter.AnswerProgress && full(info) {
+	if kept.Answer.Verb != interpreter.AnswerProgress && isFull(info) {
 		return true, ErrFull
 	}
 	return true, nil
 }
 
-// full reports whether an open mailbox has no room.
-func full(info *workflowpb.WorkflowExecutionInfo) bool {
+// isFull reports whether an open mailbox has no room.
+func isFull(info *workflowpb.WorkflowExecutionInfo) bool {
 	return info.GetHistoryLength() >= otherEvents+interpreter.MaxMailboxAnswers || info.GetHistorySizeBytes() >= interpreter.MaxMailboxBytes
 }
 
@@ -50,7 +50,7 @@ func Deposit(ctx context.Context, c client.Client, kept interpreter.MailboxAnswe
 	case host.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		return fmt.Errorf("%w: %s", ErrClosed, kept.Workflow)
 	}
-	id := kept.Answer.Mailbox(kept.Workflow)
+	id := kept.Answer.MailboxID(kept.Workflow)
 	options := client.StartWorkflowOptions{
 		ID: id, TaskQueue: host.GetExecutionConfig().GetTaskQueue().GetName(), StaticSummary: "answers to step " + kept.Answer.Step,
 	}
@@ -62,13 +62,13 @@ func Deposit(ctx context.Context, c client.Client, kept interpreter.MailboxAnswe
 		return nil
 	}
 	for {
-		info, err := describe(ctx, c, id)
+		info, err := describeMailbox(ctx, c, id)
 		switch {
 		case err != nil:
-		case !open(info):
+		case !isOpen(info):
 			_, err = c.SignalWithStartWorkflow(ctx, id, interpreter.MailboxSignal, kept, options, interpreter.MailboxWorkflow,
-				interpreter.Mailbox{Refused: refusals(ctx, c, info)})
-		case full(info):
+				interpreter.Mailbox{Refused: mailboxRefusals(ctx, c, info)})
+		case isFull(info):
 			return ErrFull
 		default:
 			err = c.SignalWorkflow(ctx, id, info.GetExecution().GetRunId(), interpreter.MailboxSignal, kept)
@@ -83,8 +83,8 @@ func Deposit(ctx context.Context, c client.Client, kept interpreter.MailboxAnswe
 	}
 }
 
-// describe describes the last mailbox with an ID; nil where there was none.
-func describe(ctx context.Context, c client.Client, id string) (*workflowpb.WorkflowExecutionInfo, error) {
+// describeMailbox describes the last mailbox with an ID; nil where there was none.
+func describeMailbox(ctx context.Context, c client.Client, id string) (*workflowpb.WorkflowExecutionInfo, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {
 		return nil, nil
@@ -92,13 +92,13 @@ func describe(ctx context.Context, c client.Client, id string) (*workflowpb.Work
 	return described.GetWorkflowExecutionInfo(), err
 }
 
-// open reports whether a mailbox keeps something.
-func open(info *workflowpb.WorkflowExecutionInfo) bool {
+// isOpen reports whether a mailbox keeps something.
+func isOpen(info *workflowpb.WorkflowExecutionInfo) bool {
 	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// refusals are the answers that a mailbox which has ended found not to fit.
-func refusals(ctx context.Context, c client.Client, info *workflowpb.WorkflowExecutionInfo) []interpreter.MailboxRefusal {
+// mailboxRefusals are the answers that a mailbox which has ended found not to fit.
+func mailboxRefusals(ctx context.Context, c client.Client, info *workflowpb.WorkflowExecutionInfo) []interpreter.MailboxRefusal {
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 		return nil
 	}
@@ -109,15 +109,15 @@ func refusals(ctx context.Context, c client.Client, info *workflowpb.WorkflowExe
 	return result.Refused
 }
 
-// Refused says why an answer that was kept did not fit; false where no mailbox has said
+// RefusalReason says why an answer that was kept did not fit; false where no mailbox has said
 // so.
-func Refused(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) (why string, found bool) {
-	info, err := describe(ctx, c, kept.Answer.Mailbox(kept.Workflow))
+func RefusalReason(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) (why string, found bool) {
+	info, err := describeMailbox(ctx, c, kept.Answer.MailboxID(kept.Workflow))
 	if err != nil {
 		return "", false
 	}
 	digest := kept.Answer.Digest()
-	for _, one := range refusals(ctx, c, info) {
+	for _, one := range mailboxRefusals(ctx, c, info) {
 		if one.Digest == digest {
 			return one.Message, true
 		}

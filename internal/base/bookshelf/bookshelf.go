@@ -62,9 +62,9 @@ func ReadFile(folder, file string) ([]byte, error) {
 // testSuffix ends the names of files of tests, which are beside their playbooks.
 const testSuffix = "_test.yaml"
 
-// Names are the names of the playbooks in a folder, sorted; none of a folder that cannot
+// PlaybookNames are the names of the playbooks in a folder, sorted; none of a folder that cannot
 // be read. Files of tests are none, nor are those that say nothing of a playbook.
-func Names(folder string) []string {
+func PlaybookNames(folder string) []string {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil
@@ -76,15 +76,15 @@ func Names(folder string) []string {
 	}
 	found := make([]string, 0, len(files))
 	for _, file := range files {
-		if name := strings.TrimSuffix(file, ".yaml"); Has(folder, name) {
+		if name := strings.TrimSuffix(file, ".yaml"); HasPlaybook(folder, name) {
 			found = append(found, name)
 		}
 	}
 	return found
 }
 
-// Has reports whether Names has the name. It reads no file but that of the name.
-func Has(folder, name string) bool {
+// HasPlaybook reports whether PlaybookNames has the name. It reads no file but that of the name.
+func HasPlaybook(folder, name string) bool {
 	file := name + ".yaml"
 	return names.MatchString(name) && !strings.HasSuffix(file, testSuffix) && isPlaybook(folder, file)
 }

@@ -45,9 +45,9 @@ func TestRead(t *testing.T) {
 	write(filepath.Join(folder, "nightly.yaml"), "apiVersion: reprise/v1\n")
 	write(filepath.Join(folder, "unfinished.yaml"), "workflow: [\n")
 	write(filepath.Join(folder, "connections.yaml"), "pg_main: postgres://db.test/clinic\n")
-	require.Equal(t, []string{"inside", "large", "nightly", "unfinished"}, bookshelf.Names(folder))
+	require.Equal(t, []string{"inside", "large", "nightly", "unfinished"}, bookshelf.PlaybookNames(folder))
 	for _, name := range []string{"nightly", "large", "unfinished", "inside", "connections", "absent", "link", "pipe", "a/b", ".hidden", "nightly.yaml", ""} {
-		require.Equal(t, slices.Contains(bookshelf.Names(folder), name), bookshelf.Has(folder, name), name)
+		require.Equal(t, slices.Contains(bookshelf.PlaybookNames(folder), name), bookshelf.HasPlaybook(folder, name), name)
 	}
 	_, err := bookshelf.Read(folder, "large")
 	require.ErrorContains(t, err, "large.yaml is 1048577 bytes long; a playbook has at most 1048576")

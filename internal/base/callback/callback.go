@@ -37,8 +37,8 @@ type Address struct {
 // place binds what is sealed to this use.
 const place = "callback"
 
-// Token seals an address.
-func Token(keys *seal.Keys, address Address) (string, error) {
+// SealToken seals an address.
+func SealToken(keys *seal.Keys, address Address) (string, error) {
 	text, err := json.Marshal(address)
 	if err != nil {
 		return "", fmt.Errorf("the callback URL: %w", err)
@@ -49,8 +49,8 @@ func Token(keys *seal.Keys, address Address) (string, error) {
 // ErrToken says that a token was not made with this key.
 var ErrToken = errors.New("the token is not valid")
 
-// Open reads a token; the error is ErrToken, whatever is wrong with it.
-func Open(keys *seal.Keys, token string) (Address, error) {
+// OpenToken reads a token; the error is ErrToken, whatever is wrong with it.
+func OpenToken(keys *seal.Keys, token string) (Address, error) {
 	text, err := keys.Open(token, place)
 	if err != nil {
 		return Address{}, ErrToken
@@ -74,9 +74,9 @@ func CheckBase(base string) error {
 	return nil
 }
 
-// Members are what a playbook calls callback, by name: the token, and the URLs of
+// CallbackMembers are what a playbook calls callback, by name: the token, and the URLs of
 // a server with a base URL. Without one it is the token alone.
-func Members(base, token string) map[string]string {
+func CallbackMembers(base, token string) map[string]string {
 	members := map[string]string{"token": token}
 	if base == "" {
 		return members

@@ -62,7 +62,7 @@ func (e *RightsError) Unwrap() error { return e.Err }
 
 // rightsError is err as a *RightsError where it is one.
 func rightsError(namespace string, err error) error {
-	if absent := unimplemented(err); absent || denied(err) {
+	if absent := isUnimplemented(err); absent || isDenied(err) {
 		return &RightsError{Absent: absent, Namespace: namespace, Err: err}
 	}
 	return err

@@ -126,14 +126,14 @@ func reasonOf(err error) string {
 // say otherwise: no network gains by the time that compression takes. Elsewhere they are
 // compressed, as is the SDK's default.
 func Uncompressed(options client.Options) client.Options {
-	if options.ConnectionOptions.GrpcCompression == nil && local(options.HostPort) {
+	if options.ConnectionOptions.GrpcCompression == nil && isLocal(options.HostPort) {
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	}
 	return options
 }
 
-// local reports whether an address is one of this machine; "" is the SDK's default, which is.
-func local(address string) bool {
+// isLocal reports whether an address is one of this machine; "" is the SDK's default, which is.
+func isLocal(address string) bool {
 	host, _, err := net.SplitHostPort(cmp.Or(address, client.DefaultHostPort))
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
@@ -147,7 +147,7 @@ func Dial(ctx context.Context, options client.Options, logger *slog.Logger) (cli
 	defer cancel()
 	c, err := client.DialContext(limited, Uncompressed(options))
 	if err != nil {
-		return nil, dialError(ctx, options, err, overloaded(err))
+		return nil, dialError(ctx, options, err, isOverloaded(err))
 	}
 	_, err = c.WorkflowService().DescribeNamespace(limited, &workflowservice.DescribeNamespaceRequest{Namespace: options.Namespace})
 	if err != nil {
@@ -166,9 +166,9 @@ func dialError(ctx context.Context, options client.Options, err error, reached b
 	case NamespaceMissing(err):
 		failed.said = fmt.Sprintf("the Temporal server at %s has no namespace %q: use another with --namespace, or create it there",
 			options.HostPort, options.Namespace)
-	case reached && Unreachable(err):
+	case reached && IsUnreachable(err):
 		failed.said = fmt.Sprintf("the Temporal server at %s is reachable but not ready: %s", options.HostPort, reasonOf(err))
-	case denied(err):
+	case isDenied(err):
 		failed.said = fmt.Sprintf("the Temporal server at %s requires an API key. Set TEMPORAL_API_KEY, or for a starter dev, run the command in its directory: %v",
 			options.HostPort, err)
 	}

@@ -13,18 +13,18 @@ import (
 
 // NotFound reports whether the server does not know a workflow, an activity or a
 // schedule, or knows that the workflow or activity has ended.
-func NotFound(err error) bool { return is[*serviceerror.NotFound](err) }
+func NotFound(err error) bool { return isError[*serviceerror.NotFound](err) }
 
 // InvalidArgument reports whether the server refuses a request as it is, such as one
 // that names a search attribute which its namespace does not have.
-func InvalidArgument(err error) bool { return is[*serviceerror.InvalidArgument](err) }
+func InvalidArgument(err error) bool { return isError[*serviceerror.InvalidArgument](err) }
 
 // UnknownID reports whether no run has the requested IDs: the server does not know
 // them, or they cannot be IDs.
 func UnknownID(err error) bool { return NotFound(err) || InvalidArgument(err) }
 
 // NamespaceMissing reports whether the server has no such namespace.
-func NamespaceMissing(err error) bool { return is[*serviceerror.NamespaceNotFound](err) }
+func NamespaceMissing(err error) bool { return isError[*serviceerror.NamespaceNotFound](err) }
 
 // AlreadyStarted reports whether a run with the ID exists, so that no other one was
 // started. The ID of its run may be "".
@@ -38,7 +38,7 @@ func AlreadyStarted(err error) (runID string, started bool) {
 
 // CancelRequested reports whether a cancel was refused because the workflow is being
 // cancelled.
-func CancelRequested(err error) bool { return is[*serviceerror.CancellationAlreadyRequested](err) }
+func CancelRequested(err error) bool { return isError[*serviceerror.CancellationAlreadyRequested](err) }
 
 // acceptedUpdateCompleted is the type of the server's failure of an update that a
 // workflow had accepted when it ended.
@@ -54,11 +54,11 @@ func UpdateEnded(err error) bool {
 // UpdateTimedOut reports whether no worker responded to an update in time. The update may
 // take effect when one does.
 func UpdateTimedOut(err error) bool {
-	return is[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err) || errors.Is(err, context.DeadlineExceeded)
+	return isError[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // updateDropped reports whether an update had no effect because the task failed in which its workflow accepted it.
-func updateDropped(err error) bool { return is[*serviceerror.WorkflowNotReady](err) }
+func updateDropped(err error) bool { return isError[*serviceerror.WorkflowNotReady](err) }
 
 // QueryFailed reports whether a worker has answered a query with an error, and gives
 // its message.
@@ -73,52 +73,52 @@ func QueryFailed(err error) (message string, failed bool) {
 // QueryUnanswered reports whether the server is there and no worker has responded to a
 // query with a result.
 func QueryUnanswered(err error) bool {
-	return is[*serviceerror.QueryFailed](err) ||
-		is[*serviceerror.FailedPrecondition](err) || // no worker has polled recently
-		is[*serviceerror.Canceled](err) || // the worker stopped before it answered
-		is[*serviceerror.WorkflowNotReady](err) ||
-		is[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded)
+	return isError[*serviceerror.QueryFailed](err) ||
+		isError[*serviceerror.FailedPrecondition](err) || // no worker has polled recently
+		isError[*serviceerror.Canceled](err) || // the worker stopped before it answered
+		isError[*serviceerror.WorkflowNotReady](err) ||
+		isError[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // NotBegun reports whether a workflow could not be queried because it has ended, or is
 // still to begin, without a worker that has seen it.
-func NotBegun(err error) bool { return is[*serviceerror.WorkflowNotReady](err) }
+func NotBegun(err error) bool { return isError[*serviceerror.WorkflowNotReady](err) }
 
-// Unavailable reports whether nothing answers at the server's address, or the server
+// IsUnavailable reports whether nothing answers at the server's address, or the server
 // says that it is unavailable.
-func Unavailable(err error) bool { return is[*serviceerror.Unavailable](err) }
+func IsUnavailable(err error) bool { return isError[*serviceerror.Unavailable](err) }
 
-// Unreachable reports whether an error says that the server could not be reached, or
+// IsUnreachable reports whether an error says that the server could not be reached, or
 // did not answer: the request may succeed later.
-func Unreachable(err error) bool {
-	return Unavailable(err) || overloaded(err) ||
-		is[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded) ||
-		is[*serviceerror.Canceled](err) ||
-		is[*serviceerror.Internal](err) // its database is away, or it cannot read what that says
+func IsUnreachable(err error) bool {
+	return IsUnavailable(err) || isOverloaded(err) ||
+		isError[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded) ||
+		isError[*serviceerror.Canceled](err) ||
+		isError[*serviceerror.Internal](err) // its database is away, or it cannot read what that says
 }
 
-// Waits reports whether an error says that a server is there and cannot answer for
-// now, such as one whose database is away. Where nothing is there, Waits is false:
+// MustWait reports whether an error says that a server is there and cannot answer for
+// now, such as one whose database is away. Where nothing is there, MustWait is false:
 // the address may be wrong.
-func Waits(err error) bool {
+func MustWait(err error) bool {
 	var none *NoServerError
-	return Unreachable(err) && (!errors.As(err, &none) || none.reached)
+	return IsUnreachable(err) && (!errors.As(err, &none) || none.reached)
 }
 
-// overloaded reports whether the server takes no more requests for now.
-func overloaded(err error) bool { return is[*serviceerror.ResourceExhausted](err) }
+// isOverloaded reports whether the server takes no more requests for now.
+func isOverloaded(err error) bool { return isError[*serviceerror.ResourceExhausted](err) }
 
-// denied reports whether the client has no right to do what it requested.
-func denied(err error) bool { return is[*serviceerror.PermissionDenied](err) }
+// isDenied reports whether the client has no right to do what it requested.
+func isDenied(err error) bool { return isError[*serviceerror.PermissionDenied](err) }
 
-// unimplemented reports whether the server has no service for a request.
-func unimplemented(err error) bool { return is[*serviceerror.Unimplemented](err) }
+// isUnimplemented reports whether the server has no service for a request.
+func isUnimplemented(err error) bool { return isError[*serviceerror.Unimplemented](err) }
 
 // alreadyExists reports whether what was to be made is there, other than a run.
-func alreadyExists(err error) bool { return is[*serviceerror.AlreadyExists](err) }
+func alreadyExists(err error) bool { return isError[*serviceerror.AlreadyExists](err) }
 
-// is reports whether an error is, or wraps, one of a type.
-func is[E error](err error) bool {
+// isError reports whether an error is, or wraps, one of a type.
+func isError[E error](err error) bool {
 	var target E
 	return errors.As(err, &target)
 }

@@ -28,9 +28,9 @@ var questions = map[string]func(error) bool{
 	"QueryFailed":      func(err error) bool { _, failed := connect.QueryFailed(err); return failed },
 	"QueryUnanswered":  connect.QueryUnanswered,
 	"NotBegun":         connect.NotBegun,
-	"Unavailable":      connect.Unavailable,
-	"Unreachable":      connect.Unreachable,
-	"Waits":            connect.Waits,
+	"Unavailable":      connect.IsUnavailable,
+	"Unreachable":      connect.IsUnreachable,
+	"Waits":            connect.MustWait,
 }
 
 // TestErrorsOfTheServer asks every question of every error, as the server makes it, as

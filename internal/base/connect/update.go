@@ -13,29 +13,29 @@ import (
 // droppedWait is the pause before an update that the server has dropped is sent again.
 const droppedWait = 20 * time.Millisecond
 
-// Update sends an update and waits for its result, until the context ends. The server drops an update if the workflow
+// SendUpdate sends an update and waits for its result, until the context ends. The server drops an update if the workflow
 // ends with it and something else arrives meanwhile, such as a signal: the update had no effect, and is sent again.
-func Update(ctx context.Context, c client.Client, options client.UpdateWorkflowOptions, result any) error {
+func SendUpdate(ctx context.Context, c client.Client, options client.UpdateWorkflowOptions, result any) error {
 	options.WaitForStage = client.WorkflowUpdateStageCompleted
-	return resend(ctx, result, func() (client.WorkflowUpdateHandle, error) { return c.UpdateWorkflow(ctx, options) })
+	return resendUpdate(ctx, result, func() (client.WorkflowUpdateHandle, error) { return c.UpdateWorkflow(ctx, options) })
 }
 
-// UpdateWithStart is Update, of a workflow that starts with it where none runs.
+// UpdateWithStart is SendUpdate, of a workflow that starts with it where none runs.
 func UpdateWithStart(
 	ctx context.Context, c client.Client, options client.UpdateWorkflowOptions, result any,
 	start client.StartWorkflowOptions, workflow string, input any,
 ) error {
 	options.WaitForStage = client.WorkflowUpdateStageCompleted
 	start.ID, start.WorkflowIDConflictPolicy = options.WorkflowID, enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
-	return resend(ctx, result, func() (client.WorkflowUpdateHandle, error) {
+	return resendUpdate(ctx, result, func() (client.WorkflowUpdateHandle, error) {
 		return c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 			StartWorkflowOperation: c.NewWithStartWorkflowOperation(start, workflow, input), UpdateOptions: options,
 		})
 	})
 }
 
-// resend sends an update until the server has not dropped it, and reads its result.
-func resend(ctx context.Context, result any, send func() (client.WorkflowUpdateHandle, error)) error {
+// resendUpdate sends an update until the server has not dropped it, and reads its result.
+func resendUpdate(ctx context.Context, result any, send func() (client.WorkflowUpdateHandle, error)) error {
 	for {
 		handle, err := send()
 		if err == nil {

@@ -55,18 +55,18 @@ func TestUpdate(t *testing.T) {
 	dropped := serviceerror.NewWorkflowNotReady("unexpected workflow task failure")
 	var result string
 	twice := &updated{errors: []error{dropped, dropped}}
-	require.NoError(t, connect.Update(t.Context(), twice, client.UpdateWorkflowOptions{}, &result))
+	require.NoError(t, connect.SendUpdate(t.Context(), twice, client.UpdateWorkflowOptions{}, &result))
 	require.Equal(t, "done", result)
 	require.Equal(t, 3, twice.sent)
 
 	gone := &updated{errors: []error{serviceerror.NewNotFound("it has ended")}}
-	require.True(t, connect.UpdateEnded(connect.Update(t.Context(), gone, client.UpdateWorkflowOptions{}, &result)))
+	require.True(t, connect.UpdateEnded(connect.SendUpdate(t.Context(), gone, client.UpdateWorkflowOptions{}, &result)))
 	require.Equal(t, 1, gone.sent)
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	endless := &updated{errors: []error{dropped, dropped, dropped}}
-	require.ErrorIs(t, connect.Update(ended, endless, client.UpdateWorkflowOptions{}, &result), dropped)
+	require.ErrorIs(t, connect.SendUpdate(ended, endless, client.UpdateWorkflowOptions{}, &result), dropped)
 	require.Equal(t, 1, endless.sent)
 }
 

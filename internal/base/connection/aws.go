@@ -10,14 +10,14 @@ type AWS struct {
 	Token   string // of keys that are for a while, "" for others
 }
 
-// aws reads the keys, nil for none.
-func (s section) aws() *AWS {
-	keys := s.section("aws", "service", "region", "access_key_id", "secret_access_key", "session_token")
+// readAWS reads the keys, nil for none.
+func (s section) readAWS() *AWS {
+	keys := s.subsection("aws", "service", "region", "access_key_id", "secret_access_key", "session_token")
 	if keys == nil {
 		return nil
 	}
 	return &AWS{
-		Service: keys.required("service"), Region: keys.required("region"),
-		KeyID: keys.requiredSecret("access_key_id"), Secret: keys.requiredSecret("secret_access_key"), Token: keys.secret("session_token"),
+		Service: keys.requiredText("service"), Region: keys.requiredText("region"),
+		KeyID: keys.requiredSecret("access_key_id"), Secret: keys.requiredSecret("secret_access_key"), Token: keys.readSecret("session_token"),
 	}
 }

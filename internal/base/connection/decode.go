@@ -13,8 +13,8 @@ import (
 // decoder reads a map of a file of connections. Of its problems it keeps the first.
 type decoder struct{ problem *Problem }
 
-// fail records what is wrong at a place.
-func (d *decoder) fail(path []string, format string, args ...any) {
+// recordProblem records what is wrong at a place.
+func (d *decoder) recordProblem(path []string, format string, args ...any) {
 	if d.problem == nil {
 		d.problem = &Problem{Path: path, Message: fmt.Sprintf(format, args...)}
 	}
@@ -27,15 +27,15 @@ type section struct {
 	values map[string]any
 }
 
-// section reads the map that a key has, nil where there is no such key. A key beside those that are known is a problem.
-func (s section) section(name string, known ...string) *section {
+// subsection reads the map that a key has, nil where there is no such key. A key beside those that are known is a problem.
+func (s section) subsection(name string, known ...string) *section {
 	value, has := s.values[name]
 	if !has {
 		return nil
 	}
 	inner := &section{s.d, append(slices.Clone(s.path), name), nil}
 	if inner.values, has = value.(map[string]any); !has || len(inner.values) == 0 {
-		s.d.fail(inner.path, "must have a map as %s", inner.name(""))
+		s.d.recordProblem(inner.path, "must have a map as %s", inner.keyName(""))
 		return nil
 	}
 	if len(known) > 0 {
@@ -52,48 +52,48 @@ func (s section) refuseUnknown(known []string) {
 			continue
 		}
 		within, hint := "", ""
-		if owner := s.name(""); owner != "" {
+		if owner := s.keyName(""); owner != "" {
 			within = " in " + owner
 		}
 		if near := expression.Suggest(key, known); near != "" {
 			hint = fmt.Sprintf(" (did you mean %s?)", near)
 		}
-		s.d.fail(s.at(key), "has an unknown key%s%s, expected one of %s", within, hint, strings.Join(known, ", "))
+		s.d.recordProblem(s.pathOf(key), "has an unknown key%s%s, expected one of %s", within, hint, strings.Join(known, ", "))
 	}
 }
 
-func (s section) at(key string) []string { return append(slices.Clone(s.path), key) }
+func (s section) pathOf(key string) []string { return append(slices.Clone(s.path), key) }
 
-// name is a key of the section as messages have it.
-func (s section) name(key string) string {
+// keyName is a key of the section as messages have it.
+func (s section) keyName(key string) string {
 	if key == "" {
 		return strings.Join(s.path, ".")
 	}
-	return strings.Join(s.at(key), ".")
+	return strings.Join(s.pathOf(key), ".")
 }
 
-func (s section) has(key string) bool { return s.values[key] != nil }
+func (s section) hasKey(key string) bool { return s.values[key] != nil }
 
-// text is an optional text.
-func (s section) text(key string) string {
+// optionalText is an optional text.
+func (s section) optionalText(key string) string {
 	text, isText := s.values[key].(string)
-	if s.has(key) && (!isText || text == "") {
-		s.d.fail(s.at(key), "must have text as %s", s.name(key))
+	if s.hasKey(key) && (!isText || text == "") {
+		s.d.recordProblem(s.pathOf(key), "must have text as %s", s.keyName(key))
 	}
 	return text
 }
 
-// required is a text that must be there.
-func (s section) required(key string) string {
+// requiredText is a text that must be there.
+func (s section) requiredText(key string) string {
 	text, _ := s.values[key].(string)
 	if text == "" {
-		s.d.fail(s.at(key), "must have %s, as text", s.name(key))
+		s.d.recordProblem(s.pathOf(key), "must have %s, as text", s.keyName(key))
 	}
 	return text
 }
 
-// texts are the words of a text, or the texts of a list.
-func (s section) texts(key string) []string {
+// readTexts are the words of a text, or the texts of a list.
+func (s section) readTexts(key string) []string {
 	switch v := s.values[key].(type) {
 	case nil:
 		return nil
@@ -110,30 +110,30 @@ func (s section) texts(key string) []string {
 			return all
 		}
 	}
-	s.d.fail(s.at(key), "must have a list of texts as %s", s.name(key))
+	s.d.recordProblem(s.pathOf(key), "must have a list of texts as %s", s.keyName(key))
 	return nil
 }
 
-// host is an optional host that credentials are for.
-func (s section) host(key string) *url.URL {
-	if !s.has(key) {
+// optionalHost is an optional host that credentials are for.
+func (s section) optionalHost(key string) *url.URL {
+	if !s.hasKey(key) {
 		return nil
 	}
 	text, _ := s.values[key].(string)
 	host, err := parseHost(text)
 	if err != nil {
-		s.d.fail(s.at(key), "must have a URL as %s, such as https://api.example.com", s.name(key))
+		s.d.recordProblem(s.pathOf(key), "must have a URL as %s, such as https://api.example.com", s.keyName(key))
 		return nil
 	}
 	return host
 }
 
-// address is the URL of an endpoint that must be there.
-func (s section) address(key, example string) *url.URL {
+// requiredAddress is the URL of an endpoint that must be there.
+func (s section) requiredAddress(key, example string) *url.URL {
 	text, _ := s.values[key].(string)
 	u, err := url.Parse(text)
 	if err != nil || !isWeb(u) || u.User != nil {
-		s.d.fail(s.at(key), "must have a URL as %s, such as %s", s.name(key), example)
+		s.d.recordProblem(s.pathOf(key), "must have a URL as %s, such as %s", s.keyName(key), example)
 		return nil
 	}
 	return u

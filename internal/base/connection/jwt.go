@@ -65,38 +65,38 @@ func isEllipticOn(curve elliptic.Curve) func(any) bool {
 // ownClaims are claims that have a key of their own, or that signing sets.
 var ownClaims = map[string]string{"iss": "issuer", "sub": "subject", "aud": "audience", "scope": "scopes", "exp": "lifetime", "iat": "", "jti": ""}
 
-// jwt reads the account, nil for none.
-func (s section) jwt() *JWT {
-	account := s.section("jwt", "issuer", "subject", "audience", "scopes", "claims", "private_key", "secret", "key_id", "algorithm", "lifetime", "token_url")
+// readJWT reads the account, nil for none.
+func (s section) readJWT() *JWT {
+	account := s.subsection("jwt", "issuer", "subject", "audience", "scopes", "claims", "private_key", "secret", "key_id", "algorithm", "lifetime", "token_url")
 	if account == nil {
 		return nil
 	}
 	of := &JWT{
-		Issuer: account.required("issuer"), Subject: account.text("subject"), KeyID: account.text("key_id"),
-		Scopes: account.texts("scopes"), Lifetime: account.duration("lifetime", usualLifetime), Claims: account.claims(),
+		Issuer: account.requiredText("issuer"), Subject: account.optionalText("subject"), KeyID: account.optionalText("key_id"),
+		Scopes: account.readTexts("scopes"), Lifetime: account.readDuration("lifetime", usualLifetime), Claims: account.otherClaims(),
 	}
 	if of.Lifetime > mostLifetime {
-		account.d.fail(account.at("lifetime"), "must have at most %s as jwt.lifetime", mostLifetime)
+		account.d.recordProblem(account.pathOf("lifetime"), "must have at most %s as jwt.lifetime", mostLifetime)
 	}
 	if audience, isText := account.values["audience"].(string); isText && audience != "" {
 		of.Audience = []string{audience} // which may have spaces
 	} else {
-		of.Audience = account.texts("audience")
+		of.Audience = account.readTexts("audience")
 	}
-	if account.has("token_url") {
-		of.TokenURL = account.address("token_url", "https://login.example.com/token")
+	if account.hasKey("token_url") {
+		of.TokenURL = account.requiredAddress("token_url", "https://login.example.com/token")
 		if of.TokenURL != nil && len(of.Audience) == 0 {
 			of.Audience = []string{of.TokenURL.String()}
 		}
 	}
 	of.Key = account.signingKey()
-	of.Algorithm = account.algorithm(of.Key)
+	of.Algorithm = account.keyAlgorithm(of.Key)
 	return of
 }
 
-// claims are those that have no key of their own.
-func (s section) claims() map[string]any {
-	claims := s.section("claims")
+// otherClaims are those that have no key of their own.
+func (s section) otherClaims() map[string]any {
+	claims := s.subsection("claims")
 	if claims == nil {
 		return nil
 	}
@@ -104,9 +104,9 @@ func (s section) claims() map[string]any {
 		instead, own := ownClaims[name]
 		switch {
 		case own && instead != "":
-			s.d.fail(claims.at(name), "has jwt.claims.%s; write jwt.%s", name, instead)
+			s.d.recordProblem(claims.pathOf(name), "has jwt.claims.%s; write jwt.%s", name, instead)
 		case own:
-			s.d.fail(claims.at(name), "has jwt.claims.%s, which the worker sets", name)
+			s.d.recordProblem(claims.pathOf(name), "has jwt.claims.%s, which the worker sets", name)
 		}
 	}
 	return claims.values
@@ -114,24 +114,24 @@ func (s section) claims() map[string]any {
 
 // signingKey is private_key or secret, nil where that has its value elsewhere.
 func (s section) signingKey() any {
-	if s.has("private_key") == s.has("secret") {
-		s.d.fail(s.path, "must have one of jwt.private_key and jwt.secret")
+	if s.hasKey("private_key") == s.hasKey("secret") {
+		s.d.recordProblem(s.path, "must have one of jwt.private_key and jwt.secret")
 		return nil
 	}
-	if s.has("secret") {
+	if s.hasKey("secret") {
 		secret := s.requiredSecret("secret")
-		if s.sourced("secret") {
+		if s.isSourced("secret") {
 			return nil
 		}
 		return []byte(secret)
 	}
 	text := s.requiredSecret("private_key")
-	if s.sourced("private_key") {
+	if s.isSourced("private_key") {
 		return nil
 	}
 	key := parseKey(text)
 	if key == nil {
-		s.d.fail(s.at("private_key"), "must have a private key in PEM, without a password, as jwt.private_key")
+		s.d.recordProblem(s.pathOf("private_key"), "must have a private key in PEM, without a password, as jwt.private_key")
 	}
 	return key
 }
@@ -154,9 +154,9 @@ func parseKey(text string) any {
 	return nil
 }
 
-// algorithm is the one that signs with a key, "" for a key that is not read.
-func (s section) algorithm(key any) string {
-	name := s.text("algorithm")
+// keyAlgorithm is the one that signs with a key, "" for a key that is not read.
+func (s section) keyAlgorithm(key any) string {
+	name := s.optionalText("algorithm")
 	fits, known := algorithms[name]
 	switch {
 	case name == "" && key == nil:
@@ -167,11 +167,11 @@ func (s section) algorithm(key any) string {
 				return usual
 			}
 		}
-		s.d.fail(s.at("private_key"), "has a key that no algorithm here signs with; use one of RSA, P-256, P-384 or Ed25519")
+		s.d.recordProblem(s.pathOf("private_key"), "has a key that no algorithm here signs with; use one of RSA, P-256, P-384 or Ed25519")
 	case !known:
-		s.d.fail(s.at("algorithm"), "must have one of %s as jwt.algorithm", strings.Join(slices.Sorted(maps.Keys(algorithms)), ", "))
-	case key == nil && s.has("secret") != strings.HasPrefix(name, "HS"), key != nil && !fits(key):
-		s.d.fail(s.at("algorithm"), "has an algorithm that is not one of its key")
+		s.d.recordProblem(s.pathOf("algorithm"), "must have one of %s as jwt.algorithm", strings.Join(slices.Sorted(maps.Keys(algorithms)), ", "))
+	case key == nil && s.hasKey("secret") != strings.HasPrefix(name, "HS"), key != nil && !fits(key):
+		s.d.recordProblem(s.pathOf("algorithm"), "has an algorithm that is not one of its key")
 	}
 	return name
 }

@@ -26,25 +26,25 @@ func decodeMap(entry map[string]any) (*Login, *Problem) {
 	d := &decoder{}
 	s := section{d: d, values: entry}
 	if isSource(entry) { // of a text as a whole
-		s.source()
+		s.readSource()
 		return &Login{}, d.problem
 	}
 	s.refuseUnknown(slices.Concat(kinds, settings))
-	if s.has("url") || s.has("password") {
-		s.database()
+	if s.hasKey("url") || s.hasKey("password") {
+		s.readDatabase()
 		return &Login{}, d.problem
 	}
-	if !slices.ContainsFunc(kinds, s.has) && d.problem == nil {
+	if !slices.ContainsFunc(kinds, s.hasKey) && d.problem == nil {
 		return nil, notAConnection
 	}
-	c := &Login{Host: s.host("host"), Headers: s.headers(), Query: s.query(), TLS: s.tls(), KeepCookies: s.keepsCookies()}
-	if c.OAuth2 = s.oauth2(); c.OAuth2 != nil && c.OAuth2.Host != nil {
+	c := &Login{Host: s.optionalHost("host"), Headers: s.readHeaders(), Query: s.queryParams(), TLS: s.readTLS(), KeepCookies: s.keepsCookies()}
+	if c.OAuth2 = s.readOAuth2(); c.OAuth2 != nil && c.OAuth2.Host != nil {
 		if c.Host != nil {
-			d.fail([]string{"host"}, "has both host and oauth2.host; keep one")
+			d.recordProblem([]string{"host"}, "has both host and oauth2.host; keep one")
 		}
 		c.Host = c.OAuth2.Host
 	}
-	c.Session, c.JWT, c.AWS = s.session(c), s.jwt(), s.aws()
+	c.Session, c.JWT, c.AWS = s.readSession(c), s.readJWT(), s.readAWS()
 	s.refuseTwice(c)
 	if d.problem != nil {
 		return nil, d.problem
@@ -52,62 +52,62 @@ func decodeMap(entry map[string]any) (*Login, *Problem) {
 	return c, nil
 }
 
-// database reads url and password, which are all that a database needs.
-func (s section) database() {
+// readDatabase reads url and password, which are all that a database needs.
+func (s section) readDatabase() {
 	s.requiredSecret("url")
-	s.secret("password")
+	s.readSecret("password")
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		if key != "url" && key != "password" {
-			s.d.fail(s.at(key), "has url (for a database) and %s (for http); keep one", key)
+			s.d.recordProblem(s.pathOf(key), "has url (for a database) and %s (for http); keep one", key)
 		}
 	}
 }
 
-// headers are the headers of all kinds that are headers, in the order of their kinds and names.
-func (s section) headers() (all []NameValue) {
-	if s.has("bearer") {
-		all = append(all, s.header("bearer", bearer(s.requiredSecret("bearer"))))
+// readHeaders are the headers of all kinds that are headers, in the order of their kinds and names.
+func (s section) readHeaders() (all []NameValue) {
+	if s.hasKey("bearer") {
+		all = append(all, s.headerPair("bearer", bearerHeader(s.requiredSecret("bearer"))))
 	}
-	if login := s.section("basic", "user", "password"); login != nil {
-		all = append(all, basic(login.requiredSecret("user"), login.secret("password")))
+	if login := s.subsection("basic", "user", "password"); login != nil {
+		all = append(all, basicHeader(login.requiredSecret("user"), login.readSecret("password")))
 	}
-	if s.has("header") {
+	if s.hasKey("header") {
 		name, value, _ := strings.Cut(s.requiredSecret("header"), ":")
 		pair := NameValue{strings.TrimSpace(name), strings.TrimSpace(value)}
-		if !s.sourced("header") && (!httpguts.ValidHeaderFieldName(pair.Name) || pair.Value == "") {
-			s.d.fail(s.at("header"), `must have header as text with name and value, such as "X-Api-Key: VALUE"`)
+		if !s.isSourced("header") && (!httpguts.ValidHeaderFieldName(pair.Name) || pair.Value == "") {
+			s.d.recordProblem(s.pathOf("header"), `must have header as text with name and value, such as "X-Api-Key: VALUE"`)
 		}
-		all = append(all, s.header("header", pair))
+		all = append(all, s.headerPair("header", pair))
 	}
-	if headers := s.section("headers"); headers != nil {
-		all = append(all, headers.named()...)
+	if headers := s.subsection("headers"); headers != nil {
+		all = append(all, headers.namedHeaders()...)
 	}
 	return lists.Map(all, func(p NameValue) NameValue { return NameValue{http.CanonicalHeaderKey(p.Name), p.Value} })
 }
 
-// named are headers by their names, which become canonical.
-func (s section) named() (all []NameValue) {
+// namedHeaders are headers by their names, which become canonical.
+func (s section) namedHeaders() (all []NameValue) {
 	for _, name := range slices.Sorted(maps.Keys(s.values)) {
 		if !httpguts.ValidHeaderFieldName(name) {
-			s.d.fail(s.at(name), "has an invalid header name in %s", s.name(""))
+			s.d.recordProblem(s.pathOf(name), "has an invalid header name in %s", s.keyName(""))
 			continue
 		}
-		all = append(all, s.header(name, NameValue{http.CanonicalHeaderKey(name), s.requiredSecret(name)}))
+		all = append(all, s.headerPair(name, NameValue{http.CanonicalHeaderKey(name), s.requiredSecret(name)}))
 	}
 	return all
 }
 
-// header is a pair that can be sent as a header.
-func (s section) header(key string, pair NameValue) NameValue {
+// headerPair is a pair that can be sent as a header.
+func (s section) headerPair(key string, pair NameValue) NameValue {
 	if !httpguts.ValidHeaderFieldValue(pair.Value) {
-		s.d.fail(s.at(key), "has a line break or another control character in %s, which is not allowed in a header", s.name(key))
+		s.d.recordProblem(s.pathOf(key), "has a line break or another control character in %s, which is not allowed in a header", s.keyName(key))
 	}
 	return pair
 }
 
-// query are the parameters by their names.
-func (s section) query() []NameValue {
-	parameters := s.section("query")
+// queryParams are the parameters by their names.
+func (s section) queryParams() []NameValue {
+	parameters := s.subsection("query")
 	if parameters == nil {
 		return nil
 	}
@@ -123,14 +123,14 @@ func (s section) refuseTwice(c *Login) {
 	if c.AWS != nil {
 		names = append(names, authorization)
 	}
-	if tokens := slices.DeleteFunc([]string{"oauth2", "session", "jwt"}, func(kind string) bool { return !s.has(kind) }); len(tokens) > 1 {
-		s.d.fail([]string{tokens[1]}, "has %s and %s, which both give tokens; keep one", tokens[0], tokens[1])
+	if tokens := slices.DeleteFunc([]string{"oauth2", "session", "jwt"}, func(kind string) bool { return !s.hasKey(kind) }); len(tokens) > 1 {
+		s.d.recordProblem([]string{tokens[1]}, "has %s and %s, which both give tokens; keep one", tokens[0], tokens[1])
 	}
 	if c.Session != nil && c.Session.Send.Header != "" {
 		names = append(names, c.Session.Send.Header)
 	}
 	if c.Session != nil && slices.ContainsFunc(c.Query, func(p NameValue) bool { return p.Name == c.Session.Send.Query }) {
-		s.d.fail([]string{"query"}, "has query and session.send, which send one parameter; keep one")
+		s.d.recordProblem([]string{"query"}, "has query and session.send, which send one parameter; keep one")
 	}
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
@@ -138,37 +138,37 @@ func (s section) refuseTwice(c *Login) {
 			if name == authorization {
 				shown = "the header Authorization"
 			}
-			s.d.fail(nil, "has two settings that send %s; keep one", shown)
+			s.d.recordProblem(nil, "has two settings that send %s; keep one", shown)
 		}
 	}
 }
 
 // keepsCookies reads cookies, which can be kept alone.
 func (s section) keepsCookies() bool {
-	if s.has("cookies") && s.values["cookies"] != "keep" {
-		s.d.fail(s.at("cookies"), "accepts only cookies as keep; without the key, cookies are not kept")
+	if s.hasKey("cookies") && s.values["cookies"] != "keep" {
+		s.d.recordProblem(s.pathOf("cookies"), "accepts only cookies as keep; without the key, cookies are not kept")
 	}
-	return s.has("cookies")
+	return s.hasKey("cookies")
 }
 
-// tls reads the certificates, each as PEM.
-func (s section) tls() *tls.Config {
-	files := s.section("tls", "certificate", "key", "ca")
+// readTLS reads the certificates, each as PEM.
+func (s section) readTLS() *tls.Config {
+	files := s.subsection("tls", "certificate", "key", "ca")
 	if files == nil {
 		return nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if files.has("certificate") || files.has("key") {
+	if files.hasKey("certificate") || files.hasKey("key") {
 		pair, err := tls.X509KeyPair([]byte(files.requiredSecret("certificate")), []byte(files.requiredSecret("key")))
-		if err != nil && !files.sourced("certificate") && !files.sourced("key") {
-			s.d.fail(files.path, "must have a certificate in PEM as tls.certificate, and its key in PEM as tls.key")
+		if err != nil && !files.isSourced("certificate") && !files.isSourced("key") {
+			s.d.recordProblem(files.path, "must have a certificate in PEM as tls.certificate, and its key in PEM as tls.key")
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	if files.has("ca") {
+	if files.hasKey("ca") {
 		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM([]byte(files.secret("ca"))) && !files.sourced("ca") {
-			s.d.fail(files.at("ca"), "must have certificates in PEM as tls.ca")
+		if !config.RootCAs.AppendCertsFromPEM([]byte(files.readSecret("ca"))) && !files.isSourced("ca") {
+			s.d.recordProblem(files.pathOf("ca"), "must have certificates in PEM as tls.ca")
 		}
 	}
 	return config

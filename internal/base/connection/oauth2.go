@@ -35,19 +35,19 @@ var Grants = []string{GrantClient, GrantRefresh, GrantCode}
 // Kept reports whether the client has a login, whose tokens are kept for all workers.
 func (c *OAuth2) Kept() bool { return c.Grant != GrantClient }
 
-// oauth2 reads the client, nil for none.
-func (s section) oauth2() *OAuth2 {
-	client := s.section("oauth2", "grant", "token_url", "client_id", "client_secret", "scopes", "audience", "host", "refresh_token", "authorize_url", "device_url")
+// readOAuth2 reads the client, nil for none.
+func (s section) readOAuth2() *OAuth2 {
+	client := s.subsection("oauth2", "grant", "token_url", "client_id", "client_secret", "scopes", "audience", "host", "refresh_token", "authorize_url", "device_url")
 	if client == nil {
 		return nil
 	}
 	of := &OAuth2{
-		Grant: client.grant(), ID: client.required("client_id"), Audience: client.text("audience"),
-		TokenURL: client.address("token_url", "https://login.example.com/token"),
-		Host:     client.host("host"), Scopes: client.texts("scopes"),
+		Grant: client.grant(), ID: client.requiredText("client_id"), Audience: client.optionalText("audience"),
+		TokenURL: client.requiredAddress("token_url", "https://login.example.com/token"),
+		Host:     client.optionalHost("host"), Scopes: client.readTexts("scopes"),
 	}
 	if of.Kept() {
-		of.Secret = client.secret("client_secret")
+		of.Secret = client.readSecret("client_secret")
 		client.refuseBeside(of.Grant, "audience")
 	} else {
 		of.Secret = client.requiredSecret("client_secret")
@@ -67,22 +67,22 @@ func (s section) oauth2() *OAuth2 {
 
 // endpointsOfPeople reads where people log in.
 func (s section) endpointsOfPeople(of *OAuth2) {
-	if s.has("authorize_url") || !s.has("device_url") {
-		of.AuthorizeURL = s.address("authorize_url", "https://login.example.com/authorize")
+	if s.hasKey("authorize_url") || !s.hasKey("device_url") {
+		of.AuthorizeURL = s.requiredAddress("authorize_url", "https://login.example.com/authorize")
 	}
-	if s.has("device_url") {
-		of.DeviceURL = s.address("device_url", "https://login.example.com/device")
+	if s.hasKey("device_url") {
+		of.DeviceURL = s.requiredAddress("device_url", "https://login.example.com/device")
 	}
 }
 
 // grant is the grant of the client, client_credentials where it does not say.
 func (s section) grant() string {
-	if !s.has("grant") {
+	if !s.hasKey("grant") {
 		return GrantClient
 	}
-	grant := s.text("grant")
+	grant := s.optionalText("grant")
 	if !slices.Contains(Grants, grant) {
-		s.d.fail(s.at("grant"), "must have one of %s as oauth2.grant", strings.Join(Grants, ", "))
+		s.d.recordProblem(s.pathOf("grant"), "must have one of %s as oauth2.grant", strings.Join(Grants, ", "))
 	}
 	return grant
 }
@@ -90,8 +90,8 @@ func (s section) grant() string {
 // refuseBeside refuses keys that a grant does not use.
 func (s section) refuseBeside(grant string, keys ...string) {
 	for _, key := range keys {
-		if s.has(key) {
-			s.d.fail(s.at(key), "has %s, which the grant %s does not use", s.name(key), grant)
+		if s.hasKey(key) {
+			s.d.recordProblem(s.pathOf(key), "has %s, which the grant %s does not use", s.keyName(key), grant)
 		}
 	}
 }

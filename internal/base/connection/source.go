@@ -46,60 +46,60 @@ func (s SecretSource) String() string {
 	return text
 }
 
-// secret is a text, or the map of a source, whose value is not known yet: "".
-func (s section) secret(key string) string {
-	if !s.sourced(key) {
-		return s.text(key)
+// readSecret is a text, or the map of a source, whose value is not known yet: "".
+func (s section) readSecret(key string) string {
+	if !s.isSourced(key) {
+		return s.optionalText(key)
 	}
-	if from := s.section(key); from != nil {
-		from.source()
+	if from := s.subsection(key); from != nil {
+		from.readSource()
 	}
 	return ""
 }
 
 // requiredSecret is a secret that must be there.
 func (s section) requiredSecret(key string) string {
-	if s.sourced(key) {
-		return s.secret(key)
+	if s.isSourced(key) {
+		return s.readSecret(key)
 	}
-	return s.required(key)
+	return s.requiredText(key)
 }
 
-// sourced reports whether a field has its value elsewhere.
-func (s section) sourced(key string) bool {
+// isSourced reports whether a field has its value elsewhere.
+func (s section) isSourced(key string) bool {
 	_, isMap := s.values[key].(map[string]any)
 	return isMap
 }
 
-// source reads the section as that of a source.
-func (s section) source() (source SecretSource) {
+// readSource reads the section as that of a source.
+func (s section) readSource() (source SecretSource) {
 	source.From, _ = s.values["from"].(string)
 	switch source.From {
 	case FromFile:
 		s.refuseUnknown([]string{"from", "path", "field", "refresh"})
-		source.Path = s.required("path")
+		source.Path = s.requiredText("path")
 		if source.Path != "" && !filepath.IsLocal(source.Path) {
-			s.d.fail(s.at("path"), "must have a path below the secrets directory as %s", s.name("path"))
+			s.d.recordProblem(s.pathOf("path"), "must have a path below the secrets directory as %s", s.keyName("path"))
 		}
 	case FromEnv:
 		s.refuseUnknown([]string{"from", "name", "field", "refresh"})
-		source.Name = s.required("name")
+		source.Name = s.requiredText("name")
 	default:
-		s.d.fail(s.at("from"), "must have file or env as %s", s.name("from"))
+		s.d.recordProblem(s.pathOf("from"), "must have file or env as %s", s.keyName("from"))
 	}
-	source.Field, source.Refresh = s.text("field"), s.duration("refresh", usualRefresh)
+	source.Field, source.Refresh = s.optionalText("field"), s.readDuration("refresh", usualRefresh)
 	return source
 }
 
-// duration is an optional duration above zero.
-func (s section) duration(key string, usual time.Duration) time.Duration {
-	if !s.has(key) {
+// readDuration is an optional duration above zero.
+func (s section) readDuration(key string, usual time.Duration) time.Duration {
+	if !s.hasKey(key) {
 		return usual
 	}
 	text, _ := s.values[key].(string)
 	duration, err := time.ParseDuration(text)
 	if err != nil || duration <= 0 {
-		s.d.fail(s.at(key), "must have a duration as %s, such as 30s or 5m", s.name(key))
+		s.d.recordProblem(s.pathOf(key), "must have a duration as %s, such as 30s or 5m", s.keyName(key))
 	}
 	return duration
 }
@@ -129,7 +129,7 @@ func Resolve(text string, read func(SecretSource) (string, error)) (string, erro
 		return "", problem
 	}
 	r := &resolver{read: read}
-	resolved := r.of(entry, false)
+	resolved := r.resolveValue(entry, false)
 	if r.err != nil {
 		return "", r.err
 	}
@@ -151,17 +151,17 @@ type resolver struct {
 	err  error
 }
 
-// of is a value with those of its sources. Keys that are names of headers and parameters are no words of a source.
-func (r *resolver) of(value any, named bool) any {
+// resolveValue is a value with those of its sources. Keys that are names of headers and parameters are no words of a source.
+func (r *resolver) resolveValue(value any, named bool) any {
 	if list, isList := value.([]any); isList {
-		return lists.Map(list, func(item any) any { return r.of(item, false) })
+		return lists.Map(list, func(item any) any { return r.resolveValue(item, false) })
 	}
 	entry, isMap := value.(map[string]any)
 	if !isMap {
 		return value
 	}
 	if isSource(entry) && !named {
-		text, err := r.read(section{d: &decoder{}, values: entry}.source())
+		text, err := r.read(section{d: &decoder{}, values: entry}.readSource())
 		if err != nil && r.err == nil {
 			r.err = err
 		}
@@ -169,7 +169,7 @@ func (r *resolver) of(value any, named bool) any {
 	}
 	resolved := make(map[string]any, len(entry))
 	for _, key := range slices.Sorted(maps.Keys(entry)) {
-		resolved[key] = r.of(entry[key], slices.Contains([]string{"headers", "query", "form", "claims"}, key))
+		resolved[key] = r.resolveValue(entry[key], slices.Contains([]string{"headers", "query", "form", "claims"}, key))
 	}
 	return resolved
 }

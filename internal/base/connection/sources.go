@@ -97,7 +97,7 @@ func (s *Sources) stateOf(source SecretSource) (fs.FileInfo, error) {
 	if source.From != FromFile {
 		return nil, nil
 	}
-	root, err := s.root()
+	root, err := s.openRoot()
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (s *Sources) stateOf(source SecretSource) (fs.FileInfo, error) {
 	return info, fileError(err)
 }
 
-func (s *Sources) root() (*os.Root, error) {
+func (s *Sources) openRoot() (*os.Root, error) {
 	if s.Directory == "" {
 		return nil, fmt.Errorf("%w: no secrets directory is configured; set --secrets-directory or %s", ErrMissing, DirectoryVariable)
 	}
@@ -134,7 +134,7 @@ func fileError(err error) error {
 func (s *Sources) valueOf(source SecretSource) (string, error) {
 	value, err := "", error(nil)
 	if source.From == FromFile {
-		value, err = s.file(source.Path)
+		value, err = s.readFile(source.Path)
 	} else {
 		value, _ = s.Lookup(source.Name)
 		if value == "" {
@@ -155,9 +155,9 @@ func (s *Sources) valueOf(source SecretSource) (string, error) {
 	return value, nil
 }
 
-// file reads a file without the line break at its end. An empty one is being written.
-func (s *Sources) file(path string) (string, error) {
-	root, err := s.root()
+// readFile reads a file without the line break at its end. An empty one is being written.
+func (s *Sources) readFile(path string) (string, error) {
+	root, err := s.openRoot()
 	if err != nil {
 		return "", err
 	}

@@ -21,7 +21,7 @@ func parseText(raw string) (*Login, error) {
 		if err != nil || token == "" || !httpguts.ValidHeaderFieldValue(token) {
 			return nil, ErrNotHTTP
 		}
-		return &Login{Host: host, Headers: []NameValue{bearer(token)}}, nil
+		return &Login{Host: host, Headers: []NameValue{bearerHeader(token)}}, nil
 	case "header":
 		field, rest, _ := strings.Cut(rest, ":")
 		field = strings.TrimSpace(field)
@@ -38,10 +38,10 @@ func parseText(raw string) (*Login, error) {
 
 const authorization = "Authorization"
 
-func bearer(token string) NameValue { return NameValue{authorization, "Bearer " + token} }
+func bearerHeader(token string) NameValue { return NameValue{authorization, "Bearer " + token} }
 
-// basic is the header of basic authentication (RFC 7617).
-func basic(user, password string) NameValue {
+// basicHeader is the header of basic authentication (RFC 7617).
+func basicHeader(user, password string) NameValue {
 	return NameValue{authorization, "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))}
 }
 
@@ -76,7 +76,7 @@ func parseURL(raw string) (*Login, error) {
 	}
 	connection := &Login{}
 	if password, _ := u.User.Password(); u.User.Username() != "" || password != "" {
-		connection.Headers = []NameValue{basic(u.User.Username(), password)}
+		connection.Headers = []NameValue{basicHeader(u.User.Username(), password)}
 	}
 	u.User = nil
 	connection.Host = u

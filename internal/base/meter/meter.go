@@ -263,8 +263,8 @@ var (
 	}
 )
 
-// All are the metrics of a worker, in the order in which they are documented.
-func All() []*Metric {
+// AllMetrics are the metrics of a worker, in the order in which they are documented.
+func AllMetrics() []*Metric {
 	return []*Metric{
 		Runs, RunTime, Steps, StepTime, StepRows, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits, WatermarkAge,
 		OpenRuns, OldestRun, QueueWorkers, BacklogTasks, BacklogAge, ReadingsAge, LoginExchanges, LoginsRequired,

@@ -59,7 +59,7 @@ func TestExhaustedIsCountedOnce(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, m := range meter.All() {
+	for _, m := range meter.AllMetrics() {
 		require.False(t, seen[m.Name], m.Name)
 		seen[m.Name] = true
 		require.Regexp(t, regexp.MustCompile(`^reprise_[a-z_]+$`), m.Name)

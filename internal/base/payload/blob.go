@@ -46,8 +46,8 @@ func referenceTo(data []byte) reference {
 	return reference{key: "sha256/" + digits[:2] + "/" + digits, size: int64(len(data))}
 }
 
-// claim is the reference as Temporal keeps it.
-func (r reference) claim(store string) map[string]string {
+// toClaim is the reference as Temporal keeps it.
+func (r reference) toClaim(store string) map[string]string {
 	return map[string]string{"key": r.key, "size": strconv.FormatInt(r.size, 10), "store": store}
 }
 
@@ -61,11 +61,11 @@ func parseClaim(claim map[string]string) (reference, error) {
 	return reference{key: claim["key"], size: size}, nil
 }
 
-// put writes a value and gives its reference. It is there whole once put
+// putValue writes a value and gives its reference. It is there whole once put
 // returns, and never in parts.
-func (s *Store) put(ctx context.Context, data []byte) (reference, error) {
+func (s *Store) putValue(ctx context.Context, data []byte) (reference, error) {
 	ref := referenceTo(data)
-	if s.kept.has(ref.key) {
+	if s.kept.hasKey(ref.key) {
 		return ref, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, mostTime(ref.size))
@@ -74,7 +74,7 @@ func (s *Store) put(ctx context.Context, data []byte) (reference, error) {
 	if err == nil && found.Size == ref.size && time.Since(found.ModTime) < fresh {
 		return ref, nil
 	}
-	return ref, s.write(ctx, ref, data)
+	return ref, s.writeValue(ctx, ref, data)
 }
 
 // ownerOnly has a file readable by its owner alone, whatever the umask is, where its folder is for the owner alone.
@@ -91,16 +91,16 @@ func ownerOnly(as func(any) bool) error {
 	return file.Chmod(0o600)
 }
 
-// write writes a value whatever is there, and records whether the store accepted it.
-func (s *Store) write(ctx context.Context, ref reference, data []byte) error {
+// writeValue writes a value whatever is there, and records whether the store accepted it.
+func (s *Store) writeValue(ctx context.Context, ref reference, data []byte) error {
 	began := time.Now()
 	err := s.bucket.WriteAll(ctx, ref.key, data, &blob.WriterOptions{ContentType: "application/x-protobuf", BeforeWrite: ownerOnly})
-	s.observe(writeOperation, ref.size, began, err)
+	s.observeWatch(writeOperation, ref.size, began, err)
 	if err != nil {
 		err = fmt.Errorf("write %s (%d bytes) to the payload store %s: %w", ref.key, ref.size, s.name, err)
 	}
 	if !errors.Is(ctx.Err(), context.Canceled) { // which says nothing about the store
-		s.health.record(err)
+		s.health.recordWrite(err)
 	}
 	return err
 }
@@ -114,7 +114,7 @@ const (
 // Operations are the names of what Watched observes.
 func Operations() []string { return []string{readOperation, writeOperation} }
 
-func (s *Store) observe(operation string, bytes int64, began time.Time, err error) {
+func (s *Store) observeWatch(operation string, bytes int64, began time.Time, err error) {
 	if s.watch != nil {
 		s.watch(operation, bytes, time.Since(began), err)
 	}
@@ -127,13 +127,13 @@ func mostTime(size int64) time.Duration {
 	return 20*time.Second + time.Duration(size/slowest)*time.Second
 }
 
-// get reads a value and makes sure that it is what was written.
-func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
+// getValue reads a value and makes sure that it is what was written.
+func (s *Store) getValue(ctx context.Context, ref reference) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, mostTime(ref.size))
 	defer cancel()
 	began := time.Now()
-	data, err := s.read(ctx, ref)
-	s.observe(readOperation, ref.size, began, err)
+	data, err := s.readValue(ctx, ref)
+	s.observeWatch(readOperation, ref.size, began, err)
 	switch {
 	case gcerrors.Code(err) == gcerrors.NotFound:
 		err = ErrMissing
@@ -151,16 +151,16 @@ func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
 // same one.
 const mostScripts = 64
 
-// script is get for a value that may be a script, as small ones are: it reads each
+// getScript is get for a value that may be a script, as small ones are: it reads each
 // once while it is in use.
-func (s *Store) script(ctx context.Context, ref reference) ([]byte, error) {
+func (s *Store) getScript(ctx context.Context, ref reference) ([]byte, error) {
 	if ref.size >= Threshold {
-		return s.get(ctx, ref)
+		return s.getValue(ctx, ref)
 	}
 	if data, known := s.scripts.Get(ref); known {
 		return data, nil
 	}
-	data, err := s.get(ctx, ref)
+	data, err := s.getValue(ctx, ref)
 	if err == nil {
 		s.scripts.Add(ref, data)
 	}
@@ -171,7 +171,7 @@ func (s *Store) readError(ref reference, err error) error {
 	return fmt.Errorf("read %s (%d bytes) from the payload store %s: %w", ref.key, ref.size, s.name, err)
 }
 
-func (s *Store) read(ctx context.Context, ref reference) ([]byte, error) {
+func (s *Store) readValue(ctx context.Context, ref reference) ([]byte, error) {
 	reader, err := s.bucket.NewReader(ctx, ref.key, nil)
 	if err != nil {
 		return nil, err

@@ -116,15 +116,15 @@ func (d *driver) Store(
 	for i, payload := range payloads {
 		group.Go(func() error {
 			return limiter.Permit(limited, payload, func() error {
-				data, err := encode(payload)
+				data, err := encodePayload(payload)
 				if err != nil {
 					return err
 				}
-				return patiently(limited, func() error {
-					ref, err := d.store.put(limited, data)
-					claims[i].ClaimData = ref.claim(d.store.name)
+				return tryPatiently(limited, func() error {
+					ref, err := d.store.putValue(limited, data)
+					claims[i].ClaimData = ref.toClaim(d.store.name)
 					if err == nil && isScript(payload) {
-						d.store.kept.add(ref.key) // the next child has the same
+						d.store.kept.addKey(ref.key) // the next child has the same
 					}
 					return err
 				})
@@ -137,9 +137,9 @@ func (d *driver) Store(
 	return claims, nil
 }
 
-// encode gives equal values equal bytes, and so equal hashes: maps of metadata
+// encodePayload gives equal values equal bytes, and so equal hashes: maps of metadata
 // are in one order.
-func encode(payload *commonpb.Payload) ([]byte, error) {
+func encodePayload(payload *commonpb.Payload) ([]byte, error) {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(payload)
 	if err != nil {
 		return nil, fmt.Errorf("encode a value for the payload store: %w", err)
@@ -157,7 +157,7 @@ func (d *driver) Retrieve(
 	for i, claim := range claims {
 		group.Go(func() error {
 			return limiter.Permit(limited, claim, func() error {
-				payload, err := d.retrieve(limited, claim.ClaimData)
+				payload, err := d.retrievePayload(limited, claim.ClaimData)
 				payloads[i] = payload
 				return err
 			})
@@ -169,7 +169,7 @@ func (d *driver) Retrieve(
 	return payloads, nil
 }
 
-func (d *driver) retrieve(ctx context.Context, claim map[string]string) (*commonpb.Payload, error) {
+func (d *driver) retrievePayload(ctx context.Context, claim map[string]string) (*commonpb.Payload, error) {
 	if d.store == nil {
 		return nil, fmt.Errorf("a value of this run is in the payload store %s, but this program has none: "+
 			"set the same one with --payload-store or %s", claim["store"], Variable)
@@ -179,8 +179,8 @@ func (d *driver) retrieve(ctx context.Context, claim map[string]string) (*common
 		return nil, err
 	}
 	var data []byte
-	err = patiently(ctx, func() (err error) {
-		data, err = d.store.script(ctx, ref)
+	err = tryPatiently(ctx, func() (err error) {
+		data, err = d.store.getScript(ctx, ref)
 		return err
 	})
 	if err != nil {

@@ -37,14 +37,14 @@ type health struct {
 	probe sync.Mutex
 }
 
-func (h *health) record(err error) {
+func (h *health) recordWrite(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.err, h.at = err, time.Now()
 }
 
-// known is what the last writing has shown; false where that is too long ago.
-func (h *health) known() (known bool, err error) {
+// lastWrite is what the last writing has shown; false where that is too long ago.
+func (h *health) lastWrite() (known bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	most := trusted
@@ -64,17 +64,17 @@ func (s *Store) Ready(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	if known, err := s.health.known(); known {
+	if known, err := s.health.lastWrite(); known {
 		return err
 	}
 	s.health.probe.Lock()
 	defer s.health.probe.Unlock()
-	if known, err := s.health.known(); known {
+	if known, err := s.health.lastWrite(); known {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	return s.write(ctx, referenceTo(probeValue), probeValue)
+	return s.writeValue(ctx, referenceTo(probeValue), probeValue)
 }
 
 // Write writes a payload as the SDK will, which then finds it there without
@@ -84,13 +84,13 @@ func (s *Store) Write(ctx context.Context, payload *commonpb.Payload) error {
 	if s == nil || proto.Size(payload) < Threshold {
 		return nil
 	}
-	data, err := encode(payload)
+	data, err := encodePayload(payload)
 	if err != nil {
 		return err
 	}
-	ref, err := s.put(ctx, data)
+	ref, err := s.putValue(ctx, data)
 	if err == nil {
-		s.kept.add(ref.key)
+		s.kept.addKey(ref.key)
 	}
 	return err
 }
@@ -101,7 +101,7 @@ type recentKeys struct {
 	keys map[string]time.Time
 }
 
-func (k *recentKeys) add(key string) {
+func (k *recentKeys) addKey(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.keys == nil {
@@ -111,16 +111,16 @@ func (k *recentKeys) add(key string) {
 	maps.DeleteFunc(k.keys, func(_ string, at time.Time) bool { return time.Since(at) > keptFor })
 }
 
-func (k *recentKeys) has(key string) bool {
+func (k *recentKeys) hasKey(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	at, found := k.keys[key]
 	return found && time.Since(at) < keptFor
 }
 
-// patiently tries again what may pass by itself, for some seconds. A value that
+// tryPatiently tries again what may pass by itself, for some seconds. A value that
 // is missing or corrupt stays so.
-func patiently(ctx context.Context, do func() error) error {
+func tryPatiently(ctx context.Context, do func() error) error {
 	began := time.Now()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := do()

@@ -58,14 +58,14 @@ func (s *Store) Hold(
 		}
 		// Like all that the task leads to, this outlives the poll.
 		background := context.WithoutCancel(ctx)
-		reason := h.check(background)
+		reason := h.checkTask(background)
 		if reason == nil {
 			return nil
 		}
 		logger.Warn("a run waits for its large values", "WorkflowID", task.GetWorkflowExecution().GetWorkflowId(),
 			"RunID", task.GetWorkflowExecution().GetRunId(), "error", reason)
 		proto.Reset(task) // as a poll that found nothing
-		go h.await(background)
+		go h.awaitValues(background)
 		return nil
 	}
 }
@@ -81,16 +81,16 @@ type heldTask struct {
 	values    []reference // all of the run's; nil before they were searched
 }
 
-// check gives the reason why the task would fail, nil if there is none that has
+// checkTask gives the reason why the task would fail, nil if there is none that has
 // to do with the store, or none that was found in time.
-func (h *heldTask) check(ctx context.Context) error {
+func (h *heldTask) checkTask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	if err := h.store.Ready(ctx); err != nil {
 		return err
 	}
 	if h.values == nil {
-		values, err := h.references(ctx)
+		values, err := h.readReferences(ctx)
 		if err != nil {
 			return nil // it has nothing to do with the store
 		}
@@ -115,8 +115,8 @@ func (h *heldTask) check(ctx context.Context) error {
 	return group.Wait()
 }
 
-// references are the references of the whole history.
-func (h *heldTask) references(ctx context.Context) ([]reference, error) {
+// readReferences are the references of the whole history.
+func (h *heldTask) readReferences(ctx context.Context) ([]reference, error) {
 	found := []reference{}
 	visit := func(_ *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 		for _, payload := range payloads {
@@ -149,12 +149,12 @@ func (h *heldTask) references(ctx context.Context) ([]reference, error) {
 	}
 }
 
-// await waits until the values are there, the run is to end, or the server no
+// awaitValues waits until the values are there, the run is to end, or the server no
 // longer waits for this task.
-func (h *heldTask) await(ctx context.Context) {
+func (h *heldTask) awaitValues(ctx context.Context) {
 	for failures := 0; failures < checkFailures; {
 		time.Sleep(checkEvery)
-		cancelled, waits, err := h.pending(ctx)
+		cancelled, waits, err := h.pendingState(ctx)
 		if err != nil {
 			failures++
 			continue
@@ -163,21 +163,21 @@ func (h *heldTask) await(ctx context.Context) {
 		if !waits {
 			return
 		}
-		reason := h.check(ctx)
+		reason := h.checkTask(ctx)
 		switch {
 		case reason == nil:
-			h.release(ctx)
+			h.releaseTask(ctx)
 			return
 		case cancelled && errors.Is(reason, ErrMissing):
-			h.cancel(ctx, reason)
+			h.cancelRun(ctx, reason)
 			return
 		}
 	}
 }
 
-// pending reports whether the run was cancelled, and whether the server still
+// pendingState reports whether the run was cancelled, and whether the server still
 // waits for this task.
-func (h *heldTask) pending(ctx context.Context) (cancelled, waits bool, err error) {
+func (h *heldTask) pendingState(ctx context.Context) (cancelled, waits bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	run, err := h.service.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
@@ -191,8 +191,8 @@ func (h *heldTask) pending(ctx context.Context) (cancelled, waits bool, err erro
 	return run.GetWorkflowExtendedInfo().GetCancelRequested(), waits, nil
 }
 
-// release has the server hand the task out again.
-func (h *heldTask) release(ctx context.Context) {
+// releaseTask has the server hand the task out again.
+func (h *heldTask) releaseTask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	// Where this does not arrive, the server's own time for the task ends later.
@@ -202,9 +202,9 @@ func (h *heldTask) release(ctx context.Context) {
 	})
 }
 
-// cancel ends the run as cancelled. If something has happened that the task does
+// cancelRun ends the run as cancelled. If something has happened that the task does
 // not know of, the server refuses, and dispatches another task.
-func (h *heldTask) cancel(ctx context.Context, reason error) {
+func (h *heldTask) cancelRun(ctx context.Context, reason error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	message := "the run was cancelled and could not end cleanly: " + reason.Error()

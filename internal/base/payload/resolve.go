@@ -21,7 +21,7 @@ func (s *Store) Resolve(ctx context.Context, message proto.Message) error {
 			resolved := make([]*commonpb.Payload, len(payloads))
 			for i, payload := range payloads {
 				var err error
-				if resolved[i], err = s.resolve(visit, payload); err != nil {
+				if resolved[i], err = s.resolvePayload(visit, payload); err != nil {
 					return nil, err
 				}
 			}
@@ -32,12 +32,12 @@ func (s *Store) Resolve(ctx context.Context, message proto.Message) error {
 
 var referenceName = string((*sdkpb.ExternalStorageReference)(nil).ProtoReflect().Descriptor().FullName())
 
-func (s *Store) resolve(ctx context.Context, payload *commonpb.Payload) (*commonpb.Payload, error) {
+func (s *Store) resolvePayload(ctx context.Context, payload *commonpb.Payload) (*commonpb.Payload, error) {
 	claim, err := claimOf(payload)
 	if err != nil || claim == nil {
 		return payload, err
 	}
-	return (&driver{store: s}).retrieve(ctx, claim)
+	return (&driver{store: s}).retrievePayload(ctx, claim)
 }
 
 // claimOf is the claim in the reference that stands for a stored value; nil for a

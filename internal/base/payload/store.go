@@ -61,7 +61,7 @@ func Open(ctx context.Context, address string) (*Store, error) {
 	if address == "" {
 		return nil, nil
 	}
-	target, name, prefix, err := parse(address)
+	target, name, prefix, err := parseAddress(address)
 	if err != nil {
 		return nil, err
 	}
@@ -164,9 +164,9 @@ func (s *Store) Close() error {
 // examples of addresses, for errors.
 const examples = "expected an address such as file:///var/lib/reprise/payloads, s3://bucket, gs://bucket or azblob://container"
 
-// parse gives the URL to open, the name to show, and the folder inside a
+// parseAddress gives the URL to open, the name to show, and the folder inside a
 // bucket. The drivers of clouds would ignore a path.
-func parse(address string) (target, name, prefix string, err error) {
+func parseAddress(address string) (target, name, prefix string, err error) {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Scheme == "" || !strings.HasPrefix(address[len(parsed.Scheme):], "://") {
 		return "", "", "", fmt.Errorf("the payload store: %s", examples) // the address may hold a secret

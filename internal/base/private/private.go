@@ -59,8 +59,8 @@ type Places struct {
 	Paths     []string // of files and folders that the operator has named
 }
 
-// Named reports whether a file, or a folder, is one that the operator has named, by whatever name it was opened.
-func (f Places) Named(info fs.FileInfo) bool {
+// IsNamed reports whether a file, or a folder, is one that the operator has named, by whatever name it was opened.
+func (f Places) IsNamed(info fs.FileInfo) bool {
 	for _, path := range f.Paths {
 		if there, err := os.Stat(path); err == nil && os.SameFile(info, there) {
 			return true
@@ -71,10 +71,10 @@ func (f Places) Named(info fs.FileInfo) bool {
 
 // Has reports whether a file, or a folder, is one of them. It may have another name, by links of any kind.
 func (f Places) Has(info fs.FileInfo) bool {
-	if f.Named(info) {
+	if f.IsNamed(info) {
 		return true
 	}
-	for _, folder := range f.folders() {
+	for _, folder := range f.programFolders() {
 		if there, err := os.Stat(folder); err == nil && os.SameFile(info, there) {
 			return true
 		}
@@ -90,7 +90,7 @@ func hasNames(info fs.FileInfo) bool {
 
 // Holds reports whether a file is in Folder, or in one of the folders that are named.
 func (f Places) Holds(info fs.FileInfo) bool {
-	for _, folder := range append(f.folders(), f.Paths...) {
+	for _, folder := range append(f.programFolders(), f.Paths...) {
 		found := false
 		_ = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.Type()&fs.ModeSymlink != 0 {
@@ -109,16 +109,16 @@ func (f Places) Holds(info fs.FileInfo) bool {
 	return false
 }
 
-// folders are the folders of programs here.
-func (f Places) folders() []string {
+// programFolders are the folders of programs here.
+func (f Places) programFolders() []string {
 	if f.Directory == "" || f.Directory == "." {
 		return []string{Folder}
 	}
 	return []string{filepath.Join(f.Directory, Folder), Folder}
 }
 
-// Names reports whether a path is the place of one of the files that the operator has named, be it there or not.
-func (f Places) Names(path string) bool {
+// NamesPath reports whether a path is the place of one of the files that the operator has named, be it there or not.
+func (f Places) NamesPath(path string) bool {
 	path, err := filepath.Abs(path)
 	for _, named := range f.Paths {
 		if named, errNamed := filepath.Abs(named); err == nil && errNamed == nil && named == path {

@@ -12,25 +12,25 @@ import (
 // withoutWaiting opens a pipe that has no writer at once.
 const withoutWaiting = os.O_RDONLY | syscall.O_NONBLOCK
 
-// Open opens a regular file, or a folder, for reading.
-func Open(path string) (*os.File, error) {
+// OpenFile opens a regular file, or a folder, for reading.
+func OpenFile(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, withoutWaiting, 0)
 	if err != nil {
 		return nil, err
 	}
-	return checked(file, path)
+	return checkRegular(file, path)
 }
 
-// OpenIn opens a path within a root, as Open does.
+// OpenIn opens a path within a root, as OpenFile does.
 func OpenIn(root *os.Root, path string) (*os.File, error) {
 	file, err := root.OpenFile(path, withoutWaiting, 0)
 	if err != nil {
 		return nil, err
 	}
-	return checked(file, path)
+	return checkRegular(file, path)
 }
 
-func checked(file *os.File, path string) (*os.File, error) {
+func checkRegular(file *os.File, path string) (*os.File, error) {
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		err = fmt.Errorf("%s is not a regular file but a pipe, a socket or a device; to read standard input, use - where a command accepts it", path)
@@ -44,7 +44,7 @@ func checked(file *os.File, path string) (*os.File, error) {
 
 // Read reads a regular file as a whole.
 func Read(path string) ([]byte, error) {
-	file, err := Open(path)
+	file, err := OpenFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ type key struct {
 // Parse reads keys as Variable has them; "" is none. Errors contain nothing of a key.
 func Parse(text string) (*Keys, error) {
 	keys := &Keys{}
-	for _, part := range Parts(text) {
+	for _, part := range SplitKeys(text) {
 		one, err := newKey(part)
 		if err != nil {
 			return nil, fmt.Errorf("%s: key %d %w; %s", Variable, len(keys.all)+1, err, Advice)
@@ -65,8 +65,8 @@ func Parse(text string) (*Keys, error) {
 	return keys, nil
 }
 
-// Parts are the keys of a text, none of them empty.
-func Parts(text string) []string {
+// SplitKeys are the keys of a text, none of them empty.
+func SplitKeys(text string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(text, ",") {
 		if part = strings.TrimSpace(part); part != "" {
@@ -148,12 +148,12 @@ func (k *Keys) Open(sealed, place string) ([]byte, error) {
 		return nil, errors.New("its format is unknown to this worker")
 	}
 	data, err := base64.RawURLEncoding.DecodeString(parts[2])
-	if err != nil || hex.EncodeToString(unhex(parts[1])) != parts[1] {
+	if err != nil || hex.EncodeToString(decodeHex(parts[1])) != parts[1] {
 		return nil, errors.New("its format is unknown to this worker")
 	}
 	at := slices.Index(k.IDs(), parts[1])
 	if at < 0 {
-		return nil, fmt.Errorf("it is sealed with the key %s, but this worker has %s", parts[1], k.names())
+		return nil, fmt.Errorf("it is sealed with the key %s, but this worker has %s", parts[1], k.keyNames())
 	}
 	text, err := k.all[at].aead.Open(nil, nil, data, []byte(place))
 	if err != nil {
@@ -162,12 +162,12 @@ func (k *Keys) Open(sealed, place string) ([]byte, error) {
 	return text, nil
 }
 
-func unhex(text string) []byte {
+func decodeHex(text string) []byte {
 	data, _ := hex.DecodeString(text)
 	return data
 }
 
-func (k *Keys) names() string {
+func (k *Keys) keyNames() string {
 	if ids := k.IDs(); len(ids) > 0 {
 		return "the keys " + strings.Join(ids, ", ")
 	}

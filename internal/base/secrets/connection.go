@@ -35,25 +35,25 @@ type ConnectionSecrets struct {
 // be well-formed: what cannot be read is a secret as a whole and in its parts.
 func newConnection(raw string) *ConnectionSecrets {
 	c := &ConnectionSecrets{}
-	c.read(strings.TrimSpace(raw))
+	c.readConnection(strings.TrimSpace(raw))
 	return c
 }
 
-// ready is the connection with its patterns, which are made when they are first needed:
+// withPatterns is the connection with its patterns, which are made when they are first needed:
 // most secrets are never searched.
-func (c *ConnectionSecrets) ready() *ConnectionSecrets {
+func (c *ConnectionSecrets) withPatterns() *ConnectionSecrets {
 	c.build.Do(func() {
 		var distinct, echoes []pattern
 		for _, secret := range c.secrets {
-			found := forms(secret)
+			found := secretForms(secret)
 			c.patterns = append(c.patterns, found...)
-			if credential.Looks(secret) {
-				distinct, echoes = append(distinct, found...), append(echoes, echoed(secret, found)...)
+			if credential.LooksSecret(secret) {
+				distinct, echoes = append(distinct, found...), append(echoes, echoedForms(secret, found)...)
 			}
 		}
 		for _, name := range c.names {
-			if credential.Looks(name) {
-				c.patterns = append(c.patterns, forms(name)...)
+			if credential.LooksSecret(name) {
+				c.patterns = append(c.patterns, secretForms(name)...)
 			}
 		}
 		c.distinct, c.echo = newMasker(distinct), newMatcher(echoes)
@@ -65,19 +65,21 @@ func (c *ConnectionSecrets) ready() *ConnectionSecrets {
 // be taken for an ordinary word. It knows the usual forms, and reads the answer
 // once.
 func Echoes[T string | []byte](c *ConnectionSecrets, answer T) (echoes bool) {
-	each(c.ready().echo, answer, func(int, int) bool { echoes = true; return false })
+	eachMatch(c.withPatterns().echo, answer, func(int, int) bool { echoes = true; return false })
 	return echoes
 }
 
 // Text is a text of an answer that went well, without the secrets that Echoes finds.
 func (c *ConnectionSecrets) Text(text string) string {
-	return mask([]*masker{c.ready().distinct}, text)
+	return maskText([]*masker{c.withPatterns().distinct}, text)
 }
 
 // Value is Text for all texts and keys of a value of JSON. v is not changed.
-func (c *ConnectionSecrets) Value(v any) any { return maskValue([]*masker{c.ready().distinct}, v) }
+func (c *ConnectionSecrets) Value(v any) any {
+	return maskValue([]*masker{c.withPatterns().distinct}, v)
+}
 
-func (c *ConnectionSecrets) secret(values ...string) {
+func (c *ConnectionSecrets) addSecrets(values ...string) {
 	for _, value := range values {
 		switch {
 		case len(value) >= minSecret:
@@ -88,39 +90,39 @@ func (c *ConnectionSecrets) secret(values ...string) {
 	}
 }
 
-func (c *ConnectionSecrets) name(name string) {
+func (c *ConnectionSecrets) addName(name string) {
 	if name != "" {
 		c.names = append(c.names, name)
 	}
 }
 
-func (c *ConnectionSecrets) read(raw string) {
+func (c *ConnectionSecrets) readConnection(raw string) {
 	scheme, rest, found := strings.Cut(raw, ":")
 	scheme = strings.ToLower(strings.TrimSpace(scheme))
 	switch {
 	case strings.HasPrefix(raw, "{"):
-		c.object(raw)
+		c.readObject(raw)
 	case strings.HasPrefix(rest, "//"):
-		c.url(raw, scheme)
+		c.readURL(raw, scheme)
 	case found && (scheme == "sqlite" || scheme == "file"):
 		// The path of a file is no secret.
 	case found && scheme == "bearer":
-		c.credentials(rest, func(token string) { c.secret(token); c.parts(token) })
+		c.readCredentials(rest, func(token string) { c.addSecrets(token); c.addParts(token) })
 	case found && scheme == "header":
 		_, value, _ := strings.Cut(rest, ":")
-		c.credentials(value, c.header)
+		c.readCredentials(value, c.readHeader)
 	default:
-		c.malformed(raw)
+		c.addMalformed(raw)
 	}
 }
 
-// credentials reads a secret, perhaps with a host behind it, which is none: a text that
+// readCredentials reads a secret, perhaps with a host behind it, which is none: a text that
 // begins with the host would else be taken for a piece of the whole. A secret that is too
 // short to be masked by itself is masked with its host.
-func (c *ConnectionSecrets) credentials(text string, read func(string)) {
+func (c *ConnectionSecrets) readCredentials(text string, read func(string)) {
 	secret, host := CutHost(text)
 	if host != "" && len(secret) < minWord {
-		c.secret(strings.TrimSpace(text))
+		c.addSecrets(strings.TrimSpace(text))
 	}
 	read(secret)
 }
@@ -142,23 +144,23 @@ var public = []string{
 	"host", "cookies", "grant", "token_url", "authorize_url", "device_url", "scopes", "audience", "ca", "certificate", "issuer", "subject", "key_id", "algorithm", "lifetime", "service", "region",
 }
 
-// object reads a connection that is a map of what is sent.
-func (c *ConnectionSecrets) object(raw string) {
+// readObject reads a connection that is a map of what is sent.
+func (c *ConnectionSecrets) readObject(raw string) {
 	var entry map[string]any
 	if err := json.Unmarshal([]byte(raw), &entry); err != nil {
-		c.malformed(raw)
+		c.addMalformed(raw)
 		return
 	}
 	switch {
-	case c.members(entry):
-		c.secret(raw)
-	case !elsewhere(entry):
-		c.malformed(raw)
+	case c.readMembers(entry):
+		c.addSecrets(raw)
+	case !isElsewhere(entry):
+		c.addMalformed(raw)
 	}
 }
 
-// members reads a map of a connection, and reports whether it holds a secret.
-func (c *ConnectionSecrets) members(of map[string]any) bool {
+// readMembers reads a map of a connection, and reports whether it holds a secret.
+func (c *ConnectionSecrets) readMembers(of map[string]any) bool {
 	if isSource(of) {
 		return false
 	}
@@ -170,21 +172,21 @@ func (c *ConnectionSecrets) members(of map[string]any) bool {
 			case "headers", "query":
 				for _, sent := range value {
 					text, _ := sent.(string)
-					c.header(text)
+					c.readHeader(text)
 				}
 			case "claims": // whoever gets a token reads them
 			case "session":
 				login, _ := value["login"].(map[string]any)
-				c.login(login)
+				c.readLogin(login)
 			default:
-				c.members(value)
+				c.readMembers(value)
 			}
 		case string:
-			c.member(key, value)
+			c.readMember(key, value)
 		}
 	}
-	c.pair(of, "user", "password")
-	c.pair(of, "client_id", "client_secret")
+	c.readPair(of, "user", "password")
+	c.readPair(of, "client_id", "client_secret")
 	return len(c.secrets)+len(c.short) > before
 }
 
@@ -194,50 +196,50 @@ func isSource(of map[string]any) bool {
 	return has
 }
 
-// elsewhere reports whether all that a part of a connection has of secrets is in other places.
-func elsewhere(part any) bool {
+// isElsewhere reports whether all that a part of a connection has of secrets is in other places.
+func isElsewhere(part any) bool {
 	if list, isList := part.([]any); isList {
-		return slices.ContainsFunc(list, elsewhere)
+		return slices.ContainsFunc(list, isElsewhere)
 	}
 	of, isMap := part.(map[string]any)
-	return isMap && (isSource(of) || slices.ContainsFunc(slices.Collect(maps.Values(of)), elsewhere))
+	return isMap && (isSource(of) || slices.ContainsFunc(slices.Collect(maps.Values(of)), isElsewhere))
 }
 
-func (c *ConnectionSecrets) member(key, value string) {
+func (c *ConnectionSecrets) readMember(key, value string) {
 	switch {
 	case slices.Contains(public, key):
 	case key == "user" || key == "client_id" || key == "access_key_id":
-		c.name(value)
+		c.addName(value)
 	case key == "header":
 		_, value, _ = strings.Cut(value, ":")
-		c.header(strings.TrimSpace(value))
+		c.readHeader(strings.TrimSpace(value))
 	case strings.Contains(value, "://"):
-		c.read(value)
+		c.readConnection(value)
 	case strings.HasPrefix(value, "-----BEGIN"):
-		c.secret(value)
+		c.addSecrets(value)
 		for line := range strings.Lines(value) {
-			if line = strings.TrimSpace(line); credential.Looks(line) && !strings.HasPrefix(line, "-----") {
-				c.secret(line)
+			if line = strings.TrimSpace(line); credential.LooksSecret(line) && !strings.HasPrefix(line, "-----") {
+				c.addSecrets(line)
 			}
 		}
 	default:
-		c.header(value)
+		c.readHeader(value)
 	}
 }
 
-// pair reads a login whose parts have keys of their own, as it is sent (RFC 6749, section 2.3.1).
-func (c *ConnectionSecrets) pair(of map[string]any, user, password string) {
+// readPair reads a login whose parts have keys of their own, as it is sent (RFC 6749, section 2.3.1).
+func (c *ConnectionSecrets) readPair(of map[string]any, user, password string) {
 	id, _ := of[user].(string)
 	secret, isText := of[password].(string)
 	if isText && secret != "" {
-		c.secret(id+":"+secret, url.QueryEscape(id)+":"+url.QueryEscape(secret))
+		c.addSecrets(id+":"+secret, url.QueryEscape(id)+":"+url.QueryEscape(secret))
 	}
 }
 
-// header reads the value of a header, which can be basic authentication.
-func (c *ConnectionSecrets) header(value string) {
-	c.secret(value)
-	c.parts(value)
+// readHeader reads the value of a header, which can be basic authentication.
+func (c *ConnectionSecrets) readHeader(value string) {
+	c.addSecrets(value)
+	c.addParts(value)
 	scheme, rest, _ := strings.Cut(value, " ")
 	if strings.EqualFold(scheme, "basic") {
 		if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest)); err == nil {
@@ -252,72 +254,72 @@ var users = []string{"user", "username", "user_name", "login", "email", "mail", 
 // ordinary are names of members of a login that hold nothing secret.
 var ordinary = []string{"grant_type", "type", "method", "scope", "locale", "language"}
 
-// login reads the request of a login. All that its body and headers have is secret, but names of users.
-func (c *ConnectionSecrets) login(of map[string]any) {
+// readLogin reads the request of a login. All that its body and headers have is secret, but names of users.
+func (c *ConnectionSecrets) readLogin(of map[string]any) {
 	if address, _ := of["url"].(string); strings.Contains(address, "://") {
-		c.read(address)
+		c.readConnection(address)
 	}
 	for _, part := range []string{"headers", "form"} {
 		members, _ := of[part].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(members)) {
-			c.sent(name, members[name])
+			c.readSent(name, members[name])
 		}
 	}
-	c.sent("", of["body"])
+	c.readSent("", of["body"])
 }
 
-// sent reads a value of a login by the name that it has.
-func (c *ConnectionSecrets) sent(name string, value any) {
+// readSent reads a value of a login by the name that it has.
+func (c *ConnectionSecrets) readSent(name string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		if isSource(value) {
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			c.sent(key, value[key])
+			c.readSent(key, value[key])
 		}
 	case []any:
 		for _, item := range value {
-			c.sent(name, item)
+			c.readSent(name, item)
 		}
 	case string:
 		switch lower := strings.ToLower(name); {
 		case slices.Contains(users, lower):
-			c.name(value)
+			c.addName(value)
 		case !slices.Contains(ordinary, lower):
-			c.header(value)
+			c.readHeader(value)
 		}
 	case float64:
-		c.secret(strconv.FormatFloat(value, 'f', -1, 64))
+		c.addSecrets(strconv.FormatFloat(value, 'f', -1, 64))
 	}
 }
 
 // pairOf reads user:password.
 func (c *ConnectionSecrets) pairOf(pair string) {
 	user, password, _ := strings.Cut(pair, ":")
-	c.name(user)
-	c.secret(password, pair)
+	c.addName(user)
+	c.addSecrets(password, pair)
 }
 
-// parts are the words of a text that look like secrets, such as the token in
+// addParts are the words of a text that look like secrets, such as the token in
 // "Token abc…".
-func (c *ConnectionSecrets) parts(text string) {
+func (c *ConnectionSecrets) addParts(text string) {
 	for _, separators := range []string{" \t", " \t;,&=", " \t;,&=:?'\"/@"} {
 		for _, part := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
-			if part != text && credential.Looks(part) {
-				c.secret(part)
+			if part != text && credential.LooksSecret(part) {
+				c.addSecrets(part)
 			}
 		}
 	}
 	if _, value, found := strings.Cut(text, " "); found { // behind the name of a scheme
-		c.secret(strings.TrimSpace(value))
+		c.addSecrets(strings.TrimSpace(value))
 	}
 	if _, value, found := strings.Cut(text, "="); found { // a cookie's
-		c.secret(strings.TrimSpace(value))
+		c.addSecrets(strings.TrimSpace(value))
 	}
 }
 
-func (c *ConnectionSecrets) url(raw, scheme string) {
+func (c *ConnectionSecrets) readURL(raw, scheme string) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		c.brokenURL(raw)
@@ -328,13 +330,13 @@ func (c *ConnectionSecrets) url(raw, scheme string) {
 	if password, has := u.User.Password(); has {
 		c.pairOf(u.User.Username() + ":" + password)
 	} else if user := u.User.Username(); web && user != "" { // a key in the place of the user
-		c.secret(user, user+":")
+		c.addSecrets(user, user+":")
 	} else {
-		c.name(user)
+		c.addName(user)
 	}
 	if web {
 		for _, segment := range strings.Split(u.EscapedPath(), "/") {
-			c.guessed(segment, url.PathUnescape)
+			c.addGuessed(segment, url.PathUnescape)
 		}
 	}
 	for _, pair := range strings.Split(u.RawQuery, "&") {
@@ -342,63 +344,63 @@ func (c *ConnectionSecrets) url(raw, scheme string) {
 		switch {
 		case credential.HasPart(key):
 			if decoded, err := url.QueryUnescape(value); err == nil {
-				c.secret(decoded)
+				c.addSecrets(decoded)
 			}
-			c.secret(value)
+			c.addSecrets(value)
 		case key == "user":
-			c.name(value)
+			c.addName(value)
 		default:
-			c.guessed(value, url.QueryUnescape)
+			c.addGuessed(value, url.QueryUnescape)
 		}
 	}
 	if len(c.secrets)+len(c.short) > before {
-		c.secret(raw)
+		c.addSecrets(raw)
 	}
 }
 
-// guessed takes a part of a URL for a secret if it looks like one.
-func (c *ConnectionSecrets) guessed(text string, decode func(string) (string, error)) {
+// addGuessed takes a part of a URL for a secret if it looks like one.
+func (c *ConnectionSecrets) addGuessed(text string, decode func(string) (string, error)) {
 	decoded, err := decode(text)
 	if err != nil {
 		decoded = text
 	}
-	if credential.Looks(decoded) {
-		c.secret(decoded, text)
+	if credential.LooksSecret(decoded) {
+		c.addSecrets(decoded, text)
 	}
 }
 
 // brokenURL finds the login and the rest of what is no URL.
 func (c *ConnectionSecrets) brokenURL(raw string) {
-	c.secret(raw)
+	c.addSecrets(raw)
 	_, rest, _ := strings.Cut(raw, "://")
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
 		c.pairOf(rest[:at])
 		rest = rest[at+1:]
 	}
-	c.parts(rest)
+	c.addParts(rest)
 }
 
 // setting is one of a connection in words, such as host=db password='a b'.
 var setting = regexp.MustCompile(`([A-Za-z_]+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)`)
 
-// malformed is what no tool understands, or a token or path alone.
-func (c *ConnectionSecrets) malformed(raw string) {
+// addMalformed is what no tool understands, or a token or path alone.
+func (c *ConnectionSecrets) addMalformed(raw string) {
 	if isPath(raw) {
 		return
 	}
-	c.secret(raw)
+	c.addSecrets(raw)
 	for _, found := range setting.FindAllStringSubmatch(raw, -1) {
 		value := strings.Trim(found[2], "'")
 		switch {
 		case credential.HasPart(found[1]):
-			c.secret(value)
+			c.addSecrets(value)
 		case found[1] == "user":
-			c.name(value)
+			c.addName(value)
 		}
 	}
 	_, rest, _ := strings.Cut(raw, ":")
-	c.secret(strings.TrimSpace(rest))
-	c.parts(raw)
+	c.addSecrets(strings.TrimSpace(rest))
+	c.addParts(raw)
 }
 
 // isPath reports whether a connection is the path of a file.
@@ -411,9 +413,9 @@ func isPath(raw string) bool {
 // clients send them so.
 var asInURL = strings.NewReplacer("%2C", ",", "%3A", ":", "%2F", "/", "%40", "@")
 
-// echoed are the forms of a secret that answers repeat as they are: with the
+// echoedForms are the forms of a secret that answers repeat as they are: with the
 // usual escapes.
-func echoed(secret string, found []pattern) []pattern {
+func echoedForms(secret string, found []pattern) []pattern {
 	all := found
 	for _, text := range []string{
 		url.QueryEscape(secret), url.PathEscape(secret), asInURL.Replace(url.QueryEscape(secret)), asInURL.Replace(url.PathEscape(secret)), jsonPlain(secret), strings.ReplaceAll(jsonPlain(secret), "/", `\/`),

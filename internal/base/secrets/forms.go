@@ -42,10 +42,10 @@ const (
 	minWord   = 3
 )
 
-// forms gives the patterns of a secret: how it appears in a text once escapes are
+// secretForms gives the patterns of a secret: how it appears in a text once escapes are
 // undone. Escapes are undone in the text that is masked, so they need no patterns of
 // their own, also where only some characters are escaped, or one is in several ways.
-func forms(secret string) []pattern {
+func secretForms(secret string) []pattern {
 	seen := map[string]bool{}
 	var all []pattern
 	add := func(text string, kind kind, least int) {
@@ -54,15 +54,15 @@ func forms(secret string) []pattern {
 			all = append(all, pattern{text: text, kind: kind, pieces: kind == anywhere})
 		}
 	}
-	for _, text := range plain(secret) {
+	for _, text := range plainForms(secret) {
 		if len(secret) < minSecret {
 			add(text, word, minWord)
 			continue
 		}
 		add(text, anywhere, minSecret)
 	}
-	for _, bytes := range written(secret) {
-		for _, core := range base64s(bytes) {
+	for _, bytes := range writtenForms(secret) {
+		for _, core := range base64Parts(bytes) {
 			add(core, encoded, minSecret)
 		}
 	}
@@ -72,8 +72,8 @@ func forms(secret string) []pattern {
 	return all
 }
 
-// plain are the ways to write a secret that are not undone as escapes.
-func plain(secret string) []string {
+// plainForms are the ways to write a secret that are not undone as escapes.
+func plainForms(secret string) []string {
 	all := []string{
 		secret,
 		strings.TrimSpace(secret),
@@ -81,13 +81,13 @@ func plain(secret string) []string {
 		strings.ReplaceAll(secret, "'", "''"),
 		strings.ReplaceAll(secret, `"`, `""`),
 	}
-	if old, ok := latin1(secret); ok {
+	if old, ok := toLatin1(secret); ok {
 		all = append(all, old, strings.ToValidUTF8(old, "\uFFFD"))
 	}
-	all = append(all, misread(secret)...)
+	all = append(all, misreadForms(secret)...)
 	// A secret that looks like an escape itself is read otherwise in deeper layers.
 	for read := (layer{text: secret}); len(all) < 16; {
-		under, changed := read.under()
+		under, changed := read.unescaped()
 		if !changed {
 			break
 		}
@@ -102,8 +102,8 @@ func plain(secret string) []string {
 	return all
 }
 
-// misread is UTF-8 that was taken for the encoding of old web servers.
-func misread(secret string) []string {
+// misreadForms is UTF-8 that was taken for the encoding of old web servers.
+func misreadForms(secret string) []string {
 	var all []string
 	for _, table := range []*charmap.Charmap{charmap.ISO8859_1, charmap.Windows1252} {
 		if text, err := table.NewDecoder().String(secret); err == nil {
@@ -113,16 +113,16 @@ func misread(secret string) []string {
 	return all
 }
 
-// written are the bytes that base64 may hold: the secret, in UTF-8 or in Latin-1 as clients
+// writtenForms are the bytes that base64 may hold: the secret, in UTF-8 or in Latin-1 as clients
 // write logins, escaped as in a message of JSON, or as a login of OAuth 2.0 is (RFC 6749,
 // section 2.3.1).
-func written(secret string) []string {
+func writtenForms(secret string) []string {
 	quoted, err := json.Marshal(secret)
 	all := []string{secret, url.QueryEscape(secret)}
 	if err == nil {
 		all = append(all, string(quoted[1:len(quoted)-1]), jsonPlain(secret))
 	}
-	if old, ok := latin1(secret); ok {
+	if old, ok := toLatin1(secret); ok {
 		all = append(all, old)
 	}
 	return all
@@ -133,9 +133,9 @@ func jsonPlain(secret string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(secret)
 }
 
-// base64s are the parts of the base64 of a longer text that a secret in it
+// base64Parts are the parts of the base64 of a longer text that a secret in it
 // decides alone, at each of its three places in a group.
-func base64s(text string) []string {
+func base64Parts(text string) []string {
 	const bits = 6
 	all := make([]string, 0, 6)
 	for offset := range 3 {
@@ -151,9 +151,9 @@ func base64s(text string) []string {
 	return all
 }
 
-// latin1 is a text as ISO 8859-1 has it; false where that is the same or where it
+// toLatin1 is a text as ISO 8859-1 has it; false where that is the same or where it
 // has not all of it.
-func latin1(text string) (string, bool) {
+func toLatin1(text string) (string, bool) {
 	old := make([]byte, 0, len(text))
 	for _, r := range text {
 		if r > 0xff {

@@ -29,14 +29,14 @@ func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
 func (h handler) Handle(ctx context.Context, record slog.Record) error {
 	masked := slog.NewRecord(record.Time, record.Level, h.secrets.Text(record.Message), record.PC)
 	record.Attrs(func(attr slog.Attr) bool {
-		masked.AddAttrs(h.attr(attr))
+		masked.AddAttrs(h.maskAttr(attr))
 		return true
 	})
 	return h.next.Handle(ctx, masked)
 }
 
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	masked := lists.Map(attrs, h.attr)
+	masked := lists.Map(attrs, h.maskAttr)
 	return handler{secrets: h.secrets, next: h.next.WithAttrs(masked)}
 }
 
@@ -44,14 +44,14 @@ func (h handler) WithGroup(name string) slog.Handler {
 	return handler{secrets: h.secrets, next: h.next.WithGroup(name)}
 }
 
-func (h handler) attr(attr slog.Attr) slog.Attr {
+func (h handler) maskAttr(attr slog.Attr) slog.Attr {
 	value := attr.Value.Resolve()
 	switch value.Kind() {
 	case slog.KindString:
 		return slog.String(attr.Key, h.secrets.Text(value.String()))
 	case slog.KindGroup:
 		members := value.Group()
-		masked := lists.Map(members, h.attr)
+		masked := lists.Map(members, h.maskAttr)
 		return slog.Attr{Key: attr.Key, Value: slog.GroupValue(masked...)}
 	case slog.KindAny:
 		// Values that change are logged as text.

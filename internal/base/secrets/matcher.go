@@ -34,30 +34,30 @@ func newMatcher(patterns []pattern) *matcher {
 	}
 	for _, p := range patterns {
 		for i := 1; i < m.least; i++ {
-			at := m.slot(p.text[i-1], p.text[i])
+			at := m.slotIndex(p.text[i-1], p.text[i])
 			m.shift[at] = min(m.shift[at], uint8(m.least-1-i))
 		}
 		end := [2]byte{p.text[m.least-2], p.text[m.least-1]}
 		m.byEnd[end] = append(m.byEnd[end], p)
 		if p.pieces && len(p.text) > minSecret {
 			first, last := p.text[:minSecret], p.text[len(p.text)-minSecret:]
-			m.begins[m.slot(first[0], first[1])] = true
+			m.begins[m.slotIndex(first[0], first[1])] = true
 			m.byHead[first], m.byTail[last] = append(m.byHead[first], p), append(m.byTail[last], p)
 		}
 	}
 	return m
 }
 
-func (m *matcher) slot(a, b byte) int { return (int(a)<<8 ^ int(a)<<3 ^ int(b)) & m.mask }
+func (m *matcher) slotIndex(a, b byte) int { return (int(a)<<8 ^ int(a)<<3 ^ int(b)) & m.mask }
 
-// each calls found with the place of every pattern in the text until it says
+// eachMatch calls found with the place of every pattern in the text until it says
 // false.
-func each[T string | []byte](m *matcher, text T, found func(start, end int) bool) {
+func eachMatch[T string | []byte](m *matcher, text T, found func(start, end int) bool) {
 	if m.least == 0 {
 		return
 	}
 	for i := m.least - 1; i < len(text); {
-		if skip := m.shift[m.slot(text[i-1], text[i])]; skip > 0 {
+		if skip := m.shift[m.slotIndex(text[i-1], text[i])]; skip > 0 {
 			i += int(skip)
 			continue
 		}
@@ -66,7 +66,7 @@ func each[T string | []byte](m *matcher, text T, found func(start, end int) bool
 			if len(text)-start < len(p.text) || string(text[start:start+len(p.text)]) != p.text {
 				continue
 			}
-			if from, to, ok := extent(p, text, start); ok && !found(from, to) {
+			if from, to, ok := matchExtent(p, text, start); ok && !found(from, to) {
 				return
 			}
 		}
@@ -74,8 +74,8 @@ func each[T string | []byte](m *matcher, text T, found func(start, end int) bool
 	}
 }
 
-// extent is what a pattern that was found takes of the text.
-func extent[T string | []byte](p pattern, text T, start int) (from, to int, ok bool) {
+// matchExtent is what a pattern that was found takes of the text.
+func matchExtent[T string | []byte](p pattern, text T, start int) (from, to int, ok bool) {
 	from, to = start, start+len(p.text)
 	switch p.kind {
 	case encoded:

@@ -65,7 +65,7 @@ func (s *Masker) Add(values ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, value := range values {
-		s.add(value)
+		s.addSecret(value)
 	}
 }
 
@@ -73,11 +73,11 @@ func (s *Masker) Add(values ...string) {
 func (s *Masker) AddToken(value string) *ConnectionSecrets {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.add(value)
+	return s.addSecret(value)
 }
 
-// add is Add, with s.mu.
-func (s *Masker) add(value string) *ConnectionSecrets {
+// addSecret is Add, with s.mu.
+func (s *Masker) addSecret(value string) *ConnectionSecrets {
 	for _, known := range s.added {
 		if known.value == value {
 			return known.connection
@@ -148,9 +148,9 @@ func (s *Masker) namesOf(connection *ConnectionSecrets) []string {
 	return slices.Concat(connection.names, connection.logins)
 }
 
-// Use has all of a connection masked, its names and short secrets too: for what
+// UseConnection has all of a connection masked, its names and short secrets too: for what
 // comes of using it.
-func (s *Masker) Use(connection *ConnectionSecrets) {
+func (s *Masker) UseConnection(connection *ConnectionSecrets) {
 	owner := s
 	for owner.parent != nil {
 		owner = owner.parent
@@ -159,7 +159,7 @@ func (s *Masker) Use(connection *ConnectionSecrets) {
 	s.Add(connection.short...)
 }
 
-func (s *Masker) masker() *masker {
+func (s *Masker) ownMasker() *masker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ready != nil {
@@ -167,10 +167,10 @@ func (s *Masker) masker() *masker {
 	}
 	var patterns []pattern
 	for _, connection := range s.connections {
-		patterns = append(patterns, connection.ready().patterns...)
+		patterns = append(patterns, connection.withPatterns().patterns...)
 	}
 	for _, one := range s.added {
-		patterns = append(patterns, one.connection.ready().patterns...)
+		patterns = append(patterns, one.connection.withPatterns().patterns...)
 	}
 	for _, name := range s.names {
 		if len(name) >= minWord {
@@ -181,11 +181,11 @@ func (s *Masker) masker() *masker {
 	return s.ready
 }
 
-// maskers are the maskers of the set and of the sets that it is with.
-func (s *Masker) maskers() []*masker {
+// allMaskers are the maskers of the set and of the sets that it is with.
+func (s *Masker) allMaskers() []*masker {
 	var all []*masker
 	for ; s != nil; s = s.parent {
-		if m := s.masker(); m.long.least > 0 || m.words.least > 0 {
+		if m := s.ownMasker(); m.long.least > 0 || m.words.least > 0 {
 			all = append(all, m)
 		}
 	}
@@ -193,21 +193,21 @@ func (s *Masker) maskers() []*masker {
 }
 
 // Text is a text with all secrets replaced by stars.
-func (s *Masker) Text(text string) string { return mask(s.maskers(), text) }
+func (s *Masker) Text(text string) string { return maskText(s.allMaskers(), text) }
 
 // Value is a value of JSON whose texts and keys are masked. v is not changed.
-func (s *Masker) Value(v any) any { return maskValue(s.maskers(), v) }
+func (s *Masker) Value(v any) any { return maskValue(s.allMaskers(), v) }
 
 func maskValue(maskers []*masker, v any) any {
 	switch v := v.(type) {
 	case string:
-		return mask(maskers, v)
+		return maskText(maskers, v)
 	case []any:
 		return lists.Map(v, func(item any) any { return maskValue(maskers, item) })
 	case map[string]any:
 		masked := make(map[string]any, len(v))
 		for key, item := range v {
-			masked[mask(maskers, key)] = maskValue(maskers, item)
+			masked[maskText(maskers, key)] = maskValue(maskers, item)
 		}
 		return masked
 	}
@@ -217,46 +217,46 @@ func maskValue(maskers []*masker, v any) any {
 // span is a part of a text.
 type span struct{ start, end int }
 
-func mask(maskers []*masker, text string) string {
+func maskText(maskers []*masker, text string) string {
 	if len(maskers) == 0 || len(text) < minWord {
 		return text
 	}
 	var places []span
 	read := layer{text: text}
 	for depth := 0; ; depth++ {
-		unwrapped, wrapped := read.unwrapped()
+		unwrapped, wrapped := read.joinLines()
 		for _, m := range maskers {
 			places = m.addSpans(read, places)
 			if wrapped {
-				each(m.long, unwrapped.text, func(start, end int) bool {
-					places = append(places, span{unwrapped.from(start), unwrapped.from(end)})
+				eachMatch(m.long, unwrapped.text, func(start, end int) bool {
+					places = append(places, span{unwrapped.originOf(start), unwrapped.originOf(end)})
 					return true
 				})
 			}
 		}
-		under, changed := read.under()
+		under, changed := read.unescaped()
 		if !changed || depth == maxLayers {
 			break
 		}
 		read = under
 	}
-	return starred(text, places)
+	return starSpans(text, places)
 }
 
 // addSpans adds where the original has secrets.
 func (m *masker) addSpans(read layer, places []span) []span {
 	add := func(start, end int) bool {
-		places = append(places, span{read.from(start), read.from(end)})
+		places = append(places, span{read.originOf(start), read.originOf(end)})
 		return true
 	}
-	each(m.long, read.text, add)
-	each(m.words, read.text, add)
-	m.long.pieces(read.text, add)
+	eachMatch(m.long, read.text, add)
+	eachMatch(m.words, read.text, add)
+	m.long.findPieces(read.text, add)
 	return places
 }
 
-// starred replaces the spans, which may overlap, by stars.
-func starred(text string, places []span) string {
+// starSpans replaces the spans, which may overlap, by stars.
+func starSpans(text string, places []span) string {
 	if len(places) == 0 {
 		return text
 	}
@@ -274,13 +274,13 @@ func starred(text string, places []span) string {
 	return out.String()
 }
 
-// pieces finds the beginning of a secret where a text was cut without regard for it: at
+// findPieces finds the beginning of a secret where a text was cut without regard for it: at
 // the end of the text or of a line, or before an ellipsis. At the start of the text it
 // finds the end of one.
-func (m *matcher) pieces(text string, found func(start, end int) bool) {
+func (m *matcher) findPieces(text string, found func(start, end int) bool) {
 	for start := 0; start+minSecret <= len(text); {
 		end, next := cutEnd(text, start)
-		m.heads(text[:end], max(start, end-m.longest), found)
+		m.findHeads(text[:end], max(start, end-m.longest), found)
 		start = next
 	}
 	for end := min(m.longest, len(text)); end >= minSecret; end-- {
@@ -293,10 +293,10 @@ func (m *matcher) pieces(text string, found func(start, end int) bool) {
 	}
 }
 
-// heads finds the longest beginning of a secret, from an offset on, with which a text ends.
-func (m *matcher) heads(text string, at int, found func(start, end int) bool) {
+// findHeads finds the longest beginning of a secret, from an offset on, with which a text ends.
+func (m *matcher) findHeads(text string, at int, found func(start, end int) bool) {
 	for ; at+minSecret <= len(text); at++ {
-		if !m.begins[m.slot(text[at], text[at+1])] {
+		if !m.begins[m.slotIndex(text[at], text[at+1])] {
 			continue
 		}
 		for _, p := range m.byHead[text[at:at+minSecret]] {

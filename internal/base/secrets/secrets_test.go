@@ -27,7 +27,7 @@ func masking(values ...string) *secrets.Masker {
 func used(raw string) (*secrets.Masker, *secrets.ConnectionSecrets) {
 	set := &secrets.Masker{}
 	connection := set.AddConnection(raw)
-	set.Use(connection)
+	set.UseConnection(connection)
 	return set, connection
 }
 
@@ -192,7 +192,7 @@ func TestLoginsOfElsewhere(t *testing.T) {
 	connection := set.AddConnection("postgres://db.test/app")
 	set.Login(connection, "root", "from-a-file")
 	attempt := set.With()
-	attempt.Use(connection)
+	attempt.UseConnection(connection)
 	require.Equal(t, `user "***" with ***`, attempt.Text(`user "root" with from-a-file`))
 	require.Equal(t, `user "root" with ***`, set.Text(`user "root" with from-a-file`))
 }

@@ -20,17 +20,17 @@ type layer struct {
 	at []int32
 }
 
-// from is where in the original the byte begins.
-func (l layer) from(i int) int {
+// originOf is where in the original the byte begins.
+func (l layer) originOf(i int) int {
 	if l.at == nil {
 		return i
 	}
 	return int(l.at[i])
 }
 
-// under undoes one level of escapes: those of URLs, of texts in JSON and in
+// unescaped undoes one level of escapes: those of URLs, of texts in JSON and in
 // programs, and of HTML. It is false where there are none.
-func (l layer) under() (layer, bool) {
+func (l layer) unescaped() (layer, bool) {
 	if strings.IndexByte(l.text, '%') < 0 && strings.IndexByte(l.text, '\\') < 0 && strings.IndexByte(l.text, '&') < 0 {
 		return l, false
 	}
@@ -38,20 +38,20 @@ func (l layer) under() (layer, bool) {
 	at := make([]int32, 0, len(l.text)+1)
 	changed := false
 	for i := 0; i < len(l.text); {
-		n, encoded := unescape(l.text[i:])
+		n, encoded := readEscape(l.text[i:])
 		if n == 0 {
-			out, at = append(out, l.text[i]), append(at, int32(l.from(i)))
+			out, at = append(out, l.text[i]), append(at, int32(l.originOf(i)))
 			i++
 			continue
 		}
 		changed = true
 		for range len(encoded) {
-			at = append(at, int32(l.from(i)))
+			at = append(at, int32(l.originOf(i)))
 		}
 		out = append(out, encoded...)
 		i += n
 	}
-	return layer{text: string(out), at: append(at, int32(l.from(len(l.text))))}, changed
+	return layer{text: string(out), at: append(at, int32(l.originOf(len(l.text))))}, changed
 }
 
 // leastWrapped is how many characters of base64 a line has before its break is taken for
@@ -59,15 +59,15 @@ func (l layer) under() (layer, bool) {
 // encodebytes write, those of PEM 64.
 const leastWrapped = 60
 
-// unwrapped takes out the breaks between lines of base64. It is false where there are none.
-func (l layer) unwrapped() (layer, bool) {
+// joinLines takes out the breaks between lines of base64. It is false where there are none.
+func (l layer) joinLines() (layer, bool) {
 	var out []byte
 	var at []int32
 	end := 0 // of the last line that is in out
 	for i := strings.IndexByte(l.text, '\n'); i >= 0; {
 		line := strings.TrimSuffix(l.text[:i], "\r")
 		if i+1 < len(l.text) && isBase64(l.text[i+1]) && len(line)-end >= leastWrapped && !strings.ContainsFunc(line[len(line)-leastWrapped:], isOtherThanBase64) {
-			out, at, end = append(out, line[end:]...), l.positions(at, end, len(line)), i+1
+			out, at, end = append(out, line[end:]...), l.appendPositions(at, end, len(line)), i+1
 		}
 		next := strings.IndexByte(l.text[i+1:], '\n')
 		if next < 0 {
@@ -78,22 +78,22 @@ func (l layer) unwrapped() (layer, bool) {
 	if out == nil {
 		return l, false
 	}
-	return layer{text: string(append(out, l.text[end:]...)), at: append(l.positions(at, end, len(l.text)), int32(l.from(len(l.text))))}, true
+	return layer{text: string(append(out, l.text[end:]...)), at: append(l.appendPositions(at, end, len(l.text)), int32(l.originOf(len(l.text))))}, true
 }
 
-// positions adds where in the original the bytes of a part come from.
-func (l layer) positions(at []int32, start, end int) []int32 {
+// appendPositions adds where in the original the bytes of a part come from.
+func (l layer) appendPositions(at []int32, start, end int) []int32 {
 	for i := start; i < end; i++ {
-		at = append(at, int32(l.from(i)))
+		at = append(at, int32(l.originOf(i)))
 	}
 	return at
 }
 
 func isOtherThanBase64(r rune) bool { return r >= utf8.RuneSelf || !isBase64(byte(r)) }
 
-// unescape reads the escape at the start of a text: how long it is, and what it
+// readEscape reads the escape at the start of a text: how long it is, and what it
 // stands for. 0 is none.
-func unescape(text string) (n int, stands string) {
+func readEscape(text string) (n int, stands string) {
 	switch text[0] {
 	case '%':
 		return hexByte(text, 1)
@@ -118,7 +118,7 @@ func unescapeBackslash(text string) (n int, stands string) {
 	case c == 'u':
 		return unescapeUnit(text)
 	case c == 'U':
-		if r, ok := number(text, 2, 8, 16); ok {
+		if r, ok := parseDigits(text, 2, 8, 16); ok {
 			return 10, string(rune(r))
 		}
 	case c == 'x':
@@ -135,7 +135,7 @@ func unescapeBackslash(text string) (n int, stands string) {
 
 // hexByte reads the byte of two digits at an offset.
 func hexByte(text string, offset int) (n int, stands string) {
-	b, ok := number(text, offset, 2, 16)
+	b, ok := parseDigits(text, offset, 2, 16)
 	if !ok {
 		return 0, ""
 	}
@@ -145,7 +145,7 @@ func hexByte(text string, offset int) (n int, stands string) {
 // octalByte reads \NNN, which may have less digits.
 func octalByte(text string) (n int, stands string) {
 	for digits := 3; digits > 0; digits-- {
-		if b, ok := number(text, 1, digits, 8); ok && b < 256 {
+		if b, ok := parseDigits(text, 1, digits, 8); ok && b < 256 {
 			return 1 + digits, string([]byte{byte(b)})
 		}
 	}
@@ -154,11 +154,11 @@ func octalByte(text string) (n int, stands string) {
 
 // unescapeUnit reads \uXXXX, two of which can be one character.
 func unescapeUnit(text string) (n int, stands string) {
-	high, ok := number(text, 2, 4, 16)
+	high, ok := parseDigits(text, 2, 4, 16)
 	if !ok {
 		return 0, ""
 	}
-	if low, ok := number(text, 8, 4, 16); ok && text[6:8] == `\u` {
+	if low, ok := parseDigits(text, 8, 4, 16); ok && text[6:8] == `\u` {
 		if r := utf16.DecodeRune(rune(high), rune(low)); r != utf8.RuneError {
 			return 12, string(r)
 		}
@@ -180,8 +180,8 @@ func unescapeEntity(text string) (n int, stands string) {
 	return end + 1, stands
 }
 
-// number parses exactly digits characters at offset, in a base; false if they are no number.
-func number(text string, offset, digits, base int) (int64, bool) {
+// parseDigits parses exactly digits characters at offset, in a base; false if they are no number.
+func parseDigits(text string, offset, digits, base int) (int64, bool) {
 	if len(text) < offset+digits || text[offset] == '+' || text[offset] == '-' {
 		return 0, false
 	}

@@ -35,23 +35,23 @@ func New(each, waiting int) *ByKey {
 // Enter waits for a slot of a key until ctx is done. leave gives the slot to the next
 // one. The error is ErrBusy or that of ctx.
 func (b *ByKey) Enter(ctx context.Context, key string) (leave func(), err error) {
-	one, err := b.join(key)
+	one, err := b.joinQueue(key)
 	if err != nil {
 		return nil, err
 	}
-	if err := Acquire(ctx, one.slots); err != nil {
-		b.part(key, one)
+	if err := AcquireSlot(ctx, one.slots); err != nil {
+		b.leaveQueue(key, one)
 		return nil, err
 	}
 	return func() {
 		<-one.slots
-		b.part(key, one)
+		b.leaveQueue(key, one)
 	}, nil
 }
 
-// Acquire takes a slot: at once where one is free, else when there is one. The error is
+// AcquireSlot takes a slot: at once where one is free, else when there is one. The error is
 // that of ctx.
-func Acquire(ctx context.Context, slots chan<- struct{}) error {
+func AcquireSlot(ctx context.Context, slots chan<- struct{}) error {
 	select {
 	case slots <- struct{}{}:
 		return nil
@@ -65,7 +65,7 @@ func Acquire(ctx context.Context, slots chan<- struct{}) error {
 	}
 }
 
-func (b *ByKey) join(key string) (*queue, error) {
+func (b *ByKey) joinQueue(key string) (*queue, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one := b.of[key]
@@ -80,7 +80,7 @@ func (b *ByKey) join(key string) (*queue, error) {
 	return one, nil
 }
 
-func (b *ByKey) part(key string, one *queue) {
+func (b *ByKey) leaveQueue(key string, one *queue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if one.length--; one.length == 0 {

@@ -49,9 +49,9 @@ func TestFitColumns(t *testing.T) {
 	t.Parallel()
 	names := []string{"nightly-import-of-all-patients-of-the-east-7x2k", "short"}
 	render := func(columns, names []string) string {
-		rows := terminal.NewTable(terminal.Head(columns)...)
+		rows := terminal.NewTable(terminal.HeadRow(columns)...)
 		for i, name := range names {
-			rows.AppendRow(terminal.Row(columns, map[string]any{"run": name, "status": "partial_success", "started": "4m ago", "time": i}))
+			rows.AppendRow(terminal.TableRow(columns, map[string]any{"run": name, "status": "partial_success", "started": "4m ago", "time": i}))
 		}
 		return rows.Render()
 	}
@@ -75,6 +75,6 @@ func TestFitColumns(t *testing.T) {
 // TestRow: a column without a cell is the mistake of a developer, and not an empty column that is left out.
 func TestRow(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, table.Row{"a", ""}, terminal.Row([]string{"run", "by"}, map[string]string{"run": "a", "by": ""}))
-	require.PanicsWithValue(t, `column "by" has no cell`, func() { terminal.Row([]string{"run", "by"}, map[string]string{"run": "a"}) })
+	require.Equal(t, table.Row{"a", ""}, terminal.TableRow([]string{"run", "by"}, map[string]string{"run": "a", "by": ""}))
+	require.PanicsWithValue(t, `column "by" has no cell`, func() { terminal.TableRow([]string{"run", "by"}, map[string]string{"run": "a"}) })
 }

@@ -19,7 +19,7 @@ type Paper struct {
 const Unbounded = 1 << 20
 
 // Lines breaks a line between words, into as many as the width requires.
-func (p Paper) Lines(said string) []string { return Wrap(said, p.Width) }
+func (p Paper) Lines(said string) []string { return WrapText(said, p.Width) }
 
 // Shorten cuts a text as Shorten does for a terminal. For pipes and files it is whole, on one line.
 func (p Paper) Shorten(text string, most int) string {
@@ -29,8 +29,8 @@ func (p Paper) Shorten(text string, most int) string {
 	return Shorten(text, most)
 }
 
-// Layout returns the width by which texts of several lines are laid out: 80 where nothing bounds it.
-func Layout(width int) int {
+// LayoutWidth returns the width by which texts of several lines are laid out: 80 where nothing bounds it.
+func LayoutWidth(width int) int {
 	if width >= Unbounded {
 		return HelpColumns
 	}

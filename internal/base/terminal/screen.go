@@ -42,11 +42,11 @@ func (s *Screen) Verbatim(text []byte) error {
 }
 
 // Visible shows the characters that a terminal would obey, or would not show, as the
-// escapes of JSON: those that source.Hides names but line breaks and tabs. A JSON document has
+// escapes of JSON: those that source.IsHidden names but line breaks and tabs. A JSON document has
 // them inside strings only, and means the same afterwards. Bytes that are no
 // UTF-8 are shown as in Go.
 func Visible(text string) string {
-	if !strings.ContainsFunc(text, Unsafe) {
+	if !strings.ContainsFunc(text, IsUnsafe) {
 		return text
 	}
 	var b strings.Builder
@@ -54,7 +54,7 @@ func Visible(text string) string {
 		switch _, width := utf8.DecodeRuneInString(text[i:]); {
 		case r == utf8.RuneError && width == 1:
 			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case r != utf8.RuneError && Unsafe(r):
+		case r != utf8.RuneError && IsUnsafe(r):
 			for _, unit := range utf16.Encode([]rune{r}) {
 				fmt.Fprintf(&b, `\u%04x`, unit)
 			}
@@ -65,9 +65,11 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// Unsafe is true for what visible may have to change: RuneError stands for bytes
+// IsUnsafe is true for what visible may have to change: RuneError stands for bytes
 // that are no text, too.
-func Unsafe(r rune) bool { return r != '\n' && r != '\t' && (r == utf8.RuneError || source.Hides(r)) }
+func IsUnsafe(r rune) bool {
+	return r != '\n' && r != '\t' && (r == utf8.RuneError || source.IsHidden(r))
+}
 
 // PrintJSON writes one indented JSON document, readable as it is: no escapes
 // for browsers.

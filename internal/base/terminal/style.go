@@ -28,7 +28,7 @@ const (
 	oneBit  = '\uffff'
 )
 
-func (s Style) mark() string {
+func (s Style) escapeCode() string {
 	var b strings.Builder
 	for bit := range bits {
 		if s>>bit&1 == 0 {
@@ -44,7 +44,7 @@ func (s Style) mark() string {
 var styles = func() *strings.Replacer {
 	var pairs []string
 	for style, code := range codes {
-		pairs = append(pairs, Style(style).mark(), "\x1b["+code+"m")
+		pairs = append(pairs, Style(style).escapeCode(), "\x1b["+code+"m")
 	}
 	return strings.NewReplacer(pairs...)
 }()
@@ -54,7 +54,7 @@ func (p Paper) Paint(style Style, text string) string {
 	if !p.Colour || style == Plain || text == "" {
 		return text
 	}
-	return style.mark() + text + Plain.mark()
+	return style.escapeCode() + text + Plain.escapeCode()
 }
 
 // Warning is a text that must not be passed over.

@@ -22,8 +22,8 @@ func NewTable(columns ...any) table.Writer {
 	return writer
 }
 
-// Row is the cells of some columns. It panics if a column has no cell: a table would leave it out in silence.
-func Row[C any](columns []string, cells map[string]C) table.Row {
+// TableRow is the cells of some columns. It panics if a column has no cell: a table would leave it out in silence.
+func TableRow[C any](columns []string, cells map[string]C) table.Row {
 	return lists.Map(columns, func(name string) any {
 		cell, found := cells[name]
 		if !found {
@@ -33,8 +33,8 @@ func Row[C any](columns []string, cells map[string]C) table.Row {
 	})
 }
 
-// Head is a row of the names of some columns.
-func Head(columns []string) table.Row {
+// HeadRow is a row of the names of some columns.
+func HeadRow(columns []string) table.Row {
 	return lists.Map(columns, func(name string) any { return name })
 }
 
@@ -45,7 +45,7 @@ const leastName = 16
 // rows, so these are never cut: a long one wraps. A column is left out where names would otherwise have less than two
 // fifths of the width.
 func FitColumns(width int, names []string, sets [][]string, render func(columns, names []string) string) string {
-	longest := widest(names)
+	longest := widestLine(names)
 	const share, of = 2, 5
 	least := min(longest, max(leastName, width*share/of))
 	for i, columns := range sets {
@@ -57,14 +57,14 @@ func FitColumns(width int, names []string, sets [][]string, render func(columns,
 		case least == longest:
 			return rendered
 		default:
-			return render(columns, WrapNames(names, min(longest, max(widest(wrapped)+room, 1))))
+			return render(columns, WrapNames(names, min(longest, max(widestLine(wrapped)+room, 1))))
 		}
 	}
 	return ""
 }
 
-// widest is the width of the longest line of some names.
-func widest(names []string) int {
+// widestLine is the width of the longest line of some names.
+func widestLine(names []string) int {
 	width := 0
 	for _, name := range names {
 		width = max(width, text.LongestLineLen(name))
@@ -109,8 +109,8 @@ type Elastic struct {
 	Cut   table.WidthEnforcer
 }
 
-// Snip cuts a cell with an ellipsis.
-func Snip(cell string, most int) string { return text.Snip(cell, most, "…") }
+// SnipCell cuts a cell with an ellipsis.
+func SnipCell(cell string, most int) string { return text.Snip(cell, most, "…") }
 
 // EachLine cuts the lines of a cell, each by itself.
 func EachLine(cut table.WidthEnforcer) table.WidthEnforcer {
@@ -140,9 +140,9 @@ func Middle(id string, width int) string {
 	return string(runes[:first]) + "…" + string(runes[len(runes)-last:])
 }
 
-// Fit renders a table at a width: it makes elastic columns narrower, one after the other, until the table fits or all
+// FitTable renders a table at a width: it makes elastic columns narrower, one after the other, until the table fits or all
 // have their least.
-func Fit(rows table.Writer, width int, columns ...Elastic) string {
+func FitTable(rows table.Writer, width int, columns ...Elastic) string {
 	rendered := rows.Render()
 	var configs []table.ColumnConfig
 	for _, column := range columns {

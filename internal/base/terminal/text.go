@@ -16,8 +16,8 @@ import (
 // Time is a time in UTC: 2026-11-22 23:00:14 UTC.
 func Time(at time.Time) string { return at.UTC().Format(time.DateTime + " UTC") }
 
-// Clock is a time of day in UTC, with its day where that is another one.
-func Clock(at, now time.Time) string {
+// ClockText is a time of day in UTC, with its day where that is another one.
+func ClockText(at, now time.Time) string {
 	if at.UTC().Format(time.DateOnly) != now.UTC().Format(time.DateOnly) {
 		return Time(at)
 	}
@@ -44,8 +44,8 @@ func OneLine(line string) string {
 	return Visible(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(line))
 }
 
-// Seconds is a time in seconds as Duration shows it.
-func Seconds(n float64) string {
+// SecondsText is a time in seconds as Duration shows it.
+func SecondsText(n float64) string {
 	return Duration(time.Duration(n * float64(time.Second)).Round(time.Millisecond))
 }
 
@@ -80,16 +80,16 @@ func Shorten(text string, most int) string {
 	return text
 }
 
-// Number is a number; "" for 0.
-func Number(n int) string {
+// NumberText is a number; "" for 0.
+func NumberText(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprint(n)
 }
 
-// Cell is a text from data, cut to a width.
-func Cell(content string, width int) string { return text.Snip(OneLine(content), width, "…") }
+// CellText is a text from data, cut to a width.
+func CellText(content string, width int) string { return text.Snip(OneLine(content), width, "…") }
 
 // HelpColumns is the most columns that help fills, however wide the terminal is.
 const HelpColumns = 80
@@ -100,7 +100,7 @@ func Paragraphs(text string, width int) string {
 	filled := strings.Split(text, "\n\n")
 	for i, paragraph := range filled {
 		if !strings.HasPrefix(paragraph, " ") {
-			filled[i] = strings.Join(Wrap(strings.Join(strings.Fields(paragraph), " "), width), "\n")
+			filled[i] = strings.Join(WrapText(strings.Join(strings.Fields(paragraph), " "), width), "\n")
 		}
 	}
 	return strings.Join(filled, "\n\n")
@@ -108,19 +108,19 @@ func Paragraphs(text string, width int) string {
 
 // WriteWrapped writes a line, on several where it is too long.
 func WriteWrapped(b *strings.Builder, said string, width int) {
-	for _, line := range Wrap(said, width) {
+	for _, line := range WrapText(said, width) {
 		b.WriteString(line + "\n")
 	}
 }
 
-// Hanging lays a line behind a margin; what is too long for a width continues behind a larger one.
-func Hanging(margin, said string, width int) string {
-	lines := Wrap(OneLine(said), max(width-len(margin)-2, 20))
+// HangingLine lays a line behind a margin; what is too long for a width continues behind a larger one.
+func HangingLine(margin, said string, width int) string {
+	lines := WrapText(OneLine(said), max(width-len(margin)-2, 20))
 	return margin + strings.Join(lines, "\n"+margin+"  ") + "\n"
 }
 
-// Wrap breaks a text between words at a width, and returns its lines.
-func Wrap(said string, width int) (lines []string) {
+// WrapText breaks a text between words at a width, and returns its lines.
+func WrapText(said string, width int) (lines []string) {
 	if width >= Unbounded/2 { // also behind a margin
 		return strings.Split(strings.TrimRight(said, " \n"), "\n")
 	}

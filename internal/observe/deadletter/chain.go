@@ -84,7 +84,7 @@ func (r *Reader) Chain(ctx context.Context, workflowID, runID string) (*Chain, e
 		}
 		chain.Rounds = append(chain.Rounds, round)
 	}
-	return chain, r.gather(ctx, chain)
+	return chain, r.gatherLetters(ctx, chain)
 }
 
 // Running returns the last reprocess if it is open, else nil.
@@ -101,7 +101,7 @@ type iterationKey struct {
 	visit, index int
 }
 
-func (r *Reader) gather(ctx context.Context, c *Chain) error {
+func (r *Reader) gatherLetters(ctx context.Context, c *Chain) error {
 	letters := map[iterationKey]*Letter{}
 	for n, run := range append([]*runs.Run{c.Origin}, c.Rounds...) {
 		for _, loop := range run.Loops {
@@ -111,16 +111,16 @@ func (r *Reader) gather(ctx context.Context, c *Chain) error {
 				return err
 			}
 			for _, failure := range loop.Failed {
-				c.failed(letters, run, loop, failure, book)
+				c.addFailed(letters, run, loop, failure, book)
 			}
 			if n == 0 && run.Closed() {
-				if err := r.cancelled(ctx, c, letters, loop, book); err != nil {
+				if err := r.addCancelled(ctx, c, letters, loop, book); err != nil {
 					return err
 				}
 			}
 		}
 		if n > 0 {
-			c.settle(letters, run)
+			c.settleLetters(letters, run)
 		}
 	}
 	for _, letter := range letters {
@@ -130,14 +130,14 @@ func (r *Reader) gather(ctx context.Context, c *Chain) error {
 			c.Letters = append(c.Letters, *letter)
 		}
 	}
-	slices.SortFunc(c.Letters, Newest)
-	slices.SortFunc(c.Cancelled, Newest)
+	slices.SortFunc(c.Letters, CompareNewest)
+	slices.SortFunc(c.Cancelled, CompareNewest)
 	return nil
 }
 
-// cancelled records the iterations of a loop of the origin, which has ended, that
+// addCancelled records the iterations of a loop of the origin, which has ended, that
 // neither failed nor succeeded.
-func (r *Reader) cancelled(
+func (r *Reader) addCancelled(
 	ctx context.Context, c *Chain, letters map[iterationKey]*Letter, loop *runs.Loop, book *playbook.Playbook,
 ) error {
 	if loop.Whole {
@@ -153,7 +153,7 @@ func (r *Reader) cancelled(
 		if letters[at] != nil || loop.Succeeded(index) {
 			continue
 		}
-		letters[at] = &Letter{ID: c.id(at), State: Cancelled, DeadLetter: sink.DeadLetter{
+		letters[at] = &Letter{ID: c.letterID(at), State: Cancelled, DeadLetter: sink.DeadLetter{
 			ExecutionID: c.Origin.WorkflowID, RunID: c.Origin.RunID, Playbook: book.Name, PlaybookHash: book.Hash,
 			Step: loop.Step, Visit: loop.Visit, Index: index, Element: element, LastAttemptAt: c.Origin.EndedAt,
 			Error: &interpreter.ErrorObject{
@@ -173,19 +173,19 @@ func indexAt(input protocol.LoopInput, position int) int {
 	return position
 }
 
-// id is the id of the letter of an iteration.
-func (c *Chain) id(at iterationKey) string {
+// letterID is the id of the letter of an iteration.
+func (c *Chain) letterID(at iterationKey) string {
 	return fmt.Sprintf("%s/%s#%d/%d", c.Origin.WorkflowID, at.step, at.visit, at.index)
 }
 
-// failed records a failure of an iteration, the first or another one.
-func (c *Chain) failed(
+// addFailed records a failure of an iteration, the first or another one.
+func (c *Chain) addFailed(
 	letters map[iterationKey]*Letter, run *runs.Run, loop *runs.Loop, failure interpreter.LoopError, book *playbook.Playbook,
 ) {
 	at := iterationKey{loop.Step, loop.Visit, failure.Index}
 	letter := letters[at]
 	if letter == nil {
-		letter = &Letter{ID: c.id(at)}
+		letter = &Letter{ID: c.letterID(at)}
 		letters[at] = letter
 	}
 	letter.DeadLetter = sink.DeadLetter{
@@ -197,9 +197,9 @@ func (c *Chain) failed(
 	letter.FailedRuns++
 }
 
-// settle says of the iterations of a reprocess that did not fail in it what
+// settleLetters says of the iterations of a reprocess that did not fail in it what
 // became of them. Those that were cancelled stay what they were.
-func (c *Chain) settle(letters map[iterationKey]*Letter, run *runs.Run) {
+func (c *Chain) settleLetters(letters map[iterationKey]*Letter, run *runs.Run) {
 	for _, again := range run.Input.Reprocess.Loops {
 		loop := run.Loop(again.Step, again.Visit) // nil where it has not begun
 		for _, index := range again.Indexes {
@@ -215,9 +215,9 @@ func (c *Chain) settle(letters map[iterationKey]*Letter, run *runs.Run) {
 	}
 }
 
-// Newest orders letters by the time of their last attempt, the newest first, and letters of the same time by their
+// CompareNewest orders letters by the time of their last attempt, the newest first, and letters of the same time by their
 // place.
-func Newest(x, y Letter) int {
+func CompareNewest(x, y Letter) int {
 	return cmp.Or(y.LastAttemptAt.Compare(x.LastAttemptAt), cmp.Compare(x.ExecutionID, y.ExecutionID),
 		cmp.Compare(x.Step, y.Step), cmp.Compare(x.Visit, y.Visit), cmp.Compare(x.Index, y.Index))
 }
@@ -264,7 +264,7 @@ func (c *Chain) Select(filter Filter) []Letter {
 	all := slices.Clone(c.Letters)
 	if filter.Cancelled {
 		all = append(all, c.Cancelled...)
-		slices.SortFunc(all, Newest)
+		slices.SortFunc(all, CompareNewest)
 	}
 	return slices.DeleteFunc(all, func(letter Letter) bool { return !filter.Matches(letter) })
 }
@@ -286,10 +286,10 @@ type UnfitError struct{ Reason string }
 
 func (e *UnfitError) Error() string { return e.Reason }
 
-// Reprocess plans the next reprocess: the letters' iterations, as the origin
+// PlanReprocess plans the next reprocess: the letters' iterations, as the origin
 // placed them, under a playbook that may be another than the origin's. An
 // *UnfitError says that it cannot run them.
-func (r *Reader) Reprocess(
+func (r *Reader) PlanReprocess(
 	ctx context.Context, chain *Chain, letters []Letter, book *playbook.Playbook,
 ) (*protocol.Reprocess, error) {
 	before, err := chain.Origin.Book()
@@ -309,21 +309,21 @@ func (r *Reader) Reprocess(
 		if len(indexes) == 0 {
 			continue
 		}
-		if err := fits(before, book, loop.Step); err != nil {
+		if err := stepFits(before, book, loop.Step); err != nil {
 			return nil, err
 		}
-		again, err := r.again(ctx, loop, indexes)
+		again, err := r.iterationsOf(ctx, loop, indexes)
 		if err != nil {
 			return nil, err
 		}
-		again.Stopped = chain.stopped(loop)
+		again.Stopped = chain.hasStopped(loop)
 		plan.Loops = append(plan.Loops, again)
 	}
 	return plan, nil
 }
 
-// stopped reports whether any run of a loop has ended before all of its iterations.
-func (c *Chain) stopped(of *runs.Loop) bool {
+// hasStopped reports whether any run of a loop has ended before all of its iterations.
+func (c *Chain) hasStopped(of *runs.Loop) bool {
 	return slices.ContainsFunc(append([]*runs.Run{c.Origin}, c.Rounds...), func(run *runs.Run) bool {
 		loop := run.Loop(of.Step, of.Visit)
 		return loop != nil && !loop.Whole
@@ -338,8 +338,8 @@ func indexesOf(loop *runs.Loop, letters []Letter) []int {
 	return indexes
 }
 
-// fits reports whether a playbook's step can run iterations of the origin's.
-func fits(before, book *playbook.Playbook, name string) error {
+// stepFits reports whether a playbook's step can run iterations of the origin's.
+func stepFits(before, book *playbook.Playbook, name string) error {
 	if step := book.Step(name); step == nil || step.Loop == nil {
 		return &UnfitError{fmt.Sprintf("the playbook has no step %q with a loop; that is where the iterations belong", name)}
 	}
@@ -347,23 +347,23 @@ func fits(before, book *playbook.Playbook, name string) error {
 		return &UnfitError{fmt.Sprintf("step %s replaces the rows of a table by those of the whole loop, or deletes those that it has not read, "+
 			"so its iterations cannot run again alone; run the playbook again", name)}
 	}
-	if missing := interpreter.Uncaptured(before, book, name); len(missing) > 0 {
+	if missing := interpreter.UncapturedNames(before, book, name); len(missing) > 0 {
 		return &UnfitError{fmt.Sprintf("step %s names %v, which it did not name when its iterations ran, "+
 			"so the run has not kept it for them; put the value into the workload, and give it with --set", name, missing)}
 	}
 	return nil
 }
 
-// again gives the positions of iterations in the loop of the origin.
-func (r *Reader) again(ctx context.Context, loop *runs.Loop, indexes []int) (protocol.ReprocessLoop, error) {
+// iterationsOf gives the positions of iterations in the loop of the origin.
+func (r *Reader) iterationsOf(ctx context.Context, loop *runs.Loop, indexes []int) (protocol.ReprocessLoop, error) {
 	input, err := r.LoopInput(ctx, loop)
 	if err != nil {
 		return protocol.ReprocessLoop{}, err
 	}
 	again := protocol.ReprocessLoop{
 		Step: loop.Step, Visit: loop.Visit, Args: input.Task.Args,
-		Vars:   merged(input.Task.Data.Vars, input.SinkData.Vars),
-		Steps:  merged(input.Task.Data.Steps, input.SinkData.Steps),
+		Vars:   mergeValues(input.Task.Data.Vars, input.SinkData.Vars),
+		Steps:  mergeValues(input.Task.Data.Steps, input.SinkData.Steps),
 		Subset: protocol.Subset{Indexes: indexes, Size: len(input.Elements)},
 	}
 	if input.Chosen != nil {
@@ -377,7 +377,7 @@ func (r *Reader) again(ctx context.Context, loop *runs.Loop, indexes []int) (pro
 	return again, nil
 }
 
-func merged(base, overlay expression.Value) expression.Value {
+func mergeValues(base, overlay expression.Value) expression.Value {
 	switch {
 	case overlay.Data == nil:
 		return base

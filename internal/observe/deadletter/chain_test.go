@@ -57,7 +57,7 @@ func TestNewest(t *testing.T) {
 	letters := []deadletter.Letter{
 		letter(10, "", "", noon), letter(9, "", "", noon), letter(1, "", "", noon.Add(-time.Second)), letter(2, "", "", noon.Add(time.Second)),
 	}
-	slices.SortFunc(letters, deadletter.Newest)
+	slices.SortFunc(letters, deadletter.CompareNewest)
 	var indexes []int
 	for _, letter := range letters {
 		indexes = append(indexes, letter.Index)

@@ -47,7 +47,7 @@ func (r *Reader) Search(ctx context.Context, namespace string, since time.Time) 
 			return nil, fmt.Errorf("search for runs with dead letters: %w", err)
 		}
 		for _, found := range page.GetExecutions() {
-			group.Go(func() error { return search.add(limited, found) })
+			group.Go(func() error { return search.addRun(limited, found) })
 		}
 		request.NextPageToken = page.GetNextPageToken()
 		if len(request.NextPageToken) == 0 {
@@ -66,7 +66,7 @@ type searching struct {
 	chains []*Chain
 }
 
-func (s *searching) add(ctx context.Context, found *workflowpb.WorkflowExecutionInfo) error {
+func (s *searching) addRun(ctx context.Context, found *workflowpb.WorkflowExecutionInfo) error {
 	execution := found.GetExecution()
 	workflowID, runID, err := s.reader.Origin(ctx, execution.GetWorkflowId(), execution.GetRunId())
 	if err != nil {
@@ -103,12 +103,12 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// Letters returns the letters of many chains that a filter matches, the newest first.
-func Letters(chains []*Chain, filter Filter) []Letter {
+// SelectLetters returns the letters of many chains that a filter matches, the newest first.
+func SelectLetters(chains []*Chain, filter Filter) []Letter {
 	var all []Letter
 	for _, chain := range chains {
 		all = append(all, chain.Select(filter)...)
 	}
-	slices.SortFunc(all, Newest)
+	slices.SortFunc(all, CompareNewest)
 	return all
 }

@@ -26,9 +26,9 @@ type Children struct {
 	under []string // files that are being drawn
 }
 
-// draw is the graph of the playbook that a step runs, nil for none, or where it is
+// drawChild is the graph of the playbook that a step runs, nil for none, or where it is
 // not known, runs itself or would be one too many.
-func (b *Children) draw(book *playbook.Playbook, step *playbook.Step, status *runs.Status) *Diagram {
+func (b *Children) drawChild(book *playbook.Playbook, step *playbook.Step, status *runs.Status) *Diagram {
 	if b == nil || step.Action == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (b *Children) draw(book *playbook.Playbook, step *playbook.Step, status *ru
 	if !action.Traits().Plays || b.drawn == mostInner {
 		return nil
 	}
-	if inner, of := b.started(step, status); inner != nil {
+	if inner, of := b.startedRun(step, status); inner != nil {
 		b.drawn++
 		return New(inner, of, b)
 	}
@@ -68,9 +68,9 @@ func (b *Children) draw(book *playbook.Playbook, step *playbook.Step, status *ru
 	return New(inner, nil, b)
 }
 
-// started is the run that the last visit of a step has started last, nil for none.
+// startedRun is the run that the last visit of a step has started last, nil for none.
 // Those of a loop are many, which its counts sum up.
-func (b *Children) started(step *playbook.Step, status *runs.Status) (*playbook.Playbook, *runs.Status) {
+func (b *Children) startedRun(step *playbook.Step, status *runs.Status) (*playbook.Playbook, *runs.Status) {
 	if b.Run == nil || status == nil || step.Loop != nil {
 		return nil, nil
 	}

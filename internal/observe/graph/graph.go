@@ -68,7 +68,7 @@ func New(book *playbook.Playbook, status *runs.Status, below *Children) *Diagram
 				drawn.routes = append(drawn.routes, edge{to: target.Step, label: routeText(route)})
 			}
 		}
-		drawn.inner = below.draw(book, step, status)
+		drawn.inner = below.drawChild(book, step, status)
 		known[step.Name] = drawn
 		g.steps = append(g.steps, drawn)
 	}
@@ -79,7 +79,7 @@ func New(book *playbook.Playbook, status *runs.Status, below *Children) *Diagram
 			}
 		}
 	}
-	g.join(known)
+	g.joinSteps(known)
 	if status != nil {
 		g.title = fmt.Sprintf("%s (%s): %s", status.WorkflowID, book.Name, status.Status.Word())
 		for _, step := range status.Steps {
@@ -91,12 +91,12 @@ func New(book *playbook.Playbook, status *runs.Status, below *Children) *Diagram
 	return g
 }
 
-// join records the steps to which several lead, those apart that only come round again.
-func (g *Diagram) join(known map[string]*node) {
+// joinSteps records the steps to which several lead, those apart that only come round again.
+func (g *Diagram) joinSteps(known map[string]*node) {
 	for _, step := range g.steps {
 		ahead := 0
 		for _, from := range step.from {
-			if !reaches(known, step.name, from, map[string]bool{}) {
+			if !leadsTo(known, step.name, from, map[string]bool{}) {
 				ahead++
 			}
 		}
@@ -104,8 +104,8 @@ func (g *Diagram) join(known map[string]*node) {
 	}
 }
 
-// reaches reports whether routes lead from one step to another.
-func reaches(known map[string]*node, from, to string, seen map[string]bool) bool {
+// leadsTo reports whether routes lead from one step to another.
+func leadsTo(known map[string]*node, from, to string, seen map[string]bool) bool {
 	if from == to {
 		return true
 	}
@@ -113,18 +113,18 @@ func reaches(known map[string]*node, from, to string, seen map[string]bool) bool
 		return false
 	}
 	seen[from] = true
-	return slices.ContainsFunc(known[from].routes, func(route edge) bool { return reaches(known, route.to, to, seen) })
+	return slices.ContainsFunc(known[from].routes, func(route edge) bool { return leadsTo(known, route.to, to, seen) })
 }
 
 func (n names) toolText(action *playbook.Action) string {
 	name, isLiteral := action.ToolName()
 	switch {
 	case isLiteral && name == playbook.WorkbookTool && action.Field("name") != nil:
-		return terminal.Shorten("workbook "+n.fill(action.Field("name").Raw), shownTarget)
+		return terminal.Shorten("workbook "+n.fillText(action.Field("name").Raw), shownTarget)
 	case isLiteral:
 		return name
 	case action.Tool != nil:
-		return terminal.Shorten(n.fill(action.Tool.Raw), shownTarget)
+		return terminal.Shorten(n.fillText(action.Tool.Raw), shownTarget)
 	}
 	return ""
 }
@@ -142,7 +142,7 @@ func loopText(loop *playbook.Loop) string {
 	}
 	over := ""
 	if loop.Collection != nil && loop.Collection.Raw != "" {
-		over = " over " + bare(loop.Collection.Raw)
+		over = " over " + bareText(loop.Collection.Raw)
 	}
 	if loop.Source != nil {
 		tool, _ := loop.Source.Action.ToolName()
@@ -156,13 +156,13 @@ func routeText(route *playbook.Route) string {
 	case route.Else:
 		return "else"
 	case route.When != nil:
-		return terminal.Shorten(bare(cmp.Or(route.When.Raw, fmt.Sprint(route.When.Value))), shownCondition)
+		return terminal.Shorten(bareText(cmp.Or(route.When.Raw, fmt.Sprint(route.When.Value))), shownCondition)
 	}
 	return ""
 }
 
-// bare is a condition without the braces of its template.
-func bare(text string) string {
+// bareText is a condition without the braces of its template.
+func bareText(text string) string {
 	text = strings.TrimSpace(text)
 	inner, opens := strings.CutPrefix(text, "{{")
 	inner, closes := strings.CutSuffix(inner, "}}")
@@ -201,7 +201,7 @@ func (n names) sinkText(action *playbook.Action) string {
 	text := n.toolText(action)
 	for _, name := range []string{"table", "path", "url"} {
 		if node := action.Field(name); node != nil && node.Raw != "" {
-			return terminal.Shorten(text+" "+n.fill(node.Raw), shownTarget)
+			return terminal.Shorten(text+" "+n.fillText(node.Raw), shownTarget)
 		}
 	}
 	return text
@@ -217,19 +217,19 @@ func stateText(step runs.Step, now time.Time) []string {
 		lines = append(lines, "attempt "+attempt)
 	}
 	if !step.NextRetryAt.IsZero() {
-		lines = append(lines, "next retry at "+terminal.Clock(step.NextRetryAt, now))
+		lines = append(lines, "next retry at "+terminal.ClockText(step.NextRetryAt, now))
 	}
 	if c := step.Loop; c != nil {
 		counts, still := *c, step
 		counts.PerSecond, counts.Left = 0, 0
 		still.Loop = &counts
-		lines = append(lines, render.Counts(still))
+		lines = append(lines, render.CountsText(still))
 	}
 	return lines
 }
 
-// lines are the text in the box of a step.
-func (s *node) lines() []string {
+// boxLines are the text in the box of a step.
+func (s *node) boxLines() []string {
 	lines := []string{s.name}
 	if s.tool != "" {
 		lines = append(lines, s.tool)

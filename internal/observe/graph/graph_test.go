@@ -252,8 +252,8 @@ func TestHostileTextsStayTexts(t *testing.T) {
 func TestLayoutLeavesRoom(t *testing.T) {
 	t.Parallel()
 	for name, g := range map[string]*Diagram{"run": runGraph(t), "hostile": hostileGraph(), "none": {}} {
-		p := g.picture()
-		width, height := p.place()
+		p := g.newPicture()
+		width, height := p.placeAll()
 		for i, a := range p.boxes {
 			require.GreaterOrEqual(t, a.x-a.width/2, -0.1, name)
 			require.LessOrEqual(t, a.x+a.width/2, width+0.1, name)

@@ -31,17 +31,17 @@ const (
 // layOut places boxes, and gives the width and the height of all. Boxes are in
 // the order of their reading; the first begins.
 func layOut(boxes []*layoutBox, lines []*layoutLine) (width, height float64) {
-	turn(boxes, lines)
+	turnLines(boxes, lines)
 	layers := inLayers(boxes, lines)
 	for range 8 {
 		sortLayers(layers, func(b *layoutBox) []*layoutBox { return b.up })
 		sortLayers(layers, func(b *layoutBox) []*layoutBox { return b.down })
 	}
-	return place(layers)
+	return placeBoxes(layers)
 }
 
-// turn turns lines round that lead back to where they come from.
-func turn(boxes []*layoutBox, lines []*layoutLine) {
+// turnLines turns lines round that lead back to where they come from.
+func turnLines(boxes []*layoutBox, lines []*layoutLine) {
 	const under, done = 1, 2
 	state := map[*layoutBox]int{}
 	leads := map[*layoutBox][]*layoutLine{}
@@ -73,7 +73,7 @@ func turn(boxes []*layoutBox, lines []*layoutLine) {
 func inLayers(boxes []*layoutBox, lines []*layoutLine) [][]*layoutBox {
 	for range boxes { // the longest way has fewer lines than there are boxes
 		for _, line := range lines {
-			if top, bottom := line.ends(); top != bottom {
+			if top, bottom := line.upperAndLower(); top != bottom {
 				bottom.layer = max(bottom.layer, top.layer+1)
 			}
 		}
@@ -89,7 +89,7 @@ func inLayers(boxes []*layoutBox, lines []*layoutLine) [][]*layoutBox {
 		put(b)
 	}
 	for _, line := range lines {
-		last, bottom := line.ends()
+		last, bottom := line.upperAndLower()
 		if last == bottom {
 			continue
 		}
@@ -97,9 +97,9 @@ func inLayers(boxes []*layoutBox, lines []*layoutLine) [][]*layoutBox {
 			bend := &layoutBox{layer: layer}
 			put(bend)
 			line.bends = append(line.bends, bend)
-			last = join(last, bend)
+			last = joinBoxes(last, bend)
 		}
-		join(last, bottom)
+		joinBoxes(last, bottom)
 		if line.turned {
 			slices.Reverse(line.bends)
 		}
@@ -107,15 +107,15 @@ func inLayers(boxes []*layoutBox, lines []*layoutLine) [][]*layoutBox {
 	return layers
 }
 
-// ends are the upper and the lower end.
-func (l *layoutLine) ends() (top, bottom *layoutBox) {
+// upperAndLower are the upper and the lower end.
+func (l *layoutLine) upperAndLower() (top, bottom *layoutBox) {
 	if l.turned {
 		return l.to, l.from
 	}
 	return l.from, l.to
 }
 
-func join(top, bottom *layoutBox) *layoutBox {
+func joinBoxes(top, bottom *layoutBox) *layoutBox {
 	top.down, bottom.up = append(top.down, bottom), append(bottom.up, top)
 	return bottom
 }
@@ -148,8 +148,8 @@ func sortLayers(layers [][]*layoutBox, neighbours func(*layoutBox) []*layoutBox)
 	}
 }
 
-// place gives boxes their coordinates: layers are in the middle of the whole.
-func place(layers [][]*layoutBox) (width, height float64) {
+// placeBoxes gives boxes their coordinates: layers are in the middle of the whole.
+func placeBoxes(layers [][]*layoutBox) (width, height float64) {
 	widths := make([]float64, len(layers))
 	for i, layer := range layers {
 		widths[i] = -boxGap

@@ -28,8 +28,8 @@ var (
 	ofWorkload = regexp.MustCompile(`^(?:workload\.)?([A-Za-z_][A-Za-z0-9_]*)$`)
 )
 
-// fill puts the values of the workload into a text. Of other expressions it shows what they are, without braces.
-func (n names) fill(text string) string {
+// fillText puts the values of the workload into a text. Of other expressions it shows what they are, without braces.
+func (n names) fillText(text string) string {
 	return template.ReplaceAllStringFunc(text, func(found string) string {
 		inner := template.FindStringSubmatch(found)[1]
 		if key := ofWorkload.FindStringSubmatch(inner); key != nil {

@@ -45,8 +45,8 @@ rect{stroke:#999}path{stroke:#aaa}marker path{fill:#aaa}.back{stroke:none}}
 
 // SVG returns the graph as a picture that loads nothing else.
 func (g *Diagram) SVG() string {
-	p := g.picture()
-	width, height := p.place()
+	p := g.newPicture()
+	width, height := p.placeAll()
 	width = max(width, svgWidth(g.title)) + 2*svgMargin
 	height += 2*svgMargin + 2*svgLine
 	var b strings.Builder
@@ -58,7 +58,7 @@ func (g *Diagram) SVG() string {
 	fmt.Fprintf(&b, `<rect class="back" width="%.0f" height="%.0f"/>`+"\n", width, height)
 	fmt.Fprintf(&b, `<text class="title" x="%.0f" y="%.0f">%s</text>`+"\n", svgMargin, svgMargin+2, svgText(g.title))
 	fmt.Fprintf(&b, `<g transform="translate(%.0f %.0f)">`+"\n", svgMargin, svgMargin+2*svgLine)
-	p.write(&b)
+	p.writeSVG(&b)
 	b.WriteString("</g>\n</svg>\n")
 	return b.String()
 }
@@ -69,12 +69,12 @@ type picture struct {
 	lines []*svgConnection
 }
 
-func (p *picture) write(b *strings.Builder) {
+func (p *picture) writeSVG(b *strings.Builder) {
 	for _, line := range p.lines {
-		line.write(b)
+		line.writeSVG(b)
 	}
 	for _, box := range p.boxes {
-		box.write(b)
+		box.writeSVG(b)
 	}
 }
 
@@ -85,16 +85,16 @@ type svgConnection struct {
 	begins  bool // leads to the label
 }
 
-// picture draws what is not placed yet.
-func (g *Diagram) picture() *picture {
+// newPicture draws what is not placed yet.
+func (g *Diagram) newPicture() *picture {
 	p := &picture{}
 	byName := map[string]*svgBox{}
 	for _, step := range g.steps {
-		box := newSVGBox(step.lines())
+		box := newSVGBox(step.boxLines())
 		if step.inner != nil {
-			box.nest(step.inner)
+			box.nestDiagram(step.inner)
 		}
-		box.fill = fill(step.state)
+		box.fill = fillColour(step.state)
 		switch {
 		case step.tool == "":
 			box.round = min(box.height/2, 16)
@@ -106,21 +106,21 @@ func (g *Diagram) picture() *picture {
 	}
 	for _, step := range g.steps {
 		for _, route := range step.routes {
-			p.connect(byName[step.name], byName[route.to], route.label, false)
+			p.connectBoxes(byName[step.name], byName[route.to], route.label, false)
 		}
 		for _, sink := range step.sinks {
 			box := newSVGBox([]string{sink.target})
 			box.class, box.round = "sink", 4
 			p.boxes = append(p.boxes, box)
-			p.connect(byName[step.name], box, sink.when, true)
+			p.connectBoxes(byName[step.name], box, sink.when, true)
 		}
 	}
 	return p
 }
 
-// connect leads from a box to another, through the label as a box of its own, so
+// connectBoxes leads from a box to another, through the label as a box of its own, so
 // that nothing lies over it.
-func (p *picture) connect(from, to *svgBox, label string, isWrite bool) {
+func (p *picture) connectBoxes(from, to *svgBox, label string, isWrite bool) {
 	if label != "" {
 		box := newSVGBox([]string{label})
 		box.class = svgLabel
@@ -131,8 +131,8 @@ func (p *picture) connect(from, to *svgBox, label string, isWrite bool) {
 	p.lines = append(p.lines, &svgConnection{layoutLine{from: &from.layoutBox, to: &to.layoutBox}, isWrite, false})
 }
 
-// place lays the picture out and gives its size.
-func (p *picture) place() (width, height float64) {
+// placeAll lays the picture out and gives its size.
+func (p *picture) placeAll() (width, height float64) {
 	boxes, lines := make([]*layoutBox, len(p.boxes)), make([]*layoutLine, len(p.lines))
 	for i, b := range p.boxes {
 		boxes[i] = &b.layoutBox
@@ -162,12 +162,12 @@ func newSVGBox(lines []string) *svgBox {
 	return box
 }
 
-// nest makes room for a graph within the box, below its texts.
-func (box *svgBox) nest(inner *Diagram) {
+// nestDiagram makes room for a graph within the box, below its texts.
+func (box *svgBox) nestDiagram(inner *Diagram) {
 	box.lines = append(box.lines, "runs "+inner.title)
 	box.width = max(box.width, svgWidth(box.lines[len(box.lines)-1])+2*svgInset)
-	box.inner, box.top = inner.picture(), box.height+svgLine
-	width, height := box.inner.place()
+	box.inner, box.top = inner.newPicture(), box.height+svgLine
+	width, height := box.inner.placeAll()
 	box.width, box.within = max(box.width, width+4*svgInset), width
 	box.height = box.top + height + 3*svgInset
 }
@@ -176,9 +176,9 @@ func svgWidth(line string) float64 {
 	return svgLetter * float64(text.StringWidth(terminal.OneLine(line)))
 }
 
-func (box *svgBox) write(b *strings.Builder) {
+func (box *svgBox) writeSVG(b *strings.Builder) {
 	group, style := `<g class="plain">`, ""
-	if box.fill != "" && box.fill != fill(interpreter.Pending) {
+	if box.fill != "" && box.fill != fillColour(interpreter.Pending) {
 		group, style = "<g>", fmt.Sprintf(` style="fill:%s"`, box.fill)
 	}
 	left, top := box.x-box.width/2, box.y-box.height/2
@@ -203,12 +203,12 @@ func (box *svgBox) write(b *strings.Builder) {
 	fmt.Fprintf(b, `<rect class="back" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="4"/>`+"\n",
 		left+svgInset, begin, box.width-2*svgInset, box.height-box.top-svgInset)
 	fmt.Fprintf(b, `<g transform="translate(%.1f %.1f)">`+"\n", box.x-box.within/2, begin+svgInset)
-	box.inner.write(b)
+	box.inner.writeSVG(b)
 	b.WriteString("</g>\n")
 }
 
-// write draws a line as a curve through its bends.
-func (line *svgConnection) write(b *strings.Builder) {
+// writeSVG draws a line as a curve through its bends.
+func (line *svgConnection) writeSVG(b *strings.Builder) {
 	class, arrow := "", ` marker-end="url(#a)"`
 	if line.isWrite {
 		class = ` class="write"`

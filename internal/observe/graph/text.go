@@ -11,12 +11,12 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// fill is what a box with a state is filled with, "" for one without.
-func fill(state interpreter.Status) string {
+// fillColour is what a box with a state is filled with, "" for one without.
+func fillColour(state interpreter.Status) string {
 	if state == "" {
 		return ""
 	}
-	return state.Colour().Fill
+	return state.StatusColour().Fill
 }
 
 // Text returns the graph for a terminal: every step, and where it leads.
@@ -67,9 +67,9 @@ func (g *Diagram) stepsText() string {
 	return b.String()
 }
 
-// ids name the steps in formats in which names are words: n1 and so on, and n1_1 for
+// stepIDs name the steps in formats in which names are words: n1 and so on, and n1_1 for
 // those within.
-func (g *Diagram) ids(prefix string) map[string]string {
+func (g *Diagram) stepIDs(prefix string) map[string]string {
 	ids := map[string]string{}
 	for i, step := range g.steps {
 		ids[step.name] = fmt.Sprintf("%s%d", prefix, i+1)
@@ -86,7 +86,7 @@ func (g *Diagram) Mermaid() string {
 	g.mermaidSteps(&b, "n", "  ", used)
 	for _, state := range slices.Sorted(maps.Keys(used)) {
 		fmt.Fprintf(&b, "  classDef %s fill:%s,stroke:#333,color:#111\n  class %s %s\n",
-			state, fill(state), strings.Join(used[state], ","), state)
+			state, fillColour(state), strings.Join(used[state], ","), state)
 	}
 	return b.String()
 }
@@ -94,7 +94,7 @@ func (g *Diagram) Mermaid() string {
 // mermaidSteps writes steps whose IDs begin with a prefix, and records those in each
 // state.
 func (g *Diagram) mermaidSteps(b *strings.Builder, prefix, indent string, used map[interpreter.Status][]string) {
-	ids := g.ids(prefix)
+	ids := g.stepIDs(prefix)
 	for _, step := range g.steps {
 		id, open, shut := ids[step.name], "[", "]"
 		switch {
@@ -103,7 +103,7 @@ func (g *Diagram) mermaidSteps(b *strings.Builder, prefix, indent string, used m
 		case step.loop != "":
 			open, shut = "[[", "]]"
 		}
-		fmt.Fprintf(b, "%s%s%s\"%s\"%s\n", indent, id, open, strings.Join(lists.Map(step.lines(), mermaidText), "<br/>"), shut)
+		fmt.Fprintf(b, "%s%s%s\"%s\"%s\n", indent, id, open, strings.Join(lists.Map(step.boxLines(), mermaidText), "<br/>"), shut)
 		if step.state != "" {
 			used[step.state] = append(used[step.state], id)
 		}
@@ -160,7 +160,7 @@ func (g *Diagram) DOT() string {
 
 // dotSteps writes steps whose IDs begin with a prefix.
 func (g *Diagram) dotSteps(b *strings.Builder, prefix, indent string) {
-	ids := g.ids(prefix)
+	ids := g.stepIDs(prefix)
 	for _, step := range g.steps {
 		id, more := ids[step.name], ""
 		switch {
@@ -169,10 +169,10 @@ func (g *Diagram) dotSteps(b *strings.Builder, prefix, indent string) {
 		case step.loop != "":
 			more = ", peripheries=2"
 		}
-		if colour := fill(step.state); colour != "" {
+		if colour := fillColour(step.state); colour != "" {
 			more += fmt.Sprintf(", fillcolor=%q", colour)
 		}
-		fmt.Fprintf(b, "%s%s [label=%s%s]\n", indent, id, dotText(step.lines()...), more)
+		fmt.Fprintf(b, "%s%s [label=%s%s]\n", indent, id, dotText(step.boxLines()...), more)
 		for i, sink := range step.sinks {
 			fmt.Fprintf(b, "%s%ss%d [label=%s, shape=cylinder, style=filled]\n%s%s -> %ss%d [label=%s, style=dashed]\n",
 				indent, id, i+1, dotText(sink.target), indent, id, id, i+1, dotText(sink.when))

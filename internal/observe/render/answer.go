@@ -32,7 +32,7 @@ func Awaited(awaits *interpreter.AwaitedDetails, now time.Time) string {
 	if awaits.Until.IsZero() {
 		return text
 	}
-	return text + ", until " + terminal.Clock(awaits.Until, now)
+	return text + ", until " + terminal.ClockText(awaits.Until, now)
 }
 
 // barWidth is how many columns a bar of progress has.
@@ -85,7 +85,7 @@ func fieldText(item playbook.ApprovalItem) string {
 
 // AnswerCommand returns the command that answers an attempt.
 func AnswerCommand(id, step string, index *int, awaits *interpreter.AwaitedDetails) string {
-	verb, option := awaits.Command()
+	verb, option := awaits.AnswerCommand()
 	command := fmt.Sprintf("%s %s %s %s", terminal.Program(), verb, terminal.ShellWord(id), terminal.ShellWord(step))
 	if index != nil {
 		command += fmt.Sprintf(" --index %d", *index)

@@ -36,7 +36,7 @@ type Cause struct {
 
 // Cause is why the run failed, or the first of its iterations that did; nil for neither.
 func (o EndedRun) Cause() *Cause {
-	record, failure := o.failed(), o.Result.Error
+	record, failure := o.failedVisit(), o.Result.Error
 	for i := range o.Result.Steps {
 		if loop := &o.Result.Steps[i]; record == nil && loop.Loop != nil && len(loop.Loop.Errors) > 0 {
 			record = loop
@@ -56,18 +56,18 @@ func (o EndedRun) Cause() *Cause {
 	if failure == nil {
 		return nil
 	}
-	cause.describe(failure)
+	cause.describeFailure(failure)
 	if failure.Kind != interpreter.KindPlaybook { // of a run of another playbook the message says it all
 		body := bodyText(failure.Body.Data)
-		cause.Body = NewExcerpt(o.placed(body))
-		cause.Marked = o.marked(cause.Body)
+		cause.Body = NewExcerpt(o.placeTraceback(body))
+		cause.Marked = o.markedLine(cause.Body)
 	}
 	cause.Policy = o.policyOf(record, failure)
 	return cause
 }
 
-// describe takes what a failure says itself.
-func (c *Cause) describe(failure *interpreter.ErrorObject) {
+// describeFailure takes what a failure says itself.
+func (c *Cause) describeFailure(failure *interpreter.ErrorObject) {
 	c.Message, c.Request = failure.Message, failure.URL
 	if params := failure.Params.Data; params != nil {
 		if of, isMap := params.(map[string]any); !isMap || len(of) > 0 {
@@ -83,8 +83,8 @@ func (c *Cause) describe(failure *interpreter.ErrorObject) {
 // shownParams bounds the parameters of a request, in bytes.
 const shownParams = 2 << 10
 
-// marked is the last line of the playbook's file that a text names, 0 for none.
-func (o EndedRun) marked(body Excerpt) (line int) {
+// markedLine is the last line of the playbook's file that a text names, 0 for none.
+func (o EndedRun) markedLine(body Excerpt) (line int) {
 	if o.Book == nil {
 		return 0
 	}
@@ -160,9 +160,9 @@ func (e Excerpt) Text() string {
 	return strings.Join(slices.DeleteFunc([]string{e.Head, e.Middle, e.Tail}, func(part string) bool { return part == "" }), "\n")
 }
 
-// ends are the first and the last lines of a text, within so many lines and bytes, with a line between them that says how
+// firstAndLast are the first and the last lines of a text, within so many lines and bytes, with a line between them that says how
 // much was left out.
-func ends(text string, lines, size int) string {
+func firstAndLast(text string, lines, size int) string {
 	all := strings.Split(text, "\n")
 	if len(all) <= lines && len(text) <= size {
 		return text

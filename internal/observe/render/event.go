@@ -14,7 +14,7 @@ import (
 func Event(event runs.Event) string {
 	said := strings.Join(eventFacts(event), ", ")
 	if failure := event.Error; failure != nil && event.Event == runs.StepRetry { // it was in full where it happened
-		said += ": " + failure.Short()
+		said += ": " + failure.ShortText()
 	} else if failure != nil {
 		said += ": " + terminal.Shorten(failure.Message, 300)
 	}
@@ -38,10 +38,10 @@ func eventFacts(event runs.Event) []string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if event.Attempt > 0 {
-		parts = append(parts, ranged("attempt", event.Attempt, event.AttemptTo))
+		parts = append(parts, rangeText("attempt", event.Attempt, event.AttemptTo))
 	}
 	if event.Page > 1 || event.PageTo > 0 {
-		parts = append(parts, ranged("page", event.Page, event.PageTo))
+		parts = append(parts, rangeText("page", event.Page, event.PageTo))
 	}
 	if event.IsRetry {
 		add("retry")
@@ -53,7 +53,7 @@ func eventFacts(event runs.Event) []string {
 	case interpreter.Reason(event.Reason) == interpreter.ReasonPerson:
 		add("waits for a person")
 	default:
-		add("%s, waits %s", event.Reason, terminal.Seconds(event.Delay))
+		add("%s, waits %s", event.Reason, terminal.SecondsText(event.Delay))
 	}
 	if event.Status != "" {
 		add("%s", event.Status)
@@ -77,7 +77,7 @@ func eventFacts(event runs.Event) []string {
 		add("%s iterations", event.Stats.Text())
 	}
 	if event.Duration > 0 && event.Event != runs.ActionStarted {
-		add("%s", terminal.Seconds(event.Duration))
+		add("%s", terminal.SecondsText(event.Duration))
 	}
 	if event.Child != "" {
 		add("runs %s", terminal.Visible(event.Child))
@@ -88,7 +88,7 @@ func eventFacts(event runs.Event) []string {
 	return parts
 }
 
-func ranged(what string, from, to int) string {
+func rangeText(what string, from, to int) string {
 	if to > from {
 		return fmt.Sprintf("%ss %d–%d", what, from, to)
 	}

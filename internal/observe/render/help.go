@@ -19,20 +19,20 @@ import (
 // its date.
 func Paused(control interpreter.Control, now time.Time) string {
 	if control.Paused {
-		return "paused" + Since(control.Held[""], now)
+		return "paused" + SinceText(control.Held[""], now)
 	}
 	texts := lists.Map(control.Steps, func(step string) string {
-		return "step " + terminal.Visible(step) + " paused" + Since(control.Held[step], now)
+		return "step " + terminal.Visible(step) + " paused" + SinceText(control.Held[step], now)
 	})
 	return strings.Join(texts, "; ")
 }
 
-// Since says when a command was given, by whom and why.
-func Since(said interpreter.Said, now time.Time) string {
+// SinceText says when a command was given, by whom and why.
+func SinceText(said interpreter.Said, now time.Time) string {
 	if said.At.IsZero() {
 		return Attribution(said)
 	}
-	return " since " + terminal.Clock(said.At, now) + Attribution(said)
+	return " since " + terminal.ClockText(said.At, now) + Attribution(said)
 }
 
 // Attribution returns who gave a command, and why.
@@ -47,9 +47,9 @@ func Attribution(said interpreter.Said) string {
 	return text
 }
 
-// Held returns what a parent run has paused that a child run depends on: everything, or the step that started the
+// HeldByParent returns what a parent run has paused that a child run depends on: everything, or the step that started the
 // child.
-func Held(parent runs.ChildWait) interpreter.Control {
+func HeldByParent(parent runs.ChildWait) interpreter.Control {
 	control := *parent.Control
 	if !control.Paused {
 		control.Steps = []string{parent.Step}
@@ -74,7 +74,7 @@ func resumeCommands(status *runs.Status) []string {
 		help = append(help, ResumeCommand(status.WorkflowID, status.Control))
 	}
 	for _, parent := range status.HeldByParents {
-		help = append(help, ResumeCommand(parent.Run, Held(parent)))
+		help = append(help, ResumeCommand(parent.Run, HeldByParent(parent)))
 	}
 	return help
 }
@@ -144,13 +144,13 @@ func Help(status *runs.Status) []string {
 	var waiting []string
 	person, loops := false, false
 	for _, step := range status.Steps {
-		if waits(step) && !slices.Contains(waiting, step.Step) {
+		if isWaiting(step) && !slices.Contains(waiting, step.Step) {
 			waiting, person = append(waiting, step.Step), person || step.HeldBy == runs.HeldByPerson
 			loops = loops || step.Loop != nil
 		}
 	}
 	if len(waiting) == 0 {
-		return Answers(status)
+		return AnswerCommands(status)
 	}
 	id, of, step := terminal.ShellWord(status.WorkflowID), "", "STEP"
 	if len(waiting) == 1 {
@@ -165,14 +165,14 @@ func Help(status *runs.Status) []string {
 		help[0] = fmt.Sprintf("to retry: %s retry-now %s%s", terminal.Program(), id, of)
 		help = append(help, fmt.Sprintf("to give up: %s skip %s %s --reason TEXT", terminal.Program(), id, step))
 	}
-	return append(help, Answers(status)...)
+	return append(help, AnswerCommands(status)...)
 }
 
 // shownAnswers bounds the commands that a status names for what awaits an answer.
 const shownAnswers = 5
 
-// Answers returns the commands that answer what a run waits for, or that show it.
-func Answers(status *runs.Status) []string {
+// AnswerCommands returns the commands that answer what a run waits for, or that show it.
+func AnswerCommands(status *runs.Status) []string {
 	var help []string
 	for _, step := range status.Steps {
 		below := childCommands(step)
@@ -242,7 +242,7 @@ func writeHelp(b *strings.Builder, help string, paper terminal.Paper) {
 	}
 }
 
-// waits reports whether something of a step waits for a retry or for a person.
-func waits(step runs.Step) bool {
+// isWaiting reports whether something of a step waits for a retry or for a person.
+func isWaiting(step runs.Step) bool {
 	return step.Status == interpreter.RetryPending || step.Loop != nil && step.Loop.Waiting > 0 && step.EndedAt.IsZero()
 }

@@ -18,7 +18,7 @@ func Masked(value any) any {
 		shown := make(map[string]any, len(of))
 		for key, member := range of {
 			_, isMap := member.(map[string]any)
-			if credential.Mentions(key) && member != nil && member != "" && !isMap {
+			if credential.MentionsSecret(key) && member != nil && member != "" && !isMap {
 				member = masked
 			}
 			shown[key] = Masked(member)

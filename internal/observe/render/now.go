@@ -10,11 +10,11 @@ import (
 	"reprise/interpreter"
 )
 
-// Now says on one line what happens in an open run: who has paused it, or what its steps do. It returns "" if nothing
+// NowText says on one line what happens in an open run: who has paused it, or what its steps do. It returns "" if nothing
 // is known.
-func Now(status *runs.Status) string {
+func NowText(status *runs.Status) string {
 	if said, paused := status.Control.Held[""]; status.Control.Paused && paused {
-		return "paused" + Attribution(said) + ago(said.At, status.At)
+		return "paused" + Attribution(said) + agoText(said.At, status.At)
 	}
 	if status.Queue != nil {
 		return queueText(status.Queue, status.At)
@@ -53,11 +53,11 @@ func stepNow(step runs.Step, status *runs.Status) string {
 func StepNow(step runs.Step, status *runs.Status) string {
 	now := status.At
 	if said, paused := status.Control.Held[step.Step]; paused {
-		return "paused" + Attribution(said) + ago(said.At, now)
+		return "paused" + Attribution(said) + agoText(said.At, now)
 	}
 	switch {
 	case step.Loop != nil:
-		return Counts(step)
+		return CountsText(step)
 	case step.Awaits != nil:
 		return Awaited(step.Awaits, now)
 	}
@@ -86,7 +86,7 @@ func StepNow(step runs.Step, status *runs.Status) string {
 	return text
 }
 
-func ago(at, now time.Time) string {
+func agoText(at, now time.Time) string {
 	if at.IsZero() {
 		return ""
 	}

@@ -33,7 +33,7 @@ func Report(w io.Writer, outcome EndedRun, paper terminal.Paper) {
 	}
 	writeRows(&b, result, paper)
 	outcome.writeFailedIterations(&b, paper)
-	if record := outcome.failed(); record == nil || record.Loop == nil || len(record.Loop.Errors) == 0 {
+	if record := outcome.failedVisit(); record == nil || record.Loop == nil || len(record.Loop.Errors) == 0 {
 		outcome.writeError(&b, record)
 	}
 	writeResult(&b, result.Result.Data)
@@ -42,7 +42,7 @@ func Report(w io.Writer, outcome EndedRun, paper terminal.Paper) {
 			b.WriteString(paper.Warning(line) + "\n")
 		}
 	}
-	for _, line := range paper.Lines(terminal.Visible(outcome.verdict(paper))) {
+	for _, line := range paper.Lines(terminal.Visible(outcome.verdictText(paper))) {
 		b.WriteString(line + "\n")
 	}
 	_, _ = io.WriteString(w, b.String())
@@ -56,7 +56,7 @@ func (o EndedRun) writeError(b *strings.Builder, record *protocol.StepRecord) {
 	}
 	of := "the run"
 	if record != nil {
-		of = StepName(*record) + o.place(record.Step)
+		of = StepName(*record) + o.stepPlace(record.Step)
 	}
 	fmt.Fprintf(b, "error of %s:\n%s", of, body.String())
 }
@@ -74,13 +74,13 @@ func StepTable(records []protocol.StepRecord, paper terminal.Paper) string {
 	}, func(columns, names []string) string {
 		var rows []table.Row
 		for i, record := range records {
-			rows = append(rows, terminal.Row(columns, map[string]any{
-				"step": names[i], "status": paper.Paint(styleOf(record.Status), string(record.Status)), "iterations": iterations(record),
-				"attempts": terminal.Number(record.Attempts), "pages": terminal.Number(record.Pages), "time": duration(record), "error": errorCell(record, paper),
+			rows = append(rows, terminal.TableRow(columns, map[string]any{
+				"step": names[i], "status": paper.Paint(styleOf(record.Status), string(record.Status)), "iterations": iterationsText(record),
+				"attempts": terminal.NumberText(record.Attempts), "pages": terminal.NumberText(record.Pages), "time": durationText(record), "error": errorCell(record, paper),
 			}))
 		}
 		shown = columns
-		return filled(terminal.Head(columns), rows).Render()
+		return filledTable(terminal.HeadRow(columns), rows).Render()
 	})
 	if slices.Contains(shown, "iterations") {
 		return rendered
@@ -103,23 +103,23 @@ func loopLines(records []protocol.StepRecord, width int) string {
 		if record.Loop == nil {
 			continue
 		}
-		for _, line := range terminal.Wrap(StepName(record)+": "+iterations(record), width) {
+		for _, line := range terminal.WrapText(StepName(record)+": "+iterationsText(record), width) {
 			b.WriteString("\n" + line)
 		}
 	}
 	return b.String()
 }
 
-// iterations sums up a loop; what is zero and no news is left out.
-func iterations(record protocol.StepRecord) string {
+// iterationsText sums up a loop; what is zero and no news is left out.
+func iterationsText(record protocol.StepRecord) string {
 	if record.Loop == nil {
 		return ""
 	}
 	stats := record.Loop.Stats
-	return stats.Text() + Among([]StatusCount{{stats.Truncated, "truncated"}})
+	return stats.Text() + AmongText([]StatusCount{{stats.Truncated, "truncated"}})
 }
 
-func duration(record protocol.StepRecord) string {
+func durationText(record protocol.StepRecord) string {
 	if record.StartedAt.IsZero() || record.EndedAt.IsZero() {
 		return ""
 	}
@@ -143,7 +143,7 @@ func (o EndedRun) writeFailedIterations(b *strings.Builder, paper terminal.Paper
 				break
 			}
 			line := fmt.Sprintf("[%d] %s: %s", failure.Index, Element(failure.Element.Data), iterationFailure(failure))
-			b.WriteString(terminal.Hanging("  ", line, paper.Width))
+			b.WriteString(terminal.HangingLine("  ", line, paper.Width))
 			if i == 0 {
 				o.writeBody(b, failure.Error)
 			}
@@ -167,7 +167,7 @@ func (o EndedRun) writeBody(b *strings.Builder, failure *interpreter.ErrorObject
 	if body == "" {
 		return
 	}
-	text := ends(o.placed(body), shownBodyLines, shownBodyBytes)
+	text := firstAndLast(o.placeTraceback(body), shownBodyLines, shownBodyBytes)
 	b.WriteString("    " + strings.ReplaceAll(terminal.Visible(text), "\n", "\n    ") + "\n")
 }
 

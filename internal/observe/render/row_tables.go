@@ -59,7 +59,7 @@ func statsRows(w io.Writer, s stats.Stats, width int) {
 	_, _ = io.WriteString(w, "\nWatermarks\n")
 	for _, mark := range s.Watermarks {
 		named := several || mark.InChildRuns
-		_, _ = io.WriteString(w, terminal.Hanging("", stepOf(mark.Playbook, mark.Step, named)+": "+MarkText(mark), width))
+		_, _ = io.WriteString(w, terminal.HangingLine("", stepOf(mark.Playbook, mark.Step, named)+": "+MarkText(mark), width))
 	}
 	if s.WatermarksLeft > 0 {
 		_, _ = fmt.Fprintf(w, "and %d more\n", s.WatermarksLeft)
@@ -89,11 +89,11 @@ func rowSection(w io.Writer, title string, lines []RowLine, width int) {
 		header = append(header, name)
 		right = append(right, table.ColumnConfig{Name: name, Align: text.AlignRight})
 	}
-	drawn := filled(header, rows)
+	drawn := filledTable(header, rows)
 	drawn.SetColumnConfigs(right)
 	shown := drawn.Render()
 	_, _ = io.WriteString(w, "\n")
-	for _, line := range terminal.Wrap(title, width) {
+	for _, line := range terminal.WrapText(title, width) {
 		_, _ = io.WriteString(w, line+"\n")
 	}
 	if text.LongestLineLen(shown) <= width {
@@ -101,12 +101,12 @@ func rowSection(w io.Writer, title string, lines []RowLine, width int) {
 		return
 	}
 	for _, line := range lines {
-		_, _ = io.WriteString(w, terminal.Hanging("", line.name()+": "+RowsText(line.RowTotals), width))
+		_, _ = io.WriteString(w, terminal.HangingLine("", line.stepAndTable()+": "+RowsText(line.RowTotals), width))
 	}
 }
 
-// name is the step and the table, as far as the line has them.
-func (l RowLine) name() string {
+// stepAndTable is the step and the table, as far as the line has them.
+func (l RowLine) stepAndTable() string {
 	switch {
 	case l.Step == "" && l.Table == "":
 		return "all"

@@ -22,7 +22,7 @@ func RowsText(totals interpreter.RowTotals) string {
 		what string
 	}{
 		{totals.Read, "read"},
-		{totals.Written, "written" + parted(totals)},
+		{totals.Written, "written" + insertedText(totals)},
 		{totals.Deleted, "deleted"},
 		{totals.Rejected, "rejected"},
 		{totals.Discarded, "discarded"},
@@ -34,9 +34,9 @@ func RowsText(totals interpreter.RowTotals) string {
 	return strings.Join(parts, ", ")
 }
 
-// parted says how many of the written rows were inserted and updated, where some are known to be updated: without any, all that is
+// insertedText says how many of the written rows were inserted and updated, where some are known to be updated: without any, all that is
 // known is that they were written.
-func parted(totals interpreter.RowTotals) string {
+func insertedText(totals interpreter.RowTotals) string {
 	if totals.Updated == 0 {
 		return ""
 	}
@@ -120,7 +120,7 @@ func rowLines(rows *interpreter.Rows, totals interpreter.RowTotals) []string {
 // WatermarkText says where the watermark of a step was, and where it is, in a run with a status. warned says that the run has
 // warnings: one may be that the watermark was not moved at its end.
 func WatermarkText(read interpreter.StateRecord, run interpreter.Status, warned bool) string {
-	return watermarkText(read.Begins(), read.Watermark, endMove{read.MovesTo, run, warned}, read.States, read.State)
+	return watermarkText(read.BeginValue(), read.Watermark, endMove{read.MovesTo, run, warned}, read.States, read.State)
 }
 
 // endMove is where a run moves a watermark when it has completed, of a step that writes nothing; no value says that it does not.
@@ -193,8 +193,8 @@ func ShortRows(totals *interpreter.RowTotals) string {
 	switch {
 	case totals == nil:
 		return ""
-	case totals.Changes() > 0:
-		return humanize.Comma(totals.Changes())
+	case totals.ChangedRows() > 0:
+		return humanize.Comma(totals.ChangedRows())
 	case totals.Read > 0:
 		return humanize.Comma(totals.Read) + " read"
 	}

@@ -36,7 +36,7 @@ func TestRowsText(t *testing.T) {
 func TestStatusSaysWhatHappenedToRows(t *testing.T) {
 	t.Parallel()
 	table := func(name string, written int64) *interpreter.Rows {
-		return interpreter.TableRows{Table: name, Connection: "shop", RowTotals: interpreter.RowTotals{Written: written, Rejected: 1}}.Of()
+		return interpreter.TableRows{Table: name, Connection: "shop", RowTotals: interpreter.RowTotals{Written: written, Rejected: 1}}.ToRows()
 	}
 	read := &interpreter.Rows{RowTotals: interpreter.RowTotals{Read: 20}}
 	load, both := read.Plus(table("orders", 18)), table("orders", 4).Plus(table("customers", 1))
@@ -61,7 +61,7 @@ func TestStatusSaysWhatHappenedToRows(t *testing.T) {
 // TestReportSaysWhatHappenedToRows: what a run prints at its end has the tables of its steps, the sum and the watermarks.
 func TestReportSaysWhatHappenedToRows(t *testing.T) {
 	t.Parallel()
-	orders := interpreter.TableRows{Table: "orders", Connection: "shop", RowTotals: interpreter.RowTotals{Written: 18, Deleted: 2, Rejected: 1}}.Of()
+	orders := interpreter.TableRows{Table: "orders", Connection: "shop", RowTotals: interpreter.RowTotals{Written: 18, Deleted: 2, Rejected: 1}}.ToRows()
 	orders = orders.Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: 21}})
 	load := protocol.StepRecord{Step: "load", Visit: 1, Rows: orders, Incremental: &interpreter.StateRecord{
 		State: "shop/load", From: expression.Of(8), Before: expression.Of(10), Watermark: expression.Of(31),

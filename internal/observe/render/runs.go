@@ -29,13 +29,13 @@ func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 		var rows []table.Row
 		for i, run := range list {
 			end := cmp.Or(run.EndedAt, now)
-			rows = append(rows, terminal.Row(columns, map[string]string{
+			rows = append(rows, terminal.TableRow(columns, map[string]string{
 				"run": ids[i], "playbook": paper.Shorten(run.Playbook, shownPlaybook), "status": paper.Paint(styleOf(run.Status), statusCell(run)),
-				"started": terminal.Ago(run.StartedAt, now), "time": terminal.Duration(end.Sub(run.StartedAt)), "failed": terminal.Number(run.DeadLetters),
+				"started": terminal.Ago(run.StartedAt, now), "time": terminal.Duration(end.Sub(run.StartedAt)), "failed": terminal.NumberText(run.DeadLetters),
 				"rows": ShortRows(run.Rows),
 			}))
 		}
-		return filled(terminal.Head(columns), rows).Render()
+		return filledTable(terminal.HeadRow(columns), rows).Render()
 	})
 }
 

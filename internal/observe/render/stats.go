@@ -49,18 +49,18 @@ func Stats(w io.Writer, s stats.Stats, paper terminal.Paper) {
 
 // workText says how long attempts and waits took in all, and how much of that rate limits are the reason for.
 func workText(s stats.Stats) string {
-	said := fmt.Sprintf("%s of work in %s, %s waiting", terminal.Seconds(s.AttemptSeconds), terminal.Count(s.AttemptsMade, "attempt"), terminal.Seconds(s.WaitSeconds))
+	said := fmt.Sprintf("%s of work in %s, %s waiting", terminal.SecondsText(s.AttemptSeconds), terminal.Count(s.AttemptsMade, "attempt"), terminal.SecondsText(s.WaitSeconds))
 	if s.LimitSeconds > 0 {
-		said += fmt.Sprintf("; %s (%s) because of rate limits", terminal.Seconds(s.LimitSeconds), stats.Percent(s.LimitShare))
+		said += fmt.Sprintf("; %s (%s) because of rate limits", terminal.SecondsText(s.LimitSeconds), stats.PercentText(s.LimitShare))
 	}
 	return said
 }
 
-// section writes a table with its title, as wide as a terminal at most if its elastic
+// writeSection writes a table with its title, as wide as a terminal at most if its elastic
 // columns give that; nothing where it has no rows.
-func section(w io.Writer, title string, rows table.Writer, width int, columns ...terminal.Elastic) {
+func writeSection(w io.Writer, title string, rows table.Writer, width int, columns ...terminal.Elastic) {
 	if rows.Length() > 0 {
-		_, _ = fmt.Fprintf(w, "\n%s\n%s\n", title, terminal.Fit(rows, width, columns...))
+		_, _ = fmt.Fprintf(w, "\n%s\n%s\n", title, terminal.FitTable(rows, width, columns...))
 	}
 }
 
@@ -102,12 +102,12 @@ func figureTable(w io.Writer, s stats.Stats, inChildRuns bool, width int) {
 			continue
 		}
 		rows = append(rows, table.Row{
-			terminal.OneLine(stepOf(of.Playbook, of.Step, several)), of.Items, rate(of.Reliability), rate(of.SuccessRate), rate(of.RetryRate),
-			terminal.Number(of.Failed), terminal.Number(of.Open), terminal.Seconds(of.WaitSeconds),
+			terminal.OneLine(stepOf(of.Playbook, of.Step, several)), of.Items, rateText(of.Reliability), rateText(of.SuccessRate), rateText(of.RetryRate),
+			terminal.NumberText(of.Failed), terminal.NumberText(of.Open), terminal.SecondsText(of.WaitSeconds),
 		})
 	}
 	head := table.Row{"step", "items", "reliability", "success", "retried", "failed", "open", "waited"}
-	section(w, title, filled(head, rows), width, terminal.Elastic{Name: "step", Least: 20, Cut: terminal.WrapName}, terminal.Elastic{Name: "waited"},
+	writeSection(w, title, filledTable(head, rows), width, terminal.Elastic{Name: "step", Least: 20, Cut: terminal.WrapName}, terminal.Elastic{Name: "waited"},
 		terminal.Elastic{Name: "retried"}, terminal.Elastic{Name: "success"}, terminal.Elastic{Name: "items"}, terminal.Elastic{Name: "open"},
 		terminal.Elastic{Name: "step", Least: 8, Cut: terminal.WrapName})
 }
@@ -121,18 +121,18 @@ func attemptTable(w io.Writer, bars []stats.Bar, width int) {
 		const widest, beside = 40, 34
 		longest := float64(max(min(widest, width-beside), 1))
 		drawn := strings.Repeat("█", int(math.Ceil(longest*float64(bar.Items)/float64(most))))
-		rows.AppendRow(table.Row{bar.Name(), bar.Items, stats.Percent(float64(bar.Items) / float64(all)), drawn})
+		rows.AppendRow(table.Row{bar.Name(), bar.Items, stats.PercentText(float64(bar.Items) / float64(all)), drawn})
 	}
-	section(w, "Attempts until success", rows, width)
+	writeSection(w, "Attempts until success", rows, width)
 }
 
 func errorTables(w io.Writer, s stats.Stats, paper terminal.Paper) {
 	width := paper.Width
 	rows := terminal.NewTable("class", "kind", "status", "attempts", "failed items")
 	for _, of := range s.Errors {
-		rows.AppendRow(table.Row{terminal.Cell(string(of.Class), 20), terminal.Cell(string(of.Kind), 20), terminal.Number(of.Status), of.Attempts, terminal.Number(of.Items)})
+		rows.AppendRow(table.Row{terminal.CellText(string(of.Class), 20), terminal.CellText(string(of.Kind), 20), terminal.NumberText(of.Status), of.Attempts, terminal.NumberText(of.Items)})
 	}
-	section(w, "Errors", rows, width, terminal.Elastic{Name: "class"}, terminal.Elastic{Name: "attempts"}, terminal.Elastic{Name: "kind", Least: 8, Cut: terminal.Snip})
+	writeSection(w, "Errors", rows, width, terminal.Elastic{Name: "class"}, terminal.Elastic{Name: "attempts"}, terminal.Elastic{Name: "kind", Least: 8, Cut: terminal.SnipCell})
 	if len(s.Failures) == 0 {
 		return
 	}
@@ -140,7 +140,7 @@ func errorTables(w io.Writer, s stats.Stats, paper terminal.Paper) {
 	for _, of := range s.Failures {
 		rows.AppendRow(table.Row{terminal.OneLine(stepOf(of.Playbook, of.Step, of.InChildRuns)), of.Items, strings.Trim(fmt.Sprint(of.Indexes), "[]"), paper.Shorten(of.Message, 200)})
 	}
-	section(w, "Failures", rows, width, terminal.Elastic{Name: "error", Least: 20, Cut: text.WrapSoft},
+	writeSection(w, "Failures", rows, width, terminal.Elastic{Name: "error", Least: 20, Cut: text.WrapSoft},
 		terminal.Elastic{Name: "step", Least: 16, Cut: terminal.WrapName}, terminal.Elastic{Name: "first of them"},
 		terminal.Elastic{Name: "step", Least: 8, Cut: terminal.WrapName}, terminal.Elastic{Name: "error", Least: 8, Cut: text.WrapSoft})
 	if s.FailuresLeft > 0 {
@@ -151,9 +151,9 @@ func errorTables(w io.Writer, s stats.Stats, paper terminal.Paper) {
 func waitTable(w io.Writer, waits []stats.Waits, width int) {
 	rows := terminal.NewTable("reason", "waits", "time", "mean")
 	for _, of := range waits {
-		rows.AppendRow(table.Row{terminal.Cell(of.Reason, 20), of.Waits, terminal.Seconds(of.Seconds), terminal.Seconds(of.Seconds / float64(of.Waits))})
+		rows.AppendRow(table.Row{terminal.CellText(of.Reason, 20), of.Waits, terminal.SecondsText(of.Seconds), terminal.SecondsText(of.Seconds / float64(of.Waits))})
 	}
-	section(w, "Waits", rows, width, terminal.Elastic{Name: "mean"}, terminal.Elastic{Name: "reason", Least: 8, Cut: terminal.Snip})
+	writeSection(w, "Waits", rows, width, terminal.Elastic{Name: "mean"}, terminal.Elastic{Name: "reason", Least: 8, Cut: terminal.SnipCell})
 }
 
 func slowTable(w io.Writer, title string, slow []stats.Slow, several bool, width int) {
@@ -162,20 +162,20 @@ func slowTable(w io.Writer, title string, slow []stats.Slow, several bool, width
 		rows = terminal.NewTable("what", "time", "attempts", "status", "run")
 	}
 	for _, of := range slow {
-		row := table.Row{terminal.OneLine(of.Name()), terminal.Seconds(of.Seconds), terminal.Number(of.Attempts), of.Status}
+		row := table.Row{terminal.OneLine(of.Name()), terminal.SecondsText(of.Seconds), terminal.NumberText(of.Attempts), of.Status}
 		if several {
 			row = append(row, terminal.OneLine(of.WorkflowID))
 		}
 		rows.AppendRow(row)
 	}
-	section(w, title, rows, width, terminal.Elastic{Name: "run", Least: 20, Cut: terminal.WrapName}, terminal.Elastic{Name: "what", Least: 20, Cut: terminal.WrapName},
+	writeSection(w, title, rows, width, terminal.Elastic{Name: "run", Least: 20, Cut: terminal.WrapName}, terminal.Elastic{Name: "what", Least: 20, Cut: terminal.WrapName},
 		terminal.Elastic{Name: "attempts"}, terminal.Elastic{Name: "status"}, terminal.Elastic{Name: "run", Least: 8, Cut: terminal.WrapName},
 		terminal.Elastic{Name: "what", Least: 8, Cut: terminal.WrapName})
 }
 
-func rate(share *float64) string {
+func rateText(share *float64) string {
 	if share == nil {
 		return ""
 	}
-	return stats.Percent(*share)
+	return stats.PercentText(*share)
 }

@@ -21,8 +21,8 @@ import (
 func someStats() stats.Stats {
 	share := func(x float64) *float64 { return &x }
 	twelve := 12000
-	orders := interpreter.TableRows{Table: "public.orders", Connection: "shop", RowTotals: interpreter.RowTotals{Written: 1_234_567, Inserted: 1_000_000, Updated: 234_567, Rejected: 12}}.Of()
-	both := orders.Plus(interpreter.TableRows{Table: "customers\u202e", RowTotals: interpreter.RowTotals{Written: 6, Deleted: 3}}.Of()).
+	orders := interpreter.TableRows{Table: "public.orders", Connection: "shop", RowTotals: interpreter.RowTotals{Written: 1_234_567, Inserted: 1_000_000, Updated: 234_567, Rejected: 12}}.ToRows()
+	both := orders.Plus(interpreter.TableRows{Table: "customers\u202e", RowTotals: interpreter.RowTotals{Written: 6, Deleted: 3}}.ToRows()).
 		Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: 1_300_000}})
 	return stats.Stats{
 		Runs: []stats.RunSummary{{

@@ -31,12 +31,12 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 		terminal.WriteWrapped(&b, held, paper.Width)
 	}
 	for _, parent := range status.HeldByParents {
-		terminal.WriteWrapped(&b, "held by the parent run "+terminal.Visible(parent.Run)+": "+Paused(Held(parent), status.At), paper.Width)
+		terminal.WriteWrapped(&b, "held by the parent run "+terminal.Visible(parent.Run)+": "+Paused(HeldByParent(parent), status.At), paper.Width)
 	}
 	if said := status.Cancel; said != nil && status.Ended() {
 		terminal.WriteWrapped(&b, "cancelled at "+terminal.Time(said.At)+Attribution(*said), paper.Width)
 	} else if said != nil {
-		terminal.WriteWrapped(&b, "is being cancelled"+Since(*said, status.At), paper.Width)
+		terminal.WriteWrapped(&b, "is being cancelled"+SinceText(*said, status.At), paper.Width)
 	}
 	if status.Late && !status.Ended() {
 		terminal.WriteWrapped(&b, lateText(status), paper.Width)
@@ -97,7 +97,7 @@ func writeSteps(b *strings.Builder, status *runs.Status, paper terminal.Paper) {
 
 func writeWarnings(b *strings.Builder, head string, warnings []string, paper terminal.Paper) {
 	for _, warning := range warnings {
-		for _, line := range terminal.Wrap(head+terminal.Visible(warning), paper.Width) {
+		for _, line := range terminal.WrapText(head+terminal.Visible(warning), paper.Width) {
 			b.WriteString(paper.Warning(line) + "\n")
 		}
 	}
@@ -140,7 +140,7 @@ func writeFailure(b *strings.Builder, head string, item runs.Item, paper termina
 	}
 	terminal.WriteWrapped(b, line, paper.Width)
 	for _, said := range bothEnds(item.Error, paper) {
-		b.WriteString(terminal.Hanging("  ", said, paper.Width))
+		b.WriteString(terminal.HangingLine("  ", said, paper.Width))
 	}
 }
 
@@ -229,7 +229,7 @@ func QueueTexts(queue *runs.QueuePosition, now time.Time) []string {
 	for i, id := range queue.Holders {
 		holder := terminal.Visible(id)
 		if i < len(queue.HoldersSince) {
-			holder += " since " + terminal.Clock(queue.HoldersSince[i], now)
+			holder += " since " + terminal.ClockText(queue.HoldersSince[i], now)
 		}
 		holders = append(holders, holder)
 	}
@@ -290,18 +290,18 @@ func statesTable(status *runs.Status, paper terminal.Paper) string {
 	}, func(columns, labels []string) string {
 		var rows []table.Row
 		for i, step := range status.Steps {
-			rows = append(rows, terminal.Row(columns, map[string]any{
+			rows = append(rows, terminal.TableRow(columns, map[string]any{
 				"step":   labels[i],
 				"status": paper.Paint(styleOf(step.Status), string(step.Status)), "attempt": StepAttempt(step),
 				"next retry": nextOf(step.Item, status.At), "time": tookOf(step, status),
 			}))
 		}
-		return filled(terminal.Head(columns), rows).Render()
+		return filledTable(terminal.HeadRow(columns), rows).Render()
 	})
 }
 
-// filled is a table of the columns that some row has something in.
-func filled(head table.Row, rows []table.Row) table.Writer {
+// filledTable is a table of the columns that some row has something in.
+func filledTable(head table.Row, rows []table.Row) table.Writer {
 	keep := make([]bool, len(head))
 	for i := range head {
 		keep[i] = slices.ContainsFunc(rows, func(row table.Row) bool { return row[i] != "" })
@@ -385,9 +385,9 @@ func activityText(activity runs.PendingActivity, now time.Time) string {
 		text += " of step " + terminal.OneLine(activity.Step)
 	}
 	if activity.Running {
-		text += " is running on worker " + terminal.OneLine(activity.Worker) + " since " + terminal.Clock(activity.Since, now)
+		text += " is running on worker " + terminal.OneLine(activity.Worker) + " since " + terminal.ClockText(activity.Since, now)
 	} else {
-		text += " waits to be delivered again; worker " + terminal.OneLine(activity.Worker) + " had it at " + terminal.Clock(activity.Since, now)
+		text += " waits to be delivered again; worker " + terminal.OneLine(activity.Worker) + " had it at " + terminal.ClockText(activity.Since, now)
 	}
 	if !activity.Progress.IsZero() {
 		text += ", without an answer or a write for " + terminal.Duration(now.Sub(activity.Progress).Round(time.Second))
@@ -405,7 +405,7 @@ func activityText(activity runs.PendingActivity, now time.Time) string {
 func stepDetails(step runs.Step, end endMove, now time.Time, paper terminal.Paper) []string {
 	var said []string
 	if step.Loop != nil {
-		said = append(said, Counts(step))
+		said = append(said, CountsText(step))
 		said = append(said, waitsText(step, now)...)
 	}
 	if read := step.Incremental; read != nil {
@@ -543,8 +543,8 @@ func itemText(item runs.Item, now time.Time) string {
 	return line
 }
 
-// Counts describes the iterations of a loop in words, without zeros.
-func Counts(step runs.Step) string {
+// CountsText describes the iterations of a loop in words, without zeros.
+func CountsText(step runs.Step) string {
 	c, waitFor := step.Loop, "waiting to retry"
 	switch step.HeldBy {
 	case runs.HeldByPause:
@@ -563,7 +563,7 @@ func Counts(step runs.Step) string {
 		known.Total = c.Success + c.Failed + c.Cancelled
 		line = fmt.Sprintf("at least %s of %d", strings.TrimSuffix(known.Text(), fmt.Sprintf(" of %d", known.Total)), c.Total)
 	}
-	line += Among([]StatusCount{
+	line += AmongText([]StatusCount{
 		{c.Unknown, "unknown"},
 		{c.Truncated, "truncated"},
 		{c.Waiting, waitFor},
@@ -575,7 +575,7 @@ func Counts(step runs.Step) string {
 		line += "; its source: " + c.Source.Waiting
 	}
 	if c.PerSecond > 0 {
-		line += "; " + pace(c.PerSecond)
+		line += "; " + paceText(c.PerSecond)
 	}
 	if c.Left > 0 {
 		line += ", about " + terminal.Duration(time.Duration(c.Left*float64(time.Second)).Round(time.Second)) + " left"
@@ -589,8 +589,8 @@ type StatusCount struct {
 	What string
 }
 
-// Among lists, in brackets, how many iterations of a loop have each status; zeros are left out.
-func Among(parts []StatusCount) string {
+// AmongText lists, in brackets, how many iterations of a loop have each status; zeros are left out.
+func AmongText(parts []StatusCount) string {
 	var some []string
 	for _, part := range parts {
 		if part.N > 0 {
@@ -603,8 +603,8 @@ func Among(parts []StatusCount) string {
 	return " (" + strings.Join(some, ", ") + ")"
 }
 
-// pace is a throughput in the unit that gives a readable number.
-func pace(perSecond float64) string {
+// paceText is a throughput in the unit that gives a readable number.
+func paceText(perSecond float64) string {
 	switch {
 	case perSecond >= 1:
 		return fmt.Sprintf("%.1f/s", perSecond)
@@ -619,7 +619,7 @@ func heldOf(item runs.Item, now time.Time) string {
 	waiting := terminal.Visible(item.Waiting)
 	timed := item.Phrase != nil && !item.NextRetryAt.IsZero()
 	if timed {
-		waiting = item.Phrase.At(nextOf(item, now))
+		waiting = item.Phrase.PhraseUntil(nextOf(item, now))
 	}
 	switch item.HeldBy {
 	case runs.HeldByWait, runs.HeldByState:
@@ -689,13 +689,13 @@ func writeIterations(b *strings.Builder, step *runs.Step, end endMove, now time.
 		} else if iteration.Child != "" && iteration.Status == interpreter.Running {
 			line += ", runs " + terminal.Visible(iteration.Child)
 		}
-		b.WriteString(terminal.Hanging("  ", line, paper.Width))
+		b.WriteString(terminal.HangingLine("  ", line, paper.Width))
 		var details []string
 		if read := iteration.Incremental; read != nil {
 			details = append(details, readText(read, end))
 		}
 		for _, said := range append(details, childRunsText(iteration.ChildRuns, iteration.Child, now, paper)...) {
-			b.WriteString(terminal.Hanging("      ", said, paper.Width))
+			b.WriteString(terminal.HangingLine("      ", said, paper.Width))
 		}
 	}
 	if left := step.Left + len(step.Iterations) - len(shown); left > 0 {

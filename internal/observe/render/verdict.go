@@ -23,9 +23,9 @@ type EndedRun struct {
 	Book       *playbook.Playbook // nil where that is not known
 }
 
-// verdict is a run in a sentence: how it has ended, after how long, and of one that failed where
+// verdictText is a run in a sentence: how it has ended, after how long, and of one that failed where
 // and why.
-func (o EndedRun) verdict(paper terminal.Paper) string {
+func (o EndedRun) verdictText(paper terminal.Paper) string {
 	text := o.WorkflowID + ": " + paper.Paint(styleOf(o.Result.Status), string(o.Result.Status))
 	failed := o.Result.Error != nil
 	switch {
@@ -37,11 +37,11 @@ func (o EndedRun) verdict(paper terminal.Paper) string {
 	if !failed {
 		return text
 	}
-	record := o.failed()
+	record := o.failedVisit()
 	if record == nil {
 		return text + ": " + terminal.Shorten(o.Result.Error.Message, shownVerdict)
 	}
-	text += " in " + StepName(*record) + o.place(record.Step)
+	text += " in " + StepName(*record) + o.stepPlace(record.Step)
 	failure, first := o.Result.Error, firstFailed(record)
 	if first != nil && failure.Kind == interpreter.KindLoop {
 		text += fmt.Sprintf(", iteration %d with element %s", first.Index, Element(first.Element.Data))
@@ -56,8 +56,8 @@ func (o EndedRun) verdict(paper terminal.Paper) string {
 // shownVerdict bounds what a verdict has of an error's message, in characters.
 const shownVerdict = 500
 
-// failed is the visit of a step that the run has failed with, nil for none.
-func (o EndedRun) failed() *protocol.StepRecord {
+// failedVisit is the visit of a step that the run has failed with, nil for none.
+func (o EndedRun) failedVisit() *protocol.StepRecord {
 	for i, record := range slices.Backward(o.Result.Steps) {
 		if record.Status == interpreter.Failed && !record.Handled {
 			return &o.Result.Steps[i]
@@ -80,8 +80,8 @@ func firstFailed(record *protocol.StepRecord) *interpreter.LoopError {
 	return first
 }
 
-// place is the file and the line of a step, "" where they are not known.
-func (o EndedRun) place(step string) string {
+// stepPlace is the file and the line of a step, "" where they are not known.
+func (o EndedRun) stepPlace(step string) string {
 	if o.Book == nil {
 		return ""
 	}
@@ -95,9 +95,9 @@ func (o EndedRun) place(step string) string {
 // framePlace is where a frame of a traceback is in the code of a step or sink.
 var framePlace = regexp.MustCompile(`File "<([^">]+)>", line (\d+)`)
 
-// placed has the frames of a traceback in the code of a step or sink name the file of the playbook and its
+// placeTraceback has the frames of a traceback in the code of a step or sink name the file of the playbook and its
 // lines.
-func (o EndedRun) placed(trace string) string {
+func (o EndedRun) placeTraceback(trace string) string {
 	if o.Book == nil {
 		return trace
 	}

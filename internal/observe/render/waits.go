@@ -43,12 +43,12 @@ func waitsFor(group runs.WaitsFor) string {
 	return verb + what + ": " + terminal.Visible(group.Why)
 }
 
-// Due says what an item waits for and when the wait ends, for a line that is not redrawn.
-func Due(item interpreter.CallStatus) string {
+// DueText says what an item waits for and when the wait ends, for a line that is not redrawn.
+func DueText(item interpreter.CallStatus) string {
 	if item.Phrase == nil || item.NextRetryAt.IsZero() {
 		return item.Waiting
 	}
-	return item.Phrase.At("at " + item.NextRetryAt.UTC().Format("15:04:05 UTC"))
+	return item.Phrase.PhraseUntil("at " + item.NextRetryAt.UTC().Format("15:04:05 UTC"))
 }
 
 // CountDown says what an item waits for and how much of the wait is left, for a line that is redrawn.
@@ -58,7 +58,7 @@ func CountDown(item interpreter.CallStatus, now time.Time) string {
 	case item.Phrase == nil || item.NextRetryAt.IsZero():
 		return item.Waiting
 	case left < time.Second/2:
-		return item.Phrase.At("due")
+		return item.Phrase.PhraseUntil("due")
 	}
-	return item.Phrase.At("in " + terminal.Duration(left.Round(time.Second)))
+	return item.Phrase.PhraseUntil("in " + terminal.Duration(left.Round(time.Second)))
 }

@@ -47,7 +47,7 @@ func TestWaitsCountDown(t *testing.T) {
 		{nil, now, "in words", "in words"},
 	} {
 		item := interpreter.CallStatus{Waiting: "in words", Phrase: row.phrase, NextRetryAt: row.at}
-		require.Equal(t, row.stays, Due(item))
+		require.Equal(t, row.stays, DueText(item))
 		require.Equal(t, row.now, CountDown(item, now))
 	}
 }
@@ -56,7 +56,7 @@ func TestWaitsCountDown(t *testing.T) {
 func TestCountsThatAreUnknown(t *testing.T) {
 	t.Parallel()
 	step := runs.Step{Loop: &runs.Counts{Total: 1000, Success: 490, Failed: 1, Running: 5, Unknown: 504}}
-	require.Equal(t, "at least 490 completed, 1 failed of 1000 (504 unknown, 5 running)", Counts(step))
+	require.Equal(t, "at least 490 completed, 1 failed of 1000 (504 unknown, 5 running)", CountsText(step))
 	step.Loop.Pending, step.Loop.Unknown = 504, 0
-	require.Equal(t, "490 completed, 1 failed, 509 to go of 1000 (5 running, 504 pending)", Counts(step))
+	require.Equal(t, "490 completed, 1 failed, 509 to go of 1000 (5 running, 504 pending)", CountsText(step))
 }

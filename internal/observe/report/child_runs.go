@@ -36,7 +36,7 @@ func (r *ChildRun) Took() string {
 	if r.Status == interpreter.Running {
 		return ""
 	}
-	return took(time.Duration(r.seconds * float64(time.Second)))
+	return tookText(time.Duration(r.seconds * float64(time.Second)))
 }
 
 // Add applies an event of the parent run.
@@ -44,7 +44,7 @@ func (b *ChildRunTable) Add(event runs.Event) {
 	switch {
 	case event.Child == "":
 	case event.Event == runs.ActionStarted:
-		b.begin(event)
+		b.beginRun(event)
 	case event.Event == runs.ActionCompleted || event.Event == runs.ActionError:
 		row := b.known[event.Child]
 		if row == nil {
@@ -60,7 +60,7 @@ func (b *ChildRunTable) Add(event runs.Event) {
 	}
 }
 
-func (b *ChildRunTable) begin(event runs.Event) {
+func (b *ChildRunTable) beginRun(event runs.Event) {
 	if len(b.Rows) == shownChildRuns {
 		b.Left++
 		return

@@ -56,13 +56,13 @@ const shownGraph = 200 << 10
 var page string
 
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"seconds":  func(n float64) string { return took(time.Duration(n * float64(time.Second))) },
-	"percent":  percent,
+	"seconds":  func(n float64) string { return tookText(time.Duration(n * float64(time.Second))) },
+	"percent":  percentText,
 	"count":    render.CountText,
 	"statuses": interpreter.Statuses,
 	"css":      func(text string) template.CSS { return template.CSS(text) }, //nolint:gosec // of our own table
 	"utc":      func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"cut":      func(text string) string { return cut(text, shownText) },
+	"cut":      func(text string) string { return cutText(text, shownText) },
 	"indexes":  func(of []int) string { return strings.Trim(fmt.Sprint(of), "[]") },
 	"slow":     func(title string, rows []stats.Slow) slow { return slow{title, rows} },
 }).Parse(page))
@@ -70,7 +70,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 // Write writes a report as HTML. It escapes all data; a caller that writes it to a file must also make control
 // characters visible.
 func Write(w io.Writer, doc Document) error {
-	if err := pageTemplate.Execute(w, doc.view()); err != nil {
+	if err := pageTemplate.Execute(w, doc.newView()); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
@@ -129,24 +129,24 @@ type bar struct {
 	Width float64
 }
 
-func (doc Document) view() view {
-	v := view{Document: doc, Title: doc.Status.WorkflowID, Open: !doc.Status.Ended(), Drawing: doc.Timeline.draw()}
+func (doc Document) newView() view {
+	v := view{Document: doc, Title: doc.Status.WorkflowID, Open: !doc.Status.Ended(), Drawing: doc.Timeline.drawTimeline()}
 	end := doc.Status.EndedAt
 	if v.Open {
 		end = doc.At
 	}
-	v.Took = took(end.Sub(doc.Status.StartedAt))
-	v.tiles()
-	v.boxes()
-	v.bars()
-	v.rows()
+	v.Took = tookText(end.Sub(doc.Status.StartedAt))
+	v.addTiles()
+	v.addBoxes()
+	v.addBars()
+	v.addRows()
 	if doc.Graph != "" && len(doc.Graph) <= shownGraph {
 		v.Picture = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(doc.Graph))) //nolint:gosec // a picture runs nothing
 	}
 	return v
 }
 
-func (v *view) tiles() {
+func (v *view) addTiles() {
 	add := func(name, value string) *tile {
 		v.Tiles = append(v.Tiles, tile{Name: name, Value: value})
 		return &v.Tiles[len(v.Tiles)-1]
@@ -169,9 +169,9 @@ func (v *view) tiles() {
 			add("rows rejected", render.CountText(totals.Rejected)).State = interpreter.Partial
 		}
 	}
-	add("in attempts", took(time.Duration(v.Stats.AttemptSeconds*float64(time.Second))))
-	add("in waits", took(time.Duration(v.Stats.WaitSeconds*float64(time.Second))))
-	add("of both for rate limits", percent(&v.Stats.LimitShare))
+	add("in attempts", tookText(time.Duration(v.Stats.AttemptSeconds*float64(time.Second))))
+	add("in waits", tookText(time.Duration(v.Stats.WaitSeconds*float64(time.Second))))
+	add("of both for rate limits", percentText(&v.Stats.LimitShare))
 }
 
 // itemTiles are the tiles of the items of the run, or of its child runs.
@@ -193,8 +193,8 @@ func (v *view) itemTiles(inChildRuns bool) {
 		tile{Name: "retries" + where, Value: fmt.Sprint(retries)})
 }
 
-// rows are the figures of rows and watermarks.
-func (v *view) rows() {
+// addRows are the figures of rows and watermarks.
+func (v *view) addRows() {
 	v.Tables = rowTable{Title: "Tables", By: "table", Lines: render.RowLines("", v.Stats.Rows)}
 	v.RowsBySteps, v.RowsInChildRuns = rowTable{Title: "Rows by step", By: "step"}, rowTable{Title: "Rows by step of child runs", By: "step"}
 	for _, of := range v.Stats.Steps {
@@ -213,19 +213,19 @@ func (v *view) rows() {
 	}
 }
 
-// boxes are the steps, in the order of the playbook, or else as they ran.
-func (v *view) boxes() {
+// addBoxes are the steps, in the order of the playbook, or else as they ran.
+func (v *view) addBoxes() {
 	if v.Playbook == nil {
 		for _, name := range v.Status.Names() {
-			v.Boxes = append(v.Boxes, v.box(name))
+			v.Boxes = append(v.Boxes, v.stepBox(name))
 		}
 	} else {
 		for _, step := range v.Playbook.Steps {
-			drawn := v.box(step.Name)
+			drawn := v.stepBox(step.Name)
 			if step.Action != nil {
 				drawn.Tool, _ = step.Action.ToolName()
 			}
-			drawn.Routes = routes(step)
+			drawn.Routes = routesOf(step)
 			v.Boxes = append(v.Boxes, drawn)
 		}
 	}
@@ -234,7 +234,7 @@ func (v *view) boxes() {
 	}
 }
 
-func (v *view) box(name string) box {
+func (v *view) stepBox(name string) box {
 	drawn := box{Name: name, State: interpreter.Pending}
 	visits := v.Status.Visits(name)
 	if len(visits) == 0 {
@@ -244,21 +244,21 @@ func (v *view) box(name string) box {
 		return drawn
 	}
 	last := visits[len(visits)-1]
-	drawn.State, drawn.Facts = last.Status, v.facts(last, len(visits))
+	drawn.State, drawn.Facts = last.Status, v.stepFacts(last, len(visits))
 	if last.Error != nil {
 		drawn.Error = last.Error.Message
 	}
 	return drawn
 }
 
-// facts are what there is to know of a step: of the last of its visits.
-func (v *view) facts(last *runs.Step, visits int) (facts []string) {
+// stepFacts are what there is to know of a step: of the last of its visits.
+func (v *view) stepFacts(last *runs.Step, visits int) (facts []string) {
 	fact := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
 	if visits > 1 {
 		fact("%d visits", visits)
 	}
 	if !last.StartedAt.IsZero() && !last.EndedAt.IsZero() {
-		fact("%s", took(last.EndedAt.Sub(last.StartedAt)))
+		fact("%s", tookText(last.EndedAt.Sub(last.StartedAt)))
 	}
 	switch loop := last.Loop; {
 	case loop != nil:
@@ -276,7 +276,7 @@ func (v *view) facts(last *runs.Step, visits int) (facts []string) {
 		fact("a route took the failure")
 	}
 	if last.Waiting != "" {
-		fact("%s", cut(last.Waiting, shownText))
+		fact("%s", cutText(last.Waiting, shownText))
 	}
 	if !last.NextRetryAt.IsZero() && v.Open {
 		fact("next attempt at %s", last.NextRetryAt.UTC().Format("15:04:05 UTC"))
@@ -284,8 +284,8 @@ func (v *view) facts(last *runs.Step, visits int) (facts []string) {
 	return facts
 }
 
-// routes say where a step leads.
-func routes(step *playbook.Step) []route {
+// routesOf say where a step leads.
+func routesOf(step *playbook.Step) []route {
 	var all []route
 	for _, of := range step.Next {
 		drawn := route{}
@@ -301,7 +301,7 @@ func routes(step *playbook.Step) []route {
 	return all
 }
 
-func (v *view) bars() {
+func (v *view) addBars() {
 	most, all := 0, 0
 	for _, of := range v.Stats.Attempts {
 		most, all = max(most, of.Items), all+of.Items
@@ -314,9 +314,9 @@ func (v *view) bars() {
 	}
 }
 
-func percent(share *float64) string {
+func percentText(share *float64) string {
 	if share == nil {
 		return ""
 	}
-	return stats.Percent(*share)
+	return stats.PercentText(*share)
 }

@@ -58,9 +58,9 @@ type drawnBand struct {
 	Open, Busy, Waiting, Failed string
 }
 
-// draw lays out the time line.
-func (t *Timeline) draw() drawing {
-	d := drawing{Width: fullWidth, Right: labelWidth + timeWidth, Ticks: t.ticks()}
+// drawTimeline lays out the time line.
+func (t *Timeline) drawTimeline() drawing {
+	d := drawing{Width: fullWidth, Right: labelWidth + timeWidth, Ticks: t.axisTicks()}
 	switch n := len(t.left); n {
 	case 0:
 	case countedLeft:
@@ -85,14 +85,14 @@ func (t *Timeline) drawLane(l *lane, y int) drawnLane {
 	if l.number > 1 {
 		name += fmt.Sprintf("#%d", l.number)
 	}
-	drawn := drawnLane{Y: y, TextY: y + barHeight - 4, Name: name, Short: cut(name, labelLetters), State: l.status, Height: barHeight}
+	drawn := drawnLane{Y: y, TextY: y + barHeight - 4, Name: name, Short: cutText(name, labelLetters), State: l.status, Height: barHeight}
 	if !l.from.IsZero() {
-		drawn.X = labelWidth + t.at(l.from)*columnWidth
-		drawn.Width = max(1.5, (t.at(l.to)-t.at(l.from))*columnWidth)
-		drawn.Took = took(l.to.Sub(l.from))
+		drawn.X = labelWidth + t.columnsAt(l.from)*columnWidth
+		drawn.Width = max(1.5, (t.columnsAt(l.to)-t.columnsAt(l.from))*columnWidth)
+		drawn.Took = tookText(l.to.Sub(l.from))
 	}
-	drawn.Own = l.own.draw(y+4, barHeight-8, 1)
-	scale, height := l.scale(), bandHeight
+	drawn.Own = l.own.drawBand(y+4, barHeight-8, 1)
+	scale, height := l.maxRunning(), bandHeight
 	if l.width > 1 {
 		height = bandsHeight
 	}
@@ -100,7 +100,7 @@ func (t *Timeline) drawLane(l *lane, y int) drawnLane {
 		if band == nil {
 			continue
 		}
-		below := band.draw(y+drawn.Height+gap, height, scale)
+		below := band.drawBand(y+drawn.Height+gap, height, scale)
 		if below.Name = fmt.Sprint(band.first); band.last != band.first {
 			below.Name += fmt.Sprintf("–%d", band.last)
 		}
@@ -110,9 +110,9 @@ func (t *Timeline) drawLane(l *lane, y int) drawnLane {
 	return drawn
 }
 
-// draw makes the paths of a band, in which a height stands for scale. A band with one
+// drawBand makes the paths of a band, in which a height stands for scale. A band with one
 // thing at a time has it in full height, also where it begins or ends in a column.
-func (b *band) draw(y, height int, scale float32) drawnBand {
+func (b *band) drawBand(y, height int, scale float32) drawnBand {
 	var open, busy, waiting, failed shape
 	for i := range columns {
 		bottom, whole := float64(y+height), scale
@@ -128,16 +128,16 @@ func (b *band) draw(y, height int, scale float32) drawnBand {
 		runs, waits := min(tall(b.busy[i]), float64(height)), tall(b.waiting[i])
 		waits = min(waits, float64(height)-runs)
 		rest := min(tall(b.open[i]-b.busy[i]-b.waiting[i]), float64(height)-runs-waits)
-		busy.add(i, bottom-runs, runs)
-		waiting.add(i, bottom-runs-waits, waits)
-		open.add(i, bottom-runs-waits-rest, rest)
+		busy.addColumn(i, bottom-runs, runs)
+		waiting.addColumn(i, bottom-runs-waits, waits)
+		open.addColumn(i, bottom-runs-waits-rest, rest)
 		if b.failed[i] > 0 {
-			failed.add(i, bottom+0.5, 2.5)
+			failed.addColumn(i, bottom+0.5, 2.5)
 		}
 	}
 	return drawnBand{
 		Y: y, TextY: y + height/2 + 4, Height: height,
-		Open: open.path(), Busy: busy.path(), Waiting: waiting.path(), Failed: failed.path(),
+		Open: open.svgPath(), Busy: busy.svgPath(), Waiting: waiting.svgPath(), Failed: failed.svgPath(),
 	}
 }
 
@@ -148,7 +148,7 @@ type shape struct {
 	top, tall float64
 }
 
-func (s *shape) add(column int, top, tall float64) {
+func (s *shape) addColumn(column int, top, tall float64) {
 	if tall <= 0 {
 		return
 	}
@@ -156,24 +156,24 @@ func (s *shape) add(column int, top, tall float64) {
 		s.to++
 		return
 	}
-	s.flush()
+	s.flushColumns()
 	s.from, s.to, s.top, s.tall = column, column+1, top, tall
 }
 
-func (s *shape) flush() {
+func (s *shape) flushColumns() {
 	if s.to > s.from {
 		fmt.Fprintf(&s.b, "M%d %gh%dv%gh-%dz", labelWidth+s.from*columnWidth, s.top, (s.to-s.from)*columnWidth, s.tall, (s.to-s.from)*columnWidth)
 	}
 	s.from, s.to = 0, 0
 }
 
-func (s *shape) path() string {
-	s.flush()
+func (s *shape) svgPath() string {
+	s.flushColumns()
 	return s.b.String()
 }
 
-// ticks are the times at the axis, since the start.
-func (t *Timeline) ticks() []tick {
+// axisTicks are the times at the axis, since the start.
+func (t *Timeline) axisTicks() []tick {
 	whole := t.to.Sub(t.from)
 	every := whole
 	for _, step := range []time.Duration{
@@ -188,13 +188,13 @@ func (t *Timeline) ticks() []tick {
 	}
 	var ticks []tick
 	for at := time.Duration(0); at <= whole && len(ticks) <= 10*shownTicks; at += every {
-		ticks = append(ticks, tick{labelWidth + t.at(t.from.Add(at))*columnWidth, short(at)})
+		ticks = append(ticks, tick{labelWidth + t.columnsAt(t.from.Add(at))*columnWidth, shortTime(at)})
 	}
 	return ticks
 }
 
-// short is a time without units that are 0.
-func short(d time.Duration) string {
+// shortTime is a time without units that are 0.
+func shortTime(d time.Duration) string {
 	if d >= 24*time.Hour {
 		if rest := d % (24 * time.Hour); rest != 0 {
 			return fmt.Sprintf("%dd%dh", d/(24*time.Hour), rest/time.Hour)
@@ -204,20 +204,20 @@ func short(d time.Duration) string {
 	return playbook.DurationText(d)
 }
 
-// took is a time with as many digits as eyes want.
-func took(d time.Duration) string {
+// tookText is a time with as many digits as eyes want.
+func tookText(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return d.Round(time.Millisecond).String()
 	case d < time.Minute:
 		return d.Round(100 * time.Millisecond).String()
 	case d < 24*time.Hour:
-		return short(d.Round(time.Second))
+		return shortTime(d.Round(time.Second))
 	}
-	return short(d.Round(time.Hour))
+	return shortTime(d.Round(time.Hour))
 }
 
-func cut(text string, most int) string {
+func cutText(text string, most int) string {
 	if letters := []rune(text); len(letters) > most {
 		return string(letters[:most-1]) + "…"
 	}

@@ -63,7 +63,7 @@ func NewTimeline(from, to time.Time) *Timeline {
 
 // See adds a span.
 func (t *Timeline) See(span stats.Span) {
-	lane := t.lane(visit{span.Event.Step, span.Event.Visit})
+	lane := t.laneOf(visit{span.Event.Step, span.Event.Visit})
 	if lane == nil {
 		return
 	}
@@ -76,23 +76,23 @@ func (t *Timeline) See(span stats.Span) {
 	}
 	into := &lane.own
 	if span.Event.Index != nil {
-		into = t.band(lane, *span.Event.Index)
+		into = t.bandOf(lane, *span.Event.Index)
 	}
 	switch span.Of {
 	case stats.Attempt:
-		t.add(&into.busy, span)
+		t.addSpan(&into.busy, span)
 	case stats.Wait:
-		t.add(&into.waiting, span)
+		t.addSpan(&into.waiting, span)
 	case stats.Iteration:
-		t.add(&into.open, span)
+		t.addSpan(&into.open, span)
 		if span.Event.Status == interpreter.Failed {
-			into.failed[t.column(span.To)]++
+			into.failed[t.columnAt(span.To)]++
 		}
 	}
 }
 
-// lane finds the lane of a visit; nil where there are too many.
-func (t *Timeline) lane(of visit) *lane {
+// laneOf finds the lane of a visit; nil where there are too many.
+func (t *Timeline) laneOf(of visit) *lane {
 	if known := t.known[of]; known != nil {
 		return known
 	}
@@ -108,17 +108,17 @@ func (t *Timeline) lane(of visit) *lane {
 	return begun
 }
 
-// band finds the band of an iteration. Where there would be too many, neighbours
+// bandOf finds the band of an iteration. Where there would be too many, neighbours
 // become one.
-func (t *Timeline) band(lane *lane, index int) *band {
+func (t *Timeline) bandOf(lane *lane, index int) *band {
 	if lane.bands == nil {
 		t.loops++
 		lane.bands = []*band{}
 		for _, other := range t.lanes {
-			other.shrink(t.most(), 0)
+			other.shrinkTo(t.maxBands(), 0)
 		}
 	}
-	lane.shrink(t.most(), index)
+	lane.shrinkTo(t.maxBands(), index)
 	at := index / lane.width
 	for len(lane.bands) <= at {
 		lane.bands = append(lane.bands, nil)
@@ -131,16 +131,16 @@ func (t *Timeline) band(lane *lane, index int) *band {
 	return found
 }
 
-// most is how many bands a loop may have.
-func (t *Timeline) most() int { return max(1, min(shownBands, allBands/t.loops)) }
+// maxBands is how many bands a loop may have.
+func (t *Timeline) maxBands() int { return max(1, min(shownBands, allBands/t.loops)) }
 
-// shrink has a lane hold at most some bands, with one for an index among them.
-func (l *lane) shrink(most, index int) {
+// shrinkTo has a lane hold at most some bands, with one for an index among them.
+func (l *lane) shrinkTo(most, index int) {
 	for len(l.bands) > most || index/l.width >= most {
 		var merged []*band
 		for pair := range slices.Chunk(l.bands, 2) {
 			if len(pair) == 2 {
-				pair[0] = merge(pair[0], pair[1])
+				pair[0] = mergeBands(pair[0], pair[1])
 			}
 			merged = append(merged, pair[0])
 		}
@@ -149,7 +149,7 @@ func (l *lane) shrink(most, index int) {
 	}
 }
 
-func merge(x, y *band) *band {
+func mergeBands(x, y *band) *band {
 	if x == nil || y == nil {
 		return cmp.Or(x, y)
 	}
@@ -163,21 +163,21 @@ func merge(x, y *band) *band {
 	return x
 }
 
-// at is a time in columns.
-func (t *Timeline) at(when time.Time) float64 {
+// columnsAt is a time in columns.
+func (t *Timeline) columnsAt(when time.Time) float64 {
 	return min(max(float64(when.Sub(t.from))/float64(t.to.Sub(t.from))*columns, 0), columns)
 }
 
-func (t *Timeline) column(when time.Time) int { return min(int(t.at(when)), columns-1) }
+func (t *Timeline) columnAt(when time.Time) int { return min(int(t.columnsAt(when)), columns-1) }
 
 // least is how much of a column the shortest span takes, so that it is seen.
 const least = 0.1
 
-// add counts a span in the columns that it crosses.
-func (t *Timeline) add(series *[columns]float32, span stats.Span) {
-	from, to := t.at(span.From), t.at(span.To)
+// addSpan counts a span in the columns that it crosses.
+func (t *Timeline) addSpan(series *[columns]float32, span stats.Span) {
+	from, to := t.columnsAt(span.From), t.columnsAt(span.To)
 	if to-from < least {
-		series[t.column(span.From)] += least
+		series[t.columnAt(span.From)] += least
 		return
 	}
 	for i := int(from); i < columns && float64(i) < to; i++ {
@@ -185,8 +185,8 @@ func (t *Timeline) add(series *[columns]float32, span stats.Span) {
 	}
 }
 
-// scale is how many were running at most, in one band and one column.
-func (l *lane) scale() float32 {
+// maxRunning is how many were running at most, in one band and one column.
+func (l *lane) maxRunning() float32 {
 	most := float32(1)
 	for _, band := range append(l.bands, &l.own) {
 		if band == nil {

@@ -11,9 +11,9 @@ import (
 	"reprise/interpreter"
 )
 
-// activities reads what workers do for the run, and how far calls have come there: only heartbeats know that until their
+// readActivities reads what workers do for the run, and how far calls have come there: only heartbeats know that until their
 // activity ends. The run was described before, so that it takes no call.
-func (q *inquiry) activities(ctx context.Context) {
+func (q *inquiry) readActivities(ctx context.Context) {
 	for _, pending := range slices.Concat(q.run.activities, q.ofCalls) {
 		shown := activityOf(pending)
 		if hosted := q.hostedStep(ctx, pending); hosted != nil {
@@ -48,7 +48,7 @@ func activityOf(pending *workflowpb.PendingActivityInfo) PendingActivity {
 // hostedStep is how far the call of a step has come in an activity; nil where its heartbeats do not say.
 func (q *inquiry) hostedStep(ctx context.Context, pending *workflowpb.PendingActivityInfo) *interpreter.HostedStep {
 	var read hostHeartbeat
-	if len(pending.GetHeartbeatDetails().GetPayloads()) == 0 || q.values(ctx).decode(q.run.WorkflowID, pending.GetHeartbeatDetails(), &read) != nil {
+	if len(pending.GetHeartbeatDetails().GetPayloads()) == 0 || q.newValues(ctx).decodeInput(q.run.WorkflowID, pending.GetHeartbeatDetails(), &read) != nil {
 		return nil
 	}
 	return read.Step

@@ -38,7 +38,7 @@ func (a AwaitedAttempt) To() interpreter.AnswerTo {
 func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (awaited []AwaitedAttempt, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	switch {
-	case err != nil && ctx.Err() == nil && !connect.Unavailable(err):
+	case err != nil && ctx.Err() == nil && !connect.IsUnavailable(err):
 		return nil, 0, fmt.Errorf("%w: %w", answers.ErrNoAnswer, err)
 	case err != nil:
 		return nil, 0, err
@@ -110,19 +110,19 @@ func (r *Reader) openIterations(
 	}
 	open = progress.Open
 	if index != nil {
-		open = nearest(open, *index)
+		open = nearestFirst(open, *index)
 	}
 	answers = make([]protocol.Iterations, min(len(open), mostQueried))
 	left += len(open) - len(answers)
 	severalAtOnce(len(answers), func(i int) {
-		_ = r.query(ctx, open[i], "", protocol.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
+		_ = r.queryWorkflow(ctx, open[i], "", protocol.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
 	})
 	return open, answers, left
 }
 
-// nearest puts those children first that may have an iteration: each is named by the
+// nearestFirst puts those children first that may have an iteration: each is named by the
 // index of its first one.
-func nearest(open []string, index int) []string {
+func nearestFirst(open []string, index int) []string {
 	distance := func(id string) int {
 		first, err := firstIndex(id)
 		if err != nil || first > index {
@@ -138,7 +138,7 @@ func nearest(open []string, index int) []string {
 // Answer sends an answer to a workflow, and on to another where that says so, as
 // answers.Give does.
 func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
-	taken, _, err := answers.Send(ctx, r.Client, workflowID, answer, r.patience())
+	taken, _, err := answers.Send(ctx, r.Client, workflowID, answer, r.patienceTime())
 	return taken, err
 }
 
@@ -155,7 +155,7 @@ func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpret
 		if answer.Attempt = attempt; answers.ID(answer) == "" {
 			return taken, false
 		}
-		limited, cancel := context.WithTimeout(ctx, r.patience())
+		limited, cancel := context.WithTimeout(ctx, r.patienceTime())
 		handle := r.Client.GetWorkflowUpdateHandle(client.GetWorkflowUpdateHandleOptions{WorkflowID: workflowID, UpdateID: answers.ID(answer)})
 		err := handle.Get(limited, &taken)
 		cancel()

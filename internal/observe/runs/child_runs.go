@@ -66,7 +66,7 @@ func (r *Reader) describeChild(ctx context.Context, run string, spend func() boo
 			continue // it is about to begin or to end
 		}
 		if ticket := progress.Ticket; ticket.Waits() && spend() {
-			queue, _ := r.queued(ctx, ticket, queue.Member{WorkflowID: next[0]}) // its place may be unknown
+			queue, _ := r.queuePosition(ctx, ticket, queue.Member{WorkflowID: next[0]}) // its place may be unknown
 			children.Held = append(children.Held, ChildWait{
 				Run: next[0], Item: Item{Status: interpreter.Queued, HeldBy: HeldByConcurrency, Since: ticket.Since}, Queue: queue,
 			})
@@ -152,7 +152,7 @@ func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string
 	if err != nil {
 		return nil, 0, err
 	}
-	below, left := r.open(ctx, progress.Steps)
+	below, left := r.openChildRuns(ctx, progress.Steps)
 	for looked := 0; len(below) > 0; {
 		most := min(len(below), mostChildRuns-looked)
 		left += len(below) - most
@@ -166,7 +166,7 @@ func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string
 				return // it is about to begin or to end
 			}
 			of, missed := r.awaitingOf(ctx, below[i], progress.Steps, step, index)
-			deeper, more := r.open(ctx, progress.Steps)
+			deeper, more := r.openChildRuns(ctx, progress.Steps)
 			for at := range of {
 				of[at].Run = below[i]
 			}
@@ -179,8 +179,8 @@ func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string
 	return awaited, left, ctx.Err()
 }
 
-// open are the runs that steps have started and wait for.
-func (r *Reader) open(ctx context.Context, records []protocol.StepRecord) (ids []string, left int) {
+// openChildRuns are the runs that steps have started and wait for.
+func (r *Reader) openChildRuns(ctx context.Context, records []protocol.StepRecord) (ids []string, left int) {
 	for _, record := range records {
 		switch {
 		case !record.EndedAt.IsZero():

@@ -31,7 +31,7 @@ func TestEventsOfCutCalls(t *testing.T) {
 
 	p := &projector{}
 	p.step, p.visit = "fetch", 1
-	p.iteration(1, p.iterationEvent(IterationCompleted, record.EndedAt, 2), interpreter.IterationResult{Index: 2, Result: result})
+	p.addIteration(1, p.iterationEvent(IterationCompleted, record.EndedAt, 2), interpreter.IterationResult{Index: 2, Result: result})
 	require.Equal(t, []string{"step_retry_exhausted ", "iteration_completed partial_success"}, told(p.events))
 
 	index := 2

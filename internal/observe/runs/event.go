@@ -201,12 +201,14 @@ type EventFilter struct {
 	Follow   bool     // continue until the run has ended
 }
 
-// within reports whether the attempts of iterations are requested.
-func (f EventFilter) within() bool { return f.Attempts || f.Step != "" || f.Index != nil || f.Failed }
+// withinIterations reports whether the attempts of iterations are requested.
+func (f EventFilter) withinIterations() bool {
+	return f.Attempts || f.Step != "" || f.Index != nil || f.Failed
+}
 
-// matches reports whether an event is requested; whether it has failed is checked where
+// matchesEvent reports whether an event is requested; whether it has failed is checked where
 // that is known.
-func (f EventFilter) matches(event Event) bool {
+func (f EventFilter) matchesEvent(event Event) bool {
 	return (f.Step == "" || event.Step == f.Step) &&
 		(f.Index == nil || event.Index != nil && *event.Index == *f.Index) &&
 		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, event.Event))

@@ -14,7 +14,7 @@ import (
 // the histories of workflows that were open at the same time.
 func (r *Reader) Events(ctx context.Context, run Found, filter EventFilter, emit func(Event) error) (EventsInfo, error) {
 	root := source{workflowID: run.WorkflowID, runID: run.RunID, workflow: protocol.PlaybookWorkflowName, first: true}
-	return merge(ctx, &serverOrigin{Reader: r, run: run}, root, filter, emit)
+	return mergeEvents(ctx, &serverOrigin{Reader: r, run: run}, root, filter, emit)
 }
 
 // serverOrigin reads the events of a run from the server.
@@ -25,19 +25,19 @@ type serverOrigin struct {
 
 // load implements origin.
 func (o *serverOrigin) load(ctx context.Context, from source, filter EventFilter) (*projector, error) {
-	recorded, err := o.recorded(ctx, from.workflowID, from.runID)
+	recorded, err := o.recordedEvents(ctx, from.workflowID, from.runID)
 	if err != nil {
 		return nil, err
 	}
-	p, err := project(from, recorded, filter, o.values(ctx))
-	if err != nil || !p.open() || len(p.made) == len(p.ended) { // no attempt is pending
+	p, err := projectHistory(from, recorded, filter, o.newValues(ctx))
+	if err != nil || !p.isOpen() || len(p.made) == len(p.ended) { // no attempt is pending
 		return p, err
 	}
 	described, err := o.Client.DescribeWorkflowExecution(ctx, from.workflowID, from.runID)
 	if err != nil {
 		return nil, fmt.Errorf("look for what %s does: %w", from.workflowID, err)
 	}
-	p.pending(described.GetPendingActivities())
+	p.addPending(described.GetPendingActivities())
 	return p, nil
 }
 
@@ -56,12 +56,12 @@ func (o *serverOrigin) revision(ctx context.Context, of source) (string, error) 
 
 // records implements origin.
 func (o *serverOrigin) records(ctx context.Context, latest bool) ([]protocol.StepRecord, string, error) {
-	found, err := o.describe(ctx, o.run.WorkflowID, o.run.last)
+	found, err := o.describeRun(ctx, o.run.WorkflowID, o.run.last)
 	if err != nil {
 		return nil, "", err
 	}
 	if latest { // it may have continued as another
-		if last, err := o.describe(ctx, o.run.WorkflowID, ""); err == nil && last.RunID == o.run.RunID {
+		if last, err := o.describeRun(ctx, o.run.WorkflowID, ""); err == nil && last.RunID == o.run.RunID {
 			found = last
 		}
 	}
@@ -75,7 +75,7 @@ func (o *serverOrigin) records(ctx context.Context, latest bool) ([]protocol.Ste
 	if err == nil {
 		return progress.Steps, "", nil
 	}
-	if ctx.Err() != nil || connect.Unavailable(err) {
+	if ctx.Err() != nil || connect.IsUnavailable(err) {
 		return nil, "", errors.Join(ctx.Err(), err)
 	}
 	return nil, fmt.Sprintf("no worker of the task queue %q responds, so the starts and ends of steps are left out", found.TaskQueue), nil

@@ -162,26 +162,26 @@ func (e *NoRunError) Unwrap() error { return ErrNotFound }
 // *UnknownError, *AmbiguousError or *NoRunError where the ID is why.
 func (r *Reader) Find(ctx context.Context, id, runID string) (Found, error) {
 	if id == "" {
-		return r.newest(ctx)
+		return r.newestRun(ctx)
 	}
-	found, err := r.describe(ctx, id, runID)
+	found, err := r.describeRun(ctx, id, runID)
 	if _, ok := errors.AsType[*UnknownError](err); !ok {
 		return found, err
 	}
-	if id, err = r.begins(ctx, id); err != nil {
+	if id, err = r.idBeginningWith(ctx, id); err != nil {
 		return Found{}, err
 	}
-	return r.describe(ctx, id, runID)
+	return r.describeRun(ctx, id, runID)
 }
 
 // FindChild finds the run that an attempt is, by the event of its start. The error is an
 // *UnknownError where the server has deleted it.
 func (r *Reader) FindChild(ctx context.Context, event Event) (Found, error) {
-	return r.describe(ctx, event.Child, event.ChildRunID)
+	return r.describeRun(ctx, event.Child, event.ChildRunID)
 }
 
-// describe reads one run.
-func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) {
+// describeRun reads one run.
+func (r *Reader) describeRun(ctx context.Context, id, runID string) (Found, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, runID)
 	if connect.UnknownID(err) {
 		return Found{}, &UnknownError{ID: id, RunID: runID}
@@ -197,14 +197,14 @@ func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) 
 		}
 		return Found{}, no
 	}
-	run := found(info)
+	run := foundOf(info)
 	run.cancelling = described.GetWorkflowExtendedInfo().GetCancelRequested()
 	run.activities = described.GetPendingActivities()
 	run.stalled = stalledBy(run.activities)
 	if task := described.GetPendingWorkflowTask(); task.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED {
 		run.TaskSince = cmp.Or(task.GetOriginalScheduledTime(), task.GetScheduledTime()).AsTime()
 	}
-	return run, r.begin(ctx, &run)
+	return run, r.readBegin(ctx, &run)
 }
 
 // stalledBy is why an activity that is no attempt is delivered again, "" for none. What attempts and
@@ -219,8 +219,8 @@ func stalledBy(pending []*workflowpb.PendingActivityInfo) string {
 	return ""
 }
 
-// begin reads when a run started that has continued as new.
-func (r *Reader) begin(ctx context.Context, run *Found) error {
+// readBegin reads when a run started that has continued as new.
+func (r *Reader) readBegin(ctx context.Context, run *Found) error {
 	if run.RunID == run.last {
 		return nil
 	}
@@ -235,8 +235,8 @@ func (r *Reader) begin(ctx context.Context, run *Found) error {
 	return nil
 }
 
-// found takes what the server lists of a run.
-func found(info *workflowpb.WorkflowExecutionInfo) Found {
+// foundOf takes what the server lists of a run.
+func foundOf(info *workflowpb.WorkflowExecutionInfo) Found {
 	run := Found{
 		WorkflowID: info.GetExecution().GetWorkflowId(), last: info.GetExecution().GetRunId(), ended: info.GetStatus(),
 		isChild:   info.GetParentExecution() != nil,
@@ -247,15 +247,15 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 		run.EndedAt = info.GetCloseTime().AsTime()
 	}
 	fields := info.GetSearchAttributes().GetIndexedFields()
-	attribute(fields, protocol.PlaybookAttribute, &run.Playbook)
-	attribute(fields, protocol.DeadLettersAttribute, &run.DeadLetters)
-	attribute(fields, protocol.StatusAttribute, &run.Status)
-	attribute(fields, protocol.OriginAttribute, &run.Origin)
-	attribute(fields, protocol.ScheduleAttribute, &run.Schedule)
-	attribute(info.GetMemo().GetFields(), protocol.RowsMemo, &run.Rows)
+	readAttribute(fields, protocol.PlaybookAttribute, &run.Playbook)
+	readAttribute(fields, protocol.DeadLettersAttribute, &run.DeadLetters)
+	readAttribute(fields, protocol.StatusAttribute, &run.Status)
+	readAttribute(fields, protocol.OriginAttribute, &run.Origin)
+	readAttribute(fields, protocol.ScheduleAttribute, &run.Schedule)
+	readAttribute(info.GetMemo().GetFields(), protocol.RowsMemo, &run.Rows)
 	run.Started = startedBy(info.GetMemo(), fields)
 	var within float64
-	attribute(info.GetMemo().GetFields(), protocol.ExpectMemo, &within)
+	readAttribute(info.GetMemo().GetFields(), protocol.ExpectMemo, &within)
 	run.Expect = time.Duration(within * float64(time.Second))
 	run.Status = interpreter.RunStatus(info.GetStatus().String(), run.Status)
 	if run.Status.Ended() {
@@ -267,7 +267,7 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	case interpreter.Paused:
 		run.Since = controlOf(info.GetMemo()).Held[""].At
 	case interpreter.RetryPending:
-		attribute(fields, protocol.NextRetryAttribute, &run.NextRetryAt)
+		readAttribute(fields, protocol.NextRetryAttribute, &run.NextRetryAt)
 	case interpreter.Running, interpreter.Queued:
 		if run.Queue != nil { // where only a child run is queued, there is none
 			run.Status, run.Since = interpreter.Queued, run.Queue.Since
@@ -282,17 +282,17 @@ func startedBy(memo *commonpb.Memo, fields map[string]*commonpb.Payload) interpr
 	var said interpreter.Said
 	var scheduled time.Time
 	var triggers map[string]interpreter.Said
-	if attribute(fields, protocol.ScheduledAttribute, &scheduled); !scheduled.IsZero() {
-		attribute(memo.GetFields(), protocol.TriggersMemo, &triggers)
+	if readAttribute(fields, protocol.ScheduledAttribute, &scheduled); !scheduled.IsZero() {
+		readAttribute(memo.GetFields(), protocol.TriggersMemo, &triggers)
 		said = triggers[protocol.TriggerKey(scheduled)]
 	}
-	attribute(memo.GetFields(), protocol.StartedByMemo, &said.By)
-	attribute(memo.GetFields(), protocol.StartReasonMemo, &said.Reason)
+	readAttribute(memo.GetFields(), protocol.StartedByMemo, &said.By)
+	readAttribute(memo.GetFields(), protocol.StartReasonMemo, &said.Reason)
 	return said
 }
 
-// attribute reads a search attribute; into stays as it is where there is none.
-func attribute(fields map[string]*commonpb.Payload, name string, into any) {
+// readAttribute reads a search attribute; into stays as it is where there is none.
+func readAttribute(fields map[string]*commonpb.Payload, name string, into any) {
 	if payload := fields[name]; payload != nil {
 		_ = converter.GetDefaultDataConverter().FromPayload(payload, into)
 	}
@@ -312,13 +312,13 @@ const ofPlaybooks = "WorkflowType = '" + protocol.PlaybookWorkflowName + "' AND 
 // have the same search attributes.
 const OwnRuns = ofPlaybooks + " AND ParentWorkflowId IS NULL"
 
-// begins finds the one workflow ID that begins with a text.
-func (r *Reader) begins(ctx context.Context, text string) (string, error) {
+// idBeginningWith finds the one workflow ID that begins with a text.
+func (r *Reader) idBeginningWith(ctx context.Context, text string) (string, error) {
 	query := OwnRuns
 	if strings.Contains(text, "/") {
 		query = ofPlaybooks // it may be one that a step has started
 	}
-	page, err := r.list(ctx, query+" AND WorkflowId STARTS_WITH "+visibility.Quote(text), listPage, nil)
+	page, err := r.listRuns(ctx, query+" AND WorkflowId STARTS_WITH "+visibility.Quote(text), listPage, nil)
 	if err != nil {
 		return "", err
 	}
@@ -335,15 +335,15 @@ func (r *Reader) begins(ctx context.Context, text string) (string, error) {
 	case len(ids) == 1:
 		return ids[0], nil
 	case len(ids) == 0:
-		return "", r.unknown(ctx, text)
+		return "", r.unknownError(ctx, text)
 	}
 	more := len(ids) > shownBeginnings || len(page.GetNextPageToken()) > 0
 	return "", &AmbiguousError{ID: text, IDs: ids[:min(len(ids), shownBeginnings)], More: more}
 }
 
-// unknown is the error for an ID that no run has. It suggests the most similar ID.
-func (r *Reader) unknown(ctx context.Context, id string) error {
-	page, err := r.list(ctx, OwnRuns, listPage, nil)
+// unknownError is the error for an ID that no run has. It suggests the most similar ID.
+func (r *Reader) unknownError(ctx context.Context, id string) error {
+	page, err := r.listRuns(ctx, OwnRuns, listPage, nil)
 	if err != nil {
 		return err
 	}
@@ -351,13 +351,13 @@ func (r *Reader) unknown(ctx context.Context, id string) error {
 	return &UnknownError{ID: id, Nearest: expression.Suggest(id, ids)}
 }
 
-// newest finds the run that was started last. The server lists running ones first and
+// newestRun finds the run that was started last. The server lists running ones first and
 // the others by their end, so a first page may not have it.
-func (r *Reader) newest(ctx context.Context) (Found, error) {
+func (r *Reader) newestRun(ctx context.Context) (Found, error) {
 	var newest *workflowpb.WorkflowExecutionInfo
 	query := OwnRuns
 	for {
-		page, err := r.list(ctx, query, listPage, nil)
+		page, err := r.listRuns(ctx, query, listPage, nil)
 		if err != nil {
 			return Found{}, err
 		}
@@ -370,13 +370,13 @@ func (r *Reader) newest(ctx context.Context) (Found, error) {
 			return Found{}, &UnknownError{}
 		}
 		if len(page.GetNextPageToken()) == 0 {
-			return r.describe(ctx, newest.GetExecution().GetWorkflowId(), newest.GetExecution().GetRunId())
+			return r.describeRun(ctx, newest.GetExecution().GetWorkflowId(), newest.GetExecution().GetRunId())
 		}
 		query = fmt.Sprintf("%s AND StartTime > '%s'", OwnRuns, newest.GetStartTime().AsTime().UTC().Format(time.RFC3339Nano))
 	}
 }
 
-func (r *Reader) list(
+func (r *Reader) listRuns(
 	ctx context.Context, query string, size int, token []byte,
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	page, err := r.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{

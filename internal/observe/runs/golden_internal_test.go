@@ -96,13 +96,13 @@ func (s *storedRun) load(_ context.Context, from source, filter EventFilter) (*p
 	if err != nil {
 		return nil, err
 	}
-	return project(from, events, filter, values{resolve: inline})
+	return projectHistory(from, events, filter, values{resolve: inline})
 }
 
 // records is that of origin.
 func (s *storedRun) records(context.Context, bool) ([]protocol.StepRecord, string, error) {
 	events, err := s.recorded(s.root.runID)
-	if err != nil || !ends(events[len(events)-1]) {
+	if err != nil || !isEnd(events[len(events)-1]) {
 		return nil, "nobody answers", err
 	}
 	result, err := values{resolve: inline}.resultOf(&child{workflowID: s.root.workflowID, end: events[len(events)-1]})
@@ -117,7 +117,7 @@ func (s *storedRun) revision(_ context.Context, of source) (string, error) {
 func (s *storedRun) events(t *testing.T, filter EventFilter) ([]Event, EventsInfo) {
 	t.Helper()
 	var events []Event
-	info, err := merge(t.Context(), s, s.root, filter, func(event Event) error {
+	info, err := mergeEvents(t.Context(), s, s.root, filter, func(event Event) error {
 		events = append(events, event)
 		return nil
 	})
@@ -226,7 +226,7 @@ func TestFiltersOfEvents(t *testing.T) {
 			kinds = append(kinds, event.Event)
 		}
 		require.Equal(t, row.want, kinds, "%+v", row.filter)
-		if row.filter.within() || row.folder != "loop" {
+		if row.filter.withinIterations() || row.folder != "loop" {
 			require.Zero(t, info.Unasked)
 		} else {
 			require.Equal(t, 1, info.Unasked, "the attempts of iterations were not asked for")
@@ -308,9 +308,9 @@ func queueHistory(t *testing.T) []*historypb.HistoryEvent {
 
 func queueEvents(t *testing.T) []Event {
 	t.Helper()
-	p, err := project(source{workflow: protocol.PlaybookWorkflowName, first: true}, queueHistory(t), EventFilter{}, values{resolve: inline})
+	p, err := projectHistory(source{workflow: protocol.PlaybookWorkflowName, first: true}, queueHistory(t), EventFilter{}, values{resolve: inline})
 	require.NoError(t, err)
-	return p.sorted()
+	return p.sortedEvents()
 }
 
 // TestEventsOfAQueue: a run waits for its turn once, however often its memo says so.

@@ -45,23 +45,23 @@ func newHistory(workflowID, runID string, events []*historypb.HistoryEvent) *his
 	h := &history{workflowID: workflowID, runID: runID}
 	byEvent := map[int64]*child{}
 	for _, event := range events {
-		h.apply(event, byEvent)
+		h.applyEvent(event, byEvent)
 	}
 	return h
 }
 
-// apply applies an event; byEvent are the children by the event that initiated them.
-func (h *history) apply(event *historypb.HistoryEvent, byEvent map[int64]*child) {
+// applyEvent applies an event; byEvent are the children by the event that initiated them.
+func (h *history) applyEvent(event *historypb.HistoryEvent, byEvent map[int64]*child) {
 	if started := event.GetWorkflowExecutionStartedEventAttributes(); started != nil {
 		h.taskQueue = started.GetTaskQueue().GetName()
 		h.input, h.startedAt, h.firstRunID = started.GetInput(), event.GetEventTime().AsTime(), started.GetFirstExecutionRunId()
-		attribute(started.GetSearchAttributes().GetIndexedFields(), protocol.ScheduledAttribute, &h.scheduledAt)
+		readAttribute(started.GetSearchAttributes().GetIndexedFields(), protocol.ScheduledAttribute, &h.scheduledAt)
 	}
 	h.applyChild(event, byEvent)
 	if next := event.GetWorkflowExecutionContinuedAsNewEventAttributes(); next != nil {
 		h.nextRunID = next.GetNewExecutionRunId()
 	}
-	if ends(event) {
+	if isEnd(event) {
 		h.endedAt = event.GetEventTime().AsTime()
 	}
 }
@@ -87,8 +87,8 @@ func (h *history) applyChild(event *historypb.HistoryEvent, byEvent map[int64]*c
 	}
 }
 
-// closed reports whether the workflow has ended, and did not continue.
-func (h *history) closed() bool { return !h.endedAt.IsZero() }
+// isClosed reports whether the workflow has ended, and did not continue.
+func (h *history) isClosed() bool { return !h.endedAt.IsZero() }
 
 // endedChild gives the event that initiated the child whose end an event is; 0
 // for other events.
@@ -108,17 +108,17 @@ func endedChild(event *historypb.HistoryEvent) int64 {
 	return 0
 }
 
-// read fetches the history of a run.
-func (r *Reader) read(ctx context.Context, workflowID, runID string) (*history, error) {
-	events, err := r.recorded(ctx, workflowID, runID)
+// readHistory fetches the history of a run.
+func (r *Reader) readHistory(ctx context.Context, workflowID, runID string) (*history, error) {
+	events, err := r.recordedEvents(ctx, workflowID, runID)
 	if err != nil {
 		return nil, err
 	}
 	return newHistory(workflowID, runID, events), nil
 }
 
-// recorded fetches the events of a history.
-func (r *Reader) recorded(ctx context.Context, workflowID, runID string) ([]*historypb.HistoryEvent, error) {
+// recordedEvents fetches the events of a history.
+func (r *Reader) recordedEvents(ctx context.Context, workflowID, runID string) ([]*historypb.HistoryEvent, error) {
 	pages := r.Client.GetWorkflowHistory(ctx, workflowID, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	var events []*historypb.HistoryEvent
 	for pages.HasNext() {
@@ -131,8 +131,8 @@ func (r *Reader) recorded(ctx context.Context, workflowID, runID string) ([]*his
 	return events, nil
 }
 
-// begun reads the first event of a run, and no more.
-func (r *Reader) begun(ctx context.Context, workflowID, runID string) (*history, error) {
+// readBegun reads the first event of a run, and no more.
+func (r *Reader) readBegun(ctx context.Context, workflowID, runID string) (*history, error) {
 	events := r.Client.GetWorkflowHistory(ctx, workflowID, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	first, err := events.Next()
 	if err != nil {
@@ -161,21 +161,21 @@ func (r *Reader) Input(ctx context.Context, workflowID, runID string) (protocol.
 }
 
 func (r *Reader) startedWith(ctx context.Context, workflowID, runID string) (first *history, input protocol.Input, err error) {
-	if first, err = r.begun(ctx, workflowID, runID); err != nil {
+	if first, err = r.readBegun(ctx, workflowID, runID); err != nil {
 		return nil, input, err
 	}
-	return first, input, r.values(ctx).decode(workflowID, first.input, &input)
+	return first, input, r.newValues(ctx).decodeInput(workflowID, first.input, &input)
 }
 
 // endPatience is for how long an end is waited for that must come: that of a
 // workflow whose parent was terminated.
 const endPatience = 30 * time.Second
 
-// outlived finds out how a child ended whose parent ended without noticing: it
+// readOutlived finds out how a child ended whose parent ended without noticing: it
 // was terminated, and Temporal terminates its children behind it, unless they end
 // before. A child that has never started stays as it is.
-func (r *Reader) outlived(ctx context.Context, parent *history, of *child) error {
-	if !parent.closed() || of.end != nil {
+func (r *Reader) readOutlived(ctx context.Context, parent *history, of *child) error {
+	if !parent.isClosed() || of.end != nil {
 		return nil
 	}
 	if of.runID == "" {

@@ -90,7 +90,7 @@ func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answere
 		var answer protocol.Iterations
 		progress, err := r.Progress(ctx, ids[0], "")
 		if err == nil {
-			err = r.query(ctx, ids[0], "", protocol.IterationsQuery, &answer)
+			err = r.queryWorkflow(ctx, ids[0], "", protocol.IterationsQuery, &answer)
 		}
 		if err != nil {
 			step.silent = true
@@ -107,8 +107,8 @@ func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answere
 func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answered map[int]Iteration) {
 	answers := make([]protocol.Iterations, min(len(step.open), mostQueried))
 	severalAtOnce(len(answers), func(i int) {
-		if r.query(ctx, step.open[i], "", protocol.IterationsQuery, &answers[i]) != nil {
-			answers[i] = silent(step.open[i])
+		if r.queryWorkflow(ctx, step.open[i], "", protocol.IterationsQuery, &answers[i]) != nil {
+			answers[i] = silentAnswer(step.open[i])
 		}
 		if answers[i].Hosted {
 			r.addTurns(ctx, step.open[i], answers[i].Iterations)
@@ -121,10 +121,10 @@ func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answere
 	if len(answers) < len(step.open) || len(answers) == 0 {
 		return
 	}
-	step.recount(answers)
-	step.summarize(run.At)
+	step.recountLoop(answers)
+	step.summarizeLoop(run.At)
 	if run.Status != interpreter.Queued {
-		run.derive()
+		run.deriveStatus()
 	}
 }
 
@@ -137,7 +137,7 @@ func (r *Reader) addTurns(ctx context.Context, child string, iterations []protoc
 	}
 	for _, activity := range described.GetPendingActivities() {
 		var read hostHeartbeat
-		if r.values(ctx).decode(child, activity.GetHeartbeatDetails(), &read) != nil {
+		if r.newValues(ctx).decodeInput(child, activity.GetHeartbeatDetails(), &read) != nil {
 			continue
 		}
 		for _, doing := range read.Doing {
@@ -177,9 +177,9 @@ func (r *Reader) describeChildren(ctx context.Context, run *Status, step *Step) 
 	}
 }
 
-// silent stands for the answer of a child that gave none, because it is about to
+// silentAnswer stands for the answer of a child that gave none, because it is about to
 // begin or to end: all that is known is the index of its first element.
-func silent(workflowID string) protocol.Iterations {
+func silentAnswer(workflowID string) protocol.Iterations {
 	index, err := firstIndex(workflowID)
 	if err != nil {
 		return protocol.Iterations{}

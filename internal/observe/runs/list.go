@@ -92,14 +92,14 @@ func (r *Reader) FindUnpolled(ctx context.Context, list *List, now time.Time) {
 // List lists runs. The error wraps ErrNoAttributes where the filter names what the
 // namespace does not know.
 func (r *Reader) List(ctx context.Context, filter Filter) (List, error) {
-	list, query := List{Runs: []Found{}}, filter.query()
+	list, query := List{Runs: []Found{}}, filter.queryText()
 	var token []byte
 	for {
 		size := listPage
 		if filter.Limit > 0 {
 			size = min(size, filter.Limit-len(list.Runs)+1)
 		}
-		page, err := r.page(ctx, query, size, token)
+		page, err := r.listPage(ctx, query, size, token)
 		if err != nil {
 			return list, err
 		}
@@ -113,13 +113,13 @@ func (r *Reader) List(ctx context.Context, filter Filter) (List, error) {
 	}
 }
 
-func (f Filter) query() string {
+func (f Filter) queryText() string {
 	query := OwnRuns
 	if f.Children {
 		query = ofPlaybooks
 	}
 	if info, known := f.Status.Info(); known {
-		query += " AND " + executions(info.List.Executions)
+		query += " AND " + executionCondition(info.List.Executions)
 		if info.List.Attribute {
 			query += fmt.Sprintf(" AND %s = %s", protocol.StatusAttribute, visibility.Quote(string(f.Status)))
 		}
@@ -159,8 +159,8 @@ func (f Filter) query() string {
 	return query
 }
 
-// executions is the condition that Temporal gives a run one of some statuses.
-func executions(statuses []string) string {
+// executionCondition is the condition that Temporal gives a run one of some statuses.
+func executionCondition(statuses []string) string {
 	if len(statuses) == 1 {
 		return "ExecutionStatus = " + visibility.Quote(statuses[0])
 	}
@@ -187,11 +187,11 @@ func (e *QueryError) Unwrap() error { return e.Err }
 func (r *Reader) Running(ctx context.Context, filter string) ([]Found, error) {
 	var all []Found
 	var token []byte
-	if err := closed(filter); err != nil {
+	if err := unclosedError(filter); err != nil {
 		return nil, &QueryError{Query: filter, Err: err}
 	}
 	for {
-		page, err := r.list(ctx, OwnRuns+" AND "+isOpen+" AND ("+filter+")", listPage, token)
+		page, err := r.listRuns(ctx, OwnRuns+" AND "+isOpen+" AND ("+filter+")", listPage, token)
 		if connect.InvalidArgument(err) {
 			return nil, &QueryError{Query: filter, Err: errors.Unwrap(err)}
 		}
@@ -199,7 +199,7 @@ func (r *Reader) Running(ctx context.Context, filter string) ([]Found, error) {
 			return nil, err
 		}
 		for _, info := range page.GetExecutions() { // whatever the server makes of the filter
-			run := found(info)
+			run := foundOf(info)
 			if info.GetType().GetName() == protocol.PlaybookWorkflowName && !run.Ended() && info.GetParentExecution() == nil {
 				all = append(all, run)
 			}
@@ -210,16 +210,16 @@ func (r *Reader) Running(ctx context.Context, filter string) ([]Found, error) {
 	}
 }
 
-// closed says why a list filter must not be put between brackets: with one of its own
+// unclosedError says why a list filter must not be put between brackets: with one of its own
 // it would leave ours, and take what we have excluded. The server's SQL has strings in
 // both quotes with escapes, names in backquotes without, and comments, in which quotes
 // and brackets count for nothing; no filter needs those.
-func closed(filter string) error {
+func unclosedError(filter string) error {
 	open := 0
 	for i := 0; i < len(filter); i++ {
 		switch c := filter[i]; c {
 		case '\'', '"', '`':
-			length := quote(filter[i+1:], c)
+			length := quotedLength(filter[i+1:], c)
 			if length < 0 {
 				return errors.New("a quote in it is not closed")
 			}
@@ -244,8 +244,8 @@ func closed(filter string) error {
 	return nil
 }
 
-// quote is how long a text is up to the quote that ends it; -1 where none does.
-func quote(text string, end byte) int {
+// quotedLength is how long a text is up to the quote that ends it; -1 where none does.
+func quotedLength(text string, end byte) int {
 	for i := 0; i < len(text); i++ {
 		switch {
 		case text[i] == end:

@@ -9,8 +9,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// pace says how fast a loop is.
-func (c *Counts) pace(from, to time.Time) {
+// setPace says how fast a loop is.
+func (c *Counts) setPace(from, to time.Time) {
 	c.PerSecond, c.Left = 0, 0
 	if took := to.Sub(from).Seconds(); took > 0 && c.Done() > 0 && c.Unknown == 0 {
 		c.PerSecond = float64(c.Done()) / took
@@ -21,10 +21,10 @@ func (c *Counts) pace(from, to time.Time) {
 	}
 }
 
-// summarize sets what holds a running loop that was counted.
-func (s *Step) summarize(now time.Time) {
+// summarizeLoop sets what holds a running loop that was counted.
+func (s *Step) summarizeLoop(now time.Time) {
 	c := s.Loop
-	c.pace(s.StartedAt, now)
+	c.setPace(s.StartedAt, now)
 	if wait := s.NextRetryAt.Sub(now).Seconds(); c.Waiting > 0 && c.Left > 0 {
 		c.Left = max(c.Left, wait) // all that wait do so until then
 	}
@@ -33,13 +33,13 @@ func (s *Step) summarize(now time.Time) {
 		c.Left = 0 // people decide
 	}
 	if s.HeldBy == HeldByPause {
-		s.rest()
+		s.restLoop()
 	}
 }
 
-// rest is a loop that is paused: it has no pace, and what its iterations do that were
+// restLoop is a loop that is paused: it has no pace, and what its iterations do that were
 // not asked is to wait.
-func (s *Step) rest() {
+func (s *Step) restLoop() {
 	c := s.Loop
 	c.PerSecond = 0
 	if !s.counted {
@@ -76,9 +76,9 @@ func (s *Step) setHeldBy() {
 	}
 }
 
-// recount counts the iterations of a loop that were running by what all of its open
+// recountLoop counts the iterations of a loop that were running by what all of its open
 // children answered; of one that gave no answer they run.
-func (s *Step) recount(answers []protocol.Iterations) {
+func (s *Step) recountLoop(answers []protocol.Iterations) {
 	c, counted := s.Loop, Counts{}
 	s.turns, s.keepers = 0, 0
 	s.counted, s.waitingSince, s.awaitingSince = true, time.Time{}, time.Time{}
@@ -86,9 +86,9 @@ func (s *Step) recount(answers []protocol.Iterations) {
 	s.groupWaits(answers)
 	for _, answer := range answers {
 		for _, iteration := range answer.Iterations {
-			counted.count(iteration)
+			counted.countIteration(iteration)
 			if iteration.Awaits != nil {
-				s.awaitingSince = interpreter.Sooner(s.awaitingSince, iteration.Awaits.Since)
+				s.awaitingSince = interpreter.EarlierTime(s.awaitingSince, iteration.Awaits.Since)
 			}
 			switch {
 			case iteration.Reason == interpreter.ReasonTurn:
@@ -103,7 +103,7 @@ func (s *Step) recount(answers []protocol.Iterations) {
 				s.waitingSince = iteration.Since
 			}
 			s.waitingSince = latestKnown(s.waitingSince, iteration.Since)
-			s.NextRetryAt = interpreter.Sooner(s.NextRetryAt, iteration.NextRetryAt)
+			s.NextRetryAt = interpreter.EarlierTime(s.NextRetryAt, iteration.NextRetryAt)
 			s.Error = cmp.Or(iteration.Error, s.Error)
 		}
 	}
@@ -115,8 +115,8 @@ func (s *Step) recount(answers []protocol.Iterations) {
 	}
 }
 
-// count counts an iteration by its state.
-func (c *Counts) count(iteration protocol.IterationRecord) {
+// countIteration counts an iteration by its state.
+func (c *Counts) countIteration(iteration protocol.IterationRecord) {
 	if iteration.Awaits != nil {
 		c.Awaiting++
 	}

@@ -73,62 +73,62 @@ type read struct {
 	err       error
 }
 
-// merge emits the events of a run in their order, each once.
-func merge(ctx context.Context, from origin, root source, filter EventFilter, emit func(Event) error) (EventsInfo, error) {
+// mergeEvents emits the events of a run in their order, each once.
+func mergeEvents(ctx context.Context, from origin, root source, filter EventFilter, emit func(Event) error) (EventsInfo, error) {
 	m := &merger{
 		origin: from, filter: filter, emit: emit, seen: map[string]bool{}, open: map[string]*openSource{},
 		reads: make(map[string]chan read), unasked: map[string]bool{}, frames: frames{}, failed: map[string]bool{},
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m.push(item{opens: &link{source: root}}) // before all that is known of steps
-	err := m.all(ctx)
+	m.pushItem(item{opens: &link{source: root}}) // before all that is known of steps
+	err := m.emitAll(ctx)
 	m.info.Unasked = len(m.unasked)
 	return m.info, err
 }
 
-func (m *merger) push(it item) {
+func (m *merger) pushItem(it item) {
 	it.number = m.next
 	m.next++
 	heap.Push(&m.queue, it)
 }
 
-// all emits what has happened and, where that is requested, what happens until the run
+// emitAll emits what has happened and, where that is requested, what happens until the run
 // has ended.
-func (m *merger) all(ctx context.Context) error {
-	if err := m.steps(ctx); err != nil {
+func (m *merger) emitAll(ctx context.Context) error {
+	if err := m.queueSteps(ctx); err != nil {
 		return err
 	}
 	for {
-		if err := m.drain(ctx); err != nil {
+		if err := m.drainKnown(ctx); err != nil {
 			return err
 		}
 		if !m.filter.Follow || m.ended || len(m.open) == 0 {
 			return nil
 		}
-		if err := m.await(ctx); err != nil {
+		if err := m.awaitNew(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// drain emits all that is known, and reads the histories that it leads to.
-func (m *merger) drain(ctx context.Context) error {
+// drainKnown emits all that is known, and reads the histories that it leads to.
+func (m *merger) drainKnown(ctx context.Context) error {
 	for m.queue.Len() > 0 {
 		it := heap.Pop(&m.queue).(item)
 		if it.opens != nil {
-			if err := m.enter(ctx, *it.opens); err != nil {
+			if err := m.enterHistory(ctx, *it.opens); err != nil {
 				return err
 			}
 			continue
 		}
-		if due := m.frames.due(it); due.After(it.at) {
+		if due := m.frames.dueTime(it); due.After(it.at) {
 			it.at, it.event.At = due, due
-			m.push(it)
+			m.pushItem(it)
 			continue
 		}
-		for _, event := range m.frames.emitted(it.event) {
-			if !m.matches(event) {
+		for _, event := range m.frames.emitNext(it.event) {
+			if !m.matchesEvent(event) {
 				continue
 			}
 			if err := m.emit(event); err != nil {
@@ -139,12 +139,12 @@ func (m *merger) drain(ctx context.Context) error {
 	return nil
 }
 
-// matches reports whether an event is requested.
-func (m *merger) matches(event Event) bool {
+// matchesEvent reports whether an event is requested.
+func (m *merger) matchesEvent(event Event) bool {
 	if m.filter.Failed && event.Step != "" && !m.failed[fmt.Sprintf("%s#%d", event.Step, event.Visit)] {
 		return false
 	}
-	return m.filter.matches(event)
+	return m.filter.matchesEvent(event)
 }
 
 // readAhead begins to read the histories that are opened next.
@@ -163,8 +163,8 @@ func (m *merger) readAhead(ctx context.Context) {
 	}
 }
 
-// enter reads a history that comes next.
-func (m *merger) enter(ctx context.Context, from link) error {
+// enterHistory reads a history that comes next.
+func (m *merger) enterHistory(ctx context.Context, from link) error {
 	m.readAhead(ctx)
 	var of read
 	if answer := m.reads[from.runID]; answer != nil {
@@ -182,37 +182,37 @@ func (m *merger) enter(ctx context.Context, from link) error {
 		return of.err
 	}
 	m.info.Histories++
-	m.add(&openSource{source: from.source, seen: map[string]bool{}}, of.projector)
+	m.addNew(&openSource{source: from.source, seen: map[string]bool{}}, of.projector)
 	return nil
 }
 
-// add queues what is new in a history.
-func (m *merger) add(known *openSource, p *projector) {
-	for _, event := range p.sorted() {
+// addNew queues what is new in a history.
+func (m *merger) addNew(known *openSource, p *projector) {
+	for _, event := range p.sortedEvents() {
 		if !known.seen[event.key] {
 			known.seen[event.key] = true
-			m.frames.queued(event, p.workflow)
-			m.push(item{at: event.At, event: event})
+			m.frames.noteQueued(event, p.workflow)
+			m.pushItem(item{at: event.At, event: event})
 		}
 	}
 	for _, next := range p.links {
 		if key := "open " + next.runID; !known.seen[key] {
 			known.seen[key] = true
 			m.coming = append(m.coming, next)
-			m.push(item{at: next.at, opens: &next})
+			m.pushItem(item{at: next.at, opens: &next})
 		}
 	}
 	slices.SortStableFunc(m.coming, func(x, y link) int { return x.at.Compare(y.at) })
-	if p.workflow == protocol.LoopWorkflowName && !m.filter.within() {
+	if p.workflow == protocol.LoopWorkflowName && !m.filter.withinIterations() {
 		m.unasked[fmt.Sprintf("%s#%d", p.step, p.visit)] = true
 	}
-	if p.open() {
+	if p.isOpen() {
 		known.only = p.only
 		m.open[known.runID] = known
 		return
 	}
 	delete(m.open, known.runID)
-	if p.workflow == protocol.PlaybookWorkflowName && p.h.closed() {
+	if p.workflow == protocol.PlaybookWorkflowName && p.h.isClosed() {
 		m.ended = true
 	}
 }
@@ -220,27 +220,27 @@ func (m *merger) add(known *openSource, p *projector) {
 // pollInterval is how often open histories are read.
 const pollInterval = 500 * time.Millisecond
 
-// await waits until an open history has grown, and adds what is new. Looking at many takes
+// awaitNew waits until an open history has grown, and adds what is new. Looking at many takes
 // long; the pauses grow with it.
-func (m *merger) await(ctx context.Context) error {
+func (m *merger) awaitNew(ctx context.Context) error {
 	for wait := pollInterval; ; {
 		if sleep.For(ctx, wait) != nil {
 			return ctx.Err()
 		}
 		began := time.Now()
-		grown, err := m.poll(ctx)
+		grown, err := m.pollOpen(ctx)
 		if err != nil {
 			return err
 		}
 		if grown {
-			return m.steps(ctx)
+			return m.queueSteps(ctx)
 		}
 		wait = max(pollInterval, 4*time.Since(began))
 	}
 }
 
-// poll reads the open histories that have grown.
-func (m *merger) poll(ctx context.Context) (grown bool, err error) {
+// pollOpen reads the open histories that have grown.
+func (m *merger) pollOpen(ctx context.Context) (grown bool, err error) {
 	inOrder := slices.SortedFunc(maps.Values(m.open), func(x, y *openSource) int {
 		return cmp.Or(cmp.Compare(x.workflowID, y.workflowID), cmp.Compare(x.runID, y.runID))
 	})
@@ -258,14 +258,14 @@ func (m *merger) poll(ctx context.Context) (grown bool, err error) {
 			return grown, err
 		}
 		m.info.Histories++
-		m.add(known, p)
+		m.addNew(known, p)
 	}
 	return grown, nil
 }
 
-// steps queues the starts and ends of steps, which are in no history: the result of the run has
+// queueSteps queues the starts and ends of steps, which are in no history: the result of the run has
 // them, or its workflow answers.
-func (m *merger) steps(ctx context.Context) error {
+func (m *merger) queueSteps(ctx context.Context) error {
 	records, note, err := m.records(ctx, m.filter.Follow)
 	if err != nil {
 		return err
@@ -289,7 +289,7 @@ func (m *merger) steps(ctx context.Context) error {
 	for _, event := range events {
 		if !m.seen[event.key] {
 			m.seen[event.key] = true
-			m.push(item{at: event.At, event: event})
+			m.pushItem(item{at: event.At, event: event})
 		}
 	}
 	return nil
@@ -308,12 +308,12 @@ type eventQueue []item
 
 func (q eventQueue) Len() int { return len(q) }
 func (q eventQueue) Less(i, j int) bool {
-	return cmp.Or(q[i].at.Compare(q[j].at), cmp.Compare(q[i].rank(), q[j].rank()), cmp.Compare(q[i].number, q[j].number)) < 0
+	return cmp.Or(q[i].at.Compare(q[j].at), cmp.Compare(q[i].sortRank(), q[j].sortRank()), cmp.Compare(q[i].number, q[j].number)) < 0
 }
 
-// rank puts the end of an iteration behind what it has done at the same moment, which
+// sortRank puts the end of an iteration behind what it has done at the same moment, which
 // is in another history. The event right before the end has attempts, as the end does.
-func (it item) rank() int {
+func (it item) sortRank() int {
 	kind := it.event.Kind()
 	if kind.Of == OfIteration && kind.Phase == Ends || kind.Phase == Happens && it.event.Index != nil && it.event.Attempts > 0 {
 		return 1
@@ -348,8 +348,8 @@ func frameOf(event Event) string {
 	return fmt.Sprintf("%s#%d/%d", event.Step, event.Visit, *event.Index)
 }
 
-// of is the frame of an event's iteration.
-func (f frames) of(event Event) *frame {
+// frameOf is the frame of an event's iteration.
+func (f frames) frameOf(event Event) *frame {
 	key := frameOf(event)
 	if f[key] == nil {
 		f[key] = &frame{}
@@ -357,22 +357,22 @@ func (f frames) of(event Event) *frame {
 	return f[key]
 }
 
-// queued notes an event of a workflow of a type.
-func (f frames) queued(event Event, workflow string) {
+// noteQueued notes an event of a workflow of a type.
+func (f frames) noteQueued(event Event, workflow string) {
 	switch {
 	case event.Index == nil:
 	case event.Event == IterationStarted:
-		f.of(event).start = &event
+		f.frameOf(event).start = &event
 	case workflow == protocol.CallsWorkflowName:
-		if of := f.of(event); of.last.Before(event.At) {
+		if of := f.frameOf(event); of.last.Before(event.At) {
 			of.last = event.At
 		}
 	}
 }
 
-// due is when an event may be emitted: the end of an iteration not before all that it has done.
-func (f frames) due(it item) time.Time {
-	if it.rank() > 0 {
+// dueTime is when an event may be emitted: the end of an iteration not before all that it has done.
+func (f frames) dueTime(it item) time.Time {
+	if it.sortRank() > 0 {
 		if of := f[frameOf(it.event)]; of != nil && it.at.Before(of.last) {
 			return of.last
 		}
@@ -380,13 +380,13 @@ func (f frames) due(it item) time.Time {
 	return it.at
 }
 
-// emitted gives the events to emit where one is next: the start of its iteration first,
+// emitNext gives the events to emit where one is next: the start of its iteration first,
 // which was to come later, and no start twice.
-func (f frames) emitted(event Event) []Event {
+func (f frames) emitNext(event Event) []Event {
 	if event.Index == nil || f[frameOf(event)] == nil {
 		return []Event{event}
 	}
-	of := f.of(event)
+	of := f.frameOf(event)
 	start := of.start
 	of.start = nil
 	if kind := event.Kind(); kind.Of == OfIteration && kind.Phase == Ends {

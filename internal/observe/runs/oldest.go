@@ -30,7 +30,7 @@ func Oldest(ctx context.Context, r *Reader, filter Filter, before, now time.Time
 		filter.StartedBefore = before.Add(time.Nanosecond)
 	}
 	for range mostOldestCalls {
-		page, err := r.page(ctx, filter.pageQuery(), listPage, nil)
+		page, err := r.listPage(ctx, filter.pageQuery(), listPage, nil)
 		if err != nil {
 			return oldest, err
 		}

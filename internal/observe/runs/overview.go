@@ -18,7 +18,7 @@ type EndedCounts struct{ Completed, Failed int }
 // CountEnded counts the runs that have ended since a time, in one call to the server.
 func CountEnded(ctx context.Context, r *Reader, since time.Time) (EndedCounts, error) {
 	var counts EndedCounts
-	counted, err := count(ctx, r, Filter{EndedSince: since}.query()+" GROUP BY ExecutionStatus")
+	counted, err := countRuns(ctx, r, Filter{EndedSince: since}.queryText()+" GROUP BY ExecutionStatus")
 	if err != nil {
 		return counts, err
 	}
@@ -41,14 +41,14 @@ func CountEnded(ctx context.Context, r *Reader, since time.Time) (EndedCounts, e
 // Count returns how many runs a filter selects, in one call to the server. The error wraps ErrNoAttributes if the
 // filter uses a search attribute that the namespace does not have.
 func Count(ctx context.Context, r *Reader, filter Filter) (int, error) {
-	counted, err := count(ctx, r, filter.pageQuery())
+	counted, err := countRuns(ctx, r, filter.pageQuery())
 	if connect.InvalidArgument(err) {
 		return 0, fmt.Errorf("%w: %w", ErrNoAttributes, err)
 	}
 	return int(counted.GetCount()), err
 }
 
-func count(ctx context.Context, r *Reader, query string) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+func countRuns(ctx context.Context, r *Reader, query string) (*workflowservice.CountWorkflowExecutionsResponse, error) {
 	counted, err := r.Client.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: r.Namespace, Query: query})
 	if err != nil {
 		return nil, fmt.Errorf("count runs: %w", err)
@@ -62,6 +62,6 @@ const mostOpen = 500
 
 // OpenRuns lists the open runs, the newest 500, in one call to the server; more says that there are others.
 func OpenRuns(ctx context.Context, r *Reader) (open []Found, more bool, err error) {
-	page, err := r.page(ctx, OwnRuns+" AND "+isOpen, mostOpen, nil)
+	page, err := r.listPage(ctx, OwnRuns+" AND "+isOpen, mostOpen, nil)
 	return page.Runs, page.Next != nil, err
 }

@@ -23,12 +23,12 @@ type Page struct {
 // Page lists one page of runs, in one call to the server. The error wraps
 // ErrNoAttributes where the filter names what the namespace does not know.
 func (r *Reader) Page(ctx context.Context, filter Filter, size int, token []byte) (Page, error) {
-	return r.page(ctx, filter.pageQuery(), min(size, listPage), token)
+	return r.listPage(ctx, filter.pageQuery(), min(size, listPage), token)
 }
 
 // pageQuery is the query of a filter with what List does not read.
 func (f Filter) pageQuery() string {
-	query := f.query()
+	query := f.queryText()
 	if f.NeedsPerson {
 		query += fmt.Sprintf(" AND %s AND (%s IN ('%s', '%s') OR (%s = '%s' AND %s IS NULL))", isOpen,
 			protocol.StatusAttribute, interpreter.Paused, interpreter.Awaiting,
@@ -40,19 +40,19 @@ func (f Filter) pageQuery() string {
 	if f.Broken {
 		failed, _ := interpreter.Failed.Info()
 		query += fmt.Sprintf(" AND (%s OR (%s > 0 AND %s IS NULL AND ExecutionStatus = 'Completed'))",
-			executions(failed.List.Executions), protocol.DeadLettersAttribute, protocol.OriginAttribute)
+			executionCondition(failed.List.Executions), protocol.DeadLettersAttribute, protocol.OriginAttribute)
 	}
 	return query
 }
 
-// page lists one page of what a query selects. The error wraps ErrNoAttributes where the
+// listPage lists one page of what a query selects. The error wraps ErrNoAttributes where the
 // query names what the namespace does not know.
-func (r *Reader) page(ctx context.Context, query string, size int, token []byte) (page Page, err error) {
-	listed, err := r.list(ctx, query, size, token)
+func (r *Reader) listPage(ctx context.Context, query string, size int, token []byte) (page Page, err error) {
+	listed, err := r.listRuns(ctx, query, size, token)
 	if connect.InvalidArgument(err) {
 		return page, fmt.Errorf("%w: %w", ErrNoAttributes, err)
 	}
-	page.Runs = lists.Map(listed.GetExecutions(), found)
+	page.Runs = lists.Map(listed.GetExecutions(), foundOf)
 	if next := listed.GetNextPageToken(); len(next) > 0 {
 		page.Next = next
 	}
@@ -67,7 +67,7 @@ func (r *Reader) Reprocesses(ctx context.Context, of []Found) (map[string][]Foun
 		return all, nil
 	}
 	ids := lists.Map(of, func(run Found) string { return visibility.Quote(run.WorkflowID) })
-	page, err := r.page(ctx, fmt.Sprintf("%s AND %s IN (%s)", ofPlaybooks, protocol.OriginAttribute, strings.Join(ids, ", ")), listPage, nil)
+	page, err := r.listPage(ctx, fmt.Sprintf("%s AND %s IN (%s)", ofPlaybooks, protocol.OriginAttribute, strings.Join(ids, ", ")), listPage, nil)
 	for _, run := range page.Runs {
 		all[run.Origin] = append(all[run.Origin], run)
 	}
@@ -82,18 +82,18 @@ func (f Found) LastRunID() string { return f.last }
 func (r *Reader) Glance(ctx context.Context, run Found, now time.Time, calls int) (*Status, error) {
 	status := &Status{Found: run, Workers: -1, Steps: []Step{}, At: now, Calls: max(0, StatusCalls-calls)}
 	q := &inquiry{Reader: r, status: status, run: run}
-	q.spend()
+	q.spendCall()
 	progress, err := q.Progress(ctx, run.WorkflowID, "")
 	if err != nil {
 		return nil, err
 	}
 	status.Control, status.Late = progress.Control, progress.Late
 	for _, record := range progress.Steps {
-		q.step(ctx, record)
+		q.addStep(ctx, record)
 	}
 	status.Rows = rowsSoFar(progress.Rows, status.Steps)
 	if status.Status != interpreter.Queued {
-		status.derive()
+		status.deriveStatus()
 	}
 	return status, nil
 }

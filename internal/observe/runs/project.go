@@ -93,16 +93,16 @@ func indexOr(index *int) int {
 	return *index
 }
 
-// project turns a history into the events of the run, in their order, and links to what
+// projectHistory turns a history into the events of the run, in their order, and links to what
 // has to be read after it. pending has the open items.
-func project(from source, recorded []*historypb.HistoryEvent, filter EventFilter, values values) (*projector, error) {
+func projectHistory(from source, recorded []*historypb.HistoryEvent, filter EventFilter, values values) (*projector, error) {
 	p := &projector{
 		values: values, source: from, h: newHistory(from.workflowID, from.runID, recorded), filter: filter,
 		made: map[int64]*madeActivity{}, ended: map[int64]bool{},
 		calls: map[callID]*lastAttempt{}, visits: map[string]int{}, runs: map[int64]*playbookRun{},
 		limits: map[string]limit{}, late: map[limit]bool{}, cancelling: map[string]bool{},
 	}
-	if err := p.begin(recorded); err != nil {
+	if err := p.readBegin(recorded); err != nil {
 		return nil, err
 	}
 	for _, event := range recorded {
@@ -114,7 +114,7 @@ func project(from source, recorded []*historypb.HistoryEvent, filter EventFilter
 	if err := p.failedNotices(last); err != nil {
 		return nil, err
 	}
-	if err := p.children(); err != nil {
+	if err := p.addChildren(); err != nil {
 		return nil, err
 	}
 	if p.h.nextRunID != "" {
@@ -125,8 +125,8 @@ func project(from source, recorded []*historypb.HistoryEvent, filter EventFilter
 	return p, nil
 }
 
-// sorted are the events that are requested, by their times.
-func (p *projector) sorted() []Event {
+// sortedEvents are the events that are requested, by their times.
+func (p *projector) sortedEvents() []Event {
 	events := slices.DeleteFunc(p.events, func(event Event) bool {
 		return p.only != nil && (event.Index == nil || !p.only[*event.Index])
 	})
@@ -134,8 +134,8 @@ func (p *projector) sorted() []Event {
 	return events
 }
 
-// open reports whether more may happen in the history.
-func (p *projector) open() bool { return !p.h.closed() && p.h.nextRunID == "" }
+// isOpen reports whether more may happen in the history.
+func (p *projector) isOpen() bool { return !p.h.isClosed() && p.h.nextRunID == "" }
 
 // add adds an event of the run, which comes by an event of the history, and which of
 // those that come by it.
@@ -150,18 +150,18 @@ func (p *projector) add(by int64, which string, event Event) {
 // lastOf is the last event of a kind that was added for a call, nil for none.
 func (p *projector) lastOf(kind string, call callID) *Event {
 	for i := len(p.events) - 1; i >= 0; i-- {
-		if event := &p.events[i]; event.Event == kind && event.call() == call {
+		if event := &p.events[i]; event.Event == kind && event.callOf() == call {
 			return event
 		}
 	}
 	return nil
 }
 
-// call is what the event is about.
-func (e *Event) call() callID { return callID{e.Step, e.Visit, indexOr(e.Index), e.Sink} }
+// callOf is what the event is about.
+func (e *Event) callOf() callID { return callID{e.Step, e.Visit, indexOr(e.Index), e.Sink} }
 
-// begin reads what calls bring along into this history.
-func (p *projector) begin(recorded []*historypb.HistoryEvent) error {
+// readBegin reads what calls bring along into this history.
+func (p *projector) readBegin(recorded []*historypb.HistoryEvent) error {
 	first := recorded[0]
 	switch p.workflow {
 	case protocol.PlaybookWorkflowName:
@@ -183,21 +183,21 @@ func (p *projector) begin(recorded []*historypb.HistoryEvent) error {
 		}
 	case protocol.CallsWorkflowName:
 		var input protocol.CallsInput
-		if err := p.decode(p.workflowID, p.h.input, &input); err != nil {
+		if err := p.decodeInput(p.workflowID, p.h.input, &input); err != nil {
 			return err
 		}
 		for _, snapshot := range input.Calls {
 			if snapshot.Index != nil {
 				p.indexes = append(p.indexes, *snapshot.Index)
 			}
-			p.restore(snapshot)
+			p.restoreCall(snapshot)
 		}
 	}
 	return nil
 }
 
-// restore records how far a call had come before.
-func (p *projector) restore(snapshot call.Snapshot) {
+// restoreCall records how far a call had come before.
+func (p *projector) restoreCall(snapshot call.Snapshot) {
 	state := snapshot.State
 	if state == nil || state.Attempts == 0 {
 		return
@@ -216,7 +216,7 @@ func (p *projector) restore(snapshot call.Snapshot) {
 // apply turns an event of the history into those of the run.
 func (p *projector) apply(event *historypb.HistoryEvent) error {
 	for _, one := range []func(*historypb.HistoryEvent) (bool, error){
-		p.playbookEvent, p.activityEvent, p.taskEvent, p.waitEvent, p.settles,
+		p.playbookEvent, p.activityEvent, p.taskEvent, p.waitEvent, p.recordSettled,
 	} {
 		if applied, err := one(event); applied || err != nil {
 			return err
@@ -265,9 +265,9 @@ func (p *projector) taskEvent(event *historypb.HistoryEvent) (bool, error) {
 func (p *projector) waitEvent(event *historypb.HistoryEvent) (bool, error) {
 	switch {
 	case event.GetTimerStartedEventAttributes() != nil:
-		p.timer(event)
+		p.addTimer(event)
 	case event.GetMarkerRecordedEventAttributes() != nil:
-		p.marked(event)
+		p.applyMarker(event)
 	default:
 		return false, nil
 	}

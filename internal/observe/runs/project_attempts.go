@@ -29,9 +29,9 @@ type madeActivity struct {
 	settled   *interpreter.Settlement // by which people have let it begin, nil for none
 }
 
-// began is when the activity's first delivery may have begun: history has the start of the
+// beganAt is when the activity's first delivery may have begun: history has the start of the
 // last one alone, which takes over what others have done.
-func (m *madeActivity) began() time.Time {
+func (m *madeActivity) beganAt() time.Time {
 	if m.started.GetActivityTaskStartedEventAttributes().GetAttempt() > 1 {
 		return m.scheduled
 	}
@@ -51,7 +51,7 @@ type attemptInput struct {
 	RateLimit *struct{} `json:"rate_limit"`
 }
 
-func (in attemptInput) call() callID { return callID{in.Step, in.Visit, indexOr(in.Index), in.Place} }
+func (in attemptInput) callOf() callID { return callID{in.Step, in.Visit, indexOr(in.Index), in.Place} }
 
 func (p *projector) activityScheduled(event *historypb.HistoryEvent) error {
 	attributes := event.GetActivityTaskScheduledEventAttributes()
@@ -61,21 +61,21 @@ func (p *projector) activityScheduled(event *historypb.HistoryEvent) error {
 	of := &madeActivity{id: attributes.GetActivityId(), scheduled: event.GetEventTime().AsTime()}
 	if attributes.GetActivityType().GetName() == call.DriveActivity {
 		of.many, of.input = &call.DriveInput{}, attributes.GetInput()
-		if err := p.decode(p.workflowID, attributes.GetInput(), of.many); err != nil {
+		if err := p.decodeInput(p.workflowID, attributes.GetInput(), of.many); err != nil {
 			return err
 		}
 		p.visits[of.many.Task.Step] = of.many.Task.Visit
 		for _, snapshot := range of.many.Calls {
-			p.begins(callID{of.many.Task.Step, of.many.Task.Visit, indexOr(snapshot.Index), ""})
+			p.beginAttempt(callID{of.many.Task.Step, of.many.Task.Visit, indexOr(snapshot.Index), ""})
 		}
 	} else {
-		if err := p.decode(p.workflowID, attributes.GetInput(), &of.one); err != nil {
+		if err := p.decodeInput(p.workflowID, attributes.GetInput(), &of.one); err != nil {
 			return err
 		}
 		p.visits[of.one.Step] = of.one.Visit
-		of.settled = p.begins(of.one.call())
+		of.settled = p.beginAttempt(of.one.callOf())
 		if of.one.Attempt > 1 {
-			p.retried(of.one.call())
+			p.noteRetried(of.one.callOf())
 		}
 	}
 	p.made[event.GetEventId()] = of
@@ -100,11 +100,11 @@ func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error
 		return err
 	}
 	started := p.attemptStarted(of)
-	started.At = p.turn(id, "", started, started.Attempt-1, waited)
+	started.At = p.addTurn(id, "", started, started.Attempt-1, waited)
 	if of.one.Sends != "" && failure == nil { // how it ends is said from outside
 		p.add(id, "", started)
-		p.calls[of.one.call()].began = started.At
-		p.awaits(id, started, event.GetEventTime().AsTime())
+		p.calls[of.one.callOf()].began = started.At
+		p.addAwaits(id, started, event.GetEventTime().AsTime())
 		return nil
 	}
 	end := attemptEnded(started, event.GetEventTime().AsTime(), failure)
@@ -116,14 +116,14 @@ func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error
 	}
 	p.add(id, "", started)
 	p.add(id, "", end)
-	p.calls[of.one.call()].failure = failure
+	p.calls[of.one.callOf()].failure = failure
 	switch {
 	case of.one.Place != "" && failure == nil:
 		end.Event, end.Duration = SinkCompleted, 0
 		p.add(id, "", end)
 	case playbook.OfNotice(of.one.Place):
 		end.Event, end.Duration = SinkFailed, 0
-		p.unsent = append(p.unsent, failedNotice{call: of.one.call(), by: event.GetEventId(), event: end})
+		p.unsent = append(p.unsent, failedNotice{call: of.one.callOf(), by: event.GetEventId(), event: end})
 	}
 	return nil
 }
@@ -168,10 +168,10 @@ func (p *projector) attemptStarted(of *madeActivity) Event {
 	if of.started != nil {
 		started.At = of.started.GetEventTime().AsTime()
 	}
-	last := p.calls[in.call()]
+	last := p.calls[in.callOf()]
 	if last == nil {
 		last = &lastAttempt{}
-		p.calls[in.call()] = last
+		p.calls[in.callOf()] = last
 	}
 	started.IsRetry = last.attempt > 0 && last.page == in.Page
 	if of.settled != nil {

@@ -12,10 +12,10 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// children adds the iterations that children ran, and links to their histories if those are
+// addChildren adds the iterations that children ran, and links to their histories if those are
 // requested.
-func (p *projector) children() error {
-	batches, failed, err := p.batches()
+func (p *projector) addChildren() error {
+	batches, failed, err := p.readBatches()
 	if err != nil {
 		return err
 	}
@@ -31,10 +31,10 @@ func (p *projector) children() error {
 			continue
 		}
 		if report := batches[begun]; report != nil {
-			if err := p.iterations(begun, report); err != nil {
+			if err := p.addIterations(begun, report); err != nil {
 				return err
 			}
-			if !p.filter.within() || !p.requested(report, failed) {
+			if !p.filter.withinIterations() || !p.isRequested(report, failed) {
 				continue
 			}
 			if p.filter.Failed {
@@ -57,22 +57,22 @@ func (p *projector) linkTo(begun *child) (link, bool) {
 		return to, true
 	}
 	loop := &Loop{WorkflowID: begun.workflowID}
-	if loop.identify() != nil {
+	if loop.identifyStep() != nil {
 		return to, false
 	}
 	to.step, to.visit = loop.Step, loop.Visit
 	return to, true
 }
 
-// batches are what the history of a loop has of its children, with the indexes of
+// readBatches are what the history of a loop has of its children, with the indexes of
 // the iterations that failed.
-func (p *projector) batches() (map[*child]*batchReport, map[int]bool, error) {
+func (p *projector) readBatches() (map[*child]*batchReport, map[int]bool, error) {
 	batches, failed := map[*child]*batchReport{}, map[int]bool{}
 	for _, begun := range p.h.children {
 		if begun.workflow != protocol.CallsWorkflowName || p.workflow != protocol.LoopWorkflowName {
 			continue
 		}
-		report, err := p.batch(begun)
+		report, err := p.readBatch(begun)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -98,18 +98,18 @@ type batchReport struct {
 	complete bool
 }
 
-func (p *projector) batch(begun *child) (*batchReport, error) {
+func (p *projector) readBatch(begun *child) (*batchReport, error) {
 	report := &batchReport{}
-	if err := p.decode(begun.workflowID, begun.input, &report.input); err != nil {
+	if err := p.decodeInput(begun.workflowID, begun.input, &report.input); err != nil {
 		return nil, err
 	}
 	var err error
-	report.complete, err = p.result(begun, &report.output)
+	report.complete, err = p.decodeResult(begun, &report.output)
 	return report, err
 }
 
-// requested reports whether the history of a child is requested.
-func (p *projector) requested(report *batchReport, failed map[int]bool) bool {
+// isRequested reports whether the history of a child is requested.
+func (p *projector) isRequested(report *batchReport, failed map[int]bool) bool {
 	for _, snapshot := range report.input.Calls {
 		if (p.filter.Index == nil || *p.filter.Index == *snapshot.Index) && (!p.filter.Failed || failed[*snapshot.Index]) {
 			return true
@@ -118,15 +118,15 @@ func (p *projector) requested(report *batchReport, failed map[int]bool) bool {
 	return false
 }
 
-// iterations adds those of one child: their start, and how they ended.
-func (p *projector) iterations(begun *child, report *batchReport) error {
+// addIterations adds those of one child: their start, and how they ended.
+func (p *projector) addIterations(begun *child, report *batchReport) error {
 	if begun.end == nil {
 		return p.iterationsOpen(begun, report)
 	}
 	iterations := report.output.Iterations
 	if !report.complete && !wasCancelled(begun) {
 		for _, snapshot := range report.input.Calls {
-			iterations = append(iterations, lost(*snapshot.Index, begun))
+			iterations = append(iterations, lostIteration(*snapshot.Index, begun))
 		}
 	}
 	fresh := map[int]bool{}
@@ -138,14 +138,14 @@ func (p *projector) iterations(begun *child, report *batchReport) error {
 		if fresh[iteration.Index] {
 			p.iterationStarted(begun, from, iteration.Index)
 		}
-		p.iteration(begun.event, p.iterationEvent(IterationCompleted, to, iteration.Index), iteration)
+		p.addIteration(begun.event, p.iterationEvent(IterationCompleted, to, iteration.Index), iteration)
 	}
 	return nil
 }
 
 // iterationsOpen adds the starts of those of a child that has not ended.
 func (p *projector) iterationsOpen(begun *child, report *batchReport) error {
-	sequential, err := p.sequential(report)
+	sequential, err := p.isSequential(report)
 	for i, snapshot := range report.input.Calls {
 		if snapshot.State == nil && (i == 0 || !sequential) {
 			p.iterationStarted(begun, begun.initiated, *snapshot.Index)
@@ -171,31 +171,31 @@ func spanOf(iteration interpreter.IterationResult, begun *child, size int) (from
 	case size == 1:
 		return from, to
 	case !meta.StartedAt.IsZero():
-		ended := between(from, meta.EndedAt, to)
-		return between(from, meta.StartedAt, ended), ended
+		ended := clampTime(from, meta.EndedAt, to)
+		return clampTime(from, meta.StartedAt, ended), ended
 	case iteration.Cancelled: // it has not begun
 		return to, to
 	}
 	return from, to
 }
 
-// sequential reports whether an element of a loop's batch begins when the one before it
+// isSequential reports whether an element of a loop's batch begins when the one before it
 // has ended.
-func (p *projector) sequential(report *batchReport) (bool, error) {
+func (p *projector) isSequential(report *batchReport) (bool, error) {
 	if len(report.input.Calls) < 2 {
 		return false, nil
 	}
 	var known converter.RawValue // of the loop's input
 	var script call.Script
-	if err := p.decode(p.workflowID, p.h.input, &known, &script); err != nil {
+	if err := p.decodeInput(p.workflowID, p.h.input, &known, &script); err != nil {
 		return false, err
 	}
 	_, step, err := report.input.Task.With(script).Load()
 	return err == nil && step.Loop != nil && step.Loop.Mode != playbook.Parallel, nil
 }
 
-// iteration adds how one ended.
-func (p *projector) iteration(by int64, event Event, iteration interpreter.IterationResult) {
+// addIteration adds how one ended.
+func (p *projector) addIteration(by int64, event Event, iteration interpreter.IterationResult) {
 	which := fmt.Sprint(iteration.Index)
 	events := IterationEvents(event, iteration)
 	for i, one := range events {
@@ -222,7 +222,7 @@ func IterationEvents(event Event, iteration interpreter.IterationResult) (events
 	case result.Failed():
 		event.Event, event.Status, event.Error = IterationFailed, interpreter.Failed, result.Error
 	}
-	for _, before := range endings(result.CallStatus()) {
+	for _, before := range endingEvents(result.CallStatus()) {
 		earlier := event
 		earlier.Event, earlier.Error, earlier.Duration, earlier.Status = before.Event, before.Error, 0, ""
 		events = append(events, earlier)
@@ -230,9 +230,9 @@ func IterationEvents(event Event, iteration interpreter.IterationResult) (events
 	return append(events, event)
 }
 
-// endings are what comes before the end of an iteration or a step that failed, or lacks pages: kinds of events with
+// endingEvents are what comes before the end of an iteration or a step that failed, or lacks pages: kinds of events with
 // their errors.
-func endings(status interpreter.CallStatus) []Event {
+func endingEvents(status interpreter.CallStatus) []Event {
 	var events []Event
 	switch failure := status.Error; {
 	case failure == nil && status.Cut != nil:

@@ -32,7 +32,7 @@ func (p *projector) hostEnded(id int64, event *historypb.HistoryEvent) error {
 		}
 		payloads = cancelled.GetDetails()
 	default:
-		if !failed(failureOf(event), &output) {
+		if !decodeFailure(failureOf(event), &output) {
 			return nil // it reported nothing; its calls are made one at a time
 		}
 	}
@@ -56,19 +56,19 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *madeActivity, snap
 	if snapshot.State != nil {
 		before = *snapshot.State
 	}
-	after, failure := reached(driven)
+	after, failure := reachedState(driven)
 	task, which := of.many.Task, fmt.Sprint(indexOr(snapshot.Index))
 	event := Event{Step: task.Step, Visit: task.Visit, Index: snapshot.Index, At: ended}
 	if of.started != nil {
-		event.At = of.began()
+		event.At = of.beganAt()
 	}
-	p.unwritten(id, which, event, driven.Unwritten, ended)
+	p.addUnwritten(id, which, event, driven.Unwritten, ended)
 	attempted := event.At
 	if after.Attempts > before.Attempts {
 		made, failure := attemptsMade(before, after, driven, failure, ended)
 		// A page may be behind the last attempt, and what comes first is the next.
 		event.IsRetry = before.RequestAttempts > 0 && before.Last.Error != nil
-		attempted = p.attempts(id, which, event, made, ended)
+		attempted = p.addAttempts(id, which, event, made, ended)
 		p.calls[callID{task.Step, task.Visit, indexOr(snapshot.Index), ""}] = &lastAttempt{
 			attempt: after.Attempts, page: after.Successes + 1, failure: failure,
 		}
@@ -87,7 +87,7 @@ func attemptsMade(
 	before, after call.State, driven call.Driven, failure *interpreter.ErrorObject, ended time.Time,
 ) (call.Stretches, *interpreter.ErrorObject) {
 	if !driven.Made.Cover(before.Attempts+1, after.Attempts) {
-		return stretches(before, after, failure, driven.Result, ended), failure
+		return attemptsBetween(before, after, failure, driven.Result, ended), failure
 	}
 	made := slices.Clone(driven.Made)
 	switch last := &made[len(made)-1]; {
@@ -102,45 +102,45 @@ func attemptsMade(
 	return made, failure
 }
 
-// unwritten adds the failed attempts of a hosted call's sinks, made from the time of first on.
+// addUnwritten adds the failed attempts of a hosted call's sinks, made from the time of first on.
 // Each becomes the last attempt of its sink.
-func (p *projector) unwritten(id int64, which string, first Event, failed call.Stretches, ended time.Time) {
+func (p *projector) addUnwritten(id int64, which string, first Event, failed call.Stretches, ended time.Time) {
 	event, at := first, first.At
 	for i, stretch := range failed {
 		event.Sink, event.IsRetry = stretch.Place, stretch.Attempt > 1
 		event.Attempt, event.AttemptTo, event.Page = stretch.Attempt, stretch.AttemptTo, stretch.Page
-		event.At = between(at, stretch.Began, ended)
-		event.At = p.turn(id, fmt.Sprintf("%s/%s/%d", which, stretch.Place, i), event, stretch.Attempt-1, stretch.Turn)
-		at = between(event.At, stretch.Ended, ended)
-		p.pair(id, fmt.Sprintf("%s/%s/%d", which, stretch.Place, i), event, at, stretch.Error)
+		event.At = clampTime(at, stretch.Began, ended)
+		event.At = p.addTurn(id, fmt.Sprintf("%s/%s/%d", which, stretch.Place, i), event, stretch.Attempt-1, stretch.Turn)
+		at = clampTime(event.At, stretch.Ended, ended)
+		p.addPair(id, fmt.Sprintf("%s/%s/%d", which, stretch.Place, i), event, at, stretch.Error)
 		p.calls[callID{event.Step, event.Visit, indexOr(event.Index), stretch.Place}] = &lastAttempt{
 			attempt: max(stretch.Attempt, stretch.AttemptTo), page: stretch.Page, failure: stretch.Error,
 		}
 	}
 }
 
-// attempts adds attempts of a call, from the time of first on, and gives when the last
+// addAttempts adds attempts of a call, from the time of first on, and gives when the last
 // ended.
-func (p *projector) attempts(id int64, which string, first Event, made call.Stretches, ended time.Time) time.Time {
+func (p *projector) addAttempts(id int64, which string, first Event, made call.Stretches, ended time.Time) time.Time {
 	event, at := first, first.At
 	for i, stretch := range made {
 		event.Attempt, event.AttemptTo, event.Page, event.PageTo = stretch.Attempt, stretch.AttemptTo, stretch.Page, stretch.PageTo
 		if event.PageTo == event.Page && event.AttemptTo == 0 {
 			event.PageTo = 0
 		}
-		event.At = between(at, stretch.Began, ended)
-		event.At = p.turn(id, fmt.Sprintf("%s/%d", which, i), event, stretch.Attempt-1, stretch.Turn)
-		at = between(event.At, stretch.Ended, ended)
-		p.pair(id, fmt.Sprintf("%s/%d", which, i), event, at, stretch.Error)
+		event.At = clampTime(at, stretch.Began, ended)
+		event.At = p.addTurn(id, fmt.Sprintf("%s/%d", which, i), event, stretch.Attempt-1, stretch.Turn)
+		at = clampTime(event.At, stretch.Ended, ended)
+		p.addPair(id, fmt.Sprintf("%s/%d", which, i), event, at, stretch.Error)
 		event.IsRetry = i+1 < len(made) && made[i+1].Page == max(stretch.Page, stretch.PageTo)
 	}
 	return at
 }
 
-// stretches are the attempts of a call between two states, as far as these show: those
+// attemptsBetween are the attempts of a call between two states, as far as these show: those
 // that succeeded together, and the last where that failed. A result has the times, else
 // they took until the end.
-func stretches(
+func attemptsBetween(
 	before, after call.State, failure *interpreter.ErrorObject, result *interpreter.CallResult, ended time.Time,
 ) call.Stretches {
 	var made call.Stretches
@@ -171,9 +171,9 @@ func stretches(
 	return made
 }
 
-// between is a time within others; what is not known is the first of them where
+// clampTime is a time within others; what is not known is the first of them where
 // something begins, and so is what lies before it.
-func between(from, at, to time.Time) time.Time {
+func clampTime(from, at, to time.Time) time.Time {
 	switch {
 	case at.Before(from):
 		return from
@@ -186,7 +186,7 @@ func between(from, at, to time.Time) time.Time {
 // writtenAt is when the sinks of a hosted call were done, as far as that is known.
 func writtenAt(attempted time.Time, driven call.Driven, ended time.Time) time.Time {
 	if driven.Result != nil {
-		return between(attempted, driven.Result.Meta.EndedAt, ended)
+		return clampTime(attempted, driven.Result.Meta.EndedAt, ended)
 	}
 	return ended
 }
@@ -214,9 +214,9 @@ func pageIsDue(state call.State) bool {
 	return len(state.Todo) > 0 && state.Todo[0].Sink != nil && state.Todo[0].Sink.Page
 }
 
-// reached is how far a hosted call has come, and the failure of its last attempt,
+// reachedState is how far a hosted call has come, and the failure of its last attempt,
 // nil where that succeeded.
-func reached(driven call.Driven) (after call.State, failure *interpreter.ErrorObject) {
+func reachedState(driven call.Driven) (after call.State, failure *interpreter.ErrorObject) {
 	switch {
 	case driven.Result != nil:
 		after.Attempts, after.Successes, after.Written = driven.Result.Meta.Attempts, driven.Result.Meta.Pages, driven.Written
@@ -249,8 +249,8 @@ func behindSuccess(failure *interpreter.ErrorObject, successes int) bool {
 // behindAttempts are the kinds of failures of calls whose last attempt succeeded.
 var behindAttempts = []interpreter.Kind{interpreter.KindSink, interpreter.KindExhausted, interpreter.KindRepeat}
 
-// pair adds the start and the end of attempts.
-func (p *projector) pair(id int64, which string, event Event, ended time.Time, failure *interpreter.ErrorObject) {
+// addPair adds the start and the end of attempts.
+func (p *projector) addPair(id int64, which string, event Event, ended time.Time, failure *interpreter.ErrorObject) {
 	event.Event = ActionStarted
 	p.add(id, which, event)
 	end := attemptEnded(event, ended, failure)

@@ -113,9 +113,9 @@ func TestEventsOfHostedSinks(t *testing.T) {
 			if row.waits {
 				events = append(events, sinkWait(t))
 			}
-			p, err := project(from, events, EventFilter{}, values{resolve: inline})
+			p, err := projectHistory(from, events, EventFilter{}, values{resolve: inline})
 			require.NoError(t, err)
-			require.Equal(t, strings.Join(row.want, "\n")+"\n", eventLines(t, p.sorted()))
+			require.Equal(t, strings.Join(row.want, "\n")+"\n", eventLines(t, p.sortedEvents()))
 		})
 	}
 }
@@ -152,9 +152,9 @@ func TestEventsOfFailuresBehindAttempts(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := project(from, hosted(t, `[{"index": 2}]`, row.gave), EventFilter{}, values{resolve: inline})
+			p, err := projectHistory(from, hosted(t, `[{"index": 2}]`, row.gave), EventFilter{}, values{resolve: inline})
 			require.NoError(t, err)
-			require.Equal(t, strings.Join(row.want, "\n")+"\n", eventLines(t, p.sorted()))
+			require.Equal(t, strings.Join(row.want, "\n")+"\n", eventLines(t, p.sortedEvents()))
 		})
 	}
 }
@@ -182,7 +182,7 @@ func TestSinksThatFailBehindAFailure(t *testing.T) {
 		return said
 	}
 	p := &projector{source: source{step: "s", visit: 1}}
-	p.iteration(7, p.iterationEvent(IterationCompleted, noon, 3), interpreter.IterationResult{
+	p.addIteration(7, p.iterationEvent(IterationCompleted, noon, 3), interpreter.IterationResult{
 		Index: 3, Result: interpreter.CallResult{Status: interpreter.StatusError, Error: &of, SinkErrors: sinks},
 	})
 	require.Equal(t, []string{

@@ -19,8 +19,8 @@ type failedNotice struct {
 	event Event
 }
 
-// retried says that a notice that failed is made again, or that its failure is ignored.
-func (p *projector) retried(notice callID) {
+// noteRetried says that a notice that failed is made again, or that its failure is ignored.
+func (p *projector) noteRetried(notice callID) {
 	for i, failed := range slices.Backward(p.unsent) {
 		if failed.call == notice {
 			p.unsent = slices.Delete(p.unsent, i, i+1)
@@ -36,7 +36,7 @@ func (p *projector) pendingNotices(input *commonpb.Payloads) ([]protocol.UnsentN
 			Unsent []protocol.UnsentNotice `json:"unsent"`
 		} `json:"state"`
 	}
-	err := p.decode(p.workflowID, input, &continued)
+	err := p.decodeInput(p.workflowID, input, &continued)
 	return continued.State.Unsent, err
 }
 
@@ -49,7 +49,7 @@ func (p *projector) failedNotices(last *historypb.HistoryEvent) error {
 			return err
 		}
 		for _, notice := range notices {
-			p.retried(callID{index: -1, sink: notice.Place})
+			p.noteRetried(callID{index: -1, sink: notice.Place})
 		}
 	}
 	for _, failed := range p.unsent {
@@ -60,8 +60,8 @@ func (p *projector) failedNotices(last *historypb.HistoryEvent) error {
 	return nil
 }
 
-// marked applies what a workflow has recorded as a marker.
-func (p *projector) marked(event *historypb.HistoryEvent) {
+// applyMarker applies what a workflow has recorded as a marker.
+func (p *projector) applyMarker(event *historypb.HistoryEvent) {
 	data := event.GetMarkerRecordedEventAttributes().GetDetails()["data"]
 	if len(data.GetPayloads()) == 0 {
 		return // of the SDK
@@ -87,8 +87,8 @@ func (p *projector) marked(event *historypb.HistoryEvent) {
 
 // ignoredMark adds that a sink counts as written although its last attempt has failed.
 func (p *projector) ignoredMark(event *historypb.HistoryEvent, mark protocol.IgnoredMark) {
-	at := p.waiter(mark.Ignored, mark.Index)
-	p.retried(at)
+	at := p.waitingCall(mark.Ignored, mark.Index)
+	p.noteRetried(at)
 	if failed := p.lastOf(ActionError, at); failed != nil {
 		completed := *failed
 		completed.Event, completed.Error, completed.Duration, completed.At = SinkCompleted, nil, 0, event.GetEventTime().AsTime()
@@ -103,18 +103,18 @@ func (p *projector) answerMark(event *historypb.HistoryEvent, mark protocol.Answ
 	p.visits[mark.Step] = mark.Visit
 	at, id := event.GetEventTime().AsTime(), event.GetEventId()
 	if !mark.Over {
-		of.settled = p.begins(of.one.call())
+		of.settled = p.beginAttempt(of.one.callOf())
 		started := p.attemptStarted(of)
 		started.At = at
 		p.add(id, "", started)
-		p.calls[of.one.call()].began = at
-		p.awaits(id, started, at)
+		p.calls[of.one.callOf()].began = at
+		p.addAwaits(id, started, at)
 		return
 	}
-	last := p.calls[of.one.call()]
+	last := p.calls[of.one.callOf()]
 	if last == nil || last.attempt != mark.Attempt { // it began in a history before
 		p.attemptStarted(of)
-		last = p.calls[of.one.call()]
+		last = p.calls[of.one.callOf()]
 	}
 	last.failure = mark.Error
 	if !p.lastInput.Before(last.began) && !p.lastInput.Before(last.awaited) { // the answer, or the end of its time: what follows is decided after it
@@ -128,10 +128,10 @@ func (p *projector) answerMark(event *historypb.HistoryEvent, mark protocol.Answ
 	p.add(id, "", end)
 }
 
-// awaits adds that an attempt which was sent, or sends nothing, awaits its answer.
-func (p *projector) awaits(by int64, started Event, at time.Time) {
+// addAwaits adds that an attempt which was sent, or sends nothing, awaits its answer.
+func (p *projector) addAwaits(by int64, started Event, at time.Time) {
 	awaits := started
 	awaits.Event, awaits.At, awaits.Reason, awaits.IsRetry, awaits.By = AnswerAwaited, at, string(interpreter.ReasonAnswer), false, ""
 	p.add(by, "", awaits)
-	p.calls[started.call()].awaited = at
+	p.calls[started.callOf()].awaited = at
 }

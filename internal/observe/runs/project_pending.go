@@ -13,8 +13,8 @@ import (
 	"reprise/interpreter/call"
 )
 
-// pending adds the attempts that are being made, which the history has no event of yet.
-func (p *projector) pending(activities []*workflowpb.PendingActivityInfo) {
+// addPending adds the attempts that are being made, which the history has no event of yet.
+func (p *projector) addPending(activities []*workflowpb.PendingActivityInfo) {
 	for _, activity := range activities {
 		if activity.GetState() != enumspb.PENDING_ACTIVITY_STATE_STARTED {
 			continue
@@ -34,7 +34,7 @@ func (p *projector) pending(activities []*workflowpb.PendingActivityInfo) {
 func (p *projector) pendingAttempt(id int64, of *madeActivity, activity *workflowpb.PendingActivityInfo) {
 	started := p.attemptStarted(of)
 	started.At = activity.GetLastStartedTime().AsTime()
-	if of.one.RateLimit != nil && !begun(activity.GetHeartbeatDetails()) {
+	if of.one.RateLimit != nil && !hasBegun(activity.GetHeartbeatDetails()) {
 		started = beforeTurn(started)
 	}
 	p.add(id, "", started)
@@ -61,7 +61,7 @@ type hostHeartbeat struct {
 func (p *projector) pendingHost(id int64, of *madeActivity, activity *workflowpb.PendingActivityInfo) {
 	var read hostHeartbeat
 	if p.filter.Follow || len(activity.GetHeartbeatDetails().GetPayloads()) == 0 ||
-		p.decode(p.workflowID, activity.GetHeartbeatDetails(), &read) != nil {
+		p.decodeInput(p.workflowID, activity.GetHeartbeatDetails(), &read) != nil {
 		return
 	}
 	now := activity.GetLastHeartbeatTime()
@@ -82,23 +82,23 @@ func (p *projector) pendingHost(id int64, of *madeActivity, activity *workflowpb
 	}
 	for _, doing := range read.Doing {
 		if doing.Call < len(of.many.Calls) {
-			p.doing(id, &begun, doing, now.AsTime())
+			p.addDoing(id, &begun, doing, now.AsTime())
 		}
 	}
 }
 
-// doing adds the attempts of a hosted call that makes another one.
-func (p *projector) doing(id int64, of *madeActivity, doing call.Doing, now time.Time) {
+// addDoing adds the attempts of a hosted call that makes another one.
+func (p *projector) addDoing(id int64, of *madeActivity, doing call.Doing, now time.Time) {
 	in := attemptInput{
 		Step: of.many.Task.Step, Visit: of.many.Task.Visit, Index: of.many.Calls[doing.Call].Index,
 		Attempt: doing.Attempt, Page: doing.Page,
 	}
 	which := fmt.Sprint(indexOr(in.Index))
 	if len(doing.Made) > 0 {
-		first := Event{Step: in.Step, Visit: in.Visit, Index: in.Index, At: of.began()}
-		p.attempts(id, which, first, doing.Made, now)
+		first := Event{Step: in.Step, Visit: in.Visit, Index: in.Index, At: of.beganAt()}
+		p.addAttempts(id, which, first, doing.Made, now)
 		last := doing.Made[len(doing.Made)-1]
-		p.calls[in.call()] = &lastAttempt{attempt: max(last.Attempt, last.AttemptTo), page: max(last.Page, last.PageTo), failure: last.Error}
+		p.calls[in.callOf()] = &lastAttempt{attempt: max(last.Attempt, last.AttemptTo), page: max(last.Page, last.PageTo), failure: last.Error}
 	}
 	started := p.attemptStarted(&madeActivity{one: in})
 	if started.At = doing.Since; doing.Turn {

@@ -52,12 +52,12 @@ func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error
 		var input struct {
 			Called *protocol.ParentAttempt `json:"called"`
 		}
-		if err := p.decode(begun.workflowID, begun.input, &input); err != nil || input.Called == nil {
+		if err := p.decodeInput(begun.workflowID, begun.input, &input); err != nil || input.Called == nil {
 			return true, err
 		}
 		in := input.Called
 		p.visits[in.Step] = in.Visit
-		settled := p.begins(callID{in.Step, in.Visit, indexOr(in.Index), ""})
+		settled := p.beginAttempt(callID{in.Step, in.Visit, indexOr(in.Index), ""})
 		p.runs[begun.event] = &playbookRun{child: begun, madeActivity: madeActivity{settled: settled, one: attemptInput{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt,
 		}}}
@@ -77,7 +77,7 @@ func (p *projector) playStarted(of *playbookRun, event *historypb.HistoryEvent) 
 	p.add(of.event, "", started)
 	if of.detached {
 		p.add(of.event, "", playEnd(started, event, nil))
-		p.calls[of.one.call()].failure = nil
+		p.calls[of.one.callOf()].failure = nil
 	}
 }
 
@@ -90,7 +90,7 @@ func (p *projector) playEnded(of *playbookRun, event *historypb.HistoryEvent) er
 		p.playStarted(of, event)
 	}
 	var result protocol.Result
-	known, err := p.result(of.child, &result)
+	known, err := p.decodeResult(of.child, &result)
 	if err != nil {
 		return err
 	}
@@ -98,14 +98,14 @@ func (p *projector) playEnded(of *playbookRun, event *historypb.HistoryEvent) er
 	failure := outcome.Err
 	if cancelled := event.GetChildWorkflowExecutionCanceledEventAttributes() != nil; cancelled && p.cancelling[of.workflowID] {
 		failure = protocol.AttemptError(temporal.NewCanceledError())
-		if p.late[limit{of.one.call(), of.one.Attempt}] {
+		if p.late[limit{of.one.callOf(), of.one.Attempt}] {
 			failure.Kind, failure.Message = interpreter.KindTimeout, "the run "+of.workflowID+" did not end in time and was cancelled"
 		}
 	}
 	started := p.attemptStarted(&of.madeActivity)
 	started.Child = of.workflowID
 	p.add(of.event, "", playEnd(started, event, failure))
-	p.calls[of.one.call()].failure = failure
+	p.calls[of.one.callOf()].failure = failure
 	return nil
 }
 

@@ -28,7 +28,7 @@ func (p *projector) runEvent(event *historypb.HistoryEvent) error {
 
 // runEnded adds the end of a run.
 func (p *projector) runEnded(event *historypb.HistoryEvent) error {
-	if p.h.endedAt.IsZero() || !event.GetEventTime().AsTime().Equal(p.h.endedAt) || !ends(event) {
+	if p.h.endedAt.IsZero() || !event.GetEventTime().AsTime().Equal(p.h.endedAt) || !isEnd(event) {
 		return nil
 	}
 	result, err := p.resultOf(&child{workflowID: p.workflowID, end: event})
@@ -59,7 +59,7 @@ func noResult(message string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{Kind: "no_result", Class: interpreter.ClassFinal, Message: message}
 }
 
-func ends(event *historypb.HistoryEvent) bool {
+func isEnd(event *historypb.HistoryEvent) bool {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
 		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
@@ -92,7 +92,7 @@ func (p *projector) queueChanged(event *historypb.HistoryEvent, memo *commonpb.M
 // refusedMark makes a failure of the last attempt of a call, as a policy has of its
 // answer.
 func (p *projector) refusedMark(mark protocol.RefusedMark) {
-	at := p.waiter(mark.Refused, mark.Index)
+	at := p.waitingCall(mark.Refused, mark.Index)
 	if last := p.calls[at]; last != nil {
 		last.failure = mark.Error
 	}

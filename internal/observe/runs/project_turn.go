@@ -15,10 +15,10 @@ import (
 	"reprise/interpreter"
 )
 
-// turn adds the wait for a turn under a rate limit that an activity made before its
+// addTurn adds the wait for a turn under a rate limit that an activity made before its
 // attempt, of so many seconds, and gives when the attempt began. Where several attempts
 // are one pair of events, their waits are one wait in front of it.
-func (p *projector) turn(id int64, which string, attempt Event, before int, seconds float64) time.Time {
+func (p *projector) addTurn(id int64, which string, attempt Event, before int, seconds float64) time.Time {
 	if seconds <= 0 || attempt.At.IsZero() {
 		return attempt.At
 	}
@@ -67,8 +67,8 @@ func firstTurn(encoded []byte) float64 {
 	return turn
 }
 
-// begun reports whether the heartbeats of an attempt say that it has its turn.
-func begun(heartbeat *commonpb.Payloads) bool {
+// hasBegun reports whether the heartbeats of an attempt say that it has its turn.
+func hasBegun(heartbeat *commonpb.Payloads) bool {
 	var read struct {
 		State struct {
 			Begun bool `json:"begun"`

@@ -12,19 +12,19 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// timer adds the wait of a call. Of other timers it records those that bound a run.
-func (p *projector) timer(event *historypb.HistoryEvent) {
+// addTimer adds the wait of a call. Of other timers it records those that bound a run.
+func (p *projector) addTimer(event *historypb.HistoryEvent) {
 	mark, marked := interpreter.ParseTimerMark(summaryOf(event))
 	timer := event.GetTimerStartedEventAttributes()
 	if !marked {
 		return
 	}
-	at := p.waiter(mark.Call, mark.Index)
+	at := p.waitingCall(mark.Call, mark.Index)
 	if mark.Limits > 0 {
 		p.limits[timer.GetTimerId()] = limit{at, mark.Limits}
 		return
 	}
-	p.retried(at)
+	p.noteRetried(at)
 	delay := timer.GetStartToFireTimeout().AsDuration()
 	out := p.waits(event, at, mark.Reason)
 	out.Delay, out.NextRetryAt = delay.Seconds(), out.At.Add(delay)
@@ -33,13 +33,13 @@ func (p *projector) timer(event *historypb.HistoryEvent) {
 
 // holdMark adds a wait for a person.
 func (p *projector) holdMark(event *historypb.HistoryEvent, mark protocol.HoldMark) {
-	at := p.waiter(mark.Held, mark.Index)
-	p.retried(at)
+	at := p.waitingCall(mark.Held, mark.Index)
+	p.noteRetried(at)
 	p.add(event.GetEventId(), "", p.waits(event, at, interpreter.ReasonPerson))
 }
 
-// waiter is the call of a step or of the place of a sink.
-func (p *projector) waiter(name string, index *int) callID {
+// waitingCall is the call of a step or of the place of a sink.
+func (p *projector) waitingCall(name string, index *int) callID {
 	at := callID{step: name, visit: p.visit, index: indexOr(index)}
 	if step, _, isSink := strings.Cut(name, "."); isSink {
 		at.step, at.sink = step, name
@@ -77,19 +77,19 @@ func (p *projector) waits(event *historypb.HistoryEvent, at callID, reason inter
 	return out
 }
 
-// settles records what people have decided about waits. It is false for an event of
+// recordSettled records what people have decided about waits. It is false for an event of
 // something else.
-func (p *projector) settles(event *historypb.HistoryEvent) (bool, error) {
+func (p *projector) recordSettled(event *historypb.HistoryEvent) (bool, error) {
 	if signal := event.GetWorkflowExecutionSignaledEventAttributes(); signal.GetSignalName() == protocol.ControlSignal {
 		var steering protocol.Steering
-		if err := p.decode(p.workflowID, signal.GetInput(), &steering); err != nil {
+		if err := p.decodeInput(p.workflowID, signal.GetInput(), &steering); err != nil {
 			return true, err
 		}
 		if steering.Settle != nil {
-			p.settled(*steering.Settle)
+			p.settleCalls(*steering.Settle)
 		}
 		for _, then := range steering.Then {
-			p.settled(then)
+			p.settleCalls(then)
 		}
 		return true, nil
 	}
@@ -98,32 +98,32 @@ func (p *projector) settles(event *historypb.HistoryEvent) (bool, error) {
 		return request != nil, nil
 	}
 	var command protocol.CommandInput
-	if err := p.decode(p.workflowID, request.GetInput().GetArgs(), &command); err != nil {
+	if err := p.decodeInput(p.workflowID, request.GetInput().GetArgs(), &command); err != nil {
 		return true, err
 	}
-	p.settled(protocol.ItemSettlement{
+	p.settleCalls(protocol.ItemSettlement{
 		Step: command.Step, Index: command.Index, Settlement: interpreter.Settlement{By: command.By, Reason: command.Reason},
 	})
 	return true, nil
 }
 
-// settled records what people have decided about calls that wait. A call that is
+// settleCalls records what people have decided about calls that wait. A call that is
 // skipped shows it in its failure.
-func (p *projector) settled(decided protocol.ItemSettlement) {
+func (p *projector) settleCalls(decided protocol.ItemSettlement) {
 	for at, last := range p.calls {
 		index := &at.index
 		if at.index < 0 {
 			index = nil
 		}
-		if last.waits && last.settled == nil && !decided.Skip && decided.Means(at.step, index) {
+		if last.waits && last.settled == nil && !decided.Skip && decided.IsAbout(at.step, index) {
 			last.settled = &decided.Settlement
 		}
 	}
 }
 
-// begins records that a call continues with its next attempt, and gives what people
+// beginAttempt records that a call continues with its next attempt, and gives what people
 // have decided that led to it; nil where its wait ended by itself.
-func (p *projector) begins(at callID) *interpreter.Settlement {
+func (p *projector) beginAttempt(at callID) *interpreter.Settlement {
 	last := p.calls[at]
 	if last == nil {
 		return nil

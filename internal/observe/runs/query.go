@@ -15,16 +15,16 @@ import (
 // defaultPatience is Reader.Patience unless that is set.
 const defaultPatience = 5 * time.Second
 
-func (r *Reader) patience() time.Duration { return cmp.Or(r.Patience, defaultPatience) }
+func (r *Reader) patienceTime() time.Duration { return cmp.Or(r.Patience, defaultPatience) }
 
 // Progress queries a run, a loop of it, a shard of one or a call for its progress.
 func (r *Reader) Progress(ctx context.Context, workflowID, runID string) (protocol.Progress, error) {
 	var progress protocol.Progress
-	return progress, r.query(ctx, workflowID, runID, protocol.ProgressQuery, &progress)
+	return progress, r.queryWorkflow(ctx, workflowID, runID, protocol.ProgressQuery, &progress)
 }
 
-func (r *Reader) query(ctx context.Context, workflowID, runID, query string, into any, args ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, r.patience())
+func (r *Reader) queryWorkflow(ctx context.Context, workflowID, runID, query string, into any, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, r.patienceTime())
 	defer cancel()
 	value, err := r.Client.QueryWorkflow(ctx, workflowID, runID, query, args...)
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *Reader) query(ctx context.Context, workflowID, runID, query string, int
 // own.
 func (r *Reader) CallProgress(ctx context.Context, workflowID string) (protocol.IterationRecord, error) {
 	var answer protocol.Iterations
-	if err := r.query(ctx, workflowID, "", protocol.IterationsQuery, &answer); err != nil {
+	if err := r.queryWorkflow(ctx, workflowID, "", protocol.IterationsQuery, &answer); err != nil {
 		return protocol.IterationRecord{}, err
 	}
 	if len(answer.Iterations) != 1 {
@@ -76,7 +76,7 @@ func (r *Reader) loopProgress(
 			continue
 		}
 		shards = append(shards, shard.Shards...)
-		add(&progress, shard)
+		addShard(&progress, shard)
 	}
 	return progress, unread, err
 }
@@ -89,8 +89,8 @@ const (
 	notAnswered unread = "not answered"
 )
 
-// add counts what an open shard says of itself, which its loop does not count yet.
-func add(progress *protocol.Progress, shard protocol.Progress) {
+// addShard counts what an open shard says of itself, which its loop does not count yet.
+func addShard(progress *protocol.Progress, shard protocol.Progress) {
 	progress.Stats.Success += shard.Stats.Success
 	progress.Stats.Failed += shard.Stats.Failed
 	progress.Stats.Truncated += shard.Stats.Truncated
@@ -104,7 +104,7 @@ func add(progress *protocol.Progress, shard protocol.Progress) {
 	progress.Open = append(progress.Open, shard.Open...)
 	progress.Active, progress.Waiting, progress.Returning =
 		progress.Active+shard.Active, progress.Waiting+shard.Waiting, progress.Returning+shard.Returning
-	progress.NextRetryAt = interpreter.Sooner(progress.NextRetryAt, shard.NextRetryAt)
+	progress.NextRetryAt = interpreter.EarlierTime(progress.NextRetryAt, shard.NextRetryAt)
 }
 
 // latestKnown is the later one of two times, zero where one is not known.
@@ -136,7 +136,7 @@ func (w Workers) Poll(now time.Time) bool {
 
 // Workers finds the workers of a task queue.
 func (r *Reader) Workers(ctx context.Context, taskQueue string) (Workers, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.patience())
+	ctx, cancel := context.WithTimeout(ctx, r.patienceTime())
 	defer cancel()
 	described, err := r.Client.DescribeTaskQueue(ctx, taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
 	workers := Workers{Count: len(described.GetPollers())}

@@ -68,7 +68,7 @@ func queueOf(memo *commonpb.Memo) *QueuePosition {
 // positions of some runs.
 func (r *Reader) queryQueue(ctx context.Context, id string, members []queue.Member) (queue.Status, error) {
 	var status queue.Status
-	err := r.query(ctx, id, "", queue.StatusQuery, &status, members)
+	err := r.queryWorkflow(ctx, id, "", queue.StatusQuery, &status, members)
 	if err == nil && len(status.Positions) != len(members) {
 		status.Positions = make([]int, len(members))
 	}
@@ -84,17 +84,17 @@ func (r *Reader) QueueStatus(ctx context.Context, name queue.Name) (queue.Status
 	return status, err
 }
 
-// queued is what a run waits for that holds a ticket, as far as the queue answers.
-func (r *Reader) queued(ctx context.Context, ticket *queue.Ticket, run queue.Member) (*QueuePosition, error) {
+// queuePosition is what a run waits for that holds a ticket, as far as the queue answers.
+func (r *Reader) queuePosition(ctx context.Context, ticket *queue.Ticket, run queue.Member) (*QueuePosition, error) {
 	queued := &QueuePosition{Name: ticket.Name, WorkflowID: ticket.Queue, Since: ticket.Since}
 	status, err := r.queryQueue(ctx, ticket.Queue, []queue.Member{run})
 	if err == nil {
-		queued.apply(status, status.Positions[0])
+		queued.applyStatus(status, status.Positions[0])
 	}
 	return queued, err
 }
 
-func (q *QueuePosition) apply(status queue.Status, position int) {
+func (q *QueuePosition) applyStatus(status queue.Status, position int) {
 	q.Limit, q.Position, q.Running = status.Limit, position, status.Running
 	q.Holders, q.HoldersSince = status.Holders, status.HoldersSince
 }
@@ -103,7 +103,7 @@ func (q *QueuePosition) apply(status queue.Status, position int) {
 // the run's own task queue has responded. It takes at most four calls; the error is that the queue
 // gave no answer.
 func (r *Reader) Queued(ctx context.Context, run queue.Member, taskQueue string, ticket *queue.Ticket) (*QueuePosition, error) {
-	found, err := r.queued(ctx, ticket, run)
+	found, err := r.queuePosition(ctx, ticket, run)
 	r.findUnpolled(ctx, found, taskQueue, err == nil, func() bool { return true })
 	return found, err
 }
@@ -134,7 +134,7 @@ func (r *Reader) findUnpolled(ctx context.Context, found *QueuePosition, taskQue
 	if err != nil || of == taskQueue || of == keeper || !spend() {
 		return // a worker of these has responded
 	}
-	if _, err := r.Progress(ctx, holder, ""); err != nil && ctx.Err() == nil && !connect.NotFound(err) && !connect.Unavailable(err) {
+	if _, err := r.Progress(ctx, holder, ""); err != nil && ctx.Err() == nil && !connect.NotFound(err) && !connect.IsUnavailable(err) {
 		found.NoWorker = &MissingWorker{WorkflowID: holder, TaskQueue: of}
 	}
 }
@@ -165,7 +165,7 @@ func (r *Reader) Positions(ctx context.Context, list []Found) {
 			return
 		}
 		for i, run := range waiting {
-			run.Queue.apply(status, status.Positions[i])
+			run.Queue.applyStatus(status, status.Positions[i])
 		}
 	})
 }

@@ -32,11 +32,11 @@ func Activities(store *payload.Store) map[string]any {
 	return map[string]any{
 		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.EarlierAnswers, error) {
 			defer heartbeat.Keep(ctx)()
-			return reader(ctx).recall(ctx, in)
+			return reader(ctx).recallRuns(ctx, in)
 		},
 		interpreter.StoppedActivity: func(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
 			defer heartbeat.Keep(ctx)()
-			return reader(ctx).stopped(ctx, in)
+			return reader(ctx).readStopped(ctx, in)
 		},
 		interpreter.EndedActivity: func(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
 			defer heartbeat.Keep(ctx)()
@@ -53,8 +53,8 @@ type earlierRuns struct{ *Reader }
 // history.
 const questionTime = 20 * time.Second
 
-// recall reads what the runs have done that may have made a call before.
-func (r *earlierRuns) recall(ctx context.Context, in interpreter.Recall) (interpreter.EarlierAnswers, error) {
+// recallRuns reads what the runs have done that may have made a call before.
+func (r *earlierRuns) recallRuns(ctx context.Context, in interpreter.Recall) (interpreter.EarlierAnswers, error) {
 	var found interpreter.EarlierAnswers
 	for _, id := range in.Attempts {
 		if _, err := r.recallOne(ctx, id, in.Key, &found); err != nil {
@@ -77,7 +77,7 @@ func (r *earlierRuns) recall(ctx context.Context, in interpreter.Recall) (interp
 			}
 		}
 	}
-	trim(&found)
+	trimLargest(&found)
 	return found, nil
 }
 
@@ -115,7 +115,7 @@ func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *inte
 		return false, fmt.Errorf("look for %s: %w", id, err)
 	}
 	info := described.GetWorkflowExecutionInfo()
-	kept, why, err := r.kept(ctx, info)
+	kept, why, err := r.queryKept(ctx, info)
 	if err != nil {
 		return false, err
 	}
@@ -143,7 +143,7 @@ const mostOlder = 20
 func (r *earlierRuns) keptOfOlder(
 	ctx context.Context, newest *workflowpb.WorkflowExecutionInfo, key string,
 ) (kept interpreter.EarlierWork, why string, err error) {
-	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+visibility.Quote(newest.GetExecution().GetWorkflowId()), mostOlder, nil)
+	page, err := r.listRuns(ctx, ofPlaybooks+" AND WorkflowId = "+visibility.Quote(newest.GetExecution().GetWorkflowId()), mostOlder, nil)
 	if err != nil {
 		return kept, "", err
 	}
@@ -151,21 +151,21 @@ func (r *earlierRuns) keptOfOlder(
 		if info.GetExecution().GetRunId() == newest.GetExecution().GetRunId() {
 			continue
 		}
-		if kept, why, err = r.kept(ctx, info); err != nil || why == "" && kept.Run.Key == key {
+		if kept, why, err = r.queryKept(ctx, info); err != nil || why == "" && kept.Run.Key == key {
 			return kept, why, err
 		}
 	}
 	return interpreter.EarlierWork{}, "", nil
 }
 
-// kept queries a run for what it has done. why is the reason for which it cannot
+// queryKept queries a run for what it has done. why is the reason for which it cannot
 // answer.
-func (r *earlierRuns) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (kept interpreter.EarlierWork, why string, err error) {
+func (r *earlierRuns) queryKept(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (kept interpreter.EarlierWork, why string, err error) {
 	id, runID := info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
 	if err := r.awaitEnd(ctx, info); err != nil {
 		return kept, "", err
 	}
-	why, err = r.question(ctx, id, runID, &kept, interpreter.EarlierQuery)
+	why, err = r.queryEnded(ctx, id, runID, &kept, interpreter.EarlierQuery)
 	if errors.Is(err, errNotBegun) {
 		return kept, "", nil
 	}
@@ -175,9 +175,9 @@ func (r *earlierRuns) kept(ctx context.Context, info *workflowpb.WorkflowExecuti
 // errNotBegun says that a workflow was ended before a worker had seen it.
 var errNotBegun = errors.New("it was ended before it began")
 
-// question queries a workflow that has ended. Where it is gone, into stays as it is;
+// queryEnded queries a workflow that has ended. Where it is gone, into stays as it is;
 // why is the reason for which no worker can ever answer.
-func (r *earlierRuns) question(ctx context.Context, id, runID string, into any, query string, args ...any) (why string, err error) {
+func (r *earlierRuns) queryEnded(ctx context.Context, id, runID string, into any, query string, args ...any) (why string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
 	answer, err := r.Client.QueryWorkflow(ctx, id, runID, query, args...)
@@ -199,9 +199,9 @@ func (r *earlierRuns) question(ctx context.Context, id, runID string, into any, 
 // that name each other would be queried without end.
 const mostHops = 20
 
-// stopped reads how far a call had come when it was stopped. The error says that this
+// readStopped reads how far a call had come when it was stopped. The error says that this
 // is unknown.
-func (r *earlierRuns) stopped(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
+func (r *earlierRuns) readStopped(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
 	question := protocol.StoppedQuestion{Step: in.Step, Visit: in.Visit, Index: in.Index}
 	id := in.By
 	for range mostHops {
@@ -228,7 +228,7 @@ func (r *earlierRuns) stoppedBy(ctx context.Context, id, key string, question pr
 			return stopped, err
 		}
 		stopped = call.Stopped{}
-		why, err := r.question(ctx, id, runID, &stopped, interpreter.StoppedQuery, question)
+		why, err := r.queryEnded(ctx, id, runID, &stopped, interpreter.StoppedQuery, question)
 		if errors.Is(err, errNotBegun) {
 			stopped, err = r.notBegun(ctx, of[at], question)
 		}
@@ -239,7 +239,7 @@ func (r *earlierRuns) stoppedBy(ctx context.Context, id, key string, question pr
 			return stopped, err
 		}
 		if at == 0 {
-			older, err := r.list(ctx, "WorkflowId = "+visibility.Quote(id), mostOlder, nil)
+			older, err := r.listRuns(ctx, "WorkflowId = "+visibility.Quote(id), mostOlder, nil)
 			if err != nil {
 				return stopped, err
 			}
@@ -272,13 +272,13 @@ func (r *earlierRuns) notBegun(
 	ctx context.Context, info *workflowpb.WorkflowExecutionInfo, question protocol.StoppedQuestion,
 ) (stopped call.Stopped, err error) {
 	id := info.GetExecution().GetWorkflowId()
-	first, err := r.begun(ctx, id, info.GetExecution().GetRunId())
+	first, err := r.readBegun(ctx, id, info.GetExecution().GetRunId())
 	if err != nil {
 		return stopped, err
 	}
 	var input protocol.CallsInput
 	var script call.Script
-	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
+	if err := r.newValues(ctx).decodeInput(id, first.input, &input, &script); err != nil {
 		return stopped, err
 	}
 	var snapshot call.Snapshot
@@ -298,8 +298,8 @@ func (r *earlierRuns) notBegun(
 	return task.StoppedAs(task.Call(book, step, snapshot, func() float64 { return 0 })), nil
 }
 
-// trim leaves out what is too large together.
-func trim(found *interpreter.EarlierAnswers) {
+// trimLargest leaves out what is too large together.
+func trimLargest(found *interpreter.EarlierAnswers) {
 	size := 0
 	found.Steps = slices.DeleteFunc(found.Steps, func(step interpreter.EarlierStep) bool {
 		size += interpreter.EncodedSize(step)
@@ -338,15 +338,15 @@ func (r *earlierRuns) endedIterations(ctx context.Context, in interpreter.EndedI
 				ended.Prints = append(ended.Prints, prints(iteration))
 			}
 		}
-		ended.Begun = append(ended.Begun, loop.stopped(known)...)
+		ended.Begun = append(ended.Begun, loop.stoppedIterations(known)...)
 	}
 	slices.SortFunc(ended.Begun, func(x, y interpreter.BegunIteration) int { return cmp.Compare(x.Index, y.Index) })
 	return ended, nil
 }
 
-// stopped are the iterations that were, and of which no later loop knows. known are
+// stoppedIterations are the iterations that were, and of which no later loop knows. known are
 // those that later loops know, and then this one too.
-func (l *Loop) stopped(known map[int]bool) (begun []interpreter.BegunIteration) {
+func (l *Loop) stoppedIterations(known map[int]bool) (begun []interpreter.BegunIteration) {
 	for _, iteration := range l.begun {
 		if !known[iteration.Index] {
 			known[iteration.Index] = true
@@ -376,7 +376,7 @@ func (r *earlierRuns) endedLoop(ctx context.Context, id, key string) (*Loop, fun
 	}
 	var prints func(interpreter.IterationResult) string
 	if key != "" {
-		prints, err = r.prints(ctx, id, runID, key)
+		prints, err = r.iterationPrints(ctx, id, runID, key)
 		if err != nil || prints == nil {
 			return nil, nil, err
 		}
@@ -385,15 +385,15 @@ func (r *earlierRuns) endedLoop(ctx context.Context, id, key string) (*Loop, fun
 	return loop, prints, r.collectChildren(ctx, loop, id, runID)
 }
 
-// prints gives what the iterations of a loop have requested; nil where it is none of the key.
-func (r *earlierRuns) prints(ctx context.Context, id, runID, key string) (func(interpreter.IterationResult) string, error) {
-	first, err := r.begun(ctx, id, runID)
+// iterationPrints gives what the iterations of a loop have requested; nil where it is none of the key.
+func (r *earlierRuns) iterationPrints(ctx context.Context, id, runID, key string) (func(interpreter.IterationResult) string, error) {
+	first, err := r.readBegun(ctx, id, runID)
 	if err != nil {
 		return nil, err
 	}
 	var input protocol.LoopInput
 	var script call.Script
-	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
+	if err := r.newValues(ctx).decodeInput(id, first.input, &input, &script); err != nil {
 		return nil, err
 	}
 	if input.Task.Run.Identity() != key {

@@ -86,38 +86,38 @@ func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error
 	if kind := info.GetType().GetName(); kind != protocol.PlaybookWorkflowName {
 		return nil, fmt.Errorf("%w of a playbook: %s is a %s", ErrNotFound, workflowID, kind)
 	}
-	given, err := r.read(ctx, workflowID, info.GetExecution().GetRunId())
+	given, err := r.readHistory(ctx, workflowID, info.GetExecution().GetRunId())
 	if err != nil {
 		return nil, err
 	}
 	first := given
 	if id := given.firstRunID; id != "" && id != given.runID {
-		if first, err = r.read(ctx, workflowID, id); err != nil {
+		if first, err = r.readHistory(ctx, workflowID, id); err != nil {
 			return nil, err
 		}
 	}
 	run := &Run{
 		WorkflowID: workflowID, RunID: first.runID, StartedAt: first.startedAt, ScheduledAt: first.scheduledAt, TaskQueue: first.taskQueue,
 	}
-	if err := r.values(ctx).decode(workflowID, first.input, &run.Input); err != nil {
+	if err := r.newValues(ctx).decodeInput(workflowID, first.input, &run.Input); err != nil {
 		return nil, err
 	}
-	histories, err := r.follow(ctx, first)
+	histories, err := r.followRun(ctx, first)
 	isOne := func(h *history) bool { return h.runID == given.runID }
 	if err == nil && !slices.ContainsFunc(histories, isOne) { // a run that was reset has copied what was before
-		histories, err = r.follow(ctx, given)
+		histories, err = r.followRun(ctx, given)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return run, r.loops(ctx, run, histories)
+	return run, r.readLoops(ctx, run, histories)
 }
 
-// follow reads the histories of a run from one to the last.
-func (r *Reader) follow(ctx context.Context, h *history) ([]*history, error) {
+// followRun reads the histories of a run from one to the last.
+func (r *Reader) followRun(ctx context.Context, h *history) ([]*history, error) {
 	all := []*history{h}
 	for h.nextRunID != "" {
-		next, err := r.read(ctx, h.workflowID, h.nextRunID)
+		next, err := r.readHistory(ctx, h.workflowID, h.nextRunID)
 		if err != nil {
 			return nil, err
 		}
@@ -126,18 +126,18 @@ func (r *Reader) follow(ctx context.Context, h *history) ([]*history, error) {
 	return all, nil
 }
 
-// loops reads the loops of a run from its histories.
-func (r *Reader) loops(ctx context.Context, run *Run, histories []*history) error {
+// readLoops reads the loops of a run from its histories.
+func (r *Reader) readLoops(ctx context.Context, run *Run, histories []*history) error {
 	for _, h := range histories {
 		run.EndedAt = h.endedAt
 		for _, begun := range h.children {
 			if begun.workflow != protocol.LoopWorkflowName {
 				continue
 			}
-			if err := r.outlived(ctx, h, begun); err != nil {
+			if err := r.readOutlived(ctx, h, begun); err != nil {
 				return err
 			}
-			loop, err := r.loop(ctx, begun)
+			loop, err := r.readLoop(ctx, begun)
 			if err != nil {
 				return err
 			}
@@ -147,15 +147,15 @@ func (r *Reader) loops(ctx context.Context, run *Run, histories []*history) erro
 	return nil
 }
 
-// loop reads how the iterations of a loop ended: from its result, and where
+// readLoop reads how the iterations of a loop ended: from its result, and where
 // that does not have all of it from the histories of children.
-func (r *Reader) loop(ctx context.Context, begun *child) (*Loop, error) {
+func (r *Reader) readLoop(ctx context.Context, begun *child) (*Loop, error) {
 	loop := &Loop{WorkflowID: begun.workflowID, input: begun.input, runID: begun.runID, succeeded: map[int]bool{}}
-	if err := loop.identify(); err != nil {
+	if err := loop.identifyStep(); err != nil {
 		return nil, err
 	}
 	var result interpreter.LoopResult
-	known, err := r.values(ctx).result(begun, &result)
+	known, err := r.newValues(ctx).decodeResult(begun, &result)
 	if err != nil {
 		return nil, err
 	}
@@ -167,14 +167,14 @@ func (r *Reader) loop(ctx context.Context, begun *child) (*Loop, error) {
 		return nil, err
 	}
 	if known {
-		loop.merge(&result)
+		loop.mergeResult(&result)
 	}
 	return loop, nil
 }
 
-// merge adds what only the loop's result has: failures of iterations
+// mergeResult adds what only the loop's result has: failures of iterations
 // without a child, and how many there are that nothing describes.
-func (l *Loop) merge(result *interpreter.LoopResult) {
+func (l *Loop) mergeResult(result *interpreter.LoopResult) {
 	known := map[int]bool{}
 	for _, failure := range l.Failed {
 		known[failure.Index] = true
@@ -187,8 +187,8 @@ func (l *Loop) merge(result *interpreter.LoopResult) {
 	l.Lost = max(0, result.Stats.Failed-len(l.Failed))
 }
 
-// identify takes the step and the visit from the workflow ID: run/step#visit.
-func (l *Loop) identify() error {
+// identifyStep takes the step and the visit from the workflow ID: run/step#visit.
+func (l *Loop) identifyStep() error {
 	name := l.WorkflowID[strings.LastIndex(l.WorkflowID, "/")+1:]
 	step, visit, _ := strings.Cut(name, "#")
 	number, err := strconv.Atoi(visit)
@@ -204,19 +204,19 @@ func (r *Reader) collectChildren(ctx context.Context, loop *Loop, workflowID, ru
 	if runID == "" {
 		return nil // it has not started
 	}
-	h, err := r.read(ctx, workflowID, runID)
+	h, err := r.readHistory(ctx, workflowID, runID)
 	if err != nil {
 		return err
 	}
 	for _, begun := range h.children {
-		if err := r.outlived(ctx, h, begun); err != nil {
+		if err := r.readOutlived(ctx, h, begun); err != nil {
 			return err
 		}
 		switch begun.workflow {
 		case protocol.LoopWorkflowName:
 			err = r.collectChildren(ctx, loop, begun.workflowID, begun.runID)
 		case protocol.CallsWorkflowName:
-			err = r.iterations(ctx, loop, begun)
+			err = r.readIterations(ctx, loop, begun)
 		}
 		if err != nil {
 			return err
@@ -225,10 +225,10 @@ func (r *Reader) collectChildren(ctx context.Context, loop *Loop, workflowID, ru
 	return nil
 }
 
-// iterations collects what one batch has.
-func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error {
+// readIterations collects what one batch has.
+func (r *Reader) readIterations(ctx context.Context, loop *Loop, begun *child) error {
 	var output protocol.CallsOutput
-	known, err := r.values(ctx).result(begun, &output)
+	known, err := r.newValues(ctx).decodeResult(begun, &output)
 	if err != nil || begun.end == nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error
 	if len(failed) == 0 && (known || wasCancelled(begun)) {
 		return nil
 	}
-	return r.fail(ctx, loop, begun, known, failed)
+	return r.recordFailed(ctx, loop, begun, known, failed)
 }
 
 // stoppedIn records the iterations of a batch that have begun there and not ended, or
@@ -270,7 +270,7 @@ func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, report
 		return nil
 	}
 	var input protocol.CallsInput
-	if err := r.values(ctx).decode(begun.workflowID, begun.input, &input); err != nil {
+	if err := r.newValues(ctx).decodeInput(begun.workflowID, begun.input, &input); err != nil {
 		return err
 	}
 	for _, call := range input.Calls {
@@ -290,20 +290,20 @@ func wasCancelled(begun *child) bool {
 	return false
 }
 
-// fail records the failed iterations of a batch with their elements; all of them where
+// recordFailed records the failed iterations of a batch with their elements; all of them where
 // the batch ended without a result.
-func (r *Reader) fail(
+func (r *Reader) recordFailed(
 	ctx context.Context, loop *Loop, begun *child, known bool, failed []interpreter.IterationResult,
 ) error {
 	var input protocol.CallsInput
-	if err := r.values(ctx).decode(begun.workflowID, begun.input, &input); err != nil {
+	if err := r.newValues(ctx).decodeInput(begun.workflowID, begun.input, &input); err != nil {
 		return err
 	}
 	elements := map[int]any{}
 	for _, call := range input.Calls {
 		elements[*call.Index] = call.Element.Data
 		if !known {
-			failed = append(failed, lost(*call.Index, begun))
+			failed = append(failed, lostIteration(*call.Index, begun))
 		}
 	}
 	loop.ended = append(loop.ended, failed...)
@@ -313,9 +313,9 @@ func (r *Reader) fail(
 	return nil
 }
 
-// lost is an iteration whose workflow was terminated, timed out, or could not
+// lostIteration is an iteration whose workflow was terminated, timed out, or could not
 // start.
-func lost(index int, begun *child) interpreter.IterationResult {
+func lostIteration(index int, begun *child) interpreter.IterationResult {
 	ended := begun.end.GetEventTime().AsTime()
 	return interpreter.IterationResult{Index: index, Result: interpreter.CallResult{
 		Status: interpreter.StatusError,
@@ -331,7 +331,7 @@ func lost(index int, begun *child) interpreter.IterationResult {
 // the ones that it had read and given to none are in no input.
 func (r *Reader) LoopInput(ctx context.Context, loop *Loop) (protocol.LoopInput, error) {
 	var input protocol.LoopInput
-	err := r.values(ctx).decode(loop.WorkflowID, loop.input, &input)
+	err := r.newValues(ctx).decodeInput(loop.WorkflowID, loop.input, &input)
 	if err != nil || input.Source == nil {
 		return input, err
 	}
@@ -351,14 +351,14 @@ func (r *Reader) sourceShards(ctx context.Context, workflowID, runID string) ([]
 	if runID == "" {
 		return nil, nil // it has not started
 	}
-	h, err := r.read(ctx, workflowID, runID)
+	h, err := r.readHistory(ctx, workflowID, runID)
 	if err != nil {
 		return nil, err
 	}
 	var shards []protocol.LoopInput
 	for _, begun := range h.children {
 		var input protocol.LoopInput
-		if err := r.values(ctx).decode(begun.workflowID, begun.input, &input); err != nil {
+		if err := r.newValues(ctx).decodeInput(begun.workflowID, begun.input, &input); err != nil {
 			return nil, err
 		}
 		if input.Source == nil {
@@ -377,7 +377,7 @@ func (r *Reader) sourceShards(ctx context.Context, workflowID, runID string) ([]
 // ChildOf is the workflow ID of the child of a loop in which an iteration was, "" where the loop has no such iteration.
 func (r *Reader) ChildOf(ctx context.Context, loop *Loop, of *playbook.Loop, task protocol.Task, index int) (string, error) {
 	var input protocol.LoopInput
-	if err := r.values(ctx).decode(loop.WorkflowID, loop.input, &input); err != nil {
+	if err := r.newValues(ctx).decodeInput(loop.WorkflowID, loop.input, &input); err != nil {
 		return "", err
 	}
 	if input.Source == nil {

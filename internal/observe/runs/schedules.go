@@ -75,12 +75,12 @@ func (r *Reader) Schedules() Schedules { return Schedules{r} }
 // Find finds a schedule by its ID or the beginning of one, which no other may
 // share. The error is a *NoScheduleError or *AmbiguousError where the ID is why.
 func (s Schedules) Find(ctx context.Context, id string) (*Schedule, error) {
-	found, err := s.read(ctx, id)
+	found, err := s.readSchedule(ctx, id)
 	var missing *NoScheduleError
 	if !errors.As(err, &missing) || missing.Type != "" {
 		return found, err
 	}
-	all, err := s.ids(ctx)
+	all, err := s.listIDs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s Schedules) Find(ctx context.Context, id string) (*Schedule, error) {
 	case len(begin) > 1:
 		return nil, &AmbiguousError{ID: id, IDs: begin[:min(len(begin), shownBeginnings)], More: len(begin) > shownBeginnings}
 	}
-	return s.read(ctx, begin[0])
+	return s.readSchedule(ctx, begin[0])
 }
 
 // SchedulePage is a part of the schedules of playbooks, sorted by their IDs.
@@ -106,7 +106,7 @@ type SchedulePage struct {
 // List gives the schedules of playbooks behind an ID, "" for the first, at most so many; 0 is
 // all.
 func (s Schedules) List(ctx context.Context, after string, limit int) (SchedulePage, error) {
-	ids, err := s.ids(ctx)
+	ids, err := s.listIDs(ctx)
 	if err != nil {
 		return SchedulePage{}, err
 	}
@@ -122,18 +122,18 @@ func (s Schedules) List(ctx context.Context, after string, limit int) (ScheduleP
 	if len(ids) > 0 {
 		page.Last = ids[len(ids)-1]
 	}
-	page.Schedules, err = s.describe(ctx, ids)
+	page.Schedules, err = s.describeAll(ctx, ids)
 	return page, err
 }
 
-// describe reads schedules, without those that were deleted meanwhile.
-func (s Schedules) describe(ctx context.Context, ids []string) ([]*Schedule, error) {
+// describeAll reads schedules, without those that were deleted meanwhile.
+func (s Schedules) describeAll(ctx context.Context, ids []string) ([]*Schedule, error) {
 	list := make([]*Schedule, len(ids))
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(scheduleWidth)
 	for i, id := range ids {
 		group.Go(func() error {
-			found, err := s.read(asking, id)
+			found, err := s.readSchedule(asking, id)
 			if _, ok := errors.AsType[*NoScheduleError](err); ok { // deleted meanwhile
 				return nil
 			}
@@ -145,9 +145,9 @@ func (s Schedules) describe(ctx context.Context, ids []string) ([]*Schedule, err
 	return slices.DeleteFunc(list, func(one *Schedule) bool { return one == nil }), err
 }
 
-// ids are the ids of all schedules of playbooks, sorted. The list of the server
+// listIDs are the ids of all schedules of playbooks, sorted. The list of the server
 // is a second or so behind.
-func (s Schedules) ids(ctx context.Context) ([]string, error) {
+func (s Schedules) listIDs(ctx context.Context) ([]string, error) {
 	entries, err := s.runs.Client.ScheduleClient().List(ctx, client.ScheduleListOptions{PageSize: schedulePage})
 	if err != nil {
 		return nil, fmt.Errorf("list schedules: %w", err)
@@ -166,8 +166,8 @@ func (s Schedules) ids(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// read reads one schedule.
-func (s Schedules) read(ctx context.Context, id string) (*Schedule, error) {
+// readSchedule reads one schedule.
+func (s Schedules) readSchedule(ctx context.Context, id string) (*Schedule, error) {
 	described, err := s.runs.Client.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
 	if connect.NotFound(err) {
 		return nil, &NoScheduleError{ID: id}
@@ -191,7 +191,7 @@ func (s Schedules) Input(ctx context.Context, of *Schedule) (protocol.Input, err
 			payloads.Payloads = append(payloads.Payloads, proto.CloneOf(payload))
 		}
 	}
-	return input, s.runs.values(ctx).decode("the schedule "+of.ID, payloads, &input)
+	return input, s.runs.newValues(ctx).decodeInput("the schedule "+of.ID, payloads, &input)
 }
 
 // CountTimes counts the times of a schedule from one to another, as far as most;
@@ -242,8 +242,8 @@ func (s Schedules) Started(ctx context.Context, of *Schedule, most int) ([]Start
 // lastRun reads the run that began with a run ID, in the history in which it is
 // now.
 func (s Schedules) lastRun(ctx context.Context, id, runID string) (Found, error) {
-	if last, err := s.runs.describe(ctx, id, ""); err != nil || last.RunID == runID {
+	if last, err := s.runs.describeRun(ctx, id, ""); err != nil || last.RunID == runID {
 		return last, err
 	}
-	return s.runs.describe(ctx, id, runID) // the ID has been used again
+	return s.runs.describeRun(ctx, id, runID) // the ID has been used again
 }

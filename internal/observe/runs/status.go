@@ -167,7 +167,7 @@ func newIncremental(record *interpreter.StateRecord, now time.Time) *Incremental
 	}
 	shown := &IncrementalStatus{StateRecord: *record}
 	if watermark, err := record.Form().Parse(record.Watermark.Data); err == nil {
-		if behind, ok := incremental.Behind(record.Type, watermark, now); ok {
+		if behind, ok := incremental.BehindNow(record.Type, watermark, now); ok {
 			seconds := behind.Round(time.Millisecond).Seconds()
 			shown.Behind = &seconds
 		}

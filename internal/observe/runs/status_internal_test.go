@@ -100,7 +100,7 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 		"a child awaits":  {[]Step{asks}, false, interpreter.Awaiting, ""},
 	} {
 		run := &Status{Steps: row.steps, Control: interpreter.Control{Paused: row.paused}}
-		run.derive()
+		run.deriveStatus()
 		require.Equal(t, row.status, run.Status, name)
 		require.Equal(t, row.heldBy, run.HeldBy, name)
 	}
@@ -132,7 +132,7 @@ func TestStatusAsListed(t *testing.T) {
 		"an attempt runs":       {runs, interpreter.RetryPending, interpreter.Running, ""},
 	} {
 		run := &Status{Found: Found{Status: row.listed}, Steps: []Step{row.step}}
-		run.derive()
+		run.deriveStatus()
 		require.Equal(t, row.want, run.Status, name)
 		require.Equal(t, row.heldBy, run.HeldBy, name)
 	}
@@ -164,7 +164,7 @@ func TestSinceWhen(t *testing.T) {
 	} {
 		run := row.run
 		run.Steps = row.steps
-		run.derive()
+		run.deriveStatus()
 		require.Equal(t, row.want, run.Since, name)
 		require.Equal(t, row.step, run.Steps[0].Since, name)
 	}
@@ -172,7 +172,7 @@ func TestSinceWhen(t *testing.T) {
 	waits := interpreter.CallStatus{Status: interpreter.RetryPending, Reason: interpreter.ReasonFailure, Since: at(2)}
 	later := waits
 	later.Since = at(6)
-	loop.recount([]protocol.Iterations{{Iterations: []protocol.IterationRecord{iterationWith(0, waits), iterationWith(1, later)}}})
+	loop.recountLoop([]protocol.Iterations{{Iterations: []protocol.IterationRecord{iterationWith(0, waits), iterationWith(1, later)}}})
 	loop.setHeldBy()
 	require.Equal(t, at(6), loop.Since)
 }
@@ -187,7 +187,7 @@ func TestNoIterationIsUncounted(t *testing.T) {
 	statuses := append(interpreter.StatusesOf(interpreter.OfStep|interpreter.OfIteration|interpreter.OfRun), "of another build")
 	for _, status := range statuses {
 		step := &Step{Loop: &Counts{Total: 3}, active: 1}
-		step.recount([]protocol.Iterations{{Iterations: []protocol.IterationRecord{iterationWith(0, interpreter.CallStatus{Status: status})}}})
+		step.recountLoop([]protocol.Iterations{{Iterations: []protocol.IterationRecord{iterationWith(0, interpreter.CallStatus{Status: status})}}})
 		c := step.Loop
 		require.Equal(t, c.Total, c.Success+c.Failed+c.Cancelled+c.Running+c.Waiting+c.Pending, status)
 		if status != interpreter.Pending {
@@ -254,7 +254,7 @@ func TestCountsOfALoop(t *testing.T) {
 		for i, call := range row.calls {
 			answer.Iterations = append(answer.Iterations, iterationWith(i, call))
 		}
-		step.recount([]protocol.Iterations{answer})
+		step.recountLoop([]protocol.Iterations{answer})
 		step.setHeldBy()
 		require.Equal(t, row.want, *step.Loop, name)
 		require.Equal(t, row.status, step.Status, name)
@@ -267,11 +267,11 @@ func TestCountsOfALoop(t *testing.T) {
 func TestPaceOfALoop(t *testing.T) {
 	t.Parallel()
 	step := &Step{StartedAt: noon, Loop: &Counts{Total: 100, Success: 40, Running: 10, Pending: 50}}
-	step.summarize(noon.Add(20 * time.Second))
+	step.summarizeLoop(noon.Add(20 * time.Second))
 	require.InDelta(t, 2, step.Loop.PerSecond, 0.001)
 	require.InDelta(t, 30, step.Loop.Left, 0.001)
 	step.Loop.Asks = true
-	step.summarize(noon.Add(20 * time.Second))
+	step.summarizeLoop(noon.Add(20 * time.Second))
 	require.Zero(t, step.Loop.Left)
 }
 
@@ -285,7 +285,7 @@ func TestAPausedLoopRests(t *testing.T) {
 		}
 	}
 	step := paused()
-	step.summarize(noon.Add(20 * time.Second))
+	step.summarizeLoop(noon.Add(20 * time.Second))
 	require.Equal(t, Counts{Total: 100, Success: 40, Waiting: 10, Pending: 50}, *step.Loop)
 	step = paused()
 	answer := protocol.Iterations{}
@@ -296,8 +296,8 @@ func TestAPausedLoopRests(t *testing.T) {
 		}
 		answer.Iterations = append(answer.Iterations, iterationWith(i, call))
 	}
-	step.recount([]protocol.Iterations{answer})
-	step.summarize(noon.Add(20 * time.Second))
+	step.recountLoop([]protocol.Iterations{answer})
+	step.summarizeLoop(noon.Add(20 * time.Second))
 	require.Equal(t, Counts{Total: 100, Success: 40, Running: 1, Waiting: 9, Pending: 50}, *step.Loop)
 }
 
@@ -318,11 +318,11 @@ func TestListQueries(t *testing.T) {
 		interpreter.Failed:    " AND ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut')",
 		interpreter.Cancelled: " AND ExecutionStatus = 'Canceled'",
 	} {
-		require.Equal(t, all+own+want, Filter{Status: status}.query(), status)
+		require.Equal(t, all+own+want, Filter{Status: status}.queryText(), status)
 	}
 	for _, status := range interpreter.StatusesOf(interpreter.OfRun) {
-		require.Contains(t, Filter{Status: status}.query(), own+" AND ExecutionStatus", status)
+		require.Contains(t, Filter{Status: status}.queryText(), own+" AND ExecutionStatus", status)
 	}
 	require.Equal(t, all+" AND ReprisePlaybook = 'it\\'s' AND StartTime >= '2026-03-01T12:00:00Z'",
-		Filter{Playbook: "it's", Since: noon, Children: true}.query())
+		Filter{Playbook: "it's", Since: noon, Children: true}.queryText())
 }

@@ -14,10 +14,10 @@ var listedHolders = map[interpreter.Status]string{
 	interpreter.Awaiting: HeldByAnswer, interpreter.RetryPending: HeldByWait, interpreter.Paused: HeldByPause, interpreter.Queued: HeldByConcurrency,
 }
 
-// derive sets the status of a run that has not ended, what holds all of it, and since when: by
+// deriveStatus sets the status of a run that has not ended, what holds all of it, and since when: by
 // its steps, and by what people have paused. Where not all is read that a step does, it is the one
 // that the run has published.
-func (s *Status) derive() {
+func (s *Status) deriveStatus() {
 	listed := s.Status
 	held, paused := s.pausedSince("")
 	for i := range s.Steps {
@@ -44,11 +44,11 @@ func (s Step) isElsewhere() bool {
 func (s *Status) pausedSince(step string) (since time.Time, paused bool) {
 	for name, said := range s.Control.Held {
 		if name == "" || name == step {
-			since, paused = interpreter.Sooner(since, said.At), true
+			since, paused = interpreter.EarlierTime(since, said.At), true
 		}
 	}
 	for _, parent := range s.HeldByParents {
-		since, paused = interpreter.Sooner(since, parent.Since), true
+		since, paused = interpreter.EarlierTime(since, parent.Since), true
 	}
 	return since, paused || s.Control.Paused
 }
@@ -63,7 +63,7 @@ func openStatus(steps []Step) (status interpreter.Status, heldBy string, since t
 		case step.Status.Ended():
 		case step.Status == interpreter.Awaiting, step.Status == interpreter.Running && len(step.Awaited) > 0:
 			awaiting = append(awaiting, step)
-			since = interpreter.Sooner(since, step.Since)
+			since = interpreter.EarlierTime(since, step.Since)
 			running = running || step.HeldBy != HeldByAnswer
 		case tally == interpreter.TallyRunning:
 			running = true
@@ -121,7 +121,7 @@ func stepOf(record protocol.StepRecord) Step {
 			WorkflowID: loop.WorkflowID, Total: loop.Stats.Total, Success: loop.Stats.Success, Failed: loop.Stats.Failed,
 			Cancelled: loop.Stats.Cancelled, Truncated: loop.Stats.Truncated, Open: loop.Open,
 		}
-		step.Loop.pace(step.StartedAt, step.EndedAt)
+		step.Loop.setPace(step.StartedAt, step.EndedAt)
 	}
 	return step
 }

@@ -33,8 +33,8 @@ type inquiry struct {
 	ofCalls []*workflowpb.PendingActivityInfo
 }
 
-// spend takes a call from the budget, false where it is spent.
-func (q *inquiry) spend() bool {
+// spendCall takes a call from the budget, false where it is spent.
+func (q *inquiry) spendCall() bool {
 	if q.status.Calls == StatusCalls {
 		return false
 	}
@@ -54,10 +54,10 @@ func (r *Reader) Status(ctx context.Context, run Found, now time.Time) (*Status,
 	status := &Status{Found: run, Workers: -1, Steps: []Step{}, At: now}
 	q := &inquiry{Reader: r, status: status, run: run}
 	if run.cancelling || run.ended == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED {
-		q.cancelled(ctx)
+		q.readCancelled(ctx)
 	}
 	if run.Ended() {
-		return status, q.ended(ctx)
+		return status, q.readEnded(ctx)
 	}
 	return status, q.open(ctx)
 }
@@ -66,9 +66,9 @@ func (r *Reader) Status(ctx context.Context, run Found, now time.Time) (*Status,
 // follows it are some for each child that it ends, and for each notice.
 const lastEvents = 200
 
-// cancelled reads who has cancelled the run.
-func (q *inquiry) cancelled(ctx context.Context) {
-	q.spend()
+// readCancelled reads who has cancelled the run.
+func (q *inquiry) readCancelled(ctx context.Context) {
+	q.spendCall()
 	page, err := q.Client.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
 		Namespace: q.Namespace, MaximumPageSize: lastEvents,
 		Execution: &commonpb.WorkflowExecution{WorkflowId: q.run.WorkflowID, RunId: q.run.last},
@@ -109,7 +109,7 @@ func (q *inquiry) open(ctx context.Context) error {
 	case workers.Count == 0:
 		q.noWorker(workers, "no worker polls the task queue %q%s, so the steps of the run are not known; it continues when a worker starts")
 		return nil
-	case unanswered != nil && (ctx.Err() != nil || connect.Unavailable(unanswered)):
+	case unanswered != nil && (ctx.Err() != nil || connect.IsUnavailable(unanswered)):
 		return unanswered
 	case unanswered != nil:
 		q.noWorker(workers, "no worker of the task queue %q responds%s, so the steps of the run are not known; is one running?")
@@ -118,26 +118,26 @@ func (q *inquiry) open(ctx context.Context) error {
 	q.status.Control, q.status.Late, q.status.Stalled = progress.Control, progress.Late, q.run.stalled
 	q.status.ValidationWarnings = progress.ValidationWarnings
 	var missed string
-	if q.status.HeldByParents, missed = q.heldByParents(ctx, progress.Parents, q.spend); missed != "" {
+	if q.status.HeldByParents, missed = q.heldByParents(ctx, progress.Parents, q.spendCall); missed != "" {
 		q.notef("whether the parent run %s holds this one was not answered within %d calls to the server", missed, StatusCalls)
 	}
 	for _, record := range progress.Steps {
-		q.step(ctx, record)
+		q.addStep(ctx, record)
 	}
 	for _, name := range progress.Pending {
 		q.status.Steps = append(q.status.Steps, Step{Step: name, Item: Item{Status: interpreter.Pending}})
 	}
-	q.activities(ctx)
+	q.readActivities(ctx)
 	q.status.Rows = rowsSoFar(progress.Rows, q.status.Steps)
-	q.status.derive()
+	q.status.deriveStatus()
 	if wait := progress.Moving; wait != nil && q.status.Status != interpreter.Paused {
 		q.status.Status, q.status.HeldBy, q.status.Stalled = wait.Reason.Status(), holders[wait.Reason], wait.Summary
 	}
-	q.queue(ctx, progress.Ticket)
+	q.readQueue(ctx, progress.Ticket)
 	for i := range q.status.Steps {
 		step := &q.status.Steps[i]
 		visit := protocol.VisitName(step.Step, step.Visit)
-		if ticket, queued := progress.States[visit]; queued && q.spend() {
+		if ticket, queued := progress.States[visit]; queued && q.spendCall() {
 			step.Queue = q.queuedBehind(ctx, &ticket, visit)
 		}
 	}
@@ -170,17 +170,17 @@ func (q *inquiry) noWorker(workers Workers, format string) {
 	q.notef(format, q.run.TaskQueue, since)
 }
 
-// queue reads what a run waits for that has not got its turn, and the runs that wait
+// readQueue reads what a run waits for that has not got its turn, and the runs that wait
 // for the turn of one that has.
-func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
+func (q *inquiry) readQueue(ctx context.Context, ticket *queue.Ticket) {
 	switch {
 	case ticket.Waits():
 		if q.status.Status != interpreter.Paused {
 			q.status.Status, q.status.HeldBy, q.status.Since = interpreter.Queued, HeldByConcurrency, ticket.Since
 		}
-		q.spend()
+		q.spendCall()
 		q.status.Queue = q.queuedBehind(ctx, ticket, "")
-	case ticket != nil && ticket.State == queue.Granted && q.spend():
+	case ticket != nil && ticket.State == queue.Granted && q.spendCall():
 		described, err := q.queryQueue(ctx, ticket.Queue, nil)
 		if err != nil {
 			q.notef("the queue of the concurrency key %s gave no answer", ticket.Name.Key)
@@ -195,21 +195,21 @@ func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 // queuedBehind is what the run, or a visit of a step, waits for that is queued. The first call is spent.
 func (q *inquiry) queuedBehind(ctx context.Context, ticket *queue.Ticket, visit string) *QueuePosition {
 	waits := queue.Member{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID, Visit: visit}
-	position, err := q.queued(ctx, ticket, waits)
-	q.findUnpolled(ctx, position, q.run.TaskQueue, err == nil, q.spend)
+	position, err := q.queuePosition(ctx, ticket, waits)
+	q.findUnpolled(ctx, position, q.run.TaskQueue, err == nil, q.spendCall)
 	if err != nil && position.NoWorker == nil {
 		q.notef("its position in the queue of %s was not answered", ticket.Name.Describe())
 	}
 	return position
 }
 
-// step adds the status of a visit of a step.
-func (q *inquiry) step(ctx context.Context, record protocol.StepRecord) {
-	if record.Call != "" && record.EndedAt.IsZero() && q.spend() {
+// addStep adds the status of a visit of a step.
+func (q *inquiry) addStep(ctx context.Context, record protocol.StepRecord) {
+	if record.Call != "" && record.EndedAt.IsZero() && q.spendCall() {
 		if call, err := q.CallProgress(ctx, record.Call); err == nil {
 			record = WithCall(record, call)
 		}
-		if record.Incremental != nil && q.spend() {
+		if record.Incremental != nil && q.spendCall() {
 			if described, err := q.Client.DescribeWorkflowExecution(ctx, record.Call, ""); err == nil {
 				q.ofCalls = append(q.ofCalls, described.GetPendingActivities()...)
 			}
@@ -223,7 +223,7 @@ func (q *inquiry) step(ctx context.Context, record protocol.StepRecord) {
 		q.loop(ctx, &step)
 	}
 	if step.EndedAt.IsZero() && step.Child != "" {
-		children, missed := q.describeChild(ctx, step.Child, q.spend)
+		children, missed := q.describeChild(ctx, step.Child, q.spendCall)
 		if step.ChildRuns = children; missed != "" {
 			q.notef("what the run %s waits for was not queried: that would take more than %d calls to the server", missed, StatusCalls)
 		}
@@ -234,7 +234,7 @@ func (q *inquiry) step(ctx context.Context, record protocol.StepRecord) {
 // loop queries a running loop, with its shards, and with what is left of the budget its
 // children.
 func (q *inquiry) loop(ctx context.Context, step *Step) {
-	progress, unread, err := q.loopProgress(ctx, step.Loop.WorkflowID, q.spend)
+	progress, unread, err := q.loopProgress(ctx, step.Loop.WorkflowID, q.spendCall)
 	if err != nil && !connect.NotFound(err) { // else it has not begun
 		unread = notAnswered
 	}
@@ -264,7 +264,7 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	step.open, step.NextRetryAt, step.ended = progress.Open, progress.NextRetryAt, progress.Stats
 	step.active = progress.Active + progress.Waiting + progress.Returning + progress.Within.Success + progress.Within.Failed
 	q.addOpenIterations(ctx, step)
-	step.summarize(q.status.At)
+	step.summarizeLoop(q.status.At)
 }
 
 // readSource adds what the source of a loop does, and how many elements it has given.
@@ -283,7 +283,7 @@ func (q *inquiry) addOpenIterations(ctx context.Context, step *Step) {
 		return
 	}
 	answers := q.openIterations(ctx, step.open)
-	step.recount(answers)
+	step.recountLoop(answers)
 	var children []string
 	for _, answer := range answers {
 		for _, iteration := range answer.Iterations {
@@ -294,7 +294,7 @@ func (q *inquiry) addOpenIterations(ctx context.Context, step *Step) {
 	}
 	if len(children) <= StatusCalls-q.status.Calls {
 		for _, id := range children {
-			found, _ := q.describeChild(ctx, id, q.spend)
+			found, _ := q.describeChild(ctx, id, q.spendCall)
 			step.Awaited, step.Held = append(step.Awaited, found.Awaited...), append(step.Held, found.Held...)
 		}
 	}
@@ -305,9 +305,9 @@ func (q *inquiry) openIterations(ctx context.Context, open []string) []protocol.
 	answers := make([]protocol.Iterations, len(open))
 	var group errgroup.Group
 	for i, id := range open {
-		q.spend()
+		q.spendCall()
 		group.Go(func() error {
-			_ = q.query(ctx, id, "", protocol.IterationsQuery, &answers[i]) // one that gives none runs
+			_ = q.queryWorkflow(ctx, id, "", protocol.IterationsQuery, &answers[i]) // one that gives none runs
 			return nil
 		})
 	}
@@ -315,9 +315,9 @@ func (q *inquiry) openIterations(ctx context.Context, open []string) []protocol.
 	return answers
 }
 
-// ended reads the result of a run that has ended.
-func (q *inquiry) ended(ctx context.Context) error {
-	q.spend()
+// readEnded reads the result of a run that has ended.
+func (q *inquiry) readEnded(ctx context.Context) error {
+	q.spendCall()
 	result, err := q.lastResult(ctx, q.run)
 	if err != nil {
 		return err
@@ -337,7 +337,7 @@ func (q *inquiry) ended(ctx context.Context) error {
 // still answer. Items that had not ended then never will.
 func (q *inquiry) lastProgress(ctx context.Context) {
 	q.notef("the run ended without a result: %s", endWord(q.run.ended))
-	q.spend()
+	q.spendCall()
 	progress, err := q.Progress(ctx, q.run.WorkflowID, q.run.last)
 	if err != nil {
 		q.notef("no worker of the task queue %q responds, so how far the run came is not known", q.run.TaskQueue)
@@ -390,5 +390,5 @@ func (r *Reader) lastResult(ctx context.Context, run Found) (protocol.Result, er
 	if err != nil {
 		return protocol.Result{}, fmt.Errorf("read how %s ended: %w", run.WorkflowID, err)
 	}
-	return r.values(ctx).resultOf(&child{workflowID: run.WorkflowID, end: end})
+	return r.newValues(ctx).resultOf(&child{workflowID: run.WorkflowID, end: end})
 }

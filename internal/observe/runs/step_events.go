@@ -28,7 +28,7 @@ func StepEvents(record protocol.StepRecord) []Event {
 	if record.Loop != nil {
 		end.Stats = &record.Loop.Stats
 	}
-	for i, ending := range endings(record.CallStatus) {
+	for i, ending := range endingEvents(record.CallStatus) {
 		before := event(ending.Event, record.EndedAt)
 		before.Attempts, before.Error = record.Attempts, ending.Error
 		before.key += fmt.Sprintf("/%d", i)

@@ -23,14 +23,14 @@ type values struct {
 	resolve func(proto.Message) error
 }
 
-// values reads with what the reader has of payload stores.
-func (r *Reader) values(ctx context.Context) values {
+// newValues reads with what the reader has of payload stores.
+func (r *Reader) newValues(ctx context.Context) values {
 	return values{resolve: func(message proto.Message) error { return r.Store.Resolve(ctx, message) }}
 }
 
-// result decodes the result of a child that has ended, or the details of its failure. It is false
+// decodeResult decodes the result of a child that has ended, or the details of its failure. It is false
 // where the child gave neither.
-func (v values) result(of *child, into any) (bool, error) {
+func (v values) decodeResult(of *child, into any) (bool, error) {
 	if of.end == nil {
 		return false, nil
 	}
@@ -44,13 +44,13 @@ func (v values) result(of *child, into any) (bool, error) {
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED:
 		payloads = of.end.GetChildWorkflowExecutionCanceledEventAttributes().GetDetails()
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
-		return failed(of.end.GetChildWorkflowExecutionFailedEventAttributes().GetFailure(), into), nil
+		return decodeFailure(of.end.GetChildWorkflowExecutionFailedEventAttributes().GetFailure(), into), nil
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
 		payloads = of.end.GetWorkflowExecutionCompletedEventAttributes().GetResult()
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
 		payloads = of.end.GetWorkflowExecutionCanceledEventAttributes().GetDetails()
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
-		return failed(of.end.GetWorkflowExecutionFailedEventAttributes().GetFailure(), into), nil
+		return decodeFailure(of.end.GetWorkflowExecutionFailedEventAttributes().GetFailure(), into), nil
 	default:
 		return false, nil
 	}
@@ -63,13 +63,13 @@ func (v values) result(of *child, into any) (bool, error) {
 	return true, nil
 }
 
-func failed(failure *failurepb.Failure, into any) bool {
+func decodeFailure(failure *failurepb.Failure, into any) bool {
 	return protocol.DetailsOf(temporal.GetDefaultFailureConverter().FailureToError(failure), into)
 }
 
-// decode reads the first arguments of a workflow or an activity. Those behind them may
+// decodeInput reads the first arguments of a workflow or an activity. Those behind them may
 // be in a payload store that this program does not have.
-func (v values) decode(of string, input *commonpb.Payloads, into ...any) error {
+func (v values) decodeInput(of string, input *commonpb.Payloads, into ...any) error {
 	payloads := input.GetPayloads()
 	first := &commonpb.Payloads{Payloads: slices.Clone(payloads[:min(len(into), len(payloads))])}
 	if err := v.resolve(first); err != nil {
@@ -84,7 +84,7 @@ func (v values) decode(of string, input *commonpb.Payloads, into ...any) error {
 // resultOf is the result of a run by its last event.
 func (v values) resultOf(run *child) (protocol.Result, error) {
 	var result protocol.Result
-	known, err := v.result(run, &result)
+	known, err := v.decodeResult(run, &result)
 	if err != nil || known {
 		return result, err
 	}

@@ -100,7 +100,7 @@ func (s *Step) groupWaits(answers []protocol.Iterations) {
 			case iteration.Reason == interpreter.ReasonKeeper:
 				group.Why = iteration.Cause
 			case iteration.Error != nil && iteration.Reason != interpreter.ReasonTurn:
-				group.Why = gist(iteration.Error)
+				group.Why = errorGist(iteration.Error)
 			}
 			s.addWait(group)
 		}
@@ -119,7 +119,7 @@ func (s *Step) addWait(one WaitsFor) {
 	}
 	of := &s.Waits[i]
 	of.Items++
-	of.NextRetryAt = interpreter.Sooner(of.NextRetryAt, one.NextRetryAt)
+	of.NextRetryAt = interpreter.EarlierTime(of.NextRetryAt, one.NextRetryAt)
 }
 
 const (
@@ -129,9 +129,9 @@ const (
 	cutMark = " … (cut)"
 )
 
-// gist is an error as the others like it have it: of the address of its request the host
+// errorGist is an error as the others like it have it: of the address of its request the host
 // alone, and of a child run what it failed with.
-func gist(failure *interpreter.ErrorObject) string {
+func errorGist(failure *interpreter.ErrorObject) string {
 	text := failure.Message
 	if below, _ := failure.Body.Data.(map[string]any); failure.Kind == interpreter.KindPlaybook {
 		if cause, _ := below["cause"].(string); cause != "" {

@@ -39,7 +39,7 @@ func TestWaitsAreGrouped(t *testing.T) {
 		answer.Iterations = append(answer.Iterations, fails(i, "HTTP 503 from GET "+address, address))
 	}
 	step := &Step{Loop: &Counts{Total: 10}}
-	step.recount([]protocol.Iterations{answer})
+	step.recountLoop([]protocol.Iterations{answer})
 	require.Equal(t, 10, step.WaitsOf)
 	require.Equal(t, []WaitsFor{
 		{3, interpreter.ReasonFailure, "HTTP 503 from GET api.example.com", noon.Add(3 * time.Second)},
@@ -52,7 +52,7 @@ func TestWaitsAreGrouped(t *testing.T) {
 	for i := range 100 {
 		answer.Iterations = append(answer.Iterations, fails(i, fmt.Sprint("message ", i), ""))
 	}
-	step.recount([]protocol.Iterations{answer})
+	step.recountLoop([]protocol.Iterations{answer})
 	require.Len(t, step.Waits, shownWaits)
 	sum := 0
 	for _, group := range step.Waits {
@@ -85,6 +85,6 @@ func TestGist(t *testing.T) {
 		},
 		{interpreter.ErrorObject{Kind: interpreter.KindPlaybook, Message: "the run a-7 was cancelled"}, "the run a-7 was cancelled"},
 	} {
-		require.Equal(t, row.want, gist(&row.failure))
+		require.Equal(t, row.want, errorGist(&row.failure))
 	}
 }

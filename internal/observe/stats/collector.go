@@ -75,27 +75,27 @@ func NewCollector(see func(Span)) *Collector {
 
 // Begin says to which run the following events belong.
 func (c *Collector) Begin(run runs.Found) {
-	c.begin(run, false)
+	c.beginRun(run, false)
 	c.stats.Runs = append(c.stats.Runs, *c.current)
 	c.current = &c.stats.Runs[len(c.stats.Runs)-1]
 }
 
 // BeginChild says to which child run the following events belong.
 func (c *Collector) BeginChild(run runs.Found) {
-	c.begin(run, true)
+	c.beginRun(run, true)
 	c.stats.ChildRuns.Runs++
 	if !run.Ended() {
 		c.stats.ChildRuns.Running++
 	}
 }
 
-func (c *Collector) begin(run runs.Found, child bool) {
+func (c *Collector) beginRun(run runs.Found, child bool) {
 	c.known[run.RunID], c.child = true, child
 	c.current = &RunSummary{
 		WorkflowID: run.WorkflowID, RunID: run.RunID, Playbook: run.Playbook, Status: run.Status,
 		StartedAt: run.StartedAt, EndedAt: run.EndedAt,
 	}
-	c.spans, c.rows = NewSpans(c.span), rowCounts{open: map[item]*interpreter.Rows{}}
+	c.spans, c.rows = NewSpans(c.addSpan), rowCounts{open: map[item]*interpreter.Rows{}}
 }
 
 // NextChild returns the start of a child run that has not been read, and how many are left behind it. more is false if
@@ -146,29 +146,29 @@ func (c *Collector) End(now time.Time, notes ...string) {
 	}
 }
 
-// span adds a span.
-func (c *Collector) span(span Span) {
+// addSpan adds a span.
+func (c *Collector) addSpan(span Span) {
 	if c.see != nil && !c.child {
 		c.see(span)
 	}
-	figures, took := c.figures(span.Event.Step), span.To.Sub(span.From).Seconds()
+	figures, took := c.figuresOf(span.Event.Step), span.To.Sub(span.From).Seconds()
 	switch span.Of {
 	case Attempt:
-		figures.attempt(span.Event, took)
+		figures.countAttempts(span.Event, took)
 		if failure := span.Event.Error; failure != nil {
-			if alike := c.alike(failure); alike != nil {
+			if alike := c.errorCount(failure); alike != nil {
 				alike.Attempts++
 			}
 		}
 	case Wait:
-		c.wait(figures, span.Event.Reason, took)
+		c.addWait(figures, span.Event.Reason, took)
 	default:
-		c.item(figures, span)
+		c.addItem(figures, span)
 	}
 }
 
-// figures are the figures of a step; of all beyond a bound those of one that has no name.
-func (c *Collector) figures(step string) *Figures {
+// figuresOf are the figures of a step; of all beyond a bound those of one that has no name.
+func (c *Collector) figuresOf(step string) *Figures {
 	key := stepKey{c.current.Playbook, step, c.child}
 	if c.steps[key] == nil && len(c.order) >= mostSteps {
 		key = stepKey{}
@@ -180,7 +180,7 @@ func (c *Collector) figures(step string) *Figures {
 	return c.steps[key]
 }
 
-func (c *Collector) alike(failure *interpreter.ErrorObject) *ErrorCount {
+func (c *Collector) errorCount(failure *interpreter.ErrorObject) *ErrorCount {
 	key := ErrorCount{Class: failure.Class, Kind: failure.Kind, Status: failure.Status}
 	if c.errors[key] == nil {
 		if len(c.errors) >= mostAlike {
@@ -194,7 +194,7 @@ func (c *Collector) alike(failure *interpreter.ErrorObject) *ErrorCount {
 	return c.errors[key]
 }
 
-func (c *Collector) wait(figures *Figures, reason string, took float64) {
+func (c *Collector) addWait(figures *Figures, reason string, took float64) {
 	if c.waits[reason] == nil {
 		c.waits[reason] = &Waits{Reason: reason}
 	}
@@ -206,17 +206,17 @@ func (c *Collector) wait(figures *Figures, reason string, took float64) {
 	}
 }
 
-// item adds an iteration or the visit of a step.
-func (c *Collector) item(figures *Figures, span Span) {
+// addItem adds an iteration or the visit of a step.
+func (c *Collector) addItem(figures *Figures, span Span) {
 	event := span.Event
 	slow := Slow{
 		WorkflowID: c.current.WorkflowID, Step: event.Step, Visit: event.Visit, Index: event.Index, Attempts: event.Attempts,
-		Seconds: milliseconds(cmp.Or(event.Duration, span.To.Sub(span.From).Seconds())), Status: cmp.Or(event.Status, interpreter.Running),
+		Seconds: roundMillis(cmp.Or(event.Duration, span.To.Sub(span.From).Seconds())), Status: cmp.Or(event.Status, interpreter.Running),
 	}
 	if span.Of == Iteration {
-		c.stats.SlowestIterations = slowest(c.stats.SlowestIterations, slow)
+		c.stats.SlowestIterations = addSlow(c.stats.SlowestIterations, slow)
 	} else {
-		c.stats.SlowestSteps = slowest(c.stats.SlowestSteps, slow)
+		c.stats.SlowestSteps = addSlow(c.stats.SlowestSteps, slow)
 		figures.Visits++
 		if event.Stats != nil || figures.looped {
 			return // its iterations are the items
@@ -224,16 +224,16 @@ func (c *Collector) item(figures *Figures, span Span) {
 	}
 	if span.Of == Iteration || event.Attempts > 0 || event.Error != nil {
 		figures.looped = figures.looped || span.Of == Iteration
-		c.settle(figures, span)
+		c.countEnd(figures, span)
 	}
 }
 
-// settle counts how an item ended.
-func (c *Collector) settle(figures *Figures, span Span) {
+// countEnd counts how an item ended.
+func (c *Collector) countEnd(figures *Figures, span Span) {
 	event := span.Event
 	figures.Items++
 	if span.Open {
-		figures.open(span)
+		figures.countOpen(span)
 		return
 	}
 	c.ended++
@@ -247,7 +247,7 @@ func (c *Collector) settle(figures *Figures, span Span) {
 	case interpreter.TallyFailed:
 		figures.Failed++
 		retries = max(0, failures-1)
-		c.failure(event)
+		c.addFailure(event)
 	default:
 		figures.Success++
 		if retries == 0 {
@@ -259,11 +259,11 @@ func (c *Collector) settle(figures *Figures, span Span) {
 		}
 		c.attempts[at]++
 	}
-	figures.tried(retries)
+	figures.countRetries(retries)
 }
 
-// attempt counts one, or those of pages that were fetched together.
-func (f *Figures) attempt(event runs.Event, took float64) {
+// countAttempts counts one, or those of pages that were fetched together.
+func (f *Figures) countAttempts(event runs.Event, took float64) {
 	f.AttemptSeconds += took
 	if event.Child != "" {
 		f.ChildRuns++
@@ -273,28 +273,28 @@ func (f *Figures) attempt(event runs.Event, took float64) {
 	f.AttemptsMade += max(1, event.AttemptTo-event.Attempt+1)
 }
 
-// open counts an item that is running: what has happened to it, and not what may.
-func (f *Figures) open(span Span) {
+// countOpen counts an item that is running: what has happened to it, and not what may.
+func (f *Figures) countOpen(span Span) {
 	f.Open++
 	if span.Failures > 0 {
 		f.missed++
 	}
-	f.tried(span.Retries)
+	f.countRetries(span.Retries)
 }
 
-func (f *Figures) tried(retries int) {
+func (f *Figures) countRetries(retries int) {
 	f.Retries += retries
 	if retries > 0 {
 		f.Retried++
 	}
 }
 
-// failure adds an item that failed.
-func (c *Collector) failure(event runs.Event) {
+// addFailure adds an item that failed.
+func (c *Collector) addFailure(event runs.Event) {
 	failure := cmp.Or(event.Error, &interpreter.ErrorObject{})
-	c.alike(failure).Items++
+	c.errorCount(failure).Items++
 	key := FailureGroup{Playbook: c.current.Playbook, Step: event.Step, InChildRuns: c.child, Class: failure.Class, Kind: failure.Kind, Status: failure.Status}
-	of := c.failures[key.id()]
+	of := c.failures[key.groupID()]
 	if of == nil {
 		if len(c.grouped) >= mostAlike {
 			c.stats.FailuresLeft++
@@ -303,7 +303,7 @@ func (c *Collector) failure(event runs.Event) {
 		key.Message = failure.Message[:min(len(failure.Message), mostMessage)]
 		key.Message = strings.ToValidUTF8(key.Message, "")
 		of = &key
-		c.failures[key.id()] = of
+		c.failures[key.groupID()] = of
 		c.grouped = append(c.grouped, of)
 	}
 	of.Items++
@@ -312,12 +312,12 @@ func (c *Collector) failure(event runs.Event) {
 	}
 }
 
-func (f FailureGroup) id() string {
+func (f FailureGroup) groupID() string {
 	return fmt.Sprintf("%q %q %t %q %q %d", f.Playbook, f.Step, f.InChildRuns, f.Class, f.Kind, f.Status)
 }
 
-// slowest keeps the slowest, the first of those that took as long.
-func slowest(kept []Slow, slow Slow) []Slow {
+// addSlow keeps the slowest, the first of those that took as long.
+func addSlow(kept []Slow, slow Slow) []Slow {
 	at, _ := slices.BinarySearchFunc(kept, slow, func(x, y Slow) int {
 		if x.Seconds >= y.Seconds {
 			return -1
@@ -354,24 +354,24 @@ func (c *Collector) Stats() Stats {
 			cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Status, y.Status), cmp.Compare(x.Class, y.Class))
 	})
 	for _, waits := range c.waits {
-		s.Waits = append(s.Waits, Waits{waits.Reason, waits.Waits, milliseconds(waits.Seconds)})
+		s.Waits = append(s.Waits, Waits{waits.Reason, waits.Waits, roundMillis(waits.Seconds)})
 	}
 	slices.SortFunc(s.Waits, func(x, y Waits) int {
 		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Reason, y.Reason))
 	})
 	s.Rows, s.Watermarks = c.allRows(), slices.Clone(s.Watermarks)
 	for _, figures := range c.order {
-		s.Steps = append(s.Steps, figures.rounded())
+		s.Steps = append(s.Steps, figures.withRates())
 		s.AttemptsMade += figures.AttemptsMade
 		s.AttemptSeconds += figures.AttemptSeconds - figures.childSeconds
 		s.WaitSeconds += figures.WaitSeconds
 		s.LimitSeconds += figures.LimitSeconds
 	}
 	if all := s.AttemptSeconds + s.WaitSeconds; all > 0 {
-		s.LimitShare = round(s.LimitSeconds/all, 10_000)
+		s.LimitShare = roundTo(s.LimitSeconds/all, 10_000)
 	}
-	s.AttemptSeconds, s.WaitSeconds = milliseconds(s.AttemptSeconds), milliseconds(s.WaitSeconds)
-	s.LimitSeconds = milliseconds(s.LimitSeconds)
+	s.AttemptSeconds, s.WaitSeconds = roundMillis(s.AttemptSeconds), roundMillis(s.WaitSeconds)
+	s.LimitSeconds = roundMillis(s.LimitSeconds)
 	for _, failure := range c.grouped {
 		s.Failures = append(s.Failures, *failure)
 	}
@@ -379,26 +379,26 @@ func (c *Collector) Stats() Stats {
 	return s
 }
 
-// rounded are the figures with their rates.
-func (f *Figures) rounded() Figures {
+// withRates are the figures with their rates.
+func (f *Figures) withRates() Figures {
 	copied := *f
-	copied.AttemptSeconds, copied.WaitSeconds = milliseconds(f.AttemptSeconds), milliseconds(f.WaitSeconds)
-	copied.LimitSeconds = milliseconds(f.LimitSeconds)
+	copied.AttemptSeconds, copied.WaitSeconds = roundMillis(f.AttemptSeconds), roundMillis(f.WaitSeconds)
+	copied.LimitSeconds = roundMillis(f.LimitSeconds)
 	ended := f.Success + f.Failed
-	copied.Reliability, copied.RetryRate = share(f.FirstTry, ended+f.missed), share(f.Retried, ended+f.missed)
-	copied.SuccessRate = share(f.Success, ended)
+	copied.Reliability, copied.RetryRate = shareOf(f.FirstTry, ended+f.missed), shareOf(f.Retried, ended+f.missed)
+	copied.SuccessRate = shareOf(f.Success, ended)
 	return copied
 }
 
-// share is n of all, nil for none.
-func share(n, all int) *float64 {
+// shareOf is n of all, nil for none.
+func shareOf(n, all int) *float64 {
 	if all == 0 {
 		return nil
 	}
-	x := round(float64(n)/float64(all), 10_000)
+	x := roundTo(float64(n)/float64(all), 10_000)
 	return &x
 }
 
-func milliseconds(seconds float64) float64 { return round(seconds, 1000) }
+func roundMillis(seconds float64) float64 { return roundTo(seconds, 1000) }
 
-func round(x, by float64) float64 { return math.Round(x*by) / by }
+func roundTo(x, by float64) float64 { return math.Round(x*by) / by }

@@ -18,10 +18,10 @@ func TestStatsAreBounded(t *testing.T) {
 	c := NewCollector(nil)
 	c.Begin(runs.Found{Playbook: "orders"})
 	for i := range mostSteps + 5 {
-		c.figures(fmt.Sprint("step ", i))
+		c.figuresOf(fmt.Sprint("step ", i))
 	}
 	require.Len(t, c.steps, mostSteps+1)
-	require.Same(t, c.figures("another"), c.figures("one more"))
+	require.Same(t, c.figuresOf("another"), c.figuresOf("one more"))
 
 	for i := range mostWatermarks + 3 {
 		c.addWatermark(runs.Event{Step: "fetch", Incremental: &interpreter.StateRecord{State: fmt.Sprint("of ", i)}})
@@ -31,11 +31,11 @@ func TestStatsAreBounded(t *testing.T) {
 
 	var kept []Slow
 	for i := range mostSlow + 5 {
-		kept = slowest(kept, Slow{Seconds: float64(i)})
+		kept = addSlow(kept, Slow{Seconds: float64(i)})
 	}
 	require.Len(t, kept, mostSlow)
 	require.InDelta(t, mostSlow+4, kept[0].Seconds, 0)
 
-	c.failure(runs.Event{Step: "fetch", Error: &interpreter.ErrorObject{Message: strings.Repeat("ä", mostMessage)}})
+	c.addFailure(runs.Event{Step: "fetch", Error: &interpreter.ErrorObject{Message: strings.Repeat("ä", mostMessage)}})
 	require.Len(t, c.grouped[0].Message, mostMessage)
 }

@@ -67,7 +67,7 @@ func (c *Collector) addStepRows(step string, rows *interpreter.Rows) {
 	if rows == nil {
 		return
 	}
-	figures := c.figures(step)
+	figures := c.figuresOf(step)
 	figures.Rows, c.rows.steps = figures.Rows.Plus(rows), c.rows.steps.Plus(rows)
 }
 
@@ -113,7 +113,7 @@ func (c *Collector) addWatermark(event runs.Event) {
 	}
 	mark := &c.stats.Watermarks[at]
 	if mark.first.IsZero() || event.At.Before(mark.first) {
-		mark.first, mark.Before = event.At, read.Begins()
+		mark.first, mark.Before = event.At, read.BeginValue()
 	}
 	if !event.At.Before(mark.last) {
 		mark.last, mark.After, mark.Pending = event.At, read.Watermark, read.MovesTo

@@ -79,51 +79,51 @@ func (s *SpanBuilder) Add(event runs.Event) {
 	}
 	switch kind := event.Kind(); kind.Phase {
 	case runs.Begins:
-		s.begins(event, kind.Of)
+		s.beginSubject(event, kind.Of)
 	case runs.Ends:
-		s.ends(event, kind.Of)
+		s.endSubject(event, kind.Of)
 	}
 }
 
-// begins applies the begin of something.
-func (s *SpanBuilder) begins(event runs.Event, of runs.Subject) {
+// beginSubject applies the begin of something.
+func (s *SpanBuilder) beginSubject(event runs.Event, of runs.Subject) {
 	switch of {
 	case runs.OfStep, runs.OfIteration:
-		s.item(event).began = &event
+		s.itemOf(event).began = &event
 	case runs.OfAttempt:
-		call := s.call(event)
-		s.waited(call, event.At)
+		call := s.callOf(event)
+		s.endWait(call, event.At)
 		call.attempt, call.made = &event, max(event.Attempt, event.AttemptTo)
 		if event.IsRetry {
 			call.retries++
 		}
 	case runs.OfWait:
-		call := s.call(event)
-		s.waited(call, event.At)
+		call := s.callOf(event)
+		s.endWait(call, event.At)
 		call.wait = &event
 	}
 }
 
-// ends applies the end of something.
-func (s *SpanBuilder) ends(event runs.Event, of runs.Subject) {
+// endSubject applies the end of something.
+func (s *SpanBuilder) endSubject(event runs.Event, of runs.Subject) {
 	switch of {
 	case runs.OfAttempt:
-		call := s.call(event)
-		from := event.At.Add(-duration(event.Duration))
-		to := call.sent(from, event.At)
-		s.waited(call, event.At)
+		call := s.callOf(event)
+		from := event.At.Add(-toDuration(event.Duration))
+		to := call.sentAt(from, event.At)
+		s.endWait(call, event.At)
 		call.attempt = nil
 		if event.Error != nil {
 			call.failed++
 		}
 		s.emit(Span{Of: Attempt, From: from, To: to, Event: event})
 	case runs.OfIteration:
-		s.end(event, Iteration)
+		s.endItem(event, Iteration)
 	case runs.OfStep:
 		if event.Event == runs.StepResult && event.Stats != nil && event.Status == interpreter.Failed {
 			return // the terminal failure of the loop comes behind it
 		}
-		s.end(event, Step)
+		s.endItem(event, Step)
 	}
 }
 
@@ -137,9 +137,9 @@ func (s *SpanBuilder) Close(at time.Time) {
 		for _, call := range state.calls {
 			to := at
 			if call.attempt != nil {
-				to = call.sent(call.attempt.At, later(call.attempt.At, at))
+				to = call.sentAt(call.attempt.At, laterOf(call.attempt.At, at))
 			}
-			s.waited(call, at)
+			s.endWait(call, at)
 			if call.attempt != nil {
 				s.emit(Span{Of: Attempt, From: call.attempt.At, To: to, Event: *call.attempt, Open: true})
 			}
@@ -147,7 +147,7 @@ func (s *SpanBuilder) Close(at time.Time) {
 		if state.began == nil {
 			continue
 		}
-		span := Span{Of: Step, From: state.began.At, To: later(state.began.At, at), Event: *state.began, Open: true}
+		span := Span{Of: Step, From: state.began.At, To: laterOf(state.began.At, at), Event: *state.began, Open: true}
 		if of.index >= 0 {
 			span.Of = Iteration
 		}
@@ -159,16 +159,16 @@ func (s *SpanBuilder) Close(at time.Time) {
 	clear(s.items)
 }
 
-// sent is when an attempt from a time to another was sent that awaits its answer since then; of
+// sentAt is when an attempt from a time to another was sent that awaits its answer since then; of
 // others it is their end. The time that people take to answer is no work.
-func (c *call) sent(from, to time.Time) time.Time {
+func (c *call) sentAt(from, to time.Time) time.Time {
 	if c.wait == nil || c.wait.Event != runs.AnswerAwaited || c.wait.At.After(to) {
 		return to
 	}
-	return later(from, c.wait.At)
+	return laterOf(from, c.wait.At)
 }
 
-func (s *SpanBuilder) item(event runs.Event) *openItem {
+func (s *SpanBuilder) itemOf(event runs.Event) *openItem {
 	of := itemOf(event)
 	if s.items[of] == nil {
 		s.items[of] = &openItem{calls: map[string]*call{}}
@@ -176,22 +176,22 @@ func (s *SpanBuilder) item(event runs.Event) *openItem {
 	return s.items[of]
 }
 
-func (s *SpanBuilder) call(event runs.Event) *call {
-	of := s.item(event)
+func (s *SpanBuilder) callOf(event runs.Event) *call {
+	of := s.itemOf(event)
 	if of.calls[event.Sink] == nil {
 		of.calls[event.Sink] = &call{}
 	}
 	return of.calls[event.Sink]
 }
 
-// waited ends the wait of a call: when its time was over, or before, where it was
+// endWait ends the wait of a call: when its time was over, or before, where it was
 // cut short.
-func (s *SpanBuilder) waited(of *call, at time.Time) {
+func (s *SpanBuilder) endWait(of *call, at time.Time) {
 	wait := of.wait
 	if of.wait = nil; wait == nil {
 		return
 	}
-	to := later(wait.At, at)
+	to := laterOf(wait.At, at)
 	span := Span{Of: Wait, From: wait.At, To: to, Event: *wait}
 	if !wait.NextRetryAt.IsZero() && wait.NextRetryAt.Before(to) {
 		span.To = wait.NextRetryAt
@@ -199,14 +199,14 @@ func (s *SpanBuilder) waited(of *call, at time.Time) {
 	s.emit(span)
 }
 
-// end ends an item with all that it did.
-func (s *SpanBuilder) end(event runs.Event, kind string) {
+// endItem ends an item with all that it did.
+func (s *SpanBuilder) endItem(event runs.Event, kind string) {
 	of := itemOf(event)
 	state := s.items[of]
-	span := Span{Of: kind, From: event.At.Add(-duration(event.Duration)), To: event.At, Event: event}
+	span := Span{Of: kind, From: event.At.Add(-toDuration(event.Duration)), To: event.At, Event: event}
 	if state != nil {
 		for _, call := range state.calls {
-			s.waited(call, event.At)
+			s.endWait(call, event.At)
 		}
 		if state.began != nil {
 			span.From = state.began.At
@@ -216,13 +216,13 @@ func (s *SpanBuilder) end(event runs.Event, kind string) {
 	s.emit(span)
 }
 
-func later(x, y time.Time) time.Time {
+func laterOf(x, y time.Time) time.Time {
 	if x.After(y) {
 		return x
 	}
 	return y
 }
 
-func duration(seconds float64) time.Duration {
+func toDuration(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Microsecond)
 }

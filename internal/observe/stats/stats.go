@@ -189,8 +189,8 @@ func (s Slow) Name() string {
 	return name
 }
 
-// Percent formats a share. It says 0% or 100% only if that is exact.
-func Percent(share float64) string {
+// PercentText formats a share. It says 0% or 100% only if that is exact.
+func PercentText(share float64) string {
 	switch text := fmt.Sprintf("%.1f%%", 100*share); {
 	case text == "100.0%" && share < 1:
 		return "99.9%"

@@ -334,7 +334,7 @@ func TestAnswersAreWaits(t *testing.T) {
 func TestRowsOfChildRunsCountOnce(t *testing.T) {
 	t.Parallel()
 	table := func(read, written int64) *interpreter.Rows {
-		rows := interpreter.TableRows{Table: "orders", RowTotals: interpreter.RowTotals{Written: written}}.Of()
+		rows := interpreter.TableRows{Table: "orders", RowTotals: interpreter.RowTotals{Written: written}}.ToRows()
 		return rows.Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: read}})
 	}
 	collector := stats.NewCollector(nil)

@@ -58,7 +58,7 @@ func Names(data []byte) ([]string, error) {
 		return nil, err
 	}
 	var names []string
-	for _, stream := range manifest.components("streams") {
+	for _, stream := range manifest.componentList("streams") {
 		names = append(names, streamName(stream))
 	}
 	return names, nil
@@ -81,7 +81,7 @@ func Convert(data []byte, options Options) (*Result, error) {
 	for _, found := range mentionedKeys.FindAllStringSubmatch(string(data), -1) {
 		c.names[cmp.Or(found[1], found[2])] = true
 	}
-	streams := manifest.components("streams")
+	streams := manifest.componentList("streams")
 	for _, name := range options.Streams {
 		if !slices.ContainsFunc(streams, func(stream component) bool { return streamName(stream) == name }) {
 			return nil, fmt.Errorf("the manifest has no stream %q; it has %s", name, strings.Join(streamNames(streams), ", "))
@@ -90,11 +90,11 @@ func Convert(data []byte, options Options) (*Result, error) {
 	result := &Result{}
 	for _, stream := range streams {
 		if name := streamName(stream); len(options.Streams) == 0 || slices.Contains(options.Streams, name) {
-			c.stream(stream, false).written = true
+			c.newStep(stream, false).written = true
 			result.Streams = append(result.Streams, name)
 		}
 	}
-	c.finish(result)
+	c.writeResult(result)
 	return result, nil
 }
 
@@ -128,8 +128,8 @@ type converter struct {
 	notes    []string
 }
 
-// free is a name for a step or an element that nothing else has.
-func (c *converter) free(names ...string) string {
+// unusedName is a name for a step or an element that nothing else has.
+func (c *converter) unusedName(names ...string) string {
 	for i := 1; ; i++ {
 		for _, name := range names {
 			if i > 1 {
@@ -156,13 +156,13 @@ func (c *converter) sizeOf(rows int) code {
 			return code{text: one.name, prec: precAtom, calm: true}
 		}
 	}
-	one := pageSize{name: c.free("page_size", fmt.Sprintf("page_size_%d", rows)), rows: rows}
+	one := pageSize{name: c.unusedName("page_size", fmt.Sprintf("page_size_%d", rows)), rows: rows}
 	c.sizes = append(c.sizes, one)
 	return code{text: one.name, prec: precAtom, calm: true}
 }
 
-// note adds what people have to know, once.
-func (c *converter) note(format string, args ...any) {
+// addNote adds what people have to know, once.
+func (c *converter) addNote(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(c.notes, text) {
 		c.notes = append(c.notes, text)
 	}

@@ -41,32 +41,32 @@ const (
 	precAtom
 )
 
-// in is the text of an operand where one of at least a precedence is needed.
-func (c code) in(prec int) string {
+// operandText is the text of an operand where one of at least a precedence is needed.
+func (c code) operandText(prec int) string {
 	if c.prec < prec {
 		return "(" + c.text + ")"
 	}
 	return c.text
 }
 
-// constant is the code of a value.
-func constant(v any) code {
+// constantCode is the code of a value.
+func constantCode(v any) code {
 	c := code{prec: precAtom, value: v, known: true, falsy: !expression.Truthy(v), calm: true}
 	switch v := v.(type) {
 	case nil:
 		c.text = "nil"
 	case string:
-		c.text, c.texty = quote(v), true
+		c.text, c.texty = quoteText(v), true
 	case []any:
 		items := make([]string, len(v))
 		for i, one := range v {
-			items[i] = constant(one).text
+			items[i] = constantCode(one).text
 		}
 		c.text = "[" + strings.Join(items, ", ") + "]"
 	case map[string]any:
 		var items []string
 		for _, key := range playbook.SortedKeys(v) {
-			items = append(items, quote(key)+": "+constant(v[key]).text)
+			items = append(items, quoteText(key)+": "+constantCode(v[key]).text)
 		}
 		c.text = "{" + strings.Join(items, ", ") + "}"
 	default:
@@ -75,16 +75,16 @@ func constant(v any) code {
 	return c
 }
 
-// quote is a text in an expression, in the quotes that YAML leaves alone where it can.
-func quote(text string) string {
+// quoteText is a text in an expression, in the quotes that YAML leaves alone where it can.
+func quoteText(text string) string {
 	if !strings.ContainsAny(text, "'\\\n\r\t") {
 		return "'" + text + "'"
 	}
 	return strconv.Quote(text)
 }
 
-// call is a call of a function.
-func call(name string, args ...code) code {
+// callCode is a call of a function.
+func callCode(name string, args ...code) code {
 	c := code{prec: precAtom, calm: true}
 	texts := make([]string, len(args))
 	for i, arg := range args {
@@ -95,15 +95,15 @@ func call(name string, args ...code) code {
 	return c
 }
 
-// path is a name with keys behind it.
-func path(root string, keys ...any) code {
-	return code{text: root + members(keys), prec: precAtom, falsy: true, calm: true, path: true}
+// pathCode is a name with keys behind it.
+func pathCode(root string, keys ...any) code {
+	return code{text: root + memberPath(keys), prec: precAtom, falsy: true, calm: true, path: true}
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// members are the keys behind a name.
-func members(keys []any) string {
+// memberPath are the keys behind a name.
+func memberPath(keys []any) string {
 	var b strings.Builder
 	for _, key := range keys {
 		switch key := key.(type) {
@@ -111,7 +111,7 @@ func members(keys []any) string {
 			if plainName.MatchString(key) {
 				b.WriteString("." + key)
 			} else {
-				b.WriteString("[" + quote(key) + "]")
+				b.WriteString("[" + quoteText(key) + "]")
 			}
 		case code:
 			b.WriteString("[" + key.text + "]")
@@ -122,29 +122,29 @@ func members(keys []any) string {
 	return b.String()
 }
 
-// member is a member of any expression.
-func member(of code, key any) code {
+// memberCode is a member of any expression.
+func memberCode(of code, key any) code {
 	if of.known {
 		if name, isText := key.(string); isText || of.value == nil {
-			return constant(expression.Member(of.value, name))
+			return constantCode(expression.Member(of.value, name))
 		}
 	}
-	return code{text: of.in(precAtom) + members([]any{key}), prec: precAtom, falsy: of.falsy, calm: of.calm, path: of.path}
+	return code{text: of.operandText(precAtom) + memberPath([]any{key}), prec: precAtom, falsy: of.falsy, calm: of.calm, path: of.path}
 }
 
-func not(c code) code {
+func negate(c code) code {
 	switch {
 	case c.known:
-		return constant(!expression.Truthy(c.value))
+		return constantCode(!expression.Truthy(c.value))
 	case c.of != nil:
 		return *c.of
 	case strings.HasSuffix(c.text, " is defined") && c.prec == precCompare:
 		return code{text: strings.TrimSuffix(c.text, "defined") + "not defined", prec: precCompare, of: &c, calm: c.calm}
 	}
-	return code{text: "not " + c.in(precAtom), prec: precCompare, of: &c, calm: c.calm}
+	return code{text: "not " + c.operandText(precAtom), prec: precCompare, of: &c, calm: c.calm}
 }
 
-func and(a, b code) code {
+func bothCode(a, b code) code {
 	switch {
 	case a.known && expression.Truthy(a.value), a.text == b.text:
 		return b
@@ -152,16 +152,16 @@ func and(a, b code) code {
 		return a
 	case b.known && b.value == true:
 		return a
-	case implies(b, a):
+	case isImplied(b, a):
 		return b
-	case implies(a, b):
+	case isImplied(a, b):
 		return a
 	}
-	return code{text: a.in(precAnd) + " and " + b.in(precAnd), prec: precAnd, falsy: a.falsy || a.calm && b.falsy, calm: a.calm && (a.falsy || b.calm)}
+	return code{text: a.operandText(precAnd) + " and " + b.operandText(precAnd), prec: precAnd, falsy: a.falsy || a.calm && b.falsy, calm: a.calm && (a.falsy || b.calm)}
 }
 
-// implies reports whether a, where it is true, needs no b beside it: b is a part of its path, or that it is there.
-func implies(a, b code) bool {
+// isImplied reports whether a, where it is true, needs no b beside it: b is a part of its path, or that it is there.
+func isImplied(a, b code) bool {
 	if !a.path {
 		return false
 	}
@@ -174,12 +174,12 @@ func implies(a, b code) bool {
 		if key, there, found = strings.Cut(b.text, " in "); !found || b.prec != precCompare || strings.Contains(there, " ") {
 			return false
 		}
-		there += members([]any{strings.Trim(key, "'")})
+		there += memberPath([]any{strings.Trim(key, "'")})
 	}
 	return a.text == there || strings.HasPrefix(a.text, there+".") || strings.HasPrefix(a.text, there+"[")
 }
 
-func or(a, b code) code {
+func eitherCode(a, b code) code {
 	switch {
 	case a.known && !expression.Truthy(a.value), a.text == b.text:
 		return b
@@ -188,12 +188,12 @@ func or(a, b code) code {
 	case b.known && b.value == false:
 		return a
 	case a.of != nil && b.of != nil: // a negation of both is easier to read, and to negate again
-		return not(and(*a.of, *b.of))
+		return negate(bothCode(*a.of, *b.of))
 	}
-	return code{text: a.in(precOr) + " or " + b.in(precOr), prec: precOr, falsy: a.falsy && b.falsy, calm: a.calm && b.calm}
+	return code{text: a.operandText(precOr) + " or " + b.operandText(precOr), prec: precOr, falsy: a.falsy && b.falsy, calm: a.calm && b.calm}
 }
 
-func choice(test, then, otherwise code) code {
+func choiceCode(test, then, otherwise code) code {
 	if test.known {
 		if expression.Truthy(test.value) {
 			return then
@@ -201,16 +201,16 @@ func choice(test, then, otherwise code) code {
 		return otherwise
 	}
 	return code{
-		text: then.in(precOr) + " if " + test.in(precOr) + " else " + otherwise.in(precChoice), prec: precChoice,
+		text: then.operandText(precOr) + " if " + test.operandText(precOr) + " else " + otherwise.operandText(precChoice), prec: precChoice,
 		calm: test.calm && then.calm && otherwise.calm, falsy: test.calm && then.falsy && otherwise.falsy,
 		texty: then.texty && otherwise.texty, timed: then.timed && otherwise.timed,
 	}
 }
 
-// compare is a comparison; with nil it is false.
-func compare(operator string, a, b code) code {
+// compareCode is a comparison; with nil it is false.
+func compareCode(operator string, a, b code) code {
 	if a.known && b.known && (operator == "==" || operator == "!=") {
-		return constant((expression.Text(a.value) == expression.Text(b.value)) == (operator == "=="))
+		return constantCode((expression.Text(a.value) == expression.Text(b.value)) == (operator == "=="))
 	}
 	calm := a.calm && b.calm
 	falsy := calm && operator != "!=" && operator != "not in" && (operator != "==" || a.known && a.value != nil || b.known && b.value != nil)
@@ -219,19 +219,19 @@ func compare(operator string, a, b code) code {
 	} else {
 		falsy = falsy && (a.falsy || b.falsy)
 	}
-	return code{text: a.in(precJoin) + " " + operator + " " + b.in(precJoin), prec: precCompare, falsy: falsy, calm: calm}
+	return code{text: a.operandText(precJoin) + " " + operator + " " + b.operandText(precJoin), prec: precCompare, falsy: falsy, calm: calm}
 }
 
-// defined reports whether something is there.
-func defined(c code) code {
+// definedCode reports whether something is there.
+func definedCode(c code) code {
 	if c.known {
-		return constant(c.value != nil)
+		return constantCode(c.value != nil)
 	}
-	return code{text: c.in(precPipe) + " is defined", prec: precCompare, falsy: c.falsy, calm: c.calm}
+	return code{text: c.operandText(precPipe) + " is defined", prec: precCompare, falsy: c.falsy, calm: c.calm}
 }
 
-// join is a text of several parts.
-func join(parts []code) code {
+// joinTexts is a text of several parts.
+func joinTexts(parts []code) code {
 	if len(parts) == 1 {
 		return parts[0]
 	}
@@ -240,7 +240,7 @@ func join(parts []code) code {
 	var value strings.Builder
 	known := true
 	for i, part := range parts {
-		texts[i] = part.in(precAdd)
+		texts[i] = part.operandText(precAdd)
 		if i == 0 && part.prec == precJoin {
 			texts[i] = part.text
 		}
@@ -250,13 +250,13 @@ func join(parts []code) code {
 		}
 	}
 	if known {
-		return constant(value.String())
+		return constantCode(value.String())
 	}
 	return code{text: strings.Join(texts, " ~ "), prec: precJoin, calm: calm, texty: true}
 }
 
-// template is an expression, or the parts of a text, as a value of YAML: a constant, or a text with templates.
-func template(parts []code) any {
+// templateValue is an expression, or the parts of a text, as a value of YAML: a constant, or a text with templates.
+func templateValue(parts []code) any {
 	if len(parts) == 1 {
 		if parts[0].known {
 			return parts[0].value
@@ -268,9 +268,9 @@ func template(parts []code) any {
 	for i, part := range parts {
 		switch text, isText := part.value.(string); {
 		case part.known && isText && strings.HasSuffix(text, "{") && i+1 < len(parts): // which would be one of those behind it
-			b.WriteString(node.Escaped(text[:len(text)-1]) + "{{ '{' }}")
+			b.WriteString(node.EscapeBraces(text[:len(text)-1]) + "{{ '{' }}")
 		case part.known && isText:
-			b.WriteString(node.Escaped(text))
+			b.WriteString(node.EscapeBraces(text))
 		case part.known:
 			b.WriteString(expression.Text(part.value))
 		default:

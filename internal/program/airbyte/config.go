@@ -22,7 +22,7 @@ type trace struct {
 	required [][]string
 }
 
-func (t *trace) add(paths [][]string, to *[][]string) {
+func (t *trace) addPaths(paths [][]string, to *[][]string) {
 	for _, path := range paths {
 		if !slices.ContainsFunc(*to, func(known []string) bool { return slices.Equal(known, path) }) {
 			*to = append(*to, path)
@@ -30,25 +30,25 @@ func (t *trace) add(paths [][]string, to *[][]string) {
 	}
 }
 
-// merge adds what another trace has.
-func (t *trace) merge(other trace) {
-	t.add(other.plain, &t.plain)
-	t.add(other.secret, &t.secret)
-	t.add(other.required, &t.required)
+// mergeTrace adds what another trace has.
+func (t *trace) mergeTrace(other trace) {
+	t.addPaths(other.plain, &t.plain)
+	t.addPaths(other.secret, &t.secret)
+	t.addPaths(other.required, &t.required)
 }
 
 // secretsStep is the name of the step that reads secrets which no connection can send.
 const secretsStep = "secrets"
 
-// config resolves keys of the configuration, and notes them in the trace: plain ones are keys of workload, secret
+// configKeys resolves keys of the configuration, and notes them in the trace: plain ones are keys of workload, secret
 // ones members of what the step of secrets reads. Optional ones may be missing.
-func (c *converter) config(into *trace, optional bool) func(keys []any) (code, error) {
+func (c *converter) configKeys(into *trace, optional bool) func(keys []any) (code, error) {
 	return func(keys []any) (code, error) {
 		var path []string
 		for i, key := range keys {
 			text, isText := key.(string)
 			if !isText && (i == 0 || path == nil) {
-				return unsupported("a key of the configuration that is no constant")
+				return unsupportedError("a key of the configuration that is no constant")
 			}
 			if !isText { // an element of a list
 				break
@@ -56,15 +56,15 @@ func (c *converter) config(into *trace, optional bool) func(keys []any) (code, e
 			path = append(path, text)
 		}
 		if len(path) == 0 {
-			return unsupported("the configuration as a whole")
+			return unsupportedError("the configuration as a whole")
 		}
 		if c.isSecret(path) {
-			into.add([][]string{path}, &into.secret)
-			return code{text: secretsStep + members(keys[len(keys)-1:]), prec: precAtom, calm: true, path: true}, nil
+			into.addPaths([][]string{path}, &into.secret)
+			return code{text: secretsStep + memberPath(keys[len(keys)-1:]), prec: precAtom, calm: true, path: true}, nil
 		}
-		into.add([][]string{path}, &into.plain)
+		into.addPaths([][]string{path}, &into.plain)
 		if !optional {
-			into.add([][]string{path}, &into.required)
+			into.addPaths([][]string{path}, &into.required)
 		}
 		at := path0(path[0], keys)
 		at.falsy = false // it does not depend on the response
@@ -75,9 +75,9 @@ func (c *converter) config(into *trace, optional bool) func(keys []any) (code, e
 
 func path0(first string, keys []any) code {
 	if check.FreeName(first) != first {
-		return path("workload", keys...)
+		return pathCode("workload", keys...)
 	}
-	return path(first, keys[1:]...)
+	return pathCode(first, keys[1:]...)
 }
 
 // readSpec is the connection specification: of the manifest, or of a file beside it.
@@ -93,7 +93,7 @@ func (c *converter) readSpec() component {
 		}
 		var root yaml.Node
 		if yaml.Unmarshal(data, &root) == nil && len(root.Content) > 0 {
-			whole, _ := plain(root.Content[0]).(map[string]any)
+			whole, _ := plainValue(root.Content[0]).(map[string]any)
 			spec = whole
 		}
 	}
@@ -108,20 +108,20 @@ func (c *converter) readSpec() component {
 func (c *converter) schemaOf(path []string) component {
 	at := c.spec
 	for _, key := range path {
-		if at = property(at, key); at == nil {
+		if at = propertyAt(at, key); at == nil {
 			return nil
 		}
 	}
 	return at
 }
 
-func property(of component, key string) component {
+func propertyAt(of component, key string) component {
 	if found := of.of("properties").of(key); found != nil {
 		return found
 	}
 	for _, alternatives := range []string{"oneOf", "anyOf", "allOf"} {
-		for _, one := range of.components(alternatives) {
-			if found := property(one, key); found != nil {
+		for _, one := range of.componentList(alternatives) {
+			if found := propertyAt(one, key); found != nil {
 				return found
 			}
 		}
@@ -137,16 +137,16 @@ func (c *converter) isSecret(path []string) bool {
 		return credential.MayName(last)
 	}
 	secret, _ := schema["airbyte_secret"].(bool)
-	return secret || credential.Names(last)
+	return secret || credential.NamesSecret(last)
 }
 
-// sample is the value of a key of the workload: its default, or, where it is required, an example of it.
-func (c *converter) sample(path []string) any {
+// sampleValue is the value of a key of the workload: its default, or, where it is required, an example of it.
+func (c *converter) sampleValue(path []string) any {
 	schema := c.schemaOf(path)
 	last := path[len(path)-1]
 	for _, key := range []string{"default", "const"} {
 		if value, has := schema[key]; has {
-			return canonical(value)
+			return toCanonical(value)
 		}
 	}
 	if schema == nil && !slices.ContainsFunc(c.read.required, func(known []string) bool { return slices.Equal(known, path) }) {
@@ -157,19 +157,19 @@ func (c *converter) sample(path []string) any {
 		return nil
 	}
 	layout := c.forms[strings.Join(path, ".")]
-	if examples, _ := schema["examples"].([]any); len(examples) > 0 && !placeholder.MatchString(text(examples[0])) {
+	if examples, _ := schema["examples"].([]any); len(examples) > 0 && !placeholder.MatchString(textOf(examples[0])) {
 		if _, isList := examples[0].([]any); schema.text("type") == "array" && !isList {
-			return []any{canonical(examples[0])}
+			return []any{toCanonical(examples[0])}
 		}
-		if _, err := time.Parse(layout, text(examples[0])); layout == "" || err == nil || aDate.MatchString(text(examples[0])) {
-			return canonical(examples[0])
+		if _, err := time.Parse(layout, textOf(examples[0])); layout == "" || err == nil || aDate.MatchString(textOf(examples[0])) {
+			return toCanonical(examples[0])
 		}
 	}
 	if layout != "" {
 		return time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC).Format(layout)
 	}
 	if values, _ := schema["enum"].([]any); len(values) > 0 {
-		return canonical(values[0])
+		return toCanonical(values[0])
 	}
 	kind := schema.text("type")
 	switch {
@@ -187,8 +187,8 @@ func (c *converter) sample(path []string) any {
 	return ""
 }
 
-// canonical is a value as expressions have it.
-func canonical(value any) any {
+// toCanonical is a value as expressions have it.
+func toCanonical(value any) any {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return nil
@@ -203,8 +203,8 @@ func canonical(value any) any {
 // placeholder is an example that says the form of a time.
 var placeholder = regexp.MustCompile(`(?i)yyyy|dd/mm`)
 
-// text is a value as text, a template as it is written.
-func text(of any) string {
+// textOf is a value as text, a template as it is written.
+func textOf(of any) string {
 	if template, isTemplate := of.(node.Verbatim); isTemplate {
 		return string(template)
 	}
@@ -224,8 +224,8 @@ func isRequired(of component, path []string) bool {
 		return slices.Contains(required, any(path[0]))
 	}
 	for _, alternatives := range []string{"oneOf", "anyOf", "allOf"} {
-		for _, one := range of.components(alternatives) {
-			if property(one, path[0]) != nil {
+		for _, one := range of.componentList(alternatives) {
+			if propertyAt(one, path[0]) != nil {
 				return isRequired(one, path)
 			}
 		}
@@ -233,8 +233,8 @@ func isRequired(of component, path []string) bool {
 	return false
 }
 
-// workload are the keys of the configuration that are read, with their values.
-func (c *converter) workload() map[string]any {
+// workloadValues are the keys of the configuration that are read, with their values.
+func (c *converter) workloadValues() map[string]any {
 	out := map[string]any{}
 	for _, path := range c.read.plain {
 		at := out
@@ -248,7 +248,7 @@ func (c *converter) workload() map[string]any {
 		}
 		last := path[len(path)-1]
 		if _, isMap := at[last].(map[string]any); !isMap {
-			at[last] = c.sample(path)
+			at[last] = c.sampleValue(path)
 		}
 	}
 	return out

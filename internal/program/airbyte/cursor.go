@@ -41,11 +41,11 @@ func (i *incremental) addTo(roots scope, s *step) {
 		case len(keys) == 1 && keys[0] == i.endField:
 			return i.end, nil
 		case s.loop != nil:
-			return s.loop.field(keys)
+			return s.loop.partitionField(keys)
 		case len(keys) == 0:
-			return constant(true), nil
+			return constantCode(true), nil
 		}
-		return unsupported("the field %v of a slice", keys[0])
+		return unsupportedError("the field %v of a slice", keys[0])
 	}
 	for _, name := range []string{"stream_slice", "stream_partition", "stream_interval"} {
 		roots[name] = resolve
@@ -53,67 +53,67 @@ func (i *incremental) addTo(roots scope, s *step) {
 	roots["stream_state"] = func(keys []any) (code, error) {
 		switch {
 		case !i.kept:
-			return constant(nil), nil
+			return constantCode(nil), nil
 		case len(keys) == 0, len(keys) == 1 && keys[0] == i.cursor:
-			return path("incremental", "watermark"), nil
+			return pathCode("incremental", "watermark"), nil
 		}
-		return unsupported("the member %v of the state", keys[0])
+		return unsupportedError("the member %v of the state", keys[0])
 	}
 }
 
-// newer is the condition that a row is not older than the slice.
-func (i *incremental) newer(row code) code {
-	of := member(row, i.cursor)
-	later := call("latest", of, code{text: "incremental.value"})
+// newerThanSlice is the condition that a row is not older than the slice.
+func (i *incremental) newerThanSlice(row code) code {
+	of := memberCode(row, i.cursor)
+	later := callCode("latest", of, code{text: "incremental.value"})
 	return code{text: later.text + " == " + of.text, prec: precCompare}
 }
 
-// cursor fills what a step reads incrementally.
-func (c *converter) cursor(s *step, cursor component) {
+// convertCursor fills what a step reads incrementally.
+func (c *converter) convertCursor(s *step, cursor component) {
 	switch kind := cursor.kind(); kind {
 	case "DatetimeBasedCursor":
 	case "Custom":
-		s.gap(atIncremental, customName(cursor, "CustomIncrementalSync"), "everything is read each time")
+		s.addGap(atIncremental, customName(cursor, "CustomIncrementalSync"), "everything is read each time")
 		return
 	default:
-		s.gap(atIncremental, kind, "everything is read each time")
+		s.addGap(atIncremental, kind, "everything is read each time")
 		return
 	}
 	i := &incremental{startField: "start_time", endField: "end_time"}
 	i.startField = cmp.Or(cursor.text("partition_field_start"), i.startField)
 	i.endField = cmp.Or(cursor.text("partition_field_end"), i.endField)
-	field, isText := c.translated(s, atIncremental, cursor, "cursor_field", nil).(string)
+	field, isText := c.translateAt(s, atIncremental, cursor, "cursor_field", nil).(string)
 	if i.cursor = field; !isText || field == "" {
-		s.gap(atIncremental, "DatetimeBasedCursor", "without a constant cursor_field; everything is read each time")
+		s.addGap(atIncremental, "DatetimeBasedCursor", "without a constant cursor_field; everything is read each time")
 		return
 	}
 	send := plainFormat(cursor.text("datetime_format"))
-	c.formats(s, i, cursor, send)
-	start, ok := c.start(s, i, cursor)
+	c.convertFormats(s, i, cursor, send)
+	start, ok := c.firstValue(s, i, cursor)
 	if !ok {
 		return
 	}
 	used := c.usesSlice(s, cursor, i)
 	i.kept = !s.full && used != "" && !c.cursorOfSlice(s, i.cursor)
 	if !s.full && used == "" {
-		c.note("stream %s: no request uses the cursor %s: everything is read each time, as Airbyte does", s.stream, i.cursor)
+		c.addNote("stream %s: no request uses the cursor %s: everything is read each time, as Airbyte does", s.stream, i.cursor)
 		s.incremental = i
-		i.start = constant(nil)
-		i.end = constant(nil)
+		i.start = constantCode(nil)
+		i.end = constantCode(nil)
 		return
 	}
-	c.bounds(s, i, cursor, start, send, strings.Contains(used, "end"))
+	c.convertBounds(s, i, cursor, start, send, strings.Contains(used, "end"))
 	feed, _ := cursor["is_data_feed"].(bool)
 	i.feed = feed && i.kept
 	if client, _ := cursor["is_client_side_incremental"].(bool); client && i.kept {
-		condition := i.newer(path("row"))
+		condition := i.newerThanSlice(pathCode("row"))
 		if s.where != nil {
-			condition = and(*s.where, condition)
+			condition = bothCode(*s.where, condition)
 		}
 		s.where = &condition
 	}
 	if s.loop != nil && i.kept {
-		i.state = s.loop.state(s.table)
+		i.state = s.loop.stateName(s.table)
 	}
 	s.incremental = i
 	for _, one := range []struct {
@@ -128,11 +128,11 @@ func (c *converter) cursor(s *step, cursor component) {
 
 // cursorOfSlice reports whether the cursor is a field that a transformation makes of something else than the row.
 func (c *converter) cursorOfSlice(s *step, cursor string) bool {
-	for _, one := range s.of.components("transformations") {
-		for _, field := range one.components("fields") {
+	for _, one := range s.of.componentList("transformations") {
+		for _, field := range one.componentList("fields") {
 			path, _ := field["path"].([]any)
 			if len(path) == 1 && path[0] == cursor && !strings.Contains(expression.Text(field["value"]), "record") {
-				s.gap(atIncremental, "DatetimeBasedCursor", "the cursor %s is that of the slice: everything is read from its start each time", cursor)
+				s.addGap(atIncremental, "DatetimeBasedCursor", "the cursor %s is that of the slice: everything is read from its start each time", cursor)
 				return true
 			}
 		}
@@ -143,7 +143,7 @@ func (c *converter) cursorOfSlice(s *step, cursor string) bool {
 // usesSlice says which ends of the slice requests use: "start", "end", both, or "" for none.
 func (c *converter) usesSlice(s *step, cursor component, i *incremental) string {
 	used := ""
-	text := expression.Text(canonical(map[string]any(s.of.of("retriever"))))
+	text := expression.Text(toCanonical(map[string]any(s.of.of("retriever"))))
 	for _, end := range []struct{ field, option, name string }{{i.startField, "start_time_option", "start"}, {i.endField, "end_time_option", "end"}} {
 		if cursor.of(end.option) != nil || strings.Contains(text, end.field) {
 			used += end.name
@@ -158,8 +158,8 @@ func (c *converter) usesSlice(s *step, cursor component, i *incremental) string 
 	return used
 }
 
-// formats says how the cursors of rows are read.
-func (c *converter) formats(s *step, i *incremental, cursor component, send string) {
+// convertFormats says how the cursors of rows are read.
+func (c *converter) convertFormats(s *step, i *incremental, cursor component, send string) {
 	forms, _ := cursor["cursor_datetime_formats"].([]any)
 	if len(forms) == 0 {
 		forms = []any{send}
@@ -177,12 +177,12 @@ func (c *converter) formats(s *step, i *incremental, cursor component, send stri
 	switch {
 	case first == "%s_as_float":
 		i.format = "%s"
-		s.gap(atIncremental, "datetime_format", "%%s_as_float: a cursor with a fraction is an error")
+		s.addGap(atIncremental, "datetime_format", "%%s_as_float: a cursor with a fraction is an error")
 	case len(forms) == 1 && numbers[first] != "":
 		i.format = numbers[first]
 	case len(forms) == 1 && isExact(first):
 		if _, ok := layoutOf(first); !ok {
-			s.gap(atIncremental, "datetime_format", "%s: cursors are compared as texts", first)
+			s.addGap(atIncremental, "datetime_format", "%s: cursors are compared as texts", first)
 			i.kind = "text"
 			return
 		}
@@ -191,23 +191,23 @@ func (c *converter) formats(s *step, i *incremental, cursor component, send stri
 		i.kind = "time"
 	case numbers[first] != "":
 		i.format = numbers[first]
-		s.gap(atIncremental, "cursor_datetime_formats", "%v: only the first is read", forms)
+		s.addGap(atIncremental, "cursor_datetime_formats", "%v: only the first is read", forms)
 	default:
 		i.kind = "time"
-		s.gap(atIncremental, "cursor_datetime_formats", "%v: only times that can be read without a format", forms)
+		s.addGap(atIncremental, "cursor_datetime_formats", "%v: only times that can be read without a format", forms)
 	}
 }
 
-// start is where the first run begins, as an expression over the workload.
-func (c *converter) start(s *step, i *incremental, cursor component) (code, bool) {
-	start, err := c.datetime(s, cursor, "start_datetime")
+// firstValue is where the first run begins, as an expression over the workload.
+func (c *converter) firstValue(s *step, i *incremental, cursor component) (code, bool) {
+	start, err := c.datetimeCode(s, cursor, "start_datetime")
 	if err != nil {
-		s.gap(atIncremental, "start_datetime", "%v; everything is read each time", err)
+		s.addGap(atIncremental, "start_datetime", "%v; everything is read each time", err)
 		return code{}, false
 	}
 	initial := i.inForm(start, cmp.Or(cursor.of("start_datetime").text("datetime_format"), cursor.text("datetime_format")))
-	if i.initial = template([]code{initial}); i.initial == nil {
-		s.gap(atIncremental, "start_datetime", "is empty; everything is read each time")
+	if i.initial = templateValue([]code{initial}); i.initial == nil {
+		s.addGap(atIncremental, "start_datetime", "is empty; everything is read each time")
 		return code{}, false
 	}
 	return start, true
@@ -219,13 +219,13 @@ func (i *incremental) inForm(start code, from string) code {
 		return start
 	}
 	layout, _ := layoutOf(i.format)
-	if raw, found := strings.CutSuffix(start.text, ", "+quote(layout)+")"); found && strings.HasPrefix(raw, "date(") && !strings.Contains(raw[len("date("):], "(") {
+	if raw, found := strings.CutSuffix(start.text, ", "+quoteText(layout)+")"); found && strings.HasPrefix(raw, "date(") && !strings.Contains(raw[len("date("):], "(") {
 		return code{text: strings.TrimPrefix(raw, "date("), prec: precAtom}
 	}
 	if from == i.format && !strings.HasPrefix(start.text, "date(") {
 		return start
 	}
-	if formed, err := formatted(start, i.format); err == nil {
+	if formed, err := formatTime(start, i.format); err == nil {
 		return formed
 	}
 	return start
@@ -240,31 +240,31 @@ func (i *incremental) fromAdded(s *step) {
 		if field.name != i.cursor {
 			continue
 		}
-		found := simplePath.FindAllStringSubmatch(text(field.value), -1)
-		if len(found) != 1 || strings.ContainsAny(text(field.value), "*/+") {
-			s.gap(atIncremental, "DatetimeBasedCursor", "the cursor %s is computed: %s", i.cursor, oneLine(text(field.value)))
+		found := simplePath.FindAllStringSubmatch(textOf(field.value), -1)
+		if len(found) != 1 || strings.ContainsAny(textOf(field.value), "*/+") {
+			s.addGap(atIncremental, "DatetimeBasedCursor", "the cursor %s is computed: %s", i.cursor, oneLine(textOf(field.value)))
 			return
 		}
 		i.source = strings.TrimPrefix(found[0][1], ".")
-		if text(field.value) != "{{ row."+i.source+" }}" { // in the form that the source has
+		if textOf(field.value) != "{{ row."+i.source+" }}" { // in the form that the source has
 			i.kind, i.format = "time", ""
 		}
 	}
 }
 
-// datetime is a MinMaxDatetime, or a text. There is no state where it is read.
-func (c *converter) datetime(s *step, cursor component, key string) (code, error) {
+// datetimeCode is a MinMaxDatetime, or a text. There is no state where it is read.
+func (c *converter) datetimeCode(s *step, cursor component, key string) (code, error) {
 	of := cursor.of(key)
 	if of == nil {
 		of = component{"datetime": cursor[key], parametersKey: cursor[parametersKey]}
 	}
 	var into trace
-	none := func([]any) (code, error) { return constant(nil), nil }
-	scope := c.base(s, of, &into).with(scope{"stream_state": none, "stream_interval": none})
+	none := func([]any) (code, error) { return constantCode(nil), nil }
+	scope := c.stepScope(s, of, &into).withRoots(scope{"stream_state": none, "stream_interval": none})
 	if s.loop == nil {
 		scope["stream_slice"], scope["stream_partition"] = none, none
 	}
-	at, err := scope.expression(expression.Text(of["datetime"]))
+	at, err := scope.translateExpression(expression.Text(of["datetime"]))
 	if err != nil {
 		return code{}, err
 	}
@@ -277,101 +277,101 @@ func (c *converter) datetime(s *step, cursor component, key string) (code, error
 	}
 	for _, bound := range []struct{ key, function string }{{"min_datetime", "latest"}, {"max_datetime", "earliest"}} {
 		if text := of.text(bound.key); text != "" {
-			other, err := scope.expression(text)
+			other, err := scope.translateExpression(text)
 			if err != nil {
 				return code{}, err
 			}
-			at = call(bound.function, at, readAs(other, format))
+			at = callCode(bound.function, at, readAs(other, format))
 		}
 	}
-	c.read.merge(into)
+	c.read.mergeTrace(into)
 	return at, nil
 }
 
 var digits = regexp.MustCompile(`\d+`)
 
-// amount is a duration of a cursor; of one that is made of the configuration it is the default.
-func (c *converter) amount(s *step, cursor component, key string) string {
+// lagAmount is a duration of a cursor; of one that is made of the configuration it is the default.
+func (c *converter) lagAmount(s *step, cursor component, key string) string {
 	text := cursor.text(key)
-	if value, isText := c.translated(s, atIncremental, cursor, key, nil).(string); isText {
+	if value, isText := c.translateAt(s, atIncremental, cursor, key, nil).(string); isText {
 		text = value
 	} else if before, rest, opens := strings.Cut(text, "{{"); opens && strings.Contains(rest, "}}") {
 		inner, after := rest[:strings.LastIndex(rest, "}}")], rest[strings.LastIndex(rest, "}}")+2:]
 		text = before + digits.FindString(inner) + after
-		s.gap(atIncremental, key, "%s is made of the configuration: here it is constant", oneLine(cursor.text(key)))
+		s.addGap(atIncremental, key, "%s is made of the configuration: here it is constant", oneLine(cursor.text(key)))
 	}
 	if text == "" {
 		return ""
 	}
 	amount, err := amountOf(text)
 	if err != nil {
-		s.gap(atIncremental, key, "%v", err)
+		s.addGap(atIncremental, key, "%v", err)
 	}
 	return amount
 }
 
-// bounds fills the ends of slices.
-func (c *converter) bounds(s *step, i *incremental, cursor component, start code, send string, ended bool) {
+// convertBounds fills the ends of slices.
+func (c *converter) convertBounds(s *step, i *incremental, cursor component, start code, send string, ended bool) {
 	end := code{text: "run.started_at", prec: precAtom, calm: true, timed: true}
 	if cursor["end_datetime"] != nil {
-		given, err := c.datetime(s, cursor, "end_datetime")
+		given, err := c.datetimeCode(s, cursor, "end_datetime")
 		if err != nil {
-			s.gap(atIncremental, "end_datetime", "%v: it is now", err)
+			s.addGap(atIncremental, "end_datetime", "%v: it is now", err)
 		} else {
 			end = given
 		}
 	}
-	granularity := c.amount(s, cursor, "cursor_granularity")
-	i.lag = hours(c.amount(s, cursor, "lookback_window"), i.isDate())
+	granularity := c.lagAmount(s, cursor, "cursor_granularity")
+	i.lag = lagInHours(c.lagAmount(s, cursor, "lookback_window"), i.isDate())
 	if !i.kept { // it is read from its start each time
-		step := c.amount(s, cursor, "step")
+		step := c.lagAmount(s, cursor, "step")
 		if step == "" || !ended || s.loop != nil {
-			i.start, i.end = c.sent(s, i, start, send, true), c.sent(s, i, end, send, true)
+			i.start, i.end = c.timeAsSent(s, i, start, send, true), c.timeAsSent(s, i, end, send, true)
 			return
 		}
-		from := path(c.element("slice_start"))
+		from := pathCode(c.elementName("slice_start"))
 		from.falsy = false
-		s.loop = &loop{list: "time_range(" + start.text + ", " + end.text + ", " + quote(step) + ")", element: from.text}
+		s.loop = &loop{list: "time_range(" + start.text + ", " + end.text + ", " + quoteText(step) + ")", element: from.text}
 		s.loop.collection = node.Verbatim("{{ " + s.loop.list + " }}")
 		to := from
 		if step != granularity {
-			to = call("add_time", from, constant(step))
+			to = callCode("add_time", from, constantCode(step))
 			if granularity != "" {
-				to = call("add_time", to, constant("-"+granularity))
+				to = callCode("add_time", to, constantCode("-"+granularity))
 			}
-			to = call("earliest", to, end)
+			to = callCode("earliest", to, end)
 		}
-		i.start, i.end = c.sent(s, i, from, send, true), c.sent(s, i, to, send, true)
+		i.start, i.end = c.timeAsSent(s, i, from, send, true), c.timeAsSent(s, i, to, send, true)
 		return
 	}
 	if ended {
-		i.step = c.amount(s, cursor, "step")
+		i.step = c.lagAmount(s, cursor, "step")
 	}
-	value := path("incremental", "value")
+	value := pathCode("incremental", "value")
 	value.falsy = false
 	if i.step == "" {
-		i.start, i.end = c.sent(s, i, value, send, false), c.sent(s, i, end, send, true)
+		i.start, i.end = c.timeAsSent(s, i, value, send, false), c.timeAsSent(s, i, end, send, true)
 		return
 	}
-	from, to := path("incremental", "from"), path("incremental", "to")
+	from, to := pathCode("incremental", "from"), pathCode("incremental", "to")
 	from.falsy, to.falsy = false, false
-	i.start, i.end = c.sent(s, i, from, send, false), c.sent(s, i, to, send, false)
+	i.start, i.end = c.timeAsSent(s, i, from, send, false), c.timeAsSent(s, i, to, send, false)
 	given := cursor["end_datetime"] != nil && end.text != "now()" && !strings.HasPrefix(end.text, "format_time(now(), '2006-01-02T15:04:05")
 	if granularity != "" && i.kind != "text" { // ends are exclusive here, and inclusive there
-		i.end = c.sent(s, i, i.earlier(to, granularity), send, i.isNumber() == 0)
+		i.end = c.timeAsSent(s, i, i.sliceEnd(to, granularity), send, i.isNumber() == 0)
 		if given {
-			end = call("add_time", end, constant(granularity))
+			end = callCode("add_time", end, constantCode(granularity))
 		} else if granularity == "1d" {
-			given, end = true, call("add_time", now(), constant(granularity))
+			given, end = true, callCode("add_time", nowCode(), constantCode(granularity))
 		}
 	}
 	if given {
 		if written := strings.Replace(i.format, "%us", "%epoch_microseconds", 1); written != "" && !end.known {
-			if formed, err := formatted(end, written); err == nil { // the end of the last slice is as it is written here
+			if formed, err := formatTime(end, written); err == nil { // the end of the last slice is as it is written here
 				end = formed
 			}
 		}
-		i.until = template([]code{end})
+		i.until = templateValue([]code{end})
 	}
 }
 
@@ -385,21 +385,21 @@ func (i *incremental) isNumber() int {
 	return map[string]int{"%s": 1, "%ms": 1000, "%us": 1000000}[i.format]
 }
 
-// earlier is an end of a slice that is moved back by the granularity of cursors.
-func (i *incremental) earlier(to code, granularity string) code {
+// sliceEnd is an end of a slice that is moved back by the granularity of cursors.
+func (i *incremental) sliceEnd(to code, granularity string) code {
 	if n := i.isNumber(); n > 0 {
-		if length, err := time.ParseDuration(hours(granularity, false)); err == nil {
+		if length, err := time.ParseDuration(lagInHours(granularity, false)); err == nil {
 			return code{text: "int(" + to.text + ") - " + expression.Text(int(length.Seconds()*float64(n))), prec: precAdd}
 		}
 	}
 	if i.format != "" && i.isNumber() == 0 {
 		to = readAs(to, i.format)
 	}
-	return call("add_time", to, constant("-"+granularity))
+	return callCode("add_time", to, constantCode("-"+granularity))
 }
 
-// sent is a time in the form that the API is sent; plain times are not in the format of the cursor.
-func (c *converter) sent(s *step, i *incremental, at code, send string, plainTime bool) code {
+// timeAsSent is a time in the form that the API is sent; plain times are not in the format of the cursor.
+func (c *converter) timeAsSent(s *step, i *incremental, at code, send string, plainTime bool) code {
 	numeric := i.isNumber() > 0
 	switch {
 	case at.known:
@@ -409,24 +409,24 @@ func (c *converter) sent(s *step, i *incremental, at code, send string, plainTim
 	case numeric && send == "%s_as_float" && !plainTime:
 		return at
 	case numeric && !plainTime:
-		seconds := call("int", at)
+		seconds := callCode("int", at)
 		if n := i.isNumber(); n > 1 {
 			seconds = code{text: seconds.text + " / " + expression.Text(n), prec: precMultiply}
 		}
-		at = call("date", seconds)
+		at = callCode("date", seconds)
 	case i.format != "" && !isUsual(i.format) && !plainTime:
 		at = readAs(at, i.format)
 	}
-	sent, err := formatted(at, send)
+	sent, err := formatTime(at, send)
 	if err != nil {
-		s.gap(atIncremental, "datetime_format", "%v", err)
+		s.addGap(atIncremental, "datetime_format", "%v", err)
 		return at
 	}
 	return sent
 }
 
-// hours is an amount as a lag has it: a duration, or days.
-func hours(amount string, days bool) string {
+// lagInHours is an amount as a lag has it: a duration, or days.
+func lagInHours(amount string, days bool) string {
 	if amount == "" {
 		return ""
 	}
@@ -442,7 +442,7 @@ func hours(amount string, days bool) string {
 		if !known {
 			break
 		}
-		total += int(expression.Of(typed(n)).Data.(int)) * factor // as it was read
+		total += int(expression.Of(typedBody(n)).Data.(int)) * factor // as it was read
 		rest = rest[len(n)+len(unit):]
 	}
 	switch {
@@ -455,7 +455,7 @@ func hours(amount string, days bool) string {
 }
 
 // node is the key incremental of a step.
-func (i *incremental) pairs() []pair {
+func (i *incremental) incrementalPairs() []pair {
 	out := []pair{{"cursor_path", i.cursorPath()}, {"initial_value", i.initial}}
 	for _, one := range []pair{{"type", i.kind}, {"format", i.format}, {"lag", i.lag}, {"step", i.step}, {"until", i.until}, {"state", i.stateValue()}} {
 		if one.value != nil && one.value != "" {

@@ -18,35 +18,35 @@ type policy struct {
 	then    []pair
 }
 
-// errors fills the policies for failures: what the manifest says, and what the CDK retries by itself.
-func (c *converter) errors(s *step, requester component) {
+// convertErrors fills the policies for failures: what the manifest says, and what the CDK retries by itself.
+func (c *converter) convertErrors(s *step, requester component) {
 	handlers := []component{requester.of("error_handler")}
 	if handlers[0].kind() == "CompositeErrorHandler" {
-		handlers = handlers[0].components("error_handlers")
+		handlers = handlers[0].componentList("error_handlers")
 	}
-	usual := waiting(nil, 5)
+	usual := retryPolicy(nil, 5)
 	for _, handler := range handlers {
 		switch kind := handler.kind(); kind {
 		case "", "DefaultErrorHandler":
 		case "CompositeErrorHandler":
-			s.gap(atRetry, kind, "in another one")
+			s.addGap(atRetry, kind, "in another one")
 			continue
 		case "Custom":
-			s.gap(atRetry, customName(handler, "CustomErrorHandler"), "")
+			s.addGap(atRetry, customName(handler, "CustomErrorHandler"), "")
 			continue
 		default:
-			s.gap(atRetry, kind, "")
+			s.addGap(atRetry, kind, "")
 			continue
 		}
 		retries := 5
-		if n, ok := handler.number("max_retries"); ok {
+		if n, ok := handler.wholeNumber("max_retries"); ok {
 			retries = n
 		}
-		waits := waiting(c.backoff(s, handler, retries), retries)
+		waits := retryPolicy(c.backoffPolicies(s, handler, retries), retries)
 		if len(waits) > 1 || retries != 5 {
 			usual = waits
 		}
-		for _, filter := range handler.components("response_filters") {
+		for _, filter := range handler.componentList("response_filters") {
 			c.filterPolicies(s, filter, waits)
 		}
 	}
@@ -56,26 +56,26 @@ func (c *converter) errors(s *step, requester component) {
 // defaultRetries is how often a worker retries at most, unless its operator says otherwise.
 const defaultRetries = 10
 
-// waiting is what a policy that retries does.
-func waiting(backoff []pair, retries int) []pair {
+// retryPolicy is what a policy that retries does.
+func retryPolicy(backoff []pair, retries int) []pair {
 	return append([]pair{{"max_attempts", min(retries, defaultRetries) + 1}}, backoff...)
 }
 
-// backoff is how long the strategies of a handler wait.
-func (c *converter) backoff(s *step, handler component, retries int) (out []pair) {
+// backoffPolicies is how long the strategies of a handler wait.
+func (c *converter) backoffPolicies(s *step, handler component, retries int) (out []pair) {
 	if retries > defaultRetries {
-		c.note("stream %s: %d retries are more than the %d that a worker allows by default: raise REPRISE_RETRY_MAX_RETRIES_LIMIT and max_attempts", s.stream, retries, defaultRetries)
+		c.addNote("stream %s: %d retries are more than the %d that a worker allows by default: raise REPRISE_RETRY_MAX_RETRIES_LIMIT and max_attempts", s.stream, retries, defaultRetries)
 	}
 	var headers []string
-	for _, strategy := range handler.components("backoff_strategies") {
+	for _, strategy := range handler.componentList("backoff_strategies") {
 		switch kind := strategy.kind(); kind {
 		case "ConstantBackoffStrategy":
-			seconds := c.seconds(s, strategy, "backoff_time_in_seconds")
+			seconds := c.secondsOf(s, strategy, "backoff_time_in_seconds")
 			if seconds != nil && !hasPair(out, "delay") && !hasPair(out, "initial_delay") {
 				out = append(out, pair{"delay", seconds})
 			}
 		case "ExponentialBackoffStrategy":
-			factor, ok := strategy.number("factor")
+			factor, ok := strategy.wholeNumber("factor")
 			if !ok {
 				factor = 5
 			}
@@ -84,24 +84,24 @@ func (c *converter) backoff(s *step, handler component, retries int) (out []pair
 				out = append(out, pair{"initial_delay", fmt.Sprintf("%ds", 2*factor)}, pair{"max_delay", fmt.Sprintf("%ds", max(longest, 2*factor))})
 			}
 		case "WaitTimeFromHeader", "WaitUntilTimeFromHeader":
-			header, _ := c.translated(s, atRetry, strategy, "header", nil).(string)
+			header, _ := c.translateAt(s, atRetry, strategy, "header", nil).(string)
 			if header == "" {
 				continue
 			}
 			if strategy["regex"] != nil {
-				s.gap(atRetry, kind, "the regex %v of the header %s", strategy["regex"], header)
+				s.addGap(atRetry, kind, "the regex %v of the header %s", strategy["regex"], header)
 				continue
 			}
 			if strategy["min_wait"] != nil {
-				c.note("stream %s: min_wait of %s is not converted: a wait is at least what the header %s says", s.stream, kind, header)
+				c.addNote("stream %s: min_wait of %s is not converted: a wait is at least what the header %s says", s.stream, kind, header)
 			}
 			if !strings.EqualFold(header, "Retry-After") { // which is obeyed anyway
-				headers = append(headers, "error"+members([]any{"headers", strings.ToLower(header)}))
+				headers = append(headers, "error"+memberPath([]any{"headers", strings.ToLower(header)}))
 			}
 		case "Custom":
-			s.gap(atRetry, customName(strategy, "CustomBackoffStrategy"), "")
+			s.addGap(atRetry, customName(strategy, "CustomBackoffStrategy"), "")
 		default:
-			s.gap(atRetry, kind, "")
+			s.addGap(atRetry, kind, "")
 		}
 	}
 	if len(headers) > 0 {
@@ -114,9 +114,9 @@ func hasPair(list []pair, name string) bool {
 	return slices.ContainsFunc(list, func(one pair) bool { return one.name == name })
 }
 
-// seconds is a number of seconds as a duration.
-func (c *converter) seconds(s *step, of component, key string) any {
-	switch value := c.translated(s, atRetry, of, key, nil).(type) {
+// secondsOf is a number of seconds as a duration.
+func (c *converter) secondsOf(s *step, of component, key string) any {
+	switch value := c.translateAt(s, atRetry, of, key, nil).(type) {
 	case int, float64:
 		return fmt.Sprintf("%vs", value)
 	case string:
@@ -126,7 +126,7 @@ func (c *converter) seconds(s *step, of component, key string) any {
 	case node.Verbatim:
 		return value
 	}
-	s.gap(atRetry, of.kind(), "%s %v", key, of[key])
+	s.addGap(atRetry, of.kind(), "%s %v", key, of[key])
 	return nil
 }
 
@@ -134,34 +134,34 @@ func (c *converter) seconds(s *step, of component, key string) any {
 // none.
 func (c *converter) filterPolicies(s *step, filter component, waits []pair) {
 	if filter.kind() == "Custom" {
-		s.gap(atRetry, customName(filter, "CustomResponseFilter"), "")
+		s.addGap(atRetry, customName(filter, "CustomResponseFilter"), "")
 		return
 	}
 	var failed, succeeded []string
-	codes, good := statuses(filter["http_codes"])
+	codes, good := statusCodes(filter["http_codes"])
 	if len(codes) > 0 {
-		failed = append(failed, among("error.status", codes))
+		failed = append(failed, codeAmong("error.status", codes))
 	}
 	if len(good) > 0 {
-		succeeded = append(succeeded, among("this.meta.status", good))
+		succeeded = append(succeeded, codeAmong("this.meta.status", good))
 	}
 	if part := filter.text("error_message_contains"); part != "" {
-		failed = append(failed, "string(error.body) contains "+quote(part))
+		failed = append(failed, "string(error.body) contains "+quoteText(part))
 	}
 	if predicate := filter.text("predicate"); predicate != "" {
 		for _, one := range []struct {
 			root []any
 			into *[]string
 		}{{[]any{"error", "body"}, &failed}, {[]any{"response"}, &succeeded}} {
-			condition, err := c.predicate(s, filter, predicate, one.root)
+			condition, err := c.convertPredicate(s, filter, predicate, one.root)
 			if err != nil {
-				s.gap(atRetry, "HttpResponseFilter", "%s: %v", oneLine(predicate), err)
+				s.addGap(atRetry, "HttpResponseFilter", "%s: %v", oneLine(predicate), err)
 				return
 			}
 			*one.into = append(*one.into, condition)
 		}
 	}
-	then := c.action(s, filter, waits)
+	then := c.failureAction(s, filter, waits)
 	comment := oneLine(cmp.Or(filter.text("description"), filter.text("error_message")))
 	if filter.text("action") == "FAIL" || jinja.HasTemplate(comment) {
 		comment = ""
@@ -170,49 +170,49 @@ func (c *converter) filterPolicies(s *step, filter component, waits []pair) {
 		s.failures = append(s.failures, policy{comment: comment, when: strings.Join(failed, " or "), then: then})
 	}
 	if len(succeeded) > 0 {
-		if then := c.answered(s, filter, waits); then != nil {
+		if then := c.successAction(s, filter, waits); then != nil {
 			s.failures = append(s.failures, policy{comment: comment, when: strings.Join(succeeded, " or "), then: then})
 		}
 	}
 }
 
-// predicate is a condition over the body that a name has.
-func (c *converter) predicate(s *step, filter component, predicate string, root []any) (string, error) {
+// convertPredicate is a condition over the body that a name has.
+func (c *converter) convertPredicate(s *step, filter component, predicate string, root []any) (string, error) {
 	var into trace
 	headers := "this.meta.headers"
 	if root[0] == "error" {
 		headers = "error.headers"
 	}
-	condition, err := c.base(s, filter, &into).with(scope{
+	condition, err := c.stepScope(s, filter, &into).withRoots(scope{
 		"response": func(keys []any) (code, error) {
-			return path(root[0].(string), append(slices.Clone(root[1:]), keys...)...), nil // as they are given above
+			return pathCode(root[0].(string), append(slices.Clone(root[1:]), keys...)...), nil // as they are given above
 		},
 		"headers": func(keys []any) (code, error) {
 			if len(keys) > 0 {
 				keys = append([]any{strings.ToLower(expression.Text(keys[0]))}, keys[1:]...)
 			}
-			return path(headers, keys...), nil
+			return pathCode(headers, keys...), nil
 		},
-	}).expression(predicate)
+	}).translateExpression(predicate)
 	if err != nil {
 		return "", err
 	}
-	c.read.merge(into)
+	c.read.mergeTrace(into)
 	guard := "error is defined"
 	if root[0] == "response" {
 		guard = "error is not defined"
 	}
 	if condition.falsy {
-		return condition.in(precOr), nil
+		return condition.operandText(precOr), nil
 	}
-	return guard + " and " + condition.in(precAnd), nil
+	return guard + " and " + condition.operandText(precAnd), nil
 }
 
-// statuses are those of failures, and those of answers that succeed.
-func statuses(of any) (failed, succeeded []int) {
+// statusCodes are those of failures, and those of answers that succeed.
+func statusCodes(of any) (failed, succeeded []int) {
 	list, _ := of.([]any)
 	for _, one := range list {
-		switch status, ok := (component{"n": one}).number("n"); {
+		switch status, ok := (component{"n": one}).wholeNumber("n"); {
 		case !ok:
 		case status >= 400:
 			failed = append(failed, status)
@@ -223,7 +223,7 @@ func statuses(of any) (failed, succeeded []int) {
 	return failed, succeeded
 }
 
-func among(name string, codes []int) string {
+func codeAmong(name string, codes []int) string {
 	if len(codes) == 1 {
 		return fmt.Sprintf("%s == %d", name, codes[0])
 	}
@@ -234,42 +234,42 @@ func among(name string, codes []int) string {
 	return name + " in [" + strings.Join(texts, ", ") + "]"
 }
 
-// message is what a filter says, "" for nothing.
-func (c *converter) message(s *step, filter component, body string) any {
+// errorMessage is what a filter says, "" for nothing.
+func (c *converter) errorMessage(s *step, filter component, body string) any {
 	text := filter.text("error_message")
 	if text == "" {
 		return ""
 	}
 	var into trace
-	value, err := c.base(s, filter, &into).with(scope{"response": rooted(body), "headers": rooted("this.meta.headers")}).value(text)
+	value, err := c.stepScope(s, filter, &into).withRoots(scope{"response": rootedKeys(body), "headers": rootedKeys("this.meta.headers")}).translateValue(text)
 	if err != nil {
 		return "the API refused the request"
 	}
-	c.read.merge(into)
+	c.read.mergeTrace(into)
 	return value
 }
 
-// action is what a policy for failures does, nil for nothing.
-func (c *converter) action(s *step, filter component, waits []pair) []pair {
+// failureAction is what a policy for failures does, nil for nothing.
+func (c *converter) failureAction(s *step, filter component, waits []pair) []pair {
 	switch action := filter.text("action"); action {
 	case "RETRY", "RATE_LIMITED", "":
 		return waits
 	case "IGNORE", "SUCCESS":
 		return []pair{{"ignore", true}}
 	case "FAIL":
-		if message := c.message(s, filter, "error.body"); message != "" {
+		if message := c.errorMessage(s, filter, "error.body"); message != "" {
 			return []pair{{"fail", message}}
 		}
 		return []pair{}
 	default:
-		s.gap(atRetry, "HttpResponseFilter", "the action %s", action)
+		s.addGap(atRetry, "HttpResponseFilter", "the action %s", action)
 		return nil
 	}
 }
 
-// answered is what a policy does for an answer that says it succeeded.
-func (c *converter) answered(s *step, filter component, waits []pair) []pair {
-	message := c.message(s, filter, "response")
+// successAction is what a policy does for an answer that says it succeeded.
+func (c *converter) successAction(s *step, filter component, waits []pair) []pair {
+	message := c.errorMessage(s, filter, "response")
 	if message == "" {
 		message = "the answer says that it failed"
 	}

@@ -28,14 +28,14 @@ type login struct {
 	others []string
 }
 
-// form is a text of a component with words in the place of its templates; secret says that it has secrets.
-func (c *converter) form(s *step, of component, text string) (form string, secret bool) {
+// formOf is a text of a component with words in the place of its templates; secret says that it has secrets.
+func (c *converter) formOf(s *step, of component, text string) (form string, secret bool) {
 	if !jinja.HasTemplate(text) {
 		return text, false
 	}
 	tree, err := jinja.Parse(text)
 	var into trace
-	scope := c.base(s, of, &into)
+	scope := c.stepScope(s, of, &into)
 	if err != nil {
 		return "VALUE", false
 	}
@@ -46,7 +46,7 @@ func (c *converter) form(s *step, of component, text string) (form string, secre
 	var b strings.Builder
 	for _, one := range nodes {
 		before := len(into.secret) + len(into.plain)
-		translated, err := scope.of(one)
+		translated, err := scope.translateNode(one)
 		read := slices.Concat(into.secret, into.plain)
 		switch {
 		case err == nil && translated.known:
@@ -86,14 +86,14 @@ func (l *login) outOfURL(c *converter, s *step, requester component) component {
 	out := maps.Clone(requester)
 	for _, key := range []string{"url_base", "path", "url"} {
 		text := requester.text(key)
-		at := outside(text, '?')
+		at := indexOutside(text, '?')
 		if at < 0 {
 			continue
 		}
 		var rest []string
 		for _, pair := range strings.Split(strings.Join(strings.Fields(text[at+1:]), " "), "&") {
 			name, value, _ := strings.Cut(pair, "=")
-			if form, secret := c.form(s, requester, value); secret && name != "" {
+			if form, secret := c.formOf(s, requester, value); secret && name != "" {
 				l.addQuery(name, form)
 				continue
 			}
@@ -106,8 +106,8 @@ func (l *login) outOfURL(c *converter, s *step, requester component) component {
 	return out
 }
 
-// outside is the place of a character that is in no template; -1 for none.
-func outside(text string, c byte) int {
+// indexOutside is the place of a character that is in no template; -1 for none.
+func indexOutside(text string, c byte) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {
 		switch {
@@ -122,20 +122,20 @@ func outside(text string, c byte) int {
 	return -1
 }
 
-// authenticator is what a requester logs in with.
-func (c *converter) authenticator(s *step, requester component) *login {
+// loginOf is what a requester logs in with.
+func (c *converter) loginOf(s *step, requester component) *login {
 	l := &login{}
 	of := requester.of("authenticator")
 	if of.kind() == "SelectiveAuthenticator" {
-		l.selected(c, s, of)
+		l.useSelected(c, s, of)
 		return l
 	}
-	l.authenticate(c, s, of)
+	l.readAuthenticator(c, s, of)
 	return l
 }
 
-// selected is the first of several authenticators; the operator may set the connection to any of them.
-func (l *login) selected(c *converter, s *step, of component) {
+// useSelected is the first of several authenticators; the operator may set the connection to any of them.
+func (l *login) useSelected(c *converter, s *step, of component) {
 	all := of.of("authenticators")
 	names := make([]string, 0, len(all))
 	for name := range all {
@@ -150,16 +150,16 @@ func (l *login) selected(c *converter, s *step, of component) {
 	}
 	for i, name := range names {
 		if i == max(best, 0) {
-			l.authenticate(c, s, all.of(name))
+			l.readAuthenticator(c, s, all.of(name))
 			continue
 		}
 		l.others = append(l.others, name+" ("+all.of(name).kind()+")")
 	}
 }
 
-func (l *login) authenticate(c *converter, s *step, of component) {
+func (l *login) readAuthenticator(c *converter, s *step, of component) {
 	form := func(key string) string {
-		text, _ := c.form(s, of, of.text(key))
+		text, _ := c.formOf(s, of, of.text(key))
 		return text
 	}
 	switch kind := of.kind(); kind {
@@ -175,9 +175,9 @@ func (l *login) authenticate(c *converter, s *step, of component) {
 		option := of.of("inject_into")
 		name := of.text("header")
 		if option != nil {
-			name, _ = c.form(s, option, option.text("field_name"))
+			name, _ = c.formOf(s, option, option.text("field_name"))
 		} else if name != "" {
-			name, _ = c.form(s, of, name)
+			name, _ = c.formOf(s, of, name)
 		}
 		switch option.text("inject_into") {
 		case "", "header":
@@ -185,7 +185,7 @@ func (l *login) authenticate(c *converter, s *step, of component) {
 		case "request_parameter":
 			l.addQuery(name, form("api_token"))
 		default:
-			s.gap(atRequest, kind, "a key in the %s: no connection sends it there", option.text("inject_into"))
+			s.addGap(atRequest, kind, "a key in the %s: no connection sends it there", option.text("inject_into"))
 		}
 	case "OAuthAuthenticator":
 		l.byOAuth(c, s, of)
@@ -196,26 +196,26 @@ func (l *login) authenticate(c *converter, s *step, of component) {
 	case "JwtAuthenticator":
 		l.byJWT(c, s, of)
 	case "Custom":
-		s.gap(atRequest, customName(of, "CustomAuthenticator"), "set a connection that the API accepts")
+		s.addGap(atRequest, customName(of, "CustomAuthenticator"), "set a connection that the API accepts")
 		l.bearer = "TOKEN"
 	default:
-		s.gap(atRequest, kind, "set a connection that the API accepts")
+		s.addGap(atRequest, kind, "set a connection that the API accepts")
 		l.bearer = "TOKEN"
 	}
 }
 
 func (l *login) byOAuth(c *converter, s *step, of component) {
 	grant := of.text("grant_type")
-	if value, isText := c.translated(s, atRequest, of, "grant_type", nil).(string); isText {
+	if value, isText := c.translateAt(s, atRequest, of, "grant_type", nil).(string); isText {
 		grant = value
 	}
 	if grant != "client_credentials" {
-		l.refreshed(c, s, of)
+		l.useRefreshToken(c, s, of)
 		return
 	}
 	l.oauth = map[string]any{}
 	for key, name := range map[string]string{"token_url": "token_refresh_endpoint", "client_id": "client_id", "client_secret": "client_secret"} {
-		l.oauth[key], _ = c.form(s, of, of.text(name))
+		l.oauth[key], _ = c.formOf(s, of, of.text(name))
 	}
 	if scopes, _ := of["scopes"].([]any); len(scopes) > 0 {
 		l.oauth["scopes"] = scopes
@@ -226,7 +226,7 @@ func (l *login) byOAuth(c *converter, s *step, of component) {
 			l.oauth["scopes"] = []any{scope}
 		}
 		if audience := body.text("audience"); audience != "" {
-			l.oauth["audience"], _ = c.form(s, of, audience)
+			l.oauth["audience"], _ = c.formOf(s, of, audience)
 		}
 	}
 }
@@ -234,8 +234,8 @@ func (l *login) byOAuth(c *converter, s *step, of component) {
 // constantHost is the beginning of an address whose host has no template.
 var constantHost = regexp.MustCompile(`^https?://[A-Za-z0-9.:-]+`)
 
-// connect names the connection of a step, "" where none is needed.
-func (c *converter) connect(s *step, l *login) string {
+// nameConnection names the connection of a step, "" where none is needed.
+func (c *converter) nameConnection(s *step, l *login) string {
 	if l.bearer == "" && l.user == "" && l.password == "" && len(l.headers)+len(l.query)+len(l.oauth)+len(l.session)+len(l.jwt) == 0 {
 		return ""
 	}
@@ -247,7 +247,7 @@ func (c *converter) connect(s *step, l *login) string {
 		l.host = found
 	}
 	for _, known := range c.logins {
-		if known.text() == l.text() {
+		if known.connectionText() == l.connectionText() {
 			return known.name
 		}
 	}
@@ -256,14 +256,14 @@ func (c *converter) connect(s *step, l *login) string {
 		l.name = fmt.Sprintf("%s_%d", c.Connector, n+1)
 	}
 	if len(l.others) > 0 {
-		c.note("the connection %s may also log in as the manifest's %s does", l.name, strings.Join(l.others, " or "))
+		c.addNote("the connection %s may also log in as the manifest's %s does", l.name, strings.Join(l.others, " or "))
 	}
 	c.logins = append(c.logins, l)
 	return l.name
 }
 
-// text is the connection as an operator sets it, with words in the place of secrets.
-func (l *login) text() string {
+// connectionText is the connection as an operator sets it, with words in the place of secrets.
+func (l *login) connectionText() string {
 	behind := ""
 	if l.host != "" {
 		behind = "@" + l.host
@@ -291,12 +291,12 @@ func (l *login) text() string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(l.parts()) // texts, lists and maps alone
+	_ = encoder.Encode(l.connectionParts()) // texts, lists and maps alone
 	return strings.TrimSpace(b.String())
 }
 
-// parts are those of a connection that is a map.
-func (l *login) parts() map[string]any {
+// connectionParts are those of a connection that is a map.
+func (l *login) connectionParts() map[string]any {
 	out := map[string]any{}
 	if l.bearer != "" {
 		out["bearer"] = l.bearer

@@ -30,8 +30,8 @@ func (c component) of(key string) component {
 	return below
 }
 
-// components are those of a list, or the only one where there is no list.
-func (c component) components(key string) (list []component) {
+// componentList are those of a list, or the only one where there is no list.
+func (c component) componentList(key string) (list []component) {
 	switch of := c[key].(type) {
 	case map[string]any:
 		return []component{of}
@@ -45,14 +45,14 @@ func (c component) components(key string) (list []component) {
 	return list
 }
 
-// parameters are the values that a component was given with $parameters.
-func (c component) parameters() map[string]any {
+// givenParameters are the values that a component was given with $parameters.
+func (c component) givenParameters() map[string]any {
 	parameters, _ := c[parametersKey].(map[string]any)
 	return parameters
 }
 
-// number is a whole number; ok is false where there is none.
-func (c component) number(key string) (n int, ok bool) {
+// wholeNumber is a whole number; ok is false where there is none.
+func (c component) wholeNumber(key string) (n int, ok bool) {
 	switch v := c[key].(type) {
 	case int:
 		return v, true
@@ -82,34 +82,34 @@ func readManifest(data []byte) (component, error) {
 	if root == nil || root.Kind != yaml.MappingNode {
 		return nil, errors.New("the manifest is no map with version and streams")
 	}
-	whole, _ := plain(yamltree.Resolved(root, false)).(map[string]any)
+	whole, _ := plainValue(yamltree.Resolved(root, false)).(map[string]any)
 	if _, has := whole["streams"].([]any); !has {
 		return nil, errors.New("the manifest has no list of streams; expected a low-code manifest of Airbyte")
 	}
 	r := &references{root: whole}
-	resolved, err := r.resolve(whole, nil)
+	resolved, err := r.resolveValue(whole, nil)
 	if err != nil {
 		return nil, err
 	}
 	top := component(resolved.(map[string]any)) // as it was above
 	top["type"] = "DeclarativeSource"
 	delete(top, "definitions")
-	return propagate("", top, nil), nil
+	return propagateParameters("", top, nil), nil
 }
 
-// plain is a node of YAML as a value.
-func plain(n *yaml.Node) any {
+// plainValue is a node of YAML as a value.
+func plainValue(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:
 		out := map[string]any{}
 		for key, value := range yamltree.Pairs(n) {
-			out[key.Value] = plain(value)
+			out[key.Value] = plainValue(value)
 		}
 		return out
 	case yaml.SequenceNode:
 		out := make([]any, len(n.Content))
 		for i, item := range n.Content {
-			out[i] = plain(item)
+			out[i] = plainValue(item)
 		}
 		return out
 	}
@@ -123,13 +123,13 @@ func plain(n *yaml.Node) any {
 // references follows the references of a manifest.
 type references struct{ root map[string]any }
 
-// resolve is a value with what its references lead to; open are the references that led here.
-func (r *references) resolve(of any, open []string) (any, error) {
+// resolveValue is a value with what its references lead to; open are the references that led here.
+func (r *references) resolveValue(of any, open []string) (any, error) {
 	switch of := of.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		if ref, isText := of[refKey].(string); isText {
-			found, err := r.follow(ref, open)
+			found, err := r.followReference(ref, open)
 			if err != nil {
 				return nil, err
 			}
@@ -146,7 +146,7 @@ func (r *references) resolve(of any, open []string) (any, error) {
 			if key == refKey {
 				continue
 			}
-			resolved, err := r.resolve(value, open)
+			resolved, err := r.resolveValue(value, open)
 			if err != nil {
 				return nil, err
 			}
@@ -156,7 +156,7 @@ func (r *references) resolve(of any, open []string) (any, error) {
 	case []any:
 		out := make([]any, len(of))
 		for i, item := range of {
-			resolved, err := r.resolve(item, open)
+			resolved, err := r.resolveValue(item, open)
 			if err != nil {
 				return nil, err
 			}
@@ -165,13 +165,13 @@ func (r *references) resolve(of any, open []string) (any, error) {
 		return out, nil
 	case string:
 		if strings.HasPrefix(of, "#/") {
-			return r.follow(of, open)
+			return r.followReference(of, open)
 		}
 	}
 	return of, nil
 }
 
-func (r *references) follow(ref string, open []string) (any, error) {
+func (r *references) followReference(ref string, open []string) (any, error) {
 	if slices.Contains(open, ref) {
 		return nil, fmt.Errorf("the reference %s leads back to itself", ref)
 	}
@@ -182,7 +182,7 @@ func (r *references) follow(ref string, open []string) (any, error) {
 			return nil, fmt.Errorf("the reference %s leads to nothing", ref)
 		}
 	}
-	return r.resolve(found, append(slices.Clone(open), ref))
+	return r.resolveValue(found, append(slices.Clone(open), ref))
 }
 
 // memberOf is the member that a reference begins with; its name may have slashes of its own.
@@ -221,9 +221,9 @@ var usualTypes = map[string]string{
 	"CustomPartitionRouter.parent_stream_configs": "ParentStreamConfig",
 }
 
-// propagate passes the parameters of components on to those below them, where they take the place of keys that are
+// propagateParameters passes the parameters of components on to those below them, where they take the place of keys that are
 // missing. What has no type is no component, and keeps its keys.
-func propagate(field string, of map[string]any, inherited map[string]any) map[string]any {
+func propagateParameters(field string, of map[string]any, inherited map[string]any) map[string]any {
 	out := maps.Clone(of)
 	if _, has := out["type"]; !has {
 		if custom, isText := out["class_name"].(string); isText && custom != "" {
@@ -254,13 +254,13 @@ func propagate(field string, of map[string]any, inherited map[string]any) map[st
 		}
 		switch value := value.(type) {
 		case map[string]any:
-			out[key] = propagate(kind+"."+key, value, passed)
+			out[key] = propagateParameters(kind+"."+key, value, passed)
 		case []any:
 			items := make([]any, len(value))
 			for i, item := range value {
 				items[i] = item
 				if below, isMap := item.(map[string]any); isMap {
-					items[i] = propagate(kind+"."+key, below, passed)
+					items[i] = propagateParameters(kind+"."+key, below, passed)
 				}
 			}
 			out[key] = items

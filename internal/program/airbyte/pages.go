@@ -21,25 +21,25 @@ type answer struct {
 	link    string
 }
 
-// pages are the answers that a step gets, and the params of the request for the second.
-func (t *tester) pages(s *step) (entries []*yaml.Node, next map[string]any) {
+// pageAnswers are the answers that a step gets, and the params of the request for the second.
+func (t *tester) pageAnswers(s *step) (entries []*yaml.Node, next map[string]any) {
 	full, fewer := testRows, 1
 	if s.paging != nil {
 		if n, isNumber := s.paging.size.(int); isNumber && n < testRows {
 			full, fewer = n, 0
 		}
 	}
-	last := answer{body: t.placed(s, t.rows(s, full+1, fewer))}
+	last := answer{body: t.placeRows(s, t.madeRows(s, full+1, fewer))}
 	if s.paging == nil {
-		last.body = t.placed(s, t.rows(s, 1, full))
+		last.body = t.placeRows(s, t.madeRows(s, 1, full))
 	}
 	var first *answer
 	if s.paging != nil {
 		asked := askedOf(s)
-		first = t.solve(s, answer{body: t.placed(s, t.rows(s, 1, full))}, asked, true)
-		ends := t.solve(s, last, asked, false)
+		first = t.solveDemand(s, answer{body: t.placeRows(s, t.madeRows(s, 1, full))}, asked, true)
+		ends := t.solveDemand(s, last, asked, false)
 		if ends == nil { // the rows end with a page that has none
-			ends = t.solve(s, answer{body: t.placed(s, []any{})}, asked, false)
+			ends = t.solveDemand(s, answer{body: t.placeRows(s, []any{})}, asked, false)
 		}
 		if ends == nil {
 			first = nil
@@ -48,19 +48,19 @@ func (t *tester) pages(s *step) (entries []*yaml.Node, next map[string]any) {
 		}
 	}
 	if first != nil {
-		entries = append(entries, first.node())
+		entries = append(entries, first.entryNode())
 		next = t.nextParams(s, *first)
 	}
-	ending := last.node()
-	if s.loop != nil || s.slices() {
-		node.Add(ending, "repeat", recording.Node(true, true))
+	ending := last.entryNode()
+	if s.loop != nil || s.readsSlices() {
+		node.AddKey(ending, "repeat", recording.ValueNode(true, true))
 	}
 	return append(entries, ending), next
 }
 
-// node is the entry of an answer.
-func (a answer) node() *yaml.Node {
-	n := node.Map()
+// entryNode is the entry of an answer.
+func (a answer) entryNode() *yaml.Node {
+	n := node.EmptyMap()
 	headers := map[string]any{}
 	for name, value := range a.headers {
 		headers[name] = value
@@ -69,19 +69,19 @@ func (a answer) node() *yaml.Node {
 		headers["link"] = "<" + a.link + `>; rel="next"`
 	}
 	if len(headers) > 0 {
-		node.Add(n, "headers", recording.Node(headers, true))
+		node.AddKey(n, "headers", recording.ValueNode(headers, true))
 	}
-	node.Add(n, "body", recording.Node(a.body, true))
+	node.AddKey(n, "body", recording.ValueNode(a.body, true))
 	n.Style = yaml.FlowStyle
 	return n
 }
 
-// placed is a body with rows at the path of a step.
-func (t *tester) placed(s *step, rows []any) any {
-	return placed(s.path, rows)
+// placeRows is a body with rows at the path of a step.
+func (t *tester) placeRows(s *step, rows []any) any {
+	return placeAt(s.path, rows)
 }
 
-func placed(path []string, rows []any) any {
+func placeAt(path []string, rows []any) any {
 	if len(path) == 0 {
 		return rows
 	}
@@ -95,7 +95,7 @@ func placed(path []string, rows []any) any {
 		}
 		return out
 	}
-	return map[string]any{path[0]: placed(path[1:], rows)}
+	return map[string]any{path[0]: placeAt(path[1:], rows)}
 }
 
 // placedOne is an element with one row at the rest of a path.
@@ -133,10 +133,10 @@ func askedOf(s *step) (a demand) {
 		for _, key := range oneKey.FindAllStringSubmatch(found[1], -1) {
 			path = append(path, key[1]+key[2])
 		}
-		if within(s.path, path) || slices.ContainsFunc(a.members, func(known []string) bool { return within(known, path) }) {
+		if isWithin(s.path, path) || slices.ContainsFunc(a.members, func(known []string) bool { return isWithin(known, path) }) {
 			continue
 		}
-		a.members = slices.DeleteFunc(a.members, func(known []string) bool { return within(path, known) })
+		a.members = slices.DeleteFunc(a.members, func(known []string) bool { return isWithin(path, known) })
 		a.members = append(a.members, path)
 	}
 	for _, found := range ofHeaders.FindAllStringSubmatch(text, -1) {
@@ -153,8 +153,8 @@ func askedOf(s *step) (a demand) {
 	return a
 }
 
-// within reports whether a path leads along another one.
-func within(path, part []string) bool {
+// isWithin reports whether a path leads along another one.
+func isWithin(path, part []string) bool {
 	return len(part) <= len(path) && slices.Equal(path[:len(part)], part)
 }
 
@@ -164,8 +164,8 @@ const nextPath = "/page-2"
 // absent says that a member is left out.
 type absent struct{}
 
-// solve gives an answer the members with which there is another page, or none; nil where that was not found.
-func (t *tester) solve(s *step, of answer, a demand, more bool) *answer {
+// solveDemand gives an answer the members with which there is another page, or none; nil where that was not found.
+func (t *tester) solveDemand(s *step, of answer, a demand, more bool) *answer {
 	values := []any{absent{}, "next-2", false, true, 1, 2, 1000, "null", nil, ""}
 	if more {
 		values = []any{"next-2", true, 1, 2, 1000, false, absent{}}
@@ -206,7 +206,7 @@ func (t *tester) solve(s *step, of answer, a demand, more bool) *answer {
 					one.link = nextPath
 				}
 			}
-			if continues, ok := t.continues(s, one); ok && continues == more && (!more || t.hasToken(s, one)) {
+			if continues, ok := t.hasNextPage(s, one); ok && continues == more && (!more || t.hasToken(s, one)) {
 				return &one
 			}
 		}
@@ -257,8 +257,8 @@ func withMember(body any, path []string, value any) any {
 	return out
 }
 
-// scope is what conditions see of an answer.
-func (t *tester) scope(s *step, of answer) expression.MapScope {
+// answerScope is what conditions see of an answer.
+func (t *tester) answerScope(s *step, of answer) expression.MapScope {
 	links := map[string]any{}
 	if of.link != "" {
 		links["next"] = of.link
@@ -290,8 +290,8 @@ func (t *tester) placedRows(s *step, of answer) any {
 	return at
 }
 
-// evaluated is the value of an expression; ok is false where it has none.
-func evaluated(text string, scope expression.MapScope) (value any, ok bool) {
+// evaluateText is the value of an expression; ok is false where it has none.
+func evaluateText(text string, scope expression.MapScope) (value any, ok bool) {
 	program, problems := expression.Compile(text)
 	if len(problems) > 0 {
 		return nil, false
@@ -300,15 +300,15 @@ func evaluated(text string, scope expression.MapScope) (value any, ok bool) {
 	return value, err == nil
 }
 
-// continues reports whether the condition for pages is true; ok is false where it is an error.
-func (t *tester) continues(s *step, of answer) (more, ok bool) {
-	value, ok := evaluated(s.paging.when.text, t.scope(s, of))
+// hasNextPage reports whether the condition for pages is true; ok is false where it is an error.
+func (t *tester) hasNextPage(s *step, of answer) (more, ok bool) {
+	value, ok := evaluateText(s.paging.when.text, t.answerScope(s, of))
 	return expression.Truthy(value), ok
 }
 
 // hasToken reports whether the token of the next page is one that can be sent.
 func (t *tester) hasToken(s *step, of answer) bool {
-	value, ok := evaluated(s.paging.token.text, t.scope(s, of))
+	value, ok := evaluateText(s.paging.token.text, t.answerScope(s, of))
 	if !ok || value == nil || value == "" {
 		return false
 	}
@@ -328,7 +328,7 @@ func (t *tester) nextParams(s *step, of answer) map[string]any {
 			continue
 		}
 		inner := strings.TrimSuffix(strings.TrimPrefix(string(text), "{{"), "}}")
-		if value, ok := evaluated(strings.TrimSpace(inner), t.scope(s, of)); ok {
+		if value, ok := evaluateText(strings.TrimSpace(inner), t.answerScope(s, of)); ok {
 			out[name] = value
 		}
 	}

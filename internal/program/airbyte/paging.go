@@ -32,10 +32,10 @@ func (c *converter) tokenOf(s *step, retriever component) (*token, component) {
 		return nil, nil
 	case "DefaultPaginator":
 	case "Custom":
-		s.gap(atRetry, customName(paginator, "CustomPaginator"), "only the first page is read")
+		s.addGap(atRetry, customName(paginator, "CustomPaginator"), "only the first page is read")
 		return nil, nil
 	default:
-		s.gap(atRetry, kind, "only the first page is read")
+		s.addGap(atRetry, kind, "only the first page is read")
 		return nil, nil
 	}
 	strategy := paginator.of("pagination_strategy")
@@ -48,17 +48,17 @@ func (c *converter) tokenOf(s *step, retriever component) (*token, component) {
 	case "OffsetIncrement", "PageIncrement":
 		err = c.countedToken(s, t, strategy, &into)
 	case "Custom":
-		s.gap(atRetry, customName(strategy, "CustomPaginationStrategy"), "only the first page is read")
+		s.addGap(atRetry, customName(strategy, "CustomPaginationStrategy"), "only the first page is read")
 		return nil, paginator
 	default:
-		s.gap(atRetry, t.kind, "only the first page is read")
+		s.addGap(atRetry, t.kind, "only the first page is read")
 		return nil, paginator
 	}
 	if err != nil {
-		s.gap(atRetry, t.kind, "%v; only the first page is read", err)
+		s.addGap(atRetry, t.kind, "%v; only the first page is read", err)
 		return nil, paginator
 	}
-	c.read.merge(into)
+	c.read.mergeTrace(into)
 	return t, paginator
 }
 
@@ -71,34 +71,34 @@ type token struct {
 	first any // that the first request sends, nil for none
 }
 
-// responses is the scope of templates that see a response.
-func (c *converter) responses(s *step) scope {
+// responseScope is the scope of templates that see a response.
+func (c *converter) responseScope(s *step) scope {
 	rows := s.rowsCode()
-	last := call("last", rows)
+	last := callCode("last", rows)
 	last.falsy = rows.falsy
-	size := call("len", rows)
+	size := callCode("len", rows)
 	size.falsy = true
 	return scope{
-		"response": rooted("response"),
+		"response": rootedKeys("response"),
 		"headers": func(keys []any) (code, error) {
 			if len(keys) > 0 {
 				name, isText := keys[0].(string)
 				switch {
 				case !isText:
-					return unsupported("a header whose name is no constant")
+					return unsupportedError("a header whose name is no constant")
 				case strings.EqualFold(name, "link") && len(keys) > 2 && keys[2] == "url":
-					return path("this", append([]any{"meta", "links"}, keys[1])...), nil
+					return pathCode("this", append([]any{"meta", "links"}, keys[1])...), nil
 				case strings.EqualFold(name, "link"):
-					return path("this", append([]any{"meta", "links"}, keys[1:]...)...), nil
+					return pathCode("this", append([]any{"meta", "links"}, keys[1:]...)...), nil
 				}
 				keys = append([]any{strings.ToLower(name)}, keys[1:]...)
 			}
-			return path("this", append([]any{"meta", "headers"}, keys...)...), nil
+			return pathCode("this", append([]any{"meta", "headers"}, keys...)...), nil
 		},
 		"last_record": func(keys []any) (code, error) {
 			of := last
 			for _, key := range keys {
-				of = member(of, key)
+				of = memberCode(of, key)
 			}
 			return of, nil
 		},
@@ -106,23 +106,23 @@ func (c *converter) responses(s *step) scope {
 			if len(keys) > 0 && keys[0] == -1 {
 				of := last
 				for _, key := range keys[1:] {
-					of = member(of, key)
+					of = memberCode(of, key)
 				}
 				return of, nil
 			}
 			of := rows
 			for _, key := range keys {
-				of = member(of, key)
+				of = memberCode(of, key)
 			}
 			return of, nil
 		},
 		"last_page_size":  func([]any) (code, error) { return size, nil },
-		"next_page_token": func([]any) (code, error) { return unsupported("next_page_token in a strategy") },
+		"next_page_token": func([]any) (code, error) { return unsupportedError("next_page_token in a strategy") },
 	}
 }
 
 func (c *converter) cursorToken(s *step, t *token, strategy component, into *trace) error {
-	roots := c.responses(s)
+	roots := c.responseScope(s)
 	text := expression.Text(strategy["cursor_value"])
 	if strings.Contains(text, "next_page_token") { // such as the token before plus 1: a count of pages
 		roots["next_page_token"] = func([]any) (code, error) {
@@ -133,47 +133,47 @@ func (c *converter) cursorToken(s *step, t *token, strategy component, into *tra
 			delete(roots, "next_page_token")
 		}
 	}
-	scope := c.base(s, strategy, into).with(roots)
-	parts, err := scope.parts(text)
+	scope := c.stepScope(s, strategy, into).withRoots(roots)
+	parts, err := scope.textParts(text)
 	if err != nil {
 		return err
 	}
-	t.value = join(parts)
+	t.value = joinTexts(parts)
 	if countsPages.MatchString(oneLine(text)) {
-		t.value = path("_retry", "page")
+		t.value = pathCode("_retry", "page")
 		t.value.falsy = false
 	}
 	t.when = t.value
 	if len(parts) > 1 || t.value.texty && !t.value.path {
-		t.when = constant(true)
+		t.when = constantCode(true)
 	}
 	if stop := expression.Text(strategy["stop_condition"]); stop != "" {
-		condition, err := scope.expression(stop)
+		condition, err := scope.translateExpression(stop)
 		if err != nil {
 			return err
 		}
-		t.when = and(not(condition), t.when)
+		t.when = bothCode(negate(condition), t.when)
 	}
 	return nil
 }
 
 func (c *converter) countedToken(s *step, t *token, strategy component, into *trace) error {
-	rows := call("len", s.rowsCode())
+	rows := callCode("len", s.rowsCode())
 	rows.falsy = true
 	t.size = strategy["page_size"]
-	if n, isNumber := strategy.number("page_size"); isNumber && n <= 0 { // which says nothing
+	if n, isNumber := strategy.wholeNumber("page_size"); isNumber && n <= 0 { // which says nothing
 		t.size = nil
 	}
 	if t.size == nil {
-		t.when = compare(">", rows, constant(0))
+		t.when = compareCode(">", rows, constantCode(0))
 	} else {
-		value, err := c.base(s, strategy, into).parts(expression.Text(t.size))
+		value, err := c.stepScope(s, strategy, into).textParts(expression.Text(t.size))
 		if err != nil {
 			return err
 		}
-		size := join(value)
+		size := joinTexts(value)
 		if text, isText := size.value.(string); isText && number.MatchString(text) {
-			size = constant(typed(text))
+			size = constantCode(typedBody(text))
 		}
 		if !size.known {
 			size.text, size.prec = "int("+size.text+")", precAtom
@@ -182,21 +182,21 @@ func (c *converter) countedToken(s *step, t *token, strategy component, into *tr
 		if n, isNumber := size.value.(int); isNumber && n > testRows {
 			size = c.sizeOf(n)
 		}
-		t.when = compare(">=", rows, size)
+		t.when = compareCode(">=", rows, size)
 		if t.kind == "OffsetIncrement" {
-			t.value = code{text: "_retry.page * " + size.in(precPipe), prec: precMultiply, calm: true}
+			t.value = code{text: "_retry.page * " + size.operandText(precPipe), prec: precMultiply, calm: true}
 		}
 	}
 	if s.where != nil {
-		c.note("stream %s: the rows of a page are counted before its filter, which Airbyte counts after it: pages do not end because of rows that are left out", s.stream)
+		c.addNote("stream %s: the rows of a page are counted before its filter, which Airbyte counts after it: pages do not end because of rows that are left out", s.stream)
 	}
 	first := 0
 	switch {
 	case t.kind == "OffsetIncrement" && t.value.text == "":
-		t.value = call("len", path("pages"))
+		t.value = callCode("len", pathCode("pages"))
 	case t.kind == "PageIncrement":
-		first, _ = strategy.number("start_from_page")
-		t.value = path("_retry", "page")
+		first, _ = strategy.wholeNumber("start_from_page")
+		t.value = pathCode("_retry", "page")
 		if first != 0 {
 			t.value = code{text: "_retry.page + " + expression.Text(first), prec: precAdd}
 		}
@@ -207,34 +207,34 @@ func (c *converter) countedToken(s *step, t *token, strategy component, into *tr
 	return nil
 }
 
-// paginate fills the policy for further pages, and the size and number of the first.
-func (c *converter) paginate(s *step, paginator component, t *token, requester component) {
+// convertPaging fills the policy for further pages, and the size and number of the first.
+func (c *converter) convertPaging(s *step, paginator component, t *token, requester component) {
 	if paginator == nil {
 		return
 	}
 	first := newInjection()
 	if option := paginator.of("page_size_option"); option != nil {
 		size := paginator.of("pagination_strategy")
-		if value := c.translated(s, atRetry, size, "page_size", nil); value != nil {
+		if value := c.translateAt(s, atRetry, size, "page_size", nil); value != nil {
 			if text, isText := value.(string); isText {
-				value = typed(text)
+				value = typedBody(text)
 			}
 			if n, isNumber := value.(int); isNumber && t != nil && t.size == n && n > testRows && t.kind != "CursorPagination" {
 				value = node.Verbatim("{{ " + c.sizeOf(n).text + " }}")
 			}
-			c.inject(s, atRetry, option, value, first)
+			c.injectValue(s, atRetry, option, value, first)
 		}
 	}
 	if t == nil {
-		s.add(first)
+		s.addInjection(first)
 		return
 	}
 	p := &paging{when: t.when, changes: newInjection(), token: t.value, size: t.size}
 	if s.incremental != nil && s.incremental.feed {
-		p.when = and(p.when, s.incremental.newer(call("last", s.rowsCode())))
+		p.when = bothCode(p.when, s.incremental.newerThanSlice(callCode("last", s.rowsCode())))
 	}
 	if !p.when.falsy {
-		p.when = and(code{text: "error is not defined", prec: precCompare, falsy: true, calm: true}, p.when)
+		p.when = bothCode(code{text: "error is not defined", prec: precCompare, falsy: true, calm: true}, p.when)
 	}
 	value := node.Verbatim("{{ " + t.value.text + " }}")
 	option := paginator.of("page_token_option")
@@ -244,11 +244,11 @@ func (c *converter) paginate(s *step, paginator component, t *token, requester c
 		p.url = value
 	default:
 		if t.first != nil {
-			c.inject(s, atRetry, option, t.first, first)
+			c.injectValue(s, atRetry, option, t.first, first)
 		}
-		c.inject(s, atRetry, option, value, p.changes)
+		c.injectValue(s, atRetry, option, value, p.changes)
 	}
-	s.add(first)
+	s.addInjection(first)
 	c.tokenInputs(s, p, requester, t.value)
 	if ignored, _ := s.of.of("retriever")["ignore_stream_slicer_parameters_on_paginated_requests"].(bool); ignored {
 		p.without = s.sliceParams()
@@ -261,22 +261,22 @@ func (c *converter) paginate(s *step, paginator component, t *token, requester c
 		if s.form == nil {
 			s.form = map[string]any{}
 		}
-		s.form[name] = node.Verbatim("{{ args" + members([]any{name}) + " }}")
+		s.form[name] = node.Verbatim("{{ args" + memberPath([]any{name}) + " }}")
 	}
 	s.paging = p
 }
 
 // tokenInputs are the parts of a request that read the token of its page: they are there again for the next one.
 func (c *converter) tokenInputs(s *step, p *paging, requester component, token code) {
-	roots := c.responses(s)
+	roots := c.responseScope(s)
 	roots["next_page_token"] = func(keys []any) (code, error) {
 		if len(keys) == 1 && (keys[0] == "next_page_token" || keys[0] == "next_page_url") {
 			return token, nil
 		}
 		if len(keys) == 0 {
-			return constant(map[string]any{"next_page_token": true}), nil
+			return constantCode(map[string]any{"next_page_token": true}), nil
 		}
-		return unsupported("a member of next_page_token")
+		return unsupportedError("a member of next_page_token")
 	}
 	for key, into := range map[string]map[string]any{
 		"request_parameters": p.changes.params, "request_headers": p.changes.headers, "request_body_json": p.changes.body, "request_body_data": p.changes.form,
@@ -288,10 +288,10 @@ func (c *converter) tokenInputs(s *step, p *paging, requester component, token c
 				reading[key].(map[string]any)[name] = value // as it was made above
 			}
 		}
-		maps.Copy(into, c.mapping(s, reading, key, roots))
+		maps.Copy(into, c.requestMap(s, reading, key, roots))
 	}
 	if jinja.HasTemplate(requester.text("path")) && hasToken(requester.text("path")) {
-		p.url = c.url(s, requester, roots)
+		p.url = c.requestURL(s, requester, roots)
 	}
 }
 

@@ -14,62 +14,62 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// request fills the request of a step, and how it pages.
-func (c *converter) request(s *step, retriever, requester component) {
+// convertRequest fills the request of a step, and how it pages.
+func (c *converter) convertRequest(s *step, retriever, requester component) {
 	s.method = strings.ToUpper(requester.text("http_method"))
 	if s.method == "GET" {
 		s.method = ""
 	}
 	token, paginator := c.tokenOf(s, retriever)
-	login := c.authenticator(s, requester)
+	login := c.loginOf(s, requester)
 	requester = login.outOfURL(c, s, requester)
-	s.url = c.url(s, requester, nothing)
-	c.inputs(s, requester, login)
+	s.url = c.requestURL(s, requester, nothing)
+	c.convertInputs(s, requester, login)
 	c.sliceOptions(s)
-	c.decoder(s, requester, retriever)
-	c.budget(s)
-	c.paginate(s, paginator, token, requester)
-	s.auth = c.connect(s, login)
+	c.convertDecoder(s, requester, retriever)
+	c.convertBudget(s)
+	c.convertPaging(s, paginator, token, requester)
+	s.auth = c.nameConnection(s, login)
 }
 
 // nothing is the scope of the first request, which has no token of a page.
-var nothing = scope{"next_page_token": func([]any) (code, error) { return constant(nil), nil }}
+var nothing = scope{"next_page_token": func([]any) (code, error) { return constantCode(nil), nil }}
 
-// url is the address of the requests. Secrets in its query are left to the connection.
-func (c *converter) url(s *step, requester component, roots scope) any {
+// requestURL is the address of the requests. Secrets in its query are left to the connection.
+func (c *converter) requestURL(s *step, requester component, roots scope) any {
 	base, path := requester.text("url_base"), requester.text("path")
 	if whole := requester.text("url"); whole != "" && base == "" {
 		base = whole
 	}
 	var into trace
-	scope := c.base(s, requester, &into).with(roots)
-	parts, err := scope.parts(base)
+	scope := c.stepScope(s, requester, &into).withRoots(roots)
+	parts, err := scope.textParts(base)
 	if err != nil {
-		s.gap(atRequest, "url_base", "%s: %v", base, err)
-		parts = []code{constant("https://api.example.com")}
+		s.addGap(atRequest, "url_base", "%s: %v", base, err)
+		parts = []code{constantCode("https://api.example.com")}
 	}
 	if len(into.secret) > 0 {
-		s.gap(atRequest, "url_base", "it depends on a secret: %s", oneLine(base))
-		parts, into = []code{constant("https://api.example.com")}, trace{}
+		s.addGap(atRequest, "url_base", "it depends on a secret: %s", oneLine(base))
+		parts, into = []code{constantCode("https://api.example.com")}, trace{}
 	}
 	s.base = ""
 	if text, isText := parts[0].value.(string); isText && len(parts) == 1 {
 		s.base = strings.TrimRight(text, "/")
 	}
 	if path != "" {
-		behind, err := scope.parts(path)
+		behind, err := scope.textParts(path)
 		if err != nil {
-			s.gap(atRequest, "path", "%s: %v", path, err)
+			s.addGap(atRequest, "path", "%s: %v", path, err)
 			behind = nil
 		}
-		parts = append(trimmed(parts, true), append([]code{constant("/")}, trimmed(behind, false)...)...)
+		parts = append(trimSlash(parts, true), append([]code{constantCode("/")}, trimSlash(behind, false)...)...)
 	}
-	c.read.merge(into)
-	return template(flattened(parts))
+	c.read.mergeTrace(into)
+	return templateValue(flattenTexts(parts))
 }
 
-// trimmed is without a slash at its end, or its beginning.
-func trimmed(parts []code, end bool) []code {
+// trimSlash is without a slash at its end, or its beginning.
+func trimSlash(parts []code, end bool) []code {
 	parts = slices.Clone(parts)
 	at := 0
 	if end {
@@ -80,19 +80,19 @@ func trimmed(parts []code, end bool) []code {
 	}
 	if text, isText := parts[at].value.(string); isText && parts[at].known {
 		if end {
-			parts[at] = constant(strings.TrimRight(text, "/"))
+			parts[at] = constantCode(strings.TrimRight(text, "/"))
 		} else {
-			parts[at] = constant(strings.TrimLeft(text, "/"))
+			parts[at] = constantCode(strings.TrimLeft(text, "/"))
 		}
 	}
 	return parts
 }
 
-// flattened joins texts that are beside each other.
-func flattened(parts []code) (out []code) {
+// flattenTexts joins texts that are beside each other.
+func flattenTexts(parts []code) (out []code) {
 	for _, part := range parts {
 		if n := len(out); n > 0 && part.known && out[n-1].known {
-			out[n-1] = constant(expression.Text(out[n-1].value) + expression.Text(part.value))
+			out[n-1] = constantCode(expression.Text(out[n-1].value) + expression.Text(part.value))
 			continue
 		}
 		out = append(out, part)
@@ -100,50 +100,50 @@ func flattened(parts []code) (out []code) {
 	return out
 }
 
-// inputs are the params, headers and body of the first request.
-func (c *converter) inputs(s *step, requester component, login *login) {
+// convertInputs are the params, headers and body of the first request.
+func (c *converter) convertInputs(s *step, requester component, login *login) {
 	s.params = c.secretsOut(s, requester, "request_parameters", login.addQuery)
 	s.headers = c.secretsOut(s, requester, "request_headers", login.addHeader)
-	if body := c.mapping(s, requester, "request_body_json", nothing); len(body) > 0 {
-		s.body = typed(body)
+	if body := c.requestMap(s, requester, "request_body_json", nothing); len(body) > 0 {
+		s.body = typedBody(body)
 	} else if text := requester.text("request_body_json"); text != "" {
-		s.body = c.translated(s, atRequest, requester, "request_body_json", nothing)
+		s.body = c.translateAt(s, atRequest, requester, "request_body_json", nothing)
 		s.headers["Content-Type"] = "application/json"
 	}
-	if form := c.mapping(s, requester, "request_body_data", nothing); len(form) > 0 {
+	if form := c.requestMap(s, requester, "request_body_data", nothing); len(form) > 0 {
 		s.form = form
 	} else if requester.text("request_body_data") != "" {
-		s.body = c.translated(s, atRequest, requester, "request_body_data", nothing)
+		s.body = c.translateAt(s, atRequest, requester, "request_body_data", nothing)
 	}
 	if requester["request_body"] != nil {
-		s.gap(atRequest, "request_body", "of type %s", requester.of("request_body").kind())
+		s.addGap(atRequest, "request_body", "of type %s", requester.of("request_body").kind())
 	}
 	if s.body != nil && s.method == "" {
 		s.method = "GET"
 	}
 }
 
-// mapping is a map of a request, in which nil and empty values are left out, as the CDK does.
-func (c *converter) mapping(s *step, of component, key string, roots scope) map[string]any {
+// requestMap is a map of a request, in which nil and empty values are left out, as the CDK does.
+func (c *converter) requestMap(s *step, of component, key string, roots scope) map[string]any {
 	out := map[string]any{}
 	fields, isMap := of[key].(map[string]any)
 	if !isMap {
 		if of[key] != nil && of[key] != "" && key != "request_body_json" && key != "request_body_data" {
-			s.gap(atRequest, key, "%v is no map", of[key])
+			s.addGap(atRequest, key, "%v is no map", of[key])
 		}
 		return out
 	}
 	for _, name := range playbook.SortedKeys(fields) {
 		var into trace
-		scope := c.base(s, of, &into).with(roots)
-		translated, err := scope.value(fields[name])
-		named, nameErr := scope.value(name)
+		scope := c.stepScope(s, of, &into).withRoots(roots)
+		translated, err := scope.translateValue(fields[name])
+		named, nameErr := scope.translateValue(name)
 		if err != nil || nameErr != nil {
-			s.gap(atRequest, key, "%s: %s: %v", name, oneLine(fmt.Sprint(fields[name])), cmpErr(err, nameErr))
+			s.addGap(atRequest, key, "%s: %s: %v", name, oneLine(fmt.Sprint(fields[name])), cmpErr(err, nameErr))
 			continue
 		}
 		if text, isText := named.(string); isText && translated != nil && translated != "" {
-			c.read.merge(into)
+			c.read.mergeTrace(into)
 			out[text] = translated
 		}
 	}
@@ -161,36 +161,36 @@ func cmpErr(a, b error) error {
 func (c *converter) secretsOut(s *step, of component, key string, send func(name, form string)) map[string]any {
 	fields, isMap := of[key].(map[string]any)
 	if !isMap {
-		return c.mapping(s, of, key, nothing)
+		return c.requestMap(s, of, key, nothing)
 	}
 	rest := component{key: map[string]any{}, parametersKey: of[parametersKey]}
 	for _, name := range playbook.SortedKeys(fields) {
 		text, _ := fields[name].(string)
-		if form, secret := c.form(s, of, text); secret {
+		if form, secret := c.formOf(s, of, text); secret {
 			send(name, form)
 			continue
 		}
 		rest[key].(map[string]any)[name] = fields[name] // as it was made above
 	}
-	return c.mapping(s, rest, key, nothing)
+	return c.requestMap(s, rest, key, nothing)
 }
 
 // number is what Python takes for a number.
 var number = regexp.MustCompile(`^-?\d{1,15}(\.\d+)?$`)
 
-// typed is a body in which texts that Python evaluates to something else are that, as the CDK sends them.
-func typed(of any) any {
+// typedBody is a body in which texts that Python evaluates to something else are that, as the CDK sends them.
+func typedBody(of any) any {
 	switch of := of.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for key, value := range of {
-			out[key] = typed(value)
+			out[key] = typedBody(value)
 		}
 		return out
 	case []any:
 		out := make([]any, len(of))
 		for i, value := range of {
-			out[i] = typed(value)
+			out[i] = typedBody(value)
 		}
 		return out
 	case string:
@@ -206,9 +206,9 @@ func typed(of any) any {
 	return of
 }
 
-// inject puts a value where a request option says, in the first request or, into other maps, in those that follow.
-func (c *converter) inject(s *step, at string, option component, value any, into *injection) {
-	name := c.translated(s, at, option, "field_name", nil)
+// injectValue puts a value where a request option says, in the first request or, into other maps, in those that follow.
+func (c *converter) injectValue(s *step, at string, option component, value any, into *injection) {
+	name := c.translateAt(s, at, option, "field_name", nil)
 	text, isText := name.(string)
 	if !isText {
 		if path, isList := option["field_path"].([]any); isList && len(path) > 0 {
@@ -218,7 +218,7 @@ func (c *converter) inject(s *step, at string, option component, value any, into
 			}
 			text, value = expression.Text(path[0]), nested
 		} else {
-			s.gap(at, "RequestOption", "without a constant field_name")
+			s.addGap(at, "RequestOption", "without a constant field_name")
 			return
 		}
 	}
@@ -232,7 +232,7 @@ func (c *converter) inject(s *step, at string, option component, value any, into
 	case "body_data":
 		into.form[text] = value
 	default:
-		s.gap(at, "RequestOption", "inject_into %s", option.text("inject_into"))
+		s.addGap(at, "RequestOption", "inject_into %s", option.text("inject_into"))
 	}
 }
 
@@ -243,8 +243,8 @@ func newInjection() *injection {
 	return &injection{params: map[string]any{}, headers: map[string]any{}, body: map[string]any{}, form: map[string]any{}}
 }
 
-// add lays an injection over the first request.
-func (s *step) add(of *injection) {
+// addInjection lays an injection over the first request.
+func (s *step) addInjection(of *injection) {
 	maps.Copy(s.params, of.params)
 	maps.Copy(s.headers, of.headers)
 	if len(of.form) > 0 {
@@ -268,19 +268,19 @@ func (c *converter) sliceOptions(s *step) {
 	all := newInjection()
 	if s.loop != nil {
 		for _, one := range s.loop.options {
-			c.inject(s, atLoop, one.option, node.Verbatim("{{ "+one.value.text+" }}"), all)
+			c.injectValue(s, atLoop, one.option, node.Verbatim("{{ "+one.value.text+" }}"), all)
 		}
 	}
 	if s.incremental != nil {
 		for _, one := range s.incremental.options {
-			c.inject(s, atIncremental, one.option, node.Verbatim("{{ "+one.value.text+" }}"), all)
+			c.injectValue(s, atIncremental, one.option, node.Verbatim("{{ "+one.value.text+" }}"), all)
 		}
 	}
-	s.add(all)
+	s.addInjection(all)
 }
 
-// decoder says how responses are read.
-func (c *converter) decoder(s *step, requester, retriever component) {
+// convertDecoder says how responses are read.
+func (c *converter) convertDecoder(s *step, requester, retriever component) {
 	decoder := retriever.of("decoder")
 	if decoder == nil {
 		decoder = retriever.of("record_selector").of("extractor").of("decoder")
@@ -297,42 +297,42 @@ func (c *converter) decoder(s *step, requester, retriever component) {
 	case "XmlDecoder":
 		s.format = "xml"
 	case "Custom":
-		s.gap(atRequest, customName(decoder, "CustomDecoder"), "")
+		s.addGap(atRequest, customName(decoder, "CustomDecoder"), "")
 	default:
-		s.gap(atRequest, kind, "")
+		s.addGap(atRequest, kind, "")
 	}
 }
 
-// budget is how often the API may be called.
-func (c *converter) budget(s *step) {
-	for _, policy := range c.manifest.of("api_budget").components("policies") {
+// convertBudget is how often the API may be called.
+func (c *converter) convertBudget(s *step) {
+	for _, policy := range c.manifest.of("api_budget").componentList("policies") {
 		switch policy.kind() {
 		case "FixedWindowCallRatePolicy":
-			c.limit(s, policy["call_limit"], policy["period"])
+			c.addLimit(s, policy["call_limit"], policy["period"])
 		case "MovingWindowCallRatePolicy":
-			for _, rate := range policy.components("rates") {
-				c.limit(s, rate["limit"], rate["interval"])
+			for _, rate := range policy.componentList("rates") {
+				c.addLimit(s, rate["limit"], rate["interval"])
 			}
 		case "UnlimitedCallRatePolicy":
 		default:
-			s.gap(atRequest, policy.kind(), "")
+			s.addGap(atRequest, policy.kind(), "")
 		}
-		if len(policy.components("matchers")) > 0 {
-			c.note("the limit of %s is for some requests alone: here it is for all of their host", policy.kind())
+		if len(policy.componentList("matchers")) > 0 {
+			c.addNote("the limit of %s is for some requests alone: here it is for all of their host", policy.kind())
 		}
 	}
 }
 
-// limit keeps the limit with the fewest requests for their time.
-func (c *converter) limit(s *step, requests, period any) {
+// addLimit keeps the limit with the fewest requests for their time.
+func (c *converter) addLimit(s *step, requests, period any) {
 	n, isNumber := requests.(int)
 	amount, err := amountOf(expression.Text(period))
 	if !isNumber || err != nil || amount == "" {
-		s.gap(atRequest, "HTTPAPIBudget", "a limit of %v in %v", requests, period)
+		s.addGap(atRequest, "HTTPAPIBudget", "a limit of %v in %v", requests, period)
 		return
 	}
 	if s.rateLimit != nil && s.rateLimit.value != n {
-		s.gap(atRequest, "HTTPAPIBudget", "a second limit of %v in %v", requests, period)
+		s.addGap(atRequest, "HTTPAPIBudget", "a second limit of %v in %v", requests, period)
 		return
 	}
 	if days, found := strings.CutSuffix(amount, "d"); found {

@@ -11,12 +11,12 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// transformations fill what is added to rows and removed from them.
-func (c *converter) transformations(s *step) {
-	for _, one := range s.of.components("transformations") {
+// convertTransformations fill what is added to rows and removed from them.
+func (c *converter) convertTransformations(s *step) {
+	for _, one := range s.of.componentList("transformations") {
 		switch kind := one.kind(); kind {
 		case "AddFields":
-			for _, field := range one.components("fields") {
+			for _, field := range one.componentList("fields") {
 				c.addField(s, one, field)
 			}
 		case "RemoveFields":
@@ -28,48 +28,48 @@ func (c *converter) transformations(s *step) {
 		case "FlattenFields":
 			s.shape = "map(%s, flatten_fields(#, '.'))"
 		case "Custom":
-			s.gap(atSink, customName(one, "CustomTransformation"), "")
+			s.addGap(atSink, customName(one, "CustomTransformation"), "")
 		default:
-			s.gap(atSink, kind, "")
+			s.addGap(atSink, kind, "")
 		}
 	}
 }
 
-// record is the scope of templates that see a row.
-func record(root string) scope { return scope{"record": rooted(root)} }
+// recordScope is the scope of templates that see a row.
+func recordScope(root string) scope { return scope{"record": rootedKeys(root)} }
 
 func (c *converter) addField(s *step, of, field component) {
 	var into trace
-	base := c.base(s, of, &into)
+	base := c.stepScope(s, of, &into)
 	path, _ := field["path"].([]any)
 	var keys []string
 	for _, one := range path {
-		value, err := base.value(one)
+		value, err := base.translateValue(one)
 		if err != nil {
-			s.gap(atSink, "AddFields", "%v", err)
+			s.addGap(atSink, "AddFields", "%v", err)
 			return
 		}
 		keys = append(keys, expression.Text(value))
 	}
 	if len(keys) == 0 {
-		s.gap(atSink, "AddFields", "without a path")
+		s.addGap(atSink, "AddFields", "without a path")
 		return
 	}
 	text := expression.Text(field["value"])
-	parts, err := c.base(s, field, &into).with(record("row")).parts(text)
+	parts, err := c.stepScope(s, field, &into).withRoots(recordScope("row")).textParts(text)
 	if err != nil {
-		s.gap(atSink, "AddFields", "%s: %s: %v", strings.Join(keys, "."), oneLine(text), err)
+		s.addGap(atSink, "AddFields", "%s: %s: %v", strings.Join(keys, "."), oneLine(text), err)
 		return
 	}
 	if len(into.secret) > 0 {
-		s.gap(atSink, "AddFields", "%s would write a secret to a table", strings.Join(keys, "."))
+		s.addGap(atSink, "AddFields", "%s would write a secret to a table", strings.Join(keys, "."))
 		return
 	}
-	c.read.merge(into)
+	c.read.mergeTrace(into)
 	if len(keys) == 1 {
-		s.added[keys[0]] = added{text: text, scope: func(into *trace) scope { return c.base(s, field, into) }}
+		s.added[keys[0]] = added{text: text, scope: func(into *trace) scope { return c.stepScope(s, field, into) }}
 	}
-	s.setField(keys, join(parts), template(parts))
+	s.setField(keys, joinTexts(parts), templateValue(parts))
 }
 
 // setField sets a field of the rows, also one within another.
@@ -79,9 +79,9 @@ func (s *step) setField(keys []string, value code, whole any) {
 		for i := len(keys) - 1; i > 0; i-- {
 			at := "row"
 			for _, key := range keys[:i] {
-				at += members([]any{key})
+				at += memberPath([]any{key})
 			}
-			inner = "merge(" + at + ", {" + quote(keys[i]) + ": " + inner + "})"
+			inner = "merge(" + at + ", {" + quoteText(keys[i]) + ": " + inner + "})"
 		}
 		whole = node.Verbatim("{{ " + inner + " }}")
 	}
@@ -96,14 +96,14 @@ func (s *step) setField(keys []string, value code, whole any) {
 
 func (c *converter) removeFields(s *step, of component) {
 	if of.text("condition") != "" {
-		s.gap(atSink, "RemoveFields", "with the condition %s", oneLine(of.text("condition")))
+		s.addGap(atSink, "RemoveFields", "with the condition %s", oneLine(of.text("condition")))
 		return
 	}
 	pointers, _ := of["field_pointers"].([]any)
 	for _, pointer := range pointers {
 		keys, isList := pointer.([]any)
 		if !isList {
-			s.gap(atSink, "RemoveFields", "%v", pointer)
+			s.addGap(atSink, "RemoveFields", "%v", pointer)
 			continue
 		}
 		texts := make([]string, len(keys))
@@ -116,18 +116,18 @@ func (c *converter) removeFields(s *step, of component) {
 		case len(texts) > 1 && !slices.ContainsFunc(texts, func(key string) bool { return strings.Contains(key, "*") }):
 			at := "row"
 			for _, key := range texts[:len(texts)-1] {
-				at += members([]any{key})
+				at += memberPath([]any{key})
 			}
-			without := "omit(" + at + ", [" + quote(texts[len(texts)-1]) + "])"
+			without := "omit(" + at + ", [" + quoteText(texts[len(texts)-1]) + "])"
 			s.setField(texts[:len(texts)-1], code{text: without, prec: precAtom}, node.Verbatim("{{ "+without+" }}"))
 		default:
-			s.gap(atSink, "RemoveFields", "%s", strings.Join(texts, "."))
+			s.addGap(atSink, "RemoveFields", "%s", strings.Join(texts, "."))
 		}
 	}
 }
 
-// schema fills the types of columns that rows do not show: times and days.
-func (c *converter) schema(s *step) {
+// convertSchema fills the types of columns that rows do not show: times and days.
+func (c *converter) convertSchema(s *step) {
 	schema := c.schemaDocument(s)
 	for _, name := range playbook.SortedKeys(schema.of("properties")) {
 		property := schema.of("properties").of(name)
@@ -168,7 +168,7 @@ func (c *converter) schemaDocument(s *step) component {
 		if c.Read == nil {
 			return nil
 		}
-		path, _ := c.translated(s, atSink, loader, "file_path", nil).(string)
+		path, _ := c.translateAt(s, atSink, loader, "file_path", nil).(string)
 		if path == "" {
 			path = "schemas/" + s.stream + ".json"
 		}
@@ -184,7 +184,7 @@ func (c *converter) schemaDocument(s *step) component {
 		}
 	case "DynamicSchemaLoader":
 	default:
-		s.gap(atSink, customName(loader, kind), "the types of columns follow from the rows")
+		s.addGap(atSink, customName(loader, kind), "the types of columns follow from the rows")
 	}
 	return nil
 }

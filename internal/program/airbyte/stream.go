@@ -70,8 +70,8 @@ type pair struct {
 	value any
 }
 
-// gap notes that something has no counterpart.
-func (s *step) gap(at, component, format string, args ...any) {
+// addGap notes that something has no counterpart.
+func (s *step) addGap(at, component, format string, args ...any) {
 	one := Gap{Stream: s.stream, Component: component, Reason: fmt.Sprintf(format, args...)}
 	for _, known := range s.gaps[at] {
 		if known == one {
@@ -81,8 +81,8 @@ func (s *step) gap(at, component, format string, args ...any) {
 	s.gaps[at] = append(s.gaps[at], one)
 }
 
-// stream is the step that reads a stream; full for one that is read from its start for those below it.
-func (c *converter) stream(of component, full bool) *step {
+// newStep is the step that reads a stream; full for one that is read from its start for those below it.
+func (c *converter) newStep(of component, full bool) *step {
 	name := streamName(of)
 	id := name
 	if full {
@@ -101,12 +101,12 @@ func (c *converter) stream(of component, full bool) *step {
 	table := scaffold.NameOf(name, "rows")
 	s := &step{stream: name, of: of, full: full, table: table, gaps: map[string][]Gap{}, added: map[string]added{}, params: map[string]any{}, headers: map[string]any{}}
 	if full {
-		s.name = c.free("all_"+table, table+"_all")
+		s.name = c.unusedName("all_"+table, table+"_all")
 	} else {
-		s.name = c.free(table, "read_"+table, table+"_rows")
+		s.name = c.unusedName(table, "read_"+table, table+"_rows")
 	}
 	c.steps[id] = s
-	c.convert(s)
+	c.convertStep(s)
 	c.list = append(c.list, s)
 	return s
 }
@@ -121,35 +121,35 @@ func requestOf(stream component) []any {
 	return []any{requester["url_base"], requester["path"], requester["http_method"], requester["request_body_json"]}
 }
 
-// convert fills a step.
-func (c *converter) convert(s *step) {
+// convertStep fills a step.
+func (c *converter) convertStep(s *step) {
 	retriever := s.of.of("retriever")
 	if kind := s.of.kind(); kind != "DeclarativeStream" {
-		s.gap(atRequest, kind, "only streams of type DeclarativeStream are read")
+		s.addGap(atRequest, kind, "only streams of type DeclarativeStream are read")
 	}
 	switch kind := retriever.kind(); kind {
 	case "SimpleRetriever":
 	case "Custom":
-		s.gap(atRequest, customName(retriever, "CustomRetriever"), "")
+		s.addGap(atRequest, customName(retriever, "CustomRetriever"), "")
 	default:
-		s.gap(atRequest, kind, "only a SimpleRetriever is read")
+		s.addGap(atRequest, kind, "only a SimpleRetriever is read")
 	}
-	c.partitions(s, retriever)
+	c.convertPartitions(s, retriever)
 	if cursor := s.of.of("incremental_sync"); cursor != nil {
-		c.cursor(s, cursor)
+		c.convertCursor(s, cursor)
 	}
 	requester := retriever.of("requester")
 	if requester.kind() == "Custom" {
-		s.gap(atRequest, customName(requester, "CustomRequester"), "")
+		s.addGap(atRequest, customName(requester, "CustomRequester"), "")
 	}
-	c.selector(s, retriever.of("record_selector"))
-	c.request(s, retriever, requester)
-	c.errors(s, requester)
-	c.transformations(s)
+	c.convertSelector(s, retriever.of("record_selector"))
+	c.convertRequest(s, retriever, requester)
+	c.convertErrors(s, requester)
+	c.convertTransformations(s)
 	if s.incremental != nil {
 		s.incremental.fromAdded(s)
 	}
-	c.schema(s)
+	c.convertSchema(s)
 	s.key = c.keyOf(s)
 }
 
@@ -168,19 +168,19 @@ func (c *converter) keyOf(s *step) (key []string) {
 	if !isList {
 		parts = []any{s.of["primary_key"]}
 	}
-	scope := c.base(s, s.of, &trace{})
+	scope := c.stepScope(s, s.of, &trace{})
 	for _, part := range parts {
 		if nested, isNested := part.([]any); isNested && len(nested) == 1 {
 			part = nested[0]
 		}
 		text, isText := part.(string)
-		if value, err := scope.value(text); err == nil && isText {
+		if value, err := scope.translateValue(text); err == nil && isText {
 			text = expression.Text(value)
 		}
 		switch {
 		case part == nil || text == "" && isText:
 		case !isText || jinja.HasTemplate(text):
-			s.gap(atSink, "primary_key", "%v is no column", part)
+			s.addGap(atSink, "primary_key", "%v is no column", part)
 			return nil
 		default:
 			key = append(key, text)
@@ -189,22 +189,22 @@ func (c *converter) keyOf(s *step) (key []string) {
 	return key
 }
 
-// base is the scope of every template of a step.
-func (c *converter) base(s *step, of component, into *trace) scope {
-	parameters := of.parameters()
+// stepScope is the scope of every template of a step.
+func (c *converter) stepScope(s *step, of component, into *trace) scope {
+	parameters := of.givenParameters()
 	out := scope{
-		"config": c.config(into, false), optionalConfig: c.config(into, true),
+		"config": c.configKeys(into, false), optionalConfig: c.configKeys(into, true),
 		"parameters": func(keys []any) (code, error) {
-			return resolved(c, s, of, parameters, keys, into)
+			return resolveParameter(c, s, of, parameters, keys, into)
 		},
 		"options": func(keys []any) (code, error) {
-			return resolved(c, s, of, parameters, keys, into)
+			return resolveParameter(c, s, of, parameters, keys, into)
 		},
 	}
-	out["stream_state"] = func([]any) (code, error) { return constant(nil), nil }
+	out["stream_state"] = func([]any) (code, error) { return constantCode(nil), nil }
 	if s.loop != nil {
 		for _, name := range []string{"stream_partition", "stream_slice"} {
-			out[name] = s.loop.field
+			out[name] = s.loop.partitionField
 		}
 	}
 	if s.incremental != nil {
@@ -213,49 +213,49 @@ func (c *converter) base(s *step, of component, into *trace) scope {
 	return out
 }
 
-// resolved is a value of the parameters, in which templates are followed.
-func resolved(c *converter, s *step, of component, parameters map[string]any, keys []any, into *trace) (code, error) {
+// resolveParameter is a value of the parameters, in which templates are followed.
+func resolveParameter(c *converter, s *step, of component, parameters map[string]any, keys []any, into *trace) (code, error) {
 	value := any(parameters)
 	for _, key := range keys {
 		name, isText := key.(string)
 		if !isText {
-			return unsupported("a parameter whose name is no constant")
+			return unsupportedError("a parameter whose name is no constant")
 		}
 		value = expression.Member(value, name)
 	}
 	text, isText := value.(string)
 	if !isText || !jinja.HasTemplate(text) {
-		return constant(value), nil
+		return constantCode(value), nil
 	}
 	without := component{}
 	for key, one := range of {
 		without[key] = one
 	}
 	delete(without, parametersKey)
-	return c.base(s, without, into).expression(text)
+	return c.stepScope(s, without, into).translateExpression(text)
 }
 
-// translated is a value of a component in the scope of a step; what it reads of the configuration is noted.
-func (c *converter) translated(s *step, at string, of component, key string, roots scope) any {
+// translateAt is a value of a component in the scope of a step; what it reads of the configuration is noted.
+func (c *converter) translateAt(s *step, at string, of component, key string, roots scope) any {
 	var into trace
-	value, err := c.base(s, of, &into).with(roots).value(of[key])
+	value, err := c.stepScope(s, of, &into).withRoots(roots).translateValue(of[key])
 	if err != nil {
-		s.gap(at, key, "%v", fmt.Errorf("%v: %w", of[key], err))
+		s.addGap(at, key, "%v", fmt.Errorf("%v: %w", of[key], err))
 		return nil
 	}
-	c.read.merge(into)
+	c.read.mergeTrace(into)
 	return value
 }
 
-// selector says where the rows of a response are.
-func (c *converter) selector(s *step, selector component) {
+// convertSelector says where the rows of a response are.
+func (c *converter) convertSelector(s *step, selector component) {
 	extractor := selector.of("extractor")
 	switch kind := extractor.kind(); kind {
 	case "DpathExtractor", "":
 	case "Custom":
-		s.gap(atRows, customName(extractor, "CustomRecordExtractor"), "these are the rows of its field_path, or whole responses")
+		s.addGap(atRows, customName(extractor, "CustomRecordExtractor"), "these are the rows of its field_path, or whole responses")
 	default:
-		s.gap(atRows, kind, "these are whole responses")
+		s.addGap(atRows, kind, "these are whole responses")
 	}
 	keys, isList := extractor["field_path"].([]any)
 	if !isList && extractor["field_path"] != nil {
@@ -263,16 +263,16 @@ func (c *converter) selector(s *step, selector component) {
 	}
 	for _, key := range keys {
 		var into trace
-		parts, err := c.base(s, extractor, &into).parts(expression.Text(key))
-		if err == nil && !join(parts).known {
+		parts, err := c.stepScope(s, extractor, &into).textParts(expression.Text(key))
+		if err == nil && !joinTexts(parts).known {
 			err = fmt.Errorf("%v is no constant", key)
 		}
 		if err != nil {
-			s.gap(atRows, "DpathExtractor", "%v", err)
+			s.addGap(atRows, "DpathExtractor", "%v", err)
 			s.path = nil
 			return
 		}
-		if text := expression.Text(join(parts).value); text != "" {
+		if text := expression.Text(joinTexts(parts).value); text != "" {
 			s.path = append(s.path, text)
 		}
 	}
@@ -282,28 +282,28 @@ func (c *converter) selector(s *step, selector component) {
 		return
 	}
 	if filter.kind() == "Custom" {
-		s.gap(atRows, customName(filter, "CustomRecordFilter"), "")
+		s.addGap(atRows, customName(filter, "CustomRecordFilter"), "")
 		return
 	}
 	if filter.text("condition") == "" {
 		return
 	}
 	var into trace
-	condition, err := c.base(s, filter, &into).with(scope{"record": rooted("row")}).expression(filter.text("condition"))
+	condition, err := c.stepScope(s, filter, &into).withRoots(scope{"record": rootedKeys("row")}).translateExpression(filter.text("condition"))
 	if err != nil {
-		s.gap(atRows, "RecordFilter", "%s: %v", oneLine(filter.text("condition")), err)
+		s.addGap(atRows, "RecordFilter", "%s: %v", oneLine(filter.text("condition")), err)
 		return
 	}
-	c.read.merge(into)
+	c.read.mergeTrace(into)
 	if condition.known && expression.Truthy(condition.value) {
 		return
 	}
 	s.where = &condition
 }
 
-// rooted resolves the keys behind a name.
-func rooted(name string) func(keys []any) (code, error) {
-	return func(keys []any) (code, error) { return path(name, keys...), nil }
+// rootedKeys resolves the keys behind a name.
+func rootedKeys(name string) func(keys []any) (code, error) {
+	return func(keys []any) (code, error) { return pathCode(name, keys...), nil }
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
@@ -334,7 +334,7 @@ func (s *step) rowsPath() string {
 func (s *step) rowsCode() code {
 	for _, key := range s.path {
 		if key == "*" {
-			c := call("pluck", path("response"), constant(strings.Join(s.path, ".")))
+			c := callCode("pluck", pathCode("response"), constantCode(strings.Join(s.path, ".")))
 			c.falsy = true
 			return c
 		}
@@ -343,5 +343,5 @@ func (s *step) rowsCode() code {
 	for i, key := range s.path {
 		keys[i] = key
 	}
-	return path("response", keys...)
+	return pathCode("response", keys...)
 }

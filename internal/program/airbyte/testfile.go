@@ -33,9 +33,9 @@ type tester struct {
 
 func newTester(c *converter, workload map[string]any, secrets string) *tester {
 	t := &tester{c: c, workload: map[string]any{}, changed: map[string]any{}, secrets: secrets, fields: map[*step]map[string]bool{}, maps: map[string]bool{}}
-	for key, value := range canonical(workload).(map[string]any) { // as it is written
+	for key, value := range toCanonical(workload).(map[string]any) { // as it is written
 		t.workload[key] = value
-		if instead, differs := forTest(value); differs {
+		if instead, differs := valueForTest(value); differs {
 			t.changed[key], t.workload[key] = instead, instead
 		}
 	}
@@ -46,12 +46,12 @@ func newTester(c *converter, workload map[string]any, secrets string) *tester {
 		if was, has := t.workload[key].(string); has {
 			if _, err := time.Parse(layout, was); err == nil && was != "" {
 				day, _ := time.Parse(time.DateOnly, testDay)
-				t.set(key, day.Format(layout))
+				t.setWorkload(key, day.Format(layout))
 			}
 		}
 	}
 	for _, s := range c.list {
-		t.address(s)
+		t.setAddress(s)
 	}
 	for _, s := range c.list {
 		t.fields[s] = t.fieldsOf(s)
@@ -59,11 +59,11 @@ func newTester(c *converter, workload map[string]any, secrets string) *tester {
 	return t
 }
 
-func (t *tester) set(key string, value any) { t.changed[key], t.workload[key] = value, value }
+func (t *tester) setWorkload(key string, value any) { t.changed[key], t.workload[key] = value, value }
 
-// address gives the address of a step, and its loop, the keys of workload that they need.
-func (t *tester) address(s *step) {
-	url := text(s.url)
+// setAddress gives the address of a step, and its loop, the keys of workload that they need.
+func (t *tester) setAddress(s *step) {
+	url := textOf(s.url)
 	for i, found := range nameInBraces.FindAllStringSubmatchIndex(url, -1) {
 		key := url[found[2]:found[3]]
 		value, has := t.workload[key]
@@ -71,18 +71,18 @@ func (t *tester) address(s *step) {
 		case !has || key == "api":
 		case i == 0 && found[0] == 0:
 			if was, _ := value.(string); !strings.HasPrefix(was, "http") {
-				t.set(key, "https://api.example.com")
+				t.setWorkload(key, "https://api.example.com")
 			}
 		case value == nil:
-			t.set(key, "a")
+			t.setWorkload(key, "a")
 		}
 	}
 	if s.loop == nil {
 		return
 	}
-	if found := nameInBraces.FindStringSubmatch(text(s.loop.collection)); found != nil {
+	if found := nameInBraces.FindStringSubmatch(textOf(s.loop.collection)); found != nil {
 		if value, has := t.workload[found[1]]; has && value == nil {
-			t.set(found[1], []any{"a"})
+			t.setWorkload(found[1], []any{"a"})
 		}
 	}
 }
@@ -96,8 +96,8 @@ var aDate = regexp.MustCompile(`^20\d\d-\d\d-\d\d`)
 // testDay is a day shortly before the clock of tests.
 const testDay = "2025-12-30"
 
-// forTest is a value of workload for a test: days that are not long ago, and something where there is nothing.
-func forTest(value any) (any, bool) {
+// valueForTest is a value of workload for a test: days that are not long ago, and something where there is nothing.
+func valueForTest(value any) (any, bool) {
 	switch value := value.(type) {
 	case string:
 		if value == "" {
@@ -113,7 +113,7 @@ func forTest(value any) (any, bool) {
 	case map[string]any:
 		out, differs := map[string]any{}, false
 		for key, one := range value {
-			instead, changed := forTest(one)
+			instead, changed := valueForTest(one)
 			if out[key] = one; changed {
 				out[key], differs = instead, true
 			}
@@ -123,101 +123,101 @@ func forTest(value any) (any, bool) {
 	return nil, false
 }
 
-// write is the text of the test file.
-func (t *tester) write() []byte {
-	top := node.Map()
-	node.Add(top, "playbook", recording.Text(cmp.Or(t.c.File, scaffold.FileOf(t.c.Name))))
-	tests := node.List(t.pagesTest())
+// testFile is the text of the test file.
+func (t *tester) testFile() []byte {
+	top := node.EmptyMap()
+	node.AddKey(top, "playbook", recording.TextNode(cmp.Or(t.c.File, scaffold.FileOf(t.c.Name))))
+	tests := node.ListOf(t.pagesTest())
 	if refused := t.refusedTest(); refused != nil {
 		tests.Content = append(tests.Content, refused)
 	}
-	node.Add(top, "tests", tests)
+	node.AddKey(top, "tests", tests)
 	return []byte(yamltree.Encode(top))
 }
 
-// test is the beginning of a test.
-func (t *tester) test(name string) *yaml.Node {
-	n := node.Map()
-	node.Add(n, "name", recording.Text(name))
+// testNode is the beginning of a test.
+func (t *tester) testNode(name string) *yaml.Node {
+	n := node.EmptyMap()
+	node.AddKey(n, "name", recording.TextNode(name))
 	if len(t.changed) > 0 {
-		node.Add(n, "workload", node.Value(t.changed))
+		node.AddKey(n, "workload", node.ValueNode(t.changed))
 	}
-	if connections := t.connections(); len(connections.Content) > 0 {
-		node.Add(n, "connections", connections)
+	if connections := t.connectionsNode(); len(connections.Content) > 0 {
+		node.AddKey(n, "connections", connections)
 	}
 	if t.secrets != "" {
 		values := map[string]any{}
 		for _, name := range t.c.secretNames() {
 			values[name] = "KEY"
 		}
-		node.Add(n, "files", node.Flow(t.secrets, recording.Text(expression.Text(values))))
+		node.AddKey(n, "files", node.FlowMap(t.secrets, recording.TextNode(expression.Text(values))))
 	}
 	return n
 }
 
-func (t *tester) connections() *yaml.Node {
-	n := node.Map()
+func (t *tester) connectionsNode() *yaml.Node {
+	n := node.EmptyMap()
 	for _, l := range t.c.logins {
-		form := l.text()
+		form := l.connectionText()
 		if len(l.oauth)+len(l.session)+len(l.jwt) > 0 { // a test logs in nowhere
-			form = (&login{bearer: "TOKEN", headers: l.headers, query: l.query, host: l.host}).text()
+			form = (&login{bearer: "TOKEN", headers: l.headers, query: l.query, host: l.host}).connectionText()
 		}
-		node.Add(n, l.name, recording.Text(form))
+		node.AddKey(n, l.name, recording.TextNode(form))
 	}
 	if t.c.Sink == scaffold.SinkPostgres {
-		node.Add(n, warehouse, recording.Text("postgres://test@db.example.com/test"))
+		node.AddKey(n, warehouse, recording.TextNode("postgres://test@db.example.com/test"))
 	}
 	return n
 }
 
 // pagesTest has each step read its pages, and each list of policies a failure that passes.
 func (t *tester) pagesTest() *yaml.Node {
-	answers, requests := node.Map(), node.Map()
+	answers, requests := node.EmptyMap(), node.EmptyMap()
 	failed := map[string]bool{}
 	for _, s := range t.c.list {
-		list := node.List()
+		list := node.ListOf()
 		sent := node.FlowList()
-		if policies := yamltree.Encode(policyList(s.failures)); !failed[policies] && !t.ignores(s, 503) {
+		if policies := yamltree.Encode(policyList(s.failures)); !failed[policies] && !t.ignoresStatus(s, 503) {
 			failed[policies] = true
-			list.Content = append(list.Content, node.Flow("status", recording.Node(503, true)))
-			sent.Content = append(sent.Content, node.Flow())
+			list.Content = append(list.Content, node.FlowMap("status", recording.ValueNode(503, true)))
+			sent.Content = append(sent.Content, node.FlowMap())
 		}
-		pages, next := t.pages(s)
+		pages, next := t.pageAnswers(s)
 		list.Content = append(list.Content, pages...)
-		node.Add(answers, s.name, list)
-		if s.loop == nil && !s.slices() {
+		node.AddKey(answers, s.name, list)
+		if s.loop == nil && !s.readsSlices() {
 			for i := range pages {
-				one := node.Flow()
+				one := node.FlowMap()
 				if i == 1 && len(next) > 0 {
-					node.Add(one, "params", node.Value(next))
+					node.AddKey(one, "params", node.ValueNode(next))
 				}
 				sent.Content = append(sent.Content, one)
 			}
-			node.Add(requests, s.name, sent)
+			node.AddKey(requests, s.name, sent)
 		}
 	}
-	n := t.test("all pages, after failures that pass")
-	node.Add(n, "answers", answers)
-	expect := node.Map()
-	node.Add(expect, "status", recording.Text("completed"))
+	n := t.testNode("all pages, after failures that pass")
+	node.AddKey(n, "answers", answers)
+	expect := node.EmptyMap()
+	node.AddKey(expect, "status", recording.TextNode("completed"))
 	if len(requests.Content) > 0 {
-		node.Add(expect, "requests", requests)
+		node.AddKey(expect, "requests", requests)
 	}
-	node.Add(n, "expect", expect)
+	node.AddKey(n, "expect", expect)
 	return n
 }
 
 // ignoredStatus is a status that the policies of a step take for no rows, 0 for none.
 func (t *tester) ignoredStatus(s *step) int {
 	for _, status := range []int{404, 403, 401, 400, 402, 422} {
-		if t.ignores(s, status) {
+		if t.ignoresStatus(s, status) {
 			return status
 		}
 	}
 	return 0
 }
 
-func (t *tester) ignores(s *step, status int) bool {
+func (t *tester) ignoresStatus(s *step, status int) bool {
 	for _, p := range s.failures {
 		named := statusOf.FindStringSubmatch(p.when)
 		if named == nil || !slices.Contains(strings.Split(named[1], ", "), fmt.Sprint(status)) {
@@ -233,27 +233,27 @@ var statusOf = regexp.MustCompile(`^error\.status (?:==|in) \[?([0-9, ]+)\]?$`)
 
 // refusedTest has each step that takes a status for no rows get one; nil where no step does.
 func (t *tester) refusedTest() *yaml.Node {
-	answers := node.Map()
+	answers := node.EmptyMap()
 	found := false
 	for _, s := range t.c.list {
-		if status := t.ignoredStatus(s); status != 0 && !s.read && s.mode() != "replace" { // no rows replace no table
+		if status := t.ignoredStatus(s); status != 0 && !s.read && s.writeMode() != "replace" { // no rows replace no table
 			found = true
-			node.Add(answers, s.name, node.FlowList(node.Flow("status", recording.Node(status, true), "repeat", recording.Node(true, true))))
+			node.AddKey(answers, s.name, node.FlowList(node.FlowMap("status", recording.ValueNode(status, true), "repeat", recording.ValueNode(true, true))))
 			continue
 		}
-		pages, _ := t.pages(s)
+		pages, _ := t.pageAnswers(s)
 		last := pages[len(pages)-1]
 		if yamltree.IndexOf(last, "repeat") < 0 {
-			node.Add(last, "repeat", recording.Node(true, true))
+			node.AddKey(last, "repeat", recording.ValueNode(true, true))
 		}
-		node.Add(answers, s.name, node.List(last))
+		node.AddKey(answers, s.name, node.ListOf(last))
 	}
 	if !found {
 		return nil
 	}
-	n := t.test("refusals that are no rows")
-	node.Add(n, "answers", answers)
-	node.Add(n, "expect", node.Flow("status", recording.Text("completed")))
+	n := t.testNode("refusals that are no rows")
+	node.AddKey(n, "answers", answers)
+	node.AddKey(n, "expect", node.FlowMap("status", recording.TextNode("completed")))
 	return n
 }
 
@@ -271,7 +271,7 @@ func (t *tester) fieldsOf(s *step) map[string]bool {
 	}
 	said := ""
 	for _, one := range s.fields {
-		said += " " + text(one.value)
+		said += " " + textOf(one.value)
 		delete(fields, one.name) // which is computed
 	}
 	for _, found := range mapOfRow.FindAllStringSubmatch(said, -1) {
@@ -301,8 +301,8 @@ var mapOfRow = regexp.MustCompile(`(?:merge|omit)\(row((?:\.\w+)+)`)
 // lastField finds a member of the last row.
 var lastField = regexp.MustCompile(`last\([^()]*(?:\([^()]*\))?[^()]*\)\.(\w+)`)
 
-// row is a made row.
-func (t *tester) row(s *step, n int) map[string]any {
+// madeRow is a made row.
+func (t *tester) madeRow(s *step, n int) map[string]any {
 	row := map[string]any{}
 	schema := t.c.schemaDocument(s)
 	for _, name := range playbook.SortedKeys(t.fields[s]) {
@@ -318,7 +318,7 @@ func (t *tester) row(s *step, n int) map[string]any {
 		if _, has := at[keys[len(keys)-1]]; has {
 			continue
 		}
-		at[keys[len(keys)-1]] = t.value(s, name, schema.of("properties").of(name), n)
+		at[keys[len(keys)-1]] = t.madeValue(s, name, schema.of("properties").of(name), n)
 	}
 	if len(row) == 0 {
 		row["id"] = n
@@ -326,7 +326,7 @@ func (t *tester) row(s *step, n int) map[string]any {
 	return row
 }
 
-func (t *tester) value(s *step, name string, schema component, n int) any {
+func (t *tester) madeValue(s *step, name string, schema component, n int) any {
 	if t.maps[s.name+"/"+name] {
 		return map[string]any{"a": n}
 	}
@@ -352,11 +352,11 @@ func (t *tester) value(s *step, name string, schema component, n int) any {
 	return n
 }
 
-// rows are made rows, from a number on.
-func (t *tester) rows(s *step, from, count int) []any {
+// madeRows are made rows, from a number on.
+func (t *tester) madeRows(s *step, from, count int) []any {
 	out := make([]any, count)
 	for i := range out {
-		out[i] = t.row(s, from+i)
+		out[i] = t.madeRow(s, from+i)
 	}
 	return out
 }

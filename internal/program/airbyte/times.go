@@ -12,7 +12,7 @@ var isoDuration = regexp.MustCompile(`^P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+
 func amountOf(iso string) (string, error) {
 	found := isoDuration.FindStringSubmatch(strings.TrimSpace(iso))
 	if found == nil || iso == "P" || strings.HasSuffix(iso, "T") {
-		_, err := unsupported("the duration %s", iso)
+		_, err := unsupportedError("the duration %s", iso)
 		return "", err
 	}
 	var b strings.Builder

@@ -12,8 +12,8 @@ import (
 // scope says what the names of a template are in a playbook. The error of a root says what has no counterpart.
 type scope map[string]func(keys []any) (code, error)
 
-// with is the scope with other roots.
-func (s scope) with(roots scope) scope {
+// withRoots is the scope with other roots.
+func (s scope) withRoots(roots scope) scope {
 	all := scope{}
 	for name, root := range s {
 		all[name] = root
@@ -24,14 +24,14 @@ func (s scope) with(roots scope) scope {
 	return all
 }
 
-// unsupported says what of a template has no counterpart.
-func unsupported(format string, args ...any) (code, error) {
+// unsupportedError says what of a template has no counterpart.
+func unsupportedError(format string, args ...any) (code, error) {
 	return code{}, fmt.Errorf(format, args...)
 }
 
-// parts translates a text with templates into its parts. Quotes around a whole text are those of Python, whose value
+// textParts translates a text with templates into its parts. Quotes around a whole text are those of Python, whose value
 // Airbyte takes.
-func (s scope) parts(text string) ([]code, error) {
+func (s scope) textParts(text string) ([]code, error) {
 	if n := len(text); n > 1 && (text[0] == '\'' || text[0] == '"') && text[n-1] == text[0] && jinja.HasTemplate(text) {
 		if inner := text[1 : n-1]; !strings.HasPrefix(inner, "]") && strings.Count(inner, text[:1])%2 == 0 {
 			text = inner
@@ -47,28 +47,28 @@ func (s scope) parts(text string) ([]code, error) {
 				ternary.Else = &jinja.Literal{Value: ""}
 			}
 		}
-		return s.all(concat.Parts)
+		return s.translateAll(concat.Parts)
 	}
-	one, err := s.of(tree)
+	one, err := s.translateNode(tree)
 	return []code{one}, err
 }
 
-// value translates any value with templates into one for a playbook: maps and lists too.
-func (s scope) value(of any) (any, error) {
+// translateValue translates any value with templates into one for a playbook: maps and lists too.
+func (s scope) translateValue(of any) (any, error) {
 	switch of := of.(type) {
 	case string:
 		if !jinja.HasTemplate(of) {
 			return of, nil
 		}
-		parts, err := s.parts(of)
+		parts, err := s.textParts(of)
 		if err != nil {
 			return nil, err
 		}
-		return template(parts), nil
+		return templateValue(parts), nil
 	case map[string]any:
 		out := map[string]any{}
 		for key, one := range of {
-			value, err := s.value(one)
+			value, err := s.translateValue(one)
 			if err != nil {
 				return nil, err
 			}
@@ -78,7 +78,7 @@ func (s scope) value(of any) (any, error) {
 	case []any:
 		out := make([]any, len(of))
 		for i, one := range of {
-			value, err := s.value(one)
+			value, err := s.translateValue(one)
 			if err != nil {
 				return nil, err
 			}
@@ -89,100 +89,100 @@ func (s scope) value(of any) (any, error) {
 	return of, nil
 }
 
-// expression translates a text that is one condition or value.
-func (s scope) expression(text string) (code, error) {
-	parts, err := s.parts(text)
+// translateExpression translates a text that is one condition or value.
+func (s scope) translateExpression(text string) (code, error) {
+	parts, err := s.textParts(text)
 	if err != nil {
 		return code{}, err
 	}
-	return join(parts), nil
+	return joinTexts(parts), nil
 }
 
-func (s scope) all(nodes []jinja.Operand) ([]code, error) {
+func (s scope) translateAll(nodes []jinja.Operand) ([]code, error) {
 	out := make([]code, len(nodes))
 	for i, one := range nodes {
 		var err error
-		if out[i], err = s.of(one); err != nil {
+		if out[i], err = s.translateNode(one); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (s scope) of(tree jinja.Operand) (code, error) {
+func (s scope) translateNode(tree jinja.Operand) (code, error) {
 	switch n := tree.(type) {
 	case *jinja.Literal:
-		return constant(n.Value), nil
+		return constantCode(n.Value), nil
 	case *jinja.Name, *jinja.Index:
-		return s.path(tree)
+		return s.pathCode(tree)
 	case *jinja.Portion:
-		return s.slice(n)
+		return s.sliceCode(n)
 	case *jinja.Invocation:
-		return s.call(n)
+		return s.callCode(n)
 	case *jinja.Filter:
-		return s.filter(n)
+		return s.filterCode(n)
 	case *jinja.Unary:
-		of, err := s.of(n.Of)
+		of, err := s.translateNode(n.Of)
 		if n.Operator == "not" {
-			return not(of), err
+			return negate(of), err
 		}
-		return code{text: n.Operator + of.in(precAtom), prec: precMultiply}, err
+		return code{text: n.Operator + of.operandText(precAtom), prec: precMultiply}, err
 	case *jinja.Binary:
-		return s.binary(n)
+		return s.binaryCode(n)
 	case *jinja.Predicate:
-		return s.test(n)
+		return s.testCode(n)
 	case *jinja.Ternary:
-		return s.choice(n)
+		return s.choiceCode(n)
 	case *jinja.Tuple:
-		return s.list(n)
+		return s.listCode(n)
 	case *jinja.Dict:
-		return s.dict(n)
+		return s.dictCode(n)
 	case *jinja.Concat:
-		parts, err := s.all(n.Parts)
+		parts, err := s.translateAll(n.Parts)
 		if err != nil {
 			return code{}, err
 		}
-		return join(parts), nil
+		return joinTexts(parts), nil
 	case *jinja.Let:
-		value, err := s.of(n.Value)
+		value, err := s.translateNode(n.Value)
 		if err != nil {
 			return code{}, err
 		}
-		return s.with(scope{n.Name: func(keys []any) (code, error) {
+		return s.withRoots(scope{n.Name: func(keys []any) (code, error) {
 			c := value
 			for _, key := range keys {
-				c = member(c, key)
+				c = memberCode(c, key)
 			}
 			return c, nil
-		}}).of(n.In)
+		}}).translateNode(n.In)
 	}
-	return unsupported("%T", tree)
+	return unsupportedError("%T", tree)
 }
 
-func (s scope) choice(n *jinja.Ternary) (code, error) {
-	test, err := s.of(n.If)
+func (s scope) choiceCode(n *jinja.Ternary) (code, error) {
+	test, err := s.translateNode(n.If)
 	if err != nil {
 		return code{}, err
 	}
 	if test.known { // what is not taken needs no counterpart
 		if expression.Truthy(test.value) {
-			return s.of(n.Then)
+			return s.translateNode(n.Then)
 		}
 		if n.Else == nil {
-			return constant(nil), nil
+			return constantCode(nil), nil
 		}
-		return s.of(n.Else)
+		return s.translateNode(n.Else)
 	}
-	then, err := s.of(n.Then)
+	then, err := s.translateNode(n.Then)
 	if err != nil || n.Else == nil {
-		return choice(test, then, constant(nil)), err
+		return choiceCode(test, then, constantCode(nil)), err
 	}
-	otherwise, err := s.of(n.Else)
-	return choice(test, then, otherwise), err
+	otherwise, err := s.translateNode(n.Else)
+	return choiceCode(test, then, otherwise), err
 }
 
-func (s scope) list(n *jinja.Tuple) (code, error) {
-	items, err := s.all(n.Items)
+func (s scope) listCode(n *jinja.Tuple) (code, error) {
+	items, err := s.translateAll(n.Items)
 	if err != nil {
 		return code{}, err
 	}
@@ -194,17 +194,17 @@ func (s scope) list(n *jinja.Tuple) (code, error) {
 		known = known && item.known
 	}
 	if known {
-		return constant(values), nil
+		return constantCode(values), nil
 	}
 	return code{text: "[" + strings.Join(texts, ", ") + "]", prec: precAtom}, nil
 }
 
-func (s scope) dict(n *jinja.Dict) (code, error) {
-	keys, err := s.all(n.Keys)
+func (s scope) dictCode(n *jinja.Dict) (code, error) {
+	keys, err := s.translateAll(n.Keys)
 	if err != nil {
 		return code{}, err
 	}
-	values, err := s.all(n.Values)
+	values, err := s.translateAll(n.Values)
 	if err != nil {
 		return code{}, err
 	}
@@ -213,42 +213,42 @@ func (s scope) dict(n *jinja.Dict) (code, error) {
 	for i, key := range keys {
 		text, isText := key.value.(string)
 		if !isText {
-			return unsupported("a map with a key that is no text")
+			return unsupportedError("a map with a key that is no text")
 		}
 		if values[i].known {
 			known[text] = values[i].value
 		}
-		texts[i] = quote(text) + ": " + values[i].text
+		texts[i] = quoteText(text) + ": " + values[i].text
 	}
 	if len(known) == len(keys) {
-		return constant(known), nil
+		return constantCode(known), nil
 	}
 	return code{text: "{" + strings.Join(texts, ", ") + "}", prec: precAtom}, nil
 }
 
-func (s scope) slice(n *jinja.Portion) (code, error) {
-	of, err := s.of(n.Of)
+func (s scope) sliceCode(n *jinja.Portion) (code, error) {
+	of, err := s.translateNode(n.Of)
 	bounds := [2]string{}
 	for i, bound := range []jinja.Operand{n.From, n.To} {
 		if bound != nil && err == nil {
 			var c code
-			c, err = s.of(bound)
+			c, err = s.translateNode(bound)
 			bounds[i] = c.text
 		}
 	}
-	return code{text: of.in(precAtom) + "[" + bounds[0] + ":" + bounds[1] + "]", prec: precAtom, texty: of.texty}, err
+	return code{text: of.operandText(precAtom) + "[" + bounds[0] + ":" + bounds[1] + "]", prec: precAtom, texty: of.texty}, err
 }
 
-// keys splits a path into its root and what is behind it; `get` of a map is a member, unless it has a value in its
+// splitPath splits a path into its root and what is behind it; `get` of a map is a member, unless it has a value in its
 // place that is not empty.
-func keys(tree jinja.Operand) (root jinja.Operand, list []jinja.Operand) {
+func splitPath(tree jinja.Operand) (root jinja.Operand, list []jinja.Operand) {
 	switch n := tree.(type) {
 	case *jinja.Index:
-		root, list = keys(n.Of)
+		root, list = splitPath(n.Of)
 		return root, append(list, n.Key)
 	case *jinja.Invocation:
 		if method, isMethod := n.Function.(*jinja.Index); isMethod && isGet(n) {
-			root, list = keys(method.Of)
+			root, list = splitPath(method.Of)
 			return root, append(list, n.Args[0])
 		}
 	}
@@ -279,11 +279,11 @@ func isGet(n *jinja.Invocation) bool {
 	return false
 }
 
-func (s scope) path(tree jinja.Operand) (code, error) {
-	root, list := keys(tree)
+func (s scope) pathCode(tree jinja.Operand) (code, error) {
+	root, list := splitPath(tree)
 	translated := make([]any, len(list))
 	for i, key := range list {
-		c, err := s.of(key)
+		c, err := s.translateNode(key)
 		switch {
 		case err != nil:
 			return code{}, err
@@ -295,102 +295,102 @@ func (s scope) path(tree jinja.Operand) (code, error) {
 	}
 	name, isName := root.(*jinja.Name)
 	if !isName {
-		of, err := s.of(root)
+		of, err := s.translateNode(root)
 		for _, key := range translated {
-			of = member(of, key)
+			of = memberCode(of, key)
 		}
 		return of, err
 	}
 	resolve := s[name.ID]
 	if resolve == nil {
-		return unsupported("the name %s", name.ID)
+		return unsupportedError("the name %s", name.ID)
 	}
 	return resolve(translated)
 }
 
-func (s scope) binary(n *jinja.Binary) (code, error) {
+func (s scope) binaryCode(n *jinja.Binary) (code, error) {
 	if key, isText := n.Left.(*jinja.Literal); isText && (n.Operator == "in" || n.Operator == "not in") {
 		if root, isName := n.Right.(*jinja.Name); isName && root.ID == "config" {
-			c, err := s.path(&jinja.Index{Of: root, Key: key})
+			c, err := s.pathCode(&jinja.Index{Of: root, Key: key})
 			if n.Operator == "in" {
-				return defined(c), err
+				return definedCode(c), err
 			}
-			return not(defined(c)), err
+			return negate(definedCode(c)), err
 		}
 	}
-	left, err := s.of(n.Left)
+	left, err := s.translateNode(n.Left)
 	if err != nil {
 		return code{}, err
 	}
 	if n.Operator == "or" && left.known && expression.Truthy(left.value) || n.Operator == "and" && left.known && !expression.Truthy(left.value) {
 		return left, nil
 	}
-	right, err := s.of(n.Right)
+	right, err := s.translateNode(n.Right)
 	if err != nil {
 		return code{}, err
 	}
 	switch n.Operator {
 	case "or":
-		return or(left, right), nil
+		return eitherCode(left, right), nil
 	case "and":
-		return and(left, right), nil
+		return bothCode(left, right), nil
 	case "not in":
-		return not(compare("in", left, right)), nil
+		return negate(compareCode("in", left, right)), nil
 	case "==", "!=", "<", ">", "<=", ">=", "in":
-		return comparison(n.Operator, left, right), nil
+		return compareWithNil(n.Operator, left, right), nil
 	}
-	return arithmetic(n.Operator, left, right)
+	return arithmeticCode(n.Operator, left, right)
 }
 
-// comparison is one with what is usual for nil.
-func comparison(operator string, left, right code) code {
+// compareWithNil is one with what is usual for nil.
+func compareWithNil(operator string, left, right code) code {
 	if right.known && right.value == nil && (operator == "==" || operator == "!=") {
 		if operator == "==" {
-			return not(defined(left))
+			return negate(definedCode(left))
 		}
-		return defined(left)
+		return definedCode(left)
 	}
-	return compare(operator, left, right)
+	return compareCode(operator, left, right)
 }
 
-func arithmetic(operator string, left, right code) (code, error) {
+func arithmeticCode(operator string, left, right code) (code, error) {
 	switch {
 	case operator == "~", operator == "+" && (left.texty || right.texty):
-		return join([]code{left, right}), nil
+		return joinTexts([]code{left, right}), nil
 	case right.timed && right.prec == 0: // a duration
 		amount := right.text
 		if operator == "-" {
 			amount = "-" + amount
 		}
-		moved := call("add_time", left, constant(amount))
+		moved := callCode("add_time", left, constantCode(amount))
 		moved.timed = true
 		return moved, nil
 	case operator == "//":
-		return call("floor", code{text: left.in(precMultiply) + " / " + right.in(precPipe), prec: precMultiply}), nil
+		return callCode("floor", code{text: left.operandText(precMultiply) + " / " + right.operandText(precPipe), prec: precMultiply}), nil
 	case slices.Contains([]string{"*", "/", "%", "**"}, operator):
-		return code{text: left.in(precMultiply) + " " + operator + " " + right.in(precPipe), prec: precMultiply}, nil
+		return code{text: left.operandText(precMultiply) + " " + operator + " " + right.operandText(precPipe), prec: precMultiply}, nil
 	}
-	return code{text: left.in(precAdd) + " " + operator + " " + right.in(precMultiply), prec: precAdd}, nil
+	return code{text: left.operandText(precAdd) + " " + operator + " " + right.operandText(precMultiply), prec: precAdd}, nil
 }
 
-func (s scope) test(n *jinja.Predicate) (code, error) {
-	of, err := s.of(n.Of)
+func (s scope) testCode(n *jinja.Predicate) (code, error) {
+	of, err := s.translateNode(n.Of)
 	if err != nil {
 		return code{}, err
 	}
 	var c code
 	switch n.Name {
 	case "defined":
-		c = defined(of)
+		c = definedCode(of)
 	case "undefined", "none", "None":
-		c = not(defined(of))
+		c = negate(definedCode(of))
 	case "string", "number", "mapping", "sequence", "true", "false", "boolean":
-		c = code{text: of.in(precPipe) + " is " + n.Name, prec: precCompare, calm: of.calm, falsy: of.falsy}
+		c = code{text: of.operandText(precPipe) + " is " + n.Name, prec: precCompare, calm: of.calm, falsy: of.falsy}
 	default:
-		return unsupported("the test %s", n.Name)
+		return unsupportedError("the test %s", n.Name)
 	}
 	if n.Not {
-		c = not(c)
+		c = negate(c)
 	}
 	return c, nil
 }

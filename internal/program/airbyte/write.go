@@ -19,14 +19,14 @@ import (
 // warehouse is the connection of the database that rows go to.
 const warehouse = "warehouse"
 
-// finish writes the playbook and its test.
-func (c *converter) finish(result *Result) {
+// writeResult writes the playbook and its test.
+func (c *converter) writeResult(result *Result) {
 	result.Name = c.Name
-	top := node.Map()
-	node.Add(top, "apiVersion", recording.Text(playbook.Version))
-	node.Add(top, "kind", recording.Text("Playbook"))
-	node.Add(top, "metadata", node.Flow("name", recording.Text(c.Name)))
-	workload := c.workload()
+	top := node.EmptyMap()
+	node.AddKey(top, "apiVersion", recording.TextNode(playbook.Version))
+	node.AddKey(top, "kind", recording.TextNode("Playbook"))
+	node.AddKey(top, "metadata", node.FlowMap("name", recording.TextNode(c.Name)))
+	workload := c.workloadValues()
 	if base := c.commonBase(); base != "" {
 		workload["api"] = base
 	}
@@ -34,16 +34,16 @@ func (c *converter) finish(result *Result) {
 		workload[one.name] = one.rows
 	}
 	if len(workload) > 0 {
-		n := recording.Node(canonical(workload), false)
+		n := recording.ValueNode(toCanonical(workload), false)
 		n.Style = 0
 		c.commentWorkload(n)
-		node.Add(top, "workload", n)
+		node.AddKey(top, "workload", n)
 	}
 	policies := c.sharedPolicies()
 	if len(policies.Content) > 0 {
-		node.Add(top, "policies", policies)
+		node.AddKey(top, "policies", policies)
 	}
-	workflow := node.List()
+	workflow := node.ListOf()
 	if len(c.read.secret) > 0 {
 		result.Secrets = c.Connector + ".secrets.json"
 		workflow.Content = append(workflow.Content, c.secretsNode(result.Secrets))
@@ -51,21 +51,21 @@ func (c *converter) finish(result *Result) {
 	for i, s := range c.list {
 		n := c.stepNode(s)
 		if i+1 < len(c.list) {
-			node.Add(n, "next", recording.Text(c.list[i+1].name))
+			node.AddKey(n, "next", recording.TextNode(c.list[i+1].name))
 		}
 		workflow.Content = append(workflow.Content, n)
 	}
-	node.Add(top, "workflow", workflow)
+	node.AddKey(top, "workflow", workflow)
 	if n := len(c.list); n > 0 {
-		node.Add(top, "output", node.Quoted("{{ steps."+c.list[n-1].name+".status }}"))
+		node.AddKey(top, "output", node.QuotedText("{{ steps."+c.list[n-1].name+".status }}"))
 	}
 	for _, l := range c.logins {
-		result.Connections = append(result.Connections, scaffold.NewConnection(l.name, l.text()))
+		result.Connections = append(result.Connections, scaffold.NewConnection(l.name, l.connectionText()))
 	}
 	if c.Sink == scaffold.SinkPostgres {
 		result.Connections = append(result.Connections, scaffold.NewConnection(warehouse, "postgres://USER:PASSWORD@HOST/DATABASE"))
 	}
-	top.HeadComment = c.comment(result)
+	top.HeadComment = c.headComment(result)
 	result.Playbook = []byte(yamltree.Encode(top))
 	for _, s := range c.list {
 		for _, at := range playbook.SortedKeys(s.gaps) {
@@ -74,7 +74,7 @@ func (c *converter) finish(result *Result) {
 	}
 	result.Notes = c.notes
 	if len(c.list) > 0 {
-		result.Test = newTester(c, workload, result.Secrets).write()
+		result.Test = newTester(c, workload, result.Secrets).testFile()
 	}
 }
 
@@ -93,21 +93,21 @@ func (c *converter) commonBase() string {
 		return ""
 	}
 	for _, s := range c.list {
-		s.url = below(s.url, base)
+		s.url = belowBase(s.url, base)
 		if s.paging != nil {
-			s.paging.url = below(s.paging.url, base)
+			s.paging.url = belowBase(s.paging.url, base)
 		}
 	}
 	return base
 }
 
-// below is an address with the key of workload for its beginning.
-func below(address any, base string) any {
+// belowBase is an address with the key of workload for its beginning.
+func belowBase(address any, base string) any {
 	text, isText := address.(string)
 	if template, isTemplate := address.(node.Verbatim); isTemplate {
 		text = string(template)
 	} else {
-		text = node.Escaped(text)
+		text = node.EscapeBraces(text)
 	}
 	if rest, begins := strings.CutPrefix(text, base); begins && (isText || text != "") {
 		return node.Verbatim("{{ api }}" + rest)
@@ -115,8 +115,8 @@ func below(address any, base string) any {
 	return address
 }
 
-// comment says what the playbook is, and what it needs.
-func (c *converter) comment(result *Result) string {
+// headComment says what the playbook is, and what it needs.
+func (c *converter) headComment(result *Result) string {
 	lines := []string{c.Connector + ": " + terminal.Count(len(result.Streams), "stream") + " of a low-code connector of Airbyte"}
 	for _, one := range result.Connections {
 		lines = append(lines, "Connection "+one.Name+": set "+one.Variable)
@@ -151,27 +151,27 @@ func (c *converter) commentWorkload(workload *yaml.Node) {
 }
 
 func (c *converter) secretsNode(file string) *yaml.Node {
-	n := node.Map()
-	node.Add(n, "step", recording.Text(secretsStep))
-	node.Add(n, "tool", recording.Text("file"))
-	node.Add(n, "path", recording.Text(file))
-	node.Add(n, "secret", recording.Node(true, true))
+	n := node.EmptyMap()
+	node.AddKey(n, "step", recording.TextNode(secretsStep))
+	node.AddKey(n, "tool", recording.TextNode("file"))
+	node.AddKey(n, "path", recording.TextNode(file))
+	node.AddKey(n, "secret", recording.ValueNode(true, true))
 	if len(c.list) > 0 {
-		node.Add(n, "next", recording.Text(c.list[0].name))
+		node.AddKey(n, "next", recording.TextNode(c.list[0].name))
 	}
 	return n
 }
 
 // policyNode is an entry of `retry`.
 func policyNode(p policy) *yaml.Node {
-	n := node.Map()
-	node.Add(n, "when", node.Quoted("{{ "+p.when+" }}"))
-	then := node.Map()
+	n := node.EmptyMap()
+	node.AddKey(n, "when", node.QuotedText("{{ "+p.when+" }}"))
+	then := node.EmptyMap()
 	then.Style = yaml.FlowStyle
 	for _, one := range p.then {
-		node.Add(then, one.name, valueNode(one.value))
+		node.AddKey(then, one.name, valueNode(one.value))
 	}
-	node.Add(n, "then", then)
+	node.AddKey(n, "then", then)
 	n.HeadComment = p.comment
 	return n
 }
@@ -181,16 +181,16 @@ func valueNode(of any) *yaml.Node {
 	if list, isList := of.([]string); isList {
 		n := node.FlowList()
 		for _, one := range list {
-			n.Content = append(n.Content, recording.Text(one))
+			n.Content = append(n.Content, recording.TextNode(one))
 		}
 		return n
 	}
-	return node.Value(of)
+	return node.ValueNode(of)
 }
 
 // sharedPolicies are the lists of policies that several steps have, which then name them.
 func (c *converter) sharedPolicies() *yaml.Node {
-	named := node.Map()
+	named := node.EmptyMap()
 	count := map[string]int{}
 	texts := map[*step]string{}
 	for _, s := range c.list {
@@ -208,7 +208,7 @@ func (c *converter) sharedPolicies() *yaml.Node {
 			if n := len(names); n > 1 {
 				names[text] = fmt.Sprintf("api_%d", n)
 			}
-			node.Add(named, names[text], policyList(s.failures))
+			node.AddKey(named, names[text], policyList(s.failures))
 		}
 		s.use = names[text]
 	}
@@ -216,15 +216,15 @@ func (c *converter) sharedPolicies() *yaml.Node {
 }
 
 func policyList(policies []policy) *yaml.Node {
-	list := node.List()
+	list := node.ListOf()
 	for _, p := range policies {
 		list.Content = append(list.Content, policyNode(p))
 	}
 	return list
 }
 
-// gapped puts the gaps of a place above a key.
-func (s *step) gapped(n *yaml.Node, at string) {
+// commentGaps puts the gaps of a place above a key.
+func (s *step) commentGaps(n *yaml.Node, at string) {
 	for i := 0; i < len(n.Content); i += 2 {
 		if n.Content[i].Value == at && len(s.gaps[at]) > 0 {
 			n.Content[i].HeadComment = gapComment(s.gaps[at])
@@ -243,24 +243,24 @@ func gapComment(gaps []Gap) string {
 
 // stepNode is a step.
 func (c *converter) stepNode(s *step) *yaml.Node {
-	n := node.Map()
-	node.Add(n, "step", recording.Text(s.name))
+	n := node.EmptyMap()
+	node.AddKey(n, "step", recording.TextNode(s.name))
 	c.requestNode(s, n)
 	if s.loop != nil {
-		node.Add(n, "loop", c.loopNode(s))
+		node.AddKey(n, "loop", c.loopNode(s))
 	}
 	if s.incremental != nil && s.incremental.kept {
-		node.Add(n, "incremental", pairsNode(s.incremental.pairs()))
+		node.AddKey(n, "incremental", pairsNode(s.incremental.incrementalPairs()))
 	}
 	if s.hasRows {
-		node.Add(n, "rows", recording.Text(s.rowsPath()))
+		node.AddKey(n, "rows", recording.TextNode(s.rowsPath()))
 	}
 	if s.where != nil {
-		node.Add(n, "where", node.Quoted("{{ "+s.where.text+" }}"))
+		node.AddKey(n, "where", node.QuotedText("{{ "+s.where.text+" }}"))
 	}
-	node.Add(n, "retry", c.retryNode(s))
+	node.AddKey(n, "retry", c.retryNode(s))
 	if sink := c.stepSink(s); sink != nil {
-		node.Add(n, "sink", sink)
+		node.AddKey(n, "sink", sink)
 	}
 	var rest []Gap
 	for _, at := range []string{atRequest, atLoop, atIncremental, atRows, atRetry, atSink} {
@@ -268,7 +268,7 @@ func (c *converter) stepNode(s *step) *yaml.Node {
 			rest = append(rest, s.gaps[at]...)
 			continue
 		}
-		s.gapped(n, at)
+		s.commentGaps(n, at)
 	}
 	if len(rest) > 0 {
 		n.HeadComment = gapComment(rest)
@@ -277,9 +277,9 @@ func (c *converter) stepNode(s *step) *yaml.Node {
 }
 
 func pairsNode(pairs []pair) *yaml.Node {
-	n := node.Map()
+	n := node.EmptyMap()
 	for _, one := range pairs {
-		node.Add(n, one.name, valueNode(one.value))
+		node.AddKey(n, one.name, valueNode(one.value))
 	}
 	if text := yamltree.Encode(n); len(text) < 110 && strings.Count(text, "\n") <= 5 {
 		n.Style = yaml.FlowStyle
@@ -288,78 +288,78 @@ func pairsNode(pairs []pair) *yaml.Node {
 }
 
 func (c *converter) requestNode(s *step, n *yaml.Node) {
-	node.Add(n, "tool", recording.Text("http"))
+	node.AddKey(n, "tool", recording.TextNode("http"))
 	if s.auth != "" {
-		node.Add(n, "auth", recording.Text(s.auth))
+		node.AddKey(n, "auth", recording.TextNode(s.auth))
 	}
 	if s.method != "" {
-		node.Add(n, "method", recording.Text(s.method))
+		node.AddKey(n, "method", recording.TextNode(s.method))
 	}
-	node.Add(n, "url", valueNode(s.url))
+	node.AddKey(n, "url", valueNode(s.url))
 	if len(s.args) > 0 {
-		node.Add(n, "args", node.Value(s.args))
+		node.AddKey(n, "args", node.ValueNode(s.args))
 	}
 	for _, one := range []struct {
 		key   string
 		value map[string]any
 	}{{"params", s.params}, {"headers", s.headers}, {"form", s.form}} {
 		if len(one.value) > 0 {
-			node.Add(n, one.key, node.Value(one.value))
+			node.AddKey(n, one.key, node.ValueNode(one.value))
 		}
 	}
 	if s.body != nil {
-		node.Add(n, "body", node.Value(s.body))
+		node.AddKey(n, "body", node.ValueNode(s.body))
 	}
 	if s.format != "" {
-		node.Add(n, "format", recording.Text(s.format))
+		node.AddKey(n, "format", recording.TextNode(s.format))
 	}
 	if s.rateLimit != nil {
-		node.Add(n, "rate_limit", node.Flow("requests", recording.Node(s.rateLimit.value, true), "per", recording.Text(s.rateLimit.name)))
+		node.AddKey(n, "rate_limit", node.FlowMap("requests", recording.ValueNode(s.rateLimit.value, true), "per", recording.TextNode(s.rateLimit.name)))
 	}
 }
 
 func (c *converter) loopNode(s *step) *yaml.Node {
-	n := node.Map()
-	node.Add(n, "in", node.Value(s.loop.collection))
-	node.Add(n, "element", recording.Text(s.loop.element))
+	n := node.EmptyMap()
+	node.AddKey(n, "in", node.ValueNode(s.loop.collection))
+	node.AddKey(n, "element", recording.TextNode(s.loop.element))
 	if !s.read {
-		node.Add(n, "results", recording.Text("stats"))
+		node.AddKey(n, "results", recording.TextNode("stats"))
 	}
-	if s.written && (!s.pages() || s.collects()) {
-		if sink := c.sink(s); sink != nil {
-			node.Add(n, "sink", sink)
+	if s.written && (!s.hasPages() || s.collectsPages()) {
+		if sink := c.sinkNode(s); sink != nil {
+			node.AddKey(n, "sink", sink)
 		}
 	}
 	return n
 }
 
-// collects reports whether rows of several pages are written together: where they replace those of the table.
-func (s *step) collects() bool { return s.loop != nil && s.mode() == "replace" }
+// collectsPages reports whether rows of several pages are written together: where they replace those of the table.
+func (s *step) collectsPages() bool { return s.loop != nil && s.writeMode() == "replace" }
 
 // stepSink is the sink on the step, nil where it is elsewhere.
 func (c *converter) stepSink(s *step) *yaml.Node {
-	if s.loop != nil || s.pages() || !s.written {
+	if s.loop != nil || s.hasPages() || !s.written {
 		return nil
 	}
-	return c.sink(s)
+	return c.sinkNode(s)
 }
 
 func (c *converter) retryNode(s *step) *yaml.Node {
 	list := policyList(s.failures)
 	if s.use != "" {
-		list = node.List(node.Flow("use", recording.Text(s.use)))
+		list = node.ListOf(node.FlowMap("use", recording.TextNode(s.use)))
 		list.Content[0].Style = 0
 	}
 	p := s.paging
 	if p == nil {
-		if s.slices() {
-			list.Content = append(list.Content, c.pageNode(s, "error is not defined", node.Map()))
+		if s.readsSlices() {
+			list.Content = append(list.Content, c.pageNode(s, "error is not defined", node.EmptyMap()))
 		}
 		return list
 	}
-	next := node.Map()
+	next := node.EmptyMap()
 	if p.url != nil {
-		node.Add(next, "url", valueNode(p.url))
+		node.AddKey(next, "url", valueNode(p.url))
 	}
 	params := maps.Clone(p.changes.params)
 	for _, name := range p.without {
@@ -370,51 +370,51 @@ func (c *converter) retryNode(s *step) *yaml.Node {
 		value map[string]any
 	}{{"args", p.changes.form}, {"params", params}, {"headers", p.changes.headers}, {"body", p.changes.body}} {
 		if len(one.value) > 0 {
-			node.Add(next, one.key, node.Value(one.value))
+			node.AddKey(next, one.key, node.ValueNode(one.value))
 		}
 	}
-	then := node.Map()
+	then := node.EmptyMap()
 	next.Style = yaml.FlowStyle
 	if len(next.Content) == 0 {
-		node.Add(then, "allow_repeat", recording.Node(true, true))
+		node.AddKey(then, "allow_repeat", recording.ValueNode(true, true))
 	}
-	node.Add(then, "next_call", next)
+	node.AddKey(then, "next_call", next)
 	list.Content = append(list.Content, c.pageNode(s, p.when.text, then))
 	return list
 }
 
-// slices reports whether a step reads in slices of time, which are pages.
-func (s *step) slices() bool {
+// readsSlices reports whether a step reads in slices of time, which are pages.
+func (s *step) readsSlices() bool {
 	return s.incremental != nil && s.incremental.kept && s.incremental.step != ""
 }
 
-// pages reports whether rows come in several pages.
-func (s *step) pages() bool { return s.paging != nil || s.slices() }
+// hasPages reports whether rows come in several pages.
+func (s *step) hasPages() bool { return s.paging != nil || s.readsSlices() }
 
 // pageNode is the policy for pages, with where they go.
 func (c *converter) pageNode(s *step, when string, then *yaml.Node) *yaml.Node {
-	if s.read || s.collects() || !s.written || c.Sink == scaffold.SinkNone {
-		node.Add(then, "collect", node.Flow())
+	if s.read || s.collectsPages() || !s.written || c.Sink == scaffold.SinkNone {
+		node.AddKey(then, "collect", node.FlowMap())
 	}
-	if s.written && !s.collects() {
-		if sink := c.sink(s); sink != nil {
-			node.Add(then, "per_iteration", onlySink(sink))
+	if s.written && !s.collectsPages() {
+		if sink := c.sinkNode(s); sink != nil {
+			node.AddKey(then, "per_iteration", onlySink(sink))
 		}
 	}
-	policy := node.Map()
-	node.Add(policy, "when", node.Quoted("{{ "+when+" }}"))
-	node.Add(policy, "then", then)
+	policy := node.EmptyMap()
+	node.AddKey(policy, "when", node.QuotedText("{{ "+when+" }}"))
+	node.AddKey(policy, "then", then)
 	return policy
 }
 
 func onlySink(sink *yaml.Node) *yaml.Node {
-	n := node.Map()
-	node.Add(n, "sink", sink)
+	n := node.EmptyMap()
+	node.AddKey(n, "sink", sink)
 	return n
 }
 
-// mode is how rows are written.
-func (s *step) mode() string {
+// writeMode is how rows are written.
+func (s *step) writeMode() string {
 	switch {
 	case len(s.key) > 0:
 		return "upsert"
@@ -424,38 +424,38 @@ func (s *step) mode() string {
 	return "replace"
 }
 
-// sink is what writes the rows, nil for none.
-func (c *converter) sink(s *step) *yaml.Node {
-	n := node.Map()
+// sinkNode is what writes the rows, nil for none.
+func (c *converter) sinkNode(s *step) *yaml.Node {
+	n := node.EmptyMap()
 	switch c.Sink {
 	case scaffold.SinkNone:
 		return nil
 	case scaffold.SinkFile:
-		node.Add(n, "tool", recording.Text("file"))
-		node.Add(n, "path", recording.Text(c.Connector+"/"+s.table+".jsonl"))
+		node.AddKey(n, "tool", recording.TextNode("file"))
+		node.AddKey(n, "path", recording.TextNode(c.Connector+"/"+s.table+".jsonl"))
 	case scaffold.SinkPostgres:
-		node.Add(n, "tool", recording.Text("postgres"))
-		node.Add(n, "auth", recording.Text(warehouse))
+		node.AddKey(n, "tool", recording.TextNode("postgres"))
+		node.AddKey(n, "auth", recording.TextNode(warehouse))
 	default:
-		node.Add(n, "tool", recording.Text("sqlite"))
-		node.Add(n, "path", recording.Text(c.Connector+".db"))
+		node.AddKey(n, "tool", recording.TextNode("sqlite"))
+		node.AddKey(n, "path", recording.TextNode(c.Connector+".db"))
 	}
 	if c.Sink != scaffold.SinkFile {
 		c.tableNode(s, n)
 	}
 	if len(s.fields) > 0 {
-		fields := node.Map()
+		fields := node.EmptyMap()
 		for _, one := range s.fields {
-			node.Add(fields, one.name, valueNode(one.value))
+			node.AddKey(fields, one.name, valueNode(one.value))
 		}
 		fields.Style = node.FlowIfShort(s.fields)
-		node.Add(n, "fields", fields)
+		node.AddKey(n, "fields", fields)
 	}
 	if len(s.exclude) > 0 {
-		node.Add(n, "exclude", valueNode(s.exclude))
+		node.AddKey(n, "exclude", valueNode(s.exclude))
 	}
 	if s.shape != "" {
-		node.Add(n, "args", node.Quoted("{{ "+fmt.Sprintf(s.shape, "result")+" }}"))
+		node.AddKey(n, "args", node.QuotedText("{{ "+fmt.Sprintf(s.shape, "result")+" }}"))
 	}
 	if text := yamltree.Encode(n); len(text) < 120 {
 		n.Style = yaml.FlowStyle
@@ -464,24 +464,24 @@ func (c *converter) sink(s *step) *yaml.Node {
 }
 
 func (c *converter) tableNode(s *step, n *yaml.Node) {
-	node.Add(n, "table", recording.Text(s.table))
-	if mode := s.mode(); mode != "" {
-		node.Add(n, "mode", recording.Text(mode))
+	node.AddKey(n, "table", recording.TextNode(s.table))
+	if mode := s.writeMode(); mode != "" {
+		node.AddKey(n, "mode", recording.TextNode(mode))
 	}
 	switch len(s.key) {
 	case 0:
 	case 1:
-		node.Add(n, "key", recording.Text(s.key[0]))
+		node.AddKey(n, "key", recording.TextNode(s.key[0]))
 	default:
-		node.Add(n, "key", valueNode(s.key))
+		node.AddKey(n, "key", valueNode(s.key))
 	}
-	node.Add(n, "schema_contract", recording.Text("evolve"))
+	node.AddKey(n, "schema_contract", recording.TextNode("evolve"))
 	if len(s.columns) > 0 {
-		columns := node.Map()
+		columns := node.EmptyMap()
 		for _, one := range s.columns {
-			node.Add(columns, one.name, valueNode(one.value))
+			node.AddKey(columns, one.name, valueNode(one.value))
 		}
 		columns.Style = node.FlowIfShort(s.columns)
-		node.Add(n, "columns", columns)
+		node.AddKey(n, "columns", columns)
 	}
 }

@@ -50,25 +50,25 @@ func Read(ctx context.Context, c client.Client, book *playbook.Playbook, now tim
 	if err != nil {
 		return nil, err
 	}
-	m := matrix(book, all, ledger)
+	m := newMatrix(book, all, ledger)
 	if err := settleRuns(ctx, c, m.Rows); err != nil {
 		return nil, err
 	}
-	m.count()
+	m.countStatuses()
 	return m, nil
 }
 
-// matrix is what a ledger knows of partitions.
-func matrix(book *playbook.Playbook, all []partition.Partition, ledger *partition.Ledger) *Matrix {
-	m := &Matrix{Playbook: book.Name, Identity: book.Identity(), unit: book.Partitions.Unit(), ledger: ledger}
+// newMatrix is what a ledger knows of partitions.
+func newMatrix(book *playbook.Playbook, all []partition.Partition, ledger *partition.Ledger) *Matrix {
+	m := &Matrix{Playbook: book.Name, Identity: book.Identity(), unit: book.Partitions.UnitName(), ledger: ledger}
 	for _, p := range all {
-		m.Rows = append(m.Rows, Row{Key: p.Key, Start: p.Start, End: p.End, Index: p.Index, Status: ledger.Of(p, m.Identity), Run: ledger.Run(p)})
+		m.Rows = append(m.Rows, Row{Key: p.Key, Start: p.Start, End: p.End, Index: p.Index, Status: ledger.StatusOf(p, m.Identity), Run: ledger.Run(p)})
 	}
-	m.count()
+	m.countStatuses()
 	return m
 }
 
-func (m *Matrix) count() {
+func (m *Matrix) countStatuses() {
 	m.Counts = map[partition.Status]int{}
 	for _, row := range m.Rows {
 		m.Counts[row.Status]++
@@ -148,10 +148,10 @@ func (m *Matrix) Claim(keys []string) partition.BackfillClaim {
 	return partition.ClaimOf(m.Playbook, all)
 }
 
-// Open is the workflow ID of an open backfill that runs some of the partitions which a claim is
+// FindOpen is the workflow ID of an open backfill that runs some of the partitions which a claim is
 // about, and the keys of these; "" for none.
-func (m *Matrix) Open(ctx context.Context, c client.Client, claim partition.BackfillClaim) (id string, keys []string, err error) {
-	for _, other := range m.ledger.Claims(claim) {
+func (m *Matrix) FindOpen(ctx context.Context, c client.Client, claim partition.BackfillClaim) (id string, keys []string, err error) {
+	for _, other := range m.ledger.ClaimsOverlapping(claim) {
 		first, err := openRun(ctx, c, other.Run)
 		if err != nil {
 			return "", nil, fmt.Errorf("find out whether the backfill %s is open: %w", other.Run, err)
@@ -159,9 +159,9 @@ func (m *Matrix) Open(ctx context.Context, c client.Client, claim partition.Back
 		if first != other.First {
 			continue
 		}
-		both := other.Overlap(claim)
+		both := other.OverlapWith(claim)
 		for _, row := range m.Rows {
-			if both.Holds(partition.Partition{Key: row.Key, Start: row.Start, End: row.End}) {
+			if both.HoldsPartition(partition.Partition{Key: row.Key, Start: row.Start, End: row.End}) {
 				keys = append(keys, row.Key)
 			}
 		}
@@ -199,10 +199,10 @@ func (m *Matrix) Select(only string) []string {
 	return keys
 }
 
-// Within leaves the partitions from one to another, both included.
-func (m *Matrix) Within(from, to int) {
+// LimitRange leaves the partitions from one to another, both included.
+func (m *Matrix) LimitRange(from, to int) {
 	m.Rows = slices.DeleteFunc(m.Rows, func(row Row) bool { return row.Index < from || row.Index > to })
-	m.count()
+	m.countStatuses()
 }
 
 // FileName is the name of the playbook of a backfill, of a playbook in a file.

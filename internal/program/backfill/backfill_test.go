@@ -26,7 +26,7 @@ workflow: [{step: start, vars: {key: "{{ partition.key }}"}}]
 	require.NoError(t, err)
 	all, err := book.Partitions.Complete(at)
 	require.NoError(t, err)
-	return matrix(book, all, ledger)
+	return newMatrix(book, all, ledger)
 }
 
 // TestText: a line for each day, month, year or decade, of at most 80 columns.
@@ -100,7 +100,7 @@ func TestSelect(t *testing.T) {
 	m = matrixOf(t, "{every: day, start: 2024-01-01}", "2024-01-06T12:00:00Z", ledger)
 	require.Equal(t, "2024-01-04", m.Rows[3].Run)
 	m.Rows[3].Status = partition.Running // as the server says
-	m.Within(0, 4)
+	m.LimitRange(0, 4)
 	require.Equal(t, "5 partitions, 1 done, 1 running, 1 failed, 1 stale, 1 missing", m.Tally())
 	require.Equal(t, "orders: 5 partitions, 1 done, 1 running, 1 failed, 1 stale, 1 missing\n2024-01  #xs>.\n"+
 		"# done   > running   x failed   s stale   . missing\nfailed: 2024-01-02\nrunning: 2024-01-04 (2024-01-04)\n", m.Text())

@@ -24,7 +24,7 @@ func (m *Matrix) Text() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: %s\n", m.Playbook, m.Tally())
 	for _, line := range m.Lines() {
-		fmt.Fprintf(&text, "%-*s  %s", m.width(), terminal.Cell(line.Label, labelWidth), strings.Repeat(" ", line.Indent))
+		fmt.Fprintf(&text, "%-*s  %s", m.labelWidth(), terminal.CellText(line.Label, labelWidth), strings.Repeat(" ", line.Indent))
 		for _, row := range line.Rows {
 			text.WriteString(signs[row.Status])
 		}
@@ -39,8 +39,8 @@ func (m *Matrix) Text() string {
 	if len(legend) > 0 {
 		text.WriteString(strings.Join(legend, "   ") + "\n")
 	}
-	m.name(&text, partition.Failed)
-	m.name(&text, partition.Running)
+	m.writeNames(&text, partition.Failed)
+	m.writeNames(&text, partition.Running)
 	return text.String()
 }
 
@@ -55,7 +55,7 @@ type CalendarLine struct {
 // Lines are the calendar, the earliest first.
 func (m *Matrix) Lines() (lines []CalendarLine) {
 	for i, row := range m.Rows {
-		label, indent := m.line(i, row)
+		label, indent := m.lineLabel(i, row)
 		if last := len(lines) - 1; last < 0 || lines[last].Label != label {
 			lines = append(lines, CalendarLine{Label: label, Indent: indent})
 		}
@@ -93,8 +93,8 @@ func (m *Matrix) Tally() string {
 	return text
 }
 
-// line is the label of the line of a partition, and how far that is from the line's beginning.
-func (m *Matrix) line(i int, row Row) (label string, indent int) {
+// lineLabel is the label of the line of a partition, and how far that is from the line's beginning.
+func (m *Matrix) lineLabel(i int, row Row) (label string, indent int) {
 	switch m.unit {
 	case partition.Hour:
 		label, indent = row.Key[:len("2024-01-31")], row.Start.Hour()
@@ -136,7 +136,7 @@ func (m *Matrix) Ranges(status partition.Status, most int) (ranges []string, mor
 	return ranges, more
 }
 
-func (m *Matrix) width() int {
+func (m *Matrix) labelWidth() int {
 	switch m.unit {
 	case partition.Hour:
 		return len("2024-01-31")
@@ -146,8 +146,8 @@ func (m *Matrix) width() int {
 	return len("2024-01")
 }
 
-// name names the first partitions of a status.
-func (m *Matrix) name(text *strings.Builder, status partition.Status) {
+// writeNames names the first partitions of a status.
+func (m *Matrix) writeNames(text *strings.Builder, status partition.Status) {
 	var named []string
 	for _, row := range m.Rows {
 		if row.Status != status || len(named) == shownPartitions {

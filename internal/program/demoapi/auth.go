@@ -13,20 +13,20 @@ const (
 	DemoSecret = "demo-secret"
 )
 
-// bearer expects the token of the query parameter "token" in the Authorization
+// checkBearer expects the token of the query parameter "token" in the Authorization
 // header (RFC 6750, section 2.1).
-func (s *Server) bearer(w http.ResponseWriter, r *http.Request) {
+func (s *Server) checkBearer(w http.ResponseWriter, r *http.Request) {
 	token := r.URL.Query().Get("token")
 	if token == "" || r.Header.Get("Authorization") != "Bearer "+token {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="demo"`)
 		respondError(w, http.StatusUnauthorized, "bearer token is missing or wrong")
 		return
 	}
-	respond(w, http.StatusOK, object{"authenticated": true})
+	respondJSON(w, http.StatusOK, object{"authenticated": true})
 }
 
-// basic expects the user and password of the query (RFC 7617).
-func (s *Server) basic(w http.ResponseWriter, r *http.Request) {
+// checkBasic expects the user and password of the query (RFC 7617).
+func (s *Server) checkBasic(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	user, password, ok := r.BasicAuth()
 	if !ok || user != query.Get("user") || password != query.Get("password") {
@@ -34,7 +34,7 @@ func (s *Server) basic(w http.ResponseWriter, r *http.Request) {
 		respondError(w, http.StatusUnauthorized, "user or password is missing or wrong")
 		return
 	}
-	respond(w, http.StatusOK, object{"authenticated": true, "user": user})
+	respondJSON(w, http.StatusOK, object{"authenticated": true, "user": user})
 }
 
 // tokenUses are the access tokens that are good, with how many requests they are
@@ -49,8 +49,8 @@ type tokenUses struct {
 // may serve for months.
 const maxIssued = 1000
 
-// add gives out a token.
-func (i *tokenUses) add(uses int) string {
+// addToken gives out a token.
+func (i *tokenUses) addToken(uses int) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.left == nil || len(i.left) >= maxIssued {
@@ -62,8 +62,8 @@ func (i *tokenUses) add(uses int) string {
 	return token
 }
 
-// use takes one use of a token and reports whether it was good.
-func (i *tokenUses) use(token string) bool {
+// useToken takes one use of a token and reports whether it was good.
+func (i *tokenUses) useToken(token string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	left, known := i.left[token]
@@ -74,37 +74,37 @@ func (i *tokenUses) use(token string) bool {
 	return true
 }
 
-// token is the token endpoint for the client credentials grant (RFC 6749,
+// issueToken is the token endpoint for the client credentials grant (RFC 6749,
 // section 4.4). Its tokens are good for an hour, or for the number of requests
 // that the query parameter "uses" says.
-func (s *Server) token(w http.ResponseWriter, r *http.Request) {
+func (s *Server) issueToken(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
-	uses := p.int("uses", -1, 1, 1_000_000)
-	if p.failed(w) {
+	uses := p.intValue("uses", -1, 1, 1_000_000)
+	if p.rejectBad(w) {
 		return
 	}
 	id, secret, basic := r.BasicAuth()
 	switch {
 	case r.Method != http.MethodPost || r.PostFormValue("grant_type") != "client_credentials":
-		respond(w, http.StatusBadRequest, object{"error": "unsupported_grant_type"})
+		respondJSON(w, http.StatusBadRequest, object{"error": "unsupported_grant_type"})
 		return
 	case !basic:
 		id, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
 	}
 	if id != DemoClient || secret != DemoSecret {
-		respond(w, http.StatusUnauthorized, object{"error": "invalid_client"})
+		respondJSON(w, http.StatusUnauthorized, object{"error": "invalid_client"})
 		return
 	}
-	respond(w, http.StatusOK, object{"access_token": s.issued.add(uses), "token_type": "Bearer", "expires_in": 3600})
+	respondJSON(w, http.StatusOK, object{"access_token": s.issued.addToken(uses), "token_type": "Bearer", "expires_in": 3600})
 }
 
-// oauth2 expects a token of the token endpoint that is still good.
-func (s *Server) oauth2(w http.ResponseWriter, r *http.Request) {
+// checkOAuth2 expects a token of the token endpoint that is still good.
+func (s *Server) checkOAuth2(w http.ResponseWriter, r *http.Request) {
 	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !bearer || !s.issued.use(token) {
+	if !bearer || !s.issued.useToken(token) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="demo", error="invalid_token"`)
 		respondError(w, http.StatusUnauthorized, "the access token is missing, unknown or expired")
 		return
 	}
-	respond(w, http.StatusOK, object{"authenticated": true})
+	respondJSON(w, http.StatusOK, object{"authenticated": true})
 }

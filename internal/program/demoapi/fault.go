@@ -31,31 +31,31 @@ func readFault(p *params) fault {
 	}
 	f.pages = map[int]bool{}
 	for text := range strings.SplitSeq(list, ",") {
-		page := p.parse("fail_pages", strings.TrimSpace(text), 0, 1, math.MaxInt32)
+		page := p.parseInt("fail_pages", strings.TrimSpace(text), 0, 1, math.MaxInt32)
 		f.pages[page] = true
 	}
 	return f
 }
 
-// obstruct applies the rate limit and the failure that the client asked for. It
+// applyFaults applies the rate limit and the failure that the client asked for. It
 // reports true when it has answered the request. The page of a list without
 // pages is 1.
-func (s *Server) obstruct(w http.ResponseWriter, p *params, page, defaultRate int) bool {
+func (s *Server) applyFaults(w http.ResponseWriter, p *params, page, defaultRate int) bool {
 	rate := p.intOrHeader("rate_limit", "X-Rate-Limit", defaultRate, 1, 1_000_000)
 	f := readFault(p)
-	if p.failed(w) {
+	if p.rejectBad(w) {
 		return true
 	}
-	return s.limit(w, p.r, rate) || s.fail(w, p.r, f, page)
+	return s.limitRate(w, p.r, rate) || s.failRequest(w, p.r, f, page)
 }
 
-// limit answers 429 with Retry-After when the scenario sends more than rate
+// limitRate answers 429 with Retry-After when the scenario sends more than rate
 // requests per second to this path. A rate of 0 is no limit.
-func (s *Server) limit(w http.ResponseWriter, r *http.Request, rate int) bool {
+func (s *Server) limitRate(w http.ResponseWriter, r *http.Request, rate int) bool {
 	if rate == 0 {
 		return false
 	}
-	allowed, wait := s.scenario(r).allow(r.URL.Path, rate, s.options.Now())
+	allowed, wait := s.scenarioOf(r).allowRequest(r.URL.Path, rate, s.options.Now())
 	if allowed {
 		return false
 	}
@@ -66,11 +66,11 @@ func (s *Server) limit(w http.ResponseWriter, r *http.Request, rate int) bool {
 	return true
 }
 
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, f fault, page int) bool {
+func (s *Server) failRequest(w http.ResponseWriter, r *http.Request, f fault, page int) bool {
 	if !f.pages[page] {
 		return false
 	}
-	nth := s.scenario(r).count(fmt.Sprintf("fail %s page %d", r.URL.Path, page))
+	nth := s.scenarioOf(r).countUp(fmt.Sprintf("fail %s page %d", r.URL.Path, page))
 	if f.times > 0 && nth > f.times {
 		return false
 	}

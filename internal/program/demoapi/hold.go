@@ -22,16 +22,16 @@ type Barrier struct {
 // Hold lets logged requests that match wait until Release. The function is
 // called for every request, by many goroutines.
 func (s *Server) Hold(match func(*http.Request) bool) *Barrier {
-	return s.hold(&Barrier{match: match})
+	return s.addBarrier(&Barrier{match: match})
 }
 
 // HoldAnswer is Hold for requests that have been carried out and wait for their
 // answer.
 func (s *Server) HoldAnswer(match func(*http.Request) bool) *Barrier {
-	return s.hold(&Barrier{match: match, done: true})
+	return s.addBarrier(&Barrier{match: match, done: true})
 }
 
-func (s *Server) hold(h *Barrier) *Barrier {
+func (s *Server) addBarrier(h *Barrier) *Barrier {
 	h.server, h.gate = s, make(chan struct{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,8 +39,8 @@ func (s *Server) hold(h *Barrier) *Barrier {
 	return h
 }
 
-// Waiting is how many requests have been held.
-func (h *Barrier) Waiting() int {
+// HeldRequests is how many requests have been held.
+func (h *Barrier) HeldRequests() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.waiting
@@ -59,16 +59,16 @@ func (h *Barrier) Release() {
 	}
 }
 
-// wait returns once the request may continue, and false when its client went away
+// waitForHolds returns once the request may continue, and false when its client went away
 // before.
-func (s *Server) wait(r *http.Request, done bool) bool {
+func (s *Server) waitForHolds(r *http.Request, done bool) bool {
 	s.mu.Lock()
 	holds := slices.Clone(s.holds)
 	s.mu.Unlock()
-	return !slices.ContainsFunc(holds, func(h *Barrier) bool { return h.done == done && h.match(r) && !h.wait(r) })
+	return !slices.ContainsFunc(holds, func(h *Barrier) bool { return h.done == done && h.match(r) && !h.waitForRelease(r) })
 }
 
-func (h *Barrier) wait(r *http.Request) bool {
+func (h *Barrier) waitForRelease(r *http.Request) bool {
 	h.mu.Lock()
 	h.waiting++
 	h.mu.Unlock()

@@ -7,22 +7,22 @@ import (
 
 // createJob accepts a job: job-1, job-2 and so on within the scenario.
 func (s *Server) createJob(w http.ResponseWriter, r *http.Request) {
-	id := fmt.Sprintf("job-%d", s.scenario(r).count("jobs"))
+	id := fmt.Sprintf("job-%d", s.scenarioOf(r).countUp("jobs"))
 	w.Header().Set("Location", "/api/v1/jobs/"+id)
-	respond(w, http.StatusAccepted, object{"id": id, "status": "pending"})
+	respondJSON(w, http.StatusAccepted, object{"id": id, "status": "pending"})
 }
 
 // pollJob is pending until the request number ready_after (1 by default). Any
 // ID is a job, whether it was created or not.
 func (s *Server) pollJob(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
-	readyAfter := p.int("ready_after", 1, 1, 1_000_000)
+	readyAfter := p.intValue("ready_after", 1, 1, 1_000_000)
 	outcome := r.URL.Query().Get("outcome")
-	if p.failed(w) {
+	if p.rejectBad(w) {
 		return
 	}
 	id := r.PathValue("id")
-	job := object{"id": id, "status": "pending", "polls": s.scenario(r).count("job " + id)}
+	job := object{"id": id, "status": "pending", "polls": s.scenarioOf(r).countUp("job " + id)}
 	switch {
 	case job["polls"].(int) < readyAfter:
 	case outcome == "failed":
@@ -30,5 +30,5 @@ func (s *Server) pollJob(w http.ResponseWriter, r *http.Request) {
 	default:
 		job["status"], job["result"] = "done", object{"rows": s.options.Items}
 	}
-	respond(w, http.StatusOK, job)
+	respondJSON(w, http.StatusOK, job)
 }

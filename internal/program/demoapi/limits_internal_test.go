@@ -13,33 +13,33 @@ import (
 func TestMemoryOfTheServer(t *testing.T) {
 	t.Parallel()
 	all := &scenarios{limit: maxScenarios, byKey: map[string]*scenario{}}
-	first := all.get("0")
+	first := all.getScenario("0")
 	for i := range maxScenarios {
-		all.get(fmt.Sprint(i + 1))
+		all.getScenario(fmt.Sprint(i + 1))
 	}
 	require.Len(t, all.byKey, maxScenarios)
-	require.NotSame(t, first, all.get("0"))
+	require.NotSame(t, first, all.getScenario("0"))
 
 	var tokens tokenUses
-	old := tokens.add(-1)
-	require.True(t, tokens.use(old))
+	old := tokens.addToken(-1)
+	require.True(t, tokens.useToken(old))
 	for range maxIssued {
-		tokens.add(-1)
+		tokens.addToken(-1)
 	}
-	require.False(t, tokens.use(old))
+	require.False(t, tokens.useToken(old))
 
 	c := newMoving("orders", movingSetup{rows: 1})
 	for range maxMovingLog + 1 {
-		c.read(MovingAnswer{Limit: 1})
+		c.readRows(MovingAnswer{Limit: 1})
 	}
 	require.Len(t, c.answers, maxMovingLog)
 	require.Equal(t, 2, c.answers[0].N)
 
 	s := first
 	for i := range maxOthers + 2 {
-		s.store("key", fmt.Append(nil, i))
+		s.storeWrite("key", fmt.Append(nil, i))
 	}
-	stored, _, _ := s.store("key", []byte("0"))
+	stored, _, _ := s.storeWrite("key", []byte("0"))
 	require.Len(t, stored.Others, maxOthers)
 }
 
@@ -61,7 +61,7 @@ func TestRequestsBeyondTheServer(t *testing.T) {
 	for i := range maxCollections {
 		full.moving[fmt.Sprint(i)] = nil
 	}
-	require.Nil(t, full.collection("one more", movingSetup{rows: 1}))
+	require.Nil(t, full.movingCollection("one more", movingSetup{rows: 1}))
 	recorder, request := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodDelete, "/", nil)
 	request.SetPathValue("id", fmt.Sprint(maxSales+1))
 	_, ok := saleID(recorder, request)

@@ -19,11 +19,11 @@ const (
 	maxPageSize = 100
 )
 
-// span returns the rows from offset on, at most limit of them, numbered from 1,
+// rowSpan returns the rows from offset on, at most limit of them, numbered from 1,
 // each made by row. It is never nil: an empty page is [] in JSON. Rows are
 // structs, which are encoded several times faster than maps: what a benchmark
 // measures is the client.
-func span[Row any](items, offset, limit int, row func(n int) Row) []Row {
+func rowSpan[Row any](items, offset, limit int, row func(n int) Row) []Row {
 	rows := make([]Row, 0, min(limit, max(items-offset, 0)))
 	for n := offset + 1; n <= min(offset+limit, items); n++ {
 		rows = append(rows, row(n))
@@ -37,7 +37,7 @@ func (s *Server) totalPages(size int) int {
 
 // pageParams reads page and pageSize; page is small enough for page*size.
 func pageParams(p *params) (page, size int) {
-	return p.int("page", 1, 1, math.MaxInt32), p.int("pageSize", defaultPageSize, 1, maxPageSize)
+	return p.intValue("page", 1, 1, math.MaxInt32), p.intValue("pageSize", defaultPageSize, 1, maxPageSize)
 }
 
 type assessment struct {
@@ -46,17 +46,17 @@ type assessment struct {
 	Score     int    `json:"score"`
 }
 
-// assessments pages by number.
-func (s *Server) assessments(w http.ResponseWriter, r *http.Request) {
+// listAssessments pages by number.
+func (s *Server) listAssessments(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	page, size := pageParams(p)
-	if s.obstruct(w, p, page, 0) {
+	if s.applyFaults(w, p, page, 0) {
 		return
 	}
-	rows := span(s.options.Items, (page-1)*size, size, func(n int) assessment {
+	rows := rowSpan(s.options.Items, (page-1)*size, size, func(n int) assessment {
 		return assessment{ID: n, PatientID: PatientID(n), Score: n * 7 % 100}
 	})
-	respond(w, http.StatusOK, object{"data": rows, "paging": object{
+	respondJSON(w, http.StatusOK, object{"data": rows, "paging": object{
 		"hasMore": page < s.totalPages(size), "page": page, "pageSize": size,
 		"total": s.options.Items, "totalPages": s.totalPages(size),
 	}})
@@ -68,18 +68,18 @@ type user struct {
 	Name  string `json:"name"`
 }
 
-// users pages by offset. For the purpose of fail_pages the page is
+// listUsers pages by offset. For the purpose of fail_pages the page is
 // offset / limit + 1.
-func (s *Server) users(w http.ResponseWriter, r *http.Request) {
+func (s *Server) listUsers(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
-	offset, limit := p.int("offset", 0, 0, math.MaxInt32), p.int("limit", defaultPageSize, 1, maxPageSize)
-	if s.obstruct(w, p, offset/limit+1, 0) {
+	offset, limit := p.intValue("offset", 0, 0, math.MaxInt32), p.intValue("limit", defaultPageSize, 1, maxPageSize)
+	if s.applyFaults(w, p, offset/limit+1, 0) {
 		return
 	}
-	rows := span(s.options.Items, offset, limit, func(n int) user {
+	rows := rowSpan(s.options.Items, offset, limit, func(n int) user {
 		return user{ID: n, Name: fmt.Sprintf("User %02d", n), Email: fmt.Sprintf("user%02d@example.com", n)}
 	})
-	respond(w, http.StatusOK, object{
+	respondJSON(w, http.StatusOK, object{
 		"data": rows, "has_more": offset+limit < s.options.Items,
 		"offset": offset, "limit": limit, "total": s.options.Items,
 	})
@@ -91,26 +91,26 @@ type event struct {
 	Type      string `json:"type"`
 }
 
-// events pages by an opaque cursor, null after the last page.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+// listEvents pages by an opaque cursor, null after the last page.
+func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
-	limit := p.int("limit", defaultPageSize, 1, maxPageSize)
+	limit := p.intValue("limit", defaultPageSize, 1, maxPageSize)
 	offset, err := s.readCursor(r.URL.Query().Get("cursor"))
 	if err != nil {
 		p.err = err
 	}
-	if s.obstruct(w, p, offset/limit+1, 0) {
+	if s.applyFaults(w, p, offset/limit+1, 0) {
 		return
 	}
 	kinds := []string{"admitted", "measured", "treated", "released"}
-	rows := span(s.options.Items, offset, limit, func(n int) event {
+	rows := rowSpan(s.options.Items, offset, limit, func(n int) event {
 		return event{ID: n, Type: kinds[(n-1)%len(kinds)], PatientID: PatientID(n)}
 	})
 	var next any
 	if offset+limit < s.options.Items {
 		next = writeCursor(offset + limit)
 	}
-	respond(w, http.StatusOK, object{"events": rows, "next_cursor": next})
+	respondJSON(w, http.StatusOK, object{"events": rows, "next_cursor": next})
 }
 
 // writeCursor hides the offset behind URL-safe base64, whose padding "="
@@ -140,15 +140,15 @@ type order struct {
 	ID       int    `json:"id"`
 }
 
-// orders pages by link, in the body and in a Link header (RFC 8288). The links
+// listOrders pages by link, in the body and in a Link header (RFC 8288). The links
 // are relative and keep the other query parameters.
-func (s *Server) orders(w http.ResponseWriter, r *http.Request) {
+func (s *Server) listOrders(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	page, size := pageParams(p)
-	if s.obstruct(w, p, page, 0) {
+	if s.applyFaults(w, p, page, 0) {
 		return
 	}
-	rows := span(s.options.Items, (page-1)*size, size, func(n int) order {
+	rows := rowSpan(s.options.Items, (page-1)*size, size, func(n int) order {
 		return order{ID: n, Amount: n * 5, Currency: "EUR"}
 	})
 	var next any
@@ -160,7 +160,7 @@ func (s *Server) orders(w http.ResponseWriter, r *http.Request) {
 	if page > 1 { // a second relation, which clients must distinguish
 		w.Header().Add("Link", fmt.Sprintf(`<%s>; rel="prev"`, pageLink(r.URL, page-1)))
 	}
-	respond(w, http.StatusOK, object{"data": rows, "links": object{"next": next}})
+	respondJSON(w, http.StatusOK, object{"data": rows, "links": object{"next": next}})
 }
 
 func pageLink(u *url.URL, page int) string {
@@ -169,18 +169,18 @@ func pageLink(u *url.URL, page int) string {
 	return u.Path + "?" + query.Encode()
 }
 
-// limited answers up to rate_limit requests per second, 5 by default.
-func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
-	if s.obstruct(w, &params{r: r}, 1, 5) {
+// listLimited answers up to rate_limit requests per second, 5 by default.
+func (s *Server) listLimited(w http.ResponseWriter, r *http.Request) {
+	if s.applyFaults(w, &params{r: r}, 1, 5) {
 		return
 	}
-	respond(w, http.StatusOK, object{"ok": true, "n": s.scenario(r).count("limited")})
+	respondJSON(w, http.StatusOK, object{"ok": true, "n": s.scenarioOf(r).countUp("limited")})
 }
 
 // exportUsers is a file as an old program makes it: CSV with semicolons in
 // windows-1252, packed, in which "-" is no value.
 func (s *Server) exportUsers(w http.ResponseWriter, r *http.Request) {
-	if s.obstruct(w, &params{r: r}, 1, 0) {
+	if s.applyFaults(w, &params{r: r}, 1, 0) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/gzip")

@@ -82,13 +82,13 @@ func newMoving(name string, setup movingSetup) *moving {
 	}
 	c.highest = (setup.rows+1)*gap - 1
 	for n := 1; n <= setup.rows; n++ {
-		c.put(n * gap)
+		c.putRow(n * gap)
 	}
 	return c
 }
 
-// put inserts the row or gives it another version, and says which.
-func (c *moving) put(id int) string {
+// putRow inserts the row or gives it another version, and says which.
+func (c *moving) putRow(id int) string {
 	c.version++
 	made := MovingRow{Collection: c.name, ID: id, Version: c.version}
 	at, found := slices.BinarySearchFunc(c.rows, id, byID)
@@ -100,8 +100,8 @@ func (c *moving) put(id int) string {
 	return fmt.Sprintf("%d inserted", id)
 }
 
-// remove deletes a row and reports whether it was there.
-func (c *moving) remove(id int) bool {
+// removeRow deletes a row and reports whether it was there.
+func (c *moving) removeRow(id int) bool {
 	at, found := slices.BinarySearchFunc(c.rows, id, byID)
 	if found {
 		c.version++
@@ -112,10 +112,10 @@ func (c *moving) remove(id int) bool {
 
 func byID(row MovingRow, id int) int { return row.ID - id }
 
-// move changes some rows, half of them among those of the last answer, where a
+// moveRows changes some rows, half of them among those of the last answer, where a
 // client that reads once more sees it. Some rows are always left, and never more
 // than twice as many as at first.
-func (c *moving) move() []string {
+func (c *moving) moveRows() []string {
 	made := c.byHand
 	c.byHand = nil
 	if c.random == nil || c.reads == 0 {
@@ -138,21 +138,21 @@ func (c *moving) move() []string {
 			id = c.rows[min(at, len(c.rows)-1)].ID
 		}
 		if kind == 0 {
-			c.remove(id)
+			c.removeRow(id)
 			made = append(made, fmt.Sprintf("%d deleted", id))
 		} else {
-			made = append(made, c.put(id))
+			made = append(made, c.putRow(id))
 		}
 	}
 	return made
 }
 
-// read moves the collection and answers what is asked for. The answer is in the
+// readRows moves the collection and answers what is asked for. The answer is in the
 // log and not yet sent.
-func (c *moving) read(request MovingAnswer) MovingAnswer {
+func (c *moving) readRows(request MovingAnswer) MovingAnswer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	request.Changes = c.move()
+	request.Changes = c.moveRows()
 	c.reads++
 	request.N = c.reads
 	from := max(request.Offset, 0)
@@ -170,8 +170,8 @@ func (c *moving) read(request MovingAnswer) MovingAnswer {
 	return request
 }
 
-// answered notes how a read ended. One that failed had no rows.
-func (c *moving) answered(n, status int, sent bool) {
+// noteAnswer notes how a read ended. One that failed had no rows.
+func (c *moving) noteAnswer(n, status int, sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, answer := range c.answers {
@@ -186,7 +186,7 @@ func (c *moving) answered(n, status int, sent bool) {
 
 // moving returns a collection of the scenario, which begins as the first request
 // for it says; nil where there are too many.
-func (s *scenario) collection(name string, setup movingSetup) *moving {
+func (s *scenario) movingCollection(name string, setup movingSetup) *moving {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, ok := s.moving[name]
@@ -200,7 +200,7 @@ func (s *scenario) collection(name string, setup movingSetup) *moving {
 // Moving returns what the reads of a collection were answered, in their order.
 func (s *Server) Moving(scenario, collection string) []MovingAnswer {
 	scenario = cmp.Or(scenario, defaultScenario)
-	state := s.scenarios.get(scenario)
+	state := s.scenarios.getScenario(scenario)
 	state.mu.Lock()
 	c := state.moving[collection]
 	state.mu.Unlock()
@@ -216,9 +216,9 @@ func (s *Server) addMoving() {
 	s.handleAPI("GET /api/v1/moving/{collection}", s.readMoving)
 	s.handleAPI("PUT /api/v1/moving/{collection}/{id}", s.changeMoving)
 	s.handleAPI("DELETE /api/v1/moving/{collection}/{id}", s.changeMoving)
-	s.handle("GET /moving/{collection}", func(w http.ResponseWriter, r *http.Request) {
+	s.handleRoute("GET /moving/{collection}", func(w http.ResponseWriter, r *http.Request) {
 		answers := s.Moving(scenarioKey(r), r.PathValue("collection"))
-		respond(w, http.StatusOK, object{"answers": answers, "total": len(answers)})
+		respondJSON(w, http.StatusOK, object{"answers": answers, "total": len(answers)})
 	})
 }
 
@@ -226,13 +226,13 @@ func (s *Server) addMoving() {
 // cannot be, and returns nil.
 func (s *Server) movingCollection(w http.ResponseWriter, p *params) *moving {
 	setup := movingSetup{
-		seed: p.int("seed", 0, 0, math.MaxInt32), rows: p.int("rows", 12, 1, maxMovingRows),
-		changes: p.int("changes", 3, 0, maxMovingRows),
+		seed: p.intValue("seed", 0, 0, math.MaxInt32), rows: p.intValue("rows", 12, 1, maxMovingRows),
+		changes: p.intValue("changes", 3, 0, maxMovingRows),
 	}
-	if p.failed(w) {
+	if p.rejectBad(w) {
 		return nil
 	}
-	c := s.scenario(p.r).collection(p.r.PathValue("collection"), setup)
+	c := s.scenarioOf(p.r).movingCollection(p.r.PathValue("collection"), setup)
 	if c == nil {
 		respondError(w, http.StatusInsufficientStorage, "the scenario already has %d moving collections", maxCollections)
 	}
@@ -247,25 +247,25 @@ func (s *Server) readMoving(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	request := MovingAnswer{
 		Query: r.URL.RawQuery, Key: cmp.Or(r.Header.Get("Idempotency-Key"), r.Header.Get("X-Attempt")), AtMS: s.log.sinceStart(),
-		After: p.int("after", -1, 0, math.MaxInt32), Offset: p.int("offset", -1, 0, math.MaxInt32),
-		Limit: p.int("limit", 3, 1, maxPageSize),
+		After: p.intValue("after", -1, 0, math.MaxInt32), Offset: p.intValue("offset", -1, 0, math.MaxInt32),
+		Limit: p.intValue("limit", 3, 1, maxPageSize),
 	}
-	failFrom, failure := p.int("fail_from", 0, 1, math.MaxInt32), readFault(p)
+	failFrom, failure := p.intValue("fail_from", 0, 1, math.MaxInt32), readFault(p)
 	c := s.movingCollection(w, p)
 	if c == nil {
 		return
 	}
-	answer := c.read(request)
+	answer := c.readRows(request)
 	recorder := &statusRecorder{ResponseWriter: w}
 	switch {
-	case s.obstruct(recorder, p, answer.N, 0):
+	case s.applyFaults(recorder, p, answer.N, 0):
 	case failFrom > 0 && max(request.After, request.Offset) >= failFrom:
 		respondError(recorder, failure.status, "the page after %d fails, as requested", failFrom)
 	default:
-		respond(recorder, http.StatusOK, movingPage(answer))
+		respondJSON(recorder, http.StatusOK, movingPage(answer))
 	}
 	sent := http.NewResponseController(recorder).Flush() == nil && r.Context().Err() == nil
-	c.answered(answer.N, recorder.status, sent)
+	c.noteAnswer(answer.N, recorder.status, sent)
 }
 
 // movingPage is the body of an answer: how to continue is null after the last page.
@@ -297,8 +297,8 @@ func (s *Server) changeMoving(w http.ResponseWriter, r *http.Request) {
 		respondError(w, http.StatusInsufficientStorage, "the collection already has %d rows", len(c.rows))
 		return
 	case r.Method == http.MethodPut:
-		c.byHand = append(c.byHand, c.put(id))
-	case !c.remove(id):
+		c.byHand = append(c.byHand, c.putRow(id))
+	case !c.removeRow(id):
 		respondError(w, http.StatusNotFound, "no row %d", id)
 		return
 	default:

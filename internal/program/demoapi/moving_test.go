@@ -126,7 +126,7 @@ func TestHold(t *testing.T) {
 	t.Parallel()
 	api := start(t, demoapi.Options{})
 	held := func(h *demoapi.Barrier, n int) {
-		require.Eventually(t, func() bool { return h.Waiting() == n }, testenv.Within(10*time.Second), 5*time.Millisecond)
+		require.Eventually(t, func() bool { return h.HeldRequests() == n }, testenv.Within(10*time.Second), 5*time.Millisecond)
 	}
 	reads := api.Hold(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/v1/moving/") })
 	ctx, cancel := context.WithCancel(t.Context())

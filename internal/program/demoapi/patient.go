@@ -132,20 +132,20 @@ func MedicationRequests() int {
 }
 
 func (s *Server) listPatients(w http.ResponseWriter, r *http.Request) {
-	if s.obstruct(w, &params{r: r}, 1, 0) {
+	if s.applyFaults(w, &params{r: r}, 1, 0) {
 		return
 	}
 	rows := make([]object, patients)
 	for i, id := range Patients() {
 		rows[i] = object{"id": id, "name": fmt.Sprintf("Patient %02d", i+1)}
 	}
-	respond(w, http.StatusOK, object{"data": rows, "ids": Patients(), "total": patients})
+	respondJSON(w, http.StatusOK, object{"data": rows, "ids": Patients(), "total": patients})
 }
 
-func (s *Server) medications(w http.ResponseWriter, r *http.Request) {
+func (s *Server) listMedications(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
-	id, page := r.PathValue("id"), p.int("page", 1, 1, math.MaxInt32)
-	if s.obstruct(w, p, page, 0) {
+	id, page := r.PathValue("id"), p.intValue("page", 1, 1, math.MaxInt32)
+	if s.applyFaults(w, p, page, 0) {
 		return
 	}
 	pages := MedicationPages(id)
@@ -159,7 +159,7 @@ func (s *Server) medications(w http.ResponseWriter, r *http.Request) {
 	all := Medications(id)
 	from := min((page-1)*medicationsPage, len(all))
 	to := min(from+medicationsPage, len(all))
-	respond(w, http.StatusOK, object{"data": all[from:to], "paging": object{
+	respondJSON(w, http.StatusOK, object{"data": all[from:to], "paging": object{
 		"hasMore": page < pages, "page": page, "pages": pages, "total": len(all),
 	}})
 }
@@ -171,7 +171,7 @@ func (s *Server) firstRequestFault(w http.ResponseWriter, r *http.Request, id st
 		if f.Patient != id || f.Page != page {
 			continue
 		}
-		if s.scenario(r).count(fmt.Sprintf("medications %s page %d", id, page)) > 1 {
+		if s.scenarioOf(r).countUp(fmt.Sprintf("medications %s page %d", id, page)) > 1 {
 			return false
 		}
 		if f.RetryAfter > 0 {

@@ -41,8 +41,8 @@ type requestLog struct {
 	entries []*Request
 }
 
-// begin adds the request and returns the function that ends it.
-func (l *requestLog) begin(r *http.Request) func(status int) {
+// beginRequest adds the request and returns the function that ends it.
+func (l *requestLog) beginRequest(r *http.Request) func(status int) {
 	entry := &Request{
 		Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery,
 		Scenario: scenarioKey(r), DoneMS: -1, Headers: keptHeaders(r.Header),
@@ -51,7 +51,7 @@ func (l *requestLog) begin(r *http.Request) func(status int) {
 	defer l.mu.Unlock()
 	l.count++
 	l.edges++
-	entry.N, entry.begun, entry.AtMS = l.count, l.edges, l.elapsed()
+	entry.N, entry.begun, entry.AtMS = l.count, l.edges, l.elapsedMillis()
 	if len(l.entries) >= l.limit {
 		l.entries = slices.Delete(l.entries, 0, len(l.entries)-l.limit+1)
 	}
@@ -60,17 +60,17 @@ func (l *requestLog) begin(r *http.Request) func(status int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.edges++
-		entry.Status, entry.ended, entry.DoneMS = status, l.edges, l.elapsed()
+		entry.Status, entry.ended, entry.DoneMS = status, l.edges, l.elapsedMillis()
 	}
 }
 
-func (l *requestLog) elapsed() int64 { return l.now().Sub(l.start).Milliseconds() }
+func (l *requestLog) elapsedMillis() int64 { return l.now().Sub(l.start).Milliseconds() }
 
 // sinceStart is the time now, in milliseconds since the server was made.
 func (l *requestLog) sinceStart() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.elapsed()
+	return l.elapsedMillis()
 }
 
 func keptHeaders(header http.Header) map[string]string {
@@ -88,9 +88,9 @@ func keptHeaders(header http.Header) map[string]string {
 	return kept
 }
 
-// list returns copies of the entries of a scenario (all if empty) whose path
+// listRequests returns copies of the entries of a scenario (all if empty) whose path
 // starts with the prefix.
-func (l *requestLog) list(scenario, prefix string) []Request {
+func (l *requestLog) listRequests(scenario, prefix string) []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found := []Request{}
@@ -102,8 +102,8 @@ func (l *requestLog) list(scenario, prefix string) []Request {
 	return found
 }
 
-// clear forgets the entries of a scenario, all of them if it is empty.
-func (l *requestLog) clear(scenario string) {
+// clearRequests forgets the entries of a scenario, all of them if it is empty.
+func (l *requestLog) clearRequests(scenario string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries = slices.DeleteFunc(l.entries, func(entry *Request) bool {
@@ -113,12 +113,12 @@ func (l *requestLog) clear(scenario string) {
 
 // Requests returns the logged requests of a scenario, of all if it is empty, in
 // order of arrival.
-func (s *Server) Requests(scenario string) []Request { return s.log.list(scenario, "") }
+func (s *Server) Requests(scenario string) []Request { return s.log.listRequests(scenario, "") }
 
 // CountRequests returns how many logged requests of a scenario (of all if it is
 // empty) have a path that starts with the prefix.
 func (s *Server) CountRequests(scenario, prefix string) int {
-	return len(s.log.list(scenario, prefix))
+	return len(s.log.listRequests(scenario, prefix))
 }
 
 // MaxConcurrent returns the largest number of logged requests of a scenario (of

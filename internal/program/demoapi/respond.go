@@ -12,8 +12,8 @@ import (
 // object is a JSON object in the making.
 type object map[string]any
 
-// respond writes value as JSON with the given status.
-func respond(w http.ResponseWriter, status int, value any) {
+// respondJSON writes value as JSON with the given status.
+func respondJSON(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil { // only values of this package come here
 		panic(fmt.Sprintf("demo API: encode response: %v", err))
@@ -31,7 +31,7 @@ func respond(w http.ResponseWriter, status int, value any) {
 
 // respondError writes the one error shape that all routes share.
 func respondError(w http.ResponseWriter, status int, format string, args ...any) {
-	respond(w, status, object{"error": object{
+	respondJSON(w, status, object{"error": object{
 		"status":  status,
 		"code":    statusCode(status),
 		"message": fmt.Sprintf(format, args...),
@@ -62,8 +62,8 @@ type params struct {
 	err   error
 }
 
-// text returns the named parameter, "" if it is absent.
-func (p *params) text(name string) string {
+// textValue returns the named parameter, "" if it is absent.
+func (p *params) textValue(name string) string {
 	if p.query == nil {
 		p.query = p.r.URL.Query()
 	}
@@ -72,24 +72,24 @@ func (p *params) text(name string) string {
 
 // textOrHeader is text with a header as the second source.
 func (p *params) textOrHeader(name, header string) string {
-	if value := p.text(name); value != "" {
+	if value := p.textValue(name); value != "" {
 		return value
 	}
 	return p.r.Header.Get(header)
 }
 
-// int returns the named parameter, fallback if it is absent. A value that is no
+// intValue returns the named parameter, fallback if it is absent. A value that is no
 // number, or lies outside least..most, is an error.
-func (p *params) int(name string, fallback, least, most int) int {
-	return p.parse(name, p.text(name), fallback, least, most)
+func (p *params) intValue(name string, fallback, least, most int) int {
+	return p.parseInt(name, p.textValue(name), fallback, least, most)
 }
 
 // intOrHeader is int with a header as the second source.
 func (p *params) intOrHeader(name, header string, fallback, least, most int) int {
-	return p.parse(name, p.textOrHeader(name, header), fallback, least, most)
+	return p.parseInt(name, p.textOrHeader(name, header), fallback, least, most)
 }
 
-func (p *params) parse(name, text string, fallback, least, most int) int {
+func (p *params) parseInt(name, text string, fallback, least, most int) int {
 	if text == "" {
 		return fallback
 	}
@@ -103,8 +103,8 @@ func (p *params) parse(name, text string, fallback, least, most int) int {
 	return fallback
 }
 
-// failed answers 400 if a parameter was bad, and reports whether it did.
-func (p *params) failed(w http.ResponseWriter) bool {
+// rejectBad answers 400 if a parameter was bad, and reports whether it did.
+func (p *params) rejectBad(w http.ResponseWriter) bool {
 	if p.err == nil {
 		return false
 	}

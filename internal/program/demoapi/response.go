@@ -17,16 +17,16 @@ import (
 // stopping.
 const maxSlow = 5 * time.Minute
 
-// status answers any method with the code in the path.
-func (s *Server) status(w http.ResponseWriter, r *http.Request) {
+// answerStatus answers any method with the code in the path.
+func (s *Server) answerStatus(w http.ResponseWriter, r *http.Request) {
 	code, err := strconv.Atoi(r.PathValue("code"))
 	if err != nil || code < 200 || code > 599 {
 		respondError(w, http.StatusBadRequest, "status %q, expected a number from 200 to 599", r.PathValue("code"))
 		return
 	}
 	p := &params{r: r}
-	in := p.int("retry_after_date", -1, -3600, 3600)
-	if p.failed(w) {
+	in := p.intValue("retry_after_date", -1, -3600, 3600)
+	if p.rejectBad(w) {
 		return
 	}
 	if text := r.URL.Query().Get("retry_after"); text != "" {
@@ -39,19 +39,19 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		respondError(w, code, "status %d, as requested", code)
 		return
 	}
-	respond(w, code, object{"status": code})
+	respondJSON(w, code, object{"status": code})
 }
 
-// flaky fails the first times requests per scenario and key, then answers 200.
-func (s *Server) flaky(w http.ResponseWriter, r *http.Request) {
+// answerFlaky fails the first times requests per scenario and key, then answers 200.
+func (s *Server) answerFlaky(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
-	times, status := p.int("times", 2, 0, 1_000_000), p.int("status", 503, 400, 599)
-	if p.failed(w) {
+	times, status := p.intValue("times", 2, 0, 1_000_000), p.intValue("status", 503, 400, 599)
+	if p.rejectBad(w) {
 		return
 	}
-	nth := s.scenario(r).count("flaky " + r.URL.Query().Get("key"))
+	nth := s.scenarioOf(r).countUp("flaky " + r.URL.Query().Get("key"))
 	if nth > times {
-		respond(w, http.StatusOK, object{"ok": true, "attempts": nth})
+		respondJSON(w, http.StatusOK, object{"ok": true, "attempts": nth})
 		return
 	}
 	if after := r.URL.Query().Get("retry_after"); after != "" {
@@ -60,19 +60,19 @@ func (s *Server) flaky(w http.ResponseWriter, r *http.Request) {
 	respondError(w, status, "request %d of %d that fail, as requested", nth, times)
 }
 
-// slow answers after ms milliseconds, 1,000 by default, or not at all if the
+// answerSlow answers after ms milliseconds, 1,000 by default, or not at all if the
 // client gives up first.
-func (s *Server) slow(w http.ResponseWriter, r *http.Request) {
+func (s *Server) answerSlow(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
-	ms := p.int("ms", 1000, 0, int(maxSlow/time.Millisecond))
-	if p.failed(w) || sleep.For(r.Context(), time.Duration(ms)*time.Millisecond) != nil {
+	ms := p.intValue("ms", 1000, 0, int(maxSlow/time.Millisecond))
+	if p.rejectBad(w) || sleep.For(r.Context(), time.Duration(ms)*time.Millisecond) != nil {
 		return
 	}
-	respond(w, http.StatusOK, object{"slept_ms": ms})
+	respondJSON(w, http.StatusOK, object{"slept_ms": ms})
 }
 
-// echo answers with the request. A repeated header is joined by ", ".
-func (s *Server) echo(w http.ResponseWriter, r *http.Request) {
+// echoRequest answers with the request. A repeated header is joined by ", ".
+func (s *Server) echoRequest(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		respondError(w, http.StatusRequestEntityTooLarge, "read body: %v", err)
@@ -97,18 +97,18 @@ func (s *Server) echo(w http.ResponseWriter, r *http.Request) {
 			answer["json"] = value
 		}
 	}
-	respond(w, http.StatusOK, answer)
+	respondJSON(w, http.StatusOK, answer)
 }
 
-// redirect points to the URL or path in "to", which may be on another host.
-func (s *Server) redirect(w http.ResponseWriter, r *http.Request) {
+// redirectTo points to the URL or path in "to", which may be on another host.
+func (s *Server) redirectTo(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
-	status := p.int("status", http.StatusFound, 300, 399)
+	status := p.intValue("status", http.StatusFound, 300, 399)
 	to := r.URL.Query().Get("to")
-	if p.failed(w) {
+	if p.rejectBad(w) {
 		return
 	}
 	to = cmp.Or(to, "/echo")
 	w.Header().Set("Location", to)
-	respond(w, status, object{"location": to})
+	respondJSON(w, status, object{"location": to})
 }

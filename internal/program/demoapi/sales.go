@@ -39,13 +39,13 @@ type sales struct {
 func newSales() *sales {
 	s := &sales{}
 	for id := 1; id <= firstSales; id++ {
-		s.put(id)
+		s.putSale(id)
 	}
 	return s
 }
 
-// put inserts a sale or changes it: then it comes last.
-func (s *sales) put(id int) sale {
+// putSale inserts a sale or changes it: then it comes last.
+func (s *sales) putSale(id int) sale {
 	at := salesBegin.Add(time.Duration(s.changes/salesInTime) * time.Minute)
 	made := sale{ID: id, Version: 1, UpdatedAt: at.Format(time.RFC3339)}
 	if i := slices.IndexFunc(s.rows, func(one sale) bool { return one.ID == id }); i >= 0 {
@@ -57,15 +57,15 @@ func (s *sales) put(id int) sale {
 	return made
 }
 
-// remove deletes a sale, and returns false if there is none.
-func (s *sales) remove(id int) bool {
+// removeSale deletes a sale, and returns false if there is none.
+func (s *sales) removeSale(id int) bool {
 	before := len(s.rows)
 	s.rows = slices.DeleteFunc(s.rows, func(one sale) bool { return one.ID == id })
 	return len(s.rows) < before
 }
 
-// since are the sales that were changed then or later, those of one time by their ids.
-func (s *sales) since(updatedSince string) []sale {
+// changedSince are the sales that were changed then or later, those of one time by their ids.
+func (s *sales) changedSince(updatedSince string) []sale {
 	found := lists.Filter(s.rows, func(one sale) bool { return one.UpdatedAt >= updatedSince })
 	slices.SortStableFunc(found, func(a, b sale) int {
 		return cmp.Or(cmp.Compare(a.UpdatedAt, b.UpdatedAt), cmp.Compare(a.ID, b.ID))
@@ -85,8 +85,8 @@ func (s *scenario) allSales() *sales {
 // offset.
 func (s *Server) readSales(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
-	offset, limit := p.int("offset", 0, 0, math.MaxInt32), p.int("limit", defaultPageSize, 1, maxPageSize)
-	since := p.text("updated_since")
+	offset, limit := p.intValue("offset", 0, 0, math.MaxInt32), p.intValue("limit", defaultPageSize, 1, maxPageSize)
+	since := p.textValue("updated_since")
 	if since != "" {
 		at, err := time.Parse(time.RFC3339, since)
 		if err != nil && p.err == nil {
@@ -94,15 +94,15 @@ func (s *Server) readSales(w http.ResponseWriter, r *http.Request) {
 		}
 		since = at.UTC().Format(time.RFC3339)
 	}
-	if s.obstruct(w, p, offset/limit+1, 0) {
+	if s.applyFaults(w, p, offset/limit+1, 0) {
 		return
 	}
-	state := s.scenario(r)
+	state := s.scenarioOf(r)
 	state.mu.Lock()
-	found := state.allSales().since(since)
+	found := state.allSales().changedSince(since)
 	state.mu.Unlock()
 	to := min(offset+limit, len(found))
-	respond(w, http.StatusOK, object{"sales": append([]sale{}, found[min(offset, to):to]...), "has_more": to < len(found), "total": len(found)})
+	respondJSON(w, http.StatusOK, object{"sales": append([]sale{}, found[min(offset, to):to]...), "has_more": to < len(found), "total": len(found)})
 }
 
 // changeSale makes a sale, or another version of one.
@@ -111,10 +111,10 @@ func (s *Server) changeSale(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	state := s.scenario(r)
+	state := s.scenarioOf(r)
 	state.mu.Lock()
 	defer state.mu.Unlock()
-	respond(w, http.StatusOK, state.allSales().put(id))
+	respondJSON(w, http.StatusOK, state.allSales().putSale(id))
 }
 
 // deleteSale deletes a sale.
@@ -123,14 +123,14 @@ func (s *Server) deleteSale(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	state := s.scenario(r)
+	state := s.scenarioOf(r)
 	state.mu.Lock()
 	defer state.mu.Unlock()
-	if !state.allSales().remove(id) {
+	if !state.allSales().removeSale(id) {
 		respondError(w, http.StatusNotFound, "no sale %d", id)
 		return
 	}
-	respond(w, http.StatusOK, object{"deleted": id})
+	respondJSON(w, http.StatusOK, object{"deleted": id})
 }
 
 // saleID is the id in the path. What is none is answered.

@@ -32,17 +32,17 @@ type scenario struct {
 	sold     *sales // nil before they are read
 }
 
-// count adds one to the named counter and returns the new value, from 1.
-func (s *scenario) count(name string) int {
+// countUp adds one to the named counter and returns the new value, from 1.
+func (s *scenario) countUp(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counters[name]++
 	return s.counters[name]
 }
 
-// allow admits at most limit requests per path within any one second. When it
+// allowRequest admits at most limit requests per path within any one second. When it
 // refuses it returns how long until the next one would be admitted.
-func (s *scenario) allow(path string, limit int, now time.Time) (bool, time.Duration) {
+func (s *scenario) allowRequest(path string, limit int, now time.Time) (bool, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kept := slices.DeleteFunc(s.recent[path], func(at time.Time) bool { return now.Sub(at) >= time.Second })
@@ -62,8 +62,8 @@ type scenarios struct {
 	order []string
 }
 
-// get returns the scenario of the key, a new one if it is unknown.
-func (s *scenarios) get(key string) *scenario {
+// getScenario returns the scenario of the key, a new one if it is unknown.
+func (s *scenarios) getScenario(key string) *scenario {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if found, ok := s.byKey[key]; ok {
@@ -84,8 +84,8 @@ func (s *scenarios) get(key string) *scenario {
 	return created
 }
 
-// reset forgets one key, or all of them when key is empty.
-func (s *scenarios) reset(key string) {
+// resetScenario forgets one key, or all of them when key is empty.
+func (s *scenarios) resetScenario(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if key == "" {
@@ -96,11 +96,11 @@ func (s *scenarios) reset(key string) {
 	s.order = slices.DeleteFunc(s.order, func(known string) bool { return known == key })
 }
 
-// scenario returns the state of the request's scenario.
-func (s *Server) scenario(r *http.Request) *scenario {
-	return s.scenarios.get(scenarioKey(r))
+// scenarioOf returns the state of the request's scenario.
+func (s *Server) scenarioOf(r *http.Request) *scenario {
+	return s.scenarios.getScenario(scenarioKey(r))
 }
 
 // Reset forgets every counter and every stored write of one scenario, or of all
 // scenarios when key is empty. The request log stays.
-func (s *Server) Reset(key string) { s.scenarios.reset(key) }
+func (s *Server) Reset(key string) { s.scenarios.resetScenario(key) }

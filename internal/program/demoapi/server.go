@@ -70,14 +70,14 @@ func New(options Options) *Server {
 		scenarios: &scenarios{limit: maxScenarios, byKey: map[string]*scenario{}},
 		log:       &requestLog{limit: options.LogSize, now: options.Now, start: options.Now()},
 	}
-	s.handleAPI("GET /api/v1/assessments", s.assessments)
-	s.handleAPI("GET /api/v1/users", s.users)
-	s.handleAPI("GET /api/v1/events", s.events)
-	s.handleAPI("GET /api/v1/orders", s.orders)
-	s.handleAPI("GET /api/v1/limited", s.limited)
+	s.handleAPI("GET /api/v1/assessments", s.listAssessments)
+	s.handleAPI("GET /api/v1/users", s.listUsers)
+	s.handleAPI("GET /api/v1/events", s.listEvents)
+	s.handleAPI("GET /api/v1/orders", s.listOrders)
+	s.handleAPI("GET /api/v1/limited", s.listLimited)
 	s.handleAPI("GET /api/v1/exports/users.csv.gz", s.exportUsers)
 	s.handleAPI("GET /api/v1/patients", s.listPatients)
-	s.handleAPI("GET /api/v1/patients/{id}/medications", s.medications)
+	s.handleAPI("GET /api/v1/patients/{id}/medications", s.listMedications)
 	s.handleAPI("POST /api/v1/jobs", s.createJob)
 	s.handleAPI("GET /api/v1/jobs/{id}", s.pollJob)
 	s.handleAPI("POST /api/v1/writes", s.createWrite)
@@ -87,20 +87,20 @@ func New(options Options) *Server {
 	s.handleAPI("DELETE /api/v1/sales/{id}", s.deleteSale)
 	s.addMoving()
 	// A chosen status, or what was sent.
-	s.handle("/status/{code}", s.status)
-	s.handle("/flaky", s.flaky)
-	s.handle("/slow", s.slow)
-	s.handle("/echo", s.echo)
-	s.handle("/redirect", s.redirect)
+	s.handleRoute("/status/{code}", s.answerStatus)
+	s.handleRoute("/flaky", s.answerFlaky)
+	s.handleRoute("/slow", s.answerSlow)
+	s.handleRoute("/echo", s.echoRequest)
+	s.handleRoute("/redirect", s.redirectTo)
 	// Trouble below the status: size, compression, broken bodies and connections.
-	s.handle("/body", s.body)
-	s.handle("/truncated", s.truncated)
-	s.handle("/drop", s.drop)
-	s.handle("/not-json", s.notJSON)
-	s.handle("/auth/token", s.token)
-	s.handle("/auth/oauth2", s.oauth2)
-	s.handle("/auth/bearer", s.bearer)
-	s.handle("/auth/basic", s.basic)
+	s.handleRoute("/body", s.answerBody)
+	s.handleRoute("/truncated", s.truncateBody)
+	s.handleRoute("/drop", s.dropConnection)
+	s.handleRoute("/not-json", s.notJSON)
+	s.handleRoute("/auth/token", s.issueToken)
+	s.handleRoute("/auth/oauth2", s.checkOAuth2)
+	s.handleRoute("/auth/bearer", s.checkBearer)
+	s.handleRoute("/auth/basic", s.checkBasic)
 	s.addControl()
 	return s
 }
@@ -162,23 +162,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// handle registers a logged route. The pattern is one of http.ServeMux.
-func (s *Server) handle(pattern string, handler http.HandlerFunc) {
+// handleRoute registers a logged route. The pattern is one of http.ServeMux.
+func (s *Server) handleRoute(pattern string, handler http.HandlerFunc) {
 	s.routes = append(s.routes, pattern)
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		finish := s.log.begin(r)
+		finish := s.log.beginRequest(r)
 		recorder := &statusRecorder{ResponseWriter: w}
 		defer func() { finish(recorder.status) }()
-		if s.wait(r, false) {
+		if s.waitForHolds(r, false) {
 			handler(recorder, r)
-			s.wait(r, true)
+			s.waitForHolds(r, true)
 		}
 	})
 }
 
 // handleAPI registers a route under /api/: logged, delayed by Options.Latency.
 func (s *Server) handleAPI(pattern string, handler http.HandlerFunc) {
-	s.handle(pattern, func(w http.ResponseWriter, r *http.Request) {
+	s.handleRoute(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if sleep.For(r.Context(), s.options.Latency) != nil {
 			return
 		}
@@ -210,10 +210,10 @@ func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter 
 // not logged.
 func (s *Server) addControl() {
 	s.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, object{"routes": s.routes})
+		respondJSON(w, http.StatusOK, object{"routes": s.routes})
 	})
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, object{"status": "ok"})
+		respondJSON(w, http.StatusOK, object{"status": "ok"})
 	})
 	s.mux.HandleFunc("POST /reset", func(w http.ResponseWriter, r *http.Request) {
 		s.Reset(r.URL.Query().Get("scenario"))
@@ -221,11 +221,11 @@ func (s *Server) addControl() {
 	})
 	s.mux.HandleFunc("GET /requests", func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
-		found := s.log.list(query.Get("scenario"), query.Get("path"))
-		respond(w, http.StatusOK, object{"requests": found, "total": len(found)})
+		found := s.log.listRequests(query.Get("scenario"), query.Get("path"))
+		respondJSON(w, http.StatusOK, object{"requests": found, "total": len(found)})
 	})
 	s.mux.HandleFunc("DELETE /requests", func(w http.ResponseWriter, r *http.Request) {
-		s.log.clear(r.URL.Query().Get("scenario"))
+		s.log.clearRequests(r.URL.Query().Get("scenario"))
 		w.WriteHeader(http.StatusNoContent)
 	})
 }

@@ -8,13 +8,13 @@ import (
 	"strconv"
 )
 
-// body answers with a JSON string that is exactly "bytes" bytes long, its quotes
+// answerBody answers with a JSON string that is exactly "bytes" bytes long, its quotes
 // included (1,024 by default). With gzip=1 it is sent compressed whatever the
 // client accepts, about a thousand times smaller.
-func (s *Server) body(w http.ResponseWriter, r *http.Request) {
+func (s *Server) answerBody(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
-	size := p.int("bytes", 1024, 2, 1<<30)
-	if p.failed(w) {
+	size := p.intValue("bytes", 1024, 2, 1<<30)
+	if p.rejectBad(w) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -47,20 +47,20 @@ func writeString(w io.Writer, size int) {
 // isTroubled counts a request and says whether it is among the first "times"
 // of its path in the scenario; times 0, the default, means always.
 func (s *Server) isTroubled(p *params) bool {
-	times := p.int("times", 0, 0, 1_000_000)
-	nth := s.scenario(p.r).count("trouble " + p.r.URL.Path)
+	times := p.intValue("times", 0, 0, 1_000_000)
+	nth := s.scenarioOf(p.r).countUp("trouble " + p.r.URL.Path)
 	return times == 0 || nth <= times
 }
 
-// truncated promises more bytes than it sends, then ends the connection.
-func (s *Server) truncated(w http.ResponseWriter, r *http.Request) {
+// truncateBody promises more bytes than it sends, then ends the connection.
+func (s *Server) truncateBody(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	troubled := s.isTroubled(p)
-	if p.failed(w) {
+	if p.rejectBad(w) {
 		return
 	}
 	if !troubled {
-		respond(w, http.StatusOK, object{"ok": true})
+		respondJSON(w, http.StatusOK, object{"ok": true})
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -68,17 +68,17 @@ func (s *Server) truncated(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"data":[1,2`)
 }
 
-// drop ends the connection without an answer.
-func (s *Server) drop(w http.ResponseWriter, r *http.Request) {
+// dropConnection ends the connection without an answer.
+func (s *Server) dropConnection(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	troubled := s.isTroubled(p)
-	if p.failed(w) {
+	if p.rejectBad(w) {
 		return
 	}
 	if troubled {
 		panic(http.ErrAbortHandler) // net/http closes the connection, quietly
 	}
-	respond(w, http.StatusOK, object{"ok": true})
+	respondJSON(w, http.StatusOK, object{"ok": true})
 }
 
 // notJSON claims to be JSON and is not.

@@ -31,7 +31,7 @@ type Write struct {
 // Writes returns what a scenario has stored, in order of arrival.
 func (s *Server) Writes(scenario string) []Write {
 	scenario = cmp.Or(scenario, defaultScenario)
-	state := s.scenarios.get(scenario)
+	state := s.scenarios.getScenario(scenario)
 	state.mu.Lock()
 	defer state.mu.Unlock()
 	return lists.Map(state.order, func(key string) Write { return *state.writes[key] })
@@ -45,9 +45,9 @@ func (s *Server) Writes(scenario string) []Write {
 // other_body=keep answered like any other repeat: the first body is kept.
 func (s *Server) createWrite(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
-	failAfter := p.int("fail_after", 0, 0, 1_000_000)
-	dropEvery := p.int("drop_every", 0, 0, 1_000_000)
-	if p.failed(w) {
+	failAfter := p.intValue("fail_after", 0, 0, 1_000_000)
+	dropEvery := p.intValue("drop_every", 0, 0, 1_000_000)
+	if p.rejectBad(w) {
 		return
 	}
 	key := r.Header.Get("Idempotency-Key")
@@ -60,25 +60,25 @@ func (s *Server) createWrite(w http.ResponseWriter, r *http.Request) {
 		respondError(w, http.StatusRequestEntityTooLarge, "read body: %v", err)
 		return
 	}
-	stored, isNew, same := s.scenario(r).store(key, body)
+	stored, isNew, same := s.scenarioOf(r).storeWrite(key, body)
 	switch {
-	case !same && p.text("other_body") != "keep":
+	case !same && p.textValue("other_body") != "keep":
 		respondError(w, http.StatusUnprocessableEntity, "key %q was used with another body", key)
 	case dropEvery > 0 && isNew && stored.ID%dropEvery == 0:
 		panic(http.ErrAbortHandler) // net/http closes the connection, quietly
 	case stored.Attempts <= failAfter:
 		respondError(w, http.StatusServiceUnavailable, "stored, but the response was lost, as requested")
 	case isNew:
-		respond(w, http.StatusCreated, object{"id": stored.ID, "key": key, "stored": true})
+		respondJSON(w, http.StatusCreated, object{"id": stored.ID, "key": key, "stored": true})
 	default:
-		respond(w, http.StatusOK, object{"id": stored.ID, "key": key, "stored": false})
+		respondJSON(w, http.StatusOK, object{"id": stored.ID, "key": key, "stored": false})
 	}
 }
 
-// store keeps the body under the key unless the key is taken. It returns a copy
+// storeWrite keeps the body under the key unless the key is taken. It returns a copy
 // of what is stored now, whether this call stored it, and whether the stored
 // body is the given one.
-func (s *scenario) store(key string, body []byte) (stored Write, isNew, same bool) {
+func (s *scenario) storeWrite(key string, body []byte) (stored Write, isNew, same bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, ok := s.writes[key]
@@ -106,5 +106,5 @@ func decodeBody(body []byte) any {
 
 func (s *Server) listWrites(w http.ResponseWriter, r *http.Request) {
 	writes := s.Writes(scenarioKey(r))
-	respond(w, http.StatusOK, object{"data": writes, "total": len(writes)})
+	respondJSON(w, http.StatusOK, object{"data": writes, "total": len(writes)})
 }

@@ -20,10 +20,10 @@ type codeBlocks struct{}
 
 // RegisterFuncs registers the function for fenced blocks.
 func (c codeBlocks) RegisterFuncs(register renderer.NodeRendererFuncRegisterer) {
-	register.Register(ast.KindFencedCodeBlock, c.render)
+	register.Register(ast.KindFencedCodeBlock, c.renderCode)
 }
 
-func (codeBlocks) render(w util.BufWriter, document []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+func (codeBlocks) renderCode(w util.BufWriter, document []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	block, is := node.(*ast.FencedCodeBlock)
 	if !entering || !is {
 		return ast.WalkContinue, nil
@@ -46,7 +46,7 @@ func codeBlock(language, text string) (template.HTML, error) {
 	lexer := lexers.Get(language)
 	if plainLanguages[language] || lexer == nil {
 		template.HTMLEscape(&b, []byte(text))
-	} else if err := highlight(&b, lexer, text); err != nil {
+	} else if err := highlightCode(&b, lexer, text); err != nil {
 		return "", fmt.Errorf("colour %s: %w", language, err)
 	}
 	b.WriteString("</code></pre>\n")
@@ -56,7 +56,7 @@ func codeBlock(language, text string) (template.HTML, error) {
 // classes writes the words with their classes and nothing around them.
 var classes = chromahtml.New(chromahtml.WithClasses(true), chromahtml.PreventSurroundingPre(true))
 
-func highlight(b *bytes.Buffer, lexer chroma.Lexer, text string) error {
+func highlightCode(b *bytes.Buffer, lexer chroma.Lexer, text string) error {
 	words, err := chroma.Coalesce(lexer).Tokenise(nil, text)
 	if err != nil {
 		return err
@@ -74,8 +74,8 @@ var inBraces = map[chroma.TokenType]*regexp.Regexp{
 	chroma.NameTag: regexp.MustCompile(`^(.*)(,\s+)(\S+)$`),
 }
 
-// apart are such words one by one.
-func apart(word chroma.Token) []chroma.Token {
+// splitWord are such words one by one.
+func splitWord(word chroma.Token) []chroma.Token {
 	pattern := inBraces[word.Type]
 	if pattern == nil {
 		return []chroma.Token{word}
@@ -91,7 +91,7 @@ func apart(word chroma.Token) []chroma.Token {
 func withTemplates(given []chroma.Token) []chroma.Token {
 	var all, words []chroma.Token
 	for _, word := range given {
-		words = append(words, apart(word)...)
+		words = append(words, splitWord(word)...)
 	}
 	for _, word := range words {
 		at := 0

@@ -29,8 +29,8 @@ var markdown = goldmark.New(
 	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 )
 
-// render makes a page of a document. known are the web pages of documents, to which links lead.
-func render(name string, document []byte, known map[string]string) (*page, error) {
+// renderPage makes a page of a document. known are the web pages of documents, to which links lead.
+func renderPage(name string, document []byte, known map[string]string) (*page, error) {
 	made := &page{Path: webPath(name), Source: name}
 	tree := markdown.Parser().Parse(text.NewReader(document), parser.WithContext(parser.NewContext(parser.WithIDs(anchors{}))))
 	var nowhere []*ast.Link
@@ -40,15 +40,15 @@ func render(name string, document []byte, known map[string]string) (*page, error
 		}
 		switch node := node.(type) {
 		case *ast.Heading:
-			made.begin(node, document)
+			made.beginHeading(node, document)
 		case *ast.Image:
-			to, err := made.lead(string(node.Destination), known)
+			to, err := made.linkTarget(string(node.Destination), known)
 			if err != nil || to == "" {
 				return ast.WalkStop, fmt.Errorf("there is no picture %s: %w", node.Destination, err)
 			}
 			node.Destination = []byte(to)
 		case *ast.Link:
-			to, err := made.lead(string(node.Destination), known)
+			to, err := made.linkTarget(string(node.Destination), known)
 			if err != nil {
 				return ast.WalkStop, err
 			}
@@ -62,10 +62,10 @@ func render(name string, document []byte, known map[string]string) (*page, error
 		return nil, err
 	}
 	for _, link := range nowhere {
-		unlink(link)
+		unlinkText(link)
 	}
-	made.collect(tree, document)
-	made.drawings(tree, document, known)
+	made.collectTexts(tree, document)
+	made.placeDrawings(tree, document, known)
 	var body bytes.Buffer
 	if err := markdown.Renderer().Render(&body, document, tree); err != nil {
 		return nil, err
@@ -74,9 +74,9 @@ func render(name string, document []byte, known map[string]string) (*page, error
 	return made, nil
 }
 
-// begin notes a heading.
-func (p *page) begin(node *ast.Heading, document []byte) {
-	title := plain(node, document)
+// beginHeading notes a heading.
+func (p *page) beginHeading(node *ast.Heading, document []byte) {
+	title := plainText(node, document)
 	id, _ := node.AttributeString("id")
 	anchor := string(id.([]byte))
 	if node.Level == 1 && p.Title == "" {
@@ -89,8 +89,8 @@ func (p *page) begin(node *ast.Heading, document []byte) {
 	p.parts = append(p.parts, part{Page: p.Path, Of: p.Title, Anchor: anchor, Title: title})
 }
 
-// collect gives each part its text.
-func (p *page) collect(tree ast.Node, document []byte) {
+// collectTexts gives each part its text.
+func (p *page) collectTexts(tree ast.Node, document []byte) {
 	at := -1
 	for node := tree.FirstChild(); node != nil; node = node.NextSibling() {
 		if _, begins := node.(*ast.Heading); begins {
@@ -98,13 +98,13 @@ func (p *page) collect(tree ast.Node, document []byte) {
 			continue
 		}
 		if at >= 0 {
-			p.parts[at].Text += plain(node, document) + " "
+			p.parts[at].Text += plainText(node, document) + " "
 		}
 	}
 }
 
-// lead is where a link of the page leads; "" where the site does not have that.
-func (p *page) lead(to string, known map[string]string) (string, error) {
+// linkTarget is where a link of the page leads; "" where the site does not have that.
+func (p *page) linkTarget(to string, known map[string]string) (string, error) {
 	target, anchor, _ := strings.Cut(to, "#")
 	if target == "" || strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
 		return to, nil
@@ -124,8 +124,8 @@ func (p *page) lead(to string, known map[string]string) (string, error) {
 	return up + page + anchor, nil
 }
 
-// unlink puts the text of a link in its place: it leads to a file that is no page.
-func unlink(link *ast.Link) {
+// unlinkText puts the text of a link in its place: it leads to a file that is no page.
+func unlinkText(link *ast.Link) {
 	parent := link.Parent()
 	for child := link.FirstChild(); child != nil; {
 		next := child.NextSibling()
@@ -135,8 +135,8 @@ func unlink(link *ast.Link) {
 	parent.RemoveChild(parent, link)
 }
 
-// plain is the text of a node as people read it.
-func plain(node ast.Node, document []byte) string {
+// plainText is the text of a node as people read it.
+func plainText(node ast.Node, document []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(node, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
 		switch node := node.(type) {
@@ -167,7 +167,7 @@ type anchors map[string]bool
 
 // Generate makes the anchor of a heading.
 func (a anchors) Generate(value []byte, _ ast.NodeKind) []byte {
-	first := reference.Anchor(string(value))
+	first := reference.AnchorOf(string(value))
 	id := first
 	for n := 1; a[id]; n++ {
 		id = fmt.Sprintf("%s-%d", first, n)

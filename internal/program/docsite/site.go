@@ -129,13 +129,13 @@ func New(documents, examples fs.FS, made map[string]string) (*Site, error) {
 		return nil, fmt.Errorf("read the documents: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		made, err := render(name, texts[name], known)
+		made, err := renderPage(name, texts[name], known)
 		if err != nil {
 			return nil, fmt.Errorf("make a page of %s: %w", name, err)
 		}
 		s.pages = append(s.pages, made)
 	}
-	return s, s.finish()
+	return s, s.writeFiles()
 }
 
 // addExamples makes a page of each playbook.
@@ -185,8 +185,8 @@ func At(link string) string {
 	return webPath(document) + "#" + heading
 }
 
-// navigation is the groups with those of their pages that there are.
-func (s *Site) navigation() []group {
+// navigationGroups is the groups with those of their pages that there are.
+func (s *Site) navigationGroups() []group {
 	var all []group
 	for _, one := range groups {
 		with := group{Name: one.Name}
@@ -198,7 +198,7 @@ func (s *Site) navigation() []group {
 				}
 			}
 		}
-		slices.SortStableFunc(with.Pages, func(a, b *page) int { return cmp.Compare(order(a, one.pages), order(b, one.pages)) })
+		slices.SortStableFunc(with.Pages, func(a, b *page) int { return cmp.Compare(pageOrder(a, one.pages), pageOrder(b, one.pages)) })
 		if len(with.Pages) > 0 {
 			all = append(all, with)
 		}
@@ -206,8 +206,8 @@ func (s *Site) navigation() []group {
 	return all
 }
 
-// order is where a page comes in its group: as the group names it, and in a folder index.md first.
-func order(p *page, names []string) int {
+// pageOrder is where a page comes in its group: as the group names it, and in a folder index.md first.
+func pageOrder(p *page, names []string) int {
 	for i, name := range names {
 		if p.Source == name || strings.HasPrefix(p.Source, name) {
 			if path.Base(p.Source) == "index.md" {
@@ -219,9 +219,9 @@ func order(p *page, names []string) int {
 	return 2 * len(names)
 }
 
-// finish makes the files.
-func (s *Site) finish() error {
-	navigation := s.navigation()
+// writeFiles makes the files.
+func (s *Site) writeFiles() error {
+	navigation := s.navigationGroups()
 	search := &page{Path: "search.html", Title: "Search", Body: `<h1>Search</h1><p id="found" role="status"></p><ol id="results" class="results"></ol><noscript><p>Search needs a script. The pages are in the list beside this.</p></noscript>`}
 	var parts []part
 	var inOrder []*page
@@ -232,7 +232,7 @@ func (s *Site) finish() error {
 		var out bytes.Buffer
 		shown := view{page: one, Up: strings.Repeat("../", strings.Count(one.Path, "/")), Groups: navigation}
 		if at := slices.Index(inOrder, one); at >= 0 {
-			shown.Previous, shown.Next = neighbour(inOrder, at-1), neighbour(inOrder, at+1)
+			shown.Previous, shown.Next = pageAt(inOrder, at-1), pageAt(inOrder, at+1)
 		}
 		if err := frame.Execute(&out, shown); err != nil {
 			return fmt.Errorf("make %s: %w", one.Path, err)
@@ -262,8 +262,8 @@ type view struct {
 	Previous, Next *page
 }
 
-// neighbour is the page at a position, nil beyond the ends.
-func neighbour(pages []*page, at int) *page {
+// pageAt is the page at a position, nil beyond the ends.
+func pageAt(pages []*page, at int) *page {
 	if at < 0 || at >= len(pages) {
 		return nil
 	}
@@ -327,15 +327,15 @@ func Picture(diagram string) string {
 	return "docs/pictures/" + hex.EncodeToString(sum[:])[:digits] + ".svg"
 }
 
-// drawings puts the drawings of diagrams in the place of their source, which browsers cannot draw
+// placeDrawings puts the drawings of diagrams in the place of their source, which browsers cannot draw
 // without a script from elsewhere.
-func (p *page) drawings(tree ast.Node, document []byte, known map[string]string) {
+func (p *page) placeDrawings(tree ast.Node, document []byte, known map[string]string) {
 	title := p.Title
 	for node := tree.FirstChild(); node != nil; {
 		next := node.NextSibling()
 		switch node := node.(type) {
 		case *ast.Heading:
-			title = plain(node, document)
+			title = plainText(node, document)
 		case *ast.FencedCodeBlock:
 			if string(node.Language(document)) != "mermaid" {
 				break

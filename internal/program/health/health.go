@@ -79,8 +79,8 @@ func Listen(ctx context.Context, address string, logger *slog.Logger) (*Server, 
 	}
 	s := &Server{logger: logger, listener: listener, state: "it is starting"}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { s.respond(w, "") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { s.respond(w, s.missing(r.Context())) })
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { s.respondProbe(w, "") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { s.respondProbe(w, s.missingReason(r.Context())) })
 	s.server = &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
@@ -118,8 +118,8 @@ func (s *Server) setState(why string) {
 	s.state = why
 }
 
-// missing is why the program is not ready, "" if it is.
-func (s *Server) missing(ctx context.Context) string {
+// missingReason is why the program is not ready, "" if it is.
+func (s *Server) missingReason(ctx context.Context) string {
 	s.mu.Lock()
 	state, needs := s.state, s.needs
 	s.mu.Unlock()
@@ -135,8 +135,8 @@ func (s *Server) missing(ctx context.Context) string {
 	return ""
 }
 
-// respond answers a probe. What is wrong is a sentence without addresses or errors, which are in the log.
-func (s *Server) respond(w http.ResponseWriter, missing string) {
+// respondProbe answers a probe. What is wrong is a sentence without addresses or errors, which are in the log.
+func (s *Server) respondProbe(w http.ResponseWriter, missing string) {
 	body := map[string]string{"status": "ok"}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

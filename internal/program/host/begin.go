@@ -25,17 +25,17 @@ type begin struct {
 	renewed   sync.Map // schedule to the day on which this worker has looked at it last
 }
 
-// check is the validation of a run that begins. It finds the partitions of a backfill that runs
+// checkRun is the validation of a run that begins. It finds the partitions of a backfill that runs
 // what is missing.
-func (b *begin) check(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
+func (b *begin) checkRun(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
 	c := attempt.WorkerOf(ctx).Client
-	b.renew(ctx, c)
+	b.renewSchedule(ctx, c)
 	result, err := b.catalogue.CheckRun(ctx, in)
 	if err != nil || result.Count > 0 || !in.Missing || in.Partition == nil {
 		return result, err
 	}
 	var more int
-	if result.Missing, more, err = missing(ctx, c, in); more > 0 {
+	if result.Missing, more, err = missingPartitions(ctx, c, in); more > 0 {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%d partitions that are missing as well are left to the next run: a run runs %d", more, mostMissing))
 	}
 	return result, err
@@ -47,9 +47,9 @@ var scheduledID = regexp.MustCompile(`^(.+)-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
 // renewTime bounds how long a run waits for its schedule.
 const renewTime = 5 * time.Second
 
-// renew has the schedule of a run provide for the moves of clocks that are known now, once a day. A
+// renewSchedule has the schedule of a run provide for the moves of clocks that are known now, once a day. A
 // schedule that cannot be changed now has those of ten years, and other runs to come.
-func (b *begin) renew(ctx context.Context, c client.Client) {
+func (b *begin) renewSchedule(ctx context.Context, c client.Client) {
 	if c == nil || !activity.IsActivity(ctx) {
 		return
 	}
@@ -64,7 +64,7 @@ func (b *begin) renew(ctx context.Context, c client.Client) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, renewTime)
 	defer cancel()
-	if _, err := timetable.Renew(ctx, c, name[1], now); err != nil {
+	if _, err := timetable.RenewSchedule(ctx, c, name[1], now); err != nil {
 		activity.GetLogger(ctx).Debug("the moves of clocks that a schedule provides for were not renewed", "schedule", name[1], "error", err)
 	}
 }
@@ -73,9 +73,9 @@ func (b *begin) renew(ctx context.Context, c client.Client) {
 // would be one loop of tens of thousands; the next run takes the others.
 const mostMissing = 1000
 
-// missing are the partitions of the playbook which a backfill calls that are missing now, and how many there are
+// missingPartitions are the partitions of the playbook which a backfill calls that are missing now, and how many there are
 // beyond mostMissing.
-func missing(ctx context.Context, c client.Client, in interpreter.CheckInput) (*partition.Selection, int, error) {
+func missingPartitions(ctx context.Context, c client.Client, in interpreter.CheckInput) (*partition.Selection, int, error) {
 	called := backfill.CalledName(strings.TrimSuffix(in.Name, backfill.FileName("")))
 	book, err := interpreter.Load(called, in.Files[called])
 	if err != nil {

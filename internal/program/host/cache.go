@@ -87,15 +87,15 @@ func cgroupBytes(read func(string) ([]byte, error)) int64 {
 // gets the figures; nil for none.
 func WatchCache(ctx context.Context, bound int64, recorder meter.Recorder, logger *slog.Logger) {
 	w := &cacheWatch{bound: bound, recorder: recorder, logger: logger}
-	w.add(meter.MemoryBound, bound)
+	w.addMetric(meter.MemoryBound, bound)
 	ticker := time.NewTicker(cacheTick)
 	defer ticker.Stop()
 	for {
-		w.check(time.Now())
+		w.checkMemory(time.Now())
 		select {
 		case <-ctx.Done():
-			w.add(meter.MemoryBound, -bound)
-			w.add(meter.Memory, -w.live)
+			w.addMetric(meter.MemoryBound, -bound)
+			w.addMetric(meter.Memory, -w.live)
 			return
 		case <-ticker.C:
 		}
@@ -112,24 +112,24 @@ type cacheWatch struct {
 	until    time.Time // left alone until then
 }
 
-func (w *cacheWatch) add(m *meter.Metric, n int64) {
+func (w *cacheWatch) addMetric(m *meter.Metric, n int64) {
 	if w.recorder != nil && n != 0 {
 		w.recorder.Add(m, n)
 	}
 }
 
-// check drops the workflows that are kept where the memory in use is above the bound.
-func (w *cacheWatch) check(now time.Time) {
-	live := w.measure()
+// checkMemory drops the workflows that are kept where the memory in use is above the bound.
+func (w *cacheWatch) checkMemory(now time.Time) {
+	live := w.measureMemory()
 	if live <= w.bound || now.Before(w.until) {
 		return
 	}
 	worker.PurgeStickyWorkflowCache()
-	w.add(meter.CacheDrops, 1)
+	w.addMetric(meter.CacheDrops, 1)
 	runtime.Gosched() // each is dropped by a goroutine of its own
 	time.Sleep(cacheTick)
 	runtime.GC()
-	left := w.measure()
+	left := w.measureMemory()
 	if live-left >= w.bound/littleAvail {
 		w.calm = 0
 		w.logger.Info("the memory was above its bound, and the workflows that were kept are dropped",
@@ -142,13 +142,13 @@ func (w *cacheWatch) check(now time.Time) {
 		"bound", w.bound, "before", live, "after", left, "variable", CacheVariable)
 }
 
-// measure is the memory in use, as the last garbage collection found it, without what ReserveHeap has reserved.
-func (w *cacheWatch) measure() int64 {
+// measureMemory is the memory in use, as the last garbage collection found it, without what ReserveHeap has reserved.
+func (w *cacheWatch) measureMemory() int64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
 	live := int64(min(sample[0].Value.Uint64(), math.MaxInt64)) //nolint:gosec // bounded the line before
 	live = max(0, live-reserved.Load())
-	w.add(meter.Memory, live-w.live)
+	w.addMetric(meter.Memory, live-w.live)
 	w.live = live
 	return live
 }

@@ -34,7 +34,7 @@ func Connections(path string) (tool.ConnectionResolver, error) {
 		return environment, nil
 	}
 	file := &connectionFile{path: path, logger: slog.New(slog.DiscardHandler)}
-	if err := file.refresh(); err != nil {
+	if err := file.readChanged(); err != nil {
 		return nil, err
 	}
 	return activities.FirstOf{file, environment}, nil
@@ -81,23 +81,25 @@ func (f *connectionFile) LogTo(logger *slog.Logger) {
 }
 
 // Connection finds a connection by name.
-func (f *connectionFile) Connection(name string) (string, bool) { return f.current().Connection(name) }
+func (f *connectionFile) Connection(name string) (string, bool) {
+	return f.currentConnections().Connection(name)
+}
 
 // Texts are all connections.
-func (f *connectionFile) Texts() []string { return f.current().Texts() }
+func (f *connectionFile) Texts() []string { return f.currentConnections().Texts() }
 
-// current are the connections as the file has them now.
-func (f *connectionFile) current() activities.Connections {
+// currentConnections are the connections as the file has them now.
+func (f *connectionFile) currentConnections() activities.Connections {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.refresh(); err != nil {
+	if err := f.readChanged(); err != nil {
 		f.logger.Error("the file of connections has changed and cannot be used; what was read before stays", "error", err)
 	}
 	return f.connections
 }
 
-// refresh reads the file if it has changed. It reports each state of a broken one once.
-func (f *connectionFile) refresh() error {
+// readChanged reads the file if it has changed. It reports each state of a broken one once.
+func (f *connectionFile) readChanged() error {
 	info, err := os.Stat(f.path)
 	if err != nil && f.seen == nil && f.connections != nil {
 		return nil
@@ -136,15 +138,15 @@ func readConnections(path string) (activities.Connections, error) {
 	for _, name := range slices.Sorted(maps.Keys(entries)) { // of two mistakes always the same is reported
 		text, err := connection.Text(entries[name])
 		if err != nil {
-			return nil, fmt.Errorf("read the connections: %s: %s %w", place(path, data, name, err), shown(name), err)
+			return nil, fmt.Errorf("read the connections: %s: %s %w", problemPlace(path, data, name, err), displayName(name), err)
 		}
 		connections[name] = text
 	}
 	return connections, nil
 }
 
-// place is where a problem of a connection is, such as connections.yaml:3:5.
-func place(path string, data []byte, name string, err error) string {
+// problemPlace is where a problem of a connection is, such as connections.yaml:3:5.
+func problemPlace(path string, data []byte, name string, err error) string {
 	root, unread := yamltree.Parse(data)
 	problem, ok := errors.AsType[*connection.Problem](err)
 	if unread != nil || !ok || len(root.Content) == 0 {
@@ -161,10 +163,10 @@ func place(path string, data []byte, name string, err error) string {
 	return fmt.Sprintf("%s:%s", path, yamltree.Position(found))
 }
 
-// shown names a connection. Where the name was forgotten, a URL or a token is in its
+// displayName names a connection. Where the name was forgotten, a URL or a token is in its
 // place.
-func shown(name string) string {
-	if credential.Looks(name) || strings.ContainsAny(name, ":/@ ") {
+func displayName(name string) string {
+	if credential.LooksSecret(name) || strings.ContainsAny(name, ":/@ ") {
 		return "what follows a name"
 	}
 	return fmt.Sprintf("connection %q", name)

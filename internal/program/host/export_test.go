@@ -7,4 +7,4 @@ var (
 )
 
 // MemoryInUse is what bounds the workflows that are kept.
-func MemoryInUse() int64 { return (&cacheWatch{}).measure() }
+func MemoryInUse() int64 { return (&cacheWatch{}).measureMemory() }

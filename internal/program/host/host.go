@@ -101,7 +101,7 @@ type Registry interface {
 // Register binds the workflows, the tools of a catalogue and its check to their names.
 func Register(registry Registry, catalogue *activities.Catalogue) {
 	workflows.Register(registry)
-	registry.RegisterActivityWithOptions((&begin{catalogue: catalogue}).check, activity.RegisterOptions{Name: interpreter.CheckActivity})
+	registry.RegisterActivityWithOptions((&begin{catalogue: catalogue}).checkRun, activity.RegisterOptions{Name: interpreter.CheckActivity})
 	registry.RegisterActivityWithOptions(catalogue.CheckSinks, activity.RegisterOptions{Name: interpreter.SinksActivity})
 	registry.RegisterActivityWithOptions(catalogue.Calls.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
 	registry.RegisterActivityWithOptions(catalogue.Attempts.PauseRateLimit, activity.RegisterOptions{Name: interpreter.PauseRateLimitActivity})
@@ -110,7 +110,7 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	registry.RegisterActivityWithOptions(catalogue.States.Command, activity.RegisterOptions{Name: interpreter.StateCommandActivity})
 	registry.RegisterActivityWithOptions(catalogue.Calls.Drive, activity.RegisterOptions{Name: call.DriveActivity})
 	store, _ := catalogue.Attempts.Resources.Payloads.Store.(*payload.Store)
-	for _, of := range []map[string]any{catalogue.Services(), runs.Activities(store)} {
+	for _, of := range []map[string]any{catalogue.ServiceActivities(), runs.Activities(store)} {
 		for name, run := range of {
 			registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
 		}
@@ -193,7 +193,7 @@ func ClientOptions(store *payload.Store, options client.Options, logger *slog.Lo
 		interceptor = store.Hold(logger, cancelledDetails)
 	}
 	options.ConnectionOptions.DialOptions = append(slices.Clip(options.ConnectionOptions.DialOptions),
-		grpc.WithChainUnaryInterceptor(newLoopTasks().intercept, interceptor))
+		grpc.WithChainUnaryInterceptor(newLoopTasks().interceptPoll, interceptor))
 	return options
 }
 

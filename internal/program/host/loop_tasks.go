@@ -32,7 +32,7 @@ func newLoopTasks() *loopTasks {
 	return &loopTasks{open: open}
 }
 
-func (l *loopTasks) intercept(
+func (l *loopTasks) interceptPoll(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
 	// A task that begins another one while a local activity runs needs that one at once.
@@ -46,15 +46,15 @@ func (l *loopTasks) intercept(
 	}
 	switch reply := reply.(type) {
 	case *workflowservice.PollWorkflowTaskQueueResponse:
-		l.began(reply)
+		l.rememberTask(reply)
 	case *workflowservice.RespondWorkflowTaskCompletedResponse:
-		l.began(reply.GetWorkflowTask())
+		l.rememberTask(reply.GetWorkflowTask())
 	}
 	return nil
 }
 
-// began remembers a task that the worker has got, where it is a loop's.
-func (l *loopTasks) began(task *workflowservice.PollWorkflowTaskQueueResponse) {
+// rememberTask remembers a task that the worker has got, where it is a loop's.
+func (l *loopTasks) rememberTask(task *workflowservice.PollWorkflowTaskQueueResponse) {
 	if task.GetWorkflowType().GetName() == protocol.LoopWorkflowName && task.GetQuery() == nil {
 		l.open.Add(string(task.GetTaskToken()), struct{}{})
 	}

@@ -46,8 +46,8 @@ type Code struct {
 	Base string `json:"base,omitempty"`
 }
 
-// Vouch is the memo of a run whose starter has the key of the local workers.
-func Vouch(key, workflowID string, codes []string) map[string]any {
+// VouchMemo is the memo of a run whose starter has the key of the local workers.
+func VouchMemo(key, workflowID string, codes []string) map[string]any {
 	hashes := hashesOf(codes)
 	return map[string]any{CodeMemo: Code{Hashes: hashes, Seal: sealOf(key, "code", workflowID, hashes)}}
 }
@@ -94,7 +94,7 @@ func NewGuard(c client.Client, key string) *Guard {
 
 // Check refuses code that no starter vouches for, in the activity that would run it.
 func (g *Guard) Check(ctx context.Context, code string) error {
-	hashes, err := g.hashes(ctx, activity.GetInfo(ctx).WorkflowExecution)
+	hashes, err := g.allowedHashes(ctx, activity.GetInfo(ctx).WorkflowExecution)
 	if err != nil {
 		return &tool.Error{
 			Kind: interpreter.KindConnection, Message: fmt.Sprintf("ask the server who started the run: %v", err), Err: err,
@@ -110,9 +110,9 @@ func (g *Guard) Check(ctx context.Context, code string) error {
 	}
 }
 
-// hashes are the hashes of the code that an execution may run: what the memo at the
+// allowedHashes are the hashes of the code that an execution may run: what the memo at the
 // root of its tree vouches for.
-func (g *Guard) hashes(ctx context.Context, of workflow.Execution) ([]string, error) {
+func (g *Guard) allowedHashes(ctx context.Context, of workflow.Execution) ([]string, error) {
 	if of.ID == "" {
 		return nil, nil // an activity that a client started by itself
 	}
@@ -122,16 +122,16 @@ func (g *Guard) hashes(ctx context.Context, of workflow.Execution) ([]string, er
 	if ok {
 		return hashes, nil
 	}
-	root, err := g.describe(ctx, of.ID, of.RunID)
+	root, err := g.describeExecution(ctx, of.ID, of.RunID)
 	if err != nil {
 		return nil, err
 	}
 	if above := root.root; above.GetRunId() != "" && above.GetRunId() != of.RunID {
-		if root, err = g.describe(ctx, above.GetWorkflowId(), above.GetRunId()); err != nil {
+		if root, err = g.describeExecution(ctx, above.GetWorkflowId(), above.GetRunId()); err != nil {
 			return nil, err
 		}
 	}
-	hashes = root.vouched(g.key)
+	hashes = root.vouchedHashes(g.key)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.known) >= maxKnownRuns {
@@ -148,7 +148,7 @@ type executionInfo struct {
 	memo       *commonpb.Memo
 }
 
-func (g *Guard) describe(ctx context.Context, workflowID, runID string) (executionInfo, error) {
+func (g *Guard) describeExecution(ctx context.Context, workflowID, runID string) (executionInfo, error) {
 	answer, err := g.client.DescribeWorkflowExecution(ctx, workflowID, runID)
 	if err != nil {
 		return executionInfo{}, err
@@ -157,8 +157,8 @@ func (g *Guard) describe(ctx context.Context, workflowID, runID string) (executi
 	return executionInfo{workflowID: info.GetExecution().GetWorkflowId(), root: info.GetRootExecution(), memo: info.GetMemo()}, nil
 }
 
-// vouched are the hashes of the memo if its seal is that of the key.
-func (d executionInfo) vouched(key string) []string {
+// vouchedHashes are the hashes of the memo if its seal is that of the key.
+func (d executionInfo) vouchedHashes(key string) []string {
 	var code Code
 	payload := d.memo.GetFields()[CodeMemo]
 	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &code) != nil {
@@ -166,7 +166,7 @@ func (d executionInfo) vouched(key string) []string {
 	}
 	what, id := "code", d.workflowID
 	if code.Base != "" {
-		if what, id = "code of schedule", code.Base; !scheduled(d.workflowID, code.Base) {
+		if what, id = "code of schedule", code.Base; !isScheduled(d.workflowID, code.Base) {
 			return nil
 		}
 	}
@@ -176,9 +176,9 @@ func (d executionInfo) vouched(key string) []string {
 	return code.Hashes
 }
 
-// scheduled reports whether a workflow ID is that of a schedule's action with the
+// isScheduled reports whether a workflow ID is that of a schedule's action with the
 // time that the server adds.
-func scheduled(workflowID, base string) bool {
+func isScheduled(workflowID, base string) bool {
 	at, found := strings.CutPrefix(workflowID, base+"-")
 	_, err := time.Parse(time.RFC3339, at)
 	return found && err == nil
@@ -188,15 +188,15 @@ func scheduled(workflowID, base string) bool {
 // run; it does for that of one without any.
 func Vouched(ctx context.Context, c client.Client, key, workflowID, runID string, codes []string) (bool, error) {
 	g := NewGuard(c, key)
-	run, err := g.describe(ctx, workflowID, runID)
+	run, err := g.describeExecution(ctx, workflowID, runID)
 	if err != nil {
 		return false, err
 	}
 	if above := run.root; above.GetRunId() != "" && above.GetRunId() != runID {
-		if run, err = g.describe(ctx, above.GetWorkflowId(), above.GetRunId()); err != nil {
+		if run, err = g.describeExecution(ctx, above.GetWorkflowId(), above.GetRunId()); err != nil {
 			return false, err
 		}
 	}
-	hashes := run.vouched(key)
+	hashes := run.vouchedHashes(key)
 	return !slices.ContainsFunc(codes, func(code string) bool { return !slices.Contains(hashes, hashOf(code)) }), nil
 }

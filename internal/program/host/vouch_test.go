@@ -60,19 +60,19 @@ func TestCodeThatNobodyVouchesFor(t *testing.T) {
 		"a schedule's" + at + "x": {func(id string) map[string]any { return scheduled(strings.TrimSuffix(id, "x")) }, false},
 		"another schedule's" + at: {func(string) map[string]any { return scheduled("other" + at) }, false},
 		"no schedule's" + at: {func(id string) map[string]any {
-			ours := host.Vouch("the key", strings.TrimSuffix(id, at), []string{code})[host.CodeMemo].(host.Code)
+			ours := host.VouchMemo("the key", strings.TrimSuffix(id, at), []string{code})[host.CodeMemo].(host.Code)
 			ours.Base = strings.TrimSuffix(id, at)
 			return map[string]any{host.CodeMemo: ours}
 		}, false},
-		"ours":        {func(id string) map[string]any { return host.Vouch("the key", id, []string{code}) }, true},
+		"ours":        {func(id string) map[string]any { return host.VouchMemo("the key", id, []string{code}) }, true},
 		"nobody's":    {func(string) map[string]any { return nil }, false},
-		"another key": {func(id string) map[string]any { return host.Vouch("a key", id, []string{code}) }, false},
-		"copied":      {func(string) map[string]any { return host.Vouch("the key", "other", []string{code}) }, false},
-		"other code":  {func(id string) map[string]any { return host.Vouch("the key", id, []string{"def main(): pass"}) }, false},
+		"another key": {func(id string) map[string]any { return host.VouchMemo("a key", id, []string{code}) }, false},
+		"copied":      {func(string) map[string]any { return host.VouchMemo("the key", "other", []string{code}) }, false},
+		"other code":  {func(id string) map[string]any { return host.VouchMemo("the key", id, []string{"def main(): pass"}) }, false},
 		"nonsense":    {func(string) map[string]any { return map[string]any{host.CodeMemo: 7} }, false},
 		"hash added": {func(id string) map[string]any {
-			sealed := host.Vouch("the key", id, []string{"x"})[host.CodeMemo].(host.Code)
-			ours := host.Vouch("the key", id, []string{code})[host.CodeMemo].(host.Code)
+			sealed := host.VouchMemo("the key", id, []string{"x"})[host.CodeMemo].(host.Code)
+			ours := host.VouchMemo("the key", id, []string{code})[host.CodeMemo].(host.Code)
 			return map[string]any{host.CodeMemo: host.Code{Hashes: ours.Hashes, Seal: sealed.Seal}}
 		}, false},
 	} {

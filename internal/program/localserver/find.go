@@ -32,7 +32,7 @@ func Find() (string, error) {
 	if path, err := exec.LookPath("temporal"); err == nil {
 		return path, nil
 	}
-	for _, candidate := range candidates() {
+	for _, candidate := range candidatePaths() {
 		if path, err := exec.LookPath(candidate); err == nil {
 			return path, nil
 		}
@@ -41,7 +41,7 @@ func Find() (string, error) {
 		"Install the Temporal CLI, or run make bin/devserver in a checkout, or name a running server with --address", ErrNotFound)
 }
 
-func candidates() []string {
+func candidatePaths() []string {
 	var paths []string
 	if self, err := os.Executable(); err == nil {
 		if real, err := filepath.EvalSymlinks(self); err == nil {
@@ -49,15 +49,15 @@ func candidates() []string {
 		}
 		paths = append(paths, filepath.Join(filepath.Dir(self), "devserver"))
 	}
-	if root := checkout(); root != "" {
+	if root := checkoutFolder(); root != "" {
 		paths = append(paths, filepath.Join(root, "bin", "devserver"))
 	}
 	return paths
 }
 
-// checkout is the directory of this module's go.mod, at or above the working
+// checkoutFolder is the directory of this module's go.mod, at or above the working
 // directory; "" outside of one.
-func checkout() string {
+func checkoutFolder() string {
 	dir, err := os.Getwd()
 	if err != nil {
 		return ""

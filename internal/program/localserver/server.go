@@ -92,7 +92,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		keepPrivate(options.DBFile)
 	}
 	for attempt := 1; ; attempt++ {
-		server, err := start(ctx, options)
+		server, err := startServer(ctx, options)
 		if err == nil {
 			return server, nil
 		}
@@ -103,7 +103,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	}
 }
 
-func start(ctx context.Context, options Options) (*Server, error) {
+func startServer(ctx context.Context, options Options) (*Server, error) {
 	port, err := portOr(ctx, options.Port)
 	if err != nil {
 		return nil, err
@@ -118,18 +118,18 @@ func start(ctx context.Context, options Options) (*Server, error) {
 		durable:   options.DBFile != "",
 		key:       options.Key,
 	}
-	cmd := command(options, port, uiPort)
+	cmd := serverCommand(options, port, uiPort)
 	if options.Key != "" {
 		// The web UI sends the key for whoever asks it, so others do not reach it.
 		if server.folder, err = os.MkdirTemp("", "reprise-"); err != nil {
 			return nil, fmt.Errorf("make a folder for the socket of the web UI: %w", err)
 		}
-		cmd.Env = append(cmd.Env, keyVariable+"="+options.Key, uiSocketVariable+"="+server.socket(), uiPathVariable+"="+UIPath)
+		cmd.Env = append(cmd.Env, keyVariable+"="+options.Key, uiSocketVariable+"="+server.socketPath(), uiPathVariable+"="+UIPath)
 	}
 	cmd.SysProcAttr = childAttr()
 	server.process, err = childproc.Start(cmd)
 	if err != nil {
-		server.leave()
+		server.removeFiles()
 		return nil, err
 	}
 	if err := server.awaitReady(ctx, uiPort, cmp.Or(options.ReadyTimeout, readyTimeout)); err != nil {
@@ -142,7 +142,7 @@ func start(ctx context.Context, options Options) (*Server, error) {
 	return server, nil
 }
 
-func command(options Options, port, uiPort int) *exec.Cmd {
+func serverCommand(options Options, port, uiPort int) *exec.Cmd {
 	args := []string{
 		"server", "start-dev", "--ip", "127.0.0.1", "--port", strconv.Itoa(port), "--ui-port", strconv.Itoa(uiPort),
 		"--namespace", options.Namespace, "--log-level", "error",
@@ -159,7 +159,7 @@ func command(options Options, port, uiPort int) *exec.Cmd {
 	for _, name := range slices.Sorted(maps.Keys(options.Attributes)) {
 		args = append(args, "--search-attribute", name+"="+options.Attributes[name].String())
 	}
-	cmd := privately(options.Binary, args)
+	cmd := privateCommand(options.Binary, args)
 	// The user's own settings are about the server of their choice, not this one.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "TEMPORAL_") || strings.HasPrefix(entry, "DEVSERVER_")
@@ -168,9 +168,9 @@ func command(options Options, port, uiPort int) *exec.Cmd {
 	return cmd
 }
 
-// privately is a command whose files nobody else can read, histories of runs among them. This project's own server sees to that
+// privateCommand is a command whose files nobody else can read, histories of runs among them. This project's own server sees to that
 // itself, Temporal's does not.
-func privately(binary string, args []string) *exec.Cmd {
+func privateCommand(binary string, args []string) *exec.Cmd {
 	const shell = "/bin/sh"
 	//nolint:noctx // it ends with Stop, which is gentler than a context
 	if _, err := os.Stat(shell); err != nil || !filepath.IsAbs(binary) && !strings.Contains(binary, string(filepath.Separator)) {
@@ -179,11 +179,11 @@ func privately(binary string, args []string) *exec.Cmd {
 	return exec.Command(shell, append([]string{"-c", `umask 077; exec "$0" "$@"`, binary}, args...)...) //nolint:noctx // as above
 }
 
-// socket is the socket of the web UI.
-func (s *Server) socket() string { return filepath.Join(s.folder, "ui") }
+// socketPath is the socket of the web UI.
+func (s *Server) socketPath() string { return filepath.Join(s.folder, "ui") }
 
-// leave removes what the server had beside its state.
-func (s *Server) leave() {
+// removeFiles removes what the server had beside its state.
+func (s *Server) removeFiles() {
 	if s.folder != "" {
 		_ = os.RemoveAll(s.folder)
 	}
@@ -199,7 +199,7 @@ func (s *Server) ClientOptions() client.Options {
 func (s *Server) awaitReady(ctx context.Context, uiPort int, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := s.poll(ctx, func() error {
+	err := s.pollUntil(ctx, func() error {
 		c, err := connect.Dial(ctx, s.ClientOptions(), nil)
 		if err == nil {
 			c.Close()
@@ -209,13 +209,13 @@ func (s *Server) awaitReady(ctx context.Context, uiPort int, limit time.Duration
 	if err != nil {
 		return err
 	}
-	return s.poll(ctx, func() error {
-		if s.folder != "" && accepts(ctx, "unix", s.socket()) == nil {
-			s.UISocket = s.socket()
+	return s.pollUntil(ctx, func() error {
+		if s.folder != "" && checkAccepts(ctx, "unix", s.socketPath()) == nil {
+			s.UISocket = s.socketPath()
 			return nil
 		}
 		at := "127.0.0.1:" + strconv.Itoa(uiPort)
-		err := accepts(ctx, "tcp", at)
+		err := checkAccepts(ctx, "tcp", at)
 		if err == nil {
 			s.UIURL = "http://" + at
 		}
@@ -223,8 +223,8 @@ func (s *Server) awaitReady(ctx context.Context, uiPort int, limit time.Duration
 	})
 }
 
-// accepts is nil where something takes connections at an address.
-func accepts(ctx context.Context, network, at string) error {
+// checkAccepts is nil where something takes connections at an address.
+func checkAccepts(ctx context.Context, network, at string) error {
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, at)
 	if err == nil {
 		_ = connection.Close()
@@ -234,7 +234,7 @@ func accepts(ctx context.Context, network, at string) error {
 
 var errExited = errors.New("the server has ended")
 
-func (s *Server) poll(ctx context.Context, check func() error) error {
+func (s *Server) pollUntil(ctx context.Context, check func() error) error {
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -266,7 +266,7 @@ func (s *Server) PID() int { return s.process.Cmd.Process.Pid }
 // Stop ends the server. One that keeps its state in a file may first put it
 // in order; one in memory has nothing to lose.
 func (s *Server) Stop() {
-	defer s.leave()
+	defer s.removeFiles()
 	if s.durable {
 		_ = s.process.Cmd.Process.Signal(syscall.SIGTERM)
 		select {
@@ -281,7 +281,7 @@ func (s *Server) Stop() {
 // Kill ends the server at once. Its file stays usable.
 func (s *Server) Kill() {
 	s.process.Kill()
-	s.leave()
+	s.removeFiles()
 }
 
 func portOr(ctx context.Context, port int) (int, error) {
@@ -315,14 +315,14 @@ func KeptAt(address string) ServerFile {
 		return ServerFile{}
 	}
 	var kept ServerFile
-	if json.Unmarshal(data, &kept) != nil || spelled(kept.Address) != spelled(address) {
+	if json.Unmarshal(data, &kept) != nil || spelledAddress(kept.Address) != spelledAddress(address) {
 		return ServerFile{}
 	}
 	return kept
 }
 
-// spelled is an address with one name for this machine: people type localhost.
-func spelled(address string) string {
+// spelledAddress is an address with one name for this machine: people type localhost.
+func spelledAddress(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err == nil && isLoopback(host) {
 		return net.JoinHostPort("localhost", port)

@@ -12,16 +12,16 @@ import (
 // them anywhere.
 func Looked(tools playbook.Tools, at uri.URI, text string, place protocol.Position) ([]protocol.Diagnostic, []protocol.CodeAction) {
 	s := New(tools, check.Options{})
-	doc, problems := s.check(at, text)
+	doc, problems := s.checkDocument(at, text)
 	s.documents[at] = doc
 	where := protocol.TextDocumentPositionParams{TextDocument: protocol.TextDocumentIdentifier{URI: at}, Position: place}
-	s.complete(where)
-	s.hover(where)
-	s.definition(where)
-	s.references(where)
-	s.symbols(at)
-	_, _ = s.rename(protocol.RenameParams{TextDocumentPositionParams: where, NewName: "other"})
-	return problems, s.fixes(protocol.CodeActionParams{
+	s.completeAt(where)
+	s.hoverAt(where)
+	s.definitionOf(where)
+	s.referencesOf(where)
+	s.stepSymbols(at)
+	_, _ = s.renameStep(protocol.RenameParams{TextDocumentPositionParams: where, NewName: "other"})
+	return problems, s.codeActions(protocol.CodeActionParams{
 		TextDocument: where.TextDocument, Range: protocol.Range{End: protocol.Position{Line: 1 << 30}},
 	})
 }

@@ -45,7 +45,7 @@ func completeMembers(doc *document, line int, path []string, add func(kind proto
 		return
 	}
 	var names []string
-	for _, value := range doc.answers(step) {
+	for _, value := range doc.stepAnswers(step) {
 		names = append(names, keysBelow(value, rest)...)
 	}
 	slices.Sort(names)
@@ -79,7 +79,7 @@ func (d *document) resultOf(line int, path []string) (step string, rest []string
 // stepAt is the step that a line belongs to, "" for none.
 func (d *document) stepAt(line int) string {
 	name := ""
-	for _, step := range steps(d.text) {
+	for _, step := range stepsOf(d.text) {
 		if step.line <= line {
 			name = step.name
 		}
@@ -107,8 +107,8 @@ func keysBelow(value any, path []string) []string {
 	return playbook.SortedKeys(object)
 }
 
-// answers are what a step gets in the tests beside the document, and in the recordings that they name.
-func (d *document) answers(step string) []any {
+// stepAnswers are what a step gets in the tests beside the document, and in the recordings that they name.
+func (d *document) stepAnswers(step string) []any {
 	if !strings.HasPrefix(string(d.at), uri.FileScheme+"://") {
 		return nil
 	}
@@ -129,15 +129,15 @@ func (d *document) answers(step string) []any {
 				continue
 			}
 			for _, one := range of.Answers {
-				all = append(all, values(one, filepath.Dir(path), step)...)
+				all = append(all, answerValues(one, filepath.Dir(path), step)...)
 			}
 		}
 	}
 	return all
 }
 
-// values are the values of one entry of a test's answers.
-func values(answer *playbook.TestAnswer, folder, step string) []any {
+// answerValues are the values of one entry of a test's answers.
+func answerValues(answer *playbook.TestAnswer, folder, step string) []any {
 	const firstFailure = 400
 	switch {
 	case answer.Recorded != "":

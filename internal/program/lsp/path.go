@@ -30,7 +30,7 @@ type keyLine struct {
 	value  string
 }
 
-func parse(line string) (keyLine, bool) {
+func parseKeyLine(line string) (keyLine, bool) {
 	match := keyed.FindStringSubmatch(line)
 	if match == nil {
 		return keyLine{}, false
@@ -45,25 +45,25 @@ func parse(line string) (keyLine, bool) {
 // placeOf finds out where a cursor is, from what is before it. The document need not be
 // YAML while somebody is typing it, so indentation and braces say it.
 func placeOf(t text, line, at int) place {
-	before := t.line(line)[:min(at, len(t.line(line)))]
+	before := t.lineAt(line)[:min(at, len(t.lineAt(line)))]
 	p := place{expression: strings.LastIndex(before, "{{") > strings.LastIndex(before, "}}")}
-	own, found := parse(before)
+	own, found := parseKeyLine(before)
 	if !found { // a key that is being typed, behind dashes or not
 		rest := strings.TrimLeft(before, " -")
 		own = keyLine{dash: strings.IndexByte(before[:len(before)-len(rest)], '-'), column: len(before) - len(rest)}
 		own.value = rest
 	}
-	p.keys, p.key = flow(own.key, own.value)
+	p.keys, p.key = flowKeys(own.key, own.value)
 	p.tool = toolAround(t, line, own.column)
-	p.keys = append(around(t, line, own), p.keys...)
+	p.keys = append(keysAround(t, line, own), p.keys...)
 	return p
 }
 
-// around are the keys that lead to a line, which is at one of a map or an item of a list.
-func around(t text, line int, at keyLine) []string {
+// keysAround are the keys that lead to a line, which is at one of a map or an item of a list.
+func keysAround(t text, line int, at keyLine) []string {
 	var keys []string
 	for n := line - 1; n >= 0; n-- {
-		above, found := parse(t.line(n))
+		above, found := parseKeyLine(t.lineAt(n))
 		switch {
 		case !found:
 			continue
@@ -83,9 +83,9 @@ func around(t text, line int, at keyLine) []string {
 	return keys
 }
 
-// flow follows the braces of a value: keys are those of the maps that are open at its end, under
+// flowKeys follows the braces of a value: keys are those of the maps that are open at its end, under
 // the key that it belongs to, and last the key whose value the end is in.
-func flow(key, value string) (keys []string, last string) {
+func flowKeys(key, value string) (keys []string, last string) {
 	last = key
 	quote := byte(0)
 	start := 0
@@ -120,13 +120,13 @@ func flow(key, value string) (keys []string, last string) {
 func toolAround(t text, line, column int) string {
 	begin := line
 	for ; begin > 0; begin-- { // the first key of the map
-		one, found := parse(t.line(begin))
+		one, found := parseKeyLine(t.lineAt(begin))
 		if found && (one.column < column || one.column == column && one.dash >= 0) {
 			break
 		}
 	}
 	for n := begin; n < len(t); n++ {
-		one, found := parse(t.line(n))
+		one, found := parseKeyLine(t.lineAt(n))
 		switch {
 		case !found:
 		case n > line && (one.column < column || one.column == column && one.dash >= 0):
@@ -147,8 +147,8 @@ var sections = map[string]string{
 	"sink": "sink", "on_success": "notice", "on_failure": "notice", "notify": "notify", "expect": "expect", "next": "next entry",
 }
 
-// section is the name of the section whose keys may be at a place; "" where keys are free.
-func (p place) section() string {
+// sectionName is the name of the section whose keys may be at a place; "" where keys are free.
+func (p place) sectionName() string {
 	last := ""
 	if len(p.keys) > 0 {
 		last = p.keys[len(p.keys)-1]

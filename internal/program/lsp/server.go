@@ -62,7 +62,7 @@ func (s *Server) Serve(ctx context.Context, stream io.ReadWriteCloser) error {
 		if request.Method() == protocol.MethodExit {
 			return conn.Close()
 		}
-		result, err := s.answer(ctx, conn, request)
+		result, err := s.answerRequest(ctx, conn, request)
 		return reply(ctx, result, err)
 	})
 	select {
@@ -77,8 +77,8 @@ func (s *Server) Serve(ctx context.Context, stream io.ReadWriteCloser) error {
 	return nil
 }
 
-// decoded is a handler of the parameters of a method.
-func decoded[P any](request jsonrpc2.Request, handle func(P) (any, error)) (any, error) {
+// decodeParams is a handler of the parameters of a method.
+func decodeParams[P any](request jsonrpc2.Request, handle func(P) (any, error)) (any, error) {
 	var params P
 	if err := json.Unmarshal(request.Params(), &params); err != nil {
 		return nil, fmt.Errorf("%w: %w", jsonrpc2.ErrInvalidParams, err)
@@ -86,46 +86,50 @@ func decoded[P any](request jsonrpc2.Request, handle func(P) (any, error)) (any,
 	return handle(params)
 }
 
-// answer carries out one request.
-func (s *Server) answer(ctx context.Context, conn jsonrpc2.Conn, request jsonrpc2.Request) (any, error) {
-	show := func(at uri.URI, content string) error { return s.show(ctx, conn, at, content) }
+// answerRequest carries out one request.
+func (s *Server) answerRequest(ctx context.Context, conn jsonrpc2.Conn, request jsonrpc2.Request) (any, error) {
+	show := func(at uri.URI, content string) error { return s.showDocument(ctx, conn, at, content) }
 	switch request.Method() {
 	case protocol.MethodInitialize:
 		return capabilities, nil
 	case protocol.MethodShutdown:
 		return nil, nil //nolint:nilnil // the protocol's null; exit follows
 	case protocol.MethodTextDocumentDidOpen:
-		return decoded(request, func(p protocol.DidOpenTextDocumentParams) (any, error) {
+		return decodeParams(request, func(p protocol.DidOpenTextDocumentParams) (any, error) {
 			return nil, show(p.TextDocument.URI, p.TextDocument.Text)
 		})
 	case protocol.MethodTextDocumentDidChange:
-		return decoded(request, func(p protocol.DidChangeTextDocumentParams) (any, error) {
+		return decodeParams(request, func(p protocol.DidChangeTextDocumentParams) (any, error) {
 			if len(p.ContentChanges) == 0 {
 				return nil, nil //nolint:nilnil // nothing has changed
 			}
 			return nil, show(p.TextDocument.URI, p.ContentChanges[len(p.ContentChanges)-1].Text)
 		})
 	case protocol.MethodTextDocumentDidClose:
-		return decoded(request, func(p protocol.DidCloseTextDocumentParams) (any, error) {
+		return decodeParams(request, func(p protocol.DidCloseTextDocumentParams) (any, error) {
 			s.mu.Lock()
 			delete(s.documents, p.TextDocument.URI)
 			s.mu.Unlock()
-			return nil, publish(ctx, conn, p.TextDocument.URI, []protocol.Diagnostic{})
+			return nil, publishProblems(ctx, conn, p.TextDocument.URI, []protocol.Diagnostic{})
 		})
 	case protocol.MethodTextDocumentCompletion:
-		return decoded(request, func(p protocol.CompletionParams) (any, error) { return s.complete(p.TextDocumentPositionParams), nil })
+		return decodeParams(request, func(p protocol.CompletionParams) (any, error) { return s.completeAt(p.TextDocumentPositionParams), nil })
 	case protocol.MethodTextDocumentHover:
-		return decoded(request, func(p protocol.HoverParams) (any, error) { return s.hover(p.TextDocumentPositionParams), nil })
+		return decodeParams(request, func(p protocol.HoverParams) (any, error) { return s.hoverAt(p.TextDocumentPositionParams), nil })
 	case protocol.MethodTextDocumentDefinition:
-		return decoded(request, func(p protocol.DefinitionParams) (any, error) { return s.definition(p.TextDocumentPositionParams), nil })
+		return decodeParams(request, func(p protocol.DefinitionParams) (any, error) {
+			return s.definitionOf(p.TextDocumentPositionParams), nil
+		})
 	case protocol.MethodTextDocumentReferences:
-		return decoded(request, func(p protocol.ReferenceParams) (any, error) { return s.references(p.TextDocumentPositionParams), nil })
+		return decodeParams(request, func(p protocol.ReferenceParams) (any, error) {
+			return s.referencesOf(p.TextDocumentPositionParams), nil
+		})
 	case protocol.MethodTextDocumentRename:
-		return decoded(request, s.rename)
+		return decodeParams(request, s.renameStep)
 	case protocol.MethodTextDocumentCodeAction:
-		return decoded(request, func(p protocol.CodeActionParams) (any, error) { return s.fixes(p), nil })
+		return decodeParams(request, func(p protocol.CodeActionParams) (any, error) { return s.codeActions(p), nil })
 	case protocol.MethodTextDocumentDocumentSymbol:
-		return decoded(request, func(p protocol.DocumentSymbolParams) (any, error) { return s.symbols(p.TextDocument.URI), nil })
+		return decodeParams(request, func(p protocol.DocumentSymbolParams) (any, error) { return s.stepSymbols(p.TextDocument.URI), nil })
 	}
 	if strings.HasPrefix(request.Method(), "$/") || request.Method() == protocol.MethodInitialized {
 		return nil, nil //nolint:nilnil // notifications that may be passed over
@@ -144,40 +148,40 @@ var capabilities = protocol.InitializeResult{
 	ServerInfo: &protocol.ServerInfo{Name: "reprise"},
 }
 
-// show takes a document as it is now, and publishes its problems.
-func (s *Server) show(ctx context.Context, conn jsonrpc2.Conn, at uri.URI, content string) error {
-	doc, problems := s.check(at, content)
+// showDocument takes a document as it is now, and publishes its problems.
+func (s *Server) showDocument(ctx context.Context, conn jsonrpc2.Conn, at uri.URI, content string) error {
+	doc, problems := s.checkDocument(at, content)
 	s.mu.Lock()
 	if before := s.documents[at]; before != nil && doc.book == nil {
 		doc.book = before.book // what is typed is no YAML yet
 	}
 	s.documents[at] = doc
 	s.mu.Unlock()
-	return publish(ctx, conn, at, problems)
+	return publishProblems(ctx, conn, at, problems)
 }
 
-func publish(ctx context.Context, conn jsonrpc2.Conn, at uri.URI, problems []protocol.Diagnostic) error {
+func publishProblems(ctx context.Context, conn jsonrpc2.Conn, at uri.URI, problems []protocol.Diagnostic) error {
 	if err := conn.Notify(ctx, protocol.MethodTextDocumentPublishDiagnostics, &protocol.PublishDiagnosticsParams{URI: at, Diagnostics: problems}); err != nil {
 		return fmt.Errorf("publish problems: %w", err)
 	}
 	return nil
 }
 
-// find is an open document, nil for none.
-func (s *Server) find(at uri.URI) *document {
+// findDocument is an open document, nil for none.
+func (s *Server) findDocument(at uri.URI) *document {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.documents[at]
 }
 
-// check looks for the problems of a document.
-func (s *Server) check(at uri.URI, content string) (*document, []protocol.Diagnostic) {
+// checkDocument looks for the problems of a document.
+func (s *Server) checkDocument(at uri.URI, content string) (*document, []protocol.Diagnostic) {
 	doc := &document{at: at, name: filepath.Base(string(at)), text: newText(content), content: content, problems: []protocol.Diagnostic{}}
 	if len(content) > mostBytes || !strings.HasSuffix(doc.name, playbook.TestSuffix) && !isPlaybook(content) {
 		return doc, doc.problems
 	}
 	doc.file = source.NewFile(doc.name, []byte(content))
-	doc.book, doc.found = s.problems(doc.file)
+	doc.book, doc.found = s.findProblems(doc.file)
 	for _, one := range doc.found {
 		severity := protocol.DiagnosticSeverityError
 		if one.Severity == source.Warning {
@@ -194,8 +198,8 @@ func (s *Server) check(at uri.URI, content string) (*document, []protocol.Diagno
 	return doc, doc.problems
 }
 
-// problems are the problems of a playbook, or of a file of tests.
-func (s *Server) problems(file *source.File) (*playbook.Playbook, source.Diagnostics) {
+// findProblems are the problems of a playbook, or of a file of tests.
+func (s *Server) findProblems(file *source.File) (*playbook.Playbook, source.Diagnostics) {
 	if strings.HasSuffix(file.Name, playbook.TestSuffix) {
 		_, found := playbook.DecodeTests(file)
 		return nil, found

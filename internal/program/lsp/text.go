@@ -17,16 +17,16 @@ func newText(content string) text {
 	return strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(content), "\n")
 }
 
-// line is one of the document, "" beyond its end.
-func (t text) line(n int) string {
+// lineAt is one of the document, "" beyond its end.
+func (t text) lineAt(n int) string {
 	if n < 0 || n >= len(t) {
 		return ""
 	}
 	return t[n]
 }
 
-// offset is the byte of a line at which an editor's position is.
-func offset(line string, units uint32) int {
+// byteOffset is the byte of a line at which an editor's position is.
+func byteOffset(line string, units uint32) int {
 	at := 0
 	for at < len(line) && units > 0 {
 		r, size := utf8.DecodeRuneInString(line[at:])
@@ -40,8 +40,8 @@ func offset(line string, units uint32) int {
 	return at
 }
 
-// units counts the UTF-16 units of a text.
-func units(text string) uint32 {
+// countUnits counts the UTF-16 units of a text.
+func countUnits(text string) uint32 {
 	n := uint32(0)
 	for _, r := range text {
 		n += unitsOf(r)
@@ -57,13 +57,13 @@ func unitsOf(r rune) uint32 {
 	return 1
 }
 
-// span is the range of bytes of a line.
-func span(t text, line, from, to int) protocol.Range {
-	content := t.line(line)
+// rangeOf is the range of bytes of a line.
+func rangeOf(t text, line, from, to int) protocol.Range {
+	content := t.lineAt(line)
 	from, to = min(from, len(content)), min(to, len(content))
 	return protocol.Range{
-		Start: protocol.Position{Line: uint32(line), Character: units(content[:from])}, //nolint:gosec // lines of a document
-		End:   protocol.Position{Line: uint32(line), Character: units(content[:to])},   //nolint:gosec // lines of a document
+		Start: protocol.Position{Line: uint32(line), Character: countUnits(content[:from])}, //nolint:gosec // lines of a document
+		End:   protocol.Position{Line: uint32(line), Character: countUnits(content[:to])},   //nolint:gosec // lines of a document
 	}
 }
 
@@ -76,22 +76,22 @@ func positionOf(content string, at int) protocol.Position {
 	}
 	begin := strings.LastIndexAny(before, "\r\n") + 1
 	lines := strings.Count(before, "\n") + strings.Count(before, "\r") - strings.Count(before, "\r\n")
-	return protocol.Position{Line: uint32(lines), Character: units(before[begin:])} //nolint:gosec // lines of a document
+	return protocol.Position{Line: uint32(lines), Character: countUnits(before[begin:])} //nolint:gosec // lines of a document
 }
 
 // wordAt is the range of what begins at a place: a word, or a character.
 func (d *document) wordAt(place source.Position) protocol.Range {
-	start := positionOf(d.content, d.file.Offset(place))
+	start := positionOf(d.content, d.file.ByteOffset(place))
 	line := int(start.Line)
-	from := offset(d.text.line(line), start.Character)
+	from := byteOffset(d.text.lineAt(line), start.Character)
 	to := from
-	for rest := d.text.line(line); to < len(rest) && isWord(rest[to]); to++ {
+	for rest := d.text.lineAt(line); to < len(rest) && isWord(rest[to]); to++ {
 	}
-	if rest := d.text.line(line)[from:]; to == from && rest != "" {
+	if rest := d.text.lineAt(line)[from:]; to == from && rest != "" {
 		_, size := utf8.DecodeRuneInString(rest)
 		to += size
 	}
-	return span(d.text, line, from, to)
+	return rangeOf(d.text, line, from, to)
 }
 
 // isWord reports whether a byte may be in a name.
@@ -99,8 +99,8 @@ func isWord(b byte) bool {
 	return b == '_' || b == '-' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// word is the name around a byte of a line, and where it begins.
-func word(line string, at int) (name string, from int) {
+// wordAt is the name around a byte of a line, and where it begins.
+func wordAt(line string, at int) (name string, from int) {
 	from = min(at, len(line))
 	to := from
 	for from > 0 && isWord(line[from-1]) {

@@ -17,10 +17,10 @@ import (
 	"reprise/interpreter/playbook/check"
 )
 
-// complete proposes what may be written at a place.
-func (s *Server) complete(at protocol.TextDocumentPositionParams) *protocol.CompletionList {
+// completeAt proposes what may be written at a place.
+func (s *Server) completeAt(at protocol.TextDocumentPositionParams) *protocol.CompletionList {
 	list := &protocol.CompletionList{Items: []protocol.CompletionItem{}}
-	doc := s.find(at.TextDocument.URI)
+	doc := s.findDocument(at.TextDocument.URI)
 	if doc == nil {
 		return list
 	}
@@ -28,10 +28,10 @@ func (s *Server) complete(at protocol.TextDocumentPositionParams) *protocol.Comp
 		list.Items = append(list.Items, protocol.CompletionItem{Kind: kind, Label: label, Detail: detail, Documentation: doc, InsertText: insert})
 	}
 	line := int(at.Position.Line)
-	p := placeOf(doc.text, line, offset(doc.text.line(line), at.Position.Character))
+	p := placeOf(doc.text, line, byteOffset(doc.text.lineAt(line), at.Position.Character))
 	switch {
 	case p.expression:
-		before := doc.text.line(line)[:offset(doc.text.line(line), at.Position.Character)]
+		before := doc.text.lineAt(line)[:byteOffset(doc.text.lineAt(line), at.Position.Character)]
 		if path := pathBefore(before); path != nil {
 			completeMembers(doc, line, path, add)
 			break
@@ -43,15 +43,15 @@ func (s *Server) complete(at protocol.TextDocumentPositionParams) *protocol.Comp
 			add(protocol.CompletionItemKindModule, name, spec.Summary, spec.Doc, name)
 		}
 	case p.key == "next" || p.key == "else" || p.key == "then" && slices.Contains(p.keys, "next"):
-		for _, step := range steps(doc.text) {
+		for _, step := range stepsOf(doc.text) {
 			add(protocol.CompletionItemKindReference, step.name, "step", "", step.name)
 		}
 	case p.key != "":
-		for _, value := range s.values(p) {
+		for _, value := range s.valuesAt(p) {
 			add(protocol.CompletionItemKindEnumMember, value, "", "", value)
 		}
 	default:
-		for _, key := range s.keys(p) {
+		for _, key := range s.keysAt(p) {
 			add(protocol.CompletionItemKindProperty, key.Name, key.detail, key.Doc, key.Name+": ")
 		}
 	}
@@ -65,11 +65,11 @@ type keyProposal struct {
 	detail string
 }
 
-// keys are the keys that may be at a place: of its section, and the fields of its tool.
-func (s *Server) keys(p place) []keyProposal {
+// keysAt are the keys that may be at a place: of its section, and the fields of its tool.
+func (s *Server) keysAt(p place) []keyProposal {
 	var all []keyProposal
 	for _, section := range playbook.Sections() {
-		if section.Name != p.section() {
+		if section.Name != p.sectionName() {
 			continue
 		}
 		for _, key := range section.Keys {
@@ -84,8 +84,8 @@ func (s *Server) keys(p place) []keyProposal {
 	return all
 }
 
-// values are the words that a field of a tool accepts.
-func (s *Server) values(p place) []string {
+// valuesAt are the words that a field of a tool accepts.
+func (s *Server) valuesAt(p place) []string {
 	spec, found := s.tools.Spec(p.tool)
 	if !found {
 		return nil
@@ -100,13 +100,13 @@ func (s *Server) values(p place) []string {
 
 // completeExpression proposes names and functions.
 func completeExpression(doc *document, add func(kind protocol.CompletionItemKind, label, detail, doc, insert string)) {
-	for _, function := range expression.Functions() {
+	for _, function := range expression.FunctionDocs() {
 		add(protocol.CompletionItemKindFunction, function.Name, function.Signature, function.Doc, function.Name)
 	}
 	for _, name := range check.Names() {
 		add(protocol.CompletionItemKindVariable, name.Name, "", name.Doc, name.Name)
 	}
-	for _, step := range steps(doc.text) {
+	for _, step := range stepsOf(doc.text) {
 		add(protocol.CompletionItemKindVariable, step.name, "result of this step", "", step.name)
 	}
 	if doc.book == nil {
@@ -122,21 +122,21 @@ func completeExpression(doc *document, add func(kind protocol.CompletionItemKind
 	}
 }
 
-// hover explains the word at a place; nil where there is nothing to say.
-func (s *Server) hover(at protocol.TextDocumentPositionParams) *protocol.Hover {
-	doc := s.find(at.TextDocument.URI)
+// hoverAt explains the word at a place; nil where there is nothing to say.
+func (s *Server) hoverAt(at protocol.TextDocumentPositionParams) *protocol.Hover {
+	doc := s.findDocument(at.TextDocument.URI)
 	if doc == nil {
 		return nil
 	}
 	line := int(at.Position.Line)
-	name, from := word(doc.text.line(line), offset(doc.text.line(line), at.Position.Character))
+	name, from := wordAt(doc.text.lineAt(line), byteOffset(doc.text.lineAt(line), at.Position.Character))
 	p := placeOf(doc.text, line, from)
 	explained := ""
 	switch {
 	case name == "":
 		return nil
 	case p.expression:
-		for _, function := range expression.Functions() {
+		for _, function := range expression.FunctionDocs() {
 			if function.Name == name {
 				explained = "`" + function.Signature + "`\n\n" + function.Doc
 			}
@@ -151,7 +151,7 @@ func (s *Server) hover(at protocol.TextDocumentPositionParams) *protocol.Hover {
 			explained = "tool `" + name + "`\n\n" + spec.Summary + "\n\n" + strings.TrimSpace(spec.Doc)
 		}
 	case p.key == "":
-		for _, key := range s.keys(p) {
+		for _, key := range s.keysAt(p) {
 			if key.Name == name || slices.Contains(key.Aliases, name) {
 				explained = fmt.Sprintf("`%s` of %s\n\n%s", key.Name, key.detail, key.Doc)
 			}
@@ -160,7 +160,7 @@ func (s *Server) hover(at protocol.TextDocumentPositionParams) *protocol.Hover {
 	if explained == "" {
 		return nil
 	}
-	within := span(doc.text, line, from, from+len(name))
+	within := rangeOf(doc.text, line, from, from+len(name))
 	return &protocol.Hover{Contents: protocol.MarkupContent{Kind: protocol.Markdown, Value: explained}, Range: &within}
 }
 
@@ -180,8 +180,8 @@ var (
 	inList      = regexp.MustCompile(`\bnext: *\[([^\]]*)\]`)
 )
 
-// steps are the steps of a document, in its order.
-func steps(t text) []use {
+// stepsOf are the steps of a document, in its order.
+func stepsOf(t text) []use {
 	var all []use
 	for n, line := range t {
 		if match := definitions.FindStringSubmatchIndex(line); match != nil {
@@ -194,8 +194,8 @@ func steps(t text) []use {
 	return all
 }
 
-// uses are all places that name a step.
-func uses(t text, name string) []use {
+// usesOf are all places that name a step.
+func usesOf(t text, name string) []use {
 	found := map[use]bool{}
 	add := func(n, from, to int) {
 		if t[n][from:to] == name {
@@ -225,16 +225,16 @@ func uses(t text, name string) []use {
 	return slices.SortedFunc(maps.Keys(found), func(x, y use) int { return cmp.Or(x.line-y.line, x.from-y.from) })
 }
 
-// named is the step whose name is at a place.
-func (s *Server) named(at protocol.TextDocumentPositionParams) (*document, use, bool) {
-	doc := s.find(at.TextDocument.URI)
+// stepAt is the step whose name is at a place.
+func (s *Server) stepAt(at protocol.TextDocumentPositionParams) (*document, use, bool) {
+	doc := s.findDocument(at.TextDocument.URI)
 	if doc == nil {
 		return nil, use{}, false
 	}
 	line := int(at.Position.Line)
-	name, from := word(doc.text.line(line), offset(doc.text.line(line), at.Position.Character))
-	here := slices.ContainsFunc(uses(doc.text, name), func(one use) bool { return one.line == line && one.from == from })
-	for _, step := range steps(doc.text) {
+	name, from := wordAt(doc.text.lineAt(line), byteOffset(doc.text.lineAt(line), at.Position.Character))
+	here := slices.ContainsFunc(usesOf(doc.text, name), func(one use) bool { return one.line == line && one.from == from })
+	for _, step := range stepsOf(doc.text) {
 		if step.name == name && here {
 			return doc, step, true
 		}
@@ -242,25 +242,25 @@ func (s *Server) named(at protocol.TextDocumentPositionParams) (*document, use, 
 	return nil, use{}, false
 }
 
-func located(at uri.URI, t text, one use) protocol.Location {
-	return protocol.Location{URI: at, Range: span(t, one.line, one.from, one.from+len(one.name))}
+func locationOf(at uri.URI, t text, one use) protocol.Location {
+	return protocol.Location{URI: at, Range: rangeOf(t, one.line, one.from, one.from+len(one.name))}
 }
 
-// definition is where a step is.
-func (s *Server) definition(at protocol.TextDocumentPositionParams) []protocol.Location {
-	doc, step, found := s.named(at)
+// definitionOf is where a step is.
+func (s *Server) definitionOf(at protocol.TextDocumentPositionParams) []protocol.Location {
+	doc, step, found := s.stepAt(at)
 	if !found {
 		return []protocol.Location{}
 	}
-	return []protocol.Location{located(at.TextDocument.URI, doc.text, step)}
+	return []protocol.Location{locationOf(at.TextDocument.URI, doc.text, step)}
 }
 
-// references are all places that name a step.
-func (s *Server) references(at protocol.TextDocumentPositionParams) []protocol.Location {
+// referencesOf are all places that name a step.
+func (s *Server) referencesOf(at protocol.TextDocumentPositionParams) []protocol.Location {
 	all := []protocol.Location{}
-	if doc, step, found := s.named(at); found {
-		for _, one := range uses(doc.text, step.name) {
-			all = append(all, located(at.TextDocument.URI, doc.text, one))
+	if doc, step, found := s.stepAt(at); found {
+		for _, one := range usesOf(doc.text, step.name) {
+			all = append(all, locationOf(at.TextDocument.URI, doc.text, one))
 		}
 	}
 	return all
@@ -269,29 +269,29 @@ func (s *Server) references(at protocol.TextDocumentPositionParams) []protocol.L
 // stepName is what a step may be called.
 var stepName = regexp.MustCompile(`^[A-Za-z_]\w{0,63}$`)
 
-// rename names a step otherwise, wherever it is named.
-func (s *Server) rename(p protocol.RenameParams) (any, error) {
-	doc, step, found := s.named(p.TextDocumentPositionParams)
+// renameStep names a step otherwise, wherever it is named.
+func (s *Server) renameStep(p protocol.RenameParams) (any, error) {
+	doc, step, found := s.stepAt(p.TextDocumentPositionParams)
 	switch {
 	case !found:
 		return nil, fmt.Errorf("no step name here")
 	case !stepName.MatchString(p.NewName):
 		return nil, fmt.Errorf("%q is not a valid step name: use at most 64 letters, digits and _, not starting with a digit", p.NewName)
-	case slices.ContainsFunc(steps(doc.text), func(one use) bool { return one.name == p.NewName }):
+	case slices.ContainsFunc(stepsOf(doc.text), func(one use) bool { return one.name == p.NewName }):
 		return nil, fmt.Errorf("a step named %s already exists", p.NewName)
 	}
-	edits := lists.Map(uses(doc.text, step.name), func(one use) protocol.TextEdit {
-		return protocol.TextEdit{Range: span(doc.text, one.line, one.from, one.from+len(one.name)), NewText: p.NewName}
+	edits := lists.Map(usesOf(doc.text, step.name), func(one use) protocol.TextEdit {
+		return protocol.TextEdit{Range: rangeOf(doc.text, one.line, one.from, one.from+len(one.name)), NewText: p.NewName}
 	})
 	return &protocol.WorkspaceEdit{Changes: map[uri.URI][]protocol.TextEdit{p.TextDocument.URI: edits}}, nil
 }
 
-// symbols are the steps of a document.
-func (s *Server) symbols(at uri.URI) []protocol.DocumentSymbol {
+// stepSymbols are the steps of a document.
+func (s *Server) stepSymbols(at uri.URI) []protocol.DocumentSymbol {
 	all := []protocol.DocumentSymbol{}
-	if doc := s.find(at); doc != nil {
-		for _, step := range steps(doc.text) {
-			within := span(doc.text, step.line, step.from, step.from+len(step.name))
+	if doc := s.findDocument(at); doc != nil {
+		for _, step := range stepsOf(doc.text) {
+			within := rangeOf(doc.text, step.line, step.from, step.from+len(step.name))
 			all = append(all, protocol.DocumentSymbol{Name: step.name, Kind: protocol.SymbolKindFunction, Range: within, SelectionRange: within})
 		}
 	}

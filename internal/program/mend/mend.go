@@ -24,13 +24,13 @@ type Check func(*source.File) source.Diagnostics
 // corrections that undo each other would else alternate without end.
 const rounds = 10
 
-// File mends a file.
-func File(file *source.File, check Check) Result {
-	result := Older(file)
+// MendFile mends a file.
+func MendFile(file *source.File, check Check) Result {
+	result := MendOlder(file)
 	for range rounds {
 		current := source.NewFile(file.Name, result.Text)
-		edits := current.Edits(check(current))
-		next := current.Edited(edits)
+		edits := current.AllEdits(check(current))
+		next := current.ApplyEdits(edits)
 		if _, err := yamltree.Parse(next); err != nil || len(edits) == 0 {
 			break
 		}
@@ -42,8 +42,8 @@ func File(file *source.File, check Check) Result {
 	return result
 }
 
-// Older rewrites the older forms of a file, as `starter migrate` does.
-func Older(file *source.File) Result {
-	migration := migrate.File(file)
+// MendOlder rewrites the older forms of a file, as `starter migrate` does.
+func MendOlder(file *source.File) Result {
+	migration := migrate.MigrateFile(file)
 	return Result{Text: migration.Text, Changes: migration.Changes}
 }

@@ -62,10 +62,10 @@ workflow:
 // TestMend: what is sure is rewritten, and nothing else: GTE is no word for sure, and nn may be any name.
 func TestMend(t *testing.T) {
 	t.Parallel()
-	result := mend.File(source.NewFile("users.yaml", []byte(wrong)), checked)
+	result := mend.MendFile(source.NewFile("users.yaml", []byte(wrong)), checked)
 	require.Equal(t, right, string(result.Text))
 	require.GreaterOrEqual(t, len(result.Changes), 11)
-	again := mend.File(source.NewFile("users.yaml", result.Text), checked)
+	again := mend.MendFile(source.NewFile("users.yaml", result.Text), checked)
 	require.Empty(t, again.Changes)
 	require.Equal(t, right, string(again.Text))
 }
@@ -73,7 +73,7 @@ func TestMend(t *testing.T) {
 // TestMendOlder: older forms are rewritten first, and what they hold after.
 func TestMendOlder(t *testing.T) {
 	t.Parallel()
-	result := mend.File(source.NewFile("users.yaml", []byte(`apiVersion: reprise/v1
+	result := mend.MendFile(source.NewFile("users.yaml", []byte(`apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: users}
 timeout: 1h
@@ -94,7 +94,7 @@ workflow:
 func TestMendNothing(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{right[:strings.Index(right, "workflow")], "a: [", "", "\t", "apiVersion: reprise/v1\r\nkind: Playbook\r\n"} {
-		result := mend.File(source.NewFile("users.yaml", []byte(text)), checked)
+		result := mend.MendFile(source.NewFile("users.yaml", []byte(text)), checked)
 		require.Equal(t, text, string(result.Text))
 		require.Empty(t, result.Changes)
 	}
@@ -105,8 +105,8 @@ func FuzzMend(f *testing.F) {
 	f.Add(wrong)
 	f.Add(right)
 	f.Fuzz(func(t *testing.T, text string) {
-		result := mend.File(source.NewFile("users.yaml", []byte(text)), checked)
-		again := mend.File(source.NewFile("users.yaml", result.Text), checked)
+		result := mend.MendFile(source.NewFile("users.yaml", []byte(text)), checked)
+		again := mend.MendFile(source.NewFile("users.yaml", result.Text), checked)
 		require.Empty(t, again.Changes)
 		if len(result.Changes) == 0 {
 			require.Equal(t, text, string(result.Text))

@@ -12,39 +12,39 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Map is a map without keys.
-func Map() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode} }
+// EmptyMap is a map without keys.
+func EmptyMap() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode} }
 
-// Add appends a key to a map.
-func Add(n *yaml.Node, key string, value *yaml.Node) {
-	n.Content = append(n.Content, recording.Text(key), value)
+// AddKey appends a key to a map.
+func AddKey(n *yaml.Node, key string, value *yaml.Node) {
+	n.Content = append(n.Content, recording.TextNode(key), value)
 }
 
-// List is a list with an item a line.
-func List(items ...*yaml.Node) *yaml.Node {
+// ListOf is a list with an item a line.
+func ListOf(items ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Content: items}
 }
 
 // FlowList is a list in one line.
 func FlowList(items ...*yaml.Node) *yaml.Node {
-	list := List(items...)
+	list := ListOf(items...)
 	list.Style = yaml.FlowStyle
 	return list
 }
 
-// Flow is a map in one line, of keys and nodes.
-func Flow(pairs ...any) *yaml.Node {
-	n := Map()
+// FlowMap is a map in one line, of keys and nodes.
+func FlowMap(pairs ...any) *yaml.Node {
+	n := EmptyMap()
 	n.Style = yaml.FlowStyle
 	for i := 0; i+1 < len(pairs); i += 2 {
-		Add(n, pairs[i].(string), pairs[i+1].(*yaml.Node)) // as they are written in the program
+		AddKey(n, pairs[i].(string), pairs[i+1].(*yaml.Node)) // as they are written in the program
 	}
 	return n
 }
 
-// Quoted is a text in double quotes where it has templates, as those are written.
-func Quoted(text string) *yaml.Node {
-	n := recording.Text(text)
+// QuotedText is a text in double quotes where it has templates, as those are written.
+func QuotedText(text string) *yaml.Node {
+	n := recording.TextNode(text)
 	if n.Style == 0 && strings.Contains(text, "{{") {
 		n.Style = yaml.DoubleQuotedStyle
 	}
@@ -54,18 +54,18 @@ func Quoted(text string) *yaml.Node {
 // Verbatim is a text with templates, which is written as it is. In other texts braces are text.
 type Verbatim string
 
-// Value is any value, in whose texts braces are text. Keys with templates are left out, as no key may have one.
-func Value(of any) *yaml.Node {
+// ValueNode is any value, in whose texts braces are text. Keys with templates are left out, as no key may have one.
+func ValueNode(of any) *yaml.Node {
 	switch of := of.(type) {
 	case Verbatim:
-		return Quoted(string(of))
+		return QuotedText(string(of))
 	case string:
-		return recording.Text(Escaped(of))
+		return recording.TextNode(EscapeBraces(of))
 	case map[string]any:
-		n := Map()
+		n := EmptyMap()
 		for _, key := range playbook.SortedKeys(of) {
 			if !strings.Contains(key, "{{") {
-				Add(n, key, Value(of[key]))
+				AddKey(n, key, ValueNode(of[key]))
 			}
 		}
 		n.Style = FlowIfShort(of)
@@ -73,11 +73,11 @@ func Value(of any) *yaml.Node {
 	case []any:
 		n := &yaml.Node{Kind: yaml.SequenceNode, Style: FlowIfShort(of)}
 		for _, item := range of {
-			n.Content = append(n.Content, Value(item))
+			n.Content = append(n.Content, ValueNode(item))
 		}
 		return n
 	}
-	return recording.Node(of, true)
+	return recording.ValueNode(of, true)
 }
 
 // FlowIfShort is the style of what fits into one line there.
@@ -92,7 +92,7 @@ func FlowIfShort(of any) yaml.Style {
 // braces are what begins a template, or what is refused because it does in Jinja.
 var braces = regexp.MustCompile(`\{[{%#]`)
 
-// Escaped is a text in which braces are text.
-func Escaped(text string) string {
+// EscapeBraces is a text in which braces are text.
+func EscapeBraces(text string) string {
 	return braces.ReplaceAllStringFunc(text, func(found string) string { return "{{ '" + found + "' }}" })
 }

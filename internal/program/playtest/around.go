@@ -45,7 +45,7 @@ func (i *inbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteW
 	if info.ParentWorkflowExecution != nil {
 		parent = info.ParentWorkflowExecution.ID
 	}
-	i.stage.seen.enter(info.WorkflowExecution.ID, parent, in.Args)
+	i.stage.seen.enterWorkflow(info.WorkflowExecution.ID, parent, in.Args)
 	return i.Next.ExecuteWorkflow(gate.WithRehearsal(ctx, i.stage), in)
 }
 
@@ -68,9 +68,9 @@ func (o *outbound) GetInfo(ctx workflow.Context) *workflow.Info {
 func (o *outbound) NewTimerWithOptions(ctx workflow.Context, d time.Duration, options workflow.TimerOptions) workflow.Future {
 	if mark, ok := interpreter.ParseTimerMark(options.Summary); ok && mark.Limits == 0 {
 		id := workflow.GetInfo(ctx).WorkflowExecution.ID
-		o.stage.seen.waits(id, mark, d)
-		if o.stage.seen.within(id) == "" {
-			o.stage.waited(mark, d)
+		o.stage.seen.addWait(id, mark, d)
+		if o.stage.seen.loopPlace(id) == "" {
+			o.stage.addWait(mark, d)
 		}
 	}
 	return o.Next.NewTimerWithOptions(ctx, d, options)
@@ -78,7 +78,7 @@ func (o *outbound) NewTimerWithOptions(ctx workflow.Context, d time.Duration, op
 
 // SignalExternalWorkflow loses signals to workflows that serve many runs: there are none.
 func (o *outbound) SignalExternalWorkflow(ctx workflow.Context, workflowID, runID, name string, arg any) workflow.Future {
-	if o.stage.seen.knows(workflowID) {
+	if o.stage.seen.knowsWorkflow(workflowID) {
 		return o.Next.SignalExternalWorkflow(ctx, workflowID, runID, name, arg)
 	}
 	future, settable := workflow.NewFuture(ctx)
@@ -89,10 +89,10 @@ func (o *outbound) SignalExternalWorkflow(ctx workflow.Context, workflowID, runI
 // Observer is shown what the calls of a workflow decide.
 func (s *stage) Observer(workflowID string) call.Observer {
 	return func(seen call.Observation) {
-		prefix := s.seen.within(workflowID)
-		s.seen.decided(prefix, seen)
+		prefix := s.seen.loopPlace(workflowID)
+		s.seen.addDecision(prefix, seen)
 		if prefix == "" {
-			s.attempted(seen)
+			s.addAttempt(seen)
 		}
 		if seen.Awaits != nil {
 			s.answerFromOutside(workflowID, seen)
@@ -100,8 +100,8 @@ func (s *stage) Observer(workflowID string) call.Observer {
 	}
 }
 
-// hosted is the observer of calls in an activity.
-func (s *stage) hosted(ctx context.Context) call.Observer {
+// hostedObserver is the observer of calls in an activity.
+func (s *stage) hostedObserver(ctx context.Context) call.Observer {
 	if !activity.IsActivity(ctx) {
 		return func(call.Observation) {}
 	}
@@ -110,27 +110,27 @@ func (s *stage) hosted(ctx context.Context) call.Observer {
 
 // Followed is shown where a branch goes after a step.
 func (s *stage) Followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival) {
-	s.seen.followed(book, step, arrivals, book.Hash == s.suite.Book.Hash)
+	s.seen.addRoute(book, step, arrivals, book.Hash == s.suite.Book.Hash)
 }
 
 // StepBegan is shown that a visit of a step has begun.
 func (s *stage) StepBegan(book *playbook.Playbook, record protocol.StepRecord) {
 	if book.Hash == s.suite.Book.Hash {
-		s.happened(runs.StepEvents(protocol.StepRecord{Step: record.Step, Visit: record.Visit, StartedAt: record.StartedAt})...)
+		s.addEvents(runs.StepEvents(protocol.StepRecord{Step: record.Step, Visit: record.Visit, StartedAt: record.StartedAt})...)
 	}
 }
 
 // StepEnded is shown how it has ended.
 func (s *stage) StepEnded(book *playbook.Playbook, record protocol.StepRecord) {
 	if book.Hash == s.suite.Book.Hash {
-		s.happened(runs.StepEvents(record)[1:]...)
+		s.addEvents(runs.StepEvents(record)[1:]...)
 	}
 }
 
 // IterationEnded is shown how an iteration has ended.
 func (s *stage) IterationEnded(workflowID string, task call.Task, iteration interpreter.IterationResult) {
-	if s.seen.within(workflowID) == "" {
-		s.happened(runs.IterationEvents(runs.Event{Step: task.Step, Visit: task.Visit, Index: &iteration.Index}, iteration)...)
+	if s.seen.loopPlace(workflowID) == "" {
+		s.addEvents(runs.IterationEvents(runs.Event{Step: task.Step, Visit: task.Visit, Index: &iteration.Index}, iteration)...)
 	}
 }
 
@@ -146,7 +146,7 @@ type attempts struct {
 }
 
 func (a *attempts) Init(out interceptor.ActivityOutboundInterceptor) error {
-	return a.Next.Init(answering(out, out.GetClient, a.stage.server))
+	return a.Next.Init(withTestClient(out, out.GetClient, a.stage.server))
 }
 
 type lostKey struct{}
@@ -196,7 +196,7 @@ type clientInterceptor[C any] struct {
 	server *server
 }
 
-func answering[C any](next interceptor.ActivityOutboundInterceptor, _ func(context.Context) C, server *server) *clientInterceptor[C] {
+func withTestClient[C any](next interceptor.ActivityOutboundInterceptor, _ func(context.Context) C, server *server) *clientInterceptor[C] {
 	return &clientInterceptor[C]{interceptor.ActivityOutboundInterceptorBase{Next: next}, server}
 }
 

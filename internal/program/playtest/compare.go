@@ -30,20 +30,20 @@ type Failure struct {
 	Add string
 }
 
-// covers reports whether a value has what is wanted: of maps the members that are given, of
+// coversValue reports whether a value has what is wanted: of maps the members that are given, of
 // lists all elements in order, else the same value. Numbers and texts of numbers are the same in
 // requests, where everything is text.
-func covers(wanted, got any) bool { return matches(wanted, got, false, sameScalar) }
+func coversValue(wanted, got any) bool { return matchValues(wanted, got, false, sameScalar) }
 
-// equal compares values in full. What was not written is nil.
-func equal(wanted, got any) bool { return matches(wanted, got, true, sameScalar) }
+// equalValues compares values in full. What was not written is nil.
+func equalValues(wanted, got any) bool { return matchValues(wanted, got, true, sameScalar) }
 
-// matches compares maps, of which whole says that they have no other members, lists, and what is in them.
-func matches(wanted, got any, whole bool, same func(a, b any) bool) bool {
+// matchValues compares maps, of which whole says that they have no other members, lists, and what is in them.
+func matchValues(wanted, got any, whole bool, same func(a, b any) bool) bool {
 	switch wanted := wanted.(type) {
 	case string:
 		if condition := conditionOf(wanted); condition != nil {
-			return holds(condition, got)
+			return conditionHolds(condition, got)
 		}
 	case map[string]any:
 		object, isMap := got.(map[string]any)
@@ -55,14 +55,14 @@ func matches(wanted, got any, whole bool, same func(a, b any) bool) bool {
 			if value == nil && !has && !whole {
 				continue
 			}
-			if !has || !matches(value, inner, whole, same) {
+			if !has || !matchValues(value, inner, whole, same) {
 				return false
 			}
 		}
 		return true
 	case []any:
 		list, isList := got.([]any)
-		return isList && slices.EqualFunc(wanted, list, func(a, b any) bool { return matches(a, b, whole, same) })
+		return isList && slices.EqualFunc(wanted, list, func(a, b any) bool { return matchValues(a, b, whole, same) })
 	}
 	return same(wanted, got)
 }
@@ -89,9 +89,9 @@ func coversRequest(wanted, got map[string]any) bool {
 		has, known := got[name]
 		asText := name == "params" || name == "headers" || name == "form"
 		if name == "headers" {
-			value = lowered(value)
+			value = lowerHeaders(value)
 		}
-		if asText && !matches(value, expression.OrEmpty(has), false, sameText) || !asText && (!known && value != nil || !covers(value, has)) {
+		if asText && !matchValues(value, expression.OrEmpty(has), false, sameText) || !asText && (!known && value != nil || !coversValue(value, has)) {
 			if name == "url" && withQuery(got) == expression.Text(value) {
 				continue
 			}
@@ -103,7 +103,7 @@ func coversRequest(wanted, got map[string]any) bool {
 
 func sameText(a, b any) bool { return expression.Text(a) == expression.Text(b) }
 
-func lowered(headers any) any {
+func lowerHeaders(headers any) any {
 	object, isMap := headers.(map[string]any)
 	if !isMap {
 		return headers
@@ -138,8 +138,8 @@ func (c *comparison) failf(word, what, why, format string, args ...any) {
 	c.failures = append(c.failures, Failure{Pos: pos, What: what, Message: fmt.Sprintf(format, args...), Why: why})
 }
 
-// compare finds all differences.
-func (c *comparison) compare() {
+// compareAll finds all differences.
+func (c *comparison) compareAll() {
 	expect, result := &c.test.Expect, &c.outcome.result
 	has := expect.Words.Has
 	if has("status") && string(result.Status) != expect.Status {
@@ -149,8 +149,8 @@ func (c *comparison) compare() {
 		}
 		c.failf("status", "status", c.whyFailed(), "expected %s, got %s%s", expect.Status, result.Status, message)
 	}
-	if has("result") && !equal(expect.Result, result.Result.Data) {
-		c.failf("result", "result", "", "%s", difference(expect.Result, result.Result.Data))
+	if has("result") && !equalValues(expect.Result, result.Result.Data) {
+		c.failf("result", "result", "", "%s", showDifference(expect.Result, result.Result.Data))
 	}
 	if has("error") {
 		c.compareError()
@@ -178,35 +178,35 @@ func (c *comparison) whyFailed() string {
 	for _, place := range playbook.SortedKeys(c.stage.seen.verdicts) {
 		for _, verdict := range c.stage.seen.verdicts[place] {
 			if verdict.seen.Error != nil && !verdict.seen.Repeats && verdict.seen.Error.Message == failure.Message {
-				return c.describe(place, verdict)
+				return c.describeVerdict(place, verdict)
 			}
 		}
 	}
 	return ""
 }
 
-// describe says what decided about an outcome, with its line.
-func (c *comparison) describe(place string, v verdict) string {
+// describeVerdict says what decided about an outcome, with its line.
+func (c *comparison) describeVerdict(place string, v verdict) string {
 	what := "a success"
 	if v.seen.Error != nil {
-		what = v.seen.Error.Short()
+		what = v.seen.Error.ShortText()
 	}
 	if len(v.seen.Policies) == 0 {
-		where := c.file()
+		where := c.fileName()
 		if step := c.stage.suite.Book.Step(stepOf(place)); step != nil {
 			where += ":" + step.NamePos.String()
 		}
 		return fmt.Sprintf("%s: no policy of %s matched %s", where, place, what)
 	}
 	policy := v.seen.Policies[len(v.seen.Policies)-1]
-	text := fmt.Sprintf("%s:%s: policy %d of %s handled %s", c.file(), policy.Pos, policy.Number, place, what)
+	text := fmt.Sprintf("%s:%s: policy %d of %s handled %s", c.fileName(), policy.Pos, policy.Number, place, what)
 	if v.seen.Why != "" {
 		text += ": " + v.seen.Why
 	}
 	return text
 }
 
-func (c *comparison) file() string { return c.stage.suite.Book.File.Name }
+func (c *comparison) fileName() string { return c.stage.suite.Book.File.Name }
 
 func (c *comparison) compareError() {
 	failure := c.outcome.result.Error
@@ -222,8 +222,8 @@ func (c *comparison) compareError() {
 		return
 	}
 	got := failure.Value()
-	if !covers(wanted, got) {
-		c.failf("error", "error", c.whyFailed(), "%s", difference(wanted, chosenOf(wanted, got)))
+	if !coversValue(wanted, got) {
+		c.failf("error", "error", c.whyFailed(), "%s", showDifference(wanted, chosenOf(wanted, got)))
 	}
 }
 
@@ -274,7 +274,7 @@ func differenceOfRequests(wanted, got map[string]any) string {
 		shown["url"] = withQuery(got)
 	}
 	asWritten(shown)
-	return difference(loweredHeaders(wanted), shown)
+	return showDifference(loweredHeaders(wanted), shown)
 }
 
 // asWritten writes the params of a request that are whole numbers as numbers, which is how people
@@ -292,7 +292,7 @@ func asWritten(request map[string]any) {
 func loweredHeaders(wanted map[string]any) map[string]any {
 	if headers, has := wanted["headers"]; has {
 		wanted = maps.Clone(wanted)
-		wanted["headers"] = lowered(headers)
+		wanted["headers"] = lowerHeaders(headers)
 	}
 	return wanted
 }
@@ -303,18 +303,18 @@ func (c *comparison) whyRequest(place string, got []request, at int) string {
 	if at > 0 && at < len(got) {
 		index, before := got[at].who.index, -1
 		for _, request := range got[:at] {
-			if position(request.who.index) == position(index) {
+			if positionOf(request.who.index) == positionOf(index) {
 				before++
 			}
 		}
-		verdicts = slices.DeleteFunc(slices.Clone(verdicts), func(v verdict) bool { return position(v.index) != position(index) })
+		verdicts = slices.DeleteFunc(slices.Clone(verdicts), func(v verdict) bool { return positionOf(v.index) != positionOf(index) })
 		if before >= 0 && before < len(verdicts) {
-			return c.describe(place, verdicts[before])
+			return c.describeVerdict(place, verdicts[before])
 		}
 		return ""
 	}
 	if at > 0 && at == len(got) && len(verdicts) > 0 {
-		return c.describe(place, verdicts[len(verdicts)-1])
+		return c.describeVerdict(place, verdicts[len(verdicts)-1])
 	}
 	return ""
 }
@@ -324,7 +324,7 @@ const shownEntries = 20
 func listRequests(all []request) string {
 	var b strings.Builder
 	for _, r := range all[:min(len(all), shownEntries)] {
-		fmt.Fprintf(&b, "  %s %s\n", r.who.name(), brief(r.what))
+		fmt.Fprintf(&b, "  %s %s\n", r.who.displayName(), briefRequest(r.what))
 	}
 	if more := len(all) - shownEntries; more > 0 {
 		fmt.Fprintf(&b, "  … %d more\n", more)
@@ -336,7 +336,7 @@ func listRequests(all []request) string {
 func (s *stage) requestsOf(name playbook.CallName) []request {
 	s.seen.mu.Lock()
 	defer s.seen.mu.Unlock()
-	all := slices.DeleteFunc(slices.Clone(s.seen.requests[name.Place]), func(r request) bool { return !r.who.is(name) })
+	all := slices.DeleteFunc(slices.Clone(s.seen.requests[name.Place]), func(r request) bool { return !r.who.isNamed(name) })
 	return byIteration(all, func(r request) caller { return r.who })
 }
 
@@ -346,7 +346,7 @@ func (s *stage) waitsOf(name playbook.CallName) []time.Duration {
 	defer s.seen.mu.Unlock()
 	var delays []time.Duration
 	for _, w := range byIteration(s.seen.paused[name.Place], func(w wait) caller { return w.who }) {
-		if w.who.is(name) {
+		if w.who.isNamed(name) {
 			delays = append(delays, w.delay)
 		}
 	}
@@ -382,7 +382,7 @@ func (c *comparison) whyWait(place string, wanted, got []time.Duration) string {
 	repeats := 0
 	for _, v := range c.stage.seen.verdicts[place] {
 		if at >= len(got) && !v.seen.Repeats || v.seen.Repeats && repeats == at {
-			return c.describe(place, v)
+			return c.describeVerdict(place, v)
 		}
 		if v.seen.Repeats && v.seen.Error != nil {
 			repeats++
@@ -402,7 +402,7 @@ func (s *stage) rowsOf(name playbook.CallName) []any {
 	defer s.seen.mu.Unlock()
 	rows := []any{}
 	for _, w := range byIteration(s.seen.written[name.Place], func(w write) caller { return w.who }) {
-		if w.who.is(name) {
+		if w.who.isNamed(name) {
 			rows = append(rows, w.rows...)
 		}
 	}
@@ -412,7 +412,7 @@ func (s *stage) rowsOf(name playbook.CallName) []any {
 func (c *comparison) compareSinks() {
 	for _, list := range c.test.Expect.Sinks {
 		got := c.stage.rowsOf(list.CallName)
-		if covers(list.Items, got) || len(list.Items) == 0 && len(got) == 0 {
+		if coversValue(list.Items, got) || len(list.Items) == 0 && len(got) == 0 {
 			continue
 		}
 		shown := make([]any, len(got))
@@ -422,7 +422,7 @@ func (c *comparison) compareSinks() {
 				shown[i] = chosenOf(list.Items[i], got[i])
 			}
 		}
-		c.failures = append(c.failures, Failure{Pos: list.Pos, What: "sinks." + list.Written, Message: difference(list.Items, shown)})
+		c.failures = append(c.failures, Failure{Pos: list.Pos, What: "sinks." + list.Written, Message: showDifference(list.Items, shown)})
 	}
 }
 
@@ -466,25 +466,25 @@ func (c *comparison) compareWarnings() {
 	for _, wanted := range c.test.Expect.Warnings {
 		at := slices.IndexFunc(left, func(warning string) bool { return strings.Contains(warning, wanted) })
 		if at < 0 {
-			c.failf("warnings", "warnings", "", "no warning contains %q; the run has\n%s", wanted, listed(c.outcome.result.Warnings))
+			c.failf("warnings", "warnings", "", "no warning contains %q; the run has\n%s", wanted, listTexts(c.outcome.result.Warnings))
 			continue
 		}
 		left = slices.Delete(left, at, at+1)
 	}
 	if len(left) > 0 {
-		c.failf("warnings", "warnings", "", "unexpected:\n%s", listed(left))
+		c.failf("warnings", "warnings", "", "unexpected:\n%s", listTexts(left))
 	}
 }
 
-func listed(texts []string) string {
+func listTexts(texts []string) string {
 	if len(texts) == 0 {
 		return "  none"
 	}
 	return "  " + strings.Join(texts, "\n  ")
 }
 
-// brief is a request in a line: method and URL with its params, else what there is.
-func brief(request map[string]any) string {
+// briefRequest is a request in a line: method and URL with its params, else what there is.
+func briefRequest(request map[string]any) string {
 	if request["url"] != nil && request["method"] != nil {
 		line := expression.Text(request["method"]) + " " + expression.Text(request["url"])
 		if request["params"] != nil {

@@ -20,9 +20,9 @@ func conditionOf(wanted string) *expression.Template {
 	return condition
 }
 
-// holds reports whether a condition holds over what was got: that is value, and the members of a map have their names. One
+// conditionHolds reports whether a condition holds over what was got: that is value, and the members of a map have their names. One
 // that cannot be evaluated does not hold.
-func holds(condition *expression.Template, got any) bool {
+func conditionHolds(condition *expression.Template, got any) bool {
 	scope := expression.MapScope{}
 	for name, member := range expression.MapOf(got) {
 		scope[name] = member

@@ -51,7 +51,7 @@ func (c *Coverage) Missed() []CoveredPart {
 // CoverageOf sums up what tests of one suite have shown of its playbook.
 func CoverageOf(suite *Suite, reports []*Report) *Coverage {
 	c := &Coverage{File: suite.Book.File.Name}
-	took := covered(suite, reports)
+	took := coveredParts(suite, reports)
 	for _, step := range suite.Book.Steps {
 		c.Parts = append(c.Parts, CoveredPart{step.NamePos, "step " + step.Name, took["step "+step.Name]})
 		c.addPolicies(step.Name, step.Retry, took)
@@ -78,9 +78,9 @@ func sinksOf(step *playbook.Step) []*playbook.Sink {
 	return lists.Map(step.SinkCalls(), func(call playbook.CallAt) *playbook.Sink { return call.Sink })
 }
 
-// covered are the parts of the playbook that a test took: steps by name, the others by place. A
+// coveredParts are the parts of the playbook that a test took: steps by name, the others by place. A
 // run compiles the playbook anew, so that its policies and routes are others.
-func covered(suite *Suite, reports []*Report) map[string]bool {
+func coveredParts(suite *Suite, reports []*Report) map[string]bool {
 	took := map[string]bool{}
 	for _, report := range reports {
 		if report == nil || report.stage == nil || report.Suite != suite {

@@ -92,7 +92,7 @@ func newDatabase(server string) (_ *database, err error) {
 	d := &database{server: server, name: databasePrefix + time.Now().UTC().Format(dayOfName) + "_" + strings.ToLower(rand.Text()[:12])}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, d.drop())
+			err = errors.Join(err, d.dropAll())
 		}
 	}()
 	var super, makesDatabases, makesRoles bool
@@ -109,7 +109,7 @@ func newDatabase(server string) (_ *database, err error) {
 		if err == nil || super {
 			return d, err
 		}
-		if err := d.drop(); err != nil {
+		if err := d.dropAll(); err != nil {
 			return nil, err
 		}
 	}
@@ -125,12 +125,12 @@ func (d *database) makeWithRole(ctx context.Context, conn *pgx.Conn, server *url
 		{fmt.Sprintf("GRANT %s TO CURRENT_USER", d.name), ""},
 		{fmt.Sprintf("CREATE DATABASE %s OWNER %s", d.name, d.name), "DROP DATABASE IF EXISTS " + d.name + " WITH (FORCE)"},
 	} {
-		if err := d.do(ctx, conn, step[0], step[1]); err != nil {
+		if err := d.createDroppable(ctx, conn, step[0], step[1]); err != nil {
 			return err
 		}
 	}
 	d.url = d.leadTo(server, d.name, url.UserPassword(d.name, password), "")
-	err := d.enter(ctx)
+	err := d.enterDatabase(ctx)
 	if err != nil {
 		return fmt.Errorf("the role %s of --postgres is a superuser, so each test logs in as a role of its own, with a password, which the server refuses "+
 			"from here: allow it in pg_hba.conf, or use a role that is not a superuser and may create databases: %w", d.role, err)
@@ -141,17 +141,17 @@ func (d *database) makeWithRole(ctx context.Context, conn *pgx.Conn, server *url
 // makeAlone makes a database that the role of the URL owns.
 func (d *database) makeAlone(ctx context.Context, conn *pgx.Conn, server *url.URL) error {
 	d.bounds = ownDatabase
-	if err := d.do(ctx, conn, "CREATE DATABASE "+d.name, "DROP DATABASE IF EXISTS "+d.name+" WITH (FORCE)"); err != nil {
+	if err := d.createDroppable(ctx, conn, "CREATE DATABASE "+d.name, "DROP DATABASE IF EXISTS "+d.name+" WITH (FORCE)"); err != nil {
 		return err
 	}
 	d.url = d.leadTo(server, d.name, server.User, "")
-	return d.enter(ctx)
+	return d.enterDatabase(ctx)
 }
 
 // makeSchema makes a schema in the database of the URL.
 func (d *database) makeSchema(ctx context.Context, conn *pgx.Conn, server *url.URL) error {
 	d.bounds = ownSchema
-	if err := d.do(ctx, conn, "CREATE SCHEMA "+d.name, "DROP SCHEMA IF EXISTS "+d.name+" CASCADE"); err != nil {
+	if err := d.createDroppable(ctx, conn, "CREATE SCHEMA "+d.name, "DROP SCHEMA IF EXISTS "+d.name+" CASCADE"); err != nil {
 		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" { // insufficient_privilege
 			return fmt.Errorf("the role %s of --postgres may create neither a database nor a schema for a test; allow it with ALTER ROLE %s CREATEDB",
 				d.role, pgx.Identifier{d.role}.Sanitize())
@@ -159,7 +159,7 @@ func (d *database) makeSchema(ctx context.Context, conn *pgx.Conn, server *url.U
 		return err
 	}
 	d.url = d.leadTo(server, conn.Config().Database, server.User, d.name)
-	return d.enter(ctx)
+	return d.enterDatabase(ctx)
 }
 
 // leadTo is the URL of a database of the server, with the schema that unqualified names are of.
@@ -180,8 +180,8 @@ func (d *database) leadTo(server *url.URL, name string, user *url.Userinfo, sche
 	return there.String()
 }
 
-// do makes something, and notes how it is dropped.
-func (d *database) do(ctx context.Context, conn *pgx.Conn, made, drop string) error {
+// createDroppable makes something, and notes how it is dropped.
+func (d *database) createDroppable(ctx context.Context, conn *pgx.Conn, made, drop string) error {
 	if _, err := conn.Exec(ctx, made); err != nil {
 		return fmt.Errorf("create a database for the test on the server of --postgres: %w", err)
 	}
@@ -191,9 +191,9 @@ func (d *database) do(ctx context.Context, conn *pgx.Conn, made, drop string) er
 	return nil
 }
 
-// enter finds out whether the URL leads to what was made: a pooler in between may keep to another database, or
+// enterDatabase finds out whether the URL leads to what was made: a pooler in between may keep to another database, or
 // to another schema.
-func (d *database) enter(ctx context.Context) error {
+func (d *database) enterDatabase(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, d.url)
 	if err != nil {
 		return fmt.Errorf("connect to the test's database on the server of --postgres: %w", err)
@@ -213,8 +213,8 @@ func (d *database) enter(ctx context.Context) error {
 	return nil
 }
 
-// drop drops what was made.
-func (d *database) drop() error {
+// dropAll drops what was made.
+func (d *database) dropAll() error {
 	if len(d.undo) == 0 {
 		return nil
 	}
@@ -241,8 +241,8 @@ var (
 	beyondDatabase = regexp.MustCompile(`(?i)\b(database|group|owned|role|system|tablespace|user)\b`)
 )
 
-// confine refuses what could leave the place of the test.
-func (d *database) confine(in interpreter.ToolInput) error {
+// confineInput refuses what could leave the place of the test.
+func (d *database) confineInput(in interpreter.ToolInput) error {
 	text, states := in.Fields[playbook.FieldStatement]
 	switch {
 	case d.bounds == ownRole:

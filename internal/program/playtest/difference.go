@@ -15,8 +15,8 @@ import (
 // shownDifference bounds the text of a difference.
 const shownDifference = 4000
 
-// difference shows what was expected and what came, line by line: - is expected, + came.
-func difference(wanted, got any) string {
+// showDifference shows what was expected and what came, line by line: - is expected, + came.
+func showDifference(wanted, got any) string {
 	want, have := yamlOf(wanted), yamlOf(got)
 	if want == have { // they differ by their types
 		return fmt.Sprintf("- %s (%s)\n+ %s (%s)", strings.TrimSpace(want), expression.TypeName(wanted), strings.TrimSpace(have), expression.TypeName(got))
@@ -50,16 +50,16 @@ func flowOf(v any) string {
 	if err := node.Encode(v); err != nil || reflect.ValueOf(v).Kind() == reflect.Invalid {
 		return strings.TrimSpace(yamlOf(v))
 	}
-	flowing(node)
+	setFlowStyle(node)
 	return strings.TrimSpace(yamlOf(node))
 }
 
-func flowing(n *yaml.Node) {
+func setFlowStyle(n *yaml.Node) {
 	n.Style |= yaml.FlowStyle
 	if n.Kind == yaml.ScalarNode {
 		n.Style &^= yaml.FlowStyle | yaml.LiteralStyle | yaml.FoldedStyle
 	}
 	for _, inner := range n.Content {
-		flowing(inner)
+		setFlowStyle(inner)
 	}
 }

@@ -33,18 +33,18 @@ func eventCall(event runs.Event) string {
 	return fmt.Sprintf("%s#%d/%d/%s", event.Step, event.Visit, index, event.Sink)
 }
 
-// happened notes events. An iteration begins with its first one.
-func (s *stage) happened(events ...runs.Event) {
+// addEvents notes events. An iteration begins with its first one.
+func (s *stage) addEvents(events ...runs.Event) {
 	at := s.now()
 	s.seen.mu.Lock()
 	defer s.seen.mu.Unlock()
 	for _, event := range events {
 		event.At = at
-		s.seen.happened.add(event)
+		s.seen.happened.addEvent(event)
 	}
 }
 
-func (h *runEvents) add(event runs.Event) {
+func (h *runEvents) addEvent(event runs.Event) {
 	if event.Index != nil {
 		began := runs.Event{Event: runs.IterationStarted, At: event.At, Step: event.Step, Visit: event.Visit, Index: event.Index}
 		if h.begun == nil {
@@ -58,15 +58,15 @@ func (h *runEvents) add(event runs.Event) {
 	h.events = append(h.events, event)
 }
 
-// attempted notes the events of an attempt.
-func (s *stage) attempted(seen call.Observation) {
+// addAttempt notes the events of an attempt.
+func (s *stage) addAttempt(seen call.Observation) {
 	event := runs.Event{At: s.now(), Step: seen.Step, Visit: seen.Visit, Index: seen.Index, Sink: seen.Place}
 	s.seen.mu.Lock()
 	defer s.seen.mu.Unlock()
 	h := &s.seen.happened
 	if seen.Awaits != nil {
 		event.Event = runs.AnswerAwaited
-		h.add(event)
+		h.addEvent(event)
 	}
 	if !seen.Decided {
 		return
@@ -79,7 +79,7 @@ func (s *stage) attempted(seen call.Observation) {
 	if event.Page = seen.Page; seen.Place == "" {
 		event.Page = h.pages[key] + 1
 	}
-	if last := h.last(key); last != nil && (seen.Place == "" || last.Page == seen.Page) {
+	if last := h.lastEnd(key); last != nil && (seen.Place == "" || last.Page == seen.Page) {
 		if last.Attempt == seen.Attempt {
 			if last.Event == runs.ActionCompleted && seen.Error != nil { // a policy has made a failure of the answer
 				last.Event, last.Error = runs.ActionError, seen.Error
@@ -91,14 +91,14 @@ func (s *stage) attempted(seen call.Observation) {
 	}
 	begins := event
 	begins.Event = runs.ActionStarted
-	h.add(begins)
+	h.addEvent(begins)
 	event.Event, event.Error, event.IsRetry = runs.ActionCompleted, seen.Error, false
 	if seen.Error != nil {
 		event.Event = runs.ActionError
 	} else {
 		h.pages[key]++
 	}
-	h.add(event)
+	h.addEvent(event)
 	if seen.Place != "" {
 		h.endSink(event, seen)
 	}
@@ -118,11 +118,11 @@ func (h *runEvents) endSink(event runs.Event, seen call.Observation) {
 	default:
 		return
 	}
-	h.add(event)
+	h.addEvent(event)
 }
 
-// last is the last end of an attempt of a call.
-func (h *runEvents) last(key string) *runs.Event {
+// lastEnd is the last end of an attempt of a call.
+func (h *runEvents) lastEnd(key string) *runs.Event {
 	for i := len(h.events) - 1; i >= 0; i-- {
 		event := &h.events[i]
 		if (event.Event == runs.ActionCompleted || event.Event == runs.ActionError) && eventCall(*event) == key {
@@ -132,8 +132,8 @@ func (h *runEvents) last(key string) *runs.Event {
 	return nil
 }
 
-// waited notes a wait of a call.
-func (s *stage) waited(mark interpreter.TimerMark, delay time.Duration) {
+// addWait notes a wait of a call.
+func (s *stage) addWait(mark interpreter.TimerMark, delay time.Duration) {
 	if !slices.Contains(interpreter.WaitReasons(), mark.Reason) || mark.Reason == interpreter.ReasonTurn || delay <= 0 {
 		return
 	}
@@ -153,7 +153,7 @@ func (s *stage) waited(mark interpreter.TimerMark, delay time.Duration) {
 			event.Visit = before.Visit
 		}
 	}
-	h.add(event)
+	h.addEvent(event)
 }
 
 // eventsOf are the events of the run from its start to its end. Those of iterations side by side are in the order of their
@@ -197,12 +197,12 @@ func (c *comparison) compareEvents() {
 			return
 		}
 		fields := fieldsOf(got[i])
-		if one.Name == got[i].Event && covers(one.Fields, fields) {
+		if one.Name == got[i].Event && coversValue(one.Fields, fields) {
 			continue
 		}
 		message := fmt.Sprintf("expected %s, got %s:\n%s", wantedEvent(one), briefEvent(got[i]), listEvents(got))
 		if one.Name == got[i].Event {
-			message = difference(any(one.Fields), chosenOf(any(one.Fields), any(fields)))
+			message = showDifference(any(one.Fields), chosenOf(any(one.Fields), any(fields)))
 		}
 		c.failures = append(c.failures, Failure{Pos: one.Pos, What: what, Message: message})
 		return
@@ -239,7 +239,7 @@ func briefEvent(event runs.Event) string {
 		delete(fields, name)
 	}
 	if event.Error != nil {
-		fields["error"] = event.Error.Short()
+		fields["error"] = event.Error.ShortText()
 	}
 	return source.Cut(event.Event+" "+flowOf(fields), shownBrief)
 }
@@ -260,21 +260,21 @@ func checkEvents(file *source.File, test *playbook.Test, known names) (found sou
 	fields := eventFields()
 	for _, event := range test.Expect.Events {
 		if kinds := runs.KindNames(); !slices.Contains(kinds, event.Name) {
-			found = append(found, problem(file, event.Pos, "unknown-name", "unknown event %q%s", event.Name, nearest(event.Name, kinds)))
+			found = append(found, newProblem(file, event.Pos, "unknown-name", "unknown event %q%s", event.Name, nearestName(event.Name, kinds)))
 		}
 		for _, name := range playbook.SortedKeys(event.Fields) {
 			if !slices.Contains(fields, name) {
-				found = append(found, problem(file, event.Pos, "unknown-name", "unknown event field %q%s", name, nearest(name, fields)))
+				found = append(found, newProblem(file, event.Pos, "unknown-name", "unknown event field %q%s", name, nearestName(name, fields)))
 			}
 		}
 		if step, isText := event.Fields["step"].(string); isText && conditionOf(step) == nil && known.steps[step] == nil {
-			found = append(found, problem(file, event.Pos, "unknown-name", "the playbook has no step %q%s", step, nearest(step, known.all())))
+			found = append(found, newProblem(file, event.Pos, "unknown-name", "the playbook has no step %q%s", step, nearestName(step, known.allNames())))
 		}
 	}
 	return found
 }
 
-func nearest(name string, of []string) string {
+func nearestName(name string, of []string) string {
 	if near := expression.Suggest(name, of); near != "" {
 		return "; did you mean \"" + near + "\"?"
 	}

@@ -54,7 +54,7 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 		suite := &all.Suites[len(all.Suites)-1]
 		one := junitCase{
 			Name: report.Test.Name, Class: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)), File: name, Line: report.Test.Pos.Line,
-			Time: seconds(report.Took.Seconds()),
+			Time: formatSeconds(report.Took.Seconds()),
 		}
 		if !report.Passed() {
 			texts := lists.Map(report.Failures, func(failure Failure) string { return failure.Text(name) })
@@ -69,10 +69,10 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 		suite.Cases = append(suite.Cases, one)
 	}
 	for i := range all.Suites {
-		all.Suites[i].Time = seconds(all.Suites[i].took)
+		all.Suites[i].Time = formatSeconds(all.Suites[i].took)
 		total += all.Suites[i].took
 	}
-	all.Time = seconds(total)
+	all.Time = formatSeconds(total)
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}
@@ -85,4 +85,4 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 	return err
 }
 
-func seconds(n float64) string { return fmt.Sprintf("%.3f", n) }
+func formatSeconds(n float64) string { return fmt.Sprintf("%.3f", n) }

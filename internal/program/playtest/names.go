@@ -17,7 +17,7 @@ type names struct {
 	opaque bool            // it runs other playbooks, whose calls are not known here
 }
 
-func (n *names) add(book *playbook.Playbook, prefix string) {
+func (n *names) addNames(book *playbook.Playbook, prefix string) {
 	for _, place := range book.SinkPlaces() {
 		n.places[prefix+place] = true
 	}
@@ -27,15 +27,15 @@ func (n *names) add(book *playbook.Playbook, prefix string) {
 			continue
 		}
 		if inner := book.Resolve(step.Action).Inline; inner != nil {
-			n.add(inner, prefix+step.Name+"/")
+			n.addNames(inner, prefix+step.Name+"/")
 		} else {
 			n.opaque = true
 		}
 	}
 }
 
-// known reports whether there is a call of a name.
-func (n *names) known(place string) bool {
+// isKnown reports whether there is a call of a name.
+func (n *names) isKnown(place string) bool {
 	notice, _, _ := cutLast(place) // of an event
 	return n.steps[place] != nil || n.places[place] || n.places[notice] || n.opaque && strings.Contains(place, "/")
 }
@@ -49,7 +49,7 @@ func cutLast(place string) (before, behind string, found bool) {
 	return place[:at], place[at+1:], true
 }
 
-func (n *names) all() []string {
+func (n *names) allNames() []string {
 	all := slices.AppendSeq(slices.Collect(maps.Keys(n.steps)), maps.Keys(n.places))
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -58,17 +58,17 @@ func (n *names) all() []string {
 // checkNames finds names of calls that the playbook does not have, and answers whose order is not fixed.
 func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Diagnostics) {
 	known := names{steps: map[string]*playbook.Step{}, places: map[string]bool{}}
-	known.add(book, "")
+	known.addNames(book, "")
 	say := func(pos source.Position, code, format string, args ...any) {
-		found = append(found, problem(tests.File, pos, code, format, args...))
+		found = append(found, newProblem(tests.File, pos, code, format, args...))
 	}
 	check := func(name playbook.CallName) {
-		if !known.known(name.Place) {
+		if !known.isKnown(name.Place) {
 			hint := ""
-			if near := expression.Suggest(name.Place, known.all()); near != "" {
+			if near := expression.Suggest(name.Place, known.allNames()); near != "" {
 				hint = "; did you mean \"" + near + "\"?"
 			} else {
-				hint = "; it has " + strings.Join(known.all(), ", ")
+				hint = "; it has " + strings.Join(known.allNames(), ", ")
 			}
 			say(name.Pos, "unknown-name", "the playbook has no step or sink %q%s", name.Place, hint)
 			return
@@ -81,11 +81,11 @@ func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Di
 	for _, test := range tests.Tests {
 		for _, answers := range answersOf(test) {
 			check(answers.CallName)
-			if outer := known.outerLoop(answers.CallName); outer != "" && shared(answers) > 1 {
+			if outer := known.outerLoop(answers.CallName); outer != "" && sharedAnswers(answers) > 1 {
 				say(answers.Pos, "conflicting-keys", "step %q runs its playbooks in parallel, so the order of their requests varies; "+
 					"name its iteration: %q", outer, outer+"[0]/"+strings.TrimPrefix(answers.Place, outer+"/"))
 			}
-			if step := known.steps[stepOf(answers.Place)]; step != nil && unordered(step, answers) {
+			if step := known.steps[stepOf(answers.Place)]; step != nil && sharesAnswers(step, answers) {
 				say(answers.Pos, "conflicting-keys", "step %q makes its requests in parallel, so their order varies; name the iteration: %q, "+
 					"%q or `element` in each answer", step.Name, step.Name+"[0]", step.Name+"{id: p03}")
 			}
@@ -97,7 +97,7 @@ func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Di
 		}
 		for _, act := range test.At {
 			for _, step := range []string{act.Step, act.LoseWorker} {
-				if step != "" && known.steps[step] == nil && !known.known(step) {
+				if step != "" && known.steps[step] == nil && !known.isKnown(step) {
 					say(act.Pos, "unknown-name", "the playbook has no step %q", step)
 				}
 			}
@@ -130,18 +130,18 @@ func stepOf(place string) string {
 	return step
 }
 
-// unordered reports whether several iterations share a list of answers whose order they
+// sharesAnswers reports whether several iterations share a list of answers whose order they
 // would have to agree on.
-func unordered(step *playbook.Step, answers *playbook.TestAnswers) bool {
-	return inParallel(step) && answers.Index == nil && answers.Element == nil && shared(answers) > 1
+func sharesAnswers(step *playbook.Step, answers *playbook.TestAnswers) bool {
+	return inParallel(step) && answers.Index == nil && answers.Element == nil && sharedAnswers(answers) > 1
 }
 
 func inParallel(step *playbook.Step) bool {
 	return step != nil && step.Loop != nil && step.Loop.Mode == playbook.Parallel
 }
 
-// shared is how many of the answers are for any iteration.
-func shared(answers *playbook.TestAnswers) int {
+// sharedAnswers is how many of the answers are for any iteration.
+func sharedAnswers(answers *playbook.TestAnswers) int {
 	n := 0
 	for _, answer := range answers.Answers {
 		if answer.Element == nil && answer.Recorded == "" {

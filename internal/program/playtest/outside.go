@@ -14,17 +14,17 @@ import (
 // answerFromOutside says of an attempt that is awaited what the test says: progress, as often as
 // it does, and then how it ends.
 func (s *stage) answerFromOutside(workflowID string, seen call.Observation) {
-	place := s.seen.within(workflowID) + seen.Step
+	place := s.seen.loopPlace(workflowID) + seen.Step
 	who := caller{place: place, visit: seen.Visit, attempt: seen.Attempt}
-	who.iteration, who.outer = s.seen.iteration(workflowID, seen.Index)
+	who.iteration, who.outer = s.seen.iterationAt(workflowID, seen.Index)
 	said := false
 	for {
-		answer := s.script.next(who, (*playbook.TestAnswer).FromOutside)
+		answer := s.script.nextAnswer(who, (*playbook.TestAnswer).FromOutside)
 		if answer == nil {
 			break
 		}
 		said = true
-		s.env.RegisterDelayedCallback(func() { s.say(workflowID, *seen.Awaits, answer) }, answer.After)
+		s.env.RegisterDelayedCallback(func() { s.sendAnswer(workflowID, *seen.Awaits, answer) }, answer.After)
 		if answer.Verb() != string(interpreter.AnswerProgress) {
 			break
 		}
@@ -34,22 +34,24 @@ func (s *stage) answerFromOutside(workflowID string, seen call.Observation) {
 		if playbook.TraitsOf(seen.Tool).AsksPeople {
 			needs = "{approve: {}, after: 10m}"
 		}
-		s.script.miss(unansweredRequest{who: who, request: nil, needs: needs})
-		s.stop("an attempt waits for an answer from outside, and the test has none")
+		s.script.addMiss(unansweredRequest{who: who, request: nil, needs: needs})
+		s.stopRun("an attempt waits for an answer from outside, and the test has none")
 	}
 }
 
-// say sends one answer.
-func (s *stage) say(workflowID string, to interpreter.AnswerTo, answer *playbook.TestAnswer) {
+// sendAnswer sends one answer.
+func (s *stage) sendAnswer(workflowID string, to interpreter.AnswerTo, answer *playbook.TestAnswer) {
 	id := fmt.Sprintf("%s/%d.%d/%d", to.Key, answer.Pos.Line, answer.Pos.Column, s.now().UnixNano())
-	refused := func(err error) { s.script.complain(answer.Pos, fmt.Sprintf("%s was refused: %v", answer.Verb(), err)) }
-	if err := s.env.UpdateWorkflowByID(workflowID, protocol.AnswerUpdate, id, ignored(refused), spoken(to, answer)); err != nil {
+	refused := func(err error) {
+		s.script.addComplaint(answer.Pos, fmt.Sprintf("%s was refused: %v", answer.Verb(), err))
+	}
+	if err := s.env.UpdateWorkflowByID(workflowID, protocol.AnswerUpdate, id, ignoredUpdate(refused), toAnswer(to, answer)); err != nil {
 		refused(err)
 	}
 }
 
-// spoken is an answer of a test as it is sent.
-func spoken(to interpreter.AnswerTo, answer *playbook.TestAnswer) interpreter.Answer {
+// toAnswer is an answer of a test as it is sent.
+func toAnswer(to interpreter.AnswerTo, answer *playbook.TestAnswer) interpreter.Answer {
 	said := func(word string) string {
 		if answer.Says[word] == nil {
 			return ""

@@ -48,30 +48,30 @@ func (s *Suite) Run(test *playbook.Test, options Options) *Report {
 	report := &Report{Suite: s, Test: test}
 	defer func() { report.Took = time.Since(began) }()
 	if step := s.keepsStateInPostgres(); step != "" && options.Postgres == "" {
-		report.fail(test.Pos, "run", fmt.Sprintf("step %s keeps its state next to its rows in PostgreSQL, which a test cannot simulate; run the tests with --postgres", step))
+		report.addFailure(test.Pos, "run", fmt.Sprintf("step %s keeps its state next to its rows in PostgreSQL, which a test cannot simulate; run the tests with --postgres", step))
 		return report
 	}
 	var stage *stage
 	for i, run := range append(slices.Clone(test.Before), test) {
 		next, err := newStage(s, run, options, stage)
 		if err != nil {
-			report.fail(run.Pos, "run", err.Error())
+			report.addFailure(run.Pos, "run", err.Error())
 			return report
 		}
 		if stage = next; i == 0 {
 			defer func() {
-				if err := next.close(); err != nil {
-					report.fail(run.Pos, "run", err.Error())
+				if err := next.removeFolder(); err != nil {
+					report.addFailure(run.Pos, "run", err.Error())
 				}
 			}()
 		}
-		report.stage, report.outcome = stage, stage.run()
+		report.stage, report.outcome = stage, stage.runPlaybook()
 		if run != test && !report.wentWell(run) {
 			return report
 		}
 	}
 	report.Clock = report.outcome.took
-	report.Failures = append(report.Failures, stage.misses()...)
+	report.Failures = append(report.Failures, stage.missFailures()...)
 	if len(report.Failures) > 0 { // what the run has come to says nothing
 		if report.Failures[0].Why == "" {
 			report.Failures[0].Why = failedBefore(report.outcome.result.Steps)
@@ -79,24 +79,24 @@ func (s *Suite) Run(test *playbook.Test, options Options) *Report {
 		return report
 	}
 	if report.outcome.err != nil {
-		report.fail(test.Pos, "run", report.outcome.err.Error())
+		report.addFailure(test.Pos, "run", report.outcome.err.Error())
 		return report
 	}
 	c := &comparison{stage: stage, test: test, outcome: report.outcome}
-	c.compare()
+	c.compareAll()
 	report.Failures = append(report.Failures, c.failures...)
-	report.Failures = append(report.Failures, stage.unused()...)
+	report.Failures = append(report.Failures, stage.unusedFailures()...)
 	return report
 }
 
 // wentWell reports whether a run before that of the test has come to its end, with its answers.
 func (r *Report) wentWell(run *playbook.Test) bool {
-	r.Failures = append(r.Failures, r.stage.misses()...)
+	r.Failures = append(r.Failures, r.stage.missFailures()...)
 	if err := r.outcome.err; err != nil {
-		r.fail(run.Pos, "before", err.Error())
+		r.addFailure(run.Pos, "before", err.Error())
 	}
 	if len(r.Failures) == 0 {
-		r.Failures = r.stage.unused()
+		r.Failures = r.stage.unusedFailures()
 	}
 	return len(r.Failures) == 0
 }
@@ -124,12 +124,12 @@ func failedBefore(records []interpreter.StepRecord) string {
 	return strings.Join(texts, "\n    ")
 }
 
-func (r *Report) fail(pos source.Position, what, message string) {
+func (r *Report) addFailure(pos source.Position, what, message string) {
 	r.Failures = append(r.Failures, Failure{Pos: pos, What: what, Message: message})
 }
 
-// misses are the requests that the test had no answer for, and what it asked for in vain.
-func (s *stage) misses() []Failure {
+// missFailures are the requests that the test had no answer for, and what it asked for in vain.
+func (s *stage) missFailures() []Failure {
 	s.script.mu.Lock()
 	defer s.script.mu.Unlock()
 	var all []Failure
@@ -139,9 +139,9 @@ func (s *stage) misses() []Failure {
 	}
 	for _, u := range s.script.unanswered {
 		all = append(all, Failure{
-			Pos: at, What: "answers." + u.who.name(),
-			Message: fmt.Sprintf("the test has no answer for %s, attempt %d: %s", u.who.name(), max(u.who.attempt, 1), brief(u.request)),
-			Add:     fmt.Sprintf("answers:\n  %s:\n    - %s   # %s", u.who.name(), u.needs, brief(u.request)),
+			Pos: at, What: "answers." + u.who.displayName(),
+			Message: fmt.Sprintf("the test has no answer for %s, attempt %d: %s", u.who.displayName(), max(u.who.attempt, 1), briefRequest(u.request)),
+			Add:     fmt.Sprintf("answers:\n  %s:\n    - %s   # %s", u.who.displayName(), u.needs, briefRequest(u.request)),
 		})
 	}
 	for _, c := range s.script.complaints {
@@ -150,17 +150,17 @@ func (s *stage) misses() []Failure {
 	return all
 }
 
-// unused are the answers that nobody asked for.
-func (s *stage) unused() []Failure {
+// unusedFailures are the answers that nobody asked for.
+func (s *stage) unusedFailures() []Failure {
 	var all []Failure
 	s.script.mu.Lock()
 	defer s.script.mu.Unlock()
-	for _, answer := range s.script.left() {
+	for _, answer := range s.script.unusedAnswers() {
 		all = append(all, Failure{Pos: answer.Pos, What: "answers", Message: "the run never used this answer: " + kindOf(answer)})
 	}
 	for _, act := range s.test.At {
 		if !s.script.performed[act] {
-			all = append(all, Failure{Pos: act.Pos, What: "at", Message: fmt.Sprintf("the run ended after %s, before %s", s.since(), act.Verb())})
+			all = append(all, Failure{Pos: act.Pos, What: "at", Message: fmt.Sprintf("the run ended after %s, before %s", s.sinceBegin(), act.Verb())})
 		}
 	}
 	for _, step := range playbook.SortedKeys(s.script.lose) {
@@ -224,7 +224,7 @@ func (f Failure) Text(file string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%s: %s", file, f.Pos, f.What)
 	if strings.Contains(f.Message, "\n") || strings.HasPrefix(f.Message, "- ") {
-		b.WriteString("\n" + indented(f.Message))
+		b.WriteString("\n" + indentText(f.Message))
 	} else {
 		b.WriteString(": " + f.Message)
 	}
@@ -232,9 +232,9 @@ func (f Failure) Text(file string) string {
 		b.WriteString("\n    " + f.Why)
 	}
 	if f.Add != "" {
-		b.WriteString("\n    add to the test:\n" + indented(indented(f.Add)))
+		b.WriteString("\n    add to the test:\n" + indentText(indentText(f.Add)))
 	}
 	return b.String()
 }
 
-func indented(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }
+func indentText(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }

@@ -70,8 +70,8 @@ type iteration struct {
 	element any
 }
 
-// name is what a person calls it.
-func (c caller) name() string {
+// displayName is what a person calls it.
+func (c caller) displayName() string {
 	parts := strings.Split(c.place, "/")
 	for i, part := range parts {
 		of := c.iteration
@@ -92,9 +92,9 @@ func (c caller) name() string {
 	return strings.Join(parts, "/")
 }
 
-// is reports whether a name of a test is one of the call.
-func (c caller) is(name playbook.CallName) bool {
-	if name.Place != c.place || !c.iteration.is(name.TestIterations) {
+// isNamed reports whether a name of a test is one of the call.
+func (c caller) isNamed(name playbook.CallName) bool {
+	if name.Place != c.place || !c.iteration.isAmong(name.TestIterations) {
 		return false
 	}
 	for i, chosen := range name.Outer {
@@ -102,15 +102,15 @@ func (c caller) is(name playbook.CallName) bool {
 		if i < len(c.outer) {
 			of = c.outer[i]
 		}
-		if !of.is(chosen) {
+		if !of.isAmong(chosen) {
 			return false
 		}
 	}
 	return true
 }
 
-// is reports whether an iteration is one of those that are chosen.
-func (i iteration) is(chosen playbook.TestIterations) bool {
+// isAmong reports whether an iteration is one of those that are chosen.
+func (i iteration) isAmong(chosen playbook.TestIterations) bool {
 	if chosen.Index != nil && (i.index == nil || *chosen.Index != *i.index) {
 		return false
 	}
@@ -135,18 +135,18 @@ func newScript(suite *Suite, test *playbook.Test) *script {
 				list.entries = append(list.entries, &entry{TestAnswer: answer})
 				continue
 			}
-			for _, recorded := range suite.recorded(answer, answers.CallName) {
+			for _, recorded := range suite.recordedAnswers(answer, answers.CallName) {
 				list.entries = append(list.entries, &entry{TestAnswer: recorded})
 			}
 		}
 		s.lists = append(s.lists, list)
 	}
 	// Lists that name iterations come first.
-	slices.SortStableFunc(s.lists, func(a, b *answerList) int { return chosen(b.CallName) - chosen(a.CallName) })
+	slices.SortStableFunc(s.lists, func(a, b *answerList) int { return chosenIndex(b.CallName) - chosenIndex(a.CallName) })
 	return s
 }
 
-func chosen(name playbook.CallName) int {
+func chosenIndex(name playbook.CallName) int {
 	n := 0
 	for _, one := range append([]playbook.TestIterations{name.TestIterations}, name.Outer...) {
 		if !one.All() {
@@ -156,11 +156,11 @@ func chosen(name playbook.CallName) int {
 	return n
 }
 
-// next uses up the next answer of a call that fits; nil where there is none.
-func (s *script) next(who caller, fits func(*playbook.TestAnswer) bool) *playbook.TestAnswer {
+// nextAnswer uses up the next answer of a call that fits; nil where there is none.
+func (s *script) nextAnswer(who caller, fits func(*playbook.TestAnswer) bool) *playbook.TestAnswer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := s.find(who)
+	found := s.findEntry(who)
 	if found == nil || !fits(found.TestAnswer) {
 		return nil
 	}
@@ -168,14 +168,14 @@ func (s *script) next(who caller, fits func(*playbook.TestAnswer) bool) *playboo
 	return found.TestAnswer
 }
 
-// find is the answer that is next for a call.
-func (s *script) find(who caller) *entry {
+// findEntry is the answer that is next for a call.
+func (s *script) findEntry(who caller) *entry {
 	for _, list := range s.lists {
-		if !who.is(list.CallName) {
+		if !who.isNamed(list.CallName) {
 			continue
 		}
 		for _, one := range list.entries {
-			if (!one.used || one.Repeat) && (one.Element == nil || covers(one.Element, who.element)) {
+			if (!one.used || one.Repeat) && (one.Element == nil || coversValue(one.Element, who.element)) {
 				return one
 			}
 		}
@@ -183,21 +183,21 @@ func (s *script) find(who caller) *entry {
 	return nil
 }
 
-// has reports whether the test has answers for calls of a place at all.
-func (s *script) has(who caller) bool {
+// hasAnswers reports whether the test has answers for calls of a place at all.
+func (s *script) hasAnswers(who caller) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.lists, func(list *answerList) bool { return who.is(list.CallName) })
+	return slices.ContainsFunc(s.lists, func(list *answerList) bool { return who.isNamed(list.CallName) })
 }
 
-// miss notes a request that no answer was left for.
-func (s *script) miss(u unansweredRequest) {
+// addMiss notes a request that no answer was left for.
+func (s *script) addMiss(u unansweredRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unanswered = append(s.unanswered, u)
 }
 
-func (s *script) complain(pos source.Position, text string) {
+func (s *script) addComplaint(pos source.Position, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.complaints = append(s.complaints, complaint{pos, text})
@@ -210,15 +210,15 @@ func (s *script) loseNext(step string) {
 	s.lose[step] = true
 }
 
-// perform notes that it is time for what people do.
-func (s *script) perform(act *playbook.TestAct) {
+// dueAct notes that it is time for what people do.
+func (s *script) dueAct(act *playbook.TestAct) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.performed[act] = true
 }
 
-// loses reports, once, that the attempt at hand loses its worker.
-func (s *script) loses(who caller) bool {
+// losesWorker reports, once, that the attempt at hand loses its worker.
+func (s *script) losesWorker(who caller) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	step := stepOf(who.place)
@@ -229,8 +229,8 @@ func (s *script) loses(who caller) bool {
 	return true
 }
 
-// left are the answers that nobody asked for, in the order of the file. The caller has the lock.
-func (s *script) left() []*playbook.TestAnswer {
+// unusedAnswers are the answers that nobody asked for, in the order of the file. The caller has the lock.
+func (s *script) unusedAnswers() []*playbook.TestAnswer {
 	var all []*playbook.TestAnswer
 	for _, list := range s.lists {
 		for _, one := range list.entries {
@@ -252,7 +252,7 @@ func (s *stage) callerOf(ctx context.Context, in interpreter.ToolInput) caller {
 	place := cmp.Or(in.Place, in.Step)
 	who := caller{place: prefix + place, visit: in.Visit, attempt: in.Attempt}
 	if activity.IsActivity(ctx) {
-		who.iteration, who.outer = s.seen.iteration(activity.GetInfo(ctx).WorkflowExecution.ID, in.Index)
+		who.iteration, who.outer = s.seen.iterationAt(activity.GetInfo(ctx).WorkflowExecution.ID, in.Index)
 	}
 	return who
 }

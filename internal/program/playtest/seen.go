@@ -62,8 +62,8 @@ func newSeen() *observations {
 	}
 }
 
-// enter notes a workflow that begins: what is above it, and the elements of its calls.
-func (s *observations) enter(workflowID, parentID string, args []any) {
+// enterWorkflow notes a workflow that begins: what is above it, and the elements of its calls.
+func (s *observations) enterWorkflow(workflowID, parentID string, args []any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	prefix := ""
@@ -83,14 +83,14 @@ func (s *observations) enter(workflowID, parentID string, args []any) {
 		prefix = prefixOf(parentsOf(in.Task))
 		for _, snapshot := range in.Calls {
 			if snapshot.Index != nil {
-				s.learn(workflowID, *snapshot.Index, snapshot.Element.Data)
+				s.learnElement(workflowID, *snapshot.Index, snapshot.Element.Data)
 			}
 		}
 	}
 	s.prefixes[workflowID] = prefix
 }
 
-func (s *observations) learn(workflowID string, index int, element any) {
+func (s *observations) learnElement(workflowID string, index int, element any) {
 	if s.elements[workflowID] == nil {
 		s.elements[workflowID] = map[int]any{}
 	}
@@ -112,21 +112,21 @@ func prefixOf(parents []interpreter.Parent) string {
 	return b.String()
 }
 
-func (s *observations) knows(workflowID string) bool {
+func (s *observations) knowsWorkflow(workflowID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, known := s.prefixes[workflowID]
 	return known
 }
 
-func (s *observations) within(workflowID string) string {
+func (s *observations) loopPlace(workflowID string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.prefixes[workflowID]
 }
 
-// iteration is the one of an index which a workflow runs, and the iterations whose run it is of.
-func (s *observations) iteration(workflowID string, index *int) (of iteration, outer []iteration) {
+// iterationAt is the one of an index which a workflow runs, and the iterations whose run it is of.
+func (s *observations) iterationAt(workflowID string, index *int) (of iteration, outer []iteration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.iterationOf(workflowID, index), s.outer[workflowID]
@@ -140,16 +140,16 @@ func (s *observations) iterationOf(workflowID string, index *int) iteration {
 	return of
 }
 
-// requested notes a request.
-func (s *observations) requested(who caller, at time.Duration, _ string, what map[string]any) {
+// addRequest notes a request.
+func (s *observations) addRequest(who caller, at time.Duration, _ string, what map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests[who.place] = append(s.requests[who.place], request{who, at, what})
 }
 
-// waits notes a wait before an attempt. Those for a turn under a rate limit depend on who
+// addWait notes a wait before an attempt. Those for a turn under a rate limit depend on who
 // comes first.
-func (s *observations) waits(workflowID string, mark interpreter.TimerMark, delay time.Duration) {
+func (s *observations) addWait(workflowID string, mark interpreter.TimerMark, delay time.Duration) {
 	if !slices.Contains(interpreter.WaitReasons(), mark.Reason) || mark.Reason == interpreter.ReasonTurn || delay <= 0 {
 		return
 	}
@@ -160,8 +160,8 @@ func (s *observations) waits(workflowID string, mark interpreter.TimerMark, dela
 	s.paused[place] = append(s.paused[place], wait{who, delay})
 }
 
-// wrote notes what a sink has written. What a table or file has once is noted once.
-func (s *observations) wrote(who caller, in interpreter.ToolInput, rows []any) {
+// addRows notes what a sink has written. What a table or file has once is noted once.
+func (s *observations) addRows(who caller, in interpreter.ToolInput, rows []any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	once := in.Tool == "sqlite" || in.Tool == "postgres" || in.Tool == "file"
@@ -172,8 +172,8 @@ func (s *observations) wrote(who caller, in interpreter.ToolInput, rows []any) {
 	s.written[who.place] = append(s.written[who.place], write{who, rows})
 }
 
-// decided notes what policies say of an outcome.
-func (s *observations) decided(prefix string, seen call.Observation) {
+// addDecision notes what policies say of an outcome.
+func (s *observations) addDecision(prefix string, seen call.Observation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !seen.Decided {
@@ -186,8 +186,8 @@ func (s *observations) decided(prefix string, seen call.Observation) {
 	s.verdicts[prefix+place] = append(s.verdicts[prefix+place], verdict{seen.Index, seen})
 }
 
-// followed notes that a step has ended, and where its branch goes.
-func (s *observations) followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival, own bool) {
+// addRoute notes that a step has ended, and where its branch goes.
+func (s *observations) addRoute(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival, own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, arrival := range arrivals {
@@ -216,17 +216,17 @@ func (s *observations) followed(book *playbook.Playbook, step *playbook.Step, ar
 // byIteration puts what iterations did side by side in the order of their collections.
 func byIteration[T any](all []T, who func(T) caller) []T {
 	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b T) int { return slices.Compare(positions(who(a)), positions(who(b))) })
+	slices.SortStableFunc(sorted, func(a, b T) int { return slices.Compare(loopPositions(who(a)), loopPositions(who(b))) })
 	return sorted
 }
 
-// positions are the positions of a call in the loops around it.
-func positions(who caller) []int {
-	all := lists.Map(who.outer, func(outer iteration) int { return position(outer.index) })
-	return append(all, position(who.index))
+// loopPositions are the positions of a call in the loops around it.
+func loopPositions(who caller) []int {
+	all := lists.Map(who.outer, func(outer iteration) int { return positionOf(outer.index) })
+	return append(all, positionOf(who.index))
 }
 
-func position(index *int) int {
+func positionOf(index *int) int {
 	if index == nil {
 		return -1
 	}

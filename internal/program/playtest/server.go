@@ -72,7 +72,7 @@ func (s *server) UpdateWorkflow(_ context.Context, options client.UpdateWorkflow
 	}
 	switch arg := options.Args[0].(type) {
 	case incremental.Claim:
-		if err := s.remember(keeper, arg); err != nil {
+		if err := s.setWatermark(keeper, arg); err != nil {
 			return nil, err
 		}
 		return answerTo(keeper.Claim(arg, s.now()))
@@ -82,14 +82,14 @@ func (s *server) UpdateWorkflow(_ context.Context, options client.UpdateWorkflow
 	return nil, fmt.Errorf("update %s needs a server", options.UpdateName)
 }
 
-// remember has a state hold the watermark that the test says runs before have left.
-func (s *server) remember(keeper *incremental.Keeper, claim incremental.Claim) error {
+// setWatermark has a state hold the watermark that the test says runs before have left.
+func (s *server) setWatermark(keeper *incremental.Keeper, claim incremental.Claim) error {
 	value, given := s.before[claim.Name]
 	if !given {
 		return nil
 	}
 	delete(s.before, claim.Name)
-	cursor, err := claim.Form().ParseAny(value)
+	cursor, err := claim.CursorForm().ParseAny(value)
 	if err != nil {
 		return fmt.Errorf("states: the watermark of %s: %w", claim.Name, err)
 	}
@@ -103,7 +103,7 @@ func (s *server) remember(keeper *incremental.Keeper, claim incremental.Claim) e
 func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, l := s.now(), s.limiter(limit)
+	now, l := s.now(), s.limiterOf(limit)
 	if comes := in.Turn; comes != nil && !now.Before(comes.Promised) && !now.Before(l.pause) {
 		return nil
 	}
@@ -119,13 +119,13 @@ func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimi
 func (s *server) Pause(limit ratelimit.Limit, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.limiter(limit)
+	l := s.limiterOf(limit)
 	if until := s.now().Add(wait); until.After(l.pause) {
 		l.pause = until
 	}
 }
 
-func (s *server) limiter(limit ratelimit.Limit) *limiter {
+func (s *server) limiterOf(limit ratelimit.Limit) *limiter {
 	key := limit.Playbook + "\x00" + limit.Key
 	if s.limits[key] == nil {
 		s.limits[key] = &limiter{}

@@ -103,10 +103,10 @@ func newStage(suite *Suite, test *playbook.Test, options Options, before *stage)
 	if before != nil {
 		s.dir, s.database, s.number, s.server.states = before.dir, before.database, before.number+1, before.server.states
 	} else if err := s.makePlaces(); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, errors.Join(err, s.removeFolder())
 	}
 	if err := s.writeFiles(); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, errors.Join(err, s.removeFolder())
 	}
 	return s, nil
 }
@@ -122,11 +122,11 @@ func (s *stage) makePlaces() (err error) {
 	return err
 }
 
-// close drops the folder of the test, and what it has elsewhere.
-func (s *stage) close() error {
+// removeFolder drops the folder of the test, and what it has elsewhere.
+func (s *stage) removeFolder() error {
 	var err error
 	if s.database != nil {
-		err = s.database.drop()
+		err = s.database.dropAll()
 	}
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
@@ -158,19 +158,19 @@ func (s *stage) now() time.Time {
 	return s.env.Now().UTC()
 }
 
-// since is how long the run has taken, of the test's clock.
-func (s *stage) since() time.Duration { return s.now().Sub(s.begun) }
+// sinceBegin is how long the run has taken, of the test's clock.
+func (s *stage) sinceBegin() time.Duration { return s.now().Sub(s.begun) }
 
-// stop ends the run, as the test has failed. Only the first reason counts.
-func (s *stage) stop(why string) {
+// stopRun ends the run, as the test has failed. Only the first reason counts.
+func (s *stage) stopRun(why string) {
 	if s.stopped.CompareAndSwap(nil, &why) {
 		s.env.CancelWorkflow()
 	}
 }
 
-// run makes the run.
-func (s *stage) run() (o outcome) {
-	catalogue, err := s.open()
+// runPlaybook makes the run.
+func (s *stage) runPlaybook() (o outcome) {
+	catalogue, err := s.openTools()
 	if err != nil {
 		return outcome{err: err}
 	}
@@ -181,7 +181,7 @@ func (s *stage) run() (o outcome) {
 		}
 	}()
 	for _, act := range s.test.At { // what people do, at its time
-		s.env.RegisterDelayedCallback(func() { s.perform(act) }, max(act.After, 1))
+		s.env.RegisterDelayedCallback(func() { s.performAct(act) }, max(act.After, 1))
 	}
 	s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{
 		Name: s.suite.Book.File.Name, Source: string(s.suite.source), Workload: expression.Of(orEmpty(s.test.Workload)),
@@ -189,7 +189,7 @@ func (s *stage) run() (o outcome) {
 	})
 	s.attempts.Lock()
 	defer s.attempts.Unlock()
-	o.took = s.since()
+	o.took = s.sinceBegin()
 	err = s.env.GetWorkflowError()
 	if err == nil {
 		o.err = s.env.GetWorkflowResult(&o.result)
@@ -224,8 +224,8 @@ func endOf(err error, into *protocol.Result) error {
 	return err
 }
 
-// open makes the environment with the tools.
-func (s *stage) open() (*activities.Catalogue, error) {
+// openTools makes the environment with the tools.
+func (s *stage) openTools() (*activities.Catalogue, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	environment := &testsuite.WorkflowTestSuite{}
 	environment.SetLogger(log.NewStructuredLogger(quiet))
@@ -237,7 +237,7 @@ func (s *stage) open() (*activities.Catalogue, error) {
 	s.env.SetWorkerOptions(worker.Options{
 		DeadlockDetectionTimeout: time.Minute, // a busy machine is no deadlock
 		BackgroundActivityContext: attempt.WithWorker(context.Background(), attempt.Worker{
-			StopGrace: time.Second, Now: s.now, Turns: s.server, Observer: s.hosted,
+			StopGrace: time.Second, Now: s.now, Turns: s.server, Observer: s.hostedObserver,
 		}),
 		Interceptors: []interceptor.WorkerInterceptor{&around{stage: s}},
 	})
@@ -247,7 +247,7 @@ func (s *stage) open() (*activities.Catalogue, error) {
 			return nil, fmt.Errorf("set the time of the schedule: %w", err)
 		}
 	}
-	connections, err := s.connections()
+	connections, err := s.testConnections()
 	if err != nil {
 		return nil, err
 	}
@@ -256,9 +256,9 @@ func (s *stage) open() (*activities.Catalogue, error) {
 		return nil, fmt.Errorf("generate a key: %w", err)
 	}
 	catalogue := activities.NewCatalogue(activities.Resources{
-		Connections: connections, Confine: connections.confine, HTTP: activities.HTTPOptions{Transport: &transport{stage: s}}, AllowPython: !s.options.DenyPython,
+		Connections: connections, Confine: connections.confineInput, HTTP: activities.HTTPOptions{Transport: &transport{stage: s}}, AllowPython: !s.options.DenyPython,
 		PythonCommand: s.options.PythonCommand, Directory: s.dir, Playbooks: s.suite.folder, Logger: quiet, SecretKeys: keys,
-		CallbackURL: "https://callback.test", Around: s.around,
+		CallbackURL: "https://callback.test", Around: s.aroundTool,
 	})
 	host.Register(s.env, catalogue)
 	s.registerAlone()
@@ -272,7 +272,7 @@ func (s *stage) registerAlone() {
 	checks := activities.NewCatalogue(activities.Resources{Playbooks: s.suite.folder})
 	for name, run := range map[string]any{
 		interpreter.CheckActivity: func(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
-			return s.suite.check(in, func() (interpreter.CheckResult, error) { return checks.Check(ctx, in) })
+			return s.suite.checkOnce(in, func() (interpreter.CheckResult, error) { return checks.Check(ctx, in) })
 		},
 		queue.EnterActivity: s.enterQueue,
 		interpreter.AdmitActivity: func(_ context.Context, start interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
@@ -303,14 +303,14 @@ func (s *stage) enterQueue(ctx context.Context, enter queue.Enter) error {
 	})
 }
 
-// ignored is an update whose answer nobody reads.
-func ignored(onReject func(error)) *testsuite.TestUpdateCallback {
+// ignoredUpdate is an update whose answer nobody reads.
+func ignoredUpdate(onReject func(error)) *testsuite.TestUpdateCallback {
 	return &testsuite.TestUpdateCallback{OnAccept: func() {}, OnReject: onReject, OnComplete: func(any, error) {}}
 }
 
-func (s *stage) perform(act *playbook.TestAct) {
+func (s *stage) performAct(act *playbook.TestAct) {
 	verb := act.Verb()
-	s.script.perform(act)
+	s.script.dueAct(act)
 	switch verb {
 	case playbook.ActCancel:
 		s.env.CancelWorkflow()
@@ -323,14 +323,14 @@ func (s *stage) perform(act *playbook.TestAct) {
 		playbook.ActPause: protocol.PauseUpdate, playbook.ActResume: protocol.ResumeUpdate,
 		playbook.ActRetryNow: protocol.RetryNowUpdate, playbook.ActSkip: protocol.SkipUpdate,
 	}[verb]
-	s.env.UpdateWorkflow(update, "", ignored(func(err error) {
-		s.script.complain(act.Pos, fmt.Sprintf("%s was refused: %v", verb, err))
+	s.env.UpdateWorkflow(update, "", ignoredUpdate(func(err error) {
+		s.script.addComplaint(act.Pos, fmt.Sprintf("%s was refused: %v", verb, err))
 	}), protocol.CommandInput{Step: act.Step, Reason: act.Reason, By: "test"})
 }
 
-// connections are the connections of the test. One that it does not name has a made-up token, which
+// testConnections are the connections of the test. One that it does not name has a made-up token, which
 // is enough for http; of sqlite and postgres the test has to say where they are.
-func (s *stage) connections() (testConnections, error) {
+func (s *stage) testConnections() (testConnections, error) {
 	connections := testConnections{given: map[string]string{}}
 	for _, name := range playbook.SortedKeys(s.test.Connections) {
 		text, err := connection.Text(s.test.Connections[name])
@@ -378,10 +378,10 @@ func isPostgres(connection string) bool {
 	return strings.EqualFold(scheme, "postgres") || strings.EqualFold(scheme, "postgresql")
 }
 
-// confine refuses what could leave the test's place in PostgreSQL.
-func (m testConnections) confine(in interpreter.ToolInput) error {
+// confineInput refuses what could leave the test's place in PostgreSQL.
+func (m testConnections) confineInput(in interpreter.ToolInput) error {
 	if m.postgres == nil {
 		return nil
 	}
-	return m.postgres.confine(in)
+	return m.postgres.confineInput(in)
 }

@@ -106,7 +106,7 @@ func (s *Suite) loadBook() error {
 	name := filepath.Join(filepath.Dir(s.Path), filepath.FromSlash(s.Tests.Playbook))
 	data, err := s.readFile(name)
 	if err != nil {
-		return &InvalidError{File: s.Tests.File, Found: source.Diagnostics{problem(s.Tests.File, s.Tests.PlaybookPos, "called-playbook", "%v", err)}}
+		return &InvalidError{File: s.Tests.File, Found: source.Diagnostics{newProblem(s.Tests.File, s.Tests.PlaybookPos, "called-playbook", "%v", err)}}
 	}
 	s.source, s.folder = data, filepath.Dir(name)
 	file := source.NewFile(name, data)
@@ -150,10 +150,10 @@ func (s *Suite) loadRecordings() (found source.Diagnostics) {
 				read, err := s.loadRecording(filepath.Join(filepath.Dir(s.Path), filepath.FromSlash(answer.Recorded)))
 				switch {
 				case err != nil:
-					found = append(found, problem(s.Tests.File, answer.Pos, "called-playbook", "%v", err))
+					found = append(found, newProblem(s.Tests.File, answer.Pos, "called-playbook", "%v", err))
 					continue
 				case len(read.Entries(answers.Place)) == 0:
-					found = append(found, problem(s.Tests.File, answer.Pos, "unknown-name", "%s has no recorded answers for %s", answer.Recorded, answers.Place))
+					found = append(found, newProblem(s.Tests.File, answer.Pos, "unknown-name", "%s has no recorded answers for %s", answer.Recorded, answers.Place))
 				}
 				s.recordings[answer.Recorded] = read
 			}
@@ -170,12 +170,12 @@ func (s *Suite) loadRecording(path string) (*recording.Recording, error) {
 	return recording.Parse(path, data)
 }
 
-func problem(file *source.File, pos source.Position, code, format string, args ...any) source.Diagnostic {
+func newProblem(file *source.File, pos source.Position, code, format string, args ...any) source.Diagnostic {
 	return source.Diagnostic{File: file.Name, Pos: pos, Severity: source.Error, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// recorded are the answers that are in the place of an entry with recorded.
-func (s *Suite) recorded(answer *playbook.TestAnswer, of playbook.CallName) []*playbook.TestAnswer {
+// recordedAnswers are the answers that are in the place of an entry with recorded.
+func (s *Suite) recordedAnswers(answer *playbook.TestAnswer, of playbook.CallName) []*playbook.TestAnswer {
 	var all []*playbook.TestAnswer
 	for _, entry := range s.recordings[answer.Recorded].Entries(of.Place) {
 		one := &playbook.TestAnswer{Pos: answer.Pos, Words: playbook.Words{}, Status: entry.Status, Error: entry.Error, Headers: map[string]any{}}
@@ -203,8 +203,8 @@ func (s *Suite) Select(match func(name string) bool) []*playbook.Test {
 	return slices.DeleteFunc(slices.Clone(s.Tests.Tests), func(t *playbook.Test) bool { return !match(t.Name) })
 }
 
-// check is the validation of a run, whose answer is the same for the same input.
-func (s *Suite) check(in interpreter.CheckInput, check func() (interpreter.CheckResult, error)) (interpreter.CheckResult, error) {
+// checkOnce is the validation of a run, whose answer is the same for the same input.
+func (s *Suite) checkOnce(in interpreter.CheckInput, check func() (interpreter.CheckResult, error)) (interpreter.CheckResult, error) {
 	at := ""
 	if in.Partition != nil {
 		at = in.Partition.Key + in.Partition.At.String()

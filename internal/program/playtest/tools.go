@@ -16,9 +16,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// around answers attempts in place of tools, keeps what tests compare of them, and keeps them
+// aroundTool answers attempts in place of tools, keeps what tests compare of them, and keeps them
 // within the folder of the test.
-func (s *stage) around(name string, run attempt.Func) attempt.Func {
+func (s *stage) aroundTool(name string, run attempt.Func) attempt.Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		attempt := &doing{in: in}
 		ctx = context.WithValue(ctx, doingKey{}, attempt)
@@ -27,19 +27,19 @@ func (s *stage) around(name string, run attempt.Func) attempt.Func {
 			return interpreter.ToolResult{}, testFailedf("the test failed: %s", *why)
 		}
 		if s.attemptsMade.Add(1) > mostAttempts {
-			s.script.complain(s.test.Pos, fmt.Sprintf("the run made more than %d attempts; check that it can end", mostAttempts))
-			s.stop("too many attempts")
+			s.script.addComplaint(s.test.Pos, fmt.Sprintf("the run made more than %d attempts; check that it can end", mostAttempts))
+			s.stopRun("too many attempts")
 		}
-		if err := s.fence(in); err != nil {
+		if err := s.fenceFiles(in); err != nil {
 			return interpreter.ToolResult{}, err
 		}
-		sends := in.Tool == "http" || in.Sends != "" || s.fetches(in)
+		sends := in.Tool == "http" || in.Sends != "" || s.fetchesBody(in)
 		if !sends {
-			s.seen.requested(who, s.since(), in.OperationKey, requestOf(in))
+			s.seen.addRequest(who, s.sinceBegin(), in.OperationKey, requestOf(in))
 		}
 		result, answered, err := interpreter.ToolResult{}, false, error(nil)
 		if !sends {
-			result, answered, err = s.answered(ctx, who, in, writes)
+			result, answered, err = s.answerAttempt(ctx, who, in, writes)
 		}
 		if !answered && err == nil {
 			result, err = run(ctx, in)
@@ -51,27 +51,27 @@ func (s *stage) around(name string, run attempt.Func) attempt.Func {
 			err = timedOut(in)
 		}
 		if err == nil && writes {
-			s.seen.wrote(who, in, writtenBy(in))
+			s.seen.addRows(who, in, writtenBy(in))
 		}
 		return result, err
 	}
 }
 
-// answered answers an attempt of another tool than http from the script; false where the tool runs.
-func (s *stage) answered(ctx context.Context, who caller, in interpreter.ToolInput, writes bool) (interpreter.ToolResult, bool, error) {
-	if s.script.loses(who) {
+// answerAttempt answers an attempt of another tool than http from the script; false where the tool runs.
+func (s *stage) answerAttempt(ctx context.Context, who caller, in interpreter.ToolInput, writes bool) (interpreter.ToolResult, bool, error) {
+	if s.script.losesWorker(who) {
 		return interpreter.ToolResult{}, false, loseWorker(ctx)
 	}
-	answer := s.script.next(who, func(a *playbook.TestAnswer) bool {
+	answer := s.script.nextAnswer(who, func(a *playbook.TestAnswer) bool {
 		return a.Error != "" || a.Lost || a.Words.Has("result")
 	})
 	scripted := s.isScripted(in)
 	switch {
-	case answer == nil && scripted && !writes && !s.script.has(who) && changesTables(in):
+	case answer == nil && scripted && !writes && !s.script.hasAnswers(who) && changesTables(in):
 		return interpreter.ToolResult{Data: expression.Of(map[string]any{"rows_affected": 0})}, true, tool.Begin(ctx)
 	case answer == nil && scripted && !writes:
-		s.script.miss(unansweredRequest{who: who, request: requestOf(in), needs: "{result: []}"})
-		s.stop("a query has no answer")
+		s.script.addMiss(unansweredRequest{who: who, request: requestOf(in), needs: "{result: []}"})
+		s.stopRun("a query has no answer")
 		return interpreter.ToolResult{}, true, testFailedf("the test has no more answers for this query")
 	case answer == nil && scripted:
 		return interpreter.ToolResult{}, true, tool.Begin(ctx)
@@ -116,8 +116,8 @@ func movedBetween(in interpreter.ToolInput) []interpreter.ToolInput {
 	return []interpreter.ToolInput{from, to}
 }
 
-// fetches reports whether an attempt moves the body of an answer, which the test gives as it does to http.
-func (s *stage) fetches(in interpreter.ToolInput) bool {
+// fetchesBody reports whether an attempt moves the body of an answer, which the test gives as it does to http.
+func (s *stage) fetchesBody(in interpreter.ToolInput) bool {
 	from, err := in.Nested(playbook.FieldFrom)
 	return err == nil && playbook.TraitsOf(in.Tool).Moves && from.Tool == "http" && !s.isScripted(in)
 }
@@ -178,8 +178,8 @@ func writtenBy(in interpreter.ToolInput) []any {
 	return in.Rows()
 }
 
-// fence refuses files outside of the folder of the test.
-func (s *stage) fence(in interpreter.ToolInput) error {
+// fenceFiles refuses files outside of the folder of the test.
+func (s *stage) fenceFiles(in interpreter.ToolInput) error {
 	for _, of := range movedBetween(in) {
 		if err := s.fenceFile(of); err != nil {
 			return err

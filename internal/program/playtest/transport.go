@@ -47,22 +47,22 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return tokenAnswer(request)
 	}
 	in := attempt.in
-	seen, err := describe(request)
+	seen, err := describeRequest(request)
 	if err != nil {
 		return nil, err
 	}
 	who := t.stage.callerOf(request.Context(), in)
-	t.stage.seen.requested(who, t.stage.since(), in.OperationKey, seen)
-	if t.stage.script.loses(who) {
+	t.stage.seen.addRequest(who, t.stage.sinceBegin(), in.OperationKey, seen)
+	if t.stage.script.losesWorker(who) {
 		return nil, loseWorker(request.Context())
 	}
-	answer := t.stage.script.next(who, func(a *playbook.TestAnswer) bool { return !a.FromOutside() && !a.Words.Has("result") })
+	answer := t.stage.script.nextAnswer(who, func(a *playbook.TestAnswer) bool { return !a.FromOutside() && !a.Words.Has("result") })
 	if answer == nil && in.Sends != "" { // what begins an attempt that is awaited is accepted
-		return respond(request, &playbook.TestAnswer{Status: http.StatusAccepted}, t.stage)
+		return respondAs(request, &playbook.TestAnswer{Status: http.StatusAccepted}, t.stage)
 	}
 	if answer == nil {
-		t.stage.script.miss(unansweredRequest{who: who, request: seen, needs: "{status: 200, body: {}}"})
-		t.stage.stop("a request has no answer")
+		t.stage.script.addMiss(unansweredRequest{who: who, request: seen, needs: "{status: 200, body: {}}"})
+		t.stage.stopRun("a request has no answer")
 		attempt.unanswered = true
 		return nil, errUnanswered
 	}
@@ -75,12 +75,12 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		attempt.timedOut = true
 		return nil, context.DeadlineExceeded
 	}
-	return respond(request, answer, t.stage)
+	return respondAs(request, answer, t.stage)
 }
 
-// describe is a request as tests compare it: method, url without its query, params,
+// describeRequest is a request as tests compare it: method, url without its query, params,
 // headers by lower-case names, body.
-func describe(request *http.Request) (map[string]any, error) {
+func describeRequest(request *http.Request) (map[string]any, error) {
 	bare := *request.URL
 	bare.RawQuery, bare.Fragment = "", ""
 	seen := map[string]any{"method": request.Method, "url": bare.String()}
@@ -141,8 +141,8 @@ func listOrOne(values []string) any {
 // recording says of the one that it was.
 var ofTheWire = []string{"content-length", "content-encoding", "transfer-encoding"}
 
-// respond makes the answer of HTTP that a test says.
-func respond(request *http.Request, answer *playbook.TestAnswer, s *stage) (*http.Response, error) {
+// respondAs makes the answer of HTTP that a test says.
+func respondAs(request *http.Request, answer *playbook.TestAnswer, s *stage) (*http.Response, error) {
 	status := cmp.Or(answer.Status, http.StatusOK)
 	header := http.Header{"Date": {s.now().Format(http.TimeFormat)}}
 	var body []byte

@@ -37,7 +37,7 @@ func Updated(suite *Suite, reports []*Report) (text []byte, changed int, left []
 			continue
 		}
 		at := slices.Index(suite.Tests.Tests, report.Test)
-		one, ok := report.edit(tests.Content[at], lines)
+		one, ok := report.editTest(tests.Content[at], lines)
 		if !ok {
 			left = append(left, report)
 			continue
@@ -57,17 +57,17 @@ type edit struct {
 	text     string
 }
 
-// edit is what writes into a test what came; false where the test is written in one line.
-func (r *Report) edit(test *yaml.Node, lines []string) (edit, bool) {
+// editTest is what writes into a test what came; false where the test is written in one line.
+func (r *Report) editTest(test *yaml.Node, lines []string) (edit, bool) {
 	at := yamltree.IndexOf(test, "expect")
 	if at < 0 || test.Style&yaml.FlowStyle != 0 || test.Content[at+1].Kind != yaml.MappingNode {
 		return edit{}, false
 	}
 	key, value := test.Content[at], test.Content[at+1]
-	r.rewrite(value)
+	r.rewriteExpect(value)
 	from := key.Line - 1
 	to := from + 1
-	for to < len(lines) && belongs(lines[to], key.Column-1) {
+	for to < len(lines) && isBelow(lines[to], key.Column-1) {
 		to++
 	}
 	for to > from+1 && strings.TrimSpace(lines[to-1]) == "" {
@@ -93,14 +93,14 @@ func (r *Report) edit(test *yaml.Node, lines []string) (edit, bool) {
 	return edit{from, to, b.String()}, true
 }
 
-// belongs reports whether a line is one of a value whose key is at a column, from 0.
-func belongs(line string, column int) bool {
+// isBelow reports whether a line is one of a value whose key is at a column, from 0.
+func isBelow(line string, column int) bool {
 	text := strings.TrimLeft(line, " ")
 	return strings.TrimSpace(text) == "" || len(line)-len(text) > column
 }
 
-// rewrite puts what came in the place of what expect says.
-func (r *Report) rewrite(expect *yaml.Node) {
+// rewriteExpect puts what came in the place of what expect says.
+func (r *Report) rewriteExpect(expect *yaml.Node) {
 	e, result := &r.Test.Expect, &r.outcome.result
 	if expect.Kind != yaml.MappingNode {
 		return
@@ -113,13 +113,13 @@ func (r *Report) rewrite(expect *yaml.Node) {
 	if e.Words.Has("status") && string(result.Status) != e.Status {
 		set("status", string(result.Status))
 	}
-	if e.Words.Has("result") && !equal(e.Result, result.Result.Data) {
+	if e.Words.Has("result") && !equalValues(e.Result, result.Result.Data) {
 		set("result", result.Result.Data)
 	}
 	if e.Words.Has("error") && result.Error != nil {
 		if text, isText := e.Error.(string); isText && !strings.Contains(result.Error.Message, text) {
 			set("error", result.Error.Message)
-		} else if !isText && !covers(e.Error, result.Error.Value()) {
+		} else if !isText && !coversValue(e.Error, result.Error.Value()) {
 			set("error", chosenOf(e.Error, result.Error.Value()))
 		}
 	}
@@ -184,7 +184,7 @@ func replaceList(lists *yaml.Node, list *playbook.TestList, items []any) {
 	if items == nil {
 		items = []any{}
 	}
-	if at := yamltree.IndexOf(lists, list.Written); at >= 0 && !equal(list.Items, items) {
+	if at := yamltree.IndexOf(lists, list.Written); at >= 0 && !equalValues(list.Items, items) {
 		replaceNode(lists.Content[at+1], items)
 	}
 }
@@ -197,7 +197,7 @@ func replaceNode(n *yaml.Node, v any) {
 	}
 	made.HeadComment, made.LineComment, made.FootComment = n.HeadComment, n.LineComment, n.FootComment
 	if n.Style&yaml.FlowStyle != 0 || len(made.Content) == 0 {
-		flowing(&made)
+		setFlowStyle(&made)
 	}
 	*n = made
 }

@@ -53,7 +53,7 @@ func Read(file *source.File) (*Recording, source.Diagnostics) {
 		r.errorf(&yaml.Node{Line: 1, Column: 1}, codeEmpty, "the file holds nothing; a recording has the keys %s and %s", keyPlaybook, keyAnswers)
 		return nil, r.found
 	}
-	recording := r.recording(part{node: root.Content[0], value: value})
+	recording := r.readRecording(part{node: root.Content[0], value: value})
 	r.found.Sort()
 	return recording, r.found
 }
@@ -76,28 +76,28 @@ type part struct {
 	value any
 }
 
-// own is the node itself, where an alias stands for it.
-func (p part) own() *yaml.Node {
+// ownNode is the node itself, where an alias stands for it.
+func (p part) ownNode() *yaml.Node {
 	if p.node.Kind == yaml.AliasNode {
 		return p.node.Alias
 	}
 	return p.node
 }
 
-// member is the value of a key; false where there is none.
-func (p part) member(key string) (part, bool) {
+// memberPart is the value of a key; false where there is none.
+func (p part) memberPart(key string) (part, bool) {
 	members, _ := p.value.(map[string]any)
 	value, has := members[key]
 	if !has {
 		return part{}, false
 	}
-	return part{node: yamltree.Keys(p.own())[key], value: value}, true
+	return part{node: yamltree.Keys(p.ownNode())[key], value: value}, true
 }
 
-// keys are the keys of a map, in the order of the file.
-func (p part) keys() []*yaml.Node {
+// keyNodes are the keys of a map, in the order of the file.
+func (p part) keyNodes() []*yaml.Node {
 	var all []*yaml.Node
-	for key := range yamltree.Pairs(p.own()) {
+	for key := range yamltree.Pairs(p.ownNode()) {
 		all = append(all, key)
 	}
 	return all
@@ -109,7 +109,7 @@ func (r *reader) isMap(p part, what string, known ...string) bool {
 		r.errorf(p.node, codeWrongType, "%s must be a map, not a %s", what, expression.TypeName(p.value))
 		return false
 	}
-	for _, key := range p.keys() {
+	for _, key := range p.keyNodes() {
 		if len(known) == 0 || slices.Contains(known, key.Value) {
 			continue
 		}
@@ -122,15 +122,15 @@ func (r *reader) isMap(p part, what string, known ...string) bool {
 	return true
 }
 
-func (r *reader) recording(root part) *Recording {
+func (r *reader) readRecording(root part) *Recording {
 	recording := &Recording{}
 	if !r.isMap(root, "a recording", keyPlaybook, keyAnswers) {
 		return recording
 	}
-	if of, has := root.member(keyPlaybook); has {
-		recording.Playbook = r.text(of, keyPlaybook)
+	if of, has := root.memberPart(keyPlaybook); has {
+		recording.Playbook = r.readText(of, keyPlaybook)
 	}
-	answers, has := root.member(keyAnswers)
+	answers, has := root.memberPart(keyAnswers)
 	if !has {
 		r.errorf(root.node, codeMissingKey, "a recording has the key %s, a map of steps with their answers", keyAnswers)
 		return recording
@@ -138,14 +138,14 @@ func (r *reader) recording(root part) *Recording {
 	if !r.isMap(answers, keyAnswers) {
 		return recording
 	}
-	for _, key := range answers.keys() {
-		of, _ := answers.member(key.Value)
-		recording.Steps = append(recording.Steps, Step{Name: key.Value, Entries: r.entries(of, keyAnswers+"."+key.Value)})
+	for _, key := range answers.keyNodes() {
+		of, _ := answers.memberPart(key.Value)
+		recording.Steps = append(recording.Steps, Step{Name: key.Value, Entries: r.readEntries(of, keyAnswers+"."+key.Value)})
 	}
 	return recording
 }
 
-func (r *reader) entries(list part, what string) []Entry {
+func (r *reader) readEntries(list part, what string) []Entry {
 	values, is := list.value.([]any)
 	if !is {
 		r.errorf(list.node, codeWrongType, "%s must be a list of answers, not a %s", what, expression.TypeName(list.value))
@@ -153,37 +153,37 @@ func (r *reader) entries(list part, what string) []Entry {
 	}
 	entries := make([]Entry, len(values))
 	for i, value := range values {
-		entries[i] = r.entry(part{node: list.own().Content[i], value: value}, what)
+		entries[i] = r.readEntry(part{node: list.ownNode().Content[i], value: value}, what)
 	}
 	return entries
 }
 
-// entry reads one answer.
-func (r *reader) entry(of part, what string) Entry {
+// readEntry reads one answer.
+func (r *reader) readEntry(of part, what string) Entry {
 	entry := Entry{Pos: yamltree.Position(of.node)}
 	what = "an answer of " + what
 	if !r.isMap(of, what, keyRequest, keyElement, keyStatus, keyHeaders, keyBody, keyBodyText, keyError, keyResult) {
 		return entry
 	}
-	entry.Element, entry.Body, entry.Result = value(of, keyElement), value(of, keyBody), value(of, keyResult)
-	if request, has := of.member(keyRequest); has {
-		entry.Request = r.request(request)
+	entry.Element, entry.Body, entry.Result = valueOf(of, keyElement), valueOf(of, keyBody), valueOf(of, keyResult)
+	if request, has := of.memberPart(keyRequest); has {
+		entry.Request = r.readRequest(request)
 	}
-	if status, has := of.member(keyStatus); has {
+	if status, has := of.memberPart(keyStatus); has {
 		number, is := status.value.(int)
 		if entry.Status = number; !is || number < 100 || number > 599 {
 			r.errorf(status.node, codeWrongValue, "%s is a status of HTTP, from 100 to 599", keyStatus)
 		}
 	}
-	if headers, has := of.member(keyHeaders); has {
-		entry.Headers = r.texts(headers, keyHeaders)
+	if headers, has := of.memberPart(keyHeaders); has {
+		entry.Headers = r.readTexts(headers, keyHeaders)
 	}
-	if text, has := of.member(keyBodyText); has {
-		body := r.text(text, keyBodyText)
+	if text, has := of.memberPart(keyBodyText); has {
+		body := r.readText(text, keyBodyText)
 		entry.BodyText = &body
 	}
-	if failure, has := of.member(keyError); has {
-		if entry.Error = r.text(failure, keyError); entry.Error != ErrorConnection && entry.Error != ErrorTimeout {
+	if failure, has := of.memberPart(keyError); has {
+		if entry.Error = r.readText(failure, keyError); entry.Error != ErrorConnection && entry.Error != ErrorTimeout {
 			r.errorf(failure.node, codeWrongValue, "%s is %s or %s", keyError, ErrorConnection, ErrorTimeout)
 		}
 	}
@@ -195,13 +195,13 @@ func (r *reader) entry(of part, what string) Entry {
 func (r *reader) checkKind(of part, what string) {
 	var kinds []string
 	for _, key := range []string{keyStatus, keyError, keyResult} {
-		if _, has := of.member(key); has {
+		if _, has := of.memberPart(key); has {
 			kinds = append(kinds, key)
 		}
 	}
-	_, body := of.member(keyBody)
-	_, text := of.member(keyBodyText)
-	_, headers := of.member(keyHeaders)
+	_, body := of.memberPart(keyBody)
+	_, text := of.memberPart(keyBodyText)
+	_, headers := of.memberPart(keyHeaders)
 	switch {
 	case len(kinds) == 0:
 		r.errorf(of.node, codeMissingKey, "%s has %s (of HTTP), %s (no answer came) or %s (of other tools)", what, keyStatus, keyError, keyResult)
@@ -214,37 +214,37 @@ func (r *reader) checkKind(of part, what string) {
 	}
 }
 
-func (r *reader) request(of part) *Request {
+func (r *reader) readRequest(of part) *Request {
 	request := &Request{}
 	if !r.isMap(of, keyRequest, keyMethod, keyURL, keyParams, keyHeaders, keyBody) {
 		return request
 	}
-	if method, has := of.member(keyMethod); has {
-		request.Method = r.text(method, keyMethod)
+	if method, has := of.memberPart(keyMethod); has {
+		request.Method = r.readText(method, keyMethod)
 	}
-	if url, has := of.member(keyURL); has {
-		request.URL = r.text(url, keyURL)
+	if url, has := of.memberPart(keyURL); has {
+		request.URL = r.readText(url, keyURL)
 	}
-	if params, has := of.member(keyParams); has && r.isMap(params, keyParams) {
+	if params, has := of.memberPart(keyParams); has && r.isMap(params, keyParams) {
 		request.Params, _ = params.value.(map[string]any)
 	}
-	if headers, has := of.member(keyHeaders); has {
-		request.Headers = r.texts(headers, keyHeaders)
+	if headers, has := of.memberPart(keyHeaders); has {
+		request.Headers = r.readTexts(headers, keyHeaders)
 	}
-	request.Body = value(of, keyBody)
+	request.Body = valueOf(of, keyBody)
 	return request
 }
 
-// value is the value of a key; nil where it is not there.
-func value(of part, key string) *expression.Value {
-	member, has := of.member(key)
+// valueOf is the value of a key; nil where it is not there.
+func valueOf(of part, key string) *expression.Value {
+	member, has := of.memberPart(key)
 	if !has {
 		return nil
 	}
 	return &expression.Value{Data: member.value}
 }
 
-func (r *reader) text(of part, what string) string {
+func (r *reader) readText(of part, what string) string {
 	text, is := of.value.(string)
 	if !is {
 		r.errorf(of.node, codeWrongType, "%s must be text, not a %s", what, expression.TypeName(of.value))
@@ -252,14 +252,14 @@ func (r *reader) text(of part, what string) string {
 	return text
 }
 
-// texts are a map of texts by names in lower case; numbers are texts as well, as in retry-after: 3.
-func (r *reader) texts(of part, what string) map[string]string {
+// readTexts are a map of texts by names in lower case; numbers are texts as well, as in retry-after: 3.
+func (r *reader) readTexts(of part, what string) map[string]string {
 	texts := map[string]string{}
 	if !r.isMap(of, what) {
 		return texts
 	}
-	for _, key := range of.keys() {
-		member, _ := of.member(key.Value)
+	for _, key := range of.keyNodes() {
+		member, _ := of.memberPart(key.Value)
 		switch member.value.(type) {
 		case nil, map[string]any, []any:
 			r.errorf(member.node, codeWrongType, "%s.%s must be text, not a %s", what, key.Value, expression.TypeName(member.value))

@@ -35,13 +35,13 @@ func Write(w io.Writer, recording *Recording, known *secrets.Masker) error {
 		for _, entry := range step.Entries {
 			list.Content = append(list.Content, entryNode(entry, known))
 		}
-		add(answers, step.Name, list)
+		addKey(answers, step.Name, list)
 	}
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	if recording.Playbook != "" {
-		add(root, keyPlaybook, Text(recording.Playbook))
+		addKey(root, keyPlaybook, TextNode(recording.Playbook))
 	}
-	add(root, keyAnswers, answers)
+	addKey(root, keyAnswers, answers)
 	text := yamltree.Encode(root)
 	switch {
 	case text == "":
@@ -58,25 +58,25 @@ func Write(w io.Writer, recording *Recording, known *secrets.Masker) error {
 func entryNode(entry Entry, known *secrets.Masker) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	if entry.Request != nil {
-		add(n, keyRequest, requestNode(entry.Request, known))
+		addKey(n, keyRequest, requestNode(entry.Request, known))
 	}
 	if entry.Element != nil {
-		add(n, keyElement, Node(Masked(entry.Element.Data, known), true))
+		addKey(n, keyElement, ValueNode(MaskedValue(entry.Element.Data, known), true))
 	}
 	switch {
 	case entry.Error != "":
-		add(n, keyError, Text(entry.Error))
+		addKey(n, keyError, TextNode(entry.Error))
 	case entry.Result != nil:
-		add(n, keyResult, Node(Masked(entry.Result.Data, known), false))
+		addKey(n, keyResult, ValueNode(MaskedValue(entry.Result.Data, known), false))
 	default:
-		add(n, keyStatus, Node(entry.Status, true))
+		addKey(n, keyStatus, ValueNode(entry.Status, true))
 		if headers := maskedHeaders(entry.Headers, known); len(headers) > 0 {
-			add(n, keyHeaders, Node(headers, true))
+			addKey(n, keyHeaders, ValueNode(headers, true))
 		}
 		if entry.Body != nil {
-			add(n, keyBody, Node(Masked(entry.Body.Data, known), false))
+			addKey(n, keyBody, ValueNode(MaskedValue(entry.Body.Data, known), false))
 		} else if entry.BodyText != nil {
-			add(n, keyBodyText, Text(maskedText(*entry.BodyText, known)))
+			addKey(n, keyBodyText, TextNode(maskedText(*entry.BodyText, known)))
 		}
 	}
 	return n
@@ -84,16 +84,16 @@ func entryNode(entry Entry, known *secrets.Masker) *yaml.Node {
 
 func requestNode(request *Request, known *secrets.Masker) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
-	add(n, keyMethod, Text(request.Method))
-	add(n, keyURL, Text(maskedText(request.URL, known)))
+	addKey(n, keyMethod, TextNode(request.Method))
+	addKey(n, keyURL, TextNode(maskedText(request.URL, known)))
 	if len(request.Params) > 0 {
-		add(n, keyParams, Node(Masked(request.Params, known), true))
+		addKey(n, keyParams, ValueNode(MaskedValue(request.Params, known), true))
 	}
 	if headers := maskedHeaders(request.Headers, known); len(headers) > 0 {
-		add(n, keyHeaders, Node(headers, true))
+		addKey(n, keyHeaders, ValueNode(headers, true))
 	}
 	if request.Body != nil {
-		add(n, keyBody, Node(Masked(request.Body.Data, known), true))
+		addKey(n, keyBody, ValueNode(MaskedValue(request.Body.Data, known), true))
 	}
 	return n
 }
@@ -145,26 +145,26 @@ func maskedHeaders(headers map[string]string, known *secrets.Masker) map[string]
 	return shown
 }
 
-// Masked is a value without secrets: texts in which the set finds some or that hold one, and members that are one
+// MaskedValue is a value without secrets: texts in which the set finds some or that hold one, and members that are one
 // by their names, such as access_token. nil is no set.
-func Masked(value any, known *secrets.Masker) any {
+func MaskedValue(value any, known *secrets.Masker) any {
 	if known != nil {
 		value = known.Value(withMaskedAddresses(value, known))
 	}
-	return starred("", value)
+	return starSecrets("", value)
 }
 
-// starred is a value without what is a secret by its name, which a list gives to its items.
-func starred(name string, value any) any {
+// starSecrets is a value without what is a secret by its name, which a list gives to its items.
+func starSecrets(name string, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		shown := make(map[string]any, len(value))
 		for _, key := range playbook.SortedKeys(value) {
-			shown[key] = starred(key, value[key])
+			shown[key] = starSecrets(key, value[key])
 		}
 		return shown
 	case []any:
-		return lists.Map(value, func(item any) any { return starred(name, item) })
+		return lists.Map(value, func(item any) any { return starSecrets(name, item) })
 	case string:
 		if credential.IsMember(name, value) {
 			return secrets.Stars
@@ -174,8 +174,8 @@ func starred(name string, value any) any {
 	return value
 }
 
-func add(n *yaml.Node, key string, value *yaml.Node) {
-	n.Content = append(n.Content, Text(key), value)
+func addKey(n *yaml.Node, key string, value *yaml.Node) {
+	n.Content = append(n.Content, TextNode(key), value)
 }
 
 // plain are texts that YAML reads as text without quotes.
@@ -184,8 +184,8 @@ var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*$|^
 // words are the words that YAML or readers of it take for something else.
 var words = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n", "True", "False", "Null", "Yes", "No", "On", "Off", "TRUE", "FALSE", "NULL", "YES", "NO", "ON", "OFF", "Y", "N"}
 
-// Text is the node of a text, with quotes where YAML could take it for something else.
-func Text(text string) *yaml.Node {
+// TextNode is the node of a text, with quotes where YAML could take it for something else.
+func TextNode(text string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 	if !plain.MatchString(text) || slices.Contains(words, text) {
 		n.Style = yamltree.QuoteStyle(text)
@@ -196,21 +196,21 @@ func Text(text string) *yaml.Node {
 // shortMap is how many bytes a map or list has in JSON that is written in one line.
 const shortMap = 60
 
-// Node is a canonical value as YAML; flow writes it in one line, as are those that are short.
-func Node(value any, flow bool) *yaml.Node {
+// ValueNode is a canonical value as YAML; flow writes it in one line, as are those that are short.
+func ValueNode(value any, flow bool) *yaml.Node {
 	switch value := value.(type) {
 	case string:
-		return Text(value)
+		return TextNode(value)
 	case map[string]any:
 		n := &yaml.Node{Kind: yaml.MappingNode, Style: styleOf(value, flow)}
 		for _, key := range playbook.SortedKeys(value) {
-			add(n, key, Node(value[key], n.Style == yaml.FlowStyle))
+			addKey(n, key, ValueNode(value[key], n.Style == yaml.FlowStyle))
 		}
 		return n
 	case []any:
 		n := &yaml.Node{Kind: yaml.SequenceNode, Style: styleOf(value, flow)}
 		for _, item := range value {
-			n.Content = append(n.Content, Node(item, n.Style == yaml.FlowStyle))
+			n.Content = append(n.Content, ValueNode(item, n.Style == yaml.FlowStyle))
 		}
 		return n
 	case nil:

@@ -61,8 +61,8 @@ func readSamples(text string) samples {
 	return all
 }
 
-// of is the example of a word: that of its section, or of all that have the word.
-func (s samples) of(section, word string) wordForm {
+// exampleOf is the example of a word: that of its section, or of all that have the word.
+func (s samples) exampleOf(section, word string) wordForm {
 	one, found := s[section][word]
 	if !found {
 		one = wordForm{s[every][word].snippet, s[section][""].around}
@@ -72,9 +72,9 @@ func (s samples) of(section, word string) wordForm {
 
 // ofField is the example of a field of a tool. Those of sqlite that are in a table are those of postgres.
 func (s samples) ofField(tool, field string) wordForm {
-	one := s.of(tool, field)
+	one := s.exampleOf(tool, field)
 	if one.snippet == "" && tool == "sqlite" {
-		one = s.of("postgres", field)
+		one = s.exampleOf("postgres", field)
 		one.around = strings.NewReplacer("tool: postgres", "tool: sqlite", "auth: pg_main", "path: orders.db").Replace(one.around)
 	}
 	return one
@@ -101,9 +101,9 @@ func readFunctions(text string) map[string]string {
 	return all
 }
 
-// whole is the word in the YAML around it. It replaces what the YAML says of the word, or
+// wholeYAML is the word in the YAML around it. It replaces what the YAML says of the word, or
 // else the hole.
-func (s wordForm) whole() string {
+func (s wordForm) wholeYAML() string {
 	lines := strings.Split(s.around, "\n")
 	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, hole) })
 	if s.snippet == "" || at < 0 {
@@ -116,26 +116,26 @@ func (s wordForm) whole() string {
 			continue
 		}
 		end := i + 1
-		for end < len(lines) && deeper(lines[end], column) {
+		for end < len(lines) && isBelow(lines[end], column) {
 			end++
 		}
-		return strings.Join(slices.Concat(without(lines[:i]), s.lines(line[:column]), without(lines[end:])), "\n")
+		return strings.Join(slices.Concat(withoutHole(lines[:i]), s.snippetLines(line[:column]), withoutHole(lines[end:])), "\n")
 	}
-	return strings.Join(slices.Concat(lines[:at], s.lines(lines[at][:column]), lines[at+1:]), "\n")
+	return strings.Join(slices.Concat(lines[:at], s.snippetLines(lines[at][:column]), lines[at+1:]), "\n")
 }
 
-// deeper reports whether a line belongs to what begins at a column.
-func deeper(line string, column int) bool {
+// isBelow reports whether a line belongs to what begins at a column.
+func isBelow(line string, column int) bool {
 	return len(line) > column && strings.TrimSpace(line[:column+1]) == "" && !strings.HasSuffix(line, hole)
 }
 
-// without leaves out the line with the hole.
-func without(lines []string) []string {
+// withoutHole leaves out the line with the hole.
+func withoutHole(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.TrimSpace(line) == hole })
 }
 
-// lines are the lines of the snippet, the first of them behind what is before the hole.
-func (s wordForm) lines(before string) []string {
+// snippetLines are the lines of the snippet, the first of them behind what is before the hole.
+func (s wordForm) snippetLines(before string) []string {
 	lines := strings.Split(s.snippet, "\n")
 	for i := range lines {
 		lines[i] = before + lines[i]
@@ -153,9 +153,9 @@ var usual = []string{
 // ExampleTime is when examples are checked, of which warnings of schedules depend.
 var ExampleTime = time.Date(2026, time.June, 15, 12, 0, 0, 0, time.UTC)
 
-// Playbook is an example as a whole playbook: one that begins with "- " is the list of steps, and what
+// WholePlaybook is an example as a whole playbook: one that begins with "- " is the list of steps, and what
 // it leaves out is as usual.
-func Playbook(example string) string {
+func WholePlaybook(example string) string {
 	if strings.HasPrefix(example, "- ") {
 		example = "workflow:\n" + example
 	}

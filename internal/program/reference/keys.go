@@ -48,13 +48,13 @@ func (r *Reference) addKeys(sections []playbook.Section, kind Kind) {
 	for _, section := range sections {
 		r.keys[section.Name], r.spellings[section.Name] = map[string]Entry{}, map[string]string{}
 		for _, key := range section.Keys {
-			example := examples.of(strings.TrimPrefix(section.Name, "test "), key.Name)
+			example := examples.exampleOf(strings.TrimPrefix(section.Name, "test "), key.Name)
 			entry := Entry{
-				Kind: kind, Name: strings.TrimPrefix(paths[section.Name]+"."+key.Name, "."), Doc: sentence(key.Doc), Type: Type(key), Bounds: bounds(key),
-				Default: key.Default, Words: key.Accepted, Required: key.Required, Snippet: example.snippet, Example: example.whole(),
+				Kind: kind, Name: strings.TrimPrefix(paths[section.Name]+"."+key.Name, "."), Doc: toSentence(key.Doc), Type: TypeOfKey(key), Bounds: boundsText(key),
+				Default: key.Default, Words: key.Accepted, Required: key.Required, Snippet: example.snippet, Example: example.wholeYAML(),
 			}
 			if kind == OfKey {
-				entry.Where = r.where(section.Name, key.StepsOnly)
+				entry.Where = r.placesOf(section.Name, key.StepsOnly)
 			}
 			if key.Of != "" {
 				entry.Words = lists.Map(r.sections[key.Of].Keys, func(key playbook.Key) string { return key.Name })
@@ -101,8 +101,8 @@ var types = map[playbook.WordKind]string{
 	playbook.WordTargets:    "the name of a step, a map, or a list of both",
 }
 
-// Type says what may be behind a key.
-func Type(key playbook.Key) string {
+// TypeOfKey says what may be behind a key.
+func TypeOfKey(key playbook.Key) string {
 	text := types[key.Kind]
 	if key.Kind == playbook.WordBoolean || key.Kind == playbook.WordInteger {
 		for _, word := range key.Accepted {
@@ -112,7 +112,7 @@ func Type(key playbook.Key) string {
 	return text
 }
 
-func bounds(key playbook.Key) string {
+func boundsText(key playbook.Key) string {
 	switch {
 	case key.Least != nil && key.Most != nil:
 		return fmt.Sprintf("%v to %v", *key.Least, *key.Most)
@@ -127,14 +127,14 @@ func bounds(key playbook.Key) string {
 // anchors are the sections at which the paths of others begin.
 var anchors = []string{"playbook", "step", "sink", "notice", "notify", "workbook entry"}
 
-// where are the places of a section, or of those of its keys that the retry of sinks and notices
+// placesOf are the places of a section, or of those of its keys that the retry of sinks and notices
 // cannot have, from the nearest anchors.
-func (r *Reference) where(section string, stepsOnly bool) []string {
+func (r *Reference) placesOf(section string, stepsOnly bool) []string {
 	if slices.Contains(anchors, section) {
 		return []string{anchorName(section)}
 	}
 	var found []string
-	r.climb(section, keyPath{stepsOnly: stepsOnly}, func(path string) { found = append(found, path) })
+	r.climbTo(section, keyPath{stepsOnly: stepsOnly}, func(path string) { found = append(found, path) })
 	slices.Sort(found)
 	return slices.Compact(found)
 }
@@ -160,7 +160,7 @@ func anchorName(section string) string {
 	}
 }
 
-func (r *Reference) climb(section string, way keyPath, visit func(string)) {
+func (r *Reference) climbTo(section string, way keyPath, visit func(string)) {
 	if slices.Contains(anchors, section) {
 		if !way.stepsOnly || !slices.Contains(writers, section) {
 			visit(strings.TrimPrefix(paths[section]+way.path, "."))
@@ -179,14 +179,14 @@ func (r *Reference) climb(section string, way keyPath, visit func(string)) {
 			if key.Kind == playbook.WordLists {
 				step += ".NAME"
 			}
-			r.climb(parent.Name, keyPath{step + way.path, append(slices.Clone(way.seen), section), way.stepsOnly || key.StepsOnly}, visit)
+			r.climbTo(parent.Name, keyPath{step + way.path, append(slices.Clone(way.seen), section), way.stepsOnly || key.StepsOnly}, visit)
 		}
 	}
 }
 
-// path finds keys by a path that begins at any section: the name of the section, or one of its
+// findPath finds keys by a path that begins at any section: the name of the section, or one of its
 // keys.
-func (r *Reference) path(question string) []Entry {
+func (r *Reference) findPath(question string) []Entry {
 	parts := strings.Split(question, ".")
 	var found []Entry
 	add := func(e Entry, ok bool) {
@@ -204,9 +204,9 @@ func (r *Reference) path(question string) []Entry {
 	}
 	for _, section := range playbook.Sections() {
 		if len(parts) > 1 && strings.ReplaceAll(section.Name, " ", "_") == parts[0] {
-			add(r.walk(section.Name, parts[1:]))
+			add(r.walkPath(section.Name, parts[1:]))
 		}
-		add(r.walk(section.Name, parts))
+		add(r.walkPath(section.Name, parts))
 	}
 	return found
 }
@@ -216,8 +216,8 @@ func lastOf(path string) string {
 	return last
 }
 
-// walk follows keys down from a section.
-func (r *Reference) walk(section string, parts []string) (Entry, bool) {
+// walkPath follows keys down from a section.
+func (r *Reference) walkPath(section string, parts []string) (Entry, bool) {
 	entry, ok := r.Key(section, parts[0])
 	if !ok || len(parts) == 1 {
 		return entry, ok
@@ -226,7 +226,7 @@ func (r *Reference) walk(section string, parts []string) (Entry, bool) {
 	if of == "" {
 		return Entry{}, false
 	}
-	return r.walk(of, parts[1:])
+	return r.walkPath(of, parts[1:])
 }
 
 // Child is the section that is behind a key of a section, "" for none.
@@ -244,8 +244,8 @@ func (r *Reference) Sections() []playbook.Section {
 	return append(playbook.Sections(), testSections()...)
 }
 
-// Below returns the entry of a key or field of e, by its name; false if e has none of that name.
-func (r *Reference) Below(e Entry, word string) (Entry, bool) {
+// EntryBelow returns the entry of a key or field of e, by its name; false if e has none of that name.
+func (r *Reference) EntryBelow(e Entry, word string) (Entry, bool) {
 	switch e.Kind {
 	case OfTool:
 		return r.Field(e.Name, word)

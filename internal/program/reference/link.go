@@ -78,7 +78,7 @@ func PageOfSection(section string) string {
 }
 
 // linkOf is where the reference has an entry.
-func linkOf(e Entry) string { return Folder + PageOf(e) + ".md#" + Anchor(e.Label()) }
+func linkOf(e Entry) string { return Folder + PageOf(e) + ".md#" + AnchorOf(e.Label()) }
 
 // OfDiagnostic is the file and heading that explain a diagnostic.
 func OfDiagnostic(code string) string { return linkOf(Entry{Kind: OfCode, Name: code}) }
@@ -93,8 +93,8 @@ func (e Entry) Label() string {
 	return e.Heading()
 }
 
-// Anchor is the anchor of a heading, as code forges make it.
-func Anchor(heading string) string {
+// AnchorOf is the anchor of a heading, as code forges make it.
+func AnchorOf(heading string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(heading) {
 		switch {

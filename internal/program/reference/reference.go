@@ -66,7 +66,7 @@ type Entry struct {
 	// Where are the places in which it may be.
 	Where    []string `json:"where,omitempty"`
 	Required bool     `json:"required,omitempty"`
-	// Example is YAML, or a call of a function with what it gives: see Playbook.
+	// Example is YAML, or a call of a function with what it gives: see WholePlaybook.
 	Example string `json:"example,omitempty"`
 	// Snippet is the key or field alone with a value: max_wait: 10m.
 	Snippet string `json:"snippet,omitempty"`
@@ -106,59 +106,59 @@ func New(tools playbook.Tools) *Reference {
 	r.addCodes()
 	r.addRuns()
 	r.addPrograms()
-	r.finish()
+	r.linkEntries()
 	return r
 }
 
 func (r *Reference) addExpressions() {
 	for _, name := range check.Names() {
-		r.add(Entry{
-			Kind: OfName, Name: name.Name, Doc: sentence(name.Doc), Words: name.Members, Where: []string{name.Where}, Example: nameExamples[name.Name],
+		r.addEntry(Entry{
+			Kind: OfName, Name: name.Name, Doc: toSentence(name.Doc), Words: name.Members, Where: []string{name.Where}, Example: nameExamples[name.Name],
 		})
 	}
-	for _, function := range expression.Functions() {
-		r.add(Entry{Kind: OfFunction, Name: function.Name, Title: function.Signature, Doc: function.Doc, Example: functionExamples[function.Name]})
+	for _, function := range expression.FunctionDocs() {
+		r.addEntry(Entry{Kind: OfFunction, Name: function.Name, Title: function.Signature, Doc: function.Doc, Example: functionExamples[function.Name]})
 	}
 }
 
 func (r *Reference) addCodes() {
 	for _, code := range check.Codes() {
 		more := explanations[code.Code]
-		r.add(Entry{Kind: OfCode, Name: code.Code, Doc: sentence(code.Meaning) + " " + more.why, Wrong: more.wrong, Right: more.right})
+		r.addEntry(Entry{Kind: OfCode, Name: code.Code, Doc: toSentence(code.Meaning) + " " + more.why, Wrong: more.wrong, Right: more.right})
 	}
 }
 
 // addRuns adds what is seen of runs.
 func (r *Reference) addRuns() {
 	for _, status := range interpreter.Statuses() {
-		r.add(Entry{Kind: OfStatus, Name: string(status.Status), Doc: status.Doc, Where: []string{status.Of.String()}})
+		r.addEntry(Entry{Kind: OfStatus, Name: string(status.Status), Doc: status.Doc, Where: []string{status.Of.String()}})
 	}
 	for _, kind := range runs.Kinds() {
-		r.add(Entry{Kind: OfEvent, Name: kind.Name, Doc: sentence(kind.Doc)})
+		r.addEntry(Entry{Kind: OfEvent, Name: kind.Name, Doc: toSentence(kind.Doc)})
 	}
 	for _, one := range attributes {
-		r.add(Entry{Kind: OfAttribute, Name: one.name, Doc: one.doc, Type: one.kind})
+		r.addEntry(Entry{Kind: OfAttribute, Name: one.name, Doc: one.doc, Type: one.kind})
 	}
-	for _, one := range meter.All() {
-		r.add(Entry{Kind: OfMetric, Name: one.Name, Doc: one.Help, Type: string(one.Kind), Words: one.Labels})
+	for _, one := range meter.AllMetrics() {
+		r.addEntry(Entry{Kind: OfMetric, Name: one.Name, Doc: one.Help, Type: string(one.Kind), Words: one.Labels})
 	}
 }
 
 // addPrograms adds what the programs read and give.
 func (r *Reference) addPrograms() {
 	for _, one := range variables {
-		r.add(Entry{Kind: OfVariable, Name: one.name, Doc: one.doc, Default: one.absent, Where: []string{one.of}, Example: one.name + "=" + one.example})
+		r.addEntry(Entry{Kind: OfVariable, Name: one.name, Doc: one.doc, Default: one.absent, Where: []string{one.of}, Example: one.name + "=" + one.example})
 	}
 	for _, one := range files {
-		r.add(Entry{Kind: OfFile, Name: one.name, Doc: one.doc, Where: []string{one.of}, Example: one.example})
+		r.addEntry(Entry{Kind: OfFile, Name: one.name, Doc: one.doc, Where: []string{one.of}, Example: one.example})
 	}
 	for _, one := range exitcode.All() {
-		r.add(Entry{Kind: OfExit, Name: strconv.Itoa(one.Status), Title: fmt.Sprintf("Exit code %d", one.Status), Doc: sentence(one.Doc)})
+		r.addEntry(Entry{Kind: OfExit, Name: strconv.Itoa(one.Status), Title: fmt.Sprintf("Exit code %d", one.Status), Doc: toSentence(one.Doc)})
 	}
 }
 
-// finish adds what follows from what the entries are.
-func (r *Reference) finish() {
+// linkEntries adds what follows from what the entries are.
+func (r *Reference) linkEntries() {
 	for i := range r.entries {
 		e := &r.entries[i]
 		e.Link, e.Concept, e.Related = linkOf(*e), conceptOf(*e), relatedTo(*e)
@@ -171,8 +171,8 @@ func (r *Reference) finish() {
 	}
 }
 
-// sentence makes one of what a table says.
-func sentence(text string) string {
+// toSentence makes one of what a table says.
+func toSentence(text string) string {
 	if text == "" {
 		return ""
 	}
@@ -183,7 +183,7 @@ func sentence(text string) string {
 	return text
 }
 
-func (r *Reference) add(e Entry) { r.addAt(e, spot{}) }
+func (r *Reference) addEntry(e Entry) { r.addAt(e, spot{}) }
 
 // addAt adds an entry that is found by its section, or tool, too.
 func (r *Reference) addAt(e Entry, at spot) {
@@ -200,7 +200,7 @@ func (r *Reference) addTools(tools playbook.Tools) {
 		if spec.Writes {
 			where = append(where, "tool of a sink")
 		}
-		r.add(Entry{
+		r.addEntry(Entry{
 			Kind: OfTool, Name: name, Doc: spec.Summary + "\n\n" + strings.TrimSpace(spec.Doc), Words: spec.FieldNames(), Where: where,
 			Example: listItem(strings.TrimSpace(spec.Example)),
 		})
@@ -208,15 +208,15 @@ func (r *Reference) addTools(tools playbook.Tools) {
 		for _, field := range spec.Described() {
 			example := fieldExamples.ofField(name, field.Name)
 			r.addAt(Entry{
-				Kind: OfField, Name: name + "." + field.Name, Doc: field.Doc + needs(field), Type: fieldTypes[field.Kind], Default: field.Default, Words: field.Enum,
-				Where: []string{"a call of " + name}, Required: field.Required, Snippet: example.snippet, Example: example.whole(),
+				Kind: OfField, Name: name + "." + field.Name, Doc: field.Doc + needsText(field), Type: fieldTypes[field.Kind], Default: field.Default, Words: field.Enum,
+				Where: []string{"a call of " + name}, Required: field.Required, Snippet: example.snippet, Example: example.wholeYAML(),
 			}, spot{name, field.Name})
 		}
 	}
 }
 
-// needs says what a field needs beside it.
-func needs(field playbook.Field) string {
+// needsText says what a field needs beside it.
+func needsText(field playbook.Field) string {
 	if len(field.Needs) == 0 {
 		return ""
 	}
@@ -276,25 +276,25 @@ func (r *Reference) Of(kind Kind, name string) (Entry, bool) {
 // words is one entry. What is no such name may be the end of one of a field or test key, such as csv.delimiter; else
 // the entries are those that accept it: upsert gives the fields mode.
 func (r *Reference) Find(question string) []Entry {
-	question = plain(question)
+	question = plainQuestion(question)
 	found := lists.Filter(r.entries, func(e Entry) bool { return e.Kind != OfKey && strings.EqualFold(e.Name, question) })
-	if found = append(r.path(question), found...); len(found) > 0 {
+	if found = append(r.findPath(question), found...); len(found) > 0 {
 		return found
 	}
 	end := "." + strings.ToLower(question)
-	found = r.distinct(func(e Entry) bool {
+	found = r.distinctEntries(func(e Entry) bool {
 		return (e.Kind == OfField || e.Kind == OfTestKey) && strings.HasSuffix(strings.ToLower(e.Name), end)
 	})
 	if len(found) > 0 {
 		return found
 	}
-	return r.distinct(func(e Entry) bool {
+	return r.distinctEntries(func(e Entry) bool {
 		return slices.ContainsFunc(e.Words, func(word string) bool { return strings.EqualFold(word, question) })
 	})
 }
 
-// distinct are the entries that a condition selects; of those with the same text only the first.
-func (r *Reference) distinct(selects func(Entry) bool) []Entry {
+// distinctEntries are the entries that a condition selects; of those with the same text only the first.
+func (r *Reference) distinctEntries(selects func(Entry) bool) []Entry {
 	var found []Entry
 	for _, e := range r.entries {
 		if selects(e) && !slices.ContainsFunc(found, func(other Entry) bool { return other.Doc == e.Doc }) {
@@ -304,8 +304,8 @@ func (r *Reference) distinct(selects func(Entry) bool) []Entry {
 	return found
 }
 
-// plain takes brackets of templates, functions and lists off a question.
-func plain(question string) string {
+// plainQuestion takes brackets of templates, functions and lists off a question.
+func plainQuestion(question string) string {
 	question = strings.TrimSpace(strings.Trim(strings.TrimSpace(question), "{}"))
 	if name, _, isCall := strings.Cut(question, "("); isCall {
 		question = name
@@ -336,7 +336,7 @@ const connectionPrefix = "REPRISE_AUTH_"
 
 // Suggest is the name that was meant, "" where none is near.
 func (r *Reference) Suggest(question string) string {
-	question = plain(question)
+	question = plainQuestion(question)
 	var names []string
 	for _, e := range r.entries {
 		names = append(names, e.Name)
@@ -351,7 +351,7 @@ func (r *Reference) Suggest(question string) string {
 	if near := expression.Suggest(question, names); near != "" || !nested {
 		return near
 	}
-	if near := expression.Suggest(last, r.below(before)); near != "" {
+	if near := expression.Suggest(last, r.wordsBelow(before)); near != "" {
 		return before + "." + near
 	}
 	return expression.Suggest(last, names)
@@ -365,8 +365,8 @@ func cutLast(path string) (before, last string, found bool) {
 	return path[:i], path[i+1:], true
 }
 
-// below are the words that are below a path.
-func (r *Reference) below(path string) []string {
+// wordsBelow are the words that are below a path.
+func (r *Reference) wordsBelow(path string) []string {
 	var names []string
 	for _, e := range r.Find(path) {
 		names = append(names, e.Words...)
@@ -393,7 +393,7 @@ func (k Kind) Plural() string {
 // Markdown is the entry as an editor shows it.
 func (e Entry) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** (%s)\n\n%s\n", escaped(e.Heading()), e.Kind, e.Doc)
+	fmt.Fprintf(&b, "**%s** (%s)\n\n%s\n", escapeText(e.Heading()), e.Kind, e.Doc)
 	for _, fact := range e.Facts() {
 		fmt.Fprintf(&b, "\n- %s: %s", fact.Name, fact.Text)
 	}
@@ -406,7 +406,7 @@ func (e Entry) Markdown() string {
 	return b.String()
 }
 
-func escaped(text string) string {
+func escapeText(text string) string {
 	return strings.NewReplacer("_", `\_`, "*", `\*`, "[", `\[`).Replace(text)
 }
 

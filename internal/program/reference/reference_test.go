@@ -31,9 +31,9 @@ func folder(t *testing.T) string {
 	dir := t.TempDir()
 	const mode = 0o600
 	for name, text := range map[string]string{
-		"score.yaml":          reference.Playbook("- {step: score}"),
-		"score_north.yaml":    reference.Playbook("- {step: score}"),
-		"score_south.yaml":    reference.Playbook("- {step: score}"),
+		"score.yaml":          reference.WholePlaybook("- {step: score}"),
+		"score_north.yaml":    reference.WholePlaybook("- {step: score}"),
+		"score_south.yaml":    reference.WholePlaybook("- {step: score}"),
 		"users.yaml":          usersBook,
 		"daily.yaml":          strings.Replace(usersBook, "workflow:", "partitions: {every: day, start: 2025-01-01}\nworkflow:", 1),
 		"each.yaml":           eachBook,
@@ -117,10 +117,10 @@ func TestCodesAreExplained(t *testing.T) {
 			require.Empty(t, entry.Wrong, "%s: %s", code.Code, reason)
 			continue
 		}
-		diagnostics := diagnosticsOf(dir, reference.Playbook(entry.Wrong))
+		diagnostics := diagnosticsOf(dir, reference.WholePlaybook(entry.Wrong))
 		assert.Contains(t, lists.Map(diagnostics, func(d source.Diagnostic) string { return d.Code }), code.Code,
 			"codes.txt needs a wrong example of %s: \"# %s\", why, \"-- wrong\" with a playbook that has it, \"-- right\" with one that does not", code.Code, code.Code)
-		assert.Empty(t, codesOf(dir, reference.Playbook(entry.Right)), "the right example of %s in codes.txt", code.Code)
+		assert.Empty(t, codesOf(dir, reference.WholePlaybook(entry.Right)), "the right example of %s in codes.txt", code.Code)
 		fmt.Fprintf(&messages, "# %s\n", code.Code)
 		for _, d := range diagnostics {
 			fmt.Fprintf(&messages, "%s\n", strings.ReplaceAll(d.String(), dir+"/", ""))
@@ -159,7 +159,7 @@ func TestWordsHaveExamples(t *testing.T) {
 		case reference.OfName, reference.OfTool:
 			if assert.NotEmpty(t, entry.Example, entry.Name) {
 				assert.Contains(t, entry.Example, entry.Snippet[:strings.Index(entry.Snippet+"\n", "\n")], entry.Name)
-				assert.Empty(t, codesOf(dir, reference.Playbook(entry.Example)), "%s:\n%s", entry.Name, entry.Example)
+				assert.Empty(t, codesOf(dir, reference.WholePlaybook(entry.Example)), "%s:\n%s", entry.Name, entry.Example)
 			}
 			if entry.Kind == reference.OfName {
 				assert.Contains(t, entry.Example, entry.Name)

@@ -27,7 +27,7 @@ func FromCurl(line string) (*Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.hide()
+	d.hideSecrets()
 	return d, nil
 }
 
@@ -39,11 +39,11 @@ func readCurl(line string, variable func(name string) string) (*Description, err
 	}
 	c := &curl{d: &Description{}}
 	for len(words) > 0 {
-		if words, err = c.word(words); err != nil {
+		if words, err = c.readWord(words); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.finish(); err != nil {
+	if err := c.buildRequest(); err != nil {
 		return nil, err
 	}
 	return c.d, nil
@@ -65,7 +65,7 @@ func curlWords(line string, variable func(name string) string) (words []string, 
 			words, err = nil, errors.New("the command is not valid shell syntax")
 		}
 	}()
-	script, err := syntax.NewParser().Parse(strings.NewReader(joined(line)), "")
+	script, err := syntax.NewParser().Parse(strings.NewReader(joinAmpersands(line)), "")
 	if err != nil {
 		return nil, errors.New("the command is not valid shell syntax: " + reasonOf(err))
 	}
@@ -101,10 +101,10 @@ func firstCurl(script *syntax.File) (found []*syntax.Word) {
 	return found
 }
 
-// joined is a line in which each & of an address without quotes is text, as people mean it who put
+// joinAmpersands is a line in which each & of an address without quotes is text, as people mean it who put
 // the whole line into quotes; a shell would end the command there. What follows a backslash
 // outside of quotes is text as well, as zsh pastes addresses.
-func joined(line string) string {
+func joinAmpersands(line string) string {
 	var out strings.Builder
 	quote, dollar := byte(0), false
 	for i := 0; i < len(line); i++ {
@@ -188,8 +188,8 @@ var (
 	}
 )
 
-// word reads the next option or address, and gives the words behind it.
-func (c *curl) word(words []string) ([]string, error) {
+// readWord reads the next option or address, and gives the words behind it.
+func (c *curl) readWord(words []string) ([]string, error) {
 	word, rest := words[0], words[1:]
 	switch {
 	case word == "--":
@@ -197,11 +197,11 @@ func (c *curl) word(words []string) ([]string, error) {
 	case strings.HasPrefix(word, "--"):
 		name, value, attached := strings.Cut(word[2:], "=")
 		if attached {
-			return rest, c.option(name, value)
+			return rest, c.readOption(name, value)
 		}
-		return c.named(name, rest)
+		return c.readLongOption(name, rest)
 	case len(word) > 1 && word[0] == '-':
-		return c.letters(word[1:], rest)
+		return c.readLetters(word[1:], rest)
 	case c.address != "":
 		return nil, errors.New("the command requests several URLs; keep one")
 	}
@@ -209,37 +209,37 @@ func (c *curl) word(words []string) ([]string, error) {
 	return rest, nil
 }
 
-// letters reads short options, which may be together with a value behind the last.
-func (c *curl) letters(letters string, rest []string) ([]string, error) {
+// readLetters reads short options, which may be together with a value behind the last.
+func (c *curl) readLetters(letters string, rest []string) ([]string, error) {
 	for i := range len(letters) {
 		name, known := curlShort[letters[i]]
 		switch {
 		case !known: // one such as -s, which says nothing of the request
 		case name == "get" || name == "head" || name == "globoff":
-			if err := c.option(name, ""); err != nil {
+			if err := c.readOption(name, ""); err != nil {
 				return nil, err
 			}
 		case i+1 < len(letters):
-			return rest, c.option(name, letters[i+1:])
+			return rest, c.readOption(name, letters[i+1:])
 		default:
-			return c.named(name, rest)
+			return c.readLongOption(name, rest)
 		}
 	}
 	return rest, nil
 }
 
-// named reads an option by its long name, with the next word as its value where it has one.
-func (c *curl) named(name string, rest []string) ([]string, error) {
+// readLongOption reads an option by its long name, with the next word as its value where it has one.
+func (c *curl) readLongOption(name string, rest []string) ([]string, error) {
 	if !slices.Contains(curlReads, name) && !slices.Contains(curlSkips, name) {
-		return rest, c.option(name, "")
+		return rest, c.readOption(name, "")
 	}
 	if len(rest) == 0 {
 		return nil, fmt.Errorf("curl option %q has no value", name)
 	}
-	return rest[1:], c.option(name, rest[0])
+	return rest[1:], c.readOption(name, rest[0])
 }
 
-func (c *curl) option(name, value string) error {
+func (c *curl) readOption(name, value string) error {
 	switch name {
 	case "request":
 		c.d.Method = strings.ToUpper(value)
@@ -272,16 +272,16 @@ func (c *curl) option(name, value string) error {
 		c.d.Headers = append(c.d.Headers, Pair{"authorization", "Bearer " + value})
 	case "json":
 		c.isJSON = true
-		return c.content(value)
+		return c.addContent(value)
 	case "data", "data-raw", "data-binary", "data-ascii":
-		return c.content(value)
+		return c.addContent(value)
 	case "data-urlencode":
 		if strings.Contains(strings.SplitN(value, "=", 2)[0], "@") {
 			return errors.New("--data-urlencode reads from a file; write the value into the command instead of @FILE")
 		}
-		c.data = append(c.data, encoded(value))
+		c.data = append(c.data, encodePair(value))
 	case "url-query":
-		c.query = append(c.query, pairsOf(encoded(value))...)
+		c.query = append(c.query, pairsOf(encodePair(value))...)
 	case "form", "form-string", "upload-file":
 		return fmt.Errorf("curl --%s sends files, but the http tool sends only JSON, text or form fields", name)
 	case "aws-sigv4":
@@ -292,8 +292,8 @@ func (c *curl) option(name, value string) error {
 	return nil
 }
 
-// content adds a body. That of a file is not read.
-func (c *curl) content(value string) error {
+// addContent adds a body. That of a file is not read.
+func (c *curl) addContent(value string) error {
 	if strings.HasPrefix(value, "@") {
 		return errors.New("the body is read from a file; write it into the command instead of @FILE")
 	}
@@ -301,8 +301,8 @@ func (c *curl) content(value string) error {
 	return nil
 }
 
-// encoded is a value of --data-urlencode as a pair of a form.
-func encoded(value string) string {
+// encodePair is a value of --data-urlencode as a pair of a form.
+func encodePair(value string) string {
 	name, text, found := strings.Cut(value, "=")
 	if !found {
 		return url.QueryEscape(value)
@@ -313,8 +313,8 @@ func encoded(value string) string {
 // globbed finds what curl makes several addresses of.
 var globbed = regexp.MustCompile(`\{[^{}]*,[^{}]*\}|\[[0-9a-zA-Z]+-[0-9a-zA-Z]+(:[0-9]+)?\]`)
 
-// finish makes the request of what was gathered.
-func (c *curl) finish() error {
+// buildRequest makes the request of what was gathered.
+func (c *curl) buildRequest() error {
 	if c.address == "" {
 		return errors.New("the command has no URL, such as https://api.example.com/users")
 	}
@@ -334,7 +334,7 @@ func (c *curl) finish() error {
 		if c.isJSON {
 			data = strings.Join(c.data, "")
 		}
-		contentType, _ := find(c.d.Headers, "content-type")
+		contentType, _ := findPair(c.d.Headers, "content-type")
 		c.d.setBody(data, expression.Text(contentType))
 	}
 	c.d.Method = cmp.Or(c.d.Method, "GET")
@@ -366,10 +366,10 @@ func (r *Request) setAddress(address string) error {
 func pairsOf(query string) (pairs []Pair) {
 	for _, part := range strings.Split(query, "&") {
 		name, value, _ := strings.Cut(part, "=")
-		if name = unescaped(name); name == "" {
+		if name = unescapeText(name); name == "" {
 			continue
 		}
-		pairs = addPair(pairs, name, numberOf(unescaped(value)))
+		pairs = addPair(pairs, name, numberOf(unescapeText(value)))
 	}
 	return pairs
 }
@@ -390,7 +390,7 @@ func addPair(pairs []Pair, name string, value any) []Pair {
 	return append(pairs, Pair{name, value})
 }
 
-func unescaped(text string) string {
+func unescapeText(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return strings.ToValidUTF8(plain, "\uFFFD")
 	}

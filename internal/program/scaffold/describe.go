@@ -67,8 +67,8 @@ type Pair struct {
 	Value any // canonical, or a template
 }
 
-// find gives the value of a name, whatever its case.
-func find(pairs []Pair, name string) (any, bool) {
+// findPair gives the value of a name, whatever its case.
+func findPair(pairs []Pair, name string) (any, bool) {
 	for _, pair := range pairs {
 		if strings.EqualFold(pair.Name, name) {
 			return pair.Value, true
@@ -77,7 +77,7 @@ func find(pairs []Pair, name string) (any, bool) {
 	return nil, false
 }
 
-func without(pairs []Pair, drop func(Pair) bool) []Pair {
+func dropPairs(pairs []Pair, drop func(Pair) bool) []Pair {
 	return slices.DeleteFunc(slices.Clone(pairs), drop)
 }
 
@@ -94,39 +94,39 @@ func isSecret(name string, value any) bool {
 	text, isText := value.(string)
 	switch {
 	case !isText:
-		return value != nil && credential.Names(name)
+		return value != nil && credential.NamesSecret(name)
 	case credential.IsToken(text), credential.HasInside(text):
 		return true
 	case credential.NamesPage(name):
 		return false
-	case credential.Names(name):
+	case credential.NamesSecret(name):
 		return true
 	}
-	return credential.MayName(name) && credential.Looks(text)
+	return credential.MayName(name) && credential.LooksSecret(text)
 }
 
 // browser are headers that browsers send by themselves, and those that the tool sets.
 var browser = regexp.MustCompile(`^(sec-.*|user-agent|origin|referer|accept-language|accept-encoding|priority|pragma|cache-control|dnt|te|connection|content-length|host|if-none-match|if-modified-since|upgrade-insecure-requests|x-requested-with|:.*|postman-token|traceparent|tracestate|newrelic|x-client-data)$`)
 
-// hide takes everything secret out of the description: what logs in becomes a connection, and what cannot be one a
+// hideSecrets takes everything secret out of the description: what logs in becomes a connection, and what cannot be one a
 // value that is passed with each run.
-func (d *Description) hide() {
+func (d *Description) hideSecrets() {
 	d.hideUser()
-	d.headers()
-	d.learn(&d.Request)
+	d.filterHeaders()
+	d.learnSecrets(&d.Request)
 	for i := range d.Later {
-		d.learn(&d.Later[i])
+		d.learnSecrets(&d.Later[i])
 	}
 	d.Params = d.hidePairs(d.Params, "parameter")
 	d.Form = d.hidePairs(d.Form, "form field")
 	d.Body = d.hideIn(d.Body, "")
-	if d.Text != "" && (credential.HasInside(d.Text) || credential.Gives(d.Text) || d.known.Text(d.Text) != d.Text) {
-		d.Text, d.Body = "", d.pass("body", "text")
+	if d.Text != "" && (credential.HasInside(d.Text) || credential.GivesSecret(d.Text) || d.known.Text(d.Text) != d.Text) {
+		d.Text, d.Body = "", d.passTemplate("body", "text")
 	}
 	d.hidePath()
 	for i := range d.Later {
 		d.Later[i] = Request{
-			Params: without(d.Later[i].Params, func(p Pair) bool { return d.isSecret(p.Name, p.Value) }), Body: d.hideIn(d.Later[i].Body, ""),
+			Params: dropPairs(d.Later[i].Params, func(p Pair) bool { return d.isSecret(p.Name, p.Value) }), Body: d.hideIn(d.Later[i].Body, ""),
 		}
 	}
 	d.Desc = d.known.Text(d.Desc)
@@ -134,12 +134,12 @@ func (d *Description) hide() {
 		d.Headers[i].Value = d.known.Value(d.Headers[i].Value)
 	}
 	if d.Answer != nil {
-		d.Answer.Body = d.known.Value(hidden(d.Answer.Body))
+		d.Answer.Body = d.known.Value(hideStrings(d.Answer.Body))
 	}
 }
 
-// learn adds the secrets of a request to those that are known.
-func (d *Description) learn(r *Request) {
+// learnSecrets adds the secrets of a request to those that are known.
+func (d *Description) learnSecrets(r *Request) {
 	for _, header := range r.Headers {
 		if isLoginHeader(header) {
 			d.learnHeader(header.Name, expression.Text(header.Value))
@@ -164,7 +164,7 @@ func (d *Description) learnValue(name string, value any) {
 			d.learnValue(name, item)
 		}
 	case string:
-		inside := credential.Inside(of)
+		inside := credential.FindSecrets(of)
 		d.known.Add(inside...)
 		if len(inside) == 0 && isSecret(name, of) {
 			d.known.Add(of)
@@ -178,7 +178,7 @@ func (d *Description) learnHeader(name, value string) {
 	switch name {
 	case "cookie":
 		for _, cookie := range strings.Split(value, ";") {
-			if _, text, _ := strings.Cut(cookie, "="); credential.Looks(strings.TrimSpace(text)) {
+			if _, text, _ := strings.Cut(cookie, "="); credential.LooksSecret(strings.TrimSpace(text)) {
 				d.known.Add(strings.TrimSpace(text))
 			}
 		}
@@ -201,8 +201,8 @@ func (d *Description) isSecret(name string, value any) bool {
 	return isSecret(name, value)
 }
 
-// host is the scheme and host of the requests.
-func (d *Description) host() string {
+// hostURL is the scheme and host of the requests.
+func (d *Description) hostURL() string {
 	parsed, err := url.Parse(d.Base)
 	if err != nil || parsed.Host == "" {
 		return ""
@@ -237,7 +237,7 @@ func (d *Description) loginBy(form string) bool {
 
 // connectionName is made of the host: github of api.github.com.
 func (d *Description) connectionName() string {
-	parsed, err := url.Parse(d.host())
+	parsed, err := url.Parse(d.hostURL())
 	if err != nil || parsed.Hostname() == "" || net.ParseIP(parsed.Hostname()) != nil || parsed.Hostname() == "localhost" {
 		return "api"
 	}
@@ -252,8 +252,8 @@ func (d *Description) connectionName() string {
 	return NameOf(labels[len(labels)-1], "api")
 }
 
-// headers keeps those that the request needs.
-func (d *Description) headers() {
+// filterHeaders keeps those that the request needs.
+func (d *Description) filterHeaders() {
 	var kept []Pair
 	isLogin := func(p Pair) bool { return p.Name == "authorization" }
 	slices.SortStableFunc(d.Headers, func(a, b Pair) int { // what logs in most surely goes first
@@ -272,16 +272,16 @@ func (d *Description) headers() {
 		}
 		switch {
 		case header.Name == "authorization":
-			d.authorization(text)
+			d.useAuthorization(text)
 		case header.Name == "cookie":
-			if d.login != nil || !d.loginBy("header:Cookie: COOKIES@"+d.host()) {
+			if d.login != nil || !d.loginBy("header:Cookie: COOKIES@"+d.hostURL()) {
 				d.Notes = append(d.Notes, "cookies were left out, because the request authenticates with another header")
 			}
 		case browser.MatchString(header.Name):
 		case isLoginHeader(header):
 			d.headerLogin(header.Name)
 		case header.Name == "accept" && (text == "*/*" || strings.HasPrefix(text, "application/json") && !strings.Contains(text, "version")):
-		case header.Name == "content-type" && d.says(text):
+		case header.Name == "content-type" && d.impliesType(text):
 		default:
 			kept = append(kept, header)
 		}
@@ -294,8 +294,8 @@ func isLoginHeader(header Pair) bool {
 	return header.Name == "authorization" || header.Name == "cookie" || credential.InHeader(header.Name) || isSecret(header.Name, header.Value)
 }
 
-// says reports whether the tool sends the content type by itself.
-func (d *Description) says(contentType string) bool {
+// impliesType reports whether the tool sends the content type by itself.
+func (d *Description) impliesType(contentType string) bool {
 	media, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	switch strings.TrimSpace(media) {
 	case "application/json":
@@ -307,7 +307,7 @@ func (d *Description) says(contentType string) bool {
 }
 
 func (d *Description) headerLogin(name string) {
-	if d.loginBy("header:" + canonicalHeader(name) + ": VALUE@" + d.host()) {
+	if d.loginBy("header:" + canonicalHeader(name) + ": VALUE@" + d.hostURL()) {
 		return
 	}
 	d.Notes = append(d.Notes, "the header "+canonicalHeader(name)+" holds a secret and was left out, because a connection has only one header")
@@ -323,22 +323,22 @@ func canonicalHeader(name string) string {
 	return strings.Join(words, "-")
 }
 
-// authorization makes a connection of what logs in.
-func (d *Description) authorization(value string) {
+// useAuthorization makes a connection of what logs in.
+func (d *Description) useAuthorization(value string) {
 	scheme, rest, _ := strings.Cut(value, " ")
 	switch strings.ToLower(scheme) {
 	case "bearer":
-		d.loginBy("bearer:TOKEN@" + d.host())
+		d.loginBy("bearer:TOKEN@" + d.hostURL())
 	case "basic":
-		form := strings.Replace(d.host(), "://", "://USER:PASSWORD@", 1)
+		form := strings.Replace(d.hostURL(), "://", "://USER:PASSWORD@", 1)
 		if decoded, err := base64.StdEncoding.DecodeString(rest); err == nil && strings.HasSuffix(string(decoded), ":") {
 			form = strings.Replace(form, "USER:PASSWORD", "KEY", 1)
 		}
 		d.loginBy(form)
 	default:
-		form := "header:Authorization: " + scheme + " VALUE@" + d.host()
+		form := "header:Authorization: " + scheme + " VALUE@" + d.hostURL()
 		if rest == "" { // the value itself is the secret
-			form = "header:Authorization: VALUE@" + d.host()
+			form = "header:Authorization: VALUE@" + d.hostURL()
 		}
 		d.loginBy(form)
 	}
@@ -349,14 +349,14 @@ func (d *Description) hidePairs(pairs []Pair, what string) []Pair {
 	all := slices.Clone(pairs)
 	for i, pair := range all {
 		if d.isSecret(pair.Name, pair.Value) {
-			all[i].Value = d.pass(pair.Name, what)
+			all[i].Value = d.passTemplate(pair.Name, what)
 		}
 	}
 	return all
 }
 
-// pass is the template of a value that each run is given.
-func (d *Description) pass(name, what string) node.Verbatim {
+// passTemplate is the template of a value that each run is given.
+func (d *Description) passTemplate(name, what string) node.Verbatim {
 	key := check.FreeName(NameOf(name, "secret"))
 	if !slices.Contains(d.given, key) {
 		d.given = append(d.given, key)
@@ -379,11 +379,11 @@ func (d *Description) hideIn(value any, name string) any {
 		return lists.Map(of, func(item any) any { return d.hideIn(item, name) })
 	case string:
 		if d.isSecret(name, of) {
-			return d.pass(name, "member")
+			return d.passTemplate(name, "member")
 		}
 	default:
 		if _, isBool := value.(bool); !isBool && isSecret(name, value) {
-			return d.pass(name, "member")
+			return d.passTemplate(name, "member")
 		}
 	}
 	return value
@@ -406,7 +406,7 @@ func (d *Description) hidePath() {
 	if d.beginBelow(segments[:end], hidden, segments[end:]) {
 		return
 	}
-	d.pass("path_token", "part of the path")
+	d.passTemplate("path_token", "part of the path")
 	for _, i := range hidden {
 		segments[i] = "{path_token}"
 	}
@@ -415,11 +415,11 @@ func (d *Description) hidePath() {
 
 // beginBelow has the connection keep the first segments of the path, with what is hidden there, where one can.
 func (d *Description) beginBelow(first []string, hidden []int, rest []string) bool {
-	_, host, _ := strings.Cut(d.host(), "://")
+	_, host, _ := strings.Cut(d.hostURL(), "://")
 	if strings.Join(rest, "") == "" || host == "" || !strings.HasSuffix(d.Base, host) || inPath.MatchString(strings.Join(first, "/")) {
 		return false
 	}
-	d.loginBy(d.host())
+	d.loginBy(d.hostURL())
 	if !strings.HasSuffix(d.login.form, host) {
 		return false
 	}
@@ -443,8 +443,8 @@ func (d *Description) pathSecrets(path string) []string {
 	return credential.PathSuspects(host, path)
 }
 
-// hidden is an answer as a test may have it: without what is named like a secret, with few rows and short texts.
-func hidden(value any) any {
+// hideStrings is an answer as a test may have it: without what is named like a secret, with few rows and short texts.
+func hideStrings(value any) any {
 	const shownRows = 2
 	switch of := value.(type) {
 	case map[string]any:
@@ -455,7 +455,7 @@ func hidden(value any) any {
 			case string:
 				shown[name] = hiddenText(key, member)
 			case bool, nil, map[string]any, []any:
-				shown[name] = hidden(member)
+				shown[name] = hideStrings(member)
 			default: // a number
 				if shown[name] = member; isSecret(key, member) {
 					shown[name] = secrets.Stars
@@ -464,7 +464,7 @@ func hidden(value any) any {
 		}
 		return shown
 	case []any:
-		return lists.Map(of[:min(len(of), shownRows)], hidden)
+		return lists.Map(of[:min(len(of), shownRows)], hideStrings)
 	case string:
 		return hiddenText("", of)
 	}

@@ -63,11 +63,11 @@ func FromHAR(data []byte) (*Description, error) {
 	kinds := map[string][]*Description{}
 	var order []string
 	for _, one := range of.Log.Entries {
-		described := one.describe()
+		described := one.describeEntry()
 		if described == nil {
 			continue
 		}
-		kind := described.kind()
+		kind := described.requestKind()
 		if kinds[kind] == nil {
 			order = append(order, kind)
 		}
@@ -86,15 +86,15 @@ func FromHAR(data []byte) (*Description, error) {
 	for _, later := range kinds[most][1:] {
 		first.Later = append(first.Later, later.Request)
 	}
-	first.hide()
+	first.hideSecrets()
 	if len(order) > 1 {
 		first.Notes = append(first.Notes, fmt.Sprintf("the HAR file has %d kinds of requests; this playbook uses %s %s", len(order), first.Method, first.Path))
 	}
 	return first, nil
 }
 
-// kind is the same for requests that differ only in their parameters.
-func (d *Description) kind() string {
+// requestKind is the same for requests that differ only in their parameters.
+func (d *Description) requestKind() string {
 	query := ""
 	if body, isMap := d.Body.(map[string]any); isMap { // of GraphQL, many things have one address
 		query = expression.Text(body["operationName"]) + expression.Text(body["query"])
@@ -102,14 +102,14 @@ func (d *Description) kind() string {
 	return strings.Join([]string{d.Method, d.Base, d.Path, query}, " ")
 }
 
-// describe is a request that was answered with JSON, nil for others.
-func (e entry) describe() *Description {
+// describeEntry is a request that was answered with JSON, nil for others.
+func (e entry) describeEntry() *Description {
 	d := &Description{}
 	d.Method = strings.ToUpper(strings.ToValidUTF8(e.Request.Method, ""))
 	if !slices.Contains(methods, d.Method) || d.Method == "OPTIONS" || e.Response.Status >= 400 || d.setAddress(e.Request.URL) != nil {
 		return nil
 	}
-	body, isJSON := e.answer()
+	body, isJSON := e.answerValue()
 	if !isJSON {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (e entry) describe() *Description {
 		d.setBody(post.Text, post.MimeType)
 		if post.Text == "" {
 			for _, param := range post.Params {
-				d.Form = addPair(d.Form, unescaped(param.Name), unescaped(param.Value))
+				d.Form = addPair(d.Form, unescapeText(param.Name), unescapeText(param.Value))
 			}
 			d.Text = ""
 		}
@@ -133,8 +133,8 @@ func (e entry) describe() *Description {
 	return d
 }
 
-// answer is the value of the answer; false where that is no map or list of JSON.
-func (e entry) answer() (any, bool) {
+// answerValue is the value of the answer; false where that is no map or list of JSON.
+func (e entry) answerValue() (any, bool) {
 	text := []byte(e.Response.Content.Text)
 	if e.Response.Content.Encoding == "base64" {
 		decoded, err := base64.StdEncoding.DecodeString(e.Response.Content.Text)

@@ -46,14 +46,14 @@ var services = []service{
 	{host: "pokeapi.co", answer: `{"count": 1, "next": "https://x", "results": [{"name": "x"}]}`, accepts: []string{"limit", "offset"}},
 }
 
-// know adds what is known of the API's answers where the description has none: by its host, else by the parameters that
+// applyKnown adds what is known of the API's answers where the description has none: by its host, else by the parameters that
 // the request has.
-func (w *writer) know() {
+func (w *writer) applyKnown() {
 	if w.of.Answer != nil && (w.of.Answer.Body != nil || w.of.Answer.Linked) {
 		return
 	}
 	parsed, err := url.Parse(w.of.Base)
-	if err != nil || w.queried() {
+	if err != nil || w.guessGraphQL() {
 		return
 	}
 	segments := strings.Split(strings.Trim(w.of.Path, "/"), "/")
@@ -62,27 +62,27 @@ func (w *writer) know() {
 		last = segments[len(segments)-2]
 	}
 	for _, one := range services {
-		if !strings.HasSuffix("."+parsed.Hostname(), "."+strings.TrimPrefix(one.host, ".")) || !strings.Contains(w.of.Path, one.path) || !w.lists(last, one) {
+		if !strings.HasSuffix("."+parsed.Hostname(), "."+strings.TrimPrefix(one.host, ".")) || !strings.Contains(w.of.Path, one.path) || !w.requestsMany(last, one) {
 			continue
 		}
-		w.of.Answer = &Response{Body: decoded(strings.Replace(one.answer, "RESOURCE", resourceOf(last), 1)), Linked: one.linked}
+		w.of.Answer = &Response{Body: decodeJSON(strings.Replace(one.answer, "RESOURCE", resourceOf(last), 1)), Linked: one.linked}
 		for _, name := range one.accepts {
 			w.of.Accepts = append(w.of.Accepts, Pair{name, nil})
 		}
-		w.suppose("paging follows the documented format of " + strings.TrimPrefix(one.host, "."))
+		w.noteGuess("paging follows the documented format of " + strings.TrimPrefix(one.host, "."))
 		return
 	}
-	w.guess()
+	w.guessRows()
 }
 
-// lists reports whether a request asks for many things: by its parameters, by its name, or by its path.
-func (w *writer) lists(last string, of service) bool {
+// requestsMany reports whether a request asks for many things: by its parameters, by its name, or by its path.
+func (w *writer) requestsMany(last string, of service) bool {
 	if w.of.Method == "POST" {
 		return w.of.Body != nil && (strings.HasSuffix(last, "query") || strings.HasSuffix(last, "search"))
 	}
 	f := newFinder(w.of)
 	for _, names := range [][]string{sizeParams, pageParams, offsetParams, cursorParams} {
-		if name, _ := f.param(names); name != "" {
+		if name, _ := f.findParam(names); name != "" {
 			return true
 		}
 	}
@@ -98,20 +98,20 @@ func resourceOf(segment string) string {
 	return strings.ToLower(segment)
 }
 
-// guess supposes where rows are of a request whose parameters number pages or rows, or say how many rows are wanted. Where only that is
+// guessRows supposes where rows are of a request whose parameters number pages or rows, or say how many rows are wanted. Where only that is
 // known it supposes an offset: an API that pages otherwise answers the first page again, which is an error.
-func (w *writer) guess() {
+func (w *writer) guessRows() {
 	f := newFinder(w.of)
 	for _, names := range [][]string{pageParams, offsetParams, guessedSizes} {
-		name, _ := f.param(names)
+		name, _ := f.findParam(names)
 		if name == "" || w.of.Method != "GET" {
 			continue
 		}
-		w.of.Answer = &Response{Body: decoded(`{"data": [{"id": 1}]}`)}
-		w.suppose("the response format is unknown; rows are assumed to be in data")
-		if cursor, _ := f.param(cursorParams); slices.Contains(guessedSizes, plain(name)) && cursor == "" {
+		w.of.Answer = &Response{Body: decodeJSON(`{"data": [{"id": 1}]}`)}
+		w.noteGuess("the response format is unknown; rows are assumed to be in data")
+		if cursor, _ := f.findParam(cursorParams); slices.Contains(guessedSizes, plainName(name)) && cursor == "" {
 			w.of.Accepts = append(w.of.Accepts, Pair{"offset", nil})
-			w.suppose("nothing shows how the API pages; the playbook counts rows in offset")
+			w.noteGuess("nothing shows how the API pages; the playbook counts rows in offset")
 		}
 		return
 	}
@@ -120,8 +120,8 @@ func (w *writer) guess() {
 // guessedSizes are names of parameters that say how many rows are wanted, and hardly anything else.
 var guessedSizes = []string{"limit", "perpage", "pagesize", "maxresults", "pagelimit", "resultsperpage", "itemsperpage"}
 
-// suppose notes a guess, in the file and in the output.
-func (w *writer) suppose(guess string) {
+// noteGuess notes a guess, in the file and in the output.
+func (w *writer) noteGuess(guess string) {
 	w.guesses = append(w.guesses, guess)
 	how := "; check with starter try, or use --probe to send the request"
 	if w.of.probed {
@@ -130,8 +130,8 @@ func (w *writer) suppose(guess string) {
 	w.made.Notes = append(w.made.Notes, "a guess: "+guess+how)
 }
 
-// queried supposes the answer of a query of GraphQL that asks for a pageInfo: the query says where it is.
-func (w *writer) queried() bool {
+// guessGraphQL supposes the answer of a query of GraphQL that asks for a pageInfo: the query says where it is.
+func (w *writer) guessGraphQL() bool {
 	query, _ := expression.MapOf(w.of.Body)["query"].(string)
 	path := pageInfoPath(query)
 	if len(path) == 0 {
@@ -143,8 +143,8 @@ func (w *writer) queried() bool {
 		name, rows = "edges", []any{map[string]any{"node": map[string]any{"id": "1"}}}
 	}
 	path = append([]string{"data"}, path...)
-	answer := set(nil, append(slices.Clone(path), name), rows)
-	answer = set(answer, append(slices.Clone(path), "pageInfo"), map[string]any{"hasNextPage": false, "endCursor": nil})
+	answer := setAt(nil, append(slices.Clone(path), name), rows)
+	answer = setAt(answer, append(slices.Clone(path), "pageInfo"), map[string]any{"hasNextPage": false, "endCursor": nil})
 	w.of.Answer = &Response{Body: answer}
 	return true
 }

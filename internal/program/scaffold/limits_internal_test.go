@@ -24,7 +24,7 @@ func TestSamplesEnd(t *testing.T) {
 	itself := openapi3.NewObjectSchema()
 	itself.Properties = openapi3.Schemas{"in": openapi3.NewSchemaRef("", itself)}
 	depth := 0
-	for at, isMap := sample(openapi3.NewSchemaRef("", itself), "").(map[string]any); isMap; at, isMap = at["in"].(map[string]any) {
+	for at, isMap := sampleOf(openapi3.NewSchemaRef("", itself), "").(map[string]any); isMap; at, isMap = at["in"].(map[string]any) {
 		depth++
 	}
 	require.Equal(t, mostSampleDepth+1, depth)
@@ -33,7 +33,7 @@ func TestSamplesEnd(t *testing.T) {
 	for i := range 2 * mostSampleMembers {
 		wide.WithProperty(fmt.Sprint("m", i), openapi3.NewStringSchema())
 	}
-	require.Len(t, sample(openapi3.NewSchemaRef("", wide), ""), mostSampleMembers)
+	require.Len(t, sampleOf(openapi3.NewSchemaRef("", wide), ""), mostSampleMembers)
 
 	each := openapi3.NewObjectSchema()
 	each.Properties = openapi3.Schemas{}
@@ -41,7 +41,7 @@ func TestSamplesEnd(t *testing.T) {
 		each.Properties[fmt.Sprint("m", i)] = openapi3.NewSchemaRef("", each)
 	}
 	s := &sampler{left: mostSampleValues}
-	s.value(openapi3.NewSchemaRef("", each), "", 0)
+	s.sampleValue(openapi3.NewSchemaRef("", each), "", 0)
 	require.Negative(t, s.left, "the values end before the levels do")
 }
 

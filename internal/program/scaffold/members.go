@@ -16,21 +16,21 @@ type answerMember struct {
 	value any
 }
 
-// name is the last part of its path, in the form of plain.
-func (m answerMember) name() string { return plain(m.path[len(m.path)-1]) }
+// plainName is the last part of its path, in the form of plain.
+func (m answerMember) plainName() string { return plainName(m.path[len(m.path)-1]) }
 
-// parent is the part before that, "" for none.
-func (m answerMember) parent() string {
+// parentName is the part before that, "" for none.
+func (m answerMember) parentName() string {
 	if len(m.path) < 2 {
 		return ""
 	}
-	return plain(m.path[len(m.path)-2])
+	return plainName(m.path[len(m.path)-2])
 }
 
 var notPlain = regexp.MustCompile(`[^a-z0-9]`)
 
-// plain is a name without what styles of writing differ in: page[number], pageNumber and page_number are one.
-func plain(name string) string { return notPlain.ReplaceAllString(strings.ToLower(name), "") }
+// plainName is a name without what styles of writing differ in: page[number], pageNumber and page_number are one.
+func plainName(name string) string { return notPlain.ReplaceAllString(strings.ToLower(name), "") }
 
 // mostDepth is how deep members of answers are looked for: real APIs keep their rows within two
 // envelopes, and a deep document has too many lists to choose from.
@@ -77,14 +77,14 @@ func rowsOf(answer any, resource string) (path []string, ok bool) {
 		} else if _, isMap := list[0].(map[string]any); isMap {
 			score += 4
 		}
-		if slices.Contains(usualRows, one.name()) {
+		if slices.Contains(usualRows, one.plainName()) {
 			score += 3
 		}
-		if one.name() == plain(resource) || one.name()+"s" == plain(resource) {
+		if one.plainName() == plainName(resource) || one.plainName()+"s" == plainName(resource) {
 			score += 4
 		}
 		score -= len(one.path) - 1
-		if slices.Contains([]string{"errors", "warnings", "links", "included", "facets", "ids"}, one.name()) {
+		if slices.Contains([]string{"errors", "warnings", "links", "included", "facets", "ids"}, one.plainName()) {
 			score -= 6
 		}
 		if score > points {
@@ -94,22 +94,22 @@ func rowsOf(answer any, resource string) (path []string, ok bool) {
 	return best.path, points > 0
 }
 
-// at is the value at a path, nil where there is none.
-func at(value any, path []string) any {
+// valueAt is the value at a path, nil where there is none.
+func valueAt(value any, path []string) any {
 	for _, key := range path {
 		value = expression.MapOf(value)[key]
 	}
 	return value
 }
 
-// set is an answer with another value at a path; what is on the way is made.
-func set(value any, path []string, to any) any {
+// setAt is an answer with another value at a path; what is on the way is made.
+func setAt(value any, path []string, to any) any {
 	if len(path) == 0 {
 		return to
 	}
 	changed := map[string]any{}
 	maps.Copy(changed, expression.MapOf(value))
-	changed[path[0]] = set(changed[path[0]], path[1:], to)
+	changed[path[0]] = setAt(changed[path[0]], path[1:], to)
 	return changed
 }
 
@@ -128,8 +128,8 @@ func expressionOf(root string, path []string) string {
 	return root
 }
 
-// collectable reports whether a path can be in collect, which is dotted.
-func collectable(path []string) bool {
+// canCollect reports whether a path can be in collect, which is dotted.
+func canCollect(path []string) bool {
 	return !slices.ContainsFunc(path, func(key string) bool { return strings.ContainsAny(key, ".[]") || key == "" })
 }
 

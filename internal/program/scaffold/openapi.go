@@ -131,8 +131,8 @@ func firstLine(text string) string {
 	return strings.TrimSpace(line)
 }
 
-// find is the operation of an ID, which may be its method and path.
-func (d *OpenAPIDocument) find(id string) (Operation, error) {
+// findOperation is the operation of an ID, which may be its method and path.
+func (d *OpenAPIDocument) findOperation(id string) (Operation, error) {
 	all := d.Operations()
 	var ids []string
 	for _, one := range all {
@@ -152,9 +152,9 @@ func (d *OpenAPIDocument) find(id string) (Operation, error) {
 	return Operation{}, fmt.Errorf("the document has no operation %q, expected one of %s%s", id, strings.Join(ids[:min(len(ids), shown)], ", "), more)
 }
 
-// Describe describes an operation.
-func (d *OpenAPIDocument) Describe(id string) (of *Description, err error) {
-	one, err := d.find(id)
+// DescribeOperation describes an operation.
+func (d *OpenAPIDocument) DescribeOperation(id string) (of *Description, err error) {
+	one, err := d.findOperation(id)
 	if err != nil {
 		return nil, err
 	}
@@ -175,10 +175,10 @@ func (d *OpenAPIDocument) Describe(id string) (of *Description, err error) {
 			}
 		}
 	}
-	of.body(operation)
+	of.describeBody(operation)
 	of.Answer = answerOf(operation)
-	d.security(of, operation)
-	of.hide()
+	d.useSecurity(of, operation)
+	of.hideSecrets()
 	return of, nil
 }
 
@@ -217,7 +217,7 @@ func (d *OpenAPIDocument) setBase(of *Description, operation *openapi3.Operation
 
 // addParameter adds one that is required, and notes the others.
 func (d *Description) addParameter(p *openapi3.Parameter) {
-	value := usual(p)
+	value := usualValue(p)
 	if _, isMap := value.(map[string]any); isMap {
 		value = "" // what is written in a query is text
 	}
@@ -232,14 +232,14 @@ func (d *Description) addParameter(p *openapi3.Parameter) {
 	}
 }
 
-// usual is a value that a parameter may have.
-func usual(p *openapi3.Parameter) any {
+// usualValue is a value that a parameter may have.
+func usualValue(p *openapi3.Parameter) any {
 	if p.Example != nil {
-		return canonical(p.Example)
+		return toCanonical(p.Example)
 	}
 	for _, name := range playbook.SortedKeys(p.Examples) {
 		if example := p.Examples[name]; example != nil && example.Value != nil {
-			return canonical(example.Value.Value)
+			return toCanonical(example.Value.Value)
 		}
 	}
 	if p.Schema == nil || p.Schema.Value == nil {
@@ -247,10 +247,10 @@ func usual(p *openapi3.Parameter) any {
 	}
 	schema := p.Schema.Value
 	if schema.Default != nil {
-		return canonical(schema.Default)
+		return toCanonical(schema.Default)
 	}
 	if schema.Type.Is(openapi3.TypeInteger) && schema.Example == nil {
-		if slices.Contains(sizeParams, plain(p.Name)) && schema.Max != nil {
+		if slices.Contains(sizeParams, plainName(p.Name)) && schema.Max != nil {
 			return int(*schema.Max)
 		}
 		return nil // a parameter that is not said
@@ -258,11 +258,11 @@ func usual(p *openapi3.Parameter) any {
 	if schema.Type.Is(openapi3.TypeBoolean) {
 		return false
 	}
-	return sample(p.Schema, p.Name)
+	return sampleOf(p.Schema, p.Name)
 }
 
-// canonical is a value of a document as values of the language are; nil where that is not possible.
-func canonical(value any) any {
+// toCanonical is a value of a document as values of the language are; nil where that is not possible.
+func toCanonical(value any) any {
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		return nil
@@ -274,8 +274,8 @@ func canonical(value any) any {
 	return decoded
 }
 
-// body is what the request sends.
-func (d *Description) body(operation *openapi3.Operation) {
+// describeBody is what the request sends.
+func (d *Description) describeBody(operation *openapi3.Operation) {
 	if operation.RequestBody == nil || operation.RequestBody.Value == nil {
 		return
 	}
@@ -299,14 +299,14 @@ func (d *Description) body(operation *openapi3.Operation) {
 
 func exampleOf(media *openapi3.MediaType) any {
 	if media.Example != nil {
-		return canonical(media.Example)
+		return toCanonical(media.Example)
 	}
 	for _, name := range playbook.SortedKeys(media.Examples) {
 		if example := media.Examples[name]; example != nil && example.Value != nil && example.Value.Value != nil {
-			return canonical(example.Value.Value)
+			return toCanonical(example.Value.Value)
 		}
 	}
-	return sample(media.Schema, "")
+	return sampleOf(media.Schema, "")
 }
 
 // answerOf is what a success answers; nil where that is not said.
@@ -343,8 +343,8 @@ func answerOf(operation *openapi3.Operation) *Response {
 // linkHeader finds texts that speak of the header.
 var linkHeader = regexp.MustCompile("(?i)\\blink[`'\"]? (response )?header|`link` header|rel=\"?next")
 
-// security has the request log in as the document says.
-func (d *OpenAPIDocument) security(of *Description, operation *openapi3.Operation) {
+// useSecurity has the request log in as the document says.
+func (d *OpenAPIDocument) useSecurity(of *Description, operation *openapi3.Operation) {
 	requirements := d.of.Security
 	if operation.Security != nil {
 		requirements = *operation.Security
@@ -366,21 +366,21 @@ func (d *OpenAPIDocument) security(of *Description, operation *openapi3.Operatio
 func (d *Description) loginOf(scheme *openapi3.SecurityScheme) bool {
 	switch {
 	case scheme.Type == "http" && strings.EqualFold(scheme.Scheme, "basic"):
-		d.authorization("Basic ")
+		d.useAuthorization("Basic ")
 	case scheme.Type == "http", scheme.Type == "openIdConnect", scheme.Type == "oauth2" && (scheme.Flows == nil || scheme.Flows.ClientCredentials == nil):
-		d.authorization("Bearer TOKEN")
+		d.useAuthorization("Bearer TOKEN")
 	case scheme.Type == "oauth2":
 		d.loginBy(fmt.Sprintf(`{"oauth2": {"token_url": %s, "client_id": "ID", "client_secret": "SECRET"}}`, strconv.Quote(scheme.Flows.ClientCredentials.TokenURL)))
 	case scheme.Type == "apiKey" && scheme.In == "header":
 		if strings.EqualFold(scheme.Name, "authorization") {
-			d.authorization("VALUE")
+			d.useAuthorization("VALUE")
 		} else {
 			d.headerLogin(strings.ToLower(scheme.Name))
 		}
 	case scheme.Type == "apiKey" && scheme.In == "query":
-		d.Params = append(d.Params, Pair{scheme.Name, d.pass(scheme.Name, "parameter")})
+		d.Params = append(d.Params, Pair{scheme.Name, d.passTemplate(scheme.Name, "parameter")})
 	case scheme.Type == "apiKey" && scheme.In == "cookie":
-		d.loginBy("header:Cookie: " + scheme.Name + "=VALUE@" + d.host())
+		d.loginBy("header:Cookie: " + scheme.Name + "=VALUE@" + d.hostURL())
 	default:
 		return false
 	}

@@ -122,7 +122,7 @@ func TestOpenAPIShapes(t *testing.T) {
 			t.Parallel()
 			document, err := scaffold.ReadOpenAPI([]byte(row.document), "")
 			require.NoError(t, err)
-			of, err := document.Describe(row.operation)
+			of, err := document.DescribeOperation(row.operation)
 			require.NoError(t, err)
 			made := checked(t, of, scaffold.Options{Name: "rows"})
 			require.Equal(t, row.style, styleOf(made), "%s", made.Playbook)

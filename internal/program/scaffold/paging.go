@@ -71,8 +71,8 @@ type paging struct {
 	guess string
 }
 
-// says adds what a member of an answer is where that leads on, and where it does not.
-func (p *paging) says(path []string, more, last any) {
+// addSign adds what a member of an answer is where that leads on, and where it does not.
+func (p *paging) addSign(path []string, more, last any) {
 	p.more, p.last = append(p.more, answerMember{path, more}), append(p.last, answerMember{path, last})
 }
 
@@ -95,7 +95,7 @@ func newFinder(of *Description) *finder {
 		f.rows, f.hasRows = rowsOf(f.answer, resource)
 		f.members = membersOf(f.answer)
 	}
-	f.size, _ = f.param(sizeParams)
+	f.size, _ = f.findParam(sizeParams)
 	return f
 }
 
@@ -108,11 +108,11 @@ func pairsOfMap(value any) (pairs []Pair) {
 	return pairs
 }
 
-// param finds the first parameter of some names, in their order.
-func (f *finder) param(names []string) (name string, value any) {
+// findParam finds the first parameter of some names, in their order.
+func (f *finder) findParam(names []string) (name string, value any) {
 	for _, wanted := range names {
 		for _, pair := range slices.Concat(f.of.Params, f.of.Accepts, pairsOfMap(f.of.Body)) {
-			if plain(strings.TrimPrefix(pair.Name, "$")) == wanted {
+			if plainName(strings.TrimPrefix(pair.Name, "$")) == wanted {
 				return pair.Name, pair.Value
 			}
 		}
@@ -123,18 +123,18 @@ func (f *finder) param(names []string) (name string, value any) {
 // inBody reports whether a parameter is a member of the body.
 func (f *finder) inBody(name string) bool {
 	if body, isMap := f.of.Body.(map[string]any); isMap {
-		_, inParams := find(f.of.Params, name)
+		_, inParams := findPair(f.of.Params, name)
 		_, inBody := body[name]
 		return inBody || !inParams && f.of.Method == "POST"
 	}
 	return false
 }
 
-// member finds the first member of some names that fits.
-func (f *finder) member(names []string, fits func(answerMember) bool) (answerMember, bool) {
+// findMember finds the first member of some names that fits.
+func (f *finder) findMember(names []string, fits func(answerMember) bool) (answerMember, bool) {
 	for _, wanted := range names {
 		for _, one := range f.members {
-			if one.name() == wanted && fits(one) {
+			if one.plainName() == wanted && fits(one) {
 				return one, true
 			}
 		}
@@ -162,9 +162,9 @@ func isMark(m answerMember) bool {
 	return false
 }
 
-// find finds how the request pages: "" of style for not at all.
-func (f *finder) find() paging {
-	for _, look := range []func() (paging, bool){f.graphql, f.compared, f.linkHeader, f.ownMark, f.address, f.mark, f.lastRow, f.offset, f.page} {
+// findPaging finds how the request pages: "" of style for not at all.
+func (f *finder) findPaging() paging {
+	for _, look := range []func() (paging, bool){f.graphqlPaging, f.comparePages, f.linkHeader, f.ownMark, f.addressPaging, f.markPaging, f.lastRow, f.offsetPaging, f.numberPaging} {
 		if found, ok := look(); ok {
 			return found
 		}
@@ -191,10 +191,10 @@ func (f *finder) nextAddress() string {
 	return f.of.Base + inPath.ReplaceAllString(f.of.Path, "1") + "?page=2"
 }
 
-// address is a member that holds the address of the next page.
-func (f *finder) address() (paging, bool) {
+// addressPaging is a member that holds the address of the next page.
+func (f *finder) addressPaging() (paging, bool) {
 	isNext := func(m answerMember) bool {
-		return isAddress(m) && (slices.Contains(urlMembers, m.name()) || m.parent() == "next" && slices.Contains([]string{"href", "url", "link", "uri"}, m.name()))
+		return isAddress(m) && (slices.Contains(urlMembers, m.plainName()) || m.parentName() == "next" && slices.Contains([]string{"href", "url", "link", "uri"}, m.plainName()))
 	}
 	for _, one := range f.members {
 		if !isNext(one) {
@@ -202,7 +202,7 @@ func (f *finder) address() (paging, bool) {
 		}
 		text := expressionOf("response", one.path)
 		p := paging{style: StyleLink, when: text, url: "{{ " + text + " }}"}
-		p.says(one.path, f.nextAddress(), nil)
+		p.addSign(one.path, f.nextAddress(), nil)
 		f.untilEnd(&p)
 		return p, true
 	}
@@ -212,59 +212,59 @@ func (f *finder) address() (paging, bool) {
 // ownMark is a mark that the next request sends as the parameter of the same name.
 func (f *finder) ownMark() (paging, bool) {
 	for _, one := range f.members {
-		if !slices.Contains(markMembers, one.name()) || !isMark(one) || one.value == nil {
+		if !slices.Contains(markMembers, one.plainName()) || !isMark(one) || one.value == nil {
 			continue
 		}
-		if param, _ := f.param([]string{one.name()}); param != "" {
-			return f.marked(one.path, param), true
+		if param, _ := f.findParam([]string{one.plainName()}); param != "" {
+			return f.pagingByMark(one.path, param), true
 		}
 	}
 	return paging{}, false
 }
 
-// mark is a member that the next request sends back.
-func (f *finder) mark() (paging, bool) {
-	found, ok := f.member(markMembers, func(m answerMember) bool {
-		return isMark(m) && (m.value != nil || !slices.Contains([]string{"next", "after", "cursor", "offset"}, m.name()) || f.cursorParam(m) != "")
+// markPaging is a member that the next request sends back.
+func (f *finder) markPaging() (paging, bool) {
+	found, ok := f.findMember(markMembers, func(m answerMember) bool {
+		return isMark(m) && (m.value != nil || !slices.Contains([]string{"next", "after", "cursor", "offset"}, m.plainName()) || f.cursorParam(m) != "")
 	})
-	if !ok || found.name() == "offset" && f.cursorParam(found) == "" {
+	if !ok || found.plainName() == "offset" && f.cursorParam(found) == "" {
 		return paging{}, false
 	}
 	param := f.cursorParam(found)
 	if param != "" {
-		return f.marked(found.path, param), true
+		return f.pagingByMark(found.path, param), true
 	}
 	param = guessedParam(found.path[len(found.path)-1])
-	p := f.marked(found.path, param)
+	p := f.pagingByMark(found.path, param)
 	p.guess = "the parameter " + param + " sends the value that the response has in " + strings.Join(found.path, ".")
 	return p, true
 }
 
-// marked is paging by a member whose value the next request sends as a parameter.
-func (f *finder) marked(path []string, param string) paging {
+// pagingByMark is paging by a member whose value the next request sends as a parameter.
+func (f *finder) pagingByMark(path []string, param string) paging {
 	text := expressionOf("response", path)
 	p := paging{style: StyleCursor, when: text}
-	p.says(path, "mark-2", nil)
-	if more, has := f.member(moreMembers, isBool); has {
+	p.addSign(path, "mark-2", nil)
+	if more, has := f.findMember(moreMembers, isBool); has {
 		p.when = expressionOf("response", more.path)
-		p.says(more.path, true, false)
+		p.addSign(more.path, true, false)
 	} else {
 		f.untilEnd(&p)
 	}
-	f.send(&p, param, node.Verbatim("{{ "+text+" }}"), "mark-2")
+	f.sendParam(&p, param, node.Verbatim("{{ "+text+" }}"), "mark-2")
 	return p
 }
 
 // untilEnd has pages end where the answer says that it is the last, as what leads on may be there all the same.
 func (f *finder) untilEnd(p *paging) {
-	if last, has := f.member(lastMembers, isBool); has {
+	if last, has := f.findMember(lastMembers, isBool); has {
 		p.when = "not " + expressionOf("response", last.path) + " and " + p.when
-		p.says(last.path, false, true)
+		p.addSign(last.path, false, true)
 	}
 }
 
-// send has the next request send a parameter; sent is its value in a test.
-func (f *finder) send(p *paging, param string, value node.Verbatim, sent any) {
+// sendParam has the next request send a parameter; sent is its value in a test.
+func (f *finder) sendParam(p *paging, param string, value node.Verbatim, sent any) {
 	if f.inBody(param) {
 		p.body = map[string]any{param: value}
 		return
@@ -274,8 +274,8 @@ func (f *finder) send(p *paging, param string, value node.Verbatim, sent any) {
 
 // cursorParam is the parameter that a mark is sent as: one of its own name before others.
 func (f *finder) cursorParam(m answerMember) string {
-	own := strings.TrimPrefix(m.name(), "next")
-	names := []string{m.name(), own}
+	own := strings.TrimPrefix(m.plainName(), "next")
+	names := []string{m.plainName(), own}
 	switch own {
 	case "cursor", "endcursor", "pagecursor":
 		names = append(names, "cursor", "after", "startcursor", "pagecursor", "pageafter")
@@ -284,13 +284,13 @@ func (f *finder) cursorParam(m answerMember) string {
 	case "after":
 		names = append(names, "pageafter")
 	}
-	if name, _ := f.param(names); name != "" {
+	if name, _ := f.findParam(names); name != "" {
 		return name
 	}
 	if own == "offset" {
 		return ""
 	}
-	name, _ := f.param(cursorParams)
+	name, _ := f.findParam(cursorParams)
 	return name
 }
 
@@ -301,10 +301,10 @@ func guessedParam(name string) string {
 			return strings.ToLower(rest[:1]) + rest[1:]
 		}
 	}
-	if plain(name) == "endcursor" {
+	if plainName(name) == "endcursor" {
 		return "after"
 	}
-	if plain(name) == "next" {
+	if plainName(name) == "next" {
 		return "cursor"
 	}
 	return name
@@ -312,27 +312,27 @@ func guessedParam(name string) string {
 
 // lastRow is paging by the key of the last row, as Stripe's starting_after.
 func (f *finder) lastRow() (paging, bool) {
-	param, _ := f.param([]string{"startingafter", "afterid", "sinceid", "lastid"})
-	more, has := f.member(moreMembers, isBool)
-	key := keyOf(at(f.answer, f.rows))
+	param, _ := f.findParam([]string{"startingafter", "afterid", "sinceid", "lastid"})
+	more, has := f.findMember(moreMembers, isBool)
+	key := keyOf(valueAt(f.answer, f.rows))
 	if param == "" || !f.hasRows || key == "" {
 		return paging{}, false
 	}
 	p := paging{style: StyleCursor, when: "len(" + f.rowsText() + ") > 0"}
 	if has {
 		p.when = expressionOf("response", more.path)
-		p.says(more.path, true, false)
+		p.addSign(more.path, true, false)
 	} else {
 		p.last = []answerMember{{f.rows, []any{}}}
 	}
-	f.send(&p, param, node.Verbatim("{{ "+expressionOf("last("+f.rowsText()+")", []string{key})+" }}"), nil)
+	f.sendParam(&p, param, node.Verbatim("{{ "+expressionOf("last("+f.rowsText()+")", []string{key})+" }}"), nil)
 	p.sent = nil
 	return p, true
 }
 
-// offset counts rows.
-func (f *finder) offset() (paging, bool) {
-	param, value := f.param(offsetParams)
+// offsetPaging counts rows.
+func (f *finder) offsetPaging() (paging, bool) {
+	param, value := f.findParam(offsetParams)
 	if param == "" || !f.hasRows {
 		return paging{}, false
 	}
@@ -340,23 +340,23 @@ func (f *finder) offset() (paging, bool) {
 		return paging{}, false
 	}
 	first, _ := value.(int)
-	return f.counted(param, first), true
+	return f.pagingByOffset(param, first), true
 }
 
-func (f *finder) counted(param string, first int) paging {
+func (f *finder) pagingByOffset(param string, first int) paging {
 	p := paging{style: StyleOffset}
 	next := "len(pages)"
 	if first != 0 {
 		next = fmt.Sprintf("len(pages) + %d", first)
 	}
-	f.ends(&p)
-	f.send(&p, param, node.Verbatim("{{ "+next+" }}"), first+testRows)
-	f.of.Params = f.first(param, first)
+	f.setEnd(&p)
+	f.sendParam(&p, param, node.Verbatim("{{ "+next+" }}"), first+testRows)
+	f.of.Params = f.firstParams(param, first)
 	return p
 }
 
-// first are the parameters of the request with one that the first page needs.
-func (f *finder) first(param string, value int) []Pair {
+// firstParams are the parameters of the request with one that the first page needs.
+func (f *finder) firstParams(param string, value int) []Pair {
 	if f.inBody(param) {
 		return f.of.Params
 	}
@@ -369,9 +369,9 @@ func (f *finder) first(param string, value int) []Pair {
 	return append(pairs, Pair{param, value})
 }
 
-// page counts pages.
-func (f *finder) page() (paging, bool) {
-	param, value := f.param(pageParams)
+// numberPaging counts pages.
+func (f *finder) numberPaging() (paging, bool) {
+	param, value := f.findParam(pageParams)
 	if param == "" || !f.hasRows {
 		return paging{}, false
 	}
@@ -379,42 +379,42 @@ func (f *finder) page() (paging, bool) {
 	if !isNumber {
 		first = 1
 	}
-	return f.numbered(param, first), true
+	return f.pagingByNumber(param, first), true
 }
 
-func (f *finder) numbered(param string, first int) paging {
+func (f *finder) pagingByNumber(param string, first int) paging {
 	p := paging{style: StylePage}
 	next := "_retry.page"
 	if first != 0 {
 		next = fmt.Sprintf("_retry.page + %d", first)
 	}
-	if pages, has := f.member(pagesMembers, isNumber); has {
+	if pages, has := f.findMember(pagesMembers, isNumber); has {
 		p.when = "_retry.page < " + expressionOf("response", pages.path)
-		p.says(pages.path, 2, 2)
+		p.addSign(pages.path, 2, 2)
 	} else {
-		f.ends(&p)
+		f.setEnd(&p)
 	}
-	f.send(&p, param, node.Verbatim("{{ "+next+" }}"), first+1)
-	f.of.Params = f.first(param, first)
+	f.sendParam(&p, param, node.Verbatim("{{ "+next+" }}"), first+1)
+	f.of.Params = f.firstParams(param, first)
 	return p
 }
 
-// ends says when pages that are counted end: as the answer says, else with one that is not full.
-func (f *finder) ends(p *paging) {
+// setEnd says when pages that are counted end: as the answer says, else with one that is not full.
+func (f *finder) setEnd(p *paging) {
 	rows := f.rowsText()
-	if more, has := f.member(moreMembers, isBool); has {
+	if more, has := f.findMember(moreMembers, isBool); has {
 		p.when = expressionOf("response", more.path)
-		p.says(more.path, true, false)
+		p.addSign(more.path, true, false)
 		return
 	}
-	if last, has := f.member(lastMembers, isBool); has {
+	if last, has := f.findMember(lastMembers, isBool); has {
 		p.when = "not " + expressionOf("response", last.path)
-		p.says(last.path, false, true)
+		p.addSign(last.path, false, true)
 		return
 	}
-	if total, has := f.member(totalMembers, isNumber); has {
+	if total, has := f.findMember(totalMembers, isNumber); has {
 		p.when = "len(pages) < " + expressionOf("response", total.path)
-		p.says(total.path, testRows+1, testRows+1)
+		p.addSign(total.path, testRows+1, testRows+1)
 		return
 	}
 	if f.size != "" {
@@ -430,37 +430,37 @@ func (f *finder) ends(p *paging) {
 // testRows is how many rows the first page of a test has.
 const testRows = 2
 
-// compared finds the parameter in which later requests differ, and where its value comes from.
-func (f *finder) compared() (paging, bool) {
+// comparePages finds the parameter in which later requests differ, and where its value comes from.
+func (f *finder) comparePages() (paging, bool) {
 	if len(f.of.Later) == 0 {
 		return paging{}, false
 	}
 	later := f.of.Later[0]
 	for _, pair := range slices.Concat(later.Params, pairsOfMap(later.Body), pairsOfMap(expression.MapOf(later.Body)["variables"])) {
-		before, had := find(slices.Concat(f.of.Params, pairsOfMap(f.of.Body), pairsOfMap(expression.MapOf(f.of.Body)["variables"])), pair.Name)
+		before, had := findPair(slices.Concat(f.of.Params, pairsOfMap(f.of.Body), pairsOfMap(expression.MapOf(f.of.Body)["variables"])), pair.Name)
 		if had && expression.Text(before) == expression.Text(pair.Value) {
 			continue
 		}
-		if path, found := f.source(pair.Value); found {
-			return f.marked(path, pair.Name), true
+		if path, found := f.findSource(pair.Value); found {
+			return f.pagingByMark(path, pair.Name), true
 		}
 		number, isNumber := pair.Value.(int)
 		first, wasNumber := before.(int)
 		switch {
 		case !isNumber || had && !wasNumber || !f.hasRows:
-		case slices.Contains(offsetParams, plain(pair.Name)), number-first > 1 && had:
-			return f.counted(pair.Name, first), true
+		case slices.Contains(offsetParams, plainName(pair.Name)), number-first > 1 && had:
+			return f.pagingByOffset(pair.Name, first), true
 		case had:
-			return f.numbered(pair.Name, first), true
+			return f.pagingByNumber(pair.Name, first), true
 		default: // the first request of a browser often names no page
-			return f.numbered(pair.Name, number-1), true
+			return f.pagingByNumber(pair.Name, number-1), true
 		}
 	}
 	return paging{}, false
 }
 
-// source is where an answer has a value that the next request sends.
-func (f *finder) source(value any) ([]string, bool) {
+// findSource is where an answer has a value that the next request sends.
+func (f *finder) findSource(value any) ([]string, bool) {
 	const least = 4 // characters of a value that is not there by chance
 	text := expression.Text(value)
 	for _, one := range f.members {
@@ -471,17 +471,17 @@ func (f *finder) source(value any) ([]string, bool) {
 	return nil, false
 }
 
-// graphql pages by a pageInfo in the answer (the specification of cursor connections of GraphQL).
-func (f *finder) graphql() (paging, bool) {
+// graphqlPaging pages by a pageInfo in the answer (the specification of cursor connections of GraphQL).
+func (f *finder) graphqlPaging() (paging, bool) {
 	query, isText := expression.MapOf(f.of.Body)["query"].(string)
 	if !isText || !strings.Contains(query, "{") {
 		return paging{}, false
 	}
 	for _, one := range f.members {
-		if one.name() != "pageinfo" {
+		if one.plainName() != "pageinfo" {
 			continue
 		}
-		f.rows, f.hasRows = rowsOf(at(f.answer, one.path[:len(one.path)-1]), "nodes")
+		f.rows, f.hasRows = rowsOf(valueAt(f.answer, one.path[:len(one.path)-1]), "nodes")
 		f.rows = append(slices.Clone(one.path[:len(one.path)-1]), f.rows...)
 		info := expressionOf("response", one.path)
 		variable := "after"
@@ -489,8 +489,8 @@ func (f *finder) graphql() (paging, bool) {
 			variable = "cursor"
 		}
 		p := paging{style: StyleGraphQL, when: info + ".hasNextPage", body: map[string]any{"variables": map[string]any{variable: node.Verbatim("{{ " + info + ".endCursor }}")}}}
-		p.says(append(slices.Clone(one.path), "hasNextPage"), true, false)
-		p.says(append(slices.Clone(one.path), "endCursor"), "mark-2", nil)
+		p.addSign(append(slices.Clone(one.path), "hasNextPage"), true, false)
+		p.addSign(append(slices.Clone(one.path), "endCursor"), "mark-2", nil)
 		return p, true
 	}
 	return paging{style: StyleGraphQL}, true

@@ -53,10 +53,10 @@ func ProbeOf(line string, lookup func(name string) (string, bool)) (*Probe, erro
 	case inPath.MatchString(d.Path) || asColon.MatchString(d.Path):
 		return nil, errors.New("the URL has a placeholder; write a value in its place")
 	}
-	return d.probe()
+	return d.newProbe()
 }
 
-func (d *Description) probe() (*Probe, error) {
+func (d *Description) newProbe() (*Probe, error) {
 	parsed, err := url.Parse(d.Base)
 	if err != nil {
 		return nil, errors.New("the URL is not valid")
@@ -76,19 +76,19 @@ func (d *Description) probe() (*Probe, error) {
 	parsed.Path = d.Path
 	p.URL = parsed.String()
 	path := d.Path
-	d.hide() // learns what is secret in it
+	d.hideSecrets() // learns what is secret in it
 	p.known, p.address = &d.known, d.known.Text(d.Base+path)
 	return p, nil
 }
 
-// Answered has the description page as the answer of a probe says. What the answer has stays out of the files: they get its names,
+// ApplyProbe has the description page as the answer of a probe says. What the answer has stays out of the files: they get its names,
 // and values of the same kind.
-func (d *Description) Answered(p *Probe, body any, linked bool) {
-	d.Answer = &Response{Body: d.known.Value(p.known.Value(hidden(alike(body, "", false)))), Linked: linked}
+func (d *Description) ApplyProbe(p *Probe, body any, linked bool) {
+	d.Answer = &Response{Body: d.known.Value(p.known.Value(hideStrings(similarValue(body, "", false)))), Linked: linked}
 	d.probed = true
 	segments := strings.Split(strings.Trim(d.Path, "/"), "/")
 	if path, found := rowsOf(body, segments[len(segments)-1]); found {
-		list, _ := at(body, path).([]any)
+		list, _ := valueAt(body, path).([]any)
 		d.rows = len(list)
 	}
 }
@@ -98,24 +98,24 @@ var (
 	likeDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 )
 
-// alike is a value with others of the same kind in it. What leads to the next page stays, outside of rows.
-func alike(value any, name string, inRows bool) any {
+// similarValue is a value with others of the same kind in it. What leads to the next page stays, outside of rows.
+func similarValue(value any, name string, inRows bool) any {
 	switch of := value.(type) {
 	case map[string]any:
 		made := make(map[string]any, len(of))
 		for _, key := range playbook.SortedKeys(of) {
-			made[key] = alike(of[key], plain(key), inRows)
+			made[key] = similarValue(of[key], plainName(key), inRows)
 		}
 		return made
 	case []any:
 		made := make([]any, 0, min(len(of), testRows))
 		for _, item := range of[:min(len(of), testRows)] {
-			made = append(made, alike(item, name, true))
+			made = append(made, similarValue(item, name, true))
 		}
 		return made
 	case string:
 		switch {
-		case !inRows && leads(name, of), of == "":
+		case !inRows && leadsOn(name, of), of == "":
 			return of
 		case likeDate.MatchString(of):
 			return "2024-01-01"
@@ -134,16 +134,16 @@ func alike(value any, name string, inRows bool) any {
 	return 1.5
 }
 
-// leads reports whether a text is about the next page, or about how far a job is.
-func leads(name, text string) bool {
+// leadsOn reports whether a text is about the next page, or about how far a job is.
+func leadsOn(name, text string) bool {
 	return slices.Contains(urlMembers, name) || slices.Contains(markMembers, name) ||
 		slices.Contains([]string{"href", "url", "link", "uri"}, name) && strings.Contains(text, "/") ||
 		slices.Contains([]string{"status", "state"}, name) && slices.Contains(openStatuses, strings.ToLower(text))
 }
 
-// probed says what a probe leaves open: an answer of rows that says nothing of others. One with as many rows as were asked for is
+// noteProbe says what a probe leaves open: an answer of rows that says nothing of others. One with as many rows as were asked for is
 // hardly all there is.
-func (w *writer) probed() {
+func (w *writer) noteProbe() {
 	if !w.of.probed || !w.found.hasRows || w.paging.style != "" {
 		return
 	}
@@ -154,23 +154,23 @@ func (w *writer) probed() {
 	}
 	w.of.Accepts = append(w.of.Accepts, Pair{"offset", nil})
 	w.found = newFinder(w.of)
-	w.paging = w.found.find()
+	w.paging = w.found.findPaging()
 	says := "the response says there is more"
 	if !more {
 		says = fmt.Sprintf("the response has as many rows as requested, %d", w.of.rows)
 	}
-	w.suppose(says + ", but does not show how to request it; the playbook counts rows in offset")
+	w.noteGuess(says + ", but does not show how to request it; the playbook counts rows in offset")
 }
 
 // isFull reports whether the answer of the probe has as many rows as were asked for.
 func (w *writer) isFull() bool {
-	_, size := w.found.param(guessedSizes)
+	_, size := w.found.findParam(guessedSizes)
 	return size != nil && w.of.rows > 0 && expression.Text(size) == strconv.Itoa(w.of.rows)
 }
 
 // saysMore reports whether the answer of the probe says that there is more than its rows.
 func (w *writer) saysMore() bool {
-	_, more := w.found.member(moreMembers, func(m answerMember) bool { return m.value == true })
-	_, total := w.found.member(totalMembers, func(m answerMember) bool { n, isNumber := m.value.(int); return isNumber && n > w.of.rows })
+	_, more := w.found.findMember(moreMembers, func(m answerMember) bool { return m.value == true })
+	_, total := w.found.findMember(totalMembers, func(m answerMember) bool { n, isNumber := m.value.(int); return isNumber && n > w.of.rows })
 	return more || total
 }

@@ -19,7 +19,7 @@ func answered(t *testing.T, line, body string, linked bool) *scaffold.Descriptio
 	require.NoError(t, err)
 	value, err := expression.Decode([]byte(body))
 	require.NoError(t, err)
-	of.Answered(probe, value, linked)
+	of.ApplyProbe(probe, value, linked)
 	return of
 }
 

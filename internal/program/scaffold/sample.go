@@ -27,46 +27,46 @@ type sampler struct {
 	left int // values that it may still make
 }
 
-// sample is what sampler.value makes of a schema.
-func sample(ref *openapi3.SchemaRef, name string) any {
-	return (&sampler{left: mostSampleValues}).value(ref, name, 0)
+// sampleOf is what sampler.sampleValue makes of a schema.
+func sampleOf(ref *openapi3.SchemaRef, name string) any {
+	return (&sampler{left: mostSampleValues}).sampleValue(ref, name, 0)
 }
 
-// value is a value that fits a schema, for people to change and for tests to answer with; name is that of the
+// sampleValue is a value that fits a schema, for people to change and for tests to answer with; name is that of the
 // member, "" for none. Circular schemas end where they are deep.
-func (s *sampler) value(ref *openapi3.SchemaRef, name string, depth int) any {
+func (s *sampler) sampleValue(ref *openapi3.SchemaRef, name string, depth int) any {
 	if s.left--; ref == nil || ref.Value == nil || depth > mostSampleDepth || s.left < 0 {
 		return nil
 	}
 	schema := ref.Value
 	switch {
 	case schema.Example != nil:
-		return canonical(schema.Example)
+		return toCanonical(schema.Example)
 	case len(schema.Examples) > 0:
-		return canonical(schema.Examples[0])
+		return toCanonical(schema.Examples[0])
 	case schema.Const != nil:
-		return canonical(schema.Const)
+		return toCanonical(schema.Const)
 	case schema.Default != nil:
-		return canonical(schema.Default)
+		return toCanonical(schema.Default)
 	case len(schema.Enum) > 0:
-		return canonical(schema.Enum[0])
+		return toCanonical(schema.Enum[0])
 	}
 	members := map[string]any{}
 	for _, part := range schema.AllOf {
-		if inner, isMap := s.value(part, name, depth+1).(map[string]any); isMap {
+		if inner, isMap := s.sampleValue(part, name, depth+1).(map[string]any); isMap {
 			maps.Copy(members, inner)
 		}
 	}
 	for _, choices := range []openapi3.SchemaRefs{schema.OneOf, schema.AnyOf} {
 		if len(choices) > 0 && len(schema.Properties) == 0 {
-			return s.value(firstOf(choices), name, depth+1)
+			return s.sampleValue(firstOf(choices), name, depth+1)
 		}
 	}
 	if len(schema.Properties) > 0 || len(members) > 0 || schema.Type.Includes(openapi3.TypeObject) {
-		return s.members(schema, members, depth)
+		return s.sampleMembers(schema, members, depth)
 	}
 	if schema.Items != nil || schema.Type.Includes(openapi3.TypeArray) {
-		return []any{s.value(schema.Items, strings.TrimSuffix(name, "s"), depth+1)}
+		return []any{s.sampleValue(schema.Items, strings.TrimSuffix(name, "s"), depth+1)}
 	}
 	return sampleScalar(schema, name)
 }
@@ -80,12 +80,12 @@ func firstOf(choices openapi3.SchemaRefs) *openapi3.SchemaRef {
 	return choices[0]
 }
 
-func (s *sampler) members(schema *openapi3.Schema, members map[string]any, depth int) any {
+func (s *sampler) sampleMembers(schema *openapi3.Schema, members map[string]any, depth int) any {
 	for i, key := range playbook.SortedKeys(schema.Properties) {
 		if i == mostSampleMembers {
 			break
 		}
-		members[key] = s.value(schema.Properties[key], key, depth+1)
+		members[key] = s.sampleValue(schema.Properties[key], key, depth+1)
 	}
 	return members
 }

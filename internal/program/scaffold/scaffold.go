@@ -68,8 +68,8 @@ func Make(of *Description, options Options) (*Draft, error) {
 	if options.Each != "" && NameOf(options.Each, "") != options.Each {
 		return nil, fmt.Errorf("the element %q is not a valid name, expected letters, digits and _, such as user_id", options.Each)
 	}
-	w.plan()
-	w.write()
+	w.planCall()
+	w.writeFiles()
 	w.made.Notes = append(slices.Clone(of.Notes), w.made.Notes...)
 	return w.made, nil
 }

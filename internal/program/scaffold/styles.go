@@ -20,7 +20,7 @@ func FromStyle(style string) *Description {
 	case StyleGraphQL:
 		d.Method, d.Path, d.Body = "POST", "/graphql", usual.Body
 	case StylePoll:
-		d.Path, d.Answer = "/jobs/{job_id}", &Response{Body: decoded(`{"id": "job-1", "status": "running"}`)}
+		d.Path, d.Answer = "/jobs/{job_id}", &Response{Body: decodeJSON(`{"id": "job-1", "status": "running"}`)}
 	case StyleExport:
 		d.Method, d.Path, d.Body = "POST", "/exports", map[string]any{"format": "csv"}
 	case StyleWebhook:
@@ -42,7 +42,7 @@ func styleOf(style string) *Description {
 		StyleGraphQL: `{"data": {"items": {"nodes": [{"id": "1", "name": "Ada"}], "pageInfo": {"hasNextPage": false, "endCursor": null}}}}`,
 	}[style]
 	if body != "" {
-		d.Answer = &Response{Body: decoded(body), Linked: style == StyleLink}
+		d.Answer = &Response{Body: decodeJSON(body), Linked: style == StyleLink}
 	}
 	switch style {
 	case StylePage:
@@ -60,8 +60,8 @@ func styleOf(style string) *Description {
 	return d
 }
 
-// decoded is the value of a JSON that is written in this program.
-func decoded(text string) any {
+// decodeJSON is the value of a JSON that is written in this program.
+func decodeJSON(text string) any {
 	value, err := expression.Decode([]byte(text))
 	if err != nil {
 		panic(err)
@@ -78,75 +78,75 @@ const (
 
 // exportSteps start a job, wait for its end and fetch what it has made.
 func (w *writer) exportSteps() *yaml.Node {
-	start, await, download := node.Map(), node.Map(), node.Map()
-	node.Add(start, "step", recording.Text(startStep))
-	w.request(start)
-	node.Add(start, "retry", node.List(w.failurePolicy()))
-	node.Add(start, "next", recording.Text(awaitStep))
-	node.Add(await, "step", recording.Text(awaitStep))
-	node.Add(await, "tool", recording.Text("http"))
-	w.auth(await)
-	node.Add(await, "url", node.Quoted(w.url()+"/{{ "+startStep+".id }}"))
-	node.Add(await, "retry", node.List(w.failurePolicy(), pollPolicy("response.status"),
-		policy("The job failed.", "lower(response.status) in ['failed', 'error', 'cancelled']", node.Flow("fail", node.Quoted("{{ response.error | default('the export has failed') }}")))))
-	node.Add(await, "next", recording.Text(downloadStep))
-	node.Add(download, "step", recording.Text(downloadStep))
-	node.Add(download, "tool", recording.Text("http"))
-	w.auth(download)
-	node.Add(download, "url", node.Quoted("{{ "+awaitStep+".download_url | raw }}"))
-	node.Add(download, "format", recording.Text("csv"))
-	node.Add(download, "retry", node.List(w.failurePolicy()))
-	if sink := w.sink(); sink != nil {
-		node.Add(download, "sink", sink)
+	start, await, download := node.EmptyMap(), node.EmptyMap(), node.EmptyMap()
+	node.AddKey(start, "step", recording.TextNode(startStep))
+	w.writeRequest(start)
+	node.AddKey(start, "retry", node.ListOf(w.failurePolicy()))
+	node.AddKey(start, "next", recording.TextNode(awaitStep))
+	node.AddKey(await, "step", recording.TextNode(awaitStep))
+	node.AddKey(await, "tool", recording.TextNode("http"))
+	w.writeAuth(await)
+	node.AddKey(await, "url", node.QuotedText(w.urlTemplate()+"/{{ "+startStep+".id }}"))
+	node.AddKey(await, "retry", node.ListOf(w.failurePolicy(), pollPolicy("response.status"),
+		policyNode("The job failed.", "lower(response.status) in ['failed', 'error', 'cancelled']", node.FlowMap("fail", node.QuotedText("{{ response.error | default('the export has failed') }}")))))
+	node.AddKey(await, "next", recording.TextNode(downloadStep))
+	node.AddKey(download, "step", recording.TextNode(downloadStep))
+	node.AddKey(download, "tool", recording.TextNode("http"))
+	w.writeAuth(download)
+	node.AddKey(download, "url", node.QuotedText("{{ "+awaitStep+".download_url | raw }}"))
+	node.AddKey(download, "format", recording.TextNode("csv"))
+	node.AddKey(download, "retry", node.ListOf(w.failurePolicy()))
+	if sink := w.sinkNode(); sink != nil {
+		node.AddKey(download, "sink", sink)
 	}
-	return node.List(start, await, download)
+	return node.ListOf(start, await, download)
 }
 
-func (w *writer) auth(step *yaml.Node) {
+func (w *writer) writeAuth(step *yaml.Node) {
 	if w.of.login != nil {
-		node.Add(step, "auth", recording.Text(w.of.login.name))
+		node.AddKey(step, "auth", recording.TextNode(w.of.login.name))
 	}
 }
 
 func (w *writer) exportAnswers() (answers, expect *yaml.Node) {
-	answers, expect = node.Map(), node.Map()
-	accepted := node.Flow("status", recording.Node(202, true), "body", node.Flow("id", recording.Text("job-1"), "status", recording.Text("queued")))
-	open := node.Flow("body", node.Flow("id", recording.Text("job-1"), "status", recording.Text("running")))
-	done := node.Flow("body", node.Flow("id", recording.Text("job-1"), "status", recording.Text("done"), "download_url", recording.Text(w.of.Base+"/files/job-1.csv")))
-	csv := node.Map()
-	node.Add(csv, "headers", node.Flow("content-type", recording.Text("text/csv")))
-	node.Add(csv, "body_text", recording.Text("id,name\n1,Ada\n2,Bob\n"))
-	node.Add(answers, startStep, node.List(accepted))
-	node.Add(answers, awaitStep, node.List(open, done))
-	node.Add(answers, downloadStep, node.List(node.Flow("status", recording.Node(503, true)), csv))
-	node.Add(expect, "status", recording.Text("completed"))
-	node.Add(expect, "result", node.Flow("rows", recording.Node(2, true)))
-	node.Add(expect, "waits", node.Flow(awaitStep, node.FlowList(recording.Text("30s")), downloadStep, node.FlowList(recording.Text("1s"))))
+	answers, expect = node.EmptyMap(), node.EmptyMap()
+	accepted := node.FlowMap("status", recording.ValueNode(202, true), "body", node.FlowMap("id", recording.TextNode("job-1"), "status", recording.TextNode("queued")))
+	open := node.FlowMap("body", node.FlowMap("id", recording.TextNode("job-1"), "status", recording.TextNode("running")))
+	done := node.FlowMap("body", node.FlowMap("id", recording.TextNode("job-1"), "status", recording.TextNode("done"), "download_url", recording.TextNode(w.of.Base+"/files/job-1.csv")))
+	csv := node.EmptyMap()
+	node.AddKey(csv, "headers", node.FlowMap("content-type", recording.TextNode("text/csv")))
+	node.AddKey(csv, "body_text", recording.TextNode("id,name\n1,Ada\n2,Bob\n"))
+	node.AddKey(answers, startStep, node.ListOf(accepted))
+	node.AddKey(answers, awaitStep, node.ListOf(open, done))
+	node.AddKey(answers, downloadStep, node.ListOf(node.FlowMap("status", recording.ValueNode(503, true)), csv))
+	node.AddKey(expect, "status", recording.TextNode("completed"))
+	node.AddKey(expect, "result", node.FlowMap("rows", recording.ValueNode(2, true)))
+	node.AddKey(expect, "waits", node.FlowMap(awaitStep, node.FlowList(recording.TextNode("30s")), downloadStep, node.FlowList(recording.TextNode("1s"))))
 	return answers, expect
 }
 
 // webhookSteps start work elsewhere, and wait until that says how it ended.
 func (w *writer) webhookSteps() *yaml.Node {
-	step, request := node.Map(), node.Map()
-	node.Add(step, "step", recording.Text(startStep))
-	node.Add(step, "tool", recording.Text("webhook"))
-	w.auth(step)
-	node.Add(step, "timeout", recording.Text("4h"))
-	node.Add(request, "url", node.Quoted(w.url()))
+	step, request := node.EmptyMap(), node.EmptyMap()
+	node.AddKey(step, "step", recording.TextNode(startStep))
+	node.AddKey(step, "tool", recording.TextNode("webhook"))
+	w.writeAuth(step)
+	node.AddKey(step, "timeout", recording.TextNode("4h"))
+	node.AddKey(request, "url", node.QuotedText(w.urlTemplate()))
 	body, _ := w.of.Body.(map[string]any)
 	sent := map[string]any{"callback": node.Verbatim("{{ callback.complete }}"), "failed": node.Verbatim("{{ callback.fail }}")}
 	maps.Copy(sent, body)
-	node.Add(request, "body", node.Value(sent))
-	node.Add(step, "on_start", request)
-	node.Add(step, "retry", node.List(policy("It failed, or no callback arrived in time: start it again.", "error.kind in ['timeout', 'webhook_failure', 'explicit']",
-		node.Flow("max_attempts", recording.Node(3, true), "initial_delay", recording.Text("1m")))))
-	return node.List(step)
+	node.AddKey(request, "body", node.ValueNode(sent))
+	node.AddKey(step, "on_start", request)
+	node.AddKey(step, "retry", node.ListOf(policyNode("It failed, or no callback arrived in time: start it again.", "error.kind in ['timeout', 'webhook_failure', 'explicit']",
+		node.FlowMap("max_attempts", recording.ValueNode(3, true), "initial_delay", recording.TextNode("1m")))))
+	return node.ListOf(step)
 }
 
 func (w *writer) webhookAnswers() (answers, expect *yaml.Node) {
-	answers, expect = node.Map(), node.Map()
-	node.Add(answers, startStep, node.List(node.Flow("complete", node.Flow("rows", recording.Node(2, true)), "after", recording.Text("2h"))))
-	node.Add(expect, "status", recording.Text("completed"))
-	node.Add(expect, "result", node.Flow("rows", recording.Node(2, true)))
+	answers, expect = node.EmptyMap(), node.EmptyMap()
+	node.AddKey(answers, startStep, node.ListOf(node.FlowMap("complete", node.FlowMap("rows", recording.ValueNode(2, true)), "after", recording.TextNode("2h"))))
+	node.AddKey(expect, "status", recording.TextNode("completed"))
+	node.AddKey(expect, "result", node.FlowMap("rows", recording.ValueNode(2, true)))
 	return answers, expect
 }

@@ -13,22 +13,22 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// test is the test of the playbook: a page that fails once, then all pages.
-func (w *writer) test() []byte {
-	test := node.Map()
-	node.Add(test, "name", recording.Text(w.testName()))
+// testFile is the test of the playbook: a page that fails once, then all pages.
+func (w *writer) testFile() []byte {
+	test := node.EmptyMap()
+	node.AddKey(test, "name", recording.TextNode(w.testName()))
 	if workload := w.testWorkload(); len(workload.Content) > 0 {
-		node.Add(test, "workload", workload)
+		node.AddKey(test, "workload", workload)
 	}
 	if connections := w.testConnections(); len(connections.Content) > 0 {
-		node.Add(test, "connections", connections)
+		node.AddKey(test, "connections", connections)
 	}
-	answers, expect := w.answers()
-	node.Add(test, "answers", answers)
-	node.Add(test, "expect", expect)
-	top := node.Map()
-	node.Add(top, "playbook", recording.Text(cmp.Or(w.File, FileOf(w.made.Name))))
-	node.Add(top, "tests", node.List(test))
+	answers, expect := w.testAnswers()
+	node.AddKey(test, "answers", answers)
+	node.AddKey(test, "expect", expect)
+	top := node.EmptyMap()
+	node.AddKey(top, "playbook", recording.TextNode(cmp.Or(w.File, FileOf(w.made.Name))))
+	node.AddKey(top, "tests", node.ListOf(test))
 	return []byte(yamltree.Encode(top))
 }
 
@@ -45,12 +45,12 @@ func (w *writer) testName() string {
 }
 
 func (w *writer) testWorkload() *yaml.Node {
-	workload := node.Map()
+	workload := node.EmptyMap()
 	if w.paging.sized {
-		node.Add(workload, pageSize, recording.Node(testRows, true))
+		node.AddKey(workload, pageSize, recording.ValueNode(testRows, true))
 	}
 	if w.element != "" && len(w.elements) != 1 {
-		node.Add(workload, w.list, recording.Node(w.elements[:1], true))
+		node.AddKey(workload, w.list, recording.ValueNode(w.elements[:1], true))
 	}
 	workload.Style = yaml.FlowStyle
 	return workload
@@ -58,19 +58,19 @@ func (w *writer) testWorkload() *yaml.Node {
 
 // testConnections are made up: a test sends nothing.
 func (w *writer) testConnections() *yaml.Node {
-	connections := node.Map()
+	connections := node.EmptyMap()
 	if login := w.of.login; login != nil {
 		form := login.form
 		if strings.HasPrefix(form, "{") { // whose tokens would have to be answered as well
 			form = "bearer:TOKEN"
 		}
-		node.Add(connections, login.name, recording.Text(form))
+		node.AddKey(connections, login.name, recording.TextNode(form))
 	}
 	return connections
 }
 
-// answers are the answers of the test, and what comes of them.
-func (w *writer) answers() (answers, expect *yaml.Node) {
+// testAnswers are the answers of the test, and what comes of them.
+func (w *writer) testAnswers() (answers, expect *yaml.Node) {
 	switch w.paging.style {
 	case StyleExport:
 		return w.exportAnswers()
@@ -83,58 +83,58 @@ func (w *writer) answers() (answers, expect *yaml.Node) {
 	if w.element != "" {
 		key += "[0]"
 	}
-	bodies := w.bodies()
-	entries, requests := []*yaml.Node{node.Flow("status", recording.Node(503, true))}, []*yaml.Node{node.Flow(), node.Flow()}
+	bodies := w.pageBodies()
+	entries, requests := []*yaml.Node{node.FlowMap("status", recording.ValueNode(503, true))}, []*yaml.Node{node.FlowMap(), node.FlowMap()}
 	for i, body := range bodies {
-		entry := node.Map()
+		entry := node.EmptyMap()
 		if headers := w.paging.moreHeaders; i == 0 && len(bodies) > 1 && headers != nil {
 			fields := map[string]any{}
 			for name, header := range headers {
 				fields[name] = header
 			}
-			node.Add(entry, "headers", recording.Node(fields, true))
+			node.AddKey(entry, "headers", recording.ValueNode(fields, true))
 		}
-		node.Add(entry, "body", recording.Node(body, false))
+		node.AddKey(entry, "body", recording.ValueNode(body, false))
 		entries = append(entries, entry)
 	}
 	if len(bodies) > 1 {
-		second := node.Flow()
+		second := node.FlowMap()
 		if w.paging.sent != nil {
-			node.Add(second, "params", recording.Node(w.paging.sent, true))
+			node.AddKey(second, "params", recording.ValueNode(w.paging.sent, true))
 		}
 		requests = append(requests, second)
 	}
-	answers = node.Map()
-	node.Add(answers, key, node.List(entries...))
-	expect = w.expected(len(bodies))
-	node.Add(expect, "requests", node.Flow(key, node.FlowList(requests...)))
-	node.Add(expect, "waits", node.Flow(key, node.FlowList(recording.Text("1s"))))
+	answers = node.EmptyMap()
+	node.AddKey(answers, key, node.ListOf(entries...))
+	expect = w.expectedNode(len(bodies))
+	node.AddKey(expect, "requests", node.FlowMap(key, node.FlowList(requests...)))
+	node.AddKey(expect, "waits", node.FlowMap(key, node.FlowList(recording.TextNode("1s"))))
 	return answers, expect
 }
 
-// expected is the status and the result of the run.
-func (w *writer) expected(bodies int) *yaml.Node {
-	expect := node.Map()
-	node.Add(expect, "status", recording.Text("completed"))
+// expectedNode is the status and the result of the run.
+func (w *writer) expectedNode(bodies int) *yaml.Node {
+	expect := node.EmptyMap()
+	node.AddKey(expect, "status", recording.TextNode("completed"))
 	rows := testRows
 	if bodies > 1 && w.found.hasRows { // else each page is one
 		rows++
 	}
 	switch {
 	case w.element != "":
-		node.Add(expect, "result", node.Flow("done", recording.Node(1, true), "of", recording.Node(1, true)))
-	case w.collects(), w.found.hasRows && w.paging.when == "":
-		node.Add(expect, "result", node.Flow("rows", recording.Node(rows, true)))
+		node.AddKey(expect, "result", node.FlowMap("done", recording.ValueNode(1, true), "of", recording.ValueNode(1, true)))
+	case w.collectsRows(), w.found.hasRows && w.paging.when == "":
+		node.AddKey(expect, "result", node.FlowMap("rows", recording.ValueNode(rows, true)))
 	case w.found.hasRows: // the last page alone
-		node.Add(expect, "result", node.Flow("rows", recording.Node(1, true)))
+		node.AddKey(expect, "result", node.FlowMap("rows", recording.ValueNode(1, true)))
 	default:
-		node.Add(expect, "result", node.Flow("status", recording.Node(200, true)))
+		node.AddKey(expect, "result", node.FlowMap("status", recording.ValueNode(200, true)))
 	}
 	return expect
 }
 
-// bodies are the answers of two pages, or of one where there are no more.
-func (w *writer) bodies() []any {
+// pageBodies are the answers of two pages, or of one where there are no more.
+func (w *writer) pageBodies() []any {
 	answer := w.found.answer
 	if !w.found.hasRows {
 		if members, isMap := answer.(map[string]any); answer == nil || isMap && len(members) == 0 {
@@ -143,25 +143,25 @@ func (w *writer) bodies() []any {
 		if w.paging.when == "" {
 			return []any{answer}
 		}
-		return []any{with(set(answer, []string{"n"}, 1), w.paging.more), with(set(answer, []string{"n"}, 2), w.paging.last)}
+		return []any{withMembers(setAt(answer, []string{"n"}, 1), w.paging.more), withMembers(setAt(answer, []string{"n"}, 2), w.paging.last)}
 	}
-	rows := madeRows(at(answer, w.found.rows))
-	first := set(answer, w.found.rows, rows[:testRows])
+	rows := madeRows(valueAt(answer, w.found.rows))
+	first := setAt(answer, w.found.rows, rows[:testRows])
 	if w.paging.when == "" {
 		return []any{first}
 	}
-	second := set(answer, w.found.rows, rows[testRows:])
-	first, second = with(first, w.paging.more), with(second, w.paging.last)
-	if empty, _ := at(second, w.found.rows).([]any); len(empty) == 0 { // the rows end with a page that has none
-		first = set(first, w.found.rows, rows)
+	second := setAt(answer, w.found.rows, rows[testRows:])
+	first, second = withMembers(first, w.paging.more), withMembers(second, w.paging.last)
+	if empty, _ := valueAt(second, w.found.rows).([]any); len(empty) == 0 { // the rows end with a page that has none
+		first = setAt(first, w.found.rows, rows)
 	}
 	return []any{first, second}
 }
 
-// with is an answer with other values of some members.
-func with(answer any, members []answerMember) any {
+// withMembers is an answer with other values of some members.
+func withMembers(answer any, members []answerMember) any {
 	for _, one := range members {
-		answer = set(answer, one.path, one.value)
+		answer = setAt(answer, one.path, one.value)
 	}
 	return answer
 }
@@ -180,12 +180,12 @@ func madeRows(list any) []any {
 		switch {
 		case isMap && key != "":
 			if number, isNumber := members[key].(int); isNumber {
-				rows = append(rows, set(first, []string{key}, number+i))
+				rows = append(rows, setAt(first, []string{key}, number+i))
 			} else {
-				rows = append(rows, set(first, []string{key}, fmt.Sprintf("%s-%d", expression.Text(members[key]), i+1)))
+				rows = append(rows, setAt(first, []string{key}, fmt.Sprintf("%s-%d", expression.Text(members[key]), i+1)))
 			}
 		case isMap:
-			rows = append(rows, set(first, []string{"n"}, i+1))
+			rows = append(rows, setAt(first, []string{"n"}, i+1))
 		default:
 			rows = append(rows, fmt.Sprintf("%s-%d", expression.Text(first), i+1))
 		}
@@ -203,15 +203,15 @@ func (w *writer) pollAnswers() (answers, expect *yaml.Node) {
 	if w.element != "" {
 		key += "[0]"
 	}
-	open := recording.Node(set(answer, []string{"status"}, "running"), true)
-	done := recording.Node(set(answer, []string{"status"}, "done"), true)
-	answers = node.Map()
-	node.Add(answers, key, node.List(node.Flow("status", recording.Node(503, true)), node.Flow("body", open), node.Flow("body", done)))
-	expect = node.Map()
-	node.Add(expect, "status", recording.Text("completed"))
+	open := recording.ValueNode(setAt(answer, []string{"status"}, "running"), true)
+	done := recording.ValueNode(setAt(answer, []string{"status"}, "done"), true)
+	answers = node.EmptyMap()
+	node.AddKey(answers, key, node.ListOf(node.FlowMap("status", recording.ValueNode(503, true)), node.FlowMap("body", open), node.FlowMap("body", done)))
+	expect = node.EmptyMap()
+	node.AddKey(expect, "status", recording.TextNode("completed"))
 	if w.element == "" {
-		node.Add(expect, "result", node.Flow("status", recording.Text("done")))
+		node.AddKey(expect, "result", node.FlowMap("status", recording.TextNode("done")))
 	}
-	node.Add(expect, "waits", node.Flow(key, node.FlowList(recording.Text("1s"), recording.Text("30s"))))
+	node.AddKey(expect, "waits", node.FlowMap(key, node.FlowList(recording.TextNode("1s"), recording.TextNode("30s"))))
 	return answers, expect
 }

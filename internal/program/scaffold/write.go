@@ -32,27 +32,27 @@ type writer struct {
 	guesses       []string
 }
 
-// plan decides how the request pages, what it loops over, and what its rows are called.
-func (w *writer) plan() {
-	w.know()
+// planCall decides how the request pages, what it loops over, and what its rows are called.
+func (w *writer) planCall() {
+	w.applyKnown()
 	w.found = newFinder(w.of)
 	switch w.Style {
 	case "":
-		w.paging = w.found.find()
+		w.paging = w.found.findPaging()
 		if w.paging.style == "" && w.found.isJob() {
 			w.paging.style = StylePoll
 		}
 	case StylePoll, StyleExport, StyleWebhook:
 		w.paging.style = w.Style
 	default:
-		if w.paging = w.found.find(); w.paging.style != w.Style {
-			w.assume()
+		if w.paging = w.found.findPaging(); w.paging.style != w.Style {
+			w.assumeStyle()
 		}
 	}
-	w.probed()
+	w.noteProbe()
 	w.made.Style = w.paging.style
 	if w.paging.guess != "" {
-		w.suppose(w.paging.guess)
+		w.noteGuess(w.paging.guess)
 	}
 	w.planLoop()
 	segments := strings.Split(strings.Trim(w.of.Path, "/"), "/")
@@ -60,7 +60,7 @@ func (w *writer) plan() {
 	if named := slices.DeleteFunc(slices.Clone(segments), func(segment string) bool { return strings.HasPrefix(segment, "{") }); len(named) > 0 {
 		last = named[len(named)-1]
 	}
-	if n := len(w.found.rows); n > 0 && !slices.Contains(usualRows, plain(w.found.rows[n-1])) {
+	if n := len(w.found.rows); n > 0 && !slices.Contains(usualRows, plainName(w.found.rows[n-1])) {
 		last = w.found.rows[n-1]
 	}
 	w.table = NameOf(strings.TrimSuffix(last, ".json"), w.made.Name)
@@ -69,13 +69,13 @@ func (w *writer) plan() {
 	}
 }
 
-// assume has the request page in the style that was asked for, by the names that this style usually has.
-func (w *writer) assume() {
+// assumeStyle has the request page in the style that was asked for, by the names that this style usually has.
+func (w *writer) assumeStyle() {
 	usual := styleOf(w.Style)
 	if w.of.Answer == nil || !w.found.hasRows {
 		w.of.Answer = usual.Answer
 	} else {
-		w.of.Answer = &Response{Body: merge(w.of.Answer.Body, usual.Answer.Body, w.found.rows), Linked: usual.Answer.Linked}
+		w.of.Answer = &Response{Body: mergeAnswers(w.of.Answer.Body, usual.Answer.Body, w.found.rows), Linked: usual.Answer.Linked}
 	}
 	w.of.Accepts = append(w.of.Accepts, usual.Accepts...)
 	if w.Style == StyleGraphQL && w.of.Body == nil {
@@ -84,27 +84,27 @@ func (w *writer) assume() {
 	w.of.Later = nil
 	w.found = newFinder(w.of)
 	look := map[string]func() (paging, bool){
-		StylePage: w.found.page, StyleOffset: w.found.offset, StyleCursor: w.found.mark, StyleGraphQL: w.found.graphql,
+		StylePage: w.found.numberPaging, StyleOffset: w.found.offsetPaging, StyleCursor: w.found.markPaging, StyleGraphQL: w.found.graphqlPaging,
 		StyleLink: func() (paging, bool) {
-			if p, ok := w.found.address(); ok {
+			if p, ok := w.found.addressPaging(); ok {
 				return p, true
 			}
 			return w.found.linkHeader()
 		},
 	}[w.Style]
 	w.paging, _ = look()
-	w.suppose("parameters and fields have the names that are usual for this style")
+	w.noteGuess("parameters and fields have the names that are usual for this style")
 }
 
-// merge is an answer with what another one has beside its rows.
-func merge(answer, more any, rows []string) any {
+// mergeAnswers is an answer with what another one has beside its rows.
+func mergeAnswers(answer, more any, rows []string) any {
 	if len(rows) == 0 {
 		return more
 	}
 	merged := answer
 	for key, value := range expression.MapOf(more) {
 		if _, isList := value.([]any); !isList {
-			merged = set(merged, []string{key}, value)
+			merged = setAt(merged, []string{key}, value)
 		}
 	}
 	return merged
@@ -112,7 +112,7 @@ func merge(answer, more any, rows []string) any {
 
 // isJob reports whether the answer is that of a job which has not ended.
 func (f *finder) isJob() bool {
-	status, has := f.member([]string{"status", "state"}, func(m answerMember) bool {
+	status, has := f.findMember([]string{"status", "state"}, func(m answerMember) bool {
 		text, isText := m.value.(string)
 		return isText && len(m.path) == 1 && slices.Contains(openStatuses, strings.ToLower(text))
 	})
@@ -151,7 +151,7 @@ func (w *writer) planLoop() {
 		segments[place] = "{" + w.element + "}"
 		w.of.Path = strings.Join(segments, "/")
 	default:
-		w.of.Params = append(without(w.of.Params, func(p Pair) bool { return p.Name == w.Each }), Pair{w.Each, node.Verbatim("{{ " + w.element + " }}")})
+		w.of.Params = append(dropPairs(w.of.Params, func(p Pair) bool { return p.Name == w.Each }), Pair{w.Each, node.Verbatim("{{ " + w.element + " }}")})
 	}
 	if w.elements == nil {
 		w.elements = []any{"A"}
@@ -168,24 +168,24 @@ func lastIndex(list []string, fits func(string) bool) int {
 	return -1
 }
 
-// write writes both files.
-func (w *writer) write() {
-	top := node.Map()
-	node.Add(top, "apiVersion", recording.Text(playbook.Version))
-	node.Add(top, "kind", recording.Text("Playbook"))
-	head := node.Flow("name", recording.Text(w.made.Name))
+// writeFiles writes both files.
+func (w *writer) writeFiles() {
+	top := node.EmptyMap()
+	node.AddKey(top, "apiVersion", recording.TextNode(playbook.Version))
+	node.AddKey(top, "kind", recording.TextNode("Playbook"))
+	head := node.FlowMap("name", recording.TextNode(w.made.Name))
 	if w.of.Desc != "" {
-		node.Add(head, "description", recording.Text(node.Escaped(w.of.Desc)))
+		node.AddKey(head, "description", recording.TextNode(node.EscapeBraces(w.of.Desc)))
 		head.Style = 0
 	}
-	node.Add(top, "metadata", head)
-	steps := w.steps()
-	node.Add(top, "workload", w.workload())
-	node.Add(top, "workflow", steps)
-	node.Add(top, "output", w.output())
-	top.HeadComment = w.comment()
+	node.AddKey(top, "metadata", head)
+	steps := w.stepsNode()
+	node.AddKey(top, "workload", w.workloadNode())
+	node.AddKey(top, "workflow", steps)
+	node.AddKey(top, "output", w.outputNode())
+	top.HeadComment = w.headComment()
 	w.made.Playbook = []byte(yamltree.Encode(top))
-	w.made.Test = w.test()
+	w.made.Test = w.testFile()
 	if login := w.of.login; login != nil {
 		w.made.Connections = append(w.made.Connections, NewConnection(login.name, login.form))
 	}
@@ -197,8 +197,8 @@ func (w *writer) write() {
 // warehouse is the connection of the database that rows go to.
 const warehouse = "warehouse"
 
-// comment says what the file needs.
-func (w *writer) comment() string {
+// headComment says what the file needs.
+func (w *writer) headComment() string {
 	lines := []string{terminal.OneLine(w.made.Name + ": " + w.of.Method + " " + w.of.Path)}
 	if login := w.of.login; login != nil {
 		lines = append(lines, "Connection "+login.name+": set "+NewConnection(login.name, "").Variable)
@@ -206,25 +206,25 @@ func (w *writer) comment() string {
 	return strings.Join(lines, "\n")
 }
 
-// workload has what differs between runs.
-func (w *writer) workload() *yaml.Node {
-	workload := node.Map()
+// workloadNode has what differs between runs.
+func (w *writer) workloadNode() *yaml.Node {
+	workload := node.EmptyMap()
 	if !w.isBelow() {
-		node.Add(workload, "api", recording.Text(w.of.Base))
+		node.AddKey(workload, "api", recording.TextNode(w.of.Base))
 	}
-	for _, name := range w.places() {
-		node.Add(workload, name, recording.Text("1"))
+	for _, name := range w.pathNames() {
+		node.AddKey(workload, name, recording.TextNode("1"))
 	}
 	for _, name := range w.of.given {
-		if !slices.Contains(w.places(), name) {
-			node.Add(workload, name, recording.Text(""))
+		if !slices.Contains(w.pathNames(), name) {
+			node.AddKey(workload, name, recording.TextNode(""))
 		}
 	}
 	if w.paging.sized {
-		node.Add(workload, pageSize, recording.Node(w.pageSize(), true))
+		node.AddKey(workload, pageSize, recording.ValueNode(w.pageSize(), true))
 	}
 	if w.element != "" {
-		node.Add(workload, w.list, recording.Node(w.elements, true))
+		node.AddKey(workload, w.list, recording.ValueNode(w.elements, true))
 	}
 	return workload
 }
@@ -234,15 +234,15 @@ const pageSize = "page_size"
 
 func (w *writer) pageSize() int {
 	const usual = 100
-	_, value := w.found.param([]string{plain(w.found.size)})
+	_, value := w.found.findParam([]string{plainName(w.found.size)})
 	if n, isNumber := value.(int); isNumber && n > 0 {
 		return n
 	}
 	return usual
 }
 
-// places are the names in the path that workload has.
-func (w *writer) places() (names []string) {
+// pathNames are the names in the path that workload has.
+func (w *writer) pathNames() (names []string) {
 	for _, match := range inPath.FindAllStringSubmatch(w.of.Path, -1) {
 		if name := w.placeName(match[1]); match[1] != w.element && !slices.Contains(names, name) {
 			names = append(names, name)
@@ -254,9 +254,9 @@ func (w *writer) places() (names []string) {
 // placeName is the key of workload for a place of the path.
 func (w *writer) placeName(name string) string { return check.FreeName(NameOf(name, "id")) }
 
-// url is the address as a template.
-func (w *writer) url() string {
-	path, begin := node.Escaped(w.of.Path), "{{ api }}"
+// urlTemplate is the address as a template.
+func (w *writer) urlTemplate() string {
+	path, begin := node.EscapeBraces(w.of.Path), "{{ api }}"
 	if w.isBelow() {
 		path, begin = strings.TrimPrefix(path, "/"), ""
 	}
@@ -272,23 +272,23 @@ func (w *writer) url() string {
 // isBelow reports whether the address is below the path of its connection.
 func (w *writer) isBelow() bool { return w.of.login != nil && w.of.login.below }
 
-// steps are the steps of the playbook.
-func (w *writer) steps() *yaml.Node {
+// stepsNode are the steps of the playbook.
+func (w *writer) stepsNode() *yaml.Node {
 	switch w.paging.style {
 	case StyleExport:
 		return w.exportSteps()
 	case StyleWebhook:
 		return w.webhookSteps()
 	}
-	step := node.Map()
-	node.Add(step, "step", recording.Text(stepName))
-	w.request(step)
+	step := node.EmptyMap()
+	node.AddKey(step, "step", recording.TextNode(stepName))
+	w.writeRequest(step)
 	if w.element != "" {
-		w.loop(step)
+		w.writeLoop(step)
 	}
-	node.Add(step, "retry", w.policies())
-	if sink := w.sink(); sink != nil && w.element == "" {
-		node.Add(step, "sink", sink)
+	node.AddKey(step, "retry", w.policiesNode())
+	if sink := w.sinkNode(); sink != nil && w.element == "" {
+		node.AddKey(step, "sink", sink)
 	}
 	return &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{step}}
 }
@@ -296,18 +296,18 @@ func (w *writer) steps() *yaml.Node {
 // stepName is the name of the step that fetches.
 const stepName = "fetch"
 
-// request adds the fields of the request to a step.
-func (w *writer) request(step *yaml.Node) {
-	node.Add(step, "tool", recording.Text("http"))
+// writeRequest adds the fields of the request to a step.
+func (w *writer) writeRequest(step *yaml.Node) {
+	node.AddKey(step, "tool", recording.TextNode("http"))
 	if w.of.login != nil {
-		node.Add(step, "auth", recording.Text(w.of.login.name))
+		node.AddKey(step, "auth", recording.TextNode(w.of.login.name))
 	}
 	if w.of.Method != "GET" {
-		node.Add(step, "method", recording.Text(w.of.Method))
+		node.AddKey(step, "method", recording.TextNode(w.of.Method))
 	}
-	node.Add(step, "url", node.Quoted(w.url()))
+	node.AddKey(step, "url", node.QuotedText(w.urlTemplate()))
 	params := slices.Clone(w.of.Params)
-	if name, usual := w.found.param(sizeParams); w.paging.when != "" && usual != nil && !w.found.inBody(name) {
+	if name, usual := w.found.findParam(sizeParams); w.paging.when != "" && usual != nil && !w.found.inBody(name) {
 		params = withPair(params, Pair{name, usual}, false) // large pages are fewer requests
 	}
 	if w.paging.sized {
@@ -320,29 +320,29 @@ func (w *writer) request(step *yaml.Node) {
 		if len(part.pairs) == 0 {
 			continue
 		}
-		fields := node.Map()
+		fields := node.EmptyMap()
 		for _, pair := range part.pairs {
 			if pair.Value != nil && yamltree.IndexOf(fields, pair.Name) < 0 && !strings.Contains(pair.Name, "{{") {
-				node.Add(fields, pair.Name, node.Value(pair.Value))
+				node.AddKey(fields, pair.Name, node.ValueNode(pair.Value))
 			}
 		}
 		if len(fields.Content) > 0 {
 			fields.Style = node.FlowIfShort(part.pairs)
-			node.Add(step, part.name, fields)
+			node.AddKey(step, part.name, fields)
 		}
 	}
 	switch {
 	case w.of.Body != nil:
-		node.Add(step, "body", node.Value(w.body()))
+		node.AddKey(step, "body", node.ValueNode(w.bodyValue()))
 	case w.of.Text != "":
-		node.Add(step, "body", recording.Text(node.Escaped(w.of.Text)))
+		node.AddKey(step, "body", recording.TextNode(node.EscapeBraces(w.of.Text)))
 	}
 }
 
-// body is the body of the request, with the number of rows of a page where that is in it.
-func (w *writer) body() any {
+// bodyValue is the body of the request, with the number of rows of a page where that is in it.
+func (w *writer) bodyValue() any {
 	if w.paging.sized && w.found.inBody(w.found.size) {
-		return set(w.of.Body, []string{w.found.size}, node.Verbatim("{{ "+pageSize+" }}"))
+		return setAt(w.of.Body, []string{w.found.size}, node.Verbatim("{{ "+pageSize+" }}"))
 	}
 	return w.of.Body
 }
@@ -361,26 +361,26 @@ func withPair(pairs []Pair, pair Pair, elsewhere bool) []Pair {
 	return append(pairs, pair)
 }
 
-func (w *writer) loop(step *yaml.Node) {
-	loop := node.Map()
-	node.Add(loop, "in", node.Quoted("{{ "+w.list+" }}"))
-	node.Add(loop, "element", recording.Text(w.element))
-	node.Add(loop, "mode", recording.Text("parallel"))
-	node.Add(loop, "max_concurrency", recording.Node(5, true))
-	if sink := w.sink(); sink != nil {
-		node.Add(loop, "sink", sink)
+func (w *writer) writeLoop(step *yaml.Node) {
+	loop := node.EmptyMap()
+	node.AddKey(loop, "in", node.QuotedText("{{ "+w.list+" }}"))
+	node.AddKey(loop, "element", recording.TextNode(w.element))
+	node.AddKey(loop, "mode", recording.TextNode("parallel"))
+	node.AddKey(loop, "max_concurrency", recording.ValueNode(5, true))
+	if sink := w.sinkNode(); sink != nil {
+		node.AddKey(loop, "sink", sink)
 	}
-	node.Add(step, "loop", loop)
+	node.AddKey(step, "loop", loop)
 }
 
-// policies are the policies of the step: what failed and may work later, and what there is more of.
-func (w *writer) policies() *yaml.Node {
+// policiesNode are the policies of the step: what failed and may work later, and what there is more of.
+func (w *writer) policiesNode() *yaml.Node {
 	list := &yaml.Node{Kind: yaml.SequenceNode}
 	if _, isOK := expression.MapOf(w.found.answer)["ok"].(bool); isOK {
-		list.Content = append(list.Content, policy("The response reports an error.", "response.ok == false", node.Flow("fail", node.Quoted("{{ response.error }}"))))
+		list.Content = append(list.Content, policyNode("The response reports an error.", "response.ok == false", node.FlowMap("fail", node.QuotedText("{{ response.error }}"))))
 	}
 	if w.paging.style == StyleGraphQL {
-		list.Content = append(list.Content, policy("The response reports an error.", "response.errors", node.Flow("fail", node.Quoted("{{ response.errors[0].message }}"))))
+		list.Content = append(list.Content, policyNode("The response reports an error.", "response.errors", node.FlowMap("fail", node.QuotedText("{{ response.errors[0].message }}"))))
 	}
 	list.Content = append(list.Content, w.failurePolicy())
 	if w.paging.style == StylePoll {
@@ -389,35 +389,35 @@ func (w *writer) policies() *yaml.Node {
 	if w.paging.when == "" {
 		return list
 	}
-	then := node.Map()
-	node.Add(then, "max_attempts", recording.Node(defaultPages, true))
-	next := node.Map()
+	then := node.EmptyMap()
+	node.AddKey(then, "max_attempts", recording.ValueNode(defaultPages, true))
+	next := node.EmptyMap()
 	switch {
 	case w.paging.url != "":
-		node.Add(next, "url", node.Quoted(w.paging.url))
+		node.AddKey(next, "url", node.QuotedText(w.paging.url))
 	case w.paging.body != nil:
-		node.Add(next, "body", node.Value(w.paging.body))
+		node.AddKey(next, "body", node.ValueNode(w.paging.body))
 	default:
-		params := node.Map()
+		params := node.EmptyMap()
 		for _, pair := range w.paging.params {
-			node.Add(params, pair.Name, node.Value(pair.Value))
+			node.AddKey(params, pair.Name, node.ValueNode(pair.Value))
 		}
 		params.Style = yaml.FlowStyle
-		node.Add(next, "params", params)
+		node.AddKey(next, "params", params)
 	}
 	next.Style = yaml.FlowStyle
-	node.Add(then, "next_call", next)
+	node.AddKey(then, "next_call", next)
 	switch {
 	case len(w.found.rows) == 0:
-		node.Add(then, "collect", node.Flow("strategy", recording.Text("append")))
-	case collectable(w.found.rows):
-		node.Add(then, "collect", node.Flow("path", recording.Text(strings.Join(w.found.rows, "."))))
+		node.AddKey(then, "collect", node.FlowMap("strategy", recording.TextNode("append")))
+	case canCollect(w.found.rows):
+		node.AddKey(then, "collect", node.FlowMap("path", recording.TextNode(strings.Join(w.found.rows, "."))))
 	}
 	comment := "There is more: request the next page."
 	for _, guess := range w.guesses {
 		comment += "\nA guess: " + guess + "."
 	}
-	list.Content = append(list.Content, policy(comment, w.paging.when, then))
+	list.Content = append(list.Content, policyNode(comment, w.paging.when, then))
 	return list
 }
 
@@ -426,76 +426,76 @@ const defaultPages = 1000
 
 // failurePolicy tries again what may work later.
 func (w *writer) failurePolicy() *yaml.Node {
-	return policy("Retry a failure that may pass; after a 429, wait as long as the server says.", "error.class in ['retryable', 'rate_limited']",
-		node.Flow("max_attempts", recording.Node(5, true)))
+	return policyNode("Retry a failure that may pass; after a 429, wait as long as the server says.", "error.class in ['retryable', 'rate_limited']",
+		node.FlowMap("max_attempts", recording.ValueNode(5, true)))
 }
 
 // pollPolicy asks again until a job has ended.
 func pollPolicy(status string) *yaml.Node {
 	open := "['" + strings.Join(openStatuses[:len(openStatuses)-1], "', '") + "']"
-	return policy("The job is still running: check again, for up to an hour.", "lower("+status+") in "+open,
-		node.Flow("max_attempts", recording.Node(120, true), "delay", recording.Text("30s")))
+	return policyNode("The job is still running: check again, for up to an hour.", "lower("+status+") in "+open,
+		node.FlowMap("max_attempts", recording.ValueNode(120, true), "delay", recording.TextNode("30s")))
 }
 
-func policy(comment, when string, then *yaml.Node) *yaml.Node {
-	n := node.Map()
-	node.Add(n, "when", node.Quoted("{{ "+when+" }}"))
-	node.Add(n, "then", then)
+func policyNode(comment, when string, then *yaml.Node) *yaml.Node {
+	n := node.EmptyMap()
+	node.AddKey(n, "when", node.QuotedText("{{ "+when+" }}"))
+	node.AddKey(n, "then", then)
 	n.HeadComment = comment
 	return n
 }
 
-// collects reports whether the result of the call is the list of rows.
-func (w *writer) collects() bool {
-	return w.paging.when != "" && collectable(w.found.rows)
+// collectsRows reports whether the result of the call is the list of rows.
+func (w *writer) collectsRows() bool {
+	return w.paging.when != "" && canCollect(w.found.rows)
 }
 
-// sink is what writes the rows away, nil for none.
-func (w *writer) sink() *yaml.Node {
+// sinkNode is what writes the rows away, nil for none.
+func (w *writer) sinkNode() *yaml.Node {
 	if w.Sink == SinkNone {
 		return nil
 	}
-	sink := node.Map()
+	sink := node.EmptyMap()
 	switch w.Sink {
 	case SinkFile:
 		path := w.made.Name + ".jsonl"
 		if w.element != "" {
 			path = w.made.Name + "/{{ " + w.element + " }}.jsonl"
 		}
-		node.Add(sink, "tool", recording.Text("file"))
-		node.Add(sink, "path", node.Quoted(path))
-		node.Add(sink, "mode", recording.Text("overwrite"))
+		node.AddKey(sink, "tool", recording.TextNode("file"))
+		node.AddKey(sink, "path", node.QuotedText(path))
+		node.AddKey(sink, "mode", recording.TextNode("overwrite"))
 	default:
 		w.tableSink(sink)
 	}
 	if args := w.sinkArgs(); args != "" {
-		node.Add(sink, "args", node.Quoted(args))
+		node.AddKey(sink, "args", node.QuotedText(args))
 	}
 	return sink
 }
 
 func (w *writer) tableSink(sink *yaml.Node) {
-	node.Add(sink, "tool", recording.Text(w.Sink))
+	node.AddKey(sink, "tool", recording.TextNode(w.Sink))
 	if w.Sink == SinkSQLite {
-		node.Add(sink, "path", recording.Text(w.made.Name+".db"))
+		node.AddKey(sink, "path", recording.TextNode(w.made.Name+".db"))
 	} else {
-		node.Add(sink, "auth", recording.Text(warehouse))
+		node.AddKey(sink, "auth", recording.TextNode(warehouse))
 		w.loads = true
 	}
-	node.Add(sink, "table", recording.Text(w.table))
-	if key := w.key(); key != "" {
-		node.Add(sink, "mode", recording.Text("upsert"))
-		node.Add(sink, "key", recording.Text(key))
+	node.AddKey(sink, "table", recording.TextNode(w.table))
+	if key := w.rowKey(); key != "" {
+		node.AddKey(sink, "mode", recording.TextNode("upsert"))
+		node.AddKey(sink, "key", recording.TextNode(key))
 	}
-	node.Add(sink, "schema_contract", recording.Text("evolve"))
+	node.AddKey(sink, "schema_contract", recording.TextNode("evolve"))
 }
 
-// key is the column that distinguishes the rows of a sink, "" where that is not known. Without
+// rowKey is the column that distinguishes the rows of a sink, "" where that is not known. Without
 // it another run writes the rows twice.
-func (w *writer) key() string {
+func (w *writer) rowKey() string {
 	switch {
 	case w.found.hasRows:
-		return keyOf(at(w.found.answer, w.found.rows))
+		return keyOf(valueAt(w.found.answer, w.found.rows))
 	case w.paging.style == "" && w.Each != "": // the answer about an element is a row
 		return keyOf([]any{w.found.answer})
 	}
@@ -505,11 +505,11 @@ func (w *writer) key() string {
 // sinkArgs are the rows where the result is something else; "" where it is them.
 func (w *writer) sinkArgs() string {
 	rows := "result"
-	if !w.collects() && len(w.found.rows) > 0 {
+	if !w.collectsRows() && len(w.found.rows) > 0 {
 		rows = expressionOf(rows, w.found.rows)
 	}
 	first := any(map[string]any{})
-	if list, _ := at(w.found.answer, w.found.rows).([]any); w.found.hasRows && len(list) > 0 {
+	if list, _ := valueAt(w.found.answer, w.found.rows).([]any); w.found.hasRows && len(list) > 0 {
 		first = list[0]
 	}
 	if _, isMap := first.(map[string]any); !isMap && first != nil && w.Sink != SinkFile {
@@ -521,21 +521,21 @@ func (w *writer) sinkArgs() string {
 	return "{{ " + rows + " }}"
 }
 
-// output is what a run gives.
-func (w *writer) output() *yaml.Node {
+// outputNode is what a run gives.
+func (w *writer) outputNode() *yaml.Node {
 	switch {
 	case w.paging.style == StyleExport:
-		return node.Flow("rows", node.Quoted("{{ len("+downloadStep+") }}"))
+		return node.FlowMap("rows", node.QuotedText("{{ len("+downloadStep+") }}"))
 	case w.paging.style == StyleWebhook:
-		return node.Quoted("{{ start }}")
+		return node.QuotedText("{{ start }}")
 	case w.element != "":
-		return node.Flow("done", node.Quoted("{{ "+stepName+".stats.success }}"), "of", node.Quoted("{{ "+stepName+".stats.total }}"))
-	case w.collects():
-		return node.Flow("rows", node.Quoted("{{ len("+stepName+") }}"))
+		return node.FlowMap("done", node.QuotedText("{{ "+stepName+".stats.success }}"), "of", node.QuotedText("{{ "+stepName+".stats.total }}"))
+	case w.collectsRows():
+		return node.FlowMap("rows", node.QuotedText("{{ len("+stepName+") }}"))
 	case w.found.hasRows:
-		return node.Flow("rows", node.Quoted("{{ len("+expressionOf(stepName, w.found.rows)+") }}"))
+		return node.FlowMap("rows", node.QuotedText("{{ len("+expressionOf(stepName, w.found.rows)+") }}"))
 	case w.paging.style == StylePoll:
-		return node.Flow("status", node.Quoted("{{ "+stepName+".status }}"))
+		return node.FlowMap("status", node.QuotedText("{{ "+stepName+".status }}"))
 	}
-	return node.Flow("status", node.Quoted("{{ steps."+stepName+".meta.status }}"))
+	return node.FlowMap("status", node.QuotedText("{{ steps."+stepName+".meta.status }}"))
 }

@@ -41,10 +41,10 @@ func Generate(tools playbook.Tools) ([]byte, error) {
 		g.sections[section.Name] = section
 	}
 	for _, section := range playbook.Sections() {
-		definitions[slug(section.Name)] = g.section(section)
+		definitions[sectionSlug(section.Name)] = g.sectionNode(section)
 	}
 	for _, name := range g.toolNames() {
-		definitions[fieldsOf(name)] = g.fields(name)
+		definitions[fieldsOf(name)] = g.toolFields(name)
 	}
 	root := node{
 		"$schema":     "http://json-schema.org/draft-07/schema#",
@@ -52,7 +52,7 @@ func Generate(tools playbook.Tools) ([]byte, error) {
 		"description": "A Reprise playbook. Playbooks with apiVersion " + playbook.OlderVersion + " are only checked by starter validate.",
 		"definitions": definitions,
 		"if":          whereIs("apiVersion", node{"const": playbook.Version}),
-		"then":        ref("playbook"),
+		"then":        sectionRef("playbook"),
 		"else": node{
 			"type":       "object",
 			"required":   []string{"apiVersion", "kind", "metadata", "workflow"},
@@ -69,9 +69,9 @@ func Generate(tools playbook.Tools) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func slug(section string) string { return strings.ReplaceAll(section, " ", "_") }
+func sectionSlug(section string) string { return strings.ReplaceAll(section, " ", "_") }
 
-func ref(section string) node { return node{"$ref": "#/definitions/" + slug(section)} }
+func sectionRef(section string) node { return node{"$ref": "#/definitions/" + sectionSlug(section)} }
 
 // fieldsOf is the name of the definition with the fields of a tool.
 func fieldsOf(tool string) string { return "fields_of_" + tool }
@@ -83,17 +83,17 @@ func whereIs(key string, value node) node {
 
 func anyOf(some ...node) node { return node{"anyOf": some} }
 
-// section is the definition of a section.
-func (g *generator) section(s playbook.Section) node {
+// sectionNode is the definition of a section.
+func (g *generator) sectionNode(s playbook.Section) node {
 	properties, all := node{}, []node{}
 	for _, key := range s.Keys {
 		entry, _ := g.words.Key(s.Name, key.Name)
-		one := described(g.value(s, key), key, entry.Snippet)
-		for _, name := range spellings(key) {
+		one := describeKey(g.valueNode(s, key), key, entry.Snippet)
+		for _, name := range keySpellings(key) {
 			properties[name] = one
 		}
 		if key.Required && s.Name != "retry policy" && s.Name != "next entry" {
-			all = append(all, requires(spellings(key)...))
+			all = append(all, requireNames(keySpellings(key)...))
 		}
 	}
 	definition := node{"type": "object", "properties": properties}
@@ -106,18 +106,18 @@ func (g *generator) section(s playbook.Section) node {
 		all = append(all, node{"properties": node{"workflow": node{"minItems": 1}}})
 	case "partitions":
 		unit := node{"enum": []string{"hour", "day", "week", "month", "year"}}
-		all = append(all, node{"properties": node{"every": anyOf(unit, types("number"), node{"type": "string", "pattern": durationPattern})}})
+		all = append(all, node{"properties": node{"every": anyOf(unit, typesNode("number"), node{"type": "string", "pattern": durationPattern})}})
 	case "concurrency":
-		all = append(all, requires("key"))
+		all = append(all, requireNames("key"))
 	case "schedule":
-		all = append(all, requires("cron", "every"))
+		all = append(all, requireNames("cron", "every"))
 	case "incremental":
-		all = append(all, requires("initial_value", "token"))
+		all = append(all, requireNames("initial_value", "token"))
 	}
 	if !s.Open {
 		definition["additionalProperties"] = false
 	} else if s.Name != "tool" { // which the section around it completes
-		all = append(all, g.calls(s)...)
+		all = append(all, g.callRules(s)...)
 	}
 	if len(all) > 0 {
 		definition["allOf"] = all
@@ -136,9 +136,9 @@ func routeRules() []node {
 	}
 }
 
-func spellings(key playbook.Key) []string { return append([]string{key.Name}, key.Aliases...) }
+func keySpellings(key playbook.Key) []string { return append([]string{key.Name}, key.Aliases...) }
 
-func requires(names ...string) node {
+func requireNames(names ...string) node {
 	some := lists.Map(names, func(name string) node { return node{"required": []string{name}} })
 	if len(some) == 1 {
 		return some[0]
@@ -146,9 +146,9 @@ func requires(names ...string) node {
 	return anyOf(some...)
 }
 
-// described adds what people read to the schema of a value. An example is the key with a value.
-func described(value node, key playbook.Key, example string) node {
-	text := sentence(key, example)
+// describeKey adds what people read to the schema of a value. An example is the key with a value.
+func describeKey(value node, key playbook.Key, example string) node {
+	text := keySentence(key, example)
 	with := node{"description": strings.ReplaceAll(text, "`", ""), "markdownDescription": text}
 	maps.Copy(with, value)
 	if _, isRef := value["$ref"]; isRef { // beside which draft 7 reads nothing
@@ -164,8 +164,8 @@ func described(value node, key playbook.Key, example string) node {
 	return with
 }
 
-// sentence is what a key says, with an example of one line, in Markdown.
-func sentence(key playbook.Key, example string) string {
+// keySentence is what a key says, with an example of one line, in Markdown.
+func keySentence(key playbook.Key, example string) string {
 	text := key.Doc
 	if text != "" {
 		text = strings.ToUpper(text[:1]) + text[1:] + "."
@@ -200,8 +200,8 @@ func (g *generator) toolNames() []string {
 	return names
 }
 
-// spec is the spec of a tool; that of workbook has the name of an entry.
-func (g *generator) spec(tool string) playbook.ToolSpec {
+// toolSpec is the spec of a tool; that of workbook has the name of an entry.
+func (g *generator) toolSpec(tool string) playbook.ToolSpec {
 	if tool == playbook.WorkbookTool {
 		return playbook.ToolSpec{Name: tool, Fields: []playbook.Field{{
 			Name: "name", Kind: playbook.KindLiteral, Required: true, Doc: "The name of the entry.",
@@ -211,10 +211,10 @@ func (g *generator) spec(tool string) playbook.ToolSpec {
 	return spec
 }
 
-// callable are the tools that a section may call.
-func (g *generator) callable(section string) []string {
+// callableTools are the tools that a section may call.
+func (g *generator) callableTools(section string) []string {
 	return slices.DeleteFunc(g.toolNames(), func(name string) bool {
-		spec := g.spec(name)
+		spec := g.toolSpec(name)
 		switch section {
 		case "step":
 			return spec.SinkOnly

@@ -13,19 +13,19 @@ import (
 // routing are the words of a step that calls nothing.
 var routing = []string{"step", "desc", "vars", "next", "join", "on_success", "on_failure"}
 
-// calls are the rules of a section that calls a tool: which fields are beside it, for each
+// callRules are the rules of a section that calls a tool: which fields are beside it, for each
 // tool.
-func (g *generator) calls(s playbook.Section) []node {
-	rules := lists.Map(g.callable(s.Name), func(name string) node { return node{"if": isTool(name), "then": g.call(s, g.spec(name))} })
+func (g *generator) callRules(s playbook.Section) []node {
+	rules := lists.Map(g.callableTools(s.Name), func(name string) node { return node{"if": isTool(name), "then": g.callNode(s, g.toolSpec(name))} })
 	known := node{"enum": g.toolNames()}
-	rules = append(rules, node{"properties": node{"tool": anyOf(known, node{"type": "string", "pattern": `\{\{`}, types("object"))}})
+	rules = append(rules, node{"properties": node{"tool": anyOf(known, node{"type": "string", "pattern": `\{\{`}, typesNode("object"))}})
 	without := node{"not": node{"required": []string{"tool"}}}
 	switch s.Name {
 	case "step":
 		rules = append(rules, node{"if": without, "then": node{"propertyNames": node{"enum": routing}}})
 	case "notice", "notify":
 		older := node{"required": []string{"kind"}} // a form that validate takes with a warning
-		rules = append(rules, node{"if": node{"not": anyOf(node{"required": []string{"tool"}}, older)}, "then": g.call(s, g.spec(playbook.NoticeTool))})
+		rules = append(rules, node{"if": node{"not": anyOf(node{"required": []string{"tool"}}, older)}, "then": g.callNode(s, g.toolSpec(playbook.NoticeTool))})
 	}
 	return rules
 }
@@ -37,33 +37,33 @@ func isTool(name string) node {
 	}))
 }
 
-// call is what a section has that calls a tool.
-func (g *generator) call(s playbook.Section, spec playbook.ToolSpec) node {
+// callNode is what a section has that calls a tool.
+func (g *generator) callNode(s playbook.Section, spec playbook.ToolSpec) node {
 	names := spec.FieldNames()
 	for _, key := range s.Keys {
-		names = append(names, spellings(key)...)
+		names = append(names, keySpellings(key)...)
 	}
 	inTool := spec.FieldNames()
 	for _, key := range g.sections["tool"].Keys {
 		inTool = append(inTool, key.Name)
 	}
 	fields := node{"$ref": "#/definitions/" + fieldsOf(spec.Name)}
-	grouped := node{"if": types("object"), "then": node{"propertyNames": node{"enum": sorted(inTool)}, "allOf": []node{fields}}}
+	grouped := node{"if": typesNode("object"), "then": node{"propertyNames": node{"enum": sortedNames(inTool)}, "allOf": []node{fields}}}
 	all := []node{fields}
 	if s.Name != "workbook entry" || spec.Name == playbook.WorkbookTool { // to which callers hand the rest
-		all = append(all, demands(spec)...)
+		all = append(all, demandedFields(spec)...)
 	}
-	return node{"propertyNames": node{"enum": sorted(names)}, "properties": node{"tool": grouped}, "allOf": all}
+	return node{"propertyNames": node{"enum": sortedNames(names)}, "properties": node{"tool": grouped}, "allOf": all}
 }
 
-func sorted(names []string) []string {
+func sortedNames(names []string) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// demands are the fields that a call has to have, beside tool or under it.
-func demands(spec playbook.ToolSpec) []node {
+// demandedFields are the fields that a call has to have, beside tool or under it.
+func demandedFields(spec playbook.ToolSpec) []node {
 	has := func(name string) []node {
 		return []node{
 			{"required": []string{name}},
@@ -86,16 +86,16 @@ func demands(spec playbook.ToolSpec) []node {
 	return all
 }
 
-// fields is the definition with the types of a tool's fields.
-func (g *generator) fields(tool string) node {
+// toolFields is the definition with the types of a tool's fields.
+func (g *generator) toolFields(tool string) node {
 	properties := node{}
-	for _, field := range g.spec(tool).Fields {
-		properties[field.Name] = g.field(field)
+	for _, field := range g.toolSpec(tool).Fields {
+		properties[field.Name] = g.fieldNode(field)
 	}
 	return node{"properties": properties}
 }
 
-func (g *generator) field(field playbook.Field) node {
+func (g *generator) fieldNode(field playbook.Field) node {
 	value := node{"description": FieldSentence(field), "markdownDescription": FieldSentence(field)}
 	maps.Copy(value, g.fieldKind(field))
 	if field.Default != "" && len(field.Enum) > 0 {
@@ -117,11 +117,11 @@ func (g *generator) fieldKind(field playbook.Field) node {
 	written := node{"type": "string", "pattern": template}
 	switch field.Kind {
 	case playbook.KindText, playbook.KindStatement:
-		return anyOf(words(field, "string", "number", "boolean"), written)
+		return anyOf(acceptedWords(field, "string", "number", "boolean"), written)
 	case playbook.KindLiteral:
-		return anyOf(words(field, "string"), list(words(field, "string"), 0))
+		return anyOf(acceptedWords(field, "string"), listNode(acceptedWords(field, "string"), 0))
 	case playbook.KindChoice:
-		return anyOf(words(field, "string"), g.keysOf(field))
+		return anyOf(acceptedWords(field, "string"), g.keysOf(field))
 	case playbook.KindMap:
 		if len(field.Keys) > 0 {
 			return anyOf(g.keysOf(field), written)
@@ -129,41 +129,41 @@ func (g *generator) fieldKind(field playbook.Field) node {
 		if len(field.Each) > 0 {
 			return node{"type": "object", "additionalProperties": g.keysOf(playbook.Field{Keys: field.Each})}
 		}
-		return anyOf(types("object"), written)
+		return anyOf(typesNode("object"), written)
 	case playbook.KindList:
-		return anyOf(types("array"), written)
+		return anyOf(typesNode("array"), written)
 	case playbook.KindCode:
-		return types("string")
+		return typesNode("string")
 	case playbook.KindNumber:
-		return anyOf(types("number"), written)
+		return anyOf(typesNode("number"), written)
 	case playbook.KindBoolean:
-		return anyOf(types("boolean"), written)
+		return anyOf(typesNode("boolean"), written)
 	case playbook.KindDuration:
-		return anyOf(durations(node{"type": "number", "minimum": 0}), written)
+		return anyOf(durationNode(node{"type": "number", "minimum": 0}), written)
 	case playbook.KindRequest:
-		return g.request()
+		return g.requestNode()
 	case playbook.KindCall:
-		return g.nested(field)
+		return g.nestedTool(field)
 	case playbook.KindSteps:
-		return list(ref("step"), 1)
+		return listNode(sectionRef("step"), 1)
 	case playbook.KindValue:
 	}
 	return node{}
 }
 
-// request is a map with the fields of http.
-func (g *generator) request() node {
-	properties := node{"auth": types("string")}
-	for _, field := range g.spec(playbook.NoticeTool).Fields {
+// requestNode is a map with the fields of http.
+func (g *generator) requestNode() node {
+	properties := node{"auth": typesNode("string")}
+	for _, field := range g.toolSpec(playbook.NoticeTool).Fields {
 		properties[field.Name] = node{}
 	}
 	return node{"type": "object", "required": []string{"url"}, "properties": properties, "additionalProperties": false}
 }
 
-// nested is a map with one of some tools and its fields.
-func (g *generator) nested(field playbook.Field) node {
+// nestedTool is a map with one of some tools and its fields.
+func (g *generator) nestedTool(field playbook.Field) node {
 	rules := lists.Map(field.Enum, func(name string) node {
-		spec := g.spec(name)
+		spec := g.toolSpec(name)
 		names := append(spec.FieldNames(), playbook.FieldTool, "auth")
 		if field.Name == playbook.FieldTo {
 			names = append(names, playbook.RowWords...)
@@ -174,7 +174,7 @@ func (g *generator) nested(field playbook.Field) node {
 			}
 		}
 		return node{"if": whereIs(playbook.FieldTool, node{"const": name}), "then": node{
-			"propertyNames": node{"enum": sorted(names)}, "allOf": []node{{"$ref": "#/definitions/" + fieldsOf(name)}},
+			"propertyNames": node{"enum": sortedNames(names)}, "allOf": []node{{"$ref": "#/definitions/" + fieldsOf(name)}},
 		}}
 	})
 	return node{"type": "object", "required": []string{playbook.FieldTool}, "properties": node{playbook.FieldTool: node{"enum": field.Enum}}, "allOf": rules}
@@ -184,7 +184,7 @@ func (g *generator) nested(field playbook.Field) node {
 func (g *generator) keysOf(field playbook.Field) node {
 	properties, required := node{}, []string{}
 	for _, key := range field.Keys {
-		properties[key.Name] = g.field(key)
+		properties[key.Name] = g.fieldNode(key)
 		if key.Required {
 			required = append(required, key.Name)
 		}
@@ -192,10 +192,10 @@ func (g *generator) keysOf(field playbook.Field) node {
 	return node{"type": "object", "properties": properties, "additionalProperties": false, "required": required}
 }
 
-// words are the texts that a field accepts, in any case; all of some types where it accepts any.
-func words(field playbook.Field, kinds ...string) node {
+// acceptedWords are the texts that a field accepts, in any case; all of some types where it accepts any.
+func acceptedWords(field playbook.Field, kinds ...string) node {
 	if len(field.Enum) == 0 {
-		return types(kinds...)
+		return typesNode(kinds...)
 	}
 	patterns := lists.Map(field.Enum, anyCase)
 	return anyOf(node{"enum": field.Enum}, node{"type": "string", "pattern": "^(" + strings.Join(patterns, "|") + ")$"})

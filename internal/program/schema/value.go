@@ -11,22 +11,22 @@ const (
 	onlyBrace = `^\s*\{\{[\s\S]*\}\}\s*$`
 )
 
-// text is text that is known before the run.
-func text() node { return node{"type": "string", "not": node{"pattern": template}} }
+// textNode is text that is known before the run.
+func textNode() node { return node{"type": "string", "not": node{"pattern": template}} }
 
-func name() node {
+func nameNode() node {
 	return node{"type": "string", "pattern": notEmpty, "not": node{"pattern": template}}
 }
 
-func list(items node, least int) node {
+func listNode(items node, least int) node {
 	return node{"type": "array", "items": items, "minItems": least}
 }
 
-func types(names ...string) node { return node{"type": names} }
+func typesNode(names ...string) node { return node{"type": names} }
 
-// value is what may be behind a key of a section.
-func (g *generator) value(s playbook.Section, key playbook.Key) node {
-	value := g.kind(s, key)
+// valueNode is what may be behind a key of a section.
+func (g *generator) valueNode(s playbook.Section, key playbook.Key) node {
+	value := g.kindNode(s, key)
 	if len(key.Accepted) > 0 && key.Kind != playbook.WordChoice && key.Kind != playbook.WordChoices {
 		value = anyOf(value, node{"enum": key.Accepted})
 	}
@@ -36,66 +36,66 @@ func (g *generator) value(s playbook.Section, key playbook.Key) node {
 	return value
 }
 
-func (g *generator) kind(s playbook.Section, key playbook.Key) node {
+func (g *generator) kindNode(s playbook.Section, key playbook.Key) node {
 	if plain, ok := plainKinds[key.Kind]; ok {
 		return plain(key)
 	}
-	section := ref(key.Of)
+	section := sectionRef(key.Of)
 	switch key.Kind {
 	case playbook.WordTool:
-		return anyOf(node{"enum": g.callable(s.Name)}, node{"type": "string", "pattern": template}, ref("tool"))
+		return anyOf(node{"enum": g.callableTools(s.Name)}, node{"type": "string", "pattern": template}, sectionRef("tool"))
 	case playbook.WordSection:
 		return section
 	case playbook.WordSections:
-		return list(section, 0)
+		return listNode(section, 0)
 	case playbook.WordSome:
-		return anyOf(section, list(section, 1))
+		return anyOf(section, listNode(section, 1))
 	case playbook.WordPolicies:
-		return anyOf(list(section, 0), types("boolean", "integer", "object"))
+		return anyOf(listNode(section, 0), typesNode("boolean", "integer", "object"))
 	case playbook.WordKeyed:
-		return anyOf(section, list(name(), 1))
+		return anyOf(section, listNode(nameNode(), 1))
 	case playbook.WordLists:
-		return node{"type": "object", "additionalProperties": list(section, 1)}
+		return node{"type": "object", "additionalProperties": listNode(section, 1)}
 	case playbook.WordTargets:
-		return anyOf(name(), section, list(anyOf(name(), section), 0))
+		return anyOf(nameNode(), section, listNode(anyOf(nameNode(), section), 0))
 	}
 	return node{}
 }
 
 // plainKinds are the kinds that name no section.
 var plainKinds = map[playbook.WordKind]func(playbook.Key) node{
-	playbook.WordText:       func(playbook.Key) node { return text() },
-	playbook.WordName:       func(playbook.Key) node { return name() },
+	playbook.WordText:       func(playbook.Key) node { return textNode() },
+	playbook.WordName:       func(playbook.Key) node { return nameNode() },
 	playbook.WordChoice:     func(key playbook.Key) node { return node{"enum": key.Accepted} },
-	playbook.WordChoices:    choices,
-	playbook.WordBoolean:    func(playbook.Key) node { return types("boolean") },
-	playbook.WordInteger:    func(key playbook.Key) node { return bounded("integer", key) },
-	playbook.WordNumber:     func(key playbook.Key) node { return bounded("number", key) },
-	playbook.WordDuration:   func(playbook.Key) node { return durations(node{"type": "number", "minimum": 0}) },
-	playbook.WordLimit:      func(playbook.Key) node { return durations(node{"type": "number", "exclusiveMinimum": 0}) },
-	playbook.WordLength:     func(playbook.Key) node { return types("string", "number") },
-	playbook.WordScalar:     func(playbook.Key) node { return types("string", "number", "boolean") },
-	playbook.WordCondition:  func(playbook.Key) node { return types("string", "number", "boolean") },
+	playbook.WordChoices:    choicesNode,
+	playbook.WordBoolean:    func(playbook.Key) node { return typesNode("boolean") },
+	playbook.WordInteger:    func(key playbook.Key) node { return boundedNode("integer", key) },
+	playbook.WordNumber:     func(key playbook.Key) node { return boundedNode("number", key) },
+	playbook.WordDuration:   func(playbook.Key) node { return durationNode(node{"type": "number", "minimum": 0}) },
+	playbook.WordLimit:      func(playbook.Key) node { return durationNode(node{"type": "number", "exclusiveMinimum": 0}) },
+	playbook.WordLength:     func(playbook.Key) node { return typesNode("string", "number") },
+	playbook.WordScalar:     func(playbook.Key) node { return typesNode("string", "number", "boolean") },
+	playbook.WordCondition:  func(playbook.Key) node { return typesNode("string", "number", "boolean") },
 	playbook.WordValue:      func(playbook.Key) node { return node{} },
 	playbook.WordCollection: func(playbook.Key) node { return orTemplate("array", "object") },
-	playbook.WordTextValue:  func(playbook.Key) node { return types("string", "number", "boolean") },
+	playbook.WordTextValue:  func(playbook.Key) node { return typesNode("string", "number", "boolean") },
 	playbook.WordConnection: func(playbook.Key) node { return node{"type": "string", "minLength": 1} },
 	playbook.WordMapValue:   func(playbook.Key) node { return orTemplate("object", "null") },
-	playbook.WordMap:        func(playbook.Key) node { return types("object", "null") },
+	playbook.WordMap:        func(playbook.Key) node { return typesNode("object", "null") },
 	playbook.WordLabels: func(playbook.Key) node {
-		return node{"type": []string{"object", "null"}, "additionalProperties": text()}
+		return node{"type": []string{"object", "null"}, "additionalProperties": textNode()}
 	},
-	playbook.WordConstants: func(playbook.Key) node { return types("object", "null") },
-	playbook.WordTexts:     func(playbook.Key) node { return list(name(), 0) },
-	playbook.WordNames:     func(playbook.Key) node { return anyOf(name(), list(name(), 0)) },
+	playbook.WordConstants: func(playbook.Key) node { return typesNode("object", "null") },
+	playbook.WordTexts:     func(playbook.Key) node { return listNode(nameNode(), 0) },
+	playbook.WordNames:     func(playbook.Key) node { return anyOf(nameNode(), listNode(nameNode(), 0)) },
 }
 
-func choices(key playbook.Key) node {
+func choicesNode(key playbook.Key) node {
 	one := node{"enum": key.Accepted}
-	return anyOf(one, list(one, 1))
+	return anyOf(one, listNode(one, 1))
 }
 
-func bounded(kind string, key playbook.Key) node {
+func boundedNode(kind string, key playbook.Key) node {
 	value := node{"type": kind}
 	if key.Least != nil {
 		value["minimum"] = *key.Least
@@ -106,11 +106,11 @@ func bounded(kind string, key playbook.Key) node {
 	return value
 }
 
-func durations(seconds node) node {
+func durationNode(seconds node) node {
 	return anyOf(seconds, node{"type": "string", "pattern": duration})
 }
 
 // orTemplate is a value of some types, or one template that gives it.
 func orTemplate(kinds ...string) node {
-	return anyOf(types(kinds...), node{"type": "string", "pattern": onlyBrace})
+	return anyOf(typesNode(kinds...), node{"type": "string", "pattern": onlyBrace})
 }

@@ -17,12 +17,12 @@ const arrivalCost = 16 << 10
 // ofToken is the sender of a request with the token of an attempt.
 func ofToken(workflowID string) string { return "token of " + workflowID }
 
-// admit reads the body of a request and acquires a slot for it, which leave releases.
+// admitRequest reads the body of a request and acquires a slot for it, which leave releases.
 // Without a slot a body only uses memory, and clients that stall have to make room for
 // others: crowd decides which.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, arrivals *crowd, slots *turns, sender string) (body []byte, leave func(), err error) {
+func (s *Server) admitRequest(w http.ResponseWriter, r *http.Request, arrivals *crowd, slots *turns, sender string) (body []byte, leave func(), err error) {
 	if encoding := valueOf(r.Header, "Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return nil, nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the body uncompressed, without Content-Encoding")
+		return nil, nil, newProblem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the body uncompressed, without Content-Encoding")
 	}
 	if r.ContentLength > MaxBody {
 		return nil, nil, tooLarge()
@@ -30,19 +30,19 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, arrivals *crowd, 
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	control := http.NewResponseController(w)
-	one := arrivals.join(sender, arrivalCost, func() {
+	one := arrivals.addMember(sender, arrivalCost, func() {
 		cancel()
 		_ = control.SetReadDeadline(time.Now())
 	})
-	defer arrivals.leave(one)
+	defer arrivals.releaseMember(one)
 	arriving := &arriving{in: arrivals, member: one, control: control, limits: s.Limits, began: time.Now()}
-	if body, err = arriving.read(http.MaxBytesReader(w, r.Body, MaxBody)); err != nil {
+	if body, err = arriving.readBody(http.MaxBytesReader(w, r.Body, MaxBody)); err != nil {
 		return nil, nil, err
 	}
 	if r.ContentLength != 0 {
-		arrived(r)
+		recordArrival(r)
 	}
-	leave, err = slots.enter(ctx, sender)
+	leave, err = slots.enterRequest(ctx, sender)
 	return body, leave, err
 }
 
@@ -56,13 +56,13 @@ type arriving struct {
 	body    []byte
 }
 
-// read reads it to its end. Each read has to be over when the body is to be there, and
+// readBody reads it to its end. Each read has to be over when the body is to be there, and
 // when as much as there is should have come.
-func (a *arriving) read(from io.Reader) ([]byte, error) {
+func (a *arriving) readBody(from io.Reader) ([]byte, error) {
 	const atOnce = 64 << 10 // bytes of a read
 	for grown := 0; ; {
-		if !a.in.grow(a.member, grown, a.limit) {
-			return nil, busy()
+		if !a.in.growMember(a.member, grown, a.setDeadline) {
+			return nil, busyProblem()
 		}
 		a.body = slices.Grow(a.body, min(max(len(a.body), bytesAtLeast), atOnce))
 		n, err := from.Read(a.body[len(a.body):min(cap(a.body), len(a.body)+atOnce)])
@@ -71,17 +71,17 @@ func (a *arriving) read(from io.Reader) ([]byte, error) {
 			continue
 		}
 		if errors.Is(err, io.EOF) {
-			return a.body, a.end()
+			return a.body, a.liftDeadline()
 		}
-		return nil, a.refused(err)
+		return nil, a.readProblem(err)
 	}
 }
 
 // bytesAtLeast is how many bytes of a body are read at once, if they are there.
 const bytesAtLeast = 4 << 10
 
-// limit says until when the next bytes have to be there.
-func (a *arriving) limit() {
+// setDeadline says until when the next bytes have to be there.
+func (a *arriving) setDeadline() {
 	until := a.began.Add(a.limits.Stall + time.Duration(float64(len(a.body))/float64(a.limits.Rate)*float64(time.Second)))
 	if all := a.began.Add(a.limits.Body); all.Before(until) {
 		until = all
@@ -89,24 +89,24 @@ func (a *arriving) limit() {
 	_ = a.control.SetReadDeadline(until)
 }
 
-// end lifts the limit, for the client may wait for its answer.
-func (a *arriving) end() error {
-	if !a.in.grow(a.member, 0, func() { _ = a.control.SetReadDeadline(time.Time{}) }) {
-		return busy()
+// liftDeadline lifts the limit, for the client may wait for its answer.
+func (a *arriving) liftDeadline() error {
+	if !a.in.growMember(a.member, 0, func() { _ = a.control.SetReadDeadline(time.Time{}) }) {
+		return busyProblem()
 	}
 	return nil
 }
 
-// refused is what a body that cannot be read is answered with.
-func (a *arriving) refused(err error) error {
+// readProblem is what a body that cannot be read is answered with.
+func (a *arriving) readProblem(err error) error {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return tooLarge()
-	case !a.in.grow(a.member, 0, func() {}):
-		return busy()
+	case !a.in.growMember(a.member, 0, func() {}):
+		return busyProblem()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return problem(http.StatusRequestTimeout, "request-timeout", "the body did not arrive in time")
+		return newProblem(http.StatusRequestTimeout, "request-timeout", "the body did not arrive in time")
 	}
 	return badRequest("the body cannot be read")
 }

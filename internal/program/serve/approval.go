@@ -80,8 +80,8 @@ type pageField struct {
 	Most                                int // characters; 0 is no bound
 }
 
-// answer is the page as an answer.
-func (p page) answer(status int) (answer, error) {
+// pageAnswer is the page as an answer.
+func (p page) pageAnswer(status int) (answer, error) {
 	var text bytes.Buffer
 	if err := approvalPage.Execute(&text, p); err != nil {
 		return answer{}, fmt.Errorf("write the page: %w", err)
@@ -105,27 +105,27 @@ const noSuchLink = "Part of the link may be missing: mail programs sometimes bre
 // pageOf are the routes of the page: their refusals are pages too.
 func (s *Server) pageOf(handle pageHandler) func(http.ResponseWriter, *http.Request) (answer, error) {
 	return func(w http.ResponseWriter, r *http.Request) (answer, error) {
-		given, err := s.approval(w, r, handle)
+		given, err := s.findApproval(w, r, handle)
 		var reply *Problem
 		if err == nil {
 			return given, nil
 		}
 		if errors.As(err, &reply) && reply.Status == http.StatusNotFound {
-			return page{Title: "This link does not work", Fault: noSuchLink}.answer(http.StatusNotFound)
+			return page{Title: "This link does not work", Fault: noSuchLink}.pageAnswer(http.StatusNotFound)
 		}
 		reply = problemOf(err)
 		if reply.Status >= http.StatusInternalServerError {
 			s.Logger.Error("cannot show a page", "error", err)
 		}
-		given, err = page{Title: "Something went wrong", Fault: reply.Detail}.answer(reply.Status)
+		given, err = page{Title: "Something went wrong", Fault: reply.Detail}.pageAnswer(reply.Status)
 		maps.Copy(given.header, reply.header)
 		return given, err
 	}
 }
 
-// approval finds the attempt of a request's token.
-func (s *Server) approval(w http.ResponseWriter, r *http.Request, handle pageHandler) (answer, error) {
-	address, err := callback.Open(s.Keys, r.PathValue("token"))
+// findApproval finds the attempt of a request's token.
+func (s *Server) findApproval(w http.ResponseWriter, r *http.Request, handle pageHandler) (answer, error) {
+	address, err := callback.OpenToken(s.Keys, r.PathValue("token"))
 	if err != nil {
 		return answer{}, notFound()
 	}
@@ -157,7 +157,7 @@ func sameOrigin(r *http.Request) error {
 		return nil
 	}
 	if http.NewCrossOriginProtection().Check(r) != nil {
-		return problem(http.StatusForbidden, "cross-origin", "the answer came from a page on another site; open the link you received and answer there")
+		return newProblem(http.StatusForbidden, "cross-origin", "the answer came from a page on another site; open the link you received and answer there")
 	}
 	return nil
 }
@@ -178,8 +178,8 @@ func (s *Server) attemptDetails(ctx context.Context, address callback.Address) (
 			return openAttempt{address: address}, nil
 		case connect.QueryUnanswered(err):
 			s.Logger.Warn("cannot show an approval, because no worker responds", "workflow_id", workflowID, "error", err)
-			return found, problem(http.StatusServiceUnavailable, "no-worker",
-				"the question cannot be shown because no worker is responding; nothing is lost, try again in a minute").with("Retry-After", "10")
+			return found, newProblem(http.StatusServiceUnavailable, "no-worker",
+				"the question cannot be shown because no worker is responding; nothing is lost, try again in a minute").withHeader("Retry-After", "10")
 		case err != nil:
 			return found, err
 		case found.Elsewhere == "":
@@ -191,18 +191,18 @@ func (s *Server) attemptDetails(ctx context.Context, address callback.Address) (
 }
 
 func (s *Server) getApproval(_ *http.Request, found openAttempt, _ url.Values) (answer, error) {
-	shown, err := found.page()
+	shown, err := found.approvalPage()
 	if err != nil {
 		return answer{}, err
 	}
 	if found.Awaiting != nil {
-		shown.fields(found.Awaiting.Approval, nil, nil)
+		shown.fillFields(found.Awaiting.Approval, nil, nil)
 	}
-	return shown.answer(http.StatusOK)
+	return shown.pageAnswer(http.StatusOK)
 }
 
-// page is what is shown of an attempt.
-func (a openAttempt) page() (page, error) {
+// approvalPage is what is shown of an attempt.
+func (a openAttempt) approvalPage() (page, error) {
 	to := a.address.To
 	shown := page{Title: "Your answer is needed", Run: cmp.Or(a.address.Run, a.address.Workflow), Step: to.Step}
 	if to.Index != nil {
@@ -211,24 +211,24 @@ func (a openAttempt) page() (page, error) {
 	switch {
 	case a.Awaiting != nil:
 		shown.Asks, shown.Options = true, a.Awaiting.Approval.Options
-		shown.Since = moment(a.Awaiting.Since)
+		shown.Since = momentText(a.Awaiting.Since)
 		shown.Deadline = Deadline(a.Awaiting.Approval, a.Awaiting.Until, time.Now())
 		var err error
 		shown.Heading, shown.Message, err = Question(a.Awaiting.Approval)
-		shown.Title = cmp.Or(source.Shorten(strings.Join(strings.Fields(textOf(shown.Heading)), " "), shownTitle),
-			source.Shorten(source.Readable(a.Awaiting.Question()), shownTitle), shown.Title)
+		shown.Title = cmp.Or(source.ShortenMiddle(strings.Join(strings.Fields(textOf(shown.Heading)), " "), shownTitle),
+			source.ShortenMiddle(source.ReadableText(a.Awaiting.Question()), shownTitle), shown.Title)
 		return shown, err
 	case a.Answered != nil:
 		shown.Title, shown.Note = "Already answered", "The answer below was accepted. There is nothing left to do."
 		shown.Answer = cmp.Or(a.Answered.Option, string(a.Answered.Verb))
-		shown.By, shown.At = a.Answered.By, moment(a.Answered.At)
+		shown.By, shown.At = a.Answered.By, momentText(a.Answered.At)
 	default:
 		shown.Title, shown.Note = "No longer open", "No answer is needed any more: somebody answered, the deadline passed, or the run ended."
 	}
 	return shown, nil
 }
 
-func moment(at time.Time) string {
+func momentText(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
@@ -251,11 +251,11 @@ func Deadline(approval *playbook.Approval, until, now time.Time) string {
 	default:
 		outcome = "the answer is “" + Readable(option) + "”"
 	}
-	return fmt.Sprintf("If nobody answers by %s (%s): %s.", until.UTC().Format("Mon 2 Jan, 15:04 UTC"), in(until.Sub(now)), outcome)
+	return fmt.Sprintf("If nobody answers by %s (%s): %s.", until.UTC().Format("Mon 2 Jan, 15:04 UTC"), inWords(until.Sub(now)), outcome)
 }
 
-// in is in how long something is, in words.
-func in(left time.Duration) string {
+// inWords is in how long something is, in words.
+func inWords(left time.Duration) string {
 	switch {
 	case left <= 0:
 		return "now"
@@ -280,8 +280,8 @@ const (
 	fieldOption  = "option"
 )
 
-// fields are the inputs, with what was typed and what is wrong with it, by name.
-func (p *page) fields(approval *playbook.Approval, typed url.Values, faults map[string]string) {
+// fillFields are the inputs, with what was typed and what is wrong with it, by name.
+func (p *page) fillFields(approval *playbook.Approval, typed url.Values, faults map[string]string) {
 	const mostText, mostBy = 4 << 10, 500
 	add := func(field pageField) {
 		field.ID, field.Fault = fmt.Sprintf("field-%d", len(p.Fields)), faults[field.Name]
@@ -312,23 +312,23 @@ func (p *page) fields(approval *playbook.Approval, typed url.Values, faults map[
 
 func (s *Server) postApproval(r *http.Request, found openAttempt, typed url.Values) (answer, error) {
 	if found.Awaiting == nil {
-		return found.late()
+		return found.latePage()
 	}
 	given, faults := readApproval(found.Awaiting.Approval, typed)
 	if len(faults) > 0 {
-		return found.again(typed, faults)
+		return found.retryPage(typed, faults)
 	}
 	given.AnswerTo, given.ID = found.address.To, rand.Text()
-	reply, err := s.deliver(r.Context(), found.address.Workflow, given)
+	reply, err := s.deliverAnswer(r.Context(), found.address.Workflow, given)
 	var refused *Problem
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
 		if found, err = s.attemptDetails(r.Context(), found.address); err != nil {
 			return answer{}, err
 		}
-		return found.late()
+		return found.latePage()
 	case errors.As(err, &refused) && (refused.Status == http.StatusUnprocessableEntity || refused.Status == http.StatusRequestEntityTooLarge):
-		return found.again(typed, map[string]string{fieldOption: refused.Detail})
+		return found.retryPage(typed, map[string]string{fieldOption: refused.Detail})
 	case err != nil:
 		return answer{}, err
 	}
@@ -336,44 +336,44 @@ func (s *Server) postApproval(r *http.Request, found openAttempt, typed url.Valu
 		return page{
 			Title: "Your answer is saved", Note: "No worker is responding right now. The server keeps your answer and delivers it when a worker is back. " +
 				"Open this link again later to check.",
-		}.answer(http.StatusAccepted)
+		}.pageAnswer(http.StatusAccepted)
 	}
 	return answer{status: http.StatusSeeOther, header: http.Header{"Location": {"./" + r.PathValue("token")}}}, nil
 }
 
-// late is the page for an answer that came too late.
-func (a openAttempt) late() (answer, error) {
-	shown, err := a.page()
+// latePage is the page for an answer that came too late.
+func (a openAttempt) latePage() (answer, error) {
+	shown, err := a.approvalPage()
 	if err != nil {
 		return answer{}, err
 	}
 	shown.Asks, shown.Note = false, ""
 	shown.Fault = "Your answer came too late and was not accepted."
-	return shown.answer(http.StatusConflict)
+	return shown.pageAnswer(http.StatusConflict)
 }
 
-// again is the page with what was typed and what is wrong with it.
-func (a openAttempt) again(typed url.Values, faults map[string]string) (answer, error) {
-	shown, err := a.page()
+// retryPage is the page with what was typed and what is wrong with it.
+func (a openAttempt) retryPage(typed url.Values, faults map[string]string) (answer, error) {
+	shown, err := a.approvalPage()
 	if err != nil {
 		return answer{}, err
 	}
 	shown.Fault = cmp.Or(faults[fieldOption], "Nothing was sent. Check the fields marked below.")
-	shown.fields(a.Awaiting.Approval, typed, faults)
-	return shown.answer(http.StatusUnprocessableEntity)
+	shown.fillFields(a.Awaiting.Approval, typed, faults)
+	return shown.pageAnswer(http.StatusUnprocessableEntity)
 }
 
 // admitForm admits a request for a page, and reads the form that it posts.
 func (s *Server) admitForm(w http.ResponseWriter, r *http.Request, sender string) (typed url.Values, leave func(), err error) {
 	if r.Method != http.MethodPost {
-		leave, err = s.requests.enter(r.Context(), sender)
+		leave, err = s.requests.enterRequest(r.Context(), sender)
 		return nil, leave, err
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" {
-		return nil, nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the form as application/x-www-form-urlencoded")
+		return nil, nil, newProblem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the form as application/x-www-form-urlencoded")
 	}
-	body, leave, err := s.admit(w, r, s.arrivals, s.requests, sender)
+	body, leave, err := s.admitRequest(w, r, s.arrivals, s.requests, sender)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,10 +11,10 @@ import (
 // alone.
 func TestHeadingOfAnApproval(t *testing.T) {
 	t.Parallel()
-	given, err := page{Title: "Approved. Nothing is left to do", Asks: true, Message: "…"}.answer(http.StatusOK)
+	given, err := page{Title: "Approved. Nothing is left to do", Asks: true, Message: "…"}.pageAnswer(http.StatusOK)
 	require.NoError(t, err)
 	require.Contains(t, string(given.body.([]byte)), "<h1>Your answer is needed</h1>")
-	given, err = page{Title: "x", Asks: true, Heading: `Pay <bdi class="value">5</bdi>`}.answer(http.StatusOK)
+	given, err = page{Title: "x", Asks: true, Heading: `Pay <bdi class="value">5</bdi>`}.pageAnswer(http.StatusOK)
 	require.NoError(t, err)
 	require.Contains(t, string(given.body.([]byte)), `<h1>Pay <bdi class="value">5</bdi></h1>`)
 }

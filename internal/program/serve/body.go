@@ -14,7 +14,7 @@ import (
 const MaxBody = 1 << 20
 
 func tooLarge() *Problem {
-	return problem(http.StatusRequestEntityTooLarge, "too-large", "the body may have at most %d bytes", MaxBody)
+	return newProblem(http.StatusRequestEntityTooLarge, "too-large", "the body may have at most %d bytes", MaxBody)
 }
 
 // wantJSON refuses bodies that do not say that they are JSON.
@@ -22,7 +22,7 @@ func wantJSON(header http.Header) error {
 	kind, params, err := mime.ParseMediaType(header.Get("Content-Type"))
 	charset, given := params["charset"]
 	if err != nil || kind != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
-		return problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "the body must be JSON, with Content-Type: application/json")
+		return newProblem(http.StatusUnsupportedMediaType, "unsupported-media-type", "the body must be JSON, with Content-Type: application/json")
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (s *Server) admitObject(w http.ResponseWriter, r *http.Request, sender stri
 			return nil, nil, err
 		}
 	}
-	body, leave, err := s.admit(w, r, s.arrivals, s.requests, sender)
+	body, leave, err := s.admitRequest(w, r, s.arrivals, s.requests, sender)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -35,7 +35,7 @@ type callbackAnswer struct {
 func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWriter, *http.Request) (answer, error) {
 	return func(w http.ResponseWriter, r *http.Request) (_ answer, err error) {
 		defer func() { logRefusal(r, err) }()
-		address, err := callback.Open(s.Keys, r.PathValue("token"))
+		address, err := callback.OpenToken(s.Keys, r.PathValue("token"))
 		if err != nil {
 			logWith(r, "token", err.Error())
 			return answer{}, notFound()
@@ -53,10 +53,10 @@ func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWri
 		}
 		given.AnswerTo, given.ID = address.To, rand.Text()
 		if verb == interpreter.AnswerProgress {
-			return s.progress.report(r.Context(), address.Workflow, given)
+			return s.progress.acceptReport(r.Context(), address.Workflow, given)
 		}
-		s.progress.before(r.Context(), address.Workflow, given.Key)
-		return s.deliver(r.Context(), address.Workflow, given)
+		s.progress.flushBefore(r.Context(), address.Workflow, given.Key)
+		return s.deliverAnswer(r.Context(), address.Workflow, given)
 	}
 }
 
@@ -145,33 +145,33 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 	return map[string]word{"done": number(&into.Done), "total": number(&into.Total), "message": text(&into.Message)}
 }
 
-// deliver sends an answer to the workflow that hosts the attempt, or to the one that it
+// deliverAnswer sends an answer to the workflow that hosts the attempt, or to the one that it
 // names. Where no worker responds, or too many answers are being sent, it is kept; so
 // are answers that arrive while others are kept, behind them.
-func (s *Server) deliver(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
-	if size, most := given.Sent(), cmp.Or(s.MaxAnswer, interpreter.MaxInlinePayload); size > most {
-		return answer{}, problem(http.StatusRequestEntityTooLarge, "too-large",
+func (s *Server) deliverAnswer(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
+	if size, most := given.SentBytes(), cmp.Or(s.MaxAnswer, interpreter.MaxInlinePayload); size > most {
+		return answer{}, newProblem(http.StatusRequestEntityTooLarge, "too-large",
 			"the answer is %d bytes, and a run accepts at most %d; store larger data elsewhere and send its location", size, most)
 	}
 	ctx = context.WithoutCancel(ctx) // the answer arrived whole, even if its sender stops waiting
 	kept := interpreter.MailboxAnswer{Workflow: workflowID, Answer: given}
-	keeps, err := s.keeps(ctx, kept)
+	keeps, err := s.hasKept(ctx, kept)
 	if err != nil {
 		return answer{}, err
 	}
 	if !keeps {
-		if over, ok := s.turns.acquire(ctx, workflowID); ok {
+		if over, ok := s.turns.acquireTurn(ctx, workflowID); ok {
 			defer over()
-			reply, at, err := s.send(ctx, workflowID, given)
+			reply, at, err := s.sendAnswer(ctx, workflowID, given)
 			if !errors.Is(err, errUnsaid) {
 				return reply, s.orRefused(ctx, kept, err)
 			}
 			kept.Workflow = at
 		}
 	}
-	reply, err := s.keep(ctx, kept)
+	reply, err := s.keepAnswer(ctx, kept)
 	if errors.Is(err, errLate) && given.Verb != interpreter.AnswerProgress { // the workflow may have ended with it
-		if reply, _, err = s.send(ctx, kept.Workflow, given); errors.Is(err, errUnsaid) {
+		if reply, _, err = s.sendAnswer(ctx, kept.Workflow, given); errors.Is(err, errUnsaid) {
 			err = errLate
 		}
 		err = s.orRefused(ctx, kept, err)
@@ -183,8 +183,8 @@ func (s *Server) deliver(ctx context.Context, workflowID string, given interpret
 // the workflow has continued as new meanwhile, or has ended.
 var errUnsaid = errors.New("no workflow has replied to the answer")
 
-// send sends an answer to a workflow, and gives the outcome and the last receiver.
-func (s *Server) send(ctx context.Context, workflowID string, given interpreter.Answer) (reply answer, at string, err error) {
+// sendAnswer sends an answer to a workflow, and gives the outcome and the last receiver.
+func (s *Server) sendAnswer(ctx context.Context, workflowID string, given interpreter.Answer) (reply answer, at string, err error) {
 	accepted, at, err := answers.Send(ctx, s.Client, workflowID, given, answerPatience)
 	var refused *interpreter.AnswerError
 	switch {
@@ -202,12 +202,12 @@ func (s *Server) send(ctx context.Context, workflowID string, given interpreter.
 
 // errRefused is the problem of an answer that the step does not take.
 func errRefused(why string) error {
-	return problem(http.StatusUnprocessableEntity, "answer-refused", "%s", why)
+	return newProblem(http.StatusUnprocessableEntity, "answer-refused", "%s", why)
 }
 
 // errLate is the problem of an answer that comes too late.
-var errLate = problem(http.StatusConflict, "answer-late", "the attempt has already ended or has a different answer; this one was not accepted")
+var errLate = newProblem(http.StatusConflict, "answer-late", "the attempt has already ended or has a different answer; this one was not accepted")
 
 // errFull is the problem of an answer for which there is no room.
-var errFull = problem(http.StatusTooManyRequests, "answers-full",
-	"%s; none has been delivered yet, try again later", answers.ErrFull).with("Retry-After", "60")
+var errFull = newProblem(http.StatusTooManyRequests, "answers-full",
+	"%s; none has been delivered yet, try again later", answers.ErrFull).withHeader("Retry-After", "60")

@@ -219,7 +219,7 @@ func TestTokensThatAreNone(t *testing.T) {
 	others, err := seal.Parse(seal.NewKey())
 	require.NoError(t, err)
 	to := callback.Address{Workflow: run.GetID(), To: interpreter.AnswerTo{Step: "ask", Key: "x"}}
-	forged, err := callback.Token(others, to)
+	forged, err := callback.SealToken(others, to)
 	require.NoError(t, err)
 	elsewhere, err := a.keys.Seal([]byte(`{"w": "`+run.GetID()+`", "to": {"key": "x"}}`), "elsewhere")
 	require.NoError(t, err)
@@ -352,7 +352,7 @@ workflow:
 	require.NoError(t, testenv.Outcome(t, handle, nil))
 	var wanted []any
 	complete := func(token string) {
-		address, err := callback.Open(a.keys, token)
+		address, err := callback.OpenToken(a.keys, token)
 		require.NoError(t, err)
 		index := *address.To.Index
 		wanted = append(wanted, index*10)

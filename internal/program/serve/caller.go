@@ -45,7 +45,7 @@ const (
 	RoleOperator Role = "operator" // also changes them
 )
 
-func (c *caller) may(name string) bool {
+func (c *caller) mayRun(name string) bool {
 	return slices.Contains(c.playbooks, anyPlaybook) || slices.Contains(c.playbooks, name)
 }
 
@@ -82,12 +82,12 @@ const mostCallers = 1 << 20
 // role, what the caller may do on the page of runs.
 func OpenCallers(path string) (*Callers, error) {
 	c := &Callers{path: path}
-	return c, c.refresh()
+	return c, c.readChanged()
 }
 
-// refresh reads the file again if it has changed. Where it cannot be read nobody is a caller: who was taken out of it
+// readChanged reads the file again if it has changed. Where it cannot be read nobody is a caller: who was taken out of it
 // must not get in because of a mistake elsewhere in it.
-func (c *Callers) refresh() (err error) {
+func (c *Callers) readChanged() (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer func() {
@@ -117,9 +117,9 @@ func (c *Callers) refresh() (err error) {
 	return nil
 }
 
-// find gives the caller whose token a request has, nil for none. Every token is
+// findCaller gives the caller whose token a request has, nil for none. Every token is
 // compared, and in a time that shows nothing of it.
-func (c *Callers) find(token string) *caller {
+func (c *Callers) findCaller(token string) *caller {
 	if c == nil {
 		return nil
 	}
@@ -138,23 +138,23 @@ func (c *Callers) find(token string) *caller {
 	return found
 }
 
-// Holder is the name and the role of who has a token, "" and RoleNone for nobody. The file is
+// HolderOf is the name and the role of who has a token, "" and RoleNone for nobody. The file is
 // read again if it has changed; while it cannot be read, nobody has one.
-func (c *Callers) Holder(token string) (name string, role Role, err error) {
+func (c *Callers) HolderOf(token string) (name string, role Role, err error) {
 	if c == nil {
 		return "", RoleNone, nil
 	}
-	if err := c.refresh(); err != nil {
+	if err := c.readChanged(); err != nil {
 		return "", RoleNone, err
 	}
-	if found := c.find(token); found != nil {
+	if found := c.findCaller(token); found != nil {
 		return found.name, found.role, nil
 	}
 	return "", RoleNone, nil
 }
 
-// bearer is the token of a request; has says that it comes with one.
-func bearer(header http.Header) (token string, has bool) {
+// bearerToken is the token of a request; has says that it comes with one.
+func bearerToken(header http.Header) (token string, has bool) {
 	values := header.Values("Authorization")
 	if len(values) != 1 {
 		return "", len(values) > 1

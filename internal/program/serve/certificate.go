@@ -26,13 +26,13 @@ type Certificate struct {
 // key: PEM files.
 func OpenCertificate(certificate, key string) (*Certificate, error) {
 	c := &Certificate{certificate: certificate, key: key}
-	_, err := c.refresh()
+	_, err := c.readChanged()
 	return c, err
 }
 
-// refresh reads the files again if one of them has changed. known says that the log
+// readChanged reads the files again if one of them has changed. known says that the log
 // has the error already.
-func (c *Certificate) refresh() (known bool, err error) {
+func (c *Certificate) readChanged() (known bool, err error) {
 	var state [2]fileState
 	for i, path := range []string{c.certificate, c.key} {
 		if state[i], err = stateOf(path); err != nil {
@@ -53,8 +53,8 @@ func (c *Certificate) refresh() (known bool, err error) {
 	return false, nil
 }
 
-// newest is the certificate for a new connection: the last one that could be read.
-func (c *Certificate) newest(logger *slog.Logger) *tls.Certificate {
+// newestCertificate is the certificate for a new connection: the last one that could be read.
+func (c *Certificate) newestCertificate(logger *slog.Logger) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Since(c.checked) < certificateKept {
@@ -62,7 +62,7 @@ func (c *Certificate) newest(logger *slog.Logger) *tls.Certificate {
 	}
 	c.checked = time.Now()
 	before := c.pair
-	switch known, err := c.refresh(); {
+	switch known, err := c.readChanged(); {
 	case err != nil && !known:
 		logger.Error("cannot reload the TLS certificate; the previous one stays in use", "error", err)
 	case c.pair != before:

@@ -40,25 +40,25 @@ func newCrowd(room int) *crowd {
 	return &crowd{room: room, of: map[string]int{}, members: list.New()}
 }
 
-// join adds a member.
-func (c *crowd) join(sender string, size int, out func()) *crowdMember {
+// addMember adds a member.
+func (c *crowd) addMember(sender string, size int, out func()) *crowdMember {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one := &crowdMember{sender: sender, out: out}
 	one.at = c.members.PushBack(one)
-	c.allot(one, size)
+	c.allotRoom(one, size)
 	return one
 }
 
-// grow gives a member more of the room, and then does what has to be done while it is
+// growMember gives a member more of the room, and then does what has to be done while it is
 // there. It is false for one that had to go.
-func (c *crowd) grow(one *crowdMember, size int, then func()) bool {
+func (c *crowd) growMember(one *crowdMember, size int, then func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if one.at == nil {
 		return false
 	}
-	c.allot(one, size)
+	c.allotRoom(one, size)
 	if one.at == nil {
 		return false
 	}
@@ -66,22 +66,22 @@ func (c *crowd) grow(one *crowdMember, size int, then func()) bool {
 	return true
 }
 
-// leave releases what a member uses.
-func (c *crowd) leave(one *crowdMember) {
+// releaseMember releases what a member uses.
+func (c *crowd) releaseMember(one *crowdMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.remove(one)
+	c.removeMember(one)
 }
 
-// keep says that a member need not go, until free.
-func (c *crowd) keep(one *crowdMember) {
+// pinMember says that a member need not go, until free.
+func (c *crowd) pinMember(one *crowdMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one.kept++
 }
 
-// free ends a keep. The member is the youngest then.
-func (c *crowd) free(one *crowdMember) {
+// unpinMember ends a keep. The member is the youngest then.
+func (c *crowd) unpinMember(one *crowdMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if one.kept--; one.at != nil {
@@ -89,23 +89,23 @@ func (c *crowd) free(one *crowdMember) {
 	}
 }
 
-// allot gives a member more of the room, and removes others for it.
-func (c *crowd) allot(one *crowdMember, size int) {
+// allotRoom gives a member more of the room, and removes others for it.
+func (c *crowd) allotRoom(one *crowdMember, size int) {
 	one.size += size
 	c.used += size
 	c.of[one.sender] += size
 	for c.used > c.room {
-		last := c.next()
+		last := c.nextToRemove()
 		if last == nil { // all of the others are kept
 			last = one
 		}
-		c.remove(last)
+		c.removeMember(last)
 		last.out()
 	}
 }
 
-// remove takes a member out, once.
-func (c *crowd) remove(one *crowdMember) {
+// removeMember takes a member out, once.
+func (c *crowd) removeMember(one *crowdMember) {
 	if one.at == nil {
 		return
 	}
@@ -117,8 +117,8 @@ func (c *crowd) remove(one *crowdMember) {
 	}
 }
 
-// next is the member that goes next, nil for none.
-func (c *crowd) next() *crowdMember {
+// nextToRemove is the member that goes next, nil for none.
+func (c *crowd) nextToRemove() *crowdMember {
 	large, most := "", max(c.room/largestShare, 1)
 	for sender, size := range c.of {
 		if size > most {
@@ -154,7 +154,7 @@ func (c *connections) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	one := &connection{Conn: accepted, crowd: c.crowd}
-	one.member = c.crowd.join(addressOf(accepted.RemoteAddr().String()), 1, func() { _ = accepted.Close() })
+	one.member = c.crowd.addMember(addressOf(accepted.RemoteAddr().String()), 1, func() { _ = accepted.Close() })
 	return one, nil
 }
 
@@ -168,7 +168,7 @@ type connection struct {
 
 // Close closes it.
 func (c *connection) Close() error {
-	c.once.Do(func() { c.crowd.leave(c.member) })
+	c.once.Do(func() { c.crowd.releaseMember(c.member) })
 	return c.Conn.Close()
 }
 
@@ -185,14 +185,14 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// underway keeps the connection of a request while it is.
-func underway(ctx context.Context) (over func()) {
+// keepOpen keeps the connection of a request while it is.
+func keepOpen(ctx context.Context) (over func()) {
 	one, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {
 		return func() {}
 	}
-	one.crowd.keep(one.member)
-	return func() { one.crowd.free(one.member) }
+	one.crowd.pinMember(one.member)
+	return func() { one.crowd.unpinMember(one.member) }
 }
 
 // addressOf is the sender of an address: the address, and of IPv6, where each client

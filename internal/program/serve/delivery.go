@@ -56,8 +56,8 @@ func readDelivery(trigger *playbook.Trigger, header http.Header, body []byte) (d
 	return d, nil
 }
 
-// starts reports whether a run is started for the delivery.
-func (d delivery) starts(trigger *playbook.Trigger) bool {
+// startsRun reports whether a run is started for the delivery.
+func (d delivery) startsRun(trigger *playbook.Trigger) bool {
 	if trigger.Sender == playbook.GitHub && d.event == "ping" {
 		return false
 	}

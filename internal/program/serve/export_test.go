@@ -25,9 +25,9 @@ const ArrivalCost = arrivalCost
 func CrowdOut(room int, senders string) string {
 	c, gone := newCrowd(room), []int{}
 	for i, sender := range senders {
-		one := c.join(strings.ToLower(string(sender)), 1, func() { gone = append(gone, i) })
+		one := c.addMember(strings.ToLower(string(sender)), 1, func() { gone = append(gone, i) })
 		if unicode.IsUpper(sender) {
-			c.keep(one)
+			c.pinMember(one)
 		}
 	}
 	slices.Sort(gone)
@@ -40,7 +40,7 @@ func CrowdOut(room int, senders string) string {
 
 // Exports for the tests of single parts.
 var (
-	Verify     = verify
+	Verify     = verifySignature
 	ReadJSON   = readJSON
 	ReadAnswer = readAnswer
 	ReadForm   = readForm
@@ -58,7 +58,7 @@ func ApprovalAgain(approval *playbook.Approval, typed url.Values) (status int, p
 	_, faults := readApproval(approval, typed)
 	found := openAttempt{}
 	found.Awaiting = &interpreter.AwaitedDetails{Approval: approval}
-	given, err := found.again(typed, faults)
+	given, err := found.retryPage(typed, faults)
 	page, _ = given.body.([]byte)
 	return given.status, page, err
 }
@@ -88,7 +88,7 @@ func Encodes(value any) bool {
 // not there.
 func (s *Server) QueryOf() map[string][]string {
 	all := map[string][]string{}
-	for _, route := range s.routes() {
+	for _, route := range s.allRoutes() {
 		if !route.page {
 			all[route.method+" "+route.path] = route.query
 		}
@@ -99,7 +99,7 @@ func (s *Server) QueryOf() map[string][]string {
 // Routes are the methods and paths of a server.
 func (s *Server) Routes() []string {
 	var all []string
-	for _, route := range s.routes() {
+	for _, route := range s.allRoutes() {
 		all = append(all, route.method+" "+route.path)
 	}
 	return all

@@ -15,7 +15,7 @@ type FormField = pageField
 // with what was typed and what is wrong with it, by the names of inputs.
 func FormOf(approval *playbook.Approval, typed url.Values, faults map[string]string) []FormField {
 	var shown page
-	shown.fields(approval, typed, faults)
+	shown.fillFields(approval, typed, faults)
 	return lists.Filter(shown.Fields, func(field FormField) bool { return field.Name != fieldBy })
 }
 

@@ -9,7 +9,7 @@ import (
 func (s *Server) getHealth(_ http.ResponseWriter, r *http.Request) (answer, error) {
 	if err := s.health.Err(r.Context()); err != nil {
 		s.Logger.Warn("the Temporal server does not respond", "error", err)
-		return answer{}, problem(http.StatusServiceUnavailable, "unavailable", "the Temporal server does not respond").with("Retry-After", "5")
+		return answer{}, newProblem(http.StatusServiceUnavailable, "unavailable", "the Temporal server does not respond").withHeader("Retry-After", "5")
 	}
 	return answer{status: http.StatusOK, body: map[string]string{"status": "ok"}}, nil
 }

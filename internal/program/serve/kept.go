@@ -9,10 +9,10 @@ import (
 	"reprise/interpreter"
 )
 
-// keeps reports whether answers to the attempt are kept which no workflow has accepted
+// hasKept reports whether answers to the attempt are kept which no workflow has accepted
 // yet. Where that is unknown, the answer is sent as if there were none. The error is
 // that there is no room.
-func (s *Server) keeps(ctx context.Context, kept interpreter.MailboxAnswer) (bool, error) {
+func (s *Server) hasKept(ctx context.Context, kept interpreter.MailboxAnswer) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	keeps, err := answers.HasWaiting(limited, s.Client, kept)
@@ -22,11 +22,11 @@ func (s *Server) keeps(ctx context.Context, kept interpreter.MailboxAnswer) (boo
 	return keeps && err == nil, nil
 }
 
-// keep has the Temporal server keep an answer until a worker delivers it.
-func (s *Server) keep(ctx context.Context, kept interpreter.MailboxAnswer) (answer, error) {
+// keepAnswer has the Temporal server keep an answer until a worker delivers it.
+func (s *Server) keepAnswer(ctx context.Context, kept interpreter.MailboxAnswer) (answer, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
-	done, err := s.keeping.Enter(limited, kept.Answer.Mailbox(kept.Workflow))
+	done, err := s.keeping.Enter(limited, kept.Answer.MailboxID(kept.Workflow))
 	if err != nil {
 		return answer{}, err
 	}
@@ -50,7 +50,7 @@ func (s *Server) orRefused(ctx context.Context, kept interpreter.MailboxAnswer, 
 	}
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
-	if why, found := answers.Refused(limited, s.Client, kept); found {
+	if why, found := answers.RefusalReason(limited, s.Client, kept); found {
 		return errRefused(why)
 	}
 	return err

@@ -30,8 +30,8 @@ func TestBoundsOfSenders(t *testing.T) {
 	for i := range mostReporting {
 		p.open[fmt.Sprint(i)] = &reports{}
 	}
-	_, err = p.report(t.Context(), "run", interpreter.Answer{AnswerTo: interpreter.AnswerTo{Key: "another"}})
+	_, err = p.acceptReport(t.Context(), "run", interpreter.Answer{AnswerTo: interpreter.AnswerTo{Key: "another"}})
 	require.Equal(t, errReporting, err)
-	_, err = p.report(t.Context(), "run", interpreter.Answer{AnswerTo: interpreter.AnswerTo{Key: "7"}})
+	_, err = p.acceptReport(t.Context(), "run", interpreter.Answer{AnswerTo: interpreter.AnswerTo{Key: "7"}})
 	require.NoError(t, err, "one that reports already")
 }

@@ -130,7 +130,7 @@ func (a *asking) someTokens(n int, known map[string]bool) []string {
 		} else if token = a.tokenWithin(quiet); token == "" {
 			break
 		}
-		address, err := callback.Open(a.keys, token)
+		address, err := callback.OpenToken(a.keys, token)
 		require.NoError(a.t, err)
 		if !known[address.To.Key] { // the request may have been made again
 			tokens = append(tokens, token)

@@ -27,8 +27,8 @@ import (
 // nothing from outside, and knows no links but those of safeLink.
 var markdown = goldmark.New(
 	goldmark.WithParser(parser.NewParser(
-		parser.WithBlockParsers(without(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser())...),
-		parser.WithInlineParsers(without(parser.DefaultInlineParsers(), parser.NewRawHTMLParser())...),
+		parser.WithBlockParsers(withoutParser(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser())...),
+		parser.WithInlineParsers(withoutParser(parser.DefaultInlineParsers(), parser.NewRawHTMLParser())...),
 		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
 	)),
 	goldmark.WithExtensions(
@@ -38,8 +38,8 @@ var markdown = goldmark.New(
 	goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(tame{}, 1000))), // after those of extensions
 )
 
-// without leaves a parser out.
-func without(parsers []util.PrioritizedValue, left any) []util.PrioritizedValue {
+// withoutParser leaves a parser out.
+func withoutParser(parsers []util.PrioritizedValue, left any) []util.PrioritizedValue {
 	return slices.DeleteFunc(parsers, func(one util.PrioritizedValue) bool { return one.Value == left })
 }
 
@@ -55,9 +55,9 @@ func Question(approval *playbook.Approval) (title, message template.HTML, err er
 	}
 	rest := page.String()
 	if heading := firstHeading.FindStringSubmatch(rest); heading != nil {
-		title, rest = template.HTML(filled.fill(heading[1])), rest[len(heading[0]):] //nolint:gosec // as below
+		title, rest = template.HTML(filled.fillPage(heading[1])), rest[len(heading[0]):] //nolint:gosec // as below
 	}
-	return title, template.HTML(filled.fill(rest)), nil //nolint:gosec // it knows no HTML, tame has the rest, and values are escaped
+	return title, template.HTML(filled.fillPage(rest)), nil //nolint:gosec // it knows no HTML, tame has the rest, and values are escaped
 }
 
 // Title is what an approval asks in a line of text, without marks of Markdown: its heading, else its first paragraph; "" for
@@ -73,7 +73,7 @@ func Title(approval *playbook.Approval) string {
 		}
 	}
 	isSpace := func(letter rune) bool { return strings.ContainsRune(" \n\t\r", letter) } // others keep figures together
-	return source.Shorten(strings.Join(strings.FieldsFunc(textOf(title), isSpace), " "), shownTitle)
+	return source.ShortenMiddle(strings.Join(strings.FieldsFunc(textOf(title), isSpace), " "), shownTitle)
 }
 
 // firstParagraph is a paragraph with which a rendered message begins.
@@ -134,8 +134,8 @@ func (s *standIns) standIn(value string) string {
 	return s.word + string(letters)
 }
 
-// value is what a stand-in stands for.
-func (s *standIns) value(standIn string) string {
+// valueOf is what a stand-in stands for.
+func (s *standIns) valueOf(standIn string) string {
 	number := 0
 	for _, letter := range standIn[len(s.word):] {
 		number = number*26 + int(letter-'a')
@@ -146,10 +146,10 @@ func (s *standIns) value(standIn string) string {
 	return s.values[number]
 }
 
-// fill puts values into a page, in which stand-ins are nowhere but in texts.
-func (s *standIns) fill(page string) string {
+// fillPage puts values into a page, in which stand-ins are nowhere but in texts.
+func (s *standIns) fillPage(page string) string {
 	return s.pattern.ReplaceAllStringFunc(page, func(found string) string {
-		value := Readable(s.value(found))
+		value := Readable(s.valueOf(found))
 		if isFigure.MatchString(value) {
 			value = strings.ReplaceAll(value, " ", "\u00a0")
 		}
@@ -160,14 +160,14 @@ func (s *standIns) fill(page string) string {
 // isFigure is a number as people write it, with its unit or currency: it stays in one line.
 var isFigure = regexp.MustCompile(`^[-+−]?(\p{Sc}|[A-Z]{3})?\s?\d[\d.,'’\s]{0,40}\s?(%|\p{Sc}|\pL{1,4})?$`)
 
-// address fills an address. A value is all of it, or a part that changes nothing else
+// fillAddress fills an address. A value is all of it, or a part that changes nothing else
 // of it: there it is escaped. ofData says that a value decides where the address leads.
-func (s *standIns) address(written string) (address string, ofData bool) {
+func (s *standIns) fillAddress(written string) (address string, ofData bool) {
 	if s.pattern.FindString(written) == written && written != "" {
-		return s.value(written), true
+		return s.valueOf(written), true
 	}
 	address = s.pattern.ReplaceAllStringFunc(written, func(found string) string {
-		return strings.ReplaceAll(url.QueryEscape(s.value(found)), "+", "%20")
+		return strings.ReplaceAll(url.QueryEscape(s.valueOf(found)), "+", "%20")
 	})
 	host := func(address string) string {
 		parsed, err := url.Parse(address)
@@ -183,7 +183,7 @@ func (s *standIns) address(written string) (address string, ofData bool) {
 // more of a page than a paragraph does, so that the rest of the page is seen.
 func Readable(value string) string {
 	const shownLetters, shownLines = 1000, 30
-	value = source.Shorten(source.Readable(value), shownLetters)
+	value = source.ShortenMiddle(source.ReadableText(value), shownLetters)
 	if strings.Count(value, "\n") >= shownLines {
 		value = strings.Join(strings.Fields(value), " ")
 	}
@@ -227,10 +227,10 @@ func (tame) Transform(document *ast.Document, reader text.Reader, context parser
 		return ast.WalkContinue, nil
 	})
 	for _, node := range slices.Backward(wild) { // those within others first
-		unlink(node)
+		replaceByText(node)
 	}
 	for _, node := range slices.Backward(links) {
-		filled.link(node, reader.Source())
+		filled.fillLink(node, reader.Source())
 	}
 }
 
@@ -249,9 +249,9 @@ func cellText(cell *tables.TableCell, markdown []byte) string {
 	return b.String()
 }
 
-// link fills the address of a link, and takes a link away that must not be there.
+// fillLink fills the address of a link, and takes a link away that must not be there.
 // Where data decides where it leads, people see where.
-func (s *standIns) link(node ast.Node, markdown []byte) {
+func (s *standIns) fillLink(node ast.Node, markdown []byte) {
 	link, isLink := node.(*ast.Link)
 	if auto, isAuto := node.(*ast.AutoLink); isAuto {
 		link = ast.NewLink()
@@ -262,9 +262,9 @@ func (s *standIns) link(node ast.Node, markdown []byte) {
 		link.AppendChild(link, ast.NewString(auto.Label(markdown)))
 		node.Parent().ReplaceChild(node.Parent(), node, link)
 	}
-	address, ofData := s.address(string(link.Destination))
+	address, ofData := s.fillAddress(string(link.Destination))
 	if !safeLink(address) {
-		unlink(link)
+		replaceByText(link)
 		return
 	}
 	link.Destination, link.Title = []byte(address), nil
@@ -275,8 +275,8 @@ func (s *standIns) link(node ast.Node, markdown []byte) {
 	}
 }
 
-// unlink puts the text of a link or picture into its place.
-func unlink(node ast.Node) {
+// replaceByText puts the text of a link or picture into its place.
+func replaceByText(node ast.Node) {
 	parent := node.Parent()
 	for child := node.FirstChild(); child != nil; child = node.FirstChild() {
 		node.RemoveChild(node, child)
@@ -289,5 +289,5 @@ func unlink(node ast.Node) {
 func safeLink(address string) bool {
 	parsed, err := url.Parse(address)
 	return err == nil && (slices.Contains([]string{"http", "https"}, parsed.Scheme) && parsed.Host != "" || parsed.Scheme == "mailto") &&
-		source.Readable(address) == address
+		source.ReadableText(address) == address
 }

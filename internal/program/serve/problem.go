@@ -39,7 +39,7 @@ func (p *Problem) Error() string { return p.Title + ": " + p.Detail }
 // shownDetail bounds what a problem says, in bytes.
 const shownDetail = 2000
 
-func problem(status int, word, format string, args ...any) *Problem {
+func newProblem(status int, word, format string, args ...any) *Problem {
 	detail := strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")
 	if len(detail) > shownDetail {
 		end := shownDetail
@@ -51,8 +51,8 @@ func problem(status int, word, format string, args ...any) *Problem {
 	return &Problem{Type: "urn:reprise:problem:" + word, Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// with adds a header.
-func (p *Problem) with(name, value string) *Problem {
+// withHeader adds a header.
+func (p *Problem) withHeader(name, value string) *Problem {
 	if p.header == nil {
 		p.header = http.Header{}
 	}
@@ -60,34 +60,34 @@ func (p *Problem) with(name, value string) *Problem {
 	return p
 }
 
-// unauthorized is the one answer to unknown clients, whatever they request.
-func unauthorized() *Problem {
-	return problem(http.StatusUnauthorized, "unauthorized", "the request has neither a valid token nor a valid signature").
-		with("WWW-Authenticate", "Bearer")
+// unauthorizedProblem is the one answer to unknown clients, whatever they request.
+func unauthorizedProblem() *Problem {
+	return newProblem(http.StatusUnauthorized, "unauthorized", "the request has neither a valid token nor a valid signature").
+		withHeader("WWW-Authenticate", "Bearer")
 }
 
 // notFound is the one answer for what is not there and for what the caller may not see.
 func notFound() *Problem {
-	return problem(http.StatusNotFound, "not-found", "not found, or not visible to you")
+	return newProblem(http.StatusNotFound, "not-found", "not found, or not visible to you")
 }
 
 func badRequest(format string, args ...any) *Problem {
-	return problem(http.StatusBadRequest, "bad-request", format, args...)
+	return newProblem(http.StatusBadRequest, "bad-request", format, args...)
 }
 
-// Invalid says that a playbook must not run.
-func Invalid(file string, found source.Diagnostics) *Problem {
-	p := problem(http.StatusUnprocessableEntity, "invalid-playbook", "%s has %d problems; nothing was started", file, len(found))
-	found, _ = found.First(playbook.MaxShown)
+// InvalidPlaybook says that a playbook must not run.
+func InvalidPlaybook(file string, found source.Diagnostics) *Problem {
+	p := newProblem(http.StatusUnprocessableEntity, "invalid-playbook", "%s has %d problems; nothing was started", file, len(found))
+	found, _ = found.FirstOf(playbook.MaxShown)
 	for _, one := range found {
 		p.Errors = append(p.Errors, Flaw{Line: one.Pos.Line, Column: one.Pos.Column, Code: one.Code, Message: one.Message})
 	}
 	return p
 }
 
-// Unfit says that a playbook does not take a workload.
-func Unfit(reasons ...string) *Problem {
-	return problem(http.StatusUnprocessableEntity, "unfit-workload", "%s", strings.Join(reasons, "\n"))
+// UnfitWorkload says that a playbook does not take a workload.
+func UnfitWorkload(reasons ...string) *Problem {
+	return newProblem(http.StatusUnprocessableEntity, "unfit-workload", "%s", strings.Join(reasons, "\n"))
 }
 
 // problemOf is what clients get of an error. Errors of the server itself are only in
@@ -97,11 +97,11 @@ func problemOf(err error) *Problem {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case connect.Unreachable(err):
-		return problem(http.StatusServiceUnavailable, "unavailable",
-			"the Temporal server does not respond; the request may or may not have taken effect, so repeat it").with("Retry-After", "5")
+	case connect.IsUnreachable(err):
+		return newProblem(http.StatusServiceUnavailable, "unavailable",
+			"the Temporal server does not respond; the request may or may not have taken effect, so repeat it").withHeader("Retry-After", "5")
 	}
-	return problem(http.StatusInternalServerError, "internal", "the request failed; see the log of starter serve")
+	return newProblem(http.StatusInternalServerError, "internal", "the request failed; see the log of starter serve")
 }
 
 // answer is a response.
@@ -111,10 +111,10 @@ type answer struct {
 	body   any // JSON, or bytes that are sent as they are; nil for none
 }
 
-func (p *Problem) answer() answer { return answer{status: p.Status, header: p.header, body: p} }
+func (p *Problem) problemAnswer() answer { return answer{status: p.Status, header: p.header, body: p} }
 
-// write sends an answer.
-func (a answer) write(w http.ResponseWriter) {
+// writeTo sends an answer.
+func (a answer) writeTo(w http.ResponseWriter) {
 	header := w.Header()
 	maps.Copy(header, a.header)
 	if page, isPage := a.body.([]byte); isPage || a.body == nil {

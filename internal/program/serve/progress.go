@@ -41,9 +41,9 @@ type reports struct {
 	pause   *time.Timer // until the next one is sent; nil while one is
 }
 
-// report takes a report of progress. The first one is sent at once; one that is held
+// acceptReport takes a report of progress. The first one is sent at once; one that is held
 // back is answered as what a worker has not taken yet.
-func (p *reporting) report(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
+func (p *reporting) acceptReport(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
 	p.mu.Lock()
 	one, known := p.open[given.Key]
 	switch {
@@ -65,20 +65,20 @@ func (p *reporting) report(ctx context.Context, workflowID string, given interpr
 	p.mu.Unlock()
 	reply, err := p.send(ctx, workflowID, given)
 	one.sending.Unlock()
-	p.sent(workflowID, given.Key, one, reply, err)
+	p.recordSent(workflowID, given.Key, one, reply, err)
 	return reply, err
 }
 
 // errReporting is the problem of a report for which there is no room.
-var errReporting = problem(http.StatusServiceUnavailable, "busy",
-	"%d attempts are reporting progress already; repeat this report later", mostReporting).with("Retry-After", "5")
+var errReporting = newProblem(http.StatusServiceUnavailable, "busy",
+	"%d attempts are reporting progress already; repeat this report later", mostReporting).withHeader("Retry-After", "5")
 
-// sent records the outcome of a report. The newest one that has come meanwhile is sent after a
+// recordSent records the outcome of a report. The newest one that has come meanwhile is sent after a
 // pause.
-func (p *reporting) sent(workflowID, key string, one *reports, reply answer, err error) {
+func (p *reporting) recordSent(workflowID, key string, one *reports, reply answer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.became(one, reply, err)
+	p.recordOutcome(one, reply, err)
 	pause := progressPause
 	switch {
 	case p.ends || p.open[key] != one:
@@ -86,17 +86,17 @@ func (p *reporting) sent(workflowID, key string, one *reports, reply answer, err
 	case one.kept:
 		pause = keptPause
 	}
-	one.pause = time.AfterFunc(pause, func() { p.next(workflowID, key, one) })
+	one.pause = time.AfterFunc(pause, func() { p.sendNewest(workflowID, key, one) })
 }
 
-// became records the outcome of the last report. It is called under the lock.
-func (p *reporting) became(one *reports, reply answer, err error) {
+// recordOutcome records the outcome of the last report. It is called under the lock.
+func (p *reporting) recordOutcome(one *reports, reply answer, err error) {
 	body, _ := reply.body.(callbackAnswer)
 	one.over, one.kept = err, err == nil && !body.Accepted
 }
 
-// next sends the newest report, if there is one, and checks again after a pause.
-func (p *reporting) next(workflowID, key string, one *reports) {
+// sendNewest sends the newest report, if there is one, and checks again after a pause.
+func (p *reporting) sendNewest(workflowID, key string, one *reports) {
 	p.mu.Lock()
 	one.pause = nil
 	if one.newest == nil || one.over != nil {
@@ -108,12 +108,12 @@ func (p *reporting) next(workflowID, key string, one *reports) {
 		return
 	}
 	p.mu.Unlock()
-	reply, err := p.flush(context.Background(), workflowID, one)
-	p.sent(workflowID, key, one, reply, err)
+	reply, err := p.flushReport(context.Background(), workflowID, one)
+	p.recordSent(workflowID, key, one, reply, err)
 }
 
-// flush sends the newest report that was held back.
-func (p *reporting) flush(ctx context.Context, workflowID string, one *reports) (reply answer, err error) {
+// flushReport sends the newest report that was held back.
+func (p *reporting) flushReport(ctx context.Context, workflowID string, one *reports) (reply answer, err error) {
 	one.sending.Lock()
 	defer one.sending.Unlock()
 	p.mu.Lock()
@@ -127,8 +127,8 @@ func (p *reporting) flush(ctx context.Context, workflowID string, one *reports) 
 	return p.send(ctx, workflowID, *newest)
 }
 
-// before sends what was held back of an attempt, before another answer to it.
-func (p *reporting) before(ctx context.Context, workflowID, key string) {
+// flushBefore sends what was held back of an attempt, before another answer to it.
+func (p *reporting) flushBefore(ctx context.Context, workflowID, key string) {
 	p.mu.Lock()
 	one := p.open[key]
 	delete(p.open, key) // a report behind the answer is late, and refused
@@ -136,26 +136,26 @@ func (p *reporting) before(ctx context.Context, workflowID, key string) {
 	if one == nil {
 		return
 	}
-	reply, err := p.flush(ctx, workflowID, one)
+	reply, err := p.flushReport(ctx, workflowID, one)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.became(one, reply, err)
-	one.hurry()
+	p.recordOutcome(one, reply, err)
+	one.endPause()
 }
 
-// end sends everything that was held back.
-func (p *reporting) end() {
+// flushAll sends everything that was held back.
+func (p *reporting) flushAll() {
 	p.mu.Lock()
 	p.ends = true
 	for _, one := range p.open {
-		one.hurry()
+		one.endPause()
 	}
 	p.mu.Unlock()
 	p.left.Wait()
 }
 
-// hurry ends the pause. It is called under the lock.
-func (r *reports) hurry() {
+// endPause ends the pause. It is called under the lock.
+func (r *reports) endPause() {
 	if r.pause != nil && r.pause.Stop() {
 		r.pause.Reset(0)
 	}

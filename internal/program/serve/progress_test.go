@@ -80,7 +80,7 @@ func TestTheLastProgressArrives(t *testing.T) {
 			t.Parallel()
 			a := newAsking(t)
 			_, token := a.ask("last", webhook)
-			address, err := callback.Open(a.keys, token)
+			address, err := callback.OpenToken(a.keys, token)
 			require.NoError(t, err)
 			for i := range 10 {
 				require.Equal(t, http.StatusAccepted, a.callback(token, "progress", fmt.Sprintf(`{"done": %d}`, i+1)).status)

@@ -70,20 +70,20 @@ type startRequest struct {
 
 // postRun starts a run of a playbook for a caller, or for a sender.
 func (s *Server) postRun(w http.ResponseWriter, r *http.Request) (answer, error) {
-	document, wait, instead, err := s.start(w, r)
+	document, wait, instead, err := s.startRun(w, r)
 	switch {
 	case err != nil:
 		return answer{}, err
 	case instead != nil:
 		return *instead, nil
 	}
-	s.await(r.Context(), &document, wait)
-	return started(document), nil
+	s.awaitEnd(r.Context(), &document, wait)
+	return runAnswer(document), nil
 }
 
-// start reads a request and does it. There may be an answer instead of a run.
-func (s *Server) start(w http.ResponseWriter, r *http.Request) (runDocument, time.Duration, *answer, error) {
-	order, leave, err := s.order(w, r)
+// startRun reads a request and does it. There may be an answer instead of a run.
+func (s *Server) startRun(w http.ResponseWriter, r *http.Request) (runDocument, time.Duration, *answer, error) {
+	order, leave, err := s.readOrder(w, r)
 	if err != nil {
 		return runDocument{}, 0, nil, err
 	}
@@ -93,7 +93,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) (runDocument, tim
 	if order.instead != nil {
 		return runDocument{}, 0, order.instead, nil
 	}
-	document, err := s.begin(r.Context(), order)
+	document, err := s.beginRun(r.Context(), order)
 	if err != nil {
 		return runDocument{}, 0, nil, err
 	}
@@ -102,18 +102,18 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) (runDocument, tim
 	return document, order.wait, nil, nil
 }
 
-// order reads a request that may start a run. It acquires a slot, which leave releases.
+// readOrder reads a request that may start a run. It acquires a slot, which leave releases.
 // Unknown clients have slots of their own, so that they delay no others.
-func (s *Server) order(w http.ResponseWriter, r *http.Request) (order startRequest, leave func(), err error) {
-	if _, has := bearer(r.Header); has {
-		caller, err := s.caller(r)
+func (s *Server) readOrder(w http.ResponseWriter, r *http.Request) (order startRequest, leave func(), err error) {
+	if _, has := bearerToken(r.Header); has {
+		caller, err := s.callerOf(r)
 		if err != nil {
 			return order, nil, err
 		}
 		return s.ofCaller(caller, w, r)
 	}
 	// A refusal before the body is there would show which playbooks there are.
-	body, leave, err := s.admit(w, r, s.strangers, s.deliveries, addressOf(r.RemoteAddr))
+	body, leave, err := s.admitRequest(w, r, s.strangers, s.deliveries, addressOf(r.RemoteAddr))
 	if err != nil {
 		return order, nil, err
 	}
@@ -123,9 +123,9 @@ func (s *Server) order(w http.ResponseWriter, r *http.Request) (order startReque
 	return order, leave, err
 }
 
-// started is the answer for a run: 200 once it has ended, and for a request that
+// runAnswer is the answer for a run: 200 once it has ended, and for a request that
 // was repeated, else 202.
-func started(document runDocument) answer {
+func runAnswer(document runDocument) answer {
 	given := answer{status: http.StatusAccepted, body: document, header: http.Header{}}
 	if document.Result != nil || document.Repeated {
 		given.status = http.StatusOK
@@ -139,10 +139,10 @@ func started(document runDocument) answer {
 // ofCaller reads the request of a caller with a token. It takes a place, as order does.
 func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request) (order startRequest, leave func(), err error) {
 	name := r.PathValue("name")
-	if !caller.may(name) {
+	if !caller.mayRun(name) {
 		return order, nil, notFound()
 	}
-	source, err := s.playbook(name)
+	source, err := s.readPlaybook(name)
 	if err != nil {
 		return order, nil, err
 	}
@@ -156,17 +156,17 @@ func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request
 	if order.workload, leave, err = s.admitObject(w, r, caller.name); err != nil {
 		return order, nil, err
 	}
-	if err = order.check(); err != nil {
+	if err = order.checkWorkload(); err != nil {
 		leave()
 	}
 	return order, leave, err
 }
 
-// check refuses a workload that callers must not give, and logs what it is.
-func (o *startRequest) check() error {
+// checkWorkload refuses a workload that callers must not give, and logs what it is.
+func (o *startRequest) checkWorkload() error {
 	book, err := interpreter.Load(o.Playbook+".yaml", string(o.source))
 	if _, forged := o.workload[playbook.TriggerKey]; forged && err == nil && len(book.Triggers) > 0 {
-		return Unfit(fmt.Sprintf("%s is set by signed deliveries to this playbook; callers cannot set it", playbook.TriggerKey))
+		return UnfitWorkload(fmt.Sprintf("%s is set by signed deliveries to this playbook; callers cannot set it", playbook.TriggerKey))
 	}
 	text, err := expression.Encode(o.workload)
 	if err != nil {
@@ -176,23 +176,23 @@ func (o *startRequest) check() error {
 	return nil
 }
 
-// caller is the sender of a request with a token.
-func (s *Server) caller(r *http.Request) (*caller, error) {
+// callerOf is the sender of a request with a token.
+func (s *Server) callerOf(r *http.Request) (*caller, error) {
 	if s.Callers != nil {
-		if err := s.Callers.refresh(); err != nil {
+		if err := s.Callers.readChanged(); err != nil {
 			s.Logger.Error("cannot read the file of callers; every token is refused until it can be read", "error", err)
-			return nil, problem(http.StatusServiceUnavailable, "callers", "the file of callers cannot be read; see the log of starter serve").with("Retry-After", "10")
+			return nil, newProblem(http.StatusServiceUnavailable, "callers", "the file of callers cannot be read; see the log of starter serve").withHeader("Retry-After", "10")
 		}
 	}
-	token, has := bearer(r.Header)
-	if caller := s.Callers.find(token); has && caller != nil {
+	token, has := bearerToken(r.Header)
+	if caller := s.Callers.findCaller(token); has && caller != nil {
 		return caller, nil
 	}
-	return nil, unauthorized()
+	return nil, unauthorizedProblem()
 }
 
-// playbook is the text of a playbook in the folder.
-func (s *Server) playbook(name string) ([]byte, error) {
+// readPlaybook is the text of a playbook in the folder.
+func (s *Server) readPlaybook(name string) ([]byte, error) {
 	if s.Playbooks == "" {
 		return nil, notFound()
 	}
@@ -271,7 +271,7 @@ func (o startRequest) onDay(at time.Time) startRequest {
 func (s *Server) beginOnce(ctx context.Context, order startRequest) (runDocument, error) {
 	now := s.Now()
 	yesterday := order.onDay(now.Add(-bodyWindow)).workflowID()
-	run, err := s.find(ctx, yesterday)
+	run, err := s.findRun(ctx, yesterday)
 	var absent *Problem
 	switch {
 	case err == nil && now.Sub(run.startedAt) < bodyWindow:
@@ -281,22 +281,22 @@ func (s *Server) beginOnce(ctx context.Context, order startRequest) (runDocument
 	}
 	order = order.onDay(now)
 	order.byBody = false
-	document, err := s.begin(ctx, order)
+	document, err := s.beginRun(ctx, order)
 	if err == nil && document.Repeated {
-		run, err := s.find(ctx, document.WorkflowID)
+		run, err := s.findRun(ctx, document.WorkflowID)
 		return runDocument{}, cmp.Or[error](err, sameBody(document.WorkflowID, run.startedAt))
 	}
 	return document, err
 }
 
 func sameBody(workflowID string, at time.Time) error {
-	return problem(http.StatusConflict, "same-body", "a delivery with this body already started run %s at %s, so nothing was started: "+
+	return newProblem(http.StatusConflict, "same-body", "a delivery with this body already started run %s at %s, so nothing was started: "+
 		"within %s, an equal body counts as the same delivery. If the sender gives each delivery an ID in a header, name that header: "+
 		"identity: header NAME in metadata.triggers", workflowID, at.UTC().Format(time.RFC3339), bodyWindow)
 }
 
-// begin starts a run, or finds the one that an earlier request has started.
-func (s *Server) begin(ctx context.Context, order startRequest) (runDocument, error) {
+// beginRun starts a run, or finds the one that an earlier request has started.
+func (s *Server) beginRun(ctx context.Context, order startRequest) (runDocument, error) {
 	if order.byBody {
 		return s.beginOnce(ctx, order)
 	}
@@ -316,17 +316,17 @@ func (s *Server) begin(ctx context.Context, order startRequest) (runDocument, er
 	case !errors.As(err, &earlier):
 		return document, err
 	}
-	run, err := s.find(ctx, document.WorkflowID)
+	run, err := s.findRun(ctx, document.WorkflowID)
 	if err != nil {
 		return document, err
 	}
 	if run.request != order.request {
-		return document, problem(http.StatusUnprocessableEntity, "key-reused", "an earlier request used this key with a different body; use a new key")
+		return document, newProblem(http.StatusUnprocessableEntity, "key-reused", "an earlier request used this key with a different body; use a new key")
 	}
 	document.RunID, document.Repeated = run.runID, true
 	if run.ended {
 		ended := document
-		s.await(ctx, &ended, endedPatience)
+		s.awaitEnd(ctx, &ended, endedPatience)
 		document.Status = ended.Status
 	}
 	return document, nil
@@ -345,8 +345,8 @@ type found struct {
 // errors of its own for some texts.
 var ownIDs = regexp.MustCompile(`^[A-Za-z0-9_.@~:-]{1,300}$`)
 
-// find finds a run that was started here; the error is notFound where there is none.
-func (s *Server) find(ctx context.Context, workflowID string) (found, error) {
+// findRun finds a run that was started here; the error is notFound where there is none.
+func (s *Server) findRun(ctx context.Context, workflowID string) (found, error) {
 	if !ownIDs.MatchString(workflowID) {
 		return found{}, notFound()
 	}
@@ -374,7 +374,7 @@ func (s *Server) find(ctx context.Context, workflowID string) (found, error) {
 
 // getRun answers a caller with the status of a run that it has started.
 func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) {
-	caller, err := s.caller(r)
+	caller, err := s.callerOf(r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -393,21 +393,21 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) 
 		wait = max(wait, endedPatience)
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the client may wait
-	s.await(r.Context(), &document, wait)
+	s.awaitEnd(r.Context(), &document, wait)
 	if run.ended && document.Result == nil {
-		return answer{}, problem(http.StatusServiceUnavailable, "unavailable", "the outcome of the run cannot be read right now; try again").with("Retry-After", "5")
+		return answer{}, newProblem(http.StatusServiceUnavailable, "unavailable", "the outcome of the run cannot be read right now; try again").withHeader("Retry-After", "5")
 	}
 	return answer{status: http.StatusOK, body: document}, nil
 }
 
 // findFor finds a run that a caller has started.
 func (s *Server) findFor(ctx context.Context, caller *caller, workflowID string) (found, error) {
-	leave, err := s.requests.enter(ctx, caller.name)
+	leave, err := s.requests.enterRequest(ctx, caller.name)
 	if err != nil {
 		return found{}, err
 	}
 	defer leave()
-	run, err := s.find(ctx, workflowID)
+	run, err := s.findRun(ctx, workflowID)
 	if err == nil && run.Caller != caller.name {
 		return found{}, notFound()
 	}
@@ -417,14 +417,14 @@ func (s *Server) findFor(ctx context.Context, caller *caller, workflowID string)
 // endedPatience is how long it may take to read how a run ended.
 const endedPatience = 10 * time.Second
 
-// await waits for the end of a run, for some time; where it has not ended then, or
+// awaitEnd waits for the end of a run, for some time; where it has not ended then, or
 // cannot be queried, the document stays as it is. When the server ends, no request
 // waits.
-func (s *Server) await(ctx context.Context, document *runDocument, wait time.Duration) {
+func (s *Server) awaitEnd(ctx context.Context, document *runDocument, wait time.Duration) {
 	if wait == 0 {
 		return
 	}
-	leave, ok := s.waits.acquire(ctx, document.caller)
+	leave, ok := s.waits.acquireTurn(ctx, document.caller)
 	if !ok {
 		return // too many wait; the caller can repeat its request
 	}
@@ -441,7 +441,7 @@ func (s *Server) await(ctx context.Context, document *runDocument, wait time.Dur
 	case errors.Is(err, ending.ErrNoResult) || errors.Is(err, ending.ErrRefused):
 		document.Status, document.Result = interpreter.Failed, &expression.Value{}
 		document.Error = &interpreter.ErrorObject{Kind: "no_result", Class: interpreter.ClassFinal, Message: err.Error()}
-	case ctx.Err() == nil && !connect.Unreachable(err):
+	case ctx.Err() == nil && !connect.IsUnreachable(err):
 		s.Logger.Warn("cannot read the outcome of a run", "workflow_id", document.WorkflowID, "error", err)
 	}
 }

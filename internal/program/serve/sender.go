@@ -12,14 +12,14 @@ import (
 // ofSender reads a delivery that one of the playbook's triggers has signed.
 func (s *Server) ofSender(r *http.Request, body []byte) (startRequest, error) {
 	name := r.PathValue("name")
-	source, err := s.playbook(name)
+	source, err := s.readPlaybook(name)
 	var absent *Problem
 	if err != nil && !errors.As(err, &absent) {
 		return startRequest{}, err
 	}
-	trigger := s.signed(name, source, r.Header, body)
+	trigger := s.signedTrigger(name, source, r.Header, body)
 	if trigger == nil {
-		return startRequest{}, unauthorized()
+		return startRequest{}, unauthorizedProblem()
 	}
 	read, err := readDelivery(trigger, r.Header, body)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Server) ofSender(r *http.Request, body []byte) (startRequest, error) {
 	switch {
 	case trigger.Sender == playbook.Slack && textAt(read.body, "type") == "url_verification":
 		order.instead = &answer{status: http.StatusOK, body: map[string]string{"challenge": textAt(read.body, "challenge")}}
-	case !read.starts(trigger):
+	case !read.startsRun(trigger):
 		order.instead = &answer{status: http.StatusOK, body: map[string]bool{"ignored": true}}
 	}
 	return order, nil
@@ -53,9 +53,9 @@ func senderName(trigger *playbook.Trigger) string {
 	return "@" + identity
 }
 
-// signed is the trigger of a playbook that has signed a body, nil for none. Where
+// signedTrigger is the trigger of a playbook that has signed a body, nil for none. Where
 // there is no such playbook it takes as long.
-func (s *Server) signed(name string, source []byte, header http.Header, body []byte) *playbook.Trigger {
+func (s *Server) signedTrigger(name string, source []byte, header http.Header, body []byte) *playbook.Trigger {
 	triggers := []*playbook.Trigger{}
 	if source != nil {
 		book, err := interpreter.Load(name+".yaml", string(source))
@@ -66,10 +66,10 @@ func (s *Server) signed(name string, source []byte, header http.Header, body []b
 		}
 	}
 	if len(triggers) == 0 {
-		_ = verify(&playbook.Trigger{Sender: playbook.GitHub}, s.nobody, header, body, s.Now())
+		_ = verifySignature(&playbook.Trigger{Sender: playbook.GitHub}, s.nobody, header, body, s.Now())
 	}
 	for _, trigger := range triggers {
-		err := s.verify(trigger, header, body)
+		err := s.verifyDelivery(trigger, header, body)
 		if err == nil {
 			return trigger
 		}
@@ -100,11 +100,11 @@ func TriggerSecret(from tool.ConnectionResolver, trigger *playbook.Trigger) (str
 	return secret, nil
 }
 
-func (s *Server) verify(trigger *playbook.Trigger, header http.Header, body []byte) error {
+func (s *Server) verifyDelivery(trigger *playbook.Trigger, header http.Header, body []byte) error {
 	secret, err := TriggerSecret(s.Secrets, trigger)
 	if err != nil {
 		return err
 	}
 	s.Masked.AddConnection(secret)
-	return verify(trigger, secret, header, body, s.Now())
+	return verifySignature(trigger, secret, header, body, s.Now())
 }

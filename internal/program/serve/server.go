@@ -96,7 +96,7 @@ type Limits struct {
 	Stop        time.Duration // for requests that run when the server ends
 }
 
-func (l *Limits) fill() {
+func (l *Limits) setDefaults() {
 	count := func(n *int, fallback int) {
 		if *n <= 0 {
 			*n = fallback
@@ -156,7 +156,7 @@ type Server struct {
 
 // New makes a server.
 func New(options Options) *Server {
-	options.Limits.fill()
+	options.Limits.setDefaults()
 	options.Logger = cmp.Or(options.Logger, slog.New(slog.DiscardHandler))
 	options.Masked = cmp.Or(options.Masked, &secrets.Masker{})
 	options.Logger = slog.New(options.Masked.Handler(options.Logger.Handler()))
@@ -171,9 +171,9 @@ func New(options Options) *Server {
 		arrivals: newCrowd(options.Limits.Room), strangers: newCrowd(options.Limits.Room), health: health.Temporal(options.Client),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
-	s.progress, s.keeping = reporting{send: s.deliver, open: map[string]*reports{}}, slots.New(1, 0)
-	for _, route := range s.routes() {
-		s.mux.Handle(route.method+" "+route.path, s.handler(route))
+	s.progress, s.keeping = reporting{send: s.deliverAnswer, open: map[string]*reports{}}, slots.New(1, 0)
+	for _, route := range s.allRoutes() {
+		s.mux.Handle(route.method+" "+route.path, s.routeHandler(route))
 	}
 	return s
 }
@@ -214,8 +214,8 @@ func (r route) checkQuery(request *http.Request) error {
 	return nil
 }
 
-// routes are all of them. Their answers are in openapi.json.
-func (s *Server) routes() []route {
+// allRoutes are all of them. Their answers are in openapi.json.
+func (s *Server) allRoutes() []route {
 	return []route{
 		{method: http.MethodGet, path: "/healthz", handle: s.getHealth},
 		{method: http.MethodGet, path: "/v1/openapi.json", handle: s.getOpenAPI},
@@ -246,7 +246,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *Ce
 			return
 		}
 		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return certificate.newest(s.Logger), nil
+			return certificate.newestCertificate(s.Logger), nil
 		}}
 		ended <- server.ServeTLS(listener, "", "")
 	}()
@@ -258,7 +258,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *Ce
 	s.stop()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Stop)
 	defer cancel()
-	defer s.progress.end()
+	defer s.progress.flushAll()
 	if err := server.Shutdown(limited); err != nil {
 		return errors.Join(err, server.Close())
 	}
@@ -267,30 +267,30 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *Ce
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer underway(r.Context())()
+	defer keepOpen(r.Context())()
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	if path.Clean(r.URL.Path) != r.URL.Path { // which the mux would redirect
-		s.reply(w, r, "", time.Now(), notFound().answer())
+		s.sendReply(w, r, "", time.Now(), notFound().problemAnswer())
 		return
 	}
 	if none, pattern := s.mux.Handler(r); pattern == "" {
-		s.reply(w, r, "", time.Now(), refusal(none, r))
+		s.sendReply(w, r, "", time.Now(), noRouteAnswer(none, r))
 		return
 	}
 	s.mux.ServeHTTP(w, r)
 }
 
-// refusal is the answer of the mux to what no route is for, as a problem like others.
-func refusal(none http.Handler, r *http.Request) answer {
+// noRouteAnswer is the answer of the mux to what no route is for, as a problem like others.
+func noRouteAnswer(none http.Handler, r *http.Request) answer {
 	seen := &statusOnly{header: http.Header{}}
 	none.ServeHTTP(seen, r)
 	if seen.status == http.StatusMethodNotAllowed {
 		allow := seen.header.Get("Allow")
-		return problem(seen.status, "method-not-allowed", "this path accepts %s", allow).with("Allow", allow).answer()
+		return newProblem(seen.status, "method-not-allowed", "this path accepts %s", allow).withHeader("Allow", allow).problemAnswer()
 	}
-	return notFound().answer()
+	return notFound().problemAnswer()
 }
 
 // statusOnly takes the status and the headers of an answer.
@@ -303,22 +303,22 @@ func (s *statusOnly) Header() http.Header         { return s.header }
 func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 func (s *statusOnly) WriteHeader(status int)      { s.status = status }
 
-// handler is a route with what all have in common.
-func (s *Server) handler(route route) http.Handler {
+// routeHandler is a route with what all have in common.
+func (s *Server) routeHandler(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		notes := &logFields{}
 		r = r.WithContext(context.WithValue(r.Context(), logFieldsKey{}, notes))
-		s.reply(w, r, route.path, began, s.answer(route, w, r))
+		s.sendReply(w, r, route.path, began, s.answerRoute(route, w, r))
 	})
 }
 
-// answer has a route answer. A mistake of ours is an answer like others.
-func (s *Server) answer(route route, w http.ResponseWriter, r *http.Request) (given answer) {
+// answerRoute has a route answer. A mistake of ours is an answer like others.
+func (s *Server) answerRoute(route route, w http.ResponseWriter, r *http.Request) (given answer) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.Logger.Error("a request panicked", "route", route.path, "panic", cause, "stack", string(debug.Stack()))
-			given = problem(http.StatusInternalServerError, "internal", "the request failed; see the log of starter serve").answer()
+			given = newProblem(http.StatusInternalServerError, "internal", "the request failed; see the log of starter serve").problemAnswer()
 		}
 	}()
 	err := route.checkQuery(r)
@@ -332,18 +332,18 @@ func (s *Server) answer(route route, w http.ResponseWriter, r *http.Request) (gi
 	if failed.Status >= http.StatusInternalServerError {
 		s.Logger.Error("a request failed", "route", route.path, "error", err)
 	}
-	return failed.answer()
+	return failed.problemAnswer()
 }
 
-// reply sends an answer and logs it: the route, and not the path.
-func (s *Server) reply(w http.ResponseWriter, r *http.Request, route string, began time.Time, answer answer) {
+// sendReply sends an answer and logs it: the route, and not the path.
+func (s *Server) sendReply(w http.ResponseWriter, r *http.Request, route string, began time.Time, answer answer) {
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Now().Add(s.Limits.Write))
 	if r.ContentLength != 0 && !hasArrived(r) && r.ProtoMajor == 1 { // the rest of the body is not awaited
 		w.Header().Set("Connection", "close")
 		_ = control.SetReadDeadline(time.Now().Add(closing))
 	}
-	answer.write(w)
+	answer.writeTo(w)
 	attributes := []any{"method", methodOf(r), "route", route, "status", answer.status, "took", time.Since(began).Round(time.Microsecond).String()}
 	if notes, ok := r.Context().Value(logFieldsKey{}).(*logFields); ok {
 		attributes = append(attributes, notes.all...)
@@ -371,8 +371,8 @@ type logFields struct {
 
 type logFieldsKey struct{}
 
-// arrived records that the body of a request is there.
-func arrived(r *http.Request) {
+// recordArrival records that the body of a request is there.
+func recordArrival(r *http.Request) {
 	if notes, ok := r.Context().Value(logFieldsKey{}).(*logFields); ok {
 		notes.arrived = true
 	}

@@ -35,9 +35,9 @@ var (
 	errForged   = errors.New("the signature does not match the body and the secret")
 )
 
-// verify checks that a body was signed as a trigger says. The error says why not, for
+// verifySignature checks that a body was signed as a trigger says. The error says why not, for
 // the log; none shows anything of the secret.
-func verify(trigger *playbook.Trigger, secret string, header http.Header, body []byte, now time.Time) error {
+func verifySignature(trigger *playbook.Trigger, secret string, header http.Header, body []byte, now time.Time) error {
 	switch trigger.Sender {
 	case playbook.GitHub:
 		return verifyParts(header, trigger.SignatureHeader(), "sha256=", sha256.New, hex.DecodeString, secret, body)
@@ -56,8 +56,8 @@ func verify(trigger *playbook.Trigger, secret string, header http.Header, body [
 	return verifyParts(header, trigger.SignatureHeader(), trigger.Prefix, algorithm, decode, secret, body)
 }
 
-// single is the value of a header that occurs once.
-func single(header http.Header, name string) (string, error) {
+// singleValue is the value of a header that occurs once.
+func singleValue(header http.Header, name string) (string, error) {
 	if values := header.Values(name); len(values) == 1 {
 		return values[0], nil
 	}
@@ -68,20 +68,20 @@ func single(header http.Header, name string) (string, error) {
 func verifyParts(
 	header http.Header, name, prefix string, algorithm func() hash.Hash, decode func(string) ([]byte, error), secret string, parts ...[]byte,
 ) error {
-	value, err := single(header, name)
+	value, err := singleValue(header, name)
 	if err != nil {
 		return err
 	}
 	text, found := strings.CutPrefix(value, prefix)
 	signature, err := decode(text)
-	if !found || err != nil || !hmac.Equal(signature, sum(algorithm, secret, parts...)) {
+	if !found || err != nil || !hmac.Equal(signature, hmacSum(algorithm, secret, parts...)) {
 		return errForged
 	}
 	return nil
 }
 
 func verifyStripe(secret string, header http.Header, name string, body []byte, now time.Time) error {
-	value, err := single(header, name)
+	value, err := singleValue(header, name)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func verifyStripe(secret string, header http.Header, name string, body []byte, n
 	if len(signatures) > mostSignatures {
 		return errForged
 	}
-	wanted, valid := sum(sha256.New, secret, []byte(at+"."), body), false
+	wanted, valid := hmacSum(sha256.New, secret, []byte(at+"."), body), false
 	for _, text := range signatures { // several while a secret is changed
 		signature, err := hex.DecodeString(text)
 		valid = valid || err == nil && hmac.Equal(signature, wanted)
@@ -109,7 +109,7 @@ func verifyStripe(secret string, header http.Header, name string, body []byte, n
 }
 
 func verifySlack(secret string, header http.Header, name string, body []byte, now time.Time) error {
-	at, err := single(header, slackTime)
+	at, err := singleValue(header, slackTime)
 	if err == nil {
 		err = verifyParts(header, name, "v0=", sha256.New, hex.DecodeString, secret, []byte("v0:"+at+":"), body)
 	}
@@ -131,7 +131,7 @@ func checkTime(text string, now time.Time) error {
 	return nil
 }
 
-func sum(algorithm func() hash.Hash, secret string, parts ...[]byte) []byte {
+func hmacSum(algorithm func() hash.Hash, secret string, parts ...[]byte) []byte {
 	mac := hmac.New(algorithm, []byte(secret))
 	for _, part := range parts {
 		mac.Write(part)

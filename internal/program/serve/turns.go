@@ -40,15 +40,15 @@ func newRequestTurns(most int, patience time.Duration) *turns {
 	return &turns{all: make(chan struct{}, most), each: slots.New(max(1, most/requestsOfOne), 0), patience: patience}
 }
 
-// acquire waits for a turn; ok is false where none comes soon. over ends it.
-func (t *turns) acquire(ctx context.Context, sender string) (over func(), ok bool) {
+// acquireTurn waits for a turn; ok is false where none comes soon. over ends it.
+func (t *turns) acquireTurn(ctx context.Context, sender string) (over func(), ok bool) {
 	limited, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()
 	leave, err := t.each.Enter(limited, sender)
 	if err != nil {
 		return nil, false
 	}
-	if slots.Acquire(limited, t.all) != nil {
+	if slots.AcquireSlot(limited, t.all) != nil {
 		leave()
 		return nil, false
 	}
@@ -58,15 +58,15 @@ func (t *turns) acquire(ctx context.Context, sender string) (over func(), ok boo
 	}, true
 }
 
-// enter is acquire for a request, which is refused where it gets no turn.
-func (t *turns) enter(ctx context.Context, sender string) (leave func(), err error) {
-	leave, ok := t.acquire(ctx, sender)
+// enterRequest is acquire for a request, which is refused where it gets no turn.
+func (t *turns) enterRequest(ctx context.Context, sender string) (leave func(), err error) {
+	leave, ok := t.acquireTurn(ctx, sender)
 	if !ok {
-		return nil, busy()
+		return nil, busyProblem()
 	}
 	return leave, nil
 }
 
-func busy() *Problem {
-	return problem(http.StatusServiceUnavailable, "busy", "too many requests are open; repeat this one").with("Retry-After", "1")
+func busyProblem() *Problem {
+	return newProblem(http.StatusServiceUnavailable, "busy", "too many requests are open; repeat this one").withHeader("Retry-After", "1")
 }

@@ -49,10 +49,10 @@ func LeastAttributes() []string {
 	return []string{protocol.StatusAttribute, protocol.PlaybookAttribute, protocol.OriginAttribute}
 }
 
-// use has the run set the search attributes that its namespace knows. The server
+// useAttributes has the run set the search attributes that its namespace knows. The server
 // refuses the run until those of LeastAttributes can be used, and so others that were
 // added with them; one that was added alone waits for the next run.
-func (p *Plan) use(known connect.Attributes) {
+func (p *Plan) useAttributes(known connect.Attributes) {
 	p.Input.SearchAttributes = known.Has(LeastAttributes()...)
 	has := func(name string) bool {
 		alone := slices.Contains(known.Added, name) && !slices.Contains(known.Added, protocol.PlaybookAttribute)
@@ -78,9 +78,9 @@ func (p *Plan) withExpectation(memo map[string]any) map[string]any {
 	return with
 }
 
-// attributes are the search attributes that the run starts with; none where its
+// searchAttributes are the search attributes that the run starts with; none where its
 // namespace has none.
-func (p *Plan) attributes() temporal.SearchAttributes {
+func (p *Plan) searchAttributes() temporal.SearchAttributes {
 	if !p.Input.SearchAttributes {
 		return temporal.SearchAttributes{}
 	}
@@ -90,14 +90,14 @@ func (p *Plan) attributes() temporal.SearchAttributes {
 		origin := temporal.NewSearchAttributeKeyKeyword(protocol.OriginAttribute)
 		attributes = append(attributes, origin.ValueSet(again.Origin.WorkflowID))
 	}
-	if labels := p.labels(); len(labels) > 0 {
+	if labels := p.attributeLabels(); len(labels) > 0 {
 		attributes = append(attributes, temporal.NewSearchAttributeKeyKeywordList(protocol.LabelsAttribute).ValueSet(labels))
 	}
 	return temporal.NewSearchAttributes(attributes...)
 }
 
-// labels are the labels that fit a search attribute, each as name=value.
-func (p *Plan) labels() []string {
+// attributeLabels are the labels that fit a search attribute, each as name=value.
+func (p *Plan) attributeLabels() []string {
 	const most, longest = 50, 255 // labels, and bytes of one
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(p.Labels)) {
@@ -143,10 +143,10 @@ const (
 	shownProse = 3000
 )
 
-// Details say what a run runs, in Markdown: the playbook, the names of its
+// DetailsMarkdown say what a run runs, in Markdown: the playbook, the names of its
 // workload's keys, never their values, and what the author says of it.
-func Details(book *playbook.Playbook, workload any, said string) string {
-	details := protocol.Describe(book) + "\n"
+func DetailsMarkdown(book *playbook.Playbook, workload any, said string) string {
+	details := protocol.DescribeRun(book) + "\n"
 	given, _ := workload.(map[string]any)
 	keys := slices.Sorted(maps.Keys(expression.Merge(book.Workload, given).(map[string]any))) // Merge of maps gives a map
 	if len(keys) > 0 {
@@ -158,7 +158,7 @@ func Details(book *playbook.Playbook, workload any, said string) string {
 		details += "\n"
 	}
 	if said != "" {
-		details += "\n" + source.Prose(source.Cut(said, shownProse)) + "\n"
+		details += "\n" + source.ProseText(source.Cut(said, shownProse)) + "\n"
 	}
 	return details
 }

@@ -19,9 +19,9 @@ func TestDetailsNameKeysAndNoValues(t *testing.T) {
 		Name: "patients", Hash: strings.Repeat("0123456789abcdef", 4), Workload: map[string]any{"api": "http://secret.example", "limit": 3},
 	}
 	require.Equal(t, "Playbook `patients`, hash `0123456789ab`\n\nWorkload: `api`, `limit`, `token¦`\n\n\\!\\[x\\]\\(http\\://evil\\.example\\)\n",
-		Details(book, map[string]any{"token|": "hush", "limit": 4}, "![x](http://evil.example)"))
+		DetailsMarkdown(book, map[string]any{"token|": "hush", "limit": 4}, "![x](http://evil.example)"))
 	require.Equal(t, "Playbook `none`, hash `0123456789ab`\n",
-		Details(&playbook.Playbook{Name: "none", Hash: book.Hash, Workload: map[string]any{}}, nil, ""))
+		DetailsMarkdown(&playbook.Playbook{Name: "none", Hash: book.Hash, Workload: map[string]any{}}, nil, ""))
 }
 
 // TestDetailsAreBounded: Temporal refuses a run whose details are larger.
@@ -33,7 +33,7 @@ func TestDetailsAreBounded(t *testing.T) {
 		book.Workload[fmt.Sprint(strings.Repeat("𝔎", 100), i)] = i
 	}
 	for _, text := range []string{"𝔎", "["} {
-		details := Details(book, nil, strings.Repeat(text, 10_000))
+		details := DetailsMarkdown(book, nil, strings.Repeat(text, 10_000))
 		require.Less(t, len(details), most)
 		require.Contains(t, details, " and 970 more\n")
 	}
@@ -74,7 +74,7 @@ func TestAttributesThatWereAdded(t *testing.T) {
 		{connect.Attributes{Present: least[1:], Added: all[3:]}, protocol.Input{}},
 	} {
 		var p Plan
-		p.use(c.known)
+		p.useAttributes(c.known)
 		require.Equal(t, c.want, p.Input)
 	}
 }

@@ -58,10 +58,10 @@ func Run(ctx context.Context, to Destination, plan Plan, known connect.Attribute
 		options := client.StartWorkflowOptions{
 			ID: plan.WorkflowID, TaskQueue: to.TaskQueue, WorkflowExecutionErrorWhenAlreadyStarted: true,
 			StaticSummary: plan.Summary, StaticDetails: plan.Details, Priority: plan.Priority(),
-			TypedSearchAttributes: plan.attributes(), Memo: plan.Memo,
+			TypedSearchAttributes: plan.searchAttributes(), Memo: plan.Memo,
 		}
 		if to.Key != "" && len(plan.Codes) > 0 {
-			options.Memo = host.Vouch(to.Key, plan.WorkflowID, plan.Codes)
+			options.Memo = host.VouchMemo(to.Key, plan.WorkflowID, plan.Codes)
 			maps.Copy(options.Memo, plan.Memo)
 		}
 		options.Memo = plan.withExpectation(options.Memo)
@@ -81,23 +81,23 @@ func startError(plan Plan, err error) error {
 		return nil
 	case started:
 		return &StartedError{WorkflowID: plan.WorkflowID, RunID: runID}
-	case connect.Unreachable(err):
+	case connect.IsUnreachable(err):
 		return &UnsureError{WorkflowID: plan.WorkflowID, Err: err}
 	}
 	return fmt.Errorf("start the run: %w", err)
 }
 
-// Action is the action of a schedule that starts what a plan says, with the input as it
+// ScheduleAction is the action of a schedule that starts what a plan says, with the input as it
 // is kept. memo is that of the action before, where the code of the playbook is the one
 // that it vouches for; else nil.
-func (t Destination) Action(plan Plan, input *commonpb.Payload, memo map[string]any) *client.ScheduleWorkflowAction {
+func (t Destination) ScheduleAction(plan Plan, input *commonpb.Payload, memo map[string]any) *client.ScheduleWorkflowAction {
 	if memo == nil && t.Key != "" && len(plan.Codes) > 0 {
 		memo = host.VouchSchedule(t.Key, plan.WorkflowID, plan.Codes)
 	}
 	return &client.ScheduleWorkflowAction{
 		ID: plan.WorkflowID, TaskQueue: t.TaskQueue, Workflow: protocol.PlaybookWorkflowName, Args: []any{input},
 		StaticSummary: plan.Summary, StaticDetails: plan.Details, Priority: plan.Priority(),
-		TypedSearchAttributes: plan.attributes(), Memo: plan.withExpectation(memo),
+		TypedSearchAttributes: plan.searchAttributes(), Memo: plan.withExpectation(memo),
 	}
 }
 
@@ -112,7 +112,7 @@ const (
 // attributes that its namespace should know. Where the server cannot use them yet the
 // plan is submitted again, in the end without them.
 func WithAttributes(ctx context.Context, plan Plan, known connect.Attributes, submit func(Plan) error) error {
-	plan.use(known)
+	plan.useAttributes(known)
 	deadline := time.Now().Add(attributeDelay)
 	for {
 		err := submit(plan)
@@ -120,7 +120,7 @@ func WithAttributes(ctx context.Context, plan Plan, known connect.Attributes, su
 			return err
 		}
 		if time.Now().After(deadline) {
-			plan.use(connect.Attributes{})
+			plan.useAttributes(connect.Attributes{})
 			continue
 		}
 		if sleep.For(ctx, attributeRetry) != nil {

@@ -30,8 +30,8 @@ type sending struct {
 	workers map[string]int // that listen, by task queue
 }
 
-// send sends the command to one run, and describes what came of it.
-func (s *sending) send(ctx context.Context, run runs.Found) Result {
+// sendTo sends the command to one run, and describes what came of it.
+func (s *sending) sendTo(ctx context.Context, run runs.Found) Result {
 	result := Result{Found: run, Outcome: Refused}
 	if run.Ended() {
 		result.Message = fmt.Sprintf("the run has ended (%s), so there is nothing to %s; %s list --status running shows running ones",
@@ -39,9 +39,9 @@ func (s *sending) send(ctx context.Context, run runs.Found) Result {
 		return result
 	}
 	if s.command.Name == Cancel {
-		return s.cancel(ctx, result)
+		return s.cancelRun(ctx, result)
 	}
-	workers, err := s.listening(ctx, run.TaskQueue)
+	workers, err := s.countWorkers(ctx, run.TaskQueue)
 	switch {
 	case err != nil:
 		result.Outcome, result.Message = Unknown, "nothing was sent: "+err.Error()
@@ -52,37 +52,37 @@ func (s *sending) send(ctx context.Context, run runs.Found) Result {
 		return result
 	}
 	waits, whole := 0, true
-	if s.command.settles() {
+	if s.command.endsWaits() {
 		waits, whole = s.Runs.Waits(ctx, run, s.command.Step, s.command.Index, s.command.Name == Skip)
 	}
-	reply, err := s.update(ctx, run)
+	reply, err := s.updateRun(ctx, run)
 	if err != nil {
-		result.Outcome, result.Message = s.refusal(ctx, run, err)
+		result.Outcome, result.Message = s.explainRefusal(ctx, run, err)
 		return result
 	}
 	result.Outcome, result.Reply = Done, &reply
-	if s.command.settles() {
-		result.settled(waits, whole)
+	if s.command.endsWaits() {
+		result.addSettled(waits, whole)
 	}
 	if nothing := result.Waits != nil && *result.Waits == 0 && !result.WaitsMore; nothing || !reply.Changed {
 		result.Outcome, reply.Changed = Unchanged, false
 	}
-	result.Message = s.command.describe(result)
+	result.Message = s.command.describeResult(result)
 	if result.Outcome == Unchanged && s.command.Name == RetryNow {
-		result.Message += s.awaited(ctx, run)
+		result.Message += s.awaitedText(ctx, run)
 	}
 	if s.command.Name == Resume || s.command.Name == RetryNow {
 		result.HeldByParents, _ = s.Runs.HeldByParents(ctx, run) // the command has had its effect
 	}
 	for _, parent := range result.HeldByParents {
 		result.Message += fmt.Sprintf("; still held by its parent run %s: %s (%s)", terminal.Visible(parent.Run),
-			render.Paused(render.Held(parent), time.Now()), render.ResumeCommand(parent.Run, render.Held(parent)))
+			render.Paused(render.HeldByParent(parent), time.Now()), render.ResumeCommand(parent.Run, render.HeldByParent(parent)))
 	}
 	return result
 }
 
-// awaited says which iterations of a run await an answer, where nothing waits for a retry.
-func (s *sending) awaited(ctx context.Context, run runs.Found) string {
+// awaitedText says which iterations of a run await an answer, where nothing waits for a retry.
+func (s *sending) awaitedText(ctx context.Context, run runs.Found) string {
 	status, err := s.Runs.Status(ctx, run, time.Now())
 	if err != nil {
 		return "" // the command has been answered; this is help
@@ -95,23 +95,23 @@ func (s *sending) awaited(ctx context.Context, run runs.Found) string {
 			if loop.Awaiting == 1 {
 				text = fmt.Sprintf("; 1 iteration of step %s awaits an answer", step.Step)
 			}
-			return strings.Join(append([]string{text}, render.Answers(status)...), "; ")
+			return strings.Join(append([]string{text}, render.AnswerCommands(status)...), "; ")
 		}
 	}
 	return ""
 }
 
-// settled records how many waits a command has ended, of which those in loops were
+// addSettled records how many waits a command has ended, of which those in loops were
 // counted before; whole is false where that was not all of them.
-func (r *Result) settled(waits int, whole bool) {
+func (r *Result) addSettled(waits int, whole bool) {
 	if waits = max(waits, r.Reply.Ended); !r.Reply.Signalled {
 		waits, whole = r.Reply.Ended, true
 	}
 	r.Waits, r.WaitsMore = &waits, !whole
 }
 
-// listening counts the workers of a task queue, which is described once.
-func (s *sending) listening(ctx context.Context, queue string) (int, error) {
+// countWorkers counts the workers of a task queue, which is described once.
+func (s *sending) countWorkers(ctx context.Context, queue string) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if workers, known := s.workers[queue]; known {
@@ -124,20 +124,20 @@ func (s *sending) listening(ctx context.Context, queue string) (int, error) {
 	return workers.Count, err
 }
 
-// update sends the command to the run that was found, not to another one that has
+// updateRun sends the command to the run that was found, not to another one that has
 // its ID by now.
-func (s *sending) update(ctx context.Context, run runs.Found) (protocol.CommandResult, error) {
+func (s *sending) updateRun(ctx context.Context, run runs.Found) (protocol.CommandResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, sendPatience)
 	defer cancel()
 	var reply protocol.CommandResult
-	err := connect.Update(ctx, s.Client, client.UpdateWorkflowOptions{
+	err := connect.SendUpdate(ctx, s.Client, client.UpdateWorkflowOptions{
 		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: updates[s.command.Name], Args: []any{s.command.CommandInput},
 	}, &reply)
 	return reply, err
 }
 
-// refusal says why an update came to nothing, and what would work.
-func (s *sending) refusal(ctx context.Context, run runs.Found, err error) (outcome CommandOutcome, message string) {
+// explainRefusal says why an update came to nothing, and what would work.
+func (s *sending) explainRefusal(ctx context.Context, run runs.Found, err error) (outcome CommandOutcome, message string) {
 	var refused *temporal.ApplicationError
 	switch {
 	case ctx.Err() != nil:
@@ -160,8 +160,8 @@ func statusHint(run runs.Found) string {
 	return fmt.Sprintf("%s status %s shows its status", terminal.Program(), terminal.ShellWord(run.WorkflowID))
 }
 
-// cancel requests the cancel of a run.
-func (s *sending) cancel(ctx context.Context, result Result) Result {
+// cancelRun requests the cancel of a run.
+func (s *sending) cancelRun(ctx context.Context, result Result) Result {
 	run := result.Found
 	_, err := s.Client.WorkflowService().RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
 		Namespace: s.Namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID},
@@ -180,7 +180,7 @@ func (s *sending) cancel(ctx context.Context, result Result) Result {
 		result.Outcome, result.Message = Unknown, "request its cancellation: "+err.Error()
 	default:
 		result.Outcome, result.Message = Done, fmt.Sprintf("cancelling (%s)", was)
-		if workers, err := s.listening(ctx, run.TaskQueue); err == nil && workers == 0 {
+		if workers, err := s.countWorkers(ctx, run.TaskQueue); err == nil && workers == 0 {
 			result.Message += fmt.Sprintf("; no worker polls its task queue %q, so it will end once one starts", run.TaskQueue)
 		}
 	}

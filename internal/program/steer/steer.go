@@ -57,8 +57,8 @@ func (c Command) Words() string {
 	return text
 }
 
-// settles reports whether the command ends waits.
-func (c Command) settles() bool { return c.Name == RetryNow || c.Name == Skip }
+// endsWaits reports whether the command ends waits.
+func (c Command) endsWaits() bool { return c.Name == RetryNow || c.Name == Skip }
 
 // CommandOutcome is what became of a command.
 type CommandOutcome string
@@ -134,7 +134,7 @@ func (s *Dispatcher) Send(ctx context.Context, command Command, to []runs.Found,
 	group.SetLimit(sendsAtOnce)
 	for i, run := range to {
 		group.Go(func() error {
-			results[i] = sending.send(ctx, run)
+			results[i] = sending.sendTo(ctx, run)
 			one.Lock()
 			defer one.Unlock()
 			each(results[i])

@@ -10,8 +10,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// describe describes a run after a command.
-func (c Command) describe(result Result) string {
+// describeResult describes a run after a command.
+func (c Command) describeResult(result Result) string {
 	what, reply := "", *result.Reply
 	if c.Index != nil {
 		what = fmt.Sprintf("step %s[%d] ", c.Step, *c.Index)
@@ -23,20 +23,20 @@ func (c Command) describe(result Result) string {
 		if reply.Changed {
 			return what + "paused; no new attempts start"
 		}
-		return what + "already paused" + render.Since(reply.Control.PausedBy(c.Step), time.Now())
+		return what + "already paused" + render.SinceText(reply.Control.PausedBy(c.Step), time.Now())
 	case Resume:
-		return c.resumed(what, reply)
+		return c.resumedText(what, reply)
 	case Set:
-		return what + "now has " + TuningText(reply.Control.Tuned(c.Step))
+		return what + "now has " + TuningText(reply.Control.TuningOf(c.Step))
 	}
 	if result.Queue != nil && c.Name == RetryNow && reply.Ended == 1 {
 		return "its slot was requested again"
 	}
-	return c.settled(what, result)
+	return c.settledText(what, result)
 }
 
-// settled describes which waits a command has ended.
-func (c Command) settled(what string, result Result) string {
+// settledText describes which waits a command has ended.
+func (c Command) settledText(what string, result Result) string {
 	verb := "retried now"
 	if c.Name == Skip {
 		verb = "skipped"
@@ -55,7 +55,7 @@ func (c Command) settled(what string, result Result) string {
 	return strings.TrimSuffix("nothing waits "+what, " ") + ", so nothing was changed"
 }
 
-func (c Command) resumed(what string, reply protocol.CommandResult) string {
+func (c Command) resumedText(what string, reply protocol.CommandResult) string {
 	text := what + "resumed"
 	if !reply.Changed {
 		text = what + "was not paused"

@@ -46,7 +46,7 @@ func TestDescribe(t *testing.T) {
 		{Resume, "", protocol.CommandResult{}, "was not paused"},
 	} {
 		command := Command{Name: c.name, CommandInput: protocol.CommandInput{Step: c.step}}
-		require.Equal(t, c.says, command.describe(Result{Reply: &c.standing}))
+		require.Equal(t, c.says, command.describeResult(Result{Reply: &c.standing}))
 	}
 	for _, c := range []struct {
 		name  string
@@ -63,6 +63,6 @@ func TestDescribe(t *testing.T) {
 		{Skip, 0, false, false, "nothing waits in step fetch, so nothing was changed"},
 	} {
 		command := Command{Name: c.name, CommandInput: protocol.CommandInput{Step: "fetch"}}
-		require.Equal(t, c.says, command.describe(Result{Reply: &protocol.CommandResult{Signalled: c.told}, Waits: &c.waits, WaitsMore: c.more}))
+		require.Equal(t, c.says, command.describeResult(Result{Reply: &protocol.CommandResult{Signalled: c.told}, Waits: &c.waits, WaitsMore: c.more}))
 	}
 }

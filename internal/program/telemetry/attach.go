@@ -21,7 +21,7 @@ func (t *Telemetry) Client(options client.Options) client.Options {
 	if t == nil {
 		return options
 	}
-	options.MetricsHandler = t.handler()
+	options.MetricsHandler = t.metricsHandler()
 	if t.traces != nil {
 		options.ContextPropagators = append(slices.Clip(options.ContextPropagators), propagator{})
 	}
@@ -64,16 +64,16 @@ func (t *Telemetry) Interceptors() []interceptor.WorkerInterceptor {
 	return []interceptor.WorkerInterceptor{&recording{t: t}}
 }
 
-// Begin begins the span of a command; end ends it with the error of the command,
+// BeginSpan begins the span of a command; end ends it with the error of the command,
 // nil for none.
-func (t *Telemetry) Begin(ctx context.Context, name string) (within context.Context, end func(error)) {
+func (t *Telemetry) BeginSpan(ctx context.Context, name string) (within context.Context, end func(error)) {
 	if t == nil || t.traces == nil {
 		return ctx, func(error) {}
 	}
 	ctx, span := t.tracer.Start(ctx, name)
 	return ctx, func(err error) {
 		if err != nil {
-			span.SetStatus(codes.Error, t.mask(err.Error()))
+			span.SetStatus(codes.Error, t.maskText(err.Error()))
 		}
 		span.End()
 	}
@@ -105,9 +105,9 @@ func (w *recordedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor
 	l, _ := ctx.Value(lineageKey{}).(lineage)
 	info := workflow.GetInfo(ctx)
 	if !l.Run.IsValid() && info.ParentWorkflowExecution == nil {
-		l = l.begun(info.FirstRunID, w.t.sampled)
+		l = l.childLineage(info.FirstRunID, w.t.sampledFlags)
 	}
-	if l.valid() {
+	if l.isValid() {
 		ctx = gate.WithSpans(workflow.WithValue(ctx, lineageKey{}, l), spans{w.t})
 	}
 	return w.Next.ExecuteWorkflow(ctx, in)

@@ -25,10 +25,10 @@ func fromEnvironment(known *secrets.Masker) (sending, error) {
 		return s, nil
 	}
 	var err error
-	if s.metrics, err = wanted("METRICS"); err != nil {
+	if s.metrics, err = isWanted("METRICS"); err != nil {
 		return s, err
 	}
-	if s.traces, err = wanted("TRACES"); err != nil {
+	if s.traces, err = isWanted("TRACES"); err != nil {
 		return s, err
 	}
 	if known != nil {
@@ -49,9 +49,9 @@ func TraceHeaders() bool {
 	return value == "" || err == nil && on
 }
 
-// wanted reports whether a signal is sent: where its endpoint, or that of all
+// isWanted reports whether a signal is sent: where its endpoint, or that of all
 // signals, is named.
-func wanted(signal string) (bool, error) {
+func isWanted(signal string) (bool, error) {
 	endpoint := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
 	exporter := "OTEL_" + signal + "_EXPORTER"
 	switch value := os.Getenv(exporter); value {

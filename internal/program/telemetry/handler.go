@@ -26,8 +26,8 @@ type handler struct {
 	base     func() *instruments // of the tags; found when it is needed
 }
 
-// handler is the one without tags.
-func (t *Telemetry) handler() client.MetricsHandler {
+// metricsHandler is the one without tags.
+func (t *Telemetry) metricsHandler() client.MetricsHandler {
 	base := opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
 		Meter: t.meters.Meter("temporal-sdk-go"), UseMonotonicCounters: true,
 		OnError: func(err error) { t.logger.Warn("a metric of Temporal's SDK is not counted", "error", err) },
@@ -45,7 +45,7 @@ func (h *handler) WithTags(tags map[string]string) client.MetricsHandler {
 	return &handler{recorder: h.recorder, tagged: h.tagged, tags: all, base: sync.OnceValue(func() *instruments {
 		labels := slices.Sorted(maps.Keys(all))
 		values := lists.Map(labels, func(label string) string { return all[label] })
-		return h.tagged.of(labels, h.recorder.names.bounded(labels, values))
+		return h.tagged.instrumentsOf(labels, h.recorder.names.boundValues(labels, values))
 	})}
 }
 
@@ -60,8 +60,8 @@ type handlerCache struct {
 	byTags *lru.Cache[string, *instruments]
 }
 
-// of is what counts with the given tags.
-func (t *handlerCache) of(labels, values []string) *instruments {
+// instrumentsOf is what counts with the given tags.
+func (t *handlerCache) instrumentsOf(labels, values []string) *instruments {
 	key := strings.Join(labels, "\x00") + "\x01" + strings.Join(values, "\x00")
 	if found, ok := t.byTags.Get(key); ok {
 		return found
@@ -81,8 +81,8 @@ type instruments struct {
 	counters, gauges, timers sync.Map
 }
 
-// named is the instrument of a name, made when it is first requested.
-func named[T any](all *sync.Map, name string, create func(string) T) T {
+// instrumentNamed is the instrument of a name, made when it is first requested.
+func instrumentNamed[T any](all *sync.Map, name string, create func(string) T) T {
 	found, ok := all.Load(name)
 	if !ok {
 		found, _ = all.LoadOrStore(name, create(name))
@@ -91,9 +91,9 @@ func named[T any](all *sync.Map, name string, create func(string) T) T {
 	return instrument
 }
 
-// ours is the metric of a name and the values of its labels; nil where it is not
+// ownMetric is the metric of a name and the values of its labels; nil where it is not
 // one of ours.
-func (h *handler) ours(name string) (*meter.Metric, []string) {
+func (h *handler) ownMetric(name string) (*meter.Metric, []string) {
 	found, ok := h.recorder.byName[name]
 	if !ok {
 		return nil, nil
@@ -114,10 +114,10 @@ func (f timerFunc) Record(took time.Duration) { f(took) }
 
 // Counter is the counter of a name.
 func (h *handler) Counter(name string) client.MetricsCounter {
-	if m, values := h.ours(name); m != nil {
+	if m, values := h.ownMetric(name); m != nil {
 		return counterFunc(func(n int64) { h.recorder.Add(m, n, values...) })
 	}
-	return named(&h.base().counters, name, h.base().handler.Counter)
+	return instrumentNamed(&h.base().counters, name, h.base().handler.Counter)
 }
 
 type gaugeFunc func(float64)
@@ -127,19 +127,19 @@ func (f gaugeFunc) Update(value float64) { f(value) }
 
 // Gauge is the gauge of a name. That of watermarks shows the age of the time that it is given.
 func (h *handler) Gauge(name string) client.MetricsGauge {
-	if m, values := h.ours(name); m == meter.WatermarkAge {
+	if m, values := h.ownMetric(name); m == meter.WatermarkAge {
 		return gaugeFunc(func(seconds float64) {
 			whole, part := math.Modf(seconds)
 			h.recorder.Age(m, time.Unix(int64(whole), int64(part*float64(time.Second))), time.Now(), values...)
 		})
 	}
-	return named(&h.base().gauges, name, h.base().handler.Gauge)
+	return instrumentNamed(&h.base().gauges, name, h.base().handler.Gauge)
 }
 
 // Timer is the histogram of a name.
 func (h *handler) Timer(name string) client.MetricsTimer {
-	if m, values := h.ours(name); m != nil {
+	if m, values := h.ownMetric(name); m != nil {
 		return timerFunc(func(took time.Duration) { h.recorder.Observe(m, took, values...) })
 	}
-	return named(&h.base().timers, name, h.base().handler.Timer)
+	return instrumentNamed(&h.base().timers, name, h.base().handler.Timer)
 }

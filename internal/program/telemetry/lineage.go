@@ -25,11 +25,11 @@ type lineage struct {
 	Run    trace.SpanID // the run's span, zero before the run has begun
 }
 
-func (l lineage) valid() bool { return l.Trace.IsValid() && l.Run.IsValid() }
+func (l lineage) isValid() bool { return l.Trace.IsValid() && l.Run.IsValid() }
 
-// begun is the lineage of a run that begins, from that of its parent: one without any
+// childLineage is the lineage of a run that begins, from that of its parent: one without any
 // begins a trace.
-func (l lineage) begun(runID string, sampled func(trace.TraceID) trace.TraceFlags) lineage {
+func (l lineage) childLineage(runID string, sampled func(trace.TraceID) trace.TraceFlags) lineage {
 	sum := sha256.Sum256([]byte("reprise run " + runID))
 	if !l.Trace.IsValid() {
 		l.Trace = trace.TraceID(sum[:16])
@@ -39,8 +39,8 @@ func (l lineage) begun(runID string, sampled func(trace.TraceID) trace.TraceFlag
 	return l
 }
 
-// span is the ID of a step, iteration or sink of the run.
-func (l lineage) span(of meter.Span) trace.SpanID {
+// spanID is the ID of a step, iteration or sink of the run.
+func (l lineage) spanID(of meter.Span) trace.SpanID {
 	if of.Kind == meter.SpanRun {
 		return l.Run
 	}
@@ -63,13 +63,13 @@ func (l lineage) parentOf(of meter.Span) trace.SpanID {
 	case of.Kind == meter.SpanSink && of.Step == "": // a notice of the run
 		return l.Run
 	case of.Kind == meter.SpanSink && of.Index != nil:
-		return l.span(meter.Span{Kind: meter.SpanIteration, Step: of.Step, Visit: of.Visit, Index: of.Index})
+		return l.spanID(meter.Span{Kind: meter.SpanIteration, Step: of.Step, Visit: of.Visit, Index: of.Index})
 	}
-	return l.span(meter.Span{Kind: meter.SpanStep, Step: of.Step, Visit: of.Visit})
+	return l.spanID(meter.Span{Kind: meter.SpanStep, Step: of.Step, Visit: of.Visit})
 }
 
-// context is the context of a span of the trace, for its children.
-func (l lineage) context(parent trace.SpanID) trace.SpanContext {
+// spanContext is the context of a span of the trace, for its children.
+func (l lineage) spanContext(parent trace.SpanID) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: l.Trace, SpanID: parent, TraceFlags: l.Flags, Remote: true})
 }
 
@@ -85,7 +85,7 @@ type lineageJSON struct {
 	Run    string `json:"run,omitempty"`
 }
 
-func (l lineage) payload() (*commonpb.Payload, error) {
+func (l lineage) toPayload() (*commonpb.Payload, error) {
 	kept := lineageJSON{Trace: l.Trace.String(), Flags: byte(l.Flags)}
 	if l.Parent.IsValid() {
 		kept.Parent = l.Parent.String()
@@ -104,12 +104,12 @@ func lineageOf(payload *commonpb.Payload) (l lineage, ok bool) {
 		return lineage{}, false
 	}
 	l.Flags = trace.TraceFlags(kept.Flags) & trace.FlagsSampled
-	ok = decode(kept.Trace, l.Trace[:]) && (kept.Parent == "" || decode(kept.Parent, l.Parent[:])) &&
-		(kept.Run == "" || decode(kept.Run, l.Run[:]))
+	ok = decodeHex(kept.Trace, l.Trace[:]) && (kept.Parent == "" || decodeHex(kept.Parent, l.Parent[:])) &&
+		(kept.Run == "" || decodeHex(kept.Run, l.Run[:]))
 	return l, ok && l.Trace.IsValid()
 }
 
-func decode(text string, into []byte) bool {
+func decodeHex(text string, into []byte) bool {
 	decoded, err := hex.DecodeString(text)
 	return err == nil && copy(into, decoded) == len(into) && len(decoded) == len(into)
 }
@@ -127,7 +127,7 @@ func (propagator) Inject(ctx context.Context, writer workflow.HeaderWriter) erro
 	if _, within := ctx.Value(lineageKey{}).(lineage); within || !sc.IsValid() {
 		return nil // what an activity starts belongs to no run
 	}
-	return set(writer, lineage{Trace: sc.TraceID(), Flags: sc.TraceFlags(), Parent: sc.SpanID()})
+	return setHeader(writer, lineage{Trace: sc.TraceID(), Flags: sc.TraceFlags(), Parent: sc.SpanID()})
 }
 
 // InjectFromWorkflow writes the lineage of a run into what it starts.
@@ -136,11 +136,11 @@ func (propagator) InjectFromWorkflow(ctx workflow.Context, writer workflow.Heade
 	if !ok {
 		return nil
 	}
-	return set(writer, l)
+	return setHeader(writer, l)
 }
 
-func set(writer workflow.HeaderWriter, l lineage) error {
-	payload, err := l.payload()
+func setHeader(writer workflow.HeaderWriter, l lineage) error {
+	payload, err := l.toPayload()
 	if err != nil {
 		return err
 	}

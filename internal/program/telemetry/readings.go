@@ -75,16 +75,16 @@ func (r *recorder) Age(m *meter.Metric, since, asOf time.Time, values ...string)
 
 // Clear removes a reading.
 func (r *recorder) Clear(m *meter.Metric, values ...string) {
-	r.readings[m].remove(strings.Join(r.names.bounded(m.Labels, values), "\x00"))
+	r.readings[m].remove(strings.Join(r.names.boundValues(m.Labels, values), "\x00"))
 }
 
 // read sets a reading. One of a playbook or a step that is not distinguished says nothing.
 func (r *recorder) read(m *meter.Metric, one reading, values []string) {
-	bounded := r.names.bounded(m.Labels, values)
+	bounded := r.names.boundValues(m.Labels, values)
 	if slices.Contains(bounded, Other) {
 		return
 	}
-	one.attributes = r.attributes(m, values)
+	one.attributes = r.attributesOf(m, values)
 	r.readings[m].put(strings.Join(bounded, "\x00"), one)
 }
 

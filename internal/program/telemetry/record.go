@@ -49,7 +49,7 @@ func newRecorder(from metric.Meter) (*recorder, error) {
 			return nil, err
 		}
 	}
-	for _, m := range meter.All() {
+	for _, m := range meter.AllMetrics() {
 		made := instrument{metric: m}
 		var err error
 		switch {
@@ -81,10 +81,10 @@ func (r *recorder) observeInterpreter() error {
 		return err
 	}
 	_, err = r.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		cached, compiled := interpreter.Loads()
+		cached, compiled := interpreter.LoadCounts()
 		o.ObserveInt64(loads, cached, metric.WithAttributes(attribute.String(meter.LabelResult, "cached")))
 		o.ObserveInt64(loads, compiled, metric.WithAttributes(attribute.String(meter.LabelResult, "compiled")))
-		o.ObserveInt64(evaluations, expression.Evaluations())
+		o.ObserveInt64(evaluations, expression.EvaluationCount())
 		return nil
 	}, loads, evaluations)
 	return err
@@ -92,16 +92,16 @@ func (r *recorder) observeInterpreter() error {
 
 // Add counts n.
 func (r *recorder) Add(m *meter.Metric, n int64, values ...string) {
-	r.byName[m.Name].counter.Add(context.Background(), n, r.attributes(m, values))
+	r.byName[m.Name].counter.Add(context.Background(), n, r.attributesOf(m, values))
 }
 
 // Observe counts a time.
 func (r *recorder) Observe(m *meter.Metric, took time.Duration, values ...string) {
-	r.byName[m.Name].histogram.Record(context.Background(), max(took, 0).Seconds(), r.attributes(m, values))
+	r.byName[m.Name].histogram.Record(context.Background(), max(took, 0).Seconds(), r.attributesOf(m, values))
 }
 
-func (r *recorder) attributes(m *meter.Metric, values []string) metric.MeasurementOption {
-	values = r.names.bounded(m.Labels, values)
+func (r *recorder) attributesOf(m *meter.Metric, values []string) metric.MeasurementOption {
+	values = r.names.boundValues(m.Labels, values)
 	key := m.Name + "\x00" + strings.Join(values, "\x00")
 	if found, ok := r.sets.Load(key); ok {
 		return found.(metric.MeasurementOption) // nothing else is put in
@@ -144,20 +144,20 @@ type names struct {
 	known map[string]map[string]bool // by label
 }
 
-// bounded is the values with Other in the place of those that are too many. Where
+// boundValues is the values with Other in the place of those that are too many. Where
 // a step has no place, or its playbook, the step is Other.
-func (n *names) bounded(labels, values []string) []string {
+func (n *names) boundValues(labels, values []string) []string {
 	values = slices.Clone(values)
 	playbookAt := slices.Index(labels, meter.LabelPlaybook)
 	for i, label := range labels {
-		value := shortened(values[i])
+		value := shortenName(values[i])
 		switch {
-		case label == meter.LabelPlaybook && !n.has(label, value, MaxPlaybooks):
+		case label == meter.LabelPlaybook && !n.hasPlace(label, value, MaxPlaybooks):
 			value = Other
 		case label == meter.LabelStep && playbookAt >= 0 &&
-			(values[playbookAt] == Other || !n.has(label, values[playbookAt]+"\x00"+value, MaxSteps)):
+			(values[playbookAt] == Other || !n.hasPlace(label, values[playbookAt]+"\x00"+value, MaxSteps)):
 			value = Other
-		case label != meter.LabelPlaybook && label != meter.LabelStep && !n.has(label, value, maxValues):
+		case label != meter.LabelPlaybook && label != meter.LabelStep && !n.hasPlace(label, value, maxValues):
 			value = Other
 		}
 		values[i] = value
@@ -165,8 +165,8 @@ func (n *names) bounded(labels, values []string) []string {
 	return values
 }
 
-// has reports whether a value has a place, and gives it one where there is room.
-func (n *names) has(label, value string, most int) bool {
+// hasPlace reports whether a value has a place, and gives it one where there is room.
+func (n *names) hasPlace(label, value string, most int) bool {
 	n.mu.RLock()
 	found := n.known[label][value]
 	n.mu.RUnlock()
@@ -188,8 +188,8 @@ func (n *names) has(label, value string, most int) bool {
 	return true
 }
 
-// shortened is a value as long as a name may be.
-func shortened(value string) string {
+// shortenName is a value as long as a name may be.
+func shortenName(value string) string {
 	value = strings.ToValidUTF8(value, "")
 	if runes := []rune(value); len(runes) > maxName {
 		return string(runes[:maxName])

@@ -67,8 +67,8 @@ func (g idGenerator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanI
 	return span
 }
 
-// sampled has the sampler decide on a trace that begins with a run.
-func (t *Telemetry) sampled(id trace.TraceID) trace.TraceFlags {
+// sampledFlags has the sampler decide on a trace that begins with a run.
+func (t *Telemetry) sampledFlags(id trace.TraceID) trace.TraceFlags {
 	ctx := context.WithValue(context.Background(), idKey{}, ids{trace: id, span: trace.SpanID{1}})
 	_, span := t.tracer.Start(ctx, "run") // which never ends, so it is not exported
 	return span.SpanContext().TraceFlags()
@@ -76,16 +76,16 @@ func (t *Telemetry) sampled(id trace.TraceID) trace.TraceFlags {
 
 // recordSpan emits a span that has ended.
 func (t *Telemetry) recordSpan(l lineage, of meter.Span, more ...attribute.KeyValue) {
-	if !l.valid() || !l.Flags.IsSampled() || of.Started.IsZero() {
+	if !l.isValid() || !l.Flags.IsSampled() || of.Started.IsZero() {
 		return
 	}
-	ctx := context.WithValue(context.Background(), idKey{}, ids{trace: l.Trace, span: l.span(of)})
+	ctx := context.WithValue(context.Background(), idKey{}, ids{trace: l.Trace, span: l.spanID(of)})
 	if parent := l.parentOf(of); parent.IsValid() {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, l.context(parent))
+		ctx = trace.ContextWithRemoteSpanContext(ctx, l.spanContext(parent))
 	}
 	_, span := t.tracer.Start(ctx, spanName(of), trace.WithTimestamp(of.Started),
 		trace.WithAttributes(attributesOf(of)...), trace.WithAttributes(more...))
-	t.fail(span, of.Error)
+	t.recordError(span, of.Error)
 	span.End(trace.WithTimestamp(of.Ended))
 }
 
@@ -114,12 +114,12 @@ func attributesOf(of meter.Span) []attribute.KeyValue {
 	return append(all, attrPages.Int(of.Pages))
 }
 
-// fail records an error, masked as in logs.
-func (t *Telemetry) fail(span trace.Span, failure *interpreter.ErrorObject) {
+// recordError records an error, masked as in logs.
+func (t *Telemetry) recordError(span trace.Span, failure *interpreter.ErrorObject) {
 	if failure == nil {
 		return
 	}
-	message := []rune(t.mask(failure.Message))
+	message := []rune(t.maskText(failure.Message))
 	span.SetStatus(codes.Error, string(message[:min(len(message), shownDescription)]))
 	span.SetAttributes(attrKind.String(string(failure.Kind)), attrClass.String(string(failure.Class)))
 	if failure.Status != 0 {
@@ -172,8 +172,8 @@ func (w watcher) Attempt(
 		of = meter.Span{Kind: meter.SpanSink, Step: in.Step, Visit: in.Visit, Index: in.Index, Place: in.Place, Page: in.Page}
 	}
 	parent := ctx
-	if l, _ := ctx.Value(lineageKey{}).(lineage); l.valid() {
-		parent = trace.ContextWithRemoteSpanContext(ctx, l.context(l.span(of)))
+	if l, _ := ctx.Value(lineageKey{}).(lineage); l.isValid() {
+		parent = trace.ContextWithRemoteSpanContext(ctx, l.spanContext(l.spanID(of)))
 	}
 	within, span := w.t.tracer.Start(parent, cmp.Or(in.Step, in.Tool)+" attempt", trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(attrPlaybook.String(in.Playbook), attrStep.String(in.Step), attrVisit.Int(in.Visit),
@@ -192,7 +192,7 @@ func (w watcher) Attempt(
 			status = "abandoned"
 		}
 		span.SetAttributes(attrStatus.String(string(status)))
-		w.t.fail(span, failure)
+		w.t.recordError(span, failure)
 		span.End()
 	}
 }

@@ -93,26 +93,26 @@ func New(ctx context.Context, options Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	if err := t.measure(ctx, options.MetricsAddress, sends.metrics, about); err != nil {
+	if err := t.startMeter(ctx, options.MetricsAddress, sends.metrics, about); err != nil {
 		t.Close()
 		return nil, err
 	}
 	if sends.traces {
-		if err := t.trace(ctx, about); err != nil {
+		if err := t.startTracer(ctx, about); err != nil {
 			t.Close()
 			return nil, err
 		}
 	}
 	if sends.metrics || sends.traces { // the SDK has one handler for all that cannot be sent
 		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-			logger.Warn("telemetry was not sent", "error", t.mask(err.Error()))
+			logger.Warn("telemetry was not sent", "error", t.maskText(err.Error()))
 		}))
 	}
 	return t, nil
 }
 
-// measure begins to count.
-func (t *Telemetry) measure(ctx context.Context, address string, sent bool, about *resource.Resource) error {
+// startMeter begins to count.
+func (t *Telemetry) startMeter(ctx context.Context, address string, sent bool, about *resource.Resource) error {
 	options := []sdkmetric.Option{
 		sdkmetric.WithResource(about), sdkmetric.WithCardinalityLimit(maxSeries),
 		sdkmetric.WithView(sdkmetric.NewView(
@@ -128,7 +128,7 @@ func (t *Telemetry) measure(ctx context.Context, address string, sent bool, abou
 			return fmt.Errorf("make the metrics for Prometheus: %w", err)
 		}
 		options = append(options, sdkmetric.WithReader(reader))
-		if err := t.listen(ctx, address, registry); err != nil {
+		if err := t.listenPrometheus(ctx, address, registry); err != nil {
 			return err
 		}
 	}
@@ -145,8 +145,8 @@ func (t *Telemetry) measure(ctx context.Context, address string, sent bool, abou
 	return err
 }
 
-// listen opens the endpoint for Prometheus.
-func (t *Telemetry) listen(ctx context.Context, address string, registry *prometheus.Registry) error {
+// listenPrometheus opens the endpoint for Prometheus.
+func (t *Telemetry) listenPrometheus(ctx context.Context, address string, registry *prometheus.Registry) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("open the metrics address %q: %w", address, err)
@@ -166,8 +166,8 @@ func (t *Telemetry) listen(ctx context.Context, address string, registry *promet
 	return nil
 }
 
-// trace begins to trace.
-func (t *Telemetry) trace(ctx context.Context, about *resource.Resource) error {
+// startTracer begins to trace.
+func (t *Telemetry) startTracer(ctx context.Context, about *resource.Resource) error {
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return fmt.Errorf("send traces by OTLP: %w", err)
@@ -205,12 +205,12 @@ func (t *Telemetry) Close() {
 		errs = append(errs, t.server.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
-		t.logger.Warn("telemetry was not sent", "error", t.mask(err.Error()))
+		t.logger.Warn("telemetry was not sent", "error", t.maskText(err.Error()))
 	}
 }
 
-// mask hides secrets.
-func (t *Telemetry) mask(text string) string {
+// maskText hides secrets.
+func (t *Telemetry) maskText(text string) string {
 	if t.secrets == nil {
 		return text
 	}

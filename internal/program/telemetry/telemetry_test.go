@@ -50,7 +50,7 @@ func scrape(t *testing.T, url string) map[string]*dto.MetricFamily {
 // countAll counts everything that there is once.
 func countAll(watched *telemetry.Telemetry, value func(label string) string) {
 	to := watched.Activities()
-	for _, m := range meter.All() {
+	for _, m := range meter.AllMetrics() {
 		values := make([]string, len(m.Labels))
 		for i, label := range m.Labels {
 			values[i] = value(label)
@@ -102,7 +102,7 @@ func scrapedLabels(t *testing.T) map[string][]string {
 func TestNamesAreAsDeclared(t *testing.T) {
 	t.Parallel()
 	labels := scrapedLabels(t)
-	for _, m := range meter.All() {
+	for _, m := range meter.AllMetrics() {
 		name := m.Name
 		if m.Kind == meter.Histogram {
 			name += "_count"
@@ -112,7 +112,7 @@ func TestNamesAreAsDeclared(t *testing.T) {
 	}
 	for name := range labels {
 		if strings.HasPrefix(name, "reprise_") {
-			require.True(t, slices.ContainsFunc(meter.All(), func(m *meter.Metric) bool { return strings.HasPrefix(name, m.Name) }), name)
+			require.True(t, slices.ContainsFunc(meter.AllMetrics(), func(m *meter.Metric) bool { return strings.HasPrefix(name, m.Name) }), name)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestNothingUnlessConfigured(t *testing.T) {
 	require.Empty(t, watched.URL())
 	require.Nil(t, watched.Client(client.Options{}).MetricsHandler)
 	watched.Store(nil)
-	_, end := watched.Begin(t.Context(), "command")
+	_, end := watched.BeginSpan(t.Context(), "command")
 	end(nil)
 	watched.Close()
 }

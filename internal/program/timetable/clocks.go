@@ -33,8 +33,8 @@ var yearsAhead = []int{10, 5, 2}
 // counts from 1970, and so comes again as long after its time as that is after 1970.
 const onceAfter = 20 * 365 * 24 * time.Hour
 
-// add adds the entries of a line of cron to a spec.
-func add(spec *client.ScheduleSpec, text string, zone *time.Location, now time.Time) {
+// addCron adds the entries of a line of cron to a spec.
+func addCron(spec *client.ScheduleSpec, text string, zone *time.Location, now time.Time) {
 	line, err := cron.Parse(text)
 	if err != nil { // others have made it, with what starter would not write
 		spec.CronExpressions = append(spec.CronExpressions, text)
@@ -42,7 +42,7 @@ func add(spec *client.ScheduleSpec, text string, zone *time.Location, now time.T
 	}
 	var entries cron.Entries
 	for _, years := range yearsAhead {
-		if entries = line.Entries(zone, now.Year()-yearsBack, now.Year()+years+1); entries.Len() <= mostEntries {
+		if entries = line.ScheduleEntries(zone, now.Year()-yearsBack, now.Year()+years+1); entries.Len() <= mostEntries {
 			break
 		}
 	}
@@ -52,11 +52,11 @@ func add(spec *client.ScheduleSpec, text string, zone *time.Location, now time.T
 	}
 	comment := text
 	for _, one := range entries.Calendars {
-		spec.Calendars = append(spec.Calendars, calendar(one, comment))
+		spec.Calendars = append(spec.Calendars, calendarSpec(one, comment))
 		comment = clocksComment
 	}
 	if len(entries.Calendars) == 0 {
-		spec.Calendars = append(spec.Calendars, past(text))
+		spec.Calendars = append(spec.Calendars, pastCalendar(text))
 	}
 	for _, at := range entries.Once {
 		spec.Intervals = append(spec.Intervals, client.ScheduleIntervalSpec{Every: time.Duration(at.Unix()) * time.Second})
@@ -66,8 +66,8 @@ func add(spec *client.ScheduleSpec, text string, zone *time.Location, now time.T
 	}
 }
 
-// past is a calendar without times to come, which keeps the text of a line whose times come in equal steps.
-func past(text string) client.ScheduleCalendarSpec {
+// pastCalendar is a calendar without times to come, which keeps the text of a line whose times come in equal steps.
+func pastCalendar(text string) client.ScheduleCalendarSpec {
 	one := []client.ScheduleRange{{Start: 1}}
 	return client.ScheduleCalendarSpec{Year: []client.ScheduleRange{{Start: cron.FirstYear}}, Month: one, DayOfMonth: one, Comment: text}
 }
@@ -79,15 +79,15 @@ func isOfLine(spec *client.ScheduleSpec, interval client.ScheduleIntervalSpec) b
 	})
 }
 
-func calendar(c cron.Calendar, comment string) client.ScheduleCalendarSpec {
+func calendarSpec(c cron.Calendar, comment string) client.ScheduleCalendarSpec {
 	return client.ScheduleCalendarSpec{
-		Minute: ranges(cron.Members(c.Minutes)), Hour: ranges(cron.Members(c.Hours)), DayOfMonth: ranges(cron.Members(c.Days)),
-		Month: ranges(cron.Members(c.Months)), DayOfWeek: ranges(cron.Members(c.Weekdays)), Year: ranges(c.Years), Comment: comment,
+		Minute: toRanges(cron.SetMembers(c.Minutes)), Hour: toRanges(cron.SetMembers(c.Hours)), DayOfMonth: toRanges(cron.SetMembers(c.Days)),
+		Month: toRanges(cron.SetMembers(c.Months)), DayOfWeek: toRanges(cron.SetMembers(c.Weekdays)), Year: toRanges(c.Years), Comment: comment,
 	}
 }
 
-// ranges are sorted numbers, of which neighbours are one range.
-func ranges(numbers []int) []client.ScheduleRange {
+// toRanges are sorted numbers, of which neighbours are one range.
+func toRanges(numbers []int) []client.ScheduleRange {
 	var all []client.ScheduleRange
 	for _, n := range numbers {
 		if last := len(all) - 1; last >= 0 && all[last].End == n-1 {
@@ -99,22 +99,22 @@ func ranges(numbers []int) []client.ScheduleRange {
 	return all
 }
 
-// Renewed is the spec of a schedule with the moves of clocks that are known now; nil where it has them, or
+// RenewedSpec is the spec of a schedule with the moves of clocks that are known now; nil where it has them, or
 // where others have made it.
-func Renewed(schedule client.Schedule, now time.Time) *client.ScheduleSpec {
+func RenewedSpec(schedule client.Schedule, now time.Time) *client.ScheduleSpec {
 	spec := schedule.Spec
 	if spec == nil || len(spec.Calendars) == 0 || slices.ContainsFunc(spec.Calendars, func(c client.ScheduleCalendarSpec) bool { return c.Comment == "" }) {
 		return nil
 	}
-	next := Spec(Read(schedule), now)
-	if slices.Equal(moves(*spec), moves(next)) {
+	next := ScheduleSpec(Read(schedule), now)
+	if slices.Equal(clockMoves(*spec), clockMoves(next)) {
 		return nil
 	}
 	return &next
 }
 
-// moves is what a spec has for moves of clocks, in an order of its own.
-func moves(spec client.ScheduleSpec) []string {
+// clockMoves is what a spec has for moves of clocks, in an order of its own.
+func clockMoves(spec client.ScheduleSpec) []string {
 	all := map[string]bool{}
 	for _, interval := range spec.Intervals {
 		all[fmt.Sprint("interval ", interval.Every, " ", interval.Offset)] = true
@@ -155,17 +155,17 @@ func cronRanges(of []client.ScheduleRange, least, most int) string {
 	return cmp.Or(strings.Join(parts, ","), "*")
 }
 
-// Renew has a schedule provide for the moves of clocks that are known now, and reports whether it did not.
-func Renew(ctx context.Context, c client.Client, id string, now time.Time) (renewed bool, err error) {
+// RenewSchedule has a schedule provide for the moves of clocks that are known now, and reports whether it did not.
+func RenewSchedule(ctx context.Context, c client.Client, id string, now time.Time) (renewed bool, err error) {
 	handle := c.ScheduleClient().GetHandle(ctx, id)
 	described, err := handle.Describe(ctx)
-	if err != nil || Renewed(described.Schedule, now) == nil {
+	if err != nil || RenewedSpec(described.Schedule, now) == nil {
 		return false, err
 	}
 	return true, handle.Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
 			next := in.Description.Schedule
-			if spec := Renewed(next, now); spec != nil {
+			if spec := RenewedSpec(next, now); spec != nil {
 				next.Spec = spec
 			}
 			return &client.ScheduleUpdate{Schedule: &next}, nil

@@ -38,9 +38,9 @@ func overlapWord(policy enums.ScheduleOverlapPolicy) string {
 // serverCatchUp is the server's default.
 const serverCatchUp = 365 * 24 * time.Hour
 
-// Settled is times as the server returns them: with the defaults, and moments in UTC.
+// SettledTimes is times as the server returns them: with the defaults, and moments in UTC.
 // The times have no problems.
-func Settled(times *playbook.Schedule) *playbook.Schedule {
+func SettledTimes(times *playbook.Schedule) *playbook.Schedule {
 	all := *times
 	all.Words, all.Places = nil, nil
 	all.Zone, all.Overlap = cmp.Or(all.Zone, "UTC"), cmp.Or(all.Overlap, playbook.Overlaps[0])
@@ -65,12 +65,12 @@ func zoneOf(name string) *time.Location {
 	return time.UTC
 }
 
-// Spec is the server's spec of settled times, as it is now. The text of each line of cron goes
+// ScheduleSpec is the server's spec of settled times, as it is now. The text of each line of cron goes
 // along as the comment of its first calendar: the server keeps what it means, and not how it was written.
-func Spec(times *playbook.Schedule, now time.Time) client.ScheduleSpec {
+func ScheduleSpec(times *playbook.Schedule, now time.Time) client.ScheduleSpec {
 	spec := client.ScheduleSpec{Jitter: times.Jitter, TimeZoneName: times.Zone}
 	for _, line := range times.Cron {
-		add(&spec, line, zoneOf(times.Zone), now)
+		addCron(&spec, line, zoneOf(times.Zone), now)
 	}
 	if times.Every > 0 {
 		spec.Intervals = append(spec.Intervals, client.ScheduleIntervalSpec{Every: times.Every, Offset: times.Offset})
@@ -101,7 +101,7 @@ func Read(schedule client.Schedule) *playbook.Schedule {
 	if policy := schedule.Policy; policy != nil {
 		times.Overlap, times.CatchUp = overlapWord(policy.Overlap), policy.CatchupWindow
 	}
-	return Settled(times)
+	return SettledTimes(times)
 }
 
 func momentText(at time.Time) string {

@@ -47,13 +47,13 @@ func TestOnServer(t *testing.T) {
 		moves := cron.Transitions(zone, time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(to, 1, 1, 0, 0, 0, 0, time.UTC))
 		for i, text := range []string{"30 2 * * *", "30 1 * * *", "0 0 * * *", "30 23 * * *", "15 0 * * 5", "0 4 * * 4", "0 * * * *", "*/15 * * * *", "*/7 * * * 0,5,6", "30 1-23/2 * * *", "0 */6 * * *"} {
 			id := fmt.Sprintf("%s-%d-%s", name, i, env.NewTaskQueue())
-			times := timetable.Settled(&playbook.Schedule{Cron: []string{text}, Zone: name})
-			create(t, env.Client(), id, timetable.Spec(times, now))
+			times := timetable.SettledTimes(&playbook.Schedule{Cron: []string{text}, Zone: name})
+			create(t, env.Client(), id, timetable.ScheduleSpec(times, now))
 			line, err := cron.Parse(text)
 			require.NoError(t, err)
 			for _, m := range moves {
 				first, last := m.At.Add(-30*time.Hour), m.At.Add(30*time.Hour)
-				want := slices.DeleteFunc(line.Near(m), func(at time.Time) bool { return at.Before(first) || at.After(last) })
+				want := slices.DeleteFunc(line.MomentsNear(m), func(at time.Time) bool { return at.Before(first) || at.After(last) })
 				require.Equal(t, texts(want), texts(matching(t, env, id, first, last)), "%s %q at %s", name, text, m.At)
 			}
 		}
@@ -98,16 +98,16 @@ func TestRenew(t *testing.T) {
 	env := testenv.Temporal(t)
 	id := env.NewTaskQueue()
 	lines := []string{"30 2 * * *", "*/15 * * * *", "0 9 1 1 *", "0 * * * 1-5"}
-	times := timetable.Settled(&playbook.Schedule{Cron: lines, Zone: "America/New_York", Jitter: time.Minute})
-	handle := create(t, env.Client(), id, timetable.Spec(times, now))
+	times := timetable.SettledTimes(&playbook.Schedule{Cron: lines, Zone: "America/New_York", Jitter: time.Minute})
+	handle := create(t, env.Client(), id, timetable.ScheduleSpec(times, now))
 	described, err := handle.Describe(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, lines, timetable.Read(described.Schedule).Cron)
 	require.Zero(t, timetable.Read(described.Schedule).Every)
-	require.Nil(t, timetable.Renewed(described.Schedule, now.AddDate(0, 1, 0)), "in the same year there is nothing new")
+	require.Nil(t, timetable.RenewedSpec(described.Schedule, now.AddDate(0, 1, 0)), "in the same year there is nothing new")
 
 	later := now.AddDate(8, 0, 0)
-	renewed, err := timetable.Renew(t.Context(), env.Client(), id, later)
+	renewed, err := timetable.RenewSchedule(t.Context(), env.Client(), id, later)
 	require.NoError(t, err)
 	require.True(t, renewed)
 	zone, err := expression.Zone("America/New_York")
@@ -119,7 +119,7 @@ func TestRenew(t *testing.T) {
 	require.Equal(t, lines, timetable.Read(described.Schedule).Cron)
 	require.Equal(t, time.Minute, described.Schedule.Spec.Jitter)
 	require.True(t, described.Schedule.State.Paused)
-	renewed, err = timetable.Renew(t.Context(), env.Client(), id, later)
+	renewed, err = timetable.RenewSchedule(t.Context(), env.Client(), id, later)
 	require.NoError(t, err)
 	require.False(t, renewed)
 	for _, m := range spring {
@@ -138,5 +138,5 @@ func TestForeign(t *testing.T) {
 	read := timetable.Read(client.Schedule{Spec: spec})
 	require.Equal(t, time.Hour, read.Every)
 	require.Len(t, read.Cron, 1)
-	require.Nil(t, timetable.Renewed(client.Schedule{Spec: spec}, now))
+	require.Nil(t, timetable.RenewedSpec(client.Schedule{Spec: spec}, now))
 }

@@ -44,15 +44,15 @@ type exchanges struct {
 	err error
 }
 
-// begin forgets those of the attempt before.
-func (e *exchanges) begin() {
+// forgetExchanges forgets those of the attempt before.
+func (e *exchanges) forgetExchanges() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all, e.err = nil, nil
 }
 
-// last is the last one, nil for none.
-func (e *exchanges) last() *exchange {
+// lastExchange is the last one, nil for none.
+func (e *exchanges) lastExchange() *exchange {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.all) == 0 {
@@ -61,8 +61,8 @@ func (e *exchanges) last() *exchange {
 	return e.all[len(e.all)-1]
 }
 
-// refused is why a request was not sent, nil where it was.
-func (e *exchanges) refused() error {
+// refusedError is why a request was not sent, nil where it was.
+func (e *exchanges) refusedError() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.err
@@ -98,7 +98,7 @@ func shownBody(text string) string {
 	if err != nil {
 		return credential.WithoutGiven(text)
 	}
-	masked, err := expression.Encode(recording.Masked(value, nil))
+	masked, err := expression.Encode(recording.MaskedValue(value, nil))
 	if plain, failed := expression.Encode(value); err != nil || failed != nil || string(plain) == string(masked) {
 		return text
 	}

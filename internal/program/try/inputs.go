@@ -52,9 +52,9 @@ func checkStep(book *playbook.Playbook, step *playbook.Step) error {
 	return nil
 }
 
-// needed finds what the step takes from the run that is not there: results of steps, vars and args. The elements of a
+// checkInputs finds what the step takes from the run that is not there: results of steps, vars and args. The elements of a
 // loop are not needed where one is given.
-func (t *trial) needed() error {
+func (t *trial) checkInputs() error {
 	book, step, with := t.Book, t.step, t.With
 	nodes := append(book.CallNodes(step), step.StepSinkNodes()...)
 	if step.Loop != nil && t.Element == nil && step.Loop.Source == nil {
@@ -62,7 +62,7 @@ func (t *trial) needed() error {
 	}
 	for _, node := range nodes {
 		for scalar, ref := range node.ScalarRefs() {
-			if err := missing(book, step, with, scalar, ref); err != nil {
+			if err := missingReference(book, step, with, scalar, ref); err != nil {
 				return err
 			}
 		}
@@ -70,8 +70,8 @@ func (t *trial) needed() error {
 	return nil
 }
 
-// missing is the error of a reference to what is not there, nil where it is.
-func missing(book *playbook.Playbook, step *playbook.Step, with map[string]any, node *playbook.Node, ref expression.Ref) error {
+// missingReference is the error of a reference to what is not there, nil where it is.
+func missingReference(book *playbook.Playbook, step *playbook.Step, with map[string]any, node *playbook.Node, ref expression.Ref) error {
 	name, what := ref.Root, "the result of step "+ref.Root
 	switch {
 	case name == "steps" && len(ref.Path) > 0:
@@ -88,11 +88,11 @@ func missing(book *playbook.Playbook, step *playbook.Step, with map[string]any, 
 		return nil
 	}
 	return refusef("%s: step %q needs %s: %s; give it with --with %s=FILE.json",
-		at(book, node.Position(ref.Offset)), step.Name, what, strings.TrimSpace(node.Raw), name)
+		placeText(book, node.Position(ref.Offset)), step.Name, what, strings.TrimSpace(node.Raw), name)
 }
 
-// data is what expressions of the step may name.
-func (o *Options) data() (interpreter.Data, any, error) {
+// expressionData is what expressions of the step may name.
+func (o *Options) expressionData() (interpreter.Data, any, error) {
 	workload, err := expression.Canonical(o.Workload)
 	if err != nil {
 		return interpreter.Data{}, nil, refusef("the workload: %v", err)
@@ -119,8 +119,8 @@ func (o *Options) data() (interpreter.Data, any, error) {
 	return data, args, nil
 }
 
-// place is where the call is in the loop of its step.
-func (t *trial) place(task call.Task) (call.Snapshot, error) {
+// snapshotOf is where the call is in the loop of its step.
+func (t *trial) snapshotOf(task call.Task) (call.Snapshot, error) {
 	loop := t.step.Loop
 	if loop == nil {
 		if t.Element != nil {
@@ -138,7 +138,7 @@ func (t *trial) place(task call.Task) (call.Snapshot, error) {
 	}
 	if loop.Source != nil {
 		index := 0
-		t.report.Element = &expression.Value{Data: t.masked(*t.Element)}
+		t.report.Element = &expression.Value{Data: t.maskedValue(*t.Element)}
 		return call.Snapshot{Index: &index, Element: expression.Of(*t.Element)}, nil
 	}
 	var elements []any
@@ -149,14 +149,14 @@ func (t *trial) place(task call.Task) (call.Snapshot, error) {
 	switch {
 	case t.Element == nil && err != nil:
 		return call.Snapshot{}, refusef("%s: the elements of the loop of step %q: %v; give one with --element",
-			at(t.Book, loop.Collection.Pos), t.step.Name, err)
+			placeText(t.Book, loop.Collection.Pos), t.step.Name, err)
 	case t.Element == nil && len(elements) == 0:
 		return call.Snapshot{}, refusef("%s: the loop of step %q has no elements; give one with --element",
-			at(t.Book, loop.Collection.Pos), t.step.Name)
+			placeText(t.Book, loop.Collection.Pos), t.step.Name)
 	}
 	index := 0
 	element := elementOf(elements, t.Element, &index)
-	t.report.Elements, t.report.Element = len(elements), &expression.Value{Data: t.masked(element)}
+	t.report.Elements, t.report.Element = len(elements), &expression.Value{Data: t.maskedValue(element)}
 	return call.Snapshot{Index: &index, Size: max(len(elements), 1), Element: expression.Of(element)}, nil
 }
 

@@ -64,7 +64,7 @@ func IsRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// at is a place of the playbook for messages.
-func at(book *playbook.Playbook, pos source.Position) string {
+// placeText is a place of the playbook for messages.
+func placeText(book *playbook.Playbook, pos source.Position) string {
 	return fmt.Sprintf("%s:%s", book.File.Name, pos)
 }

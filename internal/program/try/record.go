@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// record adds the answer of an attempt, or of a sink, to the recording, unless its body cannot be kept in one.
-func (t *trial) record(place string, outcome interpreter.Outcome, seen *exchange) {
+// recordAnswer adds the answer of an attempt, or of a sink, to the recording, unless its body cannot be kept in one.
+func (t *trial) recordAnswer(place string, outcome interpreter.Outcome, seen *exchange) {
 	if t.Recording == nil {
 		return
 	}
@@ -31,7 +31,7 @@ func entryOf(outcome interpreter.Outcome, seen *exchange) recording.Entry {
 	failure := outcome.Err
 	switch {
 	case seen != nil && seen.status != 0:
-		return answered(seen)
+		return recordedEntry(seen)
 	case failure != nil && failure.Kind == interpreter.KindTimeout:
 		return recording.Entry{Request: requestOf(seen), Error: recording.ErrorTimeout}
 	case failure != nil:
@@ -41,7 +41,7 @@ func entryOf(outcome interpreter.Outcome, seen *exchange) recording.Entry {
 	return recording.Entry{Result: &result}
 }
 
-func answered(seen *exchange) recording.Entry {
+func recordedEntry(seen *exchange) recording.Entry {
 	entry := recording.Entry{Request: requestOf(seen), Status: seen.status, Headers: map[string]string{}}
 	for name, value := range seen.answered {
 		switch name {

@@ -40,15 +40,15 @@ func columnsOf(rows []any) []Column {
 				kinds = append(kinds, "nil")
 			}
 		}
-		slices.SortFunc(kinds, func(a, b string) int { return strings.Compare(order(a), order(b)) })
+		slices.SortFunc(kinds, func(a, b string) int { return strings.Compare(kindOrder(a), kindOrder(b)) })
 		columns = append(columns, Column{Name: name, Type: strings.Join(kinds, ", ")})
 	}
 	slices.SortFunc(columns, func(a, b Column) int { return strings.Compare(a.Name, b.Name) })
 	return columns
 }
 
-// order puts nil behind other types.
-func order(kind string) string {
+// kindOrder puts nil behind other types.
+func kindOrder(kind string) string {
 	if kind == "nil" {
 		return "~"
 	}

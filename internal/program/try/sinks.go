@@ -18,42 +18,42 @@ import (
 // tool.ReadOnly. The others are refused before they are sent.
 var readingVerbs = []string{"select", "with", "values", "explain", "show", "table", "pragma"}
 
-// sink shows what a sink would be given, and writes it where that is allowed.
-func (t *trial) sink(ctx context.Context, sink *call.Call) error {
+// trySink shows what a sink would be given, and writes it where that is allowed.
+func (t *trial) trySink(ctx context.Context, sink *call.Call) error {
 	command := sink.Next(time.Now().UTC())
 	if command.Kind != call.DoAttempt { // its fields cannot be rendered
-		t.report.Sinks = append(t.report.Sinks, Sink{Place: sink.Config().Place(), Rows: []any{}, Error: t.text(failureOf(command.Result))})
+		t.report.Sinks = append(t.report.Sinks, Sink{Place: sink.Config().Place(), Rows: []any{}, Error: t.maskedText(failureOf(command.Result))})
 		t.call.SinkDone(command.Result, time.Now().UTC())
 		return nil
 	}
 	in := command.Input
-	shown := Sink{Place: in.Place, Tool: in.Tool, Auth: in.Auth, Target: t.target(in), Page: in.Page, Rows: []any{}}
+	shown := Sink{Place: in.Place, Tool: in.Tool, Auth: in.Auth, Target: t.sinkTarget(in), Page: in.Page, Rows: []any{}}
 	if in.Staging != nil && in.Staging.Do != "" { // it writes no rows
 		t.call.SinkDone(succeeded, time.Now().UTC())
 		return nil
 	}
 	reshaped, err := attempt.Reshape(ctx, in)
 	if err != nil {
-		failed := unwritten("sink " + in.Place + ": " + err.Error())
-		shown.Error = t.text(failureOf(failed))
+		failed := unwrittenResult("sink " + in.Place + ": " + err.Error())
+		shown.Error = t.maskedText(failureOf(failed))
 		t.report.Sinks = append(t.report.Sinks, shown)
 		t.call.SinkDone(failed, time.Now().UTC())
 		return nil
 	}
 	in = in.InShape(reshaped)
-	if rows, isList := t.masked(in.Rows()).([]any); isList && len(in.Params) == 0 {
+	if rows, isList := t.maskedValue(in.Rows()).([]any); isList && len(in.Params) == 0 {
 		shown.Rows, shown.Columns = rows, columnsOf(rows)
 	}
 	for _, param := range in.Params {
-		shown.Params = append(shown.Params, expression.Of(t.masked(param.Data)))
+		shown.Params = append(shown.Params, expression.Of(t.maskedValue(param.Data)))
 	}
 	result := succeeded
 	result.Warnings = lists.Map(reshaped.Notes, func(note string) string { return "sink " + in.Place + ": " + note })
 	if t.Write {
-		if result, err = t.write(ctx, sink); err != nil {
+		if result, err = t.writeSink(ctx, sink); err != nil {
 			return err
 		}
-		shown.Written, shown.Error = !result.Failed(), t.text(failureOf(result))
+		shown.Written, shown.Error = !result.Failed(), t.maskedText(failureOf(result))
 	}
 	t.report.Sinks = append(t.report.Sinks, shown)
 	t.call.SinkDone(result, time.Now().UTC())
@@ -63,8 +63,8 @@ func (t *trial) sink(ctx context.Context, sink *call.Call) error {
 // succeeded is the result of a sink that was not written to.
 var succeeded = interpreter.CallResult{Status: interpreter.StatusSuccess}
 
-// unwritten is the result of a sink that was left.
-func unwritten(why string) interpreter.CallResult {
+// unwrittenResult is the result of a sink that was left.
+func unwrittenResult(why string) interpreter.CallResult {
 	return interpreter.CallResult{Status: interpreter.StatusError, Error: &interpreter.ErrorObject{
 		Kind: interpreter.KindSink, Class: interpreter.ClassFinal, Message: why,
 	}}
@@ -78,21 +78,21 @@ func failureOf(result interpreter.CallResult) string {
 	return result.Error.Message
 }
 
-// write drives the call of a sink to its end, waits of its policies included.
-func (t *trial) write(ctx context.Context, sink *call.Call) (interpreter.CallResult, error) {
+// writeSink drives the call of a sink to its end, waits of its policies included.
+func (t *trial) writeSink(ctx context.Context, sink *call.Call) (interpreter.CallResult, error) {
 	for ctx.Err() == nil {
 		switch command := sink.Next(time.Now().UTC()); command.Kind {
 		case call.DoAttempt:
-			t.exchanges.begin()
+			t.exchanges.forgetExchanges()
 			outcome, err := t.catalogue.Attempts.Try(ctx, command.Input)
 			if err != nil {
 				return interpreter.CallResult{}, err
 			}
 			sink.Attempted(outcome, time.Now().UTC())
-			t.record(command.Input.Place, outcome, t.exchanges.last())
+			t.recordAnswer(command.Input.Place, outcome, t.exchanges.lastExchange())
 		case call.DoWait:
 			if command.Wait.Delay > t.MaxWait {
-				return unwritten("the next wait is longer than --max-wait: " + command.Wait.Summary), nil
+				return unwrittenResult("the next wait is longer than --max-wait: " + command.Wait.Summary), nil
 			}
 			if err := t.Sleep(ctx, command.Wait.Delay); err != nil {
 				return interpreter.CallResult{}, err
@@ -101,7 +101,7 @@ func (t *trial) write(ctx context.Context, sink *call.Call) (interpreter.CallRes
 		case call.DoFinish:
 			return command.Result, nil
 		default:
-			return unwritten("the sink is held for people, who decide how it continues"), nil
+			return unwrittenResult("the sink is held for people, who decide how it continues"), nil
 		}
 	}
 	return interpreter.CallResult{}, context.Cause(ctx)
@@ -110,8 +110,8 @@ func (t *trial) write(ctx context.Context, sink *call.Call) (interpreter.CallRes
 // shownTarget bounds the text of a target, in characters.
 const shownTarget = 200
 
-// target names what a sink writes to.
-func (t *trial) target(in interpreter.ToolInput) string {
+// sinkTarget names what a sink writes to.
+func (t *trial) sinkTarget(in interpreter.ToolInput) string {
 	text := func(name string) string { return expression.Text(in.Fields[name].Data) }
 	target := text(playbook.FieldURL)
 	switch {
@@ -126,5 +126,5 @@ func (t *trial) target(in interpreter.ToolInput) string {
 	case text(playbook.FieldStatement) != "":
 		target = text(playbook.FieldStatement)
 	}
-	return source.Cut(t.text(target), shownTarget)
+	return source.Cut(t.maskedText(target), shownTarget)
 }

@@ -35,14 +35,14 @@ func Run(ctx context.Context, options Options) (*Report, error) {
 	}
 	options.Resources.Secrets = cmp.Or(options.Resources.Secrets, &secrets.Masker{})
 	t := &trial{Options: options, report: &Report{Playbook: options.Book.Name, DryRun: options.DryRun, Sinks: []Sink{}, Attempts: []Attempt{}}}
-	if err := t.prepare(); err != nil {
+	if err := t.prepareCall(); err != nil {
 		return nil, err
 	}
 	defer func() { _ = t.catalogue.Close() }()
 	if t.Begin != nil {
 		t.Begin(t.report)
 	}
-	err := t.drive(ctx)
+	err := t.driveCall(ctx)
 	return t.report, err
 }
 
@@ -60,20 +60,20 @@ type trial struct {
 	requests  int                    // that differ from the one before
 }
 
-// prepare makes the call and the tools, and refuses what cannot be tried.
-func (t *trial) prepare() (err error) {
+// prepareCall makes the call and the tools, and refuses what cannot be tried.
+func (t *trial) prepareCall() (err error) {
 	if t.step, err = findStep(t.Book, t.Step); err != nil {
 		return err
 	}
 	t.report.Step = t.step.Name
 	t.report.Tool, _ = t.Book.Resolve(t.step.Action).ToolName()
-	if err := t.needed(); err != nil {
+	if err := t.checkInputs(); err != nil {
 		return err
 	}
 	if err := t.checkWrite(); err != nil {
 		return err
 	}
-	data, args, err := t.data()
+	data, args, err := t.expressionData()
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (t *trial) prepare() (err error) {
 		Run:    interpreter.RunInfo{WorkflowID: id, RunID: id, StartedAt: time.Now().UTC(), Playbook: t.Book.Name, Partition: t.Partition},
 		Limits: interpreter.NewRunLimits(t.Resources.Limits),
 	}
-	snapshot, err := t.place(task)
+	snapshot, err := t.snapshotOf(task)
 	if err != nil {
 		return err
 	}
@@ -106,13 +106,13 @@ func (t *trial) checkWrite() error {
 		return refusef("--write: step %q keeps a state between runs, which only a run moves together with its rows", t.step.Name)
 	}
 	for _, sink := range t.Book.StagingSinks(t.step) {
-		return refusef("%s: --write: the sink replaces what is in its table, and a try reads only a part of that", at(t.Book, sink.Pos))
+		return refusef("%s: --write: the sink replaces what is in its table, and a try reads only a part of that", placeText(t.Book, sink.Pos))
 	}
 	return nil
 }
 
-// drive does what the call asks for, one thing after the other.
-func (t *trial) drive(ctx context.Context) error {
+// driveCall does what the call asks for, one thing after the other.
+func (t *trial) driveCall(ctx context.Context) error {
 	for ctx.Err() == nil && t.report.Stopped == "" {
 		now := time.Now().UTC()
 		command := t.call.Next(now)
@@ -125,15 +125,15 @@ func (t *trial) drive(ctx context.Context) error {
 		var err error
 		switch command.Kind {
 		case call.DoAttempt:
-			err = t.attempt(ctx, command.Input)
+			err = t.makeAttempt(ctx, command.Input)
 		case call.DoWait:
-			err = t.wait(ctx, command.Wait)
+			err = t.waitShort(ctx, command.Wait)
 		case call.DoSink:
-			err = t.sink(ctx, command.Sink)
+			err = t.trySink(ctx, command.Sink)
 		case call.DoState:
-			t.state(command.State, now)
+			t.answerState(command.State, now)
 		case call.DoFinish:
-			t.finish(command.Result)
+			t.showEnd(command.Result)
 			return nil
 		default: // nobody is there to resume it
 			t.report.Stopped = "the call is held for people, who decide how it continues"
@@ -145,9 +145,9 @@ func (t *trial) drive(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// attempt makes one attempt and shows what came of it.
-func (t *trial) attempt(ctx context.Context, in interpreter.ToolInput) error {
-	if why := t.writes(in); why != "" && !t.AllowWrites && !t.DryRun {
+// makeAttempt makes one attempt and shows what came of it.
+func (t *trial) makeAttempt(ctx context.Context, in interpreter.ToolInput) error {
+	if why := t.writeReason(in); why != "" && !t.AllowWrites && !t.DryRun {
 		message := fmt.Sprintf("%s; --allow-writes makes it, --dry-run shows it", why)
 		if len(t.report.Attempts) == 0 {
 			return &RefusedError{Message: fmt.Sprintf("step %q: %s", t.step.Name, message)}
@@ -160,11 +160,11 @@ func (t *trial) attempt(ctx context.Context, in interpreter.ToolInput) error {
 	}
 	shown := Attempt{Number: in.Attempt, Page: t.requests, Policies: []Policy{}}
 	if t.DryRun && !playbook.TraitsOf(in.Tool).Requests {
-		shown.Request = t.request(in, nil)
-		t.show(shown, "nothing was sent")
+		shown.Request = t.requestOf(in, nil)
+		t.showAttempt(shown, "nothing was sent")
 		return nil
 	}
-	t.exchanges.begin()
+	t.exchanges.forgetExchanges()
 	began := time.Now()
 	if !t.AllowWrites {
 		ctx = tool.ReadOnly(ctx)
@@ -174,13 +174,13 @@ func (t *trial) attempt(ctx context.Context, in interpreter.ToolInput) error {
 	if err != nil {
 		return err
 	}
-	last := t.exchanges.last()
-	shown.Request = t.request(in, last)
+	last := t.exchanges.lastExchange()
+	shown.Request = t.requestOf(in, last)
 	if t.DryRun {
-		if last == nil && outcome.Err != nil && !errors.Is(t.exchanges.refused(), errDryRun) {
-			t.report.Error = t.text(outcome.Err.Message)
+		if last == nil && outcome.Err != nil && !errors.Is(t.exchanges.refusedError(), errDryRun) {
+			t.report.Error = t.maskedText(outcome.Err.Message)
 		}
-		t.show(shown, "nothing was sent")
+		t.showAttempt(shown, "nothing was sent")
 		return nil
 	}
 	t.asked = nil
@@ -188,17 +188,17 @@ func (t *trial) attempt(ctx context.Context, in interpreter.ToolInput) error {
 	if outcome.PutOff != nil {
 		return nil // it was not made, and its turn is waited for
 	}
-	shown.Answer = t.answer(outcome, last, took)
-	t.record(t.step.Name, outcome, last)
-	shown.Policies = t.policies()
+	shown.Answer = t.responseOf(outcome, last, took)
+	t.recordAnswer(t.step.Name, outcome, last)
+	shown.Policies = t.policiesOf()
 	t.before = &in
-	shown.Next = t.next(in)
-	t.show(shown, "")
+	shown.Next = t.nextThing(in)
+	t.showAttempt(shown, "")
 	return nil
 }
 
-// show adds an attempt to the report.
-func (t *trial) show(attempt Attempt, stopped string) {
+// showAttempt adds an attempt to the report.
+func (t *trial) showAttempt(attempt Attempt, stopped string) {
 	t.report.Attempts = append(t.report.Attempts, attempt)
 	t.report.Stopped = cmp.Or(t.report.Stopped, stopped)
 	if t.Each != nil {
@@ -206,8 +206,8 @@ func (t *trial) show(attempt Attempt, stopped string) {
 	}
 }
 
-// writes says why an attempt may change something, "" where it only reads.
-func (t *trial) writes(in interpreter.ToolInput) string {
+// writeReason says why an attempt may change something, "" where it only reads.
+func (t *trial) writeReason(in interpreter.ToolInput) string {
 	traits := playbook.TraitsOf(in.Tool)
 	switch {
 	case traits.Requests:
@@ -227,10 +227,10 @@ func (t *trial) writes(in interpreter.ToolInput) string {
 	return ""
 }
 
-// wait waits, unless that takes long.
-func (t *trial) wait(ctx context.Context, wait interpreter.Wait) error {
+// waitShort waits, unless that takes long.
+func (t *trial) waitShort(ctx context.Context, wait interpreter.Wait) error {
 	if wait.Delay > t.MaxWait {
-		t.report.Stopped = fmt.Sprintf("the next wait is %s, longer than --max-wait %s: %s", wait.Delay.Round(time.Millisecond), t.MaxWait, t.text(wait.Summary))
+		t.report.Stopped = fmt.Sprintf("the next wait is %s, longer than --max-wait %s: %s", wait.Delay.Round(time.Millisecond), t.MaxWait, t.maskedText(wait.Summary))
 		return nil
 	}
 	if err := t.Sleep(ctx, wait.Delay); err != nil {
@@ -240,8 +240,8 @@ func (t *trial) wait(ctx context.Context, wait interpreter.Wait) error {
 	return nil
 }
 
-// state answers a call that claims the state of its step as if nothing were kept: a try neither reads nor moves it.
-func (t *trial) state(in interpreter.StateInput, now time.Time) {
+// answerState answers a call that claims the state of its step as if nothing were kept: a try neither reads nor moves it.
+func (t *trial) answerState(in interpreter.StateInput, now time.Time) {
 	if in.Claim != nil {
 		t.report.Notes = append(t.report.Notes,
 			"the state that the step keeps between runs is neither read nor moved: the step begins at its initial_value")
@@ -249,17 +249,17 @@ func (t *trial) state(in interpreter.StateInput, now time.Time) {
 	t.call.StateAnswered(interpreter.StateOutput{Claimed: incremental.ClaimedState{}}, now)
 }
 
-// finish shows the end of the call.
-func (t *trial) finish(result interpreter.CallResult) {
-	t.report.Status, t.report.Warnings = result.Status, lists.Map(result.Warnings, t.text)
+// showEnd shows the end of the call.
+func (t *trial) showEnd(result interpreter.CallResult) {
+	t.report.Status, t.report.Warnings = result.Status, lists.Map(result.Warnings, t.maskedText)
 	data := result.Data
 	if result.Failed() {
-		t.report.Error = t.text(result.Error.Message)
+		t.report.Error = t.maskedText(result.Error.Message)
 		data = result.Error.Collected
 		if data.Data == nil {
 			return
 		}
 	}
-	shown := expression.Of(t.masked(data.Data))
+	shown := expression.Of(t.maskedValue(data.Data))
 	t.report.Result, t.report.Columns = &shown, columnsOf(rowsOf(shown.Data))
 }

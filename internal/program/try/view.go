@@ -26,11 +26,11 @@ const shownText = 2000
 // shownPart is how many characters of the value of a part of an expression are shown.
 const shownPart = 120
 
-// text is a text without secrets.
-func (t *trial) text(text string) string { return t.Resources.Secrets.Text(text) }
+// maskedText is a text without secrets.
+func (t *trial) maskedText(text string) string { return t.Resources.Secrets.Text(text) }
 
-// masked is a value without secrets.
-func (t *trial) masked(value any) any { return recording.Masked(value, t.Resources.Secrets) }
+// maskedValue is a value without secrets.
+func (t *trial) maskedValue(value any) any { return recording.MaskedValue(value, t.Resources.Secrets) }
 
 func shortJSON(value any, most int) string {
 	if value == nil {
@@ -47,13 +47,13 @@ func shortJSON(value any, most int) string {
 func (t *trial) shownURL(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {
-		return t.text(address)
+		return t.maskedText(address)
 	}
-	return t.text(tool.ShownURL(parsed, tool.MaxShownURL))
+	return t.maskedText(tool.ShownURL(parsed, tool.MaxShownURL))
 }
 
-// request is what was sent: as the transport saw it, else as the call has it.
-func (t *trial) request(in interpreter.ToolInput, sent *exchange) Request {
+// requestOf is what was sent: as the transport saw it, else as the call has it.
+func (t *trial) requestOf(in interpreter.ToolInput, sent *exchange) Request {
 	switch {
 	case sent != nil:
 		return Request{Method: sent.method, URL: sent.url, Headers: sent.headers, Body: source.Cut(sent.body, shownText)}
@@ -64,21 +64,21 @@ func (t *trial) request(in interpreter.ToolInput, sent *exchange) Request {
 	}
 	fields := map[string]any{}
 	for _, name := range playbook.SortedKeys(in.Fields) {
-		fields[name] = t.masked(in.Fields[name].Data)
+		fields[name] = t.maskedValue(in.Fields[name].Data)
 	}
 	if len(in.Params) > 0 {
-		values := lists.Map(in.Params, func(param expression.Value) any { return t.masked(param.Data) })
+		values := lists.Map(in.Params, func(param expression.Value) any { return t.maskedValue(param.Data) })
 		fields["params of the statement"] = values
 	}
 	if in.Args != nil {
-		fields["args"] = t.masked(in.Args.Data)
+		fields["args"] = t.maskedValue(in.Args.Data)
 	}
 	return Request{Fields: fields}
 }
 
-// answer is what came back.
-func (t *trial) answer(outcome interpreter.Outcome, seen *exchange, took time.Duration) *Response {
-	answer := &Response{Seconds: took.Seconds(), Status: outcome.Meta.Status, Data: expression.Of(t.masked(outcome.Data)), RetryAfter: outcome.Meta.RetryAfter}
+// responseOf is what came back.
+func (t *trial) responseOf(outcome interpreter.Outcome, seen *exchange, took time.Duration) *Response {
+	answer := &Response{Seconds: took.Seconds(), Status: outcome.Meta.Status, Data: expression.Of(t.maskedValue(outcome.Data)), RetryAfter: outcome.Meta.RetryAfter}
 	if seen != nil {
 		answer.Status, answer.Headers, answer.Bytes = seen.status, seen.answered, seen.size
 		answer.Type, _, _ = strings.Cut(seen.answered["content-type"], ";")
@@ -86,19 +86,19 @@ func (t *trial) answer(outcome interpreter.Outcome, seen *exchange, took time.Du
 		answer.Type, answer.Bytes = expression.TypeName(outcome.Data), interpreter.EncodedSize(expression.Of(outcome.Data))
 	}
 	if failure := outcome.Err; failure != nil {
-		answer.Error, answer.Kind, answer.Class = t.text(failure.Message), string(failure.Kind), string(failure.Class)
-		answer.Data, answer.RetryAfter = expression.Of(t.masked(failure.Body.Data)), failure.RetryAfter
+		answer.Error, answer.Kind, answer.Class = t.maskedText(failure.Message), string(failure.Kind), string(failure.Class)
+		answer.Data, answer.RetryAfter = expression.Of(t.maskedValue(failure.Body.Data)), failure.RetryAfter
 	}
 	return answer
 }
 
-// policies are the policies of the step with what was asked about the last outcome.
-func (t *trial) policies() []Policy {
+// policiesOf are the policies of the step with what was asked about the last outcome.
+func (t *trial) policiesOf() []Policy {
 	shown := lists.Map(t.step.Retry, func(policy *playbook.Policy) Policy { return Policy{Number: policy.Number, Conditions: []Condition{}} })
 	for _, asked := range t.asked {
-		condition := Condition{Word: asked.Word, Text: withoutBraces(asked.Node.Raw), Holds: asked.Holds, Parts: t.parts(asked.Parts)}
+		condition := Condition{Word: asked.Word, Text: withoutBraces(asked.Node.Raw), Holds: asked.Holds, Parts: t.partsOf(asked.Parts)}
 		if asked.Err != nil {
-			condition.Error = t.text(asked.Err.Error())
+			condition.Error = t.maskedText(asked.Err.Error())
 		}
 		if i := slices.Index(t.step.Retry, asked.Policy); i >= 0 {
 			shown[i].Conditions = append(shown[i].Conditions, condition)
@@ -116,10 +116,10 @@ func withoutBraces(raw string) string {
 	return strings.Join(strings.Fields(raw), " ")
 }
 
-func (t *trial) parts(parts []expression.Part) []Part {
+func (t *trial) partsOf(parts []expression.Part) []Part {
 	shown := Parts(parts)
 	for i := range shown {
-		shown[i].Value, shown[i].Error = t.text(shown[i].Value), t.text(shown[i].Error)
+		shown[i].Value, shown[i].Error = t.maskedText(shown[i].Value), t.maskedText(shown[i].Error)
 	}
 	return shown
 }
@@ -136,14 +136,14 @@ func Parts(parts []expression.Part) []Part {
 		case isText && credential.IsMember(part.Text, text):
 			shown[i].Value = secrets.Stars
 		default:
-			shown[i].Value = shortJSON(recording.Masked(part.Value, nil), shownPart)
+			shown[i].Value = shortJSON(recording.MaskedValue(part.Value, nil), shownPart)
 		}
 	}
 	return shown
 }
 
-// next is what follows an attempt, as far as the call knows.
-func (t *trial) next(in interpreter.ToolInput) *NextThing {
+// nextThing is what follows an attempt, as far as the call knows.
+func (t *trial) nextThing(in interpreter.ToolInput) *NextThing {
 	if result := t.call.Result(); result != nil {
 		if result.Failed() {
 			return &NextThing{Kind: NextEnd, Text: "the step fails"}
@@ -151,15 +151,15 @@ func (t *trial) next(in interpreter.ToolInput) *NextThing {
 		return &NextThing{Kind: NextEnd, Text: "the step succeeds"}
 	}
 	following := &NextThing{Kind: NextRequest, Text: "the same request again"}
-	ahead := t.call.View().Ahead()
+	ahead := t.call.View().AheadOf()
 	if wait := ahead.Wait; wait != nil {
-		following.Kind, following.Seconds, following.Text = NextWait, wait.Delay.Seconds(), t.text(waitText(wait.Summary))
+		following.Kind, following.Seconds, following.Text = NextWait, wait.Delay.Seconds(), t.maskedText(waitText(wait.Summary))
 	}
 	turns := ahead.Request != nil
 	switch {
 	case turns:
 		following.Kind = NextRequest
-		following.Changes = t.changes(in, *ahead.Request)
+		following.Changes = t.requestDiffs(in, *ahead.Request)
 		following.Text = "the next page"
 	case following.Kind == NextRequest && !ahead.Attempt:
 		following.Kind, following.Text = NextStop, "the call is held for people, who decide how it continues"
@@ -171,24 +171,24 @@ func (t *trial) next(in interpreter.ToolInput) *NextThing {
 	return following
 }
 
-// changes are how a request differs from the one before.
-func (t *trial) changes(before interpreter.ToolInput, after request.Request) []RequestDiff {
+// requestDiffs are how a request differs from the one before.
+func (t *trial) requestDiffs(before interpreter.ToolInput, after request.Request) []RequestDiff {
 	old, fresh := map[string]string{}, map[string]string{}
 	for name, value := range before.Fields {
-		t.flatten(name, value.Data, old)
+		t.flattenValue(name, value.Data, old)
 	}
 	for name, value := range after.Fields {
-		t.flatten(name, value.Data, fresh)
+		t.flattenValue(name, value.Data, fresh)
 	}
 	if before.Args != nil {
-		t.flatten("args", before.Args.Data, old)
-		t.flatten("args", after.Args.Data, fresh)
+		t.flattenValue("args", before.Args.Data, old)
+		t.flattenValue("args", after.Args.Data, fresh)
 	}
 	for i, value := range before.Params {
-		t.flatten(fmt.Sprintf("$%d", i+1), value.Data, old)
+		t.flattenValue(fmt.Sprintf("$%d", i+1), value.Data, old)
 	}
 	for i, value := range after.Params {
-		t.flatten(fmt.Sprintf("$%d", i+1), value.Data, fresh)
+		t.flattenValue(fmt.Sprintf("$%d", i+1), value.Data, fresh)
 	}
 	var changes []RequestDiff
 	for path, value := range old {
@@ -205,11 +205,11 @@ func (t *trial) changes(before interpreter.ToolInput, after request.Request) []R
 	return changes
 }
 
-// flatten gathers the values of a field by their paths; lists are one value.
-func (t *trial) flatten(path string, value any, into map[string]string) {
+// flattenValue gathers the values of a field by their paths; lists are one value.
+func (t *trial) flattenValue(path string, value any, into map[string]string) {
 	members, isMap := value.(map[string]any)
 	if !isMap || len(members) == 0 {
-		into[path] = shortJSON(t.masked(value), shownPart)
+		into[path] = shortJSON(t.maskedValue(value), shownPart)
 		text, _ := value.(string)
 		if credential.IsMember(path, text) || credential.InHeader(path[strings.LastIndexByte(path, '.')+1:]) {
 			into[path] = secrets.Stars
@@ -217,7 +217,7 @@ func (t *trial) flatten(path string, value any, into map[string]string) {
 		return
 	}
 	for key, member := range members {
-		t.flatten(path+"."+key, member, into)
+		t.flattenValue(path+"."+key, member, into)
 	}
 }
 

@@ -56,10 +56,10 @@ func KeyOf(key string, readOnly bool) string {
 		return ""
 	}
 	const letters = 22 // of 6 bits each: links are short, and nobody guesses 132 bits
-	return sign([]byte(key), purpose)[:letters]
+	return signText([]byte(key), purpose)[:letters]
 }
 
-func sign(secret []byte, text string) string {
+func signText(secret []byte, text string) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(text))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
@@ -109,16 +109,16 @@ func cookieName(r *http.Request) string {
 	return "reprise_" + port
 }
 
-// enter answers a request whose link has the key: it becomes a cookie, and leaves the
+// enterByLink answers a request whose link has the key: it becomes a cookie, and leaves the
 // address. A page does that, since a redirect from another site would not send the
 // cookie.
-func (a Access) enter(w http.ResponseWriter, r *http.Request) bool {
+func (a Access) enterByLink(w http.ResponseWriter, r *http.Request) bool {
 	query := r.URL.Query()
 	key := query.Get("key")
 	if key == "" || a.Key == "" || r.Method != http.MethodGet || subtle.ConstantTimeCompare([]byte(key), []byte(a.Key)) != 1 {
 		return false
 	}
-	http.SetCookie(w, cookie(r, cookieName(r), key))
+	http.SetCookie(w, newCookie(r, cookieName(r), key))
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	query.Del("key")
 	to := template.HTMLEscapeString((&url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, "/"), RawPath: r.URL.RawPath, RawQuery: query.Encode()}).String())
@@ -127,23 +127,23 @@ func (a Access) enter(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-func cookie(r *http.Request, name, value string) *http.Cookie {
+func newCookie(r *http.Request, name, value string) *http.Cookie {
 	return &http.Cookie{
 		Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
 	}
 }
 
-// person finds out who sends a request.
-func (a Access) person(r *http.Request) (Person, error) {
+// personOf finds out who sends a request.
+func (a Access) personOf(r *http.Request) (Person, error) {
 	if given, err := r.Cookie(cookieName(r)); err == nil {
 		if a.Key != "" && subtle.ConstantTimeCompare([]byte(given.Value), []byte(a.Key)) == 1 {
 			return Person{Name: a.Owner, Operator: !a.ReadOnly, Owner: !a.ReadOnly}, nil
 		}
-		if person, found := a.holder(given.Value); found {
+		if person, found := a.holderOf(given.Value); found {
 			return person, nil
 		}
 	}
-	if name := a.named(r); name != "" {
+	if name := a.namedByProxy(r); name != "" {
 		return Person{Name: name, Operator: !a.ReadOnly}, nil
 	}
 	text := "Open the link that starter has printed. It signs you in."
@@ -159,9 +159,9 @@ func (a Access) person(r *http.Request) (Person, error) {
 // errSignIn has a person sign in with a token.
 var errSignIn = errors.New("nobody is signed in")
 
-// holder is who has a token. It is asked at each request, so a token that is taken out of
+// holderOf is who has a token. It is asked at each request, so a token that is taken out of
 // the file counts no longer.
-func (a Access) holder(token string) (Person, bool) {
+func (a Access) holderOf(token string) (Person, bool) {
 	if a.Holder == nil || token == "" {
 		return Person{}, false
 	}
@@ -172,7 +172,7 @@ func (a Access) holder(token string) (Person, bool) {
 
 // signIn has a token become a cookie.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
-	secure(w.Header())
+	setSecurity(w.Header())
 	v := &visit{}
 	err := s.Access.checkHost(r)
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -182,20 +182,20 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		err = &pageError{http.StatusForbidden, "The form was not sent by a page of this server. Open the page again, and repeat what you did."}
 	default:
 		token := strings.TrimSpace(r.PostForm.Get("secret"))
-		if _, found := s.Access.holder(token); !found {
+		if _, found := s.Access.holderOf(token); !found {
 			s.requireSignIn(w, v, "Nobody has this token, or it has no role here.")
 			return
 		}
-		http.SetCookie(w, cookie(r, cookieName(r), token))
+		http.SetCookie(w, newCookie(r, cookieName(r), token))
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
-	s.fail(w, v, err)
+	s.showError(w, v, err)
 }
 
 // signOut takes the cookie away.
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request, _ *visit) error {
-	over := cookie(r, cookieName(r), "")
+	over := newCookie(r, cookieName(r), "")
 	over.MaxAge = -1
 	http.SetCookie(w, over)
 	http.Redirect(w, r, "/", http.StatusSeeOther)
@@ -204,11 +204,11 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request, _ *visit) error
 
 func (s *Server) requireSignIn(w http.ResponseWriter, v *visit, problem string) {
 	v.frame = frame{Title: "Sign in", At: s.Now()}
-	s.write(w, v, http.StatusUnauthorized, "signin", problem)
+	s.writePage(w, v, http.StatusUnauthorized, "signin", problem)
 }
 
-// named is the person that a proxy names.
-func (a Access) named(r *http.Request) string {
+// namedByProxy is the person that a proxy names.
+func (a Access) namedByProxy(r *http.Request) string {
 	names := r.Header.Values(a.UserHeader)
 	if a.UserHeader == "" || len(names) != 1 {
 		return ""
@@ -224,8 +224,8 @@ func (a Access) named(r *http.Request) string {
 	return ""
 }
 
-// token is in the forms of a person, so that pages of others cannot make one.
-func (s *Server) token(person Person) string { return sign(s.secret, person.Name) }
+// formToken is in the forms of a person, so that pages of others cannot make one.
+func (s *Server) formToken(person Person) string { return signText(s.secret, person.Name) }
 
 // flash is what came of the last change; the next page shows it once.
 type flash struct {
@@ -244,7 +244,7 @@ func (s *Server) turnTo(w http.ResponseWriter, r *http.Request, v *visit, addres
 		said.Text = string(text[:most]) + "…"
 	}
 	data, _ := json.Marshal(said) // of texts
-	set := cookie(r, cookieName(r)+flashCookie, s.signed(flashOf+v.person.Name, data))
+	set := newCookie(r, cookieName(r)+flashCookie, s.signData(flashOf+v.person.Name, data))
 	set.MaxAge = int(time.Minute.Seconds())
 	http.SetCookie(w, set)
 	http.Redirect(w, r, address, http.StatusSeeOther)
@@ -255,10 +255,10 @@ func (s *Server) popFlash(w http.ResponseWriter, r *http.Request, v *visit) *fla
 	if err != nil {
 		return nil
 	}
-	over := cookie(r, given.Name, "")
+	over := newCookie(r, given.Name, "")
 	over.MaxAge = -1
 	http.SetCookie(w, over)
-	data, ours := s.opened(flashOf+v.person.Name, given.Value)
+	data, ours := s.openSigned(flashOf+v.person.Name, given.Value)
 	said := &flash{}
 	if !ours || json.Unmarshal(data, said) != nil {
 		return nil
@@ -272,16 +272,16 @@ const (
 	pageOf  = "page"
 )
 
-// signed is data as a text that only this server makes.
-func (s *Server) signed(purpose string, data []byte) string {
+// signData is data as a text that only this server makes.
+func (s *Server) signData(purpose string, data []byte) string {
 	text := base64.RawURLEncoding.EncodeToString(data)
-	return text + "." + sign(s.secret, purpose+"\x00"+text)
+	return text + "." + signText(s.secret, purpose+"\x00"+text)
 }
 
-// opened is the data of such a text; false where somebody else has made it.
-func (s *Server) opened(purpose, text string) ([]byte, bool) {
+// openSigned is the data of such a text; false where somebody else has made it.
+func (s *Server) openSigned(purpose, text string) ([]byte, bool) {
 	encoded, signature, _ := strings.Cut(text, ".")
-	if subtle.ConstantTimeCompare([]byte(signature), []byte(sign(s.secret, purpose+"\x00"+encoded))) != 1 {
+	if subtle.ConstantTimeCompare([]byte(signature), []byte(signText(s.secret, purpose+"\x00"+encoded))) != 1 {
 		return nil, false
 	}
 	data, err := base64.RawURLEncoding.DecodeString(encoded)
@@ -295,7 +295,7 @@ func (s *Server) pageToken(r *http.Request) ([]byte, error) {
 	if given == "" {
 		return nil, nil
 	}
-	token, ours := s.opened(pageOf, given)
+	token, ours := s.openSigned(pageOf, given)
 	if !ours {
 		return nil, &pageError{http.StatusBadRequest, "The address of the page is not whole, or the server was started again since. Begin at the first page of the list."}
 	}
@@ -303,4 +303,4 @@ func (s *Server) pageToken(r *http.Request) ([]byte, error) {
 }
 
 // nextPage is such a place as an address names it.
-func (s *Server) nextPage(token []byte) string { return s.signed(pageOf, token) }
+func (s *Server) nextPage(token []byte) string { return s.signData(pageOf, token) }

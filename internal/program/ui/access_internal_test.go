@@ -31,7 +31,7 @@ func TestFlashIsSigned(t *testing.T) {
 	forged := set(s, ada)
 	forged.Value = base64.RawURLEncoding.EncodeToString([]byte(`{"text": "Call 555 and say your password."}`))
 	require.Nil(t, read(forged))
-	forged.Value += "." + sign(s.secret, forged.Value)
+	forged.Value += "." + signText(s.secret, forged.Value)
 	require.Nil(t, read(forged))
 }
 
@@ -40,7 +40,7 @@ func TestCookiesOfTLS(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodGet, "https://runs.example.com/", nil)
 	r.TLS = &tls.ConnectionState{}
-	made := cookie(r, cookieName(r), "x")
+	made := newCookie(r, cookieName(r), "x")
 	require.Equal(t, "__Host-reprise_web", made.Name)
 	require.True(t, made.Secure)
 	require.Equal(t, "/", made.Path)
@@ -60,7 +60,7 @@ func TestPlacesOfListsAreSigned(t *testing.T) {
 	token, err = at("")
 	require.NoError(t, err)
 	require.Nil(t, token)
-	for _, page := range []string{"AAAA", "AAAA.", "AAAA.AAAA", s.nextPage([]byte("place")) + "x", s.signed(flashOf+"ada", []byte("place"))} {
+	for _, page := range []string{"AAAA", "AAAA.", "AAAA.AAAA", s.nextPage([]byte("place")) + "x", s.signData(flashOf+"ada", []byte("place"))} {
 		_, err = at(page)
 		require.ErrorContains(t, err, "Begin at the first page")
 	}

@@ -36,8 +36,8 @@ var confirmed = map[string]string{
 	reprocess:    "Another run starts, which runs failed iterations of this one again and nothing else.",
 }
 
-// actions are what may be done to a run.
-func (s *Server) actions(status *runs.Status, person Person) []action {
+// runActions are what may be done to a run.
+func (s *Server) runActions(status *runs.Status, person Person) []action {
 	if !person.Operator {
 		return nil
 	}
@@ -118,13 +118,13 @@ func readOrder(form url.Values, by string) (order, error) {
 		o.Command.Index = &index
 	}
 	if o.Name == steer.Set {
-		return o.tuned()
+		return o.readTuned()
 	}
 	return o, nil
 }
 
-// tuned reads what is to be set.
-func (o order) tuned() (order, error) {
+// readTuned reads what is to be set.
+func (o order) readTuned() (order, error) {
 	var words []string
 	if o.Concurrency != "" {
 		words = append(words, steer.KeyConcurrency+"="+o.Concurrency)
@@ -134,14 +134,14 @@ func (o order) tuned() (order, error) {
 	}
 	tuning, err := steer.ParseTuning(words)
 	if err != nil {
-		return o, &pageError{http.StatusBadRequest, sentence(err.Error())}
+		return o, &pageError{http.StatusBadRequest, toSentence(err.Error())}
 	}
 	o.Tuning = &tuning
 	return o, nil
 }
 
-// sentence is a text that begins with a capital letter and ends with a full stop.
-func sentence(text string) string {
+// toSentence is a text that begins with a capital letter and ends with a full stop.
+func toSentence(text string) string {
 	if text = strings.TrimSuffix(text, "."); text == "" {
 		return ""
 	}
@@ -171,7 +171,7 @@ func (s *Server) confirmPage(w http.ResponseWriter, r *http.Request, v *visit) e
 	if !known {
 		return &pageError{http.StatusBadRequest, "There is nothing to confirm."}
 	}
-	found, err := s.find(r)
+	found, err := s.findRun(r)
 	if err != nil {
 		return err
 	}
@@ -191,25 +191,25 @@ func (s *Server) confirmPage(w http.ResponseWriter, r *http.Request, v *visit) e
 		}
 	}
 	v.frame.Title, v.frame.Section = name, "/"
-	s.write(w, v, http.StatusOK, "confirm", confirmView{
+	s.writePage(w, v, http.StatusOK, "confirm", confirmView{
 		Run: found, Command: o.Name, Name: name, What: what, Step: o.Step, Index: o.Index, Reason: o.Reason,
-		NeedsReason: o.Name == steer.Skip, Back: back(found.WorkflowID, o.Step),
+		NeedsReason: o.Name == steer.Skip, Back: backLink(found.WorkflowID, o.Step),
 		IsDestructive: o.Name == steer.Cancel || o.Name == steer.Skip, StatusOfTheRun: found.Status,
 	})
 	return nil
 }
 
-// back is the page that a command was given on.
-func back(id, step string) string {
+// backLink is the page that a command was given on.
+func backLink(id, step string) string {
 	if step != "" {
 		return stepPath(id, step)
 	}
 	return runPath(id)
 }
 
-// change does what a form says, and leads back to the page that it was on. What cannot
+// changeRun does what a form says, and leads back to the page that it was on. What cannot
 // be undone is confirmed first.
-func (s *Server) change(w http.ResponseWriter, r *http.Request, v *visit) error {
+func (s *Server) changeRun(w http.ResponseWriter, r *http.Request, v *visit) error {
 	id := r.PathValue("id")
 	o, err := readOrder(r.PostForm, v.person.Name)
 	if err != nil {
@@ -228,7 +228,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, v *visit) error 
 	if o.Name == steer.Skip && o.Reason == "" {
 		return &pageError{http.StatusBadRequest, "Give a reason: what is skipped counts as a failure."}
 	}
-	found, err := s.find(r)
+	found, err := s.findRun(r)
 	if err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, v *visit) error 
 	if err != nil {
 		return err
 	}
-	s.turnTo(w, r, v, back(found.WorkflowID, o.Step), said)
+	s.turnTo(w, r, v, backLink(found.WorkflowID, o.Step), said)
 	return nil
 }
 
@@ -250,15 +250,15 @@ func (s *Server) carryOut(ctx context.Context, o order, found runs.Found) (flash
 	}
 	start := again[o.Name]
 	if o.Name != runAgain && o.Name != reprocess {
-		result := s.sender().SendOne(ctx, o.Command, found)
-		return flash{Text: sentence(result.Message), Bad: result.Failed()}, nil
+		result := s.newSender().SendOne(ctx, o.Command, found)
+		return flash{Text: toSentence(result.Message), Bad: result.Failed()}, nil
 	}
 	if start == nil {
 		return flash{}, &pageError{http.StatusBadRequest, "Runs cannot be started here."}
 	}
 	id, err := start(ctx, found, ChangedBy{By: o.By, Reason: o.Reason})
 	if err != nil {
-		return flash{Text: sentence(err.Error()), Bad: true}, nil
+		return flash{Text: toSentence(err.Error()), Bad: true}, nil
 	}
 	return flash{Text: "Started another run:", Run: id}, nil
 }

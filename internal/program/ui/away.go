@@ -17,8 +17,8 @@ const (
 	awayWithin = 700 * time.Millisecond
 )
 
-// away is what a page says whose server is away.
-func (s *Server) away() string {
+// awayText is what a page says whose server is away.
+func (s *Server) awayText() string {
 	return "the server of this page does not respond. Start it again with " + cmp.Or(s.StartedWith, "starter ui") + "."
 }
 
@@ -28,9 +28,9 @@ func (s *Server) errAway() *pageError {
 		cmp.Or(s.TemporalAway, "Start it again; for a local one: starter dev.")}
 }
 
-// watched handles a request, and gives up once the Temporal server is found to be away: its client tries again for as long
+// watchAway handles a request, and gives up once the Temporal server is found to be away: its client tries again for as long
 // as a page may take.
-func (s *Server) watched(handle pageHandler, w http.ResponseWriter, r *http.Request, v *visit) error {
+func (s *Server) watchAway(handle pageHandler, w http.ResponseWriter, r *http.Request, v *visit) error {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	err := s.errAway()
@@ -42,7 +42,7 @@ func (s *Server) watched(handle pageHandler, w http.ResponseWriter, r *http.Requ
 		}
 	})
 	defer timer.Stop()
-	handled := s.guarded(handle, w, r.WithContext(ctx), v)
+	handled := s.guardPanic(handle, w, r.WithContext(ctx), v)
 	if handled != nil && errors.Is(context.Cause(ctx), err) {
 		return err
 	}

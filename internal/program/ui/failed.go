@@ -90,8 +90,8 @@ func newOpenSets() openSets {
 	return openSets{known}
 }
 
-// of are the iterations of a run that are open; nil says that all are which have failed.
-func (o openSets) of(ctx context.Context, reader *runs.Reader, run runs.Found, again []runs.Found) (map[letterKey]bool, error) {
+// openOf are the iterations of a run that are open; nil says that all are which have failed.
+func (o openSets) openOf(ctx context.Context, reader *runs.Reader, run runs.Found, again []runs.Found) (map[letterKey]bool, error) {
 	if len(again) == 0 {
 		return nil, nil //nolint:nilnil // as said
 	}
@@ -142,11 +142,11 @@ func (s *Server) failedPage(w http.ResponseWriter, r *http.Request, v *visit) er
 			shown.Notes = append(shown.Notes, "The failed iterations of "+of.run.WorkflowID+" cannot be read.")
 			continue
 		}
-		shown.add(of, again[of.run.WorkflowID], s.Reprocess != nil && v.person.Operator)
+		shown.addRun(of, again[of.run.WorkflowID], s.Reprocess != nil && v.person.Operator)
 	}
-	shown.finish()
-	shown.links(query, page.Next, s.nextPage)
-	s.write(w, v, http.StatusOK, "failed", shown)
+	shown.sortGroups()
+	shown.setLinks(query, page.Next, s.nextPage)
+	s.writePage(w, v, http.StatusOK, "failed", shown)
 	return nil
 }
 
@@ -165,8 +165,8 @@ func (s *Server) pageOfFailed(ctx context.Context, run string, token []byte) (ru
 	return runs.Page{Runs: []runs.Found{found}}, err
 }
 
-// links are the addresses of other pages.
-func (v *failedView) links(query url.Values, next []byte, named func([]byte) string) {
+// setLinks are the addresses of other pages.
+func (v *failedView) setLinks(query url.Values, next []byte, named func([]byte) string) {
 	at := func(change func(url.Values)) string {
 		kept := url.Values{}
 		for _, name := range []string{"q", "all", "run"} {
@@ -209,7 +209,7 @@ func (s *Server) failedOf(ctx context.Context, list []runs.Found, again map[stri
 			for _, step := range status.Visits("") {
 				s.Runs.Iterations(ctx, status, step)
 			}
-			if all[i].open, err = s.openSets.of(ctx, s.Runs, run, again[run.WorkflowID]); err == nil {
+			if all[i].open, err = s.openSets.openOf(ctx, s.Runs, run, again[run.WorkflowID]); err == nil {
 				all[i].status = status
 			}
 			return nil
@@ -219,8 +219,8 @@ func (s *Server) failedOf(ctx context.Context, list []runs.Found, again map[stri
 	return all
 }
 
-// add adds the failed iterations of a run to those with the same cause.
-func (v *failedView) add(of failedOf, again []runs.Found, canAgain bool) {
+// addRun adds the failed iterations of a run to those with the same cause.
+func (v *failedView) addRun(of failedOf, again []runs.Found, canAgain bool) {
 	open := 0
 	var added []*failedRun
 	for _, step := range of.status.Steps {
@@ -232,10 +232,10 @@ func (v *failedView) add(of failedOf, again []runs.Found, canAgain bool) {
 			if isOpen {
 				open++
 			}
-			if v.Search != "" && !matches(iteration, v.Search) {
+			if v.Search != "" && !matchesText(iteration, v.Search) {
 				continue
 			}
-			row := v.group(iteration).add(of.run, step.Step, iteration.Index, again, canAgain)
+			row := v.groupOf(iteration).addIteration(of.run, step.Step, iteration.Index, again, canAgain)
 			if !slices.Contains(added, row) {
 				added = append(added, row)
 			}
@@ -247,16 +247,16 @@ func (v *failedView) add(of failedOf, again []runs.Found, canAgain bool) {
 	}
 }
 
-// matches reports whether the error of an iteration, or its element, has a text.
-func matches(iteration runs.Iteration, text string) bool {
+// matchesText reports whether the error of an iteration, or its element, has a text.
+func matchesText(iteration runs.Iteration, text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(strings.ToLower(iteration.Error.Message), text) || strings.Contains(strings.ToLower(render.Element(render.Masked(iteration.Element.Data))), text) ||
 		strings.Contains(strings.ToLower(render.Body(iteration.Error).Text()), text)
 }
 
-// group finds the group of the cause of an iteration.
-func (v *failedView) group(iteration runs.Iteration) *failedGroup {
-	text := terminal.Shorten(iteration.Error.Short(), comparedText)
+// groupOf finds the group of the cause of an iteration.
+func (v *failedView) groupOf(iteration runs.Iteration) *failedGroup {
+	text := terminal.Shorten(iteration.Error.ShortText(), comparedText)
 	for i := range v.Groups {
 		if v.Groups[i].Error == text {
 			return &v.Groups[i]
@@ -270,8 +270,8 @@ func (v *failedView) group(iteration runs.Iteration) *failedGroup {
 	return &v.Groups[len(v.Groups)-1]
 }
 
-// finish sorts the groups, the largest first, and names the iterations.
-func (v *failedView) finish() {
+// sortGroups sorts the groups, the largest first, and names the iterations.
+func (v *failedView) sortGroups() {
 	for _, group := range v.Groups {
 		for _, run := range group.Runs {
 			slices.Sort(run.indexes)
@@ -286,7 +286,7 @@ func (v *failedView) finish() {
 	})
 }
 
-func (g *failedGroup) add(run runs.Found, step string, index int, again []runs.Found, canAgain bool) *failedRun {
+func (g *failedGroup) addIteration(run runs.Found, step string, index int, again []runs.Found, canAgain bool) *failedRun {
 	g.Count++
 	key := run.WorkflowID + "\n" + run.RunID + "\n" + step
 	of := g.index[key]

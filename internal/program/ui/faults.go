@@ -33,8 +33,8 @@ func newFaults() faults {
 	return faults{known}
 }
 
-// of is what a run has failed with, "" where that is not known.
-func (f faults) of(ctx context.Context, reader *runs.Reader, run runs.Found) string {
+// faultOf is what a run has failed with, "" where that is not known.
+func (f faults) faultOf(ctx context.Context, reader *runs.Reader, run runs.Found) string {
 	if fault, found := f.known.Get(run.LastRunID()); found {
 		return fault
 	}

@@ -114,8 +114,8 @@ func hashOf(text string) string {
 var contentPolicy = "default-src 'none'; style-src " + hashOf(style) + "; script-src " + hashOf(script) +
 	"; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// secure lets a page do nothing but be read, replace its content and post its forms.
-func secure(header http.Header) {
+// setSecurity lets a page do nothing but be read, replace its content and post its forms.
+func setSecurity(header http.Header) {
 	for name, value := range map[string]string{
 		"Content-Security-Policy": contentPolicy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",
 		"Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",

@@ -70,7 +70,7 @@ func (s *Server) inboxPage(w http.ResponseWriter, r *http.Request, v *visit) err
 	if err != nil {
 		return err
 	}
-	for _, found := range s.awaiting(r.Context(), page.Runs) {
+	for _, found := range s.awaitingOf(r.Context(), page.Runs) {
 		shown.Left += found.left
 		if found.err != nil {
 			shown.Notes = append(shown.Notes, found.run+": no worker responds, so its question cannot be shown.")
@@ -85,12 +85,12 @@ func (s *Server) inboxPage(w http.ResponseWriter, r *http.Request, v *visit) err
 		shown.Left += max(0, len(found.awaited)-shownCards)
 	}
 	for i := range shown.Cards {
-		shown.Cards[i].number(i, v.person)
+		shown.Cards[i].numberInputs(i, v.person)
 	}
 	if page.Next != nil {
 		shown.Next = "/inbox?page=" + s.nextPage(page.Next)
 	}
-	s.write(w, v, http.StatusOK, "inbox", shown)
+	s.writePage(w, v, http.StatusOK, "inbox", shown)
 	return nil
 }
 
@@ -116,7 +116,7 @@ type awaitedOf struct {
 	err     error
 }
 
-func (s *Server) awaiting(ctx context.Context, list []runs.Found) []awaitedOf {
+func (s *Server) awaitingOf(ctx context.Context, list []runs.Found) []awaitedOf {
 	all := make([]awaitedOf, len(list))
 	var group errgroup.Group
 	for i, run := range list {
@@ -134,7 +134,7 @@ func (s *Server) awaiting(ctx context.Context, list []runs.Found) []awaitedOf {
 func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.Values, faults map[string]string) (card, error) {
 	to := awaited.To()
 	shown := card{
-		Run: run, Name: render.Attempt(to), Since: ago(awaited.Since, now), Progress: render.Progress(&awaited.AwaitedDetails),
+		Run: run, Name: render.Attempt(to), Since: agoText(awaited.Since, now), Progress: render.Progress(&awaited.AwaitedDetails),
 		Address: map[string]string{"step": to.Step, "visit": strconv.Itoa(to.Visit), "attempt": strconv.Itoa(to.Attempt)}, Fault: faults["option"],
 	}
 	if to.Index != nil {
@@ -160,8 +160,8 @@ func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.V
 	return shown, err
 }
 
-// number makes the IDs of a card's inputs its own. A person who may only read has no form.
-func (c *card) number(i int, person Person) {
+// numberInputs makes the IDs of a card's inputs its own. A person who may only read has no form.
+func (c *card) numberInputs(i int, person Person) {
 	c.ID = fmt.Sprintf("card-%d", i)
 	for j := range c.Form {
 		c.Form[j].ID = fmt.Sprintf("%s-%s", c.ID, c.Form[j].ID)
@@ -171,10 +171,10 @@ func (c *card) number(i int, person Person) {
 	}
 }
 
-// answer gives the answer that a form of the inbox has.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, v *visit) error {
+// giveAnswer gives the answer that a form of the inbox has.
+func (s *Server) giveAnswer(w http.ResponseWriter, r *http.Request, v *visit) error {
 	run := r.PathValue("id")
-	awaited, err := s.awaited(r, run)
+	awaited, err := s.awaitedAttempt(r, run)
 	if err != nil {
 		return err
 	}
@@ -188,9 +188,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, v *visit) error 
 			return err
 		}
 		shown.Fault = cmp.Or(shown.Fault, "Nothing was sent. Check the fields marked below.")
-		shown.number(0, v.person)
+		shown.numberInputs(0, v.person)
 		v.frame.Title, v.frame.Section = "Inbox", "/inbox"
-		s.write(w, v, http.StatusUnprocessableEntity, "inbox", &inboxView{Cards: []card{shown}})
+		s.writePage(w, v, http.StatusUnprocessableEntity, "inbox", &inboxView{Cards: []card{shown}})
 		return nil
 	}
 	if given.Option == playbook.OptionReject && r.PostForm.Get("confirmed") != "yes" {
@@ -203,7 +203,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, v *visit) error 
 	var refused *interpreter.AnswerError
 	switch {
 	case errors.As(err, &refused):
-		said = flash{Text: sentence(refused.Message), Bad: true}
+		said = flash{Text: toSentence(refused.Message), Bad: true}
 	case errors.Is(err, answers.ErrClosed):
 		said = flash{Text: "It needs no answer any more: the run has ended, or its time is over.", Bad: true}
 	case errors.Is(err, answers.ErrNoAnswer):
@@ -231,11 +231,11 @@ func (s *Server) confirmAnswer(w http.ResponseWriter, r *http.Request, v *visit,
 		}
 	}
 	v.frame.Title, v.frame.Section = "Confirm an answer", "/inbox"
-	s.write(w, v, http.StatusOK, "confirm_answer", shown)
+	s.writePage(w, v, http.StatusOK, "confirm_answer", shown)
 }
 
-// awaited is the attempt that a form is about, as it is now.
-func (s *Server) awaited(r *http.Request, run string) (runs.AwaitedAttempt, error) {
+// awaitedAttempt is the attempt that a form is about, as it is now.
+func (s *Server) awaitedAttempt(r *http.Request, run string) (runs.AwaitedAttempt, error) {
 	form := r.PostForm
 	var index *int
 	if text := form.Get("index"); text != "" {

@@ -109,14 +109,14 @@ type shownCounts struct {
 // countFunc counts the runs that have ended since a time.
 type countFunc func(ctx context.Context, since time.Time) (runs.EndedCounts, error)
 
-// of counts the runs that have ended since a time; asked reports whether the server was asked. It waits only shortly: where the
+// countsOf counts the runs that have ended since a time; asked reports whether the server was asked. It waits only shortly: where the
 // server takes longer, known counts that are not old are shown, else none, and the next page has them.
-func (c *endedCounts) of(ctx context.Context, count countFunc, since, now time.Time) (counts shownCounts, asked bool, err error) {
+func (c *endedCounts) countsOf(ctx context.Context, count countFunc, since, now time.Time) (counts shownCounts, asked bool, err error) {
 	known, found := c.last(since)
 	if found && now.Sub(known.at) < countsLast {
 		return shownCounts{EndedCounts: known.EndedCounts}, false, nil
 	}
-	counting, asked := c.recount(ctx, count, since, now)
+	counting, asked := c.recountLater(ctx, count, since, now)
 	select {
 	case <-counting.done:
 		known, found = c.last(since)
@@ -140,8 +140,8 @@ func (c *endedCounts) last(since time.Time) (endedCount, bool) {
 	return known, found
 }
 
-// recount counts again without anybody having to wait, once at a time; begun reports whether this call has begun it.
-func (c *endedCounts) recount(ctx context.Context, count countFunc, since, now time.Time) (counting *recount, begun bool) {
+// recountLater counts again without anybody having to wait, once at a time; begun reports whether this call has begun it.
+func (c *endedCounts) recountLater(ctx context.Context, count countFunc, since, now time.Time) (counting *recount, begun bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if counting, is := c.counting[since]; is {
@@ -157,7 +157,7 @@ func (c *endedCounts) recount(ctx context.Context, count countFunc, since, now t
 		defer cancel()
 		counts, err := count(limited, since)
 		if counting.err = err; err == nil {
-			c.keep(counts, since, now)
+			c.keepCounts(counts, since, now)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -167,8 +167,8 @@ func (c *endedCounts) recount(ctx context.Context, count countFunc, since, now t
 	return counting, true
 }
 
-// keep keeps counts.
-func (c *endedCounts) keep(counts runs.EndedCounts, since, now time.Time) {
+// keepCounts keeps counts.
+func (c *endedCounts) keepCounts(counts runs.EndedCounts, since, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	const most = 100 // times: two for each zone of those who look
@@ -195,17 +195,17 @@ func zoneOf(r *http.Request) *time.Location {
 	return zone
 }
 
-// midnights are the beginnings of a day and of the day before.
-func midnights(now time.Time, zone *time.Location) (today, yesterday time.Time) {
+// dayStarts are the beginnings of a day and of the day before.
+func dayStarts(now time.Time, zone *time.Location) (today, yesterday time.Time) {
 	year, month, day := now.In(zone).Date()
 	return time.Date(year, month, day, 0, 0, 0, 0, zone), time.Date(year, month, day-1, 0, 0, 0, 0, zone)
 }
 
-// overview reads what the start page leads with. needs says that the runs are listed which need somebody.
-func (s *Server) overview(r *http.Request, now time.Time, needs bool) (*overview, error) {
+// readOverview reads what the start page leads with. needs says that the runs are listed which need somebody.
+func (s *Server) readOverview(r *http.Request, now time.Time, needs bool) (*overview, error) {
 	zone := zoneOf(r)
 	o := &overview{Zone: zone.String()}
-	today, yesterday := midnights(now, zone)
+	today, yesterday := dayStarts(now, zone)
 	var group errgroup.Group
 	var calls [4]int // of each of these
 	count := func(into *shownCounts, since time.Time, made *int) func() error {
@@ -214,7 +214,7 @@ func (s *Server) overview(r *http.Request, now time.Time, needs bool) (*overview
 			ended := func(ctx context.Context, since time.Time) (runs.EndedCounts, error) {
 				return runs.CountEnded(ctx, s.Runs, since)
 			}
-			if *into, asked, err = s.ended.of(r.Context(), ended, since, now); asked {
+			if *into, asked, err = s.ended.countsOf(r.Context(), ended, since, now); asked {
 				*made = 1
 			}
 			return err
@@ -230,7 +230,7 @@ func (s *Server) overview(r *http.Request, now time.Time, needs bool) (*overview
 	for _, made := range calls {
 		o.calls += made
 	}
-	o.tiles(r.URL.Query())
+	o.setTiles(r.URL.Query())
 	return o, err
 }
 
@@ -291,8 +291,8 @@ func (s *Server) failedLately(ctx context.Context, o *overview, since time.Time,
 	return err
 }
 
-// tiles are the counts, each of which is a link that filters.
-func (o *overview) tiles(query url.Values) {
+// setTiles are the counts, each of which is a link that filters.
+func (o *overview) setTiles(query url.Values) {
 	since := "since midnight"
 	if o.Zone == time.UTC.String() {
 		since = "since midnight UTC"
@@ -331,13 +331,13 @@ func (o *overview) lateRuns(now time.Time) []runs.Found {
 	return late
 }
 
-// needing are the runs that need somebody, each once: those that failed, those that wait for a person, those that are late.
-func (o *overview) needing(now time.Time) []runs.Found {
+// needingRuns are the runs that need somebody, each once: those that failed, those that wait for a person, those that are late.
+func (o *overview) needingRuns(now time.Time) []runs.Found {
 	var all []runs.Found
 	add := func(list []runs.Found) {
 		added := 0
 		for _, run := range list {
-			if !contains(all, run) && added < shownNeeds {
+			if !containsRun(all, run) && added < shownNeeds {
 				all, added = append(all, run), added+1
 			}
 		}
@@ -352,13 +352,13 @@ func (o *overview) needing(now time.Time) []runs.Found {
 	return all
 }
 
-// contains reports whether a list has a run.
-func contains(list []runs.Found, run runs.Found) bool {
+// containsRun reports whether a list has a run.
+func containsRun(list []runs.Found, run runs.Found) bool {
 	return slices.ContainsFunc(list, func(other runs.Found) bool { return other.LastRunID() == run.LastRunID() })
 }
 
-// need describes the runs that need somebody, with what to do next.
-func (s *Server) need(rows []runRow, person Person) []runRow {
+// needRows describes the runs that need somebody, with what to do next.
+func (s *Server) needRows(rows []runRow, person Person) []runRow {
 	return lists.Map(rows, func(row runRow) runRow {
 		confirm := func(name, command string) {
 			query := url.Values{"command": {command}, "run": {row.Run.LastRunID()}}
@@ -384,8 +384,8 @@ func (s *Server) need(rows []runRow, person Person) []runRow {
 	})
 }
 
-// stopped are the task queues of runs whose workers do not respond.
-func (o *overview) stopped(rows []runRow) []stoppedQueue {
+// stoppedQueues are the task queues of runs whose workers do not respond.
+func (o *overview) stoppedQueues(rows []runRow) []stoppedQueue {
 	var all []stoppedQueue
 	for _, row := range rows {
 		queue := row.Run.TaskQueue

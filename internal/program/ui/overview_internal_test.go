@@ -30,7 +30,7 @@ func TestSlowCounts(t *testing.T) {
 	patient, impatient := testenv.Within(30*time.Second), time.Millisecond
 	at := func(after time.Duration, count countFunc, wait time.Duration) (failed int, pending, asked bool) {
 		counts.wait = wait
-		got, asked, err := counts.of(t.Context(), count, since, since.Add(after))
+		got, asked, err := counts.countsOf(t.Context(), count, since, since.Add(after))
 		require.NoError(t, err)
 		return got.Failed, got.isPending, asked
 	}
@@ -67,7 +67,7 @@ func TestSlowCounts(t *testing.T) {
 	failed, _, asked = at(countsLast+countsKept, quick, patient)
 	require.Equal(t, 3, failed)
 	require.True(t, asked)
-	_, _, err := counts.of(t.Context(), func(context.Context, time.Time) (runs.EndedCounts, error) {
+	_, _, err := counts.countsOf(t.Context(), func(context.Context, time.Time) (runs.EndedCounts, error) {
 		return runs.EndedCounts{}, errors.New("away")
 	}, since, since.Add(time.Hour))
 	require.EqualError(t, err, "away")
@@ -77,7 +77,7 @@ func TestSlowCounts(t *testing.T) {
 func TestPendingCounts(t *testing.T) {
 	t.Parallel()
 	o := &overview{Zone: "UTC", today: shownCounts{isPending: true}}
-	o.tiles(nil)
+	o.setTiles(nil)
 	var page strings.Builder
 	require.NoError(t, templates["runs"].ExecuteTemplate(&page, "content", frame{Content: &runsView{overview: o}}))
 	require.Equal(t, 2, strings.Count(page.String(), `aria-label="being counted"`), "failed and completed runs")

@@ -206,10 +206,10 @@ func newExpectedTimes(info client.ScheduleInfo, expect time.Duration) expectedTi
 // newFreshness judges the age of data by a schedule: it is not fresh where no run has completed since the last time was due, and a
 // run takes no longer than has passed.
 func newFreshness(run runs.Found, times expectedTimes, now time.Time) *freshness {
-	fresh := &freshness{Path: runPath(run.WorkflowID), Text: "Fresh: " + ago(run.EndedAt, now)}
+	fresh := &freshness{Path: runPath(run.WorkflowID), Text: "Fresh: " + agoText(run.EndedAt, now)}
 	if !times.due.IsZero() && run.EndedAt.Before(times.due) && now.Sub(times.due) > times.within {
 		fresh.Late = true
-		fresh.Text = "Not fresh: " + ago(run.EndedAt, now) + "; no run has completed since the one due " + ago(times.due, now)
+		fresh.Text = "Not fresh: " + agoText(run.EndedAt, now) + "; no run has completed since the one due " + agoText(times.due, now)
 	}
 	if times.next.After(now) {
 		fresh.Text += ", next run in " + terminal.Duration(times.next.Sub(now).Round(time.Minute))
@@ -219,13 +219,13 @@ func newFreshness(run runs.Found, times expectedTimes, now time.Time) *freshness
 
 // freshWithin judges the age of data by what the playbook says of its schedule, where no schedule runs it.
 func freshWithin(run runs.Found, book *playbook.Playbook, now time.Time) *freshness {
-	fresh := &freshness{Path: runPath(run.WorkflowID), Text: "Fresh: " + ago(run.EndedAt, now)}
+	fresh := &freshness{Path: runPath(run.WorkflowID), Text: "Fresh: " + agoText(run.EndedAt, now)}
 	if book.Schedule == nil || book.Schedule.Every == 0 {
 		return fresh
 	}
 	within := book.Schedule.Every + book.Expect
 	if fresh.Late = now.Sub(run.EndedAt) > within; fresh.Late {
-		fresh.Text = "Not fresh: " + ago(run.EndedAt, now)
+		fresh.Text = "Not fresh: " + agoText(run.EndedAt, now)
 	}
 	fresh.Text += ", expected within " + playbook.DurationText(within)
 	return fresh
@@ -233,7 +233,7 @@ func freshWithin(run runs.Found, book *playbook.Playbook, now time.Time) *freshn
 
 // runMissing starts a run for the partitions of a playbook that are missing.
 func (s *Server) runMissing(w http.ResponseWriter, r *http.Request, v *visit) error {
-	name, book, err := s.book(r)
+	name, book, err := s.readBook(r)
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (s *Server) runMissing(w http.ResponseWriter, r *http.Request, v *visit) er
 	}
 	id, err := s.Library.Backfill(r.Context(), name, ChangedBy{By: v.person.Name, Reason: strings.TrimSpace(r.PostForm.Get("reason"))})
 	if err != nil {
-		return &pageError{http.StatusConflict, sentence(terminal.Shorten(err.Error(), 500))}
+		return &pageError{http.StatusConflict, toSentence(terminal.Shorten(err.Error(), 500))}
 	}
 	s.turnTo(w, r, v, runPath(id), flash{Text: "The backfill has started."})
 	return nil

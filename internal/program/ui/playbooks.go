@@ -132,7 +132,7 @@ func (s *Server) addLastRuns(ctx context.Context, rows []bookRow, now time.Time)
 }
 
 func newLastRun(run runs.Found, now time.Time) *runRow {
-	return &runRow{Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, now), Rows: newRowsCell(run.Rows), Late: lateText(run, now)}
+	return &runRow{Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: agoText(run.StartedAt, now), Rows: newRowsCell(run.Rows), Late: lateText(run, now)}
 }
 
 // input is a value of a workload.
@@ -162,12 +162,12 @@ func (s *Server) playbooksPage(w http.ResponseWriter, r *http.Request, v *visit)
 		shown.Rows = append(shown.Rows, row)
 	}
 	shown.Note = s.addLastRuns(r.Context(), shown.Rows, v.frame.At)
-	s.write(w, v, http.StatusOK, "playbooks", shown)
+	s.writePage(w, v, http.StatusOK, "playbooks", shown)
 	return nil
 }
 
-// book reads the playbook of a request.
-func (s *Server) book(r *http.Request) (string, Book, error) {
+// readBook reads the playbook of a request.
+func (s *Server) readBook(r *http.Request) (string, Book, error) {
 	name := r.PathValue("name")
 	if !s.Library.Has(name) {
 		return name, Book{}, &pageError{http.StatusNotFound, "There is no such playbook in the folder."}
@@ -195,7 +195,7 @@ type bookView struct {
 }
 
 func (s *Server) playbookPage(w http.ResponseWriter, r *http.Request, v *visit) error {
-	name, book, err := s.book(r)
+	name, book, err := s.readBook(r)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 		if own := terminal.OneLine(book.Playbook.Name); own != "" && own != name {
 			shown.Name, shown.File = own, name+".yaml"
 		}
-		shown.Graph = drawn(book.Playbook, nil, nil)
+		shown.Graph = drawnGraph(book.Playbook, nil, nil)
 		shown.Inputs = inputsOf(book.Playbook, typed)
 		listed, err := s.Runs.Page(r.Context(), runs.Filter{Playbook: book.Playbook.Name, Children: book.Playbook.Partitions != nil}, shownBars, nil)
 		if err != nil && !errors.Is(err, runs.ErrNoAttributes) {
@@ -231,7 +231,7 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 		status = http.StatusUnprocessableEntity
 	}
 	v.frame.Title, v.frame.Section = shown.Name, "/playbooks"
-	s.write(w, v, status, "playbook", shown)
+	s.writePage(w, v, status, "playbook", shown)
 	return nil
 }
 
@@ -312,7 +312,7 @@ func readInputs(book *playbook.Playbook, typed url.Values) (map[string]any, erro
 
 // startRun starts a run of a playbook with the values of a form.
 func (s *Server) startRun(w http.ResponseWriter, r *http.Request, v *visit) error {
-	name, book, err := s.book(r)
+	name, book, err := s.readBook(r)
 	if err != nil {
 		return err
 	}
@@ -325,7 +325,7 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request, v *visit) erro
 		id, err = s.Library.Start(r.Context(), name, workload, ChangedBy{By: v.person.Name, Reason: strings.TrimSpace(r.PostForm.Get("reason"))})
 	}
 	if err != nil {
-		return s.showBook(w, r, v, name, book, r.PostForm, sentence(terminal.Shorten(err.Error(), 500)))
+		return s.showBook(w, r, v, name, book, r.PostForm, toSentence(terminal.Shorten(err.Error(), 500)))
 	}
 	s.turnTo(w, r, v, runPath(id), flash{Text: "The run has started."})
 	return nil

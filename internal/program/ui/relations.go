@@ -26,8 +26,8 @@ func runsOfStep(id, step string) string {
 	return "/?" + url.Values{"q": {id + "/" + step + "#"}}.Encode()
 }
 
-// relations are the ways from a run to others, to its schedule and to its playbook.
-func (s *Server) relations(ctx context.Context, status *runs.Status) []relation {
+// relatedRuns are the ways from a run to others, to its schedule and to its playbook.
+func (s *Server) relatedRuns(ctx context.Context, status *runs.Status) []relation {
 	run := status.Found
 	var all []relation
 	toRun := func(word, id string, status interpreter.Status) {

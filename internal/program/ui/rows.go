@@ -134,7 +134,7 @@ func newBars(list []runs.Found, now time.Time) *barsView {
 		if run.Rows == nil {
 			return 0
 		}
-		return run.Rows.Changes()
+		return run.Rows.ChangedRows()
 	}
 	var longest time.Duration
 	var largest int64
@@ -175,7 +175,7 @@ func (s *Server) lastRows(ctx context.Context, list []runs.Found, now time.Time)
 		if !run.Ended() || run.Rows == nil {
 			continue
 		}
-		status, err := s.status(ctx, run, now)
+		status, err := s.readStatus(ctx, run, now)
 		if err != nil {
 			return nil, ""
 		}

@@ -17,7 +17,7 @@ func TestRowsOfARun(t *testing.T) {
 	t.Parallel()
 	require.Nil(t, newRowsView(nil, &runs.Status{}, nil))
 	behind := 7200.0
-	rows := interpreter.TableRows{Table: "<b>orders", Connection: "shop", RowTotals: interpreter.RowTotals{Written: 1234, Rejected: 2}}.Of().
+	rows := interpreter.TableRows{Table: "<b>orders", Connection: "shop", RowTotals: interpreter.RowTotals{Written: 1234, Rejected: 2}}.ToRows().
 		Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: 1236}})
 	view := newRowsView(rows, &runs.Status{}, []runs.Step{{Step: "load", Incremental: &runs.IncrementalStatus{
 		StateRecord: interpreter.StateRecord{Type: "time", Before: expression.Of("2026-01-01T00:00:00Z"), Watermark: expression.Of("2026-01-02T00:00:00Z")}, Behind: &behind,

@@ -101,8 +101,8 @@ type sourceLine struct {
 	Failed bool
 }
 
-// find finds the run of a request.
-func (s *Server) find(r *http.Request) (runs.Found, error) {
+// findRun finds the run of a request.
+func (s *Server) findRun(r *http.Request) (runs.Found, error) {
 	id, runID := r.PathValue("id"), r.FormValue("run")
 	if len(id) > 1000 || len(runID) > 100 {
 		return runs.Found{}, &pageError{http.StatusNotFound, "There is no such run."}
@@ -117,17 +117,17 @@ func (s *Server) find(r *http.Request) (runs.Found, error) {
 	return found, err
 }
 
-// status is where a run is.
-func (s *Server) status(ctx context.Context, run runs.Found, now time.Time) (*runs.Status, error) {
-	status, err := s.reader(run, now, 0).Status(ctx, run, now)
+// readStatus is where a run is.
+func (s *Server) readStatus(ctx context.Context, run runs.Found, now time.Time) (*runs.Status, error) {
+	status, err := s.patientReader(run, now, 0).Status(ctx, run, now)
 	if err == nil && !run.Ended() {
-		s.silences.note(run.TaskQueue, now, status.HeldBy != runs.HeldByNoWorker)
+		s.silences.noteAnswer(run.TaskQueue, now, status.HeldBy != runs.HeldByNoWorker)
 	}
 	return status, err
 }
 
 func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error {
-	found, err := s.find(r)
+	found, err := s.findRun(r)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	var result *protocol.Result
 	var group errgroup.Group
 	group.Go(func() (err error) {
-		shown.Status, err = s.status(r.Context(), found, v.frame.At)
+		shown.Status, err = s.readStatus(r.Context(), found, v.frame.At)
 		return err
 	})
 	group.Go(func() error {
@@ -151,35 +151,35 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 		return nil
 	})
 	group.Go(func() error {
-		result = s.result(r.Context(), found)
+		result = s.readResult(r.Context(), found)
 		return nil
 	})
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	shown.describe(v.frame.At, book)
-	shown.values(input, result)
+	shown.describeRun(v.frame.At, book)
+	shown.setValues(input, result)
 	marked := 0
 	if result != nil {
 		if shown.Cause = (render.EndedRun{WorkflowID: found.WorkflowID, Result: *result, Book: book}).Cause(); shown.Cause != nil {
 			marked = shown.Cause.Marked
 		}
 	}
-	shown.draw(book, input.Source, input.Workload.Data, marked)
-	shown.Actions = s.actions(shown.Status, v.person)
+	shown.drawRun(book, input.Source, input.Workload.Data, marked)
+	shown.Actions = s.runActions(shown.Status, v.person)
 	shown.NeedsReason = needsReason(shown.Actions)
-	shown.Relations = s.relations(r.Context(), shown.Status)
+	shown.Relations = s.relatedRuns(r.Context(), shown.Status)
 	shown.HasLog = s.Log != nil
 	if s.TemporalUI != nil && (s.Temporal == nil || v.person.Owner) {
 		shown.Temporal = s.TemporalUI(found.WorkflowID, found.LastRunID())
 	}
 	v.frame.Title, v.frame.Section, v.frame.Live = found.WorkflowID, "/", !found.Ended()
-	s.write(w, v, http.StatusOK, "run", shown)
+	s.writePage(w, v, http.StatusOK, "run", shown)
 	return nil
 }
 
-// result is the result of a run that has ended, nil where it is not known.
-func (s *Server) result(ctx context.Context, found runs.Found) *protocol.Result {
+// readResult is the result of a run that has ended, nil where it is not known.
+func (s *Server) readResult(ctx context.Context, found runs.Found) *protocol.Result {
 	if !found.Ended() {
 		return nil
 	}
@@ -190,12 +190,12 @@ func (s *Server) result(ctx context.Context, found runs.Found) *protocol.Result 
 	return &result
 }
 
-// describe is the run in words.
-func (v *runView) describe(now time.Time, book *playbook.Playbook) {
+// describeRun is the run in words.
+func (v *runView) describeRun(now time.Time, book *playbook.Playbook) {
 	status := v.Status
-	v.Verdict = verdict(status, now)
+	v.Verdict = verdictText(status, now)
 	if status.Control.Paused || status.Queue != nil || status.Stalled != "" || len(status.Steps) == 0 { // else the steps say it
-		v.Now = render.Now(status)
+		v.Now = render.NowText(status)
 	}
 	v.Late, v.NoWorker = lateText(status.Found, now), status.HeldBy == runs.HeldByNoWorker
 	v.StartedBy = render.Attribution(status.Started)
@@ -212,10 +212,10 @@ func (v *runView) describe(now time.Time, book *playbook.Playbook) {
 		}
 		v.Steps = append(v.Steps, row)
 		if step.Awaits != nil {
-			v.Awaited = append(v.Awaited, awaited(status.WorkflowID, step.Step, nil, step.Awaits, now))
+			v.Awaited = append(v.Awaited, awaitedText(status.WorkflowID, step.Step, nil, step.Awaits, now))
 		}
 		for _, below := range step.Awaited {
-			v.Awaited = append(v.Awaited, awaited(cmp.Or(below.Run, status.WorkflowID), below.Step, below.Index, &below.AwaitedDetails, now))
+			v.Awaited = append(v.Awaited, awaitedText(cmp.Or(below.Run, status.WorkflowID), below.Step, below.Index, &below.AwaitedDetails, now))
 		}
 	}
 	v.Warnings = status.FurtherWarnings
@@ -229,7 +229,7 @@ func (v *runView) describe(now time.Time, book *playbook.Playbook) {
 	}
 }
 
-func awaited(id, step string, index *int, awaits *interpreter.AwaitedDetails, now time.Time) awaitedRow {
+func awaitedText(id, step string, index *int, awaits *interpreter.AwaitedDetails, now time.Time) awaitedRow {
 	to := interpreter.AnswerTo{Step: step, Index: index}
 	question := render.Progress(awaits)
 	if awaits.Approval != nil {
@@ -241,8 +241,8 @@ func awaited(id, step string, index *int, awaits *interpreter.AwaitedDetails, no
 	}
 }
 
-// verdict is the status of a run in a sentence.
-func verdict(status *runs.Status, now time.Time) string {
+// verdictText is the status of a run in a sentence.
+func verdictText(status *runs.Status, now time.Time) string {
 	since := terminal.Duration(cmp.Or(status.EndedAt, now).Sub(status.StartedAt))
 	failed, all := 0, 0
 	for _, step := range status.Steps {
@@ -323,7 +323,7 @@ func newStepRow(status *runs.Status, step runs.Step, book *playbook.Playbook) st
 	}
 	switch {
 	case step.Loop != nil && step.Loop.Total > 0:
-		row.Progress, row.Now = progressOf(step), render.Counts(step)
+		row.Progress, row.Now = progressOf(step), render.CountsText(step)
 	case !step.Status.Ended() && !step.StartedAt.IsZero():
 		if row.Now = render.StepNow(step, status); step.Error != nil {
 			row.Error = ""
@@ -339,8 +339,8 @@ func newStepRow(status *runs.Status, step runs.Step, book *playbook.Playbook) st
 	return row
 }
 
-// values are the input and the result.
-func (v *runView) values(input protocol.Input, result *protocol.Result) {
+// setValues are the input and the result.
+func (v *runView) setValues(input protocol.Input, result *protocol.Result) {
 	cut := false
 	if input.Workload.Data != nil {
 		v.Input, cut = render.MaskedJSON(input.Workload.Data, shownValue)
@@ -353,13 +353,13 @@ func (v *runView) values(input protocol.Input, result *protocol.Result) {
 	v.Cut = cut
 }
 
-// draw draws the graph, the timeline and the playbook, in which the step that failed is marked, and
+// drawRun draws the graph, the timeline and the playbook, in which the step that failed is marked, and
 // a line of its code where that is known.
-func (v *runView) draw(book *playbook.Playbook, source string, workload any, marked int) {
+func (v *runView) drawRun(book *playbook.Playbook, source string, workload any, marked int) {
 	v.Timeline = newTimeline(v.Status)
 	failed := 0
 	if book != nil {
-		v.Graph, v.Large = drawn(book, v.Status, workload), len(book.Steps) > unfoldedSteps
+		v.Graph, v.Large = drawnGraph(book, v.Status, workload), len(book.Steps) > unfoldedSteps
 		for _, step := range v.Status.Steps {
 			if of := book.Step(step.Step); of != nil && step.Status == interpreter.Failed && !step.Handled {
 				failed = of.NamePos.Line
@@ -381,8 +381,8 @@ func (v *runView) draw(book *playbook.Playbook, source string, workload any, mar
 	v.LinesLeft = len(lines) - len(v.Lines)
 }
 
-// drawn is the graph of a playbook, or of a run of it, as a picture; "" for one that is too large.
-func drawn(book *playbook.Playbook, status *runs.Status, workload any) template.URL {
+// drawnGraph is the graph of a playbook, or of a run of it, as a picture; "" for one that is too large.
+func drawnGraph(book *playbook.Playbook, status *runs.Status, workload any) template.URL {
 	drawing := graph.New(book, status, &graph.Children{Workload: workload}).SVG()
 	if len(drawing) > shownGraph {
 		return ""

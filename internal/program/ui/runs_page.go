@@ -98,7 +98,7 @@ func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 		Search: strings.TrimSpace(query.Get("q")), Playbook: query.Get("playbook"), Label: query.Get("label"), Status: query.Get("status"), Since: query.Get("since"),
 		Ended: query.Get("ended"), Doing: query.Get("now"), Person: query.Get("person") != "", Statuses: interpreter.StatusesOf(interpreter.OfRun),
 	}
-	filter, err := shown.filter(v.frame.At, zoneOf(r))
+	filter, err := shown.readFilter(v.frame.At, zoneOf(r))
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 		return err
 	})
 	group.Go(func() (err error) {
-		shown.overview, err = s.overview(r, v.frame.At, isStart)
+		shown.overview, err = s.readOverview(r, v.frame.At, isStart)
 		return err
 	})
 	err = group.Wait()
@@ -136,8 +136,8 @@ func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 	if listed.Next != nil {
 		next = s.nextPage(listed.Next)
 	}
-	shown.pages(query, next)
-	s.write(w, v, http.StatusOK, "runs", shown)
+	shown.setPages(query, next)
+	s.writePage(w, v, http.StatusOK, "runs", shown)
 	return nil
 }
 
@@ -145,20 +145,20 @@ func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 func (s *Server) addRows(ctx context.Context, shown *runsView, listed []runs.Found, isStart bool, v *visit) {
 	var needing []runs.Found
 	if isStart {
-		needing = shown.needing(v.frame.At)
-		listed = lists.Filter(listed, func(run runs.Found) bool { return !contains(needing, run) })
+		needing = shown.needingRuns(v.frame.At)
+		listed = lists.Filter(listed, func(run runs.Found) bool { return !containsRun(needing, run) })
 	}
-	rows := s.rows(ctx, slices.Concat(needing, listed), v.frame.At, callsOfRuns-1-shown.calls)
+	rows := s.describeRuns(ctx, slices.Concat(needing, listed), v.frame.At, callsOfRuns-1-shown.calls)
 	shown.Rows = rows[len(needing):]
-	shown.Needs = s.need(rows[:len(needing)], v.person)
-	shown.Stopped = shown.stopped(rows)
+	shown.Needs = s.needRows(rows[:len(needing)], v.person)
+	shown.Stopped = shown.stoppedQueues(rows)
 }
 
-// filter reads the filters.
-func (v *runsView) filter(now time.Time, zone *time.Location) (runs.Filter, error) {
+// readFilter reads the filters.
+func (v *runsView) readFilter(now time.Time, zone *time.Location) (runs.Filter, error) {
 	filter := runs.Filter{Search: v.Search, Playbook: v.Playbook, Label: v.Label, NeedsPerson: v.Person}
 	filter.Children = strings.Contains(v.Search, "/") // as of one that a step has started
-	today, yesterday := midnights(now, zone)
+	today, yesterday := dayStarts(now, zone)
 	switch v.Ended {
 	case "":
 	case endedToday:
@@ -191,12 +191,12 @@ func (v *runsView) filter(now time.Time, zone *time.Location) (runs.Filter, erro
 	}
 	v.Narrowed = v.Playbook != "" || v.Label != "" || v.Status != "" && v.Ended == "" || v.Since != ""
 	v.Filtered = v.Narrowed || v.Status != "" || v.Person || v.Search != "" || v.Chosen != ""
-	v.choose()
+	v.chooseWords()
 	return filter, nil
 }
 
-// choose says in words which runs a link has chosen.
-func (v *runsView) choose() {
+// chooseWords says in words which runs a link has chosen.
+func (v *runsView) chooseWords() {
 	var words []string
 	if v.Search != "" {
 		words = append(words, fmt.Sprintf("matching %q", v.Search))
@@ -213,8 +213,8 @@ func (v *runsView) choose() {
 	v.Chosen = strings.Join(words, ", ")
 }
 
-// pages are the addresses of other pages; next is "" for none.
-func (v *runsView) pages(query url.Values, next string) {
+// setPages are the addresses of other pages; next is "" for none.
+func (v *runsView) setPages(query url.Values, next string) {
 	at := func(token string) string {
 		kept := url.Values{}
 		for name, values := range query {
@@ -235,8 +235,8 @@ func (v *runsView) pages(query url.Values, next string) {
 	}
 }
 
-// rows describe runs. Of those that are open some are queried for what they do, within so many calls to the server.
-func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time, calls int) []runRow {
+// describeRuns describe runs. Of those that are open some are queried for what they do, within so many calls to the server.
+func (s *Server) describeRuns(ctx context.Context, list []runs.Found, now time.Time, calls int) []runRow {
 	rows := make([]runRow, len(list))
 	ids := map[string]int{}
 	var open []*runRow
@@ -246,7 +246,7 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time, cal
 		ids[run.WorkflowID]++
 		end := cmp.Or(run.EndedAt, now)
 		rows[i] = runRow{
-			Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, now), Took: terminal.Duration(end.Sub(run.StartedAt)),
+			Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: agoText(run.StartedAt, now), Took: terminal.Duration(end.Sub(run.StartedAt)),
 			Now: listedNow(run, now), Late: lateText(run, now), Rows: newRowsCell(run.Rows),
 		}
 		if run.Ended() && ids[run.WorkflowID] > 1 {
@@ -257,19 +257,19 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time, cal
 		}
 		if run.Status == interpreter.Failed || run.Status == interpreter.Partial {
 			group.Go(func() error {
-				rows[i].Fault = s.faults.of(ctx, s.Runs, run)
+				rows[i].Fault = s.faults.faultOf(ctx, s.Runs, run)
 				return nil
 			})
 		}
 	}
 	s.glances(ctx, open, now, calls)
 	_ = group.Wait()
-	spread(rows, open)
+	spreadSilence(rows, open)
 	return rows
 }
 
-// spread has the rows that were not queried say that no worker responds, where none of their task queue has.
-func spread(rows []runRow, queried []*runRow) {
+// spreadSilence has the rows that were not queried say that no worker responds, where none of their task queue has.
+func spreadSilence(rows []runRow, queried []*runRow) {
 	silent := map[string]bool{}
 	for _, row := range queried {
 		was, known := silent[row.Run.TaskQueue]
@@ -325,7 +325,7 @@ func (s *Server) glances(ctx context.Context, open []*runRow, now time.Time, cal
 	for i, calls := range shareCalls(open, calls) {
 		run, answer := open[i].Run, make(chan *runs.Status, 1)
 		answers[i] = answer
-		group.Go(func() { answer <- s.glance(ctx, run, now, calls) })
+		group.Go(func() { answer <- s.addGlance(ctx, run, now, calls) })
 	}
 	go func() {
 		group.Wait()
@@ -352,13 +352,13 @@ func (s *Server) glances(ctx context.Context, open []*runRow, now time.Time, cal
 func (s *Server) showLast(row *runRow, now time.Time) {
 	if last := s.glanced.recent(row.Run.LastRunID(), now); last != nil {
 		row.show(last, now)
-	} else if s.silences.has(row.Run.TaskQueue, now) {
+	} else if s.silences.hasSilence(row.Run.TaskQueue, now) {
 		row.show(nil, now)
 	}
 }
 
-// glance is what a run does now; nil where its worker has not answered.
-func (s *Server) glance(ctx context.Context, run runs.Found, now time.Time, calls int) *runs.Status {
+// addGlance is what a run does now; nil where its worker has not answered.
+func (s *Server) addGlance(ctx context.Context, run runs.Found, now time.Time, calls int) *runs.Status {
 	reader := *s.Runs
 	reader.Patience = glanceTime
 	status, err := reader.Glance(ctx, run, now, calls)
@@ -366,7 +366,7 @@ func (s *Server) glance(ctx context.Context, run runs.Found, now time.Time, call
 		s.silences.renew(run.TaskQueue, now)
 		return nil
 	}
-	s.silences.note(run.TaskQueue, now, true)
+	s.silences.noteAnswer(run.TaskQueue, now, true)
 	s.glanced.keep(run.LastRunID(), status, now)
 	return status
 }
@@ -380,7 +380,7 @@ func (row *runRow) show(status *runs.Status, now time.Time) {
 	if status.Late && row.Late == "" {
 		row.Late = "late"
 	}
-	row.Status, row.Now = status.Status, render.Now(status)
+	row.Status, row.Now = status.Status, render.NowText(status)
 	for _, step := range status.Steps {
 		switch loop := step.Loop; {
 		case loop == nil, step.Status.Ended(), loop.Total == 0:
@@ -408,20 +408,20 @@ func (p *progress) Text() string {
 }
 
 // Good and Bad are the widths of the parts of a bar that is 100 wide.
-func (p *progress) Good() float64 { return share(p.Completed, p.All) }
+func (p *progress) Good() float64 { return sharePercent(p.Completed, p.All) }
 
 // Bad is where failed iterations are.
-func (p *progress) Bad() float64 { return share(p.Failed, p.All) }
+func (p *progress) Bad() float64 { return sharePercent(p.Failed, p.All) }
 
-func share(part, all int) float64 {
+func sharePercent(part, all int) float64 {
 	if all == 0 {
 		return 0
 	}
 	return 100 * float64(part) / float64(all)
 }
 
-// ago is how long ago a time was.
-func ago(at, now time.Time) string {
+// agoText is how long ago a time was.
+func agoText(at, now time.Time) string {
 	if at.IsZero() {
 		return ""
 	}

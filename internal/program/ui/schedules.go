@@ -59,7 +59,7 @@ func (s *Server) schedulesPage(w http.ResponseWriter, r *http.Request, v *visit)
 	if id != "" {
 		found, err := s.Runs.Schedules().Find(r.Context(), id)
 		if missing, ok := errors.AsType[*runs.NoScheduleError](err); ok {
-			return &pageError{http.StatusNotFound, sentence(missing.Error())}
+			return &pageError{http.StatusNotFound, toSentence(missing.Error())}
 		}
 		if err != nil {
 			return err
@@ -77,17 +77,17 @@ func (s *Server) schedulesPage(w http.ResponseWriter, r *http.Request, v *visit)
 	if page.Left > 0 {
 		shown.Next = "/schedules?" + url.Values{"after": {page.Last}}.Encode()
 	}
-	started, err := s.scheduled(r.Context(), page.Schedules, v.frame.At)
+	started, err := s.scheduledRuns(r.Context(), page.Schedules, v.frame.At)
 	if err != nil {
 		shown.Note = "The last runs of schedules are not known: " + err.Error()
 	}
 	shown.Rows = lists.Map(page.Schedules, func(one *runs.Schedule) scheduleRow { return newScheduleRow(one, started[one.ID], v.person) })
-	s.write(w, v, http.StatusOK, "schedules", shown)
+	s.writePage(w, v, http.StatusOK, "schedules", shown)
 	return nil
 }
 
-// scheduled are the runs that schedules have started, the last first, by the IDs of those.
-func (s *Server) scheduled(ctx context.Context, schedules []*runs.Schedule, now time.Time) (map[string][]runRow, error) {
+// scheduledRuns are the runs that schedules have started, the last first, by the IDs of those.
+func (s *Server) scheduledRuns(ctx context.Context, schedules []*runs.Schedule, now time.Time) (map[string][]runRow, error) {
 	started := map[string][]runRow{}
 	if len(schedules) == 0 {
 		return started, nil
@@ -101,7 +101,7 @@ func (s *Server) scheduled(ctx context.Context, schedules []*runs.Schedule, now 
 	for _, run := range page.Runs {
 		const shownStarts = 5 // of a schedule
 		if of := started[run.Schedule]; len(of) < shownStarts {
-			started[run.Schedule] = append(of, runRow{Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, now), Late: lateText(run, now)})
+			started[run.Schedule] = append(of, runRow{Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: agoText(run.StartedAt, now), Late: lateText(run, now)})
 		}
 	}
 	return started, nil
@@ -150,7 +150,7 @@ func missedText(missed, skipped int) string {
 func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit) error {
 	found, err := s.Runs.Schedules().Find(r.Context(), r.PathValue("id"))
 	if missing, ok := errors.AsType[*runs.NoScheduleError](err); ok {
-		return &pageError{http.StatusNotFound, sentence(missing.Error())}
+		return &pageError{http.StatusNotFound, toSentence(missing.Error())}
 	}
 	if err != nil {
 		return err
@@ -162,12 +162,12 @@ func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit
 	switch r.PostForm.Get("command") {
 	case "pause":
 		text = found.ID + " is paused. No run starts until it is resumed."
-		err = handle.Pause(r.Context(), client.SchedulePauseOptions{Note: noted(note, "by "+by)})
+		err = handle.Pause(r.Context(), client.SchedulePauseOptions{Note: notedText(note, "by "+by)})
 	case "resume":
 		text = found.ID + " is resumed."
-		err = handle.Unpause(r.Context(), client.ScheduleUnpauseOptions{Note: noted(note, "resumed by "+by)})
+		err = handle.Unpause(r.Context(), client.ScheduleUnpauseOptions{Note: notedText(note, "resumed by "+by)})
 	case "trigger":
-		return s.trigger(w, r, v, found, interpreter.Said{By: by, Reason: note})
+		return s.triggerSchedule(w, r, v, found, interpreter.Said{By: by, Reason: note})
 	default:
 		return &pageError{http.StatusBadRequest, "There is no such command."}
 	}
@@ -178,8 +178,8 @@ func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit
 	return nil
 }
 
-// noted is the text of a note followed by who wrote it.
-func noted(note, by string) string {
+// notedText is the text of a note followed by who wrote it.
+func notedText(note, by string) string {
 	if note == "" {
 		return by
 	}
@@ -189,9 +189,9 @@ func noted(note, by string) string {
 // triggerTime is how long the page waits for the run that it has triggered.
 const triggerTime = 5 * time.Second
 
-// trigger has a schedule start a run now.
-func (s *Server) trigger(w http.ResponseWriter, r *http.Request, v *visit, found *runs.Schedule, said interpreter.Said) error {
-	result, err := s.sender().Trigger(r.Context(), found, enumspb.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED, said, triggerTime)
+// triggerSchedule has a schedule start a run now.
+func (s *Server) triggerSchedule(w http.ResponseWriter, r *http.Request, v *visit, found *runs.Schedule, said interpreter.Said) error {
+	result, err := s.newSender().Trigger(r.Context(), found, enumspb.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED, said, triggerTime)
 	if err != nil {
 		return err
 	}

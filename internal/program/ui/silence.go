@@ -25,27 +25,27 @@ type silences struct {
 	since map[string]time.Time
 }
 
-// reader is one that waits for the workers of a run as long as is worthwhile.
-func (s *Server) reader(run runs.Found, now time.Time, patience time.Duration) *runs.Reader {
+// patientReader is one that waits for the workers of a run as long as is worthwhile.
+func (s *Server) patientReader(run runs.Found, now time.Time, patience time.Duration) *runs.Reader {
 	reader := *s.Runs
 	reader.Patience = patience
-	if s.silences.has(run.TaskQueue, now) {
+	if s.silences.hasSilence(run.TaskQueue, now) {
 		reader.Patience = silentTime
 	}
 	return &reader
 }
 
-// has reports whether the workers of a queue have given no answer of late.
-func (s *silences) has(queue string, now time.Time) bool {
+// hasSilence reports whether the workers of a queue have given no answer of late.
+func (s *silences) hasSilence(queue string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	since, silent := s.since[queue]
 	return silent && now.Sub(since) < silentFor
 }
 
-// note records whether the workers of a queue have given an answer. A queue does not become silent
+// noteAnswer records whether the workers of a queue have given an answer. A queue does not become silent
 // anew before a page has waited as long as for others: its workers may be busy.
-func (s *silences) note(queue string, now time.Time, answered bool) {
+func (s *silences) noteAnswer(queue string, now time.Time, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.since, func(_ string, since time.Time) bool { return now.Sub(since) >= silentFor })

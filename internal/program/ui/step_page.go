@@ -48,12 +48,12 @@ type iterationRow struct {
 }
 
 func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) error {
-	found, err := s.find(r)
+	found, err := s.findRun(r)
 	if err != nil {
 		return err
 	}
 	name := r.PathValue("step")
-	status, err := s.status(r.Context(), found, v.frame.At)
+	status, err := s.readStatus(r.Context(), found, v.frame.At)
 	if err != nil {
 		return err
 	}
@@ -76,9 +76,9 @@ func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 		shown.HasLoop = true
 		s.Runs.Iterations(r.Context(), status, visit)
 		shown.Left += visit.Left
-		all = append(all, shown.iterations(visit, status)...)
+		all = append(all, shown.filterIterations(visit, status)...)
 	}
-	shown.cut(all, r.URL.Query())
+	shown.cutPage(all, r.URL.Query())
 	if book, err := s.Runs.Playbook(r.Context(), found); err == nil && startsRuns(book, name) {
 		shown.Runs = runsOfStep(found.WorkflowID, name)
 	}
@@ -94,7 +94,7 @@ func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 	shown.Notes = status.Notes
 	shown.Actions = s.stepActions(status, visits[len(visits)-1], v.person)
 	v.frame.Title, v.frame.Section, v.frame.Live = name+" · "+found.WorkflowID, "/", !found.Ended()
-	s.write(w, v, http.StatusOK, "step", shown)
+	s.writePage(w, v, http.StatusOK, "step", shown)
 	return nil
 }
 
@@ -108,8 +108,8 @@ func startsRuns(book *playbook.Playbook, name string) bool {
 	return tool == playbook.PlaybookTool
 }
 
-// iterations are the iterations of a visit that the filter takes.
-func (v *stepView) iterations(visit *runs.Step, status *runs.Status) []iterationRow {
+// filterIterations are the iterations of a visit that the filter takes.
+func (v *stepView) filterIterations(visit *runs.Step, status *runs.Status) []iterationRow {
 	var rows []iterationRow
 	for _, iteration := range visit.Iterations {
 		if v.Filter != "" && string(iteration.Status) != v.Filter {
@@ -127,8 +127,8 @@ func (v *stepView) iterations(visit *runs.Step, status *runs.Status) []iteration
 	return rows
 }
 
-// cut takes a page of the iterations.
-func (v *stepView) cut(all []iterationRow, query url.Values) {
+// cutPage takes a page of the iterations.
+func (v *stepView) cutPage(all []iterationRow, query url.Values) {
 	from, _ := strconv.Atoi(query.Get("from"))
 	from = min(max(0, from), max(0, len(all)-1))
 	to := min(len(all), from+iterationsPerPage)
@@ -170,7 +170,7 @@ func (s *Server) logPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	if s.Log == nil {
 		return &pageError{http.StatusNotFound, "No worker logs where this page is served. Each worker has its own log."}
 	}
-	found, err := s.find(r)
+	found, err := s.findRun(r)
 	if err != nil {
 		return err
 	}
@@ -184,6 +184,6 @@ func (s *Server) logPage(w http.ResponseWriter, r *http.Request, v *visit) error
 		return err
 	}
 	v.frame.Title, v.frame.Section, v.frame.Live = "Log · "+found.WorkflowID, "/", !found.Ended()
-	s.write(w, v, http.StatusOK, "log", shown)
+	s.writePage(w, v, http.StatusOK, "log", shown)
 	return nil
 }

@@ -77,12 +77,12 @@ func newTimeline(status *runs.Status) *timeline {
 		if step.StartedAt.IsZero() {
 			continue
 		}
-		lane := t.lane(step.Step, step.Visit)
+		lane := t.laneOf(step.Step, step.Visit)
 		if lane == nil {
 			continue
 		}
 		lane.Status = step.Status
-		t.span(lane, step.StartedAt, cmp.Or(step.EndedAt, t.To))
+		t.spanLane(lane, step.StartedAt, cmp.Or(step.EndedAt, t.To))
 	}
 	if len(t.Lanes) == 0 {
 		return nil
@@ -102,24 +102,24 @@ func timelineOf(status *runs.Status) *timeline {
 	return t
 }
 
-// at is where a time is, in percent.
-func (t *timeline) at(when time.Time) float64 {
+// percentAt is where a time is, in percent.
+func (t *timeline) percentAt(when time.Time) float64 {
 	return min(100, max(0, 100*float64(when.Sub(t.From))/float64(t.To.Sub(t.From))))
 }
 
-func (t *timeline) place(from, to time.Time) (x, width float64) {
-	x = min(t.at(from), 100-leastWidth)
-	return x, max(leastWidth, t.at(to)-x)
+func (t *timeline) placeSpan(from, to time.Time) (x, width float64) {
+	x = min(t.percentAt(from), 100-leastWidth)
+	return x, max(leastWidth, t.percentAt(to)-x)
 }
 
-// span sets when a lane was open.
-func (t *timeline) span(l *lane, from, to time.Time) {
-	l.X, l.W = t.place(from, to)
+// spanLane sets when a lane was open.
+func (t *timeline) spanLane(l *lane, from, to time.Time) {
+	l.X, l.W = t.placeSpan(from, to)
 	l.Text = terminal.Duration(to.Sub(from))
 }
 
-// lane finds the lane of a visit; nil where there are too many.
-func (t *timeline) lane(step string, visit int) *lane {
+// laneOf finds the lane of a visit; nil where there are too many.
+func (t *timeline) laneOf(step string, visit int) *lane {
 	name := step
 	if visit > 1 {
 		name += fmt.Sprintf("#%d", visit)
@@ -136,8 +136,8 @@ func (t *timeline) lane(step string, visit int) *lane {
 	return found
 }
 
-// row finds the lane of an iteration; nil where there are too many.
-func (t *timeline) row(of *lane, event runs.Event) *lane {
+// rowOf finds the lane of an iteration; nil where there are too many.
+func (t *timeline) rowOf(of *lane, event runs.Event) *lane {
 	name := fmt.Sprintf("%s[%d]", of.Name, *event.Index)
 	if known := t.known[name]; known != nil {
 		return known
@@ -156,33 +156,33 @@ func (t *timeline) row(of *lane, event runs.Event) *lane {
 // See adds a span.
 func (t *timeline) See(span stats.Span) {
 	event := span.Event
-	of := t.lane(event.Step, event.Visit)
+	of := t.laneOf(event.Step, event.Visit)
 	if of == nil {
 		return
 	}
 	if event.Index != nil {
-		if of = t.row(of, event); of == nil {
+		if of = t.rowOf(of, event); of == nil {
 			return
 		}
 	}
 	switch span.Of {
 	case stats.Step, stats.Iteration:
 		of.Status = cmp.Or(event.Status, interpreter.Running)
-		t.span(of, span.From, span.To)
+		t.spanLane(of, span.From, span.To)
 	case stats.Attempt, stats.Wait:
 		if len(of.Shapes) == shownShapes {
 			of.ShapesLeft++
 			return
 		}
-		of.Shapes = append(of.Shapes, t.shape(span))
+		of.Shapes = append(of.Shapes, t.shapeOf(span))
 	}
 }
 
-// shape draws an attempt, or a wait.
-func (t *timeline) shape(span stats.Span) shape {
+// shapeOf draws an attempt, or a wait.
+func (t *timeline) shapeOf(span stats.Span) shape {
 	event := span.Event
 	s := shape{Class: "wait", Path: eventsPath(t.run, event.Step, event.Index) + "#" + eventID(event)}
-	s.X, s.W = t.place(span.From, span.To)
+	s.X, s.W = t.placeSpan(span.From, span.To)
 	took := terminal.Duration(span.To.Sub(span.From))
 	if span.Of == stats.Wait {
 		s.Title = "wait"
@@ -305,7 +305,7 @@ func (s *Server) readTimeline(ctx context.Context, t *timeline, found runs.Found
 
 // timelinePage shows the attempts, the waits and the iterations of a run. Where a script runs, the page of the run has it too.
 func (s *Server) timelinePage(w http.ResponseWriter, r *http.Request, v *visit) error {
-	found, err := s.find(r)
+	found, err := s.findRun(r)
 	if err != nil {
 		return err
 	}
@@ -330,7 +330,7 @@ func (s *Server) timelinePage(w http.ResponseWriter, r *http.Request, v *visit) 
 		Timeline *timeline
 	}{found, t}
 	v.frame.Title, v.frame.Section, v.frame.Live = "Timeline · "+found.WorkflowID, "/", !found.Ended()
-	s.write(w, v, http.StatusOK, "timeline", shown)
+	s.writePage(w, v, http.StatusOK, "timeline", shown)
 	return nil
 }
 
@@ -356,7 +356,7 @@ type eventsView struct {
 
 // eventsPage lists the events of a run without those of its iterations, or all of a step or an iteration.
 func (s *Server) eventsPage(w http.ResponseWriter, r *http.Request, v *visit) error {
-	found, err := s.find(r)
+	found, err := s.findRun(r)
 	if err != nil {
 		return err
 	}
@@ -387,6 +387,6 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *http.Request, v *visit) er
 		return err
 	}
 	v.frame.Title, v.frame.Section = "Events · "+found.WorkflowID, "/"
-	s.write(w, v, http.StatusOK, "events", shown)
+	s.writePage(w, v, http.StatusOK, "events", shown)
 	return nil
 }

@@ -94,44 +94,44 @@ func New(options Options) *Server {
 		"GET /runs/{id}/log":          s.logPage,
 		"GET /runs/{id}/steps/{step}": s.stepPage,
 		"GET /runs/{id}/confirm":      s.confirmPage,
-		"POST /runs/{id}/do":          s.change,
+		"POST /runs/{id}/do":          s.changeRun,
 		"GET /inbox":                  s.inboxPage,
-		"POST /inbox/{id}":            s.answer,
+		"POST /inbox/{id}":            s.giveAnswer,
 		"GET /failed":                 s.failedPage,
 		"GET /schedules":              s.schedulesPage,
 		"POST /schedules/{id}":        s.changeSchedule,
 		"POST /sign-out":              s.signOut,
 	} {
-		s.mux.Handle(pattern, s.page(show))
+		s.mux.Handle(pattern, s.pageHandlerOf(show))
 	}
 	if s.Docs != nil {
 		documents := http.StripPrefix("/docs", s.Docs)
-		s.mux.Handle("GET /docs/", s.page(func(w http.ResponseWriter, r *http.Request, _ *visit) error {
+		s.mux.Handle("GET /docs/", s.pageHandlerOf(func(w http.ResponseWriter, r *http.Request, _ *visit) error {
 			documents.ServeHTTP(w, r)
 			return nil
 		}))
 	}
 	if s.Temporal != nil {
-		s.temporal = s.visited(checkOrigin, s.temporalUI)
+		s.temporal = s.visitHandler(checkOrigin, s.temporalUI)
 		s.mux.Handle("GET "+localserver.UIPath, http.RedirectHandler(temporalPath, http.StatusFound))
 	}
 	if s.Access.Holder != nil {
 		s.mux.HandleFunc("POST /sign-in", s.signIn)
 	}
 	if s.Library != nil {
-		s.mux.Handle("GET /playbooks", s.page(s.playbooksPage))
-		s.mux.Handle("GET /playbooks/{name}", s.page(s.playbookPage))
-		s.mux.Handle("POST /playbooks/{name}", s.page(s.startRun))
-		s.mux.Handle("POST /playbooks/{name}/backfill", s.page(s.runMissing))
+		s.mux.Handle("GET /playbooks", s.pageHandlerOf(s.playbooksPage))
+		s.mux.Handle("GET /playbooks/{name}", s.pageHandlerOf(s.playbookPage))
+		s.mux.Handle("POST /playbooks/{name}", s.pageHandlerOf(s.startRun))
+		s.mux.Handle("POST /playbooks/{name}/backfill", s.pageHandlerOf(s.runMissing))
 	}
-	s.mux.Handle("/", s.page(func(http.ResponseWriter, *http.Request, *visit) error {
+	s.mux.Handle("/", s.pageHandlerOf(func(http.ResponseWriter, *http.Request, *visit) error {
 		return &pageError{http.StatusNotFound, "There is no such page."}
 	}))
 	return s
 }
 
-// sender sends commands to runs.
-func (s *Server) sender() *steer.Dispatcher {
+// newSender sends commands to runs.
+func (s *Server) newSender() *steer.Dispatcher {
 	return &steer.Dispatcher{Client: s.Client, Namespace: s.Namespace, Runs: s.Runs}
 }
 
@@ -191,42 +191,44 @@ type visit struct {
 // pageHandler answers a request of somebody who may see pages. Its error becomes a page.
 type pageHandler func(w http.ResponseWriter, r *http.Request, v *visit) error
 
-// page lets those in who may see a page.
-func (s *Server) page(handle pageHandler) http.Handler { return s.visited(s.checkChange, handle) }
+// pageHandlerOf lets those in who may see a page.
+func (s *Server) pageHandlerOf(handle pageHandler) http.Handler {
+	return s.visitHandler(s.checkChange, handle)
+}
 
-// visited lets those in who may see a page, if what they ask for passes a check.
-func (s *Server) visited(check, handle pageHandler) http.Handler {
+// visitHandler lets those in who may see a page, if what they ask for passes a check.
+func (s *Server) visitHandler(check, handle pageHandler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		secure(w.Header())
+		setSecurity(w.Header())
 		v := &visit{}
 		err := s.Access.checkHost(r)
-		if err == nil && s.Access.enter(w, r) {
+		if err == nil && s.Access.enterByLink(w, r) {
 			return
 		}
 		if err == nil {
-			v.person, err = s.Access.person(r)
+			v.person, err = s.Access.personOf(r)
 		}
 		if err == nil {
 			v.frame = frame{
-				Person: v.person, Token: s.token(v.person), At: s.Now(), Books: s.Library != nil, Docs: s.Docs != nil,
-				Temporal: s.Temporal != nil && v.person.Owner, Away: s.away(),
+				Person: v.person, Token: s.formToken(v.person), At: s.Now(), Books: s.Library != nil, Docs: s.Docs != nil,
+				Temporal: s.Temporal != nil && v.person.Owner, Away: s.awayText(),
 			}
 			err = check(w, r, v)
 		}
 		if err == nil {
-			err = s.watched(handle, w, r, v)
+			err = s.watchAway(handle, w, r, v)
 		}
 		switch {
 		case errors.Is(err, errSignIn):
 			s.requireSignIn(w, v, "")
 		case err != nil:
-			s.fail(w, v, err)
+			s.showError(w, v, err)
 		}
 	})
 }
 
-// guarded has a page that panics end as an error: nothing of it was written yet.
-func (s *Server) guarded(handle pageHandler, w http.ResponseWriter, r *http.Request, v *visit) (err error) {
+// guardPanic has a page that panics end as an error: nothing of it was written yet.
+func (s *Server) guardPanic(handle pageHandler, w http.ResponseWriter, r *http.Request, v *visit) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			s.Logger.Error("a page panicked", "path", r.URL.Path, "reason", reason, "stack", string(debug.Stack()))
@@ -247,7 +249,7 @@ func (s *Server) checkChange(w http.ResponseWriter, r *http.Request, v *visit) e
 		return &pageError{http.StatusBadRequest, "The form cannot be read."}
 	}
 	switch {
-	case http.NewCrossOriginProtection().Check(r) != nil, subtle.ConstantTimeCompare([]byte(r.PostForm.Get("token")), []byte(s.token(v.person))) != 1:
+	case http.NewCrossOriginProtection().Check(r) != nil, subtle.ConstantTimeCompare([]byte(r.PostForm.Get("token")), []byte(s.formToken(v.person))) != 1:
 		return &pageError{http.StatusForbidden, "The form was not sent by a page of this server. Open the page again, and repeat what you did."}
 	case !v.person.Operator && r.URL.Path != "/sign-out":
 		return &pageError{http.StatusForbidden, "You may see runs here, and not change them."}
@@ -255,10 +257,10 @@ func (s *Server) checkChange(w http.ResponseWriter, r *http.Request, v *visit) e
 	return nil
 }
 
-// fail shows an error.
-func (s *Server) fail(w http.ResponseWriter, v *visit, err error) {
+// showError shows an error.
+func (s *Server) showError(w http.ResponseWriter, v *visit, err error) {
 	var shown *pageError
-	if connect.Unavailable(err) {
+	if connect.IsUnavailable(err) {
 		err = s.errAway()
 	}
 	if !errors.As(err, &shown) {
@@ -266,11 +268,11 @@ func (s *Server) fail(w http.ResponseWriter, v *visit, err error) {
 		s.Logger.Error("cannot show a page", "error", err)
 	}
 	v.frame.Title, v.frame.Section, v.frame.Live = http.StatusText(shown.status), "", false
-	s.write(w, v, shown.status, "problem", shown.text)
+	s.writePage(w, v, shown.status, "problem", shown.text)
 }
 
-// write writes a page.
-func (s *Server) write(w http.ResponseWriter, v *visit, status int, name string, content any) {
+// writePage writes a page.
+func (s *Server) writePage(w http.ResponseWriter, v *visit, status int, name string, content any) {
 	v.frame.Content = content
 	var page bytes.Buffer
 	if err := templates[name].ExecuteTemplate(&page, "frame.html", v.frame); err != nil {

@@ -217,7 +217,7 @@ func (b *bench) playbook(ctx context.Context, options client.StartWorkflowOption
 	}
 	done, _ := result.Result.Data.(int)
 	if result.Status != "completed" {
-		return 0, fmt.Errorf("ended as %s with %v: %s", result.Status, result.Result.Data, result.Error.Short())
+		return 0, fmt.Errorf("ended as %s with %v: %s", result.Status, result.Result.Data, result.Error.ShortText())
 	}
 	return done, nil
 }

@@ -377,7 +377,7 @@ func (o *otherSystem) post(token, verb string, body any) (status int, taken bool
 }
 
 func (o *otherSystem) sayDirectly(p plan, s saying, token string) (became, how string) {
-	address, err := callback.Open(o.keys, token)
+	address, err := callback.OpenToken(o.keys, token)
 	if err != nil {
 		o.complain("the token of item %d, attempt %d cannot be opened", s.item, s.attempt)
 		return wasLost, err.Error()

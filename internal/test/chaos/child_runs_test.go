@@ -335,13 +335,13 @@ func (r *stage) startAgain(origin client.WorkflowRun, letters []deadletter.Lette
 	r.t.Helper()
 	chain, err := r.reader().Chain(r.t.Context(), origin.GetID(), "")
 	require.NoError(r.t, err)
-	input := chain.Origin.Input.Alone()
+	input := chain.Origin.Input.WithoutParent()
 	values, err := expression.Canonical(expression.Merge(input.Workload.Data, changed))
 	require.NoError(r.t, err)
 	input.Workload = expression.Of(values)
 	book, err := interpreter.Load(input.Name, input.Source)
 	require.NoError(r.t, err)
-	input.Reprocess, err = r.reader().Reprocess(r.t.Context(), chain, letters, book)
+	input.Reprocess, err = r.reader().PlanReprocess(r.t.Context(), chain, letters, book)
 	require.NoError(r.t, err)
 	r.run, err = r.env.Client().ExecuteWorkflow(r.t.Context(), client.StartWorkflowOptions{
 		ID: deadletter.RoundID(chain.Origin.WorkflowID, chain.Origin.RunID, input.Reprocess.Origin.Round), TaskQueue: r.queue,

@@ -109,7 +109,7 @@ func killBehindPage(r *movingRound, first bool) bool {
 	defer hold.Release()
 	r.t.Logf("the worker dies while it asks for a page, after %d others", pass)
 	r.ensureWorker()
-	if !r.comes(first, "another page is asked for", func() bool { return hold.Waiting() > 0 }) {
+	if !r.comes(first, "another page is asked for", func() bool { return hold.HeldRequests() > 0 }) {
 		return false
 	}
 	r.kill()
@@ -142,7 +142,7 @@ func killTwice(r *movingRound, first bool) bool {
 	defer hold.Release()
 	r.t.Logf("the next worker dies behind %d pages", pass)
 	r.ensureWorker()
-	if r.comes(false, "another page is asked for", func() bool { return hold.Waiting() > 0 }) {
+	if r.comes(false, "another page is asked for", func() bool { return hold.HeldRequests() > 0 }) {
 		r.kill()
 	}
 	return true
@@ -226,7 +226,7 @@ func (r *movingRound) killAtWrite(first bool) bool {
 	defer held.Release()
 	r.t.Logf("the worker dies in a write to the API, after %d others", pass)
 	r.ensureWorker()
-	if !r.comes(first, "a sink writes to the API", func() bool { return held.Waiting() > 0 }) {
+	if !r.comes(first, "a sink writes to the API", func() bool { return held.HeldRequests() > 0 }) {
 		return false
 	}
 	r.kill()

@@ -139,7 +139,7 @@ func TestOlderExamples(t *testing.T) {
 		}
 		seen++
 		require.True(t, example.Next.Is("yaml"), "%s:%d: nothing follows", example.File, example.Line)
-		migrated := migrate.File(source.NewFile(example.File, []byte(example.Playbook())))
+		migrated := migrate.MigrateFile(source.NewFile(example.File, []byte(example.Playbook())))
 		require.Empty(t, migrated.Problems)
 		require.Equal(t, example.Next.Playbook(), string(migrated.Text), "%s:%d", example.File, example.Next.Line)
 	}

@@ -107,7 +107,7 @@ func (w writer) section(section playbook.Section) string {
 	var blocks []string
 	for _, key := range mostUsedFirst(section) {
 		entry, _ := w.all.Key(section.Name, key.Name)
-		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", code(key.Name), reference.Anchor(entry.Name)), entry.Doc})
+		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", code(key.Name), reference.AnchorOf(entry.Name)), entry.Doc})
 		blocks = append(blocks, w.entry(entry, key.Aliases))
 	}
 	b.WriteString(table(rows))
@@ -189,7 +189,7 @@ func (w writer) messages(e reference.Entry) string {
 		return ""
 	}
 	limits, _ := activities.LimitsFromEnv(func(string) (string, bool) { return "", false })
-	_, found := check.Validate(source.NewFile("example.yaml", []byte(reference.Playbook(e.Wrong))), w.catalogue, check.Options{Limits: limits, Now: reference.ExampleTime})
+	_, found := check.Validate(source.NewFile("example.yaml", []byte(reference.WholePlaybook(e.Wrong))), w.catalogue, check.Options{Limits: limits, Now: reference.ExampleTime})
 	var lines []string
 	for _, one := range found {
 		if one.Code == e.Name {
@@ -249,7 +249,7 @@ func (w writer) words(e reference.Entry) string {
 	all := make([]string, len(e.Words))
 	for i, word := range e.Words {
 		all[i] = code(word)
-		if below, found := w.all.Below(e, word); found {
+		if below, found := w.all.EntryBelow(e, word); found {
 			all[i] = w.link(e, below, word)
 		}
 	}

@@ -42,7 +42,7 @@ func (w writer) tool(spec playbook.ToolSpec) string {
 	fmt.Fprintf(&b, "## %s\n\n%s\n\n%s\n\n", spec.Name, spec.Summary, strings.TrimSpace(spec.Doc))
 	rows := [][]string{{"field", "what it says"}}
 	for _, field := range spec.Described() {
-		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", code(field.Name), reference.Anchor(spec.Name+"."+field.Name)), field.Doc})
+		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", code(field.Name), reference.AnchorOf(spec.Name+"."+field.Name)), field.Doc})
 	}
 	b.WriteString(table(rows))
 	b.WriteString("\n" + demands(spec) + "An attempt has " + limit(spec) + " unless `timeout` says otherwise.\n")

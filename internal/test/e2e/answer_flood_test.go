@@ -50,7 +50,7 @@ func (a *answering) signals(many int, answer func(i int) interpreter.Answer) {
 					return a.env.Client().SignalWorkflow(a.t.Context(), a.run.GetID(), "", protocol.AnswerSignal, answer(i))
 				}
 				err := signal()
-				for until := time.Now().Add(patience); connect.Unreachable(err) && time.Now().Before(until); {
+				for until := time.Now().Add(patience); connect.IsUnreachable(err) && time.Now().Before(until); {
 					err = signal()
 				}
 				if err != nil {

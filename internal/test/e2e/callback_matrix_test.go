@@ -303,7 +303,7 @@ func (a *answering) otherRun() string {
 	mine := a.run
 	a.begin("30s")
 	theirs := a.other.nth(a.t, 2)
-	address, err := callback.Open(a.keys, theirs.token)
+	address, err := callback.OpenToken(a.keys, theirs.token)
 	require.NoError(a.t, err)
 	a.answer.AnswerTo = address.To
 	taken, err := a.answerTo(mine.GetID(), a.answer)

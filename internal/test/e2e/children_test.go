@@ -40,7 +40,7 @@ func TestKilledWithChildren(t *testing.T) {
 				return requests == 3
 			})
 			run := w.start(steps, nil)
-			require.Eventually(t, func() bool { return third.Waiting() > 0 }, patience, tick, "page 3 was not requested")
+			require.Eventually(t, func() bool { return third.HeldRequests() > 0 }, patience, tick, "page 3 was not requested")
 			w.remove("orders", 2)
 			worker.Kill()
 			third.Release()

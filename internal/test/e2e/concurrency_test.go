@@ -415,7 +415,7 @@ func TestRunsThatWaitForEachOther(t *testing.T) {
 	both := []client.WorkflowRun{
 		w.start(outer, map[string]any{"mine": x, "theirs": y}), w.start(outer, map[string]any{"mine": y, "theirs": x}),
 	}
-	require.Eventually(t, func() bool { return hold.Waiting() == 2 }, patience, tick)
+	require.Eventually(t, func() bool { return hold.HeldRequests() == 2 }, patience, tick)
 	hold.Release()
 	failed := 0
 	for i, run := range both {

@@ -47,7 +47,7 @@ func (w *world) reprocessChain(
 	chain *deadletter.Chain, letters []deadletter.Letter, source string, workload map[string]any,
 ) client.WorkflowRun {
 	w.t.Helper()
-	input := chain.Origin.Input.Alone()
+	input := chain.Origin.Input.WithoutParent()
 	if source != "" {
 		input.Source = source
 	}
@@ -56,7 +56,7 @@ func (w *world) reprocessChain(
 	input.Workload = expression.Of(values)
 	book, err := interpreter.Load(input.Name, input.Source)
 	require.NoError(w.t, err)
-	input.Reprocess, err = w.reader().Reprocess(w.t.Context(), chain, letters, book)
+	input.Reprocess, err = w.reader().PlanReprocess(w.t.Context(), chain, letters, book)
 	require.NoError(w.t, err)
 	options := client.StartWorkflowOptions{
 		ID:        deadletter.RoundID(chain.Origin.WorkflowID, chain.Origin.RunID, input.Reprocess.Origin.Round),
@@ -233,7 +233,7 @@ func TestReprocessKeepsOnlyWhatWasNamed(t *testing.T) {
 	} {
 		other, err := interpreter.Load("other.yaml", book(source))
 		require.NoError(t, err)
-		_, err = w.reader().Reprocess(t.Context(), chain, chain.Letters, other)
+		_, err = w.reader().PlanReprocess(t.Context(), chain, chain.Letters, other)
 		var unfit *deadletter.UnfitError
 		require.ErrorAs(t, err, &unfit)
 		require.ErrorContains(t, err, want)

@@ -69,7 +69,7 @@ func timeline(t *testing.T, events []runs.Event, attempt time.Duration) string {
 			b.WriteString(" " + string(event.Status))
 		}
 		if event.Error != nil {
-			fmt.Fprintf(&b, " (%s)", event.Error.Short())
+			fmt.Fprintf(&b, " (%s)", event.Error.ShortText())
 		}
 		b.WriteString("\n")
 	}

@@ -105,9 +105,9 @@ func TestLegacyForms(t *testing.T) {
     headers: {X-Scenario: "{{ execution_id }}"}
     ` + form.step + `
     retry: ` + form.retry + "\n")
-			migration := migrate.File(source.NewFile("test.yaml", []byte(written)))
+			migration := migrate.MigrateFile(source.NewFile("test.yaml", []byte(written)))
 			require.Empty(t, migration.Problems)
-			require.True(t, migration.Changed())
+			require.True(t, migration.HasChanged())
 			w := newWorking(t)
 			for _, text := range []string{written, string(migration.Text)} {
 				status := "completed"
@@ -212,7 +212,7 @@ func TestLegacyPagination(t *testing.T) {
     type: http
     endpoint: "{{ api }}/api/v1/assessments"
     headers: {X-Scenario: "{{ execution_id }}"}`+pages.step+"\n"), "reprise/v1", "noetl.io/v1", 1)
-			migration := migrate.File(source.NewFile("test.yaml", []byte(written)))
+			migration := migrate.MigrateFile(source.NewFile("test.yaml", []byte(written)))
 			require.Empty(t, migration.Problems)
 			require.NotContains(t, string(migration.Text), "pagination")
 			w := newWorking(t)

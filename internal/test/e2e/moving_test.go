@@ -115,7 +115,7 @@ func TestPageSinkOfASourceThatMoves(t *testing.T) {
 			run := w.start(book(strings.ReplaceAll(steps, "SINK", sink.yaml)+`
 output: "{{ fetch }}"
 `), nil)
-			require.Eventually(t, func() bool { return third.Waiting() > 0 }, patience, tick, "page 3 was not asked for")
+			require.Eventually(t, func() bool { return third.HeldRequests() > 0 }, patience, tick, "page 3 was not asked for")
 			w.remove("orders", 5)
 			worker.Kill()
 			third.Release()
@@ -151,7 +151,7 @@ func TestKilledInAPageSink(t *testing.T) {
 			worker := w.spawn()
 			third := w.api.Hold(func(r *http.Request) bool { return r.URL.Query().Get("after") == "6" })
 			run := w.start(book(steps), map[string]any{"item": "orders"})
-			require.Eventually(t, func() bool { return third.Waiting() > 0 }, patience, tick, "page 3 was not asked for")
+			require.Eventually(t, func() bool { return third.HeldRequests() > 0 }, patience, tick, "page 3 was not asked for")
 			unlock := db.Lock(t, "orders")
 			third.Release()
 			require.Eventually(t, func() bool { return db.Waiting(t, "orders") > 0 }, patience, tick, "page 3 is not written")

@@ -53,7 +53,7 @@ func TestNestedAnswers(t *testing.T) {
 	run := w.start(book(asksBelow), map[string]any{"etl": other.URL})
 	child := run.GetID() + "/outer#1!1"
 	token := other.nth(t, 1).token
-	address, err := callback.Open(keys, token)
+	address, err := callback.OpenToken(keys, token)
 	require.NoError(t, err)
 	require.Equal(t, child, address.Workflow)
 	w.awaited(child, "import")

@@ -167,7 +167,7 @@ workflow:
     names: [other, score]
     workload: {n: "{{ n }}"}
 `), map[string]any{"which": "score"})
-	require.Eventually(t, func() bool { return hold.Waiting() > 0 }, patience, tick)
+	require.Eventually(t, func() bool { return hold.HeldRequests() > 0 }, patience, tick)
 	require.NoError(t, os.RemoveAll(w.resources.Playbooks))
 	hold.Release()
 	result := w.endsAs(run, interpreter.Completed)
@@ -264,7 +264,7 @@ func TestNestedDetached(t *testing.T) {
 	started := result.Result.Data.(map[string]any)
 	require.Equal(t, run.GetID()+"/start#1!1", started["workflow_id"])
 	child := w.env.Client().GetWorkflow(t.Context(), started["workflow_id"].(string), started["run_id"].(string))
-	require.Eventually(t, func() bool { return hold.Waiting() == 1 }, patience, tick, "it goes on")
+	require.Eventually(t, func() bool { return hold.HeldRequests() == 1 }, patience, tick, "it goes on")
 	hold.Release()
 	inner, err := ending.Of(t.Context(), child)
 	require.NoError(t, err)

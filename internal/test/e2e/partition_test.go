@@ -170,7 +170,7 @@ func (w *world) awaitClaim(text string, keys []string, run client.WorkflowRun) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
 		m, _ := w.matrix(text)
-		id, found, err := m.Open(w.t.Context(), w.env.Client(), m.Claim(keys))
+		id, found, err := m.FindOpen(w.t.Context(), w.env.Client(), m.Claim(keys))
 		require.NoError(w.t, err)
 		return id == run.GetID() && slices.Equal(found, keys)
 	}, patience, tick, "%s did not claim %v", run.GetID(), keys)

@@ -165,7 +165,7 @@ INSERT INTO customers SELECT id, 0 FROM generate_series(1, 8) AS id`)
 	read := func(n int64, tables ...interpreter.TableRows) *interpreter.Rows {
 		rows := &interpreter.Rows{RowTotals: interpreter.RowTotals{Read: n}}
 		for _, table := range tables {
-			rows = rows.Plus(table.Of())
+			rows = rows.Plus(table.ToRows())
 		}
 		return rows
 	}

@@ -132,7 +132,7 @@ func TestKilledBetweenTwoSinksOfAPage(t *testing.T) {
 				return writes == 3
 			})
 			run := w.start(book(steps+"\noutput: \"{{ fetch }}\"\n"), nil)
-			require.Eventually(t, func() bool { return third.Waiting() > 0 }, patience, tick, "page 3 was not written to the second sink")
+			require.Eventually(t, func() bool { return third.HeldRequests() > 0 }, patience, tick, "page 3 was not written to the second sink")
 			w.remove("orders", 8)
 			worker.Kill()
 			third.Release()

@@ -52,7 +52,7 @@ func TestSlotsInAnyOrder(t *testing.T) {
 		w.steers(run, protocol.SetUpdate, protocol.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: slots}})
 		require.Eventually(t, func() bool {
 			var progress protocol.Progress
-			return w.ask(loop, "", protocol.ProgressQuery, &progress) && progress.Control.Tuned("fetch").MaxConcurrency == slots
+			return w.ask(loop, "", protocol.ProgressQuery, &progress) && progress.Control.TuningOf("fetch").MaxConcurrency == slots
 		}, patience, tick)
 	}
 	w.steers(run, protocol.PauseUpdate, protocol.CommandInput{}) // nobody acquires the slots that become free

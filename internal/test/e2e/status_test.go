@@ -93,7 +93,7 @@ func TestStatusOfAStateOutOfReach(t *testing.T) {
 	status := w.looker().until(run.GetID(), func(status *runs.Status) bool { return status.HeldBy == runs.HeldByState })
 	require.Empty(t, status.Stalled)
 	require.Equal(t, "fetch: waiting to retry, waits: the state test/fetch is out of reach: "+
-		"could not connect to PostgreSQL at 127.0.0.1:1: connection refused", render.Now(status))
+		"could not connect to PostgreSQL at 127.0.0.1:1: connection refused", render.NowText(status))
 	w.cancel(run)
 }
 

@@ -465,7 +465,7 @@ func TestSet(t *testing.T) {
 `), map[string]any{"api": api.url})
 	require.Eventually(t, func() bool { return api.began(time.Time{}) >= 1 }, patience, tick)
 	standing := w.steers(run, protocol.SetUpdate, protocol.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 20}})
-	require.Equal(t, 20, standing.Control.Tuned("fetch").MaxConcurrency)
+	require.Equal(t, 20, standing.Control.TuningOf("fetch").MaxConcurrency)
 	require.Eventually(t, func() bool { return api.together() > 4 }, patience, tick, "more than one at a time")
 	w.steers(run, protocol.SetUpdate, protocol.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{
 		Rate: &interpreter.Rate{Requests: 2, PerSeconds: 1},

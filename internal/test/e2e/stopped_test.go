@@ -123,7 +123,7 @@ func (s *stopped) atPage(run client.WorkflowRun, after string, how func()) {
 
 func (s *stopped) at(run client.WorkflowRun, hold *demoapi.Barrier, how func(), over *atomic.Bool) {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool { return hold.Waiting() > 0 }, patience, tick)
+	require.Eventually(s.t, func() bool { return hold.HeldRequests() > 0 }, patience, tick)
 	how()
 	if over.Store(true); s.stays {
 		s.t.Cleanup(hold.Release)

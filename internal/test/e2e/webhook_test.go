@@ -91,7 +91,7 @@ func newAnswering(t *testing.T) (*world, *seal.Keys) {
 // answer answers the attempt of a token.
 func (w *world) answer(keys *seal.Keys, token string, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
 	w.t.Helper()
-	address, err := callback.Open(keys, token)
+	address, err := callback.OpenToken(keys, token)
 	require.NoError(w.t, err)
 	answer.AnswerTo = address.To
 	taken, err := w.answerTo(address.Workflow, answer)

@@ -24,7 +24,7 @@ func Check(answer interpreter.Answer, step string, question *Question, limits in
 		return interpreter.OversizedAnswer(most)
 	}
 	if question != nil {
-		return question.check(answer)
+		return question.checkAnswer(answer)
 	}
 	if answer.Option != "" || len(answer.Form) > 0 {
 		return interpreter.RefusedAnswer("step %s does not ask for an approval, so there is no option to choose; complete it with a result", step)
@@ -43,14 +43,14 @@ func (a *Answers) Accept(answer interpreter.Answer, awaited *Awaited, now time.T
 	if awaited == nil || awaited.Limit == 0 {
 		return nil
 	}
-	return awaited.extended(now)
+	return awaited.extendTime(now)
 }
 
 // Outcome is the outcome of the attempt, which consumes its answer; without one its time is over.
 func (a *Answers) Outcome(step string, question *Question, awaited *Awaited, now time.Time) interpreter.Outcome {
 	answer := a.Answer
 	if a.Answer = nil; answer == nil {
-		return a.overdue(step, question, awaited, now)
+		return a.overdueOutcome(step, question, awaited, now)
 	}
 	if answer.Verb == interpreter.AnswerFail {
 		failure := &interpreter.ErrorObject{Kind: interpreter.KindExplicit, Class: interpreter.ClassRetryable, Message: answer.Message, Body: answer.Details}
@@ -60,15 +60,15 @@ func (a *Answers) Outcome(step string, question *Question, awaited *Awaited, now
 		return interpreter.Outcome{Err: failure}
 	}
 	if question != nil {
-		return interpreter.Outcome{Data: question.answered(*answer, now)}
+		return interpreter.Outcome{Data: question.answeredResult(*answer, now)}
 	}
 	return interpreter.Outcome{Data: answer.Result.Data}
 }
 
-// overdue is the outcome of an attempt whose time is over.
-func (a *Answers) overdue(step string, question *Question, awaited *Awaited, now time.Time) interpreter.Outcome {
+// overdueOutcome is the outcome of an attempt whose time is over.
+func (a *Answers) overdueOutcome(step string, question *Question, awaited *Awaited, now time.Time) interpreter.Outcome {
 	if question != nil {
-		if data := question.overdue(now); data != nil {
+		if data := question.overdueResult(now); data != nil {
 			return interpreter.Outcome{Data: data}
 		}
 	}

@@ -18,11 +18,11 @@ type Awaited struct {
 // From is an attempt that is awaited from now on.
 func From(now time.Time, limit time.Duration) *Awaited {
 	awaited := Awaited{Since: now, Limit: limit}
-	return awaited.extended(now)
+	return awaited.extendTime(now)
 }
 
-// extended is the attempt with its whole time from now on.
-func (a Awaited) extended(now time.Time) *Awaited {
+// extendTime is the attempt with its whole time from now on.
+func (a Awaited) extendTime(now time.Time) *Awaited {
 	if a.Limit > 0 {
 		a.Until = now.Add(a.Limit)
 	}

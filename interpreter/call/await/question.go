@@ -36,14 +36,14 @@ func (q *Question) Approval() *playbook.Approval {
 	if q == nil {
 		return nil
 	}
-	approval, err := q.parse()
+	approval, err := q.parseApproval()
 	if err != nil {
 		return nil
 	}
 	return approval
 }
 
-func (q *Question) parse() (*playbook.Approval, error) {
+func (q *Question) parseApproval() (*playbook.Approval, error) {
 	fields := make(map[string]any, len(q.request.Fields))
 	for _, name := range playbook.SortedKeys(q.request.Fields) {
 		fields[name] = q.request.Fields[name].Data
@@ -61,14 +61,14 @@ func (q *Question) Fault() error {
 	if q == nil {
 		return nil
 	}
-	if _, err := q.parse(); err != nil {
+	if _, err := q.parseApproval(); err != nil {
 		return fmt.Errorf("step %q: the approval cannot be requested: %w", q.step, err)
 	}
 	return nil
 }
 
-// check says why an answer is refused.
-func (q *Question) check(answer interpreter.Answer) error {
+// checkAnswer says why an answer is refused.
+func (q *Question) checkAnswer(answer interpreter.Answer) error {
 	approval := q.Approval()
 	switch {
 	case answer.Verb != interpreter.AnswerComplete || approval == nil:
@@ -89,8 +89,8 @@ func (q *Question) check(answer interpreter.Answer) error {
 	return nil
 }
 
-// answered is the result of an approval that somebody has answered.
-func (q *Question) answered(answer interpreter.Answer, now time.Time) any {
+// answeredResult is the result of an approval that somebody has answered.
+func (q *Question) answeredResult(answer interpreter.Answer, now time.Time) any {
 	result, err := q.Approval().Fill(answer.Form, true)
 	if err != nil {
 		result = map[string]any{} // check has refused it
@@ -100,11 +100,11 @@ func (q *Question) answered(answer interpreter.Answer, now time.Time) any {
 	return result
 }
 
-// overdue is the result of an approval that nobody has answered in time, nil where
+// overdueResult is the result of an approval that nobody has answered in time, nil where
 // that is a failure.
-func (q *Question) overdue(now time.Time) any {
+func (q *Question) overdueResult(now time.Time) any {
 	if option := q.lateChoice(); option != "" {
-		return q.answered(interpreter.Answer{Option: option, Comment: "nobody answered in time"}, now)
+		return q.answeredResult(interpreter.Answer{Option: option, Comment: "nobody answered in time"}, now)
 	}
 	return nil
 }

@@ -10,25 +10,25 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// collect adds a page to what was collected so far and gives what the page
+// collectPage adds a page to what was collected so far and gives what the page
 // contributed (docs/concepts/attempts.md#pages). Neither argument is changed. The error is an *playbook.EvalError.
-func collect(c *playbook.Collect, collected, page any, reading Extraction) (sum, contribution any, err error) {
+func collectPage(c *playbook.Collect, collected, page any, reading Extraction) (sum, contribution any, err error) {
 	if page == nil { // an answer without a body has no rows
-		return nothing(c.Strategy, collected), nil, nil
+		return nothingCollected(c.Strategy, collected), nil, nil
 	}
-	contribution, has, err := reading.of(page, c)
+	contribution, has, err := reading.contributionOf(page, c)
 	switch {
 	case err != nil:
 		return nil, nil, inCollect(c, err)
 	case !has && c.Optional:
-		return nothing(c.Strategy, collected), nil, nil
+		return nothingCollected(c.Strategy, collected), nil, nil
 	case !has:
 		return nil, nil, inCollect(c, fmt.Errorf("collect: the page has no %q (%s); "+
-			"use a path that it has, or write optional: true if it may be missing", c.Path, shape(page)))
+			"use a path that it has, or write optional: true if it may be missing", c.Path, pageShape(page)))
 	}
 	if _, isList := contribution.([]any); c.Lists && !isList && contribution != nil {
 		return nil, nil, inCollect(c, fmt.Errorf("a page of the source is no list (%s); name where its elements are: "+
-			"rows: …, or collect: {path: …} in the policy", shape(contribution)))
+			"rows: …, or collect: {path: …} in the policy", pageShape(contribution)))
 	}
 	switch c.Strategy {
 	case playbook.Replace:
@@ -49,8 +49,8 @@ func inCollect(c *playbook.Collect, err error) error {
 	return &playbook.EvalError{Pos: c.Pos, Message: err.Error()}
 }
 
-// nothing is what was collected where a page, or the whole call, adds nothing.
-func nothing(strategy playbook.Strategy, collected any) any {
+// nothingCollected is what was collected where a page, or the whole call, adds nothing.
+func nothingCollected(strategy playbook.Strategy, collected any) any {
 	switch {
 	case strategy == playbook.Append:
 		return appendPage(collected, nil)
@@ -89,8 +89,8 @@ func appendPage(collected, contribution any) any {
 	return append(list, contribution)
 }
 
-// shape describes a page for an error: its type and, for a map, its keys.
-func shape(page any) string {
+// pageShape describes a page for an error: its type and, for a map, its keys.
+func pageShape(page any) string {
 	const ellipsis = "…"
 	m, ok := page.(map[string]any)
 	if !ok {

@@ -104,7 +104,7 @@ func (p *Pages) CutShort(policies Policies, page, contribution any) string {
 		return ""
 	}
 	return fmt.Sprintf("lacks %s, by which policy %d requested more pages before (%s)",
-		strings.Join(lacking, ", "), paged.Policy, shape(page))
+		strings.Join(lacking, ", "), paged.Policy, pageShape(page))
 }
 
 // Uncompared says what the only page lacks that a policy compares to request the next one, "" for
@@ -121,7 +121,7 @@ func (p *Pages) Uncompared(policies Policies, page any) string {
 		}
 		for _, ref := range pageMembers(policy) {
 			if value, _ := expression.Walk(page, ref.Path); value == nil && !slices.ContainsFunc(ref.Path, isIndex) {
-				return fmt.Sprintf("has no %s, which policy %d compares to request the next page (%s)", memberName(ref), policy.Number, shape(page))
+				return fmt.Sprintf("has no %s, which policy %d compares to request the next page (%s)", memberName(ref), policy.Number, pageShape(page))
 			}
 		}
 	}

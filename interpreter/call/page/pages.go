@@ -57,8 +57,8 @@ type Collecting struct {
 	Step *playbook.Collect
 }
 
-// by is the collect with a number, nil for 0.
-func (c Collecting) by(number int) *playbook.Collect {
+// collectOf is the collect with a number, nil for 0.
+func (c Collecting) collectOf(number int) *playbook.Collect {
 	if number == ofStep {
 		return c.Step
 	}
@@ -68,7 +68,7 @@ func (c Collecting) by(number int) *playbook.Collect {
 // ofPolicy is what collects the pages that a policy matches: its own collect, else the step's; 0 for neither.
 func (c Collecting) ofPolicy(number int) int {
 	switch {
-	case c.by(number) != nil:
+	case c.collectOf(number) != nil:
 		return number
 	case c.Step != nil:
 		return ofStep
@@ -83,8 +83,8 @@ func (c Collecting) Uses(strategy playbook.Strategy) bool {
 	})
 }
 
-// appends reports whether pages only add to what was collected.
-func (c Collecting) appends() bool { return !c.Uses(playbook.Replace) && !c.Uses(playbook.Merge) }
+// onlyAppends reports whether pages only add to what was collected.
+func (c Collecting) onlyAppends() bool { return !c.Uses(playbook.Replace) && !c.Uses(playbook.Merge) }
 
 // Add collects a page where it belongs, and gives what it contributes: by the policy it
 // matched, and the page that ends the call by the collect used last, else the first. reading
@@ -94,11 +94,11 @@ func (p *Pages) Add(
 ) (contribution expression.Value, err error) {
 	number := decision.Policy
 	switch {
-	case by.by(number) != nil:
+	case by.collectOf(number) != nil:
 	case decision.Repeats():
 		number = by.ofPolicy(number)
 	default:
-		number = p.collector(by)
+		number = p.collectorNumber(by)
 	}
 	if number == 0 {
 		added, err := reading.Whole(page.Data)
@@ -107,7 +107,7 @@ func (p *Pages) Add(
 		}
 		return expression.Of(added), nil
 	}
-	sum, added, err := collect(by.by(number), p.Collected.Data, page.Data, reading)
+	sum, added, err := collectPage(by.collectOf(number), p.Collected.Data, page.Data, reading)
 	if err != nil {
 		return page, err
 	}
@@ -119,12 +119,12 @@ func (p *Pages) Add(
 // own, and of the step, as the page that ends the call. What cannot be collected adds nothing: it fails once it has to be.
 func (p *Pages) With(by Collecting, number int, page expression.Value, reading Extraction) any {
 	if number = by.ofPolicy(number); number == 0 {
-		number = p.collector(by)
+		number = p.collectorNumber(by)
 	}
 	if number == 0 {
 		return p.Collected.Data
 	}
-	sum, _, err := collect(by.by(number), p.Collected.Data, page.Data, reading)
+	sum, _, err := collectPage(by.collectOf(number), p.Collected.Data, page.Data, reading)
 	if err != nil {
 		return p.Collected.Data
 	}
@@ -132,10 +132,12 @@ func (p *Pages) With(by Collecting, number int, page expression.Value, reading E
 }
 
 // CollectedBy is the collect that was used last, else the first policy's that has one, else the step's; nil for none.
-func (p *Pages) CollectedBy(by Collecting) *playbook.Collect { return by.by(p.collector(by)) }
+func (p *Pages) CollectedBy(by Collecting) *playbook.Collect {
+	return by.collectOf(p.collectorNumber(by))
+}
 
-// collector is the number of CollectedBy, 0 for none.
-func (p *Pages) collector(by Collecting) int {
+// collectorNumber is the number of CollectedBy, 0 for none.
+func (p *Pages) collectorNumber(by Collecting) int {
 	if number := by.Policies.usedLast(p.Collector, func(then *playbook.Then) bool { return then.Collect != nil }); number != 0 {
 		return number
 	}
@@ -149,7 +151,7 @@ func (p *Pages) Result(by Collecting) (data any, collects bool) {
 	if collect == nil {
 		return nil, false
 	}
-	return nothing(collect.Strategy, p.Collected.Data), true
+	return nothingCollected(collect.Strategy, p.Collected.Data), true
 }
 
 // WrittenBy is the policy whose sink gets the page, before anything else happens: the one it

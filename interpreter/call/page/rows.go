@@ -19,13 +19,13 @@ type Extraction struct {
 
 // Whole is what a page contributes that no policy collects. The error is an *playbook.EvalError.
 func (e Extraction) Whole(page any) (contribution any, err error) {
-	contribution, _, err = e.of(page, &playbook.Collect{})
+	contribution, _, err = e.contributionOf(page, &playbook.Collect{})
 	return contribution, err
 }
 
-// of is what a page contributes: what is at the path of its collect, else its rows, without the rows that are left out. has is
+// contributionOf is what a page contributes: what is at the path of its collect, else its rows, without the rows that are left out. has is
 // false where the page need not have that, and has not.
-func (e Extraction) of(page any, by *playbook.Collect) (contribution any, has bool, err error) {
+func (e Extraction) contributionOf(page any, by *playbook.Collect) (contribution any, has bool, err error) {
 	contribution = page
 	switch {
 	case e.Rows != nil:
@@ -55,7 +55,7 @@ func (e Extraction) of(page any, by *playbook.Collect) (contribution any, has bo
 func rowsOf(page any, path *playbook.RowPath) (rows []any, missing string) {
 	found := rowFinder{rows: []any{}}
 	if page != nil {
-		found.find(page, path.Keys, nil)
+		found.findRows(page, path.Keys, nil)
 	}
 	return found.rows, found.missing
 }
@@ -66,8 +66,8 @@ type rowFinder struct {
 	missing string // the first part of the path that is not there
 }
 
-// find adds the rows that are at keys below a value; path is how the value itself was reached.
-func (f *rowFinder) find(value any, keys, path []any) {
+// findRows adds the rows that are at keys below a value; path is how the value itself was reached.
+func (f *rowFinder) findRows(value any, keys, path []any) {
 	for i, key := range keys {
 		if _, all := key.(expression.AllOf); all {
 			f.findAll(value, keys[i+1:], path)
@@ -75,7 +75,7 @@ func (f *rowFinder) find(value any, keys, path []any) {
 		}
 		next, has := expression.Walk(value, []any{key})
 		if !has {
-			f.lack(fmt.Sprintf("%s has no %q (%s)", nameOf(path), expression.Text(key), shape(value)))
+			f.noteMissing(fmt.Sprintf("%s has no %q (%s)", nameOf(path), expression.Text(key), pageShape(value)))
 			return
 		}
 		value, path = next, append(slices.Clip(path), key)
@@ -107,19 +107,19 @@ func (f *rowFinder) findAll(value any, keys, path []any) {
 	case nil: // no elements
 	case []any:
 		for i, one := range value {
-			f.find(one, keys, append(path, element{i}))
+			f.findRows(one, keys, append(path, element{i}))
 		}
 	case map[string]any:
 		for _, name := range playbook.SortedKeys(value) {
-			f.find(value[name], keys, append(path, element{name}))
+			f.findRows(value[name], keys, append(path, element{name}))
 		}
 	default:
-		f.lack(fmt.Sprintf("%s is a %s and has no elements", nameOf(path), expression.TypeName(value)))
+		f.noteMissing(fmt.Sprintf("%s is a %s and has no elements", nameOf(path), expression.TypeName(value)))
 	}
 }
 
-// lack notes what is missing, of which an error reports the first.
-func (f *rowFinder) lack(missing string) { f.missing = cmp.Or(f.missing, missing) }
+// noteMissing notes what is missing, of which an error reports the first.
+func (f *rowFinder) noteMissing(missing string) { f.missing = cmp.Or(f.missing, missing) }
 
 // nameOf names a part of a page by its path.
 func nameOf(path []any) string {

@@ -13,7 +13,7 @@ func (p *Pages) Count() int {
 // Detach leaves what was collected with this host, where pages only add to it. A page that
 // replaces the others goes along.
 func (p *Pages) Detach(by Collecting) {
-	if list, isList := p.Collected.Data.([]any); isList && by.appends() {
+	if list, isList := p.Collected.Data.([]any); isList && by.onlyAppends() {
 		p.Collected, p.Detached = expression.Of([]any{}), len(list)
 	}
 }
@@ -32,7 +32,7 @@ func (p *Pages) Attach(here *Pages) {
 // to it, and reports whether it has.
 func (p *Pages) Cut(by Collecting, count int) bool {
 	list, isList := p.Collected.Data.([]any)
-	cuts := isList && by.appends()
+	cuts := isList && by.onlyAppends()
 	if cuts {
 		p.Collected = expression.Of(list[count-p.Detached:])
 	}

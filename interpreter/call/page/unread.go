@@ -45,7 +45,7 @@ const (
 // Says is what the answer says of more and nobody has read, with a fix; "" for nothing. What it says of its end is believed,
 // and so is a total that a condition reads and that the rows have reached. A condition that reads one thing that says of more has decided.
 func (u Unread) Says() string {
-	signs := u.signs(nil, u.Answer)
+	signs := u.findSigns(nil, u.Answer)
 	for _, one := range signs {
 		if !one.more && (one.what == signFlag || one.what == signTotal && u.isRead(one.path)) {
 			return ""
@@ -64,17 +64,17 @@ func (u Unread) Says() string {
 		if one.what == signTotal {
 			text = fmt.Sprintf("%s is %s, but %d were read, and no condition uses it: there are more pages", name, expression.Text(totalOf(value)), u.Rows)
 		}
-		return text + u.fix(one, name)
+		return text + u.fixText(one, name)
 	}
 	if u.NextLink != "" && !u.LinksRead {
 		return "the response has a header Link with a next page, which no condition uses: there are more pages" +
-			u.fix(found{}, "this.meta.links.next is defined")
+			u.fixText(found{}, "this.meta.links.next is defined")
 	}
 	return ""
 }
 
-// fix is what to write. A condition may read a member that the answer lacks, and mean this one.
-func (u Unread) fix(one found, name string) string {
+// fixText is what to write. A condition may read a member that the answer lacks, and mean this one.
+func (u Unread) fixText(one found, name string) string {
 	var pages *playbook.Policy
 	for _, policy := range u.Policies {
 		if policy.Then.NextCall == nil {
@@ -108,9 +108,9 @@ func (u Unread) isRead(path []any) bool {
 // members are about rows and not about the answer.
 const mostLevels = 4
 
-// signs finds the members of maps that show that there are more pages, in the order of their
+// findSigns finds the members of maps that show that there are more pages, in the order of their
 // keys. Lists are skipped: their members are rows.
-func (u Unread) signs(path []any, value any) []found {
+func (u Unread) findSigns(path []any, value any) []found {
 	object, isMap := value.(map[string]any)
 	if !isMap || len(path) > mostLevels {
 		return nil
@@ -128,11 +128,11 @@ func (u Unread) signs(path []any, value any) []found {
 			if u.Rows <= 0 {
 				continue
 			}
-			one.what, one.more = signTotal, exceeds(totalOf(member), u.Rows)
+			one.what, one.more = signTotal, exceedsRows(totalOf(member), u.Rows)
 		case nextName.MatchString(name) && leadsOn(member) && hasRows(u.Answer, 0):
 			one.what, one.more = signNext, true
 		default:
-			signs = append(signs, u.signs(at, member)...)
+			signs = append(signs, u.findSigns(at, member)...)
 			continue
 		}
 		signs = append(signs, one)
@@ -209,8 +209,8 @@ func totalOf(value any) any {
 	return nil
 }
 
-// exceeds reports whether a total is more than what was read.
-func exceeds(total any, rows int) bool {
+// exceedsRows reports whether a total is more than what was read.
+func exceedsRows(total any, rows int) bool {
 	n, _ := total.(int)
 	return n > rows
 }

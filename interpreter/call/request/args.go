@@ -18,7 +18,7 @@ func StepArgs(step *playbook.Step, routed any, scope *interpreter.Scope, budget 
 	}
 	// Secret args are not known here, and nothing may name them.
 	secret := deferring{book: scope.Book(), scope: scope, budget: budget, in: interpreter.InArgs}
-	args, err := secret.value(step.Action.Args)
+	args, err := secret.renderValue(step.Action.Args)
 	if err != nil {
 		return nil, err
 	}

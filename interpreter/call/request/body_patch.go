@@ -20,8 +20,8 @@ type bodyPatch struct {
 
 func setTo(value any) *bodyPatch { return &bodyPatch{Set: []expression.Value{expression.Of(value)}} }
 
-// merges reports whether the change is one of a map's keys.
-func (p *bodyPatch) merges() bool { return !p.Removed && len(p.Set) == 0 }
+// mergesKeys reports whether the change is one of a map's keys.
+func (p *bodyPatch) mergesKeys() bool { return !p.Removed && len(p.Set) == 0 }
 
 // changeBody adds a body of next_call to the overlay: a map is merged into a body that is
 // a map, anything else takes its place.
@@ -31,18 +31,18 @@ func (r *Request) changeBody(node *playbook.Node, scope *interpreter.Scope, budg
 	}
 	value, err := node.Render(scope, budget)
 	if err == nil {
-		err = absent(node, value, "next_call."+playbook.FieldBody)
+		err = absentError(node, value, "next_call."+playbook.FieldBody)
 	}
 	if err != nil {
 		return err
 	}
 	_, over := value.(map[string]any)
 	if _, under := r.Fields[playbook.FieldBody].Data.(map[string]any); over && under {
-		r.Overlay.Body = patchOf(node, value).after(r.Overlay.Body)
+		r.Overlay.Body = patchOf(node, value).afterPatch(r.Overlay.Body)
 		return nil
 	}
 	r.Overlay.Body = nil
-	r.set(playbook.FieldBody, value)
+	r.setField(playbook.FieldBody, value)
 	return nil
 }
 
@@ -67,23 +67,23 @@ func patchOf(node *playbook.Node, value any) *bodyPatch {
 	return setTo(value)
 }
 
-// after is this change behind an earlier one, as one change.
-func (p *bodyPatch) after(earlier *bodyPatch) *bodyPatch {
+// afterPatch is this change behind an earlier one, as one change.
+func (p *bodyPatch) afterPatch(earlier *bodyPatch) *bodyPatch {
 	switch {
-	case earlier == nil || !p.merges():
+	case earlier == nil || !p.mergesKeys():
 		return p
-	case !earlier.merges():
-		return setTo(p.applied(earlier.applied(nil)))
+	case !earlier.mergesKeys():
+		return setTo(p.applyTo(earlier.applyTo(nil)))
 	}
 	both := &bodyPatch{Keys: playbook.CloneMap(earlier.Keys, len(p.Keys))}
 	for _, key := range playbook.SortedKeys(p.Keys) {
-		both.Keys[key] = p.Keys[key].after(earlier.Keys[key])
+		both.Keys[key] = p.Keys[key].afterPatch(earlier.Keys[key])
 	}
 	return both
 }
 
-// applied is a value with the change. Nothing of the value itself is changed.
-func (p *bodyPatch) applied(value any) any {
+// applyTo is a value with the change. Nothing of the value itself is changed.
+func (p *bodyPatch) applyTo(value any) any {
 	switch {
 	case p.Removed:
 		return nil
@@ -96,7 +96,7 @@ func (p *bodyPatch) applied(value any) any {
 		if change := p.Keys[key]; change.Removed {
 			delete(merged, key)
 		} else {
-			merged[key] = change.applied(merged[key])
+			merged[key] = change.applyTo(merged[key])
 		}
 	}
 	return merged
@@ -106,13 +106,13 @@ func (p *bodyPatch) applied(value any) any {
 // not needed any more.
 func (r *Request) patchBody() {
 	if patch := r.Overlay.Body; patch != nil {
-		r.Fields[playbook.FieldBody] = expression.Of(patch.applied(r.Fields[playbook.FieldBody].Data))
+		r.Fields[playbook.FieldBody] = expression.Of(patch.applyTo(r.Fields[playbook.FieldBody].Data))
 		r.deferNoMoreBelow(patch, []string{playbook.FieldBody})
 	}
 }
 
 func (r *Request) deferNoMoreBelow(patch *bodyPatch, path []string) {
-	if len(r.Deferred) == 0 || !patch.merges() {
+	if len(r.Deferred) == 0 || !patch.mergesKeys() {
 		r.deferNoMore(path...)
 		return
 	}

@@ -36,7 +36,7 @@ type Moment struct {
 // NewBuilder prepares the requests of a source. It renders nothing yet, so it cannot fail.
 func NewBuilder(source Source) Builder {
 	action := source.Book.Resolve(source.Action)
-	if source.Sink != nil && source.Sink.publishes() {
+	if source.Sink != nil && source.Sink.isPublishing() {
 		bare := *action
 		bare.Args = nil // there are no rows
 		action = &bare
@@ -50,19 +50,19 @@ func (b *Builder) Action() *playbook.Action { return b.action }
 // First renders the first request, which becomes the one at hand. notes are what its expressions have noted.
 func (b *Builder) First(r *Requests, m Moment, now time.Time) (notes []string, err error) {
 	prepared, rendered := expression.DecisionBudget(now), expression.DecisionBudget(now)
-	if err := b.prepare(&r.Request, m, prepared); err != nil {
+	if err := b.prepareRequest(&r.Request, m, prepared); err != nil {
 		return nil, err
 	}
-	request, err := b.renderer(&r.Request, m, rendered).request(r.Request)
+	request, err := b.newRenderer(&r.Request, m, rendered).renderRequest(r.Request)
 	if err != nil {
 		return nil, err
 	}
 	request.At = now
 	// A call that begins again is the same call.
 	if request.Origin = r.Request.Origin; request.Origin == "" && (request.Auth != "" || len(request.Deferred) > 0) {
-		request.Origin = request.origin()
+		request.Origin = request.originOf()
 	}
-	print, err := b.fingerprint(request, m)
+	print, err := b.fingerprintOf(request, m)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (b *Builder) Anew(r *Requests, m Moment, now time.Time) (request Request, r
 	if notes, err = b.First(&first, m, now); err != nil {
 		return Request{}, false, nil, err
 	}
-	repeats = r.Seen.has(first.Seen)
+	repeats = r.Seen.hasPrint(first.Seen)
 	r.Seen = append(r.Seen, first.Seen...)
 	return first.Request, repeats, notes, nil
 }
@@ -89,16 +89,16 @@ func (b *Builder) Anew(r *Requests, m Moment, now time.Time) (request Request, r
 func (b *Builder) Next(
 	r *Requests, m Moment, then *playbook.Then, scope *interpreter.Scope, budget *expression.Budget, now time.Time,
 ) (request Request, repeats bool, err error) {
-	request, err = b.renderer(&r.Request, m, budget).next(r.Request, then.NextCall, scope)
+	request, err = b.newRenderer(&r.Request, m, budget).nextRequest(r.Request, then.NextCall, scope)
 	if err != nil {
 		return Request{}, false, err
 	}
 	request.At = now
-	print, err := b.fingerprint(request, m)
+	print, err := b.fingerprintOf(request, m)
 	if err != nil {
 		return Request{}, false, err
 	}
-	if !then.AllowRepeat && r.Seen.has(print) {
+	if !then.AllowRepeat && r.Seen.hasPrint(print) {
 		return Request{}, true, nil
 	}
 	r.Seen = append(r.Seen, print...)
@@ -108,7 +108,7 @@ func (b *Builder) Next(
 // Input is one attempt of the request at hand, in which the values that differ between attempts
 // are rendered anew.
 func (b *Builder) Input(r *Requests, m Moment, now time.Time) (interpreter.ToolInput, error) {
-	if err := b.renew(&r.Request, m, b.keys(m)); err != nil {
+	if err := b.renewKeys(&r.Request, m, b.attemptKeys(m)); err != nil {
 		return interpreter.ToolInput{}, err
 	}
 	s, request := &b.source, &r.Request
@@ -127,7 +127,7 @@ func (b *Builder) Input(r *Requests, m Moment, now time.Time) (interpreter.ToolI
 		input.Sends = playbook.FieldOnStart
 	}
 	if limit := b.action.RateLimit; limit != nil {
-		rate, err := rateLimit(s.Book.Name, limit, input, b.renderer(request, m, expression.DecisionBudget(now)))
+		rate, err := rateLimit(s.Book.Name, limit, input, b.newRenderer(request, m, expression.DecisionBudget(now)))
 		if err != nil {
 			return interpreter.ToolInput{}, err
 		}
@@ -137,7 +137,7 @@ func (b *Builder) Input(r *Requests, m Moment, now time.Time) (interpreter.ToolI
 		input.Args = &expression.Value{Data: request.Args.Data}
 	}
 	if s.Sink == nil {
-		shape, err := b.shape(&input, request, m)
+		shape, err := b.rowWork(&input, request, m)
 		input.Shape = shape
 		return input, err
 	}
@@ -147,9 +147,9 @@ func (b *Builder) Input(r *Requests, m Moment, now time.Time) (interpreter.ToolI
 // addWrite adds what a sink writes to its attempt.
 func (b *Builder) addWrite(input *interpreter.ToolInput, request *Request, m Moment) (err error) {
 	sink := b.source.Sink
-	writes := sink.writes()
+	writes := sink.defaultRows()
 	input.Place, input.Fingerprint, input.Staging = sink.Place, expression.Hash(writes), sink.Staging
-	if !sink.publishes() && b.action.Args == nil && b.action.Field(playbook.FieldStatement) == nil {
+	if !sink.isPublishing() && b.action.Args == nil && b.action.Field(playbook.FieldStatement) == nil {
 		input.Result = &expression.Value{Data: writes}
 	}
 	if err := b.source.refuseSealed(*input); err != nil {
@@ -159,7 +159,7 @@ func (b *Builder) addWrite(input *interpreter.ToolInput, request *Request, m Mom
 		input.Cursor = &incremental.CursorField{Path: of.CursorPath, Type: of.Type, Format: of.Format}
 	}
 	input.State = sink.stateFor(input, b.action.Args != nil)
-	input.Shape, err = b.shape(input, request, m)
+	input.Shape, err = b.rowWork(input, request, m)
 	return err
 }
 
@@ -178,7 +178,7 @@ func (b *Builder) CancelInput(r *Requests, m Moment, now time.Time) (interpreter
 }
 
 // Keyed is the scope of the source with the keys of an attempt.
-func (b *Builder) Keyed(m Moment) *interpreter.Scope { return b.source.Scope.With(b.keys(m)) }
+func (b *Builder) Keyed(m Moment) *interpreter.Scope { return b.source.Scope.With(b.attemptKeys(m)) }
 
 // Scope is the scope of the requests, with their keys and args.
 func (b *Builder) Scope(request *Request, m Moment) *interpreter.Scope {
@@ -236,8 +236,8 @@ func (b *Builder) AnswerLimit(started time.Time) time.Duration {
 	return timeoutOf(b.action, b.Tool(started))
 }
 
-// prepare renders the args and the tool's name, which the fields may use.
-func (b *Builder) prepare(request *Request, m Moment, budget *expression.Budget) error {
+// prepareRequest renders the args and the tool's name, which the fields may use.
+func (b *Builder) prepareRequest(request *Request, m Moment, budget *expression.Budget) error {
 	scope := b.Keyed(m)
 	name, err := b.action.Tool.Render(scope, budget)
 	if err != nil {
@@ -246,12 +246,12 @@ func (b *Builder) prepare(request *Request, m Moment, budget *expression.Budget)
 	if text, ok := name.(string); !ok || text == "" {
 		return &playbook.EvalError{Pos: b.action.Tool.Pos, Message: fmt.Sprintf("tool must be the name of a tool, not %q", expression.Text(name))}
 	}
-	return b.args(request, scope, budget)
+	return b.renderArgs(request, scope, budget)
 }
 
-// args renders the call's own args, which see the args of the route, and lays
+// renderArgs renders the call's own args, which see the args of the route, and lays
 // the args of the route over them.
-func (b *Builder) args(request *Request, scope *interpreter.Scope, budget *expression.Budget) error {
+func (b *Builder) renderArgs(request *Request, scope *interpreter.Scope, budget *expression.Budget) error {
 	routed := b.source.Args
 	request.Args = expression.Of(routed)
 	if b.action.Args == nil {
@@ -261,7 +261,7 @@ func (b *Builder) args(request *Request, scope *interpreter.Scope, budget *expre
 		scope = scope.With(map[string]any{"args": routed})
 	}
 	secret := deferring{book: b.source.deferringBook(), scope: scope, budget: budget, in: interpreter.InArgs}
-	own, err := secret.value(b.action.Args)
+	own, err := secret.renderValue(b.action.Args)
 	if list, maps := b.mappedList(err, scope, budget); maps {
 		request.Args, request.MapsRows = expression.Of(list), true
 		return nil
@@ -280,27 +280,27 @@ func (b *Builder) args(request *Request, scope *interpreter.Scope, budget *expre
 	request.deferAnew(secret)
 	request.Args = expression.Of(own)
 	if routed != nil {
-		request.lay(expression.OrEmpty(own), routed)
+		request.layUnder(expression.OrEmpty(own), routed)
 	}
 	return nil
 }
 
-// renew renders again what names the keys of docs/concepts/attempts.md#keys: all
+// renewKeys renders again what names the keys of docs/concepts/attempts.md#keys: all
 // that changes between the attempts of a request and between polls. now() stays
 // its value when the request was rendered.
-func (b *Builder) renew(request *Request, m Moment, keys map[string]any) error {
+func (b *Builder) renewKeys(request *Request, m Moment, keys map[string]any) error {
 	if !namesAnyKey(b.action) {
 		b.Scope(request, m)
 		return nil
 	}
 	budget := expression.DecisionBudget(request.At)
-	again := b.renderer(request, m, budget)
+	again := b.newRenderer(request, m, budget)
 	names := namesKeys
 	if Naming(namesKeys...)(b.action.Args) {
-		if err := b.args(request, b.Keyed(m).With(keys), budget); err != nil {
+		if err := b.renderArgs(request, b.Keyed(m).With(keys), budget); err != nil {
 			return err
 		}
-		request.lay(request.Args.Data, request.Overlay.Args.Data)
+		request.layUnder(request.Args.Data, request.Overlay.Args.Data)
 		names = append([]string{"args"}, namesKeys...)
 	}
 	if args, isMap := request.Args.Data.(map[string]any); isMap {
@@ -309,7 +309,7 @@ func (b *Builder) renew(request *Request, m Moment, keys map[string]any) error {
 	}
 	again.scope = again.scope.With(keys)
 	request.Fields = playbook.CloneMap(request.Fields, 0) // the attempt before may still be read
-	return again.fields(request, Naming(names...))
+	return again.renderFields(request, Naming(names...))
 }
 
 // namesAnyKey reports whether anything of an action's request changes between
@@ -320,16 +320,16 @@ func namesAnyKey(action *playbook.Action) bool {
 	})
 }
 
-// fingerprint identifies a request of the call for the guard against
+// fingerprintOf identifies a request of the call for the guard against
 // repetition. The keys are left out of the comparison.
-func (b *Builder) fingerprint(request Request, m Moment) (Fingerprints, error) {
-	if err := b.renew(&request, m, noKeys); err != nil {
+func (b *Builder) fingerprintOf(request Request, m Moment) (Fingerprints, error) {
+	if err := b.renewKeys(&request, m, noKeys); err != nil {
 		return nil, err
 	}
-	return request.fingerprint(b.Tool(m.StartedAt)), nil
+	return request.fingerprintFor(b.Tool(m.StartedAt)), nil
 }
 
-func (b *Builder) renderer(request *Request, m Moment, budget *expression.Budget) renderer {
+func (b *Builder) newRenderer(request *Request, m Moment, budget *expression.Budget) renderer {
 	scope := b.Scope(request, m)
 	return renderer{
 		book: b.source.deferringBook(), action: b.action, scope: scope, budget: budget,

@@ -40,7 +40,7 @@ func (b *Builder) OperationKey(m Moment) string {
 			place += "@" + lap
 		}
 	}
-	parts := []any{b.source.Run.Identity(), b.source.Step.Name, b.source.Visit, b.source.index(), m.Page, place}
+	parts := []any{b.source.Run.Identity(), b.source.Step.Name, b.source.Visit, b.source.iterationIndex(), m.Page, place}
 	if m.Restarts > 0 {
 		parts = append(parts, m.Restarts) // or the server would repeat its answer of the round before
 	}
@@ -62,16 +62,16 @@ func (b *Builder) AttemptKey(m Moment) string {
 	return b.OperationKey(m) + ":" + strconv.Itoa(m.Attempts+1)
 }
 
-// keys are the names that only exist while something is sent. Much is rendered
+// attemptKeys are the names that only exist while something is sent. Much is rendered
 // with the same ones.
-func (b *Builder) keys(m Moment) map[string]any {
+func (b *Builder) attemptKeys(m Moment) map[string]any {
 	operation, attempt := b.OperationKey(m), m.Attempts+1
 	from := m.Incremental["from"] // of the slice, a text or a number
 	if sent := &b.cached; sent.names == nil || sent.attempt != attempt || sent.from != from {
 		sent.attempt, sent.from = attempt, from
 		sent.names = map[string]any{"operation_key": operation, "attempt_key": b.AttemptKey(m)}
 		if b.Traits(m.StartedAt).Awaits {
-			sent.names[playbook.CallbackWord] = callback(operation)
+			sent.names[playbook.CallbackWord] = callbackKeys(operation)
 		}
 		if b.source.Sink != nil {
 			sent.names["result"] = b.source.Sink.Result
@@ -92,14 +92,14 @@ func withoutKeys() map[string]any {
 	for _, name := range namesKeys {
 		none[name] = "-" // which may be a name, too
 	}
-	none[playbook.CallbackWord] = callback("")
+	none[playbook.CallbackWord] = callbackKeys("")
 	return none
 }
 
-// callback is what requests name where the answer is to be sent. The worker puts
+// callbackKeys is what requests name where the answer is to be sent. The worker puts
 // the address in its place when it sends them: a token is a secret, and history
 // keeps none.
-func callback(operation string) map[string]any {
+func callbackKeys(operation string) map[string]any {
 	members := make(map[string]any, len(playbook.CallbackMembers))
 	for _, name := range playbook.CallbackMembers {
 		members[name] = CallbackMarker(operation, name)

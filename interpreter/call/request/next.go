@@ -12,23 +12,23 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// next builds the request that follows a success (docs/concepts/attempts.md#pages):
+// nextRequest builds the request that follows a success (docs/concepts/attempts.md#pages):
 // args merge first and the fields that name args are rendered
 // again, then params and headers merge per key, a body merges at every depth, and url
 // and method replace. scope is the scope of the policy's then.
-func (r renderer) next(previous Request, call *playbook.NextCall, scope *interpreter.Scope) (Request, error) {
-	request := previous.clone()
+func (r renderer) nextRequest(previous Request, call *playbook.NextCall, scope *interpreter.Scope) (Request, error) {
+	request := previous.cloneRequest()
 	if call.Args != nil {
-		args, err := present(call.Args, "args", scope, r.budget)
+		args, err := renderPresent(call.Args, "args", scope, r.budget)
 		if err != nil {
 			return Request{}, err
 		}
-		request.lay(request.Args.Data, args)
+		request.layUnder(request.Args.Data, args)
 		if Naming(namesKeys...)(r.action.Args) {
 			request.Overlay.Args = expression.Of(expression.Merge(request.Overlay.Args.Data, args))
 		}
 	}
-	if err := request.change(call, scope, r.budget); err != nil {
+	if err := request.changeBy(call, scope, r.budget); err != nil {
 		return Request{}, err
 	}
 	if call.Args == nil {
@@ -37,7 +37,7 @@ func (r renderer) next(previous Request, call *playbook.NextCall, scope *interpr
 	}
 	again := r
 	again.scope = r.scope.With(map[string]any{"args": request.Args.Data})
-	return request, again.fields(&request, Naming("args"))
+	return request, again.renderFields(&request, Naming("args"))
 }
 
 // renderMap renders a section of next_call that is a map, or one template that
@@ -56,14 +56,14 @@ func renderMap(node *playbook.Node, word string, scope *interpreter.Scope, budge
 	return m, nil
 }
 
-func (r *Request) clone() Request {
+func (r *Request) cloneRequest() Request {
 	request := *r
 	request.Fields = playbook.CloneMap(r.Fields, 0)
 	return request
 }
 
-// change adds one next_call to the overlay.
-func (r *Request) change(call *playbook.NextCall, scope *interpreter.Scope, budget *expression.Budget) error {
+// changeBy adds one next_call to the overlay.
+func (r *Request) changeBy(call *playbook.NextCall, scope *interpreter.Scope, budget *expression.Budget) error {
 	if call.URL != nil {
 		r.showParams()
 	}
@@ -71,14 +71,14 @@ func (r *Request) change(call *playbook.NextCall, scope *interpreter.Scope, budg
 	if err != nil {
 		return err
 	}
-	r.Overlay.Params = changed(r.Overlay.Params, params, playbook.FieldParams)
+	r.Overlay.Params = mergeChanges(r.Overlay.Params, params, playbook.FieldParams)
 	r.unhideParams(params)
 	headers, err := changes(call.Headers, playbook.FieldHeaders, scope, budget)
 	if err != nil {
 		return err
 	}
-	r.Overlay.Headers = changed(r.Overlay.Headers, headers, playbook.FieldHeaders)
-	if err = r.replace(playbook.FieldMethod, call.Method, scope, budget); err != nil {
+	r.Overlay.Headers = mergeChanges(r.Overlay.Headers, headers, playbook.FieldHeaders)
+	if err = r.replaceField(playbook.FieldMethod, call.Method, scope, budget); err != nil {
 		return err
 	}
 	if err = r.changeBody(call.Body, scope, budget); err != nil {
@@ -87,30 +87,30 @@ func (r *Request) change(call *playbook.NextCall, scope *interpreter.Scope, budg
 	if call.URL == nil {
 		return nil
 	}
-	return r.follow(call.URL, scope, budget)
+	return r.followURL(call.URL, scope, budget)
 }
 
-// present renders a section of next_call in which no expression may give nil: a
+// renderPresent renders a section of next_call in which no expression may give nil: a
 // page whose cursor is missing must not silently start again. A null that is
 // written down is meant, and one inside of a value is that value's.
-func present(node *playbook.Node, word string, scope *interpreter.Scope, budget *expression.Budget) (map[string]any, error) {
+func renderPresent(node *playbook.Node, word string, scope *interpreter.Scope, budget *expression.Budget) (map[string]any, error) {
 	values, err := renderMap(node, word, scope, budget)
 	if err != nil {
 		return nil, err
 	}
 	if node.Entries != nil {
-		return values, absent(node, values, "next_call."+word)
+		return values, absentError(node, values, "next_call."+word)
 	}
 	for _, key := range playbook.SortedKeys(values) { // of one template that gives the whole map
-		if err := absent(node, values[key], "next_call."+word+"."+key); err != nil {
+		if err := absentError(node, values[key], "next_call."+word+"."+key); err != nil {
 			return nil, err
 		}
 	}
 	return values, nil
 }
 
-// absent is the error of an expression of the node that gave nil.
-func absent(node *playbook.Node, value any, path string) error {
+// absentError is the error of an expression of the node that gave nil.
+func absentError(node *playbook.Node, value any, path string) error {
 	switch {
 	case value == nil && !node.Constant():
 		return &playbook.EvalError{
@@ -120,14 +120,14 @@ func absent(node *playbook.Node, value any, path string) error {
 		}
 	case node.Entries != nil:
 		for _, entry := range node.Entries {
-			if err := absent(entry.Value, expression.Member(value, entry.Key), path+"."+entry.Key); err != nil {
+			if err := absentError(entry.Value, expression.Member(value, entry.Key), path+"."+entry.Key); err != nil {
 				return err
 			}
 		}
 	case node.Items != nil:
 		items, _ := value.([]any)
 		for i, item := range items {
-			if err := absent(node.Items[i], item, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+			if err := absentError(node.Items[i], item, fmt.Sprintf("%s[%d]", path, i)); err != nil {
 				return err
 			}
 		}
@@ -140,11 +140,11 @@ func changes(node *playbook.Node, field string, scope *interpreter.Scope, budget
 	if node == nil {
 		return nil, nil
 	}
-	return present(node, field, scope, budget)
+	return renderPresent(node, field, scope, budget)
 }
 
-// changed is what earlier ones have changed with one map of next_call merged over it; nil removes the key.
-func changed(earlier map[string]expression.Value, values map[string]any, field string) map[string]expression.Value {
+// mergeChanges is what earlier ones have changed with one map of next_call merged over it; nil removes the key.
+func mergeChanges(earlier map[string]expression.Value, values map[string]any, field string) map[string]expression.Value {
 	if len(values) == 0 {
 		return earlier
 	}
@@ -156,8 +156,8 @@ func changed(earlier map[string]expression.Value, values map[string]any, field s
 	return merged
 }
 
-// replace sets a field for this request and the requests after it, to null too.
-func (r *Request) replace(field string, node *playbook.Node, scope *interpreter.Scope, budget *expression.Budget) error {
+// replaceField sets a field for this request and the requests after it, to null too.
+func (r *Request) replaceField(field string, node *playbook.Node, scope *interpreter.Scope, budget *expression.Budget) error {
 	if node == nil {
 		return nil
 	}
@@ -165,24 +165,24 @@ func (r *Request) replace(field string, node *playbook.Node, scope *interpreter.
 	if err != nil {
 		return err
 	}
-	r.set(field, value)
+	r.setField(field, value)
 	return nil
 }
 
-func (r *Request) set(field string, value any) {
+func (r *Request) setField(field string, value any) {
 	r.Overlay.Fields = playbook.CloneMap(r.Overlay.Fields, 1)
 	r.Overlay.Fields[field] = expression.Of(value)
 }
 
-// follow resolves next_call.url against the request before it (RFC 3986,
+// followURL resolves next_call.url against the request before it (RFC 3986,
 // section 5). Its query replaces params of the same name, until a later
 // next_call names another url, or sets them again.
-func (r *Request) follow(node *playbook.Node, scope *interpreter.Scope, budget *expression.Budget) error {
+func (r *Request) followURL(node *playbook.Node, scope *interpreter.Scope, budget *expression.Budget) error {
 	value, err := node.RenderURL(scope, budget)
 	if err != nil {
 		return err
 	}
-	target, err := r.resolve(expression.Text(value))
+	target, err := r.resolveAddress(expression.Text(value))
 	if err != nil {
 		if parse, ok := errors.AsType[*url.Error](err); ok {
 			err = parse.Err
@@ -191,7 +191,7 @@ func (r *Request) follow(node *playbook.Node, scope *interpreter.Scope, budget *
 			Pos: node.Pos, Message: fmt.Sprintf("next_call.url %q is not a URL: %v", expression.Text(value), err),
 		}
 	}
-	r.set(playbook.FieldURL, target.String())
+	r.setField(playbook.FieldURL, target.String())
 	r.hideParams(playbook.SortedKeys(target.Query()))
 	return nil
 }
@@ -202,8 +202,8 @@ func (r *Request) hasNextURL() bool {
 	return has
 }
 
-// resolve is an address relative to the request's url.
-func (r *Request) resolve(address string) (*url.URL, error) {
+// resolveAddress is an address relative to the request's url.
+func (r *Request) resolveAddress(address string) (*url.URL, error) {
 	before, err := ParseURL(expression.Text(r.Fields[playbook.FieldURL].Data))
 	if err != nil {
 		return nil, err
@@ -216,12 +216,12 @@ func (r *Request) resolve(address string) (*url.URL, error) {
 	if before.Host != "" || before.Scheme != "" || next.Host != "" || next.Scheme != "" || fromHost || strings.HasPrefix(next.Path, "/") {
 		return before.ResolveReference(next), nil
 	}
-	return besides(before, next)
+	return relativeToConnection(before, next)
 }
 
-// besides is an address relative to one that begins below the path of a connection, which only the worker knows. It does not
+// relativeToConnection is an address relative to one that begins below the path of a connection, which only the worker knows. It does not
 // begin with a slash, and may lead out of that path.
-func besides(before, next *url.URL) (*url.URL, error) {
+func relativeToConnection(before, next *url.URL) (*url.URL, error) {
 	folder, last := path.Split(strings.TrimLeft(before.EscapedPath(), "/"))
 	query := next.RawQuery
 	switch {

@@ -17,10 +17,10 @@ type renderer struct {
 	moves      bool
 }
 
-// request renders the action from nothing. before has its args.
-func (r renderer) request(before Request) (Request, error) {
+// renderRequest renders the action from nothing. before has its args.
+func (r renderer) renderRequest(before Request) (Request, error) {
 	request := Request{Args: before.Args, MapsRows: before.MapsRows, Fields: map[string]expression.Value{}, Deferred: before.Deferred}
-	if err := r.fields(&request, func(*playbook.Node) bool { return true }); err != nil {
+	if err := r.renderFields(&request, func(*playbook.Node) bool { return true }); err != nil {
 		return Request{}, err
 	}
 	if r.action.Auth != nil {
@@ -33,14 +33,14 @@ func (r renderer) request(before Request) (Request, error) {
 	return request, nil
 }
 
-// fields renders the fields that the filter accepts, in the order of the file, and
+// renderFields renders the fields that the filter accepts, in the order of the file, and
 // lays the overlay over them.
-func (r renderer) fields(request *Request, accepts func(*playbook.Node) bool) error {
+func (r renderer) renderFields(request *Request, accepts func(*playbook.Node) bool) error {
 	for _, field := range r.action.Fields {
 		if !accepts(field.Value) {
 			continue
 		}
-		value, err := r.field(field, request)
+		value, err := r.renderField(field, request)
 		if err != nil {
 			return err
 		}
@@ -53,25 +53,25 @@ func (r renderer) fields(request *Request, accepts func(*playbook.Node) bool) er
 	return nil
 }
 
-func (r renderer) field(field *playbook.Entry, request *Request) (value any, err error) {
+func (r renderer) renderField(field *playbook.Entry, request *Request) (value any, err error) {
 	secret := deferring{book: r.book, scope: r.scope, budget: r.budget, in: interpreter.InFields}
 	switch {
 	case field.Key == playbook.FieldStatement && field.Value.Statement() != nil:
 		return secret.statement(field.Value, request)
-	case r.asksPeople && field.Key == playbook.FieldMessage && len(secret.sealed(field.Value)) == 0:
+	case r.asksPeople && field.Key == playbook.FieldMessage && len(secret.sealedSteps(field.Value)) == 0:
 		value, request.Data, err = field.Value.RenderPlaced(r.scope, r.budget)
-	case r.intoFile && field.Key == playbook.FieldPath && len(secret.sealed(field.Value)) == 0:
+	case r.intoFile && field.Key == playbook.FieldPath && len(secret.sealedSteps(field.Value)) == 0:
 		value, err = field.Value.RenderPath(r.scope, r.budget)
 	case r.moves && field.Value.Call() != nil:
-		value, err = secret.call(field.Value, field.Key, request)
+		value, err = secret.renderCall(field.Value, field.Key, request)
 	case field.Key == playbook.FieldURL:
-		value, err = secret.url(field.Value, playbook.FieldURL)
+		value, err = secret.renderURL(field.Value, playbook.FieldURL)
 	case playbook.IsRequestField(field.Key):
-		value, err = secret.request(field.Value, field.Key)
+		value, err = secret.renderRequest(field.Value, field.Key)
 	case r.book == nil || !r.book.HasSecrets():
 		return field.Value.Render(r.scope, r.budget)
 	default:
-		value, err = secret.value(field.Value, field.Key)
+		value, err = secret.renderValue(field.Value, field.Key)
 	}
 	if err == nil {
 		request.deferAnew(secret, field.Key)

@@ -51,8 +51,8 @@ func (o overlay) IsZero() bool {
 	return o.Args.IsZero() && len(o.Params) == 0 && len(o.Hidden) == 0 && len(o.Headers) == 0 && len(o.Fields) == 0 && o.Body == nil
 }
 
-// lay merges args over others.
-func (r *Request) lay(args, over any) {
+// layUnder merges args over others.
+func (r *Request) layUnder(args, over any) {
 	r.Args = expression.Of(expression.Merge(args, over))
 	if len(r.Deferred) > 0 {
 		r.Deferred = withoutCoveredBy(r.Deferred, over)
@@ -62,7 +62,7 @@ func (r *Request) lay(args, over any) {
 // deferAnew replaces what was deferred at a path that was rendered again.
 func (r *Request) deferAnew(secret deferring, path ...string) {
 	if len(r.Deferred) > 0 || len(secret.found) > 0 {
-		r.Deferred = append(without(r.Deferred, secret.in, path...), secret.found...)
+		r.Deferred = append(dropDeferred(r.Deferred, secret.in, path...), secret.found...)
 	}
 }
 
@@ -81,13 +81,13 @@ func (r *Request) applyOverlay() {
 // deferNoMore drops what was deferred at a place that has another value now.
 func (r *Request) deferNoMore(path ...string) {
 	if len(r.Deferred) > 0 {
-		r.Deferred = without(r.Deferred, interpreter.InFields, path...)
+		r.Deferred = dropDeferred(r.Deferred, interpreter.InFields, path...)
 	}
 }
 
-// origin is where the request goes: the scheme and host of its url, without
+// originOf is where the request goes: the scheme and host of its url, without
 // anything else of it. "" where there is no url, or one without a host.
-func (r *Request) origin() string {
+func (r *Request) originOf() string {
 	target, err := url.Parse(strings.TrimSpace(expression.Text(r.Fields[playbook.FieldURL].Data)))
 	if err != nil || target.Scheme == "" || target.Host == "" {
 		return ""
@@ -175,10 +175,10 @@ func (r *Request) String() string {
 	return text
 }
 
-// fingerprint identifies a request of a call for the guard against
+// fingerprintFor identifies a request of a call for the guard against
 // repetition, by what their tool sends.
-func (r *Request) fingerprint(tool string) Fingerprints {
-	parts := []any{r.sent(tool)}
+func (r *Request) fingerprintFor(tool string) Fingerprints {
+	parts := []any{r.sentParts(tool)}
 	if len(r.Deferred) > 0 {
 		parts = append(parts, deferredDigest(r.Deferred))
 	}

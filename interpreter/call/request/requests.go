@@ -37,7 +37,7 @@ type Fingerprints []byte
 // fingerprintSize is 64 bits: enough to distinguish the requests of one call.
 const fingerprintSize = 8
 
-func (f Fingerprints) has(print Fingerprints) bool {
+func (f Fingerprints) hasPrint(print Fingerprints) bool {
 	for at := 0; at+fingerprintSize <= len(f); at += fingerprintSize {
 		if bytes.Equal(f[at:at+fingerprintSize], print) {
 			return true

@@ -24,12 +24,12 @@ func (b *Builder) mappedList(err error, scope *interpreter.Scope, budget *expres
 	return list, err == nil
 }
 
-// shape is what the attempt makes of the rows of a sink, or of the rows that it moves, nil for nothing. What its expressions name goes along, but for the result where
+// rowWork is what the attempt makes of the rows of a sink, or of the rows that it moves, nil for nothing. What its expressions name goes along, but for the result where
 // that is what is written.
-func (b *Builder) shape(input *interpreter.ToolInput, request *Request, m Moment) (*interpreter.RowWork, error) {
+func (b *Builder) rowWork(input *interpreter.ToolInput, request *Request, m Moment) (*interpreter.RowWork, error) {
 	of, book := b.action.Rows, b.source.Book
 	sink := b.source.Sink
-	if of == nil && !request.MapsRows || sink != nil && sink.publishes() {
+	if of == nil && !request.MapsRows || sink != nil && sink.isPublishing() {
 		return nil, nil
 	}
 	work := &interpreter.RowWork{Now: request.At, File: book.File.Name}
@@ -64,6 +64,6 @@ func (b *Builder) captureForRows(named []expression.Ref, hasResult bool, scope *
 		refs = append(refs, ref)
 	}
 	capturing := deferring{book: b.source.Book, scope: scope}
-	captured := capturing.capture(refs)
+	captured := capturing.captureNames(refs)
 	return captured, interpreter.RefuseSealed(b.source.Book, whatItWrites, captured)
 }

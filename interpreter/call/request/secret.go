@@ -20,19 +20,19 @@ type deferring struct {
 	found  []interpreter.DeferredExpression
 }
 
-// value renders the value at a path.
-func (d *deferring) value(node *playbook.Node, path ...string) (any, error) {
-	steps := d.sealed(node)
+// renderValue renders the value at a path.
+func (d *deferring) renderValue(node *playbook.Node, path ...string) (any, error) {
+	steps := d.sealedSteps(node)
 	switch {
 	case len(steps) == 0:
 		return node.Render(d.scope, d.budget)
 	case node.Template != nil:
-		d.add(interpreter.DeferredExpression{Path: path, Template: node.Raw}, steps, node.Refs())
+		d.addDeferred(interpreter.DeferredExpression{Path: path, Template: node.Raw}, steps, node.Refs())
 		return playbook.Hidden, nil
 	case node.Items != nil:
 		list := make([]any, len(node.Items))
 		for i, item := range node.Items {
-			value, err := d.value(item, append(slices.Clip(path), strconv.Itoa(i))...)
+			value, err := d.renderValue(item, append(slices.Clip(path), strconv.Itoa(i))...)
 			if err != nil {
 				return nil, err
 			}
@@ -42,7 +42,7 @@ func (d *deferring) value(node *playbook.Node, path ...string) (any, error) {
 	}
 	object := make(map[string]any, len(node.Entries))
 	for _, entry := range node.Entries {
-		value, err := d.value(entry.Value, append(slices.Clip(path), entry.Key)...)
+		value, err := d.renderValue(entry.Value, append(slices.Clip(path), entry.Key)...)
 		if err != nil {
 			return nil, err
 		}
@@ -51,16 +51,16 @@ func (d *deferring) value(node *playbook.Node, path ...string) (any, error) {
 	return object, nil
 }
 
-// request renders a map that is a request of its own: its url is one.
-func (d *deferring) request(node *playbook.Node, field string) (any, error) {
+// renderRequest renders a map that is a request of its own: its url is one.
+func (d *deferring) renderRequest(node *playbook.Node, field string) (any, error) {
 	if node.Entries == nil {
-		return d.value(node, field)
+		return d.renderValue(node, field)
 	}
 	request := make(map[string]any, len(node.Entries))
 	for _, entry := range node.Entries {
-		render := d.value
+		render := d.renderValue
 		if entry.Key == playbook.FieldURL {
-			render = d.url
+			render = d.renderURL
 		}
 		value, err := render(entry.Value, field, entry.Key)
 		if err != nil {
@@ -71,16 +71,16 @@ func (d *deferring) request(node *playbook.Node, field string) (any, error) {
 	return request, nil
 }
 
-// call renders a map that is a call of a tool, as the tool's own fields are rendered. The parameters of its statement are those of the request.
-func (d *deferring) call(node *playbook.Node, field string, request *Request) (any, error) {
+// renderCall renders a map that is a call of a tool, as the tool's own fields are rendered. The parameters of its statement are those of the request.
+func (d *deferring) renderCall(node *playbook.Node, field string, request *Request) (any, error) {
 	name, _ := node.Call().ToolName()
 	traits, call := playbook.TraitsOf(name), make(map[string]any, len(node.Entries))
 	for _, entry := range node.Entries {
-		render := d.value
+		render := d.renderValue
 		switch {
 		case traits.Requests && entry.Key == playbook.FieldURL:
-			render = d.url
-		case traits.IntoFile && entry.Key == playbook.FieldPath && len(d.sealed(entry.Value)) == 0:
+			render = d.renderURL
+		case traits.IntoFile && entry.Key == playbook.FieldPath && len(d.sealedSteps(entry.Value)) == 0:
 			render = func(path *playbook.Node, _ ...string) (any, error) { return path.RenderPath(d.scope, d.budget) }
 		case entry.Value.Statement() != nil:
 			render = func(*playbook.Node, ...string) (any, error) { return d.statement(entry.Value, request) }
@@ -97,7 +97,7 @@ func (d *deferring) call(node *playbook.Node, field string, request *Request) (a
 // statement gives the text of a statement, and renders its parameters as those of the request.
 func (d *deferring) statement(node *playbook.Node, request *Request) (any, error) {
 	secret := deferring{book: d.book, scope: d.scope, budget: d.budget, in: interpreter.InParams}
-	params, err := secret.params(node)
+	params, err := secret.renderParams(node)
 	if err != nil {
 		return nil, err
 	}
@@ -106,28 +106,28 @@ func (d *deferring) statement(node *playbook.Node, request *Request) (any, error
 	return node.Raw, nil
 }
 
-// url renders a URL at a path, with stars in the place of what is sealed.
-func (d *deferring) url(node *playbook.Node, path ...string) (any, error) {
-	steps := d.sealed(node)
+// renderURL renders a URL at a path, with stars in the place of what is sealed.
+func (d *deferring) renderURL(node *playbook.Node, path ...string) (any, error) {
+	steps := d.sealedSteps(node)
 	if len(steps) == 0 {
 		return node.RenderURL(d.scope, d.budget)
 	}
-	d.add(interpreter.DeferredExpression{Path: path, Template: node.Raw}, steps, node.Refs())
+	d.addDeferred(interpreter.DeferredExpression{Path: path, Template: node.Raw}, steps, node.Refs())
 	return node.RenderURLWithout(func(segment expression.Segment) bool {
 		return len(d.sealedOf(segment.Program.Refs())) > 0
 	}, d.scope, d.budget)
 }
 
-// params renders the parameters of a statement.
-func (d *deferring) params(node *playbook.Node) ([]any, error) {
-	if len(d.sealed(node)) == 0 {
+// renderParams renders the parameters of a statement.
+func (d *deferring) renderParams(node *playbook.Node) ([]any, error) {
+	if len(d.sealedSteps(node)) == 0 {
 		return node.RenderStatement(d.scope, d.budget)
 	}
 	parsed := node.Statement()
 	values := make([]any, parsed.Params())
 	for i, template := range parsed.Templates() {
 		if steps := d.sealedOf(template.Refs()); len(steps) > 0 {
-			d.add(interpreter.DeferredExpression{Path: []string{strconv.Itoa(i)}, Dialect: parsed.Dialect()}, steps, template.Refs())
+			d.addDeferred(interpreter.DeferredExpression{Path: []string{strconv.Itoa(i)}, Dialect: parsed.Dialect()}, steps, template.Refs())
 			values[i] = playbook.Hidden
 			continue
 		}
@@ -140,13 +140,13 @@ func (d *deferring) params(node *playbook.Node) ([]any, error) {
 	return values, nil
 }
 
-func (d *deferring) add(deferred interpreter.DeferredExpression, steps []string, refs []expression.Ref) {
-	deferred.In, deferred.Steps, deferred.Scope = d.in, steps, expression.Of(d.capture(refs))
+func (d *deferring) addDeferred(deferred interpreter.DeferredExpression, steps []string, refs []expression.Ref) {
+	deferred.In, deferred.Steps, deferred.Scope = d.in, steps, expression.Of(d.captureNames(refs))
 	d.found = append(d.found, deferred)
 }
 
-// sealed are the steps whose sealed results a value uses.
-func (d *deferring) sealed(node *playbook.Node) []string {
+// sealedSteps are the steps whose sealed results a value uses.
+func (d *deferring) sealedSteps(node *playbook.Node) []string {
 	if d.book == nil || node == nil || !d.book.HasSecrets() {
 		return nil
 	}
@@ -154,12 +154,12 @@ func (d *deferring) sealed(node *playbook.Node) []string {
 }
 
 func (d *deferring) sealedOf(refs []expression.Ref) []string {
-	return slices.DeleteFunc(slices.Clone(d.book.SecretsNamed(refs)), func(name string) bool { return d.scope.Sealed(name) == "" })
+	return slices.DeleteFunc(slices.Clone(d.book.SecretsNamed(refs)), func(name string) bool { return d.scope.SealedResult(name) == "" })
 }
 
-// capture copies what expressions name, so that an activity can evaluate them. A
+// captureNames copies what expressions name, so that an activity can evaluate them. A
 // sealed result goes along sealed.
-func (d *deferring) capture(refs []expression.Ref) map[string]any {
+func (d *deferring) captureNames(refs []expression.Ref) map[string]any {
 	whole := map[string]any{}
 	var paths [][]string
 	for _, ref := range refs {
@@ -174,11 +174,11 @@ func (d *deferring) capture(refs []expression.Ref) map[string]any {
 		}
 		paths = append(paths, path)
 	}
-	return interpreter.Prune(whole, paths)
+	return interpreter.PrunePaths(whole, paths)
 }
 
-// without drops what was deferred where a field, or the args, are rendered again.
-func without(all []interpreter.DeferredExpression, in interpreter.RequestPart, path ...string) []interpreter.DeferredExpression {
+// dropDeferred drops what was deferred where a field, or the args, are rendered again.
+func dropDeferred(all []interpreter.DeferredExpression, in interpreter.RequestPart, path ...string) []interpreter.DeferredExpression {
 	return slices.DeleteFunc(slices.Clone(all), func(deferred interpreter.DeferredExpression) bool {
 		return deferred.In == in && len(deferred.Path) >= len(path) && slices.Equal(deferred.Path[:len(path)], path)
 	})

@@ -38,7 +38,7 @@ func MergeQuery(query string, params map[string]any, what string) (string, error
 	var parts []string
 	for _, pair := range strings.Split(query, "&") {
 		name, _, _ := strings.Cut(pair, "=")
-		if _, replaced := params[unescaped(name)]; pair != "" && !replaced {
+		if _, replaced := params[unescapeText(name)]; pair != "" && !replaced {
 			parts = append(parts, pair)
 		}
 	}
@@ -54,8 +54,8 @@ func MergeQuery(query string, params map[string]any, what string) (string, error
 	return strings.Join(parts, "&"), nil
 }
 
-// unescaped is a name or a value of a query; one that cannot be decoded stays.
-func unescaped(text string) string {
+// unescapeText is a name or a value of a query; one that cannot be decoded stays.
+func unescapeText(text string) string {
 	if decoded, err := url.QueryUnescape(text); err == nil {
 		return decoded
 	}
@@ -106,8 +106,8 @@ func Body(body any, form map[string]any) (content []byte, contentType string, er
 	return encoded, "application/json", nil
 }
 
-// sent is what goes out of a request, in one form wherever its parts come from.
-func (r *Request) sent(tool string) map[string]any {
+// sentParts is what goes out of a request, in one form wherever its parts come from.
+func (r *Request) sentParts(tool string) map[string]any {
 	fields := make(map[string]any, len(r.Fields)+1)
 	for _, name := range playbook.SortedKeys(r.Fields) {
 		fields[name] = r.Fields[name].Data
@@ -116,7 +116,7 @@ func (r *Request) sent(tool string) map[string]any {
 	case of.Requests:
 		return r.sentByHTTP(fields, "GET")
 	case of.Dialect != "":
-		fields["bound"] = r.bound(statement.Dialect(of.Dialect))
+		fields["bound"] = r.boundParams(statement.Dialect(of.Dialect))
 		return fields
 	case of.IntoFile:
 		fields[fieldPath] = path.Clean(expression.Text(fields[fieldPath]))
@@ -131,9 +131,9 @@ func (r *Request) sent(tool string) map[string]any {
 	return fields
 }
 
-// bound are the parameters of a statement. PostgreSQL reads them from text, whatever
+// boundParams are the parameters of a statement. PostgreSQL reads them from text, whatever
 // they were, and SQLite has no booleans.
-func (r *Request) bound(dialect statement.Dialect) []any {
+func (r *Request) boundParams(dialect statement.Dialect) []any {
 	params := make([]any, len(r.Params))
 	for i, param := range r.Params {
 		switch value := param.Data.(type) {
@@ -163,7 +163,7 @@ func (r *Request) sentByHTTP(fields map[string]any, method string) map[string]an
 	if !isMap && fields[playbook.FieldParams] != nil || !isForm && fields[fieldForm] != nil || !areHeaders && fields[playbook.FieldHeaders] != nil {
 		return fields
 	}
-	target, err := r.target(expression.Text(fields[playbook.FieldURL]), params)
+	target, err := r.sentTarget(expression.Text(fields[playbook.FieldURL]), params)
 	if err != nil {
 		return fields
 	}
@@ -208,11 +208,11 @@ func headersSent(headers map[string]any, contentType string) (map[string]any, er
 	return sent, nil
 }
 
-// target is where a request goes (RFC 3986, section 6): params laid over the query,
+// sentTarget is where a request goes (RFC 3986, section 6): params laid over the query,
 // whose names come in any order and whose values of one name do not, and nothing of
 // the fragment. A call that began with a path goes to the host of its connection,
 // whether a later page names that or not.
-func (r *Request) target(text string, params map[string]any) ([]any, error) {
+func (r *Request) sentTarget(text string, params map[string]any) ([]any, error) {
 	target, err := ParseURL(text)
 	if err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (r *Request) target(text string, params map[string]any) ([]any, error) {
 	var pairs []any
 	for _, pair := range strings.Split(query, "&") {
 		if name, value, _ := strings.Cut(pair, "="); pair != "" {
-			pairs = append(pairs, []any{unescaped(name), unescaped(value)})
+			pairs = append(pairs, []any{unescapeText(name), unescapeText(value)})
 		}
 	}
 	slices.SortStableFunc(pairs, func(x, y any) int {

@@ -28,16 +28,16 @@ type SinkWrite struct {
 	Says any
 }
 
-// writes is what the sink writes where the author does not say what.
-func (s *SinkWrite) writes() any {
+// defaultRows is what the sink writes where the author does not say what.
+func (s *SinkWrite) defaultRows() any {
 	if s.Says != nil {
 		return s.Says
 	}
 	return s.Result
 }
 
-// publishes reports whether the sink writes no rows, but publishes or drops staged ones.
-func (s *SinkWrite) publishes() bool { return s.Staging != nil && s.Staging.Do != "" }
+// isPublishing reports whether the sink writes no rows, but publishes or drops staged ones.
+func (s *SinkWrite) isPublishing() bool { return s.Staging != nil && s.Staging.Do != "" }
 
 // stateFor is what the write does to the state, derived from its fields: rows are recognised by the
 // sink's key, and modes that take them need not know them. What args map to nothing writes nothing,

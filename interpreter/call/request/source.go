@@ -50,8 +50,8 @@ func (s *Source) Name() string {
 	return name
 }
 
-// index is the index of the iteration as keys have it: nil without a loop.
-func (s *Source) index() any {
+// iterationIndex is the index of the iteration as keys have it: nil without a loop.
+func (s *Source) iterationIndex() any {
 	if s.Index == nil {
 		return nil
 	}
@@ -68,7 +68,7 @@ func Digest(parts ...any) string { return expression.Digest(parts...)[:keyLength
 // LedgerKey names the call in ledgers. Each run of an identity makes calls of its
 // own, unless it continues one that an earlier run has begun.
 func (s *Source) LedgerKey() string {
-	return Digest(s.Run.Identity(), s.Run.WholeLap(), s.Step.Name, s.Visit, s.index())
+	return Digest(s.Run.Identity(), s.Run.WholeLap(), s.Step.Name, s.Visit, s.iterationIndex())
 }
 
 // Target is where a sink of the call writes to, without what it writes. It is not fixed
@@ -85,7 +85,7 @@ func (s *Source) Target(sink *playbook.Sink, now time.Time) (input interpreter.T
 	}
 	request, err := renderer{
 		action: action, scope: s.Scope, budget: budget, intoFile: playbook.TraitsOf(expression.Text(name)).IntoFile,
-	}.request(Request{})
+	}.renderRequest(Request{})
 	if err != nil {
 		return interpreter.ToolInput{}, false // the write reports why
 	}
@@ -123,7 +123,7 @@ func (s *Source) secretWork(request *Request) *interpreter.SecretWork {
 			if work.Sealed == nil {
 				work.Sealed, work.Now = map[string]string{}, request.At
 			}
-			work.Sealed[step] = s.Scope.Sealed(step)
+			work.Sealed[step] = s.Scope.SealedResult(step)
 		}
 	}
 	return work

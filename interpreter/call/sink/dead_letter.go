@@ -28,9 +28,9 @@ type DeadLetter struct {
 	Error         *interpreter.ErrorObject `json:"error"`
 }
 
-// value is the dead letter as expressions and sinks see it: flat, so that it is
+// exprValue is the dead letter as expressions and sinks see it: flat, so that it is
 // a row.
-func (d DeadLetter) value() map[string]any {
+func (d DeadLetter) exprValue() map[string]any {
 	row := map[string]any{
 		"execution_id": d.ExecutionID, "run_id": d.RunID,
 		"playbook": d.Playbook, "playbook_hash": d.PlaybookHash,
@@ -56,5 +56,5 @@ func DeadLetterRow(source *request.Source, result interpreter.CallResult) map[st
 	if source.Index != nil {
 		letter.Index = *source.Index
 	}
-	return letter.value()
+	return letter.exprValue()
 }

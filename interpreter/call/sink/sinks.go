@@ -80,15 +80,15 @@ func (s *Sinks) Of(result *interpreter.CallResult, pages *page.Pages, decided in
 
 // ofPolicy are the sinks of a policy that get the result of the call.
 func (s *Sinks) ofPolicy(number int) []Choice {
-	return numbered(Choice{Policy: number}, s.Policies.Then(number).Sinks)
+	return numberChoices(Choice{Policy: number}, s.Policies.Then(number).Sinks)
 }
 
 // OfPage are the sinks of a policy that get a page.
 func (s *Sinks) OfPage(number int) []Choice {
-	return numbered(Choice{Policy: number, Page: true}, s.Policies.Then(number).PageSinks)
+	return numberChoices(Choice{Policy: number, Page: true}, s.Policies.Then(number).PageSinks)
 }
 
-func numbered(choice Choice, sinks []*playbook.Sink) []Choice {
+func numberChoices(choice Choice, sinks []*playbook.Sink) []Choice {
 	all := make([]Choice, len(sinks))
 	for i := range sinks {
 		choice.Number = i

@@ -31,8 +31,8 @@ func (s *StatefulStep) writesPagesOnly() bool {
 	return pages == 1
 }
 
-// writes reports whether anything is written of a call that ends well.
-func (s *StatefulStep) writes() bool {
+// writesRows reports whether anything is written of a call that ends well.
+func (s *StatefulStep) writesRows() bool {
 	return s.After || slices.ContainsFunc(s.Policies, func(policy *playbook.Policy) bool {
 		return len(policy.Then.PageSinks)+len(policy.Then.Sinks) > 0
 	})
@@ -43,7 +43,7 @@ func (s *StatefulStep) PageMove(w *Watermark) *incremental.Move {
 	if !s.movesByPage() {
 		return nil
 	}
-	return w.move(w.Largest, s.home != nil)
+	return w.moveTo(w.Largest, s.home != nil)
 }
 
 // SliceMove is the move behind the sink of the last page of a slice, nil for none: all before the end of the slice is written
@@ -52,7 +52,7 @@ func (s *StatefulStep) SliceMove(w *Watermark) *incremental.Move {
 	if !w.InSlices() || s.movesByPage() || !s.writesPagesOnly() {
 		return nil
 	}
-	return w.move(w.Largest, s.home != nil)
+	return w.moveTo(w.Largest, s.home != nil)
 }
 
 // NextSlice is the slice that follows once the one at hand is read, nil for none; pages is how many the call has read.
@@ -87,7 +87,7 @@ func (s *StatefulStep) EndMove(w *Watermark, end End) (*incremental.Move, error)
 		return nil, nil
 	}
 	if s.Section.Token == nil {
-		return w.move(w.Largest, s.writes()), nil
+		return w.moveTo(w.Largest, s.writesRows()), nil
 	}
 	token, err := s.Section.Token.Render(end.Scope(), expression.DecisionBudget(end.At))
 	if err != nil || token == nil || token == "" {
@@ -98,30 +98,30 @@ func (s *StatefulStep) EndMove(w *Watermark, end End) (*incremental.Move, error)
 
 // Waits reports whether the move at the end of a call is left to its loop or step: nothing is written of it
 // that the move could follow.
-func (s *StatefulStep) Waits(end End) bool { return end.Failure == nil && !s.writes() }
+func (s *StatefulStep) Waits(end End) bool { return end.Failure == nil && !s.writesRows() }
 
-// move is that to a cursor. Where the watermark is there already it is one that counts the rows,
+// moveTo is that to a cursor. Where the watermark is there already it is one that counts the rows,
 // and changes nothing else, or nil.
-func (w *Watermark) move(to incremental.Cursor, counts bool) *incremental.Move {
+func (w *Watermark) moveTo(to incremental.Cursor, counts bool) *incremental.Move {
 	switch {
 	case to.IsZero():
 		return nil
-	case to.Position == nil || bytes.Compare(to.Position, w.reached().Position) > 0:
+	case to.Position == nil || bytes.Compare(to.Position, w.reachedCursor().Position) > 0:
 		return &incremental.Move{To: to, Rows: w.Rows}
 	case counts:
-		return &incremental.Move{To: w.reached(), Rows: w.Rows}
+		return &incremental.Move{To: w.reachedCursor(), Rows: w.Rows}
 	}
 	return nil
 }
 
-// write is the next write under the claim.
-func (w *Watermark) write(move *incremental.Move) *incremental.StateWrite {
+// nextWrite is the next write under the claim.
+func (w *Watermark) nextWrite(move *incremental.Move) *incremental.StateWrite {
 	return &incremental.StateWrite{Name: w.Name, Holder: w.Holder, Run: w.Run, Number: w.Writes + 1, Move: move}
 }
 
 // Moves are the next write alone.
 func (w *Watermark) Moves(move *incremental.Move) []incremental.Moves {
-	return []incremental.Moves{{Group: w.Group, Writes: []incremental.StateWrite{*w.write(move)}}}
+	return []incremental.Moves{{Group: w.Group, Writes: []incremental.StateWrite{*w.nextWrite(move)}}}
 }
 
 // Write is what a sink that is due does to the state; nil where it writes elsewhere. move is that behind the
@@ -130,7 +130,7 @@ func (s *StatefulStep) Write(w *Watermark, sink *playbook.Sink, move *incrementa
 	if w == nil || !s.isHome(sink, started) {
 		return nil
 	}
-	write := w.write(move)
+	write := w.nextWrite(move)
 	write.Rows = s.rowsThatComeAgain(w, move, ends)
 	if w.KnownAs != "" && s.isTableOfState(sink, started) {
 		write.Rows.KnownAs = w.KnownAs
@@ -146,9 +146,9 @@ func (s *StatefulStep) rowsThatComeAgain(w *Watermark, move *incremental.Move, e
 	section := s.Section
 	known := &incremental.RowIdentity{CursorPath: section.CursorPath, Type: section.Type, Format: section.Format, Key: section.Key, Ordered: section.Ascending, KnownTo: w.KnownTo, Round: w.Round}
 	if known.Ordered {
-		known.Reached = w.reached().Position
+		known.Reached = w.reachedCursor().Position
 	}
-	known.Sweep = move != nil && ends && (section.Token == nil || !move.To.Equal(w.reached()))
+	known.Sweep = move != nil && ends && (section.Token == nil || !move.To.Equal(w.reachedCursor()))
 	floor := w.Found
 	if known.Sweep {
 		floor = move.To

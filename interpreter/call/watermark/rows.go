@@ -15,7 +15,7 @@ import (
 // Read is the watermark behind a page that contributes data. started is when the call began. The
 // failure is one that ends the call; the page is not written then.
 func (w *Watermark) Read(section *playbook.Incremental, data any, started time.Time) (*Watermark, *interpreter.ErrorObject) {
-	rows := incremental.Contributed(data)
+	rows := incremental.ContributedRows(data)
 	own := *w
 	own.Rows += len(rows)
 	if section.Token == nil {
@@ -29,7 +29,7 @@ func (w *Watermark) Read(section *playbook.Incremental, data any, started time.T
 // readCursors reads the cursors of a page's rows.
 func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, started time.Time) *interpreter.ErrorObject {
 	form := section.Form()
-	start, dated := incremental.At(section.Type, started)
+	start, dated := incremental.CursorAt(section.Type, started)
 	bound := form.Before(w.Newest, section.Lag) // nothing is below none
 	newest, largest := startingAt(w.Newest), startingAt(w.Largest)
 	const usual = 16 // bytes of a position
@@ -40,7 +40,7 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 			if section.OnMissing == playbook.MissingInclude {
 				continue
 			}
-			return missing(section, at)
+			return missingCursor(section, at)
 		}
 		cursor, err := form.ParseInto(&positions, value)
 		if err != nil {
@@ -53,7 +53,7 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 				at+1, section.CursorPath, expression.Text(value), expression.Text(w.Newest.Value.Data)))
 		}
 		if section.Ascending {
-			newest.add(at, cursor.Position)
+			newest.addRow(at, cursor.Position)
 		}
 		if dated && bytes.Compare(cursor.Position, start.Position) > 0 {
 			w.Future++
@@ -68,14 +68,14 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 		if bytes.Compare(cursor.Position, w.Value.Position) < 0 {
 			w.Early++
 		}
-		largest.add(at, cursor.Position)
+		largest.addRow(at, cursor.Position)
 	}
-	w.Newest, w.Largest = newest.cursor(w.Newest, section, rows), largest.cursor(w.Largest, section, rows)
+	w.Newest, w.Largest = newest.largestCursor(w.Newest, section, rows), largest.largestCursor(w.Largest, section, rows)
 	return nil
 }
 
-// missing is the failure of a row without a cursor.
-func missing(section *playbook.Incremental, at int) *interpreter.ErrorObject {
+// missingCursor is the failure of a row without a cursor.
+func missingCursor(section *playbook.Incremental, at int) *interpreter.ErrorObject {
 	remedy := "use `on_missing: include` or `exclude` if rows may lack it"
 	if section.OnMissing == playbook.MissingExclude { // rows of lists are left out before
 		remedy = "the page is a single value, not a list, so nothing can be left out of it; use `collect` with the path of the rows"
@@ -95,15 +95,15 @@ func startingAt(c incremental.Cursor) maximum {
 	return maximum{row: -1, position: c.Position, none: c.IsZero()}
 }
 
-// add takes the cursor of a row into account.
-func (m *maximum) add(row int, position []byte) {
+// addRow takes the cursor of a row into account.
+func (m *maximum) addRow(row int, position []byte) {
 	if m.none || bytes.Compare(position, m.position) > 0 {
 		m.row, m.position, m.none = row, position, false
 	}
 }
 
-// cursor is the largest one; before is the one that it began with.
-func (m *maximum) cursor(before incremental.Cursor, section *playbook.Incremental, rows []any) incremental.Cursor {
+// largestCursor is the largest one; before is the one that it began with.
+func (m *maximum) largestCursor(before incremental.Cursor, section *playbook.Incremental, rows []any) incremental.Cursor {
 	if m.row < 0 {
 		return before
 	}
@@ -127,7 +127,7 @@ func WithoutMissing(section *playbook.Incremental, page any) any {
 // LeftOut is the watermark behind a page of which kept is left.
 func (w *Watermark) LeftOut(page, kept any) *Watermark {
 	own := *w
-	own.Missing += len(incremental.Contributed(page)) - len(incremental.Contributed(kept))
+	own.Missing += len(incremental.ContributedRows(page)) - len(incremental.ContributedRows(kept))
 	return &own
 }
 

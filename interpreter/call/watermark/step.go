@@ -87,7 +87,7 @@ func (s *StatefulStep) ofElement(group string) (string, error) {
 
 // Claim is the request for a state. holder is the key of the call, and about what the state is of.
 func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.SourceIdentity, now time.Time) interpreter.StateInput {
-	return s.placed(interpreter.StateInput{
+	return s.placeRequest(interpreter.StateInput{
 		Group: pending.Group,
 		Claim: &incremental.Claim{
 			Name: pending.Name, Holder: holder, Run: s.Run.WorkflowID, Source: about, Full: s.inFull(), Tables: s.Book.OtherTables(s.Step),
@@ -107,15 +107,15 @@ func (s *StatefulStep) rowKey(now time.Time) []string {
 	return request.KeyColumns(input.Fields["key"].Data)
 }
 
-// initial is where a call reads from whose state has not moved. The error is an *playbook.EvalError.
-func (s *StatefulStep) initial(now time.Time) (incremental.Cursor, error) {
+// initialCursor is where a call reads from whose state has not moved. The error is an *playbook.EvalError.
+func (s *StatefulStep) initialCursor(now time.Time) (incremental.Cursor, error) {
 	return s.Section.InitialIn(s.Scope, expression.DecisionBudget(now))
 }
 
 // Claimed is the state that a claim has given. The error is about the initial value.
 func (s *StatefulStep) Claimed(pending Pending, holder string, claimed incremental.ClaimedState, now time.Time) (*Watermark, error) {
 	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Run: s.Run.WorkflowID, Found: claimed.Watermark, KnownAs: claimed.KnownAs, KnownTo: claimed.KnownTo}
-	initial, err := s.initial(now)
+	initial, err := s.initialCursor(now)
 	if err != nil {
 		return nil, err
 	}
@@ -134,11 +134,11 @@ func (s *StatefulStep) Claimed(pending Pending, holder string, claimed increment
 
 // Move is the request for a move of the state.
 func (s *StatefulStep) Move(w *Watermark, move *incremental.Move, now time.Time) interpreter.StateInput {
-	return s.placed(interpreter.StateInput{Moves: w.Moves(move)}, now)
+	return s.placeRequest(interpreter.StateInput{Moves: w.Moves(move)}, now)
 }
 
-// placed says where the state of a request is kept.
-func (s *StatefulStep) placed(request interpreter.StateInput, now time.Time) interpreter.StateInput {
+// placeRequest says where the state of a request is kept.
+func (s *StatefulStep) placeRequest(request interpreter.StateInput, now time.Time) interpreter.StateInput {
 	if request.Place = s.Home(now); request.Place != nil {
 		request.Group = ""
 	}
@@ -280,7 +280,7 @@ func (s *StatefulStep) namesSource(ref expression.Ref) bool {
 // Names are `incremental` in expressions.
 func (s *StatefulStep) Names(w *Watermark) map[string]any {
 	if w == nil {
-		initial, _ := s.initial(s.Run.StartedAt) // an error ends the call once it has claimed its state
+		initial, _ := s.initialCursor(s.Run.StartedAt) // an error ends the call once it has claimed its state
 		w = &Watermark{Value: initial}
 		w.Slice, _ = s.Section.Slice(initial, s.Scope, expression.DecisionBudget(s.Run.StartedAt), s.Run.StartedAt)
 	}

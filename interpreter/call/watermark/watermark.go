@@ -122,14 +122,14 @@ func (w *Watermark) PagesBefore() int {
 func (w *Watermark) Moved(move *incremental.Move) *Watermark {
 	own := *w
 	own.Writes++
-	if at := own.reached(); move != nil && (move.Back || !bytes.Equal(move.To.Position, at.Position) || move.To.Text() != at.Text()) {
+	if at := own.reachedCursor(); move != nil && (move.Back || !bytes.Equal(move.To.Position, at.Position) || move.To.Text() != at.Text()) {
 		own.At = &move.To
 	}
 	return &own
 }
 
-// reached is where the watermark is now.
-func (w *Watermark) reached() incremental.Cursor {
+// reachedCursor is where the watermark is now.
+func (w *Watermark) reachedCursor() incremental.Cursor {
 	if w.At != nil {
 		return *w.At
 	}
@@ -139,7 +139,7 @@ func (w *Watermark) reached() incremental.Cursor {
 // Shown is what became of the state, for the result of the call.
 func (w *Watermark) Shown(section *playbook.Incremental) *interpreter.CallIncremental {
 	return &interpreter.CallIncremental{
-		State: w.Name, Type: section.Type, Format: section.Format, From: w.Value, Before: w.Found, Watermark: w.reached(), Rows: w.Rows, Moved: w.At != nil,
+		State: w.Name, Type: section.Type, Format: section.Format, From: w.Value, Before: w.Found, Watermark: w.reachedCursor(), Rows: w.Rows, Moved: w.At != nil,
 	}
 }
 
@@ -157,27 +157,27 @@ func (w *Watermark) Warnings(section *playbook.Incremental, where string, again 
 	}
 	if w.Future > 0 {
 		warnings = append(warnings, fmt.Sprintf(
-			"%s: %s dated after the start of the call. The sink writes such rows, but the watermark stays before them, so they are read again", where, rows(w.Future)))
+			"%s: %s dated after the start of the call. The sink writes such rows, but the watermark stays before them, so they are read again", where, rowsText(w.Future)))
 	}
 	if w.Beyond > 0 {
 		warnings = append(warnings, fmt.Sprintf(
 			"%s: %s later than incremental.to of their slice. The sink writes such rows, but the watermark stays before them, so they are read again. "+
-				"Check that the request ends at {{ incremental.to }}", where, rows(w.Beyond)))
+				"Check that the request ends at {{ incremental.to }}", where, rowsText(w.Beyond)))
 	}
 	if w.Missing > 0 {
-		warnings = append(warnings, fmt.Sprintf("%s: left out %s without %s (on_missing: exclude)", where, rows(w.Missing), section.CursorPath))
+		warnings = append(warnings, fmt.Sprintf("%s: left out %s without %s (on_missing: exclude)", where, rowsText(w.Missing), section.CursorPath))
 	}
 	if w.Early > 0 && again {
 		warnings = append(warnings, fmt.Sprintf(
 			"%s: the source returned %s older than incremental.value (%s). A sink with mode: insert gets them again in each run. "+
 				"Check that the request filters by {{ incremental.value }}, or increase `lag`",
-			where, rows(w.Early), expression.Text(w.Value.Value.Data)))
+			where, rowsText(w.Early), expression.Text(w.Value.Value.Data)))
 	}
 	return warnings
 }
 
-// rows counts them in a message.
-func rows(n int) string {
+// rowsText counts them in a message.
+func rowsText(n int) string {
 	if n == 1 {
 		return "1 row"
 	}

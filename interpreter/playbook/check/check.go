@@ -47,23 +47,23 @@ func Validate(file *source.File, tools playbook.Tools, options Options) (*playbo
 		return nil, found
 	}
 	c := newChecker(pb, tools, options)
-	found = c.understood(found)
+	found = c.onlyUnderstood(found)
 	c.partial = found.HasErrors()
-	c.check()
+	c.checkAll()
 	found = append(found, c.Found...)
 	found.Sort()
 	pb.NameUses(found)
 	return pb, found
 }
 
-// check asks all rules about the playbook, and about those that are within it.
-func (c *checker) check() {
-	for _, rule := range rules() {
+// checkAll asks all rules about the playbook, and about those that are within it.
+func (c *checker) checkAll() {
+	for _, rule := range allRules() {
 		rule(c)
 	}
 	for _, inner := range c.inner {
 		inner.partial = c.partial
-		inner.check()
+		inner.checkAll()
 		c.Found = append(c.Found, inner.Found...)
 	}
 }

@@ -27,7 +27,7 @@ type CodeCompiler interface {
 func checkCode(c *checker) {
 	var nodes []*playbook.Node
 	for _, call := range c.pb.Actions() {
-		spec := c.spec(c.toolOf(call.Action))
+		spec := c.toolSpec(c.toolOf(call.Action))
 		if spec == nil {
 			continue
 		}
@@ -47,7 +47,7 @@ func checkCode(c *checker) {
 			}
 		}
 	}
-	c.compile(nodes)
+	c.compileCode(nodes)
 }
 
 // checkTemplates reports templates in code. It is true where they keep the code
@@ -57,11 +57,11 @@ func checkTemplates(c *checker, node *playbook.Node, code string) bool {
 	for _, found := range templatesIn(code) {
 		const instead = "pass the value with args, as a parameter of main"
 		if found.quoted {
-			c.Warnf(c.placing.at(node, found.at), codeTemplateInCode, "code is not a template, so %s stays as it is; %s", playbook.Shorten(found.text), instead)
+			c.Warnf(c.placing.positionAt(node, found.at), codeTemplateInCode, "code is not a template, so %s stays as it is; %s", playbook.Shorten(found.text), instead)
 			continue
 		}
 		inCode = true
-		c.Errorf(c.placing.at(node, found.at), codeTemplateInCode, "code is not a template, and %s is not Python; %s", playbook.Shorten(found.text), instead)
+		c.Errorf(c.placing.positionAt(node, found.at), codeTemplateInCode, "code is not a template, and %s is not Python; %s", playbook.Shorten(found.text), instead)
 	}
 	return inCode
 }
@@ -81,14 +81,14 @@ func checkMain(c *checker, call playbook.CallAt, node *playbook.Node, code strin
 		checkSinkMain(c, main, node)
 	case call.Sink != nil:
 		var s supply
-		s.add(call.Action.Args, &s.always)
+		s.addNode(call.Action.Args, &s.always)
 		checkArgs(c, main, node, call, s)
 	case call.Spot == playbook.AtWorkbook:
-		for _, step := range c.callers(call.Action) {
-			checkArgs(c, main, node, call, c.supplied(step, call.Action.Args, step.Action.Args))
+		for _, step := range c.callingSteps(call.Action) {
+			checkArgs(c, main, node, call, c.suppliedArgs(step, call.Action.Args, step.Action.Args))
 		}
 	default:
-		checkArgs(c, main, node, call, c.supplied(call.Step, call.Action.Args))
+		checkArgs(c, main, node, call, c.suppliedArgs(call.Step, call.Action.Args))
 	}
 }
 
@@ -98,7 +98,7 @@ type supply struct {
 	open              bool // an expression gives more
 }
 
-func (s *supply) add(node *playbook.Node, into *[]*playbook.Entry) {
+func (s *supply) addNode(node *playbook.Node, into *[]*playbook.Entry) {
 	switch {
 	case node == nil:
 	case node.Kind == playbook.MapNode:
@@ -108,37 +108,37 @@ func (s *supply) add(node *playbook.Node, into *[]*playbook.Entry) {
 	}
 }
 
-func (s *supply) has(name string) bool {
+func (s *supply) hasArg(name string) bool {
 	return slices.ContainsFunc(slices.Concat(s.always, s.sometimes), func(e *playbook.Entry) bool { return e.Key == name })
 }
 
 // checkSinkMain checks main of a sink without args, which gets the result.
 func checkSinkMain(c *checker, main *pythonMain, node *playbook.Node) {
-	fits := main.accepts("result")
+	fits := main.acceptsArg("result")
 	for _, param := range main.params {
 		fits = fits && (param.optional || param.name == "result")
 	}
 	if !fits {
 		c.Errorf(node.Position(main.at), codeCodeMain,
-			"a sink without args calls main(result=…), but this main takes %s; write def main(result), or add args to the sink", orNothing(main.names()))
+			"a sink without args calls main(result=…), but this main takes %s; write def main(result), or add args to the sink", orNothing(main.paramNames()))
 	}
 }
 
-// supplied are the args of a step: its own, those of its later pages, and those
+// suppliedArgs are the args of a step: its own, those of its later pages, and those
 // of the routes that lead to it.
-func (c *checker) supplied(step *playbook.Step, own ...*playbook.Node) supply {
+func (c *checker) suppliedArgs(step *playbook.Step, own ...*playbook.Node) supply {
 	var s supply
 	for _, args := range own {
-		s.add(args, &s.always)
+		s.addNode(args, &s.always)
 	}
 	for next := range step.NextCalls() {
-		s.add(next.Args, &s.sometimes)
+		s.addNode(next.Args, &s.sometimes)
 	}
 	for _, from := range c.pb.Steps {
 		for _, route := range from.Next {
 			for _, target := range route.Targets {
 				if target.Step == step.Name {
-					s.add(target.Args, &s.sometimes)
+					s.addNode(target.Args, &s.sometimes)
 				}
 			}
 		}
@@ -148,8 +148,8 @@ func (c *checker) supplied(step *playbook.Step, own ...*playbook.Node) supply {
 
 func checkArgs(c *checker, main *pythonMain, node *playbook.Node, call playbook.CallAt, s supply) {
 	for _, entry := range slices.Concat(s.always, s.sometimes) {
-		if !main.accepts(entry.Key) {
-			c.Errorf(entry.KeyPos, codeCodeMain, "main has no parameter %q; it takes %s", entry.Key, orNothing(main.names()))
+		if !main.acceptsArg(entry.Key) {
+			c.Errorf(entry.KeyPos, codeCodeMain, "main has no parameter %q; it takes %s", entry.Key, orNothing(main.paramNames()))
 		}
 	}
 	if c.partial || s.open {
@@ -157,7 +157,7 @@ func checkArgs(c *checker, main *pythonMain, node *playbook.Node, call playbook.
 	}
 	var missing, given []string
 	for _, param := range main.params {
-		if !param.optional && !s.has(param.name) {
+		if !param.optional && !s.hasArg(param.name) {
 			missing = append(missing, fmt.Sprintf("%q", param.name))
 		}
 	}
@@ -176,8 +176,8 @@ func orNothing(names []string) string {
 	return playbook.Listed(names)
 }
 
-// compile asks the tools whether code compiles.
-func (c *checker) compile(nodes []*playbook.Node) {
+// compileCode asks the tools whether code compiles.
+func (c *checker) compileCode(nodes []*playbook.Node) {
 	compiler, ok := c.tools.(CodeCompiler)
 	if !ok || len(nodes) == 0 {
 		return

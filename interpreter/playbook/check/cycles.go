@@ -19,7 +19,7 @@ func checkCycles(c *checker) {
 		for _, route := range step.Next {
 			for _, target := range route.Targets {
 				back := c.pb.Step(target.Step)
-				if back == nil || slices.Index(c.pb.Steps, back) > i || warned[back] || !routes.leads(back, step) || c.bounded(routes, back) {
+				if back == nil || slices.Index(c.pb.Steps, back) > i || warned[back] || !routes.leadsTo(back, step) || c.isBounded(routes, back) {
 					continue
 				}
 				warned[back] = true
@@ -35,17 +35,17 @@ func checkCycles(c *checker) {
 // boundWords are what a condition names that knows how often or how long a run has gone round.
 var boundWords = []string{"vars", "args", "run"}
 
-// bounded reports whether something ends the cycles through a step: a condition of them that counts or looks at the time,
+// isBounded reports whether something ends the cycles through a step: a condition of them that counts or looks at the time,
 // or a person or another system who is asked in each round.
-func (c *checker) bounded(routes *routes, through *playbook.Step) bool {
+func (c *checker) isBounded(routes *routes, through *playbook.Step) bool {
 	for _, step := range c.pb.Steps {
-		if step != through && (!routes.leads(through, step) || !routes.leads(step, through)) {
+		if step != through && (!routes.leadsTo(through, step) || !routes.leadsTo(step, through)) {
 			continue
 		}
 		if step.Action != nil && playbook.TraitsOf(c.toolOf(c.pb.Resolve(step.Action))).Awaits {
 			return true
 		}
-		if slices.ContainsFunc(step.Next, func(route *playbook.Route) bool { return counts(route.When) }) {
+		if slices.ContainsFunc(step.Next, func(route *playbook.Route) bool { return mayCount(route.When) }) {
 			return true
 		}
 	}
@@ -55,7 +55,7 @@ func (c *checker) bounded(routes *routes, through *playbook.Step) bool {
 // nowCall is a condition that looks at the time.
 var nowCall = regexp.MustCompile(`\bnow\s*\(`)
 
-// counts reports whether a condition may know how often, or how long.
-func counts(n *playbook.Node) bool {
+// mayCount reports whether a condition may know how often, or how long.
+func mayCount(n *playbook.Node) bool {
 	return n != nil && (n.Names(boundWords...) || nowCall.MatchString(n.Raw))
 }

@@ -32,7 +32,7 @@ func checkField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entry 
 	}
 	if problem := fieldProblem(field, entry.Value); problem != "" {
 		c.Errorf(entry.Value.Pos, codeFieldType, "%s of %s %s", field.Name, spec.Name, problem)
-	} else if spec.Needs(field) && field.Kind != playbook.KindStatement && blank(entry.Value) {
+	} else if spec.Needs(field) && field.Kind != playbook.KindStatement && isBlank(entry.Value) {
 		c.Errorf(entry.Value.Pos, codeFieldType, "%s of %s is empty; set a value", field.Name, spec.Name)
 	} else if field.Kind == playbook.KindRequest {
 		checkRequest(c, field.Name, entry.Value)
@@ -86,9 +86,9 @@ func checkMissing(c *checker, call playbook.CallAt, spec playbook.ToolSpec) {
 	}
 }
 
-// blank reports whether text, or a list, that is written out holds nothing. Of SQL
+// isBlank reports whether text, or a list, that is written out holds nothing. Of SQL
 // statements.go says so.
-func blank(n *playbook.Node) bool {
+func isBlank(n *playbook.Node) bool {
 	switch v := n.Value.(type) {
 	case string:
 		return n.Template == nil && strings.TrimSpace(v) == ""
@@ -192,7 +192,7 @@ func (c *checker) givenByCallers(call playbook.CallAt, group []string) bool {
 	if call.Spot != playbook.AtWorkbook {
 		return false
 	}
-	callers := c.callers(call.Action)
+	callers := c.callingSteps(call.Action)
 	return len(callers) > 0 && !slices.ContainsFunc(callers, func(step *playbook.Step) bool {
 		return !slices.ContainsFunc(playbook.CallWords(), func(word string) bool { return slices.Contains(group, word) && hasField(step.Action, word) })
 	})
@@ -349,7 +349,7 @@ func literalProblem(f playbook.Field, node *playbook.Node) string {
 
 // mixedProblem refuses text with templates in it where a map or list is needed.
 func mixedProblem(f playbook.Field, node *playbook.Node) string {
-	if _, ok := node.Template.Single(); ok {
+	if _, ok := node.Template.SingleProgram(); ok {
 		return ""
 	}
 	return fmt.Sprintf("must be a %s, not text; use a single {{ }} that returns one", f.Kind)

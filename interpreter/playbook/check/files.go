@@ -45,8 +45,8 @@ var ErrElsewhere = errors.New("the file is with the workers")
 
 var errManyFiles = errors.New("too many files")
 
-// text gives a file.
-func (f *Files) text(name string) (string, error) {
+// readText gives a file.
+func (f *Files) readText(name string) (string, error) {
 	if text, found := f.texts[name]; found {
 		return text, nil
 	}

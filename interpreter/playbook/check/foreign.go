@@ -9,8 +9,8 @@ import (
 
 // foreignName says what to write for a name of another system at a site.
 func (c *checker) foreignName(at playbook.StepSpot, name string) string {
-	if slices.Contains(strings.Fields(elementNames), playbook.PlainWord(name)) && len(c.elements(at)) > 0 {
-		return "; the element of this loop is " + playbook.Quote(c.elements(at)[0])
+	if slices.Contains(strings.Fields(elementNames), playbook.PlainWord(name)) && len(c.elementNames(at)) > 0 {
+		return "; the element of this loop is " + playbook.Quote(c.elementNames(at)[0])
 	}
 	if slices.Contains(errorTexts, name) && at.Spot&playbook.AtAfter != 0 {
 		return "; a text needs quotes: '" + name + "'"

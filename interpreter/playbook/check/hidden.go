@@ -10,7 +10,7 @@ import (
 // checkHidden warns of workload keys and steps that a name found earlier hides:
 // words, elements, into, steps, workload keys, in this order.
 func checkHidden(c *checker) {
-	hiding := c.hiding()
+	hiding := c.hidingNames()
 	for _, key := range slices.Sorted(maps.Keys(c.workload)) {
 		by := hiding[key]
 		if by == "" {
@@ -33,9 +33,9 @@ func checkHidden(c *checker) {
 	}
 }
 
-// hiding says of each name that hides a workload key what it is. What hides a name
+// hidingNames says of each name that hides a workload key what it is. What hides a name
 // first is last.
-func (c *checker) hiding() map[string]string {
+func (c *checker) hidingNames() map[string]string {
 	by := map[string]string{}
 	for _, step := range c.pb.Steps {
 		by[step.Name] = "the step with this name"

@@ -40,7 +40,7 @@ func checkIncremental(c *checker) {
 func checkReadsRows(c *checker, step *playbook.Step) {
 	i := step.Incremental
 	tool := c.toolOf(c.pb.Resolve(step.Action))
-	if spec := c.spec(tool); tool != playbook.WorkbookTool && spec != nil && !playbook.TraitsOf(tool).ReadsRows {
+	if spec := c.toolSpec(tool); tool != playbook.WorkbookTool && spec != nil && !playbook.TraitsOf(tool).ReadsRows {
 		c.Errorf(i.Pos, codeIncremental, "step %q cannot have incremental: tool %s does not read rows from a source; tools that do are %s",
 			step.Name, tool, playbook.Listed(lists.Filter(c.tools.Names(), func(name string) bool { return playbook.TraitsOf(name).ReadsRows })))
 		return

@@ -28,9 +28,9 @@ func checkJSONText(c *checker) {
 			c.Warnf(body.Pos, codeJSONText, "a quote in a value breaks this JSON; write it as YAML, where values need no escapes: body: %s", playbook.Shorten(structured))
 		}
 	}
-	for _, read := range c.usable() {
+	for _, read := range c.usableStatements() {
 		for i, template := range read.parsed.Templates() {
-			checkJSONLiteral(c, template, read.node.Position(read.parsed.Offset(i)))
+			checkJSONLiteral(c, template, read.node.Position(read.parsed.ParamOffset(i)))
 		}
 	}
 }
@@ -41,7 +41,7 @@ var jsonPath = regexp.MustCompile(`^\s*(?:(?:lax|strict)\s+)?\$\s*[.\[?]`)
 // checkJSONLiteral warns of a literal of a statement that is JSON, or a path into
 // JSON, around its templates.
 func checkJSONLiteral(c *checker, template *expression.Template, pos source.Position) {
-	if _, single := template.Single(); single {
+	if _, single := template.SingleProgram(); single {
 		return
 	}
 	if built, ok := builtJSON(template); ok {
@@ -79,7 +79,7 @@ func builtJSON(template *expression.Template) (string, bool) {
 
 // rewrittenJSON is JSON as text with its templates replaced.
 func rewrittenJSON(template *expression.Template, replace func(source string, inText bool) string) (string, bool) {
-	if _, single := template.Single(); single {
+	if _, single := template.SingleProgram(); single {
 		return "", false
 	}
 	var plain, out strings.Builder

@@ -42,7 +42,7 @@ func checkLiteralSecrets(c *checker) {
 
 // specField reports whether a key is a field of the tool of a call.
 func (c *checker) specField(action *playbook.Action, key string) bool {
-	spec := c.spec(c.toolOf(action))
+	spec := c.toolSpec(c.toolOf(action))
 	if spec == nil {
 		return false
 	}

@@ -106,7 +106,7 @@ func checkSourcePages(c *checker, from *playbook.Step) {
 	for _, node := range c.pb.CallNodes(from) {
 		for leaf, ref := range node.ScalarRefs() {
 			if slices.Contains(collected, ref.Root) {
-				refuse(c.place(leaf, ref.Offset).at(), playbook.Quote(ref.Root), "nothing is kept of earlier pages; use page or response")
+				refuse(c.placeOf(leaf, ref.Offset).sourcePosition(), playbook.Quote(ref.Root), "nothing is kept of earlier pages; use page or response")
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func checkMembers(c *checker, at playbook.StepSpot, pos place, ref expression.Re
 		checkAnswer(c, at, pos, key)
 	case "steps":
 		if c.pb.Step(key) == nil {
-			c.Errorf(pos.at(), codeUnknownName, "steps has no step %q%s", key, c.otherStep(key))
+			c.Errorf(pos.sourcePosition(), codeUnknownName, "steps has no step %q%s", key, c.otherStep(key))
 			offerMember(c, "steps", key, expression.Certain(key, c.stepNames()))
 			return
 		}
@@ -72,7 +72,7 @@ func checkAnswer(c *checker, at playbook.StepSpot, pos place, key string) {
 		return
 	}
 	if plain := playbook.PlainWord(key); plain == "statuscode" || plain == "httpstatus" {
-		c.Warnf(pos.at(), codeUnknownMember, "response is the body of the response; its status is this.meta.status, or error.status after a failure")
+		c.Warnf(pos.sourcePosition(), codeUnknownMember, "response is the body of the response; its status is this.meta.status, or error.status after a failure")
 	}
 }
 
@@ -103,7 +103,7 @@ func checkEnvelope(c *checker, pos place, owner string, path []any, data *shape)
 	case key == "meta":
 		checkMember(c, pos, owner+".meta", inner, metaMembers)
 		if member, ok := playbook.PathKey(path, 2); ok && inner == playbook.IncrementalWord && !slices.Contains(metaStateMembers, member) {
-			c.Warnf(pos.at(), codeUnknownMember, "%s.meta.incremental has no member %q, so this is always nil; its members are %s",
+			c.Warnf(pos.sourcePosition(), codeUnknownMember, "%s.meta.incremental has no member %q, so this is always nil; its members are %s",
 				owner, member, playbook.Listed(metaStateMembers))
 		}
 	}
@@ -129,11 +129,11 @@ func checkVar(c *checker, pos place, key string) {
 		near = expression.Suggest(key, slices.Collect(maps.Keys(c.vars)))
 	}
 	if near != "" {
-		c.Warnf(pos.at(), codeUnknownMember, "no step sets vars.%s; did you mean vars.%s?", key, near)
+		c.Warnf(pos.sourcePosition(), codeUnknownMember, "no step sets vars.%s; did you mean vars.%s?", key, near)
 		offerMember(c, "vars", key, expression.Certain(key, slices.Collect(maps.Keys(c.vars))))
 		return
 	}
-	c.Warnf(pos.at(), codeUnknownMember, "no step sets vars.%s, so it is always nil; set it in a step with vars: {%s: …}", key, key)
+	c.Warnf(pos.sourcePosition(), codeUnknownMember, "no step sets vars.%s, so it is always nil; set it in a step with vars: {%s: …}", key, key)
 }
 
 func checkMember(c *checker, pos place, owner, key string, known []string) {
@@ -146,7 +146,7 @@ func checkMember(c *checker, pos place, owner, key string, known []string) {
 	} else if near := expression.Suggest(key, known); near != "" {
 		hint = fmt.Sprintf("did you mean %s.%s?", owner, near)
 	}
-	c.Warnf(pos.at(), codeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
+	c.Warnf(pos.sourcePosition(), codeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
 	offerMember(c, owner, key, expression.Certain(key, known))
 }
 
@@ -175,7 +175,7 @@ func checkFailedMeta(c *checker, conditions ...*playbook.Node) {
 			if ref.Root != "this" || meta != "meta" || member != "headers" && member != "status" {
 				continue
 			}
-			c.Warnf(c.placing.at(condition, ref.Offset), codeUnknownMember,
+			c.Warnf(c.placing.positionAt(condition, ref.Offset), codeUnknownMember,
 				"this.meta.%s is set only after a success, so in this condition, which matches failures, it is always nil; use error.%s",
 				member, member)
 		}

@@ -29,8 +29,8 @@ func checkMixedTypes(c *checker) {
 				if segment.Program == nil {
 					continue
 				}
-				for _, mixed := range segment.Program.Mixed(c.typeOf) {
-					warnMixed(c, c.place(leaf, segment.Inner()+mixed.Offset), mixed)
+				for _, mixed := range segment.Program.MixedComparisons(c.typeOf) {
+					warnMixed(c, c.placeOf(leaf, segment.InnerOffset()+mixed.Offset), mixed)
 				}
 			}
 		}
@@ -43,18 +43,18 @@ func warnMixed(c *checker, pos place, mixed expression.MixedComparison) {
 		always = "always true"
 	}
 	if mixed.Type == expression.TextType {
-		c.Warnf(pos.at(), codeMixedTypes, "%s is text, and %s is a number, so this is %s; write '%s'", mixed.Other, mixed.Written, always, mixed.Written)
+		c.Warnf(pos.sourcePosition(), codeMixedTypes, "%s is text, and %s is a number, so this is %s; write '%s'", mixed.Other, mixed.Written, always, mixed.Written)
 		return
 	}
 	number := plainText(mixed.Written)
 	if _, err := strconv.Atoi(number); err != nil {
-		c.Warnf(pos.at(), codeMixedTypes, "%s is a number, and %s is text, so this is %s; compare it with a number", mixed.Other, mixed.Written, always)
+		c.Warnf(pos.sourcePosition(), codeMixedTypes, "%s is a number, and %s is text, so this is %s; compare it with a number", mixed.Other, mixed.Written, always)
 		return
 	}
-	c.Warnf(pos.at(), codeMixedTypes, "%s is a number, and %s is text, so this is %s; write %s", mixed.Other, mixed.Written, always, number)
+	c.Warnf(pos.sourcePosition(), codeMixedTypes, "%s is a number, and %s is text, so this is %s; write %s", mixed.Other, mixed.Written, always, number)
 	if pos.node.File() != nil { // quotes may be escaped there
-		end := c.place(pos.node, pos.offset+utf8.RuneCountInString(mixed.Written))
-		c.Offer(pos.node.File().Between(pos.at(), end.at()), number)
+		end := c.placeOf(pos.node, pos.offset+utf8.RuneCountInString(mixed.Written))
+		c.Offer(pos.node.File().TextBetween(pos.sourcePosition(), end.sourcePosition()), number)
 	}
 }
 

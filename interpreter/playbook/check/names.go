@@ -16,10 +16,10 @@ import (
 // the place where it is: docs/concepts/expressions.md#names.
 func checkNames(c *checker) {
 	check := func(at playbook.StepSpot, node *playbook.Node, ref expression.Ref) {
-		if at.Field != "" && !c.understands(at.Action, at.Field) {
+		if at.Field != "" && !c.isUnderstood(at.Action, at.Field) {
 			return
 		}
-		pos := c.place(node, ref.Offset) // a name of the language comes before one of the playbook
+		pos := c.placeOf(node, ref.Offset) // a name of the language comes before one of the playbook
 		if !checkLanguageName(c, at, pos, ref) && !checkPlaybookName(c, at, pos, ref) {
 			unknownName(c, at, pos, ref.Root)
 		}
@@ -42,11 +42,11 @@ type place struct {
 	in     *placing
 }
 
-func (c *checker) place(node *playbook.Node, offset int) place {
+func (c *checker) placeOf(node *playbook.Node, offset int) place {
 	return place{node: node, offset: offset, in: &c.placing}
 }
 
-func (p place) at() source.Position { return p.in.at(p.node, p.offset) }
+func (p place) sourcePosition() source.Position { return p.in.positionAt(p.node, p.offset) }
 
 // placing works out places within a node once for all problems in it.
 type placing struct {
@@ -54,7 +54,7 @@ type placing struct {
 	places []source.Position
 }
 
-func (p *placing) at(node *playbook.Node, offset int) source.Position {
+func (p *placing) positionAt(node *playbook.Node, offset int) source.Position {
 	if node.File() == nil {
 		return node.Pos
 	}
@@ -91,16 +91,16 @@ func checkPlaybookName(c *checker, at playbook.StepSpot, pos place, ref expressi
 	step := c.pb.Step(name)
 	_, isKey := c.workload[name]
 	switch {
-	case slices.Contains(c.elements(at), name), slices.Contains(intos(at), name):
+	case slices.Contains(c.elementNames(at), name), slices.Contains(collectedNames(at), name):
 	case at.Spot == playbook.AtStepSink && at.Step.Loop != nil && at.Step.Loop.Element == name:
 		c.elementInStepSink(at, pos, name)
 	case step != nil && at.Spot&(playbook.AtBegin|playbook.AtState) == 0:
 		checkShape(c, pos, name, c.stepShape(step), ref.Path)
 	case isKey:
 	case step != nil && at.Spot == playbook.AtState:
-		c.Errorf(pos.at(), codeUnavailableName, "%q is a step, but the name and the initial value of a state may only use the workload%s, so that every run finds the same state", name, orElement(at))
+		c.Errorf(pos.sourcePosition(), codeUnavailableName, "%q is a step, but the name and the initial value of a state may only use the workload%s, so that every run finds the same state", name, orElement(at))
 	case step != nil:
-		c.Errorf(pos.at(), codeUnavailableName, "%q is a step, but %s may only use the workload, because it is evaluated before the run starts", name, beginWord(at))
+		c.Errorf(pos.sourcePosition(), codeUnavailableName, "%q is a step, but %s may only use the workload, because it is evaluated before the run starts", name, beginWord(at))
 	default:
 		return false
 	}
@@ -130,7 +130,7 @@ func checkWord(c *checker, at playbook.StepSpot, pos place, ref expression.Ref, 
 	case w.loop && at.Spot == playbook.AtStepSink && at.Step.Loop != nil:
 		c.elementInStepSink(at, pos, w.name)
 	case !c.hasWord(at, w):
-		c.Errorf(pos.at(), codeUnavailableName, "%q has no value here; it is available %s%s%s", w.name, w.known, insteadHere(at, w.name), c.insteadOf(w.name))
+		c.Errorf(pos.sourcePosition(), codeUnavailableName, "%q has no value here; it is available %s%s%s", w.name, w.known, insteadHere(at, w.name), c.insteadOf(w.name))
 	default:
 		checkMembers(c, at, pos, ref)
 	}
@@ -145,7 +145,7 @@ func (c *checker) hasWord(at playbook.StepSpot, w word) bool {
 // insideState reports whether the site belongs to a call that has a state.
 func (c *checker) insideState(at playbook.StepSpot) bool {
 	if at.Spot == playbook.AtWorkbook {
-		return slices.ContainsFunc(c.callers(at.Action), func(step *playbook.Step) bool { return step.Incremental != nil })
+		return slices.ContainsFunc(c.callingSteps(at.Action), func(step *playbook.Step) bool { return step.Incremental != nil })
 	}
 	has := at.Step != nil && (at.Step.Incremental != nil || c.partial) // or it may be what could not be decoded
 	return has && (at.Spot != playbook.AtStepSink || at.Step.Loop == nil)
@@ -158,7 +158,7 @@ func checkCallback(c *checker, pos place, ref expression.Ref) {
 		member, _ = ref.Path[0].(string)
 	}
 	if len(ref.Path) != 1 || !slices.Contains(playbook.CallbackMembers, member) {
-		c.Errorf(pos.at(), codeUnknownName, "%s is a map; use one of its members: %s", playbook.CallbackWord, playbook.Listed(playbook.CallbackMembers))
+		c.Errorf(pos.sourcePosition(), codeUnknownName, "%s is a map; use one of its members: %s", playbook.CallbackWord, playbook.Listed(playbook.CallbackMembers))
 	}
 }
 
@@ -187,7 +187,7 @@ func (c *checker) insteadOf(name string) string {
 }
 
 func (c *checker) elementInStepSink(at playbook.StepSpot, pos place, name string) {
-	c.Errorf(pos.at(), playbook.CodeElementInStepSink,
+	c.Errorf(pos.sourcePosition(), playbook.CodeElementInStepSink,
 		"%q is available only inside the loop of step %q, but the sink of the step runs once, after the loop; to write once per iteration, move it: loop: {…, sink: {tool: %s, …}}",
 		name, at.Step.Name, c.toolOf(at.Action))
 }
@@ -195,18 +195,18 @@ func (c *checker) elementInStepSink(at playbook.StepSpot, pos place, name string
 // insideLoop reports whether the site is evaluated once per iteration.
 func (c *checker) insideLoop(at playbook.StepSpot) bool {
 	if at.Spot == playbook.AtWorkbook {
-		return len(c.elements(at)) > 0
+		return len(c.elementNames(at)) > 0
 	}
 	return at.Step != nil && at.Step.Loop != nil && at.Spot&inLoop != 0
 }
 
-// elements are the elements of loops that a site may name. A workbook entry
+// elementNames are the elements of loops that a site may name. A workbook entry
 // may name those of the loops that call it.
-func (c *checker) elements(at playbook.StepSpot) []string {
+func (c *checker) elementNames(at playbook.StepSpot) []string {
 	var names []string
 	switch {
 	case at.Spot == playbook.AtWorkbook:
-		for _, step := range c.callers(at.Action) {
+		for _, step := range c.callingSteps(at.Action) {
 			if step.Loop != nil {
 				names = append(names, step.Loop.Element)
 			}
@@ -217,9 +217,9 @@ func (c *checker) elements(at playbook.StepSpot) []string {
 	return names
 }
 
-// intos are the names that the step of a site collects into, where they are
+// collectedNames are the names that the step of a site collects into, where they are
 // known.
-func intos(at playbook.StepSpot) []string {
+func collectedNames(at playbook.StepSpot) []string {
 	if at.Step == nil || at.Spot&(playbook.AtWhen|playbook.AtThen|playbook.AtThenSink) == 0 {
 		return nil
 	}
@@ -234,15 +234,15 @@ func intos(at playbook.StepSpot) []string {
 func unknownName(c *checker, at playbook.StepSpot, pos place, name string) {
 	inLoop := func(step *playbook.Step) bool { return step.Loop != nil && step.Loop.Element == name }
 	if step := lists.First(c.pb.Steps, inLoop); step != nil {
-		c.Errorf(pos.at(), codeUnavailableName, "%q is the element of the loop in step %q and available only inside it", name, step.Name)
+		c.Errorf(pos.sourcePosition(), codeUnavailableName, "%q is the element of the loop in step %q and available only inside it", name, step.Name)
 		return
 	}
 	if step := c.stepInto(name); step != nil {
-		c.Errorf(pos.at(), codeUnavailableName, "step %[2]q collects into %[1]q, which is available in the when and then of its retry; after the step, use %[3]s for its result", name, step.Name, step.Name)
+		c.Errorf(pos.sourcePosition(), codeUnavailableName, "step %[2]q collects into %[1]q, which is available in the when and then of its retry; after the step, use %[3]s for its result", name, step.Name, step.Name)
 		return
 	}
 	if hint := cmp.Or(playbook.Says(c.workloadHint(name)), c.unknownHint(at, name)); hint.Text != "" {
-		c.Errorf(pos.at(), codeUnknownName, "unknown name %q%s", name, hint.Text)
+		c.Errorf(pos.sourcePosition(), codeUnknownName, "unknown name %q%s", name, hint.Text)
 		c.Offer(name, hint.Certain(name, c.namesAt(at)))
 	}
 }
@@ -274,7 +274,7 @@ func (c *checker) unknownHint(at playbook.StepSpot, name string) playbook.Hint {
 		return playbook.Says(fmt.Sprintf("; to call the function, write %s(…)", name))
 	case slices.Contains(playbook.NoticeNames, name) && len(c.pb.Notify) > 0:
 		return playbook.Says(": it is available in notify, and in on_success and on_failure of the playbook")
-	case c.unnamed(), c.partial && len(c.workload) == 0, c.meant[name]:
+	case c.isUnnamed(), c.partial && len(c.workload) == 0, c.meant[name]:
 		return playbook.Hint{} // it may be what could not be decoded
 	case c.options.caller != nil:
 		return playbook.Says(": it is not a step, a workload key or a name of the language; if it should be passed in, add it to the workload of the step that runs this playbook")
@@ -298,11 +298,11 @@ func (c *checker) argsHave(at playbook.StepSpot, name string) bool {
 	var s supply
 	switch {
 	case at.Step != nil && at.Step.Action != nil:
-		s = c.supplied(at.Step, at.Step.Action.Args)
+		s = c.suppliedArgs(at.Step, at.Step.Action.Args)
 	case at.Step == nil && at.Action != nil: // an entry of the workbook
-		s.add(at.Action.Args, &s.always)
+		s.addNode(at.Action.Args, &s.always)
 	}
-	return s.has(name)
+	return s.hasArg(name)
 }
 
 func (c *checker) stepInto(name string) *playbook.Step {
@@ -319,8 +319,8 @@ func (c *checker) stepInto(name string) *playbook.Step {
 // namesAt are all names that an expression may use at a site.
 func (c *checker) namesAt(at playbook.StepSpot) []string {
 	names := slices.Collect(maps.Keys(c.workload))
-	names = append(names, c.elements(at)...)
-	names = append(names, intos(at)...)
+	names = append(names, c.elementNames(at)...)
+	names = append(names, collectedNames(at)...)
 	for _, w := range words {
 		if c.hasWord(at, w) {
 			names = append(names, w.name)

@@ -11,7 +11,7 @@ import (
 // A condition with one is always true, or never.
 func checkNested(c *checker) {
 	for _, at := range c.pb.Values() {
-		if at.Field == playbook.CodeFieldName || at.Field != "" && !c.understands(at.Action, at.Field) {
+		if at.Field == playbook.CodeFieldName || at.Field != "" && !c.isUnderstood(at.Action, at.Field) {
 			continue
 		}
 		for node := range at.Node.All() {
@@ -22,7 +22,7 @@ func checkNested(c *checker) {
 			if template == nil {
 				continue
 			}
-			for _, problem := range template.Nested() {
+			for _, problem := range template.NestedProblems() {
 				c.Errorf(node.Position(problem.Offset), problem.Code, "%s", problem.Message)
 			}
 		}

@@ -26,14 +26,14 @@ func checkNotYetRun(c *checker) {
 			at.Spot = playbook.AtCollection
 		}
 		_, isKey := c.workload[ref.Root]
-		if at.Step == nil || named == nil || isKey || slices.Contains(c.elements(at), ref.Root) || slices.Contains(intos(at), ref.Root) {
+		if at.Step == nil || named == nil || isKey || slices.Contains(c.elementNames(at), ref.Root) || slices.Contains(collectedNames(at), ref.Root) {
 			return
 		}
 		if named == at.Step && at.Spot&(playbook.AtField|playbook.AtCollection) == 0 || r.canHaveRun(named, at.Step) {
 			return
 		}
-		c.Warnf(c.place(node, ref.Offset).at(), codeNotYetRun, "step %q cannot have run before %s, so %s is always nil here; %s",
-			named.Name, who(at.Step, named), shown, remedy(at.Step, named))
+		c.Warnf(c.placeOf(node, ref.Offset).sourcePosition(), codeNotYetRun, "step %q cannot have run before %s, so %s is always nil here; %s",
+			named.Name, stepName(at.Step, named), shown, remedyText(at.Step, named))
 	}
 	for _, at := range c.pb.Values() {
 		for leaf, ref := range at.Node.ScalarRefs() {
@@ -42,14 +42,14 @@ func checkNotYetRun(c *checker) {
 	}
 }
 
-func who(step, named *playbook.Step) string {
+func stepName(step, named *playbook.Step) string {
 	if step == named {
 		return "itself"
 	}
 	return "step " + playbook.Quote(step.Name)
 }
 
-func remedy(step, named *playbook.Step) string {
+func remedyText(step, named *playbook.Step) string {
 	if step == named {
 		return "the response of the previous attempt is response, in retry"
 	}
@@ -92,16 +92,16 @@ func newRoutes(c *checker) *routes {
 	return r
 }
 
-// leads reports whether a step leads to another one, or back to itself.
-func (r *routes) leads(from, to *playbook.Step) bool {
+// leadsTo reports whether a step leads to another one, or back to itself.
+func (r *routes) leadsTo(from, to *playbook.Step) bool {
 	if r.behind[from] == nil {
-		r.behind[from] = r.reach(r.next[from], nil)
+		r.behind[from] = r.reachableFrom(r.next[from], nil)
 	}
 	return r.behind[from][to]
 }
 
-// reach are the steps that some lead to, themselves included, without passing through one.
-func (r *routes) reach(from []*playbook.Step, without *playbook.Step) map[*playbook.Step]bool {
+// reachableFrom are the steps that some lead to, themselves included, without passing through one.
+func (r *routes) reachableFrom(from []*playbook.Step, without *playbook.Step) map[*playbook.Step]bool {
 	reached := map[*playbook.Step]bool{}
 	for queue := slices.Clone(from); len(queue) > 0; {
 		step := queue[len(queue)-1]
@@ -118,7 +118,7 @@ func (r *routes) reach(from []*playbook.Step, without *playbook.Step) map[*playb
 // canHaveRun reports whether a step may have run when another one begins.
 func (r *routes) canHaveRun(step, before *playbook.Step) bool {
 	switch {
-	case r.leads(step, before):
+	case r.leadsTo(step, before):
 		return true
 	case step == before || !r.forks:
 		return false
@@ -126,7 +126,7 @@ func (r *routes) canHaveRun(step, before *playbook.Step) bool {
 	// Of branches that run side by side one may have come far; but what every way leads to
 	// through the step runs later.
 	if r.without[before] == nil {
-		r.without[before] = r.reach([]*playbook.Step{r.pb.First()}, before)
+		r.without[before] = r.reachableFrom([]*playbook.Step{r.pb.First()}, before)
 	}
 	return r.without[before][step]
 }

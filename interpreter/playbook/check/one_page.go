@@ -17,7 +17,7 @@ func checkOnePage(c *checker) {
 			continue
 		}
 		action := c.pb.Resolve(step.Action)
-		if !playbook.TraitsOf(c.toolOf(action)).Requests || !gets(action) {
+		if !playbook.TraitsOf(c.toolOf(action)).Requests || !isGet(action) {
 			continue
 		}
 		asked := c.pageParameters(action)
@@ -49,8 +49,8 @@ func (c *checker) readsFurther(step *playbook.Step) bool {
 	return false
 }
 
-// gets reports whether a request is a GET: what else sends such words may mean anything by them.
-func gets(action *playbook.Action) bool {
+// isGet reports whether a request is a GET: what else sends such words may mean anything by them.
+func isGet(action *playbook.Action) bool {
 	method := action.Field("method")
 	return method == nil || strings.EqualFold(nodeText(method), "GET")
 }
@@ -86,7 +86,7 @@ func (c *checker) pageParameters(action *playbook.Action) (asked []pageParameter
 		for _, match := range queryPart.FindAllStringSubmatchIndex(url.Raw, -1) {
 			name, value := url.Raw[match[2]:match[3]], url.Raw[match[4]:match[5]]
 			if one, asks := c.pageParameter(name, &playbook.Node{Raw: value, Value: value}); asks {
-				one.at = c.place(url, len([]rune(url.Raw[:match[2]])))
+				one.at = c.placeOf(url, len([]rune(url.Raw[:match[2]])))
 				asked = append(asked, one)
 			}
 		}
@@ -101,7 +101,7 @@ func (c *checker) pageParameter(name string, value *playbook.Node) (one pagePara
 	if !isSize && !isPosition || value == nil {
 		return one, false
 	}
-	one = pageParameter{name: name, at: c.place(value, 0)}
+	one = pageParameter{name: name, at: c.placeOf(value, 0)}
 	text := expression.Text(value.Value)
 	switch {
 	case strings.Contains(value.Raw, "{{"):
@@ -116,7 +116,7 @@ func (c *checker) pageParameter(name string, value *playbook.Node) (one pagePara
 }
 
 func warnOnePage(c *checker, one pageParameter) {
-	c.Warnf(one.at.at(), codeOnePage, "%s requests a part of the data, and no policy fetches the next page; "+
+	c.Warnf(one.at.sourcePosition(), codeOnePage, "%s requests a part of the data, and no policy fetches the next page; "+
 		`add one such as {when: "{{ response.next }}", then: {next_call: {params: {…}}, collect: {path: …}}}; `+
 		`if one page is all you want, say so: {when: "{{ response }}", then: {}}`, one.name)
 }

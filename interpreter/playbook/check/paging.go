@@ -47,7 +47,7 @@ func checkPageIndex(c *checker, key string, node *playbook.Node) {
 			continue
 		}
 		before, rest := string(text[:ref.Offset]), string(text[ref.Offset:])
-		warnPageIndex(c, c.place(node, ref.Offset), offsetAsParam.MatchString(key) || offsetInURL.MatchString(before), before, rest)
+		warnPageIndex(c, c.placeOf(node, ref.Offset), offsetAsParam.MatchString(key) || offsetInURL.MatchString(before), before, rest)
 	}
 }
 
@@ -55,8 +55,8 @@ func warnPageIndex(c *checker, pos place, offset bool, before, rest string) {
 	done := pageIndex.FindStringSubmatch(rest)
 	switch {
 	case done != nil && done[1] != "*":
-		c.Warnf(pos.at(), codePageIndex, "_retry.index counts pages from 1, and _loop.index from 0: after the first page this is 2. If that is the next page, write _retry.page + 1; if the API counts pages from 0, write _retry.page")
+		c.Warnf(pos.sourcePosition(), codePageIndex, "_retry.index counts pages from 1, and _loop.index from 0: after the first page this is 2. If that is the next page, write _retry.page + 1; if the API counts pages from 0, write _retry.page")
 	case offset && (done != nil || timesBefore.MatchString(before)):
-		c.Warnf(pos.at(), codePageIndex, "_retry.index counts pages from 1, and _loop.index from 0: after the first page it is 1. If that gives the offset of the next page, write _retry.page, which is unambiguous")
+		c.Warnf(pos.sourcePosition(), codePageIndex, "_retry.index counts pages from 1, and _loop.index from 0: after the first page it is 1. If that gives the offset of the next page, write _retry.page, which is unambiguous")
 	}
 }

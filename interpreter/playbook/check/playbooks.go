@@ -144,7 +144,7 @@ func checkFile(c *checker, call playbook.CallAt, node *playbook.Node) {
 		return
 	}
 	files.checked[key] = true
-	text, err := files.text(file)
+	text, err := files.readText(file)
 	switch {
 	case errors.Is(err, ErrElsewhere):
 		return
@@ -194,7 +194,7 @@ func (c *checker) calledName(call playbook.CallAt, node *playbook.Node) (string,
 	if c.options.caller != nil || c.options.Open {
 		return "", false
 	}
-	value, err := node.Render(c.workloadScope(), c.budget())
+	value, err := node.Render(c.workloadScope(), c.newBudget())
 	if err != nil {
 		c.Errorf(node.Pos, codeCalledPlaybook, "name cannot be evaluated: %s", err)
 		return "", false

@@ -23,11 +23,11 @@ type pythonParam struct {
 	optional bool
 }
 
-func (m *pythonMain) accepts(name string) bool {
+func (m *pythonMain) acceptsArg(name string) bool {
 	return m.open || slices.ContainsFunc(m.params, func(p pythonParam) bool { return p.name == name })
 }
 
-func (m *pythonMain) names() []string {
+func (m *pythonMain) paramNames() []string {
 	return lists.Map(m.params, func(param pythonParam) string { return param.name })
 }
 
@@ -43,7 +43,7 @@ var (
 func readMain(code string) *pythonMain {
 	plain := blankPython(code)
 	found := pythonDef.FindAllStringSubmatchIndex(plain, -1)
-	if len(found) != 1 || pythonBind.MatchString(plain) || decorated(plain[:found[0][0]]) {
+	if len(found) != 1 || pythonBind.MatchString(plain) || isDecorated(plain[:found[0][0]]) {
 		return nil
 	}
 	at := found[0]
@@ -53,15 +53,15 @@ func readMain(code string) *pythonMain {
 		return nil
 	}
 	for _, param := range splitTop(text) {
-		if !main.add(strings.TrimSpace(param)) {
+		if !main.addParam(strings.TrimSpace(param)) {
 			return nil
 		}
 	}
 	return main
 }
 
-// decorated reports whether the code before a function ends with a decorator.
-func decorated(before string) bool {
+// isDecorated reports whether the code before a function ends with a decorator.
+func isDecorated(before string) bool {
 	lines := strings.Split(before, "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
 		if line := lines[i]; strings.TrimSpace(line) != "" && !strings.ContainsRune(" \t)]}#", rune(line[0])) {
@@ -71,8 +71,8 @@ func decorated(before string) bool {
 	return false
 }
 
-// add reads one parameter, false if it cannot.
-func (m *pythonMain) add(text string) bool {
+// addParam reads one parameter, false if it cannot.
+func (m *pythonMain) addParam(text string) bool {
 	switch {
 	case text == "", text == "*":
 		return true

@@ -31,11 +31,11 @@ func checkRetry(c *checker) {
 func checkPolicies(c *checker, policies []*playbook.Policy, ofSink bool) {
 	var taken outcomes
 	for i, policy := range policies {
-		if by := cmp.Or(taken.by(policy), wider(policies[:i], policy)); by != nil {
+		if by := cmp.Or(taken.exhaustedBy(policy), widerPolicy(policies[:i], policy)); by != nil {
 			c.Warnf(policy.Pos, codeUnreachablePolicy, "policy %d is never reached: policy %d in line %d matches every outcome that it could match; put specific policies before general ones",
 				policy.Number, by.Number, by.Pos.Line)
 		} else {
-			taken.add(policy)
+			taken.addPolicy(policy)
 		}
 		checkBounds(c, policy)
 		checkDelays(c, &policy.Then)
@@ -53,8 +53,8 @@ func checkPolicies(c *checker, policies []*playbook.Policy, ofSink bool) {
 // themselves.
 type outcomes struct{ failures, successes *playbook.Policy }
 
-// by is the policy that leaves nothing to another one, nil if there is none.
-func (o outcomes) by(policy *playbook.Policy) *playbook.Policy {
+// exhaustedBy is the policy that leaves nothing to another one, nil if there is none.
+func (o outcomes) exhaustedBy(policy *playbook.Policy) *playbook.Policy {
 	failures, successes := true, true
 	if program, ok := policy.When.Program(); ok {
 		failures, successes = !playbook.SuccessesOnly(program), !playbook.FailuresOnly(program)
@@ -68,9 +68,9 @@ func (o outcomes) by(policy *playbook.Policy) *playbook.Policy {
 	return o.failures
 }
 
-// wider is the first of some policies that matches whatever another one does and is the last to be
+// widerPolicy is the first of some policies that matches whatever another one does and is the last to be
 // asked then, nil if there is none. Counts differ from policy to policy.
-func wider(earlier []*playbook.Policy, policy *playbook.Policy) *playbook.Policy {
+func widerPolicy(earlier []*playbook.Policy, policy *playbook.Policy) *playbook.Policy {
 	const most = 50 // others are few, or written by a program
 	program, ok := policy.When.Program()
 	if !ok || policy.When.Names("_retry") {
@@ -84,7 +84,7 @@ func wider(earlier []*playbook.Policy, policy *playbook.Policy) *playbook.Policy
 	return nil
 }
 
-func (o *outcomes) add(policy *playbook.Policy) {
+func (o *outcomes) addPolicy(policy *playbook.Policy) {
 	program, ok := policy.When.Program()
 	if !ok || policy.Then.OnExhausted == playbook.ExhaustedContinue {
 		return
@@ -229,12 +229,12 @@ func checkPages(c *checker, step *playbook.Step) {
 	}
 	if step.Collect != nil && !step.IsSource() && !pages && step.Action != nil && !step.Secret {
 		c.Warnf(step.Collect.Pos, codeCollectWithoutNextCall,
-			"collect without next_call: step %q reads one page, and nothing is combined; add a policy with next_call, or remove collect%s", step.Name, instead(step))
+			"collect without next_call: step %q reads one page, and nothing is combined; add a policy with next_call, or remove collect%s", step.Name, insteadText(step))
 	}
 }
 
-// instead is how a step without pages says what its collect says.
-func instead(step *playbook.Step) string {
+// insteadText is how a step without pages says what its collect says.
+func insteadText(step *playbook.Step) string {
 	if step.Collect.Path == "" {
 		return ""
 	}
@@ -306,8 +306,8 @@ func checkStrategies(c *checker, step *playbook.Step) {
 	}
 }
 
-// collects reports whether a step collects its pages.
-func collects(step *playbook.Step) bool {
+// collectsPages reports whether a step collects its pages.
+func collectsPages(step *playbook.Step) bool {
 	for range step.Collects() {
 		return true
 	}
@@ -317,7 +317,7 @@ func collects(step *playbook.Step) bool {
 // checkGiveUpSinks warns of sinks that are written after failures only and would
 // write rows of a result that no failed call has.
 func checkGiveUpSinks(c *checker, step *playbook.Step) {
-	if collects(step) {
+	if collectsPages(step) {
 		return
 	}
 	for _, policy := range step.Retry {

@@ -43,7 +43,7 @@ func checkTargets(c *checker, step *playbook.Step) {
 		}
 		for _, target := range route.Targets {
 			switch {
-			case target.Step == "", c.unnamed() && c.pb.Step(target.Step) == nil:
+			case target.Step == "", c.isUnnamed() && c.pb.Step(target.Step) == nil:
 				// reported, or the name of a step that could not be decoded
 			case c.pb.Step(target.Step) == nil:
 				c.Errorf(target.Pos, codeMissingTarget, "step %q leads to %q, which is not a step%s",
@@ -57,8 +57,8 @@ func checkTargets(c *checker, step *playbook.Step) {
 	}
 }
 
-// unnamed reports whether a step's name could not be decoded.
-func (c *checker) unnamed() bool {
+// isUnnamed reports whether a step's name could not be decoded.
+func (c *checker) isUnnamed() bool {
 	return c.partial && slices.ContainsFunc(c.pb.Steps, func(step *playbook.Step) bool { return step.Name == "" })
 }
 
@@ -109,7 +109,7 @@ func checkReachable(c *checker) {
 	if c.partial || c.unclear || first == nil {
 		return // a route that was not understood may lead there
 	}
-	reached := newRoutes(c).reach([]*playbook.Step{first}, nil)
+	reached := newRoutes(c).reachableFrom([]*playbook.Step{first}, nil)
 	for _, step := range c.pb.Steps {
 		if step.Name != "" && !reached[c.pb.Step(step.Name)] {
 			c.Errorf(step.NamePos, codeUnreachable, "no route leads from %q, where the run starts, to step %q; name it in the next of another step",

@@ -25,13 +25,13 @@ func checkSecret(c *checker) {
 	checkShadowed(c)
 	allowed := c.secretPlaces()
 	check := func(at playbook.StepSpot, top, leaf *playbook.Node, ref expression.Ref) {
-		pos := c.place(leaf, ref.Offset)
+		pos := c.placeOf(leaf, ref.Offset)
 		switch names := c.pb.SecretsOf(ref); {
 		case len(names) > 0 && playbook.AnyStep(ref):
-			c.Errorf(pos.at(), codeSecretUse,
+			c.Errorf(pos.sourcePosition(), codeSecretUse,
 				"steps without the name of a step would contain the secret result of %q; write steps.NAME", names[0])
 		case len(names) > 0 && !allowed[top]:
-			c.Errorf(pos.at(), codeSecretUse, "the result of step %q is secret and cannot be used %s; %s",
+			c.Errorf(pos.sourcePosition(), codeSecretUse, "the result of step %q is secret and cannot be used %s; %s",
 				names[0], c.spotName(at), c.secretHint(at))
 		}
 		checkOwnSecret(c, at, pos, ref)
@@ -97,7 +97,7 @@ func checkOwnSecret(c *checker, at playbook.StepSpot, pos place, ref expression.
 		own = len(members) == 0 || members[0] == "data"
 	}
 	if own {
-		c.Errorf(pos.at(), codeSecretUse, "%q contains the result of step %q, which is secret; "+
+		c.Errorf(pos.sourcePosition(), codeSecretUse, "%q contains the result of step %q, which is secret; "+
 			"error, this.status and this.meta.status can be used", ref.Root, at.Step.Name)
 	}
 }
@@ -125,7 +125,7 @@ func checkSecretArgs(c *checker, at playbook.StepSpot, pos place, ref expression
 			continue
 		}
 		if names := c.pb.SecretsNamed(args.Refs()); len(names) > 0 {
-			c.Errorf(pos.at(), codeSecretUse, "these args contain the result of step %q, which is secret; use %s directly here, if that is allowed",
+			c.Errorf(pos.sourcePosition(), codeSecretUse, "these args contain the result of step %q, which is secret; use %s directly here, if that is allowed",
 				names[0], names[0])
 			return
 		}

@@ -57,7 +57,7 @@ func (c *checker) callShape(step *playbook.Step) *shape {
 			collects, appends = true, appends && then.Collect.Strategy == playbook.Append && then.NextCall != nil
 		}
 	}
-	spec := c.spec(c.toolOf(c.pb.Resolve(step.Action)))
+	spec := c.toolSpec(c.toolOf(c.pb.Resolve(step.Action)))
 	switch {
 	case collects && appends, step.Rows != nil:
 		return pagesShape
@@ -123,6 +123,6 @@ func noMember(c *checker, pos place, owner, key string, s *shape) {
 	case s.list:
 		hint = fmt.Sprintf("it is a list: write %s[0].%s, or map(%s, .%s) for all", owner, key, owner, key)
 	}
-	c.Warnf(pos.at(), codeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
+	c.Warnf(pos.sourcePosition(), codeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
 	offerMember(c, owner, key, expression.Certain(key, s.names))
 }

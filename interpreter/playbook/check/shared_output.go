@@ -23,7 +23,7 @@ func checkSharedOutput(c *checker) {
 
 func checkSharedFile(c *checker, step *playbook.Step, action *playbook.Action) {
 	path, mode := action.Field("path"), action.Field(playbook.FieldMode)
-	if !playbook.TraitsOf(c.toolOf(action)).IntoFile || path == nil || mode == nil || mode.Value != modeOverwrite || c.varies(path) {
+	if !playbook.TraitsOf(c.toolOf(action)).IntoFile || path == nil || mode == nil || mode.Value != modeOverwrite || c.mayVary(path) {
 		return
 	}
 	c.Warnf(path.Pos, codeSharedOutput, "each iteration overwrites this file, so only the last one stays; use the element in path, "+
@@ -32,9 +32,9 @@ func checkSharedFile(c *checker, step *playbook.Step, action *playbook.Action) {
 
 const modeOverwrite = "overwrite"
 
-// varies reports whether a value may be another one in each iteration: it names more than
+// mayVary reports whether a value may be another one in each iteration: it names more than
 // what the run and the steps before have given.
-func (c *checker) varies(node *playbook.Node) bool {
+func (c *checker) mayVary(node *playbook.Node) bool {
 	for _, ref := range node.Refs() {
 		_, isKey := c.workload[ref.Root]
 		same := slices.Contains([]string{"workload", "steps", "vars", "run", "execution_id", playbook.PartitionWord}, ref.Root)

@@ -94,7 +94,7 @@ func (c *checker) kindOfElement(loop *playbook.Loop) string {
 	case node.Template == nil, c.namesOutside(node), c.options.caller != nil:
 		return ""
 	}
-	value, err := node.Render(c.workloadScope(), c.budget())
+	value, err := node.Render(c.workloadScope(), c.newBudget())
 	if err != nil {
 		return ""
 	}

@@ -16,7 +16,7 @@ const maxStatement = 64 << 10
 
 // checkStatements reads the SQL of every statement field: docs/concepts/expressions.md#values-in-sql.
 func checkStatements(c *checker) {
-	for _, read := range c.statements() {
+	for _, read := range c.readStatements() {
 		node := read.node
 		if len(node.Raw) > maxStatement {
 			c.Add(source.Error, node.Position(0), statement.CodeTooLarge, fmt.Sprintf("the statement has %d bytes, %d are allowed: "+
@@ -41,9 +41,9 @@ type readStatement struct {
 	problems []statement.Problem
 }
 
-// statements are the fields that are SQL of a known dialect, read once for all
+// readStatements are the fields that are SQL of a known dialect, read once for all
 // rules.
-func (c *checker) statements() []readStatement {
+func (c *checker) readStatements() []readStatement {
 	if c.sql != nil {
 		return c.sql
 	}
@@ -72,14 +72,14 @@ func (c *checker) addStatements(at playbook.StepSpot, action *playbook.Action) {
 	}
 }
 
-// usable are the statements without a mistake.
-func (c *checker) usable() []readStatement {
-	return slices.DeleteFunc(slices.Clone(c.statements()), func(read readStatement) bool { return playbook.HasErrors(read.problems) })
+// usableStatements are the statements without a mistake.
+func (c *checker) usableStatements() []readStatement {
+	return slices.DeleteFunc(slices.Clone(c.readStatements()), func(read readStatement) bool { return playbook.HasErrors(read.problems) })
 }
 
 // statementRefs calls visit for every name that a statement uses.
 func (c *checker) statementRefs(visit func(playbook.StepSpot, *playbook.Node, expression.Ref)) {
-	for _, read := range c.usable() {
+	for _, read := range c.usableStatements() {
 		for _, ref := range read.parsed.Refs() {
 			visit(read.at, read.node, ref)
 		}

@@ -65,7 +65,7 @@ func (c *checker) toolOf(action *playbook.Action) string {
 	}
 	name, ok := action.ToolName()
 	if !ok && action.Tool != nil && action.Tool.Template != nil && c.options.caller == nil {
-		value, err := action.Tool.Render(c.workloadScope(), c.budget())
+		value, err := action.Tool.Render(c.workloadScope(), c.newBudget())
 		if err == nil {
 			name, _ = value.(string)
 		}
@@ -82,7 +82,7 @@ func (c *checker) workloadScope() expression.MapScope {
 	return scope
 }
 
-func (c *checker) budget() *expression.Budget {
+func (c *checker) newBudget() *expression.Budget {
 	return expression.NewBudget(expression.DecisionLimits, time.Time{})
 }
 
@@ -90,7 +90,7 @@ func checkToolTemplate(c *checker, action *playbook.Action) {
 	if action.Tool.Template == nil || c.options.caller != nil || c.options.Open {
 		return // decoding has said so, or the run of its own will
 	}
-	value, err := action.Tool.Render(c.workloadScope(), c.budget())
+	value, err := action.Tool.Render(c.workloadScope(), c.newBudget())
 	switch {
 	case err != nil:
 		pos := action.Tool.Pos
@@ -128,7 +128,7 @@ func checkWorkbookCall(c *checker, call playbook.CallAt) {
 	action := call.Action
 	switch {
 	case call.Sink != nil:
-		c.Errorf(action.Tool.Pos, codeSinkNotWritable, "%s cannot call the workbook; use a tool: %s", kindOf(call), playbook.Listed(c.writers()))
+		c.Errorf(action.Tool.Pos, codeSinkNotWritable, "%s cannot call the workbook; use a tool: %s", kindOf(call), playbook.Listed(c.writerTools()))
 		return
 	case call.Spot == playbook.AtWorkbook:
 		c.Errorf(action.Tool.Pos, codeUnknownTool, "an entry of the workbook cannot call the workbook; use a tool: %s", playbook.Listed(c.tools.Names()))
@@ -162,7 +162,7 @@ var workbookSpec = playbook.ToolSpec{
 	Fields: []playbook.Field{{Name: "name", Kind: playbook.KindLiteral, Required: true}},
 }
 
-func (c *checker) writers() []string {
+func (c *checker) writerTools() []string {
 	return lists.Filter(c.tools.Names(), func(name string) bool {
 		spec, ok := c.tools.Spec(name)
 		return ok && spec.Writes
@@ -189,7 +189,7 @@ func checkCall(c *checker, call playbook.CallAt, name string) {
 		c.Errorf(pos, codeUnknownTool, "there is no tool %q; the tools are %s", name, playbook.Listed(c.toolNames()))
 		return
 	case call.Sink != nil && !spec.Writes:
-		c.Errorf(pos, codeSinkNotWritable, "the tool %q cannot write, so it cannot be %s; tools that write are %s", name, kindOf(call), playbook.Listed(c.writers()))
+		c.Errorf(pos, codeSinkNotWritable, "the tool %q cannot write, so it cannot be %s; tools that write are %s", name, kindOf(call), playbook.Listed(c.writerTools()))
 		return
 	case call.Sink == nil && spec.SinkOnly:
 		c.Errorf(pos, codeSinkOnly, "the tool %q only writes; use it in a sink", name)

@@ -19,7 +19,7 @@ func (c *checker) readUnknown() {
 	}
 	for _, call := range c.pb.Actions() {
 		for _, field := range call.Action.Fields {
-			if c.understands(call.Action, field.Key) {
+			if c.isUnderstood(call.Action, field.Key) {
 				continue
 			}
 			c.unclear = true
@@ -33,15 +33,15 @@ func (c *checker) readUnknown() {
 	}
 }
 
-// understood leaves out what decoding found below unknown tools and fields.
-func (c *checker) understood(found source.Diagnostics) source.Diagnostics {
+// onlyUnderstood leaves out what decoding found below unknown tools and fields.
+func (c *checker) onlyUnderstood(found source.Diagnostics) source.Diagnostics {
 	for _, inner := range c.inner {
-		found = inner.understood(found)
+		found = inner.onlyUnderstood(found)
 	}
 	var muted source.Diagnostics
 	for _, call := range c.pb.Actions() {
 		for field, problems := range call.Action.FieldProblems() {
-			if !c.understands(call.Action, field) {
+			if !c.isUnderstood(call.Action, field) {
 				muted = append(muted, problems...)
 			}
 		}
@@ -52,14 +52,14 @@ func (c *checker) understood(found source.Diagnostics) source.Diagnostics {
 	return slices.DeleteFunc(slices.Clone(found), func(d source.Diagnostic) bool { return slices.Contains(muted, d) })
 }
 
-// understands reports whether it is known what a field of a call means. A
+// isUnderstood reports whether it is known what a field of a call means. A
 // misspelt one is.
-func (c *checker) understands(action *playbook.Action, field string) bool {
+func (c *checker) isUnderstood(action *playbook.Action, field string) bool {
 	name := c.toolOf(action)
 	if name == "" || name == playbook.WorkbookTool {
 		return true
 	}
-	spec := c.spec(name)
+	spec := c.toolSpec(name)
 	if spec == nil {
 		return c.knowsTool(action)
 	}
@@ -76,15 +76,15 @@ func (c *checker) knowsTool(action *playbook.Action) bool {
 	if name == "" || name == playbook.WorkbookTool {
 		return true
 	}
-	if c.spec(name) != nil {
+	if c.toolSpec(name) != nil {
 		return true
 	}
 	_, former := formerTools[name]
 	return !former && expression.Suggest(name, c.toolNames()) != ""
 }
 
-// spec is the spec of a tool, nil if there is none.
-func (c *checker) spec(name string) *playbook.ToolSpec {
+// toolSpec is the spec of a tool, nil if there is none.
+func (c *checker) toolSpec(name string) *playbook.ToolSpec {
 	spec, asked := c.specs[name]
 	if asked {
 		return spec

@@ -29,7 +29,7 @@ func checkURL(c *checker) {
 			}
 		}
 	}
-	for _, read := range c.usable() {
+	for _, read := range c.usableStatements() {
 		for _, template := range read.parsed.Templates() {
 			refuseRaw(c, read.node, template)
 		}
@@ -68,11 +68,11 @@ var folderNames = regexp.MustCompile(`(?i)(path|folder|dir|directory)$`)
 
 // checkPathValues warns of values that are probably meant to be several names.
 func checkPathValues(c *checker, node *playbook.Node) {
-	if _, single := node.Template.Single(); single {
+	if _, single := node.Template.SingleProgram(); single {
 		return
 	}
 	for _, segment := range node.Template.Segments() {
-		if segment.Program == nil || segment.Program.Raw() || segment.Program.Written() {
+		if segment.Program == nil || segment.Program.IsRaw() || segment.Program.IsWritten() {
 			continue
 		}
 		if name := strings.TrimSpace(segment.Program.Source()); folderNames.MatchString(name) {
@@ -83,7 +83,7 @@ func checkPathValues(c *checker, node *playbook.Node) {
 
 func refuseRaw(c *checker, node *playbook.Node, template *expression.Template) {
 	for _, segment := range template.Segments() {
-		if segment.Program != nil && segment.Program.Raw() {
+		if segment.Program != nil && segment.Program.IsRaw() {
 			c.Errorf(node.Pos, codeRawOutsideURL, "%q keeps a value in a url or path from being escaped; nothing is escaped here, so remove \"| raw\"",
 				"{{ "+strings.TrimSpace(segment.Program.Source())+" }}")
 		}
@@ -94,7 +94,7 @@ func refuseRaw(c *checker, node *playbook.Node, template *expression.Template) {
 var pathNames = regexp.MustCompile(`(?i)(path|endpoint|uri|url|href|link|route)$`)
 
 func checkURLValues(c *checker, node *playbook.Node) {
-	if _, single := node.Template.Single(); single {
+	if _, single := node.Template.SingleProgram(); single {
 		return
 	}
 	segments := node.Template.Segments()
@@ -111,7 +111,7 @@ func checkURLValues(c *checker, node *playbook.Node) {
 		} else {
 			before += "0"
 		}
-		if segment.Program.Raw() || segment.Program.Written() {
+		if segment.Program.IsRaw() || segment.Program.IsWritten() {
 			continue
 		}
 		name := strings.TrimSpace(segment.Program.Source())

@@ -19,7 +19,7 @@ func checkWorkbook(c *checker) {
 			continue
 		}
 		first[entry.Name] = entry
-		if !c.partial && !c.unclear && !c.strayCalls() && len(c.callers(entry)) == 0 {
+		if !c.partial && !c.unclear && !c.strayCalls() && len(c.callingSteps(entry)) == 0 {
 			c.Warnf(entry.Pos, codeUnusedEntry, "no step uses the workbook entry %q; to use it, write tool: workbook and name: %s in a step", entry.Name, entry.Name)
 		}
 	}
@@ -37,8 +37,8 @@ func (c *checker) strayCalls() bool {
 	})
 }
 
-// callers are the steps that call an entry of the workbook.
-func (c *checker) callers(entry *playbook.Action) []*playbook.Step {
+// callingSteps are the steps that call an entry of the workbook.
+func (c *checker) callingSteps(entry *playbook.Action) []*playbook.Step {
 	var steps []*playbook.Step
 	for _, step := range c.pb.Steps {
 		if step.Action == nil || c.toolOf(step.Action) != playbook.WorkbookTool {

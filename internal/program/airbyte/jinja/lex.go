@@ -14,8 +14,8 @@ type token struct {
 
 var operators = []string{"==", "!=", "<=", ">=", "//", "**", "<", ">", "+", "-", "*", "/", "%", "~", "|", ".", ",", ":", "(", ")", "[", "]", "{", "}", "="}
 
-// lex splits an expression into its words.
-func lex(source string) (tokens []token, err error) {
+// lexTokens splits an expression into its words.
+func lexTokens(source string) (tokens []token, err error) {
 	rest := source
 	for {
 		rest = strings.TrimLeft(rest, " \t\r\n")
@@ -23,20 +23,20 @@ func lex(source string) (tokens []token, err error) {
 			return append(tokens, token{}), nil
 		}
 		var one token
-		if one, rest, err = next(rest); err != nil {
+		if one, rest, err = nextToken(rest); err != nil {
 			return nil, err
 		}
 		tokens = append(tokens, one)
 	}
 }
 
-func next(rest string) (token, string, error) {
+func nextToken(rest string) (token, string, error) {
 	c := rest[0]
 	switch {
 	case c == '"' || c == '\'':
-		return quoted(rest)
+		return quotedToken(rest)
 	case c >= '0' && c <= '9':
-		return number(rest)
+		return numberToken(rest)
 	case isWord(c):
 		end := 0
 		for end < len(rest) && (isWord(rest[end]) || rest[end] >= '0' && rest[end] <= '9') {
@@ -54,7 +54,7 @@ func next(rest string) (token, string, error) {
 
 func isWord(c byte) bool { return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-func quoted(rest string) (token, string, error) {
+func quotedToken(rest string) (token, string, error) {
 	var out strings.Builder
 	for i := 1; i < len(rest); i++ {
 		switch {
@@ -62,7 +62,7 @@ func quoted(rest string) (token, string, error) {
 			return token{kind: 's', text: rest[:i+1], value: out.String()}, rest[i+1:], nil
 		case rest[i] == '\\' && i+1 < len(rest):
 			i++
-			out.WriteString(escape(rest[i]))
+			out.WriteString(escapedByte(rest[i]))
 		default:
 			out.WriteByte(rest[i])
 		}
@@ -70,7 +70,7 @@ func quoted(rest string) (token, string, error) {
 	return token{}, "", errorf("a quote is not closed")
 }
 
-func escape(c byte) string {
+func escapedByte(c byte) string {
 	switch c {
 	case 'n':
 		return "\n"
@@ -82,7 +82,7 @@ func escape(c byte) string {
 	return `\` + string(c)
 }
 
-func number(rest string) (token, string, error) {
+func numberToken(rest string) (token, string, error) {
 	end := 0
 	for end < len(rest) && (rest[end] >= '0' && rest[end] <= '9' || rest[end] == '_') {
 		end++

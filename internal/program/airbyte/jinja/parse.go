@@ -15,23 +15,23 @@ const maxDepth = 60
 
 // ParseExpression reads what is between braces.
 func ParseExpression(source string) (Operand, error) {
-	tokens, err := lex(source)
+	tokens, err := lexTokens(source)
 	if err != nil {
 		return nil, err
 	}
 	p := &parser{tokens: tokens}
-	n, err := p.condition()
-	if err == nil && p.peek().kind != 0 {
-		err = errorf("%q was not expected", p.peek().text)
+	n, err := p.parseCondition()
+	if err == nil && p.peekToken().kind != 0 {
+		err = errorf("%q was not expected", p.peekToken().text)
 	}
 	return n, err
 }
 
-func (p *parser) peek() token { return p.tokens[p.at] }
+func (p *parser) peekToken() token { return p.tokens[p.at] }
 
-// accept takes the next token if it is one of the operators or words.
-func (p *parser) accept(texts ...string) (string, bool) {
-	t := p.peek()
+// acceptToken takes the next token if it is one of the operators or words.
+func (p *parser) acceptToken(texts ...string) (string, bool) {
+	t := p.peekToken()
 	if t.kind == 's' || t.kind == 'i' || t.kind == 0 || !slices.Contains(texts, t.text) {
 		return "", false
 	}
@@ -39,64 +39,64 @@ func (p *parser) accept(texts ...string) (string, bool) {
 	return t.text, true
 }
 
-func (p *parser) expect(text string) error {
-	if _, ok := p.accept(text); !ok {
+func (p *parser) expectToken(text string) error {
+	if _, ok := p.acceptToken(text); !ok {
 		return errorf("%q is missing", text)
 	}
 	return nil
 }
 
-func (p *parser) condition() (Operand, error) {
+func (p *parser) parseCondition() (Operand, error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, errorf("it is nested too deep")
 	}
 	defer func() { p.depth-- }()
-	then, err := p.logic(0)
+	then, err := p.parseLogic(0)
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := p.accept("if"); !ok {
+	if _, ok := p.acceptToken("if"); !ok {
 		return then, nil
 	}
-	test, err := p.logic(0)
+	test, err := p.parseLogic(0)
 	if err != nil {
 		return nil, err
 	}
 	c := &Ternary{If: test, Then: then}
-	if _, ok := p.accept("else"); ok {
-		c.Else, err = p.condition()
+	if _, ok := p.acceptToken("else"); ok {
+		c.Else, err = p.parseCondition()
 	}
 	return c, err
 }
 
-// logic reads `or` (level 0), `and` (1) and `not` (2).
-func (p *parser) logic(level int) (Operand, error) {
+// parseLogic reads `or` (level 0), `and` (1) and `not` (2).
+func (p *parser) parseLogic(level int) (Operand, error) {
 	words := []string{"or", "and"}
 	if level == len(words) {
-		if _, ok := p.accept("not"); ok {
-			of, err := p.logic(level)
+		if _, ok := p.acceptToken("not"); ok {
+			of, err := p.parseLogic(level)
 			return &Unary{Operator: "not", Of: of}, err
 		}
-		return p.comparison()
+		return p.parseComparison()
 	}
-	left, err := p.logic(level + 1)
+	left, err := p.parseLogic(level + 1)
 	for err == nil {
-		if _, ok := p.accept(words[level]); !ok {
+		if _, ok := p.acceptToken(words[level]); !ok {
 			break
 		}
 		var right Operand
-		right, err = p.logic(level + 1)
+		right, err = p.parseLogic(level + 1)
 		left = &Binary{Operator: words[level], Left: left, Right: right}
 	}
 	return left, err
 }
 
-func (p *parser) comparison() (Operand, error) {
-	left, err := p.arithmetic(0)
+func (p *parser) parseComparison() (Operand, error) {
+	left, err := p.parseArithmetic(0)
 	var compared Operand
 	for err == nil {
-		operator, ok := p.accept("==", "!=", "<", ">", "<=", ">=", "in")
-		if !ok && p.peek().text == "not" && p.peek().kind == 'n' && p.tokens[p.at+1].text == "in" {
+		operator, ok := p.acceptToken("==", "!=", "<", ">", "<=", ">=", "in")
+		if !ok && p.peekToken().text == "not" && p.peekToken().kind == 'n' && p.tokens[p.at+1].text == "in" {
 			p.at += 2
 			operator, ok = "not in", true
 		}
@@ -104,7 +104,7 @@ func (p *parser) comparison() (Operand, error) {
 			break
 		}
 		var right Operand
-		if right, err = p.arithmetic(0); err != nil {
+		if right, err = p.parseArithmetic(0); err != nil {
 			break
 		}
 		one := Operand(&Binary{Operator: operator, Left: left, Right: right})
@@ -121,26 +121,26 @@ func (p *parser) comparison() (Operand, error) {
 
 var arithmetics = [][]string{{"+", "-"}, {"~"}, {"*", "/", "//", "%"}}
 
-func (p *parser) arithmetic(level int) (Operand, error) {
+func (p *parser) parseArithmetic(level int) (Operand, error) {
 	if level == len(arithmetics) {
-		return p.unary()
+		return p.parseUnary()
 	}
-	left, err := p.arithmetic(level + 1)
+	left, err := p.parseArithmetic(level + 1)
 	for err == nil {
-		operator, ok := p.accept(arithmetics[level]...)
+		operator, ok := p.acceptToken(arithmetics[level]...)
 		if !ok {
 			break
 		}
 		var right Operand
-		right, err = p.arithmetic(level + 1)
+		right, err = p.parseArithmetic(level + 1)
 		left = &Binary{Operator: operator, Left: left, Right: right}
 	}
 	return left, err
 }
 
-func (p *parser) unary() (Operand, error) {
-	if operator, ok := p.accept("-", "+"); ok {
-		of, err := p.unary()
+func (p *parser) parseUnary() (Operand, error) {
+	if operator, ok := p.acceptToken("-", "+"); ok {
+		of, err := p.parseUnary()
 		if l, isLiteral := of.(*Literal); isLiteral && operator == "-" {
 			switch v := l.Value.(type) {
 			case int:
@@ -151,28 +151,28 @@ func (p *parser) unary() (Operand, error) {
 		}
 		return &Unary{Operator: operator, Of: of}, err
 	}
-	n, err := p.primary()
+	n, err := p.parsePrimary()
 	if err == nil {
-		n, err = p.postfix(n)
+		n, err = p.parsePostfix(n)
 	}
 	if err == nil {
-		if _, ok := p.accept("**"); ok {
+		if _, ok := p.acceptToken("**"); ok {
 			var right Operand
-			right, err = p.unary()
+			right, err = p.parseUnary()
 			return &Binary{Operator: "**", Left: n, Right: right}, err
 		}
 	}
 	return n, err
 }
 
-func (p *parser) primary() (Operand, error) {
-	t := p.peek()
+func (p *parser) parsePrimary() (Operand, error) {
+	t := p.peekToken()
 	p.at++
 	switch {
 	case t.kind == 's':
 		text := t.value
-		for p.peek().kind == 's' { // texts beside each other are one
-			text = text.(string) + p.peek().value.(string)
+		for p.peekToken().kind == 's' { // texts beside each other are one
+			text = text.(string) + p.peekToken().value.(string)
 			p.at++
 		}
 		return &Literal{Value: text}, nil
@@ -189,16 +189,16 @@ func (p *parser) primary() (Operand, error) {
 		}
 		return &Name{ID: t.text}, nil
 	case t.text == "(":
-		items, tuple, err := p.items(")")
+		items, tuple, err := p.parseItems(")")
 		if err == nil && len(items) == 1 && !tuple {
 			return items[0], nil
 		}
 		return &Tuple{Items: items}, err
 	case t.text == "[":
-		items, _, err := p.items("]")
+		items, _, err := p.parseItems("]")
 		return &Tuple{Items: items}, err
 	case t.text == "{":
-		return p.dict()
+		return p.parseDict()
 	case t.kind == 0:
 		p.at--
 		return nil, errorf("an expression ends too early")
@@ -206,77 +206,77 @@ func (p *parser) primary() (Operand, error) {
 	return nil, errorf("%q was not expected", t.text)
 }
 
-// items reads a list up to its bracket; comma says that it had one.
-func (p *parser) items(end string) (items []Operand, comma bool, err error) {
+// parseItems reads a list up to its bracket; comma says that it had one.
+func (p *parser) parseItems(end string) (items []Operand, comma bool, err error) {
 	for {
-		if _, ok := p.accept(end); ok {
+		if _, ok := p.acceptToken(end); ok {
 			return items, comma, nil
 		}
-		one, err := p.condition()
+		one, err := p.parseCondition()
 		if err != nil {
 			return nil, false, err
 		}
 		items = append(items, one)
-		if _, ok := p.accept(","); ok {
+		if _, ok := p.acceptToken(","); ok {
 			comma = true
 			continue
 		}
-		return items, comma, p.expect(end)
+		return items, comma, p.expectToken(end)
 	}
 }
 
-func (p *parser) dict() (Operand, error) {
+func (p *parser) parseDict() (Operand, error) {
 	d := &Dict{}
 	for {
-		if _, ok := p.accept("}"); ok {
+		if _, ok := p.acceptToken("}"); ok {
 			return d, nil
 		}
-		key, err := p.condition()
+		key, err := p.parseCondition()
 		if err == nil {
-			err = p.expect(":")
+			err = p.expectToken(":")
 		}
 		var value Operand
 		if err == nil {
-			value, err = p.condition()
+			value, err = p.parseCondition()
 		}
 		if err != nil {
 			return nil, err
 		}
 		d.Keys, d.Values = append(d.Keys, key), append(d.Values, value)
-		if _, ok := p.accept(","); !ok {
-			return d, p.expect("}")
+		if _, ok := p.acceptToken(","); !ok {
+			return d, p.expectToken("}")
 		}
 	}
 }
 
-func (p *parser) postfix(n Operand) (Operand, error) {
+func (p *parser) parsePostfix(n Operand) (Operand, error) {
 	for {
 		var err error
-		operator, _ := p.accept(".", "[", "(", "|", "is")
+		operator, _ := p.acceptToken(".", "[", "(", "|", "is")
 		switch operator {
 		case ".":
-			key := p.peek()
+			key := p.peekToken()
 			if p.at++; key.kind != 'n' && key.kind != 'i' {
 				return nil, errorf("a name is missing behind a dot")
 			}
 			n = &Index{Of: n, Key: &Literal{Value: keyOf(key)}, Dotted: true}
 		case "[":
-			n, err = p.subscript(n)
+			n, err = p.parseSubscript(n)
 		case "(":
 			call := &Invocation{Function: n}
-			call.Args, call.Named, err = p.arguments()
+			call.Args, call.Named, err = p.parseArguments()
 			n = call
 		case "|":
-			filter := &Filter{Name: p.peek().text, Of: n}
+			filter := &Filter{Name: p.peekToken().text, Of: n}
 			if p.at++; p.tokens[p.at-1].kind != 'n' {
 				return nil, errorf("the name of a filter is missing")
 			}
-			if _, ok := p.accept("("); ok {
-				filter.Args, filter.Named, err = p.arguments()
+			if _, ok := p.acceptToken("("); ok {
+				filter.Args, filter.Named, err = p.parseArguments()
 			}
 			n = filter
 		case "is":
-			n, err = p.test(n)
+			n, err = p.parseTest(n)
 		default:
 			return n, nil
 		}
@@ -293,55 +293,55 @@ func keyOf(t token) any {
 	return t.text
 }
 
-func (p *parser) test(n Operand) (Operand, error) {
+func (p *parser) parseTest(n Operand) (Operand, error) {
 	test := &Predicate{Of: n}
-	_, test.Not = p.accept("not")
-	t := p.peek()
+	_, test.Not = p.acceptToken("not")
+	t := p.peekToken()
 	if p.at++; t.kind != 'n' {
 		return nil, errorf("the name of a test is missing")
 	}
 	test.Name = t.text
 	var err error
-	if _, ok := p.accept("("); ok {
+	if _, ok := p.acceptToken("("); ok {
 		var args []Operand
-		if args, _, err = p.arguments(); len(args) > 0 {
+		if args, _, err = p.parseArguments(); len(args) > 0 {
 			test.Arg = args[0]
 		}
 	}
 	return test, err
 }
 
-func (p *parser) subscript(of Operand) (Operand, error) {
+func (p *parser) parseSubscript(of Operand) (Operand, error) {
 	var from, to Operand
 	var err error
-	if p.peek().text != ":" {
-		if from, err = p.condition(); err != nil {
+	if p.peekToken().text != ":" {
+		if from, err = p.parseCondition(); err != nil {
 			return nil, err
 		}
 	}
-	if _, ok := p.accept(":"); !ok {
-		return &Index{Of: of, Key: from}, p.expect("]")
+	if _, ok := p.acceptToken(":"); !ok {
+		return &Index{Of: of, Key: from}, p.expectToken("]")
 	}
-	if p.peek().text != "]" {
-		if to, err = p.condition(); err != nil {
+	if p.peekToken().text != "]" {
+		if to, err = p.parseCondition(); err != nil {
 			return nil, err
 		}
 	}
-	return &Portion{Of: of, From: from, To: to}, p.expect("]")
+	return &Portion{Of: of, From: from, To: to}, p.expectToken("]")
 }
 
-func (p *parser) arguments() (args []Operand, named map[string]Operand, err error) {
+func (p *parser) parseArguments() (args []Operand, named map[string]Operand, err error) {
 	named = map[string]Operand{}
 	for {
-		if _, ok := p.accept(")"); ok {
+		if _, ok := p.acceptToken(")"); ok {
 			return args, named, nil
 		}
 		name := ""
-		if t := p.peek(); t.kind == 'n' && p.tokens[p.at+1].text == "=" {
+		if t := p.peekToken(); t.kind == 'n' && p.tokens[p.at+1].text == "=" {
 			name = t.text
 			p.at += 2
 		}
-		one, err := p.condition()
+		one, err := p.parseCondition()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -350,8 +350,8 @@ func (p *parser) arguments() (args []Operand, named map[string]Operand, err erro
 		} else {
 			named[name] = one
 		}
-		if _, ok := p.accept(","); !ok {
-			return args, named, p.expect(")")
+		if _, ok := p.acceptToken(","); !ok {
+			return args, named, p.expectToken(")")
 		}
 	}
 }

@@ -5,14 +5,14 @@ import "strings"
 // Parse reads a text with templates. A text without any is one Literal.
 func Parse(text string) (Operand, error) {
 	r := &reader{rest: strings.TrimSuffix(text, "\n")}
-	parts, end, err := r.parts()
+	parts, end, err := r.readParts()
 	if err == nil && end != "" {
 		err = errorf("{%% %s %%} has no beginning", end)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return whole(parts), nil
+	return joinParts(parts), nil
 }
 
 // HasTemplate reports whether a text has templates.
@@ -20,7 +20,7 @@ func HasTemplate(text string) bool {
 	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "{#")
 }
 
-func whole(parts []Operand) Operand {
+func joinParts(parts []Operand) Operand {
 	switch len(parts) {
 	case 0:
 		return &Literal{Value: ""}
@@ -36,8 +36,8 @@ type reader struct {
 	depth int
 }
 
-// parts reads up to the end, or up to a block that ends or continues another, whose words it returns.
-func (r *reader) parts() (parts []Operand, end string, err error) {
+// readParts reads up to the end, or up to a block that ends or continues another, whose words it returns.
+func (r *reader) readParts() (parts []Operand, end string, err error) {
 	if r.depth++; r.depth > maxDepth {
 		return nil, "", errorf("blocks are nested too deep")
 	}
@@ -63,7 +63,7 @@ func (r *reader) parts() (parts []Operand, end string, err error) {
 			parts = append(parts, &Literal{Value: r.rest[:at]})
 		}
 		kind := r.rest[at+1]
-		inner, err := r.inner(at)
+		inner, err := r.readInner(at)
 		if err != nil {
 			return nil, "", err
 		}
@@ -75,12 +75,12 @@ func (r *reader) parts() (parts []Operand, end string, err error) {
 			word, _, _ := strings.Cut(inner, " ")
 			switch word {
 			case "if":
-				one, err = r.block(strings.TrimSpace(strings.TrimPrefix(inner, word)))
+				one, err = r.readBlock(strings.TrimSpace(strings.TrimPrefix(inner, word)))
 			case "else", "elif", "endif":
 				return parts, inner, nil
 			case "set":
 				var let *Let
-				if let, end, err = r.let(strings.TrimPrefix(inner, word)); err == nil {
+				if let, end, err = r.readLet(strings.TrimPrefix(inner, word)); err == nil {
 					return append(parts, let), end, nil
 				}
 			default:
@@ -96,8 +96,8 @@ func (r *reader) parts() (parts []Operand, end string, err error) {
 	}
 }
 
-// inner is what is between the braces that begin at a place; what follows is read next.
-func (r *reader) inner(at int) (string, error) {
+// readInner is what is between the braces that begin at a place; what follows is read next.
+func (r *reader) readInner(at int) (string, error) {
 	closing := map[byte]string{'{': "}}", '%': "%}", '#': "#}"}[r.rest[at+1]]
 	quote := byte(0)
 	depth := 0
@@ -129,29 +129,29 @@ func (r *reader) inner(at int) (string, error) {
 	return "", errorf("braces are not closed")
 }
 
-// block reads an `if` with its branches.
-func (r *reader) block(test string) (Operand, error) {
+// readBlock reads an `if` with its branches.
+func (r *reader) readBlock(test string) (Operand, error) {
 	c := &Ternary{}
 	var err error
 	if c.If, err = ParseExpression(test); err != nil {
 		return nil, err
 	}
-	then, end, err := r.parts()
+	then, end, err := r.readParts()
 	if err != nil {
 		return nil, err
 	}
-	c.Then, c.Else = whole(then), &Literal{Value: ""}
+	c.Then, c.Else = joinParts(then), &Literal{Value: ""}
 	word, rest, _ := strings.Cut(end, " ")
 	switch word {
 	case "elif":
-		c.Else, err = r.block(strings.TrimSpace(rest))
+		c.Else, err = r.readBlock(strings.TrimSpace(rest))
 		return c, err
 	case "else":
 		var otherwise []Operand
-		if otherwise, end, err = r.parts(); err != nil {
+		if otherwise, end, err = r.readParts(); err != nil {
 			return nil, err
 		}
-		c.Else = whole(otherwise)
+		c.Else = joinParts(otherwise)
 	}
 	if end != "endif" {
 		return nil, errorf("{%% endif %%} is missing")
@@ -159,8 +159,8 @@ func (r *reader) block(test string) (Operand, error) {
 	return c, nil
 }
 
-// let reads an assignment, and what follows up to the end of its block.
-func (r *reader) let(text string) (*Let, string, error) {
+// readLet reads an assignment, and what follows up to the end of its block.
+func (r *reader) readLet(text string) (*Let, string, error) {
 	name, value, found := strings.Cut(text, "=")
 	if name = strings.TrimSpace(name); !found || strings.ContainsAny(name, " ,.") {
 		return nil, "", errorf("the block {%% set %s %%}", name)
@@ -171,7 +171,7 @@ func (r *reader) let(text string) (*Let, string, error) {
 		return nil, "", err
 	}
 	r.rest = strings.TrimLeft(r.rest, " \t\r\n")
-	parts, end, err := r.parts()
-	let.In = whole(parts)
+	parts, end, err := r.readParts()
+	let.In = joinParts(parts)
 	return let, end, err
 }
