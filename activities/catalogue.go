@@ -1,7 +1,6 @@
-// Package activities has the catalogue of the tools that a playbook can call, each of
-// which is a package below, and the activities of a worker besides those of tools: the check
-// and the plan of a playbook. Package attempt makes the attempts, package hosting hosts calls. They
-// know nothing of workflows.
+// Package activities has the catalogue of the tools that a playbook can call, one package each, and
+// the worker's other activities: checking and planning a playbook. Package attempt makes the
+// attempts, package hosting hosts calls. They know nothing of workflows.
 package activities
 
 import (
@@ -34,7 +33,8 @@ import (
 type Catalogue struct {
 	// Attempts makes those of the tools.
 	Attempts *attempt.Runner
-	// Calls hosts calls of the tools, and States has what their steps keep between runs.
+	// Calls hosts calls of the tools; States reads and writes the state that steps keep between
+	// runs.
 	Calls  *hosting.Calls
 	States *hosting.StateStores
 

@@ -57,9 +57,8 @@ func LimitsFromEnv(lookup func(string) (string, bool)) (playbook.Limits, error) 
 // leastAnswersBytes admits a page that is as large as Temporal accepts.
 const leastAnswersBytes = 64 << 20
 
-// AnswersBytesFromEnv reads REPRISE_MAX_ANSWERS_BYTES: the bytes of memory that
-// the attempts of a worker use together for what they read. lookup is usually
-// os.LookupEnv.
+// AnswersBytesFromEnv reads REPRISE_MAX_ANSWERS_BYTES: the memory, in bytes, that all attempts
+// of a worker use together for what they read. lookup is usually os.LookupEnv.
 func AnswersBytesFromEnv(lookup func(string) (string, bool)) (int64, error) {
 	text, set := lookup(memory.Variable)
 	if !set || text == "" {

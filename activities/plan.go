@@ -60,7 +60,7 @@ func (c *Catalogue) Plan(ctx context.Context, in call.PlanInput) (interpreter.Pl
 	return answer, nil
 }
 
-// maskSteps takes the secrets of the worker's connections out of what a plan has from data and errors.
+// maskSteps masks secrets of the worker's connections in a plan's data and errors.
 func maskSteps(steps []interpreter.StepPlan, known *secrets.Masker) {
 	mask := func(texts ...*string) {
 		for _, text := range texts {
@@ -162,7 +162,7 @@ func (s *stepPlanner) newCall(snapshot call.Snapshot) *call.Call {
 	return s.task.Call(s.book, s.step, snapshot, func() float64 { return 0 })
 }
 
-// loopElements are those of the step's loop, as far as the workload decides them.
+// loopElements returns the elements of the step's loop, if the workload decides them.
 func (s *stepPlanner) loopElements(whole *call.Call) []any {
 	s.plan.Loop = &interpreter.LoopPlan{Unknown: whole.Config().CollectionUnknown()}
 	if s.plan.Loop.Unknown != "" {
@@ -205,7 +205,8 @@ func (s *stepPlanner) planOne(ctx context.Context, of *call.Call, element *expre
 	}
 }
 
-// planSink plans what a sink would do. written are the requests of those that a sample comes to, by place.
+// planSink predicts what a sink would do. written has the requests of sinks that the sample reached, by
+// place.
 func (s *stepPlanner) planSink(
 	ctx context.Context, target call.SinkTarget, written map[string]interpreter.ToolInput, element *expression.Value,
 ) interpreter.SinkPlan {
@@ -274,7 +275,8 @@ func isTable(in interpreter.ToolInput) bool {
 	return has && playbook.TraitsOf(in.Tool).KeepsStates
 }
 
-// targetText names what a sink writes to, as far as it is known: with templates as they are written.
+// targetText names what a sink writes to. Templates whose values are not known yet are shown
+// unevaluated.
 func targetText(target call.SinkTarget) string {
 	if path, has := target.Input.Fields["path"]; has && isTable(target.Input) {
 		table := expression.Text(target.Input.Fields["table"].Data)
@@ -294,7 +296,7 @@ func targetText(target call.SinkTarget) string {
 // maxTarget bounds the text of a target, in bytes.
 const maxTarget = 200
 
-// plannedTable is what a write would do to its table, and why it would fail.
+// plannedTable predicts what a write would do to its table, or why it would fail.
 func (c *Catalogue) plannedTable(ctx context.Context, in interpreter.ToolInput) (*interpreter.TablePlan, string) {
 	plan, err := c.PlanTable(ctx, in)
 	problem := ""
@@ -310,8 +312,8 @@ func (c *Catalogue) plannedTable(ctx context.Context, in interpreter.ToolInput) 
 	return &plan, problem
 }
 
-// PlanTable is what a write would do to its table, found out as an attempt is made: within its
-// time, and without the secrets of its connection in the error.
+// PlanTable predicts what a write would do to its table, in the way attempts are made: within
+// the time limit, with secrets masked in the error.
 func (c *Catalogue) PlanTable(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
 	table, ok := c.tools[in.Tool].(tool.Planner)
 	if !ok {

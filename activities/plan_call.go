@@ -83,7 +83,8 @@ func (s *stepPlanner) keptStates(ctx context.Context, at call.StateAt) (states [
 	return states[:min(len(states), mostPlannedStates)], err
 }
 
-// addStates adds the states that are kept. One that is not yet has the step read from its initial value.
+// addStates adds existing states to the plan. A state that does not exist yet reads from the initial
+// value.
 func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.State) {
 	section := s.step.Incremental
 	initial := s.initialValue()
@@ -103,7 +104,7 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.
 	}
 }
 
-// initialValue is where the step reads from without a state; a template that needs an element is shown as it is written.
+// initialValue is where the step reads from without a state. A template that needs an element is shown unevaluated.
 func (s *stepPlanner) initialValue() expression.Value {
 	section := s.step.Incremental
 	scope := interpreter.NewScope(s.book, s.task.Run, s.task.Data)
@@ -174,7 +175,7 @@ func (s *stepPlanner) driveCall(
 	return written
 }
 
-// answerClaim answers a call that claims its state by what is kept, without a claim.
+// answerClaim answers a call's claim with the stored state, without claiming it.
 func (s *stepPlanner) answerClaim(of *call.Call, in interpreter.StateInput, kept map[string]incremental.State) bool {
 	output := interpreter.StateOutput{}
 	if in.Claim != nil {

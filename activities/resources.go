@@ -27,11 +27,11 @@ import (
 // decompression: 10 MiB.
 const defaultMaxResponseBytes = 10 << 20
 
-// Resources is what a worker provides to its tools. The zero value works: no
-// connections but those of the environment, python off.
+// Resources is what a worker provides to its tools. The zero value works: connections come from
+// the environment, and python is off.
 type Resources struct {
-	// Connections finds the URL behind a connection's name; nil asks the
-	// environment (EnvConnections).
+	// Connections finds the URL of a connection by name; nil uses the environment
+	// (EnvConnections).
 	Connections tool.ConnectionResolver
 	// SecretsDirectory is below which files of secrets are that connections name; "" is none.
 	SecretsDirectory string
@@ -49,10 +49,10 @@ type Resources struct {
 	Directory string
 	// Private are files of the operator that tool file neither reads nor writes.
 	Private []string
-	// Playbooks is the folder of the playbooks that others run by name; "" is none.
+	// Playbooks is the folder of playbooks that others run by name; "" for none.
 	Playbooks string
-	// Limits are what a playbook's policies may ask for; the zero value is no
-	// limit. They are recorded in each run.
+	// Limits bound what a playbook's policies may request; the zero value has no limits. Each
+	// run records them.
 	Limits playbook.Limits
 	// RateLimits are the operator's, and hold against what playbooks ask for.
 	RateLimits attempt.RateLimits
@@ -74,8 +74,8 @@ type Resources struct {
 	Secrets *secrets.Masker
 	// Telemetry records what attempts do; nil is none.
 	Telemetry attempt.Telemetry
-	// Around is around what a tool does in an attempt, by the name of its activity; nil
-	// is nothing. Tests of playbooks answer there in place of others.
+	// Around wraps attempts of tools, by the name of their activity; nil for nothing. Tests of
+	// playbooks use it to answer.
 	Around func(activity string, run attempt.Func) attempt.Func
 
 	// TokenSpool is the folder in which tokens of logins are kept until they are reported; "" is memory alone.
@@ -128,7 +128,7 @@ func (res Resources) withDefaults() Resources {
 	return res
 }
 
-// forTools is what tools get of it.
+// forTools is the part of the resources for tools.
 func (res Resources) forTools() tool.Resources {
 	return tool.Resources{
 		Connections: res.Connections, Sources: res.sources, Confine: res.Confine, Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
@@ -137,7 +137,7 @@ func (res Resources) forTools() tool.Resources {
 	}
 }
 
-// forAttempts is what attempts get of it.
+// forAttempts is the part of the resources for attempts.
 func (res Resources) forAttempts() attempt.Resources {
 	return attempt.Resources{
 		Connections: res.Connections, Payloads: res.Payloads, RateLimits: res.RateLimits, Logger: res.Logger, Secrets: res.Secrets,

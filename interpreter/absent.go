@@ -9,9 +9,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// AbsentAtEnd warns of members that later steps read of the result of a step, and
-// that a result of its shape does not have: they are always nil, and a sink would
-// write nothing but that (docs/concepts/expressions.md#names).
+// AbsentAtEnd warns about members of a step's result that later steps read and that a result of
+// its shape does not have: they are always nil, and a sink would write only that
+// (docs/concepts/expressions.md#names).
 func AbsentAtEnd(step *playbook.Step, result CallResult) []string {
 	nodes := routeNodes(step)
 	if result.Failed() { // then no vars are set
@@ -54,8 +54,8 @@ func policyNodes(step *playbook.Step) []*playbook.Node {
 	return nodes
 }
 
-// lastAnswer is the answer that a result ends with: of pages that were collected as they
-// are, the last. It is nil where parts of pages were collected.
+// lastAnswer returns the last response of a result: for pages that were collected unchanged,
+// the last page. It is nil if parts of pages were collected.
 func lastAnswer(step *playbook.Step, result any) any {
 	collects := false
 	for collect := range step.Collects() {
@@ -125,7 +125,8 @@ func routeNodes(step *playbook.Step) []*playbook.Node {
 	return nodes
 }
 
-// ofStep is what a name reads of the result of a step; hidden names are something else.
+// ofStep returns which member of a step's result a name reads; not for names that a local name
+// hides.
 func ofStep(book *playbook.Playbook, data Data, ref expression.Ref, hidden []string) memberPath {
 	owner, path := ref.Root, ref.Path
 	if ref.Root == "steps" && len(path) > 1 && startsWith(path[1:], "data") {
@@ -189,8 +190,8 @@ func findAbsences(nodes []*playbook.Node, find func(expression.Ref) memberPath) 
 	return absent
 }
 
-// memberOfText says which member of a path belongs to a text, number or boolean, which
-// has none; "" where there is no such member.
+// memberOfText says which member of a path is requested of a text, number or boolean, which has
+// no members; "" if all is well.
 func memberOfText(of memberPath) (what, hint string) {
 	for i, key := range of.path {
 		name, isName := key.(string)

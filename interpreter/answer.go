@@ -23,7 +23,7 @@ type Answer struct {
 	Message   string           `json:"message,omitempty"`
 	Details   expression.Value `json:"details,omitzero"`
 	Retryable *bool            `json:"retryable,omitempty"`
-	// Done and Total are how far it has come; a Total of 0 is not known.
+	// Done and Total are the progress; a Total of 0 is unknown.
 	Done  int64 `json:"done,omitempty"`
 	Total int64 `json:"total,omitempty"`
 	// Option and Form are a person's answer to an approval; By and Comment say
@@ -79,7 +79,7 @@ type AnswerReceipt struct {
 	Visit   int    `json:"visit"`
 	Index   *int   `json:"index,omitempty"`
 	Attempt int    `json:"attempt"`
-	// ID is the ID of the answer which was accepted: another one where the same had come
+	// ID is the ID of the accepted answer: an earlier one if the same answer had arrived
 	// before.
 	ID string `json:"id,omitempty"`
 }
@@ -102,7 +102,7 @@ const (
 
 // Types of errors with which an answer is refused.
 const (
-	// AnswerRefused is an answer that cannot be taken as it is.
+	// AnswerRefused is the code of an answer that is refused because of its content.
 	AnswerRefused = "answer_refused"
 	// AnswerLate is an answer to an attempt that is over.
 	AnswerLate = "answer_late"
@@ -121,8 +121,8 @@ type AnswerError struct {
 	WorkflowID string
 }
 
-// AnsweredAt is the ID of the workflow that awaits an answer, where the error says
-// that another one does; else "".
+// AnsweredAt is the ID of the workflow that awaits the answer instead, if the error says so;
+// else "".
 func AnsweredAt(err error) string {
 	if refused, ok := errors.AsType[*AnswerError](err); ok {
 		return refused.WorkflowID
@@ -132,7 +132,7 @@ func AnsweredAt(err error) string {
 
 func (e *AnswerError) Error() string { return e.Message }
 
-// RefusedAnswer is the error of an answer that cannot be taken as it is.
+// RefusedAnswer is the error for an answer that is refused because of its content.
 func RefusedAnswer(format string, args ...any) error {
 	return &AnswerError{Type: AnswerRefused, Message: fmt.Sprintf(format, args...)}
 }
@@ -162,7 +162,7 @@ func (a Answer) checkPlace() error {
 	return nil
 }
 
-// checkSizes returns an error for what is too large to be kept.
+// checkSizes returns an error for values that are too large to keep.
 func (a Answer) checkSizes() error {
 	switch {
 	case len(a.Message) > maxAnswerText, len(a.Comment) > maxAnswerText:
@@ -217,8 +217,8 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// SentBytes is how many bytes the answer takes on its way to a workflow: with what JSON of
-// the SDK escapes. 0 is one that cannot be sent.
+// SentBytes is the size of the answer when it is sent to a workflow, with the JSON escapes of
+// the SDK. 0 if it cannot be sent.
 func (a Answer) SentBytes() int {
 	encoded, err := json.Marshal(a)
 	if err != nil {
@@ -237,8 +237,8 @@ func (a Answer) Digest() string {
 	return expression.Hash(string(a.Verb), a.Result.Data, a.Message, a.Details.Data, retryable, a.Option, a.Form, a.By, a.Comment)
 }
 
-// ReportedProgress is how far what is awaited has come, as the other side reports. It
-// survives retries. Kept with call.State.
+// ReportedProgress is progress that the other side reports for an awaited attempt. It survives
+// retries. Kept with call.State.
 type ReportedProgress struct {
 	Done    int64     `json:"done"`
 	Total   int64     `json:"total,omitempty"` // 0 is not known

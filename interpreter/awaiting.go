@@ -15,10 +15,10 @@ import (
 type AwaitedDetails struct {
 	Attempt int       `json:"attempt"`
 	Since   time.Time `json:"since"`
-	// Until is when its time is over, zero for never; progress sets it anew.
+	// Until is the deadline, zero for none; progress extends it.
 	Until time.Time `json:"until,omitzero"`
-	// Done, Total and Message are how far it has come, as was reported last; a Total
-	// of 0 is not known. Reported is when, zero for never.
+	// Done, Total and Message are the last reported progress; a Total of 0 is unknown. Reported
+	// is the time of that report, zero for none.
 	Done     int64     `json:"done,omitempty"`
 	Total    int64     `json:"total,omitempty"`
 	Message  string    `json:"message,omitempty"`
@@ -27,7 +27,7 @@ type AwaitedDetails struct {
 	Approval *playbook.Approval `json:"approval,omitempty"`
 }
 
-// Progress is how far it has come in a few words, "" before a report of that.
+// Progress describes the reported progress in a few words, "" before the first report.
 func (a *AwaitedDetails) Progress() string {
 	if a.Reported.IsZero() {
 		return ""
@@ -58,8 +58,8 @@ func (a *AwaitedDetails) Question() string {
 	return strings.TrimSpace(strings.TrimLeft(asked.String(), "#"))
 }
 
-// AnswerCommand is what comes behind the names of a run and a step in a command that
-// answers, and verb that command: of several options the first.
+// AnswerCommand returns the verb of the command that answers, and its arguments after the names
+// of the run and step: of several options, the first.
 func (a *AwaitedDetails) AnswerCommand() (verb, option string) {
 	switch {
 	case a.Approval == nil:

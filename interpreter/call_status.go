@@ -28,8 +28,7 @@ type CallStatus struct {
 	Child string `json:"child,omitempty"`
 	// Error is the last one: of the attempt before, where the call has not ended.
 	Error *ErrorObject `json:"error,omitempty"`
-	// Cut says why the call lacks pages though it has succeeded, nil where it does not; that of an iteration is not
-	// that of its loop.
+	// Cut says why a successful call lacks pages, nil if it lacks none; a loop has one of its own.
 	Cut *ErrorObject `json:"cut,omitempty"`
 	// SinkErrors are the errors of CallResult.
 	SinkErrors []ErrorObject `json:"sink_errors,omitempty"`

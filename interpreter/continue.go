@@ -8,10 +8,10 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// A run that a step has started may replace an earlier one: it is another
-// attempt of the same call, or a reprocess runs the call again. Its operations are
-// those of the earlier run and have their keys, and calls that have ended well there
-// are not made again (docs/concepts/runs.md#playbooks-in-playbooks).
+// A run that a step has started may replace an earlier one: it is another attempt of the same
+// call, or a reprocess runs the call again. Its operations then have the keys of the earlier
+// run's, and calls that ended well there are not repeated
+// (docs/concepts/runs.md#playbooks-in-playbooks).
 
 // Names of what reads earlier runs. They are part of histories.
 const (
@@ -33,8 +33,8 @@ const (
 	MaxEarlierAlong = 256 << 10
 )
 
-// Identity is what the operation keys of a run begin with: those of a run that a step
-// has started follow from the key of the call, whichever attempt makes it.
+// Identity begins the operation keys of a run. In a run started by a step it is derived from
+// the key of the call, so that all attempts of the call have the same.
 func (r RunInfo) Identity() string { return cmp.Or(r.Key, r.RunID) }
 
 // WholeLap distinguishes the runs of one identity, "" for the first.
@@ -87,8 +87,8 @@ type EarlierWork struct {
 	Left []string `json:"left,omitempty"`
 }
 
-// WithinBytes leaves out the largest results until the others have no more than so many
-// bytes. What is left out is named.
+// WithinBytes drops the largest results until the rest fits into so many bytes. Dropped results
+// are named.
 func (k EarlierWork) WithinBytes(most int) EarlierWork {
 	sizes, size := make([]int, len(k.Steps)), 0
 	for i, step := range k.Steps {
@@ -128,12 +128,12 @@ type EarlierLoop struct {
 	Runs  []string `json:"runs"`
 }
 
-// EarlierAnswers is what earlier runs have answered; kept in workflow history.
+// EarlierAnswers is what earlier runs have done; kept in workflow history.
 type EarlierAnswers struct {
 	EarlierWork
 	// From are the workflow IDs of those that have, the last one first.
 	From []string `json:"from,omitempty"`
-	// Silent are those that are there and could not answer, with the reason.
+	// Silent lists earlier runs that could not answer, with the reason.
 	Silent []string `json:"silent,omitempty"`
 }
 
@@ -185,8 +185,8 @@ func (l *EarlierLoop) Add(run string) {
 // workflow history.
 type EndedInput struct {
 	Loops []string `json:"loops"`
-	// Key is what the operation keys of their run begin with; with it the answer has
-	// prints. Without it the loop belongs to the run that reads.
+	// Key begins the operation keys of the loop's run; with it, the answer has fingerprints.
+	// Without it, the loop belongs to the reading run.
 	Key string `json:"key,omitempty"`
 }
 
@@ -196,9 +196,9 @@ type EndedIterations struct {
 	Iterations []IterationResult `json:"iterations"`
 	// Prints are the prints of what the iterations have requested.
 	Prints []string `json:"prints,omitempty"`
-	// Begun are those that were stopped.
+	// Begun lists the stopped iterations.
 	Begun []BegunIteration `json:"begun,omitempty"`
-	// Left are those whose results are too large together.
+	// Left lists iterations whose results were dropped because together they are too large.
 	Left []LeftOut `json:"left,omitempty"`
 }
 
@@ -208,7 +208,7 @@ type LeftOut struct {
 	Failed bool `json:"f,omitempty"`
 }
 
-// IterationResult is the result of the iteration, as far as it is known.
+// IterationResult returns what is known of the iteration's result.
 func (l LeftOut) IterationResult() IterationResult {
 	result := IterationResult{Index: l.Index, Result: CallResult{Status: StatusSuccess}}
 	if l.Failed {

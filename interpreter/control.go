@@ -37,10 +37,9 @@ type Said struct {
 	At     time.Time `json:"at,omitzero"`
 }
 
-// Tuning is what people have set for a step while it runs; kept in workflow
-// history.
+// Tuning is people's settings of a running step; kept in workflow history.
 type Tuning struct {
-	// MaxConcurrency is that of the step's loop; 0 is the playbook's.
+	// MaxConcurrency replaces that of the step's loop; 0 keeps the playbook's.
 	MaxConcurrency int `json:"max_concurrency,omitempty"`
 	// Rate is the rate of the step's attempts; nil is the playbook's.
 	Rate *Rate `json:"rate,omitempty"`
@@ -62,10 +61,10 @@ type Hold struct {
 	// Exhausted says that its policy has used up its attempts and leaves it to
 	// people how the call continues.
 	Exhausted bool `json:"exhausted,omitempty"`
-	// Failure is what a poll ends with where people give it up, but for its answer; nil
-	// where the last attempt has failed.
+	// Failure is the failure of a poll if people give it up, without its answer; nil if the
+	// last attempt failed.
 	Failure *ErrorObject `json:"failure,omitempty"`
-	// Recorded says that the history has a mark of it, as it is a wait for people.
+	// Recorded says that the history has a marker of the hold, because it waits for people.
 	Recorded bool `json:"recorded,omitempty"`
 }
 
@@ -91,8 +90,7 @@ func (s Settlement) SkipText() string {
 	return said
 }
 
-// Wait is the hold as a wait without a known end. failure is that of the
-// state.
+// Wait returns the hold as a wait without a known end. failure comes from the state.
 func (h Hold) Wait(failure *ErrorObject) Wait {
 	if h.Exhausted {
 		return Wait{Reason: ReasonPerson, Summary: "waits for a person: " + failure.ShortText()}
@@ -103,8 +101,8 @@ func (h Hold) Wait(failure *ErrorObject) Wait {
 // IsZero has encoding/json omit an empty record.
 func (c Control) IsZero() bool { return c.Version == 0 }
 
-// Of is what has to be known below a step of the run: whether it is held, and what
-// people have set for it. It is small, whatever they have said of other steps.
+// Of returns the part of the control that concerns a step: whether it is held, and its
+// settings. Its size does not depend on other steps.
 func (c Control) Of(step string) Control {
 	of := Control{Version: c.Version, Paused: c.Paused}
 	if _, alone := slices.BinarySearch(c.Steps, step); alone {
@@ -206,7 +204,7 @@ func (c Control) PausedBy(step string) Said {
 	return c.Held[step]
 }
 
-// TuningOf is what people have set for a step.
+// TuningOf returns people's settings of a step.
 func (c Control) TuningOf(step string) Tuning { return c.Tunings[step] }
 
 // TuneStep lays what people set for a step over what was set before.

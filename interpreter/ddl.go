@@ -14,8 +14,8 @@ const (
 // DDLKinds are all kinds.
 func DDLKinds() []DDLKind { return []DDLKind{CreateSchema, CreateTable, AddColumn, WidenColumn} }
 
-// DDL is a statement that a write makes, or would make, before its rows. Nothing has to read the statement to know what
-// it does. Kept in workflow history.
+// DDL is a statement that a write makes, or would make, before its rows, with its kind, so that nobody has to parse
+// it. Kept in workflow history.
 type DDL struct {
 	Kind      DDLKind `json:"kind"`
 	Statement string  `json:"statement"`

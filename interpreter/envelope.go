@@ -14,7 +14,8 @@ import (
 // An answer often is an envelope: its rows are a list within it. A table that is given the whole gets one row, in which all rows
 // are JSON. Nobody wants that who has not written it out.
 
-// identities are names of what distinguishes rows. A map that has one is a row itself, whatever it holds beside.
+// identities are names of members that identify rows. A map with one of them is a row itself, even if it
+// contains lists.
 var identities = []string{"id", "_id", "uuid", "guid", "gid", "key", "sid", "number", "code"}
 
 // EnvelopeInSink warns of a sink whose table gets an envelope of rows as one row; "" for none. result is what it writes, or with pages
@@ -78,7 +79,8 @@ func keyColumns(action *playbook.Action) []string {
 	return columns
 }
 
-// listOfMaps finds the longest list of maps, or of lists of them, within a map and the maps in it; n is 0 where there is none.
+// listOfMaps finds the longest list of maps, or of lists of maps, within a map and its inner maps; n is 0 if there is
+// none.
 func listOfMaps(row map[string]any, level int) (path []any, n int) {
 	const levels = 2
 	for _, name := range playbook.SortedKeys(row) {

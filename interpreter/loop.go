@@ -76,7 +76,7 @@ type LoopResult struct {
 	Partial int `json:"partial,omitempty"`
 	// Incomplete counts the successes that have not read all, truncated ones aside.
 	Incomplete int `json:"incomplete,omitempty"`
-	// Cut is that of the first iteration that has one.
+	// Cut is the Cut of the first iteration that has one.
 	Cut *Cut `json:"cut,omitempty"`
 	// Budget is set when the failure budget ended the loop.
 	Budget *ErrorObject `json:"budget,omitempty"`
@@ -86,9 +86,9 @@ type LoopResult struct {
 	// Broken is set when the loop, or a shard of it, was ended from outside.
 	Broken   *ErrorObject `json:"broken,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
-	// Incremental is what became of the states of the iterations; nil for none.
+	// Incremental sums up the states of the iterations; nil for none.
 	Incremental *CallIncremental `json:"incremental,omitempty"`
-	// Rows is what all iterations did to data, those that failed too; nil where nothing was counted.
+	// Rows is what all iterations did to data, failed ones included; nil if nothing was counted.
 	Rows *Rows `json:"rows,omitempty"`
 	// Next is set where a shard of a loop ended before its end, because its
 	// history was long enough: the position in the shard of the first element that
@@ -201,8 +201,8 @@ func (l *LoopResult) ReadAll() bool {
 		l.SourceError == nil && !l.SourceCut
 }
 
-// maxLoopWarnings bounds what a loop repeats of its iterations' warnings, of which 100,000
-// iterations may have as many; the stats count them all.
+// maxLoopWarnings bounds the warnings of iterations that a loop repeats: 100,000 iterations may
+// have as many. The stats count all of them.
 const maxLoopWarnings = 20
 
 // AddWarning adds a warning of the loop itself.
@@ -215,8 +215,8 @@ func (l *LoopResult) AddWarning(warning string) {
 	}
 }
 
-// addError keeps the errors in the collection's order, whatever the order in
-// which iterations end.
+// addError inserts an error so that errors have the collection's order, in whatever order
+// iterations end.
 func (l *LoopResult) addError(failure LoopError) {
 	at := sort.Search(len(l.Errors), func(i int) bool { return l.Errors[i].Index > failure.Index })
 	l.Errors = slices.Insert(l.Errors, at, failure)
@@ -260,8 +260,8 @@ func (l *LoopResult) budgetExceeded(step string, budget *playbook.FailureBudget)
 // failureRate is the share of failures among the iterations that have ended.
 func (l *LoopResult) failureRate() float64 { return float64(l.Stats.Failed) / float64(l.EndedCount()) }
 
-// LoopCounts is how far a loop has come, for its failure budget: what its batches
-// count on from. Kept in workflow history.
+// LoopCounts is the progress of a loop as its failure budget needs it; batches continue
+// counting from it. Kept in workflow history.
 type LoopCounts struct {
 	Size    int `json:"size"` // of the whole loop
 	Success int `json:"success"`
@@ -348,8 +348,8 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 	return result
 }
 
-// failureWarning says how many iterations failed, however the loop ended: its error may give way to
-// that of its sink.
+// failureWarning says how many iterations failed, whatever the loop's own error, which an error of
+// its sink may replace.
 func (l *LoopResult) failureWarning(step *playbook.Step) string {
 	share := 100 * float64(l.Stats.Failed) / float64(l.Stats.Total)
 	return fmt.Sprintf("step %s: %d of %d iterations failed (%.3g%%)", step.Name, l.Stats.Failed, l.Stats.Total, share) + firstOf(l.Errors)
@@ -426,8 +426,8 @@ func (s LoopStats) TextSoFar(open bool) string {
 	return s.Text() + " so far"
 }
 
-// Text says how far a loop is, and how it has ended, in the same words everywhere: "35
-// completed, 1 failed, 164 to go of 200". What is zero and no news is left out.
+// Text describes the progress or the end of a loop in the same words everywhere: "35 completed,
+// 1 failed, 164 to go of 200". It omits zeros that are no news.
 func (s LoopStats) Text() string {
 	parts := []string{fmt.Sprintf("%d completed", s.Success)}
 	for _, part := range []struct {

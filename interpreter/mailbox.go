@@ -29,8 +29,8 @@ const (
 	// MaxMailboxAnswers is how many answers a mailbox keeps for one attempt. A holder of a token
 	// may send any number before the attempt awaits one.
 	MaxMailboxAnswers = 100
-	// MaxMailboxBytes is the size of a mailbox's history, in bytes, from which it accepts no more.
-	// Temporal ends a workflow whose history has 50 MB.
+	// MaxMailboxBytes bounds the history of a mailbox, in bytes, because Temporal terminates
+	// workflows with histories of 50 MB.
 	MaxMailboxBytes = 8 << 20
 )
 
@@ -43,20 +43,20 @@ type MailboxAnswer struct {
 
 // Mailbox is the argument of MailboxWorkflow; kept in workflow history.
 type Mailbox struct {
-	// Progress is the newest report of progress, which has a mailbox of its own: nil where
+	// Progress is the newest report of progress, for which there is a separate mailbox: nil if
 	// answers come by signals.
 	Progress *MailboxAnswer `json:"progress,omitempty"`
 	// Refused are answers that the mailbox before this one found not to fit.
 	Refused []MailboxRefusal `json:"refused,omitempty"`
 }
 
-// DeliveryResult says what became of an answer that was kept; kept in workflow history.
+// DeliveryResult says whether a stored answer was accepted; kept in workflow history.
 type DeliveryResult struct {
 	Fate    Fate   `json:"fate"`
 	Message string `json:"message,omitempty"`
 }
 
-// Fate is what became of an answer.
+// Fate says whether an answer was accepted.
 type Fate string
 
 // The fates of answers.
@@ -77,10 +77,9 @@ type MailboxRefusal struct {
 	Message string `json:"message"`
 }
 
-// MailboxID is the workflow ID of the mailbox that keeps the answer: that of its attempt
-// where it names one by its key, as tokens do, else that of the step in the run whose
-// workflow ID is given. Reports of progress have one of their own, so that they take no
-// room from answers.
+// MailboxID is the workflow ID of the mailbox for the answer: one per attempt if the answer has
+// the attempt's key, as tokens do, else one per step in the run whose workflow ID is given.
+// Reports of progress have a separate one, so that they do not use up room for answers.
 func (a Answer) MailboxID(workflow string) string {
 	return a.mailboxID(workflow, a.Verb == AnswerProgress)
 }

@@ -13,14 +13,14 @@ const KindPlaybook Kind = "playbook"
 type Parent struct {
 	Run  string `json:"run"` // its workflow ID
 	Step string `json:"step"`
-	// Control is its commands of people, as far as its children know them.
+	// Control has the parent run's commands as its children know them.
 	Control Control `json:"control,omitzero"`
 	// Queue is the workflow ID of that of its concurrency key, "" where it has no turn.
 	Queue string `json:"queue,omitempty"`
 }
 
-// FilesOf are those of the files that a call of PlaybookTool needs, with all that
-// the playbooks in them need; nil for none.
+// FilesOf returns the files that a call of PlaybookTool needs, directly or through the
+// playbooks in them; nil for none.
 func FilesOf(book *playbook.Playbook, action *playbook.Action, files map[string]string) map[string]string {
 	if len(files) == 0 {
 		return nil

@@ -83,12 +83,12 @@ type Outcome struct {
 	Err  *ErrorObject
 	// PutOff is set where the attempt was not made yet; nothing else is then.
 	PutOff *PutOff
-	// Partial says that the data are those of a run which ended as partial_success.
+	// Partial says that the data come from a run that ended as partial_success.
 	Partial bool
-	// Warnings are said of a success, behind the name of the step. They are not kept.
+	// Warnings about a successful attempt, shown after the step's name. They are not stored.
 	Warnings []string
-	// Rows is what a run of another playbook did to data that the attempt was, whether it failed or not; of other attempts Meta has it. It
-	// is not kept.
+	// Rows is what a child run did to data if the attempt started one, whether it failed or not; for other attempts
+	// see Meta. It is not stored.
 	Rows *Rows
 }
 
@@ -97,7 +97,7 @@ type outcomeJSON struct {
 	Data  expression.Value `json:"data,omitzero"`
 	Meta  ToolMeta         `json:"meta,omitzero"`
 	Error *ErrorObject     `json:"error,omitempty"`
-	// PutOff and Partial are those of the Outcome.
+	// PutOff and Partial are copied from the Outcome.
 	PutOff  *PutOff `json:"put_off,omitempty"`
 	Partial bool    `json:"partial,omitempty"`
 }
@@ -120,8 +120,8 @@ func (o *Outcome) UnmarshalJSON(data []byte) error {
 // Failed reports whether the attempt failed.
 func (o Outcome) Failed() bool { return o.Err != nil }
 
-// PutOff is what an attempt waits for that was not made yet, and until when. It is no
-// failure, and counts as no attempt. Kept in workflow history.
+// PutOff says what an attempt that was not made yet waits for, and until when. It is no
+// failure, and does not count as an attempt. Kept in workflow history.
 type PutOff struct {
 	// Turn is the turn of a rate limit: the attempt has given up its place until it comes.
 	Turn *ratelimit.Reservation `json:"turn,omitempty"`
@@ -142,7 +142,7 @@ type CallResult struct {
 	Cut *Cut `json:"cut,omitempty"`
 	// LoopWarning says how many iterations of a loop failed, "" for none. It is a warning of the run.
 	LoopWarning string `json:"loop_warning,omitempty"`
-	// SinkErrors are the failures of sinks behind a failure, which stays that of the call.
+	// SinkErrors are failures of sinks after the call's own failure.
 	SinkErrors []ErrorObject `json:"sink_errors,omitempty"`
 }
 
@@ -158,25 +158,26 @@ type CallMeta struct {
 	Attempts  int  `json:"attempts"`
 	Pages     int  `json:"pages"`
 	Truncated bool `json:"truncated,omitempty"`
-	// Incomplete says that the call has not read all, other than because it was truncated.
+	// Incomplete says that the call has not read everything, for another reason than
+	// truncation.
 	Incomplete bool      `json:"incomplete,omitempty"`
 	StartedAt  time.Time `json:"started_at"`
 	EndedAt    time.Time `json:"ended_at"`
 	Tool       ToolMeta  `json:"tool,omitzero"` // of the last answer
-	// Incremental is what became of the state that the step keeps between runs; nil for none.
+	// Incremental describes the state that the step keeps between runs; nil for none.
 	Incremental *CallIncremental `json:"incremental,omitempty"`
-	// LeftOut is what tables did not get that the call has written to, nil where they get all.
+	// LeftOut counts what the call's tables did not accept, nil if they accepted everything.
 	LeftOut *RowCounts `json:"left_out,omitempty"`
-	// Rows is what the call, its pages and its sinks did to data; nil where nothing was counted.
+	// Rows is what the call, its pages and its sinks did to data; nil if nothing was counted.
 	Rows *Rows `json:"rows,omitempty"`
 }
 
-// CallIncremental is what a call has made of its state; kept in workflow history.
+// CallIncremental is what a call did with its state; kept in workflow history.
 type CallIncremental struct {
 	State  string                 `json:"state"`
 	Type   incremental.CursorType `json:"type,omitempty"`
 	Format string                 `json:"format,omitempty"` // that of incremental.Form
-	// From is where the call has read from, Watermark where the state is behind it.
+	// From is where the call read from, Watermark the state's watermark after it.
 	From      incremental.Cursor `json:"from,omitzero"`
 	Watermark incremental.Cursor `json:"watermark,omitzero"`
 	Rows      int                `json:"rows"`
@@ -184,8 +185,8 @@ type CallIncremental struct {
 	Moved bool `json:"moved,omitempty"`
 	// Before is where the state was before the call, which may be ahead of From by its lag; zero where that is not known.
 	Before incremental.Cursor `json:"before,omitzero"`
-	// States counts those of a loop, 0 elsewhere. State, From and Watermark are then of the one
-	// that is farthest behind of those that have one, Rows and Moved of all of them.
+	// States counts the states of a loop, 0 elsewhere. State, From and Watermark then describe
+	// the state with the lowest watermark, Rows and Moved all of them.
 	States int `json:"states,omitempty"`
 	// Pending move the watermark, or those of a loop, once the run has ended as completed, where
 	// nothing is written; nil where that is done.
@@ -200,8 +201,8 @@ func (i *CallIncremental) exprValue() map[string]any {
 	return value
 }
 
-// withStates is what a loop knows of the states of its iterations, with what one of them, or a
-// shard of the loop, has made of its own.
+// withStates adds what an iteration, or a shard of the loop, did to its states to what the loop
+// knows of all.
 func (i *CallIncremental) withStates(of *CallIncremental) *CallIncremental {
 	if of == nil {
 		return i

@@ -15,8 +15,8 @@ const (
 	PlanActivity = "plan"
 )
 
-// PlanAnswer is what a run of a playbook would do, as far as that is known without one; kept in
-// workflow history.
+// PlanAnswer describes what a run of a playbook would do, if that is known without running it;
+// kept in workflow history.
 type PlanAnswer struct {
 	// Problems is the text of what the worker has found wrong with the playbook, "" for nothing.
 	Problems string     `json:"problems,omitempty"`
@@ -25,7 +25,7 @@ type PlanAnswer struct {
 	Steps    []StepPlan `json:"steps,omitempty"`
 }
 
-// StepPlan is what a step would do; kept in workflow history.
+// StepPlan predicts what a step would do; kept in workflow history.
 type StepPlan struct {
 	Step string `json:"step"` // of a playbook that a step runs, STEP/INNER
 	Tool string `json:"tool,omitempty"`
@@ -45,7 +45,7 @@ type StepPlan struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// LoopPlan is what is known of a loop's elements; kept in workflow history.
+// LoopPlan describes a loop's elements, as far as known; kept in workflow history.
 type LoopPlan struct {
 	// Size is how many there are, nil where only a run knows.
 	Size    *int   `json:"size,omitempty"`
@@ -64,25 +64,27 @@ type StatePlan struct {
 	Run       string                 `json:"run,omitempty"`     // that claimed it last
 	Table     string                 `json:"table,omitempty"`   // that of incremental.State
 	Emptied   bool                   `json:"emptied,omitempty"` // its table has no rows because of what was loaded
-	// Holders are the workflow IDs of runs that hold it, and OnConflict is what becomes of another one.
+	// Holders lists the workflow IDs of the runs that hold the key, and OnConflict says what happens to
+	// another run.
 	Holders    []string            `json:"holders,omitempty"`
 	OnConflict playbook.OnConflict `json:"on_conflict"`
 	Problem    string              `json:"problem,omitempty"`
 }
 
-// SinkPlan is what a sink would do; kept in workflow history.
+// SinkPlan predicts what a sink would do; kept in workflow history.
 type SinkPlan struct {
 	Place string `json:"place"` // within the playbook
 	Tool  string `json:"tool"`
 	Auth  string `json:"auth,omitempty"`
-	// Target is what it writes to, as the playbook says it; Table is what it would do to a table.
+	// Target is what the sink writes to, as written in the playbook; Table is what it would do to
+	// a table.
 	Target string     `json:"target,omitempty"`
 	Table  *TablePlan `json:"table,omitempty"`
 	// Element is the element of the loop, where the target depends on it.
 	Element expression.Value `json:"element,omitzero"`
 	// Attempts is how many a table sink makes of a write without a retry of its own, while they fail as retryable; 0 for other sinks.
 	Attempts int `json:"attempts,omitempty"`
-	// Unknown says why no more is known of it without a run.
+	// Unknown says what cannot be predicted without a run, and why.
 	Unknown string `json:"unknown,omitempty"`
 	Problem string `json:"problem,omitempty"`
 }
@@ -94,7 +96,8 @@ type ReplacedRows struct {
 	To     string `json:"to,omitempty"`
 }
 
-// TablePlan is what a write would do to a table as it is now; kept in workflow history.
+// TablePlan predicts what a write would do to a table in its present form; kept in workflow
+// history.
 type TablePlan struct {
 	Name string `json:"name"`
 	// Qualified is the table as its database names it, the same for each spelling; "" where that was not looked up.
@@ -116,7 +119,7 @@ type TablePlan struct {
 	// FromRows says that more of the table follows from rows that were not read: all of them, or
 	// those behind a sample.
 	FromRows bool `json:"from_rows,omitempty"`
-	// Rows is how many rows of a sample were looked at, nil for none. LeftOut are those of them that the contract leaves out.
+	// Rows is the number of sampled rows, nil without a sample. LeftOut counts what the contract leaves out of them.
 	Rows     *int       `json:"rows,omitempty"`
 	LeftOut  *RowCounts `json:"left_out,omitempty"`
 	Rejected string     `json:"rejected,omitempty"` // table of rows that the database refuses

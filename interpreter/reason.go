@@ -32,9 +32,9 @@ type reasonInfo struct {
 	event, timed, failure bool
 }
 
-// reasons is the table: the status of what waits for a reason, whether the wait is one
-// before an attempt, which is an event of the run, whether it is known when it ends, and
-// whether it follows a failure, which is shown with it.
+// reasons is the table of reasons to wait: the status, whether the wait is one before an
+// attempt, which is an event of the run, whether its end is known, and whether it follows a
+// failure, which is shown with it.
 var reasons = []reasonInfo{
 	{reason: ReasonFailure, status: RetryPending, event: true, timed: true, failure: true},
 	{reason: ReasonRateLimited, status: RetryPending, event: true, timed: true, failure: true},
@@ -49,7 +49,8 @@ var reasons = []reasonInfo{
 	{reason: ReasonKeeper, status: RetryPending},
 }
 
-// infoOf is the row of the reason; false for one without, which is as one that ends by itself.
+// infoOf returns the row of the reason; false if it has none and is treated like one that ends
+// by itself.
 func (r Reason) infoOf() (reasonInfo, bool) {
 	i := slices.IndexFunc(reasons, func(row reasonInfo) bool { return row.reason == r })
 	if i < 0 {
@@ -111,8 +112,8 @@ type Wait struct {
 	Rest bool `json:"rest,omitempty"`
 }
 
-// WaitPhrase is what is said of a wait before an attempt, in pieces: whoever shows it with another
-// name or time composes it anew, and takes no sentence apart.
+// WaitPhrase describes a wait before an attempt in pieces, so that it can be composed with another
+// name or time without parsing.
 type WaitPhrase struct {
 	What string `json:"what"`          // follows the wait: "attempt 2 of 5"
 	Why  string `json:"why,omitempty"` // ": HTTP 503"

@@ -21,7 +21,7 @@ type RunResult struct {
 	// validation learns would change what is expected of runs.
 	ValidationWarnings []string `json:"validation_warnings,omitempty"`
 	Late               bool     `json:"late,omitempty"` // it took longer than expected
-	// Rows is what the steps of the run did to data, and the runs below it; nil where nothing was counted.
+	// Rows is what the run's steps and child runs did to data; nil if nothing was counted.
 	Rows *Rows `json:"rows,omitempty"`
 }
 
@@ -60,14 +60,15 @@ type StepRecord struct {
 	// From is the workflow ID of the earlier run that has made the call, whose result
 	// the step has.
 	From string `json:"from,omitempty"`
-	// Incremental is what the call has made of the state that the step keeps between runs, and a
-	// loop of those of its iterations; nil for none.
+	// Incremental describes the state of the call, or the states of a loop's iterations; nil for
+	// none.
 	Incremental *StateRecord `json:"incremental,omitempty"`
-	// Rows is what the call or loop did to data, so far where it has not ended; nil where nothing was counted.
+	// Rows is what the call or loop has done to data, so far if it is open; nil if nothing was counted.
 	Rows *Rows `json:"rows,omitempty"`
 }
 
-// StateRecord is how far a call has read, for people: of CallIncremental.
+// StateRecord shows people a call's progress in reading: the part of CallIncremental that
+// matters to them.
 type StateRecord struct {
 	State     string                 `json:"state"`
 	States    int                    `json:"states,omitempty"`
@@ -75,7 +76,7 @@ type StateRecord struct {
 	Format    string                 `json:"format,omitempty"` // that of incremental.Form
 	From      expression.Value       `json:"from"`
 	Watermark expression.Value       `json:"watermark"`
-	// Before is the watermark before the call, of which From is left behind by its lag; zero where that is not known.
+	// Before is the watermark before the call; From is Before minus the lag. Zero if unknown.
 	Before expression.Value `json:"before,omitzero"`
 	// MovesTo is where the watermark moves once the run has completed, of a loop the lowest of its
 	// states: of a step that writes nothing.
@@ -96,7 +97,7 @@ func (r *StateRecord) BeginValue() expression.Value {
 	return r.Before
 }
 
-// HostedStep is how far the call of a step has come in an activity that has not ended; kept in its heartbeats.
+// HostedStep is the progress of a step's call in an activity that has not ended; kept in its heartbeats.
 type HostedStep struct {
 	Step  string `json:"step"`
 	Visit int    `json:"visit"`
@@ -106,7 +107,7 @@ type HostedStep struct {
 	Rows        *Rows        `json:"rows,omitempty"`
 }
 
-// Record is what people see of it; nil for none.
+// Record returns the part of it that people see; nil for none.
 func (i *CallIncremental) Record() *StateRecord {
 	if i == nil {
 		return nil
@@ -148,7 +149,7 @@ func (r *StepRecord) CompleteForDisplay(most int, failure *ErrorObject) {
 	r.Error = r.Error.ShrunkError()
 }
 
-// CallsOutput is what the calls of a batch come to, or that of one step, which is an
+// CallsOutput is the outcome of the calls of a batch, or of the call of one step, which is an
 // iteration without an index. Kept in workflow history.
 type CallsOutput struct {
 	Iterations []IterationResult `json:"iterations"`

@@ -9,9 +9,8 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// ReadWait reads what retry_after gives, by the headers of the answer whose clock it
-// means. Nil and an empty text are no wait, and so are one of nothing and a time that is
-// over; unread says what cannot be read.
+// ReadWait reads the value of retry_after, with the clock of the response's headers. Nil, an
+// empty text, zero and past times mean no wait; unread says what cannot be read.
 func ReadWait(value any, headers map[string]string, now time.Time) (wait time.Duration, unread string) {
 	switch value.(type) {
 	case nil:

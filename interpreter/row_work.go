@@ -13,8 +13,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// RowWork is what becomes of each row of a sink before it is written. The attempt evaluates its expressions row by row, each row with
-// the budget of a decision, so a list may have any length. Kept in workflow history.
+// RowWork changes the rows of a sink before they are written. The attempt evaluates its expressions row by row, each
+// with the budget of a decision, so a list may have any length. Kept in workflow history.
 type RowWork struct {
 	// Map is the mapping of the list that is given, map(xs, …), which comes before the rest; nil for none.
 	Map     *RowField  `json:"map,omitempty"`
@@ -39,8 +39,8 @@ type RowField struct {
 	Places TextPlaces `json:"places,omitempty"`
 }
 
-// TextPlaces says where in a file the characters of a text are: each entry is the place of the character at Offset, and those
-// behind it follow in the same line. Kept in workflow history.
+// TextPlaces maps the characters of a text to a file: each entry has the place of the character at Offset; the
+// following ones are on the same line. Kept in workflow history.
 type TextPlaces []TextPlace
 
 // TextPlace is an entry of TextPlaces. Line and Column begin at 1.
@@ -97,12 +97,12 @@ type ShapedRows struct {
 	Notes []string
 }
 
-// Parts makes a piece of work of so many rows in parts, perhaps several at a time: part makes those from one index up to but without
-// another. It gives the notes of all parts in their order, or the error of the first that fails.
+// Parts processes rows in parts, perhaps concurrently: part processes those from one index up to, but without,
+// another. It returns the notes of all parts in order, or the error of the first part that fails.
 type Parts func(rows int, part func(from, to int) ([]string, error)) ([]string, error)
 
-// Reshape brings the rows of the attempt into shape. The error is that of an expression, or of a row that is no map, and says where; or
-// one of parts.
+// Reshape applies the attempt's RowWork to its rows. The error says where an expression failed or a row is no map; or
+// it comes from parts.
 func (in ToolInput) Reshape(parts Parts) (shaped ShapedRows, err error) {
 	shaped = ShapedRows{Args: in.Args, Result: in.Result}
 	from := in.Result
@@ -149,7 +149,7 @@ func (in ToolInput) InShape(of ShapedRows) ToolInput {
 // distinguishesRows reports whether the rows of the page have to stay beside those that are written, to be recognized.
 func (in ToolInput) distinguishesRows() bool { return in.State != nil && in.State.Rows != nil }
 
-// fieldValue is a field of RowWork as it is evaluated.
+// fieldValue is a field of RowWork during evaluation.
 type fieldValue struct {
 	*RowField
 
@@ -294,7 +294,7 @@ func (s *rowShaper) evaluateField(i int, field *fieldValue) (err error) {
 	return nil
 }
 
-// placeNote is a place behind what is said of it.
+// placeNote describes a place for the end of a message.
 func (p TextPlaces) placeNote(offset int) string {
 	at := p.At(offset)
 	return fmt.Sprintf(" (line %d, column %d)", at.Line, at.Column)

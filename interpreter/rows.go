@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// MostTables is how many tables Rows counts by themselves; the others are counted together. A
-// table for each iteration would make the result of a loop grow with it.
+// MostTables bounds the tables that Rows counts separately; the others are counted together.
+// Without it, a loop that writes a table per iteration would have a result that grows with it.
 const MostTables = 50
 
 // Rows counts what a call, a loop or a run has done to data: the rows that it read, and what it wrote to each table. Nil, and
@@ -32,16 +32,18 @@ type Rows struct {
 
 // RowTotals are numbers of rows.
 type RowTotals struct {
-	// Read are those that pages contributed, and that files and queries returned; what is no list is one row where the step has
-	// a sink, else none. Zero in a table.
+	// Read counts rows that pages contributed, and that files and queries returned; a value that is no list counts as
+	// one row if the step has a sink, else not. Zero in a table.
 	Read int64 `json:"read,omitempty"`
-	// Written are those that were inserted, updated, or given to what is not a table. It includes Inserted and Updated, which are zero
-	// if the database cannot distinguish them cheaply: for upserts of SQLite, and of PostgreSQL into anything but a plain table.
+	// Written counts rows that were inserted, updated, or given to something that is not a table. It includes
+	// Inserted and Updated, which are zero if the database cannot distinguish them cheaply: for upserts of SQLite,
+	// and of PostgreSQL into anything but a plain table.
 	Written  int64 `json:"written,omitempty"`
 	Inserted int64 `json:"inserted,omitempty"`
 	Updated  int64 `json:"updated,omitempty"`
 	Deleted  int64 `json:"deleted,omitempty"`
-	// Rejected are those that the database refused, Discarded those that the schema contract left out.
+	// Rejected counts rows that the database refused, Discarded those that the schema contract left
+	// out.
 	Rejected  int64 `json:"rejected,omitempty"`
 	Discarded int64 `json:"discarded,omitempty"`
 }

@@ -17,8 +17,8 @@ func (d Data) WithStep(name string, result CallResult) Data {
 	return d
 }
 
-// RunInfo is what stays the same for a whole run; kept in workflow history. A
-// reprocess has that of the run whose iterations it runs again.
+// RunInfo is constant during a run; kept in workflow history. A reprocess has the RunInfo of
+// the original run.
 type RunInfo struct {
 	WorkflowID string    `json:"workflow_id"` // execution_id in expressions
 	RunID      string    `json:"run_id"`      // the first of the chain
@@ -37,7 +37,7 @@ type RunInfo struct {
 	// FullRefresh are the steps that read from the initial values of their states, in place of
 	// their watermarks.
 	FullRefresh []string `json:"full_refresh,omitempty"`
-	// Partition is the one that the run is about; nil where its playbook has none.
+	// Partition is the run's partition; nil if its playbook has none.
 	Partition *partition.Partition `json:"partition,omitempty"`
 }
 

@@ -45,9 +45,8 @@ func holdsSealed(v any) bool {
 	return false
 }
 
-// RefuseSealed is the error of values that have a sealed result in them, where
-// nothing but a later call may use it; what names the place. The validation has
-// refused the expressions that would get there.
+// RefuseSealed returns an error if values contain a sealed result in a place other than a later
+// call; what names the place. It is a second check: validation refuses such expressions.
 func RefuseSealed(book *playbook.Playbook, what string, values ...any) error {
 	if !book.HasSecrets() || !slices.ContainsFunc(values, holdsSealed) {
 		return nil
@@ -55,8 +54,7 @@ func RefuseSealed(book *playbook.Playbook, what string, values ...any) error {
 	return fmt.Errorf("%s would contain the result of a secret step, which only fields of later calls may use", what)
 }
 
-// SecretWork says what an attempt has to do with secret results; kept in workflow
-// history.
+// SecretWork says which secret results an attempt uses or makes; kept in workflow history.
 type SecretWork struct {
 	// Run is the first run of the chain. A result is sealed for it and its step.
 	Run string `json:"run"`
@@ -85,7 +83,7 @@ type DeferredExpression struct {
 	Scope expression.Value `json:"scope,omitzero"`
 }
 
-// RequestPart says in what part of a request an expression is.
+// RequestPart is the part of a request that an expression is in.
 type RequestPart string
 
 // The parts of a request that may use secret results.
@@ -95,15 +93,15 @@ const (
 	InParams RequestPart = "params"
 )
 
-// SealedResult is the sealed result of a step, "" where it has none: it has not run, or
-// its failure was ignored.
+// SealedResult returns the sealed result of a step, "" if it has none because it has not run,
+// or its failure was ignored.
 func (s *Scope) SealedResult(step string) string {
 	return SealedText(expression.Member(expression.Member(s.rootScope().data.Steps.Data, step), "data"))
 }
 
-// Reveal returns the attempt with the values of what was deferred. opened are the
-// results by the names of their steps; seen receives what each expression makes of
-// them. Errors may hold parts of them.
+// Reveal returns the attempt with deferred values filled in. opened has the results by the
+// names of their steps; seen is called with each expression's value. Errors may contain parts
+// of secrets.
 func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, error) {
 	work := in.Secret
 	fields := make(map[string]any, len(in.Fields))
@@ -164,8 +162,8 @@ type deferredText struct {
 	param int
 }
 
-// readText returns the text of the expression. statements are those of the attempt that
-// were read before.
+// readText returns the text of the expression. statements caches parsed statements of the
+// attempt.
 func (d DeferredExpression) readText(in ToolInput, statements map[statement.Dialect]*statement.Statement) (deferredText, error) {
 	if d.In != InParams {
 		node, problems := playbook.NewTemplate(d.Template)

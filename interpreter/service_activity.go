@@ -18,8 +18,8 @@ const (
 	LargeHistory = 3_000_000
 )
 
-// serviceActivities are the activities with which runs reach others, or tidy up. They
-// make no attempt of a step.
+// serviceActivities are the activities by which runs reach others, or tidy up. They make no
+// attempt of a step.
 var serviceActivities = []string{
 	AdmitActivity, CancelTreeActivity, CheckActivity, DeliverActivity, EndedActivity, ForgetActivity, PauseRateLimitActivity, MayStartActivity, PlanActivity,
 	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, partition.ClaimActivity, partition.NoteActivity,
@@ -52,7 +52,7 @@ const PauseRateLimitActivity = "pause_rate_limit"
 
 // PauseRateLimitInput is the argument of PauseRateLimitActivity; it does not travel.
 type PauseRateLimitInput struct {
-	// Attempt is the one with that response; it names the rate limit.
+	// Attempt is the attempt that got the response; it identifies the rate limit.
 	Attempt ToolInput `json:"attempt"`
 	Seconds float64   `json:"seconds"`
 }

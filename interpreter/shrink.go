@@ -17,8 +17,7 @@ import (
 // larger details, and the run would end without saying why.
 const MaxFailureDetails = 100_000
 
-// bulky is the size of data from which it is left out of an error that has to be
-// small.
+// bulky is the size from which data is left out of an error that has to be small.
 const bulky = 2000
 
 // warningRoom is more than the size of a warning that says what was left out.
@@ -44,7 +43,7 @@ func tooLarge(message string) *ErrorObject {
 	return &ErrorObject{Kind: KindPayloadTooLarge, Class: ClassFinal, Message: message}
 }
 
-// TooLargeResult is what becomes of an iteration whose result is too large.
+// TooLargeResult replaces the result of an iteration that is too large.
 func TooLargeResult(result CallResult, step *playbook.Step, message string) CallResult {
 	return CallResult{
 		Status: StatusError, Error: tooLarge(message), Meta: result.Meta,

@@ -24,18 +24,16 @@ var bulks = []bulk{
 	{"the bodies of the answers that failed steps", dropErrors(ofSteps, dropBody)},
 }
 
-// lasts is what it goes without when that was not enough: what people look for
-// first.
+// lasts are dropped if that was not enough: what people look for first.
 var lasts = []bulk{
 	{"the result; write it with a sink, or select less with `output`", dropResult},
 	{"what the failure had collected", dropErrors(ofRun, dropCollected)},
 	{"the body of the answer", dropErrors(ofRun, dropBody)},
 }
 
-// Shrink keeps a run's result within most bytes. What is left out is the bulk,
-// each with a warning; records, statuses and messages stay, and the failure that
-// ended the run loses what it has last of all. What the result shares with others
-// stays as it is.
+// Shrink reduces a run's result to most bytes. It drops bulky data, each with a warning;
+// records, statuses and messages stay, and the failure that ended the run is reduced last.
+// Shared parts of the result are copied first.
 func (r *RunResult) Shrink(most int) {
 	if EncodedSize(r) <= most {
 		return

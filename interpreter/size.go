@@ -2,7 +2,7 @@ package interpreter
 
 import "encoding/json"
 
-// What crosses a boundary is bounded, so its size has to be known before.
+// Values that cross a boundary have bounded sizes, so sizes have to be known before.
 
 // EncodedSize is the size of a value in bytes of JSON, as Temporal's data converter
 // encodes it. It is 0 for what cannot be encoded: the sender reports that.

@@ -45,8 +45,8 @@ type StateOutput struct {
 	Claimed incremental.ClaimedState `json:"claimed,omitzero"` // of a Claim
 }
 
-// Names of the workflow that has a worker do what a person wants to know or change of states, and
-// of its activity. Both accept a StateCommand and give a StateAnswer.
+// Names of the workflow with which a person reads or changes states through a worker, and of its
+// activity. Both accept a StateCommand and return a StateAnswer.
 const (
 	StateCommandWorkflow = "StateCommandWorkflow"
 	StateCommandActivity = "state_command"
@@ -54,8 +54,8 @@ const (
 
 // StateCommand is what a person wants to know of states, or to change. Kept in workflow history.
 type StateCommand struct {
-	// Place and Group are those of StateInput. A place without a tool is of the one that its
-	// connection is for.
+	// Place and Group are as in StateInput. In a place without a tool, the kind of the
+	// connection decides.
 	Place *ToolInput `json:"place,omitempty"`
 	Group string     `json:"group,omitempty"`
 	// Prefix is the prefix of the states that are listed, without Place and Group those of all groups
@@ -87,7 +87,7 @@ type StateAnswer struct {
 	Holders        []string  `json:"holders,omitempty"`
 	HeldSince      time.Time `json:"held_since,omitzero"`
 	HoldersUnknown string    `json:"holders_unknown,omitempty"`
-	// Held are those of the States that runs hold, of a command with Held.
+	// Held lists those of the States that runs hold, for a command with Held.
 	Held []HeldState `json:"held,omitempty"`
 	// Tool is the tool of the place.
 	Tool string `json:"tool,omitempty"`

@@ -41,7 +41,7 @@ const (
 	OfRun
 )
 
-// Ending says what a status makes of what has it: open, or ended well, in part or badly.
+// Ending says whether a status is open, or ended well, in part or badly.
 type Ending int
 
 // The endings.
@@ -66,15 +66,15 @@ const (
 	TallyPending
 )
 
-// Colour is how a status is drawn. Fill is behind dark letters, and is distinct from
-// the others in grey too; Ink and DarkInk are letters and bars on a light and on a dark
-// page, and Tone is for a terminal, whose user chooses the colours.
+// Colour is how a status is drawn. Fill is a background for dark letters, distinct from the
+// others in grey too; Ink and DarkInk are for letters and bars on light and dark pages, and
+// Tone is for terminals, whose users choose the colours.
 type Colour struct {
 	Fill, Ink, DarkInk string
 	Tone               Tone
 }
 
-// Tone is what a status is to people who read many of them.
+// Tone classifies statuses for terminals.
 type Tone int
 
 // The tones.
@@ -98,8 +98,8 @@ type Listing struct {
 	Attribute, Default bool
 }
 
-// StatusInfo is what there is to know about a status. Code that shows, counts, filters or documents
-// statuses reads it, so a new status is a new row.
+// StatusInfo describes a status. Code that shows, counts, filters or documents statuses reads it,
+// so a new status is a new row.
 type StatusInfo struct {
 	Status Status
 	Of     Owner
@@ -117,8 +117,7 @@ const (
 	grey, darkGrey   = "#667080", "#98a2b1"
 )
 
-// statuses is the table, in the order in which people want to see them: what is wrong,
-// what waits, what runs, what is done.
+// statuses is the table, in display order: what is wrong, what waits, what runs, what is done.
 var statuses = []StatusInfo{
 	{
 		Status: Failed, Of: OfStep | OfIteration | OfRun, Ending: Bad, Tally: TallyFailed,
@@ -186,7 +185,7 @@ var statuses = []StatusInfo{
 	},
 }
 
-// Statuses is the table, in the order in which people want to see statuses.
+// Statuses returns the table, in display order.
 func Statuses() []StatusInfo { return slices.Clone(statuses) }
 
 // EachStatus calls yield with the statuses in the order of the table, until it returns false.

@@ -7,8 +7,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// WaitsForSlot is what an iteration says that waits for nothing but a slot in the
-// window of its loop.
+// WaitsForSlot describes an iteration that only waits for a slot in the window of its loop.
 const WaitsForSlot = "waits for a slot in the loop's window"
 
 // TimerMark says of a timer in a history which call waits by it, and why.
@@ -20,14 +19,14 @@ type TimerMark struct {
 	Limits int `json:"limits,omitempty"`
 }
 
-// markBegin is how a mark begins behind the text of a summary.
+// markBegin is the beginning of a mark, after the text of a summary.
 const markBegin = ` {"call":`
 
 // mostSummary bounds the text before a mark, in characters: the server refuses summaries over
 // 400 bytes, and with them the task of the workflow.
 const mostSummary = 160
 
-// Summary is a text for people with the mark behind it. Temporal keeps no other data of a timer.
+// Summary is a text for people followed by the mark. Temporal stores no other data of a timer.
 func (m TimerMark) Summary(text string) string {
 	mark, err := json.Marshal(m)
 	if err != nil {

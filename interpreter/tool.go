@@ -35,18 +35,17 @@ type ToolInput struct {
 	Args *expression.Value `json:"args,omitempty"`
 	// Result is what a sink without args and statement writes.
 	Result *expression.Value `json:"result,omitempty"`
-	// Shape is what becomes of each row of a sink before it is written, nil for nothing. Args and Result are the rows as they
-	// were.
+	// Shape says how each row of a sink is changed before it is written, nil for not at all. Args and Result have the
+	// unchanged rows.
 	Shape *RowWork `json:"shape,omitempty"`
 	// Auth names a connection, resolved inside the activity.
 	Auth string `json:"auth,omitempty"`
-	// Origin is the scheme and host of the call's first request, where Auth is
-	// given and url names a host: https://api.example.com:8443. Credentials
-	// that are for no host of their own go there and nowhere else, whatever the
-	// pages that follow name. "" is the request at hand.
+	// Origin is the scheme and host of the call's first request if Auth is given and url names
+	// a host: https://api.example.com:8443. Credentials without a host of their own are only
+	// sent there, whatever later pages name. "" stands for the current request.
 	Origin string `json:"origin,omitempty"`
-	// NextURL says that url is that of a next_call. Where it names no host, a path that begins with a slash begins at the host
-	// of the connection, and any other below the connection's path, which it may leave.
+	// NextURL says that url comes from a next_call. Without a host, a path with a leading slash is relative to the
+	// connection's host, and any other to the connection's path, which it may leave.
 	NextURL bool `json:"next_url,omitempty"`
 	// TimeoutSeconds bounds the attempt; the tool enforces it.
 	TimeoutSeconds float64 `json:"timeout_seconds"`
@@ -55,13 +54,13 @@ type ToolInput struct {
 	// RateLimit paces the attempt; it waits for its turn before its timeout
 	// begins to run.
 	RateLimit *ratelimit.Limit `json:"rate_limit,omitempty"`
-	// Turn is the one that the attempt comes back for; nil where it has not waited.
+	// Turn is the turn for which the attempt comes back; nil if it has not waited.
 	Turn *ratelimit.Reservation `json:"turn,omitempty"`
 	// IdempotencyKey is what the tool sends as Idempotency-Key, "" for none.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	// Fingerprint distinguishes what a sink writes from other writes with its operation
-	// key; "" is not compared. It is that of the result, which is the same however
-	// often the sink's args are rendered.
+	// Fingerprint distinguishes writes with the same operation key; "" is not compared. It is
+	// computed from the result, so that it does not change when the sink's args are rendered
+	// again.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Lost is how often the request has lost its workers before this attempt.
 	Lost int `json:"lost,omitempty"`
@@ -79,10 +78,10 @@ type ToolInput struct {
 	// Parents are the parent runs of the attempt's, whose Control is read too; only its
 	// version is here.
 	Parents []Parent `json:"parents,omitempty"`
-	// Secret says what the attempt has to do with secret results, nil for nothing.
+	// Secret says which secret results the attempt uses or makes, nil for none.
 	Secret *SecretWork `json:"secret,omitempty"`
-	// State is what the write does to the state that its call keeps between runs; nil where
-	// it keeps none, or not where the sink writes to.
+	// State is what the write does to the state that its call keeps between runs; nil if there
+	// is none, or it is kept elsewhere than the sink writes to.
 	State *incremental.StateWrite `json:"state,omitempty"`
 	// Cursor is the cursor of the rows which a sink writes, nil for none.
 	Cursor *incremental.CursorField `json:"cursor,omitempty"`
@@ -91,8 +90,8 @@ type ToolInput struct {
 	// Sinks are the connections of what the call may write to, in its first attempt: one that its worker does not have fails
 	// the call before it requests anything.
 	Sinks []SinkConnection `json:"sinks,omitempty"`
-	// Note is what a sink's ledger keeps with the write, where the activity that
-	// writes has also made the attempt; nil elsewhere.
+	// Note is what a sink's ledger stores with the write, if the writing activity also made the
+	// attempt; nil elsewhere.
 	Note *LedgerEntry `json:"-"`
 	// Prepared gives what the tool has prepared of the write, where that began before the note was made; nil elsewhere.
 	Prepared func() any `json:"-"`
@@ -112,8 +111,8 @@ func (in ToolInput) Timeout() time.Duration {
 	return time.Duration(in.TimeoutSeconds * float64(time.Second))
 }
 
-// Rows is what a sink writes: its args, else the result, as rows. A list is
-// many rows, anything else is one, nil is none.
+// Rows returns the rows that a sink writes: its args, or else the result. A list is many rows,
+// nil is none, anything else is one.
 func (in ToolInput) Rows() []any {
 	var v any
 	switch {
@@ -169,15 +168,15 @@ type ToolResult struct {
 	Meta ToolMeta         `json:"meta,omitzero"`
 	// PutOff is set where the attempt was not made yet. Tools leave it nil.
 	PutOff *PutOff `json:"put_off,omitempty"`
-	// Noted is the continuation that a ledger held already in the place of
-	// ToolInput.Note. Nothing was written then.
+	// Noted is the continuation that a ledger had already, instead of ToolInput.Note. Nothing
+	// was written in that case.
 	Noted []byte `json:"-"`
 	// Unnotable says that the sink's destination keeps no ledger. Nothing was
 	// written then.
 	Unnotable bool `json:"-"`
 }
 
-// ToolMeta is what http reports beside the data: docs/concepts/runs.md#results.
+// ToolMeta is what http reports in addition to the data: docs/concepts/runs.md#results.
 type ToolMeta struct {
 	Status  int               `json:"status,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"` // lower-case names
@@ -186,12 +185,12 @@ type ToolMeta struct {
 	// RetryAfter is how many seconds a successful response asks clients to wait, which
 	// polls do; expressions do not see it.
 	RetryAfter *float64 `json:"retry_after,omitempty"`
-	// LeftOut is what a table did not get, nil where it gets all.
+	// LeftOut counts what a table did not accept, nil if it accepted everything.
 	LeftOut *RowCounts `json:"left_out,omitempty"`
 	// Notes are what expressions over rows have to say of data that they could use. Tools leave it nil.
 	Notes []string `json:"notes,omitempty"`
-	// Rows is what the attempt did to data. Tools leave it nil where they write no table: the worker counts what else there is to
-	// count, and leaves an empty one where that is the call's to do. Nil says that nothing is counted, as by workers of before.
+	// Rows is what the attempt did to data. Tools that write no table leave it nil: the worker counts for them, or
+	// leaves it empty if the call has to count. Nil in a result says that nothing was counted, as by older workers.
 	Rows *Rows `json:"rows,omitempty"`
 }
 
@@ -205,7 +204,8 @@ type RowCounts struct {
 	DiscardedValues int `json:"discarded_values,omitempty"`
 	DiscardedRows   int `json:"discarded_rows,omitempty"`
 	RejectedRows    int `json:"rejected_rows,omitempty"`
-	// RoundedValues are the numbers that were written with fewer digits behind the point than they have, as their column keeps no more.
+	// RoundedValues counts numbers that were written with fewer decimal places than they have, because their column
+	// does not store more.
 	RoundedValues int `json:"rounded_values,omitempty"`
 }
 
@@ -306,7 +306,7 @@ type ErrorObject struct {
 	// Headers are the headers of a failed answer, with lower-case names and without
 	// those that carry credentials.
 	Headers map[string]string `json:"headers,omitempty"`
-	// URL and Params are those of the request that failed, without its secrets.
+	// URL and Params of the failed request, with secrets masked.
 	URL       string           `json:"url,omitempty"`
 	Params    expression.Value `json:"params,omitzero"`
 	Body      expression.Value `json:"body,omitzero"`
@@ -315,8 +315,8 @@ type ErrorObject struct {
 	Policy    int              `json:"policy,omitempty"`
 	Exhausted bool             `json:"exhausted,omitempty"`
 	Collected expression.Value `json:"collected,omitzero"`
-	// Answer is what an attempt reports of an answer beside Status and
-	// Headers, on its way to the meta of the call.
+	// Answer is what an attempt reports of a response besides Status and Headers, for the meta
+	// of the call.
 	Answer *ToolMeta `json:"answer,omitempty"`
 	// Cause is why a state is out of reach, without its name, which Message has too; expressions
 	// do not see it.
@@ -353,8 +353,8 @@ type CheckInput struct {
 	Missing bool `json:"missing,omitempty"`
 }
 
-// PartitionRequest is the partition of a key, which has to be complete at a time, or without one
-// the newest that was. Kept in workflow history.
+// PartitionRequest requests the partition of a key, which has to be complete at a time, or
+// without a key the newest complete one. Kept in workflow history.
 type PartitionRequest struct {
 	Key string    `json:"key,omitempty"`
 	At  time.Time `json:"at"`
@@ -375,13 +375,13 @@ type CheckResult struct {
 	Limits RunLimits `json:"limits,omitzero"`
 	// Files are the playbooks of the worker's folder that the run names.
 	Files []RecordedFile `json:"files,omitempty"`
-	// Partition is the one that the run is about, and Identity that of its playbook. The worker
-	// that begins the run works them out: one with other rules of zones would come to others.
+	// Partition is the run's partition, and Identity its playbook's. The worker that begins the
+	// run computes them, because workers with other time zone rules would compute others.
 	Partition *partition.Partition `json:"partition,omitempty"`
 	Identity  string               `json:"identity,omitempty"`
-	// Missing are the partitions that a backfill is to run; nil where they were not requested.
+	// Missing are the partitions that a backfill has to run; nil if they were not requested.
 	Missing *partition.Selection `json:"missing,omitempty"`
-	// Sinks is what the worker knows of the connections of sinks; nil where it was not requested.
+	// Sinks is what the worker knows about the connections of sinks; nil if it was not requested.
 	Sinks *SinkCheck `json:"sinks,omitempty"`
 }
 
@@ -408,7 +408,7 @@ type SinkCheck struct {
 // is a list of SinkConnection and its result a SinkCheck.
 const SinksActivity = "sinks"
 
-// RecordedFile is a playbook as a worker's folder had it when a run began; kept in
+// RecordedFile is a playbook from a worker's folder as it was when the run began; kept in
 // workflow history.
 type RecordedFile struct {
 	Name   string `json:"name"`
@@ -421,16 +421,15 @@ type RecordedFile struct {
 type RunLimits struct {
 	MaxRetries      int     `json:"max_retries,omitempty"`
 	MaxDelaySeconds float64 `json:"max_delay_seconds,omitempty"`
-	// MaxRuns is how many runs may start below a first run; 0 is no limit.
+	// MaxRuns bounds the runs that may start below a root run; 0 is unbounded.
 	MaxRuns int `json:"max_runs,omitempty"`
-	// MaxVisits is how often a run may make one step; 0 is no limit.
+	// MaxVisits bounds how often a run may visit a step; 0 is unbounded.
 	MaxVisits int `json:"max_visits,omitempty"`
 	// MaxPayload is how many bytes of JSON may cross a boundary at once; 0 is
 	// MaxInlinePayload.
 	MaxPayload int `json:"max_payload,omitempty"`
-	// OffloadAbove is the size in bytes from which a value goes to the payload
-	// store and only a reference to it through Temporal; 0 is never: there is
-	// no store.
+	// OffloadAbove is the size in bytes above which a value goes to the payload store, and only
+	// a reference to it through Temporal; 0 switches that off.
 	OffloadAbove int `json:"offload_above,omitempty"`
 	// RetriesTables says that a table sink without a retry of its own has that of playbook.TableRetry. Runs that
 	// began before there was one do not have it.
@@ -507,13 +506,13 @@ func WriteActivity(tool string) string { return tool + ".write" }
 // transaction of the write. After a death the notes are followed, not the
 // source, which may have changed.
 
-// LedgerEntry is how a call continues behind one of its writes. It travels between a call
+// LedgerEntry says how a call continues after one of its writes. It is passed between the call
 // and the ledger of a sink, never through history.
 type LedgerEntry struct {
 	Call    string // key of the call
 	Written int    // which of its writes this is, from 1
-	// Forget is the last write whose entry is not needed any more: what the call
-	// was like behind it is in history.
+	// Forget is the last write whose entry is no longer needed, because the state of the call
+	// after it is in history.
 	Forget       int
 	Continuation []byte // for Call.Resume
 }
@@ -527,9 +526,9 @@ func (in ToolInput) LimitKey() string {
 	return in.Tool + "/" + in.Auth
 }
 
-// ScriptMark is the name of the metadata of a value that is a script. ScriptsAbove is
-// the size in bytes from which the payload store takes one, far below that of other
-// values: it is written once and referred to by every child. Histories depend on it.
+// ScriptMark is the metadata that marks a value as a script. ScriptsAbove is the size in bytes
+// above which the payload store stores scripts, much smaller than for other values, because
+// every child refers to the same script. Histories depend on both.
 const (
 	ScriptMark   = "reprise-script"
 	ScriptsAbove = 4 << 10

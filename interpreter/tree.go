@@ -23,7 +23,7 @@ const (
 type Tree struct {
 	// Root is the ID of the first run's first history, which no other run has.
 	Root string `json:"root"`
-	// Most is how many runs may start below the first one; 0 is no limit.
+	// Most bounds the runs that may start below the root run; 0 is unbounded.
 	Most int `json:"most,omitempty"`
 }
 
@@ -34,8 +34,8 @@ func (t Tree) WorkflowID() string { return "reprise-tree/" + t.Root }
 // workflow history.
 type Admission struct {
 	Tree Tree `json:"tree"`
-	// Count is how many are to start. Below 0 it is how many of those that were
-	// admitted did not. It is 0 where one starts that was admitted before.
+	// Count is how many runs are to start. A negative Count returns admissions that were not
+	// used. It is 0 for a run that was admitted before.
 	Count int `json:"count,omitempty"`
 	// Runs are the workflow IDs of the runs that wait for those that are to start, the
 	// first one first.
@@ -59,13 +59,13 @@ func (a Admission) Check() error {
 // RunStart requests that a step may start runs now. Kept in workflow history.
 type RunStart struct {
 	Admission
-	// Attempt is the one that starts a run; nil where the runs start later, each by an
-	// attempt that requests it again.
+	// Attempt is the attempt that starts the run; nil if the runs start later, each by an
+	// attempt that requests admission again.
 	Attempt *PausedBy `json:"attempt,omitempty"`
 }
 
-// PausedBy is what an attempt may be held by: the control of its run, which is known up to
-// a version, and those of the parent runs. Kept in workflow history.
+// PausedBy names what can hold an attempt: the control of its run, which is known up to a
+// version, and the controls of parent runs. Kept in workflow history.
 type PausedBy struct {
 	Run     string   `json:"run"`
 	Step    string   `json:"step"`

@@ -71,13 +71,13 @@ func Main(ctx context.Context, args []string, streams cli.Streams) int {
 	return status
 }
 
-// commandGroup is what people do with some commands.
+// commandGroup is a group of commands with a common purpose.
 type commandGroup struct {
 	title    string
 	commands []*cobra.Command
 }
 
-// commandGroups are all commands below the root by what people do with them, in the order of the help.
+// commandGroups lists all commands below the root by purpose, in the order of the help.
 func commandGroups(a *cli.App) []commandGroup {
 	return []commandGroup{
 		{"Write playbooks", []*cobra.Command{
@@ -132,7 +132,7 @@ func newRoot(a *cli.App) *cobra.Command {
 	return root
 }
 
-// explainArgs has commands say what they take where they are given more or less.
+// explainArgs makes commands explain their arguments if the number of arguments is wrong.
 func explainArgs(command *cobra.Command) {
 	for _, below := range command.Commands() {
 		explainArgs(below)

@@ -13,8 +13,8 @@ import (
 // checkInterval is how often it is checked that the log file is still in its place.
 const checkInterval = time.Second
 
-// logFile is a file that is written to behind its end. When its place has another
-// file, or none, because somebody has moved it away, it begins a new one there.
+// logFile is a log file that is only appended to. If its path has another file, or none,
+// because it was rotated, a new one is started there.
 type logFile struct {
 	path string
 

@@ -200,10 +200,9 @@ type outcome struct {
 	err    error
 }
 
-// superviseRun runs the attempt in a goroutine of its own, so that a tool that
-// ignores its context cannot block the activity, and sends heartbeats
-// meanwhile. Once the worker stops, an attempt that has not begun ends, and one
-// that has may run for the worker's grace period; end ends bounded.
+// superviseRun runs the attempt in its own goroutine and sends heartbeats, so that a tool that
+// ignores its context cannot block the activity. Once the worker stops, an attempt that has not
+// begun ends; one that has begun may run for the worker's grace period. end cancels bounded.
 func superviseRun(
 	ctx, bounded context.Context, end context.CancelCauseFunc, b *beginning, run measuredFunc, in interpreter.ToolInput, logger *slog.Logger,
 ) outcome {
@@ -256,8 +255,8 @@ func protectRun(ctx context.Context, run measuredFunc, in interpreter.ToolInput,
 	answered = true
 }
 
-// heartbeatTicks are the ticks at which an attempt shows that it is alive; none in an attempt
-// that an activity hosts, which does so itself.
+// heartbeatTicks returns the ticks at which an attempt sends a heartbeat; none for an attempt
+// within an activity that sends its own.
 func heartbeatTicks(ctx context.Context) (<-chan time.Time, func()) {
 	if !activity.IsActivity(ctx) || IsHosted(ctx) {
 		return nil, func() {}
@@ -313,7 +312,7 @@ func activityError(
 	return ApplicationError(errorObject(err, in, secrets))
 }
 
-// ofRequest is an error with the request that another one names.
+// ofRequest adds the request that one error names to another error.
 func ofRequest(of, err error) error {
 	var requested *tool.Requested
 	if !errors.As(of, &requested) {
@@ -359,7 +358,8 @@ func DeliverWhenBack(away time.Duration, cause error) error {
 	return DeliverAgainAfter(NextDelivery(away), undeliveredError(cause))
 }
 
-// undeliveredError is the error of an activity that has to run again, which is no failure of an attempt.
+// undeliveredError is the error of an activity that Temporal delivers again. It does not count as a
+// failed attempt.
 func undeliveredError(cause error) interpreter.ErrorObject {
 	return interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error()}
 }

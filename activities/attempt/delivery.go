@@ -27,12 +27,12 @@ const (
 	// heartbeatRetry is the pause before a heartbeat that did not get through is sent
 	// again.
 	heartbeatRetry = 200 * time.Millisecond
-	// progressEvery is how often progress is sent at most, beside the heartbeats.
+	// progressEvery bounds how often progress is sent in addition to heartbeats.
 	progressEvery = time.Second
 )
 
-// DeliveryState is what the heartbeats of one delivery of an activity leave to the next
-// one; kept in workflow history.
+// DeliveryState is what one delivery of an activity passes on to the next in its heartbeats;
+// kept in workflow history.
 type DeliveryState struct {
 	Delivery int `json:"delivery"`        // its number, from 1
 	Acted    int `json:"acted,omitempty"` // how many before it were lost when they may have acted
@@ -40,10 +40,9 @@ type DeliveryState struct {
 	// Begun says that this one may have acted by now, and that it has not been
 	// returned.
 	Begun bool `json:"begun,omitempty"`
-	// Receiving are the calls for which this one reads a large answer, by their
-	// positions in a Drive, and Received those for which the ones before did when they
-	// were lost: each once for every worker. Reading an answer may be what
-	// has ended the worker.
+	// Receiving lists the calls for which this worker reads a large answer, by their positions
+	// in a Drive. Received lists those that lost workers were reading, once per worker: reading
+	// the answer may have ended the worker.
 	Receiving []int `json:"receiving,omitempty"`
 	Received  []int `json:"received,omitempty"`
 }
@@ -51,7 +50,7 @@ type DeliveryState struct {
 // heartbeatDetails is the part of the details of a heartbeat that holds the state of the delivery.
 type heartbeatDetails struct {
 	State DeliveryState `json:"delivery"`
-	// Step is how far a long attempt is; nil for others.
+	// Step is the progress of a long attempt; nil for others.
 	Step *interpreter.HostedStep `json:"step,omitempty"`
 }
 
@@ -70,16 +69,16 @@ func (w DeliveryState) nextDelivery(n int, announces bool) DeliveryState {
 	return DeliveryState{Delivery: n, Acted: acted, Cut: w.Cut, Received: received}
 }
 
-// mostReceived is how many workers may be lost while they read the answer to one
-// request: an answer that kills its reader would else kill one worker after the other.
+// mostReceived bounds how many workers may be lost while reading the response to one request.
+// Without it, a response that kills its reader would kill one worker after another.
 const mostReceived = 2
 
 // Spent reports whether the attempt must not be delivered again, because too many workers were lost or stopped with it. lost is how
 // many attempts of the same request have already lost their workers (interpreter.ToolInput); one more is enough then.
 func (w DeliveryState) Spent(lost int) bool { return w.Cut > maxCuts || w.lostFailure(lost) != nil }
 
-// lostFailure is the failure of an attempt whose workers are lost, nil where it may be
-// made by another one.
+// lostFailure returns the failure of an attempt that has lost too many workers, nil if another
+// worker may make it.
 func (w DeliveryState) lostFailure(lost int) *interpreter.ErrorObject {
 	switch {
 	case lost > 0 && w.Acted > 0, lost+len(w.Received) >= mostReceived:
@@ -101,18 +100,18 @@ func (w DeliveryState) Lost(before int) *interpreter.ErrorObject {
 	}
 }
 
-// Delivery is one delivery of an activity to a worker. It reports to the server how
-// far it has come, for the case that its worker is lost.
+// Delivery is one delivery of an activity to a worker. It reports its progress to the server,
+// in case the worker is lost.
 type Delivery struct {
 	Details func(DeliveryState) any // what a heartbeat holds
 
 	mu sync.Mutex // held while a heartbeat is on its way, so that they arrive in order
-	// State is how far it has come. A Drive reads it while no attempt runs.
+	// State is how far the attempt has come. Drive reads it only while no attempt runs.
 	State    DeliveryState
 	step     *interpreter.HostedStep // how far a long attempt is; nil for others
 	reported time.Time               // when that was sent last
-	// announces is set where the server has to know before this delivery acts: it
-	// was sent something else, or would read silence so.
+	// announces is set if this delivery has to report before it acts, because the server last
+	// heard something else, or would read silence as not having acted.
 	announces bool
 }
 
@@ -134,8 +133,8 @@ func NewDelivery(ctx context.Context, announces bool) *Delivery {
 	return d
 }
 
-// Beat sends a heartbeat: that the worker lives, and how far it has come. What
-// does not get through is sent with the next one.
+// Beat sends a heartbeat: that the worker lives, and its progress. What is lost is sent with
+// the next heartbeat.
 func (d *Delivery) Beat(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -191,8 +190,8 @@ func (d *Delivery) recordReceives(ctx context.Context, place int) {
 	}
 }
 
-// recordProgress records that more of the attempt is done permanently: the workers lost before count no more, as none of them was lost
-// by what is left.
+// recordProgress records that part of the attempt is permanently done. Workers lost before no longer count, because
+// what is left did not lose them.
 func (d *Delivery) recordProgress(ctx context.Context, done interpreter.HostedStep) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -212,9 +211,9 @@ func (d *Delivery) endReceives(place int) {
 	}
 }
 
-// Returned reports that this delivery does not count, because its worker stops;
-// cut says that something was cut. The heartbeat is all that the next worker knows of
-// what was done here, so it is sent until it has arrived, as long as the worker has time.
+// Returned reports that this delivery does not count because its worker stops; cut says that an
+// attempt was cut short. The next worker knows only this heartbeat, so it is sent until it
+// arrives or the worker runs out of time.
 func (d *Delivery) Returned(ctx context.Context, cut bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -268,8 +267,8 @@ var (
 	ErrCut      = errors.New("the worker stopped during the attempt; another worker repeats it")
 )
 
-// beginning is the point from which on an attempt may have acted. What it waits
-// for before (its turn, a lock, a connection) is no part of it.
+// beginning marks when an attempt may have acted. Waiting before that (for a turn, a lock, a
+// connection) does not count.
 type beginning struct {
 	delivery *Delivery
 	hosted   bool // the delivery is that of a Drive
@@ -399,7 +398,7 @@ func WithDelivery(ctx context.Context, d *Delivery) context.Context {
 	return context.WithValue(ctx, deliveryKey{}, d)
 }
 
-// callContext is what the attempts of one call inside a Drive share. They are made one after the other.
+// callContext is shared by the attempts of one call inside a Drive, which are made one after the other.
 type callContext struct {
 	at     int                // the position of the call
 	onTurn func(waiting bool) // shows whether an attempt waits for its turn

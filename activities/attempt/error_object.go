@@ -68,8 +68,8 @@ func failedToSend(object *interpreter.ErrorObject) {
 	object.Kind = interpreter.KindWebhookFailure
 }
 
-// beyond is how many times longer than what is kept a text may be before its
-// secrets are masked: what is masked becomes shorter.
+// beyond is how much longer than the kept part a text may be before its secrets are masked,
+// since masking shortens it.
 const beyond = 4
 
 // cutOff is the beginning of a text that is cut again. What masks it knows a piece
@@ -93,7 +93,7 @@ func maskedBody(body any, secrets *tool.Secrets) any {
 // end is lost: there, masking would not know a piece of a secret.
 const mostMasked = 256 << 10
 
-// cutBody keeps a body of at most limit bytes as it is and turns a longer one into text, which it cuts.
+// cutBody keeps a body of at most limit bytes unchanged. It turns a longer one into text and cuts that.
 func cutBody(body any, limit int, cut func(string, int) string) any {
 	if body == nil {
 		return nil

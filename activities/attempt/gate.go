@@ -29,7 +29,8 @@ func pausedError(by interpreter.Hold) error {
 	return &putOffError{until: interpreter.PutOff{Hold: &by}, text: "the run or the step is paused; the attempt is made when it is resumed"}
 }
 
-// holding is what may hold an attempt: little enough to be kept beside it.
+// holding names the runs that may hold an attempt. It is small enough to be stored with the
+// attempt.
 type holding struct {
 	run     string // workflow ID, "" for none
 	version int    // of the control that the workflow knew of
@@ -86,8 +87,8 @@ func describeControl(ctx context.Context, workflowID string) (interpreter.Contro
 	return control, nil
 }
 
-// Hold returns what holds an attempt to start a run, which passes the gate of all attempts; nil
-// where nothing does.
+// Hold returns what holds an attempt to start a run, which passes the same gate as all
+// attempts; nil for nothing.
 func (r *Runner) Hold(ctx context.Context, attempt interpreter.PausedBy) (*interpreter.Hold, error) {
 	_, err := r.gate.passGate(ctx, holding{run: attempt.Run, version: attempt.Version, step: attempt.Step, above: attempt.Parents})
 	if off, ok := errors.AsType[*putOffError](err); ok {

@@ -88,10 +88,9 @@ func (e *estimate) observeTime(took time.Duration) {
 
 func (e estimate) estimatedTime() time.Duration { return max(time.Duration(e), leastEstimate) }
 
-// awaitTurn waits for the attempt's turn, sending heartbeats meanwhile. The server
-// knows that the attempt begins before its turn comes; a turn that the attempt
-// comes too late for is spent. The error is that of ctx, or of begin, or an
-// *putOffError where the turn is too far away to wait for it here.
+// awaitTurn waits for the attempt's turn, sending heartbeats meanwhile. The server learns of
+// the begin before the turn comes; a turn that is missed is lost. The error comes from ctx or
+// begin, or is a *putOffError if the turn is too far away to wait here.
 func (p *pacer) awaitTurn(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolInput, b *beginning) error {
 	queue := p.queueOf(ctx, limit)
 	w := newWaiter(ctx, limit, in)

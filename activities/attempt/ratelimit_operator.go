@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// defaultMaxPause is how long an answer that asks clients to wait pauses the
-// others under its rate limit, at most.
+// defaultMaxPause bounds how long a response that asks clients to wait pauses other attempts
+// under its rate limit. Without it, one odd header stops all of them.
 const defaultMaxPause = 5 * time.Minute
 
 // RateLimits are the operator's limits, by their keys: names that playbooks
@@ -114,9 +114,8 @@ func literalKey(action *playbook.Action) string {
 // longestPause bounds, in seconds, how long the attempts under a rate limit are paused.
 const longestPause = 365 * 24 * 3600
 
-// PauseRateLimit is the local activity with which a workflow pauses the attempts under a
-// rate limit, where a response that reports success asks clients to wait. A call that an
-// activity hosts pauses them there.
+// PauseRateLimit is the local activity with which a workflow pauses the attempts under a rate
+// limit if a successful response asks clients to wait. Calls in activities pause them directly.
 func (r *Runner) PauseRateLimit(ctx context.Context, in interpreter.PauseRateLimitInput) error {
 	if limit := r.pacer.limitOf(in.Attempt); limit != nil {
 		r.pacer.pauseLimit(ctx, *limit, time.Duration(min(in.Seconds, longestPause)*float64(time.Second)))

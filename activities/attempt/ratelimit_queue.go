@@ -25,8 +25,8 @@ const (
 	// it checks whether there is one sooner: attempts before it may have ended. From then
 	// on it stays away for as long as it has waited already.
 	firstAway = time.Minute
-	// mostTries ends the growth of the times for which an attempt stays away that
-	// came for its turn and got none.
+	// mostTries bounds the doubling of the time that an attempt stays away after it came for
+	// its turn in vain.
 	mostTries = 7
 )
 
@@ -249,8 +249,8 @@ func byPosition(a, b *waiter) int {
 }
 
 // assignTurns distributes a lease: turns to the first waiters of the queue, promises to the
-// last. A waiter that would wait for long is sent away. It returns the time of the next
-// request. pause is the one of the request.
+// last. Waiters with a long wait are sent away. It returns the time of the next request; pause
+// is the pause that the request reported.
 func (l *turnQueue) assignTurns(requested []*waiter, lease ratelimit.Lease, first, pause time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -309,8 +309,8 @@ func (l *turnQueue) requeueWaiters(rest []*waiter, free time.Time, interval time
 	return again
 }
 
-// sendAway has a waiter release its slot and come back for its turn; at is zero where
-// that turn is not known.
+// sendAway makes a waiter release its slot and come back for its turn; at is zero if the turn
+// is not known.
 func (l *turnQueue) sendAway(w *waiter, at time.Time) {
 	now := time.Now()
 	if w.since.IsZero() {
@@ -329,7 +329,7 @@ func (l *turnQueue) sendAway(w *waiter, at time.Time) {
 		}
 		turn.At, turn.Promised = back.Add(l.skew), back.Add(comesEarly+l.skew)
 	case w.due || at.IsZero():
-		// It stays away longer each time, or many would come for one turn.
+		// It stays away longer each time, since many would otherwise come for one turn.
 		least := now.Add(turnPatience << w.tries)
 		if back.Before(least) {
 			back = least

@@ -27,7 +27,7 @@ type recent[V any] struct {
 	runs map[string]*recentRun[V]
 }
 
-// recentRun is what recent keeps of one run.
+// recentRun is the entry of one run.
 type recentRun[V any] struct {
 	mu    sync.Mutex // held during the request
 	value V

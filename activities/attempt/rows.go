@@ -20,8 +20,8 @@ func countRows(run Func) Func {
 	}
 }
 
-// rowsOf is what an attempt did to data: a statement as many rows as the database reports, a sink what it was given. What a step
-// has read is for its call to count, which knows what of an answer are rows.
+// rowsOf counts what an attempt did to data: for a statement the rows that the database reports, for a sink the rows
+// that it was given. Rows read by a step are counted by its call, which knows which parts of a response are rows.
 func rowsOf(in interpreter.ToolInput, result interpreter.ToolResult) *interpreter.Rows {
 	affected, reported := affectedBy(in, result)
 	table := in.Table()

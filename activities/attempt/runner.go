@@ -52,7 +52,7 @@ type Runner struct {
 
 	pacer *pacer
 	gate  *pauseGate
-	// memory is what attempts share for what they read.
+	// memory is shared by all attempts for what they read.
 	memory *memory.Pool
 
 	functions sync.Once // fills byName
@@ -67,7 +67,7 @@ func NewRunner(res Resources, tools map[string]tool.Tool) *Runner {
 	}
 }
 
-// MemoryAcquired is how many bytes attempts have acquired so far for what they read.
+// MemoryAcquired is how many bytes attempts have acquired in total for what they read.
 func (r *Runner) MemoryAcquired() int64 { return r.memory.Acquired() }
 
 // Activities are the functions to register with a worker, sorted by name: Run
@@ -99,7 +99,7 @@ func (r *Runner) wrappedTools() map[string]measuredFunc {
 	return byName
 }
 
-// aroundTool is a tool with what is around it.
+// aroundTool wraps a tool in everything that surrounds its attempts.
 func (r *Runner) aroundTool(activity string, run Func) Func {
 	if r.Resources.Around != nil {
 		run = r.Resources.Around(activity, run)
@@ -155,8 +155,8 @@ func (r *Runner) Make(ctx context.Context, input interpreter.ToolInput) (Attempt
 	return made, nil
 }
 
-// CallTool has a tool do something that may be done again, such as reading its own records, as an attempt is made: within its
-// time, with its connection, and without its secrets in errors.
+// CallTool has a tool do something repeatable, such as reading its own records, in the way attempts are made: within
+// the time limit, with the connection, and with secrets masked in errors.
 func CallTool[R any](
 	ctx context.Context, r *Runner, in interpreter.ToolInput, do func(context.Context, interpreter.ToolInput) (R, error),
 ) (R, error) {
@@ -186,7 +186,7 @@ func (r *Runner) CheckConnections(sinks []interpreter.SinkConnection) error {
 	return nil
 }
 
-// Attempt is what came of an attempt.
+// Attempt is the outcome of an attempt.
 type Attempt struct {
 	Outcome interpreter.Outcome
 	Size    int // bytes of JSON

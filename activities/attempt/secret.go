@@ -57,8 +57,8 @@ func (res Resources) withSecrets(run Func) Func {
 	}
 }
 
-// sealPlace is what a result is sealed for: it cannot be moved to another run or
-// step.
+// sealPlace is the place that a result is sealed for, so that it cannot be moved to another run
+// or step.
 func sealPlace(run, step string) string { return strconv.Quote(run) + " " + strconv.Quote(step) }
 
 // sealResult is the result of a secret step as the run is given it: nothing else of
@@ -88,8 +88,8 @@ func (res Resources) sealResult(ctx context.Context, in interpreter.ToolInput, r
 	}, nil
 }
 
-// revealSecrets opens the secret results that an attempt uses and gives the attempt with
-// what its expressions make of them.
+// revealSecrets opens the secret results that an attempt uses and returns the attempt with its
+// deferred expressions evaluated.
 func (res Resources) revealSecrets(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolInput, error) {
 	work := in.Secret
 	if len(work.Deferred) == 0 {

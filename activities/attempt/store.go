@@ -27,11 +27,11 @@ type Payloads struct {
 	// what an iteration is given and gives. 0 is interpreter.MaxInlinePayload,
 	// which is all that Temporal accepts without a payload store.
 	MaxBytes int
-	// AnswersBytes is how much memory the attempts of a worker use together, by
-	// estimate, for what they read; 0 is DefaultBytes.
+	// AnswersBytes bounds the memory, by estimate, that all attempts of a worker use together
+	// for what they read; 0 is DefaultBytes.
 	AnswersBytes int64
-	// OffloadAbove is the size from which the payload store of this worker
-	// takes values; 0 is never.
+	// OffloadAbove is the size above which this worker stores values in the payload store; 0
+	// switches that off.
 	OffloadAbove int
 	// Store is the payload store, nil for none.
 	Store PayloadStore
@@ -60,9 +60,9 @@ const (
 // lastTry is how long writing an outcome is tried that is no longer awaited.
 const lastTry = 500 * time.Millisecond
 
-// awaitStore returns once the payload store accepts values, so that no attempt is
-// made whose outcome has nowhere to go. It sends heartbeats. The error is that of
-// ctx, or says that the attempt has not begun.
+// awaitStore sends heartbeats until the payload store accepts values, so that no attempt is
+// made whose outcome could not be stored. The error comes from ctx, or says that the attempt
+// has not begun.
 func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) error {
 	if p.Store == nil {
 		return nil
@@ -112,9 +112,9 @@ func waitWithHeartbeats(ctx context.Context, wait time.Duration, heartbeat <-cha
 	}
 }
 
-// StoreOutcomes is what a worker puts around every activity: an outcome is in the
-// payload store before the activity ends. What the SDK cannot store after the end
-// it takes for a failure, and has the attempt made again.
+// StoreOutcomes is what a worker puts around every activity: an outcome is in the payload store
+// before the activity ends. If the SDK failed to store it afterwards, it would repeat the
+// attempt.
 func (r *Runner) StoreOutcomes() interceptor.WorkerInterceptor {
 	return &storeInterceptor{payloads: r.Resources.Payloads}
 }

@@ -17,7 +17,7 @@ type Worker struct {
 	Client client.Client
 	// StopGrace is how long what acts may continue once the worker stops.
 	StopGrace time.Duration
-	// Slots is how many activities the worker runs at once; 0 is no bound.
+	// Slots is how many activities the worker runs at once; 0 is unbounded.
 	Slots int
 	// The rest is of hosts on which time is skipped; nil on a worker.
 
@@ -32,7 +32,7 @@ type Worker struct {
 // Turns gives attempts their turns under rate limits, where no time passes in which they
 // could wait. It is safe for concurrent use.
 type Turns interface {
-	// Turn is the one that an attempt comes back for, nil where it may be made now.
+	// Turn returns the turn for which the attempt has to come back, nil if it may be made now.
 	Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation
 	// Pause pauses all attempts under a limit for a time.
 	Pause(limit ratelimit.Limit, wait time.Duration)
@@ -47,7 +47,7 @@ func WithWorker(ctx context.Context, host Worker) context.Context {
 	return context.WithValue(ctx, workerKey{}, host)
 }
 
-// WorkerOf is what the worker of an activity lends to it; the zero value for none.
+// WorkerOf returns what the worker lends to the activity of ctx; the zero value outside of one.
 func WorkerOf(ctx context.Context) Worker {
 	host, _ := ctx.Value(workerKey{}).(Worker)
 	return host

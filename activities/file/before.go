@@ -21,7 +21,7 @@ type fileBefore struct {
 	isOpen  bool     // its last line lacks its line break
 }
 
-// readBefore reads what a write has to know of the file; file is nil where there is none.
+// readBefore reads what a write has to know about the file; file is nil if there is none.
 func (w *fileWrite) readBefore(journal *journal, file *os.File, info os.FileInfo) (before fileBefore, err error) {
 	if file == nil || info.Size() == 0 {
 		return fileBefore{}, nil
@@ -69,7 +69,7 @@ func (w *fileWrite) checkOthers(file *os.File, size int64) error {
 	return nil
 }
 
-// withoutMark reads a file behind its byte order mark. bare says that there is nothing else.
+// withoutMark reads a file after its byte order mark. bare says that there is nothing else.
 func withoutMark(file *os.File, size int64) (content io.Reader, bare bool) {
 	const mark = "\uFEFF"
 	start := make([]byte, len(mark))

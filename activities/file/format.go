@@ -62,10 +62,10 @@ func escapeFormula(value any) any {
 	return value
 }
 
-// asItIs is a value of CSV as it is.
+// asItIs leaves a value of CSV unchanged.
 func asItIs(value any) any { return value }
 
-// unescapedNames are names of columns by what the first line of a file has for them; nil stays nil.
+// unescapedNames removes escapes from the column names in the first line of a file; nil stays nil.
 func unescapedNames(columns []string) []string {
 	if columns == nil {
 		return nil

@@ -86,7 +86,7 @@ func sumOf(end []byte) string {
 	return hex.EncodeToString(digest[:8])
 }
 
-// summedEnd is the end of a write, of which sumOf is noted.
+// summedEnd is the end of a write, which the journal has a checksum of.
 func summedEnd(content []byte) []byte { return content[max(0, len(content)-summedBytes):] }
 
 // isIn reports whether the file holds what the write has put there.
@@ -117,8 +117,8 @@ func (j *journal) endsAt(size int64) bool {
 	return last != nil && last.size+last.bytes == size
 }
 
-// openJournal reads what is new, forgets it where it speaks of another file, and
-// undoes a write that was cut short.
+// openJournal reads new lines, discards the journal if it belongs to another file, and undoes
+// an unfinished write.
 func (t *Tool) openJournal(w *fileWrite, file *os.File) (*journal, error) {
 	t.mu.Lock()
 	cache := t.journals[w.path]
@@ -226,9 +226,8 @@ func (c *journalCache) addNote(line string, words []string) {
 	})
 }
 
-// verifyFile forgets what was written to a file that is there no more: removed,
-// renamed, replaced by another or cut. A write that comes again is then made
-// again.
+// verifyFile forgets writes to a file that was removed, renamed, replaced or cut. Repeated
+// writes are then made again.
 func (j *journal) verifyFile(w *fileWrite) error {
 	c := j.cache
 	if c.last == nil {
@@ -264,9 +263,8 @@ func (j *journal) undoUnfinished(w *fileWrite) error {
 	return nil
 }
 
-// undoAppend cuts off what a write of so many bytes has put behind size. A file
-// that is longer than the write could have made it was changed by somebody else
-// and stays as it is.
+// undoAppend cuts off what a write of so many bytes has appended after size. A file that is
+// longer than that write could have made it was changed by somebody else and is left alone.
 func undoAppend(file *os.File, size, bytes int64) error {
 	info, err := file.Stat()
 	if err != nil || info.Size() <= size || info.Size() > size+bytes {
@@ -291,7 +289,7 @@ func (j *journal) notedContinuation(call string, written int) ([]byte, error) {
 	return notes[0].Continuation, nil
 }
 
-// recallNotes gives the notes of a call behind one of its writes.
+// recallNotes returns the notes that a call made after one of its writes.
 func (j *journal) recallNotes(call string, behind int) ([]interpreter.LedgerEntry, error) {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
@@ -317,8 +315,8 @@ func (j *journal) recallNotes(call string, behind int) ([]interpreter.LedgerEntr
 	return notes, nil
 }
 
-// blankNotes overwrites what the notes of a call hold, up to one of its writes. The
-// lines stay as long as they are, as other readers know where the lines behind them are.
+// blankNotes overwrites the contents of a call's notes, up to one of its writes. Lines keep
+// their lengths, because other readers remember where later lines begin.
 func (j *journal) blankNotes(call string, upTo int) error {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
@@ -361,8 +359,8 @@ func (j *journal) recordLine(line string) error {
 	return j.appendLine(line)
 }
 
-// appendLine writes a line and makes sure that it is on the disk before what it
-// speaks of.
+// appendLine writes a line and makes sure that it is on disk before the write that it
+// announces.
 func (j *journal) appendLine(line string) error {
 	// Without the rest of a line that a crash has cut short.
 	if err := j.file.Truncate(j.cache.read); err != nil {

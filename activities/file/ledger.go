@@ -15,8 +15,8 @@ import (
 	"reprise/interpreter"
 )
 
-// maxIdleNotes is how many bytes of notes that no call needs any more a journal holds before it
-// is written anew. Without it a journal outgrows the file that it is for.
+// maxIdleNotes bounds the bytes of unneeded notes in a journal, after which it is rewritten.
+// Without it, a journal outgrows its file.
 const maxIdleNotes = 8 << 20
 
 // Notes reports whether a write is noted: each is.
@@ -56,8 +56,7 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 	return notes, nil
 }
 
-// Forget drops what the notes of calls hold. That they were made is still
-// there, as it does for a write without a note.
+// Forget overwrites the contents of calls' notes. It is still known that the writes were made.
 func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, _ bool) error {
 	path, as, err := t.writeTarget(in)
 	if err != nil {
@@ -92,8 +91,7 @@ func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []str
 	return nil
 }
 
-// tidyUp writes the journal anew, without the notes that nobody needs, where they
-// take much room. What else it says stays as it is.
+// tidyUp rewrites the journal without unneeded notes if these take much room.
 func (j *journal) tidyUp(w *fileWrite) error {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()

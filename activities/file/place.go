@@ -25,7 +25,7 @@ type place struct {
 	private private.Places
 }
 
-// lookAt is what is at the place.
+// lookAt returns what is at the place.
 func (p *place) lookAt() (os.FileInfo, error) {
 	if p.name == "" {
 		return nil, fs.ErrNotExist
@@ -41,9 +41,9 @@ func (p *place) Close() error {
 // link to itself would be followed without end.
 const maxLinks = 40
 
-// openPlace finds the file of a path below the worker's directory, and makes the folders on the way for a write. Each folder is
-// opened by its name in the one before, so that nothing leads out of the directory, nor to what is private there, whatever
-// others do to links meanwhile.
+// openPlace finds the file of a path below the worker's directory, and creates missing folders for a write. Each
+// folder is opened by name from its parent, so that nothing leads out of the directory or to private files, even if
+// others change links at the same time.
 func (t *Tool) openPlace(in interpreter.ToolInput, path, verb string, makes bool) (*place, error) {
 	root, err := os.OpenRoot(t.res.Directory)
 	if err != nil {
@@ -159,7 +159,7 @@ func (p *place) enterFolder(name string, seen fs.FileInfo) error {
 // errMoved is the error of what was replaced while it was opened.
 var errMoved = errors.New("it was replaced meanwhile")
 
-// openFile opens the file, which is no link.
+// openFile opens the file and refuses links.
 func (p *place) openFile(access int) (*os.File, os.FileInfo, error) {
 	// Opening a pipe would wait for its other end, so it is opened without.
 	file, err := p.folder.OpenFile(p.name, access|syscall.O_NONBLOCK, 0)

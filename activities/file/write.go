@@ -130,7 +130,7 @@ func (w *fileWrite) writeError(path string, err error) error {
 	return fileError("write", path, err)
 }
 
-// Files are made for others too, as far as the umask allows; journals are the worker's alone.
+// Files are readable for others too, if the umask allows; journals only for the worker.
 const (
 	fileMode    = 0o644
 	journalMode = 0o600
@@ -157,7 +157,7 @@ func (w *fileWrite) lockJournal(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// isAt reports whether an open file is the one with the name.
+// isAt reports whether the open file is the one that has the name now.
 func (w *fileWrite) isAt(name string, file *os.File) bool {
 	mine, err := file.Stat()
 	if err != nil {
@@ -269,8 +269,8 @@ func (w *fileWrite) newContent(before fileBefore) (content []byte, err error) {
 	return content, err
 }
 
-// appendContent writes at the end that the file had when the journal recorded it. A write that
-// fails leaves nothing behind: the next one, which would clean up, may never
+// appendContent writes at the end that the file had when the journal recorded the write. A
+// failed write removes what it wrote, because a next write, which would clean up, may never
 // come.
 func (w *fileWrite) appendContent(journal *journal, file *os.File, size int64, content []byte) error {
 	_, err := file.WriteAt(content, size)
@@ -292,7 +292,7 @@ func (w *fileWrite) appendContent(journal *journal, file *os.File, size int64, c
 	return nil
 }
 
-// replaceContent puts content in the place of the file's.
+// replaceContent replaces the content of the file.
 func (w *fileWrite) replaceContent(content []byte) error {
 	return w.swapFile(w.name, fileMode, func(to io.Writer) error {
 		_, err := to.Write(content)

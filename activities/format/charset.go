@@ -57,8 +57,9 @@ func (e *ByteError) Error() string {
 	return where + "; set encoding to the charset that the text is in"
 }
 
-// Decode makes UTF-8 of content, without its byte order mark. Bytes that are UTF-8 are taken as such, whatever is said of
-// them; others are in the charset of their mark, else in the one that is named. A byte that is no text there is a ByteError.
+// Decode makes UTF-8 of content, without its byte order mark. Valid UTF-8 is always read as UTF-8. Other bytes are
+// read in the charset of their byte order mark, or else in the named one; a byte that is invalid there gives a
+// ByteError.
 func Decode(ctx context.Context, content []byte, charset string) ([]byte, error) {
 	charset = CharsetName(charset)
 	for _, mark := range marks {
@@ -109,7 +110,7 @@ func isUTF8(content []byte, name string) bool {
 	return utf8.Valid(content)
 }
 
-// invalidUTF8 is where content is not UTF-8 first; 0 where it is all of UTF-8.
+// invalidUTF8 is the offset of the first invalid byte; 0 if all of content is UTF-8.
 func invalidUTF8(content []byte) int {
 	for at := 0; at < len(content); {
 		char, size := utf8.DecodeRune(content[at:])
@@ -121,7 +122,7 @@ func invalidUTF8(content []byte) int {
 	return 0
 }
 
-// lineAt is the line of what follows a text.
+// lineAt is the number of the line after a text.
 func lineAt(before []byte) int {
 	if feeds := bytes.Count(before, []byte("\n")); feeds > 0 {
 		return feeds + 1

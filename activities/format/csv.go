@@ -179,7 +179,7 @@ func toTexts(list []any) ([]string, bool) {
 	return all, true
 }
 
-// estimateMemory is what the rows of content take in memory.
+// estimateMemory estimates the memory that the rows of content take.
 func (d CSVDialect) estimateMemory(content []byte) int64 {
 	delimiter := cmp.Or(d.delimiter, usualDelimiter)
 	rows := max(bytes.Count(content, []byte("\n")), bytes.Count(content, []byte("\r")))
@@ -187,9 +187,9 @@ func (d CSVDialect) estimateMemory(content []byte) int64 {
 	return int64(len(content) + rows*memory.MapBytes + (rows+values)*(memory.EntryBytes+memory.TextBytes))
 }
 
-// ReadRows reads CSV in UTF-8 as maps of texts by the names of their columns. An error,
-// which is a LineError where a line is wrong, is the last. Lines that are empty are
-// left out, but where there is one column, whose value is the empty text.
+// ReadRows reads CSV in UTF-8 as maps of texts by the names of their columns. It stops at the
+// first error, which is a LineError for an invalid line. Empty lines are skipped, unless there
+// is only one column: then they are empty values.
 func (d CSVDialect) ReadRows(content io.Reader) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		for row, err := range d.placedRows(content) {
@@ -240,7 +240,7 @@ func (d CSVDialect) placedRows(content io.Reader) iter.Seq2[PlacedRow, error] {
 	}
 }
 
-// Header are the names in the first line of CSV, nil where there is none.
+// Header returns the names in the first line of CSV, nil if there is none.
 func (d CSVDialect) Header(content io.Reader) ([]string, error) {
 	reader, err := d.newRecords(content)
 	for err == nil {

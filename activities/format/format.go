@@ -61,7 +61,7 @@ func Fields(byDefault, what string, more ...playbook.Field) []playbook.Field {
 	}
 }
 
-// Options are what an author says of what is read.
+// Options are the author's settings for reading a file or body.
 type Options struct {
 	Format      string // "" where the author does not say
 	Compression string // "" for what the first bytes say

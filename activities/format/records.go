@@ -25,8 +25,8 @@ type record struct {
 	empty  bool // the line is empty: one value without quotes, or none
 }
 
-// records reads CSV in UTF-8. Lines end in LF, CR LF or CR, or in CR CR LF, as text has them whose line ends were converted
-// twice. Line breaks within quotes are those of the value and stay as they are.
+// records reads CSV in UTF-8. Lines end in LF, CR LF or CR, or in CR CR LF (line ends that were converted twice).
+// Line breaks within quotes belong to the value and are kept.
 type records struct {
 	in        *bufio.Reader
 	delimiter []byte
@@ -47,7 +47,7 @@ func (d CSVDialect) newRecords(content io.Reader) (*records, error) {
 	return r, err
 }
 
-// namedDelimiter reads a first line such as sep=;, by which spreadsheets say what separates values; 0 for none.
+// namedDelimiter reads a first line such as sep=; in which spreadsheets name the delimiter; 0 if there is none.
 func (r *records) namedDelimiter() (rune, error) {
 	const word = "sep="
 	head, err := r.in.Peek(len(word) + utf8.UTFMax + len("\r\r\n"))
@@ -67,7 +67,7 @@ func (r *records) namedDelimiter() (rune, error) {
 	return named, err
 }
 
-// nextRecord is the next record; io.EOF where there is none. The error of what is wrong has the line.
+// nextRecord returns the next record, or io.EOF. Other errors name the line.
 func (r *records) nextRecord() (record, error) {
 	found := record{line: r.line}
 	for {
@@ -86,8 +86,8 @@ func (r *records) nextRecord() (record, error) {
 	}
 }
 
-// readField reads a value with what follows it. last says that it is that of its record; the error is io.EOF where nothing was left
-// to read.
+// readField reads a value and its delimiter. last reports whether it ends the record; the error is io.EOF if nothing
+// was left to read.
 func (r *records) readField(line int) (value string, quoted, last bool, err error) {
 	r.value = r.value[:0]
 	c, err := r.in.ReadByte()

@@ -17,8 +17,8 @@ import (
 	"reprise/interpreter"
 )
 
-// RowSource is what has rows that are read one by one: a file, or the body of an answer that lies in one. It can be read from its
-// beginning several times.
+// RowSource is a source of rows read one by one: a file, or a response body stored in one. It can be read several
+// times from its beginning.
 type RowSource struct {
 	Content interface {
 		io.ReaderAt
@@ -33,7 +33,7 @@ type RowSource struct {
 	Unwrap func(io.Reader) (io.Reader, error)
 	// Changed reports whether it has changed since it was opened, nil for what cannot.
 	Changed func() bool
-	// Kind and Class are those of the errors of what is wrong with it.
+	// Kind and Class are used for errors about its content.
 	Kind  interpreter.Kind
 	Class interpreter.Class
 }
@@ -78,7 +78,7 @@ func (s *RowSource) Rows(ctx context.Context, o Options, most int64) iter.Seq2[P
 	}
 }
 
-// openSource reads the source from its beginning, unpacked. An archive that is not read where it lies has at most so many bytes.
+// openSource opens the source at its beginning, unpacked. most bounds an archive that has to be read into memory.
 func (s *RowSource) openSource(ctx context.Context, o Options, most int64) (io.ReadCloser, error) {
 	var content io.Reader = io.NewSectionReader(s.Content, 0, s.Size)
 	if s.Unwrap != nil {

@@ -60,8 +60,8 @@ func streamDecoded(content io.Reader, from encoding.Encoding, name string) io.Re
 	return transform.NewReader(transform.NewReader(content, from.NewDecoder()), &replacements{charset: name, line: 1})
 }
 
-// replacements refuses the character that decoders write for what is wrong. A text may have one itself, which cannot be
-// distinguished.
+// replacements refuses the replacement character, which decoders write for invalid bytes. Text that contains it
+// itself is refused too.
 type replacements struct {
 	transform.NopResetter
 

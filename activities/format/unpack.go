@@ -43,9 +43,9 @@ type Unpacking struct {
 // asItIs reads bytes that are not packed.
 func asItIs(body io.Reader) *Unpacking { return &Unpacking{ReadCloser: io.NopCloser(body)} }
 
-// Unpack is a reader of what is packed. What bounds the reader bounds what is
-// unpacked; an archive itself has at most limit bytes, for which there is memory where body is no file. Nothing has
-// to be unpacked again: unpacked says that its sender's packing is off already, where compression may name it or not.
+// Unpack returns a reader of the unpacked content, bounded like body. An archive has at most limit bytes, and needs
+// that much memory unless body is a file. unpacked says that Content-Encoding was removed already, so that
+// compression may name it and has no effect.
 func (o Options) Unpack(ctx context.Context, body io.Reader, unpacked bool, limit int64) (*Unpacking, error) {
 	if o.Compression == packedNot {
 		return asItIs(body), nil
@@ -89,7 +89,7 @@ func (o Options) Unpack(ctx context.Context, body io.Reader, unpacked bool, limi
 	return &Unpacking{ReadCloser: reader, Packed: true}, nil
 }
 
-// Zstd is a reader of what zstd has packed, which takes no more memory than maxWindow allows.
+// Zstd returns a reader that unpacks zstd. It takes no more memory than maxWindow allows.
 func Zstd(body io.Reader) (io.ReadCloser, error) {
 	decoder, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {

@@ -22,8 +22,8 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e
 // Unwrap gives what is wrong.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Value is what content in UTF-8 holds, as what, for which there is memory; most bounds
-// it as JSON. The format is that of o, and Unpacked one of three.
+// Value reads content in UTF-8 in the format of o. what names the content in errors, most
+// bounds the value as JSON, and memory has to be acquired before.
 func (o Options) Value(ctx context.Context, content []byte, what string, most int) (any, error) {
 	switch o.Format {
 	case JSON, JSONL:

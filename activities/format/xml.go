@@ -144,7 +144,7 @@ func (r *xmlReader) addToken(token xml.Token) error {
 	return nil
 }
 
-// writtenName is a name as it is written.
+// writtenName is an XML name with its prefix, as the document has it.
 func writtenName(name xml.Name) string {
 	if name.Space == "" {
 		return name.Local
@@ -246,7 +246,7 @@ func (e *xmlElement) elementValue() any {
 	return e.members
 }
 
-// estimateXML is what the value of XML takes in memory, in bytes.
+// estimateXML estimates the memory that the value of XML takes, in bytes.
 func estimateXML(content []byte) int64 {
 	elements, attributes := bytes.Count(content, []byte("<")), bytes.Count(content, []byte("="))
 	return int64(len(content)) + int64(elements)*(memory.MapBytes+memory.EntryBytes+memory.TextBytes)/2 + int64(attributes)*(memory.EntryBytes+memory.TextBytes)

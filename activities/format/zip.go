@@ -43,7 +43,7 @@ func (o Options) unzipMember(ctx context.Context, body, buffered io.Reader, limi
 	return &Unpacking{ReadCloser: reader, Packed: true, Member: member.Name}, nil
 }
 
-// randomAccess is an archive, which begins with what is listed at its end, and its size in bytes.
+// randomAccess returns an archive, whose directory is at its end, with its size in bytes.
 func randomAccess(ctx context.Context, body, buffered io.Reader, limit int64) (io.ReaderAt, int64, error) {
 	if file, isFile := body.(*os.File); isFile {
 		info, err := file.Stat()

@@ -1,5 +1,5 @@
-// Package hosting hosts calls in activities: their attempts, pages, sinks and states, as far as they need no wait. What is
-// done is in heartbeats and in the ledgers of sinks, from which the next worker continues.
+// Package hosting runs calls in activities: their attempts, pages, sinks and states, until they have to wait.
+// Heartbeats and the ledgers of sinks record progress, from which the next worker continues.
 package hosting
 
 import (
@@ -42,10 +42,9 @@ type Calls struct {
 	States   *StateStores
 }
 
-// Drive hosts calls: it makes all of their attempts, pages and sinks that need
-// no wait. A call that has to wait, or that has reached the bounds of one activity,
-// is returned with its state. Heartbeats hold what is done, so a worker that gets
-// the next delivery continues behind it.
+// Drive hosts calls: it makes all of their attempts, pages and sinks that need no wait. A call
+// that has to wait, or that has reached the bounds of one activity, is returned with its state.
+// Heartbeats record progress, so the worker that gets the next delivery continues from there.
 func (c *Calls) Drive(ctx context.Context, in call.DriveInput, script call.Script) (call.DriveOutput, error) {
 	in.Task = in.Task.With(script)
 	book, step, err := in.Task.Load()
@@ -95,9 +94,9 @@ func (c *Calls) Drive(ctx context.Context, in call.DriveInput, script call.Scrip
 // errStopped is the end of a Drive whose worker stops.
 var errStopped = errors.New("the worker stopped; another worker continues from here")
 
-// finishRun is what the activity gives. Where it has one call, whose last attempt failed, it
-// ends as failed, so that the failure shows where people look for it; what was done
-// travels in the details.
+// finishRun returns the activity's result. If its only call ended with a failed attempt, the
+// activity fails, so that people see the failure in Temporal's UI; the result is in the details
+// of that error.
 func (d *driveRun) finishRun() (call.DriveOutput, error) {
 	output := d.driveOutput().Shrink(d.step, d.host.Attempts.Resources.Payloads.MaxBytes)
 	if len(output.Calls) > 1 {
@@ -147,8 +146,7 @@ func (d *driveRun) countReceived() {
 	}
 }
 
-// driveOutput is what the calls have come to. Pages go back without what they came
-// with.
+// driveOutput is the state of all calls. Pages that the workflow sent along are left out.
 func (d *driveRun) driveOutput() call.DriveOutput {
 	output := d.progress.progressOutput()
 	output.Budget = d.tally.budgetError()
@@ -238,8 +236,8 @@ func (t *tally) budgetError() *interpreter.ErrorObject {
 	return t.spent
 }
 
-// noteReturned records a call whose attempt was returned, which does not end the
-// others: they stop where they are, in their own time.
+// noteReturned records that an attempt was returned to the server. Other calls are not
+// interrupted: they stop by themselves.
 func (d *driveRun) noteReturned(err error) error {
 	if !errors.Is(err, attempt.ErrReleased) && !errors.Is(err, attempt.ErrCut) {
 		return err
@@ -335,7 +333,7 @@ func (p *progress) holdForHeartbeat(i int, driven call.Driven) {
 	p.fresh = slices.DeleteFunc(p.fresh, func(set int) bool { return set == i }) // by which it was before
 }
 
-// setStep shows how far the call of a step has come.
+// setStep shows the progress of a step's call.
 func (p *progress) setStep(step interpreter.HostedStep) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -405,8 +403,8 @@ func (p *progress) awaitsTurn(i int, waits bool) {
 	}
 }
 
-// heartbeatDetails are what heartbeats hold. Only workers that are lost one after the
-// other without getting further count.
+// heartbeatDetails are what heartbeats contain. Lost workers count only if no progress is made
+// between them.
 func (p *progress) heartbeatDetails(w attempt.DeliveryState) any {
 	h := p.progressSnapshot()
 	p.mu.Lock()

@@ -37,7 +37,7 @@ type hostedCall struct {
 	// history, or in a ledger entry. The result of an attempt since is not: another
 	// worker may get another answer.
 	sure bool
-	// mark is the last point at which the call was sure.
+	// mark is the last safe point of the call.
 	mark call.Mark
 	// forget is the last write that history has; its ledger entry may be deleted.
 	forget int
@@ -85,7 +85,8 @@ func (d *driveRun) restoreCalls(ctx context.Context) error {
 	return nil
 }
 
-// randomOf is what hosted calls draw from, and observer what they are shown to.
+// randomOf and observer come from the context: the random numbers of hosted calls, and who
+// observes them.
 func randomOf(ctx context.Context) (random func() float64, observer call.Observer) {
 	if host := attempt.WorkerOf(ctx); host.Observer != nil {
 		return nil, host.Observer(ctx)
@@ -110,7 +111,7 @@ func (h *hostedCall) driveCall(ctx context.Context) error {
 	return err
 }
 
-// showProgress shows in the progress how far the call has come, now and then with its state.
+// showProgress shows the call's progress, from time to time including its state.
 func (h *hostedCall) showProgress() {
 	now := time.Now()
 	if h.in.Calls[h.at].Index == nil {
@@ -259,8 +260,8 @@ func (d *driveRun) logAttempt(call *call.Call) {
 	}
 }
 
-// maxPageBytes is the size of a page from which it is returned as it came,
-// so that large pages do not gather in one activity.
+// maxPageBytes is the size from which a page is returned unprocessed, so that large pages do
+// not accumulate in one activity.
 const maxPageBytes = 300_000
 
 // drivenUndecided returns the call to the workflow. After an attempt that is the state before it plus its outcome, the smallest form. An
@@ -295,18 +296,17 @@ func (h *hostedCall) leavesForStop(ctx context.Context) bool {
 	return true
 }
 
-// sinkEnd is what came of a sink that was due.
+// sinkEnd is the outcome of a due sink.
 type sinkEnd int
 
 const (
 	// sinkOpen: it has not ended.
 	sinkOpen sinkEnd = iota
-	// sinkDone: the call has continued, behind this sink or behind one that a
-	// ledger had in its place.
+	// sinkDone: the call has continued after this sink, or after one that a ledger had instead.
 	sinkDone
-	// sinkLeft: the workflow continues it, from how far it has come.
+	// sinkLeft: the workflow continues the sink from its present state.
 	sinkLeft
-	// sinkFirst: what it writes has to be in history first.
+	// sinkFirst: what the sink writes has to be recorded in history first.
 	sinkFirst
 )
 
@@ -395,7 +395,7 @@ func (s *hostedSink) leaveToWorkflow() sinkEnd {
 	return sinkLeft
 }
 
-// prepareWrite has a write prepared on another processor, while its note is made.
+// prepareWrite starts the preparation of a write on another processor while its note is made.
 func (h *hostedCall) prepareWrite(ctx context.Context, in interpreter.ToolInput) interpreter.ToolInput {
 	preparer, ok := h.host.Attempts.Tools[in.Tool].(tool.Preparer)
 	if !ok || !preparer.Notes(in) || in.Secret != nil { // what is secret is opened by the attempt
@@ -444,8 +444,7 @@ func (h *hostedCall) resumeFrom(noted []byte) error {
 	return nil
 }
 
-// recallWrites continues behind what a worker that was lost has written, or a run that was
-// stopped.
+// recallWrites continues after the writes of a lost worker or a stopped run.
 func (h *hostedCall) recallWrites(ctx context.Context) error {
 	again := activity.IsActivity(ctx) && (activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx))
 	if !again && !h.call.View().Recalls {

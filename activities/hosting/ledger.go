@@ -49,7 +49,7 @@ func Recall(ctx context.Context, attempts *attempt.Runner, in interpreter.ToolIn
 	return attempt.CallTool(ctx, attempts, in, ledger.Recall)
 }
 
-// notedPlace is a ledger with calls of which it may have notes.
+// notedPlace is a ledger that may have notes of some calls.
 type notedPlace struct {
 	input interpreter.ToolInput
 	calls []string

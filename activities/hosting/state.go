@@ -94,7 +94,7 @@ type placeStore struct {
 	in       interpreter.ToolInput
 }
 
-// Claim has a call hold a state.
+// Claim claims a state for a call.
 func (p placeStore) Claim(ctx context.Context, claim incremental.Claim) (incremental.ClaimedState, error) {
 	return atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (incremental.ClaimedState, error) {
 		return of.ClaimState(ctx, place, claim)

@@ -103,7 +103,8 @@ type cachedConnections struct {
 	byName map[string]*cachedConnection
 }
 
-// cachedConnection belongs to what a connection was resolved to: its next password begins anew.
+// cachedConnection belongs to one resolved text of a connection: a new password makes a new
+// one.
 type cachedConnection struct {
 	raw       string
 	transport *http.Transport // nil without certificates
@@ -150,7 +151,8 @@ func (k *cachedConnections) closeIdle() {
 
 const authorization = "Authorization"
 
-// withToken has a token sent, another one than a server has refused. It reports whether there is one.
+// withToken makes requests send a token other than the one that a server has refused. It reports
+// whether there is one.
 func (l *credentials) withToken(ctx context.Context, refused string) (bool, error) {
 	token, err := l.tokens.getToken(ctx, refused)
 	if err != nil {
@@ -209,9 +211,8 @@ func sameBase(a, b *url.URL) bool {
 	return a.String() == b.String()
 }
 
-// checkTarget reports whether the credentials may go to target, the request at hand
-// of a call that began at in.Origin. Pages and links are named by whoever
-// answers, and may be anywhere.
+// checkTarget reports whether the credentials may be sent to target, the current request of a
+// call that began at in.Origin. Links to pages come from the server and may lead anywhere.
 func (l *credentials) checkTarget(in interpreter.ToolInput, target *url.URL) error {
 	if l.base != nil {
 		if tool.SameHost(l.base, target) {
@@ -302,8 +303,8 @@ func (l *credentials) withoutQueries(links map[string]string) map[string]string 
 	return links
 }
 
-// withQuery is an address as it is sent. What the connection adds takes the place of parameters of the same names, which may
-// be what is left of it in an answer.
+// withQuery adds the connection's parameters to an address. They replace parameters of the same names, which may be
+// masked remains of them in a link that a response returned.
 func (l *credentials) withQuery(address *url.URL) *url.URL {
 	sent := *l.withoutQuery(address)
 	added := url.Values{}

@@ -37,7 +37,7 @@ func (t *lastTransport) RoundTrip(request *http.Request) (*http.Response, error)
 // isSentLast reports whether the connection has something that lastTransport adds.
 func (l *credentials) isSentLast() bool { return len(l.query) > 0 || l.cookie != "" || l.aws != nil }
 
-// setCookie adds the cookie that a session has its token in, in the place of one of the same name.
+// setCookie sets the cookie that carries a session's token, and replaces one of the same name.
 func (l *credentials) setCookie(request *http.Request) {
 	if l.cookie == "" {
 		return
@@ -52,9 +52,9 @@ func (l *credentials) setCookie(request *http.Request) {
 	request.AddCookie(&http.Cookie{Name: l.place.Cookie, Value: l.cookie})
 }
 
-// renewingTransport sends the requests of one attempt with what its connection has now. One
-// that is refused is sent once more with a new token, or a new password, once per attempt: its
-// answer is there, so the server has not acted on it.
+// renewingTransport sends the requests of one attempt with the connection's present
+// credentials. A refused request is sent again once, with a new token or password: it was
+// answered, so the server has not acted on it.
 type renewingTransport struct {
 	base  http.RoundTripper
 	tool  *Tool
@@ -63,8 +63,7 @@ type renewingTransport struct {
 	done  bool         // one was refused
 }
 
-// RoundTrip sends the request. One with other credentials, or none, goes out as
-// it is.
+// RoundTrip sends the request. A request with other credentials, or none, is sent unchanged.
 func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if t.out.left || !t.given.isIn(request) {
 		return t.base.RoundTrip(request)
@@ -104,7 +103,7 @@ func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, er
 	return t.lastAnswer(t.base.RoundTrip(t.currentRequest(again)))
 }
 
-// hearClock has what signs know the clock of who has refused that. It reports whether that clock is another one than was known.
+// hearClock updates the clock that signatures use by the date of a refusal. It reports whether the clock has changed.
 func (l *credentials) hearClock(refusal *http.Response) bool {
 	if l.aws != nil {
 		return l.aws.clock.hearDate(refusal)
@@ -147,7 +146,8 @@ func (l *credentials) refusedBy(response *http.Response) (bool, error) {
 	return l.aws != nil && l.aws.refusedBy(response), nil
 }
 
-// currentRequest is a request with what the connection has now in the place of what the attempt was given.
+// currentRequest returns the request with the connection's present credentials instead of those that the
+// attempt began with.
 func (t *renewingTransport) currentRequest(request *http.Request) *http.Request {
 	again := request.Clone(request.Context())
 	for name, value := range t.given.header {

@@ -26,7 +26,7 @@ type awsKeys struct {
 	clock *remoteClock // of AWS, which compares it with the date of a signature
 }
 
-// awsRefusals are what services of AWS call a signature that they refuse; keys that have changed, or another clock, may help.
+// awsRefusals are the codes with which AWS services refuse a signature that new keys, or a corrected clock, may mend.
 var awsRefusals = []string{
 	"ExpiredToken", "RequestExpired", "InvalidClientTokenId", "UnrecognizedClientException", "InvalidAccessKeyId", "InvalidToken",
 	"SignatureDoesNotMatch", "InvalidSignatureException", "RequestTimeTooSkewed", "TokenRefreshRequired",
@@ -41,7 +41,8 @@ func (k *awsKeys) refusedBy(response *http.Response) bool {
 	return slices.ContainsFunc(awsRefusals, func(name string) bool { return strings.Contains(said, name) })
 }
 
-// signRequest adds the signature to a request that nothing else changes any more. One with an Authorization of the author stays as it is.
+// signRequest adds the signature to a request that will not change any more. It leaves a request alone that has an
+// Authorization header of the author.
 func (k *awsKeys) signRequest(request *http.Request) error {
 	if request.Header.Get(authorization) != "" {
 		return nil
@@ -50,7 +51,7 @@ func (k *awsKeys) signRequest(request *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Services decode what they get and write it in their own way, which is not the same for + and some others.
+	// AWS services decode the path and encode it in their own way, which differs for + and some others.
 	request.URL.RawPath = awsPath(request.URL.EscapedPath())
 	request.URL.RawQuery = strings.ReplaceAll(request.URL.RawQuery, "+", "%20")
 	request.Header.Set("X-Amz-Content-Sha256", digest)
@@ -93,7 +94,7 @@ func digestOf(request *http.Request) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// awsPath is an escaped path in which everything but unreserved characters is escaped (RFC 3986, section 2.3), as AWS writes it.
+// awsPath escapes everything but unreserved characters in an escaped path (RFC 3986, section 2.3), like AWS.
 func awsPath(escaped string) string {
 	segments := strings.Split(escaped, "/")
 	for i, segment := range segments {

@@ -17,10 +17,11 @@ const (
 // remoteClock is the clock of another side, which compares what is signed here with its own time. It is safe for concurrent use.
 type remoteClock struct{ ahead atomic.Int64 }
 
-// remoteNow is the time of the other side, as far as it is known.
+// remoteNow estimates the time of the server's clock.
 func (c *remoteClock) remoteNow() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// hearDate reads the date of a refusal. It reports whether the clock is another one than what was refused was signed by.
+// hearDate reads the date of a refusal. It reports whether the clock differs from the one by which the request was
+// signed.
 func (c *remoteClock) hearDate(refusal *http.Response) bool {
 	date, err := http.ParseTime(refusal.Header.Get("Date"))
 	if err != nil {

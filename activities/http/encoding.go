@@ -26,8 +26,8 @@ const typeEncoding = "encoding"
 // thousand, and has a decoder of its own.
 const maxEncodings = 4
 
-// plainEncodings are words of Content-Encoding that say nothing of how a body is packed: what RFC 9110 has for it, and
-// charsets that servers write there by mistake.
+// plainEncodings are values of Content-Encoding without effect: those of RFC 9110, and charsets that servers send
+// there by mistake.
 var plainEncodings = []string{"", "identity", "none", "utf-8", "utf8", "iso-8859-1", "binary", "8bit", "7bit"}
 
 // decodeBody takes off what Content-Encoding says, the last first. The transport has taken gzip off by itself, unless the author

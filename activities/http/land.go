@@ -25,14 +25,14 @@ const (
 	mostCuts = 1000
 	// mostStalls is how often in a row a body is continued without a byte more, as by a server that ignores ranges.
 	mostStalls = 3
-	// mostBodies is how often a body begins anew because another one has taken its place, as for a file that is
-	// written all the time.
+	// mostBodies bounds how often a download starts over because the body was replaced by another. Without it,
+	// a file that is written all the time would be downloaded without end.
 	mostBodies = 3
 )
 
-// Land fetches the body of a successful answer into a file, of any size, and gives it as a source of rows. A body that is cut
-// short is continued with Range and If-Range, as long as it is the same one; another one begins anew, so that the file never
-// holds parts of two. The errors are those of an attempt.
+// Land downloads the body of a successful response into a file, of any size, and returns it as a source of rows. An
+// interrupted download is continued with Range and If-Range if the body is still the same; otherwise it starts over,
+// so that the file never mixes two bodies. Errors are like those of an attempt.
 func (t *Tool) Land(ctx context.Context, in interpreter.ToolInput, into *os.File) (*format.RowSource, error) {
 	l := &landing{tool: t, in: in, into: into, length: -1}
 	err := l.landBody(ctx)
@@ -58,7 +58,7 @@ type landing struct {
 	bodies    int
 }
 
-// cutError is the error of a body of which a part has not come.
+// cutError says that part of a body is missing.
 type cutError struct{ err error }
 
 func (e *cutError) Error() string { return "the body was cut short: " + e.err.Error() }
@@ -103,7 +103,7 @@ func isConnection(err error) bool {
 	return ok && failure.Kind == interpreter.KindConnection
 }
 
-// fetchRest sends a request for what the file lacks. The error is a cutError where some of it has not come.
+// fetchRest requests what the file lacks. The error is a cutError if part of it is missing.
 func (l *landing) fetchRest(ctx context.Context) error {
 	sending, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -131,7 +131,7 @@ func (l *landing) fetchRest(ctx context.Context) error {
 	return l.copyBody(response, stop)
 }
 
-// acceptHead reads the head of an answer: whether it continues the body that is there, or brings another one.
+// acceptHead reads the head of a response and decides whether it continues the body or brings a new one.
 func (l *landing) acceptHead(ctx context.Context, response *http.Response) error {
 	switch {
 	case response.StatusCode == http.StatusRequestedRangeNotSatisfiable && l.have > 0:
@@ -172,8 +172,8 @@ func (l *landing) isContinuation(part *http.Response) bool {
 	return same && from == l.have && (length < 0 || length == l.length)
 }
 
-// validatorOf is what distinguishes a body from all others that its address has ever had (RFC 9110, section 8.8), "" for nothing: a weak
-// ETag, or a time that the body may have changed in once more.
+// validatorOf returns what identifies the body among all that its address has had (RFC 9110, section 8.8), or "" if
+// only a weak ETag, or a time within which it may have changed again, is known.
 func validatorOf(response *http.Response) string {
 	if response.Request.Method != http.MethodGet {
 		return ""

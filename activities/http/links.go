@@ -28,7 +28,7 @@ const (
 	maxRelationBytes = 32 << 10
 )
 
-// pageRelations lead to other pages. They are kept however many others there are.
+// pageRelations lead to other pages. They are kept even if there are too many other links.
 var pageRelations = []string{"next", "prev", "previous", "first", "last"}
 
 // typeLink is the type of the error of an answer whose next page has an address
@@ -99,8 +99,8 @@ func (k *keptLinks) addLink(target, parameters string) error {
 
 func (k *keptLinks) isFull() bool { return len(k.found) >= maxRelations || k.bytes >= maxRelationBytes }
 
-// absoluteAddress is a target as an absolute URL without a password. One that is far too
-// long is given as it is: nobody keeps it.
+// absoluteAddress resolves a target to an absolute URL without a password. A target that is too
+// long is returned unchanged, since it is not kept.
 func (k *keptLinks) absoluteAddress(target string) (address string, readable bool) {
 	if len(target) > maxLink {
 		return target, true

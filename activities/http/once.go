@@ -17,10 +17,9 @@ import (
 // taken: it reset the stream, or let the connection go.
 var errTurnedAway = errors.New("the server refused the request")
 
-// onceTransport sends each request of one attempt once. net/http sends again
-// by itself what broke on a kept-alive connection, on one connection after the
-// other; whether a request is made again is for the policies to say. What is
-// known not to have left this machine may go again.
+// onceTransport sends each request of one attempt once. net/http repeats requests that fail on
+// kept-alive connections; here policies decide about that. Only requests that certainly have
+// not left this machine are repeated.
 type onceTransport struct {
 	base http.RoundTripper
 	stop context.CancelCauseFunc // ends the context of the attempt's requests
@@ -193,9 +192,9 @@ func (w *wire) recordEnd(err error) {
 	}
 }
 
-// isStale reports whether an idle connection of HTTP/1 is of no more use: a server
-// has nothing to say there but that it hangs up. The transport finds out by
-// itself, but a little later, when a request may be on its way.
+// isStale reports whether an idle connection of HTTP/1 is useless: anything that the server
+// sends there means that it hangs up. The transport notices that too, but later, when a request
+// may have been sent.
 func (w *wire) isStale() bool {
 	conn, ok := w.Conn.(syscall.Conn)
 	if !ok {

@@ -19,7 +19,7 @@ import (
 	"reprise/interpreter/call/request"
 )
 
-// outgoing is a request with what its redirects need to know.
+// outgoing is a request and what its redirects need.
 type outgoing struct {
 	request *http.Request
 	login   *credentials

@@ -101,8 +101,8 @@ type packing struct {
 	member string // its name in an archive, "" outside of one
 }
 
-// readBody reads at most limit bytes, counted after decompression, for which
-// there is memory. It gives what it has read with every error.
+// readBody reads at most limit bytes, counted after decompression, within the memory bound.
+// With an error it returns what it has read.
 func readBody(ctx context.Context, response *http.Response, limit int64, options format.Options) (_ []byte, was packing, err error) {
 	most := limit
 	if claimed := response.ContentLength; claimed >= 0 {
@@ -236,9 +236,9 @@ func notText(response *http.Response, body []byte, where string) error {
 // shownType bounds what a message has of a content type.
 const shownType = 100
 
-// maxErrorRead is how much is read of the body of an answer that failed, of which MaxErrorBody
-// is kept. JSON takes more on its way than in the history; without the bound a failing server
-// makes workers read pages that nobody sees.
+// maxErrorRead bounds how much of a failed response's body is read, of which MaxErrorBody is
+// kept: JSON is larger in the response than in the history. Without it, a failing server makes
+// workers read pages that nobody sees.
 const maxErrorRead = 8 * tool.MaxErrorBody
 
 // statusError is the error of a response that says it failed.
@@ -318,7 +318,7 @@ func requestError(ctx context.Context, request *http.Request, err error) error {
 // typeCharset is the type of the error of a body that has bytes which are no text.
 const typeCharset = "charset"
 
-// isPlain reports whether a format is that of any text.
+// isPlain reports whether a format accepts any text.
 func isPlain(as string) bool { return as == format.Text || as == format.Unpacked }
 
 // saysText reports whether a content type is one of text.

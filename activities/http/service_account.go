@@ -67,7 +67,7 @@ func (a *serviceAccount) exchangeToken(ctx context.Context) (accessToken, error)
 	return bearerToken(token, asked)
 }
 
-// signError is a token that cannot be signed. It says nothing of the key.
+// signError says that a token cannot be signed, without revealing the key.
 type signError struct{ err error }
 
 func (e *signError) Error() string { return e.err.Error() }

@@ -40,13 +40,13 @@ type sessionLogin struct {
 	http    *http.Client
 	jar     http.CookieJar // nil where cookies are not kept
 
-	// refusal is the error with which the login was refused, nil for none, and refusedAt when.
-	// They are guarded by the flight, which makes one login at a time.
+	// refusal is the error with which the login was refused, nil for none, and refusedAt its
+	// time. Both are guarded by the flight, which makes one login at a time.
 	refusal   *tool.Error
 	refusedAt time.Time
 }
 
-// loginAnswer is what a login was answered.
+// loginAnswer is the answer to a login.
 type loginAnswer struct {
 	status  int
 	headers map[string]string
@@ -157,7 +157,7 @@ func (l *sessionLogin) logOut(ctx context.Context, token accessToken) error {
 	return nil
 }
 
-// fillLogout is a logout with the token in the place of its expressions.
+// fillLogout returns a logout with the token inserted into its expressions.
 func fillLogout(e connection.Exchange, token string) (connection.Exchange, error) {
 	f := &filling{token: token}
 	at := *e.URL
@@ -177,7 +177,7 @@ func fillLogout(e connection.Exchange, token string) (connection.Exchange, error
 	return e, f.err
 }
 
-// filling renders texts over a token. Of its errors it keeps the first.
+// filling renders texts with the token as their scope. It keeps the first error.
 type filling struct {
 	token string
 	err   error
@@ -272,7 +272,8 @@ func (a *loginAnswer) tokenOf(session *connection.SessionSettings) (accessToken,
 	return token, err
 }
 
-// evaluateValue evaluates a template of the session on the answer. The error quotes nothing of it.
+// evaluateValue evaluates a template of the session on the answer. Its error does not quote the
+// answer.
 func (a *loginAnswer) evaluateValue(key string, template *expression.Template) (any, error) {
 	value, err := template.Render(a.scope, expression.DecisionBudget(a.asked))
 	if err != nil {
@@ -281,7 +282,7 @@ func (a *loginAnswer) evaluateValue(key string, template *expression.Template) (
 	return value, nil
 }
 
-// tokenUntil is when a token is fetched anew.
+// tokenUntil is when a token has to be replaced.
 func (a *loginAnswer) tokenUntil(session *connection.SessionSettings) (time.Time, error) {
 	life := session.Lifetime
 	if session.Expires == nil {
@@ -304,7 +305,8 @@ func (a *loginAnswer) tokenUntil(session *connection.SessionSettings) (time.Time
 	return usableUntil(a.asked, a.asked.Add(life)), nil
 }
 
-// tokenLife is how long a token lasts by what expires gives. A time is compared with the server's clock, not with that of this machine.
+// tokenLife returns how long a token is valid, by the value of expires. A time is compared with the server's clock,
+// not with the local one.
 func (a *loginAnswer) tokenLife(value any) (life time.Duration, known bool) {
 	if text, isText := value.(string); isText {
 		if duration, err := time.ParseDuration(text); err == nil {

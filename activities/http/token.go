@@ -47,14 +47,14 @@ type issuer interface {
 	failure(connection string, err error) error
 }
 
-// accessToken is a token as it is sent.
+// accessToken is a token in the form in which it is sent.
 type accessToken struct {
 	value string    // what requests have of it; "" for none
 	token string    // without what is beside it
 	until time.Time // when it is fetched anew, zero for never
 }
 
-// tokenSecrets are what must not be shown of a token: what is sent too where that is not seen to have the token in it.
+// tokenSecrets are the parts of a token that must be masked, including what is sent with it.
 func (a accessToken) tokenSecrets() []string {
 	switch {
 	case a.value == "":
@@ -65,8 +65,8 @@ func (a accessToken) tokenSecrets() []string {
 	return []string{a.token, a.value}
 }
 
-// tokenCache has the access tokens of a worker, by connection as it is
-// configured: who changes the secret gets another token.
+// tokenCache holds the access tokens of a worker by the text of their connection, so that a
+// changed secret gets a new token.
 type tokenCache struct {
 	http    *http.Client
 	secrets *secrets.Masker
@@ -196,7 +196,7 @@ func (s *tokenSource) getToken(ctx context.Context, refused string) (accessToken
 	}
 }
 
-// keptToken is the token that is still good, and whether none is to be fetched.
+// keptToken returns the token if it is still good; final says that none may be fetched.
 func (s *tokenSource) keptToken(refused string) (token accessToken, final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +223,7 @@ func (s *tokenSource) fetchToken(ctx context.Context) (accessToken, error) {
 	return token, nil
 }
 
-// removeToken gives the token that was fetched last, which is not given any more.
+// removeToken returns the token that was fetched last, and forgets it.
 func (s *tokenSource) removeToken() accessToken {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +232,7 @@ func (s *tokenSource) removeToken() accessToken {
 	return given
 }
 
-// recordRefusal records whether a token was refused that was fetched in the place of a refused one.
+// recordRefusal records whether a token was refused that had replaced a refused one.
 func (s *tokenSource) recordRefusal(refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,9 +306,8 @@ func unknownClient(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// endOf is when a token ends, zero where nobody says. Its life began no earlier than
-// it was asked for, however long its answer took, and is over at once where the
-// answer says 0.
+// endOf is when a token expires, zero if unknown. Its lifetime is counted from the request,
+// however long the response took; 0 means that it has expired.
 func endOf(token *oauth2.Token, asked time.Time) time.Time {
 	switch life := token.Extra("expires_in").(type) {
 	case nil:
@@ -343,9 +342,8 @@ func usableUntil(asked, ends time.Time) time.Time {
 	return ends.Add(-min(tokenMargin, max(0, ends.Sub(asked)/5)))
 }
 
-// tokenError is the error of a token endpoint. Of what it answered only what
-// RFC 6749 has for errors is kept, and nothing of an answer that may hold a
-// token.
+// tokenError is the error of a token endpoint. Of the response it keeps only the error fields
+// of RFC 6749, and nothing of a response that may hold a token.
 func tokenError(connection string, endpoint *url.URL, err error) error {
 	if tool.IsContextError(err) && !isURLError(err) {
 		return err // of the attempt

@@ -31,8 +31,8 @@ type States struct{ slots *slots.ByKey }
 // NewStates is for one worker.
 func NewStates() *States { return &States{slots.New(statesOfOne, 0)} }
 
-// sendUpdate sends an update, some at a time, to a workflow that keeps something for runs to come.
-// It may be sent again: whatever was done is not done twice.
+// sendUpdate sends an update to a workflow that keeps something for later runs, a bounded number
+// at a time. Updates may be repeated without effect.
 func (s *States) sendUpdate(ctx context.Context, of lasting, name string, arg, result any) error {
 	leave, err := s.slots.Enter(ctx, of.id)
 	if err != nil {
@@ -51,7 +51,7 @@ type Group struct {
 // Group is the workflow of a group.
 func (s *States) Group(group string) Group { return Group{s, group} }
 
-// Claim has a call hold a state.
+// Claim claims a state for a call.
 func (k Group) Claim(ctx context.Context, claim incremental.Claim) (claimed incremental.ClaimedState, err error) {
 	err = k.sendUpdate(ctx, incremental.ClaimUpdate, claim, &claimed)
 	return claimed, err
@@ -124,7 +124,7 @@ func (k Group) Set(ctx context.Context, change incremental.StateChange) error {
 	return k.sendUpdate(ctx, incremental.SetUpdate, change, nil)
 }
 
-// queryStates queries a workflow that keeps states, of which there may be none.
+// queryStates queries a workflow that keeps states, which may not exist.
 func queryStates[T any](ctx context.Context, id, query string, arg any) (found []T, err error) {
 	answer, err := activity.GetClient(ctx).QueryWorkflow(ctx, id, "", query, arg)
 	if connect.NotFound(err) {
@@ -201,7 +201,7 @@ func HoldersOf(ctx context.Context, id string) (holders []string, since time.Tim
 	return runningHolders(ctx, of)
 }
 
-// stateQueue is the queue of a state with a workflow ID; one without members where there is none.
+// stateQueue returns the queue of a state by its workflow ID, empty if there is none.
 func stateQueue(ctx context.Context, id string) (queue.Queue, error) {
 	of, err := queryQueue(ctx, activity.GetClient(ctx), id, "")
 	switch {
@@ -231,7 +231,7 @@ func runningHolders(ctx context.Context, of queue.Queue) (holders []string, sinc
 	return holders, since, nil
 }
 
-// HeldStates are those of the states that runs hold, as the queues of states have it.
+// HeldStates returns those of the states that runs hold, according to the queues of states.
 func HeldStates(ctx context.Context, states []incremental.State) (held []interpreter.HeldState, err error) {
 	queues, more, err := workflowIDs(ctx, fmt.Sprintf(
 		"WorkflowType = '%s' AND ExecutionStatus = 'Running' AND WorkflowId STARTS_WITH '%s'", queue.WorkflowName, queue.StatePrefix), mostStateQueues)
@@ -269,7 +269,7 @@ func HeldStates(ctx context.Context, states []incremental.State) (held []interpr
 // command says that it does not know all.
 const mostStateQueues = 500
 
-// mayHold reports whether the queue with a workflow ID is one of a state, as far as its ID says.
+// mayHold reports whether a workflow ID can be that of a state's queue.
 func mayHold(id string, states []incremental.State) bool {
 	key, err := url.PathUnescape(strings.TrimPrefix(id, queue.StatePrefix))
 	if err != nil || (queue.Name{Key: key, State: true}).ID() != id {
@@ -278,7 +278,7 @@ func mayHold(id string, states []incremental.State) bool {
 	return slices.ContainsFunc(states, func(state incremental.State) bool { return isStateOf(key, state.Name) })
 }
 
-// isStateOf reports whether a key is that of a state. The key of a loop begins the names of its states.
+// isStateOf reports whether a key belongs to a state. A loop's key is the prefix of its states' names.
 func isStateOf(key, state string) bool {
 	prefix, _, byElement := strings.Cut(key, "{{")
 	if !byElement {

@@ -30,9 +30,9 @@ type lasting struct {
 // more than 400.
 const mostSummary = 300
 
-// updateLasting sends an update to a workflow that keeps a K, which begins with it where there is none, and
-// with what the last one knew: it may have been ended from outside. The error of one that cannot be
-// queried stays: without its answer everything would begin anew.
+// updateLasting sends an update to a workflow that keeps a K. If none is running, it starts one with what
+// the last one knew, which may have been ended from outside. It fails if that one cannot be queried:
+// without its answer everything would be forgotten.
 func updateLasting[K any](ctx context.Context, w lasting, update client.UpdateWorkflowOptions, result any) error {
 	c := activity.GetClient(ctx)
 	update.WorkflowID = w.id
@@ -56,7 +56,7 @@ func updateLasting[K any](ctx context.Context, w lasting, update client.UpdateWo
 
 var errStopped = errors.New("the worker is stopping; another worker continues")
 
-// waitFor waits. The error is that of ctx, or that the worker stops.
+// waitFor waits. The error comes from ctx, or says that the worker stops.
 func waitFor(ctx context.Context, d time.Duration) error {
 	return sleep.Unless(ctx, d, activity.GetWorkerStopChannel(ctx), errStopped)
 }

@@ -66,7 +66,7 @@ func (d deliverer) deliverAnswer(ctx context.Context, kept interpreter.MailboxAn
 // errMail says that answers are still to be delivered.
 var errMail = errors.New("answers to the attempt are being delivered")
 
-// settleAnswers returns once none of the mailboxes has anything to deliver.
+// settleAnswers waits until none of the mailboxes has anything to deliver.
 func settleAnswers(ctx context.Context, mailboxes []string) error {
 	ctx, cancel := context.WithTimeout(ctx, mailPatience)
 	defer cancel()

@@ -25,8 +25,8 @@ type partitions struct {
 	ends   func(ctx context.Context, waited time.Duration, what string, err error) error
 }
 
-// notePartition is the activity that has the workflow of a playbook's partitions know what became of
-// one. Where that is away Temporal makes it again, for an hour.
+// notePartition is the activity that reports the status of a partition to the workflow of the
+// playbook's partitions. Temporal repeats it for an hour.
 func (p partitions) notePartition(ctx context.Context, note partition.Note) error {
 	defer heartbeat.Keep(ctx)()
 	waited, ledger := time.Since(activity.GetInfo(ctx).ScheduledTime), partitionsOf(note.Playbook)
@@ -45,8 +45,8 @@ func partitionsOf(playbook string) lasting {
 	}
 }
 
-// claimPartitions is the activity that claims the partitions of a backfill or releases them, and
-// gives the conflict for which it cannot. A claim whose run has ended is none.
+// claimPartitions is the activity that claims or releases the partitions of a backfill. It
+// returns the conflict that prevents a claim; claims of ended runs are no conflict.
 func (p partitions) claimPartitions(ctx context.Context, request partition.ClaimRequest) (*partition.Conflict, error) {
 	defer heartbeat.Keep(ctx)()
 	waited := time.Since(activity.GetInfo(ctx).ScheduledTime)

@@ -28,9 +28,8 @@ func QueueActivities() map[string]any {
 	}
 }
 
-// enterQueue passes a run's request to the workflow of its key, which begins with it
-// where there is none. The workflow answers the run with a signal, so that this activity
-// does not wait.
+// enterQueue passes a run's request to the workflow of its key, and starts that workflow if
+// need be. It answers the run with a signal, so this activity does not wait.
 func enterQueue(ctx context.Context, enter queue.Enter) error {
 	id, c := enter.Name.ID(), activity.GetClient(ctx)
 	if err := awaitContinuation(ctx, c, id); err != nil {
@@ -97,9 +96,9 @@ func startQueue(ctx context.Context, c client.Client, id string, enter queue.Ent
 	return err
 }
 
-// lastQueue is what the last workflow of a key knew that was ended from outside. One
-// that ended by itself had no runs. The error is that it cannot be queried: without
-// its answer turns would be granted that other runs have.
+// lastQueue returns the queue of a key's last workflow if that was ended from outside. If it
+// ended normally, it had no runs. It fails if it cannot be queried: without its answer, turns
+// could be granted twice.
 func lastQueue(ctx context.Context, c client.Client, id string) (queue.Queue, error) {
 	var last queue.Queue
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
@@ -130,7 +129,7 @@ func queryQueue(ctx context.Context, c client.Client, id, runID string) (found q
 	return found, answer.Get(&found)
 }
 
-// queueSummary is what Temporal's UI shows beside the workflow of a key.
+// queueSummary is shown in Temporal's UI next to the workflow of a key.
 func queueSummary(name queue.Name) string {
 	if name.State {
 		return tool.CutText("runs whose steps keep the state "+name.Key, mostSummary)
@@ -204,10 +203,10 @@ const (
 	mostInDeadlock = 50
 )
 
-// findDeadlock finds the run of a queue that is to fail because runs wait for each other
-// for ever; none where another queue has it. Queues are queried one after the other, and
-// may change meanwhile. So they are queried twice: what both answers have was true of
-// all of them at the time between.
+// findDeadlock finds the run of this queue that has to fail because runs wait for each other
+// forever; none if that run waits in another queue. Queues are queried one after the other and
+// may change in between. So they are queried twice: what both rounds show was true of all of
+// them at one time.
 func findDeadlock(ctx context.Context, id string) (queue.Victim, error) {
 	none, c := queue.Victim{}, activity.GetClient(ctx)
 	before := queue.FindDeadlocks(queuesAround(ctx, c, id))
@@ -234,8 +233,8 @@ func findDeadlock(ctx context.Context, id string) (queue.Victim, error) {
 	return victim, nil
 }
 
-// queuesAround are the queues that may have to do with a deadlock of one. Of a queue that
-// does not answer it is taken that its turns come free.
+// queuesAround returns the queues that may be involved in a deadlock. A queue that does not
+// answer is assumed to grant its turns.
 func queuesAround(ctx context.Context, c client.Client, id string) map[string]queue.Queue {
 	queues, seen, ahead := map[string]queue.Queue{}, map[string]bool{id: true}, []string{id}
 	for len(ahead) > 0 && len(seen) <= mostQueues {

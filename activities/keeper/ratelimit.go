@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// Lease requests slots of the workflow of a rate limit, which begins where there is none.
+// Lease requests turns from the workflow of a rate limit, and starts it if need be.
 func Lease(ctx context.Context, id string, request ratelimit.LeaseRequest) (lease ratelimit.Lease, err error) {
 	err = connect.UpdateWithStart(ctx, activity.GetClient(ctx), client.UpdateWorkflowOptions{
 		WorkflowID: id, UpdateName: ratelimit.LeaseUpdate, Args: []any{request},
@@ -25,7 +25,7 @@ func Lease(ctx context.Context, id string, request ratelimit.LeaseRequest) (leas
 	return lease, nil
 }
 
-// limitSummary is what Temporal's UI shows beside the limiter.
+// limitSummary is shown in Temporal's UI next to the limiter's workflow.
 func limitSummary(limit ratelimit.Limit) string {
 	summary := fmt.Sprintf("%d requests per %gs to %s", limit.Requests, limit.PerSeconds, limit.Key)
 	if limit.Playbook != "" {

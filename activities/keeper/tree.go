@@ -86,8 +86,8 @@ func (t *trees) mayStart(ctx context.Context, start interpreter.RunStart) (admit
 	return admitted, err
 }
 
-// startHold is the hold of an attempt to start a run, which passes the gate of all attempts; nil
-// where nothing holds it.
+// startHold returns what holds an attempt to start a run, which passes the same gate as all
+// attempts; nil for nothing.
 func (t *trees) startHold(ctx context.Context, attempt *interpreter.PausedBy) (*interpreter.Hold, error) {
 	if attempt == nil {
 		return nil, nil
@@ -107,9 +107,8 @@ func (t *trees) closeTree(ctx context.Context, tree interpreter.Tree, run string
 	return nil
 }
 
-// isClosed reports whether a run was cancelled that waits for those that are requested:
-// the first one, or one whose tree was cancelled here. Of the others the workflow of the
-// tree knows.
+// isClosed reports whether a run that waits for the requested ones was cancelled: the root, or
+// one whose tree was cancelled here. The tree's workflow knows about others.
 func (t *trees) isClosed(ctx context.Context, admission interpreter.Admission) bool {
 	t.mu.Lock()
 	closed := slices.ContainsFunc(t.closed, func(closed closedRun) bool {
@@ -147,9 +146,8 @@ const (
 	cancelQuiet = 5
 )
 
-// cancelTree cancels all workflows that belong to a run that was cancelled, whatever
-// number of runs is between, and has no more start. A run that no other waits for does not
-// belong to it, nor do its children.
+// cancelTree cancels all workflows that belong to a cancelled run, at any depth, and prevents
+// further ones. Runs that no other run waits for do not belong to it, nor do their children.
 func (t *trees) cancelTree(ctx context.Context, tree interpreter.CancelTree) error {
 	defer heartbeat.Keep(ctx)()
 	if tree.Tree.Most > 0 {
@@ -179,9 +177,9 @@ func (t *trees) cancelTree(ctx context.Context, tree interpreter.CancelTree) err
 	return nil
 }
 
-// openDescendants are the workflows that belong to the cancelled run, those next to it first.
-// A parent that waits for a child is cancelled before it: a child that ends as cancelled
-// then is no failure of a parent that is cancelled too.
+// openDescendants returns the workflows that belong to the cancelled run, the nearest first. A
+// parent is cancelled before the child that it waits for, so that it does not take the child's
+// end for a failure.
 func openDescendants(ctx context.Context, tree interpreter.CancelTree) ([][]*commonpb.WorkflowExecution, error) {
 	c, all := activity.GetClient(ctx), map[string]*workflowpb.WorkflowExecutionInfo{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
@@ -213,8 +211,8 @@ func openDescendants(ctx context.Context, tree interpreter.CancelTree) ([][]*com
 	return levels, nil
 }
 
-// depthUnder is how many workflows under an ancestor a workflow is, each of which waits
-// for the next; 0 where that is not so.
+// depthUnder is how many workflows below an ancestor a workflow is, each waiting for the next;
+// 0 if there is no such chain.
 func depthUnder(all map[string]*workflowpb.WorkflowExecutionInfo, id, ancestor string) int {
 	for depth := 1; depth <= len(all); depth++ {
 		info := all[id]

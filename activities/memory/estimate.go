@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// jsonEstimate is what JSON will be once it is decoded.
+// jsonEstimate is the estimated size of decoded JSON.
 type jsonEstimate struct {
 	bytes int64 // bytes, or more
 	least int   // bytes of JSON it will be again, or less, where no map has a key twice

@@ -1,5 +1,5 @@
-// Package memory bounds the memory that the attempts of a worker use together for
-// what they read.
+// Package memory bounds the memory that all attempts of a worker use together for what they
+// read.
 package memory
 
 import (
@@ -16,8 +16,8 @@ import (
 	"reprise/activities/tool"
 )
 
-// DefaultBytes is how much memory the attempts of a worker use together
-// for what they read: 256 MiB.
+// DefaultBytes bounds the memory that all attempts of a worker use together for what they read:
+// 256 MiB.
 const DefaultBytes = 256 << 20
 
 // Variable is the environment variable that bounds what the attempts
@@ -25,24 +25,24 @@ const DefaultBytes = 256 << 20
 const Variable = "REPRISE_MAX_ANSWERS_BYTES"
 
 const (
-	// freeBytes of what an attempt reads are not counted: there are not as many
-	// attempts at once.
+	// freeBytes of what each attempt reads are not counted, because the number of attempts is
+	// bounded.
 	freeBytes = 64 << 10
 	// firstBytes is the buffer that a body begins with whose length is not known.
 	firstBytes = 16 << 10
-	// freeJSON is the same of JSON that is decoded, which takes many times more.
+	// freeJSON is the same for JSON that is decoded, which takes many times more.
 	freeJSON = 4 << 10
-	// pageBytes is what answers seldom exceed.
+	// pageBytes is a size that pages rarely exceed.
 	pageBytes = 1 << 20
 	// growth is what a body takes at most while it grows, times its length: the
 	// old buffer and the new one.
 	growth = 2
 )
 
-// Pool is what the attempts of a worker share: bytes for what they read. It is
-// lent in stages, and an attempt that holds some of one stage waits only for a later one, so
-// that attempts cannot wait for each other in a circle. A slow answer holds what
-// its own stage has, and not the way of those that are read.
+// Pool is memory that the attempts of a worker share for what they read. It is lent in stages.
+// An attempt that holds memory of one stage waits only for a later stage, so attempts cannot
+// deadlock. A slow response uses up memory of its own stage only and does not block those that
+// are being read.
 type Pool struct {
 	total  int64
 	stages [stages]*semaphore.Weighted
@@ -58,7 +58,7 @@ type Pool struct {
 // Acquired is how many bytes attempts have acquired so far, released ones included.
 func (m *Pool) Acquired() int64 { return m.acquired.Load() }
 
-// stage is what memory is lent for.
+// stage is the purpose of lent memory.
 type stage int
 
 const (
@@ -80,7 +80,7 @@ func NewPool(total int64) *Pool {
 	return m
 }
 
-// loan is what one attempt has of the memory.
+// loan is the memory that one attempt holds.
 type loan struct {
 	memory *Pool
 
@@ -159,8 +159,8 @@ func (m *Pool) collectGarbage() {
 	}
 }
 
-// acquireStage lends bytes for a stage, once for each and in their order. More than
-// there is waits until nobody else has any. The error is that of ctx.
+// acquireStage lends bytes of a stage. Each stage is used once, in order. A request for more
+// than the pool has waits until nobody else holds any. The error comes from ctx.
 func (l *loan) acquireStage(ctx context.Context, s stage, bytes int64) error {
 	bytes = min(bytes, l.memory.sizes[s])
 	l.mu.Lock()
@@ -195,8 +195,8 @@ func loanOf(ctx context.Context) *loan {
 	return l
 }
 
-// AcquireBody lends memory for a body that has come as far as read, of at most
-// limit bytes in all.
+// AcquireBody acquires memory for a body of at most limit bytes, of which read bytes have
+// arrived.
 func AcquireBody(ctx context.Context, read, limit int64) error {
 	l := loanOf(ctx)
 	switch {
@@ -220,8 +220,8 @@ func AcquireCharset(ctx context.Context, body []byte) error {
 	return l.acquireStage(ctx, stageCharset, perByte*int64(len(body)))
 }
 
-// AcquireValue lends memory for a value that is made of what was read. What would
-// be more than all there is, is refused.
+// AcquireValue acquires memory for a value made of what was read. It refuses more than the pool
+// has.
 func AcquireValue(ctx context.Context, bytes int64, what string) error {
 	l := loanOf(ctx)
 	switch {

@@ -25,8 +25,9 @@ const atOnceBytes = 1 << 20
 // errNotAtOnce says that nothing was sent.
 var errNotAtOnce = errors.New("made step by step")
 
-// plannedTable is a table in no transaction, of which only the columns that the session remembers are known: what needs the
-// server is not done at once. It embeds nothing, so that a new method of SchemaTx has to be answered here.
+// plannedTable pretends to be a table within a transaction, but knows only the columns that the session remembers: a
+// write that needs the server is not done at once. It embeds no interface, so that each new method of SchemaTx needs
+// a decision here.
 type plannedTable struct{ table *tableTx }
 
 func (plannedTable) Dialect() *sqltool.Dialect { return dialect }
@@ -52,8 +53,8 @@ func (plannedTable) Misfits(context.Context, *sqltool.TableWrite, sqltool.Column
 	return nil, errNotAtOnce
 }
 
-// writeAtOnce makes a usual write in one round trip, whose statements are one transaction as they are sent up to one Sync. After
-// an error that byStep knows nothing was written.
+// writeAtOnce makes a simple write in one round trip. Its statements form one transaction, because one Sync follows
+// all of them. After errNotAtOnce, which byStep handles, nothing was written.
 func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (result interpreter.ToolResult, err error) {
 	session := sessionOf(conn)
 	if w.Staged() || w.HasChildren() || len(w.Rows) == 0 || len(w.Rows) > chunkRows {
@@ -95,8 +96,8 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 	return result, nil
 }
 
-// together are statements that are sent as one, as each takes the server and its client a while by itself. They do not see what
-// the others do.
+// together is a list of statements that are sent as one, because each alone would cost time. They do not see each
+// other's effects.
 type together struct {
 	clauses []clause
 	args    []any
@@ -109,13 +110,13 @@ type clause struct {
 	args       int
 }
 
-// addChange adds a statement that has to change a row; name is another one for each. They are run in this order, which is that of
-// writes that are made step by step: two of a page would else wait for each other.
+// addChange adds a statement that has to change a row; each needs its own name. Statements run in the given order,
+// which is also that of writes made step by step: otherwise two writers could deadlock.
 func (t *together) addChange(name, statement string, args ...any) {
 	t.appendClause(clause{name: name, text: statement, required: true}, args)
 }
 
-// requireCondition has all fail where the condition does not hold.
+// requireCondition makes the whole statement fail unless the condition holds.
 func (t *together) requireCondition(condition string, args ...any) {
 	t.appendClause(clause{text: condition}, args)
 }
@@ -171,7 +172,7 @@ func (t *together) assembleText() string {
 	return statement
 }
 
-// numberedFrom is a text behind whose parameters others are.
+// numberedFrom renumbers the parameters of a text that follow others.
 func numberedFrom(before int, text string) string {
 	return parameterNumber.ReplaceAllStringFunc(text, func(number string) string {
 		n, _ := strconv.Atoi(number[1:])
@@ -235,7 +236,7 @@ func queueLedger(batch *pgx.Batch, first *together, w *sqltool.TableWrite, sessi
 	return follows, nil
 }
 
-// addKnown has rows known from now on that are behind all that are.
+// addKnown records rows that sort after all known ones.
 func addKnown(all *together, seen *sqltool.RowLookup) {
 	kept := seen.Kept
 	if seen.Block != nil {
@@ -251,7 +252,7 @@ func addKnown(all *together, seen *sqltool.RowLookup) {
 // waited for another write reads of known rows is from before that write.
 const unchangedState = " AND xmin = (SELECT xmin FROM " + sqltool.StateTable + " WHERE name = $1)"
 
-// noneTied is the condition that the block which ends with the position $2 has none of the hashes $1.
+// noneTied is the condition that none of the hashes $1 is in the block that ends with position $2.
 const noneTied = "coalesce((SELECT NOT EXISTS (SELECT FROM unnest($1::text::bytea[]) AS tied WHERE position(tied IN hashes) > 0) FROM " +
 	sqltool.BlocksTable + " WHERE last_position = $2), true)"
 
@@ -278,7 +279,7 @@ func requireUnknown(all *together, seen *sqltool.RowLookup) {
 	}
 }
 
-// byStep reports whether a write that was not made at once is to be made step by step, which says what is wrong with it.
+// byStep reports whether a failed write at once has to be repeated step by step, which gives a precise error.
 func byStep(ctx context.Context, conn *pgx.Conn, err error) bool {
 	var pg *pgconn.PgError
 	if errors.Is(err, errNotAtOnce) {

@@ -34,7 +34,7 @@ type columnForm struct {
 	// exact is the type with its limits and collation the clause for another collation than that of the type: by both values are equal
 	// and have an order.
 	exact, collation string
-	// fallback is what the column has in rows without it, "" for NULL.
+	// fallback is the column's value in rows that lack it, "" for NULL.
 	fallback string
 }
 
@@ -94,8 +94,7 @@ const (
 	descriptionsKept = 100
 )
 
-// tableVersion gives a text for table $1 that is another one once the table, or a column of it, has changed; "" without a
-// table.
+// tableVersion returns a text that changes with table $1 or one of its columns; "" without a table.
 const tableVersion = `SELECT coalesce((SELECT c.oid::text || ' ' || c.xmin::text || ' ' ||
 		(SELECT string_agg(a.xmin::text, ' ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0)
 	FROM pg_class c WHERE c.oid = to_regclass($1)), '')`
@@ -103,7 +102,7 @@ const tableVersion = `SELECT coalesce((SELECT c.oid::text || ' ' || c.xmin::text
 // errChanged rolls a write back that was planned for a table which has changed since.
 var errChanged = errors.New("the table has changed")
 
-// Columns are the table's columns in order, none if there is no such table.
+// Columns returns the table's columns in order, none if the table does not exist.
 func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
 	if columns, is := t.rememberedColumns(w); is {
 		return columns, nil
@@ -138,7 +137,8 @@ func (t *tableTx) rememberedColumns(w *sqltool.TableWrite) (columns []sqltool.Co
 	return slices.Clone(known.columns), true
 }
 
-// checkRemembered has the write rolled back if the table is not as the session remembers it.
+// checkRemembered makes the transaction roll back if the table differs from what the session
+// remembers.
 func (t *tableTx) checkRemembered(ctx context.Context, w *sqltool.TableWrite) error {
 	if t.unchecked == "" {
 		return nil

@@ -28,7 +28,7 @@ func copyFrom(ctx context.Context, tx pgx.Tx, table string, i *insertion) (int64
 	return tag.RowsAffected(), err
 }
 
-// copySource is rows in the text format of COPY, made as they are read.
+// copySource produces rows in the text format of COPY while they are read.
 type copySource struct {
 	*insertion
 

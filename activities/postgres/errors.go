@@ -121,7 +121,7 @@ func lostConnection(err error) error {
 	return &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: kind, Message: message, Err: err}
 }
 
-// serverBody is what the server said beside its message.
+// serverBody holds the fields of the server's error other than its message.
 func serverBody(e *pgconn.PgError) map[string]any {
 	body := map[string]any{"code": e.Code}
 	for name, text := range map[string]string{

@@ -27,7 +27,7 @@ const (
 type insertion struct {
 	write *sqltool.TableWrite
 	forms []columnForm // of its columns, nil where rows travel as JSON
-	// partial are the columns of which the statement has to know whether a row has them.
+	// partial lists the columns for which the statement has to know whether a row has them.
 	partial []string
 	// absent are columns that no row has and that cannot be NULL.
 	absent []string
@@ -80,8 +80,7 @@ func (i *insertion) keyColumn(of, column string) string {
 	return name + form.collation
 }
 
-// lacksCondition is the condition that a row which meets another one has nothing for a column. It is looked up by the key, as such a row has the
-// columns of the table alone.
+// lacksCondition is the condition that an existing row's replacement lacks a column. The row is found by its key.
 func (i *insertion) lacksCondition(column string) string {
 	at := slices.Index(i.partial, column)
 	if at < 0 {
@@ -174,7 +173,7 @@ func (i *insertion) presentValue(column string) string {
 		" WHERE " + strings.Join(conditions, " AND ") + ")"
 }
 
-// orderClause is the clause that has rows in the order of their key, and those of one key in the order in which they came.
+// orderClause is the clause that sorts rows by key, and rows of one key by arrival.
 func (i *insertion) orderClause(position string) string {
 	if len(i.ordered) == 0 {
 		return ""

@@ -17,8 +17,8 @@ import (
 	"reprise/interpreter"
 )
 
-// ledgerLock is the advisory lock under which the tables of the ledger are
-// created; two CREATE TABLE IF NOT EXISTS at once can fail.
+// ledgerLock is the advisory lock for creating the ledger's tables: two concurrent CREATE TABLE
+// IF NOT EXISTS can fail.
 const ledgerLock = 0x7265707269736500
 
 // enterLedger notes a write and moves its state, in one round trip. done is true where the
@@ -179,9 +179,9 @@ const (
 	addSeen = "INSERT INTO " + sqltool.SeenTable + " SELECT unnest($1::text::bytea[])"
 )
 
-// queueSeen looks rows up and adds those that may come again. Each statement is simple, and has
-// one index to use: a plan that is made without statistics could else read all that is known
-// of a state to find a few rows.
+// queueSeen looks rows up and adds those that may be read again. Each statement is simple and
+// has only one index to use: without statistics, a planner could otherwise read everything
+// known about a state to find a few rows.
 func (e *entry) queueSeen(seen *sqltool.RowLookup) {
 	if seen.From != nil {
 		e.batch.Queue(sqltool.BlocksStatement, seen.From, seen.To).Query(func(rows pgx.Rows) error { return e.readBlocks(rows, seen) })
@@ -208,7 +208,7 @@ func (e *entry) queueSeen(seen *sqltool.RowLookup) {
 	queueSweep(e.batch, seen)
 }
 
-// queueSweep drops known rows that come again no more: what is swept stays in the database, as a long run has millions.
+// queueSweep drops known rows that cannot be read again, because a long run has millions of them.
 func queueSweep(batch *pgx.Batch, seen *sqltool.RowLookup) {
 	if !seen.Sweep {
 		return

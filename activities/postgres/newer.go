@@ -25,11 +25,11 @@ func lockName(w *sqltool.TableWrite) int32 {
 	return int32(hash.Sum32())                         //nolint:gosec // any number will do
 }
 
-// shareTable is the statement by which a write keeps its table from those that need it alone.
+// shareTable locks a table against writes that need it exclusively.
 const shareTable = "SELECT pg_advisory_xact_lock_shared($1::int, $2::int)"
 
-// beginOf begins the transaction of a write. It reads what others have committed, whatever is usual in the database, as it waits
-// for them.
+// beginOf begins the transaction of a write, at READ COMMITTED whatever the database's default, because it waits for
+// other transactions.
 func beginOf(w *sqltool.TableWrite, alone bool) string {
 	if alone {
 		return beginCommitted
@@ -48,7 +48,7 @@ func lockNames(w *sqltool.TableWrite) []int32 {
 	return slices.Compact(names)
 }
 
-// lockAlone has the write alone use its table, where it needs that.
+// lockAlone gives the write exclusive use of its table, if it needs that.
 func (t *tableTx) lockAlone(ctx context.Context, w *sqltool.TableWrite) error {
 	if !t.alone {
 		return nil
@@ -73,14 +73,16 @@ func (t *tableTx) lockAlone(ctx context.Context, w *sqltool.TableWrite) error {
 	})
 }
 
-// readers are tables for what is newer beside a table: see sqltool.TableWrite.NewerNames.
+// readers selects the tables that record newer rows of a table: see
+// sqltool.TableWrite.NewerNames.
 const readers = ` FROM pg_class t JOIN pg_class c ON c.relnamespace = t.relnamespace JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE t.oid = to_regclass($1) AND c.relname >= $2 AND c.relname < $3 AND c.relkind = 'r'`
 
-// noReaders is the condition that there are none.
+// noReaders is the condition that no other load is reading: there is no table of newer rows.
 const noReaders = "current_setting('transaction_isolation') = 'read committed' AND NOT EXISTS (SELECT" + readers + ")"
 
-// Readers are the tables for what is newer. The owner of the table itself, or of the database, can do whatever the owner of one of them can.
+// Readers returns the tables that record newer rows. The owner of the table itself, or of the database, can do
+// whatever their owners can.
 func (t *tableTx) Readers(ctx context.Context, w *sqltool.TableWrite) (found [][]string, err error) {
 	begin, behind := w.NewerNames(dialect)
 	err = t.Query(ctx, "SELECT n.nspname::text, c.relname::text, c.relowner = t.relowner OR "+isTrusted+", pg_get_userbyid(c.relowner)::text"+readers,
@@ -142,14 +144,14 @@ func (t *tableTx) Share(ctx context.Context, w, table *sqltool.TableWrite) error
 	return nil
 }
 
-// Free has the transaction alone use a table for what is newer.
+// Free gives the transaction exclusive use of a table that records newer rows.
 func (t *tableTx) Free(ctx context.Context, table []string) (bool, error) {
 	w := &sqltool.TableWrite{TableName: sqltool.TableName{Table: table}}
 	_, err := t.Exec(ctx, "LOCK TABLE "+w.QuotedTable()+" IN ACCESS EXCLUSIVE MODE NOWAIT")
 	return err == nil || isSQLState(err, "42P01"), err
 }
 
-// queueShare has a write that is sent at once share its table.
+// queueShare gives a write that is sent at once shared use of its table.
 func queueShare(batch *pgx.Batch, w *sqltool.TableWrite) {
 	batch.Queue(shareTable, int32(tableLock), lockName(w))
 }

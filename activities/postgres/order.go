@@ -27,7 +27,8 @@ const (
 	httpPattern     = `^[A-Z][a-z]{2}, (\d\d) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) (\d{4}) (\d\d):(\d\d):(\d\d) (?:GMT|([+-])(\d\d)(\d\d))$`
 )
 
-// instantExpression is what a text is, as seconds since 1970 of type numeric, which keeps all digits; NULL for what is no time.
+// instantExpression is SQL that converts a text to seconds since 1970, as numeric, which keeps all digits; NULL if
+// the text is no time.
 func instantExpression(text string, offset int) string {
 	const (
 		fromHTTP = `(SELECT ARRAY[h[3], (strpos('JanFebMarAprMayJunJulAugSepOctNovDec', h[2]) / 3 + 1)::text, h[1], h[4], h[5], h[6], NULL, ` +

@@ -38,7 +38,8 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 	return plan, err
 }
 
-// isUnique refuses an upsert for which the table has no index. What is no table, such as a view, may have one below.
+// isUnique refuses an upsert without a unique index on the key. Views are accepted, because their tables may have
+// one.
 func isUnique(ctx context.Context, tx pgx.Tx, w *sqltool.TableName, plan interpreter.TablePlan) error {
 	const describe = `SELECT c.relkind IN ('r', 'p'), coalesce(array_agg(array_to_json(ARRAY(
 			SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])

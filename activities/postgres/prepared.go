@@ -25,7 +25,7 @@ const (
 	changedPlan      = "0A000" // the result of a prepared statement has other types
 )
 
-// preparedStatements is what a session knows of statements that it sends again.
+// preparedStatements records the statements that a session sends repeatedly.
 type preparedStatements struct {
 	sent  map[string]*int // how often, by their texts
 	count int             // of those that are prepared
@@ -33,7 +33,8 @@ type preparedStatements struct {
 	none  bool            // not prepared at all
 }
 
-// prepareBatch prepares the statements of a batch that were sent before. What cannot be prepared is sent as it is.
+// prepareBatch prepares the statements of a batch that were sent before. Those that cannot be prepared are sent
+// unprepared.
 func (p *preparedStatements) prepareBatch(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) {
 	if p.none {
 		return

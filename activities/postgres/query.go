@@ -51,8 +51,8 @@ func (q *query) runAlone(ctx context.Context) (interpreter.ToolResult, error) {
 	return result, nil
 }
 
-// rowOverhead is what a message has beside the values of its row, at most: the
-// length of each of 1,664 columns, which is all a row may have.
+// rowOverhead bounds the bytes of a row's message besides its values: the lengths of 1,664
+// columns, the most that a row may have.
 const rowOverhead = 8 << 10
 
 func (q *query) runQuery(ctx context.Context) (interpreter.ToolResult, error) {
@@ -228,8 +228,8 @@ func (q *query) userType(ctx context.Context, oid uint32) (base, element uint32,
 	return numbers[0], numbers[1], nil
 }
 
-// readOnly is read in a transaction in which the server refuses to write, and which is rolled back. Whether a
-// statement writes cannot be read off its words.
+// readOnly reads in a transaction that the server keeps read-only, and rolls it back. Whether a statement
+// writes cannot be recognised by its text.
 func (q *query) readOnly(ctx context.Context, values [][]byte, rows *sqltool.RowCollector) (pgconn.CommandTag, error) {
 	if _, err := q.conn.Exec(ctx, "BEGIN READ ONLY").ReadAll(); err != nil {
 		return pgconn.CommandTag{}, err
@@ -246,7 +246,7 @@ func (q *query) readOnly(ctx context.Context, values [][]byte, rows *sqltool.Row
 	return q.readRows(ctx, values, rows)
 }
 
-// placeError is an error about a value of the result with its place, nil where there is none.
+// placeError returns an error about a value of the result with its place, nil for other errors.
 func placeError(err error, row int, column string) error {
 	if err == nil {
 		return nil

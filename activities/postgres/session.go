@@ -17,9 +17,9 @@ import (
 // connection that takes longer is closed.
 const sessionForgotten = 5 * time.Second
 
-// sessionIdle is how long a connection waits for its next statement; then it is
-// closed, as what triggers may have left in it, such as locks, holds up others.
-// How often that is looked for comes on top.
+// sessionIdle is how long a connection waits for its next statement before it is closed,
+// because locks and the like that triggers left in it block others. The interval of checks is
+// added to it.
 const (
 	sessionIdle      = 10 * time.Second
 	sessionIdleCheck = 3 * time.Second
@@ -35,18 +35,18 @@ type sessionPool struct {
 	used time.Time // when it was last given out; with the lock of the tool
 }
 
-// session is what is known of the session of a connection; whoever holds
-// the connection holds it too.
+// session is what is known about a connection's session. Only the holder of the connection may
+// use it.
 type session struct {
 	// fresh says that nothing was done in it yet.
 	fresh bool
-	// run is the only one that has used it, for what is plain; "" is not known.
+	// run is the only run that has used the session, for plain statements only; "" if unknown.
 	run string
 	// settings are the settings that the server reports by itself, as they were at first.
 	settings reportedSettings
-	// tables are described for writes to come, by their quoted names.
+	// tables caches descriptions of tables for later writes, by their quoted names.
 	tables map[string]tableDescription
-	// overlapping are states some of whose known rows are behind what their calls have reached.
+	// overlapping lists states with known rows that are below what their calls have reached.
 	overlapping map[string]bool
 	assembled   statementCache
 	// owners is until when those of the ledger's tables are known to be trusted.
@@ -67,8 +67,8 @@ func openPool(ctx context.Context, config *pgxpool.Config) (*sessionPool, error)
 	return &sessionPool{pool: pool}, nil
 }
 
-// acquireConn waits for a connection. run is whose kept session will do, "" for a
-// session in which nothing was done.
+// acquireConn waits for a connection. run names the run whose session may be reused, "" for a
+// fresh one.
 func (p *sessionPool) acquireConn(ctx context.Context, run string) (*pgxpool.Conn, error) {
 	conn, err := p.pool.Acquire(context.WithValue(ctx, sessionRunKey{}, run))
 	if err != nil {
@@ -79,8 +79,8 @@ func (p *sessionPool) acquireConn(ctx context.Context, run string) (*pgxpool.Con
 	return conn, nil
 }
 
-// releaseConn gives a connection back. run is the one that its session is kept for,
-// "" to forget it, for which the caller does not wait.
+// releaseConn returns a connection to the pool, in the background. Its session is kept for run;
+// "" resets it.
 func (*sessionPool) releaseConn(conn *pgxpool.Conn, run string) {
 	session := sessionOf(conn.Conn())
 	if run != "" && !conn.Conn().IsClosed() && session.isUnchanged(conn.Conn()) {
@@ -97,8 +97,8 @@ func (*sessionPool) releaseConn(conn *pgxpool.Conn, run string) {
 	}()
 }
 
-// prepareSession reports whether a connection may be used; one that may not is
-// dropped, and another one acquired.
+// prepareSession reports whether a connection may be used; if not, it is dropped and another
+// one acquired.
 func prepareSession(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	session := sessionOf(conn)
 	run, _ := ctx.Value(sessionRunKey{}).(string)
@@ -110,7 +110,7 @@ func prepareSession(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return true, nil
 }
 
-// sessionOf is what is known of a connection's session. It is called first when the
+// sessionOf returns what is known of a connection's session. It is called first when the
 // connection is new.
 func sessionOf(conn *pgx.Conn) *session {
 	const key = "reprise session"
@@ -161,9 +161,8 @@ func readReported(conn *pgx.Conn) (reported reportedSettings) {
 	return reported
 }
 
-// sessionRun names the run for which the session of an attempt may be kept: it is
-// that of one run, whatever the IDs of another one are. It is "" where the attempt
-// does not say.
+// sessionRun names the run for which the session of an attempt may be kept. No two runs share a
+// name. It is "" if the attempt does not say.
 func sessionRun(in interpreter.ToolInput) string {
 	if in.RunID == "" {
 		return ""
@@ -197,8 +196,8 @@ func forgetSession(ctx context.Context, conn *pgx.Conn) bool {
 // idleTransaction is what a server reports where no transaction is open.
 const idleTransaction = 'I'
 
-// tooLarge is what the author reads where a message of the server was not read
-// because of its size; the connection is lost by then. Other errors stay.
+// tooLarge is the author's message if the server's message was too large to read; the
+// connection is lost then. Other errors are unchanged.
 func (q *query) tooLarge(err error) error {
 	var exceeded *pgproto3.ExceededMaxBodyLenErr
 	if !errors.As(err, &exceeded) {

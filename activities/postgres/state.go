@@ -63,8 +63,8 @@ func (s stateTx) Query(ctx context.Context, statement string, args []any, read f
 	return rows.Err()
 }
 
-// changeStates runs do in a transaction. Where there are no tables, they are made, or there is
-// nothing to do.
+// changeStates runs do in a transaction. Missing tables are created, or do is skipped if there
+// is nothing to change.
 func (t *Tool) changeStates(ctx context.Context, in interpreter.ToolInput, create bool, do func(sqltool.StateTx) error) error {
 	return t.inSession(ctx, in, sessionRun(in), func(conn *pgx.Conn) error {
 		if err := checkOwners(ctx, conn); err != nil {
@@ -89,7 +89,7 @@ func (t *Tool) changeStates(ctx context.Context, in interpreter.ToolInput, creat
 	})
 }
 
-// readStates runs do in a transaction that can only read. Where there are no tables, there is nothing to do.
+// readStates runs do in a read-only transaction. It does nothing if the tables do not exist.
 func (t *Tool) readStates(ctx context.Context, in interpreter.ToolInput, do func(sqltool.StateTx) error) error {
 	return t.inSession(ctx, in, sessionRun(in), func(conn *pgx.Conn) error {
 		err := readOnly(ctx, conn, func(tx pgx.Tx) error { return do(stateTx{tx}) })
@@ -105,8 +105,8 @@ func readOnly(ctx context.Context, conn *pgx.Conn, do func(pgx.Tx) error) error 
 	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, do)
 }
 
-// inSession gives do a connection. Its session is that of the run, "" for a new one, and is kept for it where do has
-// not failed.
+// inSession gives do a connection with the session of the run, "" for a new one. The session is kept for the run
+// unless do fails.
 func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, run string, do func(*pgx.Conn) error) error {
 	pool, err := t.pool(ctx, in)
 	if err != nil {

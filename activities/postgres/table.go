@@ -249,7 +249,7 @@ func copyBeside(ctx context.Context, tx pgx.Tx, i *insertion) (written sqltool.W
 	return written, err
 }
 
-// changeLock is the part of the advisory locks under which tables change that is the same for all.
+// changeLock is the common first half of the advisory locks under which tables are changed.
 const changeLock = 0x72657072
 
 // changeWait is how long a change waits for other transactions.
@@ -465,7 +465,7 @@ func placeOf(w *sqltool.TableWrite, err error, pg *pgconn.PgError) (place errorP
 // copyPlace is where COPY says that it met an error, in the language of the server.
 var copyPlace = regexp.MustCompile(`(?m)^COPY .+?, \S+ (\d+)(?:, \S+ (.*)|:.*)?$`)
 
-// errorPlace is what an error of the server is about, as far as it says.
+// errorPlace says what a server's error is about, if the server says so.
 type errorPlace struct {
 	row    int    // of the call, from 1; 0 where it is not known
 	column string // "" where it is not known

@@ -196,8 +196,7 @@ func bytesParameter(value any) (any, error) {
 	return value, nil
 }
 
-// timestamptzValue is RFC 3339 in UTC; infinity and years before Christ stay
-// as they are.
+// timestamptzValue is RFC 3339 in UTC; infinity and years BC are left unchanged.
 func timestamptzValue(text string) any {
 	for _, layout := range []string{
 		"2006-01-02 15:04:05.999999999-07", "2006-01-02 15:04:05.999999999-07:00", "2006-01-02 15:04:05.999999999-07:00:00",

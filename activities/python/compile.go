@@ -23,7 +23,7 @@ const compileTime = 5 * time.Second
 // Python's text about code of an author.
 const maxAnswer = 1 << 20
 
-// compileCode compiles what it reads from stdin and runs none of it.
+// compileCode compiles the code on stdin without running it.
 const compileCode = `
 import json, sys
 found = []
@@ -46,8 +46,8 @@ const maxCompiled = 1000
 // 100 ms, and each run of a playbook is checked. Codes that do not compile are tried again.
 var compiled, _ = lru.New[[sha256.Size]byte, struct{}](maxCompiled) // of more than none
 
-// CompileCodes compiles codes with a Python and runs none of them. It gives nothing
-// where there is no Python, and where the time is not enough: the attempt will fail.
+// CompileCodes compiles Python code without running it. It reports nothing if there is no
+// Python or too little time: then the attempt will fail.
 func CompileCodes(command string, codes []string) []*check.CodeProblem {
 	input, err := json.Marshal(codes)
 	if err != nil {

@@ -18,18 +18,18 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// maxLog is how much of what the code prints is kept, from its end. Code may print without end,
-// and the text is in the worker's memory and in the log.
+// maxLog bounds how much of the end of the code's output is kept, in the worker's memory and in
+// the log. Code may print endlessly.
 const maxLog = 64 << 10
 
-// shownLog is how much of it an error shows when there is no report.
+// shownLog bounds how much of the log is shown in an error without a report.
 const shownLog = 2 << 10
 
 // drainTime is how long the pipes of a process that has ended are read. They
 // end at once, unless a program that left the process group holds them.
 const drainTime = time.Second
 
-// endTime is how long the host has to end what the code has started.
+// endTime is how long the host has to end the processes that the code has started.
 const endTime = 1500 * time.Millisecond
 
 // process is one run of the interpreter.
@@ -46,11 +46,11 @@ type process struct {
 	state    *os.ProcessState
 }
 
-// runProcess starts the process, waits for it and reads what it has to say. The
-// process supervises the one with the code, and holds the other end of a pipe,
-// the lifeline. When that is closed, because ctx has ended, the report is too
-// large or this worker is dead, it kills whatever the code has started, and
-// ends. It leads a group, which is killed then in any case.
+// runProcess starts the process, waits for it and reads what it has to say. The process
+// supervises the one with the code, and holds the other end of a pipe, the lifeline. When that
+// is closed, because ctx has ended, the report is too large or this worker is dead, it kills
+// whatever the code has started, and ends. It leads a process group, which is killed afterwards
+// in any case.
 func (p *process) runProcess(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -83,7 +83,7 @@ func (p *process) runProcess(ctx context.Context) error {
 	return nil
 }
 
-// frameSize is how many bytes of what the host writes are around the report.
+// frameSize is how many bytes the host writes around the report.
 func (p *process) frameSize() int64 { return int64(len(p.nonce) + len("\n")) }
 
 func (p *process) prepareCommand(ctx context.Context) (reports, logs, lifeline *outPipe, command *exec.Cmd, err error) {
@@ -105,8 +105,7 @@ func (p *process) prepareCommand(ctx context.Context) (reports, logs, lifeline *
 	command.ExtraFiles = []*os.File{reports.writer, lifeline.reader}
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = lifeline.writer.Close
-	// For a supervisor that is gone or stopped, and for stdin of a process that
-	// reads none of it.
+	// Covers supervisors that died or were stopped, and processes that do not read their stdin.
 	command.WaitDelay = endTime
 	return reports, logs, lifeline, command, nil
 }
@@ -181,7 +180,7 @@ func checkSurrogates(text []byte) error {
 	return nil
 }
 
-// unframedReport is the one report in what was written.
+// unframedReport extracts the only report from the output.
 func (p *process) unframedReport() ([]byte, bool) {
 	text, begins := bytes.CutPrefix(p.output, []byte(p.nonce))
 	text, ends := bytes.CutSuffix(text, []byte("\n"))

@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	// maxConns is how many attempts of one worker use one file at once. SQLite lets one of them
-	// write; more readers wait for the disk, each with a cache of its own.
+	// maxConns bounds how many attempts of a worker use one file at once. SQLite allows one
+	// writer; more readers would compete for the disk, each with its own cache.
 	maxConns = 4
 	// maxIdle is how many connections to one file stay open that nobody uses. Each keeps a
 	// cache and two file descriptors.
 	maxIdle = 2
 )
 
-// database is a path at which there is a database. Its users hold a share of
-// users each; who opens the file anew holds all.
+// database is a SQLite database at a path. Each user holds one share of users; whoever reopens
+// the file holds all of them.
 type database struct {
 	path string // without symbolic links
 	// writer is a lock that heeds contexts: in one process writers queue here,
 	// where waiting can be cancelled, and not in SQLite.
 	writer chan struct{}
 	users  *semaphore.Weighted
-	// length bounds a value of what this build writes and reads itself, in bytes.
+	// length bounds the values that this build itself writes and reads, in bytes.
 	length int64
 	// readOnly connections change nothing, and do not make the file.
 	readOnly bool
@@ -211,8 +211,8 @@ func (o *openFile) connectionFor(ctx context.Context) (*guardedConn, error) {
 	return guarded, err
 }
 
-// releaseConnection keeps a connection for the next use. One that was changed is closed: temporary tables and settings are no
-// other run's. So is one whose use was interrupted, as SQLite may yet come to know of that.
+// releaseConnection keeps a connection for reuse. It closes a connection whose settings or temporary tables were
+// changed, which other runs must not see, and one that was interrupted, because SQLite may notice that later.
 func (o *openFile) releaseConnection(ctx context.Context, conn *guardedConn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

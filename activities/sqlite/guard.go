@@ -14,13 +14,11 @@ import (
 	"reprise/activities/tool"
 )
 
-// guardedConn is a connection of a file. What may be done with it is
-// asked of SQLite's own parser, which calls the guard for every action of what
-// it compiles; words of a statement say nothing.
+// guardedConn is a connection to a file. SQLite's own parser decides what is allowed: it calls
+// the guard for every action that it compiles, so no statement has to be parsed here.
 //
-// A file keeps its connections itself. The pool of database/sql would do for the guard, which
-// stays with SQLite's connection, but closes what a sql.Conn has prepared with each use; and to set a guard
-// once more has SQLite compile all statements again.
+// A file keeps its connections itself. The pool of database/sql would keep the guard, but closes prepared
+// statements after each use; and setting a guard again makes SQLite compile all statements again.
 type guardedConn struct {
 	*sql.Conn
 	connUse
@@ -35,8 +33,7 @@ type guardedConn struct {
 type connUse struct {
 	// statement is set while the SQL is a playbook's.
 	statement bool
-	// vacuum is set while SQLite is to copy the file over itself, for which it
-	// opens a temporary one.
+	// vacuum is set while SQLite copies the file, for which it opens a temporary one.
 	vacuum bool
 	// changed says that the connection is no longer as it was opened.
 	changed bool
@@ -110,7 +107,8 @@ func (c *guardedConn) rollBack() {
 	c.inTransaction = err != nil
 }
 
-// withoutSync has do write without waiting for the disk. Once power has failed, the file is as it was before, or after.
+// withoutSync runs do without waiting for the disk. After a power failure the file has either the old or the new
+// content.
 func (c *guardedConn) withoutSync(ctx context.Context, do func() error) error {
 	const set = "PRAGMA synchronous = "
 	changed := c.changed

@@ -20,8 +20,8 @@ import (
 // and all statements together.
 var heap = &sharedHeap{counts: countMemory()}
 
-// sharedHeap bounds that memory. A statement can ask for any amount of it: for
-// each value there is a limit, for how many it makes at once there is none.
+// sharedHeap bounds that memory. Values have a maximal size, but a statement may make any
+// number of them at once.
 type sharedHeap struct {
 	// counts is SQLite's code for whether it counts what it takes, without which
 	// there is no bound.
@@ -33,8 +33,8 @@ type sharedHeap struct {
 	began int // how many have begun to
 }
 
-// countMemory has SQLite count what it takes, which this build of it leaves
-// out. It accepts that only before its first use.
+// countMemory switches on SQLite's accounting of memory, which this build disables. That works
+// only before the first use.
 func countMemory() int32 {
 	tls := libc.NewTLS()
 	defer tls.Close()
@@ -60,8 +60,8 @@ func (h *sharedHeap) allowBytes(limit int64) {
 	codes.Xsqlite3_soft_heap_limit64(tls, limit) // from where pages that nobody uses make room
 }
 
-// useHeap has do use SQLite. What it fails with for want of memory is final where it
-// had all of it for itself, and retryable where others may have had it.
+// useHeap runs do, which uses SQLite. If memory runs out, the error is final if do had all of
+// it, and retryable if others used some.
 func (h *sharedHeap) useHeap(do func() error) error {
 	if h.counts != codes.SQLITE_OK {
 		return tool.Errorf("this build's SQLite does not count its memory (code %d)", h.counts)
@@ -71,8 +71,8 @@ func (h *sharedHeap) useHeap(do func() error) error {
 	return h.outOfMemory(err, alone())
 }
 
-// enterUse counts a use in. What it gives counts it out again, and says whether there
-// was no other meanwhile.
+// enterUse counts a use. The returned function ends it and reports whether there was no other
+// use at the same time.
 func (h *sharedHeap) enterUse() (alone func() bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,9 +109,9 @@ func (h *sharedHeap) outOfMemory(err error, alone bool) error {
 	}
 }
 
-// heapBytes is what SQLite may take: as much as the attempts of the worker
-// take for what they read, and no less than it needs to write and read back a value of this
-// build's own, of which it makes up to three copies.
+// heapBytes is how much memory SQLite may use: as much as the worker's attempts for what they
+// read, and at least three copies of the largest value that this build accepts, which reading
+// and writing one takes.
 func heapBytes(res tool.Resources) int64 {
 	const copies = 4
 	return max(res.MemoryBytes, copies*sqltool.LargestValue(res))

@@ -122,7 +122,7 @@ func (i *inserter) insertEach(ctx context.Context, first, end int) (written int6
 	return written, nil
 }
 
-// insertStatement is the one that writes so many rows.
+// insertStatement inserts so many rows.
 func (i *inserter) insertStatement(rows int) string {
 	if i.statements[rows] == "" {
 		values := " DEFAULT VALUES"
@@ -134,8 +134,8 @@ func (i *inserter) insertStatement(rows int) string {
 	return i.statements[rows]
 }
 
-// columnsAndValues are the columns of a statement, and the values of a row. Columns that cannot be NULL and that no row has are those of the row that is
-// there: a new row has none, which is its error.
+// columnsAndValues returns the columns of an INSERT and the placeholders of a row. A NOT NULL column that the rows
+// lack is read from the existing row; for a new row this gives NULL, which the database refuses.
 func columnsAndValues(w *sqltool.TableWrite, absent []string) (names, row string) {
 	const there = "reprise_there"
 	columns, values := w.Columns, make([]string, len(w.Columns))

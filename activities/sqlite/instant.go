@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// The functions by which tables are asked for times, whose texts SQLite compares by their characters, and whether a value is not older than
-// another.
+// Functions for times and sequences in SQL: SQLite stores times as text and would compare them character by
+// character.
 const (
 	instantFunction  = "reprise_instant"
 	notOlderFunction = "reprise_not_older"

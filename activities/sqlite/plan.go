@@ -20,7 +20,8 @@ import (
 // readSettings open a connection that changes nothing, not even how the file keeps its log.
 const readSettings = "?mode=ro&_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=trusted_schema(0)&_defensive=1"
 
-// Plan is what a write would do to its table. The file is opened to read, and is not made.
+// Plan predicts what a write would do to its table. The file is opened for reading and is not
+// created.
 func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
 	path, err := t.filePath(ctx, in)
 	if err != nil {
@@ -63,7 +64,7 @@ func (t tableTx) checkUnique(ctx context.Context, plan interpreter.TablePlan) er
 	return sqltool.CheckUnique(lower, indexes)
 }
 
-// uniqueIndexes are the columns, in lower case, of the indexes by which the table distinguishes rows, the primary key among them.
+// uniqueIndexes returns the columns, in lower case, of the table's unique indexes, the primary key included.
 func (t tableTx) uniqueIndexes(ctx context.Context, w *sqltool.TableWrite) (indexes [][]string, err error) {
 	const query = `SELECT 0, lower(name) FROM pragma_table_info($1) WHERE pk > 0 UNION ALL
 		SELECT l.seq + 1, lower(c.name) FROM pragma_index_list($1) AS l, pragma_index_info(l.name) AS c WHERE l."unique" AND NOT l.partial`

@@ -68,8 +68,7 @@ func isVacuum(s *sqltool.BoundStatement) bool {
 	return slices.Equal(words, []string{"vacuum"}) || slices.Equal(words, []string{"vacuum", "main"})
 }
 
-// tooBig is what the author reads where SQLite refuses a value of its own for
-// its size.
+// tooBig is the author's message if SQLite refuses a value because of its size.
 func tooBig(s *sqltool.BoundStatement, err error, limit int64) error {
 	var db *sqlite.Error
 	if !errors.As(err, &db) || db.Code() != codes.SQLITE_TOOBIG {

@@ -192,8 +192,8 @@ func (t *Tool) filePath(ctx context.Context, in interpreter.ToolInput) (string, 
 	return resolvePath(path), nil
 }
 
-// resolvePath is a path without symbolic links, of a file that need not be there. A file has one such name, and what SQLite opens is compared
-// with it: a link that takes the place of a part of the way meanwhile leads nowhere.
+// resolvePath resolves symbolic links in a path whose file may not exist yet. The result is compared with what SQLite
+// opens, so a link that replaces a folder later has no effect.
 func resolvePath(path string) string {
 	const mostLinks = 40
 	for range mostLinks {
@@ -257,8 +257,8 @@ func errLeadsOut(step, path string) error {
 	return tool.ConfigErrorf("step %q: path %q leads out of the worker's directory through a symbolic link; use auth with a connection of the worker", step, path)
 }
 
-// isPrivate reports whether a path leads to a file that is no playbook's, by links too: a journal, a key, or what the operator and
-// programs have named. The database of a local server has its key beside it.
+// isPrivate reports whether a path leads, perhaps by links, to a file that playbooks must not use: a journal, a key,
+// or a file that the operator or a program has named. A local server stores its key next to its database.
 func (t *Tool) isPrivate(at string) bool {
 	files := t.res.PrivateFiles()
 	real, err := filepath.EvalSymlinks(at)
@@ -272,8 +272,8 @@ func (t *Tool) isPrivate(at string) bool {
 	return err == nil && files.IsNamed(info)
 }
 
-// staysBelow refuses a file that is reached through a symbolic link out of the
-// worker's directory, and so are those that SQLite keeps beside it.
+// staysBelow refuses a file that a symbolic link places outside of the worker's directory, or
+// whose companion files (log, journal) would be.
 func staysBelow(base, relative, step string) error {
 	root, err := os.OpenRoot(base)
 	if errors.Is(err, fs.ErrNotExist) {

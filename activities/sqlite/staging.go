@@ -15,7 +15,7 @@ func (tableTx) Alone() error { return nil }
 // HoldWriters does nothing: the transaction has the file to itself.
 func (tableTx) HoldWriters(context.Context, *sqltool.TableWrite) error { return nil }
 
-// Readers are the tables for what is newer.
+// Readers returns the tables that record newer rows.
 func (t tableTx) Readers(ctx context.Context, w *sqltool.TableWrite) (found [][]string, err error) {
 	begin, behind := w.NewerNames(dialect)
 	schema := w.Table[:len(w.Table)-1]

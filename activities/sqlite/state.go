@@ -172,8 +172,8 @@ func (l *ledger) moveState(ctx context.Context, w *sqltool.TableWrite) error {
 	return sqltool.NotHeld(ctx, stateTx{l.conn}, w.State)
 }
 
-// newRows is the write without rows that were written before. Those that may come again are
-// known from now on.
+// newRows returns the write without rows that were written before, and records those that may
+// be read again.
 func (l *ledger) newRows(ctx context.Context, w *sqltool.TableWrite) (*sqltool.TableWrite, error) {
 	w, err := w.CountRows(ctx, stateTx{l.conn})
 	if err != nil {
@@ -208,7 +208,8 @@ func (l *ledger) newRows(ctx context.Context, w *sqltool.TableWrite) (*sqltool.T
 const keepRows = "INSERT INTO " + sqltool.SeenTable + " SELECT unhex(n.value) FROM json_each($1) AS n WHERE true " +
 	"ON CONFLICT DO NOTHING RETURNING known"
 
-// lookUpSeen adds what may come again, and looks the others up. Rows travel as a list in hexadecimal.
+// lookUpSeen records rows that may be read again, and looks the others up. Rows are sent as a list in
+// hexadecimal.
 func (l *ledger) lookUpSeen(ctx context.Context, seen *sqltool.RowLookup, known map[string]bool) error {
 	const lookUp = "SELECT known FROM json_each($1) AS n CROSS JOIN " + sqltool.SeenTable + " WHERE known = unhex(n.value)"
 	kept, err := l.lookUpBlocks(ctx, seen, known)
@@ -242,8 +243,8 @@ func (l *ledger) lookUpSeen(ctx context.Context, seen *sqltool.RowLookup, known 
 	return nil
 }
 
-// lookUpBlocks adds the block of a chunk, or finds its rows in the blocks that are there. kept are the rows that are to be kept each by
-// itself.
+// lookUpBlocks adds the block of a chunk, or finds its rows in existing blocks. kept are the rows that are recorded
+// individually.
 func (l *ledger) lookUpBlocks(ctx context.Context, seen *sqltool.RowLookup, known map[string]bool) (kept [][]byte, err error) {
 	tx := stateTx{l.conn}
 	if seen.Block != nil {

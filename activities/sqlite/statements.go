@@ -10,9 +10,9 @@ import (
 // the memory.
 const mostCached = 64 << 10
 
-// statements are statements of this build that a connection keeps compiled, by their texts. SQLite compiles one again by itself
-// where the tables have changed, and asks the guard again. One that is running is not among them, so that a statement can
-// run while another one, or the same, gives rows.
+// statements caches the compiled statements of a connection by their texts. SQLite recompiles one, and asks the guard
+// again, when tables have changed. A statement that is running is not in the cache, so that it can run twice at a
+// time.
 type statements struct {
 	kept map[string]*sql.Stmt
 	size int // of their texts
@@ -73,8 +73,8 @@ func (c *guardedConn) keepStatement(text string, statement *sql.Stmt, err error)
 	c.statements.keepStatement(text, statement)
 }
 
-// withoutCancel is the context of a statement that ends at once, and waits for nobody: to have its end watched for an interruption
-// takes longer than most of them. What follows it finds that the attempt is over.
+// withoutCancel is the context for a statement that is short and never blocks: watching it for cancellation would
+// take longer than running it. The next statement notices that the attempt is over.
 func withoutCancel(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 // execStatement runs a statement of this build.

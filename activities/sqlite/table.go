@@ -184,7 +184,7 @@ func (tableTx) Refused(_ *sqltool.TableWrite, err error) *sqltool.RowRefusal {
 	return nil
 }
 
-// Columns are the table's columns in order, none if there is no such table.
+// Columns returns the table's columns in order, none if the table does not exist.
 func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
 	if known := t.known; known != nil {
 		t.known = nil
@@ -222,8 +222,8 @@ func readColumns(ctx context.Context, tx sqltool.StateTx, w *sqltool.TableWrite)
 	return columns, nil
 }
 
-// collationsOf are the collations of columns that there are, but for BINARY. SQLite says them nowhere, but compares the rows of a UNION by
-// that of its first column.
+// collationsOf returns the collations of columns other than BINARY. SQLite does not report them, but compares the
+// rows of a UNION by the collation of its first column.
 func collationsOf(ctx context.Context, tx sqltool.StateTx, table string, columns []string) (map[string]string, error) {
 	probes := []struct{ collation, equal string }{{sqltool.NoCase, "A"}, {sqltool.RTrim, "a "}}
 	collations := map[string]string{}
@@ -309,7 +309,7 @@ func classifyError(ctx context.Context, err error) error {
 	return &tool.Error{Kind: of.kind, Class: of.class, Type: of.name, Message: err.Error(), Err: err}
 }
 
-// codeKind is what a result code means to a playbook.
+// codeKind classifies a result code for playbooks.
 type codeKind struct {
 	kind  interpreter.Kind
 	class interpreter.Class

@@ -47,12 +47,12 @@ const (
 	BytesAndNumbers // as SQLite keeps both in a BLOB
 )
 
-// BytesText is why a text is no value of a column of bytes.
+// BytesText says why a text is no value for a column of bytes.
 func BytesText(text string) string {
 	return fmt.Sprintf("the text %q is not base64, the form of bytes; to encode other text, use b64encode", tool.CutText(text, 100))
 }
 
-// readValue returns a value of the column in the form in which rows write it.
+// readValue converts a value of the column to the form in which rows write it.
 func (c BytesColumn) readValue(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -79,7 +79,7 @@ func readList(list []any) any {
 	return out
 }
 
-// refusesValue reports whether a value, as read gives it, is none of the column.
+// refusesValue reports whether the column cannot hold a value that read has returned.
 func (c BytesColumn) refusesValue(value any) bool {
 	switch v := value.(type) {
 	case nil, Bytes:
@@ -99,7 +99,7 @@ func (c BytesColumn) refusesValue(value any) bool {
 	return c != BytesAndNumbers
 }
 
-// readBytes gives the columns of bytes their bytes. What is none stays as it is.
+// readBytes decodes the values of byte columns. Values that are no bytes are left unchanged.
 func (w *TableWrite) readBytes(columns []Column) {
 	for _, column := range columns {
 		if column.Bytes != noBytes {

@@ -10,15 +10,16 @@ import (
 
 // How often a write is made again that another one was in the way of, and how long it waits before the first time and at most.
 const (
-	// mostCollisions is how often a write is made again that another one was in the way of. Two
-	// writers that collide each time would keep both their workers; after that the attempt
-	// fails and its policy decides.
+	// mostCollisions bounds how often a write is repeated after a collision with another
+	// writer. Without it, two writers that always collide would block their workers; with it,
+	// the attempt fails and its policy decides.
 	mostCollisions = 5
 	collisionWait  = 50 * time.Millisecond
 	longestWait    = time.Second
 )
 
-// MakeAgain makes a write, and once more where others were in its way, which is below the policies of its sink.
+// MakeAgain makes a write, and repeats it if other writers were in its way, without involving the policies of
+// its sink.
 func MakeAgain[R any](ctx context.Context, write func() (R, error), collides func(error) bool) (R, error) {
 	result, err := write()
 	for made := range mostCollisions {

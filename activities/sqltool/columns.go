@@ -11,7 +11,7 @@ import (
 type Column struct {
 	Name string
 	Type string // as the database has it
-	// Base is the type by which the database reads values: of a domain the one that it is of, of others "".
+	// Base is the underlying type of a domain, "" for other types.
 	Base string
 	// ReadOnly says that the database makes the values itself.
 	ReadOnly bool
@@ -22,7 +22,7 @@ type Column struct {
 	Collation string
 }
 
-// ColumnKind is what the values of a column are, as far as writes distinguish types.
+// ColumnKind classifies a column's type, as finely as writes need.
 type ColumnKind int
 
 const (
@@ -52,7 +52,7 @@ func (k ColumnKind) isNumber() bool { return k >= kindSmallint && k <= kindBoole
 type SchemaTx interface {
 	Dialect() *Dialect
 	Exec(ctx context.Context, statement string, args ...any) (affected int64, err error)
-	// Columns are the columns of the table in order, none if there is no such table.
+	// Columns returns the columns of the table in order, none if the table does not exist.
 	Columns(ctx context.Context, w *TableWrite) ([]Column, error)
 	// LacksSchema reports whether the table has a schema that is not there and can be made. Until the transaction ends nobody else
 	// makes it.
@@ -79,9 +79,9 @@ type TableTx interface {
 	DeleteBelow(ctx context.Context, w *TableWrite, rows RowsBelow) (int64, error)
 }
 
-// Settle decides by the table's columns what a write does, and returns that write: it has one row for each key, rows to be
-// deleted in Deletes, and only columns and values that the table can hold. Columns that the contract has made or widened are
-// changed in the transaction by then. The error is that of the write, and nothing was written.
+// Settle decides by the table's columns what a write does, and returns that write: it has one row for each key, rows
+// to be deleted in Deletes, and only columns and values that the table can hold. Columns that the contract adds or
+// widens are changed in the transaction before it returns. On error nothing was written.
 func Settle(ctx context.Context, tx SchemaTx, w *TableWrite) (*TableWrite, error) {
 	if err := w.checkNames(tx.Dialect()); err != nil || len(w.Rows) == 0 {
 		return w, err
@@ -317,8 +317,8 @@ func KindOfType(name string) ColumnKind {
 // limits are the length or the precision in the name of a type.
 var limits = regexp.MustCompile(` ?\([^)]*\)`)
 
-// KindOfDeclared is the kind of a type as it is declared in SQLite, which keeps integers of
-// 64 bits, other numbers, and text; it compares times as text.
+// KindOfDeclared returns the kind of a type declared in SQLite, which stores integers of 64
+// bits, floats and text, and compares times as text.
 func KindOfDeclared(name string) ColumnKind {
 	name = strings.ToUpper(name)
 	for _, one := range []struct {

@@ -22,8 +22,7 @@ const (
 
 var contractWords = []string{freeze, evolve, discardValue, discardRow}
 
-// contract is what becomes of rows for which there is no table, no column, or a column of
-// another type.
+// contract says what happens to rows without a table, a column, or a column of their type.
 type contract struct{ tables, columns, dataType string }
 
 // contractParts are the members of a contract by the keys of schema_contract.

@@ -19,7 +19,7 @@ import (
 // IsCounted reports whether rows of the write are counted.
 func (k *stateRows) IsCounted() bool { return k.firsts != nil }
 
-// numberEqual numbers equal rows, behind those that the call has met before.
+// numberEqual numbers equal rows, continuing from those that the call has met.
 func (k *stateRows) numberEqual(met map[string]int) {
 	if k.inOrder && len(met) == 0 { // no two are equal
 		return
@@ -36,7 +36,7 @@ func (k *stateRows) numberEqual(met map[string]int) {
 	k.inOrder = false
 }
 
-// ordinalKey is what is known of a row that is one of several equal ones.
+// ordinalKey is the identity of one of several equal rows.
 func ordinalKey(first []byte, number int) []byte {
 	if number == 1 {
 		return first
@@ -84,7 +84,8 @@ func (k *stateRows) Met() (keys [][]byte) {
 	return keys
 }
 
-// CountRows is the write with its rows counted behind those that the call has met before, where its state is held.
+// CountRows numbers the write's equal rows, continuing from those that the call has met, in the place that keeps
+// its state.
 func (w *TableWrite) CountRows(ctx context.Context, tx StateTx) (*TableWrite, error) {
 	if !w.IsCounted() {
 		return w, nil

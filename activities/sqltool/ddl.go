@@ -16,7 +16,7 @@ func (t *TableName) createTable(definitions string) interpreter.DDL {
 	return interpreter.DDL{Kind: interpreter.CreateTable, Statement: "CREATE TABLE IF NOT EXISTS " + t.QuotedTable() + " (" + definitions + ")"}
 }
 
-// addColumn adds a column to the table; definition is its quoted name with what follows that in CREATE TABLE.
+// addColumn adds a column to the table; definition has its quoted name and type as in CREATE TABLE.
 func (t *TableName) addColumn(d *Dialect, definition string) interpreter.DDL {
 	return interpreter.DDL{Kind: interpreter.AddColumn, Statement: "ALTER TABLE " + t.QuotedTable() + " ADD COLUMN " + d.IfNotExists + definition}
 }
@@ -29,7 +29,7 @@ func (t *TableName) widenColumn(d *Dialect, column, typed string) interpreter.DD
 	}
 }
 
-// makeSchema puts the schema of a table that is to be made before the table, if it is not there.
+// makeSchema adds the creation of a missing schema before that of its table.
 func (w *TableWrite) makeSchema(ctx context.Context, tx SchemaTx, table []Column) error {
 	if len(table) > 0 || len(w.changes) == 0 || len(w.Table) == 1 {
 		return nil

@@ -10,8 +10,9 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// fitRows has the rows' values as their columns read them. Of a value that would become another one the contract decides, before
-// the rows of a key are compared, and before rows travel: so it is the same by whatever way they do.
+// fitRows converts the rows' values to what their columns read. The contract decides about a value that would change.
+// This happens before rows of one key are compared and before they are sent, so that every way of writing gives the
+// same result.
 func (w *TableWrite) fitRows(d *Dialect, columns []Column) error {
 	for _, name := range slices.Clone(w.Columns) {
 		column := w.columnOf(d, columns, name)
@@ -87,7 +88,7 @@ func markRow(marked []bool, row, rows int) []bool {
 	return marked
 }
 
-// isSame reports whether a value is sent as it is.
+// isSame reports whether a value is sent unchanged.
 func isSame(sent, value any) bool {
 	switch value := value.(type) {
 	case string:
@@ -123,7 +124,7 @@ func (c contract) discardsMisfits() bool {
 	return c.dataType == discardValue || c.dataType == discardRow
 }
 
-// handleMisfit deals with a value that its column does not hold as it is, where the contract does not leave it out: its row is refused
+// handleMisfit handles a value that its column cannot hold exactly: unless the contract drops it, the row is refused
 // as if by the database.
 func (w *TableWrite) handleMisfit(d *Dialect, i int, column Column, value any, problem string) error {
 	const shown = 100
@@ -144,7 +145,7 @@ func (w *TableWrite) handleMisfit(d *Dialect, i int, column Column, value any, p
 		w.Doing(), w.RowText(w.Number(i)), column.Name, reason, never, column.Name)
 }
 
-// isUnfit reports whether a row is refused for a value that would become another one.
+// isUnfit reports whether a row is refused because a value would change.
 func (w *TableWrite) isUnfit(i int) bool { return len(w.unfit) > 0 && w.unfit[w.Number(i)] != nil }
 
 // deletesRow reports whether a row deletes the one with its key.
@@ -169,7 +170,8 @@ func (r *rejecting) rejectUnfit(ctx context.Context, w *TableWrite) (*TableWrite
 	return w.withoutRows(marked), nil
 }
 
-// columnReaders are how columns of the table read, by their names, but for those that read all values as they are.
+// columnReaders returns how columns of the table read values, by name, without those that read all values
+// unchanged.
 func (w *TableWrite) columnReaders(d *Dialect, names []string) map[string]Reader {
 	readers := map[string]Reader{}
 	for _, name := range names {

@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Instant is a text that is compared by code points as the time is that another text says. A time without an offset is
-// one of a zone that is so many seconds east of UTC.
+// Instant converts a text to a form whose order by code points is the order of time. A time without an offset is in a
+// zone with that many seconds east of UTC.
 func Instant(text string, offset int) (instant string, ok bool) {
 	at, ok := expression.ParseTimeIn(text, time.FixedZone("", offset))
 	return InstantText(at), ok
@@ -17,7 +17,7 @@ func Instant(text string, offset int) (instant string, ok bool) {
 // InstantText is a time as Instant gives it.
 func InstantText(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
-// comparesInstants reports whether times in a column are compared as instants, as they are texts there.
+// comparesInstants reports whether times in a text column are compared as instants.
 func (d *Dialect) comparesInstants(column Column) bool {
 	return d.ordersAsCursors(d.KindOf(cmp.Or(column.Base, column.Type)), column)
 }
@@ -30,7 +30,8 @@ func instantBound(value any) (at time.Time, offset int, ok bool) {
 	return at, offset, isText && isTime
 }
 
-// readBound is a bound as its column reads it, and what is behind its literal. A day of a column of dates is one of the zone of the bound.
+// readBound reads a bound as its column does, and returns the cast after its literal. Bounds of date columns are
+// dates in the bound's zone.
 func (d *Dialect) readBound(column Column, value any) (read any, cast, problem string) {
 	reads := column.columnReader(d)
 	at, _, isTime := instantBound(value)

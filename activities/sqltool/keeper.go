@@ -7,13 +7,13 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// StateTool has the methods of a tool in which the databases do not differ: those of tool.StateStore
-// over states, and what marks it. A tool embeds it.
+// StateTool implements the methods that all database tools share: tool.StateStore by means of
+// states. Tools embed it.
 type StateTool struct {
 	// Change runs do in a transaction. Tables of states that are not there are made; without create there
 	// is nothing to do then.
 	Change func(ctx context.Context, in interpreter.ToolInput, create bool, do func(StateTx) error) error
-	// Read runs do in a transaction that can only read. Where there are no tables, there is nothing to do.
+	// Read runs do in a read-only transaction. It does nothing if the tables do not exist.
 	Read func(ctx context.Context, in interpreter.ToolInput, do func(StateTx) error) error
 }
 
@@ -27,7 +27,7 @@ func (StateTool) Notes(in interpreter.ToolInput) bool {
 	return table && !statement
 }
 
-// ClaimState has the call hold the state.
+// ClaimState claims the state for the call.
 func (k StateTool) ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (claimed incremental.ClaimedState, err error) {
 	target, err := Target(in)
 	if err != nil {

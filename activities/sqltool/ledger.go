@@ -22,9 +22,8 @@ const (
 // sweepEvery is how often a worker searches for notes that are too old.
 const sweepEvery = time.Hour
 
-// LargestValue bounds a value of what this build itself writes to a database
-// and reads there, in bytes: notes of how calls continue are as large as a payload,
-// and may be sent as hexadecimal text.
+// LargestValue bounds the values that this build writes to a database for itself, in bytes: a
+// note is as large as a payload, and may be sent in hexadecimal.
 func LargestValue(res tool.Resources) int64 {
 	return 2 * (res.MaxResponseBytes + int64(res.MaxPayload))
 }
@@ -65,8 +64,8 @@ func (s *Sweeper) Due(name string) bool {
 	return known
 }
 
-// LogSweep logs that a ledger was not rid of its old notes. The write before has
-// been made, whatever comes of that.
+// LogSweep logs that old notes could not be deleted from a ledger. The preceding write is not
+// affected.
 func LogSweep(ctx context.Context, logger *slog.Logger, in interpreter.ToolInput, err error) {
 	if err != nil {
 		tool.Logger(ctx, logger, in).Warn("old entries of a ledger could not be deleted", "table", NotesTable, "error", err)

@@ -53,7 +53,8 @@ func (w *TableWrite) Meets() bool { return w.conflict(w, HasAll) != "" }
 // Updates reports whether rows to be written take the place of those that are there.
 func (w *TableWrite) Updates() bool { return w.upsert }
 
-// replaceClause has a row take the place of the one with its key, unless that one is newer. What it lacks stays.
+// replaceClause is SQL by which a row replaces the one with its key, unless that one is newer. Columns that it
+// lacks keep their values.
 func (w *TableWrite) replaceClause(lacks func(string) string) string {
 	var sets []string
 	there := quoteName(w.Table[len(w.Table)-1])

@@ -29,7 +29,7 @@ var ErrShared = errors.New("the table is shared with other writes")
 // newerPrefix begins the names of the tables with the keys of what is newer.
 const newerPrefix = "reprise_newer_"
 
-// The columns that such a table has beside those of the key.
+// Additional columns of such a table, besides those of the key.
 const (
 	goneColumn = "reprise_gone" // whether the row was deleted
 	noteColumn = "reprise_note" // why it is not known which rows are newer
@@ -43,7 +43,7 @@ const (
 	tableNameBytes   = 8
 )
 
-// newerNames is how the names begin of the tables beside one of a name.
+// newerNames is the prefix of the names of the tables of newer rows of a table.
 func newerNames(d *Dialect, table string) string {
 	if d.OneCase != nil {
 		table = d.OneCase(table)
@@ -51,19 +51,20 @@ func newerNames(d *Dialect, table string) string {
 	return newerPrefix + expression.Digest(table)[:tableNameBytes] + "_"
 }
 
-// NewerNames is how the names begin of the tables for what is newer beside that of the write, and a text behind all of them.
+// NewerNames returns the prefix of the names of the tables that record newer rows of the write's table, and a text
+// that sorts after all of them.
 func (t *TableName) NewerNames(d *Dialect) (begin, behind string) {
 	begin = newerNames(d, t.Table[len(t.Table)-1])
 	return begin, strings.TrimSuffix(begin, "_") + "`"
 }
 
-// newerOf is the table for what is newer than what a call or loop has read.
+// newerOf is the table of rows that are newer than what a call or loop has read.
 func (w *TableWrite) newerOf(d *Dialect, id string, schema ...string) *TableWrite {
 	return &TableWrite{TableName: TableName{append(slices.Clone(schema), newerNames(d, w.Table[len(w.Table)-1])+id), w.Shown}, mode: modeOf(modeInsert)}
 }
 
-// newerKey are the columns by which rows are compared: those of the key, or else the one that bounds what is replaced. There
-// are none where the table lacks one of them.
+// newerKey returns the columns by which rows are compared: the key, or else the column that bounds what is replaced.
+// It returns none if the table lacks one of them.
 func (s *stage) newerKey(target *TargetTable) (key []TargetColumn) {
 	names := s.write.Key
 	if where := s.write.where; len(names) == 0 && where != nil {
@@ -134,8 +135,8 @@ func (s *staging) Begins() bool { return s.Staged() && s.Do == interpreter.Stagi
 // StagingID is the ID of the call or loop of a write that is staged.
 func (s *staging) StagingID() string { return s.ID }
 
-// Alone reports whether nobody else may write to the table meanwhile, as far as that is known before: where a call or loop begins to read,
-// publishes, or writes rows that others may just have written.
+// Alone reports whether the write needs exclusive use of the table, if that is known beforehand: when a call or loop
+// begins to read, publishes, or writes rows that others may have written recently.
 func (s *staging) Alone() bool {
 	return s.Staged() && (s.Begins() || s.Do == interpreter.StagingPublish || s.deleteMissing)
 }
@@ -143,14 +144,14 @@ func (s *staging) Alone() bool {
 // BegunStatement finds out whether a call or loop has begun.
 const BegunStatement = "SELECT 1 FROM " + StagingTable + " WHERE id = $1"
 
-// isKeyOf are the columns of a table for what is newer by which rows are compared.
+// isKeyOf returns the columns by which rows are compared in a table of newer rows.
 func isKeyOf(columns []Column) []string {
 	return slices.DeleteFunc(lists.Map(columns, nameOf), func(name string) bool {
 		return name == goneColumn || name == noteColumn || name == givenColumn
 	})
 }
 
-// recordNewer adds what was written to the tables for what is newer of calls and loops that read meanwhile, but for the write's own.
+// recordNewer adds the written rows to the tables of newer rows of other calls and loops that are reading.
 func recordNewer(ctx context.Context, tx StagingTx, w *TableWrite) error {
 	if len(w.Rows)+len(w.Deletes) == 0 {
 		return nil
@@ -170,7 +171,7 @@ func recordNewer(ctx context.Context, tx StagingTx, w *TableWrite) error {
 	return err
 }
 
-// others are the tables for what is newer beside that of the write, but for the write's own.
+// others returns the tables of newer rows of the write's target, without the write's own.
 func others(ctx context.Context, tx StagingTx, w *TableWrite) (found []*TableWrite, err error) {
 	readers, err := tx.Readers(ctx, w)
 	if err != nil {
@@ -222,7 +223,7 @@ func recordUnknown(ctx context.Context, tx StagingTx, reader *TableWrite, note s
 	return err
 }
 
-// keysWritten are the keys of what was written and deleted; known is false where a row lacks one.
+// keysWritten returns the keys of written and deleted rows; known is false if a row lacks one.
 func (w *TableWrite) keysWritten(key []string) (rows []map[string]any, known bool) {
 	add := func(row map[string]any, gone bool) bool {
 		own := make(map[string]any, len(key)+1)
@@ -417,7 +418,7 @@ func (s *stage) meetsOther(ctx context.Context, id string, there []Column) (bool
 	return false, nil
 }
 
-// beginValue is the smallest value that bounds hold, nil where there is none.
+// beginValue is the lower bound, nil if there is none.
 func (b *bounds) beginValue() any {
 	if b.equals != nil {
 		return b.equals

@@ -127,7 +127,8 @@ func readClock(text string) (passed time.Duration, ok bool) {
 	return passed, ok && passed < most
 }
 
-// readZone is an offset in one of the forms of isoTime; PostgreSQL knows none of 16 hours.
+// readZone reads an offset in one of the forms of isoTime. PostgreSQL accepts offsets below 16
+// hours.
 func readZone(text string) (offset time.Duration, ok bool) {
 	text = strings.TrimSpace(text)
 	digits := strings.TrimLeft(text, "+-")
@@ -164,11 +165,12 @@ func readOtherForm(text string) (at time.Time, isTime, hasOffset bool) {
 	return at, isTime, isTime && at.Equal(other)
 }
 
-// wordsOfTimes are what times have beside digits and zones.
+// wordsOfTimes matches the words in times besides digits and zones.
 var wordsOfTimes = regexp.MustCompile(`(?i)\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec|january|february|march|april|june|july|august|september|october|november|december|` +
 	`mon|tue|tues|wed|weds|thu|thur|thurs|fri|sat|sun|monday|tuesday|wednesday|thursday|friday|saturday|sunday|am|pm|ad|bc|infinity)\b|\dT\d`)
 
-// zoneOfTime is what is left of a time with a zone: a word, or an offset behind a time of day.
+// zoneOfTime matches a zone in a time from which other words were removed: a word, or an offset
+// after a time of day.
 var zoneOfTime = regexp.MustCompile(`\d.*[A-Za-z]|:\d\d\S* *[+-]\d`)
 
 // mayHaveZone reports whether a text that cannot be read may be a time with a zone, which PostgreSQL would drop.

@@ -13,8 +13,9 @@ import (
 // fromRows is in a statement for a type that follows from rows which are not known.
 const fromRows = "…"
 
-// Plan is what a write would do to its table as the table is now. It decides by the code of Settle,
-// and changes nothing. Rows are not known where in.Args and in.Result are nil. The error is that of the write.
+// Plan predicts what a write would do to its table in its present form. It uses the code of Settle and changes
+// nothing. Without in.Args and in.Result the rows are unknown. The error is the one that the write would
+// return.
 func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
 	if in.Staging == nil && in.Place != "" {
 		in.Staging = &interpreter.Staging{} // a run names the call or loop whose rows are published together
@@ -115,7 +116,7 @@ func planTable(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool) (
 	return plan, err
 }
 
-// planEnd is what is replaced, or deleted, at the end.
+// planEnd returns what will be replaced, or deleted, at the end.
 func (s *staging) planEnd() (replaced *interpreter.ReplacedRows, mostDeleted *float64) {
 	if where := s.where; where != nil {
 		replaced = &interpreter.ReplacedRows{Column: where.column}
@@ -147,8 +148,8 @@ func CheckUnique(plan interpreter.TablePlan, indexes [][]string) error {
 	return tool.Errorf("writing to table %q: mode upsert needs a primary key or unique index on exactly (%s)", plan.Name, QuoteNames(plan.Key))
 }
 
-// changesWithoutRows is what is known of the changes before there are rows: of a table that is to be
-// made the columns of key, and those whose types are declared.
+// changesWithoutRows predicts the schema changes before there are rows: for a new table, the key's
+// columns and those with declared types.
 func (w *TableWrite) changesWithoutRows(ctx context.Context, tx SchemaTx, table []Column) ([]interpreter.DDL, error) {
 	known := *w
 	known.planned, known.types = true, maps.Clone(w.types)

@@ -159,7 +159,7 @@ func (s *stage) deleteMissing(ctx context.Context, written *WriteResult, isGone 
 	return err
 }
 
-// ofBounds says of rows that they are those within bounds, "" where all are.
+// ofBounds says that rows are those within bounds, "" for all rows.
 func (s *stage) ofBounds() string {
 	if s.write.where == nil {
 		return ""
@@ -229,7 +229,7 @@ func (p *difference) insertStatement(condition string) string {
 		" WHERE " + condition + " ORDER BY " + givenName + "." + orderColumn
 }
 
-// replaceAll deletes the rows that are replaced, and inserts the others.
+// replaceAll deletes the rows to be replaced, and inserts the new ones.
 func (p *difference) replaceAll(ctx context.Context) (written WriteResult, err error) {
 	if written.deleted, err = p.tx.Exec(ctx, "DELETE FROM "+p.write.QuotedTable()+" AS "+thereName+" WHERE "+p.within); err != nil {
 		return written, err
@@ -280,7 +280,7 @@ func (p *difference) byKey(ctx context.Context) (written WriteResult, err error)
 	return written, nil
 }
 
-// updateStatement is the statement that changes rows that differ; "" where they have nothing but their keys.
+// updateStatement is the statement that updates rows that differ; "" if they consist of their key only.
 func (p *difference) updateStatement(table string) string {
 	var sets, there, staged []string
 	for _, column := range p.columns {

@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Reading is what a column makes of a text that is not of its type, as far as databases would make another value of it.
+// Reading is how a column reads a text that is not of its type, if databases would change its value.
 type Reading int
 
 // The readings of columns.
@@ -30,9 +30,10 @@ const (
 type Reader struct {
 	of   Reading
 	list bool // its values are lists of them
-	// affine says that the database keeps texts beside numbers and booleans: they are made such before.
+	// affine says that the database would store texts in a column of numbers or booleans as they are,
+	// so they are converted before.
 	affine bool
-	// decimals is how many digits behind the point the column keeps of a number, where it rounds: numeric(p, s) and money.
+	// decimals is the number of decimal places to which the column rounds: numeric(p, s) and money.
 	decimals int
 	rounds   bool
 }
@@ -74,10 +75,11 @@ func ReaderOfType(typed string) Reader {
 // money is a type of PostgreSQL that reads the signs of amounts by the settings of the server: "1,5" may be 15.
 const money = "money"
 
-// scaledNumeric is a numeric that rounds: its second figure is how many digits it keeps behind the point, which may be negative.
+// scaledNumeric matches a numeric type with a scale: its second figure is the number of decimal places, which may be
+// negative.
 var scaledNumeric = regexp.MustCompile(`(?i)^(?:numeric|decimal) ?\( ?\d+ ?(?:, ?(-?\d+) ?)?\)$`)
 
-// decimalsOf is how many digits behind the point a type of PostgreSQL keeps, where it rounds without an error.
+// decimalsOf is the number of decimal places of a PostgreSQL type that rounds silently.
 func decimalsOf(typed string) (decimals int, rounds bool) {
 	if typed == money {
 		const cents = 2
@@ -140,7 +142,8 @@ const (
 	numberAsTime  = "is a number, whose digits the database would read as a time; date(NUMBER) makes a time of seconds since 1970"
 )
 
-// readValue gives what is sent to a column for a value, and what is wrong with that, "" for nothing. Most values are sent as they are.
+// readValue returns what is sent to a column for a value, and what is wrong with the value, "" for nothing. Most
+// values are sent unchanged.
 func (r Reader) readValue(value any) (sent any, problem string) {
 	switch value := value.(type) {
 	case string:
@@ -205,7 +208,7 @@ func (r Reader) rounded(value any) (count int) {
 	return count
 }
 
-// decimalsIn is how many digits behind the point a number needs; it is negative for one that ends in zeros before it.
+// decimalsIn is how many decimal places a number needs; negative if it ends in zeros before the point.
 func decimalsIn(number string) int {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(number), "e")
 	whole, fraction, _ := strings.Cut(mantissa, ".")

@@ -96,8 +96,8 @@ func Targets(in interpreter.ToolInput) ([]*TableWrite, error) {
 	return append(all, rejected), err
 }
 
-// newInserter writes rows of a write that the database takes, and rejects the others where there is a table for them. fit are those
-// that are not refused without it.
+// newInserter writes the rows that the database accepts, and rejects the others into their table if there is one. fit
+// are the rows that are acceptable without asking the database.
 func newInserter(ctx context.Context, tx RejectingTx, w *TableWrite) (insert func(context.Context, *TableWrite) (WriteResult, error), fit *TableWrite, err error) {
 	if w.table == nil && !w.lenient && !w.finding && w.where == nil {
 		return tx.Insert, w, nil

@@ -20,7 +20,7 @@ type BoundStatement struct {
 	Values []any
 }
 
-// action is what a call is to do: its statement, or the write to its table, and nil for the other.
+// action is what a call has to do: run a statement, or write to a table; the other is nil.
 type action struct {
 	statement *BoundStatement
 	write     *TableWrite
@@ -43,7 +43,7 @@ func readAction(in interpreter.ToolInput, dialect statement.Dialect) (read actio
 	return read
 }
 
-// Read gives what a call is to do: its statement, or the write to its table, and nil for the other.
+// Read returns what a call has to do: run a statement, or write to a table; the other is nil.
 func Read(in interpreter.ToolInput, dialect statement.Dialect) (*BoundStatement, *TableWrite, error) {
 	var read action
 	if in.Prepared != nil {

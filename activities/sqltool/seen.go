@@ -107,8 +107,8 @@ func (w *TableWrite) checkKeys(pages []any, given bool) error {
 	return nil
 }
 
-// isReordered reports whether the rows are those of the page in another order, by the key as far as
-// they have it.
+// isReordered reports whether the rows are those of the page in another order, compared by the
+// columns of the key that they have.
 func (w *TableWrite) isReordered(pages []any) bool {
 	read, written := make([]string, len(pages)), make([]string, len(pages))
 	for i, row := range pages {
@@ -191,20 +191,20 @@ func (w *TableWrite) WithoutState() *TableWrite {
 // RowLookup is a chunk of what a write looks up among the rows that are known, and adds to them.
 type RowLookup struct {
 	State string
-	// Kept are rows that may come again, Below those below Floor, which do not.
+	// Kept are rows that may be read again; Below are rows below Floor, which cannot.
 	Kept, Below [][]byte
 	Floor       []byte
-	// From and To are the least and the largest position of rows with a cursor, nil where there are none.
+	// From and To are the least and largest positions of rows with a cursor, nil without any.
 	From, To []byte
 	// Tied are hashes of the rows at From, where the page before has ended at that position: its block may have some of them.
 	Tied [][]byte
-	// Block is what keeps the most of Kept as one, nil where that does not pay. Rest are the others of Kept.
+	// Block stores most of Kept as one value, nil if that does not pay. Rest are the remaining ones.
 	Block *Block
 	Rest  [][]byte
 	// Sweep says that those below Floor are to be dropped, once all have been looked up.
 	Sweep bool
-	// Follows says that all rows with a cursor are behind what the call has reached, of an ordered source. Most likely all that
-	// is known of the state is before From.
+	// Follows says that all rows with a cursor are past what the call had reached, because its source is ordered.
+	// Then most of what the state knows is before From.
 	Follows bool
 	// reached is the position that the call has reached, nil before its first row.
 	reached []byte
@@ -237,7 +237,7 @@ func (k *stateRows) Seen() (chunks []RowLookup) {
 	}
 }
 
-// newSeen makes a chunk of rows that are sorted: those without a cursor come first, then those below the floor.
+// newSeen makes a chunk of sorted rows: first those without a cursor, then those below the floor.
 func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
 	seen := RowLookup{State: w.Name, Floor: belowRows(w.Name, w.Rows.Floor)}
 	first, _ := slices.BinarySearchFunc(rows, ofState(w.Name, withCursor), bytes.Compare)
@@ -276,8 +276,8 @@ func positionOf(row []byte) []byte {
 	return row[:end:end]
 }
 
-// Block is rows of one page, known by their hashes alone. No two blocks of a state have a position in common: the rows of a page
-// at the position with which the page before has ended are known each by itself.
+// Block stores rows of one page by their hashes only. Blocks of a state have no position in common: rows at the last
+// position of the page before are stored individually.
 type Block struct {
 	First, Last []byte // positions
 	Behind      []byte // is larger than all known rows with the position Last
@@ -287,7 +287,8 @@ type Block struct {
 // leastBlock is from how many rows on a block pays.
 const leastBlock = 16
 
-// makeBlock puts rows that may come again into a block. A page of one position has none: those behind it may have the same.
+// makeBlock puts rows that may be read again into a block. Pages with only one position get none, because later pages
+// may have the same position.
 func (s *RowLookup) makeBlock(of *incremental.RowIdentity) {
 	s.findTied()
 	hashes := make([]byte, 0, len(s.Kept)*incremental.HashLength)
@@ -327,8 +328,8 @@ func (s *RowLookup) findTied() {
 	}
 }
 
-// ordersKnownRows reports whether known rows are in the order of their positions. A position ends with a NUL, which a text may
-// have too: its rows may come before those of a smaller one.
+// ordersKnownRows reports whether known rows are sorted by position. Positions end with a NUL, which texts may
+// contain too, so rows with such texts may be out of order.
 func ordersKnownRows(of incremental.CursorType) bool { return of != incremental.Text }
 
 // hasNUL reports whether the text of a position has a NUL.

@@ -87,7 +87,7 @@ func (r *mergeKey) keyOf(row map[string]any) string {
 	return expression.Text(parts)
 }
 
-// formsOfKey are those of the key's columns, by their types.
+// formsOfKey returns how to compare the key's columns, by their types.
 func (w *TableWrite) formsOfKey(d *Dialect, columns []Column) []func(any) string {
 	forms := make([]func(any) string, len(w.Key))
 	for at, column := range w.Key {
@@ -164,7 +164,7 @@ func instantForm(value any) string {
 	return text
 }
 
-// withDeletes parts the rows that are to be deleted from those that are to be written.
+// withDeletes separates rows to be deleted from rows to be written.
 func (w *TableWrite) withDeletes() *TableWrite {
 	if w.hardDelete == "" {
 		return w

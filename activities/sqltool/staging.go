@@ -82,7 +82,7 @@ type limit struct {
 	holds func(given, value string) bool
 }
 
-// boundLimits are the comparisons that a row has to pass.
+// boundLimits returns the comparisons that a row has to satisfy.
 func (b *bounds) boundLimits() []limit {
 	all := []limit{
 		{" = ", b.equals, func(given, value string) bool { return given == value }},
@@ -118,7 +118,8 @@ type StagingTx interface {
 	Readers(ctx context.Context, w *TableWrite) ([][]string, error)
 	// Share lets those add to a table that may write to the table of the write.
 	Share(ctx context.Context, w, table *TableWrite) error
-	// Free has the transaction alone use a table for what is newer, by the parts of its name; false where others do.
+	// Free gives the transaction exclusive use of a table of newer rows, by the parts of its name; it returns false
+	// if others use it.
 	Free(ctx context.Context, table []string) (bool, error)
 }
 
@@ -315,7 +316,8 @@ func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (WriteResu
 	return written, settled, recordNewer(ctx, tx, settled)
 }
 
-// leftNothing reports whether a write that leaves rows as they are has left all of them.
+// leftNothing reports whether a write of mode insert_or_ignore left all existing rows
+// unchanged.
 func (written WriteResult) leftNothing(w *TableWrite) bool {
 	return w.name == modeInsertOrIgnore && written == WriteResult{}
 }
@@ -324,9 +326,10 @@ func (written WriteResult) leftNothing(w *TableWrite) bool {
 type stage struct {
 	tx    StagingTx
 	write *TableWrite
-	// beside is the table with the rows, nil where none has been made.
+	// beside is the staging table, nil before it was created.
 	beside *TableWrite
-	// newer is the table with the keys of what other loads have written since this one began to read; nil where there is none.
+	// newer is the table with the keys that other loads have written since this one began to read; nil if there is
+	// none.
 	newer  *TableWrite
 	staged int64 // rows of the part
 	// columns are the columns that rows of the part have had.
@@ -334,7 +337,7 @@ type stage struct {
 	// published is what publishing has done, nil before.
 	published *WriteResult
 	fresh     bool // nothing was known of the call or loop before
-	// before is how many rows of the table there were before its first write, if what was not read is deleted; nil where that is not known.
+	// before is the number of rows before the first write, if rows that were not read are deleted; nil if unknown.
 	before *int64
 }
 
@@ -344,8 +347,8 @@ func stagingError(kind, format string, args ...any) error {
 	return err
 }
 
-// openRound finds the call or loop, or makes it known, and keeps it as it is until the transaction
-// ends. alone keeps everybody else from it.
+// openRound finds or creates the record of the call or loop and locks it until the transaction
+// ends. alone makes the lock exclusive.
 func (s *stage) openRound(ctx context.Context, alone bool) error {
 	d, id := s.tx.Dialect(), s.write.ID
 	lock := d.ShareRow
@@ -457,8 +460,8 @@ func (s *stage) enterPart(ctx context.Context, alone bool) error {
 	return json.Unmarshal([]byte(columns), &s.columns)
 }
 
-// countBefore keeps how many rows the table has before the call or loop writes any, which delete_missing
-// needs: of a table that gets other keys all rows go, however many new ones it has by then.
+// countBefore records how many rows the table has before the first write, which delete_missing needs: if
+// all keys change, all old rows are deleted, however many new ones there are by then.
 func (s *stage) countBefore(ctx context.Context) error {
 	if !s.write.deleteMissing || s.before != nil {
 		return nil
@@ -524,7 +527,7 @@ func (w *TableWrite) Doing() string {
 	return fmt.Sprintf("writing %d rows to table %q: ", len(w.Rows), w.Shown)
 }
 
-// InWordsOfTarget has the name of the table in a message in which the one beside it is.
+// InWordsOfTarget replaces the name of the staging table in a message by that of its target.
 func (w *TableWrite) InWordsOfTarget(message string) string {
 	return strings.ReplaceAll(message, stagingPrefix+w.ID, w.Table[len(w.Table)-1])
 }
@@ -614,7 +617,8 @@ func (s *stage) writeKeys(ctx context.Context, settled *TableWrite) error {
 	return s.leavePart(ctx, written.affected, columns)
 }
 
-// keyColumns are what is kept beside the table of rows that were read: their keys, and what says whether they are within bounds.
+// keyColumns lists what is recorded about each row that was read: its key, and the columns that decide whether it is
+// within bounds.
 func (s *stage) keyColumns() []string {
 	if where := s.write.where; where != nil {
 		return appendNew(s.write.Key, where.column)
@@ -636,7 +640,7 @@ func (s *stage) holdInstants(w *TableWrite, columns []Column) error {
 	return nil
 }
 
-// prepareBeside makes the table beside, or has it follow the columns of its target.
+// prepareBeside creates the staging table, or adapts it to the columns of its target.
 func (s *stage) prepareBeside(ctx context.Context, settled *TableWrite) error {
 	if s.beside == nil {
 		if err := s.makeBeside(ctx, settled.tableColumns); err != nil {
@@ -654,8 +658,8 @@ func (s *stage) prepareBeside(ctx context.Context, settled *TableWrite) error {
 	return err
 }
 
-// followColumns changes the columns of the table beside like those of its target: it adds the ones that were added there, and widens the
-// ones that were widened.
+// followColumns adapts the staging table to its target: it adds the columns that were added, and widens those that
+// were widened.
 func (s *stage) followColumns(ctx context.Context, target []Column) ([]Column, error) {
 	there, err := s.tx.Columns(ctx, s.beside)
 	if err != nil || len(there) == 0 || s.write.deleteMissing {
@@ -668,7 +672,7 @@ func (s *stage) followColumns(ctx context.Context, target []Column) ([]Column, e
 	return there, s.tx.Change(ctx, s.beside, func() error { return s.beside.runStatements(ctx, s.tx, changes) })
 }
 
-// changesBeside are the statements that have the table beside follow.
+// changesBeside returns the statements that adapt the staging table.
 func (s *stage) changesBeside(ctx context.Context, target, there []Column) (changes []interpreter.DDL, err error) {
 	var (
 		d         = s.tx.Dialect()
@@ -694,8 +698,7 @@ func (s *stage) changesBeside(ctx context.Context, target, there []Column) (chan
 	return changes, nil
 }
 
-// definition is the definition of the column in a table beside its own: what a row lacks is there what it would be in its
-// target, and what cannot be NULL in the target cannot be NULL beside it.
+// definition is the column's definition in a staging table: it has the target's default and NOT NULL.
 func (c TargetColumn) definition() string {
 	definition := quoteName(c.Name) + " " + c.Type
 	if c.ReadOnly {
@@ -766,8 +769,8 @@ func (s *stage) inspectTarget(ctx context.Context) (*TargetTable, error) {
 // whereCheck is the constraint that a row is among those that are replaced.
 const whereCheck = "reprise_replace_where"
 
-// createStatement is the statement that makes the table beside. What a row has to be like is checked
-// there already, but for what it has to be beside others.
+// createStatement is the statement that creates the staging table. It has the target's constraints
+// for single rows, but not those between rows.
 func (s *stage) createStatement(ctx context.Context, target *TargetTable, there []Column) (string, error) {
 	var (
 		w       = s.write
@@ -892,7 +895,7 @@ func (s *stage) dropLeftOver(ctx context.Context) error {
 	return nil
 }
 
-// leftOver is what a call or loop has left that has not published its rows.
+// leftOver is what a call or loop has left behind without publishing its rows.
 type leftOver struct {
 	id            string
 	beside, newer *string

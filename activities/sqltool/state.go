@@ -28,7 +28,7 @@ const (
 	StateHistoryTable = "reprise_state_history"
 )
 
-// Dialect is what databases write differently.
+// Dialect is what differs between the databases' SQL.
 type Dialect struct {
 	Name, Bytes, Time, Serial string // types of columns
 	Options                   string // behind the table of rows that are known
@@ -43,7 +43,7 @@ type Dialect struct {
 	KindOf func(name string) ColumnKind
 	// ReaderOf is how a column of a type reads values.
 	ReaderOf func(name string) Reader
-	// IsTextual reports whether the values of a type, which is no number and no text by its kind, are texts.
+	// IsTextual reports whether the values of a type of unknown kind are texts.
 	IsTextual func(name string) bool
 	// Mismatch is the code of the error of a value that is not of its column's type.
 	Mismatch string
@@ -51,7 +51,7 @@ type Dialect struct {
 	NotOlder func(given, there string, as incremental.CursorType) string
 	// Types are the types of columns that are made, by their kinds.
 	Types Types
-	// LongNumbers is the kind that keeps the digits of numbers which the others would round; kindOther where none does.
+	// LongNumbers is the kind of column that keeps all digits of numbers; kindOther if there is none.
 	LongNumbers ColumnKind
 	// Widen is the word that changes the type of a column, "" where columns hold any value.
 	Widen string
@@ -65,13 +65,13 @@ type Dialect struct {
 	// QuoteLiteral reads $1, made of a value by Literal, as a literal of SQL.
 	QuoteLiteral string
 	Literal      func(value any) any
-	// InstantOf is an expression for the instant of a text, which has the zone of an offset in seconds where it has none of its own; NULL
-	// for what is no time. InstantLiteral is a time as that gives it.
+	// InstantOf is SQL that converts a text to an instant; a text without a zone has the given offset in seconds. The
+	// result is NULL if the text is no time. InstantLiteral is a time in the same form.
 	InstantOf      func(text string, offset int) string
 	InstantLiteral func(at time.Time) string
 	// Differ is the condition that any of the expressions differs from its counterpart, nil counted as a value.
 	Differ func(there, given []string) string
-	// NameProblem says why there can be no column or table of a name beside others, "" where there can.
+	// NameProblem says why a column or table cannot have a name next to the others, "" if it can.
 	NameProblem func(name string, others []string) string
 	// OneCase is the same for names of tables that are one, nil where each is another.
 	OneCase func(name string) string
@@ -128,7 +128,7 @@ type storedState struct {
 	// knows none, or all.
 	knownFrom []byte
 	key       *string
-	// knownAs is the name of the table by which its known rows are distinguished from those of other tables, "" before the first claim.
+	// knownAs names the table under which its known rows are stored, "" before the first claim.
 	knownAs string
 }
 
@@ -217,7 +217,7 @@ func lockState(ctx context.Context, tx StateTx, name string) (s storedState, err
 	return s, err
 }
 
-// claimState has a call hold a state, which is about the table of target.
+// claimState claims a state for a call; target is the table that the state is about.
 func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target *TableWrite) (claimed incremental.ClaimedState, err error) {
 	state, err := lockState(ctx, tx, claim.Name)
 	if err != nil {
@@ -310,7 +310,7 @@ func (s *storedState) claimState(ctx context.Context, tx StateTx, claim incremen
 	return claimed, err
 }
 
-// rowKey is what distinguishes rows of a claim, as its column has it; nil where the sink does not insert.
+// rowKey returns the key columns of a claim for storing; nil if the sink does not insert.
 func rowKey(claim incremental.Claim) any {
 	if !claim.Inserts {
 		return nil
@@ -319,8 +319,7 @@ func rowKey(claim incremental.Claim) any {
 	return string(text)
 }
 
-// otherTables are the tables of a claim beside the one that the state is kept for, as their column has them; nil where they are
-// not known.
+// otherTables returns the tables of a claim other than the one that keeps the state, for storing; nil if unknown.
 func otherTables(digests []string) any {
 	if digests == nil {
 		return nil
@@ -368,8 +367,8 @@ func keepChange(ctx context.Context, tx StateTx, change incremental.StateChange)
 	return err
 }
 
-// lastKnown is an expression for the end of the rows of a state that are known and have a cursor, which are between two values: the
-// first one where there are none.
+// lastKnown is an expression for the end of a state's known rows with a cursor, within two values: the first value if
+// there are none.
 func lastKnown(d *Dialect, from, to string) string {
 	from, to = "CAST("+from+" AS "+d.Bytes+")", "CAST("+to+" AS "+d.Bytes+")"
 	last := d.Greatest + "(" + from
@@ -412,7 +411,7 @@ func MoveStatement(d *Dialect, write *TableWrite) (statement string, args []any,
 // moveArgs is how many arguments a move has, and the condition that may follow it.
 const moveArgs = 11
 
-// moveStatements are the texts of moves by their shapes, of which there are few.
+// moveStatements caches the texts of moves by their shapes, of which there are few.
 var moveStatements sync.Map
 
 // moveShape is what the text of a move depends on.
@@ -604,7 +603,8 @@ func setState(ctx context.Context, tx StateTx, change incremental.StateChange) e
 	return err
 }
 
-// findAndLock gives the row that is to be changed; a state that is to be forgotten is not made.
+// findAndLock returns and locks the row to be changed. It creates a missing one, unless the
+// state is to be forgotten.
 func findAndLock(ctx context.Context, tx StateTx, change incremental.StateChange) (s storedState, found bool, err error) {
 	if change.To.IsZero() {
 		if _, found, err = findState(ctx, tx, change.Name); err != nil || !found {

@@ -15,7 +15,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// TableWrite is what a call in table mode requests. Its parts own their fields; a copy of the write copies them.
+// TableWrite is a write to a table. Its parts own their fields; copying the write copies them.
 type TableWrite struct {
 	TableName
 	mode
@@ -366,24 +366,24 @@ func pickFrom[T any](list []T, at []int) []T {
 	return lists.Map(at, func(i int) T { return list[i] })
 }
 
-// WriteResult is what a write has done.
+// WriteResult counts what a write has done.
 type WriteResult struct {
 	affected, deleted int64
 	// inserted and updated are parts of affected, 0 where that is not known.
 	inserted, updated int64
-	// beside says that the rows are beside their table until they are published.
+	// beside says that rows are in the staging table until they are published.
 	beside bool
 }
 
-// Affected is what a write has done that deletes nothing, where the database does not say which rows are new.
+// Affected is the result of a write without deletes, if the database does not say which rows are new.
 func Affected(rows int64) WriteResult { return WriteResult{affected: rows} }
 
-// Split is what a write has done that deletes nothing, where the database says which rows are new.
+// Split is the result of a write without deletes, if the database says which rows are new.
 func Split(inserted, updated int64) WriteResult {
 	return WriteResult{affected: inserted + updated, inserted: inserted, updated: updated}
 }
 
-// Plus is what two parts of a write have done.
+// Plus adds the results of two parts of a write.
 func (r WriteResult) Plus(more WriteResult) WriteResult {
 	return WriteResult{
 		affected: r.affected + more.affected, deleted: r.deleted + more.deleted, inserted: r.inserted + more.inserted,
@@ -391,7 +391,7 @@ func (r WriteResult) Plus(more WriteResult) WriteResult {
 	}
 }
 
-// IsPlain reports whether all that is left of a write that is settled is to insert its rows together.
+// IsPlain reports whether a settled write only has to insert its rows together.
 func (w *TableWrite) IsPlain() bool {
 	return !w.Staged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && !w.HasChildren() && w.table == nil && !w.lenient && w.where == nil
 }
@@ -423,7 +423,7 @@ func withFigures(w *TableWrite, result interpreter.ToolResult, written WriteResu
 	return result
 }
 
-// figuresOf are the figures of a write. Those of rows that are staged are those of their publishing.
+// figuresOf returns the figures of a write. Staged rows are counted when they are published.
 func figuresOf(w *TableWrite, written WriteResult) *interpreter.Rows {
 	table := w.target
 	table.Rejected, table.Discarded = int64(w.leftOut.RejectedRows), int64(w.leftOut.DiscardedRows)

@@ -66,7 +66,7 @@ func unusableName(name string) string {
 	return ""
 }
 
-// typeForm is the form of a type's name, which is in SQL as it is.
+// typeForm matches the names of types that are safe to insert into SQL unquoted.
 var typeForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?( [A-Za-z]+)*( ?\( ?\d+( ?, ?\d+)? ?\))?( with(out)? time zone)?(\[\])*$`)
 
 // constraintWords begin what a type cannot have.
@@ -77,8 +77,8 @@ func isType(name string) bool {
 	return typeForm.MatchString(name) && !constraintWords.MatchString(name)
 }
 
-// typeOf is the type of a column that is to be made: as it is declared, else as the rows have it;
-// "" where all of them have nil.
+// typeOf returns the type for a new column: as declared, or else by the values of the rows; "" if
+// all of them are nil.
 func (w *TableWrite) typeOf(d *Dialect, column string) string {
 	if declared, is := w.types[column]; is {
 		return declared
@@ -98,8 +98,8 @@ func (w *TableWrite) typeOf(d *Dialect, column string) string {
 	return d.Types[found]
 }
 
-// kindOfCursor is the kind of the column of the step's cursors, where these are times or dates that it keeps as they are; of
-// another one kindOther.
+// kindOfCursor returns the kind of the cursor's column if it stores the cursor's times or dates unchanged; kindOther
+// for other columns.
 func (w *TableWrite) kindOfCursor(column string) ColumnKind {
 	if w.cursor == nil || w.cursor.Path != column || w.cursor.Format != "" {
 		return kindOther

@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter/call"
 )
 
-// Attempt is what makes an attempt of a tool. It is safe for concurrent use.
+// Attempt makes attempts of a tool. It is safe for concurrent use.
 type Attempt interface {
 	// Begin is called right before the tool acts. An error says that it must not.
 	Begin(ctx context.Context) error
@@ -42,8 +42,8 @@ func AttemptOf(ctx context.Context) Attempt {
 	return host
 }
 
-// Begin is called by tools right before they act. An error says that the attempt must
-// not act; the tool returns it as it is.
+// Begin is called by tools right before they act. On error the attempt must not act, and the
+// tool returns the error unchanged.
 func Begin(ctx context.Context) error {
 	if host := AttemptOf(ctx); host != nil {
 		return host.Begin(ctx)
@@ -90,9 +90,9 @@ func IsContextError(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, ErrTimeout)
 }
 
-// Logger is the logger of an attempt: every record says which attempt of
-// which run it is about, and holds none of the attempt's secrets. It is made where
-// there is something to log, which is seldom.
+// Logger is the logger of an attempt: every record says which attempt of which run it is about,
+// and holds none of the attempt's secrets. It is created on demand, because most attempts log
+// nothing.
 func Logger(ctx context.Context, worker *slog.Logger, in interpreter.ToolInput) *slog.Logger {
 	fields := call.LogFields(in.Step, in.Visit, in.Index, in.Place, in.Page, in.Attempt, in.OperationKey)
 	if activity.IsActivity(ctx) {

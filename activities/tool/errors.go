@@ -13,9 +13,8 @@ import (
 	"reprise/interpreter"
 )
 
-// MaxErrorBody is how many bytes of an error's body are kept in history, where an error page of
-// megabytes for each attempt would fill it. A longer body becomes text, of which the beginning
-// and the end are kept.
+// MaxErrorBody bounds how many bytes of an error's body are stored in history, which large
+// error pages would fill. A longer body becomes text with its middle cut out.
 const MaxErrorBody = 16 << 10
 
 // MaxMessage bounds messages, in bytes. Other programs may have written them, and they are in

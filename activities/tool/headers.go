@@ -17,13 +17,13 @@ const (
 	// maxHeader bounds the name and the value of a header, each in bytes; what is longer is
 	// cut.
 	maxHeader = 8 << 10
-	// maxHeaderBytes bounds all headers of an answer together, in bytes; those that come after
-	// it are left out.
+	// maxHeaderBytes bounds the kept headers of a response, in bytes; later ones are dropped.
+	// Without it, large headers fill histories.
 	maxHeaderBytes = 32 << 10
 )
 
-// ErrorHeaders are the headers of an error as they go to the history, by their
-// names. Secrets are masked. nil where there are none.
+// ErrorHeaders returns the headers of an error for the history, with secrets masked; nil if
+// there are none.
 func ErrorHeaders(headers map[string]string, secrets *Secrets) map[string]string {
 	return boundedHeaders(headers, func(name string) bool { return !credential.InHeader(name) }, secrets.Text)
 }

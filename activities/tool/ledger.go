@@ -21,7 +21,7 @@ type LedgerRecord struct {
 // Needed reports whether the write records anything in the ledger.
 func (e LedgerRecord) Needed() bool { return e.Operation != "" || e.Note != nil }
 
-// WrittenBefore is what the ledger has about a write that was made before.
+// WrittenBefore is the ledger's entry about an earlier write with the same key.
 type WrittenBefore struct {
 	Fingerprint string
 	Rows        int64

@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter"
 )
 
-// Resources are what tools use of a worker: its connections, folders and limits.
+// Resources are a worker's connections, folders and limits, as tools use them.
 type Resources struct {
 	// Connections finds the URL behind a connection's name.
 	Connections ConnectionResolver
@@ -29,8 +29,8 @@ type Resources struct {
 	MaxResponseBytes int64
 	// MaxPayload bounds a result, in bytes of JSON.
 	MaxPayload int
-	// MemoryBytes is how much memory the attempts of the worker have together for
-	// what they read.
+	// MemoryBytes bounds the memory that all attempts of the worker use together for what they
+	// read.
 	MemoryBytes int64
 	Logger      *slog.Logger
 	// Secrets are masked in all that a worker reports. A tool adds what it fetches,
@@ -121,7 +121,7 @@ const (
 	typeSecretStore = "secret_store"
 )
 
-// PrivateFile is the final error of a path at which the worker keeps files of its own. name is that of the tool.
+// PrivateFile is the final error for a path at which the worker keeps its own files. name is the tool's.
 func PrivateFile(name, step, path string) error {
 	return ConfigErrorf("step %q: path is %q, one of the worker's own files (keys, runs, journals, connections, callers), which %s neither reads nor writes", step, path, name)
 }

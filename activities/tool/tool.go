@@ -11,10 +11,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Tool is something a step can call. One value serves all runs of a worker, so
-// it must be safe for concurrent use and keep nothing of one attempt for the
-// next except pools of connections. One that holds pools or files until the worker
-// ends is an io.Closer too.
+// Tool is something a step can call. One value serves all runs of a worker, so it must be safe
+// for concurrent use and must not carry anything from one attempt to the next except pools of
+// connections. A tool that holds pools or files is also an io.Closer.
 type Tool interface {
 	// Spec describes the tool's fields, for validation and for
 	// docs/reference/tools.md. It needs no resources and always returns the same value.
@@ -71,9 +70,9 @@ type Ledger interface {
 	// none, and is not made.
 	Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error)
 
-	// Forget drops the notes of calls, by their keys. With again only what they hold
-	// is dropped: a write that was noted still finds that it was, and has nothing to
-	// continue from. in is that of Recall.
+	// Forget drops the notes of calls, by their keys. With again, only their contents are
+	// dropped: a repeated write still finds that it was made, but has nothing to continue from.
+	// in is as for Recall.
 	Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error
 }
 

@@ -41,8 +41,8 @@ type move struct {
 	notes  []string // what the expressions over rows have to say
 }
 
-// place is how far the rows of a source have been written. It is the continuation of an entry in the ledger of the table, made in
-// the transaction of the batch that it follows.
+// place is the position up to which a source has been written. It is the continuation in the ledger entry of each
+// batch.
 type place struct {
 	// Entry is the number of the entry, from 1. Numbers continue where a source is read anew, whose Round is one higher.
 	Entry int `json:"entry"`
@@ -62,7 +62,7 @@ type place struct {
 	Given   int                    `json:"given,omitempty"`
 	Written *interpreter.Rows      `json:"written,omitempty"`
 	LeftOut *interpreter.RowCounts `json:"left_out,omitempty"`
-	// Read says that there are no more rows, and Done that there is nothing left to do.
+	// Read says that all rows were read, and Done that nothing is left to do.
 	Read bool `json:"read,omitempty"`
 	Done bool `json:"done,omitempty"`
 }
@@ -117,7 +117,7 @@ func (m *move) read(ctx context.Context, begun bool) error {
 	return m.writeBatches(ctx)
 }
 
-// recallPlace asks the table how far attempts before have come; begun is false where none has written anything.
+// recallPlace asks the table for the progress of earlier attempts; begun is false if none has written anything.
 func (m *move) recallPlace(ctx context.Context) (begun bool, err error) {
 	asked := m.to
 	asked.Note = &interpreter.LedgerEntry{Call: m.in.OperationKey}
@@ -232,7 +232,8 @@ func (m *move) changedError() error {
 	}
 }
 
-// writeBatches writes what the source has behind the place. A batch is written once it is known whether it is the last one.
+// writeBatches writes the rest of the source after the place. A batch is written once it is known whether it is the
+// last one.
 func (m *move) writeBatches(ctx context.Context) error {
 	next, skip := batch{}, m.at.Rows
 	for row, err := range m.source.Rows(ctx, m.options, m.tool.res.MaxResponseBytes) {
@@ -270,7 +271,7 @@ func (b *batch) addRow(row format.PlacedRow, size int64) {
 	b.rows, b.lines, b.size = append(b.rows, row.Value), append(b.lines, row.Line), b.size+size
 }
 
-// writeBatch writes a batch, with the place behind it.
+// writeBatch writes a batch together with the place after it.
 func (m *move) writeBatch(ctx context.Context, b batch) error {
 	if err := m.changedError(); err != nil {
 		return err
@@ -407,7 +408,7 @@ func (m *move) movedRows() *interpreter.Rows {
 	return read.Plus(m.at.Written)
 }
 
-// moveResult is what the transfer has moved, attempts before included.
+// moveResult is the outcome of the transfer, including earlier attempts.
 func (m *move) moveResult() interpreter.ToolResult {
 	rejected := 0
 	if m.at.LeftOut != nil {

@@ -96,8 +96,7 @@ retry:
 // Spec describes the tool.
 func (t *Tool) Spec() playbook.ToolSpec { return t.spec }
 
-// Run sends the request that the input names. Its answer says nothing but that it
-// has arrived.
+// Run sends the request that the input names. The response only confirms receipt.
 func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	request, isMap := in.Fields[in.Sends].Data.(map[string]any)
 	if !isMap {

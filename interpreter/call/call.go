@@ -36,7 +36,7 @@ type Call struct {
 	state   State
 }
 
-// Config is what a call is made of; none of it changes while it runs.
+// Config is what a call is made of; it does not change while the call runs.
 type Config struct {
 	request.Source
 	sink.Sinks
@@ -51,9 +51,8 @@ type Config struct {
 // continues in another history or activity. The parts of it that have a package of their own
 // are flat in JSON.
 type State struct {
-	// Todo is what is still to do, in this order; empty where the call has not
-	// begun. It is replaced and never changed in place, so that a copy of the state
-	// stays as it is.
+	// Todo is what is left to do, in order; empty before the call begins. The list is replaced,
+	// not modified, so that copies of the state are not affected.
 	Todo             []Todo                 `json:"todo,omitempty"`
 	StartedAt        time.Time              `json:"started_at,omitzero"`
 	request.Requests                        // the one at hand, and the ones made

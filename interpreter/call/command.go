@@ -15,7 +15,7 @@ import (
 
 // This file has the commands of a call to its host, and what the state makes them of. None of it changes the call.
 
-// commandKind says what a host has to do next.
+// commandKind is the kind of thing that a host has to do next.
 type commandKind int
 
 // The commands of a call to its host.
@@ -72,8 +72,8 @@ func (r reader) stateRequest(pending watermark.Pending, now time.Time) interpret
 	return r.keeps.Claim(pending, r.ledgerKey(), about, now)
 }
 
-// sinkCall is the call of a sink that is due. Its scope is that of when and then, with
-// `this` being the call's own envelope once it has ended.
+// sinkCall makes the call of the sink that is due. Its scope is that of the policy's when and
+// then; `this` is the call's own envelope once the call has ended.
 func (r reader) sinkCall(due pendingSink) *Call {
 	config, scope, result := *r.config, r.policyScope(), r.state.Last.Contribution.Data
 	if ended := r.state.lastTodo().End; !due.Page {
@@ -100,7 +100,7 @@ func (r reader) sinkCall(due pendingSink) *Call {
 	return call
 }
 
-// sinkWrite is what the sink that is due does to the state of the step; nil where it writes elsewhere.
+// sinkWrite returns what the due sink does to the step's state; nil if the state is kept elsewhere.
 func (r reader) sinkWrite(choice sink.Choice) *incremental.StateWrite {
 	if r.keeps == nil || choice.DeadLetter {
 		return nil

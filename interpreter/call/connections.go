@@ -15,7 +15,7 @@ import (
 // the first attempt, which a worker makes, else by the workflow before the step begins. Steps that a run
 // reaches whatever happens, unless it fails, are checked when it begins.
 
-// sinkConnections are the connections that sinks of the call name, as far as they are known before its
+// sinkConnections returns the connections that sinks of the call name, if they are known before its
 // first attempt.
 func (c *Config) sinkConnections(now time.Time) []interpreter.SinkConnection {
 	return c.connectionsOf(c.All(), now)
@@ -54,8 +54,8 @@ func (c *Config) LateConnections(now time.Time) []interpreter.SinkConnection {
 
 func (c *Config) inWorkflow() bool { return c.Book.Resolve(c.Action).Traits().InWorkflow }
 
-// StartConnections are the connections of sinks that a run of a playbook is certain to need unless it
-// fails, as far as they are known when it begins. files are the playbooks that it takes along.
+// StartConnections returns the connections of sinks that a run of a playbook certainly needs unless
+// it fails, if they are known at its begin. files are the playbooks that the run brings along.
 func StartConnections(book *playbook.Playbook, workload map[string]any, files map[string]string, now time.Time) []interpreter.SinkConnection {
 	search := connectionSearch{files: files, now: now, seen: map[childRun]bool{}}
 	return search.searchRun(book, workload, 0)
@@ -155,8 +155,8 @@ func (c *Config) childPlaybook(action *playbook.Action, files map[string]string)
 	return book
 }
 
-// certainSteps are the steps that a run reaches whatever comes of the steps before them, unless it fails,
-// and whose own failure fails it.
+// certainSteps returns the steps that a run reaches whatever the outcome of earlier steps, unless the run
+// fails, and whose own failure fails it.
 func certainSteps(book *playbook.Playbook) (certain []*playbook.Step) {
 	ahead := []*playbook.Step{book.First()}
 	for len(ahead) > 0 {

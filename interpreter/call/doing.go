@@ -2,8 +2,8 @@ package call
 
 import "time"
 
-// Doing is what a hosted call does at the moment. Heartbeats carry it for the
-// display of the run; nothing is decided by it.
+// Doing is what a hosted call is doing. Heartbeats report it for display; nothing is decided by
+// it.
 type Doing struct {
 	Call    int       `json:"call"` // its position among the calls of the activity
 	Index   *int      `json:"index,omitempty"`

@@ -20,11 +20,11 @@ const (
 	// (docs/concepts/attempts.md#pages). All of its pages are in memory and in its result, and
 	// are fetched again if the worker is lost.
 	maxBytesPerActivity = 1 << 20
-	// maxTimePerActivity bounds the time in which one activity fetches pages of a call, which
-	// is what a lost worker costs.
+	// maxTimePerActivity bounds how long one activity fetches pages of a call, because that
+	// work may be lost with its worker.
 	maxTimePerActivity = 20 * time.Second
-	// MostPagesPerActivity is how many pages an activity fetches that follow each other so quickly that it has not run for
-	// quickActivity: to end it and to begin another one takes as long as several of them.
+	// MostPagesPerActivity is how many pages an activity may fetch before it has run for quickActivity: ending one
+	// activity and beginning another takes as long as fetching several pages.
 	MostPagesPerActivity = 500
 	quickActivity        = 2 * time.Second
 )
@@ -60,8 +60,8 @@ func (k *Chunk) Full(v View, now time.Time) bool {
 	return k.most > 0 && pages >= k.most || pages >= v.config.pagesWithin(took, v.state.Last.Policy) || k.bytes >= maxBytesPerActivity || took >= maxTimePerActivity
 }
 
-// Detachable reports whether pages may be fetched apart from what was collected
-// before: not where an expression looks at it, or where pages are merged into it.
+// Detachable reports whether pages may be fetched without the data collected before: not if an
+// expression reads it, or pages are merged into it.
 func (v View) Detachable() bool {
 	if v.config.collectingOf().Uses(playbook.Merge) || v.Traits().InWorkflow {
 		return false
@@ -112,9 +112,9 @@ func (v View) Snapshot() State {
 	return state
 }
 
-// SnapshotFor is the call's state for an activity, nil where it has none. For an activity
-// that only fetches pages it lacks what was collected, so that thousands of pages do not
-// travel with every further page; a page that replaces the others does.
+// SnapshotFor returns the call's state for an activity, nil if it has none. For an activity
+// that only fetches pages it omits collected data, so that thousands of pages are not sent with
+// every further page; a page that replaces the others is sent.
 func (v View) SnapshotFor(pages bool) *State {
 	if !v.Begun && !v.state.Recalls && len(v.state.Warnings) == 0 {
 		return nil

@@ -50,8 +50,8 @@ func (c *Call) planEnd(result *interpreter.CallResult, page ...Todo) {
 	c.state.endsBehindSinks(&c.config, result.Meta.EndedAt)
 }
 
-// sinkWarnings are about what the sinks of a call that has succeeded read of its last page, or of its result, and which is
-// not there, and of answers that they write as rows.
+// sinkWarnings warns about members that the sinks of a successful call read of its last page or result and that are
+// not there, and about whole answers that they write as rows.
 func (r reader) sinkWarnings(result *interpreter.CallResult, page []Todo, after []sink.Choice) []string {
 	if result.Failed() {
 		return nil
@@ -71,8 +71,8 @@ func (r reader) sinkWarnings(result *interpreter.CallResult, page []Todo, after 
 	return lists.Map(found, func(text string) string { return r.config.Where() + ": " + text })
 }
 
-// envelopeWarnings are about sinks whose tables get answers as rows, with the rows in them as JSON. Pages that are collected
-// as they are have the form of the last.
+// envelopeWarnings warns about sinks whose tables get whole answers as rows, with the actual rows in them as JSON. Of
+// pages collected unchanged it checks the last one.
 func (r reader) envelopeWarnings(sinks []*playbook.Sink, result any) (warnings []string) {
 	list, isList := result.([]any)
 	pages := isList && len(list) > 0 && r.collectsAnswers()
@@ -146,7 +146,7 @@ func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
 // Finish ends the call with a result that another host has returned.
 func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{End: &result}} }
 
-// EndHere ends the call as if the page that came last were the last one. It has not read all, so it
+// EndHere ends the call as if its latest page were the last. Since it has not read everything, it
 // publishes nothing and moves no watermark.
 func (c *Call) EndHere(now time.Time) {
 	c.state.Incomplete = true

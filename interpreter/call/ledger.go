@@ -96,9 +96,8 @@ func (c *Call) Resume(noted []byte) error {
 // ledgerKey names the call in ledgers: by its own key, unless it continues one that an earlier run has begun.
 func (r reader) ledgerKey() string { return cmp.Or(r.state.Ledger, r.config.LedgerKey()) }
 
-// Ledgers are where entries of this call may be, as the inputs with which their
-// tools are queried: one for each sink whose target does not depend on results
-// of attempts.
+// Ledgers returns where entries of this call may be, as inputs for queries: one for each sink
+// whose target does not depend on results of attempts.
 func (v View) Ledgers(now time.Time) []interpreter.ToolInput {
 	var inputs []interpreter.ToolInput
 	for _, sink := range v.config.All() {

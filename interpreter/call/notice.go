@@ -23,7 +23,7 @@ type News struct {
 	Status   interpreter.Status       `json:"status,omitempty"`
 	Attempts int                      `json:"attempts,omitempty"`
 	Error    *interpreter.ErrorObject `json:"error,omitempty"`
-	// Reason and By are set for what a person did, such as a cancel: why, and who.
+	// Reason and By say why and by whom, for something that a person did, such as a cancel.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
 }

@@ -20,7 +20,7 @@ func (c *Call) awaitAnswer(outcome interpreter.Outcome, now time.Time) {
 	c.showObservation(Observation{Attempt: address.Attempt, Awaits: &address, Limit: limit})
 }
 
-// peopleQuestion is what the current attempt asks people, and their options; nil if the tool is not approval.
+// peopleQuestion returns what the current attempt asks people; nil if its tool is not approval.
 func (r reader) peopleQuestion() *await.Question {
 	if !r.requests.Traits(r.state.StartedAt).AsksPeople {
 		return nil
@@ -70,8 +70,8 @@ func (c *Call) ApplyAnswer(now time.Time) *interpreter.ErrorObject {
 	return outcome.Err
 }
 
-// Cancels is the request that reports to the other side that the current attempt is
-// cancelled; false where there is none.
+// Cancels returns the request that reports the cancel of the current attempt to the server;
+// false if there is none.
 func (v View) Cancels(now time.Time) (interpreter.ToolInput, bool) {
 	return v.requests.CancelInput(&v.state.Requests, v.requestMoment(), now)
 }

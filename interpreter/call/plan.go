@@ -20,7 +20,7 @@ type PlanInput struct {
 	Sample bool `json:"sample,omitempty"`
 }
 
-// SinkTarget is where a sink writes, as far as that is known without a run.
+// SinkTarget is where a sink writes, as far as that is known before a run.
 type SinkTarget struct {
 	Sink *playbook.Sink
 	// Action is the action of the sink, Input its request without what it writes.

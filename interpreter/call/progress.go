@@ -56,8 +56,8 @@ func (s *State) recordOutcome(outcome interpreter.Outcome, config *Config, now t
 	}
 }
 
-// addPage collects the page of the last attempt, and reads the cursors of what it contributes. The failure is one
-// that ends the call; the page is not written then.
+// addPage collects the page of the last attempt, and reads the cursors of its contribution. A failure ends the
+// call, and the page is not written.
 func (s *State) addPage(config *Config, d decided, rows rowSelection) *interpreter.ErrorObject {
 	section := config.incrementalSection()
 	rows.excluded = func(n int) {

@@ -16,7 +16,7 @@ func hasSinks(step *playbook.Step) bool {
 	return inPolicies || len(step.Sinks) > 0 || step.Loop != nil && (len(step.Loop.Sinks) > 0 || step.Loop.DeadLetter != nil)
 }
 
-// ReadsOnly reports whether a step does nothing but ask servers for what they have.
+// ReadsOnly reports whether a step only reads from servers.
 func ReadsOnly(book *playbook.Playbook, step *playbook.Step) bool {
 	if step.Action == nil {
 		return true

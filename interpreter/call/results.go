@@ -46,8 +46,8 @@ func (r results) successResult(d decided) *interpreter.CallResult {
 	return result
 }
 
-// markTruncated says of a success that a policy was exhausted before it had all. What the policy accepts is no partial
-// success, and pages that it accepts are all that was wanted.
+// markTruncated marks a success whose policy was exhausted before it had all pages. Limits that the policy accepts do
+// not make it a partial success.
 func (r results) markTruncated(result *interpreter.CallResult, d decided) {
 	then := r.config.Policies.Then(d.Spent)
 	accepted := then.OnExhausted == playbook.ExhaustedSucceed

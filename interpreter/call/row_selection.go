@@ -17,8 +17,8 @@ type rowSelection struct {
 	config *Config
 	scope  func() *interpreter.Scope // of the policies
 	budget *expression.Budget
-	// excluded is called with how many rows where left out, lacking with what a page contributes with and without rows
-	// that have no cursor; nil for nobody.
+	// excluded is called with the number of rows that where left out, lacking with a page's contribution with and
+	// without rows that lack a cursor; nil for nobody.
 	excluded func(rows int)
 	lacking  func(page, kept any)
 }
@@ -52,7 +52,7 @@ func (c rowSelection) pageExtraction() page.Extraction {
 	return of
 }
 
-// chosenRows is what a page contributes without the rows for which where is false.
+// chosenRows returns a page's contribution without the rows for which where is false.
 func (c rowSelection) chosenRows(contribution any) (any, error) {
 	where := c.config.Step.Where
 	rows := incremental.ContributedRows(contribution)

@@ -36,8 +36,8 @@ func (o DriveOutput) Shrink(step *playbook.Step, most int) DriveOutput {
 	return o
 }
 
-// Shrunk leaves out an outcome with which the call, in an output of its own, takes
-// more than most bytes. That attempt is made again.
+// Shrunk drops the outcome if the call would take more than most bytes of an output of its own.
+// That attempt is made again.
 func (d Driven) Shrunk(most int) Driven {
 	if interpreter.EncodedSize(DriveOutput{Calls: []Driven{d}}) > most {
 		d.Outcome, d.Made, d.Unwritten = nil, nil, nil

@@ -10,11 +10,11 @@ import (
 	"reprise/interpreter/retry"
 )
 
-// This file has a call read slices of time one after the other (docs/concepts/state.md#what-a-run-reads): where it would end well, it
-// continues with the first request of the next slice.
+// A call reads slices of time one after the other (docs/concepts/state.md#what-a-run-reads): instead of ending well,
+// it continues with the first request of the next slice.
 
-// startNextSlice continues with the slice behind the one at hand, in the place of a result. It returns false where the call ends: it has
-// failed, has not read all of the slice, or that was the last one.
+// startNextSlice continues with the next slice instead of a result. It returns false if the call ends: it failed, has
+// not read all of the slice, or has read the last one.
 func (c *Call) startNextSlice(result *interpreter.CallResult, page []Todo) bool {
 	next := c.keeps.NextSlice(c.state.Watermark, c.state.Successes)
 	if next == nil || result.Failed() {

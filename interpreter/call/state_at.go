@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// StateAt is where a step keeps its state, as far as that is known without a run.
+// StateAt is where a step keeps its state, as far as that is known before a run.
 type StateAt struct {
 	// Place and Group are as in interpreter.StateInput. Group is "" where each element has
 	// one of its own.

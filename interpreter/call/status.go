@@ -9,9 +9,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// This file says how far a call has come, to its host and to people. None of it changes the call.
+// This file shows a call's progress to its host and to people. Nothing in it changes the call.
 
-// View is how far a call has come, for its host. It changes nothing, and holds until the call changes.
+// View shows the progress of a call to its host. It is read-only, and invalid once the call changes.
 type View struct {
 	reader
 
@@ -24,7 +24,7 @@ type View struct {
 	Pages, Page int
 	Written     int // sinks that are done
 	Noted       Noted
-	// Recalls says that what ledgers hold of the call has to be read before it continues.
+	// Recalls says that the ledgers' entries of the call have to be read before it continues.
 	Recalls bool
 	// Stopped says that the call was cut off, by a cancel for example, and a later run may continue it.
 	Stopped bool
@@ -42,7 +42,7 @@ type View struct {
 	Reported *interpreter.ReportedProgress
 }
 
-// View is how far the call has come.
+// View returns a View of the call.
 func (c *Call) View() View {
 	s, head := &c.state, c.state.nextTodo()
 	view := View{
@@ -64,8 +64,7 @@ func (v View) HasAnswer() bool { return v.Answer != nil }
 // Finished reports whether the call has ended.
 func (c *Call) Finished() bool { return c.state.nextTodo().End != nil }
 
-// Result is what the call ends with, nil where that is not known yet. A sink that
-// is due may still change it.
+// Result is what the call ends with, nil if not known yet. A due sink may still change it.
 func (c *Call) Result() *interpreter.CallResult { return c.state.lastTodo().End }
 
 // Traits are the traits of the call's tool, the usual ones where it cannot be known.
@@ -107,7 +106,7 @@ func (v View) Incremental() *interpreter.CallIncremental {
 	return v.state.Watermark.Shown(v.config.incrementalSection())
 }
 
-// Rows is what the call has done to data so far; nil where nothing was counted.
+// Rows is what the call has done to data so far; nil if nothing was counted.
 func (v View) Rows() *interpreter.Rows { return v.state.Rows }
 
 // AwaitedDetails is the attempt of the call that awaits its answer, nil for none.
@@ -130,9 +129,8 @@ func (v View) Facts() Facts {
 	return facts
 }
 
-// FailedAttempt is what was decided about the last attempt; nil where that
-// succeeded, where its failure was made a success, where it waits for its turn or
-// its answer, and where it was not made because the run is paused.
+// FailedAttempt is the decision about the last attempt; nil if it succeeded, its failure became
+// a success, it waits for its turn or answer, or it was not made because the run is paused.
 func (v View) FailedAttempt() *FailedAttempt {
 	failure, head, hold := v.state.Last.Error, v.state.nextTodo(), v.state.heldBy()
 	if failure == nil || v.state.Turn != nil || head.Await != nil || hold != nil && !hold.Exhausted {

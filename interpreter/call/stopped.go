@@ -11,7 +11,7 @@ type StoppedInput struct {
 	Index *int   `json:"index,omitempty"`
 }
 
-// Stopped is how far a call had come when it was stopped; kept in workflow history.
+// Stopped is the state in which a call was stopped; kept in workflow history.
 type Stopped struct {
 	Key   string `json:"key"` // what the operation keys of its run begin with
 	Print string `json:"print,omitempty"`
@@ -36,8 +36,8 @@ func (s *State) isFresh() bool {
 // nothing that it has written.
 func (s *State) Fresh() bool { return s.isFresh() && s.Ledger == "" }
 
-// Stopped is how far the call has come, for one that continues it; nil where it has
-// failed, other than by a cancel.
+// Stopped returns the state from which a later call may continue; nil if the call has failed
+// for another reason than a cancel.
 func (c *Call) Stopped() *State {
 	switch result := c.Result(); {
 	case c.stopped != nil:
@@ -50,7 +50,7 @@ func (c *Call) Stopped() *State {
 	return &state
 }
 
-// keepStopped keeps how far the call has come, which ends now and may be continued.
+// keepStopped records the state of the call, which ends now and may be continued later.
 func (c *Call) keepStopped() {
 	if c.stopped == nil {
 		c.stopped = c.Stopped()

@@ -7,9 +7,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Stretch is what an activity that hosts calls has made of one of them: an attempt that
-// failed, or attempts that succeeded one after the other. Kept in workflow history, for
-// display; nothing is decided by it.
+// Stretch describes attempts that an activity made for a call: one that failed, or consecutive
+// ones that succeeded. Kept in workflow history, for display; nothing is decided by it.
 type Stretch struct {
 	Attempt int `json:"attempt"`
 	Page    int `json:"page"`
@@ -30,8 +29,9 @@ func (s *Stretch) lastAttempt() int { return max(s.Attempt, s.AttemptTo) }
 // Stretches are the attempts of a call, in order.
 type Stretches []Stretch
 
-// mostStretches bounds what is kept of one call; one stretch is all behind it.
-// stretchMessage bounds what an error says there, in characters.
+// mostStretches bounds the stretches of one call; the last one covers all further attempts.
+// stretchMessage bounds the characters of its errors. Both keep histories of calls with many
+// pages small.
 const (
 	// mostStretches bounds the stretches of attempts that are kept of one call, for people to
 	// see; the last one then grows. They are in heartbeats and queries, and a call may have
@@ -40,8 +40,8 @@ const (
 	stretchMessage = 200
 )
 
-// Add notes an attempt, of which turn seconds were waits for its turn; failure is nil
-// where it succeeded. s itself stays as it is.
+// Add returns s with an attempt added; seconds of it were waits for its turn, and failure is
+// nil if it succeeded. s itself does not change.
 func (s Stretches) Add(in interpreter.ToolInput, began, ended time.Time, failure *interpreter.ErrorObject, turn float64) Stretches {
 	stretch := Stretch{Attempt: in.Attempt, Page: in.Page, Place: in.Place, Began: began, Ended: ended, Turn: turn}
 	if failure != nil {

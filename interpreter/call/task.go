@@ -15,9 +15,8 @@ import (
 // pages and sinks of them as need no wait.
 const DriveActivity = "drive"
 
-// Task is what the children of a run and the activities that host calls know of
-// the step; kept in workflow history. People read it in Temporal's UI, so what
-// matters most comes first.
+// Task is what children of a run, and activities that host calls, know of the step; kept in
+// workflow history. People read it in Temporal's UI, so the most important comes first.
 type Task struct {
 	Step  string           `json:"step"`
 	Visit int              `json:"visit"`
@@ -33,8 +32,7 @@ type Task struct {
 	Data      interpreter.Data `json:"data"`
 	// Limits are the operator's, as the validation recorded them.
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
-	// Nesting is what the task knows of parent and child runs; nil where there are
-	// none.
+	// Nesting describes the parent and child runs; nil if there are none.
 	Nesting *Nesting `json:"nesting,omitempty"`
 	// Source is the playbook, which travels as a Script.
 	Source string `json:"-"`
@@ -162,8 +160,8 @@ func afterOf(step *playbook.Step, snapshot Snapshot) []*playbook.Sink {
 	return step.Sinks
 }
 
-// DriveInput is the argument of DriveActivity, with the Script of its task behind it;
-// kept in workflow history.
+// DriveInput is the argument of DriveActivity, followed by the Script of its task; kept in
+// workflow history.
 type DriveInput struct {
 	Task  Task       `json:"task"`
 	Calls []Snapshot `json:"calls"`
@@ -178,24 +176,24 @@ type DriveInput struct {
 	Pages bool `json:"pages,omitempty"`
 	// MostPages bounds the pages of a call that Pages fetches, beside other bounds; 0 for none.
 	MostPages int `json:"most_pages,omitempty"`
-	// Recall asks for nothing but what ledgers hold of the calls.
+	// Recall requests only what ledgers hold of the calls.
 	Recall bool `json:"recall,omitempty"`
 	// ControlID and ControlVersion are as in ToolInput, for all attempts.
 	ControlID      string `json:"control_id,omitempty"`
 	ControlVersion int    `json:"control_version,omitempty"`
 }
 
-// DriveOutput is what DriveActivity gives, in the order of its calls; kept in
-// workflow history.
+// DriveOutput is the result of DriveActivity, in the order of its calls; kept in workflow
+// history.
 type DriveOutput struct {
 	Calls []Driven `json:"calls"`
 	// Budget is the error of the loop where its failure budget was spent here.
 	Budget *interpreter.ErrorObject `json:"budget,omitempty"`
 }
 
-// Driven is how far a call has come: to its result, or to a state in which it
-// waits or leaves the rest to another activity. Both are nil where it has not
-// begun. Kept in workflow history.
+// Driven is what an activity has made of a call: its result, or a state in which it waits or
+// leaves the rest to another activity. Both are nil if the call has not begun. Kept in workflow
+// history.
 type Driven struct {
 	State *State `json:"state,omitempty"`
 	// SeenBefore is how many bytes at the beginning of State.Seen are left out, because the workflow has them: it gave them to

@@ -11,10 +11,10 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// Todo is one thing that a call has still to do: the one field that is set. Two
-// rows of them are possible, each behind the sink of a page or without it: an
-// attempt, which may have to wait or be held, or which has been sent and is awaited;
-// or sinks, the dead letter last, and the end. Kept with State.
+// Todo is one thing that is left to do in a call: exactly one field is set. A list of them has
+// one of two forms, either of them after the sink of a page: an attempt, which may have to
+// wait, be held, or be awaited after it was sent; or sinks, the dead letter last, and the end.
+// Kept with State.
 type Todo struct {
 	Attempt *PendingAttempt         `json:"attempt,omitempty"`
 	Await   *await.Awaited          `json:"await,omitempty"`
@@ -25,7 +25,7 @@ type Todo struct {
 	End     *interpreter.CallResult `json:"end,omitempty"`
 }
 
-// PendingAttempt is an attempt that has to be made. Kept with State.
+// PendingAttempt is an attempt that is due. Kept with State.
 type PendingAttempt struct {
 	// Request is the one of the next page, while the sink of the page before is to
 	// be written; then it becomes the state's.
@@ -34,10 +34,10 @@ type PendingAttempt struct {
 	Slice *incremental.Slice `json:"slice,omitempty"`
 }
 
-// pendingSink is a sink that has to run. Kept with State.
+// pendingSink is a sink that is due. Kept with State.
 type pendingSink struct {
 	sink.Choice
-	// State is how far its call has come, where another host has driven it.
+	// State is the state of the sink's call if another host has driven it.
 	State *State `json:"state,omitempty"`
 }
 
@@ -61,7 +61,7 @@ func moveTodo(move *incremental.Move) []Todo {
 // hasBegun reports whether anything of the call has happened.
 func (s *State) hasBegun() bool { return len(s.Todo) > 0 }
 
-// nextTodo is what comes next; nothing where the call has not begun.
+// nextTodo returns the next Todo; the zero value if the call has not begun.
 func (s *State) nextTodo() Todo {
 	if len(s.Todo) == 0 {
 		return Todo{}
@@ -80,7 +80,7 @@ func (s *State) lastTodo() Todo {
 // heldBy is why the call is held, nil where it is not.
 func (s *State) heldBy() *interpreter.Hold { return s.nextTodo().Hold }
 
-// pendingWait is what the call waits for by itself, nil for nothing.
+// pendingWait returns the wait that the call is in by itself, nil for none.
 func (s *State) pendingWait() *interpreter.Wait {
 	switch head := s.nextTodo(); {
 	case head.Wait != nil:
@@ -124,7 +124,7 @@ func (s *State) behindPage() {
 	}
 }
 
-// replaceLast puts another attempt or end in the place of the last one.
+// replaceLast replaces the last attempt or end by another one.
 func (s *State) replaceLast(todo Todo) {
 	s.Todo = slices.Clone(s.Todo)
 	s.Todo[len(s.Todo)-1] = todo

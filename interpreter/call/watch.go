@@ -26,7 +26,7 @@ type Observation struct {
 	Attempt          int
 	// Error is the failure that was decided about, nil for a success.
 	Error *interpreter.ErrorObject
-	// Why says in words why a policy that matched does not repeat; "" where it does.
+	// Why says why a matching policy does not repeat; "" if it does.
 	Why string
 	// Awaits is the attempt that waits for an answer from outside from now on, nil for none. It waits as long as Limit, 0
 	// without an end.
@@ -85,14 +85,14 @@ func (c *callConditions) reportCondition(policy *playbook.Policy, node *playbook
 
 // Ahead is what a call does once its due sinks are written, for people.
 type Ahead struct {
-	// Attempt says that the call comes to another attempt by itself, Wait is the wait before it, nil for none.
+	// Attempt says that another attempt follows automatically; Wait is the wait before it, nil for none.
 	Attempt bool
 	Wait    *interpreter.Wait
 	// Request is the request of the next page; nil where the call makes the same one again, or none.
 	Request *request.Request
 }
 
-// AheadOf is what the call comes to.
+// AheadOf returns what follows in the call.
 func (v View) AheadOf() (ahead Ahead) {
 	s := v.state
 	for _, todo := range s.Todo {

@@ -10,9 +10,8 @@ var credentialHeaders = []string{
 	"authorization", "proxy-authorization", "authentication-info", "proxy-authentication-info", "cookie", "set-cookie", "set-cookie2",
 }
 
-// credentialEndings are what names of headers end with that servers use for
-// credentials of their own, such as x-auth-token. Counts of tokens, which some
-// limits have, end otherwise.
+// credentialEndings end the names of headers in which servers return credentials, such as
+// x-auth-token. Headers that count tokens of a limit end otherwise.
 var credentialEndings = []string{"-token", "-secret", "-password", "-apikey", "-api-key", "-cookie", "-session", "-session-id"}
 
 // InHeader reports whether a header may hold credentials. A challenge, such as

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Stars stand for what was masked.
+// Stars replace what was masked.
 const Stars = "***"
 
 // What is secret within a text: in addresses, in JSON within JSON, in queries of GraphQL, in commands.
@@ -100,8 +100,8 @@ func isAssigned(name, value string) bool {
 	return !isVariable && !strings.HasPrefix(value, "//") && !NamesPage(name) && NamesSecret(name)
 }
 
-// WithoutGiven masks like WithoutInside, and also every value, however short, that is assigned
-// to a name such as password. It is for bodies and files that people see.
+// WithoutGiven masks like WithoutInside, and in addition every value, however short, that is
+// assigned to a name such as password. Use it for bodies and files that people see.
 func WithoutGiven(text string) string {
 	text = WithoutInside(text)
 	for _, pattern := range []*regexp.Regexp{assigned, element} {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// certain are names that nothing but a secret has.
+// certain matches names that only secrets have.
 var certain = regexp.MustCompile(`(?i)(^|[_.-])(` + password + `|otp|` +
 	`(access|auth|api|bearer|id|private|refresh|csrf|xsrf|x_?auth|x_?api|x_?access)?[_-]?token|x?api[_-]?key|app[_-]?key|access[_-]?key|signature|sig|sid|session([_-]?id)?|` +
 	`auth|(proxy[_-]?)?authorization|cookies?|credentials?|private[_-]?key|secret[_-]?key|(auth|authorization|verification)[_-]code)$`)
@@ -23,8 +23,8 @@ var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 // toSnake is a name in the form a_b.
 func toSnake(name string) string { return camel.ReplaceAllString(name, "${1}_$2") }
 
-// NamesSecret reports whether nothing but a secret has a name: api_key and accessToken, but neither
-// country_code nor author, which MayName counts as one.
+// NamesSecret reports whether only a secret can have the name: api_key and accessToken, but neither
+// country_code nor author, which MayName accepts.
 func NamesSecret(name string) bool { return certain.MatchString(toSnake(name)) }
 
 // parts are parts of the names of what may hold a secret.
@@ -38,13 +38,14 @@ func hasPart(name string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// HasPart reports whether a name has a part, such as token or key, by which secrets are named.
+// HasPart reports whether a name has a part that is common in names of secrets, such as token
+// or key.
 func HasPart(name string) bool { return hasPart(name, parts) }
 
-// MayName reports whether the name of a parameter is that of a secret.
+// MayName reports whether a parameter is named like a secret.
 func MayName(name string) bool { return HasPart(name) && !NamesPage(name) }
 
-// NamesPage reports whether a name is that of what leads to another page.
+// NamesPage reports whether a parameter is named like one that leads to another page.
 func NamesPage(name string) bool { return hasPart(name, pageParts) }
 
 // mentioned is in names that are not shown with their values, whatever else they have.
@@ -58,9 +59,9 @@ func MentionsSecret(name string) bool {
 // opaque is what keys and tokens look like: no words, no times, no sentences.
 var opaque = regexp.MustCompile(`^[A-Za-z0-9_.~+/=-]{20,}$`)
 
-// IsMember reports whether a member of an answer is a secret, by its name and its value. An answer has much that
-// is named like a secret and is none, such as the key of an issue and the code of an error. Inside finds tokens by what
-// they look like, and secrets in addresses.
+// IsMember reports whether a member of an answer is a secret, by its name and value. Many members are named like
+// secrets and are none, such as an issue's key and an error's code. Inside finds tokens by their shapes, and secrets
+// in addresses.
 func IsMember(name, value string) bool {
 	switch {
 	case value == "" || NamesPage(name):

@@ -65,13 +65,13 @@ func isAddress(text string) bool {
 	return strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")
 }
 
-// hooks are segments of a path behind which there are others that are as good as a password: those of webhooks.
+// hooks are path segments of webhooks: the segments after them are as good as a password.
 var hooks = []string{"webhook", "webhooks", "webhookb2", "webhook-test", "incomingwebhook", "hook", "hooks"}
 
-// hookHosts are hosts that have nothing but webhooks.
+// hookHosts are hosts that only serve webhooks.
 var hookHosts = []string{"hooks.slack.com", "hooks.slack-gov.com", "hooks.zapier.com", "webhook.office.com", "hook.make.com", "hook.eu1.make.com", "hook.eu2.make.com", "hook.us1.make.com", "maker.ifttt.com"}
 
-// beforeKey are segments of a path behind which there is a key.
+// beforeKey are path segments that are followed by a key.
 var beforeKey = []string{"key", "keys", "token", "tokens", "secret", "apikey", "api_key", "api-key", "auth"}
 
 var (
@@ -80,8 +80,8 @@ var (
 	hexKey = regexp.MustCompile(`^(?:[0-9a-f]{32,}|[0-9A-F]{32,})$`)
 )
 
-// PathSecrets are the segments of a path that are secrets, by their shapes and by what is before them. host is
-// that of the address, "" for not known.
+// PathSecrets returns the segments of a path that are secrets, by their shapes and preceding segments. host is
+// the address's host, "" if unknown.
 func PathSecrets(host, path string) []string { return pathSecrets(host, path, false) }
 
 // PathSuspects are PathSecrets, and those segments that may be secrets, as they look like no name and no number.

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Entries are what a server of schedules needs to know of a line, as its calendars give other times
-// than MomentsNear says where clocks move: they run a time of a repeated hour twice or never, leave out the hours of
-// others, and know no gap.
+// Entries is what a schedule's server needs for a line. Calendars alone are wrong at transitions of clocks: the
+// server runs times of a repeated hour twice or never, skips the hour of others, and ignores gaps.
 type Entries struct {
 	Calendars []Calendar  // in the zone, without the hours around each move
 	Once      []time.Time // moments around them
@@ -25,7 +24,7 @@ type Calendar struct {
 // Step are moments in equal steps, counted from the beginning of 1970, UTC.
 type Step struct{ Every, Offset time.Duration }
 
-// FirstYear and LastYear are those that a server knows.
+// FirstYear and LastYear bound the years that a server knows.
 const (
 	FirstYear = 2000
 	LastYear  = 2100
@@ -34,9 +33,8 @@ const (
 // Len is how many entries there are.
 func (e Entries) Len() int { return len(e.Calendars) + len(e.Once) + len(e.Steps) }
 
-// ScheduleEntries are the entries of a schedule for this line which account for the moves of clocks
-// between the beginnings of two years. Outside of these years its times are those that the
-// server's calendars give.
+// ScheduleEntries returns the entries of a schedule for this line, correct at all transitions of
+// clocks in a range of years. Outside of it, times are those of the server's calendars.
 func (l Line) ScheduleEntries(zone *time.Location, from, to int) Entries {
 	moves := Transitions(zone, time.Date(from, time.January, 1, 0, 0, 0, 0, zone), time.Date(to, time.January, 1, 0, 0, 0, 0, zone))
 	if len(moves) == 0 {
@@ -68,8 +66,8 @@ func (l Line) plainCalendar() Calendar {
 // days have hours of dates, which are the beginnings of days in UTC.
 type days map[time.Time]uint64
 
-// doubtfulHours are those around a move in which the times of calendars are not to be trusted: those that
-// the clocks leave out or show twice, and one more on each side.
+// doubtfulHours returns the hours around a transition for which calendars cannot be trusted: skipped or
+// repeated hours, and one more on each side.
 func (m Transition) doubtfulHours() days {
 	near := days{}
 	first := m.From().Truncate(time.Hour).Add(-time.Hour)
@@ -159,7 +157,7 @@ func (l Line) daysOf(left days, month time.Month, from, to int) []group {
 	return all
 }
 
-// leftOf are the calendars of what is left of dates: the hours that are to be trusted.
+// leftOf returns calendars for the trusted hours of some dates.
 func (l Line) leftOf(left days) []Calendar {
 	var all []Calendar
 	for _, date := range slices.SortedFunc(maps.Keys(left), time.Time.Compare) {
@@ -201,8 +199,8 @@ func SetMembers(set uint64) []int {
 	return all
 }
 
-// stepEntries are the steps of a line that has the same minutes in each hour of each day, where the clocks
-// move by as much; nil for another one.
+// stepEntries returns the steps of a line with equal minutes in every hour of every day, if transitions do
+// not break them; nil for other lines.
 func (l Line) stepEntries(moves []Transition) []Step {
 	if !hourField.isAll(l.hours) || !dayField.isAll(l.days) || !monthField.isAll(l.months) || !weekdayField.isAll(l.weekdays) {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Line is a line of cron that has been read: the set of each field, a bit for each number.
+// Line is a parsed line of cron: a set for each field, with a bit for each number.
 type Line struct {
 	minutes, hours, days, months, weekdays uint64
 	// step is the longest step between two hours of a line that counts hours; 0 for one that names

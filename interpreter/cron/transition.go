@@ -45,7 +45,8 @@ func (m Transition) To() time.Time { return m.At.Add(max(m.before, m.after)) }
 // Forward reports whether the clocks leave times out.
 func (m Transition) Forward() bool { return m.after > m.before }
 
-// momentsShowing are those at which the clocks show a time: none in a gap, two where they show it twice.
+// momentsShowing returns the moments at which the clocks show a time: none in a gap, two in a repeated
+// hour.
 func (m Transition) momentsShowing(shown time.Time) []time.Time {
 	var all []time.Time
 	if t := shown.Add(-m.before); t.Before(m.At) {
@@ -60,9 +61,9 @@ func (m Transition) momentsShowing(shown time.Time) []time.Time {
 // around is how far from a move times are worked out: no zone moves its clocks twice in that time.
 const around = 48 * time.Hour
 
-// MomentsNear are the moments at which a line runs around a move. Hours that are named are times of a day:
-// each runs once, in a gap right behind it, and where it comes twice the first time. Hours that are counted
-// keep their pace: each time that the clocks show counts, and no pause is longer than its step.
+// MomentsNear returns the moments at which a line runs around a transition. Fixed hours are times of day:
+// each runs once, right after a gap if it falls into one, and at the first occurrence if it is repeated.
+// Stepped hours keep their pace: every shown time counts, and no pause exceeds the step.
 func (l Line) MomentsNear(m Transition) []time.Time {
 	var all []time.Time
 	shown := l.clockReadings(m.From().Add(-around), m.To().Add(around))
@@ -121,7 +122,7 @@ func (l Line) pauseAfter(shown time.Time, all []time.Time) time.Duration {
 	return all[i+1].Sub(shown)
 }
 
-// At says what becomes of the times of a line at a move, "" where none is left out or comes twice.
+// At describes what a transition does to the times of a line, "" if none is left out or repeated.
 func (l Line) At(m Transition) string {
 	if l.step != 0 {
 		return ""

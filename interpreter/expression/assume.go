@@ -6,7 +6,7 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Fact is what is taken for granted about a name; see Program.Assume.
+// Fact is an assumption about a name; see Program.Assume.
 type Fact struct {
 	kind     factKind
 	from, to int
@@ -228,8 +228,8 @@ func orderedFacts(operator string, a, b Fact) Truth {
 	return Undecided
 }
 
-// withinFact decides what x in [a, b] can be for a written list: always false if x can equal none
-// of its items.
+// withinFact decides the possible values of x in [a, b] for a literal list: always false if x can
+// equal none of its items.
 func (a assume) withinFact(left Fact, list ast.Node) Truth {
 	if left.kind == factNil {
 		return AlwaysFalse

@@ -61,8 +61,8 @@ func DecisionBudget(now time.Time) *Budget { return NewBudget(DecisionLimits, no
 // Renew makes the budget unused again, for the next piece of work that has all of it. What was noted stays.
 func (b *Budget) Renew() { b.steps, b.bytes = 0, 0 }
 
-// ShareMachine has all evaluations with the budget share what one of them needs, for work that is done again and again. They have to be in
-// one scope, in which a name has a value always or never.
+// ShareMachine makes all evaluations with the budget share their memory, for work that is repeated often. They must
+// have the same scope, in which a name has a value always or never.
 func (b *Budget) ShareMachine() { b.machine = newMachine() }
 
 // chargeWork takes steps and bytes before the work they stand for. Once it has

@@ -16,7 +16,7 @@ type decimal struct {
 	point    int
 }
 
-// decimalOf is a float64 as it is written.
+// decimalOf converts a float64 by its shortest decimal form.
 func decimalOf(f float64) decimal { return parseDecimal(strconv.FormatFloat(f, 'e', -1, 64)) }
 
 func decimalOfNumber(v any) decimal {

@@ -13,15 +13,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Decode reads one JSON text into a canonical value. Text behind it, nesting
-// of more than 1000 levels, and what is not JSON are errors; so are numbers of
-// more than 1000 digits, whose error wraps ErrLongNumber. A key that is twice
-// has its last value, and bytes that are not UTF-8 become U+FFFD, as in
-// encoding/json.
+// Decode reads one JSON text into a canonical value. Trailing text, nesting of more than 1000
+// levels, and invalid JSON are errors; so are numbers of more than 1000 digits, whose error
+// wraps ErrLongNumber. The last value of a repeated key counts, and bytes that are not UTF-8
+// become U+FFFD, as in encoding/json.
 func Decode(data []byte) (any, error) { return decodeAll(reader{data: data}) }
 
-// DecodeExact is Decode for what others have written: where a text says more than a value can hold, its error wraps
-// ErrInexact. A name that is twice in an object is such, and half of a surrogate pair.
+// DecodeExact is Decode for input from outside: if a text says more than a value can hold, its error wraps
+// ErrInexact, such as for a repeated name in an object or half of a surrogate pair.
 func DecodeExact(data []byte) (any, error) { return decodeAll(reader{data: data, exact: true}) }
 
 // ErrInexact is wrapped by the errors of DecodeExact that are about JSON.
@@ -57,7 +56,7 @@ func whyNot(data []byte) error {
 	return errDepth
 }
 
-// inLine says in which line a text ends, of text with more than one.
+// inLine says in which line a text ends, if it has several.
 func inLine(text []byte) string {
 	if lines := bytes.Count(text, []byte("\n")); lines > 0 {
 		return fmt.Sprintf(" (line %d)", lines+1)
@@ -197,7 +196,8 @@ func (r *reader) readObject(depth int) (any, bool) {
 	return object, true
 }
 
-// hasTwice refuses an object in which one of the names comes again. It ends at the byte that is read.
+// hasTwice refuses an object in which one of the names is repeated. The error ends at the current
+// byte.
 func (r *reader) hasTwice(names []string) bool {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {

@@ -31,7 +31,7 @@ func Encode(v any) ([]byte, error) {
 	return bytes.Clone(out), nil
 }
 
-// EncodedSize is how many bytes the value takes in what encoding/json writes: there '<', '>' and '&' have escapes.
+// EncodedSize is the size of the value as encoding/json writes it, which escapes '<', '>' and '&'.
 func (v Value) EncodedSize() (size int, err error) {
 	scratch, _ := buffers.Get().(*buffer)
 	out, ok := scratch.appendValue(scratch.bytes[:0], v.Data, 0)
@@ -80,8 +80,8 @@ func (b *buffer) keepMemory(out []byte) {
 	buffers.Put(b)
 }
 
-// encodeWithReasons is Encode by encoding/json, which takes more than canonical
-// values, and says what is wrong with the others. It is several times slower.
+// encodeWithReasons is Encode by encoding/json, which accepts more than canonical values and
+// explains errors, but is several times slower.
 func encodeWithReasons(v any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -143,8 +143,8 @@ func (b *buffer) appendList(out []byte, list []any, depth int) ([]byte, bool) {
 	return append(out, ']'), true
 }
 
-// appendMap writes a map, and leaves its keys in b.keys, from first on. What is there already are those of the map before it in a list:
-// rows have the same, which need not be sorted again.
+// appendMap writes a map and leaves its sorted keys in b.keys, from first on. These may hold the keys of the previous
+// map in a list already: rows have the same keys, which need not be sorted again.
 func (b *buffer) appendMap(out []byte, m map[string]any, first, depth int) ([]byte, bool) {
 	if depth > maxDepth {
 		return out, false
@@ -272,7 +272,7 @@ func appendAny(out []byte, v any) []byte {
 	return append(out, encoded...)
 }
 
-// withLength puts the length of what was written behind before in front of it.
+// withLength inserts the length of what was written after before.
 func withLength(out []byte, before int) []byte {
 	var digits [len("9223372036854775807:")]byte
 	prefix := append(strconv.AppendInt(digits[:0], int64(len(out)-before), 10), ':')

@@ -122,7 +122,7 @@ func (a amount) moveTime(t time.Time, zone *time.Location) time.Time {
 	return t.Add(a.clock)
 }
 
-// AddAmount is a time behind another by an amount such as 30d or 1mo, as add_time adds it in UTC.
+// AddAmount adds an amount such as 30d or 1mo to a time, in UTC, like add_time.
 func AddAmount(t time.Time, text string) (time.Time, error) {
 	a, err := readAmount(text)
 	return a.moveTime(t, time.UTC), err
@@ -148,8 +148,8 @@ func unitProblem(unit string) error {
 	return nil
 }
 
-// layoutProblem refuses layouts that name no part of a time, which are those of other
-// systems: YYYY-MM-DD, %Y-%m-%d.
+// layoutProblem refuses layouts that name no part of a time because they are in another
+// notation: YYYY-MM-DD, %Y-%m-%d.
 func layoutProblem(layout string) error {
 	one := time.Date(2001, time.February, 3, 4, 5, 6, 7e6, time.UTC)
 	other := time.Date(2012, time.November, 14, 23, 34, 45, 567e6, time.UTC)
@@ -186,7 +186,7 @@ func timeIn(b *Budget, name string, args []any, zoneAt int) (time.Time, *time.Lo
 	return t, zone, b.chargeWork(1, 0)
 }
 
-// writtenText is the n-th argument, a text that has to pass a check.
+// writtenText returns the n-th argument, a text, after checking it with problem.
 func writtenText(name, what string, args []any, n int, problem func(string) error) (string, error) {
 	text, ok := args[n].(string)
 	if !ok {
@@ -225,8 +225,7 @@ func amountOf(b *Budget, name string, args []any, n int) (amount, error) {
 	return amount{}, argumentError(name, "an amount such as -24h, 7d or 1mo", args[n])
 }
 
-// maxSeconds is what a duration of Go can hold, some 292 years; a larger one would turn
-// negative.
+// maxSeconds is the largest duration in Go, some 292 years; larger ones would become negative.
 const maxSeconds = 9_000_000_000
 
 // momentText is a time as text; one beyond the years of RFC 3339 is an error.
@@ -385,9 +384,9 @@ func Zone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// WallTime is the moment at which the clocks of a zone show a date and time, which is given in
-// UTC. Of two such moments it is the earlier one; a time that the clocks leave out is as much
-// behind the gap as it is behind the gap's beginning.
+// WallTime returns the moment at which the clocks of a zone show a date and time, given as if
+// in UTC. If there are two, it is the earlier one; a time within a gap is moved forward by the
+// length of the gap.
 func WallTime(shown time.Time, zone *time.Location) time.Time {
 	const day = 24 * time.Hour // no zone changes twice in two days
 	before, after := ZoneOffset(shown.Add(-day), zone), ZoneOffset(shown.Add(day), zone)

@@ -32,8 +32,8 @@ var mapFunctions = []function{
 	},
 }
 
-// ofEntries makes a list with what take gives for each entry; items is how
-// many elements of lists that is.
+// ofEntries makes a list of what take returns for each entry; items counts elements of lists,
+// for charging.
 func ofEntries(name string, items int, take func(key string, v any) any) func(*Budget, []any) (any, error) {
 	return func(b *Budget, args []any) (any, error) {
 		m, ok := args[0].(map[string]any)

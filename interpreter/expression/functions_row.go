@@ -243,7 +243,7 @@ func (b *Budget) sortedKeys(m map[string]any) ([]string, error) {
 	return slices.Sorted(maps.Keys(m)), nil
 }
 
-// fields are what a function makes of fields under new names; two of one name are an error.
+// fields is a map that a function makes under new names; duplicate names are an error.
 type fields struct {
 	budget *Budget
 	name   string

@@ -264,7 +264,8 @@ func callDuration(_ *Budget, args []any) (any, error) {
 	return fromFloat(d.Seconds())
 }
 
-// isoDuration is a duration of ISO 8601: its part before T, in which M is a month, and that behind it.
+// isoDuration matches a duration of ISO 8601: the part before T, in which M is a month, and the part
+// after it.
 var isoDuration = regexp.MustCompile(`^P((?:\d+[YMWD])*)(?:T((?:\d+[HMS])+))?$`)
 
 // durationProblem says what is wrong with the text of a duration.

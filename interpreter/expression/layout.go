@@ -14,8 +14,8 @@ var strftimeParts = map[string]string{
 	"f": "000000", "_ms": "000", // behind a point or a comma
 }
 
-// LayoutOfStrftime is the layout of Go's package time for one of strftime, such as %d/%m/%Y. ok is false for a layout
-// that is none of strftime, has a part that package time does not know, or text that would mean another part to it.
+// LayoutOfStrftime converts a format of strftime, such as %d/%m/%Y, to a layout of Go's package time. ok is false if
+// the format is not one of strftime, or has a directive or text that a layout cannot express.
 func LayoutOfStrftime(form string) (layout string, ok bool) {
 	const longest = 100
 	if !strings.Contains(form, "%") || len(form) > longest {

@@ -250,9 +250,9 @@ func isNameStart(r rune) bool { return r == '_' || unicode.IsLetter(r) }
 
 func isNamePart(r rune) bool { return isNameStart(r) || unicode.IsDigit(r) }
 
-// closeString returns the offset behind the string that starts at from, or
-// false if it is not closed. It knows no escape but the quote's own, which is
-// all that finding the end needs; templates use it to find their }}.
+// closeString returns the offset after the string that starts at from, or false if it is not
+// closed. The only escape it needs to know is the quote's own; templates use it to find their
+// }}.
 func closeString(text []rune, from int) (int, bool) {
 	quote := text[from]
 	for i := from + 1; i < len(text); i++ {

@@ -203,8 +203,8 @@ func (l *lowering) lowerFunction(n *ast.CallNode) ast.Node {
 	return l.callHelper(n, name, args...)
 }
 
-// lowerArray lowers a list as written. Inside a predicate its size is charged, as it is made
-// anew in every round.
+// lowerArray lowers a list literal. Inside a predicate its size is charged, because it is
+// created again in every round.
 func (l *lowering) lowerArray(n *ast.ArrayNode) ast.Node {
 	nodes := lists.Map(n.Nodes, l.lowerValue)
 	list := placeNode(&ast.ArrayNode{Nodes: nodes}, n)

@@ -108,7 +108,7 @@ func (l *lowering) lowerEqual(n *ast.BinaryNode) ast.Node {
 	return l.callHelper(n, helper, l.lowerValue(n.Left), l.lowerValue(n.Right), offsetOf(n))
 }
 
-// offsetOf is where a node is in the source, for what is noted of it.
+// offsetOf is the place of a node in the source, for notes about it.
 func offsetOf(n ast.Node) ast.Node {
 	return placeNode(&ast.ConstantNode{Value: n.Location().From}, n)
 }

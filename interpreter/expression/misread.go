@@ -11,7 +11,7 @@ import (
 // as texts. An order that their characters decide is an error where their numbers decide otherwise, and a
 // comparison for equality that can never hold is noted.
 
-// longestReading bounds the texts that are read as a number for a comparison: what is not charged has to be short.
+// longestReading bounds texts that are compared as numbers. That is not charged, so the texts have to be short.
 const longestReading = textPerStep
 
 // readsAs is the number that a text reads as; false for none.
@@ -66,7 +66,8 @@ func misorderedKeys(name string, items []item) error {
 	return nil
 }
 
-// note is what an evaluation has to say of data that it could use, in the order in which that was found.
+// note is a remark about questionable data that an evaluation could use; notes have the order in which
+// they were found.
 type note struct {
 	offset  int
 	message string
@@ -143,7 +144,7 @@ func oneOf(v any) any {
 	return v
 }
 
-// misreadText says of two values that one reads as what the other is; "" where that is not so.
+// misreadText says that one of two values reads like the other; "" if not.
 func misreadText(x, y any) string {
 	for _, pair := range [][2]any{{x, y}, {y, x}} {
 		switch pair[0].(type) {

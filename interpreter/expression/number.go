@@ -18,8 +18,8 @@ var (
 	errZero      = errors.New("division by zero")
 )
 
-// maxDigits is how many digits a number may have as it is written, those of its
-// exponent included. What is done with a number takes time by its digits.
+// maxDigits bounds the digits of a number as written, including those of its exponent. Without
+// it, operations on long numbers take too long for their charge.
 const maxDigits = 1000
 
 // ErrLongNumber is the error of numbers of more than 1000 digits.
@@ -43,8 +43,8 @@ func CheckDigits(number string) error {
 	return fmt.Errorf("the number %s has %d digits: %w", shortText(number), digits, ErrLongNumber)
 }
 
-// digitsEnd is where encoding/json changes from digits to an exponent. Whole
-// floats below it come back from JSON as digits, so they are kept as digits, plainDigits at most.
+// digitsEnd is where encoding/json changes from digits to an exponent. Whole floats below it are
+// read back from JSON as digits, so they are kept as digits, at most plainDigits.
 const (
 	digitsEnd   = 1e21
 	plainDigits = 21

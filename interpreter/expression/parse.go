@@ -37,8 +37,8 @@ type tree struct {
 	spans map[ast.Node]file.Location
 }
 
-// parser builds the tree. A problem behind which it can continue is collected by
-// report, any other ends the parse by fail.
+// parser builds the tree. reportProblem collects problems after which it can continue,
+// failParse ends the parse.
 type parser struct {
 	tree
 
@@ -141,7 +141,7 @@ func (p *parser) expectEnd() {
 	}
 }
 
-// reportProblem collects a problem behind which the parse can continue.
+// reportProblem records a problem after which the parse can continue.
 func (p *parser) reportProblem(t token, code, message string) {
 	p.problems = append(p.problems, Problem{Offset: t.from, End: t.to, Code: code, Message: message})
 }

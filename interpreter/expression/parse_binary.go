@@ -154,7 +154,7 @@ func (p *parser) parseConcat(left ast.Node, op token, from int) ast.Node {
 	return p.placeNode(&ast.CallNode{Callee: callee, Arguments: parts}, op, from)
 }
 
-// parseUnary parses signs and !, which are tight, and powers. Filters behind a sign
+// parseUnary parses signs and !, which bind tightly, and powers. Filters after a signed operand
 // apply to all of it: -a | abs is abs(-a).
 func (p *parser) parseUnary(filters bool) ast.Node {
 	sign := p.peekToken()

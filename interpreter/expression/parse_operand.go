@@ -37,8 +37,8 @@ func (p *parser) parseFilters(node ast.Node, from int, filters bool) ast.Node {
 	}
 }
 
-// rawFilter is no function: at the end of an expression it says that a url takes
-// the value as it is.
+// rawFilter is no function: `| raw` at the end of an expression inserts the value into a url
+// without escaping.
 const rawFilter = "raw"
 
 // parseFallback parses the right side of ??, which may carry a sign.
@@ -139,8 +139,8 @@ func (p *parser) parseIndex(node ast.Node, ref, from int, optional bool) (ast.No
 	return p.placeNode(&ast.SliceNode{Node: node, From: low, To: high}, open, from), noRef
 }
 
-// parseMethod parses a call behind a dot. Only .get is a method of the language;
-// for the others the message gives the function.
+// parseMethod parses a call after a dot. Only .get is a method of the language; for others the
+// message suggests the function.
 func (p *parser) parseMethod(node ast.Node, name token, from int) ast.Node {
 	open := p.nextToken()
 	if name.text == "get" {

@@ -21,10 +21,10 @@ type Part struct {
 	Err   error // why it has no value, nil where it has one
 }
 
-// Parts are the parts of an expression that say why it gives what it gives: members, and inside
-// of something larger also comparisons and calls, in the order in which they are written, at most
-// twenty. Each is evaluated alone, also one that the expression itself leaves out, such as what
-// follows an "and" whose first operand is false. What depends on the element of a predicate is left out.
+// Parts evaluates the parts of an expression that explain its value: members and, within larger
+// expressions, comparisons and calls, in written order, at most twenty. Each is evaluated alone, even if
+// the expression skips it, such as what follows an "and" whose first operand is false. Parts that depend
+// on the element of a predicate are left out.
 func (p *Program) Parts(scope Scope, b *Budget) []Part {
 	parsed, problems := parseExpression([]rune(p.source), true)
 	if len(problems) > 0 {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Path finds the value at a path such as data.items[0].id. ok is false if
-// there is none; a nil that is there is found. A negative index counts from the
-// end of a list. The error is that of ParsePath.
+// Path finds the value at a path such as data.items[0].id. ok is false if nothing is there; an
+// existing nil is found. Negative indexes count from the end of a list. The error is that of
+// ParsePath.
 func Path(v any, path string) (found any, ok bool, err error) {
 	keys, err := ParsePath(path)
 	if err != nil {
@@ -74,8 +74,8 @@ func parseKeys(path string, pattern bool) (keys []any, err error) {
 // AllOf is the key of a pattern that stands for all elements of a list, or all values of a map by their keys.
 type AllOf struct{}
 
-// ParsePattern is ParsePath for a path in which .* and [*] stand for all elements; their keys are AllOf.
-// ["*"] is the member of that name.
+// ParsePattern is ParsePath for paths in which .* and [*] stand for all elements; their keys are AllOf.
+// ["*"] is the member with that name.
 func ParsePattern(path string) ([]any, error) {
 	keys, err := parseKeys(path, true)
 	if err != nil {

@@ -9,7 +9,7 @@ type Problem struct {
 	Offset, End int
 	Code        string
 	Message     string
-	// Old, of which the place is Offset, is New for sure; "" for no such fix.
+	// Old, at Offset, has New as its certain correction; "" for none.
 	Old, New string
 }
 
@@ -31,8 +31,8 @@ const (
 // parseFailure carries the problem that ended a parse up to parse.
 type parseFailure struct{ problem Problem }
 
-// failParse ends the parse of one expression. Problems behind which the parser can
-// continue are collected by parser.reportProblem instead.
+// failParse ends the parse of one expression. parser.reportProblem collects problems after
+// which the parser can continue.
 func failParse(from, to int, code, message string) {
 	panic(parseFailure{Problem{Offset: from, End: to, Code: code, Message: message}})
 }

@@ -177,8 +177,8 @@ func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
 	return result, nil
 }
 
-// machine is what one evaluation needs. It is used again, because a condition
-// is done in less time than it takes to make one.
+// machine is the memory of one evaluation. It is reused, because making one takes longer than
+// most conditions.
 type machine struct {
 	vm  vm.VM
 	env map[string]any

@@ -48,7 +48,7 @@ func (p *parser) extendRef(ref int, key ast.Node) int {
 	return ref
 }
 
-// markLoneReference finds out whether the expression is nothing but one reference.
+// markLoneReference marks the reference if the expression consists of it alone.
 func markLoneReference(node ast.Node, refs []Ref) {
 	for {
 		switch n := node.(type) {

@@ -7,8 +7,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// RowMap is an expression map(xs, …) in two parts: the list, and what becomes of an element. A list of any length can be mapped by it,
-// as each element has a budget of its own. It is immutable and safe for concurrent use.
+// RowMap is an expression map(xs, …) in two parts: the list, and the mapping of an element. It can map lists of any
+// length, as each element has a budget of its own. It is immutable and safe for concurrent use.
 type RowMap struct {
 	list, each *Program
 	refs       []Ref // of each
@@ -18,8 +18,8 @@ type RowMap struct {
 // rowsName is the list whose elements are mapped. No author can write it.
 const rowsName = "$rows"
 
-// RowMap is the template as one, where it is map(xs, …) and nothing else; nil where it is not, or where what becomes of an element
-// depends on its index. Both parts together give what the template gives, within the budgets.
+// RowMap returns the template as a RowMap if it is map(xs, …) and nothing else; nil if not, or if a mapped element
+// depends on its index. List and part together give the same value as the template, within the budgets.
 func (t *Template) RowMap() *RowMap { return t.rows }
 
 // rowMap compiles the parts of RowMap.

@@ -47,9 +47,8 @@ func findSpans(text []rune) []span {
 	return spans
 }
 
-// findSpan returns the span that starts at from. If the expression's brackets
-// or quotes do not match up, it ends at the next }} whatever is there, so
-// that the expressions behind it are found.
+// findSpan returns the span that starts at from. If brackets or quotes of the expression do not
+// match, the span ends at the next }} so that later expressions are found.
 func findSpan(text []rune, from int) span {
 	s := span{Placeholder: Placeholder{Start: from}, inner: from + 2}
 	end, ok := closeBraces(text[:min(len(text), from+maxSpan)], from+2)

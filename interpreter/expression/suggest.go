@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// maxEdits is the distance from which two names are no longer alike; beyond it a suggestion
-// would be a guess.
+// maxEdits is the largest edit distance of two similar names; without it suggestions would be
+// guesses.
 const maxEdits = 3
 
 // opposites are words that are alike and mean the opposite.
@@ -32,10 +32,9 @@ func areOpposite(name, other string) bool {
 	})
 }
 
-// Suggest returns the known name that is most like name, for "did you mean".
-// Fewer than three letters may be added, missing, changed or swapped, and at
-// most half of name; "" if there is none. Equally near names go by the alphabet.
-// It is never the opposite of name.
+// Suggest returns the known name most similar to name, for "did you mean". At most two letters,
+// and at most half of name, may be added, missing, changed or swapped; "" if there is none.
+// Equally similar names are chosen alphabetically. It never returns the opposite of name.
 func Suggest(name string, known []string) string {
 	if name == "" || len(name) > 100 {
 		return ""

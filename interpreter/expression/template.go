@@ -228,10 +228,9 @@ func (t *Template) Names(roots ...string) bool {
 	return slices.ContainsFunc(t.segments, func(s Segment) bool { return s.Program != nil && slices.ContainsFunc(s.Program.roots, named) })
 }
 
-// NestedProblems finds templates that are in the strings of expressions, where they
-// are text: in Jinja's place somebody meant their values. A run that is
-// open continues with them, so they are no problems of parsing. Offsets are those
-// of the strings in the template.
+// NestedProblems finds templates inside string literals of expressions, where they are plain
+// text: people who know Jinja expect their values. They are no problems of parsing, because
+// open runs with them have to continue. Offsets are those of the strings in the template.
 func (t *Template) NestedProblems() []Problem {
 	var problems []Problem
 	for _, s := range t.segments {

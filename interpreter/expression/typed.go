@@ -7,7 +7,7 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Type is what is known of a value before there is data.
+// Type is what is known of a value's type before there is data.
 type Type uint8
 
 // The types that comparisons confuse.

@@ -214,13 +214,12 @@ func MapOf(v any) map[string]any {
 	return m
 }
 
-// Member is the member of a map, nil where there is none.
+// Member returns the member of a map, nil if there is none.
 func Member(v any, key string) any { return MapOf(v)[key] }
 
-// Merge lays overlay over base. Maps are merged entry by entry at every depth;
-// anything else in overlay, nil included, takes the place of what base has. At
-// the top a nil overlay means that there is none. Neither argument is changed;
-// the result shares with them what was not merged.
+// Merge lays overlay over base. Maps are merged entry by entry at every depth; anything else in
+// overlay, nil included, replaces what base has. A nil overlay itself changes nothing. Neither
+// argument is changed; the result shares with them what was not merged.
 func Merge(base, overlay any) any {
 	if overlay == nil {
 		return base

@@ -1,6 +1,6 @@
-// Package incremental is the state that a step keeps between runs: cursors and how they are
-// ordered, what a call claims and moves, and which rows come again. It decides by values
-// alone; docs/concepts/state.md#what-a-run-reads, says what it promises.
+// Package incremental is the state that a step keeps between runs: cursors and their order,
+// what a call claims and moves, and which rows are read again. It only computes values;
+// docs/concepts/state.md#what-a-run-reads describes what it guarantees.
 package incremental
 
 import (
@@ -91,7 +91,8 @@ func shownValue(value any) string {
 	return text
 }
 
-// appendPosition appends the position of a cursor to others; ok is false for what is none of this form.
+// appendPosition appends the position of a cursor to positions; ok is false if the value does not have
+// this form.
 func (f Form) appendPosition(positions *[]byte, value any) (position []byte, ok bool) {
 	before := len(*positions)
 	longer, ok := f.withPosition(*positions, value)
@@ -254,8 +255,8 @@ func CursorAt(as CursorType, now time.Time) (c Cursor, ok bool) {
 	return Cursor{}, false
 }
 
-// TimeOf is the time that a cursor stands for, of type date the beginning of its day in UTC; other
-// types are no times.
+// TimeOf is the time of a cursor; for type date the beginning of its day in UTC; other types have
+// none.
 func TimeOf(as CursorType, c Cursor) (at time.Time, ok bool) {
 	switch {
 	case c.IsZero():

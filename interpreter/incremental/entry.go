@@ -27,7 +27,7 @@ type ClaimTarget interface {
 	KnowsRows() (bool, error)
 }
 
-// ClaimDecision is what becomes of a claim.
+// ClaimDecision is the decision about a claim.
 type ClaimDecision struct {
 	// Entry is the state afterwards.
 	Entry StateEntry
@@ -83,8 +83,8 @@ func (r StateEntry) DecideClaim(claim Claim, target ClaimTarget, now time.Time) 
 	return d, nil
 }
 
-// refuseMissing is why the tables of a claim miss rows up to the watermark, with the note of a state that begins anew for that; nil where they
-// miss none.
+// refuseMissing returns why the tables of a claim lack rows up to the watermark, or notes that the state begins again
+// for that reason; nil if they lack none.
 func (d *ClaimDecision) refuseMissing(claim Claim, target ClaimTarget) (refused *Refusal, note string) {
 	state := d.Entry.State
 	if target != nil {
@@ -116,13 +116,14 @@ func ofAnotherKey(state string, target ClaimTarget, claimed []string) (*Refusal,
 // FullIntoAnother is the note of a state that begins anew, since everything is read for a table that its call writes to for the first time.
 const FullIntoAnother = "--full-refresh: the step writes to another table"
 
-// HolderChange is what the holder has made of the state; false where it has not moved.
+// HolderChange returns the change that the holder has made to the state; false if it has not
+// moved.
 func (r StateEntry) HolderChange() (StateChange, bool) {
 	return StateChange{Name: r.Name, At: r.MovedAt, By: r.Run, From: r.Found, To: r.Watermark}, !r.Watermark.Equal(r.Found)
 }
 
-// FenceNumbers are the numbers of the holder's last write behind which a write may come: the one before, or its own where it was applied and is
-// made again.
+// FenceNumbers returns the two numbers that the holder's last write may have when a write comes: the one before it,
+// or its own if it was applied already and is repeated.
 func (w StateWrite) FenceNumbers() (before, again int) { return w.Number - 1, w.Number }
 
 // MovesWatermark reports whether the write may change the watermark: back in any case, and otherwise where it passes the one that is there.
@@ -155,7 +156,7 @@ const (
 	StandingOther                       // a call of another run holds it
 )
 
-// StandingOf is that of a write whose holder is in the form of the keeper.
+// StandingOf returns how a write relates to the state; its holder is in the form of the keeper.
 func (r StateEntry) StandingOf(write StateWrite) Standing {
 	before, again := write.FenceNumbers()
 	switch {

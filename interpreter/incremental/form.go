@@ -15,7 +15,8 @@ import (
 // Form is how the cursors of a source are written.
 type Form struct {
 	Type CursorType
-	// Format is a layout of package time, or a key of epochUnits; "" is that of the type.
+	// Format is a layout of package time, or a key of epochUnits; "" is the default of the
+	// type.
 	Format string
 }
 
@@ -93,7 +94,8 @@ func (f Form) ParseAny(value any) (Cursor, error) {
 	return f.inForm(plain), nil
 }
 
-// inForm is a cursor in this form: as it is where it is written so, else by its position.
+// inForm converts a cursor to this form: unchanged if it was written in it, else by its
+// position.
 func (f Form) inForm(c Cursor) Cursor {
 	if f.Type != Time && f.Type != Date || c.Position == nil {
 		return c

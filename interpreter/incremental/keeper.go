@@ -24,8 +24,8 @@ const (
 	maxHistoryWeight = 200_000
 	// MaxChanges is how many changes are kept of all states, for people to see.
 	MaxChanges = 1000
-	// MaxChangesOfOne is how many changes are kept of one state, so that one that moves each
-	// minute does not displace those of all others.
+	// MaxChangesOfOne bounds the changes stored for one state, so that a state that moves each
+	// minute does not displace those of others.
 	MaxChangesOfOne = 100
 	// RangeSize is how many states a Range gives at most.
 	RangeSize = 500
@@ -38,7 +38,7 @@ type Keeper struct {
 	states  []keptState // in the order of their names
 	changes []StateChange
 	shared  map[string]int // how many states have each text that many may share
-	// weight and historyWeight are those of states and changes.
+	// weight and historyWeight are the total sizes of states and changes.
 	weight, historyWeight int
 }
 
@@ -171,7 +171,7 @@ func (s SourceIdentity) DigestIdentity() SourceIdentity {
 	return s
 }
 
-// Claim has a call hold a state from now on, or says why it cannot.
+// Claim makes a call hold a state, or says why it cannot.
 func (k *Keeper) Claim(claim Claim, now time.Time) ClaimedState {
 	s, found := k.getState(claim.Name)
 	claim.Holder, claim.Source = digestText(claim.Holder), claim.Source.DigestIdentity()
@@ -230,8 +230,8 @@ func notHeld(format string, args ...any) *Refusal {
 	return &Refusal{Type: TypeMoved, Message: fmt.Sprintf(format, args...)}
 }
 
-// Undo restores the watermark that the call of the write found, whether or not the write was applied. The write is refused if it
-// arrives later. A state that another call holds, or that a person has set, stays as it is.
+// Undo restores the watermark that the write's call had found, whether or not the write was applied. If the write
+// arrives later, it is refused. States that another call holds or a person has set are left unchanged.
 func (k *Keeper) Undo(write StateWrite, now time.Time) {
 	s, found := k.getState(write.Name)
 	if found && s.Holder == digestText(write.Holder) {
@@ -343,7 +343,7 @@ func (s *keptState) stateEntry() StateEntry {
 	return entry
 }
 
-// stateOf is the state of an entry as it is kept.
+// stateOf returns the form in which the keeper stores an entry.
 func stateOf(e StateEntry) keptState {
 	_, moved := e.HolderChange()
 	s := keptState{

@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// snapshot is what a Keeper knows; kept in workflow history.
+// snapshot is everything in a Keeper; kept in workflow history.
 type snapshot struct {
 	States  []keptState   `json:"states,omitempty"`
 	Changes []StateChange `json:"changes,omitempty"`

@@ -41,7 +41,7 @@ type NameRange struct {
 	Most   int    `json:"most,omitempty"`  // 0 is RangeSize, which is as many as there may be
 }
 
-// MoveResult is what became of the writes of a MoveUpdate; kept in workflow history.
+// MoveResult is the outcome of a MoveUpdate; kept in workflow history.
 type MoveResult struct {
 	// Refused is why each was refused, by its position; without any where all were applied.
 	Refused []*Refusal `json:"refused,omitempty"`

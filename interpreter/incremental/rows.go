@@ -4,7 +4,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// KnownRow is what is kept of a row that may come again.
+// KnownRow identifies a row that may be read again.
 type KnownRow struct {
 	Hash     [HashLength]byte // of its key and cursor
 	Position []byte           // of its cursor; nil for a row without one
@@ -23,7 +23,7 @@ const HashLength = 16
 // IsCounted reports whether rows have no key, so that of equal ones as many are known as were written.
 func (r *RowIdentity) IsCounted() bool { return r.KnownTo != nil && len(r.Key) == 0 }
 
-// IdentifyRow is what distinguishes a row that a page has contributed, and that is written so. Its position is kept behind those in positions.
+// IdentifyRow identifies a row of a page by its key, or by the row as written. Its position is appended to positions.
 func (r *RowIdentity) IdentifyRow(row, written any, positions *[]byte) (known KnownRow) {
 	if !r.IsCounted() {
 		written = row
@@ -53,7 +53,8 @@ func (r *RowIdentity) IdentifyRow(row, written any, positions *[]byte) (known Kn
 	return known
 }
 
-// rowDigest is what distinguishes a row beside what is written of it: the position of a cursor that is not written.
+// rowDigest is what identifies a row in addition to the written values: the position of a cursor that is not
+// written.
 func (r *RowIdentity) rowDigest(position []byte, cursor, written any) []byte {
 	if position == nil {
 		return nil
@@ -118,8 +119,8 @@ func Member(row any, path string) (value any, found bool) {
 	return value, found && err == nil
 }
 
-// ContributedRows are the rows of what a page contributes: a list is many, nil is none, anything
-// else is one.
+// ContributedRows returns the rows of a page's contribution: those of a list, none for nil, else
+// the value as one row.
 func ContributedRows(page any) []any {
 	switch page := page.(type) {
 	case nil:

@@ -56,7 +56,7 @@ func (f Form) SliceTo(end, from Cursor, step string, page int) *Slice {
 	return &Slice{From: from, To: to, End: end, Page: page}
 }
 
-// NextSlice is the slice behind one, nil behind the last; page is how many pages the call had before it.
+// NextSlice returns the slice after s, nil after the last; page counts the pages of the call so far.
 func (f Form) NextSlice(s *Slice, step string, page int) *Slice {
 	if bytes.Compare(s.To.Position, s.End.Position) >= 0 || bytes.Compare(s.To.Position, s.From.Position) <= 0 {
 		return nil
@@ -67,8 +67,8 @@ func (f Form) NextSlice(s *Slice, step string, page int) *Slice {
 // Empty reports whether there is nothing between the ends of a slice.
 func (s *Slice) Empty() bool { return bytes.Compare(s.To.Position, s.From.Position) <= 0 }
 
-// parseEnd reads the end of the last slice: a cursor in this form, or a time within what such a cursor stands for, such as
-// that of now() within a day: the next cursor then, so that what has the cursor of that time is read.
+// parseEnd reads the end of the last slice: a cursor in this form, or a time within a cursor, such as now() within a
+// day. In that case it returns the next cursor, so that rows with that time's cursor are read.
 func (f Form) parseEnd(value any) (Cursor, error) {
 	if end, err := f.Parse(value); err == nil {
 		return end, nil
@@ -85,7 +85,8 @@ func (f Form) parseEnd(value any) (Cursor, error) {
 	return end, nil
 }
 
-// cursorOf is the cursor of a time, rounded down to what the form holds. like is one of the same source.
+// cursorOf returns the cursor of a time, rounded down to the precision of the form. like is a cursor of
+// the same source.
 func (f Form) cursorOf(like Cursor, at time.Time) Cursor {
 	if f.Type == Date {
 		return f.atPosition(like, integerPosition(at.UTC().Truncate(secondsPerDay*time.Second).Unix()/secondsPerDay))

@@ -33,7 +33,8 @@ type Claim struct {
 	// Tables are the other tables that the call writes to, as its playbook names them, beside
 	// the table that the state belongs to. Nil means that they are not known.
 	Tables []string `json:"tables,omitzero"`
-	// Inserts says that the call's sink leaves out rows that come again, and Key what distinguishes those, as in RowIdentity.
+	// Inserts says that the call's sink skips rows that were written before, and Key identifies those, as in
+	// RowIdentity.
 	Inserts bool     `json:"inserts,omitempty"`
 	Key     []string `json:"key,omitempty"`
 	// Format is how the cursors of the source are written, as in Form.
@@ -48,14 +49,14 @@ type ClaimedState struct {
 	// Watermark is the state's when the holder claimed it first; zero for one that has not
 	// moved.
 	Watermark Cursor `json:"watermark,omitzero"`
-	// KnownFrom is the position below which rows that were written are no longer known; nil where there is none, and of a
-	// claim whose sink does not insert.
+	// KnownFrom is the position before which written rows are no longer remembered; nil if there is none, or if the
+	// claim's sink does not insert.
 	KnownFrom []byte `json:"known_from,omitempty"`
-	// KnownAs is that of RowIdentity; "" where it is the table's name, and of a claim whose sink does not insert.
+	// KnownAs is as in RowIdentity; "" if it is the table's name, or if the claim's sink does not insert.
 	KnownAs string `json:"known_as,omitempty"`
 	// KnownTo is the end of the rows that are known; nil for a claim whose sink does not insert.
 	KnownTo []byte `json:"known_to,omitempty"`
-	// Refused says why the call cannot have the state; nil where it has it.
+	// Refused says why the call cannot have the state; nil if it has it.
 	Refused *Refusal `json:"refused,omitempty"`
 }
 
@@ -97,7 +98,7 @@ type StateWrite struct {
 	Number int    `json:"number"`        // of the call's writes to its state, from 1
 	// Move is where the watermark goes; nil leaves it where it is.
 	Move *Move `json:"move,omitempty"`
-	// Rows distinguishes rows that come again; nil where the mode takes them.
+	// Rows identifies rows that may be read again; nil if the mode overwrites them anyway.
 	Rows *RowIdentity `json:"rows,omitempty"`
 }
 
@@ -116,7 +117,8 @@ type RowIdentity struct {
 	Type       CursorType `json:"type"`
 	Format     string     `json:"format,omitempty"` // that of Form
 	Key        []string   `json:"key,omitempty"`    // columns, or dotted paths; nil is the whole row
-	// Floor is the watermark behind the write, less the lag: rows from there on may come again.
+	// Floor is the watermark after the write minus the lag: rows from there on may be read
+	// again.
 	Floor []byte `json:"floor,omitempty"`
 	// Sweep forgets the rows below Floor: the call ends with this write, and reads nothing again.
 	Sweep bool `json:"sweep,omitempty"`
@@ -127,8 +129,8 @@ type RowIdentity struct {
 	Reached []byte `json:"reached,omitempty"`
 	// KnownAs is the name under which the table had the state's known rows, where it was spelled differently, or has lost them.
 	KnownAs string `json:"known_as,omitempty"`
-	// KnownTo is that of the claim, and Round how often the call has begun again since. With it rows without a key are counted: behind
-	// it all that is known was written by the round itself. Nil of a call that was claimed by an earlier build.
+	// KnownTo comes from the claim, and Round counts the restarts since. With them, rows without a key are counted:
+	// everything known past KnownTo was written by this round. Nil for a call claimed by an earlier build.
 	KnownTo []byte `json:"known_to,omitempty"`
 	Round   int    `json:"round,omitempty"`
 }
@@ -154,7 +156,7 @@ type State struct {
 	Tables []string `json:"tables,omitzero"`
 	// Emptied says that the last rows that were written with it have left the table without any.
 	Emptied bool `json:"emptied,omitempty"`
-	// KnownFrom is that of Claimed, for the sink of the last claim.
+	// KnownFrom is as in Claimed, for the sink of the last claim.
 	KnownFrom []byte `json:"known_from,omitempty"`
 }
 
@@ -196,7 +198,8 @@ func OfAnother(state State, source SourceIdentity) *Refusal {
 			"of what differs, or forget this state with `starter state reset`", state.Name, last, differs)}
 }
 
-// TableDigests are the tables as they are kept; nil is not known.
+// TableDigests returns digests of the tables, as the state stores them; nil if they are not
+// known.
 func (c Claim) TableDigests() []string {
 	if c.Tables == nil {
 		return nil
@@ -204,8 +207,8 @@ func (c Claim) TableDigests() []string {
 	return lists.Map(c.Tables, digestText)
 }
 
-// WithoutTables is why a claim is refused that writes to a table to which the call before did not, beside the one that the state is kept
-// for: rows up to the watermark are not there. It is nil for one that does not.
+// WithoutTables refuses a claim that writes to a table that the calls before did not write to, besides the one that
+// keeps the state: rows up to the watermark would be missing there. It is nil for other claims.
 func WithoutTables(state State, claim Claim) *Refusal {
 	if state.Watermark.IsZero() || state.Tables == nil {
 		return nil

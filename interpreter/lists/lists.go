@@ -23,7 +23,8 @@ func Filter[E any](list []E, match func(E) bool) []E {
 	return out
 }
 
-// Pick is what pick makes of the elements that it takes, in order; nil where it takes none.
+// Pick returns the results of pick for the elements that it accepts, in order; nil if it
+// accepts none.
 func Pick[E, R any](list []E, pick func(E) (R, bool)) []R {
 	var out []R
 	for _, one := range list {

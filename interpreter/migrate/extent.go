@@ -24,7 +24,7 @@ func newExtent(file *source.File) extent { return extent{file: file, text: strin
 
 func (e extent) startOffset(n *yaml.Node) int { return e.file.ByteOffset(yamltree.Position(n)) }
 
-// endOffset is the offset behind a node; its line comment is not part of it.
+// endOffset is the offset after a node, before its line comment.
 func (e extent) endOffset(n *yaml.Node) int {
 	start := e.startOffset(n)
 	switch {

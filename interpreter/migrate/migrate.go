@@ -18,9 +18,8 @@ import (
 type Migration struct {
 	Text    []byte          // the file as it should be; the original where nothing changes
 	Changes []source.Change // in the order of the original
-	// Problems are what stays as it is, because it cannot be rewritten without a
-	// change of meaning, and what keeps the file from being read. Their places
-	// are those of the original.
+	// Problems lists what was not rewritten, because its meaning would change, and what keeps
+	// the file from being read. Places refer to the original.
 	Problems source.Diagnostics
 }
 
@@ -65,8 +64,8 @@ type migrator struct {
 	found source.Diagnostics
 }
 
-// rewriteText has a function change the tree of the text as it is, and say by which edits
-// the text holds the same. A text that does not, or lacks a comment, is refused.
+// rewriteText lets a function change the tree of the text and return the equivalent edits of
+// the text. If the edited text has another tree, or lacks a comment, the rewrite is refused.
 func (m *migrator) rewriteText(change func(e extent, root *yaml.Node) ([]edit, bool)) bool {
 	wanted, err := yamltree.Parse(m.Text)
 	if err != nil {

@@ -38,13 +38,12 @@ func (m *migrator) migratePaginations() {
 	}
 }
 
-// stepsOf are the steps of a file, as they are written, with those of the playbooks
-// that they write out.
+// stepsOf returns the steps of a file as written, including those of playbooks that steps write
+// out.
 func stepsOf(root *yaml.Node) []stepSite { return sitesOf(root).steps }
 
-// rewritePagination rewrites the one of the step with a number. Comments
-// stay beside the words that they are at; with plain they all are above
-// the list.
+// rewritePagination rewrites the loop.pagination of a numbered step. Comments stay next to
+// their words; with plain, all of them go above the list.
 func (m *migrator) rewritePagination(number int, plain bool) bool {
 	return m.rewriteText(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
 		site := stepsOf(root)[number]

@@ -50,8 +50,8 @@ func (m *migrator) reportRetries(original []retrySite, numbers []int) {
 	}
 }
 
-// retryRounds are the numbers of the sites to rewrite: in each round those that
-// hold none of the rounds to come.
+// retryRounds groups the sites to rewrite by rounds, so that no site of a round contains one of
+// a later round.
 func (m *migrator) retryRounds(e extent, original []retrySite) [][]int {
 	var rounds [][]int
 	var open []int // ends of the sites around the one at hand
@@ -114,7 +114,7 @@ func (m *migrator) notMigrated(pos source.Position) {
 	m.addProblem(pos, playbook.CodeNotMigrated, "this older form of retry cannot be rewritten in this position, because of an alias, a comment or the way it is written; write the list by hand")
 }
 
-// resolveAlias is what a node stands for.
+// resolveAlias returns the node that an alias stands for, or the node itself.
 func resolveAlias(n *yaml.Node) *yaml.Node {
 	if n != nil && n.Kind == yaml.AliasNode {
 		return n.Alias

@@ -12,10 +12,9 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// migrateSinks moves the sinks of loops that name the element from the step, where
-// they run once, to the loop, where they run once per iteration. Places are
-// those of the original, as book was decoded from it; path is that of the step which
-// writes it out, "" for the file.
+// migrateSinks moves the sinks of loops that name the element from the step, where they run
+// once, to the loop, where they run once per iteration. Places refer to the original, which
+// book was decoded from; path names the step that writes book out, "" for the file.
 func (m *migrator) migrateSinks(book *playbook.Playbook, path string) {
 	for _, entry := range book.Workbook {
 		if entry.Inline != nil {

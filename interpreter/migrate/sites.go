@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// sites walks the tree of a file as it is written, where aliases are not
-// followed, and finds what migrate may rewrite.
+// sites walks the tree of a file, without following aliases, and collects what migrate may
+// rewrite.
 type sites struct {
 	retries  []retrySite
 	requests []requestSite

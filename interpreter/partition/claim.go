@@ -22,7 +22,8 @@ type Holder struct {
 	First string `json:"first"` // the run ID of its first history
 }
 
-// BackfillClaim is what a backfill is to run: no other one runs it meanwhile. Kept in workflow history.
+// BackfillClaim is the set of partitions that a backfill runs; other backfills cannot run them at the
+// same time. Kept in workflow history.
 type BackfillClaim struct {
 	Holder
 
@@ -39,11 +40,12 @@ type Selection struct {
 	Claim BackfillClaim `json:"claim"`
 }
 
-// Bounds of claims: spans of one, behind which it has one span over all, and claims of a Ledger.
+// Bounds of claims: spans of a claim, which is widened to one span beyond that, and claims of a
+// Ledger.
 const (
-	// maxClaimSpans bounds the spans of one claim; with more it has one span over all, which
-	// excludes others from more than it needs. Claims are in the snapshot with which a ledger
-	// continues as new.
+	// maxClaimSpans bounds the spans of one claim, because claims are in the snapshot with
+	// which a ledger continues as new. A claim with more spans becomes one span, which excludes
+	// other backfills from more than necessary.
 	maxClaimSpans = 500
 	// maxClaims bounds the claims of a Ledger: runs that ended without releasing theirs would
 	// else fill it.
@@ -142,8 +144,8 @@ type Conflict struct {
 	Overlap string `json:"overlap"`
 }
 
-// Claim keeps a claim and gives nil, or gives the claims of others for which it cannot be kept. One
-// that was made before changes nothing.
+// Claim records a claim and returns nil, or returns the claims of others that prevent it. Repeating
+// a claim changes nothing.
 func (l *Ledger) Claim(request ClaimRequest) []BackfillClaim {
 	l.claims = slices.DeleteFunc(l.claims, func(c BackfillClaim) bool {
 		return c.Holder == request.Holder || slices.Contains(request.Ended, c.Holder)

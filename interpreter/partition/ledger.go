@@ -29,7 +29,7 @@ func WorkflowID(playbook string) string {
 	return expression.BoundedID("reprise-partitions/" + url.PathEscape(playbook))
 }
 
-// Status is what became of a partition.
+// Status is the state of a partition.
 type Status string
 
 // The statuses of partitions. Stale is what was done by a playbook of another identity.
@@ -44,8 +44,8 @@ const (
 // Statuses are all of them.
 var Statuses = []Status{Done, Running, Failed, Stale, Missing}
 
-// Note is what a run has to say of its partition: that it runs, that it has done it, that it has
-// failed, or with Missing that it ended with neither. Kept in workflow history.
+// Note is a run's report about its partition: running, done, failed, or Missing if it ended with
+// neither. Kept in workflow history.
 type Note struct {
 	Playbook  string    `json:"playbook"`
 	Partition Partition `json:"partition"`
@@ -68,20 +68,20 @@ func (n Note) Check() error {
 	return nil
 }
 
-// Bounds of what a Ledger keeps: spans, of which neighbours that are alike are one, and runs, of
-// which the newest are kept.
+// Bounds of a Ledger: spans, where equal neighbours are merged, and runs, of which the newest
+// are kept.
 const (
 	// maxSpans bounds the spans that a Ledger keeps, of which neighbours that are alike are
 	// one: its snapshot has to fit into one payload.
 	maxSpans = 2 * Max
-	// maxRunning bounds the runs that a Ledger knows as running, of which the newest are kept.
+	// maxRunning bounds the runs that a Ledger remembers as running; it keeps the newest.
 	maxRunning = 2000
 	// maxSnapshot bounds a snapshot that is read, in bytes: a few packed bytes of somebody else
 	// could unpack to any size.
 	maxSnapshot = 32 << 20
 )
 
-// span is a time of which one thing is known, whatever partitions it has.
+// span is a range of time with one status, whatever partitions it consists of.
 type span struct {
 	from, to int64 // in seconds of Unix
 	identity string
@@ -192,7 +192,8 @@ func (l *Ledger) Run(p Partition) string {
 	return ""
 }
 
-// StatusOf is what is known of a partition, for a playbook of an identity, whoever runs it now.
+// StatusOf is the status of a partition for a playbook with an identity, whoever is running it
+// now.
 func (l *Ledger) StatusOf(p Partition, identity string) Status {
 	if p.Start.IsZero() {
 		at := slices.IndexFunc(l.listed, func(one listedPartition) bool { return one.Key == p.Key })
@@ -231,7 +232,7 @@ func statusOf(failed, stale bool) Status {
 // Len is how many entries are kept.
 func (l *Ledger) Len() int { return len(l.spans) + len(l.listed) + len(l.running) + len(l.claims) }
 
-// snapshot is a Ledger as it is packed; kept in workflow history.
+// snapshot is the packed form of a Ledger; kept in workflow history.
 type snapshot struct {
 	Identities []string `json:"identities,omitempty"`
 	// Spans are four numbers each: how far from the end of the one before it begins, how long it

@@ -56,7 +56,7 @@ func (p Partition) Words() map[string]any {
 	return words
 }
 
-// Rule is what an author writes: a list, or times of one of Units or a length.
+// Rule is the author's definition: a list, or times in one of Units or with a length.
 type Rule struct {
 	Keys   []string
 	Unit   string
@@ -72,7 +72,7 @@ type Set struct {
 	first time.Time // the date of Start as the clocks show it, in UTC
 }
 
-// Problem is what is wrong with a rule; Word is the word of the language.
+// Problem is a mistake in a rule; Word is the key that has it.
 type Problem struct{ Word, Message string }
 
 // New makes the partitions of a rule, or says what is wrong with it.
@@ -103,7 +103,7 @@ func New(rule Rule) (*Set, *Problem) {
 	return s, nil
 }
 
-// unitBeginning is where the unit begins in which a time is.
+// unitBeginning is the beginning of the unit that contains a time.
 func (s *Set) unitBeginning(shown time.Time) time.Time {
 	date := s.first
 	switch s.rule.Unit {
@@ -156,8 +156,8 @@ func (s *Set) boundaryTime(index int) time.Time {
 	return expression.WallTime(date, s.rule.Zone).In(s.rule.Zone)
 }
 
-// indexOf is the index of the partition in which a time is, below 0 before the first. It is
-// bounded by what a year of 9999 can give.
+// indexOf returns the index of the partition that contains a time, below 0 before the first. It
+// is bounded by the number of partitions up to the year 9999.
 func (s *Set) indexOf(t time.Time) int {
 	if length := s.partitionLength(); length > 0 {
 		if t.Before(s.rule.Start) {
@@ -233,7 +233,7 @@ func (s *Set) isShownTwice(t time.Time) bool {
 	return false
 }
 
-// Listed reports whether the partitions are those of a list, which have no time.
+// Listed reports whether the partitions come from a list and have no times.
 func (s *Set) Listed() bool { return s.rule.Keys != nil }
 
 // First is the key of the first partition.
@@ -270,8 +270,8 @@ func (s *Set) Complete(at time.Time) ([]Partition, error) {
 	return all, nil
 }
 
-// Of is the partition of a run: that of a key, which has to be complete, or without one the newest
-// that is.
+// Of returns the partition of a run: the one with the key, which has to be complete, or without a
+// key the newest complete one.
 func (s *Set) Of(key string, at time.Time) (Partition, error) {
 	if key != "" {
 		p, err := s.Find(key)

@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Approval is what people are asked (docs/reference/tools.md#approval).
+// Approval is a question to people (docs/reference/tools.md#approval).
 type Approval struct {
 	Message string         `json:"message,omitempty"` // Markdown, but for what Data says
 	Options []string       `json:"options"`
@@ -229,7 +229,7 @@ func ParseApprovalItem(name string, v any) (ApprovalItem, error) {
 	return item, err
 }
 
-// readValue takes a value of the field as it is, or as text.
+// readValue accepts a value of the field in its own type, or as text.
 func (i ApprovalItem) readValue(v any) (any, error) {
 	text, isText := v.(string)
 	switch i.Type {
@@ -261,8 +261,8 @@ func (i ApprovalItem) readValue(v any) (any, error) {
 // mostFaults bounds the faults of a form that are reported at once, as one message of an error.
 const mostFaults = 20
 
-// Fill gives the values of the form, which were given as they are or as text; partly
-// says that what is required may be left out. The error names all that is wrong.
+// Fill returns the values of the form, which may be given in their types or as text; partly
+// allows required ones to be missing. The error names everything that is wrong.
 func (a *Approval) Fill(given map[string]any, partly bool) (map[string]any, error) {
 	filled := make(map[string]any, len(a.Form))
 	var faults []string

@@ -46,8 +46,8 @@ func Decode(file *source.File) (*Playbook, source.Diagnostics) {
 	return pb, d.Found
 }
 
-// hashData names the content of a file in this version of the language, as the key
-// under which a compiled playbook is kept.
+// hashData is the key under which a compiled playbook is cached: a hash of the file's content
+// and the version of the language.
 func hashData(data []byte) string {
 	sum := sha256.New()
 	sum.Write([]byte(Version + "\n"))
@@ -226,10 +226,9 @@ func isLabel(s *section, key string, n *yaml.Node) bool {
 		expression.Suggest(key, s.olderNames()) == ""
 }
 
-// Data reads a text that holds values and no playbook: a workload, the value
-// of a flag, a list of connections. YAML includes JSON. The limits and the
-// refused forms are those of a playbook, and numbers are as exact. An empty
-// text is nil. The value may be used if no diagnostic is an error.
+// Data reads YAML or JSON that is no playbook: a workload, the value of a flag, a list of
+// connections. It has the limits of playbooks, refuses the same forms, and reads numbers as
+// exactly. An empty text is nil. The value may be used if no diagnostic is an error.
 func Data(file *source.File) (any, source.Diagnostics) {
 	if len(bytes.TrimSpace(file.Bytes())) == 0 {
 		return nil, nil

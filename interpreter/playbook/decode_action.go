@@ -262,7 +262,7 @@ func (s *Sink) decode(d *decoder, f *fields, where at) bool {
 	return true
 }
 
-// rowShape is what the action changes in its rows, made where there was none.
+// rowShape returns the action's RowShape, and creates it if need be.
 func (a *Action) rowShape() *RowShape {
 	if a.Rows == nil {
 		a.Rows = &RowShape{}

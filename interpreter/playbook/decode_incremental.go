@@ -141,7 +141,7 @@ func (i *Incremental) readInitial(d *decoder, n *yaml.Node) {
 	i.InitialValue = value
 }
 
-// typeOf is the type of a cursor with this value; "" for what is none.
+// typeOf returns the type of a cursor with this value; "" if it can be none.
 func typeOf(value any) incremental.CursorType {
 	text, isText := value.(string)
 	if !isText {

@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// WordKind is the type of what is behind a word.
+// WordKind is the type of a key's value.
 type WordKind string
 
 // The kinds of values. A template may be in a value only.
@@ -47,8 +47,8 @@ const (
 	WordTargets    WordKind = "targets"          // the name of a step, a section, or a list of both
 )
 
-// domain says what may be behind a word: what a tool that completes or
-// checks a playbook needs to know of it, beside its name and meaning.
+// domain describes the values of a key for tools that complete or check playbooks, in addition
+// to its name and meaning.
 type domain struct {
 	kind        WordKind
 	accepted    []string        // of a choice, else words that may be in place of the kind
@@ -58,8 +58,8 @@ type domain struct {
 	of          func() *section // what is there, nil for no section
 }
 
-// reader reads what is behind a word into a T. A word without read is read
-// by its section, as it says something together with others.
+// reader reads the value of a key into a T. Keys without read are read by their section,
+// because their meaning depends on others.
 type reader[T any] struct {
 	domain domain
 	read   func(d *decoder, w written, into *T)
@@ -110,7 +110,7 @@ type at struct {
 // under is the place of a word's value.
 func (a at) under(word string) string { return a.place + "." + word }
 
-// written is a word as it is in a file.
+// written is a key's value in a file.
 type written struct {
 	*key
 
@@ -185,13 +185,14 @@ func readSection[U any, P inner[U]](d *decoder, n *yaml.Node, where at) *U {
 	return u
 }
 
-// readSections reads a list of sections, without those of which nothing came.
+// readSections reads a list of sections, without invalid ones.
 func readSections[U any, P inner[U]](d *decoder, w written) []*U {
 	items, _ := d.readItems(w.node, w.what)
 	return readEach(items, func(item *yaml.Node) *U { return readSection[U, P](d, item, at{}) })
 }
 
-// asSome reads a section of its own, or a list of them. The place of one in a list has its number behind a dot, from 1.
+// asSome reads one section or a list of them. The place of a section in a list ends with a dot and its number, from
+// 1.
 func asSome[T, U any, P inner[U]](set func(*T, []*U)) reader[T] {
 	return reader[T]{
 		domain: domain{kind: WordSome, of: func() *section { return P(nil).section() }},
@@ -201,7 +202,7 @@ func asSome[T, U any, P inner[U]](set func(*T, []*U)) reader[T] {
 	}
 }
 
-// readSome reads one part of a word or a list of them, without those of which nothing came.
+// readSome reads one value or a list of them, without invalid ones.
 func readSome[U any](d *decoder, w written, read func(item *yaml.Node, place string) *U) []*U {
 	place, numbered := w.at.under(w.name), w.node.Kind == yaml.SequenceNode
 	items := oneOrMore(w.node)
@@ -229,8 +230,8 @@ func readAs[T any](kind WordKind, read func(d *decoder, w written, into *T)) rea
 // asPart is a word that its section reads.
 func asPart[T any](kind WordKind) reader[T] { return reader[T]{domain: domain{kind: kind}} }
 
-// readThrough reads a word into something that belongs to a T; nil for a T that has
-// none of it, where the word is refused elsewhere.
+// readThrough reads a key into a part of a T; part returns nil if the T does not have it, in
+// which case the key is refused elsewhere.
 func readThrough[T, U any](part func(*T) *U, r reader[U]) reader[T] {
 	return reader[T]{domain: r.domain, read: func(d *decoder, w written, into *T) {
 		if inner := part(into); inner != nil {
@@ -299,8 +300,7 @@ func asInterval[T any](set func(*T, time.Duration)) reader[T] {
 	return readAs(WordLimit, func(d *decoder, w written, into *T) { set(into, d.timeLimit(w.node, w.what, "")) })
 }
 
-// asOneOf reads one of a few words; what is none of them is reported and not
-// set.
+// asOneOf reads one of a few words. It reports other words and does not set them.
 func asOneOf[T any, E ~string](set func(*T, E), accepted ...E) reader[T] {
 	texts := lists.Map(accepted, func(one E) string { return string(one) })
 	return readAs(WordChoice, func(d *decoder, w written, into *T) {

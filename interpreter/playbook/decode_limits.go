@@ -11,9 +11,8 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Concurrency says how many runs of what Key names run at a time, on all workers
-// of a namespace: those of the playbook, or with Shared those of all playbooks that
-// share it.
+// Concurrency bounds how many runs with the same Key run at a time in a namespace: runs of the
+// playbook or, with Shared, of all playbooks that share the key.
 type Concurrency struct {
 	Key        *Node // nil with Shared
 	Shared     *Node // nil: the playbook's own
@@ -21,7 +20,7 @@ type Concurrency struct {
 	OnConflict OnConflict
 }
 
-// OnConflict says what becomes of a run that finds no slot free.
+// OnConflict says what happens to a run if no slot is free.
 type OnConflict string
 
 // The choices of on_conflict.

@@ -84,8 +84,8 @@ func readNotice(d *decoder, n *yaml.Node, s *section, place string) *Notice {
 	return notice
 }
 
-// readOlderNotice gives {kind: Webhook, params: {url, verb}} the form of a notice, with
-// a warning; anything else stays as it is.
+// readOlderNotice rewrites {kind: Webhook, params: {url, verb}} to the present form of a
+// notice, with a warning; other forms are unchanged.
 func readOlderNotice(d *decoder, n *yaml.Node) *yaml.Node {
 	newer, kind := OlderRequest(n)
 	if newer == nil || d.broken[n] {
@@ -162,7 +162,7 @@ func (pb *Playbook) Notifies(event string) bool {
 	return slices.ContainsFunc(pb.Notify, func(n *Notice) bool { return slices.Contains(n.On, event) })
 }
 
-// OfNotice reports whether a place is that of a notice.
+// OfNotice reports whether a place belongs to a notice.
 func OfNotice(place string) bool {
 	owner, word, _ := strings.Cut(place, ".")
 	word, _, _ = strings.Cut(word, ".")

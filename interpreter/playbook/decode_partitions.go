@@ -106,7 +106,7 @@ func readPartitions(d *decoder, n *yaml.Node, pb *Playbook) {
 	pb.Partitions = &Partitions{Set: set, Pos: f.pos, Values: read.values, Zone: read.zone, Length: read.Length}
 }
 
-// readPartitionTimes reads the times, which are those of the zone.
+// readPartitionTimes reads the times, which are in the zone.
 func readPartitionTimes(d *decoder, f *fields, p *partitionsRead) bool {
 	zone, err := expression.Zone(p.zone)
 	if err != nil {
@@ -130,8 +130,8 @@ func readPartitionTimes(d *decoder, f *fields, p *partitionsRead) bool {
 	return true
 }
 
-// inZone is a time that was read in UTC: without an offset in its text the one at which the clocks
-// of the zone show it.
+// inZone converts a time that was read as UTC: if its text has no offset, it is the moment at
+// which the zone's clocks show it.
 func inZone(text string, at time.Time, zone *time.Location) time.Time {
 	if _, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return at

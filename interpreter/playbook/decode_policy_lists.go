@@ -60,9 +60,9 @@ type lending struct {
 	usedHere       []string    // all that were used so far
 }
 
-// readPolicyLists reads `policies`. The lists are read before all else, since they may
-// are behind their uses; each is decoded once by itself, so that its problems are
-// reported also where nobody uses it, and once more for every use.
+// readPolicyLists reads `policies`. Lists are read first, because they may be defined after
+// their uses. Each is decoded once by itself, so that problems are reported even if it is
+// unused, and again for every use.
 func readPolicyLists(d *decoder, n *yaml.Node) {
 	if n == nil || isNull(n) || d.broken[n] {
 		return
@@ -141,8 +141,8 @@ func readUsedPolicies(d *decoder, name *yaml.Node, place string, before int) []*
 	return d.lendPolicies(list, readPoliciesFrom(d, list.node, place, before))
 }
 
-// lendPolicies marks policies as those of a list. What a list takes from another one is
-// there.
+// lendPolicies marks policies as belonging to a list. Policies that the list takes from another
+// one keep that mark.
 func (d *decoder) lendPolicies(list *lentList, policies []*Policy) []*Policy {
 	for i, policy := range policies {
 		policy.Lent = cmp.Or(policy.Lent, &Lent{From: list.from, Number: i + 1})

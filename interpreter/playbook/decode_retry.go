@@ -68,7 +68,7 @@ func readPolicies(d *decoder, n *yaml.Node, place string) []*Policy {
 	return readPoliciesFrom(d, n, place, 0)
 }
 
-// readPoliciesFrom reads policies that are behind others, so many of them.
+// readPoliciesFrom reads policies that follow a number of others in one list.
 func readPoliciesFrom(d *decoder, n *yaml.Node, place string, before int) []*Policy {
 	var policies []*Policy
 	for _, item := range n.Content {

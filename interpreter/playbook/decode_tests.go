@@ -14,7 +14,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// testSections are the sections of a file of tests, which is no part of the language.
+// testSections are the sections of a file of tests, separate from those of playbooks.
 var testSections = []*section{testsSection, testSection, testBeforeSection, testAnswerSection, testActSection, testExpectSection}
 
 // TestSections are the sections of a file of tests, for their documentation.
@@ -22,7 +22,8 @@ func TestSections() []Section { return describeSections(testSections) }
 
 // maxTests bounds the tests of a file, and maxTestItems what one list of a test holds.
 const (
-	// maxTests bounds the tests of a file, each of which is a run.
+	// maxTests bounds the tests of a file, each of which is a run. Without it a generated file
+	// could run for hours.
 	maxTests = 1000
 	// maxTestItems bounds what one list of a test holds: all of it is compared with what
 	// happened.
@@ -399,7 +400,7 @@ func (a *TestAnswer) Verb() string {
 // FromOutside reports whether the answer is to an attempt that is awaited.
 func (a *TestAnswer) FromOutside() bool { return a.Verb() != "" }
 
-// actKey is a word for what people do to the run or a step.
+// actKey is a key for an action of people on the run or a step.
 func actKey(name, doc string) keyOf[TestAct] {
 	return keyOf[TestAct]{key{name: name, doc: doc}, readAs(WordConstants, func(d *decoder, w written, a *TestAct) {
 		for word, value := range d.plainMap(w.node, w.what) {

@@ -123,8 +123,7 @@ func (d *decoder) nearKey(name string, s *section) Hint {
 	return nearOr(name, s.keyNames())
 }
 
-// meantKey is the hint to what is meant by a word of another system or another level; false for
-// one that is neither.
+// meantKey is the hint for a word of another system or another level; false if it is neither.
 func (d *decoder) meantKey(name string, s *section) (Hint, bool) {
 	if found := foreignKey(name, s, nil); found.Text() != "" {
 		return foreignHint(found), true
@@ -181,7 +180,7 @@ func (d *decoder) readItems(n *yaml.Node, what string) ([]*yaml.Node, bool) {
 	return n.Content, true
 }
 
-// readEach reads items, without those of which nothing came.
+// readEach reads items, without invalid ones.
 func readEach[T any](items []*yaml.Node, read func(*yaml.Node) *T) []*T {
 	var all []*T
 	for _, item := range items {

@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Schemes of the names of files that do not come from the machine of who starts a
-// run: those of a worker's folder, and those that come with the starter.
+// Schemes of the names of files that do not come from the user's machine: those in a worker's
+// folder, and those that are part of the starter.
 const (
 	NamedScheme   = "name:"
 	ExampleScheme = "example:"

@@ -8,8 +8,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// level says where in a playbook a word is, as far as the tables of words of
-// other systems distinguish places.
+// level is the kind of place of a word, as far as the tables of foreign words distinguish them.
 type level uint8
 
 const (
@@ -32,16 +31,16 @@ var levels = map[string]level{
 	"incremental": levelState,
 }
 
-// ForeignWord is what to write for words of other systems: GitHub Actions, Airflow,
-// Kestra, n8n, Airbyte, dlt, Singer, and libraries such as requests. Words are compared without
-// regard to case, "-" and "_".
+// ForeignWord is the replacement for words of other systems: GitHub Actions, Airflow, Kestra,
+// n8n, Airbyte, dlt, Singer, and libraries such as requests. Words are compared without regard
+// to case, "-" and "_".
 type ForeignWord struct {
 	Words string // with spaces between them
 	level level
 	// field is the field of a tool that the words stand for; a tool without it has
 	// another meaning for them, or none.
 	field string
-	// word is the one to write instead, else write says what to do; neither is that of no foreign word.
+	// word is the replacement to write, else Write says what to do; both are "" for unknown words.
 	word, Write string
 }
 
@@ -204,8 +203,8 @@ func ForeignIn(table []ForeignWord, name string, at level, spec *ToolSpec) Forei
 	return ForeignWord{}
 }
 
-// foreignKey is the foreign word that a key is, zero where it is none.
-// Fields of the tool come before words of the language.
+// foreignKey looks a key up among foreign words, zero if it is none. Fields of the tool come
+// before words of the language.
 func foreignKey(name string, s *section, spec *ToolSpec) ForeignWord {
 	at := levels[s.name]
 	if spec != nil {
@@ -239,8 +238,7 @@ var elsewhere = []struct{ section, place, shown string }{
 // nothing about where it belongs.
 var shared = []string{"tool", "args", "auth", "step", "name", "key", "when", "kind", "start", "end", "result", "offset", "per", "path", "shared", "sink", "state", "token", "type"}
 
-// otherLevel finds a word of another section: as it is written, or with near one
-// that it resembles.
+// otherLevel finds the section that a word belongs to; near also accepts similar words.
 func otherLevel(name string, here *section, all []*section, near bool) (Hint, bool) {
 	if levels[here.name] == 0 {
 		return Hint{}, false

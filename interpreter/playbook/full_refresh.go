@@ -16,8 +16,8 @@ func (pb *Playbook) FullRefreshable() []string {
 	return lists.Map(pb.KeptStates(), func(kept KeptState) string { return kept.Step })
 }
 
-// stepWithin finds a step by its name, or that of a playbook within a step by STEP/INNER, and the
-// playbook that it is in; nil where there is none.
+// stepWithin finds a step by its name, or a step of a playbook within a step by STEP/INNER, and
+// the playbook that it is in; nil if there is none.
 func (pb *Playbook) stepWithin(name string) (of *Playbook, step *Step) {
 	outer, inner, isWithin := strings.Cut(name, "/")
 	step = pb.Step(outer)
@@ -30,7 +30,8 @@ func (pb *Playbook) stepWithin(name string) (of *Playbook, step *Step) {
 	return step.Action.Inline.stepWithin(inner)
 }
 
-// Within are those of some names, STEP/INNER, that are within a step, as its playbook has them.
+// Within returns the rest of those names that begin with STEP/, for the playbook within that
+// step.
 func Within(step string, names []string) []string {
 	return lists.Pick(names, func(name string) (string, bool) { return strings.CutPrefix(name, step+"/") })
 }
@@ -79,7 +80,8 @@ func (pb *Playbook) InsertsTwice(step *Step) *Sink {
 	return pb.intoTable(step.rowSinks(), func(mode string) bool { return mode == "insert" })
 }
 
-// InsertsRows reports whether a sink of a step's calls leaves out rows that come again, as none does whose mode takes them.
+// InsertsRows reports whether a sink of a step's calls skips rows that were written before. Modes that overwrite rows
+// do not need that.
 func (pb *Playbook) InsertsRows(step *Step) bool { return pb.InsertingSink(step) != nil }
 
 // InsertingSink is the first of those sinks, nil for none.
@@ -87,8 +89,8 @@ func (pb *Playbook) InsertingSink(step *Step) *Sink {
 	return pb.intoTable(step.SuccessSinks(), keepsRows)
 }
 
-// WritesAgain reports whether a sink of a step's calls writes rows once more that come again: one that inserts, or is no
-// table.
+// WritesAgain reports whether a sink of a step would write rows again that are read again: one that inserts, or does
+// not write to a table.
 func (pb *Playbook) WritesAgain(step *Step) bool {
 	return slices.ContainsFunc(step.SuccessSinks(), func(sink *Sink) bool {
 		if sink.Action == nil {
@@ -100,7 +102,7 @@ func (pb *Playbook) WritesAgain(step *Step) bool {
 	})
 }
 
-// keepsRows reports whether a sink with the mode leaves rows as they are that its table has.
+// keepsRows reports whether a sink with this mode leaves existing rows of its table unchanged.
 func keepsRows(mode string) bool { return !IsRepeatable(mode) }
 
 // intoTable is the first sink into a table with such a mode, nil for none.

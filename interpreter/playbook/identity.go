@@ -12,9 +12,9 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Identity is a hash of what a playbook says: comments, the order of keys, how values are written
-// and descriptions do not change it, nor does which partitions there are. Partitions that were done
-// under another one are stale.
+// Identity is a hash of what a playbook does. It ignores comments, descriptions, the order of keys,
+// the notation of values, and which partitions exist. A partition is stale if it was done by a
+// playbook with another identity.
 func (pb *Playbook) Identity() string {
 	const digits = 16
 	var text strings.Builder

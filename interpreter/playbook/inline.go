@@ -23,7 +23,7 @@ const (
 	FieldPartition = "partition"
 )
 
-// inline is what a playbook has that is within another one.
+// inline is what a playbook has that is part of another one.
 type inline struct {
 	// source is its text as a document of its own.
 	source   string
@@ -32,8 +32,8 @@ type inline struct {
 	older    bool       // noetl.io/v1
 }
 
-// Source is the text of a playbook that is within another one, as a document of
-// its own: what the run of it is given. It follows from the file alone.
+// Source is the text of a playbook within another one, as a separate document for its run. It
+// depends on the file only.
 func (pb *Playbook) Source() string {
 	if pb.inline != nil {
 		return pb.inline.source
@@ -41,9 +41,8 @@ func (pb *Playbook) Source() string {
 	return string(pb.File.Bytes())
 }
 
-// readInlined decodes the steps that a call of PlaybookTool has written out.
-// Expressions in them are those of the playbook that they make, so none is a
-// template of the call.
+// readInlined decodes the steps that a call of PlaybookTool writes out. Their expressions
+// belong to the inner playbook, so none of them is a template of the call.
 func readInlined(d *decoder, field restField) *Playbook {
 	before, used := len(d.unread), len(d.lent.usedHere)
 	inner := &Playbook{
@@ -84,8 +83,8 @@ func (pb *Playbook) nameInlined() {
 	}
 }
 
-// maxPlaybookName is how many bytes metadata.name may have: it is part of workflow IDs, of
-// which Temporal accepts 1,000 bytes, and of search attributes.
+// maxPlaybookName bounds metadata.name, in bytes: it is part of workflow IDs, of which Temporal
+// accepts 1,000 bytes, and of search attributes.
 const maxPlaybookName = 200
 
 // nameWithin is the name of a playbook that a step of another one has written out.

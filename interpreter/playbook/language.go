@@ -29,8 +29,8 @@ type Key struct {
 	Accepted []string
 	// Least and Most are bounds of a number, nil for none.
 	Least, Most *float64
-	// Default is what counts where the key is left out, as an author writes it; "" for
-	// nothing, or no one thing.
+	// Default is the value if the key is omitted, as an author would write it; "" for none, or
+	// if it varies.
 	Default string
 	// Of is the name of the section that is there, "" for none.
 	Of       string

@@ -194,8 +194,8 @@ func (p *policyDraft) renameWord(from, to string) bool {
 	return value != nil
 }
 
-// setWord adds a word with a value of its own. The place is that of the word it is
-// worked out from, else that of the whole form.
+// setWord adds a key with a derived value. Its place is that of the key from which the value
+// was derived, else that of the whole form.
 func (p *policyDraft) setWord(name, value, tag, from string) {
 	scalar := p.scalarFrom(value, tag, from)
 	p.addWord(name, p.keys[from], scalar)

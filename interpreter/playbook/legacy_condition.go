@@ -155,7 +155,7 @@ func (d *decoder) rewriteNode(n *yaml.Node, w *rewriter) *yaml.Node {
 	return rewritten
 }
 
-// rewriter writes an expression anew and keeps track of what comes from where.
+// rewriter rewrites an expression and records where each part comes from.
 type rewriter struct {
 	source  []rune
 	base    int // where source begins in the scalar
@@ -163,7 +163,7 @@ type rewriter struct {
 	offsets []int
 }
 
-// addText writes text whose place is that of source[at].
+// addText writes text and records source[at] as its place.
 func (w *rewriter) addText(text string, at int) {
 	for _, r := range text {
 		w.out = append(w.out, r)

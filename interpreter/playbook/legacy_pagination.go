@@ -92,9 +92,9 @@ func (d *decoder) stepPagination(f *fields, step *Step) {
 	}
 }
 
-// pagesList turns loop.pagination into the list of policies, nil where it is
-// no map. Problems of its own words are reported; those of what the list has
-// too are left to decoding it.
+// pagesList converts loop.pagination to the list of policies; nil if it is no map. It reports
+// problems of keys that only pagination has; those of others are found when the list is
+// decoded.
 func (d *decoder) pagesList(n *yaml.Node, tool string) *yaml.Node {
 	l := &legacy{decoder: d, node: n, tool: tool}
 	fields, ok := l.readFields(n, paginationSection, "loop.pagination")
@@ -208,9 +208,8 @@ type pageNames struct {
 	wrapped bool
 }
 
-// pageNames finds out how response is meant. Some versions had the page in it,
-// later ones an envelope whose data is the page: then every use and the path
-// begin with data.
+// pageNames finds out what response means: in some versions the page, in later ones an envelope
+// with the page in data. In that case every use, and the path, begins with data.
 func (l *legacy) pageNames() *pageNames {
 	uses, wrapped := 0, true
 	for _, word := range []string{"continue_while", "next_page"} {
@@ -256,8 +255,8 @@ func (p *pageNames) newPath(written string) string {
 // dataMember is the member data as it may be behind response.
 var dataMember = regexp.MustCompile(`^\s*(\??\.\s*data\b|\[\s*(?:'data'|"data")\s*\])`)
 
-// newName is what a name is called in the list and where what it stands for
-// ends; "" if it stays.
+// newName returns the present name of an older one and where the replaced text ends; "" if it
+// is unchanged.
 func (p *pageNames) newName(ref expression.Ref, source []rune) (string, int) {
 	if p == nil { // a form without names of its own
 		return "", 0

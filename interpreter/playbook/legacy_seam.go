@@ -30,9 +30,9 @@ func OlderPages(file *source.File, value *yaml.Node, tool string) *yaml.Node {
 	return nil
 }
 
-// OlderRequest gives {kind: Webhook, params: {url, verb}}, of a notice or of on_start,
-// its newer form, with the kind; nil where n is something else. The keys and values
-// are those of n.
+// OlderRequest converts {kind: Webhook, params: {url, verb}}, of a notice or of on_start, to
+// its newer form and returns the kind; nil if n is something else. The nodes of keys and values
+// are reused.
 func OlderRequest(n *yaml.Node) (newer, kind *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		return nil, nil
@@ -63,9 +63,8 @@ func olderDecoder(file *source.File) *decoder {
 	return &decoder{Problems: Problems{File: file}, broken: map[*yaml.Node]bool{}, older: true}
 }
 
-// Spelling looks a word up in one of Sections, by the name of that. It gives how the word is
-// written now, which is the word itself where that is so; "" where the
-// section does not have it in any version.
+// Spelling looks a word up in one of Sections, by the section's name. It returns the present
+// spelling, which may be the word itself; "" if no version of the section has it.
 func Spelling(of, word string) string {
 	i := slices.IndexFunc(sections, func(s *section) bool { return s.name == of })
 	if i < 0 {
@@ -81,8 +80,7 @@ func Spelling(of, word string) string {
 	return s.fields[word]
 }
 
-// OlderLabel reports whether a key of metadata is a label that OlderVersion
-// keeps beside the others.
+// OlderLabel reports whether a key of metadata was a label in OlderVersion.
 func OlderLabel(key string, value *yaml.Node) bool {
 	known, found := metadataSection.findKey(key, true)
 	return (!found || known.newer) && isLabel(metadataSection, key, value)

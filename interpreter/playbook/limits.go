@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Limits are what the operator of the workers allows (docs/concepts/limits.md#of-the-operator).
-// A zero limit is none.
+// Limits are the limits that the operator of the workers sets
+// (docs/concepts/limits.md#of-the-operator). Zero is no limit.
 type Limits struct {
 	// MaxRetries bounds the attempts after the first that follow failures.
 	MaxRetries int
@@ -17,8 +17,8 @@ type Limits struct {
 	MaxRuns int
 	// MaxVisits bounds how often a run makes one step.
 	MaxVisits int
-	// Assumed limits are those of the environment of a program that is no worker: workers may have
-	// others, so no message says what a worker allows.
+	// Assumed says that the limits come from the environment of a program that is no worker.
+	// Workers may have others, so messages do not say what a worker allows.
 	Assumed bool
 }
 

@@ -110,7 +110,7 @@ type Step struct {
 	// Collect serves where no policy has one, nil for none.
 	Collect *Collect
 	Loop    *Loop
-	// Incremental is what the step keeps between runs; nil for nothing.
+	// Incremental configures the state that the step keeps between runs; nil for none.
 	Incremental *Incremental
 	Retry       []*Policy
 	ownRetry    bool    // it is in the step, and not in a workbook entry
@@ -121,7 +121,7 @@ type Step struct {
 	Next                 []*Route
 }
 
-// RowPath is the path to the rows of a page. Keys are those of expression.ParsePattern.
+// RowPath is the path to the rows of a page. Keys are as in expression.ParsePattern.
 type RowPath struct {
 	Pos  source.Position
 	Text string
@@ -140,14 +140,14 @@ type Action struct {
 	// Idempotency is operation, attempt, none or "" (the tool's default).
 	Idempotency string
 	Retry       []*Policy // sinks only: failure policies
-	// OwnRetry says that a sink has a retry of its own, which may be none.
+	// OwnRetry says that a sink has a retry of its own, which may be empty.
 	OwnRetry bool
 	// Rows says what a sink, or a call that moves rows, changes in its rows before it writes them; nil for nothing.
 	Rows *RowShape
 	// RateLimit paces the attempts of a step; nil for none.
 	RateLimit *RateLimit
-	// Inline is the playbook whose steps a call of PlaybookTool has written out; nil
-	// where there is none. It is another playbook: nothing of it is rendered here.
+	// Inline is the playbook whose steps a call of PlaybookTool writes out; nil if it does not.
+	// It is separate: its templates are not rendered here.
 	Inline *Playbook
 	// problems are the problems that decoding found in the value of a field.
 	problems map[string]source.Diagnostics
@@ -169,9 +169,9 @@ type Excluded struct {
 	Pos  source.Position
 }
 
-// RateLimit says how often attempts may be sent to what Key names, by all
-// iterations, runs and workers of a task queue together: those of the playbook, or
-// with Shared those of all playbooks that share it.
+// RateLimit bounds how often attempts with the same Key may be sent by all iterations, runs and
+// workers of a task queue together: those of the playbook or, with Shared, of all playbooks
+// that share the key.
 type RateLimit struct {
 	Pos      source.Position
 	Requests int
@@ -381,13 +381,13 @@ type Then struct {
 	// Result is the data of a call that this policy ends as a success; nil where
 	// the author left it out.
 	Result *Node
-	// Fail is the message with which a success becomes a failure, nil for none. Class
-	// and Type are those of that failure.
+	// Fail is the message of the failure that replaces a success, nil to keep the success.
+	// Class and Type belong to that failure.
 	Fail  *Node
 	Class string
 	Type  *Node
-	// RetryAfter is how long the answer requests to wait, nil for as its headers say; beside Fail that of
-	// the failure.
+	// RetryAfter is the wait that the answer requests, nil to read its headers; with Fail, the wait of
+	// that failure.
 	RetryAfter *Node
 	// Restart drops what was collected after a failure and begins the call again;
 	// RestartFull does so from the initial value of incremental.
@@ -401,7 +401,7 @@ type Then struct {
 	PageSinks        []*Sink // what gets each page, in order
 	// Repeats is true when any word that asks for another attempt is present.
 	Repeats bool
-	// Delays are Delay, InitialDelay and MaxDelay as far as they are written, in the order of the file.
+	// Delays lists Delay, InitialDelay and MaxDelay in the order of the file, without missing ones.
 	Delays []Delay
 }
 
@@ -466,9 +466,9 @@ type Entry struct {
 	Value  *Node
 }
 
-// Node is a YAML value in which any string may be a template. At most one of
-// Template, Items and Entries is set; without them the node is the constant in
-// Value. Lists and maps without a template in them have their constant there too.
+// Node is a YAML value in which any string may be a template. At most one of Template, Items
+// and Entries is set; without them the node is the constant in Value. Lists and maps without
+// templates are in Value too.
 type Node struct {
 	Pos source.Position
 	// Raw is the scalar's text as decoded; "" for lists and maps.

@@ -102,7 +102,7 @@ func (n *Node) Truth(scope expression.Scope, b *expression.Budget) (bool, error)
 	return expression.Truthy(v), nil
 }
 
-// placeText is an offset of the node's scalar in words, behind what is said of it.
+// placeText describes an offset of the node's scalar, for the end of a message.
 func (n *Node) placeText(offset int) string {
 	at := n.Position(offset)
 	return fmt.Sprintf(" (line %d, column %d)", at.Line, at.Column)

@@ -89,8 +89,8 @@ func (d *decoder) severalDocuments() {
 var (
 	yamlMessage   = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
 	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
-	// grammarMessage are messages of the parser's grammar. Their line is that
-	// of the map or list around, often many lines above the mistake.
+	// grammarMessage matches messages about the parser's grammar. Their line is that of the
+	// enclosing map or list, often many lines above the mistake.
 	grammarMessage = regexp.MustCompile(`^(did not find expected (<.*>|node content|'-' indicator|key|',' or '[\]}]')$|found )`)
 	indentation    = regexp.MustCompile(`^ *\t[ \t]*`)
 	unquoted       = regexp.MustCompile(`^(\s*(?:- +)*(?:[^\s:#"'][^:#"']*: +|- +))(\{\{.*)$`)
@@ -157,9 +157,9 @@ func (d *decoder) unknownAnchor(name string) {
 		"the alias *%s has no anchor &%s above it; text that begins with * must be quoted", name, name)
 }
 
-// lineOfMistake finds the line at which a file stops to be YAML: the one after
-// the longest beginning that still is. given is the parser's line, which is
-// kept where the search would take too long.
+// lineOfMistake finds the line at which a file stops being YAML: the one after the longest
+// valid beginning. given is the parser's line, which is returned if the search would take too
+// long.
 func (d *decoder) lineOfMistake(given int) int {
 	data := d.File.Bytes()
 	last := linesRead(data)
@@ -256,8 +256,8 @@ func pathInBrackets(text string) (column int, hint string) {
 	return utf8.RuneCountInString(text[:at[2]]) + 1, hint
 }
 
-// syntaxHint says what usually lies behind a message of the YAML parser, and in
-// which column of the line it does; 0 where the column is not known.
+// syntaxHint explains a message of the YAML parser by its usual cause, and returns the cause's
+// column in the line; 0 if unknown.
 func syntaxHint(message, text string) (column int, hint string) {
 	if column, hint := pathInBrackets(text); column > 0 {
 		return column, hint

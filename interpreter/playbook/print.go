@@ -40,7 +40,7 @@ func StyleList(list *yaml.Node) {
 	}
 }
 
-// plainWords reports whether a map has nothing but scalars without comments.
+// plainWords reports whether a map has only scalars without comments.
 func plainWords(n *yaml.Node) bool {
 	for _, inner := range n.Content {
 		if inner.Kind != yaml.ScalarNode || inner.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 ||

@@ -55,8 +55,7 @@ type decoder struct {
 	// sections are the sections of the language. The decoder has them, as what reads a
 	// section cannot name all others.
 	sections []*section
-	// broken are nodes with a problem already reported, so that nothing that
-	// follows from it is.
+	// broken are nodes with a reported problem. Problems that follow from it are not reported.
 	broken map[*yaml.Node]bool
 	// unread are the texts below keys that no section has.
 	unread []string
@@ -106,8 +105,8 @@ func (p *Problems) Offer(written, instead string) {
 // Hint completes a message about a word that is not known.
 type Hint struct {
 	Text string
-	// Word is what to write instead for sure, "" where the text leaves a choice. resembles says
-	// that the text names what the word resembles, which is sure where nothing else comes near.
+	// Word is the certain replacement, "" if there is a choice. resembles says that the
+	// replacement was chosen by similarity; it is certain only if no other word is as similar.
 	Word      string
 	resembles bool
 }
@@ -136,8 +135,8 @@ func nameOnly(word string) string {
 	return ""
 }
 
-// Certain is what to write for the unknown name for sure, "" for nothing: the word of the hint,
-// else the one of those known that the name resembles.
+// Certain returns the certain replacement for an unknown name, "" for none: the word of the
+// hint, else the known name that it resembles.
 func (h Hint) Certain(name string, known []string) string {
 	if h.Word == "" && h.resembles {
 		return expression.Certain(name, known)

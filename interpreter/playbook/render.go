@@ -71,8 +71,8 @@ func (n *Node) RenderParam(i int, scope expression.Scope, b *expression.Budget) 
 	return param, nil
 }
 
-// RenderKey renders the name of what is shared, in which no template may be nil: a
-// missing id would quietly mean something else. The error is always an *EvalError.
+// RenderKey renders a name that several runs share. No template in it may be nil, because a
+// missing id would silently mean something else. The error is always an *EvalError.
 func (n *Node) RenderKey(scope expression.Scope, b *expression.Budget) (any, error) {
 	if n.Template != nil {
 		for _, segment := range n.Template.Segments() {
@@ -91,8 +91,8 @@ func (n *Node) RenderKey(scope expression.Scope, b *expression.Budget) (any, err
 	return n.Render(scope, b)
 }
 
-// renderWithout is RenderKey as text, in which expressions that name the element stay as they
-// are written. The error is always an *EvalError.
+// renderWithout is RenderKey as text; expressions that name the element are left unevaluated.
+// The error is always an *EvalError.
 func (n *Node) renderWithout(element string, scope expression.Scope, b *expression.Budget) (string, error) {
 	if n.Template == nil || element == "" || !n.Names(element) {
 		value, err := n.RenderKey(scope, b)
@@ -299,8 +299,8 @@ func (pb *Playbook) Codes() []string {
 // DataRoot reports whether a name is one that holds data of the run.
 func DataRoot(name string) bool { return name == "workload" || name == "vars" || name == "steps" }
 
-// DataPath says where in the data of a run a name points: below workload, vars
-// or steps, as far as its members are constant names.
+// DataPath returns the path of a name in the data of a run, below workload, vars or steps, up
+// to its first computed member.
 func (pb *Playbook) DataPath(ref expression.Ref) []string {
 	members := ConstantMembers(ref.Path)
 	switch {

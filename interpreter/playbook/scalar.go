@@ -108,8 +108,8 @@ func (d *decoder) readNumber(n *yaml.Node, what string) (float64, bool) {
 	return 0, false
 }
 
-// scalarValue is the canonical value of a scalar, by its tag; nil for what it has
-// reported.
+// scalarValue returns the canonical value of a scalar, by its tag; nil if it reported a
+// problem.
 func (d *decoder) scalarValue(n *yaml.Node) any {
 	switch n.ShortTag() {
 	case "!!null":

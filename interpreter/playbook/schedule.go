@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Schedule says when a playbook runs by itself (docs/how-to/schedule.md).
-// It says nothing of runs that are started otherwise.
+// Schedule says when runs of a playbook start automatically (docs/how-to/schedule.md). It does
+// not restrict other runs.
 type Schedule struct {
 	Pos    source.Position
 	Words  Words             // place of each word

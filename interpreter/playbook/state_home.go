@@ -49,7 +49,8 @@ func (s *Step) SuccessSinks() []*Sink {
 	return slices.Concat(pages, ends, s.OwnSinks())
 }
 
-// OwnSinks are what a call of the step writes to behind the sinks of its policies: those on the step, or on its loop.
+// OwnSinks returns the sinks of a step's calls other than those of its policies: the sinks of the step, or of its
+// loop.
 func (s *Step) OwnSinks() []*Sink {
 	if s.Loop != nil {
 		return s.Loop.Sinks
@@ -70,8 +71,8 @@ func (s *Step) rowSinks() []*Sink {
 	return slices.Concat(s.SuccessSinks(), s.AggregateSinks())
 }
 
-// OtherTables are the tables that get rows of a step which stay there, beside the one that its state is kept for: each once, as
-// the playbook writes its name and its place.
+// OtherTables returns the tables that permanently get rows of a step, other than the one that keeps its state: each
+// once, with name and place as written in the playbook.
 func (pb *Playbook) OtherTables(step *Step) []string {
 	home, tables := pb.StateHome(step), []string{}
 	for _, sink := range step.rowSinks() {
@@ -137,8 +138,8 @@ func (s *Step) CollectedNames() []string {
 	return names
 }
 
-// StateName is the name of a step's state as far as it is known before a run: with
-// the element of a loop as <element>, and templates as they are written.
+// StateName is the name of a step's state before a run: with <element> for the element of a
+// loop, and with other templates unevaluated.
 func (pb *Playbook) StateName(step *Step) string {
 	if state := step.Incremental.State; state != nil {
 		if state.Template == nil {
@@ -163,8 +164,9 @@ func (pb *Playbook) StateGroup(step *Step) string {
 	return name + "/" + step.Name
 }
 
-// StateKey is the name under which visits of a step share a state: that of the state, in which
-// the element of a loop stays as it is written, since a visit is all of its iterations.
+// StateKey is the key under which visits of a step share a state: the name of the state, in
+// which templates with the element are left unevaluated, because a visit includes all of its
+// iterations.
 func (pb *Playbook) StateKey(step *Step, scope expression.Scope, b *expression.Budget) (string, error) {
 	if step.Incremental.State == nil {
 		return pb.StateGroup(step), nil
@@ -268,7 +270,7 @@ type Incremental struct {
 	OnConflict      OnConflict
 }
 
-// OnMissing says what becomes of rows without a cursor.
+// OnMissing says what happens to rows without a cursor.
 type OnMissing string
 
 // The choices of on_missing; the first is the default.
@@ -283,8 +285,8 @@ func (i *Incremental) Form() incremental.Form {
 	return incremental.Form{Type: i.Type, Format: i.Format}
 }
 
-// Initial is the cursor from which a step reads that has no state yet; zero where it reads
-// from nothing, by a token, and where that depends on the workload.
+// Initial is the cursor from which a step without a state reads; zero if it reads from nothing,
+// by a token, or if that depends on the workload.
 func (i *Incremental) Initial() incremental.Cursor {
 	if i.InitialValue == nil {
 		return incremental.Cursor{}

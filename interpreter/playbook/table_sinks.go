@@ -107,7 +107,8 @@ var TableRetry = sync.OnceValue(func() []*Policy {
 
 const ofTables = "the retry of table sinks"
 
-// OfTables reports whether the policy is that of table sinks without a retry of their own.
+// OfTables reports whether the policy is one of the built-in policies of table sinks, which
+// apply without a retry of their own.
 func (p *Policy) OfTables() bool { return p.Lent != nil && p.Lent.From == ofTables }
 
 // RetriesTable reports whether a sink without a retry of its own tries again what is retryable: it writes rows to a table, so

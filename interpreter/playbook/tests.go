@@ -6,8 +6,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// TestSuffix ends the name of a file of tests, behind that of its playbook: users_test.yaml
-// has those of users.yaml.
+// TestSuffix ends the name of a file of tests: users_test.yaml tests users.yaml.
 const TestSuffix = "_test.yaml"
 
 // Tests are a file of tests of one playbook (docs/how-to/test-a-playbook.md).
@@ -19,7 +18,8 @@ type Tests struct {
 	Tests       []*Test
 }
 
-// Test is one run of the playbook, with what others answer it and what comes of it.
+// Test is one run of the playbook, with the answers of the outside world and the expected
+// outcome.
 type Test struct {
 	Name string
 	Pos  source.Position
@@ -45,7 +45,7 @@ type Test struct {
 	Expect TestExpect
 }
 
-// DefaultClock is when the runs of tests begin that say nothing of it.
+// DefaultClock is the start time of tests that do not set one.
 var DefaultClock = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // CallName names the calls of a step, or of a sink, as tests do: fetch, fetch[2],
@@ -82,8 +82,8 @@ type TestAnswers struct {
 type TestAnswer struct {
 	Pos   source.Position
 	Words Words // keys the author wrote
-	// Status, Headers and Body are those of an answer of HTTP. BodyText is a body that is
-	// sent as it is.
+	// Status, Headers and Body describe an HTTP response. BodyText is a body that is sent
+	// verbatim.
 	Status   int
 	Headers  map[string]any
 	Body     any
@@ -103,30 +103,30 @@ type TestAnswer struct {
 	Recorded string
 	// Repeat says that the answer is also used for all attempts that follow.
 	Repeat bool
-	// Element is what the answer is for: one element of a loop; nil for any.
+	// Element is the loop element that the answer is for; nil for any.
 	Element any
-	// Request is what was recorded of the request. It is for people.
+	// Request is the recorded request, for information only.
 	Request any
 }
 
-// The errors that a test can have an attempt end with.
+// The errors with which a test can end an attempt.
 const (
 	TestErrorConnection = "connection"
 	TestErrorTimeout    = "timeout"
 )
 
-// TestAct is what people do, or what happens, at a time of the run.
+// TestAct is an action of people, or an event, at a time of the run.
 type TestAct struct {
 	Pos   source.Position
 	After time.Duration // since the run began
 	Words Words
-	// Step is the one that is meant, "" for the run; Reason is why.
+	// Step is the step to act on, "" for the run; Reason is why.
 	Step, Reason string
 	// LoseWorker is the step whose next attempt loses its worker.
 	LoseWorker string
 }
 
-// TestExpect is what comes of the run. What is not in Words is not compared.
+// TestExpect is the expected outcome of a run. Only what is in Words is compared.
 type TestExpect struct {
 	Pos      source.Position
 	Words    Words

@@ -56,8 +56,8 @@ type ToolSpec struct {
 	Summary string // one line
 	Doc     string // paragraphs
 	Fields  []Field
-	// RequireOneOf lists groups of fields of which at least one must be there,
-	// such as {{"statement", "table"}}. A group may have auth and args in it.
+	// RequireOneOf lists groups of fields of which at least one is required, such as
+	// {{"statement", "table"}}. A group may include auth and args.
 	RequireOneOf [][]string
 	// RequireIf lists fields that the value of another field asks for.
 	RequireIf []Requirement
@@ -71,9 +71,8 @@ type ToolSpec struct {
 	Example string // YAML of one step
 }
 
-// Traits are what a run knows of a tool by its name alone: where workflows
-// decide there is no catalogue, and what a replay reads must not change with
-// the worker's tools. They are part of the language.
+// Traits are what a run knows of a tool by its name alone: workflows have no catalogue, and
+// what a replay reads must not change with the worker's tools. They are part of the language.
 type Traits struct {
 	// Timeout bounds one attempt where the step says nothing (docs/concepts/limits.md#of-a-run).
 	Timeout time.Duration
@@ -94,7 +93,7 @@ type Traits struct {
 	AsksPeople bool
 	// Plays says that an attempt is a run of another playbook.
 	Plays bool
-	// Requests says that the fields of a call are those of an HTTP request.
+	// Requests says that a call has the fields of an HTTP request.
 	Requests bool
 	// ReadsRows says that a step of the tool may keep a state between runs, which says what
 	// of its source is new.
@@ -187,7 +186,7 @@ func (s ToolSpec) FieldNames() []string {
 // Tools is a catalogue of tools. Implementations are safe for concurrent use
 // and answer the same for as long as a check runs.
 type Tools interface {
-	// Spec is the spec of a tool; false if there is no such tool.
+	// Spec returns the spec of a tool; false if it does not exist.
 	Spec(name string) (ToolSpec, bool)
 	// Names are the names of all tools, sorted.
 	Names() []string

@@ -28,7 +28,7 @@ func (n *Node) RenderURLWithout(
 	return n.renderPlaced(&urlWriter{node: n, budget: b, hidden: hidden}, "a URL", scope, b)
 }
 
-// placedText puts text together of which each value stays within its place.
+// placedText composes text so that each value stays within its place.
 type placedText interface {
 	// writeText adds what the author wrote.
 	writeText(text string)
@@ -40,8 +40,8 @@ type placedText interface {
 	endText() (any, error)
 }
 
-// renderPlaced renders a template that has places for its values; what names it in messages. One without any text beside it
-// is taken as it is.
+// renderPlaced renders a template whose values are inserted by the rules of their places; what names it in messages.
+// A template without text around it is not checked by place.
 func (n *Node) renderPlaced(w placedText, what string, scope expression.Scope, b *expression.Budget) (any, error) {
 	for _, segment := range n.Template.Segments() {
 		if segment.Program == nil {
@@ -208,9 +208,9 @@ func endsHost(char rune) bool {
 	return strings.ContainsRune(`/?#@\`, char) || unicode.IsSpace(char) || unicode.IsControl(char)
 }
 
-// RenderPath renders text that is the path of a file: docs/concepts/expressions.md#values-in-a-path.
-// A value stays within one name, so that data does not choose the folder. No template may be nil, and none
-// empty. Text that is one template is taken as it is. The error is always an *EvalError.
+// RenderPath renders text that is the path of a file: docs/concepts/expressions.md#values-in-a-path. A
+// value cannot contain a separator, so that data does not choose the folder. No value may be nil or empty.
+// A path that consists of one template is not restricted. The error is always an *EvalError.
 func (n *Node) RenderPath(scope expression.Scope, b *expression.Budget) (any, error) {
 	if n.Template == nil {
 		return n.Render(scope, b)

@@ -78,7 +78,7 @@ func (in *inspector) failAt(n *yaml.Node, code, format string, args ...any) {
 	in.Errorf(positionOf(n), code, format, args...)
 }
 
-// inspectChild walks into Content[i]; an alias is replaced by what it stands for.
+// inspectChild inspects Content[i]; an alias is replaced by its target.
 func (in *inspector) inspectChild(n *yaml.Node, i, depth int, flow bool, label string) {
 	next := n.Content[i]
 	if next.Kind != yaml.AliasNode {
@@ -100,8 +100,8 @@ func (in *inspector) inspectChild(n *yaml.Node, i, depth int, flow bool, label s
 	n.Content[i] = target
 }
 
-// containsNode reports whether inner is part of outer as written. It is asked once
-// per alias, of which there are few.
+// containsNode reports whether inner is part of outer as written. It is called once per alias,
+// of which there are few.
 func (in *inspector) containsNode(outer, inner *yaml.Node) bool {
 	if outer == inner {
 		return true

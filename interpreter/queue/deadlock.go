@@ -75,8 +75,8 @@ func waitsOfChildren(queues map[string]Queue, id, run string) []Deadlock {
 	return waits
 }
 
-// FindDeadlocks finds the runs that wait for each other forever, the newest first.
-// queues are by their workflow IDs; the turns of one that is left out are taken to come free.
+// FindDeadlocks finds the runs that wait for each other forever, the newest first. queues has
+// queues by their workflow IDs; turns of a missing queue are assumed to become free.
 func FindDeadlocks(queues map[string]Queue) []Deadlock {
 	stuck := map[string]Queue{}
 	maps.Copy(stuck, queues)
@@ -101,8 +101,8 @@ func FindDeadlocks(queues map[string]Queue) []Deadlock {
 	return waits
 }
 
-// VictimOf is which of some waits is to fail, and the queue that it waits in: the newest that is
-// in a circle, so that all queues name the same. It is zero where there is no circle.
+// VictimOf returns which of some waits has to fail, and its queue: the newest in a circle, so
+// that all queues choose the same. It is zero without a circle.
 func VictimOf(waits []Deadlock, queues map[string]Queue) (victim Victim, queue string) {
 	for _, wait := range waits {
 		if circle := circleOf(wait, waits); circle != nil {
@@ -112,9 +112,8 @@ func VictimOf(waits []Deadlock, queues map[string]Queue) (victim Victim, queue s
 	return Victim{}, ""
 }
 
-// circleOf follows a wait until it comes back to itself, the shortest way; nil where
-// it does not. Each of the circle waits in the queue in which the turn of the next is
-// held up.
+// circleOf follows a wait until it comes back to itself, by the shortest way; nil if it does
+// not. Each wait of the circle is in the queue that holds up the next one's turn.
 func circleOf(first Deadlock, waits []Deadlock) []Deadlock {
 	paths := [][]Deadlock{{first}}
 	seen := map[string]bool{}
@@ -156,7 +155,7 @@ func circleText(circle []Deadlock, queues map[string]Queue) string {
 	return text
 }
 
-// Refuse has a waiting run fail that would wait forever.
+// Refuse makes a waiting run fail that would wait forever.
 func (q *Queue) Refuse(now time.Time, victim Victim) {
 	if q.stateOf(victim.Member) != Queued {
 		return

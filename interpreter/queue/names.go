@@ -36,14 +36,14 @@ const StatePrefix = "reprise-concurrency-state/"
 // the memo of its workflow, where lists of runs see it.
 const Memo = "reprise_concurrency"
 
-// maxKey bounds the name under which runs share, in bytes: it is part of a workflow ID, of
-// which Temporal accepts 1,000 bytes.
+// maxKey bounds the key that runs share, in bytes: it is part of a workflow ID, of which
+// Temporal accepts 1,000 bytes.
 const maxKey = 500
 
-// Name is what runs share; kept in workflow history.
+// Name is the key that runs share; kept in workflow history.
 type Name struct {
 	Key string `json:"key"`
-	// Playbook is the one whose key it is; "" is one that playbooks share.
+	// Playbook is the playbook that the key belongs to; "" is a key that playbooks share.
 	Playbook string `json:"playbook,omitempty"`
 	// State says that Key is the name of a state that steps keep between runs, which no key of
 	// an author is.
@@ -71,8 +71,7 @@ func (n Name) ID() string {
 	return expression.BoundedID(id)
 }
 
-// NameOf renders the name under which a run shares. The error is that of
-// an expression.
+// NameOf renders the key of a run's queue. The error is that of an expression.
 func NameOf(book *playbook.Playbook, scope expression.Scope, budget *expression.Budget) (Name, error) {
 	name, node := Name{Playbook: book.Name}, book.Concurrency.Name()
 	if book.Concurrency.Shared != nil {

@@ -21,13 +21,13 @@ type Member struct {
 	Visit string `json:"visit,omitempty"`
 }
 
-// Request is what a run sends to the queue of its key; kept in workflow history.
+// Request is a run's message to the queue of its key; kept in workflow history.
 type Request struct {
 	Member
 	// Leave says that the run needs no turn any more; else it requests one. A run that
 	// does so again keeps its position.
 	Leave bool `json:"leave,omitempty"`
-	// Limit and OnConflict are those of the run's playbook.
+	// Limit and OnConflict are copied from the run's playbook.
 	Limit      int                 `json:"limit,omitempty"`
 	OnConflict playbook.OnConflict `json:"on_conflict,omitempty"`
 	// Started is when the run began, which may be long before its request: its first worker
@@ -76,7 +76,7 @@ const (
 	Deadlocked State = "circle"
 )
 
-// Decision is what a queue sends a run; kept in workflow history.
+// Decision is a queue's message to a run; kept in workflow history.
 type Decision struct {
 	RunID string `json:"run_id"` // of the run that is meant, the first of its chain
 	// Queue is the workflow ID of the queue, and Visit that of the request: a run may wait for
@@ -86,7 +86,7 @@ type Decision struct {
 	State State  `json:"state"`
 	// By is the workflow ID of the run that has the turn, or gets it.
 	By string `json:"by,omitempty"`
-	// Why says of Deadlocked who waits for whom.
+	// Why says who waits for whom, for Deadlocked.
 	Why string `json:"why,omitempty"`
 }
 
@@ -138,8 +138,8 @@ type Queue struct {
 	Messages []Message `json:"messages,omitempty"`
 }
 
-// maxSize bounds a queue, in bytes of the JSON with which it continues as new, which Temporal
-// refuses over 2 MB.
+// maxSize bounds a queue, in bytes of its JSON, with which it continues as new: Temporal
+// refuses more than 2 MB.
 const maxSize = 1_200_000
 
 // byteSize is how many bytes of JSON the queue takes.
@@ -221,8 +221,8 @@ func (q *Queue) enqueueRun(next Entry) {
 	q.Waiting = slices.Insert(q.Waiting, at, next)
 }
 
-// newerRun is a run because of which one that replaces others gets no turn: all turns are with runs
-// that began later. It is "" where there is none.
+// newerRun returns a run that prevents a replacing run from getting a turn, because all turns
+// belong to runs that began later. It is "" if there is none.
 func (q *Queue) newerRun(request Request) string {
 	if request.OnConflict != playbook.ConflictCancel || len(q.Holders) < q.Limit {
 		return ""
@@ -302,8 +302,7 @@ func (q *Queue) countReplacing() (n int) {
 	return n
 }
 
-// grantTurns gives free turns to the runs that come next, and has the oldest runs cancelled that
-// others replace.
+// grantTurns gives free turns to the next runs, and cancels the oldest runs that others replace.
 func (q *Queue) grantTurns(now time.Time) {
 	for len(q.Waiting) > 0 && len(q.Holders) < q.Limit {
 		next := q.Waiting[0]

@@ -7,14 +7,12 @@ import (
 	"time"
 )
 
-// Attempts that have given up their places come back when their turns were
-// promised. What was promised may be far from what is: who was before them is gone,
-// or was promised a turn twice because its worker died with the first. So the
-// limiter knows who is away, and calls those next in line back for turns that
-// nobody takes.
+// Attempts that have given up their slots come back at the promised time. That may be wrong:
+// attempts before them may be gone, or may have two promises because a worker died. So the
+// limiter remembers who is away, and calls the next ones back for turns that nobody uses.
 
-// Names of the signals with which a worker reports to the limiter which attempts were dropped, and
-// the limiter a workflow that one of its calls may come back.
+// Names of signals: by the first a worker reports attempts that were dropped to the limiter; by
+// the second the limiter calls back a workflow for one of its calls.
 const (
 	AwaySignal = "away"
 	TurnSignal = "turn"
@@ -28,7 +26,7 @@ type Away struct {
 	At       time.Time `json:"at"` // when it comes back by itself, by the clock of the server
 }
 
-// TurnCall signals a workflow that calls of it may come back for their turns; kept in
+// TurnCall signals a workflow that some of its calls may come back for their turns; kept in
 // workflow history.
 type TurnCall struct {
 	Step  string `json:"step"`
@@ -36,8 +34,8 @@ type TurnCall struct {
 }
 
 const (
-	// callAfter is how long a turn stays free before somebody is called for it: less
-	// than attempts come early, more than a lease takes.
+	// callAfter is how long a turn stays free before somebody is called back for it: less than
+	// attempts come early, more than a lease takes.
 	callAfter = time.Second
 	// callFor is the time whose turns are filled at once. An attempt that is called gets the
 	// turns in order, and so the times after it are right again.
@@ -89,7 +87,7 @@ func (a Away) isSame(other Away) bool {
 		(a.Index == nil) == (other.Index == nil) && (a.Index == nil || *a.Index == *other.Index)
 }
 
-// CallAt is when to look whether somebody is to be called; zero while nobody is away.
+// CallAt is when to check whether somebody has to be called back; zero while nobody is away.
 func (l *Limiter) CallAt() time.Time {
 	if len(l.Away) == 0 {
 		return time.Time{}
@@ -137,7 +135,7 @@ func (l *Limiter) CallBack(now time.Time) []Away {
 	return called
 }
 
-// awayUntil counts those that come back by themselves until a time.
+// awayUntil counts those that come back by themselves up to a time.
 func (l *Limiter) awayUntil(until time.Time) int {
 	at := slices.IndexFunc(l.Away, func(a Away) bool { return a.At.After(until) })
 	if at < 0 {

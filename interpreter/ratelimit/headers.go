@@ -45,10 +45,10 @@ func IsLimited(headers map[string]string) bool {
 	return false
 }
 
-// AnsweredAt is the time at which a response came, by the clock of who made it: the
-// points in time that it names are by that clock too, which may be another one
-// than that of this machine. Date says when it was made, Age for how long a cache
-// has had it since (RFC 9110, section 6.6.1; RFC 9111, section 5.1).
+// AnsweredAt is the time of a response by the clock of its sender, which also applies to points
+// in time within it and may differ from the clock of this machine. Date says when the response
+// was made, Age how long caches have held it since (RFC 9110, section 6.6.1; RFC 9111, section
+// 5.1).
 func AnsweredAt(headers map[string]string, received time.Time) time.Time {
 	made, err := http.ParseTime(strings.TrimSpace(headers["date"]))
 	if err != nil {
@@ -76,8 +76,8 @@ var resetHeaders = []struct{ left, reset string }{
 	{"ratelimit-remaining", "ratelimit-reset"}, // the first drafts of the IETF
 }
 
-// requestedWaits gives the headers of a response that may say how long to wait, in the order in
-// which they count. A limit of which something remains is not why a request was refused.
+// requestedWaits returns the headers of a response that may say how long to wait, by
+// precedence. A limit that is not used up is not the reason for a refusal.
 func requestedWaits(headers map[string]string, status int, now time.Time) iter.Seq[requestedWait] {
 	return func(yield func(requestedWait) bool) {
 		if text := headers["retry-after"]; text != "" {
@@ -116,7 +116,7 @@ func resetWait(headers map[string]string, leftIn, header string, now time.Time) 
 	return requestedWait{header: header, text: text, wait: wait, readable: readable, spent: known}, true
 }
 
-// reset is when a limit begins anew. spent says that it is used up; else the
+// reset is the time at which a limit is renewed. spent says that it is used up; otherwise the
 // response does not say.
 type reset struct {
 	wait  time.Duration

@@ -14,7 +14,7 @@ const (
 // history.
 type Limit struct {
 	Key string `json:"key"`
-	// Playbook is the one whose key it is; "" is a key that playbooks share.
+	// Playbook is the playbook that the key belongs to; "" is a key that playbooks share.
 	Playbook   string  `json:"playbook,omitempty"`
 	Requests   int     `json:"requests"`
 	PerSeconds float64 `json:"per_seconds"`
@@ -39,11 +39,11 @@ func (l Limit) Margin() time.Duration {
 	return min(max(l.Per()/25, usual), l.Per()/10)
 }
 
-// Slack is how late a turn may be used: a part of Margin, the rest of which is
-// for the way to the other side.
+// Slack is how late a turn may be used: a part of Margin, the rest of which covers the way to
+// the server.
 func (l Limit) Slack() time.Duration { return max(l.Margin()/4, minSlack) }
 
-// minSlack is what a timer needs: limits of a short time are kept less exactly.
+// minSlack is the precision of timers: limits of a short time are kept less exactly.
 const minSlack = 5 * time.Millisecond
 
 // LeaseRequest asks for the next turns under a limit; kept in workflow history.
@@ -53,19 +53,18 @@ type LeaseRequest struct {
 	// PauseSeconds says that the other side asked for patience: nobody sends
 	// until it is over.
 	PauseSeconds float64 `json:"pause_seconds,omitempty"`
-	// AskedSeconds is for how long it asked, where that is more than anybody else
-	// has to wait for.
+	// AskedSeconds is the pause that the server requested, if it is longer than anybody else
+	// has to wait.
 	AskedSeconds float64 `json:"asked_seconds,omitempty"`
 	// AfterSeconds is how soon the holder can use a turn: earlier ones are of no
 	// use to it.
 	AfterSeconds float64 `json:"after_seconds,omitempty"`
-	// WithinSeconds bounds how far ahead the turns may be. What is leased is
-	// gone, and a holder that dies wastes no more than that. 0 is no bound; it
-	// is in histories of before.
+	// WithinSeconds bounds how far ahead leased turns may be, because a holder that dies wastes
+	// its turns. 0 is no bound; only older histories have it.
 	WithinSeconds float64 `json:"within_seconds,omitempty"`
-	// Promises says that the worker understands promises: an attempt that gets no turn now gets the time of one. The Count
-	// attempts of the request come in this order: Due attempts whose promised time has come, those whose promised time lies
-	// ahead, and Fresh attempts that were promised nothing yet.
+	// Promises says that the worker understands promises: an attempt that gets no turn now is promised a time. The
+	// Count attempts of the request come in this order: Due attempts whose promised time has come, those whose
+	// promised time lies ahead, and Fresh attempts that were promised nothing yet.
 	Promises bool `json:"promises,omitempty"`
 	Due      int  `json:"due,omitempty"`
 	Fresh    int  `json:"fresh,omitempty"`
@@ -83,7 +82,7 @@ type Lease struct {
 	// histories do not have it.
 	At time.Time `json:"at,omitzero"`
 	// Promised is how many requests beyond Turns were promised a time: the first one Promise,
-	// the others an interval apart.
+	// the others at intervals after it.
 	Promised int       `json:"promised,omitempty"`
 	Promise  time.Time `json:"promise,omitzero"`
 }
@@ -119,7 +118,7 @@ type Limiter struct {
 	// than anybody else had to wait for. Until then it is not heard again: who is
 	// asked for as much waits alone.
 	Asked time.Time `json:"asked,omitzero"`
-	// Away are those that have given up their places, the soonest first.
+	// Away lists attempts that have given up their slots, by promised time.
 	Away []Away `json:"away,omitempty"`
 	// Called is when somebody was called back last, and Filled until when there are
 	// enough of them for all turns; zero where nobody was missing.
@@ -129,13 +128,12 @@ type Limiter struct {
 	Every time.Duration `json:"every,omitempty"`
 }
 
-// turnGrace is how long a turn stays free for those it was promised to. When
-// nobody has come for it by then, they are taken to be gone, all of them.
+// turnGrace is how long a turn stays reserved for those that it was promised to. If none of
+// them has come by then, all are considered gone.
 const turnGrace = 5 * time.Second
 
-// Lease gives turns behind those given before. A promise reserves no
-// turn, or one that nobody comes for would be lost: it says when to come back,
-// and keeps those away from the turns until then who asked later.
+// Lease grants the next free turns. A promise does not reserve a turn, which would be lost if
+// nobody came: it says when to come back, and later requests get no turns before that time.
 func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
 	abandoned := !l.Next.Add(turnGrace).After(now)
 	if soonest := now.Add(max(l.pauseTime(request, now), ToDuration(request.AfterSeconds))); l.Next.Before(soonest) {

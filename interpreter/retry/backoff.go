@@ -24,10 +24,9 @@ type backoff struct {
 	jitter     playbook.Jitter
 }
 
-// newBackoff resolves the schedule of a policy for a failure or a success.
-// Pages follow each other at once unless the author asked for a wait; a poll
-// that said nothing waits as a failure does, without jitter, since asking at
-// once for what is not ready yet only burdens the other side.
+// newBackoff resolves the schedule of a policy for a failure or a success. Pages follow each
+// other at once unless the author wants a wait; a poll without a wait waits as after a failure,
+// but without jitter, since polling at once would only burden the server.
 func newBackoff(then *playbook.Then, failure bool) backoff {
 	b := backoff{
 		strategy:   then.Backoff,
@@ -103,9 +102,8 @@ func (b backoff) applyJitter(delay time.Duration, random float64) time.Duration 
 	return delay
 }
 
-// namedWait is the wait for the n-th requested wait in a row: what the other side asked
-// for as a floor, with a spread above it so that callers that got the same time do
-// not come back together.
+// namedWait is the wait for the n-th consecutive requested wait: what the server requested at
+// least, plus jitter, so that callers with the same time do not come back together.
 func (b backoff) namedWait(retryAfter time.Duration, n int, random float64) time.Duration {
 	if b.jitter == playbook.JitterNone {
 		return retryAfter

@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// Counters is what the policies of one call have counted; kept in workflow
-// history. Policies[i] belongs to the policy with number i+1.
+// Counters has the counts of one call's policies; kept in workflow history. Policies[i] belongs
+// to the policy with number i+1.
 type Counters struct {
 	Policies []counter `json:"policies,omitempty"`
 	// NamedInRow counts waits that a server has named since the last failure without one;
@@ -148,10 +148,10 @@ type conditions interface {
 	RetryAfter(policy *playbook.Policy) (wait time.Duration, unread string, err error)
 }
 
-// Decide asks the policies in order; the first that matches decides
-// (docs/concepts/attempts.md). It counts in counters, takes the time and the
-// randomness as arguments and does nothing else, so the same history always
-// gives the same decision; without randomness waits have no jitter. Errors are those of conditions.
+// Decide tries the policies in order; the first that matches decides (docs/concepts/attempts.md).
+// It counts in counters, takes the time and the randomness as arguments and does nothing else, so
+// the same history always gives the same decision; without randomness waits have no jitter. Errors
+// are those of conditions.
 func Decide(
 	policies []*playbook.Policy, outcome interpreter.Outcome, counters *Counters,
 	conditions conditions, now time.Time, random func() float64,
@@ -359,10 +359,10 @@ func (r round) exhaustPolicy(decision *Decision, why string) {
 	decision.Ruling, decision.Spent, decision.Why = r.exhaustedRuling(), r.policy.Number, why
 }
 
-// exhaustedRuling applies on_exhausted and its defaults: a failure stays one, pages give
-// what there is and say so, a poll that never became ready fails. Where the policies
-// continue and none of them repeats, a success still lacks what this one would have gone
-// on for.
+// exhaustedRuling applies on_exhausted and its defaults: a failure stays a failure, paging
+// returns what there is with a warning, a poll that never became ready fails. If later policies
+// decide and none repeats, a success still lacks the pages that this policy would have
+// requested.
 func (r round) exhaustedRuling() Ruling {
 	then := &r.policy.Then
 	if r.outcome.Failed() {
@@ -385,10 +385,9 @@ func (r round) exhaustedRuling() Ruling {
 	return RulingFails
 }
 
-// MostAttempts is how many attempts the policies of a step give one request that
-// keeps failing: those of the most patient one, within the operator's limits; 1
-// where none repeats. A policy that only pages or polls may count too; what a
-// call waits for says what its own policy gives.
+// MostAttempts is how many attempts a step's policies allow a request that keeps failing: the
+// most of any policy, within the operator's limits; 1 if none repeats. Policies that only page
+// or poll may be counted too; a waiting call shows what its own policy allows.
 func MostAttempts(step *playbook.Step, limits interpreter.RunLimits) int {
 	most := 1
 	for _, policy := range step.Retry {

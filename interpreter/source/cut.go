@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Cut keeps at most a number of runes of a text, for a message or a line, and
-// puts … behind what it has cut. What the text has opened of Unicode's marks of
-// direction is closed before it, so that they turn nothing of what follows.
+// Cut shortens a text to a number of runes, for a message or a line, and appends … if it cut
+// something. It closes directional marks of Unicode that the text has opened, so that they do
+// not affect what follows.
 func Cut(text string, most int) string {
 	runes := 0
 	for at := range text {

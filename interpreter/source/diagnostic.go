@@ -28,7 +28,7 @@ type Diagnostic struct {
 	// Note is more to show below the place, such as YAML to write instead; "" for
 	// nothing.
 	Note string
-	// Fix is what mends the problem for sure; the zero value is none.
+	// Fix is a certain correction; the zero value is none.
 	Fix Fix
 }
 

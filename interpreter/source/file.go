@@ -26,9 +26,8 @@ const markEvery = 1024
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// NewFile indexes the lines of data, which the caller must not change
-// afterwards. Lines end where YAML ends them (LF, CRLF, CR, NEL, LS and PS),
-// because the positions in diagnostics are those of the YAML parser.
+// NewFile indexes the lines of data, which the caller must not change afterwards. Lines end as
+// in YAML (LF, CRLF, CR, NEL, LS and PS), because diagnostics use positions of the YAML parser.
 func NewFile(name string, data []byte) *File {
 	f := &File{Name: name, data: data}
 	first := 0

@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Fix is a replacement of a text that is at the place of a diagnostic, maybe behind a quote. It is
-// no fix where something else is there.
+// Fix replaces a text at the place of a diagnostic, which may begin with a quote. It has no effect
+// if another text is there.
 type Fix struct{ Old, New string }
 
 // IsZero reports whether there is no fix.
@@ -22,7 +22,7 @@ type Edit struct {
 	Of       Diagnostic // what it mends
 }
 
-// EditFor is what mends a diagnostic; false if nothing does for sure.
+// EditFor returns the edit that corrects a diagnostic; false if there is no certain one.
 func (f *File) EditFor(d Diagnostic) (Edit, bool) {
 	from, at := f.ByteOffset(d.Pos), d.Pos
 	if d.Fix.IsZero() || from < 0 {
@@ -43,7 +43,7 @@ func isNameByte(b byte) bool {
 	return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// TextBetween is the text from one place to another, "" where there is none.
+// TextBetween returns the text between two places, "" if it is empty or one of them is unknown.
 func (f *File) TextBetween(from, to Position) string {
 	first, last := f.ByteOffset(from), f.ByteOffset(to)
 	if first < 0 || last < first {
@@ -64,7 +64,7 @@ func (f *File) AllEdits(found Diagnostics) []Edit {
 	})
 }
 
-// ApplyEdits is the text with edits, which are those of AllEdits.
+// ApplyEdits applies edits, which AllEdits has returned.
 func (f *File) ApplyEdits(edits []Edit) []byte {
 	var text []byte
 	at := 0

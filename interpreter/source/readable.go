@@ -17,9 +17,9 @@ const (
 // blanks have a width and no picture, and are no spaces either.
 const blanks = "\u115f\u1160\u2800\u3164\uffa0"
 
-// ReadableText is a text of somebody else as people can read it beside the words of another:
-// what is not seen, changes the direction of what is beside it, or would be drawn
-// over it, is shown as an escape. Line breaks stay.
+// ReadableText makes text from outside readable next to other text: characters that are
+// invisible, change the direction of their surroundings, or are drawn over others are escaped.
+// Line breaks stay.
 func ReadableText(text string) string {
 	var out strings.Builder
 	marks, last := mostMarks, rune(0) // a mark at the start would be on the letter of somebody else
@@ -52,9 +52,9 @@ func ReadableText(text string) string {
 	return out.String()
 }
 
-// IsHidden reports whether a character is not seen, or orders others: control characters,
-// line breaks and tabs too, those that change the direction of a text ("Trojan Source",
-// CVE-2021-42574), and those of no width, but for the two that join letters.
+// IsHidden reports whether a character is invisible or reorders others: control characters,
+// including line breaks and tabs, those that change the direction of text ("Trojan Source",
+// CVE-2021-42574), and those without width, except the two joiners.
 func IsHidden(r rune) bool {
 	return unicode.IsControl(r) || r != zwnj && r != zwj && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }

@@ -67,7 +67,7 @@ func (l *lexer) lexLiteral(start int, prefix string) {
 	l.reportUnterminated(start, inside, "'")
 }
 
-// addLiteral adds a literal that has been read: as it is, or as a parameter.
+// addLiteral adds a literal: unchanged, or as a parameter.
 func (l *lexer) addLiteral(start int, inside piece, prefix string) {
 	switch {
 	case len(inside.spans) == 0:

@@ -21,10 +21,9 @@ type mark struct {
 	param       bool
 }
 
-// SQL numbers the parameters. share gives equal templates one number, without
-// which f({{ n }}) … GROUP BY f({{ n }}) are two things to PostgreSQL; cast
-// gives bare values the type that PostgreSQL gives to the same literal. values
-// are those of Render.
+// SQL numbers the parameters. share gives equal templates the same number: otherwise f({{ n }})
+// … GROUP BY f({{ n }}) are different expressions for PostgreSQL. cast gives unquoted values
+// the type of the same literal. values come from Render.
 func (s *Statement) SQL(values []any, share, cast bool) NumberedStatement {
 	w := &writer{s: s}
 	numbers := map[string]int{}
@@ -137,8 +136,8 @@ func (w *writer) castSuffix(p *param, values []any, i int, cast bool) string {
 	return literalCast(values[i])
 }
 
-// literalCast is the type PostgreSQL gives to a literal of the value; text,
-// nil, lists and maps have none of their own.
+// literalCast is the type that PostgreSQL gives to a literal of the value; "" for text, nil,
+// lists and maps, which have no type of their own.
 func literalCast(value any) string {
 	switch v := value.(type) {
 	case bool:

@@ -93,8 +93,8 @@ func (p *parser) tableAs() int {
 	return 0
 }
 
-// refusalOf says what would have to be in the place of param i if not a
-// value; "" where a value may be. It is not the first token: see takesParams.
+// refusalOf says what would have to be at param i instead of a value; "" if a value is allowed.
+// The param is not the first token: see takesParams.
 func (p *parser) refusalOf(i int, in frame) (what, hint string) {
 	if p.isAny(i-1, ".") || p.isAny(i+1, ".") {
 		return "part of a name with dots", "write the name"

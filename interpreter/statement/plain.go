@@ -19,8 +19,7 @@ var openers = wordSet("all", "and", "any", "array", "as", "between", "case", "ca
 	"bit", "char", "character", "decimal", "float", "numeric", "time", "timestamp", "varchar",
 	"current_time", "current_timestamp", "localtime", "localtimestamp")
 
-// harmless are functions of PostgreSQL that leave nothing in the session and ask
-// nothing of it.
+// harmless are functions of PostgreSQL that neither change nor read the session.
 var harmless = wordSet("count", "sum", "min", "max", "avg", "array_agg", "string_agg", "bool_and", "bool_or", "every",
 	"json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg",
 	"row_number", "rank", "dense_rank", "lag", "lead", "first_value", "last_value", "ntile",
@@ -36,10 +35,9 @@ var harmless = wordSet("count", "sum", "min", "max", "avg", "array_agg", "string
 	"json_array_length", "jsonb_array_length", "json_extract_path_text", "jsonb_extract_path_text", "jsonb_set",
 	"json_to_recordset", "jsonb_to_recordset", "json_populate_recordset", "jsonb_populate_recordset")
 
-// isPlain reports of a statement of PostgreSQL whether all it does by itself is to
-// read and write rows: it leaves nothing in its session, but for what is defined
-// in the database under its words, such as triggers. What is not sure is not
-// plain.
+// isPlain reports whether a statement of PostgreSQL only reads and writes rows: it changes
+// nothing in its session, except through definitions in the database such as triggers. It is
+// false if that is uncertain.
 //
 // Two literals in a row are one to the server, with the escapes of the first.
 func (p *parser) isPlain() bool {
@@ -118,9 +116,9 @@ func (p *parser) listsColumns(i int) bool {
 	return p.isAny(name-1, "into")
 }
 
-// opensClause reports whether the parenthesis at i follows words that only together
-// are no function: ORDER BY (…), count(*) FILTER (…), ON CONFLICT (…) DO. What
-// is behind the last distinguishes it from the condition of a JOIN.
+// opensClause reports whether the parenthesis at i follows keywords that are no function only
+// in combination: ORDER BY (…), count(*) FILTER (…), ON CONFLICT (…) DO. What follows the last
+// one distinguishes it from a JOIN's condition.
 func (p *parser) opensClause(i int) bool {
 	switch {
 	case p.isAny(i-1, "by"):

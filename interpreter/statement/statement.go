@@ -22,8 +22,7 @@ const (
 	SQLite   Dialect = "sqlite"
 )
 
-// Codes of the problems that are the statement's own; those of expressions
-// come from package expression.
+// Codes of the statement's own problems; those of expressions come from package expression.
 const (
 	CodeNotAValue      = "template-not-a-value"
 	CodeNotOne         = "statement-not-one"
@@ -99,9 +98,9 @@ func Parse(source string, d Dialect) (*Statement, []Problem) {
 // Verb is the statement's first word in lower case, such as "select".
 func (s *Statement) Verb() string { return s.verb }
 
-// IsPlain says of a statement without errors that all it does by itself is to read
-// and write rows: it leaves nothing in its session. It is false where that is not
-// sure, and for other dialects than Postgres.
+// IsPlain reports whether a statement without errors only reads and writes rows and changes
+// nothing in its session. It is false if that is uncertain, and for other dialects than
+// Postgres.
 func (s *Statement) IsPlain() bool { return s.plain }
 
 // Params is the number of parameters.

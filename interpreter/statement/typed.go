@@ -40,8 +40,7 @@ func (p *parser) mergeTyped() {
 	}
 }
 
-// typeBefore is where the type directly before token i starts, i if there is
-// none.
+// typeBefore is where a type right before token i starts, i if there is none.
 func (p *parser) typeBefore(i int) int {
 	if p.isAny(i-1, "zone") && p.isAny(i-2, "time") && p.isAny(i-3, "with", "without") {
 		at := p.beforeSize(i - 3)

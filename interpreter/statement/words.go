@@ -8,7 +8,7 @@ func wordSet(words ...string) map[string]bool {
 	return m
 }
 
-// beforeValue are the words directly behind which a value may be.
+// beforeValue are the keywords that a value may follow directly.
 var beforeValue = wordSet("select", "distinct", "all", "any", "some", "where", "and", "or", "not", "on", "having",
 	"when", "then", "else", "case", "between", "symmetric", "asymmetric", "like", "ilike", "to", "escape",
 	"returning", "limit", "offset", "first", "next", "rows", "range", "groups", "zone", "variadic")
@@ -50,8 +50,7 @@ var types = wordSet("interval", "date", "time", "timetz", "timestamp", "timestam
 // intervalFields may be behind INTERVAL '…'.
 var intervalFields = wordSet("year", "month", "day", "hour", "minute", "second")
 
-// instead says what is in the place directly behind a word, and what to
-// write there.
+// instead says what belongs directly after a keyword, and what to write there.
 type instead struct{ what, hint string }
 
 const tableHint = "write the table's name; to choose between tables, use steps with a route each"

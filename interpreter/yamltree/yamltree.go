@@ -1,6 +1,5 @@
-// Package yamltree reads, walks and writes the trees of YAML, whatever they
-// say: places, keys of maps, copies without aliases. It knows nothing of
-// playbooks.
+// Package yamltree reads, walks and writes trees of YAML: places, keys of maps, copies without
+// aliases. It knows nothing of playbooks.
 package yamltree
 
 import (

@@ -185,7 +185,7 @@ func (r *answerOptions) parseValues(a *cli.App, changed func(string) bool) error
 	return nil
 }
 
-// readValue reads JSON as it is, from a file, or from the standard input.
+// readValue reads JSON from the argument, from a file, or from standard input.
 func readValue(a *cli.App, text string) (any, error) {
 	data, err := []byte(text), error(nil)
 	if path, isFile := strings.CutPrefix(text, "@"); isFile {

@@ -184,7 +184,7 @@ func (t *answerer) sendTo(ctx context.Context, awaited runs.AwaitedAttempt) (Ans
 	return t.sendAnswer(ctx, awaited.WorkflowID)
 }
 
-// isMeant reports whether an attempt is the one that the command names.
+// isMeant reports whether the command refers to an attempt.
 func (t *answerer) isMeant(awaited runs.AwaitedAttempt) bool {
 	if t.answer.Step == "" {
 		return awaited.Approval != nil
@@ -325,8 +325,8 @@ func (t *answerer) recallVisit(ctx context.Context, visit *runs.Step) (taken int
 	return t.reader.Recall(ctx, id, answer, 0)
 }
 
-// reportAnswer says what came of an answer: to the standard error where it was refused,
-// with what awaits an answer.
+// reportAnswer prints the outcome of an answer: if it was refused, on standard error, with what
+// awaits an answer.
 func reportAnswer(streams cli.Streams, t *answerer, doc AnswerDocument) error {
 	var err error
 	if doc.Outcome == steer.Refused {

@@ -94,7 +94,7 @@ func bookOf(a *cli.App, name string) (load.CheckedPlaybook, error) {
 	return read, nil
 }
 
-// childRun finds a run that another one has started, nil where it cannot be read.
+// childRun finds a run that another one has started, nil if it cannot be read.
 func childRun(ctx context.Context, s *session.Session, id string) (*playbook.Playbook, *runs.Status) {
 	found, err := s.Runs().Find(ctx, id, "")
 	if err != nil {

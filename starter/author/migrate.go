@@ -25,7 +25,7 @@ type migratedFile struct {
 	Text     string         `json:"text"`     // the file as it should be
 }
 
-// change is what was changed, or is to be, and where.
+// change is a change that was made, or would be, and its place.
 type change struct {
 	Line   int    `json:"line"`
 	Column int    `json:"column"`

@@ -175,7 +175,7 @@ func writeNew(files []newFile, force bool) error {
 	return nil
 }
 
-// putInPlace has a new file take the place of what is there, whatever that leads to.
+// putInPlace puts a new file at a path. A link there is replaced, not followed.
 func putInPlace(path string, data []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {

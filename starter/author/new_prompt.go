@@ -13,7 +13,7 @@ import (
 	"reprise/starter/cli"
 )
 
-// newSource is where the description of a new playbook may come from.
+// newSource is a possible source for the description of a new playbook.
 type newSource struct {
 	name, question string
 	into           *string
@@ -83,7 +83,7 @@ func (q *prompter) offerProbe(o *newOptions) error {
 	return err
 }
 
-// newPrompter prompts at a terminal; nil where there is none.
+// newPrompter prompts on a terminal; nil without one.
 func newPrompter(streams cli.Streams) *prompter {
 	if !streams.CanAsk() || !streams.ErrTerminal() {
 		return nil

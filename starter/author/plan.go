@@ -69,7 +69,7 @@ type planDocument struct {
 	Warnings    []string               `json:"warnings,omitempty"`
 	// Notes say what could not be found out.
 	Notes []string `json:"notes,omitempty"`
-	// Problems is how many there are, with which a run would fail.
+	// Problems counts the problems that would make a run fail.
 	Problems int `json:"problems"`
 }
 
@@ -77,7 +77,7 @@ type planDocument struct {
 type lastRun struct {
 	runs.Found
 
-	// Diff is what has changed in the playbook since, as a unified diff; "" for nothing.
+	// Diff is what has changed in the playbook since, as a unified diff; "" for no change.
 	Diff string `json:"diff"`
 }
 

@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// playbookDiff is a unified diff of what two playbooks say, "" where they say the same: comments,
-// descriptions, the order of keys and the style of YAML say nothing.
+// playbookDiff is a unified diff of two playbooks, "" if they have the same meaning: comments,
+// descriptions, the order of keys and the style of YAML are ignored.
 func playbookDiff(beforeName, before, afterName, after string) (string, error) {
 	now, err := normalizePlaybook(after)
 	if err != nil {

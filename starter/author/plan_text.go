@@ -27,7 +27,7 @@ type planText struct {
 	sampled bool // a sample was requested
 }
 
-// planText is the plan for people. What a run would do comes in sections, of which each is left out that has nothing.
+// planText is the plan for people. It has a section for each kind of thing that a run would do, without empty ones.
 func (d *planDocument) planText(now time.Time, width int, sampled bool) string {
 	t := &planText{planDocument: d, now: now, width: width, sampled: sampled}
 	t.writeLine("", "%s", d.Playbook)
@@ -257,7 +257,7 @@ func (t *planText) writeTable(table interpreter.TablePlan, fails bool) {
 	}
 }
 
-// writeDeletes says what becomes of rows that are there.
+// writeDeletes says what happens to existing rows.
 func (t *planText) writeDeletes(table interpreter.TablePlan) {
 	if where := table.ReplaceWhere; where != nil {
 		bounds := ""

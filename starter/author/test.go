@@ -310,8 +310,8 @@ func testsDocument(reports []*playtest.Report, coverage []*playtest.Coverage, to
 // watchEvery is how often files are checked for changes.
 const watchEvery = 300 * time.Millisecond
 
-// repeatOnChange does something, and does it again whenever a YAML file beside those given has changed, until it is
-// interrupted. What it writes itself is no reason.
+// repeatOnChange calls do, and calls it again whenever another YAML file next to the given ones has changed, until
+// it is interrupted. Files that do writes are ignored.
 func repeatOnChange(ctx context.Context, a *cli.App, files []string, writes bool, do func() error) error {
 	before := ""
 	for {

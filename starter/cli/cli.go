@@ -17,7 +17,7 @@ type Streams struct {
 	Err io.Writer
 }
 
-// ErrTerminal reports whether a person sees Err as it is written.
+// ErrTerminal reports whether Err is a terminal.
 func (s Streams) ErrTerminal() bool { return terminal.IsTerminal(s.Err) }
 
 // Notef prints a line that people read meanwhile.

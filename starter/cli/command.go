@@ -9,7 +9,7 @@ import (
 // GroupAnnotation marks commands that only have others.
 const GroupAnnotation = "group"
 
-// oneOfItsCommands refuses a word that is none of a command's own commands.
+// oneOfItsCommands refuses an argument that is not a subcommand.
 func oneOfItsCommands(command *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

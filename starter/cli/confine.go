@@ -17,7 +17,7 @@ type Confinement struct {
 	folder string // as messages name it
 	// spellings are the absolute paths of the folder: as it was named, and without symbolic links.
 	spellings []string
-	// private are files that are neither read nor written, whatever the folder; nil is none.
+	// private are files that are neither read nor written, in any folder; nil is none.
 	Private func() private.Places
 }
 
@@ -137,8 +137,8 @@ func (c *Confinement) Read(path string) ([]byte, error) {
 	return ReadBounded(file)
 }
 
-// mostRead bounds what commands read of a file, of standard input or of an answer, in bytes,
-// all of which is in memory.
+// mostRead bounds what commands read from a file, standard input or a response, in bytes,
+// because all of it is in memory.
 const mostRead = 64 << 20
 
 // ReadBounded reads everything, up to mostRead bytes; more is an error.

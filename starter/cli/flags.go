@@ -12,8 +12,8 @@ func OutputFlag(command *cobra.Command, into *string) {
 	OutputFlagOf(command, into, "", "table", "json")
 }
 
-// OutputFlagOf adds --output with formats, of which the first is the default, and refuses others before
-// the command begins. note follows the formats in the help.
+// OutputFlagOf adds --output with formats, the first being the default, and refuses others before the
+// command begins. note follows the formats in the help.
 func OutputFlagOf(command *cobra.Command, into *string, note string, formats ...string) {
 	command.Flags().StringVarP(into, "output", "o", formats[0], OrList(formats)+note)
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))

@@ -15,8 +15,8 @@ import (
 // ErrInterrupted is returned by a read that a signal ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// input is a standard input, of which a read ends with the first signal: a read of a terminal does not
-// end with Ctrl-C by itself, as the command handles the signal.
+// input is a standard input whose reads end at the first signal: Ctrl-C alone does not end a read from
+// a terminal, because the command handles the signal.
 type input struct {
 	from  io.Reader
 	until context.Context //nolint:containedctx // Read takes none

@@ -64,7 +64,7 @@ func Choice[W ~string](flag string, word W, known []W) error {
 	return UsageError("%s %q is unknown%s", flag, word, ExpectedWords(string(word), AsTexts(known)))
 }
 
-// ExpectedWords ends a message about a word that is none of those known: with the nearest of them, else with all.
+// ExpectedWords ends a message about an unknown word with the nearest known one, else with all.
 func ExpectedWords(word string, known []string) string {
 	if near := expression.Suggest(word, known); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)

@@ -66,8 +66,8 @@ type LetterSelection struct {
 	cancelled   int // left out because they were not selected
 }
 
-// againText says what runs again and in which steps, and how much of it had failed, which is a figure
-// of its own beside that of the cancelled ones. playbook is "" for that of the run.
+// againText says how much runs again, in which steps, and how much of it had failed rather than been
+// cancelled. playbook is "" for the run's own.
 func (c LetterSelection) againText(playbook string) string {
 	cancelled := 0
 	var steps []string
@@ -176,7 +176,7 @@ func dryRun(streams cli.Streams, found LetterSelection, output string) error {
 	return writeLetters(streams, list)
 }
 
-// idle is what reprocess prints where there is nothing to do.
+// idle is the output of reprocess if there is nothing to do.
 type idle struct {
 	Status      string `json:"status"`
 	Quarantined int    `json:"quarantined"`

@@ -210,7 +210,7 @@ func noteWhatCounts(streams cli.Streams, matrix *backfill.Matrix, options *Parti
 	}
 }
 
-// notDone is what no partition is where there is nothing to do.
+// notDone describes the missing partitions for a message that there is nothing to do.
 func notDone(only string) string {
 	if only == backfill.OnlyAll {
 		return "complete and not running"

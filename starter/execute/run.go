@@ -1,4 +1,4 @@
-// Package execute has the commands run and backfill.
+// Package execute has the commands `run` and `backfill`.
 package execute
 
 import (
@@ -85,7 +85,7 @@ func Run(a *cli.App, name string, options *RunOptions) (err error) {
 // errNothing says that there is nothing to run.
 var errNothing = errors.New("nothing to run")
 
-// runWith starts a run of what a function plans once the server is there, and follows it.
+// runWith starts the run that a function plans once the server is available, and follows it.
 func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *session.Session) (start.Plan, error)) (err error) {
 	ctx := a.Interrupts.Graceful
 	s, err := openSession(ctx, a, options)

@@ -83,8 +83,8 @@ func MissingPlan(ctx context.Context, s *session.Session, of load.CheckedPlayboo
 	return plan, err
 }
 
-// CheckClaim refuses a backfill while another one is open that is to run some of its partitions. One
-// that has begun meanwhile is found by the run itself.
+// CheckClaim refuses a backfill while another open one has some of its partitions. If one begins at
+// the same time, the run itself finds out.
 func CheckClaim(ctx context.Context, s *session.Session, matrix *backfill.Matrix, claim partition.BackfillClaim) error {
 	id, keys, err := matrix.FindOpen(ctx, s.Client, claim)
 	if err != nil || id == "" {

@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	// DefaultPriority is the one in the middle, which Temporal gives to runs
-	// that say nothing.
+	// DefaultPriority is the middle one, which Temporal uses by default.
 	DefaultPriority = 3
-	// LastPriority is behind all others.
+	// LastPriority comes after all others.
 	LastPriority      = 5
 	minFairnessWeight = 0.001
 	// maxFairnessWeight is the largest weight that Temporal accepts; it refuses the start of a run with a
@@ -53,8 +52,7 @@ func (f *FairnessFlags) Check() error {
 	return nil
 }
 
-// Settings are what the flags say. Defaults stay unset, so that a server may
-// have others.
+// Settings returns the flags' settings. Defaults stay unset, so that a server may have others.
 func (f *FairnessFlags) Settings() temporal.Priority {
 	settings := temporal.Priority{FairnessKey: f.key}
 	if f.Priority != DefaultPriority {

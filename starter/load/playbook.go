@@ -124,8 +124,8 @@ func ReadCalled(a *cli.App, name string) ([]byte, error) {
 	return ReadPlaybook(a, name)
 }
 
-// Codes are the codes of a playbook and of all that it runs, as far as they are known
-// here: by name, those of a folder.
+// Codes returns the code of a playbook and of all playbooks that it runs, as far as they are
+// known here; playbooks given by name are read from folder.
 func (c CheckedPlaybook) Codes(workload map[string]any, folder string) []string {
 	if len(c.Book.Callers()) == 0 {
 		return c.Book.Codes()

@@ -282,8 +282,8 @@ func (o *observer) answerCommand(record protocol.StepRecord) string {
 	return ""
 }
 
-// latestRecord is the record of a step whose call continues in a history of its own, as far
-// as that has come; others stay as they are.
+// latestRecord returns the record of a step whose call continues in other histories, updated by
+// that call; other records are unchanged.
 func (o *observer) latestRecord(ctx context.Context, record protocol.StepRecord) protocol.StepRecord {
 	if record.Call == "" || !record.EndedAt.IsZero() {
 		return record

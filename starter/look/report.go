@@ -29,7 +29,7 @@ type document struct {
 	Result     expression.Value      `json:"result"`
 	Steps      []protocol.StepRecord `json:"steps"`
 	Warnings   []string              `json:"warnings"`
-	// Rows is what the run did to data, by tables; nil where nothing was counted.
+	// Rows is what the run did to data, by tables; nil if nothing was counted.
 	Rows     *interpreter.Rows        `json:"rows,omitempty"`
 	Error    *interpreter.ErrorObject `json:"error,omitempty"`
 	Problems []load.Problem           `json:"problems,omitempty"` // of a playbook that was refused
@@ -135,7 +135,7 @@ func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outco
 	return cli.WithStatus(exitcode.Failed, cli.ErrSaid)
 }
 
-// knownResult is the result of a run as far as it is known.
+// knownResult returns the result of a run if it is known.
 func (o outcome) knownResult() protocol.Result {
 	result := o.result
 	if o.err == nil {
@@ -180,8 +180,8 @@ func HintNext(streams cli.Streams, s *session.Session, run client.WorkflowRun, r
 	streams.Advisef("To see what happened: %s events %s --failed%s", terminal.Program(), terminal.ShellWord(run.GetID()), s.Flags)
 }
 
-// hintDeadLetters prints how to run the iterations again that did not succeed; false where there
-// are none. Where a run was terminated, its result does not say whether there are any.
+// hintDeadLetters prints how to repeat the iterations that did not succeed; false if there are
+// none. The result of a terminated run does not say whether there are any.
 func hintDeadLetters(streams cli.Streams, s *session.Session, run client.WorkflowRun, result protocol.Result) bool {
 	var failed, cancelled int
 	for _, record := range result.Steps {

@@ -1,4 +1,5 @@
-// Package look has the commands that show runs: status, list, follow, events, logs, stats, report.
+// Package look has the commands that show runs: `status`, `list`, `follow`, `events`, `logs`,
+// `stats`, `report`.
 package look
 
 import (

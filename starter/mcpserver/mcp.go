@@ -106,7 +106,8 @@ type mcpServer struct {
 	sdk   *mcp.Server
 }
 
-// mostMCPAnswer bounds the answer of a tool, in bytes: a model has to read all of it.
+// mostMCPAnswer bounds the answer of a tool, in bytes. Without it, a model would have to read
+// answers of any size.
 const mostMCPAnswer = 1 << 20
 
 // errMCPAnswer says that an answer was too long.
@@ -122,8 +123,8 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// runCommand runs a command, whose standard input is a text, and gives what it prints. What the command
-// prints as JSON is the answer, be it good or bad news; the rest is for whoever reads it.
+// runCommand runs a command with a text as its standard input, and returns what it prints. JSON output
+// is the answer, even of a failed command; other output is added for the reader.
 func (s *mcpServer) runCommand(ctx context.Context, in string, run func(*cli.App) error) *mcp.CallToolResult {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -41,7 +41,7 @@ type scheduleOptions struct {
 	paused bool
 	note   string
 	yes    bool
-	// backfill has runs make up for partitions that are missing, in the place of the newest alone.
+	// backfill makes scheduled runs do all missing partitions, not just the newest.
 	backfill bool
 	output   string
 	given    func(flag string) bool
@@ -187,7 +187,7 @@ func printSchedule(ctx context.Context, streams cli.Streams, s *session.Session,
 	return err
 }
 
-// revision is a schedule as it is and as it is to be.
+// revision is the present and the new form of a schedule.
 type revision struct {
 	found            *runs.Schedule
 	before, after    *playbook.Schedule // settled
@@ -270,8 +270,8 @@ func newRevision(
 	return r, nil
 }
 
-// revisedPlan is what runs start with: the playbook of the file, else that of the
-// schedule, and its workload with the values of the flags over it.
+// revisedPlan is what runs will start with: the playbook of the file, else the schedule's, and
+// its workload with the flags' values.
 func revisedPlan(a *cli.App, r *revision, file string, options *scheduleOptions) (start.Plan, error) {
 	if err := options.run.Fairness.Check(); err != nil {
 		return start.Plan{}, err
@@ -339,7 +339,7 @@ func checkRevised(a *cli.App, r *revision, file string, workload map[string]any)
 // errMoved says that somebody else was faster.
 var errMoved = errors.New("it has been changed meanwhile; check the difference again")
 
-// applyRevision has the server take a revision, unless the schedule has changed since it was
+// applyRevision sends a revision to the server, unless the schedule has changed since it was
 // read.
 func applyRevision(ctx context.Context, s *session.Session, r *revision, plan start.Plan) error {
 	return handleOf(ctx, s, r.found).Update(ctx, client.ScheduleUpdateOptions{
@@ -372,8 +372,7 @@ func (r *revision) timesChange() bool {
 	return strings.Join(timeLines(r.before), "\n") != strings.Join(timeLines(r.after), "\n")
 }
 
-// diffText is what changes, as unified diffs of the settings and of the playbook; "" for
-// nothing.
+// diffText shows the changes as unified diffs of the settings and of the playbook; "" for none.
 func (r *revision) diffText() string {
 	before := settings{
 		id:    r.found.Action.ID,
@@ -395,7 +394,7 @@ func dropHeaders(text string) string {
 	return strings.Join(lines, "")
 }
 
-// settings is what a schedule says beside the text of its playbook.
+// settings are the settings of a schedule, without the text of its playbook.
 type settings struct {
 	id              string             // of the runs, without the time
 	times           *playbook.Schedule // settled

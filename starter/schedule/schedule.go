@@ -79,8 +79,8 @@ func handleOf(ctx context.Context, s *session.Session, found *runs.Schedule) cli
 	return s.Client.ScheduleClient().GetHandle(ctx, found.ID)
 }
 
-// scheduleAction starts what a plan says, as start.Run does. memo is that of the action before,
-// where the code of the playbook is the one that it vouches for; else nil.
+// scheduleAction starts a planned run as start.Run does. memo is the memo of the present action
+// if it vouches for the same code, else nil.
 func scheduleAction(s *session.Session, plan start.Plan, memo map[string]any) (*client.ScheduleWorkflowAction, error) {
 	input, err := lastingInput(s, plan)
 	if err != nil {

@@ -108,7 +108,7 @@ func newScheduleListCommand(a *cli.App) *cobra.Command {
 type ScheduleList struct {
 	Schedules []*ScheduleDocument `json:"schedules"`
 	Total     int                 `json:"total"` // without the limit
-	// Next is the name behind which the next page begins, for --after; "" on the last one.
+	// Next is the name after which the next page begins, for --after; "" on the last one.
 	Next string `json:"next,omitempty"`
 
 	left int // behind this page

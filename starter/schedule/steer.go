@@ -96,8 +96,8 @@ func newScheduleTriggerCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// TriggeredRun is what schedule trigger prints as JSON; without IDs where the run has
-// not begun yet.
+// TriggeredRun is the JSON output of schedule trigger; without IDs if the run has not begun
+// yet.
 type TriggeredRun struct {
 	Schedule   string `json:"schedule"`
 	Outcome    string `json:"outcome"` // started, skipped or waiting

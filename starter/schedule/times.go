@@ -43,7 +43,7 @@ func (f *timeFlags) addFlags(command *cobra.Command) {
 	f.given = flags.Changed
 }
 
-// layOver lays the flags over what a playbook or the schedule says, which stays as it is.
+// layOver returns base with the values of the flags; base itself does not change.
 func (f *timeFlags) layOver(base *playbook.Schedule) *playbook.Schedule {
 	merged := playbook.Schedule{}
 	if base != nil {
@@ -107,8 +107,8 @@ func (f *timeFlags) checkFlags() error {
 	return nil
 }
 
-// checkTimes refuses times that make no sense, with the names of the flags; of what
-// they mean it warns.
+// checkTimes refuses impossible times by the names of their flags, and warns about suspicious
+// ones.
 func checkTimes(streams cli.Streams, times *playbook.Schedule) error {
 	var wrong []string
 	now := time.Now()

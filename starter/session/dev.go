@@ -85,8 +85,8 @@ func readStateFile(path string) (DevState, error) {
 	return state, localserver.CheckLoopback(path, state.Address)
 }
 
-// DevInParent finds a `starter dev` that runs in a parent of the working directory. It
-// is not used from here, since its connections and its files are those of its folder.
+// DevInParent finds a running `starter dev` of a parent directory. It is not used from here,
+// since it uses the connections and files of its own directory.
 func DevInParent(ctx context.Context) (folder string, found bool) {
 	folder, err := filepath.Abs(".")
 	for err == nil && folder != filepath.Dir(folder) {
@@ -144,8 +144,8 @@ func FindDev(ctx context.Context, namespace, payloadStore, metrics string) (*Dev
 // livesTimeout bounds the check whether a port is listened on.
 const livesTimeout = 2 * time.Second
 
-// isAlive reports whether the process is there and something listens at its
-// address, be it too busy, or stopped, to answer.
+// isAlive reports whether the process exists and something listens at its address, even if it
+// is too busy, or stopped, to respond.
 func (s DevState) isAlive(ctx context.Context) bool {
 	if s.PID <= 0 || errors.Is(syscall.Kill(s.PID, 0), syscall.ESRCH) {
 		return false

@@ -12,8 +12,8 @@ import (
 	"reprise/internal/base/seal"
 )
 
-// localKey is what a local server requires of its clients, and by which its worker
-// knows the runs of this starter.
+// localKey returns the key that a local server requires of its clients, and by which its worker
+// recognises runs of this starter.
 func localKey(dbFile string) (string, error) {
 	key, err := localText(dbFile, keySuffix, rand.Text)
 	if err != nil {
@@ -22,8 +22,8 @@ func localKey(dbFile string) (string, error) {
 	return key, nil
 }
 
-// secretKeys are the keys for secret results on a local server: those of the
-// environment, else one of its own.
+// secretKeys are the keys for secret results on a local server: those in the environment, else
+// a generated one.
 func secretKeys(dbFile string) (*seal.Keys, error) {
 	keys, err := seal.Parse(os.Getenv(seal.Variable))
 	if err != nil || keys != nil {

@@ -1,5 +1,5 @@
-// Package session connects commands to a Temporal server: that of flags, environment or profile, that of
-// starter dev, or one of their own with a worker.
+// Package session connects commands to a Temporal server: the one that flags, environment or profile
+// name, that of starter dev, or their own with a worker.
 package session
 
 import (
@@ -44,7 +44,7 @@ func (f *ServerFlags) connectStored(ctx context.Context) (*Session, error) {
 		"no Temporal server is known; name one with --address or TEMPORAL_ADDRESS, or %s", OrDev(ctx)))
 }
 
-// OrDev says how to get a server that stays, beside naming one.
+// OrDev says how to get a permanent server other than by naming one.
 func OrDev(ctx context.Context) string {
 	if folder, found := DevInParent(ctx); found {
 		return fmt.Sprintf("run this in %s, where %s dev runs", folder, terminal.Program())
@@ -71,12 +71,12 @@ type Session struct {
 	Telemetry *telemetry.Telemetry
 	Ends      bool // the server ends with the run, so nothing leads back to it
 	// flags are the flags with which another command finds the server, " --address HOST:PORT" and
-	// so on; "" where it finds the server without.
+	// so on; "" if it needs none.
 	Flags string
 }
 
-// End lets go of everything the session has brought up. With now there is no
-// time to do it in order; nothing is left behind either way.
+// End releases everything that the session has started. now skips an orderly shutdown; nothing
+// is left behind either way.
 func (s *Session) End(now bool) {
 	if s.cleanUp != nil {
 		defer s.cleanUp()
@@ -102,8 +102,8 @@ func (s *Session) End(now bool) {
 	}
 }
 
-// Lost is closed when a server of our own has ended by itself; nil, which is
-// never closed, for others.
+// Lost is closed when our own server has ended by itself; nil, which is never closed, for
+// others.
 func (s *Session) Lost() <-chan struct{} {
 	if s.Server == nil {
 		return nil
@@ -413,8 +413,8 @@ func (w *localWorker) stopWorker() {
 // WorkerLogPath is the path of the log of a worker in this process.
 func WorkerLogPath() string { return filepath.Join(stateDir, "worker.log") }
 
-// openWorkerLog gives the log of a worker inside this process, whose standard
-// error is for people. A log that cannot be written is no reason not to run.
+// openWorkerLog opens the log of a worker inside this process, whose standard error is for
+// people. If it cannot be written, the worker runs without one.
 func openWorkerLog() (*slog.Logger, func()) {
 	const most = 10 << 20
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND

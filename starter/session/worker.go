@@ -17,8 +17,8 @@ import (
 	"reprise/starter/cli"
 )
 
-// WithWorker has a command work with a server that has a worker: one of its own where there is none, if
-// that may be brought up. why says what the worker is for.
+// WithWorker runs a command with a server that has a worker: if there is none, it starts its own, if
+// that is allowed. why says what the worker is for.
 func WithWorker(a *cli.App, server *ServerFlags, local *LocalFlags, bringsUp bool, why string, work func(context.Context, *Session) error) error {
 	ctx := a.Interrupts.Graceful
 	s, err := server.Existing(ctx)

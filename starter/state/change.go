@@ -158,7 +158,7 @@ func changeState(a *cli.App, name, step string, o *stateChange, to func(*playboo
 	})
 }
 
-// noteReadAgain says of a change behind which rows are read again that the sink would write them twice.
+// noteReadAgain warns if a change makes the step read rows again that its sink would write twice.
 func noteReadAgain(streams cli.Streams, one keptStep, state *incremental.State, to incremental.Cursor) {
 	if one.kept.Inserts == nil || state == nil || state.Watermark.IsZero() {
 		return

@@ -36,7 +36,7 @@ type stateDocument struct {
 	// without a step that is not known.
 	Watermark expression.Value `json:"watermark"`
 	ReadsFrom expression.Value `json:"reads_from"`
-	// Behind is how many seconds ago the watermark is; nil where cursors are no times.
+	// Behind is how many seconds ago the watermark is; nil if cursors are no times.
 	Behind  *float64  `json:"behind_seconds,omitempty"`
 	MovedAt time.Time `json:"moved_at,omitzero"`
 	Run     string    `json:"run,omitempty"` // that claimed it last
@@ -60,7 +60,7 @@ func newStateDocument(of keptStep, found foundStates, state incremental.State, n
 	return doc
 }
 
-// documentOf is a state of which no more is known than what is kept.
+// documentOf describes a state by what is stored.
 func documentOf(state incremental.State, of incremental.CursorType, keptBy string, now time.Time) stateDocument {
 	doc := stateDocument{
 		State: state.Name, KeptBy: keptBy, Type: of, Watermark: state.Watermark.Value, MovedAt: state.MovedAt, Run: state.Run, Rows: state.Rows,

@@ -63,7 +63,8 @@ type keptStep struct {
 	loops int
 }
 
-// isUnnamed reports whether the states are groups of their own in Temporal, of which no name is given.
+// isUnnamed reports whether the states are separate groups in Temporal, and the command does not name
+// one.
 func (k keptStep) isUnnamed() bool { return k.at.Place == nil && k.at.Group == "" }
 
 // keptBy names who keeps the state.
@@ -126,8 +127,8 @@ func keptStepsOf(streams cli.Streams, book *playbook.Playbook, workload map[stri
 	return all, nil
 }
 
-// stateAt is where a step keeps its state, also one that is in a playbook within a step. elements are those of the loops that lead
-// to it, the outer first; loops is how many of them there are.
+// stateAt finds where a step keeps its state, also for a step of a playbook within a step. elements are the elements
+// of the loops that lead to it, the outermost first; loops is how many loops there are.
 func stateAt(
 	book *playbook.Playbook, workload map[string]any, name string, elements []expression.Value,
 ) (at call.StateAt, of *playbook.Step, loops int, err error) {
@@ -203,7 +204,7 @@ func withStates(a *cli.App, o *stateOptions, of []keptStep, work func(context.Co
 	return session.WithWorker(a, &o.server, &o.local, inTables, "states are read by one", work)
 }
 
-// stateCommand has a worker do what a command wants of a step's state.
+// stateCommand runs a command about a step's state through a worker.
 func stateCommand(ctx context.Context, s *session.Session, of keptStep, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
 	command.Place, command.Group = of.at.Place, of.at.Group
 	if of.isUnnamed() {

@@ -53,7 +53,7 @@ var (
 
 var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// cronInWords says the common lines of cron in words, and the others as they are.
+// cronInWords describes common cron lines in words, and returns others unchanged.
 func cronInWords(line string) string {
 	fields := strings.Fields(strings.ToLower(line))
 	words := ""

@@ -17,8 +17,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// maxAnswered bounds the answers that a workflow remembers to recognise repeated ones; the last
-// count. They are in the state with which it continues as new.
+// maxAnswered bounds the answers that a workflow remembers to recognise repeated ones, keeping
+// the latest, because they are in the state with which it continues as new.
 const maxAnswered = 200
 
 // AwaitedCall is a call whose attempts are answered from outside.
@@ -47,9 +47,9 @@ func (c *Controls) ServeAnswers(ctx workflow.Context) error {
 	)
 }
 
-// AwaitAnswers has the workflow accept answers, by updates and signals, once the calls that begin
-// now have come to what they wait for: before, no attempt is awaited. The coroutine comes behind the
-// handlers that wait, which therefore continue when all others have run.
+// AwaitAnswers makes the workflow accept answers, by updates and signals, once the calls that begin
+// now have reached what they wait for: before, no attempt is awaited. Its coroutine is started after
+// the waiting handlers, so these continue when all others have run.
 func (c *Controls) AwaitAnswers(ctx workflow.Context) {
 	if c.awaitsAnswers {
 		return
@@ -101,7 +101,7 @@ func (c *Controls) answerSignalled(ctx workflow.Context, answer interpreter.Answ
 // Bounds of the answers that wait to be passed on, to one call and in all.
 const (
 	// maxForwardedTo bounds the answers to one call that wait to be passed on to the workflow
-	// that has it: whoever has its token may send any number.
+	// that has it. Without it, whoever has the call's token could fill the workflow.
 	maxForwardedTo = 100
 	// maxForwarded bounds the answers to all calls that wait to be passed on, in the memory and
 	// the next history of the workflow.
@@ -260,8 +260,8 @@ func (c *Controls) duplicateOf(answer interpreter.Answer) *interpreter.AnswerRec
 	return nil
 }
 
-// findAnswered finds an attempt that has its answer; before is the reply to the same
-// answer, nil where it was another one.
+// findAnswered finds an attempt that was answered; before is the reply if it was the same
+// answer, nil for another one.
 func (c *Controls) findAnswered(answer interpreter.Answer) (before *interpreter.AnswerReceipt, over bool) {
 	digest := answer.Digest()
 	for _, one := range slices.Backward(c.Answered) {

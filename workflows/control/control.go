@@ -186,8 +186,8 @@ func (c *Controls) settleWaits(ctx workflow.Context, settlement *protocol.ItemSe
 	return ended
 }
 
-// refusesSettlement reports whether a decision is not for a step, because nothing of that may be
-// tried now. The run decides that; the workflows that it signals were meant.
+// refusesSettlement reports whether a decision cannot apply to a step, because nothing of it may
+// be tried now. Only the run checks that; the workflows that it signals trust it.
 func (c *Controls) refusesSettlement(ctx workflow.Context, settlement *protocol.ItemSettlement, step string) bool {
 	return settlement != nil && !settlement.Skip && c.IsPaused(step) && workflow.GetInfo(ctx).WorkflowExecution.ID == c.Run
 }
@@ -217,7 +217,7 @@ func (c *Controls) SleepFor(ctx workflow.Context, call *call.Call, wait interpre
 	return open.WaitOutcome(ctx, err)
 }
 
-// WaitOutcome is what a wait comes to whose timer ended with err.
+// WaitOutcome returns how a wait ended; err is the error of its timer.
 func (w *OpenWait) WaitOutcome(ctx workflow.Context, err error) (*protocol.ItemSettlement, error) {
 	switch {
 	case ctx.Err() != nil:

@@ -15,14 +15,14 @@ const (
 	// parkFrom is the shortest wait for which a child releases its slot in the window
 	// of its loop: a release and another grant cost some ten events.
 	parkFrom = 5 * time.Second
-	// ParkUntil is the length of the loop's history up to which its children may
-	// release their slots; beyond it they keep them while they wait.
+	// ParkUntil is the length of the loop's history up to which its children may release their
+	// slots; in a longer one they keep them while they wait.
 	ParkUntil = 2000
 )
 
-// Slot is the place of a child workflow among the children of its loop that may run at the same time. While every call of the
-// child has a long wait, the child releases the slot so that another child can run, and requests one again before it
-// continues. It stays open meanwhile, and shows what it waits for.
+// Slot is the place of a child workflow among the children of its loop that may run at the same time. While every
+// call of the child has a long wait, the child releases the slot so that another child can run, and requests one
+// again before it continues. The child stays open and shows what it waits for.
 type Slot struct {
 	input      *protocol.CallsInput
 	width      int  // how many of its calls may run at a time
@@ -55,8 +55,7 @@ func (p *Slot) acceptGrant(given protocol.SlotGrant) {
 	p.held, p.requested, p.mayRelease = true, false, given.MayRelease
 }
 
-// Acquire waits until one of the calls that want to may run. The error is that of a
-// cancelled ctx.
+// Acquire waits until one of the waiting calls may run. The error says that ctx was cancelled.
 func (p *Slot) Acquire(ctx workflow.Context) error {
 	defer func() { p.Waiting-- }()
 	if !p.held && !p.requested {
@@ -95,7 +94,7 @@ func (p *Slot) StayParked() { p.running++ }
 // has released it already. Its loop knows what the child waits for.
 func (p *Slot) Releases() bool { return p != nil && (p.mayRelease || !p.held) }
 
-// KeepSlot has the child keep its slot in this history; nil has none.
+// KeepSlot makes the child keep its slot in this history; a nil slot has no effect.
 func (p *Slot) KeepSlot() {
 	if p != nil {
 		p.mayRelease = false

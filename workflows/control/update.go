@@ -11,9 +11,9 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// updateGate has updates wait that arrive before the workflow can check them. They may come with its
-// first task, or while it validates its input, and the SDK refuses an update that has no handler
-// as soon as nothing else can run: so a workflow sets all handlers before it waits for anything.
+// updateGate makes updates wait that arrive before the workflow can check them. They may arrive with
+// its first task, or while it validates its input. The SDK refuses an update without a handler as
+// soon as nothing else can run, so a workflow sets all handlers before it waits for anything.
 type updateGate struct {
 	opened  bool
 	refusal error // of all updates; nil for none

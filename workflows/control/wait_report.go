@@ -10,11 +10,12 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// reportedShare is the part of the time that a run has taken which a wait has to take to be
-// reported: it bounds the reports of a run, however long it takes.
+// reportedShare is the fraction of the run's age that a wait must last to be reported: it
+// bounds the number of reports of a run of any length.
 const reportedShare = 100
 
-// ShortestReported is how long a wait has to take to be reported by a run that began at a time.
+// ShortestReported is the duration from which a wait is reported, for a run that began at the
+// given time.
 func ShortestReported(ctx workflow.Context, began time.Time) time.Duration {
 	return max(MinShownWait, workflow.Now(ctx).Sub(began)/reportedShare)
 }

@@ -19,8 +19,8 @@ func StepOverError(step string) error {
 	return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf("the attempt is over: step %s has ended", step)}
 }
 
-// beginAwaited begins an attempt that is answered from outside: it sends the request
-// with which it begins, where it has one. The answer may come before that has ended.
+// beginAwaited begins an attempt that is answered from outside: it sends the attempt's request,
+// if there is one. The answer may arrive before that has ended.
 func (d *Driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput) {
 	outcome := interpreter.Outcome{}
 	if request := d.Call.View().Request; request.Sends() {
@@ -152,8 +152,9 @@ const (
 	mostSettling = 15
 )
 
-// settleKept waits until the kept answers to the attempt have been delivered, before its
-// time counts as over: while no worker was there they could not be accepted.
+// settleKept waits until the answers to the attempt that were kept in mailboxes have been
+// delivered, before the attempt times out: while no worker was there, they could not be
+// accepted.
 func (d *Driver) settleKept(ctx workflow.Context) {
 	to := gate.ToTool(interpreter.SettleActivity, keeper.MailTimeout, "checks for answers that are kept")
 	to.Tries = mostSettling

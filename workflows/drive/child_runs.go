@@ -112,14 +112,13 @@ func failedTimeout(id string, limit time.Duration) interpreter.Outcome {
 	}}
 }
 
-// actsOnResumes is what a child run is signalled: that something is resumed which was
-// held.
+// actsOnResumes reports whether a steering of a child run resumes something that was held.
 func actsOnResumes(steering protocol.Steering) bool {
 	return steering.Resumes && steering.Settle == nil
 }
 
 const (
-	// admitTimeout bounds one request, which may wait behind many others.
+	// admitTimeout bounds one request, which may queue after many others.
 	admitTimeout = 10 * time.Minute
 	// mayStartTimeout bounds the look whether a parent run was cancelled.
 	mayStartTimeout = 10 * time.Second
@@ -148,8 +147,8 @@ func (a *Allowance) Unused() int {
 	return a.Left
 }
 
-// admitRun has a run that the call starts wait for its admission; nil where it may start
-// now. One that is held keeps its admission.
+// admitRun waits for the admission of a run that the call starts; nil if it may start now. A
+// held run keeps its admission.
 func (d *Driver) admitRun(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
 	d.Allowance = cmp.Or(d.Allowance, &Allowance{})
 	var admitted interpreter.AdmissionAnswer
@@ -180,9 +179,8 @@ func (d *Driver) admitRun(ctx workflow.Context, tree interpreter.Tree, step stri
 	return &interpreter.Outcome{PutOff: &interpreter.PutOff{Hold: admitted.Hold}}
 }
 
-// mayStart reports whether a run may start now that needs no admission any more: not where
-// a parent run was cancelled meanwhile, and then it returns once ctx is cancelled too. A run
-// that does not answer does not hold it.
+// mayStart reports whether an admitted run may start now. If a parent run was cancelled since,
+// it returns false once ctx is cancelled too. Runs that do not answer do not hold it up.
 func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpreter.AdmissionAnswer {
 	controls := control.ControlsOf(ctx)
 	start := interpreter.RunStart{Admission: controls.Admission(tree, 0), Attempt: controls.HoldFor(step)}

@@ -27,9 +27,9 @@ func ToRecall(name, summary string) gate.Recipient {
 	return to
 }
 
-// earlierRuns names the runs that may have made an attempt's call before: the attempts
-// before of the same request, and those of earlier runs of the one that makes it. It is
-// nil where there are none.
+// earlierRuns names the runs that may have made an attempt's call before: earlier attempts of
+// the same request, and those of the earlier runs that this run replaces. It is nil if there
+// are none.
 func (d *Driver) earlierRuns(task protocol.Task, nesting *call.Nesting, in interpreter.ToolInput) *interpreter.Recall {
 	recall := &interpreter.Recall{Key: in.OperationKey, Runs: nesting.Before}
 	first := in.Attempt - min(d.Call.View().RequestAttempts, interpreter.MaxEarlier)

@@ -44,7 +44,7 @@ type Driver struct {
 	// Plays records the runs of other playbooks that attempts start, by their workflow
 	// IDs; nil for none.
 	Plays func(child string)
-	// Allowance is what has been granted and not used; nil is none.
+	// Allowance counts admissions that were granted and not used; nil is none.
 	Allowance *Allowance
 	// until is when a wait ends that continues in the next history.
 	until time.Time
@@ -159,8 +159,8 @@ func (d *Driver) changeState(ctx workflow.Context, input interpreter.StateInput)
 	}
 }
 
-// continueInput is the input with which the call continues in another history. wait is the
-// one that is due, nil for none.
+// continueInput is the state with which the call continues in another history. wait is the wait
+// that is due, nil for none.
 func (d *Driver) continueInput(ctx workflow.Context, wait *interpreter.Wait) *call.Snapshot {
 	var snapshot call.Snapshot
 	if d.Host != nil {
@@ -265,8 +265,8 @@ func (d *Driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
 	d.Call.HoldRecorded()
 }
 
-// endWait applies the end of a wait or a hold to the call: with what people decided, with
-// a cancel, or by itself.
+// endWait applies the end of a wait or a hold to the call: by people's decision, by a cancel,
+// or by itself.
 func (d *Driver) endWait(ctx workflow.Context, settlement *protocol.ItemSettlement, err error, byItself func()) {
 	switch {
 	case err != nil:

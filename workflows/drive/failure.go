@@ -22,9 +22,9 @@ func (d *Driver) recordIgnored(ctx workflow.Context, failure *interpreter.ErrorO
 	gate.RecordMarker(ctx, protocol.IgnoredMark{Ignored: config.Place(), Index: config.Index})
 }
 
-// recordRuled records that a policy has made a failure of the last answer, and pauses
-// the other attempts under its rate limit where a policy has read in the outcome that they
-// are to wait. The call itself waits in any case. input is nil where the attempt was answered from outside.
+// recordRuled records that a policy turned the last answer into a failure, and pauses other attempts under
+// its rate limit if a policy found in the outcome that they have to wait. The call itself waits in any
+// case. input is nil if the attempt was answered from outside.
 func (d *Driver) recordRuled(ctx workflow.Context, input *interpreter.ToolInput) {
 	view := d.Call.View()
 	if view.Refused != nil {

@@ -53,7 +53,7 @@ func runTool(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outc
 	return interpreter.Outcome{Err: protocol.AttemptError(err)}
 }
 
-// attemptSummary is what Temporal's UI shows beside the activity.
+// attemptSummary is shown in Temporal's UI next to the activity.
 func attemptSummary(input interpreter.ToolInput) string {
 	name := input.Step
 	if input.Place != "" {

@@ -8,9 +8,9 @@ import (
 	"reprise/workflows/gate"
 )
 
-// ChildAfter is by how many events the history of a run grows while a step makes its
-// call, before the call continues in one of its own. An attempt takes six, with a wait
-// eleven; pages that are fetched together take far fewer.
+// ChildAfter is how many events a call may add to the run's history before it continues in a
+// history of its own. An attempt adds six, with a wait eleven; pages fetched together far
+// fewer.
 const ChildAfter = 900
 
 const (
@@ -54,13 +54,13 @@ func (r *Renewal) IsDue(ctx workflow.Context, calls ...*call.Call) bool {
 	return size >= r.again
 }
 
-// RenewLater has the calls stay until the history has grown once more by what a large one
-// has.
+// RenewLater postpones the renewal until the history has grown by the size of a large one.
 func (r *Renewal) RenewLater(ctx workflow.Context) {
 	r.again = workflow.GetInfo(ctx).GetCurrentHistorySize() + gate.LargeHistory
 }
 
-// MetaSoFar is what a call that was lost with its child had used, as far as its workflow knows.
+// MetaSoFar is what a call had used when it was lost with its child, as far as its workflow
+// knows.
 func MetaSoFar(ctx workflow.Context, call *call.Call) interpreter.CallMeta {
 	view := call.View()
 	return interpreter.CallMeta{Attempts: view.Attempts, Pages: view.Pages, StartedAt: view.StartedAt, EndedAt: workflow.Now(ctx)}

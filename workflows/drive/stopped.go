@@ -12,9 +12,9 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// ContinueCall has a call continue the one that by was making when it was stopped. A
-// call whose request has changed begins anew, and the warning says so. A call whose
-// state cannot be read ends: its request may have been sent before.
+// ContinueCall continues the call that the run by was making when it was stopped. If its
+// request has changed, the call begins again, with a warning. If its state cannot be read, the
+// call fails, because its request may have been sent before.
 func ContinueCall(ctx workflow.Context, task protocol.Task, machine *call.Call, by string) (warning string) {
 	name := gate.WithIndex(task.Step, machine.Config().Index)
 	question := call.StoppedInput{By: by, Key: task.Run.Identity(), Step: task.Step, Visit: task.Visit, Index: machine.Config().Index}

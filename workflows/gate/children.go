@@ -38,7 +38,7 @@ func ChildrenOf(ctx workflow.Context) SteeredChildren {
 // SteeredChild is a child to which commands are passed on, one signal at a time. A busy server
 // delivers signals late and out of order, and delays the run's other signals behind them.
 // Commands wait until the previous signal has arrived, and are then sent together. Granting a
-// slot is a separate signal, as a child never has two of them to come.
+// slot is a separate signal, because a child never waits for two of them.
 type SteeredChild struct {
 	Recipient
 	Child   workflow.ChildWorkflowFuture // nil until it is started

@@ -25,9 +25,9 @@ func CallName(machine *call.Call) string {
 	return WithIndex(of.Step.Name, of.Index)
 }
 
-// RandomStream returns a deterministic source of random numbers in [0, 1), for the jitter of one call. Each name has its own, so
-// that a replay gives each call the same numbers whatever the others draw. It is nil in a test on skipped time, whose waits
-// have no jitter.
+// RandomStream returns a deterministic source of random numbers in [0, 1), for the jitter of one call. Each name has
+// its own, so that in a replay each call gets the same numbers, whatever others draw. It is nil in tests that skip
+// time, whose waits have no jitter.
 func RandomStream(ctx workflow.Context, name string) func() float64 {
 	if RehearsalOf(ctx) != nil {
 		return nil

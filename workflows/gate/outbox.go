@@ -35,8 +35,8 @@ type encodedValue struct {
 	size  int // in bytes, as JSON
 }
 
-// encodeValue writes a value, with metadata beside it. A value that cannot be encoded stays
-// as it is: the converter reports the error.
+// encodeValue encodes a value with metadata. If it cannot be encoded, the value is kept and the
+// converter reports the error.
 func encodeValue(value any, metadata ...string) encodedValue {
 	payload, err := converter.GetDefaultDataConverter().ToPayload(value)
 	if err != nil {

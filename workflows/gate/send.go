@@ -229,9 +229,9 @@ const (
 	// heartbeatTimeout is how long a lost worker stays unnoticed.
 	heartbeatTimeout = 10 * time.Second
 	// MostDeliveries bounds how often Temporal delivers an activity. Without it, the activity
-	// of a tool that no worker has would be delivered forever. How often an attempt may lose
-	// its worker is a smaller number, counted by the activity itself: only it knows which
-	// deliveries may have acted.
+	// of a tool that no worker has would be delivered forever. The activity itself counts how
+	// often an attempt has lost its worker, which has a smaller bound, because only it knows
+	// which deliveries may have acted.
 	MostDeliveries = 1000
 )
 

@@ -20,10 +20,10 @@ const (
 	deliverAgain = time.Minute
 )
 
-// MailboxWorkflow keeps the answers to one attempt that arrived while no worker
-// accepted them, and delivers them in their order until one counts: the others are too
-// late by then. Its history is the box, whose bound is kept by its senders
-// (internal/base/answers). It ends when it is empty, so it never continues as new.
+// MailboxWorkflow keeps the answers to one attempt that arrived while no worker accepted them,
+// and delivers them in order until one is accepted: the rest are too late then. Its history is
+// the box, whose size its senders bound (internal/base/answers). It ends when it is empty, so
+// it never continues as new.
 func MailboxWorkflow(ctx workflow.Context, box interpreter.Mailbox) (*interpreter.MailboxResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would lose answers that were accepted
 	// Answers are delivered as they arrived, so none is too large to be sent.
@@ -46,8 +46,8 @@ type mailbox struct {
 	result interpreter.MailboxResult
 }
 
-// deliverAnswer has a worker send an answer to the workflow that accepts it, until the
-// outcome is known. The same answer again is one.
+// deliverAnswer makes a worker send an answer to the workflow that accepts it, until the
+// outcome is known. Repeating an answer has no effect.
 func (m *mailbox) deliverAnswer(ctx workflow.Context, kept interpreter.MailboxAnswer) {
 	digest, at := kept.Answer.Digest(), kept.Answer.AnswerTo
 	at.Index = nil // it is the same in all that is kept here

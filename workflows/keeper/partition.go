@@ -13,8 +13,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// PartitionsWorkflow keeps what is done of the partitions of one playbook, by its name. What is kept
-// is a rule of the interpreter (partition.Ledger). It never ends: a backfill of next year asks it.
+// PartitionsWorkflow stores the statuses of one playbook's partitions, by the playbook's name;
+// partition.Ledger has the rules. It never ends, because a backfill may need it a year later.
 func PartitionsWorkflow(ctx workflow.Context, snapshot []byte) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})

@@ -72,7 +72,7 @@ type queueKeeper struct {
 	victim          queue.Victim
 }
 
-// queueMode is what a queue waits for beside requests.
+// queueMode is what a queue waits for in addition to requests.
 type queueMode int
 
 const (
@@ -189,8 +189,8 @@ func (k *queueKeeper) woke(ctx workflow.Context) {
 	k.drainRequests(ctx)
 }
 
-// checkHolder frees a state that a run has which was terminated, before another one fails that
-// does not wait for it.
+// checkHolder frees the state of a terminated run, before another run fails because of a
+// deadlock that no longer exists.
 func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
 	if !k.queue.Name.State || request.OnConflict != playbook.ConflictSkip || len(k.queue.Holders) == 0 || k.queue.Has(request.Member) {
 		return
@@ -227,8 +227,8 @@ func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 	k.checkCircles(ctx)
 }
 
-// checkCircles looks for runs that wait for each other, beside the other work of the
-// queue: it queries other queues, which may not answer.
+// checkCircles looks for runs that wait for each other, concurrently with the other work of the
+// queue, since it queries other queues, which may not answer.
 func (k *queueKeeper) checkCircles(ctx workflow.Context) {
 	if k.checkingCircles || len(k.queue.ParentQueues()) == 0 {
 		return

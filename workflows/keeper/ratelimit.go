@@ -15,11 +15,11 @@ import (
 // limiterIdle is how long a limiter stays without a request.
 const limiterIdle = time.Minute
 
-// RateLimitWorkflow shares one rate limit between all workers of a task queue. Workers
-// lease turns from it, many at a time; it decides nothing but when the next turn is,
-// and signals calls that wait elsewhere for turns that no worker leases. It ends when
-// there was no request for a while, no call waits elsewhere and the turns that it gave
-// are over; the next lease starts it again.
+// RateLimitWorkflow shares one rate limit between all workers of a task queue. Workers lease
+// turns from it, many at a time. It decides only when the next turn is, and signals calls that
+// wait elsewhere if no worker leases the free turns. It ends when there was no request for a
+// while, no call waits elsewhere and the turns that it gave are over; the next lease starts it
+// again.
 func RateLimitWorkflow(ctx workflow.Context, limiter ratelimit.Limiter) error {
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
 	k := &rateLimiter{Limiter: limiter, lastRequest: workflow.Now(ctx)}

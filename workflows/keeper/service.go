@@ -11,7 +11,7 @@ import (
 	"reprise/workflows/gate"
 )
 
-// service is a workflow that stays open for runs to come, and continues as new where its history gets long.
+// service is a workflow that stays open for later runs, and continues as new when its history gets long.
 type service interface {
 	// isOver reports whether the workflow ends: nobody needs what it keeps.
 	isOver(ctx workflow.Context) bool
@@ -23,7 +23,8 @@ type service interface {
 	isDue(ctx workflow.Context) bool
 	// woke is called after each wait.
 	woke(ctx workflow.Context)
-	// next returns the error with which the workflow continues as new with what it keeps, or why it cannot.
+	// next returns the error with which the workflow continues as new with its state, or the reason why it
+	// cannot.
 	next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error)
 }
 

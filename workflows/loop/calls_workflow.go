@@ -237,11 +237,11 @@ func (b *batch) runSequential(ctx workflow.Context) {
 	}
 }
 
-// hostCalls has one activity make all attempts, pages and sinks of some calls that need no
-// wait; with a width of 0 in order, up to the first that does. It comes back with the
-// state of each that did not end: one that waits, or one whose sink writes what has to
-// be in history first. The workflow continues from there, one attempt at a time where
-// the activity itself failed. further is false there.
+// hostCalls makes one activity run all attempts, pages and sinks of some calls until they need
+// to wait; with a width of 0, one call after the other up to the first that has to wait. It
+// returns the state of each call that did not end because it waits, or because its sink writes
+// what has to be in history first. The workflow continues from there, one attempt at a time
+// where the activity itself failed. further is false there.
 func (b *batch) hostCalls(ctx workflow.Context, due []int, width int) (further bool) {
 	if ctx.Err() != nil {
 		return false
@@ -319,7 +319,7 @@ func (b *batch) stayHere(ctx workflow.Context, failure *interpreter.ErrorObject)
 	b.renewal.RenewLater(ctx)
 }
 
-// knownCounts is how far the loop has come, nil where it has no failure budget to keep.
+// knownCounts is the progress of the loop, nil if it has no failure budget.
 func (b *batch) knownCounts() *interpreter.LoopCounts {
 	if b.input.Known == nil {
 		return nil

@@ -84,7 +84,7 @@ type Loop struct {
 	step   *playbook.Step
 	loop   *playbook.Loop
 	Result *interpreter.LoopResult
-	// controls is what people have requested of the run.
+	// controls has people's requests to the run.
 	controls       *control.Controls
 	cancelChildren workflow.CancelFunc
 	window         *window
@@ -241,7 +241,7 @@ func (l *Loop) withinBudget(ctx workflow.Context) {
 	}
 }
 
-// knownCounts is how far the whole loop has come, as this shard of it knows.
+// knownCounts is the progress of the whole loop, as this shard knows it.
 func (l *Loop) knownCounts() interpreter.LoopCounts {
 	return interpreter.LoopCounts{
 		Size:    l.Shard.Size,
@@ -250,13 +250,13 @@ func (l *Loop) knownCounts() interpreter.LoopCounts {
 }
 
 const (
-	// maxStarting bounds the children of a loop that the server has yet to start, once
-	// the first of them have been. Each start and each end of a child waits for the lock of
-	// the loop's workflow, of which the server gives it half a second; after eleven such
-	// waits it tries again 3 s later.
+	// maxStarting bounds the children of a loop that the server has yet to start, after the
+	// first ones. Without it, starts and ends of children compete for the lock of the loop's
+	// workflow, which the server waits for half a second each; after eleven failures it tries
+	// again 3 s later.
 	maxStarting = 50
-	// firstStarting is how many may be started at the beginning of a history, while hardly
-	// a child ends: so many come to no such wait but on a very busy server.
+	// firstStarting is how many children may be starting at the beginning of a history, when
+	// hardly any child ends: except on a very busy server, so many do not wait for that lock.
 	firstStarting = 100
 )
 
@@ -387,7 +387,7 @@ func (l *Loop) failAll(ctx workflow.Context, calls []call.Snapshot, failure *int
 	}
 }
 
-// childSummary is what Temporal's UI shows beside the child, as Markdown.
+// childSummary is shown in Temporal's UI next to the child, as Markdown.
 func (l *Loop) childSummary(calls []call.Snapshot) string {
 	if len(calls) > 1 {
 		return fmt.Sprintf("%s %d–%d of %s", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, l.sizeText())

@@ -37,8 +37,8 @@ const (
 	// decides how many a history holds.
 	heavyTask = 64_000
 
-	// fullHistory is what a leaf may come to with what is still to be written to
-	// its history: the results of the running children, and its own.
+	// fullHistory bounds the history of a leaf including what is still to be written: the
+	// results of the running children, and its own.
 	fullHistory = 3_700_000
 )
 
@@ -96,8 +96,8 @@ type openShard struct {
 	elements   []expression.Value
 	reads      *protocol.LoopSource // the part of the source that it reads, in place of elements; nil for none
 	source     *call.Snapshot       // from where the source is read on behind it, as it has reported; nil before that
-	// next is how many of them it accounts for, which is less where its history gets
-	// long; known once it lingers or has ended.
+	// next is how many of the elements the shard accounts for, which is less if its history
+	// gets long; known once it lingers or has ended.
 	next    int
 	lingers bool
 	uses    protocol.SharedWindow // of the loop's window, while it lingers

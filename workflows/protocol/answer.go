@@ -39,9 +39,9 @@ func (a AcceptedAnswer) Is(to interpreter.AnswerTo) bool {
 // its AttemptDetails: the request, for the people who are to answer it.
 const AttemptDetailsQuery = "asked"
 
-// AttemptDetails is what a workflow knows of an attempt that is answered from outside.
-// One of its fields is set; none is set where the workflow knows nothing of the
-// attempt, or no longer awaits its answer.
+// AttemptDetails is what a workflow knows of an attempt that is answered from outside. Exactly
+// one field is set; none if the workflow does not know the attempt, or no longer waits for its
+// answer.
 type AttemptDetails struct {
 	// Awaiting is the attempt that has no answer yet; Since is zero while its request
 	// is still being sent.

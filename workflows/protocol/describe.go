@@ -13,8 +13,8 @@ const (
 	MaxText = 120
 )
 
-// DescribeRun says which playbook a run, or a part of one, is about. Texts of the
-// playbook's author are nothing but texts.
+// DescribeRun says which playbook a run, or a part of one, is about. Texts of the playbook's
+// author are escaped.
 func DescribeRun(book *playbook.Playbook) string {
 	return fmt.Sprintf("Playbook %s, hash %s", source.Code(book.Name, MaxText), source.Code(ShortHash(book), MaxText))
 }

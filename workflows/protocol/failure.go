@@ -110,8 +110,8 @@ func FailedWith(failure *interpreter.ErrorObject) interpreter.CallResult {
 	return interpreter.CallResult{Status: interpreter.StatusError, Error: failure}
 }
 
-// EndOf turns the end of a child run into the outcome of the attempt that started it: its result, or its failure. ended is false
-// if the child run was cancelled, which is no outcome of its own.
+// EndOf turns the end of a child run into the outcome of the attempt that started it: its result, or its failure.
+// ended is false if the child run was cancelled, which is no outcome.
 func EndOf(id string, result Result, err error) (outcome interpreter.Outcome, ended bool) {
 	if err != nil {
 		return interpreter.Outcome{Err: playError(id, err), Rows: rowsOf(err)}, !IsCancelled(err)
@@ -132,7 +132,7 @@ func EndOf(id string, result Result, err error) (outcome interpreter.Outcome, en
 	return interpreter.Outcome{Err: runFailed(id, failure), Rows: result.Rows}, true
 }
 
-// rowsOf is what a run has done to data that failed or was cancelled, nil where its end does not say it.
+// rowsOf is what a failed or cancelled run did to data, nil if its end does not say it.
 func rowsOf(err error) *interpreter.Rows {
 	var (
 		failed    *temporal.ApplicationError

@@ -44,9 +44,9 @@ func ChildID(task Task, suffix string) string {
 // BatchID is the ID of the child of a loop whose batch begins with iteration first.
 func BatchID(task Task, first int) string { return ChildID(task, fmt.Sprintf("/%d", first)) }
 
-// IterationID is the ID of the child in which an iteration of a task's loop is. size is
-// that of the collection, of which the loop, or the shard of it that is meant, has the
-// chosen elements; all, where that is nil. It is false for an index of no such element.
+// IterationID is the ID of the child that has an iteration of a task's loop. size is the size
+// of the collection; chosen selects the elements of the loop or shard, nil for all. It returns
+// false if no element has the index.
 func IterationID(task Task, loop *playbook.Loop, size int, chosen *Subset, index int) (string, bool) {
 	position, found := index, index >= 0 && index < size
 	if chosen != nil {
@@ -81,8 +81,8 @@ func RoundID(workflowID, runID string, n int) string {
 	return IDWithin(workflowID, fmt.Sprintf("/reprocess-%s-%d", runID[max(0, len(runID)-roundIDLength):], n))
 }
 
-// roundIDLength is how much of the run ID distinguishes the reprocesses of runs with
-// one workflow ID: its end, which is random; it begins with the time.
+// roundIDLength is how much of the end of a run ID distinguishes reprocesses with one workflow
+// ID: the end is random, the beginning is the time.
 const roundIDLength = 12
 
 // VisitName is the name by which the queue of a state knows a visit of a step.

@@ -76,8 +76,9 @@ func (c *Subset) checkPositions(n int) error {
 	return nil
 }
 
-// PartitionRequest is what the validation works the partition of a run out of. Its answer is in history
-// and goes with the run from then on: the rules of zones may be others when the run is replayed.
+// PartitionRequest is the request from which validation computes the run's partition. The answer is in
+// history and is used from then on, because rules of time zones may have changed when the run is
+// replayed.
 func (in Input) PartitionRequest(ctx workflow.Context) *interpreter.PartitionRequest {
 	request := interpreter.PartitionRequest{Key: in.Partition}
 	var scheduled time.Time
@@ -94,7 +95,8 @@ func (in Input) PartitionRequest(ctx workflow.Context) *interpreter.PartitionReq
 	return &request
 }
 
-// RunMissing has a backfill run the partitions that its validation has found, nil for another run.
+// RunMissing makes a backfill run the partitions that its validation has found missing; nil for
+// other runs.
 func (in *Input) RunMissing(missing *partition.Selection) {
 	if missing == nil {
 		return
@@ -112,8 +114,7 @@ func ScheduledAt(ctx workflow.Context) time.Time {
 	return at.UTC()
 }
 
-// InitialAttributes are the search attributes with which a run begins that another one
-// starts.
+// InitialAttributes returns the search attributes for a run that another one starts.
 func (in Input) InitialAttributes() []temporal.SearchAttributeUpdate {
 	if !in.SearchAttributes {
 		return nil

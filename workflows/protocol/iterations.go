@@ -23,8 +23,9 @@ type Iterations struct {
 type IterationRecord struct {
 	Index int `json:"index"`
 	interpreter.CallStatus
-	// Incremental is how far a call has read that keeps a state and has not ended, as of its last activity that has; nil for others.
+	// Incremental is the reading progress of an open call with a state, as of its last ended activity; nil for
+	// others.
 	Incremental *interpreter.StateRecord `json:"incremental,omitempty"`
-	// Rows is what such a call has done to data so far; nil where nothing was counted.
+	// Rows is what the call has done to data so far; nil if nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 }

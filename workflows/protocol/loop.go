@@ -49,8 +49,8 @@ func (s SharedWindow) Plus(other SharedWindow) SharedWindow {
 	return SharedWindow{Slots: s.Slots + other.Slots, Open: s.Open + other.Open}
 }
 
-// FallsEnough reports whether so much less is used than was reported that it is reported
-// again: a tenth of what a loop has, or half.
+// FallsEnough reports whether use has fallen enough to be reported again: by a tenth of the
+// loop's width, or by half.
 func (s SharedWindow) FallsEnough(reported SharedWindow, width int) bool {
 	return s != reported && (reported.Slots-s.Slots >= max(1, width/10) || reported.Open-s.Open >= MaxOpen/10 ||
 		2*s.Slots <= reported.Slots || 2*s.Open <= reported.Open)
@@ -86,7 +86,8 @@ const WaitsSignal = "waits"
 // WaitReport is what a child reports: the status of all of it that is open. Kept in workflow
 // history.
 //
-// It is a signal of its own beside SlotRequest, since open runs have sent both: a replay compares the names of signals and their order.
+// It is separate from SlotRequest because open runs have sent both: a replay compares the names of signals and their
+// order.
 type WaitReport struct {
 	From   string             `json:"from,omitempty"`   // workflow ID of the child
 	Status interpreter.Status `json:"status,omitempty"` // "" is running

@@ -19,7 +19,7 @@ const (
 	// ProgressQuery answers with a Progress.
 	ProgressQuery = "progress"
 
-	// DefaultTaskQueue is the one that workers poll by default.
+	// DefaultTaskQueue is polled by workers without another setting.
 	DefaultTaskQueue = "reprise"
 )
 
@@ -30,8 +30,8 @@ const (
 	PlaybookAttribute = "ReprisePlaybook"
 	// DeadLettersAttribute counts the iterations that failed.
 	DeadLettersAttribute = "RepriseDeadLetters"
-	// NextRetryAttribute is when the first retry of a step's own call is due, as that was
-	// at the last change of what else the attributes say. It costs no event of its own.
+	// NextRetryAttribute is the time of the first retry of a step's own call that is due,
+	// updated only together with other attributes, so that it costs no event of its own.
 	NextRetryAttribute = "RepriseNextRetry"
 	// OriginAttribute is the workflow ID of the run whose iterations a reprocess runs
 	// again.
@@ -54,9 +54,9 @@ const ExpectMemo = "expect_within"
 // most once a minute before; never where nothing was counted.
 const RowsMemo = "rows"
 
-// TriggersMemo is the memo in which the runs of a schedule have who triggered it: an interpreter.Said for
-// each time of a trigger, as TriggerKey has it. It is the memo of the schedule's action, so that a run has it
-// from its start. The run whose ScheduledAttribute is such a time was triggered.
+// TriggersMemo is the memo that says who triggered runs of a schedule: an interpreter.Said for each time of a
+// trigger, under TriggerKey. It is in the memo of the schedule's action, so that a run has it from its start.
+// A run was triggered if its ScheduledAttribute is such a time.
 const TriggersMemo = "triggers"
 
 // TriggerKey is the key of a time in TriggersMemo.
@@ -81,7 +81,7 @@ func SearchAttributes() map[string]enumspb.IndexedValueType {
 	}
 }
 
-// PartitionRefused is the type of the failure of a note for which there is no room.
+// PartitionRefused is the type of the failure if there is no room for a note.
 const PartitionRefused = "partition_refused"
 
 // StateRefused is the type of the failure of a change that a person may not make.

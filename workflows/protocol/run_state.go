@@ -47,7 +47,7 @@ type RunFrame struct {
 	StartedAt time.Time `json:"started_at,omitzero"`
 }
 
-// RunPath is how far a run has come.
+// RunPath is the progress of a run.
 type RunPath struct {
 	// Sinks says which connections of sinks were found on a worker when the run began; nil if none was asked for.
 	Sinks   *interpreter.SinkCheck `json:"sinks,omitempty"`

@@ -134,14 +134,14 @@ type Progress struct {
 	Awaits bool `json:"awaits,omitempty"`
 	// Plays says that each attempt of the iterations is a child run (tool playbook).
 	Plays bool `json:"plays,omitempty"`
-	// Control is what people have requested of the run.
+	// Control has people's requests to the run.
 	Control interpreter.Control `json:"control,omitzero"`
 	// Parents are the parent runs, the first one first, without what people have
 	// requested of them.
 	Parents []interpreter.Parent `json:"parents,omitempty"`
 	// Late says that the run takes longer than expected.
 	Late bool `json:"late,omitempty"`
-	// Rows is what the steps that have ended did to data; nil where nothing was counted.
+	// Rows is what the ended steps did to data; nil if nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 	// ValidationWarnings are what validation has warned of when the run began.
 	ValidationWarnings []string `json:"validation_warnings,omitempty"`
@@ -151,8 +151,8 @@ type Progress struct {
 	States map[string]queue.Ticket `json:"states,omitempty"`
 	// Moving is what the run waits for while it moves its states at its end; nil if it does not wait.
 	Moving *interpreter.Wait `json:"moving,omitempty"`
-	// Shards are the workflow IDs of the open shards of a large loop; each has a progress
-	// of its own, which is not in Stats yet.
+	// Shards are the workflow IDs of the open shards of a large loop. Their progress has to be
+	// read from them and is not in Stats yet.
 	Shards []string `json:"shards,omitempty"`
 	// Source is how far the source of a loop has come; nil for a loop over a collection. In a shard, Stats then has elements
 	// that are not in the total of its loop.
@@ -182,8 +182,8 @@ type LoopInput struct {
 	Chosen *Subset `json:"chosen,omitempty"`
 	// Begun are the calls of iterations that were stopped in an earlier run, by index.
 	Begun []interpreter.BegunIteration `json:"begun,omitempty"`
-	// SinkData is what the sink on the step and its notices name beside Task.Data. The loop does
-	// not use it: it is kept for a reprocess.
+	// SinkData are the values that the step's sink and notices name in addition to Task.Data.
+	// The loop does not use them: they are kept for a reprocess.
 	SinkData interpreter.Data `json:"sink_data,omitzero"`
 	// Control has the pauses and settings that people had requested of the run when the loop began.
 	Control interpreter.Control `json:"control,omitzero"`

@@ -10,7 +10,7 @@ import (
 // children, as a Steering.
 const ControlSignal = "control"
 
-// Steering is what a workflow passes on to its children; kept in workflow history.
+// Steering is a message from a workflow to its children; kept in workflow history.
 type Steering struct {
 	Control interpreter.Control `json:"control"`
 	// Resumes says that Control resumes something: calls that were held by a pause continue.

@@ -10,9 +10,9 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// answeredElsewhere names the workflow that accepts an answer for which the run's own
-// history has no call: the workflow that makes a step's call in place of the run, or an
-// iteration of its loop. It is nil where the run knows of no attempt like that.
+// answeredElsewhere names the workflow that accepts an answer to a call that is not in the
+// run's own history: one that makes a step's call in place of the run, or an iteration of its
+// loop. It is nil if the run knows no such attempt.
 func (r *run) answeredElsewhere(to interpreter.AnswerTo) error {
 	over := false
 	for _, record := range slices.Backward(r.records) {

@@ -16,14 +16,14 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// frame is what all parts of a run know of it: what it runs, and how far that has come. The run changes it, and earlier does where the
-// run replaces others. Any part may warn, or fail the run.
+// frame is what all parts of a run share: what the run executes, and its progress. Only the run changes it, and
+// earlier if the run replaces others. Any part may warn, or fail the run.
 type frame struct {
 	protocol.RunFrame
 	id    string // of its workflow
 	book  *playbook.Playbook
 	input protocol.Input
-	// controls is what people have requested of the run.
+	// controls has people's requests to the run.
 	controls *control.Controls
 	cancel   workflow.CancelFunc // of every branch
 }
@@ -57,7 +57,8 @@ func (f *frame) warnAbsent(where string, absent []string) {
 	}
 }
 
-// warnOf warns of what expressions have noted; where names what they are of.
+// warnOf warns about questionable data that expressions have noted; where names the
+// expressions.
 func (f *frame) warnOf(where string, budget *expression.Budget) {
 	for _, text := range budget.Notes() {
 		f.addWarning(where + ": " + text)

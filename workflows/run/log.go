@@ -33,7 +33,7 @@ func (f *frame) logRun(ctx workflow.Context, result *protocol.Result, took time.
 	gate.Logger(ctx).Info("run ended", append(fields, outcomeFields(result.Rows, result.Error)...)...)
 }
 
-// outcomeFields are the fields of rows and of an error, none for what is not there.
+// outcomeFields returns log fields for rows and an error, without missing ones.
 func outcomeFields(rows *interpreter.Rows, failure *interpreter.ErrorObject) (fields []any) {
 	if rows != nil {
 		tables := lists.Map(rows.Tables, func(table interpreter.TableRows) string {

@@ -33,7 +33,8 @@ func (f *frame) countStep(ctx workflow.Context, record *protocol.StepRecord) {
 	})
 }
 
-// otherTable is the label of what the playbook does not name, such as files whose names data make.
+// otherTable is the label of targets that the playbook does not name literally, such as files
+// whose names come from data.
 const otherTable = "other"
 
 // countRows counts what a visit of a step did to data, by the tables that the playbook names.

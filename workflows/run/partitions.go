@@ -35,7 +35,7 @@ func (p *partitions) noteEnd(ctx workflow.Context, status interpreter.Status) {
 	p.notePartition(ctx, outcomeOf(status))
 }
 
-// outcomeOf is what becomes of the partition of a run that ends with a status.
+// outcomeOf is the status of a partition after its run has ended with a status.
 func outcomeOf(status interpreter.Status) partition.Status {
 	switch status {
 	case interpreter.Completed:

@@ -75,7 +75,7 @@ func PlaybookWorkflow(ctx workflow.Context, input protocol.Input) (*protocol.Res
 	return r.executeSteps(ctx, branches)
 }
 
-// enterRun validates a run that begins. The state of one that continues has to be its own.
+// enterRun validates a run that begins. The state of a continued run has to belong to it.
 func enterRun(ctx workflow.Context, input *protocol.Input) (*playbook.Playbook, error) {
 	begins := input.State == nil
 	if begins {
@@ -155,7 +155,7 @@ type run struct {
 	steering   *steering
 }
 
-// newRun has the parts of a run, each with what it needs of others.
+// newRun makes a run of its parts, each with what it needs of the others.
 func newRun(controls *control.Controls) *run {
 	f, v := &frame{controls: controls}, &visits{}
 	r := &run{frame: f, visits: v}
@@ -236,9 +236,8 @@ func (r *run) saveState() protocol.RunState {
 	return state
 }
 
-// continueAsNew returns the error with which the run continues as new, nil where it does not. A
-// run whose state is too large stays: Temporal allows far longer histories than it
-// advises.
+// continueAsNew returns the error with which the run continues as new, nil if it does not. A
+// run with too large a state stays: Temporal allows far longer histories than it advises.
 func (r *run) continueAsNew(ctx workflow.Context) error {
 	if r.stays || !gate.HistoryIsLong(ctx) {
 		return nil

@@ -43,7 +43,7 @@ type queues struct {
 // skipped reports whether the run is not to begin, as others have its key.
 func (q *queues) skipped() bool { return q.Ticket != nil && q.Ticket.State == queue.Skipped }
 
-// queued reports whether the queue of the key has the run wait.
+// queued reports whether the run waits in the queue of its key.
 func (q *queues) queued() bool { return q.Ticket != nil && q.Ticket.State == queue.Queued }
 
 // waits reports whether the run has requested its slot and has no answer that lets it begin, or ends it.
@@ -53,8 +53,8 @@ func (q *queues) requestAgain() { q.again = true }
 
 func (q *queues) ticket() *queue.Ticket { return q.Ticket }
 
-// acquireSlot returns when the run may begin, or is not to: because it failed, was
-// cancelled or skipped. The error is the one with which it continues as new, as renew says.
+// acquireSlot returns when the run may begin, or must not because it failed, was cancelled or
+// was skipped. The error is the one with which it continues as new: see renew.
 func (q *queues) acquireSlot(ctx, branches workflow.Context, renew func(workflow.Context) error) (next error) {
 	q.listenToQueues(ctx)
 	if q.book.Concurrency == nil {
@@ -137,8 +137,8 @@ func (q *queues) requestSlot(ctx workflow.Context) error {
 	return sendToQueue(ctx, q.Ticket, gate.ToTool(queue.EnterActivity, gate.QueueTimeout, "requests its slot"), request)
 }
 
-// sendToQueue has a worker send a request to the queue of a ticket, whose workflow it starts
-// where there is none.
+// sendToQueue makes a worker send a request to the queue of a ticket, and start the queue's
+// workflow if there is none.
 func sendToQueue(ctx workflow.Context, ticket *queue.Ticket, to gate.Recipient, request queue.Request) error {
 	_, err := gate.Send[struct{}](ctx, to, queue.Enter{Name: ticket.Name, Request: request}, "the name of concurrency")
 	return err
@@ -210,7 +210,7 @@ func (q *queues) releaseSlot(ctx workflow.Context) {
 	}
 }
 
-// leaveQueue has a run, or a visit of one, leave the queue of a ticket.
+// leaveQueue makes a run, or a visit of one, leave the queue of a ticket.
 func leaveQueue(ctx workflow.Context, ticket *queue.Ticket, member queue.Member) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	request := queue.Request{Member: member, Leave: true}

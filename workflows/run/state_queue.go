@@ -25,8 +25,8 @@ type stateTicket struct {
 	queue.Ticket
 	visit  string
 	record *protocol.StepRecord
-	// repeats says that people have the visit request its state again, and skipped that they have
-	// it wait no longer.
+	// repeats says that people have requested that the visit ask for its state again, and skipped
+	// that they ended its wait.
 	repeats bool
 	skipped *interpreter.Settlement
 }

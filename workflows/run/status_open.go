@@ -126,8 +126,8 @@ func (s *status) watchReports(ctx workflow.Context, waits control.OpenWaits) {
 	})
 }
 
-// runProgress answers ProgressQuery. It is called again and again, so it leaves out the
-// errors of single iterations and the bulk of the others.
+// runProgress answers ProgressQuery. It is called often, so it omits errors of single
+// iterations and bulky data of others.
 func (s *status) runProgress() (protocol.Progress, error) {
 	if s.book == nil { // its validation is not over
 		return protocol.Progress{Control: s.controls.Control}, nil
@@ -224,8 +224,8 @@ func (s *status) upsert(ctx workflow.Context, update temporal.SearchAttributeUpd
 	}
 }
 
-// nextRetry sets the attribute to when the first of the steps is due that wait for a
-// retry, as far as children have reported theirs; without one it has no value.
+// nextRetry sets the attribute to the time of the first due retry of the steps, as far as
+// children have reported theirs; it has no value without one.
 func (s *status) nextRetry(ctx workflow.Context) temporal.SearchAttributeUpdate {
 	var next time.Time
 	for _, record := range s.records {

@@ -127,7 +127,7 @@ func (s *steering) checkPause(command protocol.CommandInput) error {
 	return cmp.Or(s.checkAhead(step), s.checkSize(command, protocol.CommandInput.Pauses))
 }
 
-// checkAhead refuses a step of which nothing is to come.
+// checkAhead refuses a step that will not run any more.
 func (s *steering) checkAhead(step *playbook.Step) error {
 	for _, record := range slices.Backward(s.records) {
 		if record.Step == step.Name && record.EndedAt.IsZero() {

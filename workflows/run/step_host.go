@@ -129,7 +129,7 @@ func (r *run) makeCall(ctx workflow.Context, record *protocol.StepRecord, task p
 	return r.callInChild(ctx, task, *snapshot, call, d.Allowance.Unused())
 }
 
-// taskOf is what the calls of a step need, wherever they are hosted.
+// taskOf is what the calls of a step need, wherever they run.
 func (r *run) taskOf(start interpreter.Start) protocol.Task {
 	task := protocol.Task{
 		Name: r.input.Name, Source: r.input.Source, Hash: protocol.ShortHash(r.book), Run: r.Run, Step: start.Step.Name, Visit: start.Visit,

@@ -7,9 +7,9 @@ import (
 	"reprise/workflows/drive"
 )
 
-// watchCancel has all child runs, of any depth, cancelled at once when the run is:
-// level by level the cancel would wait for what the runs between have to do, and they
-// would start others meanwhile.
+// watchCancel cancels all child runs, of any depth, at once when the run is cancelled: passed
+// on level by level, the cancel would wait for the work of the runs between, which would start
+// more runs in that time.
 func (r *run) watchCancel(ctx, branches workflow.Context) {
 	if len(r.book.Callers()) == 0 {
 		return

@@ -33,11 +33,11 @@ var (
 // each name the other would send it to and fro until its timeout.
 const MostFollowed = 4
 
-// Send sends an answer to a workflow, and on to another where that says so; at is the
-// ID of the last receiver, and patience how long each may take. An answer that says for
-// which attempt it is, and is no report of progress, has the same effect however often
-// it is sent, also when the workflow has ended. The error is an
-// *interpreter.AnswerError, ErrNoAnswer or ErrClosed where that is why.
+// Send sends an answer to a workflow, and to another one if the workflow redirects it; at is
+// the ID of the last receiver, and patience is how long each may take. An answer that says for
+// which attempt it is, and is no report of progress, has the same effect however often it is
+// sent, also when the workflow has ended. The error is an *interpreter.AnswerError, ErrNoAnswer
+// or ErrClosed where that is why.
 func Send(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
 ) (taken interpreter.AnswerReceipt, at string, err error) {
@@ -55,8 +55,8 @@ func Send(
 	return interpreter.AnswerReceipt{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run accepts this answer"}
 }
 
-// notBegun is the error of an answer to an iteration that has not begun, whose workflow the run names
-// already; nil where it has.
+// notBegun returns the error for an answer to an iteration that the run names but whose workflow has
+// not begun; nil if it has.
 func notBegun(ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer) error {
 	if _, err := c.DescribeWorkflowExecution(ctx, workflowID, ""); !connect.NotFound(err) {
 		return nil
@@ -100,10 +100,10 @@ func answerError(refusal *temporal.ApplicationError) error {
 	return refused
 }
 
-// ID is the ID of the update that brings an answer. It is the same for the same answer to
-// the same attempt, so that the server knows it again, also when the workflow has ended;
-// "" where the next one may be meant for something else. The same progress may be reported
-// twice, and is known by the ID that its sender gave it.
+// ID is the ID of the update that brings an answer. It is equal for equal answers to the same
+// attempt, so that the server recognises a repetition even after the workflow has ended; "" if
+// an equal answer may mean something else. Reports of progress may be equal, so their IDs come
+// from their senders.
 func ID(answer interpreter.Answer) string {
 	switch {
 	case answer.Attempt == 0 || answer.Verb == interpreter.AnswerProgress && answer.ID == "":

@@ -15,11 +15,12 @@ import (
 // ErrFull says that the limit for undelivered answers to an attempt is reached.
 var ErrFull = fmt.Errorf("the limit for undelivered answers to an attempt is reached (%d answers, or %d bytes)", interpreter.MaxMailboxAnswers, interpreter.MaxMailboxBytes)
 
-// otherEvents is how many events of a mailbox that no worker has read are no answers.
+// otherEvents is the number of events, other than answers, in a mailbox that no worker has
+// read.
 const otherEvents = 2
 
 // HasWaiting reports whether a mailbox has answers to the attempt that no workflow has accepted
-// yet: new ones belong behind them. The error is ErrFull where there is no room.
+// yet: new answers have to queue after them. The error is ErrFull if there is no room.
 func HasWaiting(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) (bool, error) {
 	info, err := describeMailbox(ctx, c, kept.Answer.MailboxID(kept.Workflow))
 	if err != nil || !isOpen(info) {
@@ -109,8 +110,7 @@ func mailboxRefusals(ctx context.Context, c client.Client, info *workflowpb.Work
 	return result.Refused
 }
 
-// RefusalReason says why an answer that was kept did not fit; false where no mailbox has said
-// so.
+// RefusalReason says why a kept answer was refused; false if no mailbox says so.
 func RefusalReason(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) (why string, found bool) {
 	info, err := describeMailbox(ctx, c, kept.Answer.MailboxID(kept.Workflow))
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // ErrUnknown says that the folder has no playbook of a name.
 var ErrUnknown = errors.New("no such playbook")
 
-// names are the names by which a file of the folder can be requested: no path, and nothing
-// that is hidden.
+// names are the names by which files of the folder can be requested: neither paths nor hidden
+// files.
 var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
 // Read gives the text of NAME.yaml in a folder. The error wraps ErrUnknown where the
@@ -32,8 +32,8 @@ func Read(folder, name string) ([]byte, error) {
 	return ReadFile(folder, name+".yaml")
 }
 
-// ReadFile gives the text of a file in a folder, by its path there. Errors are those
-// of Read.
+// ReadFile returns the text of a file in a folder, by its path there. Errors are like those of
+// Read.
 func ReadFile(folder, file string) ([]byte, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -59,11 +59,11 @@ func ReadFile(folder, file string) ([]byte, error) {
 	return text, nil
 }
 
-// testSuffix ends the names of files of tests, which are beside their playbooks.
+// testSuffix ends the names of files of tests, which are next to their playbooks.
 const testSuffix = "_test.yaml"
 
-// PlaybookNames are the names of the playbooks in a folder, sorted; none of a folder that cannot
-// be read. Files of tests are none, nor are those that say nothing of a playbook.
+// PlaybookNames returns the names of the playbooks in a folder, sorted; none if the folder
+// cannot be read. It skips files of tests and other YAML.
 func PlaybookNames(folder string) []string {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -89,8 +89,8 @@ func HasPlaybook(folder, name string) bool {
 	return names.MatchString(name) && !strings.HasSuffix(file, testSuffix) && isPlaybook(folder, file)
 }
 
-// isPlaybook reports whether a file is meant as a playbook: other YAML may be beside them, such as a
-// file of connections. One that cannot be read counts, so that whoever reads it reports why.
+// isPlaybook reports whether a file is meant to be a playbook, since a folder may have other YAML,
+// such as a file of connections. Unreadable files count, so that whoever reads them reports why.
 func isPlaybook(folder, file string) bool {
 	text, err := ReadFile(folder, file)
 	if errors.Is(err, ErrUnknown) {

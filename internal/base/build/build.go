@@ -10,7 +10,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// commit is that of a build outside of its repository, such as that of an image: -ldflags '-X reprise/internal/base/build.commit=…'.
+// commit is set for builds outside of the repository, such as images: -ldflags '-X
+// reprise/internal/base/build.commit=…'.
 var commit string
 
 // Info describes a build: the output of `starter version --output json`.
@@ -22,7 +23,7 @@ type Info struct {
 	SDK      string `json:"temporal_sdk"`
 }
 
-// Read is what the build of this program says of itself; what it does not say is "unknown".
+// Read returns what is known about this build; unknown fields are "unknown".
 func Read() Info {
 	version := Info{Reprise: "unknown", Go: "unknown", SDK: temporal.SDKVersion}
 	info, ok := debug.ReadBuildInfo()

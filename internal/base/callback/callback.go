@@ -1,7 +1,6 @@
-// Package callback makes and reads the tokens with which another system answers an
-// attempt (docs/reference/tools.md#webhook). A token is the address of its attempt,
-// sealed with the worker's key: with the key it can be read, nothing of it is stored,
-// and without the key none can be made.
+// Package callback makes and reads the tokens with which another system answers an attempt
+// (docs/reference/tools.md#webhook). A token is the address of its attempt, sealed with the
+// worker's key. Tokens are not stored; only the key can make or read them.
 package callback
 
 import (
@@ -62,7 +61,8 @@ func OpenToken(keys *seal.Keys, token string) (Address, error) {
 	return address, nil
 }
 
-// CheckBase says what is wrong with a base URL; "" is none, which is right.
+// CheckBase says what is wrong with a base URL, "" for nothing. An empty URL is right: it
+// switches callbacks off.
 func CheckBase(base string) error {
 	if base == "" {
 		return nil
@@ -74,8 +74,8 @@ func CheckBase(base string) error {
 	return nil
 }
 
-// CallbackMembers are what a playbook calls callback, by name: the token, and the URLs of
-// a server with a base URL. Without one it is the token alone.
+// CallbackMembers returns the members of callback in playbooks: the token and, with a base URL,
+// the URLs of that server.
 func CallbackMembers(base, token string) map[string]string {
 	members := map[string]string{"token": token}
 	if base == "" {

@@ -15,8 +15,8 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// Attributes are the search attributes of a namespace beside those that are
-// wanted. Every wanted name is in one of the lists; all are sorted.
+// Attributes compares the search attributes of a namespace with the wanted ones. Every wanted
+// name is in one of the lists; all are sorted.
 type Attributes struct {
 	Present []string `json:"present"`
 	Added   []string `json:"added"`
@@ -117,10 +117,10 @@ func knownAttributes(ctx context.Context, c client.Client, namespace string) (ma
 	return known, nil
 }
 
-// EnsureAttributes adds search attributes to a namespace where they are missing. A
-// server can take about a second until runs may use them. Some servers let only an
-// administrator add them: then it is a *RightsError, and runs do without. The lists are
-// returned beside an error too, as far as they are known.
+// EnsureAttributes adds search attributes to a namespace where they are missing. A server can
+// take about a second until runs may use them. Some servers let only administrators add them:
+// then the error is a *RightsError, and runs work without them. With an error, the lists hold
+// what is known.
 func EnsureAttributes(
 	ctx context.Context, c client.Client, namespace string, wanted map[string]enums.IndexedValueType,
 ) (Attributes, error) {

@@ -28,16 +28,15 @@ const DefaultNamespace = "default"
 // dialTimeout bounds how long we wait for a server to answer.
 const dialTimeout = 5 * time.Second
 
-// Flags are what the command line says about the server; "" is not given.
+// Flags are the command line's settings for the server; "" if not set.
 type Flags struct {
 	Address   string
 	Namespace string
 	Profile   string
 }
 
-// Resolve gives the client options that flags, TEMPORAL_* variables and the
-// profile of the configuration file make together. HostPort is "" where none
-// of them names a server.
+// Resolve makes client options of flags, TEMPORAL_* variables and the profile of the
+// configuration file. HostPort is "" if none of them names a server.
 func Resolve(flags Flags) (client.Options, error) {
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
 		ConfigFileProfile: flags.Profile, EnvLookup: filled{},
@@ -122,9 +121,9 @@ func reasonOf(err error) string {
 	return reason
 }
 
-// Uncompressed leaves messages to a server on this machine as they are, unless options
-// say otherwise: no network gains by the time that compression takes. Elsewhere they are
-// compressed, as is the SDK's default.
+// Uncompressed switches off compression for a server on this machine, unless options say
+// otherwise: there is no network that would gain more than compression takes. Elsewhere
+// messages are compressed, which is the SDK's default.
 func Uncompressed(options client.Options) client.Options {
 	if options.ConnectionOptions.GrpcCompression == nil && isLocal(options.HostPort) {
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}

@@ -15,8 +15,8 @@ import (
 // schedule, or knows that the workflow or activity has ended.
 func NotFound(err error) bool { return isError[*serviceerror.NotFound](err) }
 
-// InvalidArgument reports whether the server refuses a request as it is, such as one
-// that names a search attribute which its namespace does not have.
+// InvalidArgument reports whether the server refuses the content of a request, such as a search
+// attribute that its namespace does not have.
 func InvalidArgument(err error) bool { return isError[*serviceerror.InvalidArgument](err) }
 
 // UnknownID reports whether no run has the requested IDs: the server does not know
@@ -123,5 +123,5 @@ func isError[E error](err error) bool {
 	return errors.As(err, &target)
 }
 
-// NoServer is what one says that stands for a server, asked for a workflow.
+// NoServer is the error of a client that replaces the server, for requests about workflows.
 func NoServer() error { return serviceerror.NewNotFound("there is no server") }

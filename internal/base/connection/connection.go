@@ -1,5 +1,5 @@
-// Package connection reads what an operator writes of a connection: a text such as bearer:TOKEN, or a map of what
-// is sent. docs/how-to/secrets.md explains both. It sends nothing and reads no file.
+// Package connection parses connections that an operator configures: a text such as bearer:TOKEN, or a map of
+// what is sent. docs/how-to/secrets.md explains both. It sends nothing and reads no file.
 package connection
 
 import (
@@ -13,8 +13,8 @@ import (
 
 // Login is what a connection adds to the requests of http.
 type Login struct {
-	// Host is what the credentials are for, with a path for relative addresses to begin at; nil is the host of the
-	// call's first request.
+	// Host is the address that the credentials are for, with a path to which addresses are relative; nil is the
+	// host of the call's first request.
 	Host *url.URL
 	// Headers are sent with each request, Authorization of bearer and basic among them, by their canonical names.
 	Headers []NameValue
@@ -37,8 +37,8 @@ type Login struct {
 // NameValue is a header or a parameter of a query.
 type NameValue struct{ Name, Value string }
 
-// Problem is what is wrong with an entry of a file of connections. Its message continues from the connection's name,
-// and says nothing of what the entry holds.
+// Problem is a mistake in an entry of a file of connections. Its message continues after the connection's name, and
+// reveals nothing of the entry's values.
 type Problem struct {
 	// Path are the keys that lead to the place.
 	Path    []string
@@ -47,10 +47,10 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Message }
 
-// ErrNotHTTP says that a text is not an http connection. It contains nothing of the text.
+// ErrNotHTTP says that a text is not an http connection, without quoting it.
 var ErrNotHTTP = errors.New("not a connection of http")
 
-// Text is an entry of a file of connections in the form in which resolvers keep it: a text as it is, a map as JSON.
+// Text converts an entry of a file of connections to the form that resolvers keep: a text unchanged, a map as JSON.
 // Its error is a *Problem.
 func Text(entry any) (string, error) {
 	switch entry := entry.(type) {

@@ -27,7 +27,7 @@ type section struct {
 	values map[string]any
 }
 
-// subsection reads the map that a key has, nil where there is no such key. A key beside those that are known is a problem.
+// subsection reads the map of a key, nil if the key is missing. It reports unknown keys.
 func (s section) subsection(name string, known ...string) *section {
 	value, has := s.values[name]
 	if !has {

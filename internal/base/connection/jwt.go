@@ -19,7 +19,7 @@ type JWT struct {
 	// TokenURL is where a signed token is exchanged for an access token (RFC 7523, section 2.1), nil where requests have the
 	// signed one themselves.
 	TokenURL *url.URL
-	// Algorithm is that of RFC 7518 that signs, such as RS256.
+	// Algorithm is the algorithm of RFC 7518 to sign with, such as RS256.
 	Algorithm string
 	// Key is an *rsa.PrivateKey, an *ecdsa.PrivateKey, an ed25519.PrivateKey, or the bytes of a shared secret. It is nil as long
 	// as its source is not read.
@@ -40,7 +40,7 @@ const (
 	mostLifetime = 24 * time.Hour
 )
 
-// algorithms are those that sign, with the keys that each is for.
+// algorithms are the known algorithms, with the keys that each accepts.
 var algorithms = map[string]func(key any) bool{
 	"RS256": isRSA, "RS384": isRSA, "RS512": isRSA, "PS256": isRSA,
 	"ES256": isEllipticOn(elliptic.P256()), "ES384": isEllipticOn(elliptic.P384()),
@@ -48,7 +48,7 @@ var algorithms = map[string]func(key any) bool{
 	"HS256": isShared, "HS384": isShared, "HS512": isShared,
 }
 
-// usualAlgorithms are those of keys that an account without algorithm signs with, in the order in which they are tried.
+// usualAlgorithms are tried in this order if an account names no algorithm.
 var usualAlgorithms = []string{"RS256", "ES256", "ES384", "EdDSA", "HS256"}
 
 func isRSA(key any) bool { _, is := key.(*rsa.PrivateKey); return is }
@@ -94,7 +94,7 @@ func (s section) readJWT() *JWT {
 	return of
 }
 
-// otherClaims are those that have no key of their own.
+// otherClaims returns the claims without keys of their own.
 func (s section) otherClaims() map[string]any {
 	claims := s.subsection("claims")
 	if claims == nil {
@@ -154,7 +154,7 @@ func parseKey(text string) any {
 	return nil
 }
 
-// keyAlgorithm is the one that signs with a key, "" for a key that is not read.
+// keyAlgorithm returns the algorithm that signs with a key, "" for an unusable key.
 func (s section) keyAlgorithm(key any) string {
 	name := s.optionalText("algorithm")
 	fits, known := algorithms[name]

@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// kinds are what a map may have sent, one or several together; settings are beside them.
+// kinds are the ways to authenticate that a map may combine; settings may be added to them.
 var (
 	kinds    = []string{"bearer", "basic", "header", "headers", "query", "oauth2", "session", "jwt", "aws", "tls"}
 	settings = []string{"host", "cookies", "url", "password"}

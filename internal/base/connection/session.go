@@ -78,7 +78,7 @@ func (s section) readSession(c *Login) *SessionSettings {
 	return of
 }
 
-// mustHave is a section that has to be there.
+// mustHave reads a required section.
 func (s section) mustHave(name string, known ...string) *section {
 	if !s.hasKey(name) {
 		s.d.recordProblem(s.path, "must have %s, a map of %s", s.keyName(name), strings.Join(known, ", "))

@@ -104,7 +104,7 @@ func (s section) readDuration(key string, usual time.Duration) time.Duration {
 	return duration
 }
 
-// HasSources reports whether a connection as it is configured has a value elsewhere.
+// HasSources reports whether a configured connection takes a value from elsewhere.
 func HasSources(text string) bool {
 	if !IsMap(text) {
 		return false
@@ -114,8 +114,8 @@ func HasSources(text string) bool {
 	return found && err == nil
 }
 
-// Resolve gives a connection as it is configured with the values of its sources, which read gives. A map that stands for a
-// text becomes one: that of a database its URL. An error is that of read, or a *Problem.
+// Resolve replaces the sources in a configured connection by their values, which read returns. A map that describes a
+// URL, such as that of a database, becomes the URL. The error comes from read, or is a *Problem.
 func Resolve(text string, read func(SecretSource) (string, error)) (string, error) {
 	if !IsMap(text) {
 		return text, nil
@@ -145,13 +145,13 @@ func Resolve(text string, read func(SecretSource) (string, error)) (string, erro
 	return string(encoded), err
 }
 
-// resolver puts values in the place of sources. Of its errors it keeps the first.
+// resolver replaces sources by values. It keeps the first error.
 type resolver struct {
 	read func(SecretSource) (string, error)
 	err  error
 }
 
-// resolveValue is a value with those of its sources. Keys that are names of headers and parameters are no words of a source.
+// resolveValue replaces sources in a value. Keys that are names of headers and parameters are not keys of a source.
 func (r *resolver) resolveValue(value any, named bool) any {
 	if list, isList := value.([]any); isList {
 		return lists.Map(list, func(item any) any { return r.resolveValue(item, false) })
@@ -174,7 +174,7 @@ func (r *resolver) resolveValue(value any, named bool) any {
 	return resolved
 }
 
-// isSource reports whether a map is that of a source.
+// isSource reports whether a map describes the source of a secret.
 func isSource(of map[string]any) bool {
 	_, has := of["from"].(string)
 	return has

@@ -40,7 +40,7 @@ type keptValue struct {
 }
 
 const (
-	// stale is how long a value serves that cannot be read again.
+	// stale is how long a value is used after it could not be read again.
 	stale = time.Hour
 	// mostSecret bounds a file of secrets, in bytes: a path that names a device or a log must
 	// not fill the memory of the worker.

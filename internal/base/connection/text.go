@@ -45,7 +45,7 @@ func basicHeader(user, password string) NameValue {
 	return NameValue{authorization, "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))}
 }
 
-// cutHost cuts the host off a secret that has one behind it; nil where there is none.
+// cutHost splits the host off a secret; nil if it has none.
 func cutHost(text string) (string, *url.URL, error) {
 	secret, host := secrets.CutHost(text)
 	if host == "" {

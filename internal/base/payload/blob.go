@@ -91,7 +91,7 @@ func ownerOnly(as func(any) bool) error {
 	return file.Chmod(0o600)
 }
 
-// writeValue writes a value whatever is there, and records whether the store accepted it.
+// writeValue writes a value unconditionally, and records whether the store accepted it.
 func (s *Store) writeValue(ctx context.Context, ref reference, data []byte) error {
 	began := time.Now()
 	err := s.bucket.WriteAll(ctx, ref.key, data, &blob.WriterOptions{ContentType: "application/x-protobuf", BeforeWrite: ownerOnly})

@@ -66,9 +66,9 @@ func isScript(payload *commonpb.Payload) bool {
 	return payload.GetMetadata()[interpreter.ScriptMark] != nil
 }
 
-// selector selects values from Threshold on, and scripts of any size. It leaves values
-// in Temporal that have to go there whatever their size: those marked by Inline, and
-// heartbeats, which would end their activity where the store is away.
+// selector selects values from Threshold on, and scripts of any size. It does not select values
+// that have to be in Temporal: those marked by Inline, and heartbeats, because an unavailable
+// store would end their activity.
 type selector struct{ driver converter.StorageDriver }
 
 func (s selector) SelectDriver(

@@ -43,7 +43,7 @@ func (h *health) recordWrite(err error) {
 	h.err, h.at = err, time.Now()
 }
 
-// lastWrite is what the last writing has shown; false where that is too long ago.
+// lastWrite returns the outcome of the last write; false if that was too long ago.
 func (h *health) lastWrite() (known bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,9 +77,9 @@ func (s *Store) Ready(ctx context.Context) error {
 	return s.writeValue(ctx, referenceTo(probeValue), probeValue)
 }
 
-// Write writes a payload as the SDK will, which then finds it there without
-// asking the store. A payload that stays in Temporal is not written. The error
-// names key and store.
+// Write writes a payload in the form in which the SDK will write it, which then finds it
+// without asking the store. Payloads that stay in Temporal are not written. The error names key
+// and store.
 func (s *Store) Write(ctx context.Context, payload *commonpb.Payload) error {
 	if s == nil || proto.Size(payload) < Threshold {
 		return nil

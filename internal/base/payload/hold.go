@@ -37,7 +37,7 @@ const (
 // returned once the values are there. A run that was cancelled, and of which a value is
 // gone, is ended as cancelled: what its code would have done is unknown.
 //
-// details is what such a run ends with; reason names key and store.
+// details is the message with which such a run ends; reason names key and store.
 func (s *Store) Hold(
 	logger *slog.Logger, details func(workflowType, reason string) *commonpb.Payloads,
 ) grpc.UnaryClientInterceptor {
@@ -56,7 +56,7 @@ func (s *Store) Hold(
 			store: s, service: workflowservice.NewWorkflowServiceClient(cc), details: details,
 			task: proto.CloneOf(task), namespace: poll.GetNamespace(), identity: poll.GetIdentity(),
 		}
-		// Like all that the task leads to, this outlives the poll.
+		// The check outlives the poll, like everything that the task triggers.
 		background := context.WithoutCancel(ctx)
 		reason := h.checkTask(background)
 		if reason == nil {
@@ -81,8 +81,8 @@ type heldTask struct {
 	values    []reference // all of the run's; nil before they were searched
 }
 
-// checkTask gives the reason why the task would fail, nil if there is none that has
-// to do with the store, or none that was found in time.
+// checkTask returns the reason why the task would fail, nil if there is none, it is not the
+// store's fault, or it was not found in time.
 func (h *heldTask) checkTask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

@@ -40,8 +40,7 @@ func (s *Store) resolvePayload(ctx context.Context, payload *commonpb.Payload) (
 	return (&driver{store: s}).retrievePayload(ctx, claim)
 }
 
-// claimOf is the claim in the reference that stands for a stored value; nil for a
-// value that is no reference.
+// claimOf returns the claim in a reference to a stored value; nil if the value is no reference.
 func claimOf(payload *commonpb.Payload) (map[string]string, error) {
 	if string(payload.GetMetadata()[converter.MetadataMessageType]) != referenceName {
 		return nil, nil

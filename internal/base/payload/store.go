@@ -28,9 +28,9 @@ const Variable = "REPRISE_PAYLOAD_STORE"
 // openTimeout bounds how long a store may take to answer for the first time.
 const openTimeout = 15 * time.Second
 
-// Store keeps values under the hash of their content: the same value is kept
-// once, and writing it again changes nothing. It is safe for concurrent use,
-// also by many processes. A nil *Store is none.
+// Store stores values under the hash of their content: equal values are stored once, and
+// writing one again changes nothing. It is safe for concurrent use, also by many processes. nil
+// means that there is no store.
 type Store struct {
 	bucket *blob.Bucket
 	name   string
@@ -54,9 +54,9 @@ func (s *Store) Watched(watch Watch) {
 }
 
 // Open opens the store at an address such as file:///var/lib/reprise/payloads,
-// s3://bucket/folder?region=eu-central-1, gs://bucket or azblob://container. The
-// schemes of clouds need package cloud. An empty address is no store: nil. Credentials
-// come from where the tools of each cloud find them, never from the address.
+// s3://bucket/folder?region=eu-central-1, gs://bucket or azblob://container. The schemes of
+// clouds need package cloud. An empty address gives nil. Credentials come from the usual places
+// of each cloud, never from the address.
 func Open(ctx context.Context, address string) (*Store, error) {
 	if address == "" {
 		return nil, nil

@@ -13,10 +13,10 @@ import (
 // Folder is where programs keep what they need to continue, in the folder that they work in.
 const Folder = ".reprise"
 
-// BesideSuffix ends the name of what takes the place of a file once it is written.
+// BesideSuffix ends the name of a temporary file that replaces another one.
 const BesideSuffix = ".new"
 
-// keySuffixes end the names of what a local server keeps beside its database.
+// keySuffixes end the names of the files that a local server stores next to its database.
 var keySuffixes = []string{".secret-key", ".callback-port", ".db.key"}
 
 // IsName reports whether a name, of a file or of a folder on the way to it, is one of ours, on file systems of any kind.
@@ -117,7 +117,7 @@ func (f Places) programFolders() []string {
 	return []string{filepath.Join(f.Directory, Folder), Folder}
 }
 
-// NamesPath reports whether a path is the place of one of the files that the operator has named, be it there or not.
+// NamesPath reports whether a path is that of a file that the operator has named, whether or not it exists.
 func (f Places) NamesPath(path string) bool {
 	path, err := filepath.Abs(path)
 	for _, named := range f.Paths {

@@ -1,5 +1,5 @@
-// Package regular opens files that somebody names: a pipe, a socket or a device in the place of a file could keep a
-// command waiting without end, and is refused.
+// Package regular opens files by names from outside: it refuses pipes, sockets and devices, which could block a
+// command forever.
 package regular
 
 import (

@@ -46,7 +46,7 @@ type key struct {
 	private hpke.PrivateKey // opens what others seal
 }
 
-// Parse reads keys as Variable has them; "" is none. Errors contain nothing of a key.
+// Parse reads keys from the text of Variable; "" gives none. Errors reveal nothing of a key.
 func Parse(text string) (*Keys, error) {
 	keys := &Keys{}
 	for _, part := range SplitKeys(text) {
@@ -65,7 +65,7 @@ func Parse(text string) (*Keys, error) {
 	return keys, nil
 }
 
-// SplitKeys are the keys of a text, none of them empty.
+// SplitKeys returns the keys in a text, without empty ones.
 func SplitKeys(text string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -114,7 +114,7 @@ func newKey(secret string) (key, error) {
 	return key{id: keyID(derived), aead: aead, private: private}, nil
 }
 
-// keyID distinguishes keys and shows nothing of them.
+// keyID identifies a key without revealing it.
 func keyID(derived []byte) string {
 	const size = 4
 	mac := hmac.New(sha256.New, derived)

@@ -14,7 +14,7 @@ import (
 	"reprise/interpreter/credential"
 )
 
-// ConnectionSecrets is what must not be shown of a connection.
+// ConnectionSecrets are the parts of a connection that must be masked.
 type ConnectionSecrets struct {
 	secrets []string
 	names   []string // of users
@@ -116,9 +116,9 @@ func (c *ConnectionSecrets) readConnection(raw string) {
 	}
 }
 
-// readCredentials reads a secret, perhaps with a host behind it, which is none: a text that
-// begins with the host would else be taken for a piece of the whole. A secret that is too
-// short to be masked by itself is masked with its host.
+// readCredentials reads a secret that may be followed by a host, which is not secret: a text
+// that begins with the host would otherwise be masked as part of the secret. A secret that is
+// too short to be masked alone is masked together with its host.
 func (c *ConnectionSecrets) readCredentials(text string, read func(string)) {
 	secret, host := CutHost(text)
 	if host != "" && len(secret) < minWord {
@@ -127,9 +127,8 @@ func (c *ConnectionSecrets) readCredentials(text string, read func(string)) {
 	read(secret)
 }
 
-// CutHost takes the host off a secret that has one behind it: what follows the
-// last @http:// or @https://. No token has that in it (RFC 6750, section 2.1).
-// host is "" where there is none.
+// CutHost splits the host off a secret: what follows the last @http:// or @https://, which no
+// token contains (RFC 6750, section 2.1). host is "" if there is none.
 func CutHost(text string) (secret, host string) {
 	lower := strings.ToLower(text)
 	at := max(strings.LastIndex(lower, "@http://"), strings.LastIndex(lower, "@https://"))
@@ -227,7 +226,8 @@ func (c *ConnectionSecrets) readMember(key, value string) {
 	}
 }
 
-// readPair reads a login whose parts have keys of their own, as it is sent (RFC 6749, section 2.3.1).
+// readPair reads a login whose user and password have separate keys, in the form in which it is sent
+// (RFC 6749, section 2.3.1).
 func (c *ConnectionSecrets) readPair(of map[string]any, user, password string) {
 	id, _ := of[user].(string)
 	secret, isText := of[password].(string)
@@ -369,7 +369,7 @@ func (c *ConnectionSecrets) addGuessed(text string, decode func(string) (string,
 	}
 }
 
-// brokenURL finds the login and the rest of what is no URL.
+// brokenURL finds the login, and the rest, in a text that is no valid URL.
 func (c *ConnectionSecrets) brokenURL(raw string) {
 	c.addSecrets(raw)
 	_, rest, _ := strings.Cut(raw, "://")
@@ -383,7 +383,7 @@ func (c *ConnectionSecrets) brokenURL(raw string) {
 // setting is one of a connection in words, such as host=db password='a b'.
 var setting = regexp.MustCompile(`([A-Za-z_]+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)`)
 
-// addMalformed is what no tool understands, or a token or path alone.
+// addMalformed adds a text that no tool understands, or a token or path alone.
 func (c *ConnectionSecrets) addMalformed(raw string) {
 	if isPath(raw) {
 		return
@@ -413,7 +413,7 @@ func isPath(raw string) bool {
 // clients send them so.
 var asInURL = strings.NewReplacer("%2C", ",", "%3A", ":", "%2F", "/", "%40", "@")
 
-// echoedForms are the forms of a secret that answers repeat as they are: with the
+// echoedForms returns the forms in which responses repeat a secret: unchanged, or with the
 // usual escapes.
 func echoedForms(secret string, found []pattern) []pattern {
 	all := found

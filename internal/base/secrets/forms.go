@@ -16,7 +16,7 @@ import (
 type kind int
 
 const (
-	// anywhere: whatever is beside it.
+	// anywhere: masked wherever it occurs.
 	anywhere kind = iota
 	// encoded is part of a base64 text, whose characters beside it hold bits of
 	// the secret.
@@ -33,10 +33,9 @@ type pattern struct {
 	pieces bool
 }
 
-// Secrets of at least minSecret bytes are masked wherever they are. Shorter ones, down
-// to minWord, are masked where they are a word of their own. Still shorter secrets
-// would turn ordinary text into stars: they are masked as a part of longer ones, such
-// as user:password and the whole URL.
+// Secrets of at least minSecret bytes are masked wherever they occur. Shorter ones, down to
+// minWord, are masked as whole words. Still shorter secrets would mask ordinary text: they are
+// only masked within longer ones, such as user:password and the whole URL.
 const (
 	minSecret = 6
 	minWord   = 3

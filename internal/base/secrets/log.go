@@ -8,8 +8,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Handler masks what is logged before next sees it. One that does so already is
-// given as it is.
+// Handler masks log records before next sees them. A handler that already masks is returned
+// unchanged.
 func (s *Masker) Handler(next slog.Handler) slog.Handler {
 	if masks, ok := next.(handler); ok && masks.secrets == s {
 		return next

@@ -74,7 +74,7 @@ func eachMatch[T string | []byte](m *matcher, text T, found func(start, end int)
 	}
 }
 
-// matchExtent is what a pattern that was found takes of the text.
+// matchExtent is the part of the text that a found pattern covers.
 func matchExtent[T string | []byte](p pattern, text T, start int) (from, to int, ok bool) {
 	from, to = start, start+len(p.text)
 	switch p.kind {

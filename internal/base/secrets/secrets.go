@@ -15,7 +15,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Stars stand for what was masked.
+// Stars replace what was masked.
 const Stars = credential.Stars
 
 // maxAdded is how many secrets that were added one by one are remembered; the oldest is
@@ -31,8 +31,7 @@ type Masker struct {
 	connections map[string]*ConnectionSecrets
 	added       []added
 	names       []string
-	// ready is made of all of them when something has to be masked; nil when more
-	// has come since.
+	// ready is the masker for all values, built on demand; nil after a value was added.
 	ready *masker
 }
 
@@ -42,7 +41,7 @@ type added struct {
 	connection *ConnectionSecrets
 }
 
-// masker is what a set has made of its secrets.
+// masker has the matchers for a set of secrets.
 type masker struct{ long, words *matcher }
 
 func newMasker(patterns []pattern) *masker {
@@ -122,8 +121,8 @@ func (s *Masker) AddConnection(raw string) *ConnectionSecrets {
 	return connection
 }
 
-// Login adds what a connection logs in with where that is not in what was
-// configured, but in a file or the environment.
+// Login adds credentials of a connection that come from a file or the environment and not from
+// its configuration.
 func (s *Masker) Login(connection *ConnectionSecrets, user, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,8 +147,8 @@ func (s *Masker) namesOf(connection *ConnectionSecrets) []string {
 	return slices.Concat(connection.names, connection.logins)
 }
 
-// UseConnection has all of a connection masked, its names and short secrets too: for what
-// comes of using it.
+// UseConnection masks everything about a connection, including its names and short secrets, in
+// what using it produces.
 func (s *Masker) UseConnection(connection *ConnectionSecrets) {
 	owner := s
 	for owner.parent != nil {
@@ -293,7 +292,7 @@ func (m *matcher) findPieces(text string, found func(start, end int) bool) {
 	}
 }
 
-// findHeads finds the longest beginning of a secret, from an offset on, with which a text ends.
+// findHeads finds the longest beginning of a secret at the end of a text, from an offset on.
 func (m *matcher) findHeads(text string, at int, found func(start, end int) bool) {
 	for ; at+minSecret <= len(text); at++ {
 		if !m.begins[m.slotIndex(text[at], text[at+1])] {
@@ -308,8 +307,8 @@ func (m *matcher) findHeads(text string, at int, found func(start, end int) bool
 	}
 }
 
-// cutEnd is where the next cut of a text may be: before a break or an ellipsis, or at its
-// end. The next piece begins behind it.
+// cutEnd is where a text may have been cut next: before a line break or an ellipsis, or at its
+// end. The next piece begins after it.
 func cutEnd(text string, start int) (end, next int) {
 	for i := start; i < len(text); i++ {
 		for _, mark := range cuts[text[i]] {

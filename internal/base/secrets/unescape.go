@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxLayers is how often a text can have been escaped, one way or the other, and still be read.
-// Each layer is a pass over the text, and "%252525…" has as many as it has digits.
+// maxLayers bounds how often an escaped text is unescaped. Each layer is a pass over the text,
+// and "%252525…" has as many layers as digits.
 const maxLayers = 4
 
 // layer is a text as it reads once its escapes are undone.
@@ -28,8 +28,8 @@ func (l layer) originOf(i int) int {
 	return int(l.at[i])
 }
 
-// unescaped undoes one level of escapes: those of URLs, of texts in JSON and in
-// programs, and of HTML. It is false where there are none.
+// unescaped undoes one level of escapes: of URLs, of strings in JSON and programs, and of HTML.
+// It is false if there are none.
 func (l layer) unescaped() (layer, bool) {
 	if strings.IndexByte(l.text, '%') < 0 && strings.IndexByte(l.text, '\\') < 0 && strings.IndexByte(l.text, '&') < 0 {
 		return l, false
@@ -54,12 +54,12 @@ func (l layer) unescaped() (layer, bool) {
 	return layer{text: string(out), at: append(at, int32(l.originOf(len(l.text))))}, changed
 }
 
-// leastWrapped is how many characters of base64 a line has before its break is taken for
-// one of base64: lines of RFC 2045 have 76, which PostgreSQL's encode and Python's
-// encodebytes write, those of PEM 64.
+// leastWrapped is the length of a base64 line from which its break is taken for wrapping: lines
+// of RFC 2045, which PostgreSQL's encode and Python's encodebytes write, have 76 characters,
+// those of PEM 64.
 const leastWrapped = 60
 
-// joinLines takes out the breaks between lines of base64. It is false where there are none.
+// joinLines removes line breaks within base64. It is false if there are none.
 func (l layer) joinLines() (layer, bool) {
 	var out []byte
 	var at []int32
@@ -81,7 +81,7 @@ func (l layer) joinLines() (layer, bool) {
 	return layer{text: string(append(out, l.text[end:]...)), at: append(l.appendPositions(at, end, len(l.text)), int32(l.originOf(len(l.text))))}, true
 }
 
-// appendPositions adds where in the original the bytes of a part come from.
+// appendPositions appends the original offsets of a part's bytes.
 func (l layer) appendPositions(at []int32, start, end int) []int32 {
 	for i := start; i < end; i++ {
 		at = append(at, int32(l.originOf(i)))
@@ -91,7 +91,7 @@ func (l layer) appendPositions(at []int32, start, end int) []int32 {
 
 func isOtherThanBase64(r rune) bool { return r >= utf8.RuneSelf || !isBase64(byte(r)) }
 
-// readEscape reads the escape at the start of a text: how long it is, and what it
+// readEscape reads the escape at the start of a text: its length, and the character that it
 // stands for. 0 is none.
 func readEscape(text string) (n int, stands string) {
 	switch text[0] {
@@ -105,7 +105,7 @@ func readEscape(text string) (n int, stands string) {
 	return 0, ""
 }
 
-// controls are what letters behind a backslash stand for.
+// controls maps the letters after a backslash to the characters that they stand for.
 var controls = map[byte]string{
 	'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f",
 }

@@ -20,14 +20,14 @@ type ByKey struct {
 	of map[string]*queue
 }
 
-// queue are those of one key.
+// queue holds the slots of one key.
 type queue struct {
 	slots  chan struct{}
 	length int // those that have a slot, and those that wait for one
 }
 
-// New has so many slots for each key, and lets so many more wait for one; waiting is 0
-// for any number.
+// New makes slots: each is their number for each key, and waiting is how many may wait for a
+// key; 0 is unbounded.
 func New(each, waiting int) *ByKey {
 	return &ByKey{each: each, waiting: waiting, of: map[string]*queue{}}
 }
@@ -49,8 +49,7 @@ func (b *ByKey) Enter(ctx context.Context, key string) (leave func(), err error)
 	}, nil
 }
 
-// AcquireSlot takes a slot: at once where one is free, else when there is one. The error is
-// that of ctx.
+// AcquireSlot waits for a free slot and takes it. The error comes from ctx.
 func AcquireSlot(ctx context.Context, slots chan<- struct{}) error {
 	select {
 	case slots <- struct{}{}:

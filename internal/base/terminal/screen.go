@@ -65,14 +65,13 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// IsUnsafe is true for what visible may have to change: RuneError stands for bytes
-// that are no text, too.
+// IsUnsafe reports whether VisibleText may have to replace the character. RuneError counts,
+// because it stands for invalid bytes.
 func IsUnsafe(r rune) bool {
 	return r != '\n' && r != '\t' && (r == utf8.RuneError || source.IsHidden(r))
 }
 
-// PrintJSON writes one indented JSON document, readable as it is: no escapes
-// for browsers.
+// PrintJSON writes an indented JSON document without HTML escapes.
 func PrintJSON(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)

@@ -16,7 +16,7 @@ import (
 // Time is a time in UTC: 2026-11-22 23:00:14 UTC.
 func Time(at time.Time) string { return at.UTC().Format(time.DateTime + " UTC") }
 
-// ClockText is a time of day in UTC, with its day where that is another one.
+// ClockText is a time of day in UTC, with the day if it is not today.
 func ClockText(at, now time.Time) string {
 	if at.UTC().Format(time.DateOnly) != now.UTC().Format(time.DateOnly) {
 		return Time(at)
@@ -39,7 +39,7 @@ func Ago(at, now time.Time) string {
 	}
 }
 
-// OneLine keeps the columns of a line, and breaks none of its own.
+// OneLine replaces line breaks by spaces and keeps runs of spaces, which align columns.
 func OneLine(line string) string {
 	return Visible(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(line))
 }
@@ -94,8 +94,8 @@ func CellText(content string, width int) string { return text.Snip(OneLine(conte
 // HelpColumns is the most columns that help fills, however wide the terminal is.
 const HelpColumns = 80
 
-// Paragraphs fills the paragraphs of a text to a width. Those that begin with a space stay
-// as they are.
+// Paragraphs wraps the paragraphs of a text at a width. Those that begin with a space are left
+// unchanged.
 func Paragraphs(text string, width int) string {
 	filled := strings.Split(text, "\n\n")
 	for i, paragraph := range filled {
@@ -113,7 +113,7 @@ func WriteWrapped(b *strings.Builder, said string, width int) {
 	}
 }
 
-// HangingLine lays a line behind a margin; what is too long for a width continues behind a larger one.
+// HangingLine writes a line after a margin, and indents its continuation lines further.
 func HangingLine(margin, said string, width int) string {
 	lines := WrapText(OneLine(said), max(width-len(margin)-2, 20))
 	return margin + strings.Join(lines, "\n"+margin+"  ") + "\n"

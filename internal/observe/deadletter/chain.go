@@ -197,8 +197,8 @@ func (c *Chain) addFailed(
 	letter.FailedRuns++
 }
 
-// settleLetters says of the iterations of a reprocess that did not fail in it what
-// became of them. Those that were cancelled stay what they were.
+// settleLetters sets the fate of iterations that did not fail in a reprocess. Cancelled ones do
+// not change.
 func (c *Chain) settleLetters(letters map[iterationKey]*Letter, run *runs.Run) {
 	for _, again := range run.Input.Reprocess.Loops {
 		loop := run.Loop(again.Step, again.Visit) // nil where it has not begun

@@ -1,5 +1,5 @@
-// Package ending reads how a run ended, for the programs that started it: the command
-// line and tests. Workflows need none of it.
+// Package ending reads how a run ended, for the programs that started it: the command line and
+// tests. Workflows do not use it.
 package ending
 
 import (

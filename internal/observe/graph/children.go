@@ -19,7 +19,8 @@ type Children struct {
 	// Run finds a run that a step has started; nil draws none.
 	Run func(id string) (*playbook.Playbook, *runs.Status)
 
-	// Workload has the values of keys that names in the picture are made of; nil is that of the playbook.
+	// Workload has the values of keys from which names in the picture are made; nil stands for the
+	// playbook's own.
 	Workload any
 
 	drawn int      // so many

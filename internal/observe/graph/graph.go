@@ -91,7 +91,8 @@ func New(book *playbook.Playbook, status *runs.Status, below *Children) *Diagram
 	return g
 }
 
-// joinSteps records the steps to which several lead, those apart that only come round again.
+// joinSteps records the steps that several routes lead to. Routes that lead back in a cycle do
+// not count.
 func (g *Diagram) joinSteps(known map[string]*node) {
 	for _, step := range g.steps {
 		ahead := 0
@@ -207,7 +208,7 @@ func (n names) sinkText(action *playbook.Action) string {
 	return text
 }
 
-// stateText is what there is to say of a visit beside its state.
+// stateText describes a visit in addition to its status.
 func stateText(step runs.Step, now time.Time) []string {
 	var lines []string
 	if step.Visit > 1 {

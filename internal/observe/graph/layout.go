@@ -40,7 +40,7 @@ func layOut(boxes []*layoutBox, lines []*layoutLine) (width, height float64) {
 	return placeBoxes(layers)
 }
 
-// turnLines turns lines round that lead back to where they come from.
+// turnLines reverses lines that lead back, so that there are no cycles.
 func turnLines(boxes []*layoutBox, lines []*layoutLine) {
 	const under, done = 1, 2
 	state := map[*layoutBox]int{}

@@ -118,8 +118,8 @@ func (g *Diagram) newPicture() *picture {
 	return p
 }
 
-// connectBoxes leads from a box to another, through the label as a box of its own, so
-// that nothing lies over it.
+// connectBoxes draws a connection between boxes, through its label, which is placed like a box
+// so that nothing covers it.
 func (p *picture) connectBoxes(from, to *svgBox, label string, isWrite bool) {
 	if label != "" {
 		box := newSVGBox([]string{label})

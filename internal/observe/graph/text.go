@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// fillColour is what a box with a state is filled with, "" for one without.
+// fillColour is the fill colour of a box with a state, "" without one.
 func fillColour(state interpreter.Status) string {
 	if state == "" {
 		return ""

@@ -122,7 +122,7 @@ func (o EndedRun) policyOf(record *protocol.StepRecord, failure *interpreter.Err
 	return text + ". It stopped after " + attempts + "."
 }
 
-// Bounds of what is shown of a text at once; the rest is folded.
+// Bounds of what is shown of a text; the rest is folded.
 const (
 	shownLines = 40
 	shownEnds  = 15
@@ -147,7 +147,7 @@ func NewExcerpt(text string) Excerpt {
 	}
 }
 
-// Body is what a failure came with, as text; of a run of another playbook the message says it all.
+// Body is the response that a failure came with, as text; for a child run the message suffices.
 func Body(failure *interpreter.ErrorObject) Excerpt {
 	if failure == nil || failure.Kind == interpreter.KindPlaybook {
 		return Excerpt{}

@@ -112,7 +112,8 @@ func StartWorker(taskQueue, flags string) string {
 	return "to start one: worker" + flags + " --task-queue " + terminal.ShellWord(taskQueue)
 }
 
-// queueOf is the queue that a run is in, else the first one in which a step of it is stuck; nil for none.
+// queueOf is the queue that a run waits in, else the first one in which one of its steps is stuck; nil
+// for none.
 func queueOf(status *runs.Status) *runs.QueuePosition {
 	if status.Queue != nil {
 		return status.Queue
@@ -231,8 +232,8 @@ func loopAnswerOf(id string, step runs.Step) string {
 	return fmt.Sprintf("to see what they await: %s status %s %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(step.Step))
 }
 
-// writeHelp keeps a command in one piece, on a line of its own where it does not
-// fit behind what it is for.
+// writeHelp writes a command without breaking it, on a line of its own if it does not fit after
+// its explanation.
 func writeHelp(b *strings.Builder, help string, paper terminal.Paper) {
 	if text.StringWidth(help) > paper.Width {
 		help = strings.Replace(help, ": ", ":\n  ", 1)

@@ -96,7 +96,7 @@ func errorCell(record protocol.StepRecord, paper terminal.Paper) string {
 	return paper.Shorten(record.Error.Message, 60)
 }
 
-// loopLines is how far loops have come, a line for each.
+// loopLines shows the progress of loops, one per line.
 func loopLines(records []protocol.StepRecord, width int) string {
 	var b strings.Builder
 	for _, record := range records {
@@ -195,8 +195,7 @@ func bodyText(body any) string {
 // Element formats an element of a loop on one line.
 func Element(value any) string { return terminal.Shorten(expression.Text(value), 60) }
 
-// iterationFailure begins with the HTTP status, by which people know failures,
-// unless the message does.
+// iterationFailure begins with the HTTP status, unless the message has it.
 func iterationFailure(failure interpreter.LoopError) string {
 	if failure.Error == nil {
 		return "failed"

@@ -18,7 +18,7 @@ type RowLine struct {
 	interpreter.RowTotals
 }
 
-// RowLines are a line for each table. Rows that were read are in the line of the only table, else in one of their own.
+// RowLines returns a line for each table. Read rows are in the line of the only table, else in a separate one.
 func RowLines(step string, rows *interpreter.Rows) []RowLine {
 	if rows.IsEmpty() {
 		return nil

@@ -66,7 +66,7 @@ func TableLabel(table interpreter.TableRows) string {
 // OtherTables is the label for the tables that are not shown by name.
 const OtherTables = "other tables"
 
-// tablesText is what was done to each table; most bounds them.
+// tablesText says what was done to each table, at most most of them.
 func tablesText(rows *interpreter.Rows, most int) []string {
 	if rows == nil {
 		return nil
@@ -179,7 +179,7 @@ func cursorText(value expression.Value) string {
 	return terminal.Shorten(expression.Text(value.Data), shownCursor)
 }
 
-// rowsOfRun says what all steps did to data, "" where that is what one of them did.
+// rowsOfRun says what all steps did to data, "" if one step did all of it.
 func rowsOfRun(status *runs.Status) string {
 	steps := lists.Filter(status.Steps, func(step runs.Step) bool { return !step.Rows.IsEmpty() })
 	if len(steps) < 2 {

@@ -144,8 +144,8 @@ func writeFailure(b *strings.Builder, head string, item runs.Item, paper termina
 	}
 }
 
-// bothEnds are the first and the last line of what an error came with, and how many lines are between them. Of a run of
-// another playbook the message says it all.
+// bothEnds returns the first and the last line of what an error came with, and how many lines are between them. For a
+// child run its message suffices.
 func bothEnds(failure *interpreter.ErrorObject, paper terminal.Paper) []string {
 	if failure.Kind == interpreter.KindPlaybook || failure.Body.Data == nil {
 		return nil
@@ -401,7 +401,7 @@ func activityText(activity runs.PendingActivity, now time.Time) string {
 	return text
 }
 
-// stepDetails is what there is to say of a step beside the table.
+// stepDetails describes a step in addition to the table.
 func stepDetails(step runs.Step, end endMove, now time.Time, paper terminal.Paper) []string {
 	var said []string
 	if step.Loop != nil {
@@ -506,7 +506,7 @@ func childRunsText(children runs.ChildRuns, known string, now time.Time, paper t
 	return said
 }
 
-// heldText is what holds a child run, or a step of it.
+// heldText says what holds a child run, or a step of it.
 func heldText(held runs.ChildWait, now time.Time, paper terminal.Paper) string {
 	switch {
 	case held.Queue != nil:
@@ -614,7 +614,7 @@ func paceText(perSecond float64) string {
 	return fmt.Sprintf("%.1f/h", perSecond*3600)
 }
 
-// heldOf is what holds an item.
+// heldOf says what holds an item.
 func heldOf(item runs.Item, now time.Time) string {
 	waiting := terminal.Visible(item.Waiting)
 	timed := item.Phrase != nil && !item.NextRetryAt.IsZero()
@@ -709,7 +709,7 @@ var styles = map[interpreter.Tone]terminal.Style{
 	interpreter.ToneAsks: terminal.Asks, interpreter.ToneHeld: terminal.Held, interpreter.ToneQuiet: terminal.Quiet,
 }
 
-// styleOf is what a status looks like at a terminal; plain for one that is not known.
+// styleOf is the style of a status on a terminal; plain if the status is unknown.
 func styleOf(status interpreter.Status) terminal.Style {
 	info, _ := status.Info()
 	return styles[info.Colour.Tone]

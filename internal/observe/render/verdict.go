@@ -15,7 +15,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// EndedRun is how a run has ended, with what is known of it.
+// EndedRun is an ended run and what is known of it.
 type EndedRun struct {
 	WorkflowID string
 	Result     protocol.Result

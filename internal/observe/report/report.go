@@ -34,9 +34,9 @@ type Document struct {
 	Stats     stats.Stats        // of this run, with its child runs
 	Timeline  *Timeline
 	ChildRuns ChildRunTable
-	// Graph is an SVG of the steps and their routes, which is shown as a picture; "" is none.
+	// Graph is an SVG of the steps and their routes; "" for none.
 	Graph string
-	// Input and Result are those of the run as JSON; "" is none. Secrets are not in them.
+	// Input and Result of the run as JSON, with secrets masked; "" for none.
 	Input, Result string
 	// Cause is why the run failed, or the first of its iterations that did; nil for neither.
 	Cause *render.Cause
@@ -88,8 +88,8 @@ type view struct {
 	Drawing   drawing
 	Bars      []bar
 	Picture   template.URL // of the graph
-	// Tables are what the run did to data by tables, RowsBySteps what its steps did, and RowsInChildRuns those of its child
-	// runs, which the steps that run them include.
+	// Tables shows what the run did to data, by table; RowsBySteps by step; RowsInChildRuns what child runs did,
+	// which the steps that start them include.
 	Tables, RowsBySteps, RowsInChildRuns rowTable
 	Marks                                []string // of steps that keep a state
 }
@@ -100,7 +100,7 @@ type rowTable struct {
 	Lines     []render.RowLine
 }
 
-// slow is a table of what was slowest.
+// slow is a titled table of what took longest.
 type slow struct {
 	Title string
 	Rows  []stats.Slow
@@ -251,7 +251,7 @@ func (v *view) stepBox(name string) box {
 	return drawn
 }
 
-// stepFacts are what there is to know of a step: of the last of its visits.
+// stepFacts lists what is known of a step from its last visit.
 func (v *view) stepFacts(last *runs.Step, visits int) (facts []string) {
 	fact := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
 	if visits > 1 {

@@ -110,8 +110,9 @@ func (t *Timeline) drawLane(l *lane, y int) drawnLane {
 	return drawn
 }
 
-// drawBand makes the paths of a band, in which a height stands for scale. A band with one
-// thing at a time has it in full height, also where it begins or ends in a column.
+// drawBand makes the paths of a band, whose full height stands for scale running things. If
+// only one thing runs at a time, it has the full height, even in columns where it begins or
+// ends.
 func (b *band) drawBand(y, height int, scale float32) drawnBand {
 	var open, busy, waiting, failed shape
 	for i := range columns {
@@ -141,7 +142,7 @@ func (b *band) drawBand(y, height int, scale float32) drawnBand {
 	}
 }
 
-// shape is rectangles beside each other; those that are alike are one.
+// shape is a path of adjacent rectangles; equal neighbours are merged.
 type shape struct {
 	b         strings.Builder
 	from, to  int // columns

@@ -134,7 +134,8 @@ func (t *Timeline) bandOf(lane *lane, index int) *band {
 // maxBands is how many bands a loop may have.
 func (t *Timeline) maxBands() int { return max(1, min(shownBands, allBands/t.loops)) }
 
-// shrinkTo has a lane hold at most some bands, with one for an index among them.
+// shrinkTo merges bands of a lane until it has at most that many, including one for the given
+// index.
 func (l *lane) shrinkTo(most, index int) {
 	for len(l.bands) > most || index/l.width >= most {
 		var merged []*band

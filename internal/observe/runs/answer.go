@@ -146,9 +146,9 @@ func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpret
 // and a call may have a thousand attempts.
 const mostRecalled = 10
 
-// Recall finds the reply to an answer by a workflow that has ended since; false where
-// it accepted no such answer. Attempts is how many there were, 0 where that is not
-// known; of those the last ten are queried.
+// Recall finds the reply to an answer in a workflow that has ended since; false if that
+// accepted no such answer. Attempts counts the step's attempts, 0 if unknown; the last ten are
+// queried.
 func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpreter.Answer, attempts int) (taken interpreter.AnswerReceipt, found bool) {
 	attempts = cmp.Or(attempts, mostRecalled)
 	for attempt := attempts; attempt > max(0, attempts-mostRecalled); attempt-- {

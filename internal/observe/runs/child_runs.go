@@ -37,7 +37,7 @@ type ChildWait struct {
 	// Queue is what the run waits for that has not got its turn under its concurrency
 	// key, and nil for a step.
 	Queue *QueuePosition `json:"queue,omitempty"`
-	// Control is what people hold of the run itself, and nil for a step.
+	// Control is what people hold of the run itself; nil for a step.
 	Control *interpreter.Control `json:"control,omitempty"`
 }
 
@@ -53,9 +53,9 @@ func (c *ChildRuns) addStep(run string, record protocol.StepRecord) {
 	}
 }
 
-// describeChild queries a run, and the child runs that its steps have started, for what
-// holds them. spend takes a call to the server from a budget; missed is the first run
-// that was not queried because that was spent, "" for none.
+// describeChild queries a run, and the child runs of its steps, for what holds them. spend
+// counts a call to the server against a budget; missed is the first run that was not queried
+// because the budget was used up, "" for none.
 func (r *Reader) describeChild(ctx context.Context, run string, spend func() bool) (children ChildRuns, missed string) {
 	for next := []string{run}; len(next) > 0; next = next[1:] {
 		if !spend() {
@@ -132,7 +132,7 @@ func (r *Reader) heldByParents(ctx context.Context, runs []interpreter.Parent, s
 	return held, missed
 }
 
-// controlOf is what people have said of a run, as its memo has it.
+// controlOf reads the commands that people gave to a run from its memo.
 func controlOf(memo *commonpb.Memo) (control interpreter.Control) {
 	if payload := memo.GetFields()[interpreter.ControlMemo]; payload != nil {
 		_ = converter.GetDefaultDataConverter().FromPayload(payload, &control) // what cannot be read holds nothing

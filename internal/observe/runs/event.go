@@ -33,7 +33,7 @@ const (
 	ExecutionCancelled = "execution_cancelled"
 )
 
-// Subject is what an event is about.
+// Subject is the kind of thing that an event is about.
 type Subject int
 
 // The subjects of events.
@@ -46,7 +46,7 @@ const (
 	OfSink
 )
 
-// Phase is what an event says of its subject.
+// Phase says what happened to the subject of an event.
 type Phase int
 
 // The phases. Only what begins and ends takes time.
@@ -56,8 +56,8 @@ const (
 	Ends
 )
 
-// Kind is what there is to know about a kind of events. Filters, help, documents, figures and reports
-// follow from the table of kinds.
+// Kind describes a kind of events. Filters, help, documents, figures and reports are derived from the
+// table of kinds.
 type Kind struct {
 	Name  string
 	Of    Subject
@@ -144,15 +144,14 @@ type Event struct {
 	Index *int      `json:"index,omitempty"` // of the iteration
 	// Sink is the place of the sink whose attempt, wait or end it is.
 	Sink string `json:"sink,omitempty"`
-	// Attempt and Page are those of an attempt, of the call and from 1; of a wait
-	// those of the attempt before it. Where several pages were fetched together
-	// AttemptTo and PageTo are the last.
+	// Attempt and Page are numbered from 1 within a call; for a wait they belong to the attempt
+	// before. If several pages were fetched together, AttemptTo and PageTo are the last ones.
 	Attempt   int  `json:"attempt,omitempty"`
 	AttemptTo int  `json:"attempt_to,omitempty"`
 	Page      int  `json:"page,omitempty"`
 	PageTo    int  `json:"page_to,omitempty"`
 	IsRetry   bool `json:"is_retry,omitempty"` // the attempt before was one of the same request
-	// Delay is how many seconds a wait is to take, NextRetryAt when it is over.
+	// Delay is how many seconds a wait takes, NextRetryAt when it ends.
 	Delay       float64   `json:"delay,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	// Reason of a wait is an interpreter.Reason. Of a run that was cancelled the reason
@@ -162,7 +161,7 @@ type Event struct {
 	Reason string `json:"reason,omitempty"`
 	Option string `json:"option,omitempty"`
 	By     string `json:"by,omitempty"`
-	// Duration is in seconds; zero for what has not ended.
+	// Duration in seconds; zero for what has not ended.
 	Duration float64 `json:"duration,omitempty"`
 	// Deliveries is how often the attempt was delivered to a worker, where that is more
 	// than once.
@@ -171,9 +170,9 @@ type Event struct {
 	// Attempts and Pages are how many an iteration or step made and got.
 	Attempts int `json:"attempts,omitempty"`
 	Pages    int `json:"pages,omitempty"`
-	// Rows is what a step or an iteration that has ended did to data, or the run; nil where nothing was counted.
+	// Rows is what a finished run, step or iteration did to data; nil if nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
-	// Incremental is how far a step that has ended has read, where it keeps a state; nil for others.
+	// Incremental is the progress of a finished step that keeps a state; nil for others.
 	Incremental *interpreter.StateRecord `json:"incremental,omitempty"`
 	// Concurrency is the key under which the run waits for its turn, or has got it.
 	Concurrency string `json:"concurrency,omitempty"`

@@ -43,7 +43,7 @@ type Found struct {
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	// DeadLetters counts the iterations that failed, in loops that have ended.
 	DeadLetters int `json:"dead_letters,omitempty"`
-	// Rows is what the steps that have ended did to data, of an open run as of a minute ago at most; nil where nothing was counted.
+	// Rows is what the finished steps did to data, for an open run at most a minute old; nil if nothing was counted.
 	Rows      *interpreter.RowTotals `json:"rows,omitempty"`
 	TaskQueue string                 `json:"task_queue"`
 	// Origin is the workflow ID of the run whose iterations this one runs again.
@@ -55,7 +55,7 @@ type Found struct {
 	// Queue is set for a run that waits for its turn under its concurrency key.
 	Queue *QueuePosition `json:"queue,omitempty"`
 
-	// Expect is in which time the run should end, as its playbook says; 0 for no expectation, and where the server does not
+	// Expect is the time within which the run should end, by its playbook; 0 without one, or if the server does not
 	// know it.
 	Expect time.Duration `json:"-"`
 	// TaskSince is since when a task waits for a worker which decides how the run continues; zero for
@@ -64,7 +64,7 @@ type Found struct {
 
 	last    string // run ID of the chain's last history
 	isChild bool   // a step of another run has started it
-	// cancelling says that its cancel was requested, where it was described; stalled is that of
+	// cancelling says that a cancel was requested, if the run was described; stalled is as in
 	// Status.
 	cancelling bool
 	stalled    string
@@ -291,7 +291,7 @@ func startedBy(memo *commonpb.Memo, fields map[string]*commonpb.Payload) interpr
 	return said
 }
 
-// readAttribute reads a search attribute; into stays as it is where there is none.
+// readAttribute reads a search attribute; it leaves into unchanged if there is none.
 func readAttribute(fields map[string]*commonpb.Payload, name string, into any) {
 	if payload := fields[name]; payload != nil {
 		_ = converter.GetDefaultDataConverter().FromPayload(payload, into)

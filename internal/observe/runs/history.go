@@ -35,8 +35,8 @@ type child struct {
 	initiated         time.Time // when its parent requested it
 	event             int64     // by which it did
 	detached          bool      // its end is not awaited
-	// end is nil while it runs, as far as the parent knows; an event of the parent,
-	// or its own where the parent ended without knowing.
+	// end is the event with which the child ended: the parent's, or its own if the parent ended
+	// before; nil while it runs.
 	end *historypb.HistoryEvent
 }
 
@@ -167,13 +167,13 @@ func (r *Reader) startedWith(ctx context.Context, workflowID, runID string) (fir
 	return first, input, r.newValues(ctx).decodeInput(workflowID, first.input, &input)
 }
 
-// endPatience is for how long an end is waited for that must come: that of a
-// workflow whose parent was terminated.
+// endPatience bounds how long the reader waits for the end of a workflow whose parent was
+// terminated, which is certain to come.
 const endPatience = 30 * time.Second
 
-// readOutlived finds out how a child ended whose parent ended without noticing: it
-// was terminated, and Temporal terminates its children behind it, unless they end
-// before. A child that has never started stays as it is.
+// readOutlived finds out how a child ended whose parent was terminated and could not record it:
+// Temporal terminates the children then, unless they end before. It leaves a child that never
+// started unchanged.
 func (r *Reader) readOutlived(ctx context.Context, parent *history, of *child) error {
 	if !parent.isClosed() || of.end != nil {
 		return nil
@@ -203,8 +203,8 @@ func (r *Reader) readOutlived(ctx context.Context, parent *history, of *child) e
 	}
 }
 
-// childRun finds the run of a child that its parent did not see start, "" where there
-// is none: other runs may have its workflow ID by now.
+// childRun finds the run of a child whose start its parent did not record, "" if there is none:
+// other runs may have its workflow ID by now.
 func (r *Reader) childRun(ctx context.Context, parent *history, of *child) (string, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, of.workflowID, "")
 	if connect.NotFound(err) {

@@ -47,9 +47,10 @@ type Iteration struct {
 	Element expression.Value `json:"-"`
 	ChildRuns
 	Item
-	// Incremental is how far one has read that keeps a state and has not ended, as of its last activity that has; nil for others.
+	// Incremental is the progress of an open iteration that keeps a state, as of its last ended activity; nil for
+	// others.
 	Incremental *IncrementalStatus `json:"incremental,omitempty"`
-	// Rows is what such a one did to data so far; nil where nothing was counted.
+	// Rows is what the child run has done to data so far; nil if nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 }
 

@@ -210,10 +210,10 @@ func (r *Reader) Running(ctx context.Context, filter string) ([]Found, error) {
 	}
 }
 
-// unclosedError says why a list filter must not be put between brackets: with one of its own
-// it would leave ours, and take what we have excluded. The server's SQL has strings in
-// both quotes with escapes, names in backquotes without, and comments, in which quotes
-// and brackets count for nothing; no filter needs those.
+// unclosedError says why a list filter must not be put in parentheses: a closing one of its own
+// would undo ours and include what we exclude. The server's SQL has strings in both kinds of
+// quotes with escapes, names in backquotes without, and comments, in which quotes and
+// parentheses do not count; no filter needs comments.
 func unclosedError(filter string) error {
 	open := 0
 	for i := 0; i < len(filter); i++ {

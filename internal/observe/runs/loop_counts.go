@@ -76,8 +76,8 @@ func (s *Step) setHeldBy() {
 	}
 }
 
-// recountLoop counts the iterations of a loop that were running by what all of its open
-// children answered; of one that gave no answer they run.
+// recountLoop counts the running iterations of a loop by the answers of all its open children;
+// iterations without an answer count as running.
 func (s *Step) recountLoop(answers []protocol.Iterations) {
 	c, counted := s.Loop, Counts{}
 	s.turns, s.keepers = 0, 0

@@ -18,19 +18,19 @@ import (
 // ahead is how many histories are read before their turn.
 const ahead = 8
 
-// origin is where the events of one run come from.
+// origin is a source of one run's events.
 type origin interface {
-	// load reads a history and turns it into events; the error is one of isGone where it is
-	// no longer there.
+	// load reads a history and turns it into events; isGone recognises the error for a history
+	// that no longer exists.
 	load(ctx context.Context, from source, filter EventFilter) (*projector, error)
 	// records returns the visits of steps so far. note says why there are none, such as that no
-	// worker responds. latest also finds the histories as which the run has continued.
+	// worker responds. latest also finds the histories in which the run has continued.
 	records(ctx context.Context, latest bool) (records []protocol.StepRecord, note string, err error)
 	// revision changes when a history grows, or another attempt of it begins.
 	revision(ctx context.Context, of source) (string, error)
 }
 
-// EventsInfo is what there is to know of a list of events.
+// EventsInfo summarizes a list of events.
 type EventsInfo struct {
 	// Unasked counts the loops of which the attempts of iterations were not requested.
 	Unasked int
@@ -295,7 +295,7 @@ func (m *merger) queueSteps(ctx context.Context) error {
 	return nil
 }
 
-// item is an event, or a history that has to be opened before later events.
+// item is an event, or a history that has to be read before later events.
 type item struct {
 	at     time.Time
 	number int
@@ -311,8 +311,8 @@ func (q eventQueue) Less(i, j int) bool {
 	return cmp.Or(q[i].at.Compare(q[j].at), cmp.Compare(q[i].sortRank(), q[j].sortRank()), cmp.Compare(q[i].number, q[j].number)) < 0
 }
 
-// sortRank puts the end of an iteration behind what it has done at the same moment, which
-// is in another history. The event right before the end has attempts, as the end does.
+// sortRank sorts the end of an iteration after its attempts at the same moment, which are in
+// another history.
 func (it item) sortRank() int {
 	kind := it.event.Kind()
 	if kind.Of == OfIteration && kind.Phase == Ends || kind.Phase == Happens && it.event.Index != nil && it.event.Attempts > 0 {
@@ -380,8 +380,8 @@ func (f frames) dueTime(it item) time.Time {
 	return it.at
 }
 
-// emitNext gives the events to emit where one is next: the start of its iteration first,
-// which was to come later, and no start twice.
+// emitNext returns the events to emit: the delayed start of the event's iteration, if it was
+// not emitted yet, and the event.
 func (f frames) emitNext(event Event) []Event {
 	if event.Index == nil || f[frameOf(event)] == nil {
 		return []Event{event}

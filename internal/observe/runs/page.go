@@ -77,8 +77,8 @@ func (r *Reader) Reprocesses(ctx context.Context, of []Found) (map[string][]Foun
 // LastRunID is the run ID of the last history that was known of the run.
 func (f Found) LastRunID() string { return f.last }
 
-// Glance is Status of an open run within so many calls to the server. It does not count
-// workers, and says nothing of queues.
+// Glance reads the Status of an open run with a limited number of calls to the server. It
+// neither counts workers nor reads queues.
 func (r *Reader) Glance(ctx context.Context, run Found, now time.Time, calls int) (*Status, error) {
 	status := &Status{Found: run, Workers: -1, Steps: []Step{}, At: now, Calls: max(0, StatusCalls-calls)}
 	q := &inquiry{Reader: r, status: status, run: run}

@@ -23,8 +23,7 @@ type source struct {
 	only              map[int]bool // iterations that are requested, nil for all
 }
 
-// link is a history to read after another one, from a time on: that of a child, or the next of
-// a chain.
+// link is a further history to read from a time on: a child's, or the next of a chain.
 type link struct {
 	at time.Time
 	source
@@ -43,8 +42,8 @@ type projector struct {
 	ended  map[int64]bool // activities
 	calls  map[callID]*lastAttempt
 	visits map[string]int // of steps, the last that was seen
-	// failedNotice are the notices whose last attempt has failed and is not made again as
-	// far as is known; decided is the last event by which a workflow has decided.
+	// failedNotice lists the notices whose last attempt failed and, as far as known, is not
+	// repeated; decided is the event of the workflow's last decision.
 	unsent  []failedNotice
 	decided int64
 	indexes []int                  // of an iteration workflow
@@ -93,8 +92,8 @@ func indexOr(index *int) int {
 	return *index
 }
 
-// projectHistory turns a history into the events of the run, in their order, and links to what
-// has to be read after it. pending has the open items.
+// projectHistory turns a history into the events of the run, in order, and returns links to
+// further histories. pending has the open activities.
 func projectHistory(from source, recorded []*historypb.HistoryEvent, filter EventFilter, values values) (*projector, error) {
 	p := &projector{
 		values: values, source: from, h: newHistory(from.workflowID, from.runID, recorded), filter: filter,
@@ -137,8 +136,8 @@ func (p *projector) sortedEvents() []Event {
 // isOpen reports whether more may happen in the history.
 func (p *projector) isOpen() bool { return !p.h.isClosed() && p.h.nextRunID == "" }
 
-// add adds an event of the run, which comes by an event of the history, and which of
-// those that come by it.
+// add adds an event of the run: by is the event of the history that causes it, and which
+// distinguishes several of the same cause.
 func (p *projector) add(by int64, which string, event Event) {
 	if event.Step == "" {
 		event.Page, event.PageTo = 0, 0 // of a notice of the run: it counts what was reported
@@ -157,7 +156,7 @@ func (p *projector) lastOf(kind string, call callID) *Event {
 	return nil
 }
 
-// callOf is what the event is about.
+// callOf returns the ID of the call that the event is about.
 func (e *Event) callOf() callID { return callID{e.Step, e.Visit, indexOr(e.Index), e.Sink} }
 
 // readBegin reads what calls bring along into this history.
@@ -196,7 +195,7 @@ func (p *projector) readBegin(recorded []*historypb.HistoryEvent) error {
 	return nil
 }
 
-// restoreCall records how far a call had come before.
+// restoreCall records the earlier progress of a call.
 func (p *projector) restoreCall(snapshot call.Snapshot) {
 	state := snapshot.State
 	if state == nil || state.Attempts == 0 {

@@ -29,8 +29,8 @@ type madeActivity struct {
 	settled   *interpreter.Settlement // by which people have let it begin, nil for none
 }
 
-// beganAt is when the activity's first delivery may have begun: history has the start of the
-// last one alone, which takes over what others have done.
+// beganAt is the earliest time at which the activity's first delivery may have begun. History
+// has only the start of the last delivery, which takes over what earlier ones did.
 func (m *madeActivity) beganAt() time.Time {
 	if m.started.GetActivityTaskStartedEventAttributes().GetAttempt() > 1 {
 		return m.scheduled
@@ -38,7 +38,7 @@ func (m *madeActivity) beganAt() time.Time {
 	return m.started.GetEventTime().AsTime()
 }
 
-// attemptInput is what events need of a ToolInput.
+// attemptInput is the part of a ToolInput that events need.
 type attemptInput struct {
 	Step    string `json:"step"`
 	Visit   int    `json:"visit"`
@@ -148,7 +148,7 @@ func (p *projector) attemptFailure(of *madeActivity, event *historypb.HistoryEve
 // run.
 const maxPutOff = 4 << 10
 
-// wasPutOff reports whether a result is that of an attempt that was not made yet.
+// wasPutOff reports whether a result says that the attempt was not made yet.
 func wasPutOff(result *commonpb.Payloads) bool {
 	if len(result.GetPayloads()) != 1 || len(result.GetPayloads()[0].GetData()) > maxPutOff {
 		return false

@@ -91,7 +91,7 @@ func (p *projector) readBatches() (map[*child]*batchReport, map[int]bool, error)
 	return batches, failed, nil
 }
 
-// batchReport is what a loop's history has of a child.
+// batchReport is what a loop's history says of a child.
 type batchReport struct {
 	input    protocol.CallsInput
 	output   protocol.CallsOutput

@@ -50,7 +50,7 @@ func (p *projector) hostEnded(id int64, event *historypb.HistoryEvent) error {
 	return nil
 }
 
-// hostedCall adds what became of one hosted call.
+// hostedCall adds the events of one hosted call.
 func (p *projector) hostedCall(id int64, ended time.Time, of *madeActivity, snapshot call.Snapshot, driven call.Driven) {
 	var before call.State
 	if snapshot.State != nil {
@@ -80,9 +80,9 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *madeActivity, snap
 	}
 }
 
-// attemptsMade are the attempts of a hosted call since a state, and the failure of the last. failure is the one by
-// which the call has ended or waits, which has more than what was kept of the attempt; it may have come behind an
-// attempt that succeeded, or that failed with another one.
+// attemptsMade returns the attempts of a hosted call since a state, and the failure of the last one. failure, by
+// which the call ended or waits, is more complete than what attempts keep; it may also belong to a request after a
+// successful attempt.
 func attemptsMade(
 	before, after call.State, driven call.Driven, failure *interpreter.ErrorObject, ended time.Time,
 ) (call.Stretches, *interpreter.ErrorObject) {
@@ -137,9 +137,9 @@ func (p *projector) addAttempts(id int64, which string, first Event, made call.S
 	return at
 }
 
-// attemptsBetween are the attempts of a call between two states, as far as these show: those
-// that succeeded together, and the last where that failed. A result has the times, else
-// they took until the end.
+// attemptsBetween returns the attempts of a call between two states, as far as these show them:
+// those that succeeded together, and the last one if it failed. A result has their times;
+// otherwise they are taken to last until the end.
 func attemptsBetween(
 	before, after call.State, failure *interpreter.ErrorObject, result *interpreter.CallResult, ended time.Time,
 ) call.Stretches {
@@ -171,8 +171,7 @@ func attemptsBetween(
 	return made
 }
 
-// clampTime is a time within others; what is not known is the first of them where
-// something begins, and so is what lies before it.
+// clampTime clamps a time to an interval; an unknown time becomes its beginning.
 func clampTime(from, at, to time.Time) time.Time {
 	switch {
 	case at.Before(from):
@@ -183,7 +182,7 @@ func clampTime(from, at, to time.Time) time.Time {
 	return at
 }
 
-// writtenAt is when the sinks of a hosted call were done, as far as that is known.
+// writtenAt is when the sinks of a hosted call were done, as far as known.
 func writtenAt(attempted time.Time, driven call.Driven, ended time.Time) time.Time {
 	if driven.Result != nil {
 		return clampTime(attempted, driven.Result.Meta.EndedAt, ended)
@@ -214,8 +213,8 @@ func pageIsDue(state call.State) bool {
 	return len(state.Todo) > 0 && state.Todo[0].Sink != nil && state.Todo[0].Sink.Page
 }
 
-// reachedState is how far a hosted call has come, and the failure of its last attempt,
-// nil where that succeeded.
+// reachedState returns the state of a hosted call, and the failure of its last attempt, nil if
+// that succeeded.
 func reachedState(driven call.Driven) (after call.State, failure *interpreter.ErrorObject) {
 	switch {
 	case driven.Result != nil:
@@ -240,8 +239,8 @@ func reachedState(driven call.Driven) (after call.State, failure *interpreter.Er
 	return after, failure
 }
 
-// behindSuccess reports whether the last attempt of the call that a failure ended, with so many successes, was one
-// of these: a failed attempt is one for the page behind them.
+// behindSuccess reports whether the call failed after its last attempt had succeeded: a failed attempt would
+// belong to the page after so many successes.
 func behindSuccess(failure *interpreter.ErrorObject, successes int) bool {
 	return slices.Contains(behindAttempts, failure.Kind) || failure.Page > 0 && failure.Page <= successes
 }

@@ -51,7 +51,7 @@ func beforeTurn(started Event) Event {
 type hostHeartbeat struct {
 	Calls []*call.Driven `json:"calls"`
 	Doing []call.Doing   `json:"doing"`
-	// Step is how far the call of a step has come; nil for calls of a loop.
+	// Step is the progress of a step's call; nil for calls of a loop.
 	Step *interpreter.HostedStep `json:"step"`
 }
 

@@ -121,8 +121,8 @@ func (p *projector) settleCalls(decided protocol.ItemSettlement) {
 	}
 }
 
-// beginAttempt records that a call continues with its next attempt, and gives what people
-// have decided that led to it; nil where its wait ended by itself.
+// beginAttempt records that a call continues with its next attempt, and returns people's
+// decision that led to it; nil if its wait ended by itself.
 func (p *projector) beginAttempt(at callID) *interpreter.Settlement {
 	last := p.calls[at]
 	if last == nil {
@@ -133,7 +133,7 @@ func (p *projector) beginAttempt(at callID) *interpreter.Settlement {
 	return settled
 }
 
-// summaryOf is what the UI shows beside an event.
+// summaryOf is the text that the UI shows next to an event.
 func summaryOf(event interface{ GetUserMetadata() *sdkpb.UserMetadata }) string {
 	var summary string
 	if payload := event.GetUserMetadata().GetSummary(); payload != nil {

@@ -33,8 +33,7 @@ func (r *Reader) queryWorkflow(ctx context.Context, workflowID, runID, query str
 	return value.Get(into)
 }
 
-// CallProgress queries the workflow in which the call of a step has histories of its
-// own.
+// CallProgress queries the workflow in which a step's call continues separately.
 func (r *Reader) CallProgress(ctx context.Context, workflowID string) (protocol.IterationRecord, error) {
 	var answer protocol.Iterations
 	if err := r.queryWorkflow(ctx, workflowID, "", protocol.IterationsQuery, &answer); err != nil {
@@ -121,8 +120,8 @@ func latestKnown(a, b time.Time) time.Time {
 // Workers are the workers that the server knows to poll a task queue for workflow tasks.
 type Workers struct {
 	Count int
-	// LastPoll is when the last of their polls began, zero where there are none: the server lists
-	// workers for minutes after they have died.
+	// LastPoll is when the last of their polls began, zero if there are none: the server lists
+	// dead workers for minutes.
 	LastPoll time.Time
 }
 

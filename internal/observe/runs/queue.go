@@ -31,8 +31,8 @@ type QueuePosition struct {
 	// Stopped says that this workflow was terminated. No run gets a turn until one
 	// requests it again, which starts the workflow anew.
 	Stopped bool `json:"stopped,omitempty"`
-	// NoWorker is what the run waits for that no worker runs: the workflow which gives turns, or the
-	// first of Holders; nil where neither is known to be.
+	// NoWorker is a workflow that the run waits for and that no worker runs: the one that grants
+	// turns, or the first of Holders; nil if none is known.
 	NoWorker *MissingWorker `json:"no_worker,omitempty"`
 }
 
@@ -42,7 +42,7 @@ type MissingWorker struct {
 	TaskQueue  string `json:"task_queue"`
 }
 
-// QueueSlot is what a run has that got its turn under its concurrency key.
+// QueueSlot is a run's turn under its concurrency key.
 type QueueSlot struct {
 	Name       queue.Name `json:"name"`
 	WorkflowID string     `json:"workflow_id"` // as Queue has it
@@ -84,7 +84,7 @@ func (r *Reader) QueueStatus(ctx context.Context, name queue.Name) (queue.Status
 	return status, err
 }
 
-// queuePosition is what a run waits for that holds a ticket, as far as the queue answers.
+// queuePosition says what a run with a ticket waits for, as the queue answers.
 func (r *Reader) queuePosition(ctx context.Context, ticket *queue.Ticket, run queue.Member) (*QueuePosition, error) {
 	queued := &QueuePosition{Name: ticket.Name, WorkflowID: ticket.Queue, Since: ticket.Since}
 	status, err := r.queryQueue(ctx, ticket.Queue, []queue.Member{run})
@@ -99,18 +99,18 @@ func (q *QueuePosition) applyStatus(status queue.Status, position int) {
 	q.Holders, q.HoldersSince = status.Holders, status.HoldersSince
 }
 
-// Queued is what a run waits for that holds a ticket, with what no worker runs of that. A worker of
-// the run's own task queue has responded. It takes at most four calls; the error is that the queue
-// gave no answer.
+// Queued says what a run with a ticket waits for, including missing workers. A worker of the run's
+// own task queue has responded. It makes at most four calls; the error is that the queue gave no
+// answer.
 func (r *Reader) Queued(ctx context.Context, run queue.Member, taskQueue string, ticket *queue.Ticket) (*QueuePosition, error) {
 	found, err := r.queuePosition(ctx, ticket, run)
 	r.findUnpolled(ctx, found, taskQueue, err == nil, func() bool { return true })
 	return found, err
 }
 
-// findUnpolled finds out whether the workflow that keeps a queue was stopped, and which workflow that a
-// run waits for has no worker; answered says that the queue has one. It takes a call to the server
-// for the queue and two for the first holder, as far as spend allows.
+// findUnpolled finds out whether a queue's workflow was stopped, and which workflow that a run waits
+// for has no worker; answered says that the queue has one. It makes one call to the server for the
+// queue and two for the first holder, if spend allows.
 func (r *Reader) findUnpolled(ctx context.Context, found *QueuePosition, taskQueue string, answered bool, spend func() bool) {
 	keeper := ""
 	if spend() {

@@ -105,7 +105,7 @@ func (r *earlierRuns) lastAttempt(ctx context.Context, run, suffix string) (int,
 	return low + sort.Search(high-low-1, func(i int) bool { return !exists(low + 1 + i) }), failure
 }
 
-// recallOne queries the run with an ID and a key. ok is false if there is no such run.
+// recallOne queries the run with an ID and a key. ok is false if it does not exist.
 func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *interpreter.EarlierAnswers) (bool, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {
@@ -158,8 +158,7 @@ func (r *earlierRuns) keptOfOlder(
 	return interpreter.EarlierWork{}, "", nil
 }
 
-// queryKept queries a run for what it has done. why is the reason for which it cannot
-// answer.
+// queryKept queries a run for its work. why says why it cannot answer.
 func (r *earlierRuns) queryKept(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (kept interpreter.EarlierWork, why string, err error) {
 	id, runID := info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
 	if err := r.awaitEnd(ctx, info); err != nil {
@@ -175,8 +174,8 @@ func (r *earlierRuns) queryKept(ctx context.Context, info *workflowpb.WorkflowEx
 // errNotBegun says that a workflow was ended before a worker had seen it.
 var errNotBegun = errors.New("it was ended before it began")
 
-// queryEnded queries a workflow that has ended. Where it is gone, into stays as it is;
-// why is the reason for which no worker can ever answer.
+// queryEnded queries an ended workflow. If it no longer exists, into is left unchanged; why
+// says why no worker can ever answer.
 func (r *earlierRuns) queryEnded(ctx context.Context, id, runID string, into any, query string, args ...any) (why string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
@@ -199,8 +198,7 @@ func (r *earlierRuns) queryEnded(ctx context.Context, id, runID string, into any
 // that name each other would be queried without end.
 const mostHops = 20
 
-// readStopped reads how far a call had come when it was stopped. The error says that this
-// is unknown.
+// readStopped reads the state in which a call was stopped. The error says that it is unknown.
 func (r *earlierRuns) readStopped(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
 	question := protocol.StoppedQuestion{Step: in.Step, Visit: in.Visit, Index: in.Index}
 	id := in.By
@@ -266,8 +264,8 @@ func (r *earlierRuns) awaitEnd(ctx context.Context, info *workflowpb.WorkflowExe
 	return nil
 }
 
-// notBegun is how far a call had come that a workflow was to make, and had not begun
-// when it was ended: its input has it.
+// notBegun reads the state of a call from the input of the workflow that should have made it
+// but was ended first.
 func (r *earlierRuns) notBegun(
 	ctx context.Context, info *workflowpb.WorkflowExecutionInfo, question protocol.StoppedQuestion,
 ) (stopped call.Stopped, err error) {
@@ -344,8 +342,8 @@ func (r *earlierRuns) endedIterations(ctx context.Context, in interpreter.EndedI
 	return ended, nil
 }
 
-// stoppedIterations are the iterations that were, and of which no later loop knows. known are
-// those that later loops know, and then this one too.
+// stoppedIterations returns the stopped iterations that no later loop has. known lists those
+// that later loops have; it adds its own.
 func (l *Loop) stoppedIterations(known map[int]bool) (begun []interpreter.BegunIteration) {
 	for _, iteration := range l.begun {
 		if !known[iteration.Index] {
@@ -359,8 +357,8 @@ func (l *Loop) stoppedIterations(known map[int]bool) (begun []interpreter.BegunI
 	return begun
 }
 
-// endedLoop reads a loop that has ended, or a shard of one; nil where there is none of the key. prints
-// gives what an iteration has requested.
+// endedLoop reads a loop that has ended, or a shard of one; nil if the key is another. prints returns
+// the fingerprint of an iteration's request.
 func (r *earlierRuns) endedLoop(ctx context.Context, id, key string) (*Loop, func(interpreter.IterationResult) string, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {
@@ -385,7 +383,8 @@ func (r *earlierRuns) endedLoop(ctx context.Context, id, key string) (*Loop, fun
 	return loop, prints, r.collectChildren(ctx, loop, id, runID)
 }
 
-// iterationPrints gives what the iterations of a loop have requested; nil where it is none of the key.
+// iterationPrints returns the fingerprints of the requests of a loop's iterations; nil if the key is
+// another.
 func (r *earlierRuns) iterationPrints(ctx context.Context, id, runID, key string) (func(interpreter.IterationResult) string, error) {
 	first, err := r.readBegun(ctx, id, runID)
 	if err != nil {

@@ -48,7 +48,7 @@ type Run struct {
 // Closed reports whether the run has ended.
 func (run *Run) Closed() bool { return !run.EndedAt.IsZero() }
 
-// Loop is one visit of a step with a loop, as far as it has come.
+// Loop is the progress of one visit of a step with a loop.
 type Loop struct {
 	WorkflowID string
 	Step       string
@@ -64,7 +64,7 @@ type Loop struct {
 	runID     string                        // of its workflow
 	succeeded map[int]bool                  // those known to have, where the loop is not whole
 	ended     []interpreter.IterationResult // those that the histories of children have
-	// begun are those that were stopped, where they are requested.
+	// begun lists the stopped iterations, if they were requested.
 	begun     []interpreter.BegunIteration
 	findBegun bool
 }

@@ -25,7 +25,7 @@ import (
 type Schedule struct {
 	ID       string
 	Playbook string // its name
-	// Described is what the server knows of it; Action starts its runs.
+	// Described is the server's description; Action starts the schedule's runs.
 	Described *client.ScheduleDescription
 	Action    *client.ScheduleWorkflowAction
 }
@@ -41,7 +41,7 @@ type StartedRun struct {
 type NoScheduleError struct {
 	ID      string
 	Nearest string // an ID that is like it, "" for none
-	// Type is what the schedule of that ID starts, "" where there is none.
+	// Type is the workflow type that the schedule of that ID starts, "" if there is none.
 	Type string
 }
 
@@ -97,14 +97,14 @@ func (s Schedules) Find(ctx context.Context, id string) (*Schedule, error) {
 // SchedulePage is a part of the schedules of playbooks, sorted by their IDs.
 type SchedulePage struct {
 	Schedules []*Schedule
-	// Total counts all schedules, and Left those behind the last one of the page.
+	// Total counts all schedules, and Left those after the page.
 	Total, Left int
-	// Last is the ID behind which the next page begins.
+	// Last is the ID after which the next page begins.
 	Last string
 }
 
-// List gives the schedules of playbooks behind an ID, "" for the first, at most so many; 0 is
-// all.
+// List returns the schedules of playbooks after an ID, "" for the first, at most limit of them;
+// 0 is all.
 func (s Schedules) List(ctx context.Context, after string, limit int) (SchedulePage, error) {
 	ids, err := s.listIDs(ctx)
 	if err != nil {
@@ -194,8 +194,8 @@ func (s Schedules) Input(ctx context.Context, of *Schedule) (protocol.Input, err
 	return input, s.runs.newValues(ctx).decodeInput("the schedule "+of.ID, payloads, &input)
 }
 
-// CountTimes counts the times of a schedule from one to another, as far as most;
-// more says that there are others.
+// CountTimes counts the times of a schedule in an interval, up to most; more says that there
+// are others.
 func (s Schedules) CountTimes(ctx context.Context, of *Schedule, from, to time.Time, most int) (count int, more bool, err error) {
 	for !from.After(to) {
 		answer, err := s.runs.Client.WorkflowService().ListScheduleMatchingTimes(ctx, &workflowservice.ListScheduleMatchingTimesRequest{

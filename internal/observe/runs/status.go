@@ -41,10 +41,10 @@ type Status struct {
 	// NoWorkerSince is, where no worker responds, since when a task of the run waits for one; without
 	// a task when a worker has polled last, zero where that is not known.
 	NoWorkerSince time.Time `json:"no_worker_since,omitzero"`
-	// Turn is what the run has under its concurrency key; nil where it has no key, no
-	// turn yet, or that was not requested.
+	// Turn is the run's turn under its concurrency key; nil without a key or a turn, or if it
+	// was not requested.
 	Turn *QueueSlot `json:"turn,omitempty"`
-	// Control is what people have said of the run, of one that is open.
+	// Control has people's commands to an open run.
 	Control interpreter.Control `json:"control,omitzero"`
 	// HeldByParents are the parent runs that are paused, or their step which has started this
 	// one, the next one first.
@@ -52,14 +52,14 @@ type Status struct {
 	// Cancel is who has cancelled the run, why and when; nil where it was not, or that
 	// was not found.
 	Cancel *interpreter.Said `json:"cancel,omitempty"`
-	// Stalled is what the run waits for that is part of none of its steps: the states that it moves at
-	// its end, which are out of reach, or the queue of a concurrency key; "" for nothing.
+	// Stalled says what the run waits for outside of its steps: unreachable states to be moved at its
+	// end, or the queue of a concurrency key; "" for nothing.
 	Stalled string `json:"stalled,omitempty"`
 	// Activities are what workers do for the run just now, or what waits to be delivered to one again.
 	Activities []PendingActivity `json:"activities,omitempty"`
 	// Late says that the run takes longer than it was expected to, or did.
 	Late bool `json:"late,omitempty"`
-	// Rows is what the steps did to data, by tables; nil where nothing was counted.
+	// Rows is what the steps did to data, by tables; nil if nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 	// Notes say what could not be learnt, and why.
 	Notes []string `json:"notes,omitempty"`
@@ -71,7 +71,7 @@ type Status struct {
 // PendingActivity is an activity of a run that has not ended.
 type PendingActivity struct {
 	Type string `json:"type"`
-	// Worker is the one that has it, or had it last, and Since is when that got it.
+	// Worker is the last worker that the activity was delivered to, at time Since.
 	Worker string    `json:"worker,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 	// Running says that a worker has it.
@@ -79,8 +79,8 @@ type PendingActivity struct {
 	Deliveries int32 `json:"deliveries"`
 	// LastFailure is why it was delivered again.
 	LastFailure string `json:"last_failure,omitempty"`
-	// Heartbeat is when its worker reported last. Step is that whose call it makes, and Progress when that had its last answer or write, as
-	// far as heartbeats say that.
+	// Heartbeat is the time of the last report of its worker. Step is the step whose call it makes, and Progress the
+	// time of the last response or write, if heartbeats show it.
 	Heartbeat time.Time `json:"heartbeat,omitzero"`
 	Step      string    `json:"step,omitempty"`
 	Progress  time.Time `json:"progress,omitzero"`
@@ -91,9 +91,8 @@ type Item struct {
 	Status interpreter.Status `json:"status"`
 	// Since is when it began to wait, zero where it does not, or that is not known.
 	Since time.Time `json:"since,omitzero"`
-	// Attempt is the number of the one that was made last, or is running; 0 before the
-	// first. MaxAttempts is how many a request that keeps failing gets, 0 where that is
-	// not known, and of what has ended.
+	// Attempt is the number of the last attempt, which may be running; 0 before the first.
+	// MaxAttempts is how many a failing request gets, 0 if unknown, and for what has ended.
 	Attempt     int       `json:"attempt"`
 	MaxAttempts int       `json:"max_attempts,omitempty"`
 	Pages       int       `json:"pages,omitempty"`
@@ -120,12 +119,12 @@ type Step struct {
 	Handled   bool      `json:"handled,omitempty"` // a route took the failure
 	// Child is the workflow ID of the run of another playbook that it has started last.
 	Child string `json:"child,omitempty"`
-	// Queue is what the step waits for that is queued for its state; nil for others, and where that was
-	// not queried.
+	// Queue is the queue of its state in which the step waits; nil for others, and if it was not
+	// queried.
 	Queue *QueuePosition `json:"queue,omitempty"`
-	// Incremental is how far the step has read that keeps a state; nil for others.
+	// Incremental is the progress of reading of a step that keeps a state; nil for others.
 	Incremental *IncrementalStatus `json:"incremental,omitempty"`
-	// Rows is what the step did to data so far; nil where nothing was counted.
+	// Rows is what the step has done to data so far; nil if nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 	ChildRuns
 	Loop *Counts `json:"loop,omitempty"`
@@ -156,7 +155,8 @@ type Step struct {
 // IncrementalStatus is how far a step has read that keeps a state, or a loop whose iterations do.
 type IncrementalStatus struct {
 	interpreter.StateRecord
-	// Behind is how many seconds before the status the watermark is; nil where cursors are no times.
+	// Behind is how many seconds the watermark lagged behind the time of the status; nil if cursors
+	// are no times.
 	Behind *float64 `json:"behind_seconds,omitempty"`
 }
 
@@ -188,10 +188,10 @@ type Counts struct {
 	// Source is what the source of an open loop does; nil for a loop over a collection.
 	Source    *Item `json:"source,omitempty"`
 	Truncated int   `json:"truncated,omitempty"`
-	// Running are those that have a slot in the window. Those among them that wait for
-	// some seconds, or in a sequential loop, count as waiting where they were queried.
+	// Running counts iterations with a slot in the window. Those among them that wait for some
+	// seconds, or in a sequential loop, are counted as waiting if they were queried.
 	Running int `json:"running"`
-	// Waiting are those that wait for a retry, or until people resume them.
+	// Waiting counts iterations that wait for a retry, or until people resume them.
 	Waiting int `json:"waiting"`
 	// Awaiting are those among Running whose attempts are answered from outside, where
 	// they were queried.
@@ -201,8 +201,8 @@ type Counts struct {
 	// Plays says that its iterations run playbooks.
 	Plays   bool `json:"plays,omitempty"`
 	Pending int  `json:"pending"`
-	// Unknown are those of which nothing is known, as not all of the loop has answered: they may
-	// have ended.
+	// Unknown counts iterations without information because part of the loop has not answered:
+	// they may have ended.
 	Unknown int `json:"unknown,omitempty"`
 	// PerSecond is how many have ended in a second, since the loop began. Left is
 	// how many seconds the rest takes at that pace, 0 where that is not known.

@@ -9,14 +9,14 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// listedHolders are what holds all of a run, as far as its published status says that.
+// listedHolders says what holds a whole run, by its published status.
 var listedHolders = map[interpreter.Status]string{
 	interpreter.Awaiting: HeldByAnswer, interpreter.RetryPending: HeldByWait, interpreter.Paused: HeldByPause, interpreter.Queued: HeldByConcurrency,
 }
 
-// deriveStatus sets the status of a run that has not ended, what holds all of it, and since when: by
-// its steps, and by what people have paused. Where not all is read that a step does, it is the one
-// that the run has published.
+// deriveStatus sets the status of a run that has not ended, what holds it, and since when, from its
+// steps and from what people have paused. If a step could not be read completely, it uses the
+// published status.
 func (s *Status) deriveStatus() {
 	listed := s.Status
 	held, paused := s.pausedSince("")
@@ -134,7 +134,7 @@ var holders = map[interpreter.Reason]string{
 	interpreter.ReasonState: HeldByConcurrency, interpreter.ReasonKeeper: HeldByState,
 }
 
-// itemOf is a step or an iteration by what its workflow says of its call.
+// itemOf describes a step or an iteration by its call's status.
 func itemOf(call interpreter.CallStatus) Item {
 	item := Item{
 		Status: call.Status, Attempt: call.Attempts, MaxAttempts: call.MaxAttempts, Pages: call.Pages,

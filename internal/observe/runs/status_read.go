@@ -144,7 +144,7 @@ func (q *inquiry) open(ctx context.Context) error {
 	return nil
 }
 
-// rowsSoFar is what an open run did to data: its steps that have ended, and those that are open.
+// rowsSoFar is what an open run has done to data, including steps that are still open.
 func rowsSoFar(ended *interpreter.Rows, steps []Step) *interpreter.Rows {
 	for _, step := range steps {
 		if step.EndedAt.IsZero() {
@@ -367,8 +367,8 @@ func endWord(status enumspb.WorkflowExecutionStatus) string {
 	return strings.ToLower(status.String())
 }
 
-// FailureOf is what a run that has ended failed with, or the first of its iterations that failed; nil where it did not say,
-// such as one that was terminated. It takes a call.
+// FailureOf returns the failure of an ended run, or that of its first failed iteration; nil if it has none, such as a
+// terminated run. It makes one call.
 func (r *Reader) FailureOf(ctx context.Context, run Found) (*interpreter.ErrorObject, error) {
 	result, err := r.lastResult(ctx, run)
 	if result.Error != nil {

@@ -125,12 +125,12 @@ func (s *Step) addWait(one WaitsFor) {
 const (
 	// shownGist bounds the text of a group.
 	shownGist = 120
-	// cutMark is what is behind a query that a message does not show as a whole.
+	// cutMark follows a query that a message cuts.
 	cutMark = " … (cut)"
 )
 
-// errorGist is an error as the others like it have it: of the address of its request the host
-// alone, and of a child run what it failed with.
+// errorGist is an error reduced to what similar errors share: of its address the host only, and
+// for a child run its failure.
 func errorGist(failure *interpreter.ErrorObject) string {
 	text := failure.Message
 	if below, _ := failure.Body.Data.(map[string]any); failure.Kind == interpreter.KindPlaybook {
@@ -141,8 +141,7 @@ func errorGist(failure *interpreter.ErrorObject) string {
 	return terminal.Shorten(hostOnly(text, failure.URL), shownGist)
 }
 
-// hostOnly is a text with the host in the place of an address, whose query may be cut
-// short in the text.
+// hostOnly replaces an address in a text by its host, even if the text cuts the address short.
 func hostOnly(text, address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" {

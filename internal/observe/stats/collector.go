@@ -22,8 +22,8 @@ const (
 	mostAlike = 100
 	// shownIndexes is how many iterations a failure names.
 	shownIndexes = 5
-	// mostMessage bounds the message by which failures are alike, in bytes, as one is kept for
-	// each kind.
+	// mostMessage bounds the message by which failures are grouped, in bytes, because one is
+	// stored for each group.
 	mostMessage = 1000
 	// mostSteps bounds the steps of all playbooks together: figures of a namespace may be of
 	// any number of playbooks.

@@ -19,11 +19,12 @@ type WatermarkMove struct {
 	Step        string `json:"step"`
 	InChildRuns bool   `json:"in_child_runs,omitempty"`
 	State       string `json:"state"`
-	// States is how many states the iterations of a loop have, of which State is the lowest; 0 for one.
+	// States is the number of states of a loop's iterations, of which State has the lowest watermark; 0
+	// for a single state.
 	States int                    `json:"states,omitempty"`
 	Type   incremental.CursorType `json:"type,omitempty"`
-	// Before is the watermark that the first visit found; where that is not known, where it began to read. After is that of
-	// the last visit when it had ended.
+	// Before is the watermark that the first visit found or, if unknown, where it began to read. After is the
+	// watermark at the end of the last visit.
 	Before expression.Value `json:"before"`
 	After  expression.Value `json:"after"`
 	// Pending is where it moves when the run of the last visit has completed, of a step that writes nothing; nil for none.
@@ -92,7 +93,7 @@ func (c *Collector) allRows() (all *interpreter.Rows) {
 	return all
 }
 
-// addWatermark notes what a visit found of the state of its step and what it left, whatever the order in which runs are read.
+// addWatermark records the watermarks that a visit found and left. Runs may be read in any order.
 func (c *Collector) addWatermark(event runs.Event) {
 	read := event.Incremental
 	if read == nil {

@@ -18,12 +18,12 @@ const (
 	Step      = "step" // a visit of it
 )
 
-// Span is a time in which something was running.
+// Span is a time during which something was running.
 type Span struct {
 	Of       string
 	From, To time.Time
-	// Event ended it, or began it where Open says that it is running. Of a wait it is
-	// the one that describes it.
+	// Event is the event that ended the span, or the one that began it if Open is set. For a
+	// wait it is the one that describes it.
 	Event runs.Event
 	Open  bool
 	// Failures and Retries are how many attempts of an open item have failed, and were
@@ -45,7 +45,7 @@ type item struct {
 	index int // -1 of a step
 }
 
-// openItem is what has begun of an item and not ended.
+// openItem is the part of an item that has not ended.
 type openItem struct {
 	began *runs.Event
 	calls map[string]*call // by the place of their sink, "" of the item's own
@@ -159,8 +159,8 @@ func (s *SpanBuilder) Close(at time.Time) {
 	clear(s.items)
 }
 
-// sentAt is when an attempt from a time to another was sent that awaits its answer since then; of
-// others it is their end. The time that people take to answer is no work.
+// sentAt returns when a request was sent that waits for an answer from outside; for other
+// attempts, their end. Waiting for people is not counted as work.
 func (c *call) sentAt(from, to time.Time) time.Time {
 	if c.wait == nil || c.wait.Event != runs.AnswerAwaited || c.wait.At.After(to) {
 		return to

@@ -1,7 +1,6 @@
-// Package stats sums up runs: how many attempts things needed, which errors they
-// met, what they waited for and what took long. It takes the events of
-// internal/observe/runs as they come, and holds no more than bounds allow, however many
-// iterations a run has.
+// Package stats sums up runs: how many attempts things needed, which errors they met, what they
+// waited for and what took long. It consumes the events of internal/observe/runs in their
+// order, and its size is bounded, however many iterations a run has.
 package stats
 
 import (
@@ -33,8 +32,7 @@ type Stats struct {
 	LimitSeconds   float64   `json:"limit_seconds"`
 	LimitShare     float64   `json:"limit_share"`
 	Steps          []Figures `json:"steps"`
-	// Rows is what the runs did to data, by tables. It includes what their child runs did, once; nil where nothing was
-	// counted.
+	// Rows is what the runs did to data, by tables, including child runs, counted once; nil if nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 	// Watermarks are the watermarks of the steps that keep a state, in the order in which they have ended. WatermarksLeft counts
 	// those beyond the hundred that it lists.
@@ -56,7 +54,7 @@ type ChildRunCounts struct {
 	Runs int `json:"runs"` // whose figures are counted
 	// Running are those among them that have not ended.
 	Running int `json:"running"`
-	// Unread are those whose figures are missing, since the server has deleted them.
+	// Unread counts child runs without figures, because the server has deleted them.
 	Unread int `json:"unread"`
 }
 
@@ -71,7 +69,7 @@ type RunSummary struct {
 	// At is up to when it was read.
 	At     time.Time `json:"at"`
 	Events int       `json:"events"`
-	// Rows is what the run did to data, with its child runs; so far for one that is open.
+	// Rows is what the run did to data, including child runs; so far, if it is open.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 }
 
@@ -104,7 +102,7 @@ type Waits struct {
 type Figures struct {
 	Playbook string `json:"playbook,omitempty"`
 	Step     string `json:"step"`
-	// InChildRuns says that they are those of the step in child runs alone.
+	// InChildRuns says that the figures belong to the step in child runs only.
 	InChildRuns bool `json:"in_child_runs,omitempty"`
 	Visits      int  `json:"visits"`
 	Items       int  `json:"items"`
@@ -117,10 +115,9 @@ type Figures struct {
 	FirstTry int `json:"first_try"`
 	Retried  int `json:"retried"`
 	Retries  int `json:"retries"`
-	// Reliability is the share of FirstTry in those that succeeded or failed, or have
-	// failed once and are still open, RetryRate that of Retried in the same, and
-	// SuccessRate that of Success in those that have ended. They are nil where there are
-	// none.
+	// Reliability is FirstTry divided by the iterations that succeeded, failed, or have failed
+	// once and are still open. RetryRate is Retried divided by the same number. SuccessRate is
+	// Success divided by the ended iterations. They are nil if there are none.
 	Reliability *float64 `json:"reliability"`
 	SuccessRate *float64 `json:"success_rate"`
 	RetryRate   *float64 `json:"retry_rate"`
@@ -132,8 +129,8 @@ type Figures struct {
 	AttemptSeconds float64 `json:"attempt_seconds"`
 	WaitSeconds    float64 `json:"wait_seconds"`
 	LimitSeconds   float64 `json:"limit_seconds"`
-	// Rows is what the step did to data. Of a step that runs playbooks it includes what these did, which the figures
-	// of their steps show too.
+	// Rows is what the step did to data. If it runs playbooks, it includes what they did, which the figures of their
+	// own steps show too.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 
 	looped       bool    // its items are iterations
@@ -161,7 +158,7 @@ type FailureGroup struct {
 	Kind        interpreter.Kind  `json:"kind"`
 	Status      int               `json:"status,omitempty"`
 	Items       int               `json:"items"`
-	// Message is the message of the first; Indexes are those of the first iterations.
+	// Message is the message of the first failure; Indexes lists the first iterations.
 	Message string `json:"message"`
 	Indexes []int  `json:"indexes,omitempty"`
 }

@@ -21,7 +21,8 @@ type Options struct {
 	File      string   // name of the file of the playbook, which the test names; "" is that of the playbook
 	Streams   []string // those to convert, with their parents; none for all
 	Sink      string   // where rows go, one of scaffold.Sinks; "" is SQLite
-	// Read gives files that the manifest names, such as schemas, relative to it; nil where there are none.
+	// Read reads files that the manifest names, such as schemas, relative to it; nil if they are not
+	// available.
 	Read func(path string) ([]byte, error)
 }
 
@@ -51,7 +52,7 @@ type Result struct {
 	Secrets string
 }
 
-// Names are those of the streams of a manifest.
+// Names returns the names of the streams of a manifest.
 func Names(data []byte) ([]string, error) {
 	manifest, err := readManifest(data)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 type code struct {
 	text string
 	prec int
-	// value is that of a constant.
+	// value is the value of a constant.
 	value any
 	known bool
-	// of is what a negation negates.
+	// of is the negated code.
 	of *code
 	// falsy and calm say what it is while there is no response: false, and no error.
 	falsy, calm bool
@@ -95,14 +95,14 @@ func callCode(name string, args ...code) code {
 	return c
 }
 
-// pathCode is a name with keys behind it.
+// pathCode is a name followed by keys.
 func pathCode(root string, keys ...any) code {
 	return code{text: root + memberPath(keys), prec: precAtom, falsy: true, calm: true, path: true}
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// memberPath are the keys behind a name.
+// memberPath writes the keys that follow a name.
 func memberPath(keys []any) string {
 	var b strings.Builder
 	for _, key := range keys {
@@ -160,7 +160,7 @@ func bothCode(a, b code) code {
 	return code{text: a.operandText(precAnd) + " and " + b.operandText(precAnd), prec: precAnd, falsy: a.falsy || a.calm && b.falsy, calm: a.calm && (a.falsy || b.calm)}
 }
 
-// isImplied reports whether a, where it is true, needs no b beside it: b is a part of its path, or that it is there.
+// isImplied reports whether a makes b redundant: b is a prefix of a's path, or tests that it exists.
 func isImplied(a, b code) bool {
 	if !a.path {
 		return false

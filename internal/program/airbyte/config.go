@@ -15,10 +15,10 @@ import (
 	"reprise/interpreter/playbook/check"
 )
 
-// trace is what templates read of the configuration: paths of keys.
+// trace has the paths of the configuration keys that templates read.
 type trace struct {
 	plain, secret [][]string
-	// required are those that have nothing in their place where they are missing.
+	// required lists the keys for which there is no default.
 	required [][]string
 }
 
@@ -203,7 +203,7 @@ func toCanonical(value any) any {
 // placeholder is an example that says the form of a time.
 var placeholder = regexp.MustCompile(`(?i)yyyy|dd/mm`)
 
-// textOf is a value as text, a template as it is written.
+// textOf returns a value as text; templates are left unevaluated.
 func textOf(of any) string {
 	if template, isTemplate := of.(node.Verbatim); isTemplate {
 		return string(template)

@@ -23,7 +23,7 @@ type incremental struct {
 	lag     string
 	state   string
 	options []sliceOption
-	// start and end are those of the slice at hand, in the form of the API.
+	// start and end bound the current slice, in the form that the API expects.
 	start, end code
 	feed       bool // rows come newest first: the first old one ends the pages
 	// kept says that there is a state.
@@ -231,10 +231,11 @@ func (i *incremental) inForm(start code, from string) code {
 	return start
 }
 
-// simplePath finds members of a row that are nothing but names.
+// simplePath matches members of a row whose names need no quotes.
 var simplePath = regexp.MustCompile(`row((?:\.[A-Za-z_]\w*)+)`)
 
-// fromAdded has the cursor read where a field that is added takes it from: rows have no such field when they are read.
+// fromAdded has the cursor read from the field that an added field copies: rows do not have added fields yet when
+// they are read.
 func (i *incremental) fromAdded(s *step) {
 	for _, field := range s.fields {
 		if field.name != i.cursor {
@@ -380,7 +381,7 @@ func (i *incremental) isDate() bool {
 	return i.format != "" && i.isNumber() == 0 && !strings.ContainsAny(i.format, "HIMST")
 }
 
-// isNumber is how many of the numbers of its format are a second; 0 for formats that are none.
+// isNumber is how many units of the cursor's numeric format make a second; 0 for other formats.
 func (i *incremental) isNumber() int {
 	return map[string]int{"%s": 1, "%ms": 1000, "%us": 1000000}[i.format]
 }

@@ -56,7 +56,7 @@ func (c *converter) convertErrors(s *step, requester component) {
 // defaultRetries is how often a worker retries at most, unless its operator says otherwise.
 const defaultRetries = 10
 
-// retryPolicy is what a policy that retries does.
+// retryPolicy returns the keys of a policy that retries.
 func retryPolicy(backoff []pair, retries int) []pair {
 	return append([]pair{{"max_attempts", min(retries, defaultRetries) + 1}}, backoff...)
 }
@@ -208,7 +208,7 @@ func (c *converter) convertPredicate(s *step, filter component, predicate string
 	return guard + " and " + condition.operandText(precAnd), nil
 }
 
-// statusCodes are those of failures, and those of answers that succeed.
+// statusCodes returns the status codes that mean failure, and those that mean success.
 func statusCodes(of any) (failed, succeeded []int) {
 	list, _ := of.([]any)
 	for _, one := range list {
@@ -249,7 +249,7 @@ func (c *converter) errorMessage(s *step, filter component, body string) any {
 	return value
 }
 
-// failureAction is what a policy for failures does, nil for nothing.
+// failureAction returns what a policy for failures does, nil for nothing.
 func (c *converter) failureAction(s *step, filter component, waits []pair) []pair {
 	switch action := filter.text("action"); action {
 	case "RETRY", "RATE_LIMITED", "":
@@ -267,7 +267,7 @@ func (c *converter) failureAction(s *step, filter component, waits []pair) []pai
 	}
 }
 
-// successAction is what a policy does for an answer that says it succeeded.
+// successAction returns what a policy does for an answer that reports success.
 func (c *converter) successAction(s *step, filter component, waits []pair) []pair {
 	message := c.errorMessage(s, filter, "response")
 	if message == "" {

@@ -108,7 +108,7 @@ func (s scope) functionCode(name string, n *jinja.Invocation) (code, error) {
 	return unsupportedError("the function %s", name)
 }
 
-// simpleCall is a function with the arguments as they are.
+// simpleCall translates a function whose arguments need no change.
 func (s scope) simpleCall(name string, args []jinja.Operand) (code, error) {
 	translated, err := s.translateAll(args)
 	return callCode(name, translated...), err

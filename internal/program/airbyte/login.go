@@ -15,7 +15,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// login is what a connection sends, with words in the place of secrets.
+// login is what a connection sends, with placeholders for secrets.
 type login struct {
 	name           string
 	bearer         string
@@ -28,7 +28,7 @@ type login struct {
 	others []string
 }
 
-// formOf is a text of a component with words in the place of its templates; secret says that it has secrets.
+// formOf returns a text of a component with placeholders for its templates; secret says that it has secrets.
 func (c *converter) formOf(s *step, of component, text string) (form string, secret bool) {
 	if !jinja.HasTemplate(text) {
 		return text, false
@@ -122,7 +122,7 @@ func indexOutside(text string, c byte) int {
 	return -1
 }
 
-// loginOf is what a requester logs in with.
+// loginOf returns how a requester authenticates.
 func (c *converter) loginOf(s *step, requester component) *login {
 	l := &login{}
 	of := requester.of("authenticator")
@@ -262,7 +262,8 @@ func (c *converter) nameConnection(s *step, l *login) string {
 	return l.name
 }
 
-// connectionText is the connection as an operator sets it, with words in the place of secrets.
+// connectionText is the connection that an operator has to configure, with placeholders for
+// secrets.
 func (l *login) connectionText() string {
 	behind := ""
 	if l.host != "" {
@@ -295,7 +296,7 @@ func (l *login) connectionText() string {
 	return strings.TrimSpace(b.String())
 }
 
-// connectionParts are those of a connection that is a map.
+// connectionParts returns the parts of a connection that is a map.
 func (l *login) connectionParts() map[string]any {
 	out := map[string]any{}
 	if l.bearer != "" {

@@ -24,13 +24,13 @@ func (c component) text(key string) string {
 	return text
 }
 
-// of is a component below a key, nil where there is none.
+// of returns the component under a key, nil if there is none.
 func (c component) of(key string) component {
 	below, _ := c[key].(map[string]any)
 	return below
 }
 
-// componentList are those of a list, or the only one where there is no list.
+// componentList returns the components of a list, or a single component as a list.
 func (c component) componentList(key string) (list []component) {
 	switch of := c[key].(type) {
 	case map[string]any:
@@ -123,7 +123,7 @@ func plainValue(n *yaml.Node) any {
 // references follows the references of a manifest.
 type references struct{ root map[string]any }
 
-// resolveValue is a value with what its references lead to; open are the references that led here.
+// resolveValue resolves the references in a value; open are the references being resolved.
 func (r *references) resolveValue(of any, open []string) (any, error) {
 	switch of := of.(type) {
 	case map[string]any:

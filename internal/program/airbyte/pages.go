@@ -117,7 +117,7 @@ var (
 	oneKey     = regexp.MustCompile(`\.(\w+)|\['([^']*)'\]`)
 )
 
-// demand is what the condition for pages reads of a response.
+// demand lists what a paging condition reads of a response.
 type demand struct {
 	members [][]string
 	fields  []string // of the last row, that are no keys
@@ -153,7 +153,7 @@ func askedOf(s *step) (a demand) {
 	return a
 }
 
-// isWithin reports whether a path leads along another one.
+// isWithin reports whether one path is a prefix of another.
 func isWithin(path, part []string) bool {
 	return len(part) <= len(path) && slices.Equal(path[:len(part)], part)
 }
@@ -164,7 +164,8 @@ const nextPath = "/page-2"
 // absent says that a member is left out.
 type absent struct{}
 
-// solveDemand gives an answer the members with which there is another page, or none; nil where that was not found.
+// solveDemand gives an answer the members that make the paging condition ask for another page, or not; nil if none
+// were found.
 func (t *tester) solveDemand(s *step, of answer, a demand, more bool) *answer {
 	values := []any{absent{}, "next-2", false, true, 1, 2, 1000, "null", nil, ""}
 	if more {
@@ -257,7 +258,7 @@ func withMember(body any, path []string, value any) any {
 	return out
 }
 
-// answerScope is what conditions see of an answer.
+// answerScope is the scope of conditions over an answer.
 func (t *tester) answerScope(s *step, of answer) expression.MapScope {
 	links := map[string]any{}
 	if of.link != "" {

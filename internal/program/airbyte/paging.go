@@ -23,8 +23,8 @@ type paging struct {
 // plainKey is a key that needs no quotes in a path.
 var plainKey = plainName
 
-// tokenOf is what the token of the next page is, and the condition under which there is one. The token is nil where
-// there are no pages.
+// tokenOf returns the token of the next page and the condition under which there is one. The token is nil if the
+// API does not page.
 func (c *converter) tokenOf(s *step, retriever component) (*token, component) {
 	paginator := retriever.of("paginator")
 	switch kind := paginator.kind(); kind {

@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/playbook/check"
 )
 
-// loop is what a step is repeated for.
+// loop is the loop of a step.
 type loop struct {
 	collection any    // a list, or a template
 	list       string // the same as an expression

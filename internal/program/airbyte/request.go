@@ -175,10 +175,10 @@ func (c *converter) secretsOut(s *step, of component, key string, send func(name
 	return c.requestMap(s, rest, key, nothing)
 }
 
-// number is what Python takes for a number.
+// number matches what Python accepts as a number.
 var number = regexp.MustCompile(`^-?\d{1,15}(\.\d+)?$`)
 
-// typedBody is a body in which texts that Python evaluates to something else are that, as the CDK sends them.
+// typedBody returns a body with texts evaluated as Python does, as the CDK sends them.
 func typedBody(of any) any {
 	switch of := of.(type) {
 	case map[string]any:

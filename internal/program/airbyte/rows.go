@@ -158,7 +158,7 @@ func kindsOf(property component) (kinds []string) {
 	return kinds
 }
 
-// schemaDocument is the JSON Schema of a stream, nil where there is none at hand.
+// schemaDocument is the JSON Schema of a stream, nil if it is not available.
 func (c *converter) schemaDocument(s *step) component {
 	loader := s.of.of("schema_loader")
 	switch kind := loader.kind(); kind {

@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// formedValue is any value of a component with words in the place of its templates.
+// formedValue returns a value of a component with placeholders for its templates.
 func (c *converter) formedValue(s *step, of component, value any) any {
 	switch value := value.(type) {
 	case string:

@@ -213,7 +213,7 @@ func (c *converter) stepScope(s *step, of component, into *trace) scope {
 	return out
 }
 
-// resolveParameter is a value of the parameters, in which templates are followed.
+// resolveParameter returns a parameter's value with its templates resolved.
 func resolveParameter(c *converter, s *step, of component, parameters map[string]any, keys []any, into *trace) (code, error) {
 	value := any(parameters)
 	for _, key := range keys {

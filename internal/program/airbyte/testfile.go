@@ -96,7 +96,8 @@ var aDate = regexp.MustCompile(`^20\d\d-\d\d-\d\d`)
 // testDay is a day shortly before the clock of tests.
 const testDay = "2025-12-30"
 
-// valueForTest is a value of workload for a test: days that are not long ago, and something where there is nothing.
+// valueForTest returns a value of the workload for a test: dates shortly before its clock, and values for empty
+// ones.
 func valueForTest(value any) (any, bool) {
 	switch value := value.(type) {
 	case string:
@@ -170,7 +171,8 @@ func (t *tester) connectionsNode() *yaml.Node {
 	return n
 }
 
-// pagesTest has each step read its pages, and each list of policies a failure that passes.
+// pagesTest makes a test in which each step reads its pages and each list of policies handles
+// one temporary failure.
 func (t *tester) pagesTest() *yaml.Node {
 	answers, requests := node.EmptyMap(), node.EmptyMap()
 	failed := map[string]bool{}
@@ -295,7 +297,7 @@ func (t *tester) fieldsOf(s *step) map[string]bool {
 // ofRow finds a member of the row.
 var ofRow = regexp.MustCompile(`row((?:\.\w+|\['[^']*'\])+)`)
 
-// mapOfRow finds a member of the row that has to be a map.
+// mapOfRow matches a member of the row that has to be a map.
 var mapOfRow = regexp.MustCompile(`(?:merge|omit)\(row((?:\.\w+)+)`)
 
 // lastField finds a member of the last row.

@@ -35,7 +35,7 @@ func amountOf(iso string) (string, error) {
 	return b.String(), nil
 }
 
-// plainFormat is a form of times in which zeros are those of a fraction.
+// plainFormat is a format of times in which the fraction is written as zeros.
 func plainFormat(format string) string { return strings.ReplaceAll(format, ".000Z", ".%_msZ") }
 
 // isUsual reports whether a form of times is one that date can read, whatever it looks like in detail.

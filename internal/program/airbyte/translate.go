@@ -29,8 +29,8 @@ func unsupportedError(format string, args ...any) (code, error) {
 	return code{}, fmt.Errorf(format, args...)
 }
 
-// textParts translates a text with templates into its parts. Quotes around a whole text are those of Python, whose value
-// Airbyte takes.
+// textParts translates a text with templates into its parts. Quotes around the whole text are removed, because
+// Airbyte evaluates them as Python.
 func (s scope) textParts(text string) ([]code, error) {
 	if n := len(text); n > 1 && (text[0] == '\'' || text[0] == '"') && text[n-1] == text[0] && jinja.HasTemplate(text) {
 		if inner := text[1 : n-1]; !strings.HasPrefix(inner, "]") && strings.Count(inner, text[:1])%2 == 0 {
@@ -239,8 +239,8 @@ func (s scope) sliceCode(n *jinja.Portion) (code, error) {
 	return code{text: of.operandText(precAtom) + "[" + bounds[0] + ":" + bounds[1] + "]", prec: precAtom, texty: of.texty}, err
 }
 
-// splitPath splits a path into its root and what is behind it; `get` of a map is a member, unless it has a value in its
-// place that is not empty.
+// splitPath splits a path into its root and its members; `get` on a map is a member, unless it has a non-empty
+// default.
 func splitPath(tree jinja.Operand) (root jinja.Operand, list []jinja.Operand) {
 	switch n := tree.(type) {
 	case *jinja.Index:
@@ -255,7 +255,7 @@ func splitPath(tree jinja.Operand) (root jinja.Operand, list []jinja.Operand) {
 	return tree, nil
 }
 
-// isGet reports whether a call is the `get` of a map that gives nothing where there is none.
+// isGet reports whether a call is the `get` of a map, which returns nil for missing keys.
 func isGet(n *jinja.Invocation) bool {
 	method, isMethod := n.Function.(*jinja.Index)
 	if !isMethod {
@@ -342,7 +342,7 @@ func (s scope) binaryCode(n *jinja.Binary) (code, error) {
 	return arithmeticCode(n.Operator, left, right)
 }
 
-// compareWithNil is one with what is usual for nil.
+// compareWithNil compares, and treats nil as Python does.
 func compareWithNil(operator string, left, right code) code {
 	if right.known && right.value == nil && (operator == "==" || operator == "!=") {
 		if operator == "==" {

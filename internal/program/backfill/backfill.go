@@ -20,7 +20,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Row is what became of a partition.
+// Row is the status of a partition and the run that set it.
 type Row struct {
 	Key    string           `json:"key"`
 	Start  time.Time        `json:"start,omitzero"`
@@ -30,7 +30,7 @@ type Row struct {
 	Index  int              `json:"-"`
 }
 
-// Matrix is what became of the partitions of a playbook.
+// Matrix has the statuses of the partitions of a playbook.
 type Matrix struct {
 	Playbook string                   `json:"playbook"`
 	Identity string                   `json:"identity"`
@@ -133,7 +133,7 @@ func openRun(ctx context.Context, c client.Client, id string) (first string, err
 	return info.GetFirstRunId(), nil
 }
 
-// Claim is what a backfill of some partitions claims.
+// Claim returns the claim of a backfill of some partitions.
 func (m *Matrix) Claim(keys []string) partition.BackfillClaim {
 	chosen := make(map[string]bool, len(keys))
 	for _, key := range keys {
@@ -219,7 +219,7 @@ func pathOf(file string) string {
 	return path.Base(strings.ReplaceAll(name, `\`, "/"))
 }
 
-// Suffix is what the name of the playbook of a backfill has behind that of the playbook that it runs.
+// Suffix is appended to the name of a playbook to name the playbook of its backfill.
 const Suffix = ".backfill"
 
 // Name is the name of the playbook of a backfill.

@@ -45,8 +45,8 @@ type tokenUses struct {
 	left  map[string]int
 }
 
-// maxIssued is how many tokens are kept, all of which are then forgotten at once: the server
-// may serve for months.
+// maxIssued bounds how many tokens are kept; then all are forgotten at once. Without it, a
+// server that runs for months collects them.
 const maxIssued = 1000
 
 // addToken gives out a token.

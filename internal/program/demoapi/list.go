@@ -113,8 +113,8 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
 	respondJSON(w, http.StatusOK, object{"events": rows, "next_cursor": next})
 }
 
-// writeCursor hides the offset behind URL-safe base64, whose padding "="
-// must survive a client's query encoding.
+// writeCursor encodes the offset in URL-safe base64, whose padding "=" clients have to escape
+// in queries.
 func writeCursor(offset int) string {
 	return base64.URLEncoding.EncodeToString([]byte("after:" + strconv.Itoa(offset)))
 }
@@ -177,8 +177,8 @@ func (s *Server) listLimited(w http.ResponseWriter, r *http.Request) {
 	respondJSON(w, http.StatusOK, object{"ok": true, "n": s.scenarioOf(r).countUp("limited")})
 }
 
-// exportUsers is a file as an old program makes it: CSV with semicolons in
-// windows-1252, packed, in which "-" is no value.
+// exportUsers serves a file like those of old programs: compressed CSV in windows-1252 with
+// semicolons, in which "-" is an empty value.
 func (s *Server) exportUsers(w http.ResponseWriter, r *http.Request) {
 	if s.applyFaults(w, &params{r: r}, 1, 0) {
 		return

@@ -17,8 +17,7 @@ const (
 	// maxMovingRows bounds the rows of a moving collection at its start, and by twice as many
 	// later ones: anybody who reaches the server may make one.
 	maxMovingRows = 1_000
-	// maxCollections bounds the moving collections of one scenario, each of which is kept in
-	// memory.
+	// maxCollections bounds the moving collections of one scenario, which are kept in memory.
 	maxCollections = 1_000
 	// maxMovingLog bounds the answers that are kept of one moving collection, in memory; the
 	// oldest are forgotten first.
@@ -184,8 +183,8 @@ func (c *moving) noteAnswer(n, status int, sent bool) {
 	}
 }
 
-// moving returns a collection of the scenario, which begins as the first request
-// for it says; nil where there are too many.
+// moving returns a collection of the scenario, created by the first request for it; nil if
+// there are too many.
 func (s *scenario) movingCollection(name string, setup movingSetup) *moving {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,8 +221,8 @@ func (s *Server) addMoving() {
 	})
 }
 
-// movingCollection is the one that the path names. It has answered where that
-// cannot be, and returns nil.
+// movingCollection returns the collection that the path names. If it does not exist, it answers
+// the request and returns nil.
 func (s *Server) movingCollection(w http.ResponseWriter, p *params) *moving {
 	setup := movingSetup{
 		seed: p.intValue("seed", 0, 0, math.MaxInt32), rows: p.intValue("rows", 12, 1, maxMovingRows),
@@ -239,10 +238,10 @@ func (s *Server) movingCollection(w http.ResponseWriter, p *params) *moving {
 	return c
 }
 
-// readMoving pages by the id of the last row (after), or by offset, through a
-// collection that changes between any two reads. Without a seed it changes by
-// PUT and DELETE alone. For the purpose of fail_pages the page is the number of
-// the read; with fail_from every read fails of what comes after that id.
+// readMoving pages by the id of the last row (after), or by offset, through a collection that
+// changes between any two reads. Without a seed it changes by PUT and DELETE alone. For
+// fail_pages, the page is the number of the read; with fail_from, every read after that id
+// fails.
 func (s *Server) readMoving(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	request := MovingAnswer{

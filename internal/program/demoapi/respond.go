@@ -78,8 +78,8 @@ func (p *params) textOrHeader(name, header string) string {
 	return p.r.Header.Get(header)
 }
 
-// intValue returns the named parameter, fallback if it is absent. A value that is no
-// number, or lies outside least..most, is an error.
+// intValue returns the named parameter, fallback if it is absent. A value that is no number, or
+// is outside least..most, is an error.
 func (p *params) intValue(name string, fallback, least, most int) int {
 	return p.parseInt(name, p.textValue(name), fallback, least, most)
 }

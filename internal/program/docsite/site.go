@@ -327,8 +327,8 @@ func Picture(diagram string) string {
 	return "docs/pictures/" + hex.EncodeToString(sum[:])[:digits] + ".svg"
 }
 
-// placeDrawings puts the drawings of diagrams in the place of their source, which browsers cannot draw
-// without a script from elsewhere.
+// placeDrawings replaces the sources of diagrams by drawings, because browsers cannot draw them
+// without an external script.
 func (p *page) placeDrawings(tree ast.Node, document []byte, known map[string]string) {
 	title := p.Title
 	for node := tree.FirstChild(); node != nil; {

@@ -19,7 +19,7 @@ import (
 	"reprise/interpreter/partition"
 )
 
-// begin is what a worker does when a run begins: the validation, and for runs of schedules what these need.
+// begin runs at the begin of a run: validation and, for schedules, updates that they need.
 type begin struct {
 	catalogue *activities.Catalogue
 	renewed   sync.Map // schedule to the day on which this worker has looked at it last
@@ -47,8 +47,8 @@ var scheduledID = regexp.MustCompile(`^(.+)-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
 // renewTime bounds how long a run waits for its schedule.
 const renewTime = 5 * time.Second
 
-// renewSchedule has the schedule of a run provide for the moves of clocks that are known now, once a day. A
-// schedule that cannot be changed now has those of ten years, and other runs to come.
+// renewSchedule updates a run's schedule for the transitions of clocks that are known now, once a day. If
+// that fails, the schedule still has the transitions of ten years, and later runs try again.
 func (b *begin) renewSchedule(ctx context.Context, c client.Client) {
 	if c == nil || !activity.IsActivity(ctx) {
 		return

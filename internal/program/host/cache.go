@@ -43,7 +43,7 @@ const (
 	// they are left alone for firstCalm, which doubles up to longestCalm.
 	firstCalm   = 10 * time.Second
 	longestCalm = 5 * time.Minute
-	// littleAvail is the share of the bound that has to come free.
+	// littleAvail is the share of the bound that has to become free.
 	littleAvail = 8
 )
 
@@ -81,10 +81,9 @@ func cgroupBytes(read func(string) ([]byte, error)) int64 {
 	return math.MaxInt64
 }
 
-// WatchCache has the workers of this process drop the workflows that they keep while
-// the memory in use is above a bound, until ctx ends. The SDK's cache counts workflows,
-// and knows nothing of their sizes (docs/decisions/0024-cache-by-bytes.md). recorder
-// gets the figures; nil for none.
+// WatchCache drops cached workflows of this process while the memory in use is above a bound,
+// until ctx ends. The SDK's cache counts workflows and ignores their sizes
+// (docs/decisions/0024-cache-by-bytes.md). recorder gets the figures; nil for none.
 func WatchCache(ctx context.Context, bound int64, recorder meter.Recorder, logger *slog.Logger) {
 	w := &cacheWatch{bound: bound, recorder: recorder, logger: logger}
 	w.addMetric(meter.MemoryBound, bound)

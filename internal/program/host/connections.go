@@ -22,9 +22,9 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Connections are the connections of a YAML file, a map of names to texts and maps
-// of what is sent, and then those of the environment; path "" is the environment alone.
-// Nothing of a connection is ever part of an error.
+// Connections reads connections from a YAML file, a map of names to texts and maps, and falls
+// back on the environment; with path "" it uses the environment only. Errors never quote a
+// connection.
 func Connections(path string) (tool.ConnectionResolver, error) {
 	environment := activities.EnvConnections(os.LookupEnv)
 	if err := checkVariables(os.Environ()); err != nil {

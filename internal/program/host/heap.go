@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Go collects garbage each time the heap has doubled. The heap of a worker has some ten megabytes, which a load allocates anew
-// every thirty pages: a fifth of the processor time of a page was the collector's. A block that counts as heap and is never
-// written takes no memory, and lets so much more garbage gather. A large heap grows as it does without the block.
+// Go collects garbage each time the heap has doubled. A worker's heap has some ten megabytes, which a load allocates
+// again every thirty pages: a fifth of the processor time was spent on collections. A block that counts as heap and
+// is never written takes no memory, but delays collections by its size. Large heaps grow as without it.
 const (
 	// mostReserved is the size of the block, in bytes: garbage may gather up to it, which a
 	// worker with little memory cannot spare.

@@ -84,10 +84,10 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 	return w
 }
 
-// workflowPollers are polls of their own for the first tasks of runs and children, and for those that
-// follow. The SDK's default has two polls that take both kinds, and has both ask for what follows while the
-// server's last hint says that some of that waits; where the hint is out of date, first tasks
-// wait until the server forwards them, 5 to 10 s later.
+// workflowPollers polls separately for the first tasks of runs and children, and for later tasks. By
+// default, the SDK has two pollers for both kinds, and sends both to later tasks while the server's last
+// hint says that some are waiting; if the hint is outdated, first tasks wait 5 to 10 s until the server
+// forwards them.
 func workflowPollers() worker.PollerBehavior {
 	return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{})
 }
@@ -183,8 +183,8 @@ func RateLimits(path string) (attempt.RateLimits, error) {
 	return limits, nil
 }
 
-// ClientOptions are the options of a worker's client, which keeps large values in the store;
-// nil is none. The logger gets the runs that wait for it; nil for none.
+// ClientOptions returns options for a worker's client, which keeps large values in the store,
+// nil for none. logger reports runs that wait for the store; nil for none.
 func ClientOptions(store *payload.Store, options client.Options, logger *slog.Logger) client.Options {
 	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
 	options = store.Use(options)

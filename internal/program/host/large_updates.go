@@ -18,8 +18,8 @@ import (
 // workflow task would fail until the server drops the update.
 const largestUpdate = 2_000_000
 
-// refuseLargeUpdates puts something in the place of what an update brings that is too
-// large, which its workflow refuses. Nothing of it comes into the history.
+// refuseLargeUpdates replaces the content of an update that is too large by a marker, which the
+// workflow refuses. The content does not reach the history.
 func refuseLargeUpdates(
 	ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {

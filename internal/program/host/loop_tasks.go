@@ -14,12 +14,12 @@ import (
 // has at a time. Those that were never answered make room for others.
 const maxLoopTasks = 4096
 
-// loopTasks has the next workflow task of a loop come from its queue. The SDK requests it
-// in the response to the one before, so a loop whose children start and end meanwhile has
-// a task for every one or two of these events, and each holds the lock of the loop's
-// workflow that they wait for. On the queue a task collects what comes until a worker
-// polls it, which is longer the busier the server is. Where nothing has come meanwhile,
-// there is no next task, and no difference.
+// loopTasks makes the next workflow task of a loop come from its queue. The SDK requests it
+// with the response to the previous task, so a loop whose children start and end at the same
+// time has a task for every one or two of these events, each of which locks the loop's
+// workflow. On the queue a task collects what comes until a worker polls it, which is longer
+// the busier the server is. Where nothing has come meanwhile, there is no next task, and no
+// difference.
 type loopTasks struct {
 	open *lru.Cache[string, struct{}] // tokens of the loops' tasks
 }

@@ -41,8 +41,8 @@ const CodeMemo = "reprise_code"
 type Code struct {
 	Hashes []string `json:"hashes"` // SHA-256 of each, hex
 	Seal   string   `json:"seal"`
-	// Base is the workflow ID of the actions of a schedule, to which the server adds
-	// the time; "" for a run that was started by itself.
+	// Base is the workflow ID of a schedule's actions, to which the server adds the time; ""
+	// for other runs.
 	Base string `json:"base,omitempty"`
 }
 
@@ -157,7 +157,7 @@ func (g *Guard) describeExecution(ctx context.Context, workflowID, runID string)
 	return executionInfo{workflowID: info.GetExecution().GetWorkflowId(), root: info.GetRootExecution(), memo: info.GetMemo()}, nil
 }
 
-// vouchedHashes are the hashes of the memo if its seal is that of the key.
+// vouchedHashes returns the hashes in the memo if they are sealed with the key.
 func (d executionInfo) vouchedHashes(key string) []string {
 	var code Code
 	payload := d.memo.GetFields()[CodeMemo]
@@ -176,8 +176,8 @@ func (d executionInfo) vouchedHashes(key string) []string {
 	return code.Hashes
 }
 
-// isScheduled reports whether a workflow ID is that of a schedule's action with the
-// time that the server adds.
+// isScheduled reports whether a workflow ID was made by a schedule's action, to which the
+// server adds the time.
 func isScheduled(workflowID, base string) bool {
 	at, found := strings.CutPrefix(workflowID, base+"-")
 	_, err := time.Parse(time.RFC3339, at)

@@ -34,8 +34,8 @@ type Options struct {
 	UIPort    int    // 0: a free one
 	DBFile    string // SQLite file that keeps the state; "" is memory
 	Namespace string // "" is connect.DefaultNamespace
-	// Key is what clients have to send, where the server can require it: this project's
-	// own does, that of the official CLI does not. "" is none.
+	// Key is what clients have to send if the server requires it. Only this project's server
+	// can, not the one of the official CLI. "" requires none.
 	Key string
 	// Attributes are search attributes that the namespace knows.
 	Attributes map[string]enums.IndexedValueType
@@ -307,8 +307,8 @@ type ServerFile struct {
 	UISocket     string `json:"ui_socket"` // "" where the web UI has a port
 }
 
-// KeptAt is the server of `starter dev` if that is the one at the given address,
-// else the zero value. The key of a file that is another user's is not sent.
+// KeptAt returns the server of `starter dev` if it has the given address, else the zero value.
+// The key in another user's file is not used.
 func KeptAt(address string) ServerFile {
 	data, err := ReadOwn(filepath.Join(private.Folder, "dev.json"))
 	if err != nil {

@@ -43,8 +43,8 @@ func ReadOwn(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, most))
 }
 
-// OwnFolder makes a folder for this user alone, or has it so where it is there. In a folder of another user, or behind a link
-// of his, he could exchange what is written there.
+// OwnFolder makes a folder accessible to this user only, creating it if need be. In another user's folder, or behind
+// another user's link, that user could replace its files.
 func OwnFolder(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err

@@ -14,8 +14,8 @@ import (
 // sourceFixAll is the kind of an action that editors can run when a file is saved.
 const sourceFixAll protocol.CodeActionKind = "source.fixAll"
 
-// codeActions are what mends the problems of a range, each by itself, and all that has one sure fix at
-// once: what `starter validate --fix` does.
+// codeActions returns the fixes for the problems of a range, one by one, and an action for all certain
+// fixes at once, like `starter validate --fix`.
 func (s *Server) codeActions(p protocol.CodeActionParams) []protocol.CodeAction {
 	actions := []protocol.CodeAction{}
 	doc := s.findDocument(p.TextDocument.URI)

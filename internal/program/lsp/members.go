@@ -30,8 +30,8 @@ func pathBefore(before string) []string {
 	return strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(match[1]), ".")
 }
 
-// completeMembers proposes the members of what a path leads to, where that is known: from the language,
-// or from what the tests beside the playbook answer.
+// completeMembers proposes the members of a path, if they are known from the language, or from answers
+// in the tests of the playbook.
 func completeMembers(doc *document, line int, path []string, add func(kind protocol.CompletionItemKind, label, detail, doc, insert string)) {
 	if doc.book == nil {
 		return
@@ -107,7 +107,8 @@ func keysBelow(value any, path []string) []string {
 	return playbook.SortedKeys(object)
 }
 
-// stepAnswers are what a step gets in the tests beside the document, and in the recordings that they name.
+// stepAnswers returns the answers for a step in the tests of the document, and in the recordings that they
+// name.
 func (d *document) stepAnswers(step string) []any {
 	if !strings.HasPrefix(string(d.at), uri.FileScheme+"://") {
 		return nil

@@ -42,8 +42,8 @@ func parseKeyLine(line string) (keyLine, bool) {
 	return w, true
 }
 
-// placeOf finds out where a cursor is, from what is before it. The document need not be
-// YAML while somebody is typing it, so indentation and braces say it.
+// placeOf finds the place of a cursor from the text before it, by indentation and braces,
+// because the document need not be valid YAML while it is edited.
 func placeOf(t text, line, at int) place {
 	before := t.lineAt(line)[:min(at, len(t.lineAt(line)))]
 	p := place{expression: strings.LastIndex(before, "{{") > strings.LastIndex(before, "}}")}
@@ -83,8 +83,8 @@ func keysAround(t text, line int, at keyLine) []string {
 	return keys
 }
 
-// flowKeys follows the braces of a value: keys are those of the maps that are open at its end, under
-// the key that it belongs to, and last the key whose value the end is in.
+// flowKeys parses braces in a value: keys are the keys of the maps that are open at its end,
+// starting with the value's own, and last is the key whose value the end is in.
 func flowKeys(key, value string) (keys []string, last string) {
 	last = key
 	quote := byte(0)

@@ -35,10 +35,10 @@ type document struct {
 	at   uri.URI
 	name string
 	text text
-	// content is the document as it is.
+	// content is the present text of the document.
 	content string
-	// file is the text as problems have their places in it, nil for a document that is no
-	// playbook; found are its problems, and problems the same as editors have them.
+	// file is the text in which problems have their places, nil if the document is no playbook;
+	// found are its problems, and problems the same in the editor's form.
 	file     *source.File
 	found    source.Diagnostics
 	problems []protocol.Diagnostic

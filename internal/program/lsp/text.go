@@ -67,8 +67,8 @@ func rangeOf(t text, line, from, to int) protocol.Range {
 	}
 }
 
-// positionOf is where a byte of a document is for editors, whose lines end with LF, CRLF or CR. YAML has
-// more ends of lines, so lines of diagnostics may be others.
+// positionOf converts an offset to an editor's position. Editors end lines at LF, CRLF or CR; YAML has
+// more line breaks, so diagnostics may have other lines.
 func positionOf(content string, at int) protocol.Position {
 	before := content[:min(max(at, 0), len(content))]
 	if strings.HasSuffix(before, "\r") && strings.HasPrefix(content[len(before):], "\n") {

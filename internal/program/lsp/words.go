@@ -266,7 +266,7 @@ func (s *Server) referencesOf(at protocol.TextDocumentPositionParams) []protocol
 	return all
 }
 
-// stepName is what a step may be called.
+// stepName matches valid names of steps.
 var stepName = regexp.MustCompile(`^[A-Za-z_]\w{0,63}$`)
 
 // renameStep names a step otherwise, wherever it is named.

@@ -1,6 +1,6 @@
-// Package mend rewrites what is wrong with a playbook where there is one sure way to: older forms,
-// words that are misspelt, and what else a diagnostic carries a fix for. Comments and all that is
-// not wrong stay as they are.
+// Package mend corrects mistakes in a playbook that have one certain correction: older forms,
+// misspelt words, and others whose diagnostic carries a fix. It leaves comments and everything
+// else unchanged.
 package mend
 
 import (

@@ -51,7 +51,7 @@ func QuotedText(text string) *yaml.Node {
 	return n
 }
 
-// Verbatim is a text with templates, which is written as it is. In other texts braces are text.
+// Verbatim is a text whose templates are kept. In other texts braces are escaped.
 type Verbatim string
 
 // ValueNode is any value, in whose texts braces are text. Keys with templates are left out, as no key may have one.
@@ -80,7 +80,7 @@ func ValueNode(of any) *yaml.Node {
 	return recording.ValueNode(of, true)
 }
 
-// FlowIfShort is the style of what fits into one line there.
+// FlowIfShort is the flow style for values that fit into one line.
 func FlowIfShort(of any) yaml.Style {
 	const width = 70
 	if shown := fmt.Sprint(of); len(shown) <= width && !strings.Contains(shown, "\n") {
@@ -89,10 +89,10 @@ func FlowIfShort(of any) yaml.Style {
 	return 0
 }
 
-// braces are what begins a template, or what is refused because it does in Jinja.
+// braces match the beginning of a template, and of Jinja syntax that is refused.
 var braces = regexp.MustCompile(`\{[{%#]`)
 
-// EscapeBraces is a text in which braces are text.
+// EscapeBraces escapes the braces in a text.
 func EscapeBraces(text string) string {
 	return braces.ReplaceAllStringFunc(text, func(found string) string { return "{{ '" + found + "' }}" })
 }

@@ -200,5 +200,5 @@ func withTestClient[C any](next interceptor.ActivityOutboundInterceptor, _ func(
 	return &clientInterceptor[C]{interceptor.ActivityOutboundInterceptorBase{Next: next}, server}
 }
 
-// GetClient is that of the test.
+// GetClient returns the client of the test.
 func (s *clientInterceptor[C]) GetClient(context.Context) C { return any(s.server).(C) }

@@ -24,9 +24,9 @@ type Failure struct {
 	What string
 	// Message says what is wrong. It may have several lines.
 	Message string
-	// Why is what decided, with its line in the playbook; "" where nothing is known.
+	// Why says what decided, with its line in the playbook; "" if unknown.
 	Why string
-	// Add is what to write into the test, as YAML; "" for nothing.
+	// Add is YAML to add to the test; "" for nothing.
 	Add string
 }
 
@@ -38,7 +38,7 @@ func coversValue(wanted, got any) bool { return matchValues(wanted, got, false, 
 // equalValues compares values in full. What was not written is nil.
 func equalValues(wanted, got any) bool { return matchValues(wanted, got, true, sameScalar) }
 
-// matchValues compares maps, of which whole says that they have no other members, lists, and what is in them.
+// matchValues compares values; whole says that maps must not have further members.
 func matchValues(wanted, got any, whole bool, same func(a, b any) bool) bool {
 	switch wanted := wanted.(type) {
 	case string:
@@ -122,7 +122,7 @@ func withQuery(request map[string]any) string {
 	return expression.Text(request["url"]) + "?" + strings.Join(parts, "&")
 }
 
-// comparison compares what a test expects with what came.
+// comparison compares a test's expectations with what happened.
 type comparison struct {
 	stage    *stage
 	test     *playbook.Test
@@ -227,7 +227,7 @@ func (c *comparison) compareError() {
 	}
 }
 
-// chosenOf is what a value has of the members that are wanted, for a difference that shows no others.
+// chosenOf returns the expected members of a value, so that a difference does not show others.
 func chosenOf(wanted, got any) any {
 	object, isMap := wanted.(map[string]any)
 	has, gotMap := got.(map[string]any)
@@ -353,7 +353,7 @@ func (s *stage) waitsOf(name playbook.CallName) []time.Duration {
 	return delays
 }
 
-// waitAccuracy is what tests need not say of a wait.
+// waitAccuracy is the difference from an expected wait that tests tolerate.
 const waitAccuracy = time.Millisecond
 
 func (c *comparison) compareWaits() {

@@ -78,8 +78,8 @@ func sinksOf(step *playbook.Step) []*playbook.Sink {
 	return lists.Map(step.SinkCalls(), func(call playbook.CallAt) *playbook.Sink { return call.Sink })
 }
 
-// coveredParts are the parts of the playbook that a test took: steps by name, the others by place. A
-// run compiles the playbook anew, so that its policies and routes are others.
+// coveredParts returns the parts of the playbook that a test took: steps by name, others by place,
+// because each run compiles the playbook again.
 func coveredParts(suite *Suite, reports []*Report) map[string]bool {
 	took := map[string]bool{}
 	for _, report := range reports {

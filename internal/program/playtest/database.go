@@ -39,7 +39,7 @@ var leftBehind = []string{
 	"SELECT format('DROP ROLE IF EXISTS %I', rolname) FROM pg_roles WHERE rolname::text ~ $1 AND substr(rolname::text, length($2) + 1, 8) < $3",
 }
 
-// dropLeft drops what tests have left behind more than a day ago, as far as the role may. It is no error of a test that something is left.
+// dropLeft drops what tests left behind more than a day ago, if the role may. Leftovers do not fail a test.
 func dropLeft(ctx context.Context, conn *pgx.Conn) {
 	const day = 24 * time.Hour
 	for _, query := range leftBehind {
@@ -54,7 +54,7 @@ func dropLeft(ctx context.Context, conn *pgx.Conn) {
 	}
 }
 
-// bounds are what keeps a test from what others have on the server.
+// bounds keep a test away from the data of others on the server.
 type bounds int
 
 const (
@@ -76,7 +76,7 @@ type database struct {
 	undo   []string // statements that drop it, the last first
 }
 
-// newDatabase makes a database with a role of its own, as far as the role of the URL may, else a schema.
+// newDatabase makes a database with its own role, if the URL's role may, else a schema.
 func newDatabase(server string) (_ *database, err error) {
 	parsed, err := url.Parse(server)
 	if err != nil || parsed.Scheme != "postgres" && parsed.Scheme != "postgresql" {

@@ -17,8 +17,9 @@ import (
 	"reprise/interpreter/source"
 )
 
-// runEvents are the events of the run itself, as starter events has them of a run on a server. Those of other playbooks that
-// it runs are of their runs. Each attempt has events of its own: which pages one activity fetches is up to the machine.
+// runEvents are the events of the run itself, as starter events has them of a run on a server. Events of child runs
+// belong to those runs. Each attempt has its own events, because how many pages one activity fetches depends on the
+// machine.
 type runEvents struct {
 	events []runs.Event
 	begun  map[string]bool // iterations

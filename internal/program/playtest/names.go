@@ -40,7 +40,7 @@ func (n *names) isKnown(place string) bool {
 	return n.steps[place] != nil || n.places[place] || n.places[notice] || n.opaque && strings.Contains(place, "/")
 }
 
-// cutLast is what is before and behind the last dot.
+// cutLast splits a text at its last dot.
 func cutLast(place string) (before, behind string, found bool) {
 	at := strings.LastIndexByte(place, '.')
 	if at < 0 {
@@ -151,8 +151,8 @@ func sharedAnswers(answers *playbook.TestAnswers) int {
 	return n
 }
 
-// outerLoop is a step that runs the playbook of a call side by side with itself, where the name
-// does not say in which iteration; "" for none.
+// outerLoop returns a concurrent step around a call whose iteration the name does not give; ""
+// for none.
 func (n *names) outerLoop(name playbook.CallName) string {
 	parts := strings.Split(name.Place, "/")
 	for i, chosen := range name.Outer {

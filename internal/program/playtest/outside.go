@@ -50,7 +50,7 @@ func (s *stage) sendAnswer(workflowID string, to interpreter.AnswerTo, answer *p
 	}
 }
 
-// toAnswer is an answer of a test as it is sent.
+// toAnswer converts an answer in a test to the answer that is sent.
 func toAnswer(to interpreter.AnswerTo, answer *playbook.TestAnswer) interpreter.Answer {
 	said := func(word string) string {
 		if answer.Says[word] == nil {

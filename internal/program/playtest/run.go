@@ -18,8 +18,7 @@ import (
 type Report struct {
 	Suite *Suite
 	Test  *playbook.Test
-	// Failures are what it expected and did not get, in the order of the file; none where it
-	// has passed.
+	// Failures lists unmet expectations in the order of the file; empty if the test passed.
 	Failures []Failure
 	// Clock is how long the run took by the test's clock, and Took how long it took to show that.
 	Clock, Took time.Duration
@@ -28,10 +27,10 @@ type Report struct {
 	outcome outcome
 }
 
-// Result is what the run has come to; the error is that it has come to nothing.
+// Result is the result of the run; the error says why there is none.
 func (r *Report) Result() (protocol.Result, error) { return r.outcome.result, r.outcome.err }
 
-// Warnings are the warnings of a run that has completed, where the test says nothing of warnings.
+// Warnings returns the warnings of a completed run, if the test expects nothing about warnings.
 func (r *Report) Warnings() []string {
 	if r.outcome.err != nil || r.outcome.result.Status != interpreter.Completed || r.Test.Expect.Words.Has("warnings") {
 		return nil
@@ -89,7 +88,7 @@ func (s *Suite) Run(test *playbook.Test, options Options) *Report {
 	return report
 }
 
-// wentWell reports whether a run before that of the test has come to its end, with its answers.
+// wentWell reports whether a run before the test's own ended and used its answers.
 func (r *Report) wentWell(run *playbook.Test) bool {
 	r.Failures = append(r.Failures, r.stage.missFailures()...)
 	if err := r.outcome.err; err != nil {

@@ -156,7 +156,7 @@ func chosenIndex(name playbook.CallName) int {
 	return n
 }
 
-// nextAnswer uses up the next answer of a call that fits; nil where there is none.
+// nextAnswer consumes the next matching answer of a call; nil if there is none.
 func (s *script) nextAnswer(who caller, fits func(*playbook.TestAnswer) bool) *playbook.TestAnswer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +210,7 @@ func (s *script) loseNext(step string) {
 	s.lose[step] = true
 }
 
-// dueAct notes that it is time for what people do.
+// dueAct records that people's action is due.
 func (s *script) dueAct(act *playbook.TestAct) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

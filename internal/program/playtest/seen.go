@@ -14,7 +14,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// observations is what tests compare of a run, as it is made. It is safe for concurrent use.
+// observations records what tests compare, while the run is made. It is safe for concurrent
+// use.
 type observations struct {
 	mu       sync.Mutex
 	prefixes map[string]string          // steps above a workflow, by its ID
@@ -48,7 +49,7 @@ type write struct {
 	rows []any
 }
 
-// verdict is what policies said of an outcome.
+// verdict is the decision of policies about an outcome.
 type verdict struct {
 	index *int
 	seen  call.Observation
@@ -125,7 +126,8 @@ func (s *observations) loopPlace(workflowID string) string {
 	return s.prefixes[workflowID]
 }
 
-// iterationAt is the one of an index which a workflow runs, and the iterations whose run it is of.
+// iterationAt returns the iteration of an index that a workflow runs, and the iterations that the
+// run itself belongs to.
 func (s *observations) iterationAt(workflowID string, index *int) (of iteration, outer []iteration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,7 +82,7 @@ func (s *server) UpdateWorkflow(_ context.Context, options client.UpdateWorkflow
 	return nil, fmt.Errorf("update %s needs a server", options.UpdateName)
 }
 
-// setWatermark has a state hold the watermark that the test says runs before have left.
+// setWatermark sets a state to the watermark that the test says earlier runs have left.
 func (s *server) setWatermark(keeper *incremental.Keeper, claim incremental.Claim) error {
 	value, given := s.before[claim.Name]
 	if !given {

@@ -42,7 +42,8 @@ const (
 	// longestRun is when a run ends that nothing else ends: one that awaits an answer which
 	// the test does not give.
 	longestRun = 10 * 365 * 24 * time.Hour
-	// idleLimit bounds how long a tool that runs may take, in time as it is.
+	// idleLimit bounds how long a tool may run, in real time: without it a tool that hangs
+	// would hang the test.
 	idleLimit = 5 * time.Minute
 	// mostAttempts bounds the attempts of a test. Waits take no time there, so that a playbook
 	// that polls without end would never end the test.
@@ -81,15 +82,15 @@ type stage struct {
 	stopped      atomic.Pointer[string] // why the test had the run stop, nil for not
 }
 
-// outcome is what became of a run.
+// outcome is the result of a run, or its error.
 type outcome struct {
 	result protocol.Result
 	err    error // the run did not come to a result
 	took   time.Duration
 }
 
-// newStage is that of a test, or of a run before it. It has the folder and the states of the one
-// before, nil for none.
+// newStage prepares a test, or a run before it. It uses the folder and the states of the earlier
+// stage, nil for none.
 func newStage(suite *Suite, test *playbook.Test, options Options, before *stage) (*stage, error) {
 	began := test.Clock
 	switch {
@@ -265,8 +266,8 @@ func (s *stage) openTools() (*activities.Catalogue, error) {
 	return catalogue, nil
 }
 
-// registerAlone registers what runs ask others for, of whom there are none here: turns,
-// admissions, answers that were kept.
+// registerAlone registers replacements of services shared with other runs, of which there are
+// none in a test: turns, admissions, kept answers.
 func (s *stage) registerAlone() {
 	// The code of the playbook was compiled when it was read.
 	checks := activities.NewCatalogue(activities.Resources{Playbooks: s.suite.folder})
@@ -328,8 +329,8 @@ func (s *stage) performAct(act *playbook.TestAct) {
 	}), protocol.CommandInput{Step: act.Step, Reason: act.Reason, By: "test"})
 }
 
-// testConnections are the connections of the test. One that it does not name has a made-up token, which
-// is enough for http; of sqlite and postgres the test has to say where they are.
+// testConnections returns the connections of the test. Unnamed connections get a made-up token, which
+// suffices for http; for sqlite and postgres the test has to name a database.
 func (s *stage) testConnections() (testConnections, error) {
 	connections := testConnections{given: map[string]string{}}
 	for _, name := range playbook.SortedKeys(s.test.Connections) {

@@ -1,5 +1,5 @@
-// Package playtest runs tests of playbooks: the workflows and activities as they are, on
-// time that is skipped, without a server. What others would answer is written in the test.
+// Package playtest runs tests of playbooks without a server: real workflows and activities,
+// with waits skipped. The test says how the outside world answers.
 package playtest
 
 import (
@@ -174,7 +174,7 @@ func newProblem(file *source.File, pos source.Position, code, format string, arg
 	return source.Diagnostic{File: file.Name, Pos: pos, Severity: source.Error, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// recordedAnswers are the answers that are in the place of an entry with recorded.
+// recordedAnswers returns the answers that replace an entry with recorded.
 func (s *Suite) recordedAnswers(answer *playbook.TestAnswer, of playbook.CallName) []*playbook.TestAnswer {
 	var all []*playbook.TestAnswer
 	for _, entry := range s.recordings[answer.Recorded].Entries(of.Place) {

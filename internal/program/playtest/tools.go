@@ -132,7 +132,8 @@ func testFailedf(format string, args ...any) *tool.Error {
 	return failure
 }
 
-// timedOut is the failure of an attempt whose time is over. It takes none of the test's clock.
+// timedOut is the failure of an attempt that has timed out. It does not advance the test's
+// clock.
 func timedOut(in interpreter.ToolInput) error {
 	return &tool.Error{
 		Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
@@ -165,7 +166,7 @@ func valuesOf(in interpreter.ToolInput) []any {
 	return lists.Map(in.Params, func(value expression.Value) any { return value.Data })
 }
 
-// writtenBy is what a sink has written: rows, or of a statement its values.
+// writtenBy returns what a sink has written: rows, or the values of a statement.
 func writtenBy(in interpreter.ToolInput) []any {
 	if statement, isStatement := in.Fields[playbook.FieldStatement]; isStatement {
 		return []any{map[string]any{"statement": statement.Data, "values": valuesOf(in)}}

@@ -13,10 +13,9 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Updated is a file of tests with what came in the place of what is expected: in the
-// keys of expect that are there. Comments and all else stay. It reports how many tests have
-// changed. A test whose run had no result, or whose expect is in a map in one line, is left as
-// it is, and is one of those left.
+// Updated returns a file of tests in which the present keys of expect have the actual values.
+// Comments and everything else are kept. It returns how many tests have changed. Tests without
+// a result, and those whose expect is a map in one line, are unchanged and listed in left.
 func Updated(suite *Suite, reports []*Report) (text []byte, changed int, left []*Report, err error) {
 	root, err := yamltree.Parse(suite.Tests.File.Bytes())
 	if err != nil {
@@ -51,13 +50,14 @@ func Updated(suite *Suite, reports []*Report) (text []byte, changed int, left []
 	return []byte(strings.Join(lines, "")), len(edits), left, nil
 }
 
-// edit puts a text in the place of lines, counted from 0.
+// edit replaces lines, counted from 0, by a text.
 type edit struct {
 	from, to int
 	text     string
 }
 
-// editTest is what writes into a test what came; false where the test is written in one line.
+// editTest returns the edit that writes actual values into a test; false if the test is written
+// in one line.
 func (r *Report) editTest(test *yaml.Node, lines []string) (edit, bool) {
 	at := yamltree.IndexOf(test, "expect")
 	if at < 0 || test.Style&yaml.FlowStyle != 0 || test.Content[at+1].Kind != yaml.MappingNode {
@@ -99,7 +99,7 @@ func isBelow(line string, column int) bool {
 	return strings.TrimSpace(text) == "" || len(line)-len(text) > column
 }
 
-// rewriteExpect puts what came in the place of what expect says.
+// rewriteExpect replaces expected by actual values.
 func (r *Report) rewriteExpect(expect *yaml.Node) {
 	e, result := &r.Test.Expect, &r.outcome.result
 	if expect.Kind != yaml.MappingNode {
@@ -142,7 +142,7 @@ func (r *Report) rewriteExpect(expect *yaml.Node) {
 	}
 }
 
-// rewriteLists does so with what is expected by call.
+// rewriteLists does the same for expectations by call.
 func (r *Report) rewriteLists(expect *yaml.Node) {
 	e, keys := &r.Test.Expect, yamltree.Keys(expect)
 	for _, list := range e.Requests {
@@ -189,7 +189,7 @@ func replaceList(lists *yaml.Node, list *playbook.TestList, items []any) {
 	}
 }
 
-// replaceNode puts a value in the place of a node, whose comments stay.
+// replaceNode replaces the value of a node and keeps its comments.
 func replaceNode(n *yaml.Node, v any) {
 	var made yaml.Node
 	if err := made.Encode(v); err != nil {

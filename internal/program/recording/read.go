@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Codes of problems, which are those of playbooks.
+// Codes of problems, which playbooks have too.
 const (
 	codeConflict   = "conflicting-keys"
 	codeEmpty      = "empty"
@@ -84,7 +84,7 @@ func (p part) ownNode() *yaml.Node {
 	return p.node
 }
 
-// memberPart is the value of a key; false where there is none.
+// memberPart returns the value of a key; false if it is missing.
 func (p part) memberPart(key string) (part, bool) {
 	members, _ := p.value.(map[string]any)
 	value, has := members[key]
@@ -103,7 +103,7 @@ func (p part) keyNodes() []*yaml.Node {
 	return all
 }
 
-// isMap reports a value that is no map, and keys that are none of those given; no keys are any.
+// isMap reports a value that is no map, and unknown keys; without known keys, any are accepted.
 func (r *reader) isMap(p part, what string, known ...string) bool {
 	if _, is := p.value.(map[string]any); !is {
 		r.errorf(p.node, codeWrongType, "%s must be a map, not a %s", what, expression.TypeName(p.value))
@@ -235,7 +235,7 @@ func (r *reader) readRequest(of part) *Request {
 	return request
 }
 
-// valueOf is the value of a key; nil where it is not there.
+// valueOf returns the value of a key; nil if it is missing.
 func valueOf(of part, key string) *expression.Value {
 	member, has := of.memberPart(key)
 	if !has {

@@ -38,8 +38,8 @@ type Step struct {
 	Entries []Entry
 }
 
-// Entry is what came of one attempt: an answer of HTTP, a failure without an answer, or what
-// another tool returned. Exactly one of Status, Error and Result is set.
+// Entry is the outcome of one attempt: an HTTP response, a failure without one, or the result
+// of another tool. Exactly one of Status, Error and Result is set.
 type Entry struct {
 	Pos     source.Position   // where it is; zero where it was not read
 	Request *Request          // nil for not said
@@ -53,7 +53,7 @@ type Entry struct {
 	Result   *expression.Value // of tools other than http; nil for none
 }
 
-// Request is what was sent, for people: nothing is decided by it.
+// Request is the request that was sent, for information only.
 type Request struct {
 	Method, URL string
 	Params      map[string]any    // canonical values
@@ -91,7 +91,7 @@ func Load(path string) (*Recording, error) {
 	return Parse(path, data)
 }
 
-// Parse reads the text of a file. The error is that of Load.
+// Parse reads the text of a file. Errors are like those of Load.
 func Parse(path string, data []byte) (*Recording, error) {
 	file := source.NewFile(path, data)
 	recording, found := Read(file)

@@ -19,14 +19,14 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// header is what people read above the answers.
+// header is the comment at the top of recordings.
 const header = "# written by starter with --record; secrets were replaced by " + secrets.Stars + "\n"
 
 // ErrTooLarge says that a recording would be larger than is read again.
 var ErrTooLarge = errors.New("the recording has more than 1 MiB; record fewer pages, or a smaller page")
 
-// Write writes a recording in which secrets are masked: those of a set, the values of headers that
-// carry credentials, and members of bodies whose names are those of secrets. nil is no set.
+// Write writes a recording with secrets masked: those in known, values of headers that carry
+// credentials, and members of bodies that are named like secrets. known may be nil.
 func Write(w io.Writer, recording *Recording, known *secrets.Masker) error {
 	known = cmp.Or(known, &secrets.Masker{})
 	answers := &yaml.Node{Kind: yaml.MappingNode}
@@ -145,8 +145,8 @@ func maskedHeaders(headers map[string]string, known *secrets.Masker) map[string]
 	return shown
 }
 
-// MaskedValue is a value without secrets: texts in which the set finds some or that hold one, and members that are one
-// by their names, such as access_token. nil is no set.
+// MaskedValue masks secrets in a value: texts in which known finds one or that look like one, and members named like
+// one, such as access_token. known may be nil.
 func MaskedValue(value any, known *secrets.Masker) any {
 	if known != nil {
 		value = known.Value(withMaskedAddresses(value, known))
@@ -196,7 +196,8 @@ func TextNode(text string) *yaml.Node {
 // shortMap is how many bytes a map or list has in JSON that is written in one line.
 const shortMap = 60
 
-// ValueNode is a canonical value as YAML; flow writes it in one line, as are those that are short.
+// ValueNode returns a canonical value as YAML; flow writes it in one line, which short values get
+// anyway.
 func ValueNode(value any, flow bool) *yaml.Node {
 	switch value := value.(type) {
 	case string:

@@ -70,7 +70,7 @@ func (s samples) exampleOf(section, word string) wordForm {
 	return one
 }
 
-// ofField is the example of a field of a tool. Those of sqlite that are in a table are those of postgres.
+// ofField returns the example of a field of a tool. Table fields of sqlite use the examples of postgres.
 func (s samples) ofField(tool, field string) wordForm {
 	one := s.exampleOf(tool, field)
 	if one.snippet == "" && tool == "sqlite" {
@@ -124,7 +124,7 @@ func (s wordForm) wholeYAML() string {
 	return strings.Join(slices.Concat(lines[:at], s.snippetLines(lines[at][:column]), lines[at+1:]), "\n")
 }
 
-// isBelow reports whether a line belongs to what begins at a column.
+// isBelow reports whether a line belongs to the block that begins at a column.
 func isBelow(line string, column int) bool {
 	return len(line) > column && strings.TrimSpace(line[:column+1]) == "" && !strings.HasSuffix(line, hole)
 }
@@ -134,7 +134,8 @@ func withoutHole(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.TrimSpace(line) == hole })
 }
 
-// snippetLines are the lines of the snippet, the first of them behind what is before the hole.
+// snippetLines returns the lines of the snippet; the first one continues the text before the
+// hole.
 func (s wordForm) snippetLines(before string) []string {
 	lines := strings.Split(s.snippet, "\n")
 	for i := range lines {
@@ -144,13 +145,14 @@ func (s wordForm) snippetLines(before string) []string {
 	return lines
 }
 
-// usual is what examples leave out of a playbook.
+// usual lists keys that examples omit from a playbook.
 var usual = []string{
 	"apiVersion: reprise/v1", "kind: Playbook", "metadata: {name: example}",
 	`workload: {api: "http://127.0.0.1:1", ids: [1, 2], day: "2026-01-31", region: north}`, "workflow: [{step: begin, vars: {a: 1}}]",
 }
 
-// ExampleTime is when examples are checked, of which warnings of schedules depend.
+// ExampleTime is the time at which examples are checked, because warnings about schedules
+// depend on it.
 var ExampleTime = time.Date(2026, time.June, 15, 12, 0, 0, 0, time.UTC)
 
 // WholePlaybook is an example as a whole playbook: one that begins with "- " is the list of steps, and what

@@ -101,7 +101,7 @@ var types = map[playbook.WordKind]string{
 	playbook.WordTargets:    "the name of a step, a map, or a list of both",
 }
 
-// TypeOfKey says what may be behind a key.
+// TypeOfKey describes the values of a key.
 func TypeOfKey(key playbook.Key) string {
 	text := types[key.Kind]
 	if key.Kind == playbook.WordBoolean || key.Kind == playbook.WordInteger {
@@ -124,7 +124,7 @@ func boundsText(key playbook.Key) string {
 	return ""
 }
 
-// anchors are the sections at which the paths of others begin.
+// anchors are the sections at which other sections' paths begin.
 var anchors = []string{"playbook", "step", "sink", "notice", "notify", "workbook entry"}
 
 // placesOf are the places of a section, or of those of its keys that the retry of sinks and notices
@@ -244,7 +244,8 @@ func (r *Reference) Sections() []playbook.Section {
 	return append(playbook.Sections(), testSections()...)
 }
 
-// EntryBelow returns the entry of a key or field of e, by its name; false if e has none of that name.
+// EntryBelow returns the entry of a key or field of e, by its name; false if e has none with that
+// name.
 func (r *Reference) EntryBelow(e Entry, word string) (Entry, bool) {
 	switch e.Kind {
 	case OfTool:

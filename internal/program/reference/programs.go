@@ -3,8 +3,8 @@ package reference
 // attribute is a search attribute of runs.
 type attribute struct{ name, kind, doc string }
 
-// attributes are the attributes that starter setup adds to a namespace; a test compares them with what
-// workflows write.
+// attributes lists the search attributes that starter setup adds to a namespace; a test compares them
+// with what workflows write.
 var attributes = []attribute{
 	{"RepriseStatus", "Keyword", "The status of the run. It changes when the run ends, is paused or queued, or awaits an answer, and when everything in it waits for a retry or for a person. In loops and child runs, that wait must last at least 30 s and a hundredth of the run's time so far."},
 	{"ReprisePlaybook", "Keyword", "The name of the playbook."},

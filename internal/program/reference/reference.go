@@ -1,6 +1,6 @@
-// Package reference knows what there is to say of each word of the language: keys, names and
-// functions of expressions, tools and their fields, diagnostics, statuses, events and exit
-// codes. starter explain, the editor, starter mcp, the JSON Schema and llms-full.txt show it.
+// Package reference documents each word of the language: keys, names and functions of
+// expressions, tools and their fields, diagnostics, statuses, events and exit codes. starter
+// explain, the editor, starter mcp, the JSON Schema and llms-full.txt show it.
 package reference
 
 import (
@@ -50,7 +50,7 @@ func Kinds() []Kind {
 	}
 }
 
-// Entry is what there is to say of one word.
+// Entry documents one word.
 type Entry struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name"` // as people ask for it, such as retry.then.max_wait
@@ -157,7 +157,7 @@ func (r *Reference) addPrograms() {
 	}
 }
 
-// linkEntries adds what follows from what the entries are.
+// linkEntries adds links and facts that follow from other entries.
 func (r *Reference) linkEntries() {
 	for i := range r.entries {
 		e := &r.entries[i]
@@ -171,7 +171,7 @@ func (r *Reference) linkEntries() {
 	}
 }
 
-// toSentence makes one of what a table says.
+// toSentence turns a phrase of a table into a sentence.
 func toSentence(text string) string {
 	if text == "" {
 		return ""
@@ -215,7 +215,7 @@ func (r *Reference) addTools(tools playbook.Tools) {
 	}
 }
 
-// needsText says what a field needs beside it.
+// needsText says which other fields a field needs.
 func needsText(field playbook.Field) string {
 	if len(field.Needs) == 0 {
 		return ""
@@ -271,10 +271,10 @@ func (r *Reference) Of(kind Kind, name string) (Entry, bool) {
 	return r.entries[i], true
 }
 
-// Find gives the entries that a question is about: a name of any kind, or a path of keys such as
-// retry.then.max_wait, which may begin at any section. What several sections say in the same
-// words is one entry. What is no such name may be the end of one of a field or test key, such as csv.delimiter; else
-// the entries are those that accept it: upsert gives the fields mode.
+// Find returns the entries that a question is about: a name of any kind, or a path of keys such as
+// retry.then.max_wait, which may begin at any section. Equal entries of several sections are returned once.
+// Otherwise the question may be the end of the name of a field or test key, such as csv.delimiter, or a value:
+// upsert gives the fields mode that accept it.
 func (r *Reference) Find(question string) []Entry {
 	question = plainQuestion(question)
 	found := lists.Filter(r.entries, func(e Entry) bool { return e.Kind != OfKey && strings.EqualFold(e.Name, question) })
@@ -375,7 +375,7 @@ func (r *Reference) wordsBelow(path string) []string {
 	return slices.AppendSeq(names, maps.Keys(r.spellings[last]))
 }
 
-// Index lists the names of a kind, sorted as they are documented.
+// Index lists the names of a kind in the order of the documentation.
 func (r *Reference) Index(kind Kind) []string {
 	return lists.Pick(r.entries, func(e Entry) (string, bool) { return e.Name, e.Kind == kind })
 }

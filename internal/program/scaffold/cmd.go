@@ -21,8 +21,8 @@ func cmdWords(line string) ([]string, error) {
 	return words[1:], nil
 }
 
-// withoutCarets is what cmd gives to a program: a caret outside of quotes makes the next character a
-// plain one, and joins lines.
+// withoutCarets undoes cmd's quoting: a caret outside of quotes makes the next character literal,
+// and joins lines.
 func withoutCarets(line string) string {
 	line = strings.ReplaceAll(line, "\r\n", "\n")
 	var out strings.Builder

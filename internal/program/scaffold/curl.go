@@ -101,9 +101,8 @@ func firstCurl(script *syntax.File) (found []*syntax.Word) {
 	return found
 }
 
-// joinAmpersands is a line in which each & of an address without quotes is text, as people mean it who put
-// the whole line into quotes; a shell would end the command there. What follows a backslash
-// outside of quotes is text as well, as zsh pastes addresses.
+// joinAmpersands quotes each & in an unquoted address, where a shell would end the command: people often
+// paste such lines. Characters after a backslash outside of quotes are literal, as zsh pastes addresses.
 func joinAmpersands(line string) string {
 	var out strings.Builder
 	quote, dollar := byte(0), false
@@ -209,7 +208,7 @@ func (c *curl) readWord(words []string) ([]string, error) {
 	return rest, nil
 }
 
-// readLetters reads short options, which may be together with a value behind the last.
+// readLetters reads combined short options, the last of which may be followed by its value.
 func (c *curl) readLetters(letters string, rest []string) ([]string, error) {
 	for i := range len(letters) {
 		name, known := curlShort[letters[i]]
@@ -313,7 +312,7 @@ func encodePair(value string) string {
 // globbed finds what curl makes several addresses of.
 var globbed = regexp.MustCompile(`\{[^{}]*,[^{}]*\}|\[[0-9a-zA-Z]+-[0-9a-zA-Z]+(:[0-9]+)?\]`)
 
-// buildRequest makes the request of what was gathered.
+// buildRequest makes the request from the parsed options.
 func (c *curl) buildRequest() error {
 	if c.address == "" {
 		return errors.New("the command has no URL, such as https://api.example.com/users")

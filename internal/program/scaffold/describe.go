@@ -28,15 +28,15 @@ type Description struct {
 	Answer  *Response // nil where none is known
 	// Later are requests of the same kind that followed, in order.
 	Later []Request
-	// Poll is the request that asks how far a job has come which Request has begun; nil for none.
+	// Poll is the request for the progress of a job that Request has started; nil for none.
 	Poll *Request
-	// Notes are what people have to know of how it was read.
+	// Notes are remarks for people about how the description was read.
 	Notes []string
-	// login is what logs in; nil for nothing.
+	// login is how requests authenticate; nil for nothing.
 	login *login
 	// given are values that are passed with each run, since they must not be in a file.
 	given []string
-	// probed says that Answer is that of a probe, which had so many rows.
+	// probed says that Answer came from a probe, with so many rows.
 	probed bool
 	rows   int
 	// known are the secrets that were taken out, which may be elsewhere as well.
@@ -226,7 +226,8 @@ func (d *Description) hideUser() {
 	d.loginBy(parsed.Scheme + "://USER:PASSWORD@" + parsed.Host)
 }
 
-// loginBy has the request log in by a connection; the first way that is found counts.
+// loginBy makes the request authenticate by a connection; the first method that is found
+// counts.
 func (d *Description) loginBy(form string) bool {
 	if d.login != nil {
 		return false
@@ -323,7 +324,7 @@ func canonicalHeader(name string) string {
 	return strings.Join(words, "-")
 }
 
-// useAuthorization makes a connection of what logs in.
+// useAuthorization makes a connection of an Authorization header.
 func (d *Description) useAuthorization(value string) {
 	scheme, rest, _ := strings.Cut(value, " ")
 	switch strings.ToLower(scheme) {
@@ -413,7 +414,8 @@ func (d *Description) hidePath() {
 	d.Path = strings.Join(segments, "/")
 }
 
-// beginBelow has the connection keep the first segments of the path, with what is hidden there, where one can.
+// beginBelow moves the first segments of the path, with hidden ones in it, into the connection's address, if
+// there is a connection.
 func (d *Description) beginBelow(first []string, hidden []int, rest []string) bool {
 	_, host, _ := strings.Cut(d.hostURL(), "://")
 	if strings.Join(rest, "") == "" || host == "" || !strings.HasSuffix(d.Base, host) || inPath.MatchString(strings.Join(first, "/")) {

@@ -16,7 +16,7 @@ import (
 // takes some twenty times as much memory.
 const maxDocument = 64 << 20
 
-// archive is what is read of a HAR file (version 1.2).
+// archive is the part of a HAR file (version 1.2) that is read.
 type archive struct {
 	Log struct {
 		Entries []entry `json:"entries"`
@@ -50,8 +50,8 @@ type nameValue struct {
 	Value string `json:"value"`
 }
 
-// FromHAR reads a recording of a browser, and finds the requests in it that are of one kind and that answer JSON: those
-// of which there are most; of equally many the first. The error says what is missing, and no value of the file.
+// FromHAR reads a recording of a browser. It chooses the most frequent kind of request with JSON answers, the first
+// one if several are equally frequent. The error says what is missing, without values of the file.
 func FromHAR(data []byte) (*Description, error) {
 	if len(data) > maxDocument {
 		return nil, fmt.Errorf("the HAR file is larger than %d MiB", maxDocument>>20)

@@ -59,8 +59,8 @@ var usualRows = []string{
 	"data", "items", "results", "records", "rows", "entries", "value", "values", "list", "objects", "content", "nodes", "edges", "members", "elements", "collection", "resources", "hits",
 }
 
-// rowsOf finds the rows of an answer: nil where the answer itself is the list, ok false where there are none. resource
-// is the last part of the path of the request.
+// rowsOf finds the rows of an answer: path is nil if the answer itself is the list, ok false if there are none.
+// resource is the last segment of the request's path.
 func rowsOf(answer any, resource string) (path []string, ok bool) {
 	if _, isList := answer.([]any); isList {
 		return nil, true
@@ -94,7 +94,7 @@ func rowsOf(answer any, resource string) (path []string, ok bool) {
 	return best.path, points > 0
 }
 
-// valueAt is the value at a path, nil where there is none.
+// valueAt returns the value at a path, nil if there is none.
 func valueAt(value any, path []string) any {
 	for _, key := range path {
 		value = expression.MapOf(value)[key]
@@ -133,7 +133,7 @@ func canCollect(path []string) bool {
 	return !slices.ContainsFunc(path, func(key string) bool { return strings.ContainsAny(key, ".[]") || key == "" })
 }
 
-// keyOf is the column by which rows are distinguished, "" where that is not known.
+// keyOf guesses the column that identifies rows, "" if unknown.
 func keyOf(rows any) string {
 	list, _ := rows.([]any)
 	if len(list) == 0 {

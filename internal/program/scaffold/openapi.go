@@ -274,7 +274,7 @@ func toCanonical(value any) any {
 	return decoded
 }
 
-// describeBody is what the request sends.
+// describeBody describes the body of the request.
 func (d *Description) describeBody(operation *openapi3.Operation) {
 	if operation.RequestBody == nil || operation.RequestBody.Value == nil {
 		return
@@ -309,7 +309,7 @@ func exampleOf(media *openapi3.MediaType) any {
 	return sampleOf(media.Schema, "")
 }
 
-// answerOf is what a success answers; nil where that is not said.
+// answerOf is the answer of a success; nil if it is not documented.
 func answerOf(operation *openapi3.Operation) *Response {
 	if operation.Responses == nil {
 		return nil
@@ -343,7 +343,7 @@ func answerOf(operation *openapi3.Operation) *Response {
 // linkHeader finds texts that speak of the header.
 var linkHeader = regexp.MustCompile("(?i)\\blink[`'\"]? (response )?header|`link` header|rel=\"?next")
 
-// useSecurity has the request log in as the document says.
+// useSecurity makes the request authenticate as the document says.
 func (d *OpenAPIDocument) useSecurity(of *Description, operation *openapi3.Operation) {
 	requirements := d.of.Security
 	if operation.Security != nil {

@@ -65,7 +65,7 @@ type paging struct {
 	moreHeaders map[string]string
 	// sent are the parameters of the second request of the test, nil where they are not compared.
 	sent map[string]any
-	// sized says that a page with fewer rows than page_size is the last one, so that the number of rows has to be known.
+	// sized says that a page with fewer rows than page_size is the last one, so the size of pages has to be known.
 	sized bool
 	// guess says what of it is a guess, "" for nothing.
 	guess string
@@ -255,7 +255,8 @@ func (f *finder) pagingByMark(path []string, param string) paging {
 	return p
 }
 
-// untilEnd has pages end where the answer says that it is the last, as what leads on may be there all the same.
+// untilEnd stops paging when the answer says that its page is the last one, because a link to a next page may
+// still be there.
 func (f *finder) untilEnd(p *paging) {
 	if last, has := f.findMember(lastMembers, isBool); has {
 		p.when = "not " + expressionOf("response", last.path) + " and " + p.when
@@ -263,7 +264,7 @@ func (f *finder) untilEnd(p *paging) {
 	}
 }
 
-// sendParam has the next request send a parameter; sent is its value in a test.
+// sendParam adds a parameter to the next request; sent is its value in the test.
 func (f *finder) sendParam(p *paging, param string, value node.Verbatim, sent any) {
 	if f.inBody(param) {
 		p.body = map[string]any{param: value}
@@ -272,7 +273,7 @@ func (f *finder) sendParam(p *paging, param string, value node.Verbatim, sent an
 	p.params, p.sent = []Pair{{param, value}}, map[string]any{param: sent}
 }
 
-// cursorParam is the parameter that a mark is sent as: one of its own name before others.
+// cursorParam is the parameter that sends a mark: preferably one of the same name.
 func (f *finder) cursorParam(m answerMember) string {
 	own := strings.TrimPrefix(m.plainName(), "next")
 	names := []string{m.plainName(), own}

@@ -32,8 +32,8 @@ func (p *Probe) Secrets() *secrets.Masker { return p.known }
 // String is the request without its parameters and headers.
 func (p *Probe) String() string { return "GET " + p.address }
 
-// ProbeOf reads the request of a line of curl as it is sent. lookup finds variables of the shell. The error says why the request cannot be
-// sent, and never a value of it.
+// ProbeOf parses a curl command into the request that it would send. lookup finds shell variables. The error says why
+// the request cannot be sent, without its values.
 func ProbeOf(line string, lookup func(name string) (string, bool)) (*Probe, error) {
 	var missing []string
 	d, err := readCurl(line, func(name string) string {
@@ -81,8 +81,8 @@ func (d *Description) newProbe() (*Probe, error) {
 	return p, nil
 }
 
-// ApplyProbe has the description page as the answer of a probe says. What the answer has stays out of the files: they get its names,
-// and values of the same kind.
+// ApplyProbe derives paging from the answer to a probe. The answer's values stay out of the files, which get its
+// names and made-up values of the same kinds.
 func (d *Description) ApplyProbe(p *Probe, body any, linked bool) {
 	d.Answer = &Response{Body: d.known.Value(p.known.Value(hideStrings(similarValue(body, "", false)))), Linked: linked}
 	d.probed = true
@@ -141,8 +141,8 @@ func leadsOn(name, text string) bool {
 		slices.Contains([]string{"status", "state"}, name) && slices.Contains(openStatuses, strings.ToLower(text))
 }
 
-// noteProbe says what a probe leaves open: an answer of rows that says nothing of others. One with as many rows as were asked for is
-// hardly all there is.
+// noteProbe notes what a probe could not decide: an answer with rows, but without a sign of further pages. If it has
+// as many rows as were requested, there are probably more.
 func (w *writer) noteProbe() {
 	if !w.of.probed || !w.found.hasRows || w.paging.style != "" {
 		return

@@ -32,8 +32,8 @@ func sampleOf(ref *openapi3.SchemaRef, name string) any {
 	return (&sampler{left: mostSampleValues}).sampleValue(ref, name, 0)
 }
 
-// sampleValue is a value that fits a schema, for people to change and for tests to answer with; name is that of the
-// member, "" for none. Circular schemas end where they are deep.
+// sampleValue makes a value that fits a schema, for people to change and for tests to answer with; name is the
+// member's, "" for none. Circular schemas are cut at a depth.
 func (s *sampler) sampleValue(ref *openapi3.SchemaRef, name string, depth int) any {
 	if s.left--; ref == nil || ref.Value == nil || depth > mostSampleDepth || s.left < 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package scaffold writes a playbook, with its test, of what people have: a line of curl, a HAR file, a
-// document of OpenAPI, or the style in which an API pages. Nothing secret gets into what it writes.
+// Package scaffold writes a playbook and its test from a curl command, a HAR file, an OpenAPI document,
+// or a named style of paging. Secrets do not get into what it writes.
 package scaffold
 
 import (
@@ -44,7 +44,7 @@ type Draft struct {
 	Style string
 	// Connections are the connections that it needs, with what to set.
 	Connections []Connection
-	// Notes are what people have to know, such as what was left out.
+	// Notes are remarks for people, such as what was left out.
 	Notes []string
 }
 

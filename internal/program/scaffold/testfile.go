@@ -69,7 +69,7 @@ func (w *writer) testConnections() *yaml.Node {
 	return connections
 }
 
-// testAnswers are the answers of the test, and what comes of them.
+// testAnswers returns the answers of the test, and its expectation.
 func (w *writer) testAnswers() (answers, expect *yaml.Node) {
 	switch w.paging.style {
 	case StyleExport:
@@ -133,7 +133,7 @@ func (w *writer) expectedNode(bodies int) *yaml.Node {
 	return expect
 }
 
-// pageBodies are the answers of two pages, or of one where there are no more.
+// pageBodies returns the answers of two pages, or of one if there is no paging.
 func (w *writer) pageBodies() []any {
 	answer := w.found.answer
 	if !w.found.hasRows {

@@ -69,7 +69,7 @@ func (w *writer) planCall() {
 	}
 }
 
-// assumeStyle has the request page in the style that was asked for, by the names that this style usually has.
+// assumeStyle makes the request page in the given style, with the usual names of that style.
 func (w *writer) assumeStyle() {
 	usual := styleOf(w.Style)
 	if w.of.Answer == nil || !w.found.hasRows {
@@ -96,7 +96,7 @@ func (w *writer) assumeStyle() {
 	w.noteGuess("parameters and fields have the names that are usual for this style")
 }
 
-// mergeAnswers is an answer with what another one has beside its rows.
+// mergeAnswers adds the members of another answer, except its rows, to an answer.
 func mergeAnswers(answer, more any, rows []string) any {
 	if len(rows) == 0 {
 		return more
@@ -110,7 +110,7 @@ func mergeAnswers(answer, more any, rows []string) any {
 	return merged
 }
 
-// isJob reports whether the answer is that of a job which has not ended.
+// isJob reports whether the answer describes a job that has not ended.
 func (f *finder) isJob() bool {
 	status, has := f.findMember([]string{"status", "state"}, func(m answerMember) bool {
 		text, isText := m.value.(string)
@@ -128,7 +128,7 @@ var (
 	likeAnID = regexp.MustCompile(`^(\d+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]{24})$`)
 )
 
-// planLoop finds what of the path is filled in, and by what.
+// planLoop decides what in the path is filled in, and from where.
 func (w *writer) planLoop() {
 	w.of.Path = asColon.ReplaceAllString(w.of.Path, "/{$1}")
 	if w.Each == "" {
@@ -521,7 +521,7 @@ func (w *writer) sinkArgs() string {
 	return "{{ " + rows + " }}"
 }
 
-// outputNode is what a run gives.
+// outputNode is the output of a run.
 func (w *writer) outputNode() *yaml.Node {
 	switch {
 	case w.paging.style == StyleExport:

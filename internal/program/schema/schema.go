@@ -128,7 +128,7 @@ func (g *generator) sectionNode(s playbook.Section) node {
 // durationPattern is the pattern of Go's durations, such as 1h30m.
 const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 
-// routeRules are what an entry of next has to have together.
+// routeRules are the keys that an entry of next must combine.
 func routeRules() []node {
 	return []node{
 		{"oneOf": []node{{"required": []string{"step"}}, {"required": []string{"then"}}, {"required": []string{"else"}}}},

@@ -37,7 +37,7 @@ func isTool(name string) node {
 	}))
 }
 
-// callNode is what a section has that calls a tool.
+// callNode is the schema of a section that calls a tool.
 func (g *generator) callNode(s playbook.Section, spec playbook.ToolSpec) node {
 	names := spec.FieldNames()
 	for _, key := range s.Keys {

@@ -24,7 +24,7 @@ func listNode(items node, least int) node {
 
 func typesNode(names ...string) node { return node{"type": names} }
 
-// valueNode is what may be behind a key of a section.
+// valueNode is the schema of the values that a key of a section accepts.
 func (g *generator) valueNode(s playbook.Section, key playbook.Key) node {
 	value := g.kindNode(s, key)
 	if len(key.Accepted) > 0 && key.Kind != playbook.WordChoice && key.Kind != playbook.WordChoices {

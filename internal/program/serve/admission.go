@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// arrivalCost is what a body uses besides its bytes.
+// arrivalCost is the memory that a body uses besides its bytes.
 const arrivalCost = 16 << 10
 
 // ofToken is the sender of a request with the token of an attempt.
@@ -56,8 +56,8 @@ type arriving struct {
 	body    []byte
 }
 
-// readBody reads it to its end. Each read has to be over when the body is to be there, and
-// when as much as there is should have come.
+// readBody reads a body to its end. A read fails when the deadline for the whole body is over,
+// or when less has arrived than the minimal rate demands.
 func (a *arriving) readBody(from io.Reader) ([]byte, error) {
 	const atOnce = 64 << 10 // bytes of a read
 	for grown := 0; ; {
@@ -97,7 +97,7 @@ func (a *arriving) liftDeadline() error {
 	return nil
 }
 
-// readProblem is what a body that cannot be read is answered with.
+// readProblem is the response to a body that cannot be read.
 func (a *arriving) readProblem(err error) error {
 	var large *http.MaxBytesError
 	switch {

@@ -36,7 +36,7 @@ var (
 	approvalStyle string
 
 	approvalPage = template.Must(template.New("approval").Funcs(template.FuncMap{"readable": Readable}).Parse(approvalSource))
-	// pageHeader lets a page do nothing but be read and post its form.
+	// pageHeader restricts pages to showing text and posting their forms.
 	pageHeader = http.Header{
 		"Content-Type": {"text/html; charset=utf-8"},
 		"Content-Security-Policy": {"default-src 'none'; style-src 'sha256-" + styleHash() + "'; form-action 'self'; " +
@@ -53,14 +53,14 @@ func styleHash() string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// page is what people see.
+// page is the content of a page for people.
 type page struct {
 	Title, Note, Fault string
 	Heading            template.HTML // of a question; "" is the title
-	// Step is the name of the step, "" where nothing is shown of the attempt; empty
-	// ones of the others are not shown.
+	// Step is the name of the step, "" if nothing of the attempt is shown; other empty fields
+	// are omitted.
 	Run, Step, Index, Since string
-	// Deadline says what happens without an answer, and when; "" where nothing does.
+	// Deadline says what happens without an answer, and when; "" if nothing does.
 	Deadline       string
 	Answer, By, At string // of an attempt that has its answer
 	Asks           bool   // it has none yet
@@ -89,7 +89,7 @@ func (p page) pageAnswer(status int) (answer, error) {
 	return answer{status: status, header: pageHeader.Clone(), body: text.Bytes()}, nil
 }
 
-// openAttempt is an attempt of which somebody has the token.
+// openAttempt is an attempt whose token somebody has.
 type openAttempt struct {
 	address callback.Address
 	protocol.AttemptDetails
@@ -201,7 +201,7 @@ func (s *Server) getApproval(_ *http.Request, found openAttempt, _ url.Values) (
 	return shown.pageAnswer(http.StatusOK)
 }
 
-// approvalPage is what is shown of an attempt.
+// approvalPage is the page for an attempt.
 func (a openAttempt) approvalPage() (page, error) {
 	to := a.address.To
 	shown := page{Title: "Your answer is needed", Run: cmp.Or(a.address.Run, a.address.Workflow), Step: to.Step}
@@ -280,7 +280,7 @@ const (
 	fieldOption  = "option"
 )
 
-// fillFields are the inputs, with what was typed and what is wrong with it, by name.
+// fillFields sets the inputs, with typed values and errors by name.
 func (p *page) fillFields(approval *playbook.Approval, typed url.Values, faults map[string]string) {
 	const mostText, mostBy = 4 << 10, 500
 	add := func(field pageField) {
@@ -352,7 +352,7 @@ func (a openAttempt) latePage() (answer, error) {
 	return shown.pageAnswer(http.StatusConflict)
 }
 
-// retryPage is the page with what was typed and what is wrong with it.
+// retryPage is the page with typed values and errors.
 func (a openAttempt) retryPage(typed url.Values, faults map[string]string) (answer, error) {
 	shown, err := a.approvalPage()
 	if err != nil {

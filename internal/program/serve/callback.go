@@ -18,11 +18,11 @@ import (
 	"reprise/interpreter/source"
 )
 
-// answerPatience is how long a worker may take to say what became of an answer.
-// After that the Temporal server keeps the answer until a worker is there.
+// answerPatience bounds how long a worker may take to accept an answer. After that, the
+// Temporal server keeps the answer until a worker is available.
 const answerPatience = 5 * time.Second
 
-// callbackAnswer says what became of an answer to an attempt.
+// callbackAnswer says whether an answer to an attempt was accepted.
 type callbackAnswer struct {
 	// Accepted says that the attempt has the answer; else it is kept until a worker is
 	// there that says so.
@@ -63,8 +63,8 @@ func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWri
 // shownRefusal bounds what the log says of a refusal, in characters.
 const shownRefusal = 200
 
-// logRefusal has the log of a request say why its answer was refused, as its sender reads it. What
-// the sender reads has the names of fields and steps in it, and of what was sent at most an option.
+// logRefusal adds the reason for refusing an answer to the request's log entry, in the sender's
+// words. They contain names of fields and steps, and of the sent values at most an option.
 func logRefusal(r *http.Request, err error) {
 	if refused, ok := errors.AsType[*Problem](err); ok {
 		logWith(r, "refused", source.Cut(refused.Detail, shownRefusal))
@@ -145,9 +145,9 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 	return map[string]word{"done": number(&into.Done), "total": number(&into.Total), "message": text(&into.Message)}
 }
 
-// deliverAnswer sends an answer to the workflow that hosts the attempt, or to the one that it
-// names. Where no worker responds, or too many answers are being sent, it is kept; so
-// are answers that arrive while others are kept, behind them.
+// deliverAnswer sends an answer to the workflow that hosts the attempt, or to the one that this
+// workflow names. If no worker responds, or too many answers are being sent, the answer is
+// stored; later answers queue after stored ones.
 func (s *Server) deliverAnswer(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
 	if size, most := given.SentBytes(), cmp.Or(s.MaxAnswer, interpreter.MaxInlinePayload); size > most {
 		return answer{}, newProblem(http.StatusRequestEntityTooLarge, "too-large",
@@ -208,6 +208,6 @@ func errRefused(why string) error {
 // errLate is the problem of an answer that comes too late.
 var errLate = newProblem(http.StatusConflict, "answer-late", "the attempt has already ended or has a different answer; this one was not accepted")
 
-// errFull is the problem of an answer for which there is no room.
+// errFull is returned for an answer if the mailbox is full.
 var errFull = newProblem(http.StatusTooManyRequests, "answers-full",
 	"%s; none has been delivered yet, try again later", answers.ErrFull).withHeader("Retry-After", "60")

@@ -49,8 +49,8 @@ func (c *caller) mayRun(name string) bool {
 	return slices.Contains(c.playbooks, anyPlaybook) || slices.Contains(c.playbooks, name)
 }
 
-// Callers are the callers of a file. Changes in the file count from the next request on; while it is gone or cannot be
-// read, there are none. They are safe for concurrent use; nil has none.
+// Callers are the callers listed in a file. Changes of the file apply from the next request on; while it is missing
+// or unreadable, there are no callers. They are safe for concurrent use; nil has none.
 type Callers struct {
 	path string
 
@@ -117,8 +117,8 @@ func (c *Callers) readChanged() (err error) {
 	return nil
 }
 
-// findCaller gives the caller whose token a request has, nil for none. Every token is
-// compared, and in a time that shows nothing of it.
+// findCaller returns the caller whose token a request has, nil for none. It compares every
+// token, in constant time.
 func (c *Callers) findCaller(token string) *caller {
 	if c == nil {
 		return nil

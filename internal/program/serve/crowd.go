@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// crowd bounds the memory of clients whose requests are not complete: bodies that
-// arrive, connections without a request. There is always room for one more, for which
-// another member has to go: the oldest one of the sender that uses the most, if that is
-// more than a share of all, else the oldest of all. A quick client is among the young
-// members, and one that stalls is old, whatever its address.
+// crowd bounds the memory of clients whose requests are not complete: bodies that arrive,
+// connections without a request. A new member is always admitted; if need be, another one is
+// removed: the oldest of the sender that uses the most, if that exceeds a fair share, else the
+// oldest of all. Quick clients are young members, and stalling ones are old, whatever their
+// addresses.
 type crowd struct {
 	room int
 
@@ -50,8 +50,8 @@ func (c *crowd) addMember(sender string, size int, out func()) *crowdMember {
 	return one
 }
 
-// growMember gives a member more of the room, and then does what has to be done while it is
-// there. It is false for one that had to go.
+// growMember gives a member more room, and then calls then before it can be removed. It returns
+// false if the member was removed.
 func (c *crowd) growMember(one *crowdMember, size int, then func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +174,8 @@ func (c *connection) Close() error {
 
 type connectionKey struct{}
 
-// withConnection has requests know their connection: net/http's ConnContext.
+// withConnection stores the connection in the context of its requests, as net/http's
+// ConnContext.
 func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	if wrapped, ok := conn.(interface{ NetConn() net.Conn }); ok { // of TLS
 		conn = wrapped.NetConn()

@@ -18,7 +18,8 @@ type delivery struct {
 	// id is the same when the sender repeats it. Unless the author names a header it is made of what is
 	// signed: else a copy of a delivery could be run again under another name.
 	id string
-	// byBody says that nothing but its body makes it known, which another delivery may have as well.
+	// byBody says that the delivery can only be identified by its body, which another delivery may
+	// have as well.
 	byBody  bool
 	event   string // "" where the sender has none
 	trigger map[string]any
@@ -64,9 +65,8 @@ func (d delivery) startsRun(trigger *playbook.Trigger) bool {
 	return trigger.Events == nil || slices.Contains(trigger.Events, d.event)
 }
 
-// deliveryBody is the value of a body. Its format is that of the trigger, or is found
-// from the body itself, since the Content-Type is not signed: GitHub and Slack send
-// JSON or a form.
+// deliveryBody decodes a body. The trigger says in which format, or it is recognized from the
+// body itself, since the Content-Type is not signed: GitHub and Slack send JSON or a form.
 func deliveryBody(trigger *playbook.Trigger, body []byte) (any, error) {
 	kind := trigger.Body
 	switch trigger.Sender {
@@ -154,7 +154,7 @@ func deliveryHeaders(trigger *playbook.Trigger, header http.Header) map[string]a
 	return headers
 }
 
-// identityOf is the header by which a delivery is known.
+// identityOf is the header that identifies a delivery.
 func identityOf(header http.Header, name string) (string, error) {
 	values := header.Values(name)
 	switch {
@@ -169,7 +169,7 @@ func identityOf(header http.Header, name string) (string, error) {
 // valueOf is the value of a header, and of one that occurs several times all of them.
 func valueOf(header http.Header, name string) string { return strings.Join(header.Values(name), ", ") }
 
-// textAt is a text, or a whole number, inside of maps, "" where there is none.
+// textAt returns a text, or a whole number, at a path of maps; "" if there is none.
 func textAt(value any, path ...string) string {
 	for _, key := range path {
 		object, _ := value.(map[string]any)

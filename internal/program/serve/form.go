@@ -11,16 +11,16 @@ import (
 // FormField is an input of the form of an approval, as the page shows it.
 type FormField = pageField
 
-// FormOf are the inputs of an approval's form and a comment, for a person who is known;
-// with what was typed and what is wrong with it, by the names of inputs.
+// FormOf returns the inputs of an approval's form and a comment, for a known person, with typed
+// values and errors by the names of inputs.
 func FormOf(approval *playbook.Approval, typed url.Values, faults map[string]string) []FormField {
 	var shown page
 	shown.fillFields(approval, typed, faults)
 	return lists.Filter(shown.Fields, func(field FormField) bool { return field.Name != fieldBy })
 }
 
-// TypedAnswer is the answer of a person who is known to an approval, and what is wrong
-// with it by the name of its input.
+// TypedAnswer is what a known person has typed as the answer to an approval, with errors by the
+// names of inputs.
 func TypedAnswer(approval *playbook.Approval, typed url.Values, by string) (interpreter.Answer, map[string]string) {
 	kept := url.Values{fieldBy: {by}}
 	for name, values := range typed {

@@ -9,9 +9,8 @@ import (
 	"reprise/interpreter"
 )
 
-// hasKept reports whether answers to the attempt are kept which no workflow has accepted
-// yet. Where that is unknown, the answer is sent as if there were none. The error is
-// that there is no room.
+// hasKept reports whether answers to the attempt are stored that no workflow has accepted yet.
+// If that is unknown, the answer is sent directly. The error is that the mailbox is full.
 func (s *Server) hasKept(ctx context.Context, kept interpreter.MailboxAnswer) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
@@ -22,7 +21,7 @@ func (s *Server) hasKept(ctx context.Context, kept interpreter.MailboxAnswer) (b
 	return keeps && err == nil, nil
 }
 
-// keepAnswer has the Temporal server keep an answer until a worker delivers it.
+// keepAnswer stores an answer on the Temporal server until a worker delivers it.
 func (s *Server) keepAnswer(ctx context.Context, kept interpreter.MailboxAnswer) (answer, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()

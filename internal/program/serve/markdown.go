@@ -43,8 +43,8 @@ func withoutParser(parsers []util.PrioritizedValue, left any) []util.Prioritized
 	return slices.DeleteFunc(parsers, func(one util.PrioritizedValue) bool { return one.Value == left })
 }
 
-// Question is what an approval asks as HTML that is safe to show: the heading with
-// which it begins, "" for none, and the rest.
+// Question renders what an approval asks as safe HTML: its first heading, "" for none, and the
+// rest.
 func Question(approval *playbook.Approval) (title, message template.HTML, err error) {
 	filled := newStandIns(approval.Pieces())
 	context := parser.NewContext()
@@ -60,7 +60,7 @@ func Question(approval *playbook.Approval) (title, message template.HTML, err er
 	return title, template.HTML(filled.fillPage(rest)), nil //nolint:gosec // it knows no HTML, tame has the rest, and values are escaped
 }
 
-// Title is what an approval asks in a line of text, without marks of Markdown: its heading, else its first paragraph; "" for
+// Title is what an approval asks in one line without Markdown: its heading, else its first paragraph; "" if it has
 // neither.
 func Title(approval *playbook.Approval) string {
 	title, message, err := Question(approval)
@@ -134,7 +134,7 @@ func (s *standIns) standIn(value string) string {
 	return s.word + string(letters)
 }
 
-// valueOf is what a stand-in stands for.
+// valueOf returns the value of a stand-in.
 func (s *standIns) valueOf(standIn string) string {
 	number := 0
 	for _, letter := range standIn[len(s.word):] {
@@ -190,8 +190,8 @@ func Readable(value string) string {
 	return value
 }
 
-// tame takes from a document what a page must not have: pictures, links to what is no
-// web page, and headings above that of the page. It fills addresses.
+// tame removes from a document what a page must not have: pictures, links that are no web
+// pages, and headings above the page's own. It fills in addresses.
 type tame struct{}
 
 // Transform is called by the parser.

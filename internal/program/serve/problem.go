@@ -66,7 +66,7 @@ func unauthorizedProblem() *Problem {
 		withHeader("WWW-Authenticate", "Bearer")
 }
 
-// notFound is the one answer for what is not there and for what the caller may not see.
+// notFound answers both for missing things and for those that the caller may not see.
 func notFound() *Problem {
 	return newProblem(http.StatusNotFound, "not-found", "not found, or not visible to you")
 }

@@ -13,8 +13,8 @@ const (
 	// progressPause is the least time between two reports of progress of one attempt that
 	// go to its workflow: each is kept in its history.
 	progressPause = 500 * time.Millisecond
-	// keptPause is that time while no worker takes them: each is a workflow of its own
-	// then, in the place of the one before.
+	// keptPause is the pause while no worker takes reports: each one then needs a workflow of
+	// its own, which replaces the one before.
 	keptPause = 10 * time.Second
 	// mostReporting bounds the attempts whose reports of progress are held back. Each is kept
 	// in memory for a second, and tokens of any number of attempts may report.
@@ -69,11 +69,11 @@ func (p *reporting) acceptReport(ctx context.Context, workflowID string, given i
 	return reply, err
 }
 
-// errReporting is the problem of a report for which there is no room.
+// errReporting is returned for a report if too many are pending.
 var errReporting = newProblem(http.StatusServiceUnavailable, "busy",
 	"%d attempts are reporting progress already; repeat this report later", mostReporting).withHeader("Retry-After", "5")
 
-// recordSent records the outcome of a report. The newest one that has come meanwhile is sent after a
+// recordSent records the outcome of a report. A newer report that has arrived since is sent after a
 // pause.
 func (p *reporting) recordSent(workflowID, key string, one *reports, reply answer, err error) {
 	p.mu.Lock()

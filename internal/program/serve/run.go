@@ -26,8 +26,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// requestMemo is the member of a run's memo that says by which request it was
-// started: a request, kept in workflow history.
+// requestMemo is the member of a run's memo that identifies the request that started it: a
+// request, kept in workflow history.
 const requestMemo = "reprise_request"
 
 // request is what started a run.
@@ -103,7 +103,7 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request) (runDocument, 
 }
 
 // readOrder reads a request that may start a run. It acquires a slot, which leave releases.
-// Unknown clients have slots of their own, so that they delay no others.
+// Unknown clients have separate slots, so that they do not delay others.
 func (s *Server) readOrder(w http.ResponseWriter, r *http.Request) (order startRequest, leave func(), err error) {
 	if _, has := bearerToken(r.Header); has {
 		caller, err := s.callerOf(r)
@@ -239,11 +239,11 @@ func idempotencyKey(header http.Header) (string, error) {
 	return values[0], nil
 }
 
-// plain keys are part of a workflow ID as they are.
+// plain matches keys that can be part of a workflow ID unchanged.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// workflowID is the same for requests of a caller that have the same key. Names of
-// callers and plain keys hold none of the characters : and ~.
+// workflowID is equal for requests of a caller with the same key. Names of callers and plain
+// keys contain neither : nor ~.
 func (o startRequest) workflowID() string {
 	key := o.key
 	if !plain.MatchString(key) {
@@ -417,9 +417,8 @@ func (s *Server) findFor(ctx context.Context, caller *caller, workflowID string)
 // endedPatience is how long it may take to read how a run ended.
 const endedPatience = 10 * time.Second
 
-// awaitEnd waits for the end of a run, for some time; where it has not ended then, or
-// cannot be queried, the document stays as it is. When the server ends, no request
-// waits.
+// awaitEnd waits for the end of a run, for some time; if the run is still open, or cannot be
+// queried, the document is left unchanged. Waits end when the server stops.
 func (s *Server) awaitEnd(ctx context.Context, document *runDocument, wait time.Duration) {
 	if wait == 0 {
 		return

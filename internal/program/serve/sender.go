@@ -53,8 +53,8 @@ func senderName(trigger *playbook.Trigger) string {
 	return "@" + identity
 }
 
-// signedTrigger is the trigger of a playbook that has signed a body, nil for none. Where
-// there is no such playbook it takes as long.
+// signedTrigger returns the trigger of a playbook that has signed a body, nil for none. An
+// unknown playbook takes the same time.
 func (s *Server) signedTrigger(name string, source []byte, header http.Header, body []byte) *playbook.Trigger {
 	triggers := []*playbook.Trigger{}
 	if source != nil {

@@ -1,9 +1,8 @@
-// Package serve is the HTTP server by which others start runs of playbooks and read
-// their status, callers with a token and senders that sign their requests, and by which
-// they answer attempts.
+// Package serve is an HTTP server with which others start runs of playbooks, read their status,
+// and answer attempts. Clients are callers with a token, or senders that sign their requests.
 //
-// A server keeps nothing: what was started, for whom and by which request is in the
-// memo of its run. So there may be several of them, and a restart loses nothing.
+// The server stores nothing: the memo of a run says what was started, for whom and by which
+// request. So several servers can run, and restarts lose nothing.
 package serve
 
 import (
@@ -282,7 +281,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// noRouteAnswer is the answer of the mux to what no route is for, as a problem like others.
+// noRouteAnswer turns the mux's answer to a request without a route into a problem.
 func noRouteAnswer(none http.Handler, r *http.Request) answer {
 	seen := &statusOnly{header: http.Header{}}
 	none.ServeHTTP(seen, r)

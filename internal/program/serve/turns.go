@@ -30,12 +30,12 @@ type turns struct {
 	patience time.Duration // how long one waits; 0 is not at all
 }
 
-// newTurns are those of answers, by workflow ID.
+// newTurns makes the turns for answers, by workflow ID.
 func newTurns(most int) *turns {
 	return &turns{all: make(chan struct{}, most), each: slots.New(answersOfOne, waitingForOne), patience: turnPatience}
 }
 
-// newRequestTurns are those of requests, of which no sender has all.
+// newRequestTurns makes the turns for requests; no sender can have all of them.
 func newRequestTurns(most int, patience time.Duration) *turns {
 	return &turns{all: make(chan struct{}, most), each: slots.New(max(1, most/requestsOfOne), 0), patience: patience}
 }

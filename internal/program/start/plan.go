@@ -49,9 +49,9 @@ func LeastAttributes() []string {
 	return []string{protocol.StatusAttribute, protocol.PlaybookAttribute, protocol.OriginAttribute}
 }
 
-// useAttributes has the run set the search attributes that its namespace knows. The server
-// refuses the run until those of LeastAttributes can be used, and so others that were
-// added with them; one that was added alone waits for the next run.
+// useAttributes sets the search attributes that the namespace knows. The server refuses the run
+// until LeastAttributes, and others that were added with them, can be used; an attribute that
+// was added alone is first set in the next run.
 func (p *Plan) useAttributes(known connect.Attributes) {
 	p.Input.SearchAttributes = known.Has(LeastAttributes()...)
 	has := func(name string) bool {
@@ -108,8 +108,8 @@ func (p *Plan) attributeLabels() []string {
 	return all
 }
 
-// Priority is what the run starts with: unless it shares a fairness key it has one of
-// its own. Temporal passes it on to all workflows and activities of the run.
+// Priority is the priority of the run. Unless it shares a fairness key, the run has its own.
+// Temporal passes it on to all workflows and activities of the run.
 func (p *Plan) Priority() temporal.Priority {
 	priority := p.Fairness
 	priority.FairnessKey = cmp.Or(priority.FairnessKey, FairnessKey(p.WorkflowID))

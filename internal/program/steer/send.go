@@ -101,8 +101,8 @@ func (s *sending) awaitedText(ctx context.Context, run runs.Found) string {
 	return ""
 }
 
-// addSettled records how many waits a command has ended, of which those in loops were
-// counted before; whole is false where that was not all of them.
+// addSettled records how many waits a command has ended; those in loops are counted before.
+// whole is false if the count is incomplete.
 func (r *Result) addSettled(waits int, whole bool) {
 	if waits = max(waits, r.Reply.Ended); !r.Reply.Signalled {
 		waits, whole = r.Reply.Ended, true

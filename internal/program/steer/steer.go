@@ -60,7 +60,7 @@ func (c Command) Words() string {
 // endsWaits reports whether the command ends waits.
 func (c Command) endsWaits() bool { return c.Name == RetryNow || c.Name == Skip }
 
-// CommandOutcome is what became of a command.
+// CommandOutcome says whether a run accepted a command.
 type CommandOutcome string
 
 // Outcomes of a command.
@@ -78,8 +78,9 @@ type Result struct {
 	Outcome CommandOutcome          `json:"outcome,omitempty"` // "" where nothing was sent
 	Message string                  `json:"message,omitempty"`
 	Reply   *protocol.CommandResult `json:"reply,omitempty"`
-	// Waits is how many waits the command has ended; those in loops were counted right
-	// before. WaitsMore says that there may have been others. Nil is of commands that end none.
+	// Waits counts the waits that the command has ended, which for loops were counted right
+	// before. WaitsMore says that there may have been others. Nil for commands that end no
+	// waits.
 	Waits     *int `json:"waits,omitempty"`
 	WaitsMore bool `json:"waits_more,omitempty"`
 	// HeldByParents are the parent runs that still hold it, of a command that resumes something.
@@ -96,8 +97,8 @@ type Dispatcher struct {
 	Runs      *runs.Reader
 }
 
-// Find finds runs by their IDs or the beginnings of those, each once. The error is that
-// of runs.Reader.Find for the first that was not found.
+// Find finds runs by their IDs or unique prefixes of them, without duplicates. The error is
+// that of runs.Reader.Find for the first one that was not found.
 func (s *Dispatcher) Find(ctx context.Context, ids []string) ([]runs.Found, error) {
 	found, failures := make([]runs.Found, len(ids)), make([]error, len(ids))
 	var group errgroup.Group
@@ -123,9 +124,8 @@ func (s *Dispatcher) Find(ctx context.Context, ids []string) ([]runs.Found, erro
 	return each, nil
 }
 
-// Send sends a command to runs, ten at a time; a refusal by one does not stop the
-// others. each gets the results as they come, one at a time; they are returned in the
-// order of the runs.
+// Send sends a command to runs, ten at a time; a refusal by one does not stop the others. each
+// is called with every result, one at a time; all are returned in the order of the runs.
 func (s *Dispatcher) Send(ctx context.Context, command Command, to []runs.Found, each func(Result)) []Result {
 	sending := &sending{Dispatcher: s, command: command, workers: map[string]int{}}
 	results := make([]Result, len(to))

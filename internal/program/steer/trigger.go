@@ -33,8 +33,8 @@ const (
 // TriggerResult is what came of a trigger. Without IDs the run has not begun.
 type TriggerResult struct{ Outcome, WorkflowID, RunID string }
 
-// Trigger has a schedule start a run now, and waits so long for the run. The person who did that, and why, is kept with the
-// schedule first, for the time of the trigger: so the run has it from its start, whenever that is.
+// Trigger makes a schedule start a run now, and waits for the run for a limited time. It first records in the
+// schedule who did that, and why, so that the run has it from its start.
 func (s *Dispatcher) Trigger(
 	ctx context.Context, found *runs.Schedule, overlap enumspb.ScheduleOverlapPolicy, said interpreter.Said, patience time.Duration,
 ) (TriggerResult, error) {

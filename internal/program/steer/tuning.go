@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// TuningText is what people have set for a step.
+// TuningText describes people's settings of a step.
 func TuningText(tuning interpreter.Tuning) string {
 	var parts []string
 	if tuning.MaxConcurrency > 0 {

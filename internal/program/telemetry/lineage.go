@@ -14,10 +14,9 @@ import (
 	"reprise/internal/base/meter"
 )
 
-// lineage is the place of a run in its trace. It travels from the starter to the run,
-// its children and its activities. All IDs within a run follow from it, so that a span
-// of a run is recorded once it has ended, by any worker, and its children need to
-// know nothing but their parent.
+// lineage is the place of a run in its trace. It is passed from the starter to the run, its
+// children and its activities. All IDs within a run are derived from it, so that any worker can
+// record a span once it has ended, and children need to know only their parent.
 type lineage struct {
 	Trace  trace.TraceID
 	Flags  trace.TraceFlags
@@ -73,8 +72,7 @@ func (l lineage) spanContext(parent trace.SpanID) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: l.Trace, SpanID: parent, TraceFlags: l.Flags, Remote: true})
 }
 
-// lineageHeader is the header of Temporal in which a lineage travels; kept in
-// workflow history.
+// lineageHeader is the Temporal header that carries a lineage; kept in workflow history.
 const lineageHeader = "reprise-trace"
 
 // lineageJSON is how it is written; kept in workflow history.

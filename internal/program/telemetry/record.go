@@ -117,14 +117,14 @@ func (r *recorder) attributesOf(m *meter.Metric, values []string) metric.Measure
 	return set
 }
 
-// Other is the value of a label in the place of those for which there is no room.
+// Other replaces the values of a label that are too many.
 const Other = "other"
 
 // Bounds of the values of a label that a process distinguishes. The first values are
 // kept.
 const (
-	// MaxPlaybooks bounds the playbooks that a label distinguishes in one process; the first
-	// are kept, the others are counted as Other. Each value is a series in Prometheus for as
+	// MaxPlaybooks bounds the playbooks that a label distinguishes in one process; further ones
+	// are counted as Other. Without it, each name would be another series in Prometheus for as
 	// long as the process lives.
 	MaxPlaybooks = 100
 	// MaxSteps bounds the steps that a label distinguishes, of all playbooks together.
@@ -133,8 +133,8 @@ const (
 	maxValues = 100
 )
 
-// maxName is how long a value of a label may be, in characters: others may choose it, and each
-// scrape has all of them. Names of a playbook are no longer.
+// maxName bounds a label's value, in characters: outsiders may choose it, and each scrape has
+// all of them. Names of playbooks have the same limit.
 const maxName = 64
 
 // names bounds the values of labels. The zero value is ready; it is safe for
@@ -144,8 +144,8 @@ type names struct {
 	known map[string]map[string]bool // by label
 }
 
-// boundValues is the values with Other in the place of those that are too many. Where
-// a step has no place, or its playbook, the step is Other.
+// boundValues replaces values that are too many by Other. If a step or its playbook is
+// replaced, the step is Other too.
 func (n *names) boundValues(labels, values []string) []string {
 	values = slices.Clone(values)
 	playbookAt := slices.Index(labels, meter.LabelPlaybook)

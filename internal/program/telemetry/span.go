@@ -50,7 +50,7 @@ type ids struct {
 // idGenerator gives spans the IDs of their context.
 type idGenerator struct{}
 
-// NewIDs are those of a span that begins a trace.
+// NewIDs returns the IDs of a trace's first span.
 func (idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	if own, ok := ctx.Value(idKey{}).(ids); ok {
 		return own.trace, own.span
@@ -61,7 +61,7 @@ func (idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	return made.trace, made.span
 }
 
-// NewSpanID is that of a span of a trace.
+// NewSpanID returns the ID of a span of a trace.
 func (g idGenerator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	_, span := g.NewIDs(ctx)
 	return span

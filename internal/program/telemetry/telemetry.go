@@ -1,7 +1,6 @@
-// Package telemetry makes metrics and traces of what workflows and activities record:
-// for Prometheus at an address, and by OTLP where OpenTelemetry's variables name a
-// collector. Without either there is no Telemetry: a nil one records nothing and costs
-// nothing.
+// Package telemetry makes metrics and traces of what workflows and activities record: for
+// Prometheus at an address, and by OTLP where OpenTelemetry's variables name a collector.
+// Without either, Telemetry is nil, which records nothing at no cost.
 package telemetry
 
 import (
@@ -178,7 +177,7 @@ func (t *Telemetry) startTracer(ctx context.Context, about *resource.Resource) e
 	return nil
 }
 
-// URL is where Prometheus finds the metrics, "" where there is no endpoint.
+// URL is where Prometheus finds the metrics, "" without an endpoint.
 func (t *Telemetry) URL() string {
 	if t == nil || t.listener == nil {
 		return ""

@@ -18,8 +18,8 @@ import (
 // clocksComment is the comment of the calendars of a line behind its first one.
 const clocksComment = "days on which clocks move"
 
-// Moves of clocks that a spec provides for: those of the two years before, which a backfill may be about,
-// and of ten years to come; of fewer where a line has so many times that these were too many entries.
+// A schedule covers the transitions of clocks of the last two years, for backfills, and of the next ten;
+// fewer years if a line has so many times that there would be too many entries.
 const (
 	yearsBack = 2
 	// mostEntries bounds the calendars of a spec that are about moves of clocks. The server
@@ -66,7 +66,7 @@ func addCron(spec *client.ScheduleSpec, text string, zone *time.Location, now ti
 	}
 }
 
-// pastCalendar is a calendar without times to come, which keeps the text of a line whose times come in equal steps.
+// pastCalendar is a calendar without future times. It stores the text of a line whose times come in equal steps.
 func pastCalendar(text string) client.ScheduleCalendarSpec {
 	one := []client.ScheduleRange{{Start: 1}}
 	return client.ScheduleCalendarSpec{Year: []client.ScheduleRange{{Start: cron.FirstYear}}, Month: one, DayOfMonth: one, Comment: text}
@@ -113,7 +113,7 @@ func RenewedSpec(schedule client.Schedule, now time.Time) *client.ScheduleSpec {
 	return &next
 }
 
-// clockMoves is what a spec has for moves of clocks, in an order of its own.
+// clockMoves returns the part of a spec that handles transitions of clocks, sorted.
 func clockMoves(spec client.ScheduleSpec) []string {
 	all := map[string]bool{}
 	for _, interval := range spec.Intervals {

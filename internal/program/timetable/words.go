@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Words are the times of a schedule as people say them: "daily at 03:00, Europe/Berlin". A line of cron that is less simple
-// stays as it is.
+// Words describes the times of a schedule for people: "daily at 03:00, Europe/Berlin". Complicated cron lines are
+// returned unchanged.
 func Words(times *playbook.Schedule) string {
 	var all []string
 	for _, line := range times.Cron {

@@ -18,8 +18,8 @@ import (
 // errDryRun ends a request that is not to be sent.
 var errDryRun = errors.New("nothing is sent in a dry run")
 
-// maxSeen is how many bytes of an answer are kept, to be recorded: a recording has no more, and
-// an answer may be of any size.
+// maxSeen bounds the bytes of an answer that are kept for the recording, since answers may have
+// any size.
 const maxSeen = recording.MaxBytes
 
 // maxSeenRequest is how many bytes of the body of a request are kept, to be shown.

@@ -70,7 +70,8 @@ func (t *trial) checkInputs() error {
 	return nil
 }
 
-// missingReference is the error of a reference to what is not there, nil where it is.
+// missingReference returns the error of a reference to something that does not exist; nil if it
+// exists.
 func missingReference(book *playbook.Playbook, step *playbook.Step, with map[string]any, node *playbook.Node, ref expression.Ref) error {
 	name, what := ref.Root, "the result of step "+ref.Root
 	switch {

@@ -41,7 +41,7 @@ type Options struct {
 	Resources activities.Resources
 	// Recording gets the answers; nil for none.
 	Recording *recording.Recording
-	// Begin is called once with what is tried, before the first request; nil for nothing.
+	// Begin is called once before the first request, with what is tried; nil for nothing.
 	Begin func(*Report)
 	// Each is called with each attempt before what follows it is done; nil for nothing.
 	Each func(Attempt)

@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Report is what became of a step that was tried. Nothing in it is secret.
+// Report is the result of trying a step. Secrets are masked in it.
 type Report struct {
 	Playbook string            `json:"playbook"`
 	Step     string            `json:"step"`
@@ -102,7 +102,8 @@ type NextThing struct {
 	Changes []RequestDiff `json:"changes,omitempty"`
 }
 
-// RequestDiff is how the next request differs from the one before, with values as JSON; "" is none.
+// RequestDiff is a difference between the next request and the one before, with values as JSON; ""
+// for none.
 type RequestDiff struct {
 	Path string `json:"path"` // such as params.offset
 	From string `json:"from,omitempty"`

@@ -14,8 +14,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// readingVerbs are the first words of statements that read, as long as the database lets them do no more:
-// tool.ReadOnly. The others are refused before they are sent.
+// readingVerbs begin statements that can be made read-only by the database: tool.ReadOnly. Other
+// statements are refused before they are sent.
 var readingVerbs = []string{"select", "with", "values", "explain", "show", "table", "pragma"}
 
 // trySink shows what a sink would be given, and writes it where that is allowed.

@@ -21,7 +21,7 @@ type Printer struct {
 	Limit int // rows and lines of a value that are shown
 }
 
-// printLine writes a line behind a margin; what is too long continues behind a larger one.
+// printLine writes a line after a margin, and indents its continuation lines further.
 func (p Printer) printLine(margin, format string, args ...any) {
 	_, _ = io.WriteString(p.W, terminal.HangingLine(margin, fmt.Sprintf(format, args...), p.Width))
 }

@@ -107,7 +107,7 @@ func (t *trial) policiesOf() []Policy {
 	return shown
 }
 
-// withoutBraces is an expression as it is written, without the braces around it.
+// withoutBraces removes the braces around an expression.
 func withoutBraces(raw string) string {
 	raw = strings.TrimSpace(raw)
 	if strings.HasPrefix(raw, "{{") && strings.HasSuffix(raw, "}}") && strings.Count(raw, "{{") == 1 {
@@ -142,7 +142,7 @@ func Parts(parts []expression.Part) []Part {
 	return shown
 }
 
-// nextThing is what follows an attempt, as far as the call knows.
+// nextThing says what follows an attempt, if the call knows.
 func (t *trial) nextThing(in interpreter.ToolInput) *NextThing {
 	if result := t.call.Result(); result != nil {
 		if result.Failed() {
@@ -221,7 +221,7 @@ func (t *trial) flattenValue(path string, value any, into map[string]string) {
 	}
 }
 
-// waitText is what a wait leads to, and why it waits in parentheses: of a summary that names the step first, which is known.
+// waitText says what a wait leads to, and in parentheses why, from a summary that begins with the step's name.
 func waitText(summary string) string {
 	if place, rest, found := strings.Cut(summary, ": "); found && !strings.Contains(place, " ") {
 		summary = rest

@@ -31,13 +31,13 @@ type Person struct {
 
 // Access configures who may use the pages.
 type Access struct {
-	// Key is in the link with which a person comes the first time, and in a cookie from
-	// then on; "" admits nobody in this way. Owner is who has it.
+	// Key is in the link with which a person comes first, and in a cookie afterwards; "" admits
+	// nobody this way. Owner is the person who has it.
 	Key, Owner string
 	// UserHeader names the person in requests of Proxies; "" admits nobody in this way.
 	UserHeader string
 	Proxies    []netip.Prefix
-	// Holder is who has a token, with which people sign in; nil admits nobody in this way.
+	// Holder finds the holder of a token with which people sign in; nil disables tokens.
 	Holder func(token string) (Person, bool)
 	// ReadOnly keeps everybody from changing runs.
 	ReadOnly bool
@@ -227,7 +227,7 @@ func (a Access) namedByProxy(r *http.Request) string {
 // formToken is in the forms of a person, so that pages of others cannot make one.
 func (s *Server) formToken(person Person) string { return signText(s.secret, person.Name) }
 
-// flash is what came of the last change; the next page shows it once.
+// flash is the outcome of the last change, which the next page shows once.
 type flash struct {
 	Text string `json:"text"`
 	Bad  bool   `json:"bad,omitempty"`

@@ -33,7 +33,7 @@ func newFaults() faults {
 	return faults{known}
 }
 
-// faultOf is what a run has failed with, "" where that is not known.
+// faultOf returns what a run has failed with, "" if unknown.
 func (f faults) faultOf(ctx context.Context, reader *runs.Reader, run runs.Found) string {
 	if fault, found := f.known.Get(run.LastRunID()); found {
 		return fault

@@ -114,7 +114,8 @@ func hashOf(text string) string {
 var contentPolicy = "default-src 'none'; style-src " + hashOf(style) + "; script-src " + hashOf(script) +
 	"; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// setSecurity lets a page do nothing but be read, replace its content and post its forms.
+// setSecurity sets headers that restrict a page to reading, replacing its content and posting
+// its forms.
 func setSecurity(header http.Header) {
 	for name, value := range map[string]string{
 		"Content-Security-Policy": contentPolicy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",

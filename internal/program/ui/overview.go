@@ -44,7 +44,7 @@ const (
 // nowLate is the value of the filter "now" for late runs, beside those of runs.Filter.
 const nowLate = "late"
 
-// overview is what the start page leads with: how many runs there are of each kind, and which of them need somebody.
+// overview is the top of the start page: how many runs there are of each kind, and which of them need somebody.
 type overview struct {
 	Tiles []countTile
 	Zone  string // of the midnights
@@ -178,7 +178,7 @@ func (c *endedCounts) keepCounts(counts runs.EndedCounts, since, now time.Time) 
 	c.known[since] = endedCount{counts, now}
 }
 
-// zoneOf is the time zone in which a person wants to see times beside UTC; UTC unless they do.
+// zoneOf is the time zone that a person has chosen besides UTC; UTC without a choice.
 func zoneOf(r *http.Request) *time.Location {
 	given, err := r.Cookie(zoneCookie)
 	if err != nil || len(given.Value) > 100 {
@@ -291,7 +291,7 @@ func (s *Server) failedLately(ctx context.Context, o *overview, since time.Time,
 	return err
 }
 
-// setTiles are the counts, each of which is a link that filters.
+// setTiles sets the counts, each with a link that filters by it.
 func (o *overview) setTiles(query url.Values) {
 	since := "since midnight"
 	if o.Zone == time.UTC.String() {

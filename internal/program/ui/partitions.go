@@ -33,7 +33,7 @@ var partitionStatus = map[partition.Status]interpreter.Status{
 	partition.Stale: interpreter.Partial, partition.Missing: interpreter.Pending,
 }
 
-// calendar is what became of the partitions of a playbook.
+// calendar shows the statuses of the partitions of a playbook.
 type calendar struct {
 	Tally   string
 	Problem string // why that is not known, "" where it is
@@ -67,7 +67,7 @@ type calendarCell struct {
 // Hollow says that nothing is there.
 func (c calendarCell) Hollow() bool { return c.Status == partition.Missing }
 
-// Half says that it has to be done again.
+// Half says that the partition has to run again.
 func (c calendarCell) Half() bool { return c.Status == partition.Stale }
 
 // Crossed says that its run has failed.

@@ -259,7 +259,7 @@ func inputsOf(book *playbook.Playbook, typed url.Values) []input {
 	return all
 }
 
-// inputText is a value as an input has it: a text as it is, others as JSON.
+// inputText is a value for an input field: texts unchanged, others as JSON.
 func inputText(value any) string {
 	switch value := value.(type) {
 	case string:

@@ -123,7 +123,7 @@ const (
 	shownBars = 30
 )
 
-// newBars draws runs, of which the first is the newest; nil for fewer than two.
+// newBars draws runs, the newest first; nil for fewer than two.
 func newBars(list []runs.Found, now time.Time) *barsView {
 	list = list[:min(len(list), shownBars)]
 	if len(list) < 2 {
@@ -169,7 +169,7 @@ func heightOf(value, largest float64) int {
 	return max(2, int(value/largest*(barHigh-2)))
 }
 
-// lastRows is what the last run of some that has ended with a result did to data, nil where none has said it.
+// lastRows returns what the last of some runs with a result did to data, nil if unknown.
 func (s *Server) lastRows(ctx context.Context, list []runs.Found, now time.Time) (*rowsView, string) {
 	for _, run := range list {
 		if !run.Ended() || run.Rows == nil {

@@ -29,8 +29,9 @@ const (
 	// callsOfRuns is how many calls to the server the list of runs takes at most, beside one for each failed run that
 	// it lists for the first time.
 	callsOfRuns = 10
-	// callsPerPage is how many calls to the server a page takes beside the one that lists, and one for each
-	// failed run that it lists for the first time; so many are made at once.
+	// callsPerPage bounds the calls to the server for a page, besides listing, and besides one for each
+	// failed run that is listed for the first time; all of them are made at once. Without it a page with
+	// many runs would load the server and take long.
 	callsPerPage = 9
 	// glanceTime is how long a worker has to answer what an open run does, and glanceWait how long the list waits for that:
 	// without an answer it shows what the server lists, and its next refresh the answer.
@@ -235,7 +236,7 @@ func (v *runsView) setPages(query url.Values, next string) {
 	}
 }
 
-// describeRuns describe runs. Of those that are open some are queried for what they do, within so many calls to the server.
+// describeRuns describes runs. It queries some of the open ones, within a number of calls to the server.
 func (s *Server) describeRuns(ctx context.Context, list []runs.Found, now time.Time, calls int) []runRow {
 	rows := make([]runRow, len(list))
 	ids := map[string]int{}
@@ -268,7 +269,8 @@ func (s *Server) describeRuns(ctx context.Context, list []runs.Found, now time.T
 	return rows
 }
 
-// spreadSilence has the rows that were not queried say that no worker responds, where none of their task queue has.
+// spreadSilence marks rows that were not queried as having no worker, if all queried runs of their task queue have
+// none.
 func spreadSilence(rows []runRow, queried []*runRow) {
 	silent := map[string]bool{}
 	for _, row := range queried {
@@ -282,7 +284,7 @@ func spreadSilence(rows []runRow, queried []*runRow) {
 	}
 }
 
-// listedNow is what an open run does, as far as the list of runs says so.
+// listedNow describes an open run by what the list of runs shows.
 func listedNow(run runs.Found, now time.Time) string {
 	switch {
 	case run.Queue != nil:
@@ -295,8 +297,8 @@ func listedNow(run runs.Found, now time.Time) string {
 	return "next retry in " + terminal.Duration(run.NextRetryAt.Sub(now).Round(time.Second))
 }
 
-// shareCalls is how many calls each of some open runs gets: those that run or wait to retry get what
-// the others need not, since their loops take more of them.
+// shareCalls distributes calls to the server over open runs: running runs, and those that wait to
+// retry, get what the others do not need, since their loops need more.
 func shareCalls(open []*runRow, most int) []int {
 	calls, loops := make([]int, len(open)), 0
 	for i, row := range open {

@@ -40,7 +40,7 @@ type scheduleRow struct {
 	Actions      []action
 }
 
-// nextTime is a time to come, in the zone of the schedule.
+// nextTime is a future time, in the zone of the schedule.
 type nextTime struct {
 	At    time.Time
 	There string // "" where the zone is UTC
@@ -189,7 +189,7 @@ func notedText(note, by string) string {
 // triggerTime is how long the page waits for the run that it has triggered.
 const triggerTime = 5 * time.Second
 
-// triggerSchedule has a schedule start a run now.
+// triggerSchedule starts a run of a schedule now.
 func (s *Server) triggerSchedule(w http.ResponseWriter, r *http.Request, v *visit, found *runs.Schedule, said interpreter.Said) error {
 	result, err := s.newSender().Trigger(r.Context(), found, enumspb.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED, said, triggerTime)
 	if err != nil {

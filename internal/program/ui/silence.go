@@ -17,9 +17,9 @@ const (
 	silentTime = 150 * time.Millisecond
 )
 
-// silences remembers task queues whose workers gave no answer: the server has a query wait for a
-// worker, and lists workers for minutes after they have died. A page waits for those only a
-// moment, and an answer ends it. It is safe for concurrent use.
+// silences remembers task queues whose workers gave no answer: queries wait for a worker, and
+// the server lists dead workers for minutes. Pages wait for these queues only a moment, and an
+// answer ends that. It is safe for concurrent use.
 type silences struct {
 	mu    sync.Mutex
 	since map[string]time.Time

@@ -65,8 +65,8 @@ func checkOrigin(_ http.ResponseWriter, r *http.Request, _ *visit) error {
 	return nil
 }
 
-// isTemporal reports whether a request is for Temporal's own UI. The names of runs in its paths stay as
-// they are, whatever slashes and dots they have.
+// isTemporal reports whether a request is for Temporal's own UI. Names of runs in its paths are not
+// cleaned, because they may contain slashes and dots.
 func (s *Server) isTemporal(r *http.Request) bool {
 	return s.Temporal != nil && strings.HasPrefix(r.URL.Path, temporalPath)
 }

@@ -1,6 +1,6 @@
-// Package ui serves web pages on which people see runs and steer them. It holds no
-// state: what it shows is read from Temporal by what the commands use, and every
-// button is the command of the same name. All pages work without a script.
+// Package ui serves web pages on which people see runs and steer them. It holds no state: pages
+// are read from Temporal with the code of the commands, and every button is the command of the
+// same name. All pages work without scripts.
 package ui
 
 import (
@@ -227,7 +227,7 @@ func (s *Server) visitHandler(check, handle pageHandler) http.Handler {
 	})
 }
 
-// guardPanic has a page that panics end as an error: nothing of it was written yet.
+// guardPanic turns a panic of a page into an error. Nothing was written yet then.
 func (s *Server) guardPanic(handle pageHandler, w http.ResponseWriter, r *http.Request, v *visit) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter"
 )
 
-// Answers are what others have said of the current attempt. Part of the state of a call; kept in
-// workflow history.
+// Answers collects answers from outside to the current attempt. Part of the state of a call;
+// kept in workflow history.
 type Answers struct {
 	Answer   *interpreter.Answer           `json:"answer,omitempty"`   // to the current attempt, not applied yet
 	Reported *interpreter.ReportedProgress `json:"reported,omitempty"` // how far what is awaited has come

@@ -9,9 +9,10 @@ import (
 // Awaited is an attempt that a person or another system answers. Kept with the state of a call.
 type Awaited struct {
 	Since time.Time `json:"since"`
-	// Until is when its time is over, zero for never; progress sets it anew.
+	// Until is the deadline, zero for none; progress extends it.
 	Until time.Time `json:"until,omitzero"`
-	// Limit is what it has from Since, and from each progress; 0 is no limit.
+	// Limit is how long the answer may take from Since and from each report of progress; 0 is
+	// no limit.
 	Limit time.Duration `json:"limit,omitempty"`
 }
 

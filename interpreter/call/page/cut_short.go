@@ -10,12 +10,12 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// A page that is empty, null or no JSON at all has none of the members by which
-// a policy pages, so its condition is false and the call ends as if this were
-// the last page. The members of earlier pages show that it is not (docs/concepts/attempts.md#pages).
+// A page that is empty, null or no JSON lacks the members by which a policy pages, so the policy's
+// condition is false and the call ends as if this were the last page. The members of earlier pages
+// show that it is not (docs/concepts/attempts.md#pages).
 
-// PagedBy is what the pages had by which a policy asked for more; kept with
-// the state of the call.
+// PagedBy lists the members of earlier pages by which a policy requested more; kept with the
+// state of the call.
 type PagedBy struct {
 	Policy int `json:"policy"`
 	// Had and Soft are bits, one for each member that the condition names: it was
@@ -47,9 +47,8 @@ func (p *Pages) Paged(policy *playbook.Policy, page any) {
 	p.PagedBy = &paged
 }
 
-// mayBeLeftOut reports whether APIs leave a member out where there is no more:
-// a cursor or link, and a number that is nothing but the next page's. A flag or
-// a count that is gone means another thing.
+// mayBeLeftOut reports whether APIs omit a member on the last page: a cursor, a link, or a
+// number that only names the next page. A missing flag or count means something else.
 func mayBeLeftOut(ref expression.Ref, value any) bool {
 	switch value.(type) {
 	case string, map[string]any:
@@ -80,9 +79,9 @@ func pageMembers(policy *playbook.Policy) []expression.Ref {
 	return members
 }
 
-// CutShort says what a page lacks that ends the call because no policy matched
-// it, "" where it looks like a last page: it has what the condition names, or
-// rows. APIs that leave out what is false are common.
+// CutShort says what is missing in a page that ended the call because no policy matched it, ""
+// if it looks like a last page: it has the members that the condition names, or rows. APIs
+// often omit false members.
 func (p *Pages) CutShort(policies Policies, page, contribution any) string {
 	paged := p.PagedBy
 	object, _ := page.(map[string]any)

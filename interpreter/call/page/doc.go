@@ -1,8 +1,8 @@
-// Package page keeps what comes of the pages of a call: what is collected of them, which
-// policies they matched, whether one repeats the page before, and whether the last one may
-// be no last page.
+// Package page keeps what a call learns from its pages: the collected data, which policies
+// matched, whether a page repeats the previous one, and whether the last page may not be the
+// last.
 //
-// pages.go has the Pages with what a page changes in them, collect.go the strategies of
-// collecting, cut_short.go finds a page that ends a call too early, and travel.go leaves behind
-// what another host of the call need not have.
+// pages.go has Pages and what a page changes in them, collect.go the strategies of collecting,
+// cut_short.go finds a page that ends a call too early, and travel.go drops what another host
+// of the call does not need.
 package page

@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/retry"
 )
 
-// Pages is what a call keeps of its successes: since it was restarted, but for Matched. Part
-// of the state of a call; kept in workflow history.
+// Pages is what a call remembers of its successful pages; except for Matched, a restart clears
+// it. Part of the state of a call; kept in workflow history.
 type Pages struct {
 	Collected expression.Value `json:"collected,omitzero"`
 	Collector int              `json:"collector,omitempty"` // policy whose collect was used last, -1 for the step's
@@ -31,7 +31,7 @@ func (p *Pages) RemoveCollected() []any {
 	return taken
 }
 
-// Slice has the next page be the first of a slice: it is compared with none before.
+// Slice makes the next page the first of a slice: it is not compared with earlier pages.
 func (p *Pages) Slice() { p.PagedBy, p.LastPage = nil, "" }
 
 // Match notes policies that matched a success.
@@ -115,8 +115,9 @@ func (p *Pages) Add(
 	return expression.Of(added), nil
 }
 
-// With is what would be collected with a page, if a policy collected it that has this number; without a collect of its
-// own, and of the step, as the page that ends the call. What cannot be collected adds nothing: it fails once it has to be.
+// With returns what would be collected if the numbered policy collected a page; if neither the policy nor its step
+// collects, as for the page that ends the call. What cannot be collected adds nothing: it fails when it really has to
+// be collected.
 func (p *Pages) With(by Collecting, number int, page expression.Value, reading Extraction) any {
 	if number = by.ofPolicy(number); number == 0 {
 		number = p.collectorNumber(by)
@@ -144,8 +145,7 @@ func (p *Pages) collectorNumber(by Collecting) int {
 	return by.ofPolicy(0)
 }
 
-// Result is what was collected, as the data of a call that succeeds; false where nothing is
-// collected.
+// Result returns the collected data of a successful call; false if nothing is collected.
 func (p *Pages) Result(by Collecting) (data any, collects bool) {
 	collect := p.CollectedBy(by)
 	if collect == nil {
@@ -188,7 +188,7 @@ type Policies []*playbook.Policy
 // noPolicy is what a call does that no policy matched.
 var noPolicy playbook.Then
 
-// Then is what a policy does, by its number; 0 is none.
+// Then returns the then of the numbered policy; nil for 0.
 func (p Policies) Then(number int) *playbook.Then {
 	if number == 0 {
 		return &noPolicy

@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Extraction says what of a page is rows, whatever policy the page matches. With the zero Extraction a page contributes what its
-// collect takes, or itself.
+// Extraction says what the rows of a page are, whatever policy the page matches. With the zero Extraction, a page
+// contributes what its collect selects, or itself.
 type Extraction struct {
 	Rows *playbook.RowPath
 	// Keep leaves rows out of a contribution, which it does not change; nil keeps all.

@@ -28,8 +28,8 @@ func (p *Pages) Attach(here *Pages) {
 	}
 }
 
-// Cut leaves of what was collected what came behind the first count elements, where pages only add
-// to it, and reports whether it has.
+// Cut drops the first count collected elements, if pages only add to them, and reports whether it
+// did.
 func (p *Pages) Cut(by Collecting, count int) bool {
 	list, isList := p.Collected.Data.([]any)
 	cuts := isList && by.onlyAppends()
@@ -43,8 +43,8 @@ func (p *Pages) Cut(by Collecting, count int) bool {
 // Whole says that all that was collected is here.
 func (p *Pages) Whole() { p.Detached = 0 }
 
-// Complete is the reverse of Cut: it puts the first count elements of what was here before. It is false
-// where there are fewer.
+// Complete is the reverse of Cut: it prepends the first count elements of what was collected here
+// before. It is false if there are fewer.
 func (p *Pages) Complete(here *Pages, count int) bool {
 	before, _ := here.Collected.Data.([]any)
 	kept := count - here.Detached

@@ -17,7 +17,8 @@ import (
 // Unread looks for that in the answer with which a call ends.
 type Unread struct {
 	Policies Policies
-	// Conditions are the paths into the answer that conditions read, of this step or behind it; an empty one reads all.
+	// Conditions are the paths into the answer that conditions of this step and of later ones read; an empty path
+	// reads everything.
 	Conditions []expression.Ref
 	Answer     any
 	NextLink   string // of the header Link
@@ -42,8 +43,9 @@ const (
 	signTotal
 )
 
-// Says is what the answer says of more and nobody has read, with a fix; "" for nothing. What it says of its end is believed,
-// and so is a total that a condition reads and that the rows have reached. A condition that reads one thing that says of more has decided.
+// Says returns a sign of further pages in the answer that no condition reads, with a fix; "" for none. A sign that
+// the answer is complete is trusted, as is a total that a condition reads and that the rows have reached. If a
+// condition reads one sign of further pages, the author has decided.
 func (u Unread) Says() string {
 	signs := u.findSigns(nil, u.Answer)
 	for _, one := range signs {

@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Builder makes the requests of one call. What it keeps between them can be derived anew
-// at any time: how far the call has come is in Requests and in the Moment.
+// Builder makes the requests of one call. Everything it stores can be derived again: the
+// progress of the call is in Requests and in the Moment.
 type Builder struct {
 	source Source
 	action *playbook.Action // resolved; without args where the sink has no rows to write
@@ -20,15 +20,14 @@ type Builder struct {
 	cached keyCache
 }
 
-// Moment is how far a call has come where a request of it is rendered.
+// Moment is the progress of a call at which a request is rendered.
 type Moment struct {
 	StartedAt time.Time // of the call
 	// Page is the one that is requested; a sink's call has the page of its step.
 	Page                     int
 	Attempts, Lost, Restarts int
-	// Claim distinguishes what the call reads from what it has read before, or under another
-	// claim of the state between runs; "" where the step keeps none. Incremental is what
-	// expressions see of that state, nil for nothing.
+	// Claim is a key that changes with each claim and restart of the state between runs; "" if
+	// the step keeps none. Incremental is that state in expressions, nil for nothing.
 	Claim       string
 	Incremental map[string]any
 }
@@ -71,8 +70,8 @@ func (b *Builder) First(r *Requests, m Moment, now time.Time) (notes []string, e
 	return append(prepared.Notes(), rendered.Notes()...), nil
 }
 
-// Anew renders the first request once more, for another moment. It is not the one at hand yet; repeats says that the call has made
-// it before.
+// Anew renders the first request again, for another moment. It does not become the current one yet; repeats says that
+// the call has made it before.
 func (b *Builder) Anew(r *Requests, m Moment, now time.Time) (request Request, repeats bool, notes []string, err error) {
 	first := r.Restarted()
 	if notes, err = b.First(&first, m, now); err != nil {
@@ -83,9 +82,9 @@ func (b *Builder) Anew(r *Requests, m Moment, now time.Time) (request Request, r
 	return first.Request, repeats, notes, nil
 }
 
-// Next renders the request of the next page, as the policy that pages says. scope is that of
-// its then. The request is not the one at hand yet; repeats says that it was made before, where the
-// policy does not allow that.
+// Next renders the request of the next page, by the paging policy; scope is that of its then. The
+// request does not become the current one yet. repeats says that it was made before, if the policy
+// forbids that.
 func (b *Builder) Next(
 	r *Requests, m Moment, then *playbook.Then, scope *interpreter.Scope, budget *expression.Budget, now time.Time,
 ) (request Request, repeats bool, err error) {
@@ -105,8 +104,8 @@ func (b *Builder) Next(
 	return request, false, nil
 }
 
-// Input is one attempt of the request at hand, in which the values that differ between attempts
-// are rendered anew.
+// Input returns one attempt of the current request. Values that differ between attempts are
+// rendered again.
 func (b *Builder) Input(r *Requests, m Moment, now time.Time) (interpreter.ToolInput, error) {
 	if err := b.renewKeys(&r.Request, m, b.attemptKeys(m)); err != nil {
 		return interpreter.ToolInput{}, err
@@ -163,8 +162,8 @@ func (b *Builder) addWrite(input *interpreter.ToolInput, request *Request, m Mom
 	return err
 }
 
-// CancelInput is the request that reports to the other side that the current attempt is
-// cancelled; false where there is none.
+// CancelInput returns the request that reports the cancel of the current attempt to the server;
+// false if there is none.
 func (b *Builder) CancelInput(r *Requests, m Moment, now time.Time) (interpreter.ToolInput, bool) {
 	if _, has := r.Request.Fields[playbook.FieldOnCancel]; !has {
 		return interpreter.ToolInput{}, false
@@ -216,9 +215,9 @@ func (b *Builder) Traits(started time.Time) playbook.Traits {
 	return playbook.TraitsOf(b.Tool(started))
 }
 
-// maxSending bounds the request with which an attempt begins that is then awaited. The timeout
-// of such an attempt may be days, and a server that accepts no request would keep a worker for
-// as long.
+// maxSending bounds sending the first request of an awaited attempt. The attempt's timeout may
+// be days, and without the bound a server that does not respond would keep a worker for as
+// long.
 const maxSending = 30 * time.Second
 
 // AttemptLimit bounds what an activity does of an attempt.

@@ -96,9 +96,8 @@ func withoutKeys() map[string]any {
 	return none
 }
 
-// callbackKeys is what requests name where the answer is to be sent. The worker puts
-// the address in its place when it sends them: a token is a secret, and history
-// keeps none.
+// callbackKeys is inserted into requests as the address for the answer. The worker replaces it
+// by the real address when sending: a token is a secret, and must not be in history.
 func callbackKeys(operation string) map[string]any {
 	members := make(map[string]any, len(playbook.CallbackMembers))
 	for _, name := range playbook.CallbackMembers {

@@ -143,7 +143,7 @@ func changes(node *playbook.Node, field string, scope *interpreter.Scope, budget
 	return renderPresent(node, field, scope, budget)
 }
 
-// mergeChanges is what earlier ones have changed with one map of next_call merged over it; nil removes the key.
+// mergeChanges merges one map of next_call over earlier changes; nil removes a key.
 func mergeChanges(earlier map[string]expression.Value, values map[string]any, field string) map[string]expression.Value {
 	if len(values) == 0 {
 		return earlier

@@ -10,8 +10,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Request is what goes out in one or more attempts, rendered once; kept in
-// workflow history.
+// Request is a rendered request, sent in one or more attempts; kept in workflow history.
 type Request struct {
 	At   time.Time        `json:"at,omitzero"` // when it was rendered
 	Args expression.Value `json:"args,omitzero"`
@@ -23,8 +22,8 @@ type Request struct {
 	// Origin is the origin of the call's first request, where Auth is given: see
 	// ToolInput.
 	Origin string `json:"origin,omitempty"`
-	// Overlay is what next_call changed so far; it is laid over the fields
-	// whenever they are rendered again.
+	// Overlay is what next_call has changed so far; it is merged over the fields whenever they
+	// are rendered again.
 	Overlay overlay `json:"overlay,omitzero"`
 	// Data is where data is in the question of an approval.
 	Data []expression.Range `json:"data,omitempty"`
@@ -85,8 +84,7 @@ func (r *Request) deferNoMore(path ...string) {
 	}
 }
 
-// originOf is where the request goes: the scheme and host of its url, without
-// anything else of it. "" where there is no url, or one without a host.
+// originOf is the scheme and host of the request's url; "" without a url, or if it has no host.
 func (r *Request) originOf() string {
 	target, err := url.Parse(strings.TrimSpace(expression.Text(r.Fields[playbook.FieldURL].Data)))
 	if err != nil || target.Scheme == "" || target.Host == "" {

@@ -30,8 +30,8 @@ func (r *Requests) Leave(host Fingerprints) int {
 // Prepend puts fingerprints before the ones that were made since.
 func (r *Requests) Prepend(before Fingerprints) { r.Seen = slices.Concat(before, r.Seen) }
 
-// Fingerprints are the fingerprints of the requests that a call has made, one behind the
-// other: a call of 10,000 pages takes them along again and again.
+// Fingerprints are the concatenated fingerprints of a call's requests: compact, because a call
+// of 10,000 pages carries them along.
 type Fingerprints []byte
 
 // fingerprintSize is 64 bits: enough to distinguish the requests of one call.

@@ -106,7 +106,7 @@ func (d *deferring) statement(node *playbook.Node, request *Request) (any, error
 	return node.Raw, nil
 }
 
-// renderURL renders a URL at a path, with stars in the place of what is sealed.
+// renderURL renders the URL at a path, with stars for sealed values.
 func (d *deferring) renderURL(node *playbook.Node, path ...string) (any, error) {
 	steps := d.sealedSteps(node)
 	if len(steps) == 0 {

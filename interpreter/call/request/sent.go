@@ -28,9 +28,9 @@ const (
 	UsualUserAgent = "reprise"
 )
 
-// MergeQuery lays params over a query, or with an empty query writes a form; what
-// names them in errors. What the author wrote into the URL stays as it is, byte for
-// byte, because some servers sign it.
+// MergeQuery adds params to a query, replacing parameters of the same name; with an empty query
+// it writes a form. what names the params in errors. What the author wrote into the URL is kept
+// byte for byte, because some servers sign it.
 func MergeQuery(query string, params map[string]any, what string) (string, error) {
 	if len(params) == 0 {
 		return query, nil
@@ -106,7 +106,7 @@ func Body(body any, form map[string]any) (content []byte, contentType string, er
 	return encoded, "application/json", nil
 }
 
-// sentParts is what goes out of a request, in one form wherever its parts come from.
+// sentParts returns what a request sends, in one form whichever way its parts were written.
 func (r *Request) sentParts(tool string) map[string]any {
 	fields := make(map[string]any, len(r.Fields)+1)
 	for _, name := range playbook.SortedKeys(r.Fields) {
@@ -154,8 +154,8 @@ func (r *Request) boundParams(dialect statement.Dialect) []any {
 	return params
 }
 
-// sentByHTTP are the fields of an HTTP request as it goes out. Fields that cannot be
-// sent stay as they are: the attempt fails with them.
+// sentByHTTP returns the fields of an HTTP request in the form in which they are sent. Fields
+// that cannot be sent are unchanged: the attempt fails with them.
 func (r *Request) sentByHTTP(fields map[string]any, method string) map[string]any {
 	params, isMap := fields[playbook.FieldParams].(map[string]any)
 	form, isForm := fields[fieldForm].(map[string]any)
@@ -208,10 +208,10 @@ func headersSent(headers map[string]any, contentType string) (map[string]any, er
 	return sent, nil
 }
 
-// sentTarget is where a request goes (RFC 3986, section 6): params laid over the query,
-// whose names come in any order and whose values of one name do not, and nothing of
-// the fragment. A call that began with a path goes to the host of its connection,
-// whether a later page names that or not.
+// sentTarget normalizes where a request goes (RFC 3986, section 6): params are merged into the
+// query, names are sorted but values of one name keep their order, and the fragment is dropped.
+// If the call began with a path, the host is left out, because later pages may name the
+// connection's host or not.
 func (r *Request) sentTarget(text string, params map[string]any) ([]any, error) {
 	target, err := ParseURL(text)
 	if err != nil {

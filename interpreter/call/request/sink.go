@@ -7,24 +7,24 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// SinkWrite is what a sink writes, and of which step or page.
+// SinkWrite describes what a sink writes, and for which step or page.
 type SinkWrite struct {
 	Place  string
 	Page   int
 	Result any
-	// EveryRound says that what a reprocess writes is not what its run has written, but
-	// comes beside it: the aggregate of its own iterations, or their failures.
+	// EveryRound says that the writes of a reprocess are additional ones, and do not repeat
+	// writes of the original run: the aggregate of its own iterations, or their failures.
 	EveryRound bool
-	// State is what the write does to the state that the step keeps between runs, and Claim
-	// distinguishes what is written under another claim of it; nil and "" for nothing.
+	// State is what the write does to the state between runs, and Claim distinguishes writes
+	// under different claims; nil and "" for nothing.
 	State *incremental.StateWrite
 	Claim string
-	// Staging is what the write does to staged rows, nil where none are staged.
+	// Staging is what the write does to staged rows, nil if none are staged.
 	Staging *interpreter.Staging
 	// MapsRows says that args that map more than a decision may are mapped by the attempts.
 	MapsRows bool
-	// Says is what is written in place of Result where the author does not say what;
-	// nil is Result.
+	// Says is written instead of Result if the author does not say what to write; nil for
+	// Result.
 	Says any
 }
 
@@ -39,9 +39,9 @@ func (s *SinkWrite) defaultRows() any {
 // isPublishing reports whether the sink writes no rows, but publishes or drops staged ones.
 func (s *SinkWrite) isPublishing() bool { return s.Staging != nil && s.Staging.Do != "" }
 
-// stateFor is what the write does to the state, derived from its fields: rows are recognised by the
-// sink's key, and modes that take them need not know them. What args map to nothing writes nothing,
-// and stands for no rows of the page.
+// stateFor returns what the write does to the state, derived from the write's fields: rows are
+// recognised by the sink's key, and modes that replace rows need not recognise them. A row that
+// args map to nothing is not written.
 func (s *SinkWrite) stateFor(input *interpreter.ToolInput, hasArgs bool) *incremental.StateWrite {
 	if s.State == nil || s.State.Rows == nil {
 		return s.State

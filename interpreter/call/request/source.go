@@ -111,7 +111,7 @@ func (s *Source) deferringBook() *playbook.Playbook {
 	return s.Book
 }
 
-// secretWork is what the next attempt has to do with secrets, nil for nothing.
+// secretWork returns what the next attempt has to do with secrets, nil for nothing.
 func (s *Source) secretWork(request *Request) *interpreter.SecretWork {
 	seals := s.Step.Secret && s.Sink == nil
 	if !seals && len(request.Deferred) == 0 {
@@ -132,7 +132,7 @@ func (s *Source) secretWork(request *Request) *interpreter.SecretWork {
 // whatItWrites is where a sealed result must not get, in messages.
 const whatItWrites = "what it writes"
 
-// refuseSealed is RefuseSealed for what a sink is to write.
+// refuseSealed applies RefuseSealed to what a sink would write.
 func (s *Source) refuseSealed(input interpreter.ToolInput) error {
 	if !s.Book.HasSecrets() {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ParseURL parses a URL or a reference (RFC 3986) without the space around it. Bytes of its path that may not be there as they
-// are, such as spaces, become escapes, and the escapes that are there stay: net/url would escape the whole path anew, and %2F
-// become a slash.
+// ParseURL parses a URL or a reference (RFC 3986) without surrounding space. Characters that are invalid in a path,
+// such as spaces, are escaped, and existing escapes are kept: net/url would escape the whole path again and turn %2F
+// into a slash.
 func ParseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil || u.RawPath == "" || u.EscapedPath() == u.RawPath {

@@ -1,5 +1,5 @@
-// Package sink says which sinks a call writes to, in which order, and what they are given beside rows: staged rows
-// that are published, and failed iterations.
+// Package sink decides which sinks a call writes to, in which order, and what they get besides rows: publishing of
+// staged rows, and failed iterations.
 //
 // sinks.go has the sinks of a call, staging.go what becomes of staged rows, dead_letter.go the row of a failed
 // iteration, and written.go what the result of a sink adds to the result of its call.

@@ -26,7 +26,7 @@ type Choice struct {
 	Page       bool `json:"page,omitempty"`
 	After      int  `json:"after,omitempty"`
 	DeadLetter bool `json:"dead_letter,omitempty"`
-	// Do is what it does to the rows that it has staged; the zero value writes rows.
+	// Do is what the sink does to its staged rows; the zero value writes rows.
 	Do interpreter.StagingStep `json:"do,omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 // movesByPage reports whether the watermark moves with each page.
 func (s *StatefulStep) movesByPage() bool { return s.Section.Ascending && s.writesPagesOnly() }
 
-// writesPagesOnly reports whether a call writes nothing but its pages, each to the sinks of one policy.
+// writesPagesOnly reports whether a call writes only its pages, each to the sinks of one policy.
 func (s *StatefulStep) writesPagesOnly() bool {
 	if s.After {
 		return false
@@ -66,7 +66,7 @@ func (s *StatefulStep) NextSlice(w *Watermark, pages int) *incremental.Slice {
 // End is how a call ends that keeps a state.
 type End struct {
 	Failure *interpreter.ErrorObject // nil where it has ended well
-	// Incomplete says that it has not read everything.
+	// Incomplete says that the call has not read everything.
 	Incomplete bool
 	At         time.Time
 	// Scope is the scope of the policies, in which a token is rendered.
@@ -124,8 +124,8 @@ func (w *Watermark) Moves(move *incremental.Move) []incremental.Moves {
 	return []incremental.Moves{{Group: w.Group, Writes: []incremental.StateWrite{*w.nextWrite(move)}}}
 }
 
-// Write is what a sink that is due does to the state; nil where it writes elsewhere. move is that behind the
-// sink, nil for none; ends says that the call comes to its end, and started is when it began.
+// Write returns what a sink that is due does to the state; nil if it writes elsewhere. move is the move
+// after the sink, nil for none; ends says that the call ends then, and started is when it began.
 func (s *StatefulStep) Write(w *Watermark, sink *playbook.Sink, move *incremental.Move, ends bool, started time.Time) *incremental.StateWrite {
 	if w == nil || !s.isHome(sink, started) {
 		return nil

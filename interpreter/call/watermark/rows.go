@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Read is the watermark behind a page that contributes data. started is when the call began. The
-// failure is one that ends the call; the page is not written then.
+// Read returns the watermark after a page that contributes data. started is when the call began.
+// A failure ends the call, and the page is not written.
 func (w *Watermark) Read(section *playbook.Incremental, data any, started time.Time) (*Watermark, *interpreter.ErrorObject) {
 	rows := incremental.ContributedRows(data)
 	own := *w
@@ -102,7 +102,7 @@ func (m *maximum) addRow(row int, position []byte) {
 	}
 }
 
-// largestCursor is the largest one; before is the one that it began with.
+// largestCursor returns the largest cursor; before is the one that the maximum began with.
 func (m *maximum) largestCursor(before incremental.Cursor, section *playbook.Incremental, rows []any) incremental.Cursor {
 	if m.row < 0 {
 		return before
@@ -124,15 +124,15 @@ func WithoutMissing(section *playbook.Incremental, page any) any {
 	})
 }
 
-// LeftOut is the watermark behind a page of which kept is left.
+// LeftOut returns the watermark after a page of which only kept was kept.
 func (w *Watermark) LeftOut(page, kept any) *Watermark {
 	own := *w
 	own.Missing += len(incremental.ContributedRows(page)) - len(incremental.ContributedRows(kept))
 	return &own
 }
 
-// Failure is an error with which a call ends because of its state; kind is one of the types
-// of package incremental.
+// Failure is an error that ends a call because of its state; kind is one of the types of
+// package incremental.
 func Failure(kind, message string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Type: kind, Message: message, Final: true}
 }

@@ -22,7 +22,7 @@ type StatefulStep struct {
 	// After says that sinks follow the sinks of the policies.
 	After bool
 	home  *playbook.Sink // whose database keeps the state; nil where Temporal does
-	// inserts says that a sink leaves out rows that come again.
+	// inserts says that a sink skips rows that were written before.
 	inserts bool
 }
 
@@ -37,7 +37,7 @@ func StepOf(source *request.Source, policies page.Policies, after bool) *Statefu
 	}
 }
 
-// inFull reports whether the run has the step read everything again.
+// inFull reports whether the run makes the step read everything again.
 func (s *StatefulStep) inFull() bool { return slices.Contains(s.Run.FullRefresh, s.Step.Name) }
 
 // Unclaimed is the state that the call has to claim.
@@ -183,7 +183,7 @@ func (s *StatefulStep) isTableOfState(sink *playbook.Sink, now time.Time) bool {
 	return expression.Text(at.Fields["table"].Data) == expression.Text(other.Fields["table"].Data)
 }
 
-// About is what the state is about, by an action with the scope in which its requests are rendered.
+// About identifies the state's source by an action, rendered in the given scope.
 func (s *StatefulStep) About(action *playbook.Action, scope *interpreter.Scope, now time.Time) incremental.SourceIdentity {
 	of := source{step: s, scope: scope, budget: expression.DecisionBudget(now)}
 	for _, field := range action.Fields {
@@ -228,7 +228,8 @@ func (of *source) addURL(url *playbook.Node) {
 	of.addNamed(playbook.FieldURL, queryRefs(url))
 }
 
-// queryRefs are the references in the query of a URL; all where a value has the mark with which it begins.
+// queryRefs returns the references in the query of a URL; all references if a value may contain the
+// question mark.
 func queryRefs(url *playbook.Node) []expression.Ref {
 	if url.Template == nil {
 		return nil

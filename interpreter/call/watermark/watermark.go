@@ -29,7 +29,7 @@ type Watermark struct {
 	At    *incremental.Cursor `json:"at,omitempty"`
 	// Initial is where the call would read from without a state; nil where the playbook has it as a constant.
 	Initial *incremental.Cursor `json:"initial,omitempty"`
-	// Slice is the one that the call reads; nil where it reads all at once.
+	// Slice is the slice that the call reads; nil if it reads everything at once.
 	Slice *incremental.Slice `json:"slice,omitempty"`
 	// LessLag says that Value is later than the lag has it, as rows before it would be inserted twice.
 	LessLag bool `json:"less_lag,omitempty"`
@@ -51,8 +51,8 @@ type Watermark struct {
 	Missing int `json:"missing,omitempty"`
 }
 
-// Pending is a state that has to be claimed or moved without rows, or the tables of sinks that have to know that a call
-// begins to read. Kept with the state of a call.
+// Pending is a state that has to be claimed, or moved without rows; or the tables of sinks that have to know that a
+// call begins to read. Kept with the state of a call.
 type Pending struct {
 	// Name and Group identify the state that is to be claimed.
 	Name  string `json:"name,omitempty"`
@@ -75,8 +75,8 @@ func (w *Watermark) Claim(restarts int) string {
 	return expression.Hash(w.Holder, w.Value.Value.Data, restarts)
 }
 
-// Restarted is what a call that begins again knows of its state. What it has written stays
-// written; full has it read from the initial value.
+// Restarted returns the Watermark of a call that begins again. Written rows stay written; full
+// makes it read from the initial value.
 func (w *Watermark) Restarted(section *playbook.Incremental, full bool) *Watermark {
 	if w == nil {
 		return nil
@@ -136,7 +136,7 @@ func (w *Watermark) reachedCursor() incremental.Cursor {
 	return w.Found
 }
 
-// Shown is what became of the state, for the result of the call.
+// Shown describes the state in the result of the call.
 func (w *Watermark) Shown(section *playbook.Incremental) *interpreter.CallIncremental {
 	return &interpreter.CallIncremental{
 		State: w.Name, Type: section.Type, Format: section.Format, From: w.Value, Before: w.Found, Watermark: w.reachedCursor(), Rows: w.Rows, Moved: w.At != nil,

@@ -1,9 +1,8 @@
 // Package check says what is wrong with a playbook that could be decoded.
 //
-// Each file holds the rules of one subject, as functions of the checker, and
-// the tables in rules.go list all rules and the codes that they report. The package reads the model, the
-// catalogue of tools and the limits, and gives diagnostics: it changes nothing
-// of the model, and touches no YAML.
+// Each file has the rules of one subject, as functions of the checker, and the tables in rules.go list
+// all rules and the codes that they report. The package reads the model, the catalogue of tools and the
+// limits, and returns diagnostics. It does not change the model or read YAML.
 package check
 
 import (
@@ -14,7 +13,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Options is what a check knows beside the playbook.
+// Options is what a check knows in addition to the playbook.
 type Options struct {
 	// Workload is the workload as --set and --workload overlay it; its keys are
 	// names that expressions may use in addition to the playbook's own.
@@ -27,7 +26,7 @@ type Options struct {
 	// Zone refuses names that are no time zones. Nil takes all: what zones there are
 	// is up to a machine.
 	Zone func(name string) error
-	// Now is the time of day, of which partitions depend; zero is any time.
+	// Now is the present time, on which partitions depend; zero stands for any time.
 	Now time.Time
 	// Files are the playbooks that this one names; nil does not look for them.
 	Files *Files

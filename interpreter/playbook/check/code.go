@@ -16,9 +16,8 @@ type CodeProblem struct {
 
 // CodeCompiler is a catalogue of tools that can check whether code compiles.
 type CodeCompiler interface {
-	// Compile reads the codes of a playbook without running them and gives the
-	// first problem of each, nil where there is none. It is bounded in time, and
-	// gives nothing where that is unknown.
+	// Compile compiles codes without running them and returns the first problem of each, nil
+	// for none. It is bounded in time, and returns nothing if the result is unknown.
 	Compile(codes []string) []*CodeProblem
 }
 

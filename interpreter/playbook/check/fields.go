@@ -46,7 +46,7 @@ func checkField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entry 
 	checkNeed(c, call.Action, spec, field, entry)
 }
 
-// checkNeed refuses a field that means nothing beside what another one says.
+// checkNeed refuses a field that has no meaning with the present value of another one.
 func checkNeed(c *checker, action *playbook.Action, spec playbook.ToolSpec, field playbook.Field, entry *playbook.Entry) {
 	met := func(need playbook.Need) bool {
 		node := action.Field(need.Field)

@@ -15,9 +15,8 @@ const (
 	maxFilesSize = 1 << 20
 )
 
-// Files are the playbooks that another one names: by path, or by name in a worker's
-// folder. What is read once is kept, so that a run has what was checked. Not safe
-// for concurrent use.
+// Files are the playbooks that a playbook names: by path, or by name in a worker's folder. Each
+// file is read once, so that a run has exactly what was checked. Not safe for concurrent use.
 type Files struct {
 	read    func(name string) ([]byte, error)
 	texts   map[string]string

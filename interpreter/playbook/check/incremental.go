@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkIncremental checks what a step keeps between runs: docs/concepts/state.md#what-a-run-reads.
-// Where two of its states would be one is in state.go.
+// checkIncremental checks the state that a step keeps between runs:
+// docs/concepts/state.md#what-a-run-reads. state.go finds states that would collide.
 func checkIncremental(c *checker) {
 	for _, step := range c.pb.Steps {
 		checkRestartFull(c, step)
@@ -116,8 +116,8 @@ func cursorIsKey(i *playbook.Incremental, pb *playbook.Playbook, step *playbook.
 // beyondValue is a comparison in SQL that leaves out rows with the value itself.
 var beyondValue = regexp.MustCompile(`>\s*\{\{\s*incremental\s*\.\s*value\s*\}\}`)
 
-// checkStatementRange warns of SQL that asks only for rows behind the value, which without a
-// lag loses those that share it.
+// checkStatementRange warns about SQL that requests rows strictly after the value: without a
+// lag it loses rows that share the value.
 func checkStatementRange(c *checker, step *playbook.Step) {
 	i := step.Incremental
 	node := c.pb.Resolve(step.Action).Field(playbook.FieldStatement)
@@ -262,7 +262,7 @@ func namesMember(nodes []*playbook.Node, word, member string) bool {
 	return false
 }
 
-// filterOf shows how a tool asks for what is new, "" where it cannot.
+// filterOf is an example of how a tool requests new rows, "" if it cannot.
 func filterOf(tool string, i *playbook.Incremental) string {
 	switch traits := playbook.TraitsOf(tool); {
 	case traits.IntoFile:

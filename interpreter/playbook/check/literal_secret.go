@@ -88,7 +88,7 @@ func warnLiteral(c *checker, pos source.Position, what string) {
 	c.Warnf(pos, codeLiteralSecret, "%s contains a secret that everybody who sees this file can use; move it to a connection of the worker, and use auth", what)
 }
 
-// rendered stands for what an expression gives in an address that is only looked at.
+// rendered replaces expressions in an address that is only inspected.
 const rendered = "_rendered_"
 
 // checkSecretInURL warns of a password, a key or the address of a webhook that is written out in an address.

@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// members are the members of the words whose shape the language fixes. A
-// member that is none of them is always nil, which is never what was meant.
+// members lists the members of the names whose shape the language fixes. Any other member is
+// always nil, which is never intended.
 var members = map[string][]string{
 	"error": {
 		"kind", "class", "status", "message", "type", "retry_after", "headers", "url", "params", "body", "attempt", "page", "policy",
@@ -35,8 +35,7 @@ var metaMembers = []string{
 // metaStateMembers are the members of incremental in meta.
 var metaStateMembers = []string{"state", "from", "watermark", "rows", "states"}
 
-// checkMembers checks the members that a name is asked for, as far as they are
-// constant.
+// checkMembers checks the constant members that an expression reads of a name.
 func checkMembers(c *checker, at playbook.StepSpot, pos place, ref expression.Ref) {
 	if ref.Root == "result" || ref.Root == "response" && at.Spot&(playbook.AtVars|playbook.AtNext|playbook.AtStepSink|playbook.AtStepNotice) != 0 {
 		checkShape(c, pos, ref.Root, c.resultShape(at), ref.Path)
@@ -182,8 +181,8 @@ func checkFailedMeta(c *checker, conditions ...*playbook.Node) {
 	}
 }
 
-// MembersOf are the members of what a path of names leads to, as far as the language, the workload and
-// the steps say which there are: of error, this.meta, steps.NAME.error or workload.
+// MembersOf returns the members at a path of names, if the language, the workload or the steps define
+// them: those of error, this.meta, steps.NAME.error or workload.
 func MembersOf(pb *playbook.Playbook, path []string) []string {
 	if len(path) == 0 {
 		return nil

@@ -20,8 +20,8 @@ var (
 	}
 )
 
-// checkMixedTypes warns of comparisons of a text with a number, such as error.status == "404":
-// they are never true, whatever the data is. Nothing is said of a response, whose types are not known.
+// checkMixedTypes warns about comparisons of a text with a number, such as error.status == "404": they
+// are never true. It ignores responses, whose types are unknown.
 func checkMixedTypes(c *checker) {
 	for _, at := range c.pb.Values() {
 		for leaf := range at.Node.Templates() {

@@ -162,7 +162,7 @@ func checkCallback(c *checker, pos place, ref expression.Ref) {
 	}
 }
 
-// insteadHere is what a word that is not known at a site is called there.
+// insteadHere returns what an unknown name is called in this place.
 func insteadHere(at playbook.StepSpot, name string) string {
 	switch {
 	case name == playbook.DataWord && at.Spot&(playbook.AtSinks|playbook.AtVars|playbook.AtNext) != 0:

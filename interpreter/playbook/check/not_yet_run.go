@@ -60,7 +60,7 @@ func remedyText(step, named *playbook.Step) string {
 type routes struct {
 	pb   *playbook.Playbook
 	next map[*playbook.Step][]*playbook.Step
-	// forks is set where two branches may run side by side, of which neither leads to the other.
+	// forks is set if two branches may run in parallel that do not lead to each other.
 	forks bool
 	// behind are the steps that each leads to.
 	behind map[*playbook.Step]map[*playbook.Step]bool

@@ -9,8 +9,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkOnePage warns of requests that ask for a page, or for so many rows, where no policy asks for the next one: the first
-// page is then taken for all. What another one counts, such as a loop or a route, and what reads the answer, is no such request.
+// checkOnePage warns of requests with a parameter for pages or their size if no policy requests the next page,
+// because the first page would be taken for all. It accepts parameters that a loop or a route counts, and steps whose
+// answer somebody checks.
 func checkOnePage(c *checker) {
 	for _, step := range c.pb.CallSteps() {
 		if step.Action == nil || c.readsFurther(step) {
@@ -27,8 +28,8 @@ func checkOnePage(c *checker) {
 	}
 }
 
-// readsFurther reports whether a step asks for more than its first page, or decides by what that answers: also where a
-// route behind it does, which may lead back.
+// readsFurther reports whether a step requests more than its first page, or decides by that page, also in a later
+// route, which may lead back.
 func (c *checker) readsFurther(step *playbook.Step) bool {
 	for range step.NextCalls() {
 		return true
@@ -55,7 +56,7 @@ func isGet(action *playbook.Action) bool {
 	return method == nil || strings.EqualFold(nodeText(method), "GET")
 }
 
-// pageParameter is a parameter that asks for a part of what there is.
+// pageParameter is a parameter that requests a part of the data.
 type pageParameter struct {
 	name string
 	at   place
@@ -94,7 +95,8 @@ func (c *checker) pageParameters(action *playbook.Action) (asked []pageParameter
 	return asked
 }
 
-// pageParameter reads one by its name and value. One row is no page, and a word is no number of one.
+// pageParameter recognises one by its name and value. One row is no page, and a word is no page
+// number.
 func (c *checker) pageParameter(name string, value *playbook.Node) (one pageParameter, asks bool) {
 	plain := playbook.PlainWord(bracketed.Replace(name))
 	isSize, isPosition := sizeParameter.MatchString(plain), positionParameter.MatchString(plain)

@@ -26,8 +26,7 @@ func checkPaging(c *checker) {
 	}
 }
 
-// checkPageIndex looks at the templates below a value; key is the one that it is
-// behind.
+// checkPageIndex checks the templates in the value of a key.
 func checkPageIndex(c *checker, key string, node *playbook.Node) {
 	if node == nil {
 		return

@@ -34,7 +34,7 @@ func checkPartitions(c *checker) {
 	}
 }
 
-// checkPartitionTimes says what comes of the partitions today.
+// checkPartitionTimes checks which partitions there are today.
 func checkPartitionTimes(c *checker, p *playbook.Partitions) {
 	all, err := p.Complete(c.options.Now)
 	switch {

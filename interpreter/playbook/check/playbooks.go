@@ -12,12 +12,12 @@ import (
 	"reprise/interpreter/source"
 )
 
-// caller says what a playbook that is called by another one receives.
+// caller describes what a called playbook receives from its caller.
 type caller struct {
 	outer *checker
 	call  playbook.CallAt
-	// open says that the names of what it receives are not known here: they come
-	// from one template. Its own run checks them.
+	// open says that the received names are unknown here, because they come from one template.
+	// The called run checks them itself.
 	open bool
 }
 

@@ -37,9 +37,8 @@ var (
 	pythonName = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
 )
 
-// readMain finds the one function main at the top of Python code, nil where
-// there is none, or where it may be something else than it seems: bound twice,
-// in a condition, or decorated. The code is not run, and need not compile.
+// readMain finds the function main at the top of Python code; nil if there is none, or if it is
+// ambiguous: bound twice, conditional, or decorated. The code is not run and need not compile.
 func readMain(code string) *pythonMain {
 	plain := blankPython(code)
 	found := pythonDef.FindAllStringSubmatchIndex(plain, -1)
@@ -128,8 +127,8 @@ func splitTop(text string) []string {
 	return append(parts, text[from:])
 }
 
-// blankPython is the code with what strings and comments hold made blank, rune
-// by rune, so that places stay; quotes stay too.
+// blankPython replaces the contents of strings and comments by blanks, so that places do not
+// change; quotes stay.
 func blankPython(code string) string {
 	out := []rune(code)
 	eachPythonText(out, func(from, to int, _ string) {

@@ -53,7 +53,8 @@ func checkPolicies(c *checker, policies []*playbook.Policy, ofSink bool) {
 // themselves.
 type outcomes struct{ failures, successes *playbook.Policy }
 
-// exhaustedBy is the policy that leaves nothing to another one, nil if there is none.
+// exhaustedBy returns the earlier policy that leaves nothing to this one, because it matches
+// all failures or all successes; nil if there is none.
 func (o outcomes) exhaustedBy(policy *playbook.Policy) *playbook.Policy {
 	failures, successes := true, true
 	if program, ok := policy.When.Program(); ok {
@@ -68,8 +69,8 @@ func (o outcomes) exhaustedBy(policy *playbook.Policy) *playbook.Policy {
 	return o.failures
 }
 
-// widerPolicy is the first of some policies that matches whatever another one does and is the last to be
-// asked then, nil if there is none. Counts differ from policy to policy.
+// widerPolicy returns the first earlier policy that matches whatever the given one does and leaves
+// nothing to later ones, nil if there is none. Counts are ignored, since they differ between policies.
 func widerPolicy(earlier []*playbook.Policy, policy *playbook.Policy) *playbook.Policy {
 	const most = 50 // others are few, or written by a program
 	program, ok := policy.When.Program()
@@ -111,7 +112,7 @@ func checkBounds(c *checker, policy *playbook.Policy) {
 	}
 }
 
-// placeOfWord is the place of a key, value that of what is behind it.
+// placeOfWord is the place of a key, placeOfValue that of its value.
 func placeOfWord(t *playbook.Then, name string) source.Position { return t.Words.Place(name, t.Pos) }
 
 func placeOfValue(t *playbook.Then, name string) source.Position { return t.Values.Place(name, t.Pos) }
@@ -241,8 +242,8 @@ func insteadText(step *playbook.Step) string {
 	return " and write rows: " + step.Collect.Path
 }
 
-// notCollected reports pages of which only the last is kept: an error where the step says what their rows are, which would be
-// missing in a table.
+// notCollected reports pages of which only the last is kept: as an error if the step says what their rows are, which
+// would be missing in a table.
 func (c *checker) notCollected(step *playbook.Step, policy *playbook.Policy) {
 	pos := policy.Then.NextCall.Pos
 	if step.ReadsRows() {

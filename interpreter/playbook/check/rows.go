@@ -60,7 +60,7 @@ func checkExcluded(c *checker, call playbook.CallAt) {
 // neededColumn is a column that a word of a sink names.
 type neededColumn struct{ word, name string }
 
-// neededColumns are the columns that the words of a sink name, as far as they are written out.
+// neededColumns returns the columns that the keys of a sink name literally.
 func neededColumns(action *playbook.Action) (needed []neededColumn) {
 	add := func(word string, node *playbook.Node) {
 		for scalar := range node.All() {

@@ -55,7 +55,7 @@ const (
 	maxCron = 100
 )
 
-// ScheduleProblem is what is wrong with a schedule, whoever wrote it.
+// ScheduleProblem is a problem of a schedule from any source.
 type ScheduleProblem struct {
 	Word    string // of the section schedule; "" is the schedule as a whole
 	Index   int    // of Cron
@@ -156,8 +156,8 @@ func momentProblems(s *playbook.Schedule) []ScheduleProblem {
 	return nil
 }
 
-// ClockProblems says what becomes of times in the nights, from one moment to another, in which the
-// clocks of the zone move: of each line the first that is left out, and the first that comes twice.
+// ClockProblems describes what happens to times in the nights in which the zone's clocks change,
+// within an interval: for each line, the first time that is skipped and the first that is repeated.
 func ClockProblems(s *playbook.Schedule, from, to time.Time) []ScheduleProblem {
 	zone, err := expression.Zone(s.Zone)
 	if err != nil {
@@ -182,7 +182,8 @@ func ClockProblems(s *playbook.Schedule, from, to time.Time) []ScheduleProblem {
 	return found
 }
 
-// unevenProblems says which steps are none: they begin anew with each hour or day.
+// unevenProblems warns about steps in cron fields that restart with each hour or day and so are
+// uneven.
 func unevenProblems(i int, text string) []ScheduleProblem {
 	fields := strings.Fields(text)
 	if len(fields) != 5 {

@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkSecret checks that no more than fields of later calls use the result of a
-// secret step: docs/concepts/security.md#secret-results.
+// checkSecret checks that only fields of later calls use the result of a secret step:
+// docs/concepts/security.md#secret-results.
 func checkSecret(c *checker) {
 	for _, step := range c.pb.Steps {
 		if step.Secret {

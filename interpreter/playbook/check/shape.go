@@ -89,8 +89,8 @@ func (c *checker) resultShape(at playbook.StepSpot) *shape {
 	return nil
 }
 
-// checkShape warns of a path into a result that its shape cannot have. It is
-// asked of the names that expressions use; owner is how the author wrote it.
+// checkShape warns if an expression reads a path that a result of this shape cannot have; owner
+// is the result's name as written.
 func checkShape(c *checker, pos place, owner string, s *shape, path []any) {
 	for _, key := range path {
 		if s == nil {

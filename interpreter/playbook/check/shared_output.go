@@ -32,8 +32,8 @@ func checkSharedFile(c *checker, step *playbook.Step, action *playbook.Action) {
 
 const modeOverwrite = "overwrite"
 
-// mayVary reports whether a value may be another one in each iteration: it names more than
-// what the run and the steps before have given.
+// mayVary reports whether a value may differ between iterations: it names more than the run and
+// earlier steps provide.
 func (c *checker) mayVary(node *playbook.Node) bool {
 	for _, ref := range node.Refs() {
 		_, isKey := c.workload[ref.Root]

@@ -117,7 +117,7 @@ func checkMovedQuery(c *checker, spec playbook.ToolSpec, to, from *playbook.Acti
 		"which needs mode: upsert or replace of to")
 }
 
-// checkStagedOnce refuses two sinks of a step of which one would publish over the other.
+// checkStagedOnce refuses two sinks of a step if one would replace what the other publishes.
 func checkStagedOnce(c *checker, step *playbook.Step) {
 	staging := slices.Concat(c.pb.StagingSinks(step), lists.Filter(step.AggregateSinks(), c.pb.Stages))
 	seen := map[string]*playbook.Sink{}
@@ -137,7 +137,7 @@ func checkStagedOnce(c *checker, step *playbook.Step) {
 	}
 }
 
-// nodeText is what a scalar says, as it is written.
+// nodeText is the text of a scalar as written.
 func nodeText(n *playbook.Node) string {
 	if n == nil {
 		return ""

@@ -56,8 +56,8 @@ func checkStatesWithin(c *checker, loop *playbook.Step, inner *playbook.Playbook
 	}
 }
 
-// checkElementState refuses a name that is the same for all elements, and elements of which
-// no name can be made.
+// checkElementState refuses state names that are equal for all elements, and elements from
+// which no name can be made.
 func checkElementState(c *checker, step *playbook.Step) {
 	i, element := step.Incremental, step.Loop.Element
 	if i.State != nil {
@@ -79,8 +79,8 @@ func (c *checker) nameOfElement(step *playbook.Step) string {
 	return step.Loop.Element + member
 }
 
-// kindOfElement says what the elements of a loop are, where one of them is a list or a map; ""
-// where none is, as far as the workload says.
+// kindOfElement says whether a loop's elements are lists or maps; "" if none is, as far as the
+// workload shows.
 func (c *checker) kindOfElement(loop *playbook.Loop) string {
 	if loop.Collection == nil {
 		return ""

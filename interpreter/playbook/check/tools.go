@@ -213,7 +213,7 @@ func checkAwaits(c *checker, call playbook.CallAt, name string) {
 	}
 }
 
-// checkApproval reads what an approval asks, as far as it is written out.
+// checkApproval checks the literal parts of an approval.
 func checkApproval(c *checker, action *playbook.Action) {
 	known := map[string]any{}
 	for _, entry := range action.Fields {

@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkTriggers refuses triggers by which one delivery could start several runs, or
-// know what proves that another one is genuine.
+// checkTriggers refuses triggers that would let one delivery start several runs, or would
+// expose the secret that proves another delivery genuine.
 func checkTriggers(c *checker) {
 	for i, trigger := range c.pb.Triggers {
 		checkSender(c, trigger, c.pb.Triggers[:i])

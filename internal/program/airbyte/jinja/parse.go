@@ -9,8 +9,8 @@ type parser struct {
 	depth  int
 }
 
-// maxDepth bounds how deep expressions and blocks are nested: reading calls itself for each, and a manifest that is
-// nothing but brackets would exhaust the stack.
+// maxDepth bounds the nesting of expressions and blocks. Reading is recursive, so without it a manifest full of
+// brackets would exhaust the stack.
 const maxDepth = 60
 
 // ParseExpression reads what is between braces.

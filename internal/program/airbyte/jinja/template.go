@@ -96,7 +96,8 @@ func (r *reader) readParts() (parts []Operand, end string, err error) {
 	}
 }
 
-// readInner is what is between the braces that begin at a place; what follows is read next.
+// readInner returns the text between the braces that begin at a place, and continues after
+// them.
 func (r *reader) readInner(at int) (string, error) {
 	closing := map[byte]string{'{': "}}", '%': "%}", '#': "#}"}[r.rest[at+1]]
 	quote := byte(0)
