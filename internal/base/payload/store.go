@@ -118,7 +118,7 @@ func checkMarker(ctx context.Context, bucket *blob.Bucket, create bool) error {
 	return errNoStore
 }
 
-// Prepare makes the folder of a store, if its address is a folder's, with what tells that it is one. Others are as they
+// Prepare makes the folder of a store, if its address is a folder's, and marks it as one. Others are as they
 // are. The error is that of Open.
 func Prepare(ctx context.Context, address string) error {
 	if !strings.HasPrefix(address, fileScheme) {
