@@ -107,17 +107,7 @@ The result is {rows, bytes, batches, rejected}: the rows and bytes of the source
 batches that were written, and the rows that the database rejected, if to has rejected.
 An attempt may take 6 hours, if timeout does not say otherwise.`,
 		Fields: []playbook.Field{
-			{Name: playbook.FieldFrom, Kind: playbook.KindCall, Enum: []string{"http", "file", "postgres", "sqlite"}, Required: true, Doc: "The source: a map with tool and its fields.", Keys: []playbook.Field{
-				{
-					Name: playbook.FieldRows, Kind: playbook.KindText, Default: "the whole, which is a list",
-					Doc:   "Where the list of rows is in JSON: the names of members, with dots between them.",
-					Needs: []playbook.Need{{Field: playbook.FieldTool, Value: "http"}, {Field: playbook.FieldTool, Value: "file"}},
-				},
-				{
-					Name: playbook.FieldOrderBy, Kind: playbook.KindLiteral, Doc: "The column of the statement's rows by which they are read; its values are unique and never null.",
-					Needs: []playbook.Need{{Field: playbook.FieldTool, Value: "postgres"}, {Field: playbook.FieldTool, Value: "sqlite"}},
-				},
-			}},
+			sourceField(),
 			{Name: playbook.FieldTo, Kind: playbook.KindCall, Enum: []string{"postgres", "sqlite", "file"}, Required: true, Doc: "The table or file: a map with tool and its fields, as in a sink."},
 			{Name: fieldBatch, Kind: playbook.KindNumber, Default: fmt.Sprint(rowsOfBatch), Doc: "How many rows are written in one transaction, at most."},
 		},
@@ -131,6 +121,21 @@ retry:
     then: {max_attempts: 5, initial_delay: 10s}
 `,
 	}
+}
+
+// sourceField is the field from, with the keys that a source has beside those of its tool.
+func sourceField() playbook.Field {
+	return playbook.Field{Name: playbook.FieldFrom, Kind: playbook.KindCall, Enum: []string{"http", "file", "postgres", "sqlite"}, Required: true, Doc: "The source: a map with tool and its fields.", Keys: []playbook.Field{
+		{
+			Name: playbook.FieldRows, Kind: playbook.KindText, Default: "the whole, which is a list",
+			Doc:   "Where the list of rows is in JSON: the names of members, with dots between them.",
+			Needs: []playbook.Need{{Field: playbook.FieldTool, Value: "http"}, {Field: playbook.FieldTool, Value: "file"}},
+		},
+		{
+			Name: playbook.FieldOrderBy, Kind: playbook.KindLiteral, Doc: "The column of the statement's rows by which they are read; its values are unique and never null.",
+			Needs: []playbook.Need{{Field: playbook.FieldTool, Value: "postgres"}, {Field: playbook.FieldTool, Value: "sqlite"}},
+		},
+	}}
 }
 
 // Run makes one attempt: it moves what is left to move.
