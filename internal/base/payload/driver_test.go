@@ -66,12 +66,12 @@ func (s *shelf) retrieve(claims ...converter.StorageDriverClaim) ([]*commonpb.Pa
 	return s.driver.Retrieve(converter.StorageDriverRetrieveContext{Context: s.t.Context()}, claims)
 }
 
-// files are what the directory holds, temporary files included.
+// files are what the directory holds beside the marker of a store, temporary files included.
 func (s *shelf) files() []string {
 	s.t.Helper()
 	var found []string
 	require.NoError(s.t, filepath.WalkDir(s.dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
+		if err == nil && !entry.IsDir() && entry.Name() != "reprise-payload-store" {
 			found = append(found, path)
 		}
 		return err
