@@ -196,7 +196,11 @@ var groups = []struct {
 		[]string{"internal/base", "internal/observe", "internal/program", "interpreter", "workflows", "activities", "playbooks"},
 		"commands have what tests need nowhere",
 	},
-	{"worker", []string{"internal/base", "internal/program", "workflows", "activities"}, "a worker runs playbooks and looks at none"},
+	{
+		"worker",
+		[]string{"internal/base", "internal/program", "internal/observe/census", "workflows", "activities"},
+		"a worker runs playbooks and looks at none, but for the figures of its metrics",
+	},
 }
 
 // yamlReaders are the packages that know YAML.

@@ -25,7 +25,6 @@ import (
 	"reprise/internal/base/secrets"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/census"
-	"reprise/internal/observe/runs"
 	"reprise/internal/program/health"
 	"reprise/internal/program/host"
 	"reprise/internal/program/localserver"
@@ -245,9 +244,8 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	if err := catalogue.ReportTokens(watch, c, server.Namespace); err != nil {
 		return exitcode.Usage, err
 	}
-	figures := &census.Sampler{
-		Reader: &runs.Reader{Client: c, Store: store, Namespace: server.Namespace}, To: watched.Gauges(), TaskQueue: opts.taskQueue, Logger: logger,
-	}
+	figures := census.NewSampler(c, store, server.Namespace)
+	figures.To, figures.TaskQueue, figures.Logger = watched.Gauges(), opts.taskQueue, logger
 	go figures.Watch(watch, census.Every)
 	return runWorker(ctx, opts, c, catalogue, watched, probes, func() {
 		opts.announceReady(stdout, startInfo{

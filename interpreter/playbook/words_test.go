@@ -19,7 +19,7 @@ func TestEveryWordIsSaidWhole(t *testing.T) {
 
 	// What these mean depends on words beside them, so their section reads them.
 	readTogether := []string{
-		"step.tool", "sink.tool", "notice.tool", "notify.tool", "workbook entry.tool", "tool.kind", "next entry.when", "next entry.then", "next entry.else",
+		"step.tool", "sink.tool", "notice.tool", "notify.tool", "workbook entry.tool", "tool.kind", "source.tool", "next entry.when", "next entry.then", "next entry.else",
 		"incremental.initial_value", "incremental.format", "incremental.lag", "incremental.step",
 	}
 

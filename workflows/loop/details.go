@@ -24,7 +24,7 @@ func (l *Loop) describeLoop(ctx workflow.Context) {
 	counts.Row(fmt.Sprint(stats.Success), fmt.Sprint(stats.Failed), fmt.Sprint(waiting), fmt.Sprint(active),
 		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-active, 0)), gate.RenderTime(rest.next))
 	text := l.controls.RenderHold() + fmt.Sprintf("%s: iterations %d to %d of %s\n\n%s",
-		source.Code(l.step.Name, protocol.MaxText), l.indexAt(0), l.indexAt(stats.Total-1), l.sizeText(), counts)
+		source.Code(l.step.Name, protocol.MaxText), l.indexAt(0), l.indexAt(stats.Total-1), sizeText(l), counts)
 	if l.source != nil {
 		text += l.source.render()
 	}

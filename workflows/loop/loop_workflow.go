@@ -173,7 +173,7 @@ func (l *Loop) elementAt(position int) any {
 }
 
 // sizeText is the size of the collection for people, who see that the source may give more.
-func (l *Loop) sizeText() string {
+func sizeText(l *Loop) string {
 	if l.Shard.Open {
 		return fmt.Sprintf("%d so far", l.collectionSize())
 	}
@@ -390,10 +390,10 @@ func (l *Loop) failAll(ctx workflow.Context, calls []call.Snapshot, failure *int
 // childSummary is shown in Temporal's UI next to the child, as Markdown.
 func (l *Loop) childSummary(calls []call.Snapshot) string {
 	if len(calls) > 1 {
-		return fmt.Sprintf("%s %d–%d of %s", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, l.sizeText())
+		return fmt.Sprintf("%s %d–%d of %s", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, sizeText(l))
 	}
 	const shown = 60
-	return fmt.Sprintf("%s %d/%s: %s", l.step.Name, *calls[0].Index+1, l.sizeText(),
+	return fmt.Sprintf("%s %d/%s: %s", l.step.Name, *calls[0].Index+1, sizeText(l),
 		source.Code(expression.Text(calls[0].Element.Data), shown))
 }
 

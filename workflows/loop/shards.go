@@ -151,11 +151,11 @@ func (l *Loop) runShard(ctx workflow.Context, p *openShard) {
 		Task: l.controls.Task(l.Input.Task), Elements: p.elements, Source: p.reads, Chosen: l.Input.Chosen.SliceOf(p.first, p.end),
 		Shard: &protocol.Shard{
 			First: index, Size: l.Shard.Size, Open: l.Shard.Open, Success: known.Success, Failed: known.Failed,
-			MayLinger: l.shardsLinger(), Shared: p.sent,
+			MayLinger: shardsLinger(l), Shared: p.sent,
 		},
 		Control: l.controls.Control, Begun: drive.BegunBetween(l.Input.Begun, index, l.indexAt(p.end-1)),
 	}
-	summary := fmt.Sprintf("%s: iterations %d–%d of %s", l.step.Name, index, l.indexAt(p.end-1), l.sizeText())
+	summary := fmt.Sprintf("%s: iterations %d–%d of %s", l.step.Name, index, l.indexAt(p.end-1), sizeText(l))
 	if p.reads != nil {
 		summary = fmt.Sprintf("%s: reads the source on from iteration %d", l.step.Name, index)
 	}
@@ -206,7 +206,7 @@ func (l *Loop) listenForShards(ctx workflow.Context) {
 		}
 		switch {
 		case p.reads != nil && !p.lingers:
-			p.lingers, p.next, p.uses = l.shardsLinger(), next.Next, next.Shared
+			p.lingers, p.next, p.uses = shardsLinger(l), next.Next, next.Shared
 		case !p.lingers && next.Next > 0 && next.Next <= p.end-p.first:
 			p.lingers, p.next, p.uses = true, next.Next, next.Shared
 		case p.lingers: // its use gets less, and signals may arrive in another order
@@ -262,12 +262,12 @@ func (l *Loop) waitUntil(ctx workflow.Context, until func() bool) {
 		uses := l.lingeringUse()
 		l.reported = &uses
 		sending = gate.Signal(disconnected, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal,
-			l.lingering(ctx, uses))
+			lingeringReport(ctx, l, uses))
 	}
 }
 
-// lingering is the report that this shard lingers, or leaves the rest of the source to the next.
-func (l *Loop) lingering(ctx workflow.Context, uses protocol.SharedWindow) lingering {
+// lingeringReport is the report that this shard lingers, or leaves the rest of the source to the next.
+func lingeringReport(ctx workflow.Context, l *Loop, uses protocol.SharedWindow) lingering {
 	report := lingering{First: l.Shard.First, Next: l.started, Shared: uses}
 	if l.Input.Source != nil {
 		report.ID, report.Source = workflow.GetInfo(ctx).WorkflowExecution.ID, l.left
@@ -276,7 +276,7 @@ func (l *Loop) lingering(ctx workflow.Context, uses protocol.SharedWindow) linge
 }
 
 // shardsLinger reports whether the shards of the loop may linger: see Shard.MayLinger.
-func (l *Loop) shardsLinger() bool {
+func shardsLinger(l *Loop) bool {
 	return l.loop.Mode == playbook.Parallel && l.loop.FailureBudget == nil
 }
 

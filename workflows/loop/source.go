@@ -58,7 +58,7 @@ type readPages struct {
 // runSource reads the source and runs its elements, until it has ended or others read it on, and their shards have ended too.
 func (l *Loop) runSource(ctx workflow.Context) {
 	reading, stop := workflow.WithCancel(ctx)
-	s := l.newSource(ctx)
+	s := newSource(ctx, l)
 	workflow.Go(reading, s.read)
 	next := 0
 	for l.goesOn(ctx) {
@@ -66,7 +66,7 @@ func (l *Loop) runSource(ctx workflow.Context) {
 		if len(s.buffer) == 0 || !l.goesOn(ctx) {
 			break
 		}
-		p := l.runNext(ctx, s.nextShard(next))
+		p := runNext(ctx, l, s.nextShard(next))
 		if p.gaveUp {
 			break
 		}
@@ -78,10 +78,10 @@ func (l *Loop) runSource(ctx workflow.Context) {
 		disconnected, _ := workflow.NewDisconnectedContext(ctx)
 		_ = workflow.Await(disconnected, func() bool { return s.over })
 	}
-	l.readOn(ctx)
+	s.readOn(ctx)
 	l.started = l.Result.Stats.Total
 	l.waitUntil(ctx, func() bool { return len(l.shards) == 0 })
-	l.leaveRest(ctx)
+	s.leaveRest(ctx)
 }
 
 // goesOn reports whether the loop begins more iterations.
@@ -90,7 +90,7 @@ func (l *Loop) goesOn(ctx workflow.Context) bool {
 }
 
 // runNext runs a shard until the next may begin.
-func (l *Loop) runNext(ctx workflow.Context, p *openShard) *openShard {
+func runNext(ctx workflow.Context, l *Loop, p *openShard) *openShard {
 	l.describeLoop(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		l.runShard(ctx, p)
@@ -101,7 +101,8 @@ func (l *Loop) runNext(ctx workflow.Context, p *openShard) *openShard {
 }
 
 // readOn has other workflows read the rest of the source, one after another.
-func (l *Loop) readOn(ctx workflow.Context) {
+func (s *sourceReader) readOn(ctx workflow.Context) {
+	l := s.loop
 	for n := 0; l.left != nil && l.goesOn(ctx); n++ {
 		level := n / readersPerLevel
 		if l.Input.Shard != nil {
@@ -116,7 +117,7 @@ func (l *Loop) readOn(ctx workflow.Context) {
 			}
 		}
 		name := fmt.Sprintf("/source-%d-%d", l.indexAt(first), l.left.State.Attempts)
-		p := l.runNext(ctx, l.openShard(&openShard{
+		p := runNext(ctx, l, l.openShard(&openShard{
 			id: protocol.ChildID(l.Input.Task, name), first: first, end: first,
 			reads: &protocol.LoopSource{Data: l.Input.Source.Data, Call: *l.left, Level: level},
 		}))
@@ -128,15 +129,16 @@ func (l *Loop) readOn(ctx workflow.Context) {
 }
 
 // leaveRest has the parent have the source read on, unless it was signalled before.
-func (l *Loop) leaveRest(ctx workflow.Context) {
+func (s *sourceReader) leaveRest(ctx workflow.Context) {
+	l := s.loop
 	if l.left == nil || l.Input.Shard == nil || l.reported != nil || !l.goesOn(ctx) {
 		return
 	}
-	_ = gate.Signal(ctx, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal, l.lingering(ctx, l.lingeringUse())).Get(ctx, nil)
+	_ = gate.Signal(ctx, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal, lingeringReport(ctx, l, l.lingeringUse())).Get(ctx, nil)
 }
 
 // newSource makes the call of the source, or continues it.
-func (l *Loop) newSource(ctx workflow.Context) *sourceReader {
+func newSource(ctx workflow.Context, l *Loop) *sourceReader {
 	s := &sourceReader{loop: l}
 	l.source, l.Shard.Open = s, true
 	s.call = ResumeCall(ctx, l.book, l.loop.Source, s.task(), l.Input.Source.Call)

@@ -11,8 +11,10 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/meter"
+	"reprise/internal/base/payload"
 	"reprise/internal/base/sleep"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
@@ -35,6 +37,11 @@ type Sampler struct {
 	oldest     map[interpreter.Status]time.Time // of the open runs in the last round
 	watermarks sweep
 	failing    bool // the last round failed
+}
+
+// NewSampler reads the figures of a namespace by a client. store is the payload store, nil for none.
+func NewSampler(c client.Client, store *payload.Store, namespace string) *Sampler {
+	return &Sampler{Reader: &runs.Reader{Client: c, Store: store, Namespace: namespace}}
 }
 
 // Watch makes rounds until ctx ends. It does nothing where nobody takes the figures.

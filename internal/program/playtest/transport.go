@@ -189,8 +189,10 @@ func tokenAnswer(request *http.Request) (*http.Response, error) {
 // isTokenURL reports whether a connection of the test fetches its tokens there.
 func (s *stage) isTokenURL(at *url.URL) bool {
 	for _, connection := range s.test.Connections {
-		if expression.Text(expression.Member(expression.Member(connection, "oauth2"), "token_url")) == at.String() {
-			return true
+		for _, kind := range []string{"oauth2", "jwt"} {
+			if expression.Text(expression.Member(expression.Member(connection, kind), "token_url")) == at.String() {
+				return true
+			}
 		}
 	}
 	return false
