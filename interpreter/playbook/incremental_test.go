@@ -147,6 +147,11 @@ func TestOtherTables(t *testing.T) {
 			"a loop's sinks", "loop: {collection: [1], element: e, sink: {tool: sqlite, path: \"{{ e }}.db\", table: t}}\n    sink: {tool: sqlite, path: a.db, table: t}",
 			[]string{"t of sqlite a.db"},
 		},
+		{
+			"tables of children", "sink: {tool: sqlite, path: a.db, table: t, mode: upsert, key: id, children: {items: {table: lines, key: [id, n], with: {id: id}, " +
+				"children: {taxes: {table: taxes, key: [id, n, c], with: {id: id, n: n}}}}, tags: {table: tags, key: [id, name], with: {id: id}}}}",
+			[]string{"lines of sqlite a.db", "tags of sqlite a.db", "taxes of sqlite a.db"},
+		},
 	} {
 		text := strings.Replace(incrementalStep("{cursor_path: c, initial_value: 0}"), "workflow:", "workload: {pg: pg}\nworkbook: [{name: w, tool: sqlite, path: w.db, table: t}]\nworkflow:", 1)
 		pb, found := decode(t, text+"    "+row.step+"\n")

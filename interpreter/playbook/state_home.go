@@ -76,23 +76,47 @@ func (s *Step) rowSinks() []*Sink {
 func (pb *Playbook) OtherTables(step *Step) []string {
 	home, tables := pb.StateHome(step), []string{}
 	for _, sink := range step.rowSinks() {
-		if sink == home || sink.Action == nil || pb.Replaces(sink) {
+		if sink.Action == nil || pb.Replaces(sink) {
 			continue
 		}
 		action := pb.Resolve(sink.Action)
 		if !action.writesTable() {
 			continue
 		}
-		words := []string{action.Field("table").Raw, "of", action.Tool.Raw}
-		for _, node := range []*Node{action.Auth, action.Field("path")} {
-			if node != nil {
-				words = append(words, node.Raw)
-			}
+		if sink != home {
+			tables = append(tables, action.tableInPlace(action.Field("table").Raw))
 		}
-		tables = append(tables, strings.Join(words, " "))
+		for _, table := range childTables(action.Field(FieldChildren)) {
+			tables = append(tables, action.tableInPlace(table))
+		}
 	}
 	slices.Sort(tables)
 	return slices.Compact(tables)
+}
+
+// tableInPlace is a table with the place of the action that writes it, as both are written.
+func (a *Action) tableInPlace(table string) string {
+	words := []string{table, "of", a.Tool.Raw}
+	for _, node := range []*Node{a.Auth, a.Field("path")} {
+		if node != nil {
+			words = append(words, node.Raw)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// childTables are the tables for lists in rows, at any depth.
+func childTables(children *Node) (tables []string) {
+	if children == nil {
+		return nil
+	}
+	for _, child := range children.Entries {
+		if table := child.Value.Get("table"); table != nil {
+			tables = append(tables, table.Raw)
+		}
+		tables = append(tables, childTables(child.Value.Get(FieldChildren))...)
+	}
+	return tables
 }
 
 // mayFollowSuccess is false for a policy that is only for failures.

@@ -73,10 +73,10 @@ func neededColumns(action *playbook.Action) (needed []neededColumn) {
 		add(word, action.Field(word))
 	}
 	add("replace_where", action.Field("replace_where").Get("column"))
-	if children := action.Field(fieldChildren); children != nil {
+	if children := action.Field(playbook.FieldChildren); children != nil {
 		for _, entry := range children.Entries {
-			needed = append(needed, neededColumn{word: fieldChildren, name: entry.Key})
-			add(fieldChildren, entry.Value.Get("with"))
+			needed = append(needed, neededColumn{word: playbook.FieldChildren, name: entry.Key})
+			add(playbook.FieldChildren, entry.Value.Get("with"))
 		}
 	}
 	columns := action.Field("columns")
@@ -102,8 +102,6 @@ func checkRowElement(c *checker, call playbook.CallAt) {
 	}
 }
 
-const fieldChildren = "children"
-
 // checkChildren checks the tables for lists in rows (docs/how-to/load-nested-lists.md).
 func checkChildren(c *checker) {
 	for _, call := range c.pb.Actions() {
@@ -111,14 +109,14 @@ func checkChildren(c *checker) {
 		if to := writes.Field(playbook.FieldTo).Call(); to != nil && writes.Traits().Moves {
 			writes = to
 		}
-		children := writes.Field(fieldChildren)
+		children := writes.Field(playbook.FieldChildren)
 		if children == nil || children.Kind != playbook.MapNode || !writes.Traits().KeepsStates {
 			continue
 		}
 		if checkChildrenFit(c, writes, children) {
 			mode, _ := writes.Mode()
 			parent := &parentTable{key: textsOf(writes.Field("key")), upserts: mode == "upsert", tables: textsOf(writes.Field("table"))}
-			checkChildTables(c, parent, fieldChildren, children)
+			checkChildTables(c, parent, playbook.FieldChildren, children)
 		}
 	}
 }
@@ -170,7 +168,7 @@ func checkChildTables(c *checker, parent *parentTable, path string, written *pla
 		}
 		with, key := table.Get("with"), textsOf(table.Get("key"))
 		linked := checkWith(c, parent, own, with)
-		below := table.Get(fieldChildren)
+		below := table.Get(playbook.FieldChildren)
 		if parent.upserts && len(key) == 0 {
 			c.Errorf(table.Pos, codeChildTables, "%s needs \"key\", because mode upsert identifies rows by it, for example %s", own, exampleKey(linked))
 		}
@@ -183,7 +181,7 @@ func checkChildTables(c *checker, parent *parentTable, path string, written *pla
 			}
 		}
 		nested := &parentTable{key: key, upserts: parent.upserts, tables: parent.tables}
-		checkChildTables(c, nested, own+"."+fieldChildren, below)
+		checkChildTables(c, nested, own+"."+playbook.FieldChildren, below)
 		parent.tables = nested.tables
 	}
 }
