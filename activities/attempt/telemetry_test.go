@@ -24,6 +24,7 @@ import (
 type listener struct {
 	mu    sync.Mutex
 	lines []string
+	zeros []string // the counters that begin
 }
 
 func (l *listener) note(words ...string) {
@@ -39,6 +40,12 @@ func (l *listener) words() []string {
 }
 
 func (l *listener) Add(m *meter.Metric, n int64, values ...string) {
+	if n == 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.zeros = append(l.zeros, strings.Join(append([]string{m.Name}, values...), " "))
+		return
+	}
 	l.note(append([]string{m.Name, strconv.FormatInt(n, 10)}, values...)...)
 }
 
@@ -100,6 +107,10 @@ func TestAttemptsAreCounted(t *testing.T) {
 		"reprise_rows_written_total 3 book fetch file",
 		"reprise_attempts_in_flight -1 book fetch file sink",
 	}, heard.words())
+	for _, class := range []string{"final", "retryable", "rate_limited"} {
+		require.Contains(t, heard.zeros, "reprise_attempts_total book fetch http step "+class, "an alert sees the first one")
+		require.Contains(t, heard.zeros, "reprise_task_retry_exhausted_total book fetch http "+class)
+	}
 }
 
 // TestAttemptsThatAreNotMade: an attempt whose run is cancelled is none.
