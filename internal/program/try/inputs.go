@@ -130,7 +130,7 @@ func (t *trial) snapshotOf(task call.Task) (call.Snapshot, error) {
 		return call.Snapshot{}, nil
 	}
 	if from := loop.Source; from != nil && t.Element == nil {
-		return call.Snapshot{}, refusef("the elements of step %q come from its source; try that by its own name, %s, or give an element with --element",
+		return call.Snapshot{}, refusef("the elements of step %q come from its source; try that with --step %s, or give an element with --element",
 			t.step.Name, from.Name)
 	}
 	scope := interpreter.NewScope(t.Book, task.Run, task.Data)
