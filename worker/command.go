@@ -217,10 +217,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 		return exitcode.Usage, err
 	}
 	defer probes.Close()
-	watched, err := telemetry.New(ctx, telemetry.Options{
-		Service: "reprise-worker", Version: versionText(), MetricsAddress: opts.telemetry.address,
-		TraceHeaders: opts.telemetry.headers, Logger: logger, Secrets: secret,
-	})
+	watched, err := opts.openTelemetry(ctx, logger, secret)
 	if err != nil {
 		return exitcode.Usage, err
 	}
@@ -228,10 +225,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	watched.Store(store)
 	c, err := connect.Dial(ctx, watched.Client(host.ClientOptions(store, server, logger)), logger)
 	if err != nil {
-		if ctx.Err() != nil {
-			return exitcode.OK, nil
-		}
-		return exitcode.NoServer, err
+		return withoutServer(ctx, err)
 	}
 	defer c.Close()
 	probes.Needs(health.Temporal(c))
@@ -240,18 +234,33 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	defer func() { _ = catalogue.Close() }()
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
-	go host.WatchCache(watch, cacheBytes, watched.Activities(), logger)
 	if err := catalogue.ReportTokens(watch, c, server.Namespace); err != nil {
 		return exitcode.Usage, err
 	}
+	go host.WatchCache(watch, cacheBytes, watched.Activities(), logger)
 	figures := census.NewSampler(c, store, server.Namespace)
 	figures.To, figures.TaskQueue, figures.Logger = watched.Gauges(), opts.taskQueue, logger
 	go figures.Watch(watch, census.Every)
 	return runWorker(ctx, opts, c, catalogue, watched, probes, func() {
 		opts.announceReady(stdout, startInfo{
-			queue: opts.taskQueue, namespace: server.Namespace, address: server.HostPort, store: store.Name(),
-			metrics: watched.URL(), health: probes.URL(),
+			queue: opts.taskQueue, namespace: server.Namespace, address: server.HostPort, store: store.Name(), metrics: watched.URL(), health: probes.URL(),
 		})
+	})
+}
+
+// withoutServer is the end of a worker that reached no server: a good one where it was interrupted.
+func withoutServer(ctx context.Context, err error) (int, error) {
+	if ctx.Err() != nil {
+		return exitcode.OK, nil
+	}
+	return exitcode.NoServer, err
+}
+
+// openTelemetry serves metrics and sends traces as the options say.
+func (o *options) openTelemetry(ctx context.Context, logger *slog.Logger, secret *secrets.Masker) (*telemetry.Telemetry, error) {
+	return telemetry.New(ctx, telemetry.Options{
+		Service: "reprise-worker", Version: versionText(), MetricsAddress: o.telemetry.address,
+		TraceHeaders: o.telemetry.headers, Logger: logger, Secrets: secret,
 	})
 }
 

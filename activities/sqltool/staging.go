@@ -445,7 +445,7 @@ func (s *stage) enterPart(ctx context.Context, alone bool) error {
 	)
 	err := s.tx.Query(ctx, "INSERT INTO "+StagedTable+" (id, part, round, written_at) VALUES ($1, $2, $3, "+s.tx.Dialect().Now+
 		") ON CONFLICT (id, part) DO UPDATE SET written_at = excluded.written_at RETURNING round, staged, columns",
-		[]any{w.ID, w.staging.partNumber(), int64(w.Round)}, func(scan func(...any) error) error {
+		[]any{w.ID, w.partNumber(), int64(w.Round)}, func(scan func(...any) error) error {
 			return scan(&round, &s.staged, &columns)
 		})
 	if err != nil {
@@ -491,7 +491,7 @@ func (s *stage) forgetPart(ctx context.Context) error {
 	w := s.write
 	if s.staged > 0 && s.beside != nil {
 		if _, err := s.tx.Exec(ctx, "DELETE FROM "+s.beside.QuotedTable()+" WHERE "+partColumn+" = $1 AND "+roundColumn+" < $2",
-			w.staging.partNumber(), int64(w.Round)); err != nil {
+			w.partNumber(), int64(w.Round)); err != nil {
 			return err
 		}
 	}
@@ -511,7 +511,7 @@ func (s *stage) leavePart(ctx context.Context, rows int64, columns []string) err
 	}
 	w := s.write
 	_, err = s.tx.Exec(ctx, "UPDATE "+StagedTable+" SET round = $3, staged = $4, columns = $5 WHERE id = $1 AND part = $2",
-		w.ID, w.staging.partNumber(), int64(w.Round), s.staged+rows, string(text))
+		w.ID, w.partNumber(), int64(w.Round), s.staged+rows, string(text))
 	return err
 }
 
@@ -565,7 +565,7 @@ func (w *TableWrite) numberRows(rows []map[string]any) {
 	w.Rows = make([]map[string]any, len(rows))
 	for i, row := range rows {
 		w.Rows[i] = maps.Clone(row)
-		w.Rows[i][partColumn], w.Rows[i][roundColumn] = int(w.staging.partNumber()), w.Round
+		w.Rows[i][partColumn], w.Rows[i][roundColumn] = int(w.partNumber()), w.Round
 	}
 }
 

@@ -56,7 +56,7 @@ func LoginFailureOf(e *Error) *login.LoginFailure {
 // maxLoginMessage bounds the message of a failed exchange, in bytes: each answer to a worker has it in the history of the login.
 const maxLoginMessage = 1 << 10
 
-// loginError is a failure of the workflow of a login as the error of an attempt.
+// LoginError is a failure of the workflow of a login as the error of an attempt.
 func LoginError(failure *login.LoginFailure) *Error {
 	e := &Error{
 		Kind: interpreter.Kind(failure.Kind), Class: interpreter.Class(failure.Class), Type: failure.Type, Status: failure.Status, Message: failure.Message, Final: failure.Final,

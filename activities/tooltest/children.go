@@ -50,11 +50,10 @@ func order(id int, lines ...int) row {
 }
 
 // withItems makes the tables of orders and of their items.
-func (s *TableTest) withItems() *TableTest {
+func (s *TableTest) withItems() {
 	s.Helper()
 	s.Create("id bigint PRIMARY KEY, note text")
 	s.Query("CREATE TABLE "+s.items()+" (order_id bigint NOT NULL, line bigint NOT NULL, n bigint CHECK (n < 100), kept text DEFAULT 'new', PRIMARY KEY (order_id, line))", nil)
-	return s
 }
 
 // itemLines are the items as order/line.

@@ -47,7 +47,7 @@ var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
 
 func (*Loop) section() *section { return loopSection }
 
-func (l *Loop) decode(d *decoder, f *fields, where at) bool {
+func (l *Loop) decode(d *decoder, f *fields, where at) bool { //nolint:unparam // sections may be refused
 	*l = Loop{
 		Pos: f.pos, Words: f.words, Values: f.keyPositions(Words{}, ""), Element: defaultElement, Mode: Sequential,
 		MaxConcurrency: defaultMaxConcurrency, AutoBatch: true,

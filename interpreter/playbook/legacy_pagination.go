@@ -157,7 +157,7 @@ func (p *policyDraft) collectPages(names *pageNames) {
 	}
 	collect := p.newMap(p.newKey("strategy", p.keys["merge_strategy"]), p.scalarFrom(word, "!!str", "merge_strategy"))
 	if n := p.values["merge_path"]; n != nil {
-		if path, ok := p.decoder.readText(n, "merge_path"); ok && strategy == "append" && names.newPath(path) != "" {
+		if path, ok := p.readText(n, "merge_path"); ok && strategy == "append" && names.newPath(path) != "" {
 			collect.Content = append(collect.Content, p.newKey("path", p.keys["merge_path"]), p.scalarFrom(names.newPath(path), "!!str", "merge_path"))
 		}
 	}

@@ -146,13 +146,17 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 		})
 		figures := &census.Sampler{Reader: s.Runs(), To: s.Telemetry.Gauges(), TaskQueue: s.TaskQueue, Logger: logger}
 		go figures.Watch(ctx, census.Every)
-		scheme := "http"
-		if certificate != nil {
-			scheme = "https"
-		}
-		logger.Info("serving", "url", scheme+"://"+listener.Addr().String(), "temporal", s.Address, "namespace", s.Namespace, "metrics", s.Telemetry.URL())
+		logger.Info("serving", "url", schemeOf(certificate)+"://"+listener.Addr().String(), "temporal", s.Address, "namespace", s.Namespace, "metrics", s.Telemetry.URL())
 		return server.Run(ctx, listener, certificate)
 	})
+}
+
+// schemeOf is the scheme of a server's address.
+func schemeOf(certificate *serve.Certificate) string {
+	if certificate != nil {
+		return "https"
+	}
+	return "http"
 }
 
 // serverCertificate is the certificate of the flags, nil for none.

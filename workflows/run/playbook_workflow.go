@@ -220,7 +220,7 @@ func (r *run) beginRun(ctx workflow.Context, book *playbook.Playbook, input prot
 // loadState gives the run and its parts the state of the history before.
 func (r *run) loadState(state protocol.RunState) {
 	r.RunFrame, r.RunPath = state.RunFrame, state.RunPath
-	r.visits.loadRecords(state.Records)
+	r.loadRecords(state.Records)
 	r.status.RunStatus, r.earlier.RunEarlier, r.notices.RunNotices = state.RunStatus, state.RunEarlier, state.RunNotices
 	r.queues.RunQueues, r.partitions.RunPartitions, r.moves.RunMoves = state.RunQueues, state.RunPartitions, state.RunMoves
 }

@@ -94,7 +94,7 @@ func (c caller) displayName() string {
 
 // isNamed reports whether a name of a test is one of the call.
 func (c caller) isNamed(name playbook.CallName) bool {
-	if name.Place != c.place || !c.iteration.isAmong(name.TestIterations) {
+	if name.Place != c.place || !c.isAmong(name.TestIterations) {
 		return false
 	}
 	for i, chosen := range name.Outer {

@@ -374,15 +374,15 @@ func (s *Server) addGlance(ctx context.Context, run runs.Found, now time.Time, c
 }
 
 // show adds what a run does now; nil says that no worker responds.
-func (row *runRow) show(status *runs.Status, now time.Time) {
+func (r *runRow) show(status *runs.Status, now time.Time) {
 	if status == nil {
-		row.Now, row.NoWorker = "", true
+		r.Now, r.NoWorker = "", true
 		return
 	}
-	if status.Late && row.Late == "" {
-		row.Late = "late"
+	if status.Late && r.Late == "" {
+		r.Late = "late"
 	}
-	row.Status, row.Now = status.Status, render.NowText(status)
+	r.Status, r.Now = status.Status, render.NowText(status)
 	for _, step := range status.Steps {
 		switch loop := step.Loop; {
 		case loop == nil, step.Status.Ended(), loop.Total == 0:
@@ -390,12 +390,12 @@ func (row *runRow) show(status *runs.Status, now time.Time) {
 			if status.Control.Paused {
 				continue
 			}
-			row.Now = step.Step + ": " + terminal.Count(loop.Total, "iteration")
-			if listed := listedNow(row.Run, now); listed != "" {
-				row.Now += ", " + listed
+			r.Now = step.Step + ": " + terminal.Count(loop.Total, "iteration")
+			if listed := listedNow(r.Run, now); listed != "" {
+				r.Now += ", " + listed
 			}
 		default:
-			row.Progress = progressOf(step)
+			r.Progress = progressOf(step)
 		}
 	}
 }

@@ -214,11 +214,11 @@ const (
 func TestReadingsAlert(t *testing.T) {
 	t.Parallel()
 	f, l := newFleet(t), newTimeline(t)
-	url, worker := f.worker()
+	_, worker := f.worker()
 	f.ends("completed", incrementally, nil)
 	f.ends("failed", incrementally, map[string]any{"code": 404}) // the watermark stays
 	worker.Kill()
-	url, _ = f.worker()
+	url, _ := f.worker()
 	f.eventually(url, meter.WatermarkAge.Name, func(_ string, age float64) bool { return age > 71*3600 })
 	f.start(f.queue, awaiting, nil)
 	f.start(f.queue, retrying, nil)
