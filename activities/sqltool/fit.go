@@ -49,10 +49,7 @@ func (w *TableWrite) fitColumn(d *Dialect, column Column, reads Reader) error {
 	var marked []bool
 	owned := false // the rows are those of the write alone
 	for i, row := range w.Rows {
-		value, has := row[column.Name]
-		if !has {
-			continue
-		}
+		value := row[column.Name]
 		if !reads.changes(value) || w.deletesRow(row) && !slices.Contains(w.DeleteColumns(), column.Name) {
 			continue
 		}

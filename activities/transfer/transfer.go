@@ -221,7 +221,7 @@ func (m *move) readMode() error {
 	if table, err := tool.TextField(m.to, "table"); err != nil || strings.TrimSpace(table) == "" {
 		return tool.ConfigErrorf("step %q: to needs table, the name of the table that the rows are written to", m.in.Step)
 	}
-	if m.to.Fields[playbook.StatementField].Data != nil {
+	if m.to.Fields[playbook.FieldStatement].Data != nil {
 		return tool.ConfigErrorf("step %q: to writes rows to a table, and a statement has none; remove it", m.in.Step)
 	}
 	mode, err := tool.TextField(m.to, playbook.FieldMode)

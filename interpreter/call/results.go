@@ -86,7 +86,7 @@ func (r results) warnLacks(result *interpreter.CallResult, budget *expression.Bu
 	} else if lacks := s.Pages.Uncompared(r.config.Policies, s.Last.Data.Data); lacks != "" {
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: the page %s; the result may be incomplete", where, lacks))
-	} else if ended := s.Pages.OfSmallerSize(r.config.Policies, r.scope(), budget); ended != "" {
+	} else if ended := s.Pages.BelowPageSize(r.config.Policies, r.scope(), budget); ended != "" {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: the page %s", where, ended))
 	}
 }

@@ -35,15 +35,20 @@ func (p *Program) Parts(scope Scope, b *Budget) []Part {
 	all := make([]Part, 0, len(finder.found))
 	for _, found := range finder.found {
 		part := Part{Text: source.Cut(found.text, shownPartText)}
-		code, err := compileTree(p.source, new(lowering).lowerValue(found.node))
-		if err == nil {
-			of := Program{source: p.source, code: code, tree: found.node, refs: p.refs, roots: p.roots, builds: true}
-			part.Value, err = of.Eval(scope, b)
-		}
-		part.Err = err
+		part.Value, part.Err = p.evalNode(found.node, scope, b)
 		all = append(all, part)
 	}
 	return all
+}
+
+// evalNode evaluates one node of the program's tree alone.
+func (p *Program) evalNode(node ast.Node, scope Scope, b *Budget) (any, error) {
+	code, err := compileTree(p.source, new(lowering).lowerValue(node))
+	if err != nil {
+		return nil, err
+	}
+	alone := Program{source: p.source, code: code, tree: node, refs: p.refs, roots: p.roots, builds: true}
+	return alone.Eval(scope, b)
 }
 
 // Parts are the parts of all expressions of the template; see [Program.Parts].
@@ -155,15 +160,15 @@ func (f *partFinder) addPart(node ast.Node) {
 	}
 }
 
-// LengthComparison is a comparison of the length of something with a number that it has to reach, such as len(page) == 100.
+// LengthComparison is a comparison that requires a minimum length, such as len(page) == 100 or len(page) > 0.
 type LengthComparison struct {
 	Text   string // the operand that is a length, as it is written
 	Length int
 	Wanted int // the smallest length for which the comparison is true
 }
 
-// Lengths are the comparisons of the template in which a length has to reach a number, with their present values. Those
-// that have no values are left out.
+// Lengths evaluates the comparisons of the template that require a minimum length. It leaves out those whose operands are not
+// whole numbers in the scope.
 func (t *Template) Lengths(scope Scope, b *Budget) (all []LengthComparison) {
 	for _, s := range t.segments {
 		if s.Program == nil {
@@ -181,7 +186,7 @@ func (t *Template) Lengths(scope Scope, b *Budget) (all []LengthComparison) {
 	return all
 }
 
-// lengthFinder visits the nodes of an expression.
+// lengthFinder collects the length comparisons of one expression.
 type lengthFinder struct {
 	program *Program
 	tree    tree
@@ -196,30 +201,22 @@ func (f *lengthFinder) Visit(node *ast.Node) {
 	if !isBinary || len(f.found) == shownParts {
 		return
 	}
-	length, number, more := comparison.Left, comparison.Right, 0
-	switch comparison.Operator {
-	case "==", ">=":
-	case ">":
-		more = 1
-	case "<=":
-		length, number = number, length
-	case "<":
-		length, number, more = number, length, 1
-	default:
-		return
-	}
-	if comparison.Operator == "==" && !isLength(length) {
+	length, number := comparison.Left, comparison.Right
+	if comparison.Operator == "<" || comparison.Operator == "<=" || comparison.Operator == "==" && !isLength(length) {
 		length, number = number, length
 	}
-	if !isLength(length) {
+	if !slices.Contains([]string{"==", ">=", "<=", ">", "<"}, comparison.Operator) || !isLength(length) {
 		return
 	}
-	is, hasLength := f.value(length)
-	wanted, hasNumber := f.value(number)
+	reached, hasLength := f.wholeNumber(length)
+	wanted, hasNumber := f.wholeNumber(number)
+	if comparison.Operator == ">" || comparison.Operator == "<" {
+		wanted++
+	}
 	if hasLength && hasNumber {
 		span := f.tree.spans[length]
 		text := string([]rune(f.program.source)[span.From:span.To])
-		f.found = append(f.found, LengthComparison{Text: text, Length: is, Wanted: wanted + more})
+		f.found = append(f.found, LengthComparison{Text: text, Length: reached, Wanted: wanted})
 	}
 }
 
@@ -232,14 +229,9 @@ func isLength(node ast.Node) bool {
 	return isName && (name.Value == "len" || name.Value == "count") && len(call.Arguments) == 1
 }
 
-// value evaluates an operand alone. It is false where the operand gives no whole number.
-func (f *lengthFinder) value(node ast.Node) (whole int, ok bool) {
-	code, err := compileTree(f.program.source, new(lowering).lowerValue(node))
-	if err != nil {
-		return 0, false
-	}
-	alone := Program{source: f.program.source, code: code, tree: node, refs: f.program.refs, roots: f.program.roots, builds: true}
-	value, err := alone.Eval(f.scope, f.budget)
-	whole, ok = value.(int)
-	return whole, err == nil && ok
+// wholeNumber evaluates an operand alone. It is false where the operand gives no whole number.
+func (f *lengthFinder) wholeNumber(node ast.Node) (n int, ok bool) {
+	value, err := f.program.evalNode(node, f.scope, f.budget)
+	n, ok = value.(int)
+	return n, err == nil && ok
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // CodeFieldName is never a template: docs/concepts/expressions.md#templates. The
-// templates of StatementField become bind parameters.
+// templates of FieldStatement become bind parameters.
 const CodeFieldName = "code"
 
 // CallWords are the names of callKeys.
@@ -139,7 +139,7 @@ func readNameNode(d *decoder, n *yaml.Node, it string) *Node {
 func readToolEntry(d *decoder, field restField) *Entry {
 	entry, value := &Entry{Key: field.name, KeyPos: field.pos}, field.value
 	switch {
-	case field.name == CodeFieldName || field.name == StatementField:
+	case field.name == CodeFieldName || field.name == FieldStatement:
 		entry.Value = d.rawText(value)
 	case field.name == FieldFrom && value.Kind == yaml.MappingNode && !d.broken[value]:
 		entry.Value = d.nestedCall(value)

@@ -44,7 +44,7 @@ func (d *decoder) listInto(node *Node, n *yaml.Node) {
 func (d *decoder) nestedCall(n *yaml.Node) *Node {
 	node := &Node{Pos: positionOf(n), file: d.File}
 	d.entriesInto(node, n, func(key string, value *yaml.Node) *Node {
-		if key == StatementField {
+		if key == FieldStatement {
 			return d.rawText(value)
 		}
 		return d.valueNode(value)

@@ -247,8 +247,8 @@ func (d *decoder) plainValue(n *yaml.Node) any {
 
 // Fields of tools that the language itself knows.
 const (
-	FieldStatement = "statement"
-	FieldChildren  = "children" // of what writes rows of tables
+	FieldStatement = "statement" // SQL, whose templates become bind parameters
+	FieldChildren  = "children"  // of what writes rows of tables
 	FieldParams    = "params"
 	FieldHeaders   = "headers"
 	FieldURL       = "url"

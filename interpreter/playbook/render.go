@@ -24,7 +24,7 @@ func attachStatements(pb *Playbook) {
 }
 
 func attachStatement(action *Action) {
-	node := action.Field(StatementField)
+	node := action.Field(FieldStatement)
 	if node == nil || node.Raw == "" {
 		return
 	}
@@ -34,9 +34,6 @@ func attachStatement(action *Action) {
 		node.statement = parsed
 	}
 }
-
-// StatementField is the field that holds SQL, whose templates become parameters.
-const StatementField = "statement"
 
 // HasErrors reports whether one of the problems is no warning.
 func HasErrors(problems []statement.Problem) bool {

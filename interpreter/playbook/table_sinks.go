@@ -118,5 +118,5 @@ func (pb *Playbook) RetriesTable(sink *Sink, tool string) bool {
 		return false
 	}
 	action := pb.Resolve(sink.Action)
-	return action.Field("table") != nil && action.Field(StatementField) == nil
+	return action.Field("table") != nil && action.Field(FieldStatement) == nil
 }

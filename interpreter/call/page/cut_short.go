@@ -127,12 +127,13 @@ func (p *Pages) Uncompared(policies Policies, page any) string {
 	return ""
 }
 
-// pageSizes are how many rows APIs give at most where a request asks for more.
+// pageSizes are common upper limits of APIs for the rows of a page.
 var pageSizes = []int{10, 20, 25, 30, 40, 50, 60, 75, 100, 120, 150, 200, 250, 300, 400, 500, 1000, 2000, 2500, 5000, 10_000}
 
-// OfSmallerSize says of the only page that it ends the call as it has fewer rows than a policy waits for, and so many as
-// APIs give at most; "" of others. Many APIs give at most 100 rows whatever limit is requested.
-func (p *Pages) OfSmallerSize(policies Policies, scope expression.Scope, b *expression.Budget) string {
+// BelowPageSize describes an only page that ended the call because it has fewer rows than a policy requires to request the
+// next page, but exactly as many as a common limit of APIs; "" for other pages. Many APIs return at most 100 rows, whatever
+// the request asks for.
+func (p *Pages) BelowPageSize(policies Policies, scope expression.Scope, b *expression.Budget) string {
 	if p.PagedBy != nil {
 		return ""
 	}
@@ -142,7 +143,7 @@ func (p *Pages) OfSmallerSize(policies Policies, scope expression.Scope, b *expr
 		}
 		for _, length := range policy.When.Template.Lengths(scope, b) {
 			if length.Length < length.Wanted && slices.Contains(pageSizes, length.Length) {
-				return fmt.Sprintf("ended the call, as %s is %d and policy %d requests the next page from %d on: if the API gives at most %d rows per page, "+
+				return fmt.Sprintf("ended the call, because %s is %d and policy %d requests the next page only if it is at least %d: if the API gives at most %d rows per page, "+
 					"rows are missing; request pages until one is empty, or at most %d rows per page", length.Text, length.Length, policy.Number, length.Wanted,
 					length.Length, length.Length)
 			}

@@ -221,8 +221,8 @@ func TestUncompared(t *testing.T) {
 	require.Empty(t, new(page.Pages).Uncompared(of, first), "a poll")
 }
 
-// TestOfSmallerSize: an only page of as many rows as APIs give at most, where a policy waits for more, may be the first of many.
-func TestOfSmallerSize(t *testing.T) {
+// TestBelowPageSize: an only page of as many rows as APIs give at most, where a policy waits for more, may be the first of many.
+func TestBelowPageSize(t *testing.T) {
 	t.Parallel()
 	for condition, warns := range map[string]map[int]bool{
 		"len(response.rows) == 1000":               {0: false, 7: false, 99: false, 100: true, 101: false, 500: true, 1000: false, 2000: false},
@@ -237,15 +237,15 @@ func TestOfSmallerSize(t *testing.T) {
 			body := map[string]any{"rows": make([]any, rows), "more": false}
 			scope := expression.MapScope{"response": body, "size": 1000, "failed": false}
 			pages := page.Pages{}
-			got := pages.OfSmallerSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0)))
+			got := pages.BelowPageSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0)))
 			require.Equal(t, warned, got != "", "%s of %d: %s", condition, rows, got)
 			pages.Paged(of[0], body)
-			require.Empty(t, pages.OfSmallerSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0))), "it has asked for more")
+			require.Empty(t, pages.BelowPageSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0))), "it has asked for more")
 		}
 	}
 	of := policies(t, "      - {when: \"{{ len(response.rows) == 1000 }}\", then: {max_attempts: 3}}\n")
 	scope := expression.MapScope{"response": map[string]any{"rows": make([]any, 100)}}
-	require.Empty(t, new(page.Pages).OfSmallerSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0))), "a poll")
+	require.Empty(t, new(page.Pages).BelowPageSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0))), "a poll")
 }
 
 // TestTravel: what one host collects is the same wherever parts of it are left behind.

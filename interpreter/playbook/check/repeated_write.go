@@ -16,7 +16,7 @@ func checkRepeatedWrites(c *checker) {
 			action := call.Action
 			switch traits := playbook.TraitsOf(c.toolOf(action)); {
 			case traits.Dialect != "":
-				checkRepeatedStatement(c, action.Field(playbook.StatementField))
+				checkRepeatedStatement(c, action.Field(playbook.FieldStatement))
 			case traits.Requests && traits.Keyed != "":
 				checkRepeatedRequest(c, action)
 			}

@@ -37,5 +37,5 @@ func checkRestart(c *checker, step *playbook.Step) {
 // also where they are in another page by then.
 func idempotentByRow(s *playbook.Sink) bool {
 	mode, _ := s.Action.Mode()
-	return s.Action.Field(playbook.StatementField) == nil && s.Action.Field("table") != nil && mode == "upsert"
+	return s.Action.Field(playbook.FieldStatement) == nil && s.Action.Field("table") != nil && mode == "upsert"
 }

@@ -330,7 +330,7 @@ func checkGiveUpSinks(c *checker, step *playbook.Step) {
 		for _, sink := range then.Sinks {
 			action := sink.Action
 			rows := action != nil && (playbook.TraitsOf(c.toolOf(action)).IntoFile || action.Field("table") != nil)
-			if rows && action.Args == nil && action.Field(playbook.StatementField) == nil {
+			if rows && action.Args == nil && action.Field(playbook.FieldStatement) == nil {
 				c.Warnf(sink.Pos, codeNoEffect, "this sink writes nothing: a failed call has no result except what was collected before; add args, such as {message: \"{{ error.message }}\"}")
 			}
 		}

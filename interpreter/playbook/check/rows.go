@@ -24,7 +24,7 @@ func checkRows(c *checker) {
 
 // checkHasRows refuses to change rows where a sink sends none.
 func checkHasRows(c *checker, call playbook.CallAt) {
-	own := []string{playbook.StatementField}
+	own := []string{playbook.FieldStatement}
 	if playbook.TraitsOf(c.toolOf(call.Action)).Requests {
 		own = []string{playbook.FieldBody, "form"}
 	}
@@ -126,7 +126,7 @@ func checkChildrenFit(c *checker, writes *playbook.Action, children *playbook.No
 	why := ""
 	mode, _ := writes.Mode()
 	switch {
-	case writes.Field(playbook.StatementField) != nil:
+	case writes.Field(playbook.FieldStatement) != nil:
 		why = "a statement, which writes no rows; use table"
 	case mode == "insert_or_ignore":
 		why = "mode insert_or_ignore, because the database does not say which rows it has ignored; use mode upsert"

@@ -144,7 +144,7 @@ func (c *checker) secretPlaces() map[*playbook.Node]bool {
 		for _, name := range spec.Secrets {
 			if field := call.Action.Field(name); field != nil {
 				places[field] = true
-				if query := field.Get(playbook.StatementField); query.Statement() != nil {
+				if query := field.Get(playbook.FieldStatement); query.Statement() != nil {
 					places[query] = true
 				}
 			}

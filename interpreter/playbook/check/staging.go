@@ -62,7 +62,7 @@ func checkStagingPlace(c *checker, call playbook.CallAt, action *playbook.Action
 
 // checkMovedTo checks where the rows of a transfer go.
 func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
-	if statement := to.Field(playbook.StatementField); statement != nil {
+	if statement := to.Field(playbook.FieldStatement); statement != nil {
 		c.Errorf(statement.Pos, codeFieldType, "to writes rows to a table, and statement does not; replace it by table")
 		return
 	}
@@ -88,7 +88,7 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 func checkMovedQuery(c *checker, spec playbook.ToolSpec, to, from *playbook.Action) {
 	for _, entry := range from.Fields {
 		switch entry.Key {
-		case playbook.StatementField, playbook.FieldPath, playbook.FieldOrderBy, playbook.FieldRows:
+		case playbook.FieldStatement, playbook.FieldPath, playbook.FieldOrderBy, playbook.FieldRows:
 		default:
 			if _, known := spec.Field(entry.Key); known {
 				c.Errorf(entry.KeyPos, codeFieldType, "from reads rows by a statement, and %s does not apply to it; remove it", entry.Key)
@@ -96,7 +96,7 @@ func checkMovedQuery(c *checker, spec playbook.ToolSpec, to, from *playbook.Acti
 			}
 		}
 	}
-	query, order := from.Field(playbook.StatementField), from.Field(playbook.FieldOrderBy)
+	query, order := from.Field(playbook.FieldStatement), from.Field(playbook.FieldOrderBy)
 	if query == nil && !c.partial {
 		c.Errorf(from.Pos, codeMissingField, "from needs statement, which selects the rows")
 	}

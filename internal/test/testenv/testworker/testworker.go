@@ -31,7 +31,6 @@ import (
 	"reprise/internal/base/connection"
 	"reprise/internal/base/seal"
 	"reprise/internal/observe/census"
-	"reprise/internal/observe/runs"
 	"reprise/internal/program/host"
 	"reprise/internal/program/telemetry"
 )
@@ -116,10 +115,8 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 		return err
 	}
 	if every, err := time.ParseDuration(os.Getenv(censusVariable)); err == nil && every > 0 {
-		figures := &census.Sampler{
-			Reader: &runs.Reader{Client: c, Namespace: os.Getenv(namespaceVariable)}, To: watched.Gauges(),
-			TaskQueue: os.Getenv(queueVariable), Logger: slog.New(slog.DiscardHandler),
-		}
+		figures := census.NewSampler(c, nil, os.Getenv(namespaceVariable))
+		figures.To, figures.TaskQueue, figures.Logger = watched.Gauges(), os.Getenv(queueVariable), slog.New(slog.DiscardHandler)
 		go figures.Watch(context.Background(), every)
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
