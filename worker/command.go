@@ -52,7 +52,8 @@ are sent to that collector; the other OpenTelemetry variables apply too.
 
 With --health-address, /livez and /readyz are served for probes. /livez responds as
 long as the process is alive. /readyz returns 503 while the worker starts or stops,
-and while the Temporal server or the payload store does not respond.
+while the Temporal server does not respond or refuses polls, and while the payload
+store does not respond.
 
 SIGINT and SIGTERM stop the worker: it accepts no new work, releases tasks that it
 has not started, and gives running attempts up to 10 seconds to finish.`
@@ -113,7 +114,7 @@ func runMain(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	} else {
 		_, _ = fmt.Fprintf(stderr, "worker: %s\n", message)
 	}
-	if status == exitcode.Usage {
+	if status == exitcode.Usage && !opts.jsonLog() {
 		_, _ = fmt.Fprintln(stderr, "See worker --help.")
 	}
 	return status
@@ -223,7 +224,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	}
 	defer watched.Close()
 	watched.Store(store)
-	c, err := connect.Dial(ctx, watched.Client(host.ClientOptions(store, server, logger)), logger)
+	c, err := connect.Dial(ctx, watched.Client(probes.ClientOptions(host.ClientOptions(store, server, logger))), logger)
 	if err != nil {
 		return withoutServer(ctx, err)
 	}

@@ -236,6 +236,9 @@ func TestSpeaksJSON(t *testing.T) {
 		require.True(t, json.Valid(line), "%s", line)
 	}
 	require.Contains(t, errs.String(), "no Temporal server responds at 127.0.0.1:1")
+	errs.Reset()
+	require.Equal(t, exitcode.Usage, runMain(t.Context(), []string{"--log-format", "json", "--directory", "/nowhere"}, io.Discard, &errs))
+	require.True(t, json.Valid(errs.Bytes()), "%s", errs.String())
 }
 
 // statusOf is the status of the response to a GET.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -204,4 +205,33 @@ func TestSystemdExample(t *testing.T) {
 			require.Contains(t, known, "`"+name+"`", "worker.env")
 		}
 	}
+}
+
+// equalVariable is a variable that has to be the same in several programs, in the first column of the page's table.
+var equalVariable = regexp.MustCompile("`(REPRISE_[A-Z_]+)`")
+
+// TestVariablesThatHaveToBeEqual: the examples have each variable that the page says has to be equal everywhere, so that
+// whoever copies them is reminded of it.
+func TestVariablesThatHaveToBeEqual(t *testing.T) {
+	t.Parallel()
+	_, section, found := strings.Cut(read(t, "docs/how-to/deploy.md"), "## Equal everywhere\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	unit, all := read(t, "docs/how-to/deploy/worker.env"), manifests(t)
+	files := []string{"REPRISE_CONNECTIONS", "REPRISE_RATE_LIMITS", "REPRISE_PLAYBOOKS", "REPRISE_DIRECTORY"} // mounted in pods
+	count := 0
+	for line := range strings.Lines(section) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		for _, match := range equalVariable.FindAllStringSubmatch(strings.Split(line, "|")[1], -1) {
+			name := match[1]
+			count++
+			require.Contains(t, unit, "\n"+name+"=", "worker.env")
+			if !slices.Contains(files, name) && name != "REPRISE_SECRET_KEY" {
+				require.Contains(t, all["ConfigMap reprise"].Data, name, "kubernetes.yaml")
+			}
+		}
+	}
+	require.Greater(t, count, 8)
 }
