@@ -360,11 +360,11 @@ func TestFunctionTable(t *testing.T) {
 
 	for name, f := range functions {
 		require.Equal(t, name, f.name)
-		require.True(t, f.max < 0 || f.min <= f.max, name)
-		require.Equal(t, f.predicate == needsPredicate, f.call == nil, name)
-		require.True(t, strings.HasPrefix(f.signature, name+"("), name)
-		require.True(t, strings.HasSuffix(f.doc, "."), name)
-		require.Empty(t, refused[name], name)
+		require.True(t, f.max < 0 || f.min <= f.max, "%s: max is the most arguments, -1 for any number", name)
+		require.Equal(t, f.predicate == needsPredicate, f.call == nil, "%s needs a call, unless it has a predicate", name)
+		require.True(t, strings.HasPrefix(f.signature, name+"("), "%s: the signature begins with the name", name)
+		require.True(t, strings.HasSuffix(f.doc, "."), "%s: doc is one sentence", name)
+		require.Empty(t, refused[name], "%s is a function now: remove it from refused in functions.go", name)
 	}
 
 	for alias, name := range filterAliases {

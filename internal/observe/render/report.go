@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-
 	"reprise/internal/base/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -64,24 +62,15 @@ func (o EndedRun) writeError(b *strings.Builder, record *protocol.StepRecord) {
 // StepTable returns a table of the steps that fits the terminal. What it leaves out follows below it; errors are
 // printed with the failure.
 func StepTable(records []protocol.StepRecord, paper terminal.Paper) string {
-	var shown []string // the columns that it has in the end
-	rendered := terminal.FitColumns(paper.Width, lists.Map(records, StepName), [][]string{
-		{"step", "status", "iterations", "attempts", "pages", "time", "error"},
-		{"step", "status", "iterations", "attempts", "pages", "time"},
-		{"step", "status", "attempts", "pages", "time"},
-		{"step", "status", "time"},
-		{"step", "status"},
-	}, func(columns, names []string) string {
-		var rows []table.Row
-		for i, record := range records {
-			rows = append(rows, terminal.TableRow(columns, map[string]any{
-				"step": names[i], "status": paper.Paint(styleOf(record.Status), string(record.Status)), "iterations": iterationsText(record),
-				"attempts": terminal.NumberText(record.Attempts), "pages": terminal.NumberText(record.Pages), "time": durationText(record), "error": errorCell(record, paper),
-			}))
-		}
-		shown = columns
-		return filledTable(terminal.HeadRow(columns), rows).Render()
-	})
+	steps := itemTable[protocol.StepRecord]{title: "step", columns: []itemColumn[protocol.StepRecord]{
+		{"status", 0, func(r protocol.StepRecord) string { return paper.Paint(styleOf(r.Status), string(r.Status)) }},
+		{"iterations", 2, iterationsText},
+		{"attempts", 3, func(r protocol.StepRecord) string { return terminal.NumberText(r.Attempts) }},
+		{"pages", 3, func(r protocol.StepRecord) string { return terminal.NumberText(r.Pages) }},
+		{"time", 4, durationText},
+		{"error", 1, func(r protocol.StepRecord) string { return errorCell(r, paper) }},
+	}}
+	rendered, shown := steps.fitTable(records, lists.Map(records, StepName), paper)
 	if slices.Contains(shown, "iterations") {
 		return rendered
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
@@ -19,24 +17,22 @@ const shownPlaybook = 30
 // Runs returns a table of runs that fits the terminal.
 func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 	ids := lists.Map(list, func(run runs.Found) string { return terminal.Visible(run.WorkflowID) })
-	return terminal.FitColumns(paper.Width, ids, [][]string{
-		{"run", "playbook", "status", "rows", "started", "time", "failed"},
-		{"run", "playbook", "status", "started", "time", "failed"},
-		{"run", "status", "started", "time", "failed"},
-		{"run", "status", "time", "failed"},
-		{"run", "status"},
-	}, func(columns, ids []string) string {
-		var rows []table.Row
-		for i, run := range list {
-			end := cmp.Or(run.EndedAt, now)
-			rows = append(rows, terminal.TableRow(columns, map[string]string{
-				"run": ids[i], "playbook": paper.Shorten(run.Playbook, shownPlaybook), "status": paper.Paint(styleOf(run.Status), statusCell(run)),
-				"started": terminal.Ago(run.StartedAt, now), "time": terminal.Duration(end.Sub(run.StartedAt)), "failed": terminal.NumberText(run.DeadLetters),
-				"rows": ShortRows(run.Rows),
-			}))
-		}
-		return filledTable(terminal.HeadRow(columns), rows).Render()
-	})
+	rendered, _ := itemTable[runs.Found]{title: "run", columns: runColumns(now, paper)}.fitTable(list, ids, paper)
+	return rendered
+}
+
+// runColumns are the columns of a list of runs, behind the ID of the run.
+func runColumns(now time.Time, paper terminal.Paper) []itemColumn[runs.Found] {
+	return []itemColumn[runs.Found]{
+		{"playbook", 2, func(run runs.Found) string { return paper.Shorten(run.Playbook, shownPlaybook) }},
+		{"status", 0, func(run runs.Found) string { return paper.Paint(styleOf(run.Status), statusCell(run)) }},
+		{"rows", 1, func(run runs.Found) string { return ShortRows(run.Rows) }},
+		{"started", 3, func(run runs.Found) string { return terminal.Ago(run.StartedAt, now) }},
+		{"time", 4, func(run runs.Found) string {
+			return terminal.Duration(cmp.Or(run.EndedAt, now).Sub(run.StartedAt))
+		}},
+		{"failed", 4, func(run runs.Found) string { return terminal.NumberText(run.DeadLetters) }},
+	}
 }
 
 // statusCell is the status of a run, with its place where it waits for its turn.

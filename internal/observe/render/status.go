@@ -282,22 +282,14 @@ func stepLabel(step runs.Step) string {
 // statesTable is the steps with their status. Columns that do not fit are left out: the attempts first, then how long
 // they took.
 func statesTable(status *runs.Status, paper terminal.Paper) string {
-	return terminal.FitColumns(paper.Width, lists.Map(status.Steps, stepLabel), [][]string{
-		{"step", "status", "attempt", "next retry", "time"},
-		{"step", "status", "next retry", "time"},
-		{"step", "status", "next retry"},
-		{"step", "status"},
-	}, func(columns, labels []string) string {
-		var rows []table.Row
-		for i, step := range status.Steps {
-			rows = append(rows, terminal.TableRow(columns, map[string]any{
-				"step":   labels[i],
-				"status": paper.Paint(styleOf(step.Status), string(step.Status)), "attempt": StepAttempt(step),
-				"next retry": nextOf(step.Item, status.At), "time": tookOf(step, status),
-			}))
-		}
-		return filledTable(terminal.HeadRow(columns), rows).Render()
-	})
+	states := itemTable[runs.Step]{title: "step", columns: []itemColumn[runs.Step]{
+		{"status", 0, func(step runs.Step) string { return paper.Paint(styleOf(step.Status), string(step.Status)) }},
+		{"attempt", 1, StepAttempt},
+		{"next retry", 3, func(step runs.Step) string { return nextOf(step.Item, status.At) }},
+		{"time", 2, func(step runs.Step) string { return tookOf(step, status) }},
+	}}
+	rendered, _ := states.fitTable(status.Steps, lists.Map(status.Steps, stepLabel), paper)
+	return rendered
 }
 
 // filledTable is a table of the columns that some row has something in.

@@ -225,6 +225,7 @@ func TestGoldenRuns(t *testing.T) {
 		{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began, Queue: &runs.QueuePosition{Position: 12}},
 		{WorkflowID: "patients-7x2k3q/reprocess-01a201eda681-1", Status: interpreter.Failed, StartedAt: began, EndedAt: began.Add(50 * time.Hour)},
 	}
+	requireEachColumn(t, found)
 	for _, width := range []int{40, 80, 120} {
 		table := render.Runs(found, began.Add(3*time.Second), terminal.Paper{Width: width})
 		require.LessOrEqual(t, text.LongestLineLen(table), width)

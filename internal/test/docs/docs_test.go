@@ -269,7 +269,7 @@ func checkLink(t *testing.T, pages map[string][]string, page, target string) {
 		require.NoError(t, err, "%s links to %s", page, target)
 	}
 	if fragment != "" {
-		require.Contains(t, pages[linked], fragment, "%s links to %s", page, target)
+		require.True(t, slices.Contains(pages[linked], fragment), "%s links to %s, and %s has no such heading; if it is generated, run make reference", page, target, linked)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestDocumentsNamedInCode(t *testing.T) {
 	eachGoFile(t, func(name, text string) {
 		for _, target := range documentNamed.FindAllString(text, -1) {
 			named++
-			checkLink(t, pages, "README.md", target)
+			checkLink(t, pages, "README.md", target) // as from the root of the repository
 		}
 	})
 	require.Greater(t, named, 50)
@@ -346,7 +346,7 @@ func TestCodesAreExplained(t *testing.T) {
 	t.Parallel()
 	known := anchors(read(t, "docs/reference/diagnostics.md"))
 	for _, code := range check.Codes() {
-		require.Contains(t, known, code.Code)
+		require.True(t, slices.Contains(known, code.Code), "docs/reference/diagnostics.md lacks %s: run make reference", code.Code)
 	}
 }
 

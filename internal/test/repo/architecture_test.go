@@ -89,6 +89,22 @@ func TestContributingNamesWhatExists(t *testing.T) {
 	}
 }
 
+// goFence is a piece of Go in a document.
+var goFence = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+// TestCodeInContributingIsOurs: a piece of code that CONTRIBUTING.md shows is in the repository as it is there.
+func TestCodeInContributingIsOurs(t *testing.T) {
+	t.Parallel()
+	pieces := goFence.FindAllStringSubmatch(read(t, "CONTRIBUTING.md"), -1)
+	require.NotEmpty(t, pieces)
+	for _, piece := range pieces {
+		for line := range strings.Lines(piece[1]) {
+			err := exec.CommandContext(t.Context(), "git", "-C", root, "grep", "-qF", "--untracked", "-e", strings.TrimSpace(line), "--", "*.go").Run()
+			require.NoError(t, err, "no Go file has this line of CONTRIBUTING.md, copy it anew: %s", line)
+		}
+	}
+}
+
 // TestFirstPagesAreShort: who comes to the project reads them whole. A change says in CHANGELOG.md what there is, in the place of what
 // was said before, and adds no line for each commit: a rebase that brings old entries back fails here.
 func TestFirstPagesAreShort(t *testing.T) {

@@ -349,7 +349,7 @@ func endlessWaits(body ast.Node) (found []ast.Node) {
 			switch method := methodOf(node); {
 			case method == "Wait" && len(node.Args) == 0:
 				found = append(found, node)
-			case method == "Run" || method == "Cleanup":
+			case (method == "Run" || method == "Cleanup") && len(node.Args) > 0:
 				if inner, ok := node.Args[len(node.Args)-1].(*ast.FuncLit); ok {
 					found = append(found, endlessWaits(inner.Body)...)
 				}
