@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
+
+	"gocloud.dev/blob"
 
 	"reprise/activities/format"
 	"reprise/activities/memory"
@@ -28,6 +32,12 @@ type Tool struct {
 
 	mu       sync.Mutex
 	journals map[string]*journalCache // by path of the journal
+
+	// Below connections.
+	buckets map[string]*blob.Bucket // open ones, by their addresses
+	probed  map[string]bool         // those that refuse to overwrite
+	swept   map[string]time.Time    // when leftovers were looked for, by path
+	remotes [remoteLocks]chan struct{}
 }
 
 var (
@@ -37,7 +47,14 @@ var (
 
 // New makes the tool.
 func New(res tool.Resources) *Tool {
-	return &Tool{res: res, journals: map[string]*journalCache{}}
+	t := &Tool{
+		res: res, journals: map[string]*journalCache{},
+		buckets: map[string]*blob.Bucket{}, probed: map[string]bool{}, swept: map[string]time.Time{},
+	}
+	for i := range t.remotes {
+		t.remotes[i] = make(chan struct{}, 1)
+	}
+	return t
 }
 
 // Spec describes the tool.
@@ -75,7 +92,18 @@ The journal belongs to the file that it was written with. If the file was remove
 renamed, emptied or replaced, it is started anew, and a repeated write is made again;
 the same applies if somebody has changed or cut what the last write has put there.
 Text that others add at the end does no harm. If the file is moved during a write, the
-write is an error of type moved and class retryable.`,
+write is an error of type moved and class retryable.
+
+With auth, path is below a connection: a folder such as file:///var/lib/lake, or an
+object store such as s3://bucket/prefix?region=eu-central-1, gs://bucket or
+azblob://container. It cannot leave that. Reading is as above. Objects cannot be
+appended to, so a sink makes path a folder: each write is an object of its own, and then
+the next manifest, such as _manifest/00000012.json, names all objects that have the
+rows, and their hashes. append takes over those of the manifest before, overwrite does
+not. Who reads by the last manifest sees all rows of a write or none; objects that no
+manifest names have no rows, and are removed after 7 days. Of two writers one follows
+the other, and neither loses rows. A store has to refuse If-None-Match: *, or the
+write is a final error.`,
 		Fields: append([]playbook.Field{
 			{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory."},
 			{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}, Default: "append", Doc: "What a sink does if the file exists."},
@@ -105,14 +133,11 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	if options.Format == "" && options.Compression == "" && !packedName {
 		return interpreter.ToolResult{}, noFormat(in, path, format.All)
 	}
-	from, err := t.openPlace(in, path, "read", false)
+	from, err := t.openContent(ctx, in, path)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	defer func() { _ = from.Close() }()
-	if err := tool.Begin(ctx); err != nil {
-		return interpreter.ToolResult{}, err
-	}
 	content, err := t.readContent(ctx, from, path, &options)
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -132,11 +157,20 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	return interpreter.ToolResult{}, tool.Errorf("read %s as %s: %w", path, options.Format, err)
 }
 
-// Open opens a file as a source of rows.
-func (t *Tool) Open(ctx context.Context, in interpreter.ToolInput) (*format.RowSource, error) {
-	path, err := localPath(in)
-	if err != nil {
-		return nil, err
+// fileContent is a file or an object that is read.
+type fileContent struct {
+	io.ReaderAt
+	io.Closer
+
+	reader  io.Reader // from its beginning
+	size    int64     // in bytes, when it was opened
+	changed func() bool
+}
+
+// openContent opens a file to read, in the worker's directory or below a connection.
+func (t *Tool) openContent(ctx context.Context, in interpreter.ToolInput, path string) (*fileContent, error) {
+	if in.Auth != "" {
+		return t.openRemoteContent(ctx, in, path)
 	}
 	from, err := t.openPlace(in, path, "read", false)
 	if err != nil {
@@ -150,13 +184,44 @@ func (t *Tool) Open(ctx context.Context, in interpreter.ToolInput) (*format.RowS
 	if err != nil {
 		return nil, err
 	}
+	return &fileContent{ReaderAt: file, Closer: file, reader: file, size: info.Size(), changed: func() bool {
+		now, err := file.Stat()
+		return err != nil || now.Size() != info.Size() || !now.ModTime().Equal(info.ModTime())
+	}}, nil
+}
+
+// openRemoteContent opens an object to read.
+func (t *Tool) openRemoteContent(ctx context.Context, in interpreter.ToolInput, path string) (*fileContent, error) {
+	from, err := t.openRemote(ctx, in, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := tool.Begin(ctx); err != nil {
+		return nil, err
+	}
+	object, seen, err := from.openObject(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &fileContent{ReaderAt: object, Closer: object, reader: io.NewSectionReader(object, 0, seen.Size), size: seen.Size, changed: func() bool {
+		now, err := from.bucket.Attributes(ctx, from.key)
+		return err != nil || now.Size != seen.Size || now.ETag != seen.ETag || !now.ModTime.Equal(seen.ModTime)
+	}}, nil
+}
+
+// Open opens a file as a source of rows.
+func (t *Tool) Open(ctx context.Context, in interpreter.ToolInput) (*format.RowSource, error) {
+	path, err := localPath(in)
+	if err != nil {
+		return nil, err
+	}
+	from, err := t.openContent(ctx, in, path)
+	if err != nil {
+		return nil, err
+	}
 	byName, _ := format.ByName(path)
 	return &format.RowSource{
-		Content: file, Size: info.Size(), What: path, Format: byName, Kind: interpreter.KindTool, Class: interpreter.ClassFinal,
-		Changed: func() bool {
-			now, err := file.Stat()
-			return err != nil || now.Size() != info.Size() || !now.ModTime().Equal(info.ModTime())
-		},
+		Content: from, Size: from.size, What: path, Format: byName, Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Changed: from.changed,
 	}, nil
 }
 
@@ -215,21 +280,16 @@ func noFormat(in interpreter.ToolInput, path string, accepted []string) error {
 }
 
 // readContent reads a whole file in UTF-8, unpacked at most MaxResponseBytes, or the member of an archive, whose name may say the format.
-func (t *Tool) readContent(ctx context.Context, from *place, path string, options *format.Options) ([]byte, error) {
-	file, info, err := openToRead(from, path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
+func (t *Tool) readContent(ctx context.Context, from *fileContent, path string, options *format.Options) ([]byte, error) {
 	limit := t.res.MaxResponseBytes
-	unpacked, err := options.Unpack(ctx, file, false, limit)
+	unpacked, err := options.Unpack(ctx, from.reader, false, limit)
 	if err != nil {
 		return nil, t.unpackError(path, err)
 	}
 	defer unpacked.Close()
 	most := limit
 	if !unpacked.Packed {
-		most = min(info.Size(), limit)
+		most = min(from.size, limit)
 	}
 	content, err := memory.ReadAll(ctx, unpacked, most, limit)
 	if err == nil {
@@ -249,10 +309,11 @@ func (t *Tool) unpackError(path string, err error) error {
 	var waited *memory.WaitError
 	var cause *fs.PathError
 	var wrong *format.ByteError
+	var own *tool.Error
 	switch {
 	case errors.Is(err, memory.ErrTooLarge):
 		return tool.TooLargef("read %s: the file is larger than the limit of %d bytes", path, t.res.MaxResponseBytes)
-	case errors.As(err, &waited):
+	case errors.As(err, &waited), errors.As(err, &own), tool.IsContextError(err):
 		return err
 	case errors.As(err, &cause):
 		return fileError("read", path, err)

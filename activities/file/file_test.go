@@ -84,7 +84,7 @@ func TestFileConforms(t *testing.T) {
 	}
 
 	tooltest.Run(t, tooltest.Suite{
-		Catalogue: c, Tool: "file",
+		Catalogue: c, Tool: "file", TakesAuth: true,
 		Good:  fileInput(map[string]any{"path": "rows.jsonl"}),
 		Large: fileInput(map[string]any{"path": "book.txt"}), LargeIn: roomy,
 		// Somebody holds the lock and does not give it back.

@@ -19,14 +19,18 @@ import (
 // Without it, a journal outgrows its file.
 const maxIdleNotes = 8 << 20
 
-// Notes reports whether a write is noted: each is.
-func (t *Tool) Notes(interpreter.ToolInput) bool { return true }
+// Notes reports whether a write is noted: each is in the worker's directory. A manifest has room for the place of a transfer, which is
+// small, and not for all that a call has collected.
+func (t *Tool) Notes(in interpreter.ToolInput) bool { return in.Auth == "" }
 
 // Recall gives the notes of a call.
 func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
 	path, as, err := t.writeTarget(in)
 	if err != nil {
 		return nil, err
+	}
+	if in.Auth != "" {
+		return t.recallRemote(ctx, in, path)
 	}
 	to, err := t.openPlace(in, path, "write", false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +63,7 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 // Forget overwrites the contents of calls' notes. It is still known that the writes were made.
 func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, _ bool) error {
 	path, as, err := t.writeTarget(in)
-	if err != nil {
+	if err != nil || !t.Notes(in) {
 		return err
 	}
 	to, err := t.openPlace(in, path, "write", false)

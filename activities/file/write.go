@@ -43,6 +43,16 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
+	record := tool.LedgerRecord{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note}
+	if in.Auth != "" {
+		to, err := t.openRemote(ctx, in, path)
+		if err != nil {
+			return interpreter.ToolResult{}, err
+		}
+		return t.writeRemote(ctx, in, &objectWrite{
+			remote: to, format: as, options: options, overwrite: mode == "overwrite", named: columns, rows: in.Rows(), run: in.RunID, LedgerRecord: record,
+		})
+	}
 	to, err := t.openPlace(in, path, "write", true)
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -50,7 +60,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	defer func() { _ = to.Close() }()
 	w := &fileWrite{
 		place: to, path: path, format: as, options: options, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
-		LedgerRecord: tool.LedgerRecord{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note},
+		LedgerRecord: record,
 	}
 	return t.writeOnce(ctx, in, w)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/activities"
 	"reprise/activities/file"
 )
 
@@ -82,6 +83,45 @@ func TestFilesHaveRowsOnce(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestObjectsHaveRowsOnce: the same below a connection, where each batch is an object of its own; the source is one, too.
+func TestObjectsHaveRowsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.res.Connections = activities.Connections{"lake": "file:lake"}
+	content := orders(1, 25, "a")
+	require.NoError(t, os.Mkdir(filepath.Join(w.dir, "lake"), 0o755))
+	w.put("lake/orders.csv", content)
+	for at := range 5 {
+		for _, before := range []bool{true, false} {
+			key := fmt.Sprint(at, before)
+			fields := map[string]any{
+				"from": map[string]any{"tool": "file", "auth": "lake", "path": "orders.csv"}, "to": map[string]any{"tool": "file", "auth": "lake", "path": key + ".csv"}, "batch": 10,
+			}
+			w.files, w.sql["file"] = file.New(w.res), file.New(w.res)
+			_, err := w.attempt(key, &mortal{Ledger: w.sql["file"], at: at, before: before}, "file", fields)
+			if at > 0 && at < 4 {
+				require.ErrorIs(t, err, errDied, key)
+			}
+			w.sql["file"] = file.New(w.res) // of another process
+			result, err := w.move(key, "file", fields)
+			require.NoError(t, err, key)
+			require.Equal(t, 25, result.Data.Data.(map[string]any)["rows"], key)
+			require.EqualValues(t, 25, result.Meta.Rows.Written, key)
+			manifests, err := filepath.Glob(filepath.Join(w.dir, "lake", key+".csv", "_manifest", "*.json"))
+			require.NoError(t, err)
+			last, err := os.ReadFile(manifests[len(manifests)-1])
+			require.NoError(t, err)
+			var names struct{ Files []struct{ Path string } }
+			require.NoError(t, json.Unmarshal(last, &names))
+			var found [][3]string
+			for _, object := range names.Files {
+				found = append(found, w.fileRows(filepath.Join("lake", key+".csv", object.Path))...)
+			}
+			require.Equal(t, parsed(t, content), found, key)
 		}
 	}
 }

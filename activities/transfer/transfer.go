@@ -96,7 +96,8 @@ parameters. The ledger has the last key of each batch.
 With tool file, to names a file of the worker's directory, to which rows are appended as
 jsonl or csv. The journal beside it has the place instead of the ledger, so each row is in
 the file once, whatever fails; rows of batches before an error stay. mode overwrite is
-refused: readers would see the new file in part.
+refused: readers would see the new file in part. With auth, each batch is an object below
+that connection, and the manifest has the place.
 
 A source is known by a hash of its bytes. If it is another one when a transfer
 continues, the transfer starts again with modes upsert and replace; with other modes it

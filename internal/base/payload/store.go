@@ -17,9 +17,10 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"gocloud.dev/blob"
-	_ "gocloud.dev/blob/fileblob" // file://
-	_ "gocloud.dev/blob/memblob"  // mem://, for tests
+	_ "gocloud.dev/blob/memblob" // mem://, for tests
 	"gocloud.dev/gcerrors"
+
+	"reprise/internal/base/bucket"
 )
 
 // Variable is the environment variable that names the payload store.
@@ -61,40 +62,44 @@ func Open(ctx context.Context, address string) (*Store, error) {
 	if address == "" {
 		return nil, nil
 	}
-	target, name, prefix, err := parseAddress(address)
+	at, err := bucket.Parse(address, "the payload store", map[string]string{"dir_file_mode": "0700"}) // readable by its owner alone
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	bucket, err := blob.OpenBucket(ctx, target)
+	opened, err := at.Open(ctx)
 	if err != nil {
-		return nil, openError(name, target, err)
-	}
-	if prefix != "" {
-		bucket = blob.PrefixedBucket(bucket, prefix)
+		return nil, markerError(at, err)
 	}
 	// A client that may not list may still be allowed to read and write.
-	found, err := bucket.IsAccessible(ctx)
+	found, err := opened.IsAccessible(ctx)
 	if err == nil && !found {
 		err = errors.New("it does not exist")
 	}
-	if err == nil && strings.HasPrefix(target, fileScheme) {
-		err = checkMarker(ctx, bucket, strings.Contains(target, createOption+"=true"))
+	if err == nil && at.IsFolder() {
+		err = checkMarker(ctx, opened, strings.Contains(at.Target, createOption+"=true"))
 	}
 	if err != nil && gcerrors.Code(err) != gcerrors.PermissionDenied {
-		_ = bucket.Close()
-		return nil, openError(name, target, err)
+		_ = opened.Close()
+		return nil, markerError(at, at.OpenError(err))
 	}
 	scripts, err := lru.New[reference, []byte](mostScripts)
 	if err != nil {
 		panic(err) // of a size that is not positive
 	}
-	return &Store{bucket: bucket, name: name, scripts: scripts}, nil
+	return &Store{bucket: opened, name: at.Name, scripts: scripts}, nil
+}
+
+// markerError is the error of a location that cannot be opened. A folder that does not exist was not prepared.
+func markerError(at bucket.Location, err error) error {
+	if at.IsFolder() && errors.Is(err, fs.ErrNotExist) {
+		return at.OpenError(errNoStore)
+	}
+	return err
 }
 
 const (
-	fileScheme = "file://"
 	// createOption is the option of an address that has the folder of a store made.
 	createOption = "create_dir"
 	// marker is what a store in a folder has, so that an empty folder in its place is noticed: where a share is not
@@ -107,13 +112,13 @@ var errNoStore = errors.New("the folder is not a payload store: it does not exis
 	"once for each store: starter setup --payload-store ADDRESS")
 
 // checkMarker makes sure that a folder is a store; with create it becomes one.
-func checkMarker(ctx context.Context, bucket *blob.Bucket, create bool) error {
-	found, err := bucket.Exists(ctx, marker)
+func checkMarker(ctx context.Context, opened *blob.Bucket, create bool) error {
+	found, err := opened.Exists(ctx, marker)
 	switch {
 	case err != nil || found:
 		return err
 	case create:
-		return bucket.WriteAll(ctx, marker, []byte("Large values of runs of Reprise are here.\n"), &blob.WriterOptions{BeforeWrite: ownerOnly})
+		return opened.WriteAll(ctx, marker, []byte("Large values of runs of Reprise are here.\n"), &blob.WriterOptions{BeforeWrite: ownerOnly})
 	}
 	return errNoStore
 }
@@ -121,12 +126,12 @@ func checkMarker(ctx context.Context, bucket *blob.Bucket, create bool) error {
 // Prepare makes the folder of a store, if its address is a folder's, and marks it as one. Others are as they
 // are. The error is that of Open.
 func Prepare(ctx context.Context, address string) error {
-	if !strings.HasPrefix(address, fileScheme) {
+	if !strings.HasPrefix(address, bucket.FileScheme) {
 		return nil
 	}
 	made, err := url.Parse(address)
 	if err == nil {
-		withDefaults(made, map[string]string{createOption: "true"})
+		bucket.SetDefaults(made, map[string]string{createOption: "true"})
 		address = made.String()
 	}
 	store, err := Open(ctx, address)
@@ -159,69 +164,4 @@ func (s *Store) Close() error {
 		return nil
 	}
 	return s.bucket.Close()
-}
-
-// examples of addresses, for errors.
-const examples = "expected an address such as file:///var/lib/reprise/payloads, s3://bucket, gs://bucket or azblob://container"
-
-// parseAddress gives the URL to open, the name to show, and the folder inside a
-// bucket. The drivers of clouds would ignore a path.
-func parseAddress(address string) (target, name, prefix string, err error) {
-	parsed, err := url.Parse(address)
-	if err != nil || parsed.Scheme == "" || !strings.HasPrefix(address[len(parsed.Scheme):], "://") {
-		return "", "", "", fmt.Errorf("the payload store: %s", examples) // the address may hold a secret
-	}
-	if parsed.User != nil {
-		return "", "", "", errors.New("the payload store: its address must not contain credentials; " +
-			"configure them the way the cloud provider's tools expect")
-	}
-	name = (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path}).String()
-	switch parsed.Scheme {
-	case "file":
-		// Readable by its owner alone. A value appears whole or not at all: it is
-		// written beside its place and then renamed.
-		withDefaults(parsed, map[string]string{
-			"no_tmp_dir": "true", "metadata": "skip", "dir_file_mode": "0700",
-		})
-		return parsed.String(), name, "", nil
-	case "s3": // the hash is checked here, and not every server sends a checksum
-		withDefaults(parsed, map[string]string{"response_checksum_validation": "when_required"})
-	}
-	if prefix = strings.Trim(parsed.Path, "/"); prefix != "" {
-		prefix += "/"
-	}
-	parsed.Path, parsed.RawPath = "", ""
-	return parsed.String(), name, prefix, nil
-}
-
-// withDefaults sets options that the address does not have.
-func withDefaults(address *url.URL, options map[string]string) {
-	query := address.Query()
-	for option, value := range options {
-		if !query.Has(option) {
-			query.Set(option, value)
-		}
-	}
-	address.RawQuery = query.Encode()
-}
-
-// openError names the store. err may quote the whole address; its options are
-// taken out.
-func openError(name, target string, err error) error {
-	scheme, _, _ := strings.Cut(name, "://")
-	if strings.Contains(err.Error(), "no driver registered") {
-		if scheme == "gs" || scheme == "azblob" {
-			return fmt.Errorf("open the payload store %s: this program was built without support for it; build with -tags allclouds, "+
-				"as the container images are, or use s3:// or file://", name)
-		}
-		return fmt.Errorf("open the payload store %s: unknown scheme %q; %s", name, scheme, examples)
-	}
-	if scheme == "file" && errors.Is(err, fs.ErrNotExist) {
-		err = errNoStore
-	}
-	_, query, _ := strings.Cut(target, "?")
-	if query == "" || !strings.Contains(err.Error(), query) {
-		return fmt.Errorf("open the payload store %s: %w", name, err)
-	}
-	return fmt.Errorf("open the payload store %s: %s", name, strings.ReplaceAll(err.Error(), "?"+query, ""))
 }

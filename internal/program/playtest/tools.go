@@ -96,14 +96,18 @@ func (s *stage) answerAttempt(ctx context.Context, who caller, in interpreter.To
 	return interpreter.ToolResult{Data: expression.Of(answer.Result)}, true, nil
 }
 
-// isScripted reports whether an attempt needs a database that the test does not have.
+// isScripted reports whether an attempt needs a database, or a store, that the test does not have.
 func (s *stage) isScripted(in interpreter.ToolInput) bool {
-	for _, of := range movedBetween(in) {
-		if of.Tool == "postgres" && s.database == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(movedBetween(in), func(of interpreter.ToolInput) bool {
+		return of.Tool == "postgres" && s.database == nil || of.Tool == "file" && of.Auth != "" && !s.hasFolder(of.Auth)
+	})
+}
+
+// hasFolder reports whether a connection is a folder of the test, such as file:lake.
+func (s *stage) hasFolder(auth string) bool {
+	url, _ := s.test.Connections[auth].(string)
+	folder, isFolder := strings.CutPrefix(url, "file:")
+	return isFolder && filepath.IsLocal(folder)
 }
 
 // movedBetween are the source and the destination of an attempt that moves rows, and any other attempt itself.

@@ -108,6 +108,10 @@ var runsOfPlaybooks = map[string]runOfPlaybook{
 		},
 		after: afterExportJob,
 	},
+	"lake": {
+		status: "completed", data: map[string]any{"orders": 35, "users": 35},
+		after: afterLake,
+	},
 	"error_retry": {
 		status: "completed",
 		data:   map[string]any{"ok": true, "attempts": 3},
@@ -181,6 +185,7 @@ func TestPlaybooks(t *testing.T) {
 
 func (want runOfPlaybook) check(t *testing.T, name string) {
 	w := newWorld(t)
+	w.connected["lake"] = "file:lake"
 	w.work()
 	run := w.start(w.playbook(name+".yaml"), want.workload)
 	for _, answer := range want.answers {
@@ -298,6 +303,38 @@ func afterIncremental(t *testing.T, w *world, _ protocol.Result) {
 		"limit=5&offset=10&updated_since=2026-01-01T00%3A00%3A00Z", "limit=5&offset=0&updated_since=2026-01-01T00%3A03%3A00Z",
 		"limit=5&offset=0&updated_since=2026-01-01T00%3A03%3A00Z",
 	}, queries(w.api.Requests(""), http.MethodGet))
+}
+
+// afterLake: the files of the last manifests have the rows of the API, and a second run adds its own.
+func afterLake(t *testing.T, w *world, _ protocol.Result) {
+	read := func(path string) (number, rows int, lines []string) {
+		manifests, err := filepath.Glob(filepath.Join(w.dir, "lake", path, "_manifest", "*.json"))
+		require.NoError(t, err)
+		content, err := os.ReadFile(manifests[len(manifests)-1])
+		require.NoError(t, err)
+		var last struct {
+			Number, Rows int
+			Files        []struct{ Path string }
+		}
+		require.NoError(t, json.Unmarshal(content, &last))
+		for _, file := range last.Files {
+			content, err := os.ReadFile(filepath.Join(w.dir, "lake", path, file.Path))
+			require.NoError(t, err)
+			lines = append(lines, strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")...)
+		}
+		return last.Number, last.Rows, lines
+	}
+	number, rows, lines := read("raw/orders")
+	require.Equal(t, []int{1, 35, 35}, []int{number, rows, len(lines)})
+	require.Contains(t, lines[34], `"id":35`)
+	number, rows, lines = read("raw/users")
+	require.Equal(t, []int{2, 35, 37}, []int{number, rows, len(lines)}, "of two batches, each with the names of its columns")
+	require.Equal(t, "35,2026-01-31,Müller; 35", lines[36])
+	result, err := w.outcome(w.start(w.playbook("lake.yaml"), nil))
+	require.NoError(t, err)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
+	number, rows, _ = read("raw/orders")
+	require.Equal(t, []int{2, 70}, []int{number, rows})
 }
 
 // afterExportJob: the table has the rows of the file.

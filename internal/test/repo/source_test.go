@@ -103,7 +103,7 @@ var searched = map[string]string{
 	"activities/sqlite/state.go":             "SQLite has one code for all errors of SQL",
 	"activities/sqlite/table.go":             "SQLite has one code for all errors of SQL",
 	"internal/base/connect/connect.go":       "gRPC has no code for an address without a server",
-	"internal/base/payload/store.go":         "gocloud has no error for a scheme without a driver",
+	"internal/base/bucket/bucket.go":         "gocloud has no error for a scheme without a driver",
 	"internal/observe/render/verdict.go":     "the message of an error begins with its step, which the verdict has named before",
 	"internal/program/steer/send.go":         "the SDK has no type for an update that a worker does not know",
 	"internal/test/testenv/browser_linux.go": "chromium says its address in a line of text",

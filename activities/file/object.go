@@ -1,0 +1,300 @@
+package file
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash/fnv"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+
+	"reprise/activities/format"
+	"reprise/activities/tool"
+	"reprise/internal/base/sleep"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+)
+
+// objectWrite is one write below a connection. As objects cannot be appended to, its rows become an object of their own, which the next
+// manifest names. An object that no manifest names has no rows for anybody.
+type objectWrite struct {
+	*remote
+	format    string
+	options   format.WriteOptions
+	overwrite bool
+	named     []string // the columns of the author
+	columns   []string // those of the content
+	content   []byte   // nil before it is made
+	rows      []any
+	run       string
+	tool.LedgerRecord
+}
+
+// partPrefix begins the names of objects that writes make.
+const partPrefix = "part-"
+
+// writeRemote writes rows below a connection.
+func (t *Tool) writeRemote(ctx context.Context, in interpreter.ToolInput, w *objectWrite) (interpreter.ToolResult, error) {
+	if slices.Contains(strings.Split(w.key, "/"), manifestFolder) {
+		return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: path is %q; %s is where manifests are kept, use another name", in.Step, w.path, manifestFolder)
+	}
+	unlock, err := t.lockRemote(ctx, w.remote)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	defer unlock()
+	if err := tool.Begin(ctx); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	if err := t.probeConditions(ctx, w.remote); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	result, number, err := w.writeNext(ctx)
+	if err != nil || result.Noted != nil {
+		return result, err
+	}
+	if err := t.removeLeftovers(ctx, w.remote, number); err != nil && ctx.Err() == nil {
+		tool.Logger(ctx, t.res.Logger, in).Warn("what earlier writes have left could not be removed", "path", w.path, "error", err)
+	}
+	return result, nil
+}
+
+// writeNext writes the rows and the manifest after the last one, whose number it returns. Where another writer takes that, the write follows it.
+func (w *objectWrite) writeNext(ctx context.Context) (result interpreter.ToolResult, number int, err error) {
+	for {
+		last, err := w.lastManifest(ctx)
+		if err != nil {
+			return result, 0, err
+		}
+		if result, done, err := w.lookUp(last); done || err != nil {
+			return result, last.Number, err
+		}
+		file, err := w.writeRows(ctx, last)
+		if err != nil {
+			return result, 0, err
+		}
+		taken, err := w.addManifest(ctx, last.follow(w, file, time.Now().UTC()))
+		if err != nil {
+			return result, 0, err
+		}
+		if !taken {
+			return w.writeResult(len(w.rows), last.Number+1), last.Number + 1, nil
+		}
+		if sleep.For(ctx, takenPause) != nil {
+			return result, 0, ctx.Err()
+		}
+	}
+}
+
+// lookUp looks the write up in the last manifest. done is true where nothing is left to write.
+func (w *objectWrite) lookUp(last manifest) (result interpreter.ToolResult, done bool, err error) {
+	if w.Note != nil {
+		if noted, found := last.noteOf(w.Note.Call); found && noted.Written >= w.Note.Written {
+			return interpreter.ToolResult{Noted: noted.Continuation}, true, nil
+		}
+	}
+	before, known := last.findWrite(w.Operation)
+	switch {
+	case known:
+		return w.writeResult(0, last.Number), true, w.Check(before, w.at.Name+" "+w.path, len(w.rows))
+	case len(w.rows) == 0 && !w.overwrite && w.Note == nil && last.Number > 0:
+		return w.writeResult(0, last.Number), true, nil
+	}
+	return interpreter.ToolResult{}, false, nil
+}
+
+// writeResult is the result of a write of so many rows.
+func (w *objectWrite) writeResult(rows, number int) interpreter.ToolResult {
+	return interpreter.ToolResult{Data: expression.Of(map[string]any{"path": w.path, "rows_written": rows, "manifest": number})}
+}
+
+// recallRemote gives the last note of a call below a connection, if it was made after one of its writes.
+func (t *Tool) recallRemote(ctx context.Context, in interpreter.ToolInput, path string) ([]interpreter.LedgerEntry, error) {
+	from, err := t.openRemote(ctx, in, path)
+	if err != nil {
+		return nil, err
+	}
+	last, err := from.lastManifest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	noted, found := last.noteOf(in.Note.Call)
+	if !found || noted.Written <= in.Note.Written {
+		return nil, nil
+	}
+	return []interpreter.LedgerEntry{{Call: noted.Call, Written: noted.Written, Continuation: noted.Continuation}}, nil
+}
+
+// takenPause is how long a write waits that was overtaken by another one.
+const takenPause = 20 * time.Millisecond
+
+// writeRows writes the object of the rows, if there are any. Its name has their hash, so that an attempt with other rows never changes what a manifest
+// names.
+func (w *objectWrite) writeRows(ctx context.Context, last manifest) (*manifestFile, error) {
+	if !w.overwrite && last.Number > 0 && last.Format != w.format {
+		return nil, tool.Errorf("write %s as %s: its rows are %s by now; use another path, or mode: overwrite", w.path, w.format, last.Format)
+	}
+	columns := w.named
+	if !w.overwrite && last.Columns != nil {
+		columns = last.Columns
+	}
+	if w.content == nil || !slices.Equal(columns, w.columns) {
+		if err := w.makeContent(columns); err != nil {
+			return nil, tool.Errorf("write %s as %s: %w", w.path, w.format, err)
+		}
+	}
+	if len(w.rows) == 0 {
+		return nil, nil
+	}
+	sum := sha256.Sum256(w.content)
+	digits := hex.EncodeToString(sum[:])
+	const shown = 8
+	file := &manifestFile{
+		Path: partPrefix + operationName(w.Operation) + "-" + digits[:shown] + "." + w.format, Rows: len(w.rows), Bytes: int64(len(w.content)), SHA256: digits,
+		Run: w.run, At: time.Now().UTC(), Operation: w.Operation,
+	}
+	if _, err := w.writeObject(ctx, path.Join(w.key, file.Path), w.content); err != nil {
+		return nil, w.storeError("write", err)
+	}
+	return file, nil
+}
+
+// makeContent makes the bytes of the rows.
+func (w *objectWrite) makeContent(columns []string) (err error) {
+	if w.format == format.JSONL {
+		w.content, err = formatLines(w.rows)
+		return err
+	}
+	if columns == nil {
+		columns = columnsOf(w.rows)
+	}
+	cell := asItIs
+	if w.options.EscapeFormulas {
+		cell = escapeFormula
+	}
+	w.columns = columns
+	w.content, err = formatRows(w.rows, columns, true, cell)
+	return err
+}
+
+var plainOperation = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
+
+// operationName is an operation key as a part of a name.
+func operationName(key string) string {
+	switch {
+	case key == "":
+		return randomName()
+	case plainOperation.MatchString(key):
+		return key
+	}
+	return expression.Digest("operation", key)
+}
+
+// randomName is a name that no other has.
+func randomName() string { return strings.ToLower(rand.Text()) }
+
+// remoteLocks is how many paths are written to at the same time, at most, by one worker.
+const remoteLocks = 64
+
+// lockRemote keeps other writers of a path in this process out, which would only overtake each other.
+func (t *Tool) lockRemote(ctx context.Context, r *remote) (unlock func(), err error) {
+	hash := fnv.New32a()
+	_, _ = io.WriteString(hash, r.at.Name+" "+r.key)
+	lock := t.remotes[hash.Sum32()%remoteLocks]
+	select {
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// probeConditions makes sure that the store refuses to write an object that is there, which not every server does: two writers would take
+// the same number, and the rows of one of them would be lost.
+func (t *Tool) probeConditions(ctx context.Context, r *remote) error {
+	known := r.at.Target
+	t.mu.Lock()
+	done := r.at.IsFolder() || t.probed[known]
+	t.mu.Unlock()
+	if done {
+		return nil
+	}
+	key := r.manifestKey(0)
+	for range 2 {
+		taken, err := r.addObject(ctx, key, []byte(`{"number": 0, "files": []}`))
+		if err != nil {
+			return r.storeError("write the manifest of", err)
+		}
+		if taken {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.probed[known] = true
+			return nil
+		}
+	}
+	return tool.ConfigErrorf("%s overwrites objects despite If-None-Match: *, so that two runs would lose rows of each other; "+
+		"use a store that has conditional writes", r.at.Name)
+}
+
+// removeLeftovers removes what has no rows for anybody any more: objects that no manifest names, as writes were ended before they had one, and
+// manifests before the last. All are days old, by the store's clock. It is looked for once an hour.
+func (t *Tool) removeLeftovers(ctx context.Context, r *remote, number int) error {
+	const pause = time.Hour
+	known := r.at.Target + " " + r.at.Prefix + r.key
+	t.mu.Lock()
+	due := time.Since(t.swept[known]) > pause
+	if due {
+		t.swept[known] = time.Now()
+	}
+	t.mu.Unlock()
+	if !due {
+		return nil
+	}
+	last, found, err := r.readManifest(ctx, number)
+	if err != nil || !found {
+		return err
+	}
+	written, err := r.bucket.Attributes(ctx, r.manifestKey(number))
+	if err != nil {
+		return err
+	}
+	needed := map[string]bool{r.manifestKey(number): true, r.manifestKey(0): true}
+	for _, file := range last.Files {
+		needed[path.Join(r.key, file.Path)] = true
+	}
+	for _, file := range last.Replaced {
+		needed[path.Join(r.key, file.Path)] = true
+	}
+	return r.removeOlder(ctx, written.ModTime.Add(-leftoverAge), needed)
+}
+
+// removeOlder removes parts and manifests that are older, and not needed.
+func (r *remote) removeOlder(ctx context.Context, than time.Time, needed map[string]bool) error {
+	parts, err := r.listObjects(ctx, r.key)
+	if err != nil {
+		return err
+	}
+	manifests, err := r.listObjects(ctx, path.Join(r.key, manifestFolder))
+	if err != nil {
+		return err
+	}
+	parts = lists.Filter(parts, func(object blob.ListObject) bool { return strings.HasPrefix(path.Base(object.Key), partPrefix) })
+	for _, object := range slices.Concat(parts, manifests) {
+		if needed[object.Key] || !object.ModTime.Before(than) {
+			continue
+		}
+		if err := r.bucket.Delete(ctx, object.Key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+			return err
+		}
+	}
+	return nil
+}

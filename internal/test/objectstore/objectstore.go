@@ -1,0 +1,184 @@
+// Package objectstore is a server for tests that speaks as much of the S3 protocol as gocloud.dev/blob needs, and fails as stores do.
+package objectstore
+
+import (
+	"crypto/md5" //nolint:gosec // the ETag of S3
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Store has objects by their paths, with the bucket first: /lake/orders/a.csv.
+type Store struct {
+	URL string
+
+	mu       sync.Mutex
+	objects  map[string]stored
+	faults   Faults
+	requests []string
+}
+
+type stored struct {
+	content []byte
+	at      time.Time
+	order   int // of its writing
+}
+
+// Faults are how the store fails. The zero value does not.
+type Faults struct {
+	// Unlisted are how many of the newest objects lists leave out.
+	Unlisted int
+	// Unconditional has writes ignore If-None-Match.
+	Unconditional bool
+	// Answer is asked before each request for its status; 0 is as usual. CutAfter has the request be carried out, and the connection cut.
+	Answer func(method, path string) int
+}
+
+// CutAfter is a status of Faults.Answer.
+const CutAfter = -1
+
+// Start starts a store, which ends with the test.
+func Start(t *testing.T) *Store {
+	t.Helper()
+	s := &Store{objects: map[string]stored{}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+	return s
+}
+
+// Address is that of a prefix in a bucket, for gocloud.dev/blob.
+func (s *Store) Address(prefix string) string {
+	return "s3://" + prefix + "?region=eu-central-1&use_path_style=true&anonymous=true&endpoint=" + s.URL
+}
+
+// Fail has the store fail from now on.
+func (s *Store) Fail(faults Faults) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = faults
+}
+
+// Objects are the paths of all objects, sorted, and their contents.
+func (s *Store) Objects() (paths []string, contents map[string][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	contents = map[string][]byte{}
+	for path, object := range s.objects {
+		paths, contents[path] = append(paths, path), object.content
+	}
+	slices.Sort(paths)
+	return paths, contents
+}
+
+// Put puts an object that was written at a time.
+func (s *Store) Put(path string, content []byte, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects[path] = stored{content, at, len(s.requests)}
+}
+
+// Requests are those that were made: method and path.
+func (s *Store) Requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+	if s.faults.Answer != nil {
+		switch status := s.faults.Answer(r.Method, r.URL.Path); {
+		case status == CutAfter:
+			s.answer(httptest.NewRecorder(), r, body)
+			panic(http.ErrAbortHandler)
+		case status != 0:
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, fmt.Sprintf("<Error><Code>Refused%d</Code></Error>", status))
+			return
+		}
+	}
+	s.answer(w, r, body)
+}
+
+func (s *Store) answer(w http.ResponseWriter, r *http.Request, body []byte) {
+	object, there := s.objects[r.URL.Path]
+	switch {
+	case r.Method == http.MethodPut:
+		if there && r.Header.Get("If-None-Match") == "*" && !s.faults.Unconditional {
+			w.WriteHeader(http.StatusPreconditionFailed)
+			_, _ = io.WriteString(w, "<Error><Code>PreconditionFailed</Code></Error>")
+			return
+		}
+		s.objects[r.URL.Path] = stored{body, time.Now(), len(s.requests)}
+		w.Header().Set("ETag", etagOf(body))
+	case r.Method == http.MethodDelete:
+		delete(s.objects, r.URL.Path)
+		w.WriteHeader(http.StatusNoContent)
+	case r.URL.Query().Has("list-type"):
+		s.list(w, r)
+	case !there:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, "<Error><Code>NoSuchKey</Code></Error>")
+	default:
+		w.Header().Set("ETag", etagOf(object.content))
+		w.Header().Set("Last-Modified", object.at.UTC().Format(http.TimeFormat))
+		http.ServeContent(w, r, "", object.at, strings.NewReader(string(object.content)))
+	}
+}
+
+func etagOf(content []byte) string {
+	return fmt.Sprintf(`"%x"`, md5.Sum(content)) //nolint:gosec // the ETag of S3
+}
+
+type listedObject struct {
+	Key          string
+	LastModified string
+	ETag         string
+	Size         int
+}
+
+// list answers ListObjectsV2, a few keys at a time.
+func (s *Store) list(w http.ResponseWriter, r *http.Request) {
+	const page = 7
+	bucket := strings.TrimSuffix(r.URL.Path, "/") + "/"
+	prefix := bucket + r.URL.Query().Get("prefix")
+	var keys []string
+	for path := range s.objects {
+		if strings.HasPrefix(path, prefix) && path > bucket+r.URL.Query().Get("continuation-token") {
+			keys = append(keys, path)
+		}
+	}
+	slices.SortFunc(keys, func(a, b string) int { return s.objects[b].order - s.objects[a].order })
+	keys = keys[min(s.faults.Unlisted, len(keys)):]
+	slices.Sort(keys)
+	answer := struct {
+		XMLName               xml.Name `xml:"ListBucketResult"`
+		IsTruncated           bool
+		NextContinuationToken string `xml:",omitempty"`
+		KeyCount              string
+		Contents              []listedObject
+	}{IsTruncated: len(keys) > page}
+	for _, path := range keys[:min(page, len(keys))] {
+		object, key := s.objects[path], strings.TrimPrefix(path, bucket)
+		answer.Contents = append(answer.Contents, listedObject{key, object.at.UTC().Format(time.RFC3339), etagOf(object.content), len(object.content)})
+		if answer.IsTruncated {
+			answer.NextContinuationToken = key
+		}
+	}
+	answer.KeyCount = strconv.Itoa(len(answer.Contents))
+	_, _ = io.WriteString(w, xml.Header)
+	_ = xml.NewEncoder(w).Encode(answer)
+}
