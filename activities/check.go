@@ -52,6 +52,9 @@ func checkPlaybook(c *Catalogue, in interpreter.CheckInput) (*playbook.Playbook,
 	result := interpreter.CheckResult{Limits: interpreter.NewRunLimits(c.res.Limits), Files: recordedFiles(files, in.Files)}
 	result.Limits.MaxPayload = c.res.Payloads.MaxBytes
 	result.Limits.OffloadAbove = c.res.Payloads.OffloadAbove
+	if c.res.Heartbeat != interpreter.DefaultHeartbeat {
+		result.Limits.HeartbeatSeconds = c.res.Heartbeat.Seconds()
+	}
 	if problems := found.Errors(); len(problems) > 0 {
 		result.Files = nil
 		result.Problems = tool.CutText(file.FormatFirst(problems, playbook.MaxShown), maxProblems)

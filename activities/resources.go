@@ -54,6 +54,8 @@ type Resources struct {
 	// Limits bound what a playbook's policies may request; the zero value has no limits. Each
 	// run records them.
 	Limits playbook.Limits
+	// Heartbeat is the time between two heartbeats of an activity, 0 for heartbeat.Default. Each run records it.
+	Heartbeat time.Duration
 	// RateLimits are the operator's, and hold against what playbooks ask for.
 	RateLimits attempt.RateLimits
 	// MaxResponseBytes bounds a response, a file or a result; 0 is

@@ -440,6 +440,21 @@ type RunLimits struct {
 	// CollectsRows says that pages whose rows the step names are collected without a collect: playbook.Step.PagesCollect. Runs that
 	// began before that was so keep the last page.
 	CollectsRows bool `json:"collects_rows,omitempty"`
+	// HeartbeatSeconds is the time between two heartbeats of an activity; 0 is DefaultHeartbeat.
+	HeartbeatSeconds float64 `json:"heartbeat_seconds,omitempty"`
+}
+
+// DefaultHeartbeat is the time between two heartbeats of an activity, each an action that Temporal Cloud bills.
+const DefaultHeartbeat = 2 * time.Second
+
+// MissedHeartbeats is how many heartbeats a worker misses until it counts as lost: a server or a network that hangs for
+// some of them is no reason to repeat attempts.
+const MissedHeartbeats = 5
+
+// HeartbeatTimeout is how long a lost worker stays unnoticed.
+func (l RunLimits) HeartbeatTimeout() time.Duration {
+	interval := time.Duration(l.HeartbeatSeconds * float64(time.Second))
+	return MissedHeartbeats * cmp.Or(interval, DefaultHeartbeat)
 }
 
 // SinkPolicies are the policies that rule on the failures of a sink, whose tool is given.

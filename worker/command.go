@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -19,6 +20,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/internal/base/connection"
 	"reprise/internal/base/exitcode"
+	"reprise/internal/base/heartbeat"
 	"reprise/internal/base/payload"
 	_ "reprise/internal/base/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
 	"reprise/internal/base/seal"
@@ -76,6 +78,7 @@ type options struct {
 	playbooks   string
 	allowPython bool
 	maxAttempts int
+	heartbeat   string
 	kept        int
 	cacheBytes  string
 	logLevel    string
@@ -155,6 +158,8 @@ func newCommand() (*cobra.Command, *options) {
 	flags.BoolVar(&opts.allowPython, "allow-python", envBool("REPRISE_ALLOW_PYTHON"),
 		"allow playbooks to run Python code, with the rights of this process [REPRISE_ALLOW_PYTHON]")
 	flags.IntVar(&opts.maxAttempts, "max-attempts", 0, "most tool attempts at a time; 0 means 200")
+	flags.StringVar(&opts.heartbeat, "heartbeat", os.Getenv("REPRISE_HEARTBEAT"),
+		"time between two heartbeats of an attempt, 2s to 60s; a lost worker is noticed after five; default 2s [REPRISE_HEARTBEAT]")
 	flags.IntVar(&opts.kept, "cached-workflows", host.CachedWorkflows,
 		"workflows to keep in memory, about 80 kB each plus their data; others are replayed from history when needed")
 	flags.StringVar(&opts.cacheBytes, "cache-bytes", os.Getenv(host.CacheVariable),
@@ -327,6 +332,9 @@ func (o *options) toolResources() (activities.Resources, error) {
 		return resources, err
 	}
 	resources.AllowPython, resources.Directory, resources.Playbooks = o.allowPython, o.directory, o.playbooks
+	if resources.Heartbeat, err = o.heartbeatInterval(); err != nil {
+		return resources, err
+	}
 	for flag, folder := range map[string]string{"--directory": o.directory, "--playbooks": o.playbooks, "--secrets-directory": o.secrets, "--token-spool": o.spool} {
 		if err := checkFolder(flag, folder); err != nil {
 			return resources, err
@@ -346,6 +354,19 @@ func (o *options) toolResources() (activities.Resources, error) {
 		err = fmt.Errorf("--callback-url requires %s, the same as for starter serve, because it seals callback URLs; %s", seal.Variable, seal.Advice)
 	}
 	return resources, err
+}
+
+// heartbeatInterval is the time between two heartbeats of an attempt. A shorter one than the default would only cost more;
+// with one that is longer than a minute, a lost worker would be noticed after more than five.
+func (o *options) heartbeatInterval() (time.Duration, error) {
+	if o.heartbeat == "" {
+		return heartbeat.Default, nil
+	}
+	interval, err := time.ParseDuration(o.heartbeat)
+	if err != nil || interval < heartbeat.Default || interval > heartbeat.Longest {
+		return 0, fmt.Errorf("--heartbeat is %q, expected a duration from %s to %s", o.heartbeat, heartbeat.Default, heartbeat.Longest)
+	}
+	return interval, nil
 }
 
 // checkFolder returns an error if a named folder does not exist: its files would be missing in every run.

@@ -217,7 +217,7 @@ func superviseRun(
 		case o := <-done:
 			return o
 		case <-ticks:
-			b.delivery.Beat(ctx)
+			b.delivery.beatUnlessReported(ctx)
 		case <-stopping:
 			stopping, graceOver = nil, time.After(WorkerOf(ctx).StopGrace)
 			if b.withdrawAttempt() {

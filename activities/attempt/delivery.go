@@ -14,6 +14,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/internal/base/connect"
+	"reprise/internal/base/heartbeat"
 	"reprise/internal/base/sleep"
 	"reprise/interpreter"
 )
@@ -27,8 +28,6 @@ const (
 	// heartbeatRetry is the pause before a heartbeat that did not get through is sent
 	// again.
 	heartbeatRetry = 200 * time.Millisecond
-	// progressEvery bounds how often progress is sent in addition to heartbeats.
-	progressEvery = time.Second
 )
 
 // DeliveryState is what one delivery of an activity passes on to the next in its heartbeats;
@@ -141,6 +140,15 @@ func (d *Delivery) Beat(ctx context.Context) {
 	_ = d.recordState(ctx)
 }
 
+// beatUnlessReported is Beat, unless progress was sent a moment ago, which was a heartbeat too.
+func (d *Delivery) beatUnlessReported(ctx context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.reported) >= heartbeat.Interval(ctx)/4 {
+		_ = d.recordState(ctx)
+	}
+}
+
 // recordBegin makes sure that the server knows that the delivery may have acted, if
 // it would otherwise read silence as one that has not. The error says that the
 // attempt is not to act: the run was cancelled, another worker has the attempt,
@@ -196,7 +204,7 @@ func (d *Delivery) recordProgress(ctx context.Context, done interpreter.HostedSt
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.State.Acted, d.State.Cut, d.State.Received, d.step = 0, 0, nil, &done
-	if time.Since(d.reported) >= progressEvery {
+	if time.Since(d.reported) >= heartbeat.ProgressInterval(ctx) {
 		d.reported = time.Now()
 		_ = d.recordState(ctx)
 	}

@@ -249,7 +249,7 @@ func TestWhatACancelledBatchHad(t *testing.T) {
 // TestHeartbeatsGoOnAsTheyWere: a worker that takes over has to know what is done.
 func TestHeartbeatsGoOnAsTheyWere(t *testing.T) {
 	t.Parallel()
-	_, beats, err := outcome(t, &away{slow: heartbeat.Longest + heartbeat.Longest/2}, time.Minute,
+	_, beats, err := outcome(t, &away{slow: heartbeat.Default + heartbeat.Default/2}, time.Minute,
 		func(ctx context.Context) (interpreter.ToolResult, error) {
 			activity.RecordHeartbeat(ctx, "progress")
 			return answer(200_000), nil

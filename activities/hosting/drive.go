@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/activities/attempt"
+	"reprise/internal/base/heartbeat"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
@@ -419,21 +420,19 @@ func (p *progress) heartbeatDetails(w attempt.DeliveryState) any {
 // progressInterval is how often the state of a running call is held.
 const progressInterval = 200 * time.Millisecond
 
-// beatInterval is how often heartbeats carry the progress. The first one comes
-// after that time: most activities end before.
-const beatInterval = time.Second
-
-// keepBeating reports to the server what is done until stop is called.
+// keepBeating reports to the server what is done until stop is called. The first heartbeat
+// comes after the time between two: most activities end before.
 func (d *driveRun) keepBeating(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
 	}
 	done := make(chan struct{})
 	ended := make(chan struct{})
-	first := time.AfterFunc(beatInterval, func() { // in a goroutine that most activities never need
+	interval := heartbeat.ProgressInterval(ctx)
+	first := time.AfterFunc(interval, func() { // in a goroutine that most activities never need
 		defer close(ended)
 		d.delivery.Beat(ctx)
-		ticker := time.NewTicker(beatInterval)
+		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
 		for {
 			select {

@@ -202,7 +202,7 @@ func followReprocess(a *cli.App, s *session.Session, running *runs.Run, found Le
 		return look.ReportStart(a.Streams, s, run, options.output)
 	}
 	a.Notef("%s is open; following it", running.WorkflowID)
-	return look.Follow(a, s, run, options.output)
+	return look.Follow(a, s, run, look.FollowOptions{Output: options.output})
 }
 
 // ReprocessPlan is the run that takes the letters up again.
@@ -279,5 +279,5 @@ func startReprocess(ctx context.Context, a *cli.App, s *session.Session, plan st
 	if options.detach {
 		return look.ReportStart(a.Streams, s, run, options.output)
 	}
-	return look.Follow(a, s, run, options.output)
+	return look.Follow(a, s, run, look.FollowOptions{Output: options.output})
 }

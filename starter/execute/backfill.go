@@ -56,7 +56,7 @@ func NewBackfillCommand(a *cli.App) *cobra.Command {
 	options.Run.Fairness.AddFlags(command)
 	flags.Lookup("priority").DefValue, options.Run.Fairness.Priority = fmt.Sprint(launch.LastPriority), launch.LastPriority
 	options.Run.Local.AddFlags(command)
-	cli.OutputFlag(command, &options.Run.Output)
+	options.Run.AddFlags(command)
 	command.AddCommand(newBackfillStatusCommand(a))
 	return command
 }

@@ -28,7 +28,7 @@ type RunOptions struct {
 	Workload   load.WorkloadFlags
 	Fairness   launch.FairnessFlags
 	WorkflowID string
-	Output     string
+	look.FollowOptions
 	Detach     bool
 	Strict     bool
 	serverEnds bool
@@ -69,7 +69,7 @@ func NewRunCommand(a *cli.App) *cobra.Command {
 		"key of the partition that the run handles, such as 2024-01-31; default: the newest that is complete")
 	options.Fairness.AddFlags(command)
 	options.Local.AddFlags(command)
-	cli.OutputFlag(command, &options.Output)
+	options.AddFlags(command)
 	return command
 }
 
@@ -122,7 +122,7 @@ func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *sessi
 	} else {
 		a.Notef("%s runs on %s", run.GetID(), s.Address)
 	}
-	return look.Follow(a, s, run, options.Output)
+	return look.Follow(a, s, run, options.FollowOptions)
 }
 
 // PlanRun reads and checks everything that can be checked without a server.

@@ -52,6 +52,7 @@ type far struct {
 	app        *cli.App
 	out, err   bytes.Buffer
 	unanswered atomic.Int32
+	quiet      bool // the command has --quiet
 }
 
 // newFar starts a run that ends as completed when it gets the signal "end".
@@ -81,7 +82,7 @@ func newFar(t *testing.T) *far {
 func (f *far) follow(t *testing.T, run client.WorkflowRun, patience time.Duration) (int, document) {
 	t.Helper()
 	status := exitcode.OK
-	if err := followWith(f.app, f.session, run, "json", newContact(patience)); err != nil {
+	if err := followWith(f.app, f.session, run, FollowOptions{Output: "json", Quiet: f.quiet}, newContact(patience)); err != nil {
 		require.ErrorIs(t, err, cli.ErrSaid)
 		status = cli.StatusOf(err)
 	}
@@ -146,7 +147,18 @@ func TestFollowPollsAgain(t *testing.T) {
 // TestFollowGivesUp: a server that stays away leaves the end unknown.
 func TestFollowGivesUp(t *testing.T) {
 	t.Parallel()
+	for name, quiet := range map[string]bool{"shown": false, "quiet": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			givesUp(t, quiet)
+		})
+	}
+}
+
+func givesUp(t *testing.T, quiet bool) {
+	t.Helper()
 	f := newFar(t)
+	f.quiet = quiet
 	f.proxy.Cut()
 	status, doc := f.follow(t, f.run, 2*time.Second)
 	require.Equal(t, exitcode.NoServer, status)

@@ -21,14 +21,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-const (
-	// FollowInterval is the shortest pause between two polls of a run, and longestPause
-	// the longest one.
-	FollowInterval = 500 * time.Millisecond
-	longestPause   = 15 * time.Second
-	// cancelPatience is how long a cancelled run may take to end in order.
-	cancelPatience = 10 * time.Second
-)
+// cancelPatience is how long a cancelled run may take to end in order.
+const cancelPatience = 10 * time.Second
 
 // outcome is how a run ended, or why that has no result or is not known.
 type outcome struct {
@@ -36,17 +30,30 @@ type outcome struct {
 	err    error
 }
 
-// Follow shows the progress of a run, waits for its end, and reports it.
-func Follow(a *cli.App, s *session.Session, run client.WorkflowRun, output string) error {
-	return followWith(a, s, run, output, newContact(contactPatience))
+// FollowOptions are what a person chooses of following a run.
+type FollowOptions struct {
+	Output string // table or json
+	Quiet  bool   // show no progress, and send no queries to the run
 }
 
-func followWith(a *cli.App, s *session.Session, run client.WorkflowRun, output string, link *contact) error {
+// AddFlags adds the flags to a command.
+func (o *FollowOptions) AddFlags(command *cobra.Command) {
+	command.Flags().BoolVarP(&o.Quiet, "quiet", "q", false, "show no progress: wait for the end without queries to the run")
+	cli.OutputFlag(command, &o.Output)
+}
+
+// Follow shows the progress of a run, waits for its end, and reports it.
+func Follow(a *cli.App, s *session.Session, run client.WorkflowRun, options FollowOptions) error {
+	return followWith(a, s, run, options, newContact(contactPatience))
+}
+
+func followWith(a *cli.App, s *session.Session, run client.WorkflowRun, options FollowOptions, link *contact) error {
+	output := options.Output
 	ctx, cancel := context.WithCancel(a.Interrupts.Now)
 	defer cancel()
 	ended := make(chan outcome, 1)
 	go func() { ended <- link.awaitOutcome(ctx, run) }()
-	stop := cli.Beside(ctx, func(ctx context.Context) { watchObserver(ctx, a.Streams, newObserver(s, run), link) })
+	stop := cli.Beside(ctx, func(ctx context.Context) { watchObserver(ctx, a.Streams, newObserver(s, run), options.Quiet, link) })
 	select {
 	case end := <-ended:
 		stop()
@@ -120,24 +127,18 @@ func printHints(streams cli.Streams, s *session.Session, run client.WorkflowRun)
 	}
 }
 
-// PollInterval is how long to wait before the next poll of a run that was watched for
-// some time already; the last poll took that long. Queries cost the server, and
-// Temporal Cloud bills them: a run that has taken long is not polled twice a second. So
-// pauses are a quarter of that time. A poll of a large loop may take long; the pauses
-// grow with it, so that it never is most of the load.
-func PollInterval(least, watched, took time.Duration) time.Duration {
-	const part, load = 4, 4
-	return max(least, min(watched/part, longestPause), load*took)
-}
-
-// watchObserver shows what the observer sees until ctx ends.
-func watchObserver(ctx context.Context, streams cli.Streams, observer *observer, link *contact) {
+// watchObserver shows what the observer sees until ctx ends; quiet shows only whether the server responds.
+func watchObserver(ctx context.Context, streams cli.Streams, observer *observer, quiet bool, link *contact) {
 	screen := newProgress(streams)
 	defer screen.close()
 	address, since := observer.session.Address, time.Now()
-	for wait := FollowInterval / 2; sleep.For(ctx, wait) == nil; {
+	pace, look := PaceOf(observer.session, streams.ErrTerminal()), observer.observeSteps
+	if quiet {
+		look = func(ctx context.Context) ([]line, error) { return nil, checkServer(ctx, observer.session.Client) }
+	}
+	for wait := pace.First; sleep.For(ctx, wait) == nil; {
 		began := time.Now()
-		lines, err := observer.observeSteps(ctx)
+		lines, err := look(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -154,25 +155,25 @@ func watchObserver(ctx context.Context, streams cli.Streams, observer *observer,
 			screen.show(lines)
 		}
 		if wait = link.pollPause(); wait == 0 {
-			wait = PollInterval(FollowInterval, time.Since(since), time.Since(began))
+			wait = pace.Pause(time.Since(since), time.Since(began))
 		}
 	}
 }
 
 // NewFollowCommand returns the command follow.
 func NewFollowCommand(a *cli.App) *cobra.Command {
-	flags, output := &session.RunFlags{}, ""
+	flags, options := &session.RunFlags{}, FollowOptions{}
 	command := &cobra.Command{
 		Use: "follow [RUN]", Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return followFound(a, flags, args, output) },
+		RunE: func(_ *cobra.Command, args []string) error { return followFound(a, flags, args, options) },
 	}
 	flags.Add(command)
-	cli.OutputFlag(command, &output)
+	options.AddFlags(command)
 	return command
 }
 
 // followFound follows a run once the server can describe it.
-func followFound(a *cli.App, flags *session.RunFlags, args []string, output string) error {
+func followFound(a *cli.App, flags *session.RunFlags, args []string, options FollowOptions) error {
 	link, there := newContact(contactPatience), false
 	for {
 		err := session.WithRun(a, flags, args, func(ctx context.Context, s *session.Session, found runs.Found) error {
@@ -182,7 +183,7 @@ func followFound(a *cli.App, flags *session.RunFlags, args []string, output stri
 			if link := s.PageOf(run.GetID(), run.GetRunID()); link != "" {
 				a.Notef("%s: %s", run.GetID(), link)
 			}
-			return Follow(a, s, run, output)
+			return Follow(a, s, run, options)
 		})
 		if there || !connect.MustWait(err) || link.isOver() {
 			return err

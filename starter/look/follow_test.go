@@ -84,17 +84,27 @@ func (followed) Get(context.Context, any) error { return nil }
 func (followed) GetWithOptions(context.Context, any, client.WorkflowRunGetOptions) error { return nil }
 
 // looks is how many looks following takes in a time.
-func looks(length time.Duration) (n int) {
-	for at := FollowInterval / 2; at < length; at += PollInterval(FollowInterval, at, 0) {
+func looks(pace Pace, length time.Duration) (n int) {
+	for at := pace.First; at < length; at += pace.Pause(at, 0) {
 		n++
 	}
 	return n
 }
 
+// TestPollsGetRarer: what a run of 20 s costs without looks is 14 actions (3 for the run, 1 for the attempt, 10
+// heartbeats); with those of a log it is 16.
 func TestPollsGetRarer(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, 14, looks(20*time.Second), "40 at twice a second")
-	require.Equal(t, 55, looks(10*time.Minute), "1200 at twice a second")
-	require.Equal(t, 8*time.Second, PollInterval(FollowInterval, time.Second, 2*time.Second), "looks are not most of the load")
-	require.Equal(t, longestPause, PollInterval(FollowInterval, time.Hour, time.Second))
+	for address, want := range map[string][4]int{ // in 20 s with a terminal and without, in 10 minutes likewise
+		"127.0.0.1:7233": {14, 14, 55, 55}, "localhost:7233": {14, 14, 55, 55},
+		"temporal.example.com:7233": {16, 2, 306, 60}, "10.0.0.1:7233": {16, 2, 306, 60},
+	} {
+		s := &session.Session{Address: address}
+		watched, logged := PaceOf(s, true), PaceOf(s, false)
+		require.Equal(t, want, [4]int{
+			looks(watched, 20*time.Second), looks(logged, 20*time.Second), looks(watched, 10*time.Minute), looks(logged, 10*time.Minute),
+		}, address)
+		require.GreaterOrEqual(t, watched.Pause(time.Second, 20*time.Second), 80*time.Second, "looks are not most of the load")
+	}
+	require.Equal(t, localPace.Longest, localPace.Pause(time.Hour, time.Second))
 }

@@ -87,19 +87,21 @@ func Status(ctx context.Context, s *session.Session, found runs.Found, step stri
 	return status, nil
 }
 
-// watchInterval is the shortest pause between two polls of status --follow.
+// watchInterval is the shortest pause between two polls of status --follow, which read more than those of follow.
 const watchInterval = 2 * time.Second
 
 // watchStatus shows where the run is until it has ended: on a terminal in one
 // place, else whenever something has changed.
 func watchStatus(ctx context.Context, streams cli.Streams, s *session.Session, status *runs.Status, options *StatusOptions) error {
 	shown, since := newWatchScreen(streams), time.Now()
+	pace := PaceOf(s, shown.live != nil)
+	pace.Least = max(pace.Least, watchInterval)
 	for {
 		shown.show(status)
 		if status.Ended() {
 			return nil
 		}
-		if sleep.For(ctx, PollInterval(watchInterval, time.Since(since), time.Since(status.At))) != nil {
+		if sleep.For(ctx, pace.Pause(time.Since(since), time.Since(status.At))) != nil {
 			return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
 		}
 		found, err := s.Runs().Find(ctx, status.WorkflowID, status.RunID)

@@ -399,7 +399,7 @@ func (s *mcpServer) runPlaybook(a *cli.App, in mcpRun) error {
 	}
 	o := &execute.RunOptions{
 		Server: s.server, Workload: in.workloadFlags(), Fairness: launch.FairnessFlags{Priority: launch.DefaultPriority, Weight: 1}, WorkflowID: in.WorkflowID,
-		Output: "json", Detach: true, Strict: in.Strict, Partition: in.Partition,
+		FollowOptions: look.FollowOptions{Output: "json"}, Detach: true, Strict: in.Strict, Partition: in.Partition,
 	}
 	return look.Refuse(a.Streams, execute.Run(a, name, o), "json")
 }

@@ -225,15 +225,11 @@ func FailureOr(failure *interpreter.ErrorObject, next error) error {
 	return next
 }
 
-const (
-	// heartbeatTimeout is how long a lost worker stays unnoticed.
-	heartbeatTimeout = 10 * time.Second
-	// MostDeliveries bounds how often Temporal delivers an activity. Without it, the activity
-	// of a tool that no worker has would be delivered forever. The activity itself counts how
-	// often an attempt has lost its worker, which has a smaller bound, because only it knows
-	// which deliveries may have acted.
-	MostDeliveries = 1000
-)
+// MostDeliveries bounds how often Temporal delivers an activity. Without it, the activity
+// of a tool that no worker has would be delivered forever. The activity itself counts how
+// often an attempt has lost its worker, which has a smaller bound, because only it knows
+// which deliveries may have acted.
+const MostDeliveries = 1000
 
 // sendOptions are the options of whatever is sent there. Temporal's own retry of an activity
 // only delivers one again when its worker was lost or returned it.
@@ -263,7 +259,7 @@ func (d Recipient) sendOptions(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: d.limit,
 		Priority:            priority,
-		HeartbeatTimeout:    heartbeatTimeout,
+		HeartbeatTimeout:    OutboxOf(ctx).Limits.HeartbeatTimeout(),
 		WaitForCancellation: true,
 		Summary:             d.summary,
 		RetryPolicy: &temporal.RetryPolicy{

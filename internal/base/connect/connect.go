@@ -125,14 +125,14 @@ func reasonOf(err error) string {
 // otherwise: there is no network that would gain more than compression takes. Elsewhere
 // messages are compressed, which is the SDK's default.
 func Uncompressed(options client.Options) client.Options {
-	if options.ConnectionOptions.GrpcCompression == nil && isLocal(options.HostPort) {
+	if options.ConnectionOptions.GrpcCompression == nil && IsLocal(options.HostPort) {
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	}
 	return options
 }
 
-// isLocal reports whether an address is one of this machine; "" is the SDK's default, which is.
-func isLocal(address string) bool {
+// IsLocal reports whether an address is one of this machine; "" is the SDK's default, which is.
+func IsLocal(address string) bool {
 	host, _, err := net.SplitHostPort(cmp.Or(address, client.DefaultHostPort))
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }

@@ -6,20 +6,43 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+
+	"reprise/interpreter"
 )
 
-// Longest is the longest time between two heartbeats. With a heartbeat an activity also
-// learns that its workflow was cancelled.
-const Longest = 2 * time.Second
+const (
+	// Default is the time between two heartbeats unless the operator chooses another one. With a heartbeat an activity
+	// also learns that its workflow was cancelled.
+	Default = interpreter.DefaultHeartbeat
+	// Longest is the longest time that an operator may choose: a lost worker is noticed after five minutes then, and a
+	// cancelled attempt ends up to a minute late.
+	Longest = time.Minute
+)
 
-// Ticker ticks three times per heartbeat timeout of the activity and at least every 2
-// s; never where the activity has no heartbeat timeout.
+// Interval is the time between two heartbeats of an activity: its workflow waits for several. It is Default where the
+// activity has no heartbeat timeout.
+func Interval(ctx context.Context) time.Duration {
+	if limit := activity.GetInfo(ctx).HeartbeatTimeout; limit > 0 {
+		return max(limit/interpreter.MissedHeartbeats, time.Millisecond)
+	}
+	return Default
+}
+
+// ProgressInterval is the time between two heartbeats that carry progress, which people watch: a second by default, and
+// no less than Interval where the operator has made heartbeats rarer.
+func ProgressInterval(ctx context.Context) time.Duration {
+	if interval := Interval(ctx); interval > Default {
+		return interval
+	}
+	return time.Second
+}
+
+// Ticker ticks at each Interval; never where the activity has no heartbeat timeout.
 func Ticker(ctx context.Context) (ticks <-chan time.Time, stop func()) {
-	limit := activity.GetInfo(ctx).HeartbeatTimeout
-	if limit <= 0 {
+	if activity.GetInfo(ctx).HeartbeatTimeout <= 0 {
 		return nil, func() {}
 	}
-	ticker := time.NewTicker(max(min(limit/3, Longest), time.Millisecond))
+	ticker := time.NewTicker(Interval(ctx))
 	return ticker.C, ticker.Stop
 }
 

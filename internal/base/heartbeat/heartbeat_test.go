@@ -44,3 +44,25 @@ func TestKeep(t *testing.T) {
 		})
 	}
 }
+
+// TestIntervals: a fifth of the timeout that the workflow has set. An attempt of ten minutes at 10 s sends at most 60.
+func TestIntervals(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[time.Duration][2]time.Duration{
+		0: {2 * time.Second, time.Second}, 10 * time.Second: {2 * time.Second, time.Second},
+		50 * time.Second: {10 * time.Second, 10 * time.Second}, 300 * time.Second: {heartbeat.Longest, heartbeat.Longest},
+	} {
+		env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
+		env.RegisterActivityWithOptions(func(ctx context.Context) ([2]time.Duration, error) {
+			return [2]time.Duration{heartbeat.Interval(ctx), heartbeat.ProgressInterval(ctx)}, nil
+		}, activity.RegisterOptions{Name: "work"})
+		env.ExecuteWorkflow(func(ctx workflow.Context) (found [2]time.Duration, err error) {
+			ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute, HeartbeatTimeout: limit})
+			return found, workflow.ExecuteActivity(ctx, "work").Get(ctx, &found)
+		})
+		require.NoError(t, env.GetWorkflowError())
+		var found [2]time.Duration
+		require.NoError(t, env.GetWorkflowResult(&found))
+		require.Equal(t, want, found, limit)
+	}
+}

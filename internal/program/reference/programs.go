@@ -44,6 +44,7 @@ var variables = []variable{
 	{"REPRISE_RUNS_LIMIT", ofWorkers, "The most child runs that a top-level run may have, at any depth.", "10000", "50000"},
 	{"REPRISE_VISITS_LIMIT", ofWorkers, "How often a run may visit one step, if routes lead back to it.", "1000", "5000"},
 	{"REPRISE_CACHE_BYTES", ofWorkers, "The memory in use above which the worker drops its cached workflows, in bytes, at least 33554432. Same as `--cache-bytes`.", "half of GOMEMLIMIT or of the cgroup's limit, else 512 MiB", "1073741824"},
+	{"REPRISE_HEARTBEAT", "worker", "The time between two heartbeats of an attempt, from 2s to 60s, which a run records when it starts. A lost worker is noticed after five. Same as `--heartbeat`.", "2s", "10s"},
 	{"REPRISE_RATE_LIMITS", ofWorkers, "A YAML file of rate limits that no playbook may exceed. Same as `--rate-limits`.", "none", "/etc/reprise/rate-limits.yaml"},
 	{"REPRISE_PAYLOAD_STORE", ofPrograms, "Where values over 128 KiB are stored. All programs need the same store. Same as `--payload-store`.", "none; a folder for local servers", "s3://reprise-payloads/clinic?region=eu-central-1"},
 	{"REPRISE_MAX_RESULT_BYTES", ofWorkers, "The largest value, as JSON in bytes, from 262144 to 536870912, if there is a payload store.", "67108864, which is 64 MiB", "134217728"},
