@@ -204,9 +204,12 @@ type RowCounts struct {
 	DiscardedValues int `json:"discarded_values,omitempty"`
 	DiscardedRows   int `json:"discarded_rows,omitempty"`
 	RejectedRows    int `json:"rejected_rows,omitempty"`
-	// RoundedValues counts numbers that were written with fewer decimal places than they have, because their column
-	// does not store more.
+	// RoundedValues counts values of which the column keeps a part: numbers with more digits than it stores, times with
+	// more decimal places or, where it stores dates, with a time of day, and texts whose end it cuts off.
 	RoundedValues int `json:"rounded_values,omitempty"`
+	// UnwrittenRows counts rows that the database accepted and did not write, as a trigger or a rule of the table
+	// asks for.
+	UnwrittenRows int `json:"unwritten_rows,omitempty"`
 }
 
 // Plus is the sum of two counts, either of which may be nil.
@@ -217,7 +220,7 @@ func (l *RowCounts) Plus(more *RowCounts) *RowCounts {
 	return &RowCounts{
 		DiscardedValues: l.DiscardedValues + more.DiscardedValues,
 		DiscardedRows:   l.DiscardedRows + more.DiscardedRows, RejectedRows: l.RejectedRows + more.RejectedRows,
-		RoundedValues: l.RoundedValues + more.RoundedValues,
+		RoundedValues: l.RoundedValues + more.RoundedValues, UnwrittenRows: l.UnwrittenRows + more.UnwrittenRows,
 	}
 }
 

@@ -81,7 +81,7 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 	if err != nil {
 		return result, err
 	}
-	insertion.queueStatement(batch, statement, rows.parameters, func(written sqltool.WriteResult) { result = settled.Result(written) })
+	insertion.queueStatement(batch, statement, rows.parameters, func(written sqltool.WriteResult) { result = settled.Result(written.OfRows(settled)) })
 	session.prepared.prepareBatch(ctx, conn, batch)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		if session.prepared.forgetLost(ctx, conn, err) {

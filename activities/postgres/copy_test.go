@@ -128,6 +128,8 @@ func asSent(kind string, value any) (sent any, refused bool) {
 	switch kind {
 	case "smallint", "numeric", "numeric(6,2)", "double precision", "odd_positive", "odd_of_odd":
 		return value, slices.Contains([]string{"000123", "infinity", "-Infinity", "NaN"}, text)
+	case "interval", "interval hour", "interval(1)":
+		return value, slices.Contains([]string{"0", "-17", "1.50", "101", "10101", "5", "000123"}, text) || isNoText(value)
 	case "boolean":
 		return value, text == "off" || text == "yes"
 	case "timestamptz":

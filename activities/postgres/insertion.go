@@ -138,8 +138,11 @@ func (i *insertion) queueStatement(batch *pgx.Batch, statement string, parameter
 	}
 	queued.QueryRow(func(row pgx.Row) error {
 		written, err := readSplit(row)
+		if err != nil {
+			return err
+		}
 		done(written)
-		return err
+		return nil
 	})
 }
 

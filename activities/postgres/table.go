@@ -135,8 +135,11 @@ func transactWrite(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, a
 			}
 		}
 		written, rest, err := sqltool.Store(ctx, table, w, rest)
+		if err != nil {
+			return err
+		}
 		result = rest.Result(written)
-		return err
+		return nil
 	})
 	if errors.Is(err, errNoted) {
 		err = nil
@@ -183,7 +186,10 @@ func (t *tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (int64, err
 // Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
 func (t *tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (sqltool.WriteResult, error) {
 	written, err := t.insertRows(ctx, w)
-	return written, placeInRow(w, err)
+	if err != nil {
+		return written, placeInRow(w, err)
+	}
+	return written.OfRows(w), nil
 }
 
 func (t *tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (written sqltool.WriteResult, err error) {

@@ -26,7 +26,10 @@ const (
 // Insert writes rows.
 func (t tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (sqltool.WriteResult, error) {
 	written, err := t.insertRows(ctx, w)
-	return sqltool.Affected(written), err
+	if err != nil {
+		return sqltool.WriteResult{}, err
+	}
+	return sqltool.Affected(written).OfRows(w), nil
 }
 
 func (t tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (written int64, err error) {

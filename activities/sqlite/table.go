@@ -80,7 +80,10 @@ func writeTable(ctx context.Context, conn *guardedConn, w *sqltool.TableWrite) (
 		}
 	}
 	written, w, err := sqltool.Store(ctx, table, planned, w)
-	return w.Result(written), err
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	return w.Result(written), nil
 }
 
 // tableTx is a transaction for the rows of a table.

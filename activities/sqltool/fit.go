@@ -17,7 +17,7 @@ func (w *TableWrite) fitRows(d *Dialect, columns []Column) error {
 	for _, name := range slices.Clone(w.Columns) {
 		column := w.columnOf(d, columns, name)
 		reads := column.columnReader(d)
-		if reads.of == readsAll {
+		if reads.of == readsAll && reads.keeps.unit == keepsAll {
 			continue
 		}
 		if err := w.fitColumn(d, column, reads); err != nil {
@@ -67,8 +67,8 @@ func (w *TableWrite) fitColumn(d *Dialect, column Column, reads Reader) error {
 			}
 			w.Rows[i] = w.rowWith(i, column.Name, sent)
 		}
-		if problem == "" && reads.rounds {
-			w.leftOut.RoundedValues += reads.rounded(sent)
+		if problem == "" {
+			w.leftOut.RoundedValues += reads.keeps.countCut(value)
 		}
 	}
 	if marked != nil {

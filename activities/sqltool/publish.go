@@ -139,7 +139,7 @@ func (p *difference) changeRows(ctx context.Context, rows int64) (written WriteR
 	case s.write.deleteMissing:
 		return written, s.deleteMissing(ctx, &written, within+" AND "+p.isGone())
 	case len(s.write.Key) == 0:
-		return p.replaceAll(ctx)
+		return p.replaceAll(ctx, rows)
 	}
 	return p.byKey(ctx)
 }
@@ -229,13 +229,13 @@ func (p *difference) insertStatement(condition string) string {
 		" WHERE " + condition + " ORDER BY " + givenName + "." + orderColumn
 }
 
-// replaceAll deletes the rows to be replaced, and inserts the new ones.
-func (p *difference) replaceAll(ctx context.Context) (written WriteResult, err error) {
+// replaceAll deletes the rows to be replaced, and inserts the new ones, which are so many.
+func (p *difference) replaceAll(ctx context.Context, rows int64) (written WriteResult, err error) {
 	if written.deleted, err = p.tx.Exec(ctx, "DELETE FROM "+p.write.QuotedTable()+" AS "+thereName+" WHERE "+p.within); err != nil {
 		return written, err
 	}
 	written.affected, err = p.tx.Exec(ctx, p.insertStatement("true"))
-	written.inserted = written.affected
+	written.inserted, written.unwritten = written.affected, max(0, rows-written.affected)
 	return written, err
 }
 

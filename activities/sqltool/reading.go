@@ -2,7 +2,6 @@ package sqltool
 
 import (
 	"encoding/json"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,15 +14,16 @@ type Reading int
 
 // The readings of columns.
 const (
-	readsAll     Reading = iota // the database keeps the text, or refuses it
-	readsNumber                 // numbers, and texts that are the plain form of one
-	readsLike                   // any text, but what looks like a number becomes one
-	readsText                   // texts, where the database would make numbers of booleans
-	readsBoolean                // booleans as databases write them
-	readsInstant                // times, with their offsets
-	readsUTC                    // times without an offset
-	readsDay                    // dates
-	readsClock                  // times of day without an offset
+	readsAll      Reading = iota // the database keeps the text, or refuses it
+	readsNumber                  // numbers, and texts that are the plain form of one
+	readsLike                    // any text, but what looks like a number becomes one
+	readsText                    // texts, where the database would make numbers of booleans
+	readsBoolean                 // booleans as databases write them
+	readsInstant                 // times, with their offsets
+	readsUTC                     // times without an offset
+	readsDay                     // dates
+	readsClock                   // times of day without an offset
+	readsInterval                // spans of time, with their units
 )
 
 // Reader is how a column reads its values.
@@ -33,9 +33,8 @@ type Reader struct {
 	// affine says that the database would store texts in a column of numbers or booleans as they are,
 	// so they are converted before.
 	affine bool
-	// decimals is the number of decimal places to which the column rounds: numeric(p, s) and money.
-	decimals int
-	rounds   bool
+	// keeps is what the database keeps of a value that it accepts.
+	keeps precision
 }
 
 // ReaderOfType is how a column of a type of PostgreSQL reads.
@@ -59,39 +58,21 @@ func ReaderOfType(typed string) Reader {
 	case kindClock:
 		of = readsClock
 	case kindOther:
-		switch limits.ReplaceAllString(element, "") {
-		case money:
+		switch name := limits.ReplaceAllString(element, ""); {
+		case name == money:
 			of = readsNumber
-		case "time with time zone", "timetz":
+		case name == "time with time zone", name == "timetz":
 			of = readsInstant
+		case strings.HasPrefix(name, "interval"): // of hours, for one
+			of = readsInterval
 		}
 	case kindVarchar, kindText, kindJSON:
 	}
-	reader := Reader{of: of, list: isList}
-	reader.decimals, reader.rounds = decimalsOf(element)
-	return reader
+	return Reader{of: of, list: isList, keeps: precisionOfType(element, KindOfType(element))}
 }
 
 // money is a type of PostgreSQL that reads the signs of amounts by the settings of the server: "1,5" may be 15.
 const money = "money"
-
-// scaledNumeric matches a numeric type with a scale: its second figure is the number of decimal places, which may be
-// negative.
-var scaledNumeric = regexp.MustCompile(`(?i)^(?:numeric|decimal) ?\( ?\d+ ?(?:, ?(-?\d+) ?)?\)$`)
-
-// decimalsOf is the number of decimal places of a PostgreSQL type that rounds silently.
-func decimalsOf(typed string) (decimals int, rounds bool) {
-	if typed == money {
-		const cents = 2
-		return cents, true
-	}
-	parts := scaledNumeric.FindStringSubmatch(typed)
-	if parts == nil {
-		return 0, false
-	}
-	decimals, _ = strconv.Atoi(parts[1]) // without a scale it is 0
-	return decimals, true
-}
 
 // ReaderOfDeclared is how a column that SQLite has declared so reads: one whose affinity is not that of texts makes a number of a text
 // that looks like one (sqlite.org/datatype3.html#type_affinity).
@@ -139,6 +120,7 @@ const (
 	unknownZone   = "has an unknown zone; write its offset, such as +02:00"
 	ambiguousDate = "may have its day or its month first; date(TEXT, \"02/01/2006\") reads one with the day first"
 	noTime        = "is not a time"
+	noUnit        = "has no unit, and the database would read it as seconds; write such as \"90 minutes\""
 	numberAsTime  = "is a number, whose digits the database would read as a time; date(NUMBER) makes a time of seconds since 1970"
 )
 
@@ -166,7 +148,11 @@ func (r Reader) readValue(value any) (sent any, problem string) {
 			return value, noTime
 		}
 	case int, float64, json.Number:
-		if r.isTime() && !r.list {
+		switch {
+		case r.list:
+		case r.of == readsInterval:
+			return value, noUnit
+		case r.isTime():
 			return value, numberAsTime
 		}
 	}
@@ -181,46 +167,12 @@ func (r Reader) changes(value any) bool {
 	case string, []any, bool:
 		return true
 	}
-	return r.rounds || r.isTime()
+	return r.keeps.unit != keepsAll || r.isTime()
 }
 
-// isTime reports whether the column keeps times, dates, or times of day.
+// isTime reports whether the column keeps times, dates, times of day, or spans of time.
 func (r Reader) isTime() bool {
-	return r.of == readsInstant || r.of == readsUTC || r.of == readsDay || r.of == readsClock
-}
-
-// rounded counts the numbers of a value that the column rounds: one, or those of a list.
-func (r Reader) rounded(value any) (count int) {
-	switch value := value.(type) {
-	case []any:
-		for _, element := range value {
-			count += r.rounded(element)
-		}
-	case float64, json.Number, string:
-		if decimalsIn(expression.Text(value)) > r.decimals {
-			count = 1
-		}
-	case int:
-		if r.decimals < 0 && decimalsIn(strconv.Itoa(value)) > r.decimals {
-			count = 1
-		}
-	}
-	return count
-}
-
-// decimalsIn is how many decimal places a number needs; negative if it ends in zeros before the point.
-func decimalsIn(number string) int {
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(number), "e")
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	power, _ := strconv.Atoi(exponent)
-	if fraction = strings.TrimRight(fraction, "0"); fraction != "" {
-		return len(fraction) - power
-	}
-	digits := strings.TrimLeft(whole, "-+0")
-	if digits == "" {
-		return math.MinInt
-	}
-	return len(strings.TrimRight(digits, "0")) - len(digits) - power
+	return r.of == readsInstant || r.of == readsUTC || r.of == readsDay || r.of == readsClock || r.of == readsInterval
 }
 
 // readElements reads a list, and lists in it.
@@ -268,6 +220,10 @@ func (r Reader) readText(text string) (sent any, problem string) {
 			return text, movingTime
 		case isAmbiguousDate(text):
 			return text, ambiguousDate
+		}
+	case readsInterval:
+		if numberLike.MatchString(text) {
+			return text, noUnit
 		}
 	case readsUTC, readsDay, readsClock:
 		return inUTC(r.of, text)

@@ -174,8 +174,11 @@ t, f, 1 and 0 are differences. A time with an offset is converted to UTC if its 
 has no zone (timestamp, and time and date, which keep a part of it), in writes,
 comparisons and bounds; a time with a named zone is a difference there, and a word such
 as now or today is one in any column of times. So are 02/03/2024, whose day or month may
-be first, and a number. SQLite has no such columns: a time keeps its text. A number that
-numeric(p, s) rounds is written; rounded_values counts it, and the run has a warning.
+be first, and a number. SQLite has no such columns: a time keeps its text. A value of
+which a column keeps a part is written: a number in numeric(p, s), real or double
+precision, the decimal places of a time, its time of day in a date, its date in a time.
+rounded_values counts such values, and the run has a warning. unwritten_rows counts rows
+that a trigger or rule of the table kept out of it, with a warning too.
 
 With mode replace, in a sink, the rows of the call, or of the whole loop, replace those
 of the table. Only rows are replaced, never the table, so it keeps its views, grants,
@@ -371,6 +374,8 @@ type WriteResult struct {
 	affected, deleted int64
 	// inserted and updated are parts of affected, 0 where that is not known.
 	inserted, updated int64
+	// unwritten counts rows that the database accepted and did not write.
+	unwritten int64
 	// beside says that rows are in the staging table until they are published.
 	beside bool
 }
@@ -387,8 +392,26 @@ func Split(inserted, updated int64) WriteResult {
 func (r WriteResult) Plus(more WriteResult) WriteResult {
 	return WriteResult{
 		affected: r.affected + more.affected, deleted: r.deleted + more.deleted, inserted: r.inserted + more.inserted,
-		updated: r.updated + more.updated, beside: r.beside || more.beside,
+		updated: r.updated + more.updated, unwritten: r.unwritten + more.unwritten, beside: r.beside || more.beside,
 	}
+}
+
+// OfRows is the result of a write of some rows, with those that the database did not write without an error: triggers, rules, and in
+// SQLite constraints with ON CONFLICT IGNORE ask for that.
+func (r WriteResult) OfRows(w *TableWrite) WriteResult {
+	if missing := int64(len(w.Rows)) - r.affected; missing > 0 && w.writesAll() {
+		r.unwritten = missing
+	}
+	return r
+}
+
+// writesAll reports whether the database counts as many rows as it is sent: it inserts each, or changes the one that is there.
+func (w *TableWrite) writesAll() bool {
+	if w.name == modeInsert || w.name == modeReplace {
+		return true
+	}
+	values := slices.DeleteFunc(slices.Clone(w.Columns), func(column string) bool { return slices.Contains(w.Key, column) })
+	return w.upsert && w.sequence == "" && len(values) > 0
 }
 
 // IsPlain reports whether a settled write only has to insert its rows together.
@@ -414,10 +437,11 @@ func (w *TableWrite) WrittenBefore(rows int64) interpreter.ToolResult {
 func withFigures(w *TableWrite, result interpreter.ToolResult, written WriteResult) interpreter.ToolResult {
 	result.Meta.Rows = figuresOf(w, written)
 	leftOut := w.leftOut
+	leftOut.UnwrittenRows += int(written.unwritten)
 	if w.below != nil {
 		result.Meta.Rows, leftOut = result.Meta.Rows.Plus(w.below.rows), *leftOut.Plus(&w.below.leftOut)
 	}
-	if w.table != nil || w.contract != (contract{freeze, freeze, freeze}) || leftOut.RoundedValues > 0 {
+	if w.table != nil || w.contract != (contract{freeze, freeze, freeze}) || leftOut != (interpreter.RowCounts{}) {
 		result.Meta.LeftOut = &leftOut
 	}
 	return result

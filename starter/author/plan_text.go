@@ -236,7 +236,7 @@ func (t *planText) writeTable(table interpreter.TablePlan, fails bool) {
 			t.writeLine("    ", "of the sample %s and %s are discarded", terminal.Count(left.DiscardedRows, "row"), terminal.Count(left.DiscardedValues, "value"))
 		}
 		if left.RoundedValues > 0 {
-			t.writeLine("    ", "of the sample %s rounded to the digits that their columns keep", terminal.Count(left.RoundedValues, "number"))
+			t.writeLine("    ", "of the sample %s rounded or cut to what their columns keep", terminal.Count(left.RoundedValues, "value"))
 		}
 	}
 	switch {

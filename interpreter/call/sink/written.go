@@ -51,8 +51,12 @@ func LeftOutWarnings(where string, left *interpreter.RowCounts) (warnings []stri
 			"the database rejected %d rows, which are in the table of rejected",
 		},
 		{
-			left.RoundedValues, "1 number was rounded to the digits that its column keeps (numeric(p, s))",
-			"%d numbers were rounded to the digits that their columns keep (numeric(p, s))",
+			left.RoundedValues, "1 value was rounded or cut to what its column keeps (as numeric(p, s), real, date and time do)",
+			"%d values were rounded or cut to what their columns keep (as numeric(p, s), real, date and time do)",
+		},
+		{
+			left.UnwrittenRows, "a trigger or rule of the table kept 1 row out of it",
+			"triggers or rules of the table kept %d rows out of it",
 		},
 	} {
 		switch {

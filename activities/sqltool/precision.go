@@ -1,0 +1,198 @@
+package sqltool
+
+import (
+	"encoding/json"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// precision is what a column keeps of a value of its type, where PostgreSQL rounds or cuts off the rest without an error.
+type precision struct {
+	unit precisionUnit
+	// most is how many of the unit the column keeps: a value may need more.
+	most int
+}
+
+// precisionUnit is what a precision counts.
+type precisionUnit int
+
+const (
+	keepsAll      precisionUnit = iota // or the database refuses the value
+	keepsDecimals                      // decimal places: numeric(p, s) and money; negative where zeros before the point are kept
+	keepsDouble                        // the digits of a float64
+	keepsReal                          // the digits of a float32
+	keepsFraction                      // decimal places of a second: timestamp(p)
+	keepsDay                           // a date without its time of day
+	keepsClock                         // a time of day without its date, with so many decimal places of a second
+	keepsBlanks                        // characters, of which only blanks are cut off: varchar(n)
+	keepsBytes                         // bytes of a text: name
+)
+
+// precisionOfType is the precision of a type of PostgreSQL, whose kind is known
+// (postgresql.org/docs/current/datatype.html).
+func precisionOfType(typed string, kind ColumnKind) precision {
+	const (
+		cents, microseconds = 2, 6
+		nameBytes           = 63
+	)
+	fraction := microseconds
+	if strings.Contains(typed, "(") {
+		fraction = limitOf(typed)
+	}
+	switch kind {
+	case kindNumeric:
+		if decimals, scaled := decimalsOf(typed); scaled {
+			return precision{keepsDecimals, decimals}
+		}
+	case kindDouble:
+		return precision{unit: keepsDouble}
+	case kindReal:
+		return precision{unit: keepsReal}
+	case kindInstant, kindTimestamp:
+		return precision{keepsFraction, fraction}
+	case kindDate:
+		return precision{unit: keepsDay}
+	case kindClock:
+		return precision{keepsClock, fraction}
+	case kindVarchar:
+		if limit := limitOf(typed); limit > 0 {
+			return precision{keepsBlanks, limit}
+		}
+	case kindOther:
+		switch limits.ReplaceAllString(typed, "") {
+		case money:
+			return precision{keepsDecimals, cents}
+		case "time with time zone", "timetz":
+			return precision{keepsClock, fraction}
+		case "name":
+			return precision{keepsBytes, nameBytes}
+		case `"char"`:
+			return precision{keepsBytes, 1}
+		}
+	case kindSmallint, kindInteger, kindBigint, kindBoolean, kindText, kindJSON:
+	}
+	return precision{}
+}
+
+// scaledNumeric matches a numeric type with a scale: its figure is the number of decimal places, which may be
+// negative.
+var scaledNumeric = regexp.MustCompile(`(?i)^(?:numeric|decimal) ?\( ?\d+ ?(?:, ?(-?\d+) ?)?\)$`)
+
+// decimalsOf is the number of decimal places of a numeric type that has a scale.
+func decimalsOf(typed string) (decimals int, scaled bool) {
+	parts := scaledNumeric.FindStringSubmatch(typed)
+	if parts == nil {
+		return 0, false
+	}
+	decimals, _ = strconv.Atoi(parts[1]) // without a scale it is 0
+	return decimals, true
+}
+
+// countCut counts the values that the column rounds or cuts: one, or those of a list.
+func (p precision) countCut(value any) (count int) {
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			count += p.countCut(element)
+		}
+	case string:
+		if p.cutsText(value) {
+			count = 1
+		}
+	case int, float64, json.Number:
+		if p.cutsNumber(value) {
+			count = 1
+		}
+	}
+	return count
+}
+
+// cutsNumber reports whether the column would keep another number.
+func (p precision) cutsNumber(number any) bool {
+	switch p.unit {
+	case keepsDecimals:
+		return decimalsIn(expression.Text(number)) > p.most
+	case keepsDouble:
+		return expression.IsRounded(number)
+	case keepsReal:
+		float, _ := expression.Float(number)
+		return expression.IsRounded(number) || !math.IsNaN(float) && strconv.FormatFloat(float, 'g', -1, 64) != strconv.FormatFloat(float, 'g', -1, 32)
+	case keepsAll, keepsFraction, keepsDay, keepsClock, keepsBlanks, keepsBytes:
+	}
+	return false
+}
+
+// cutsText reports whether the column would keep less of a text that it accepts.
+func (p precision) cutsText(text string) bool {
+	switch p.unit {
+	case keepsDecimals, keepsDouble, keepsReal:
+		return isPlainNumber(text) && p.cutsNumber(json.Number(text))
+	case keepsFraction:
+		return fractionDigits(text) > p.most
+	case keepsDay:
+		return hasTimeOfDay(text)
+	case keepsClock:
+		return fractionDigits(text) > p.most || isoTime.MatchString(strings.TrimSpace(text))
+	case keepsBlanks:
+		characters := []rune(text)
+		return len(characters) > p.most && strings.Trim(string(characters[p.most:]), " ") == ""
+	case keepsBytes:
+		return len(text) > p.most
+	case keepsAll:
+	}
+	return false
+}
+
+// decimalsIn is how many decimal places a number needs; negative if it ends in zeros before the point.
+func decimalsIn(number string) int {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(number), "e")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	power, _ := strconv.Atoi(exponent)
+	if fraction = strings.TrimRight(fraction, "0"); fraction != "" {
+		return len(fraction) - power
+	}
+	digits := strings.TrimLeft(whole, "-+0")
+	if digits == "" {
+		return math.MinInt
+	}
+	return len(strings.TrimRight(digits, "0")) - len(digits) - power
+}
+
+// secondsFraction matches the decimal places of the seconds of a time.
+var secondsFraction = regexp.MustCompile(`\d[.,](\d+)`)
+
+// fractionDigits is how many decimal places of a second a time needs.
+func fractionDigits(text string) int {
+	if !strings.ContainsAny(text, ".,") || !strings.Contains(text, ":") {
+		return 0
+	}
+	parts := secondsFraction.FindStringSubmatch(text[strings.LastIndexByte(text[:strings.LastIndexAny(text, ".,")+1], ':')+1:])
+	if parts == nil {
+		return 0
+	}
+	return len(strings.TrimRight(parts[1], "0"))
+}
+
+// hasTimeOfDay reports whether a text is a time that is not the beginning of a day in UTC, whose date alone a column would keep.
+func hasTimeOfDay(text string) bool {
+	if len(text) <= len(time.DateOnly) {
+		return false
+	}
+	text = strings.TrimSpace(text)
+	parts := isoTime.FindStringSubmatch(text)
+	if parts == nil {
+		at, isTime := expression.ParseTime(text)
+		return isTime && !at.UTC().Equal(at.UTC().Truncate(24*time.Hour))
+	}
+	clock, _ := readClock(parts[2])
+	var zone time.Duration
+	if parts[3] != "" {
+		zone, _ = readZone(parts[3])
+	}
+	return (clock-zone)%(24*time.Hour) != 0
+}
