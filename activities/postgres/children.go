@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
@@ -12,24 +14,99 @@ import (
 // DeleteBelow deletes rows below others. The keys of those that stay travel as one list, as each statement would else delete what
 // the others keep.
 func (t *tableTx) DeleteBelow(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (int64, error) {
-	const keptName = "reprise_kept"
-	given, err := encodeList(w, rows.Given)
+	condition, args, err := t.belowCondition(ctx, w, rows)
 	if err != nil {
 		return 0, err
 	}
-	statement := "DELETE FROM " + w.QuotedTable() + " AS " + thereName + " USING " + givenKeys(w) + " WHERE " + sqltool.SameKey(rows.By, givenName, thereName)
-	args := []any{given}
+	return t.Exec(ctx, "DELETE FROM "+w.QuotedTable()+" AS "+thereName+" USING "+givenKeys(w)+" WHERE "+condition, args...)
+}
+
+// KeysBelow are the keys of rows below others.
+func (t *tableTx) KeysBelow(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (keys []map[string]any, err error) {
+	condition, args, err := t.belowCondition(ctx, w, rows)
+	if err != nil {
+		return nil, err
+	}
+	err = t.selectKeys(ctx, w, "0", givenKeys(w)+", "+w.QuotedTable()+" AS "+thereName+" WHERE "+condition, args, func(_ int64, key map[string]any) {
+		keys = append(keys, key)
+	})
+	return keys, err
+}
+
+// StoredKeys are the keys of rows that have those of given ones.
+func (t *tableTx) StoredKeys(ctx context.Context, w *sqltool.TableWrite, given []map[string]any) ([]map[string]any, error) {
+	list, err := encodeList(w, onlyColumns(w.DeleteColumns(), given))
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]map[string]any, len(given))
+	err = t.selectKeys(ctx, w, "element.n", "json_array_elements($1::text::json) WITH ORDINALITY AS element (fields, n), json_populate_record(NULL::"+w.QuotedTable()+
+		", element.fields) AS "+givenName+", "+w.QuotedTable()+" AS "+thereName+" WHERE "+sqltool.SameKey(w.Key, givenName, thereName)+
+		" AND "+w.NotOlder(givenName, thereName), []any{list}, func(n int64, key map[string]any) { keys[n-1] = key })
+	return keys, err
+}
+
+// selectKeys reads a number and the key of rows of the table, which are thereName in the clauses of a SELECT.
+func (t *tableTx) selectKeys(ctx context.Context, w *sqltool.TableWrite, number, from string, args []any, add func(number int64, key map[string]any)) error {
+	columns := strings.Join(lists.Map(quoteNames(w.Key), func(column string) string { return thereName + "." + column }), ", ")
+	return t.Query(ctx, "SELECT "+number+", json_build_array("+columns+")::text FROM "+from, args, func(scan func(...any) error) error {
+		var (
+			n    int64
+			text string
+		)
+		if err := scan(&n, &text); err != nil {
+			return err
+		}
+		key, err := readKey(w, text)
+		add(n, key)
+		return err
+	})
+}
+
+// readKey reads a JSON list of the values of a key in the forms in which statements give them.
+func readKey(w *sqltool.TableWrite, text string) (map[string]any, error) {
+	decoded, err := expression.Decode([]byte(text))
+	values, _ := decoded.([]any)
+	if err != nil || len(values) != len(w.Key) {
+		return nil, tool.Errorf("the key %s of a row of table %q cannot be read: %v", tool.CutText(text, 100), w.Shown, err)
+	}
+	key := make(map[string]any, len(values))
+	for at, column := range w.Key {
+		key[column] = values[at]
+		value, isText := values[at].(string)
+		switch {
+		case !isText:
+		case w.TypeOf(column) == "bytea":
+			if bytes, is := sqltool.ReadBytes(value); is {
+				key[column] = bytes
+			}
+		case w.TypeOf(column) == "timestamp with time zone":
+			if at, is := expression.ParseTime(value); is {
+				key[column] = at.UTC().Format(time.RFC3339Nano)
+			}
+		}
+	}
+	return key, nil
+}
+
+// belowCondition is the condition that a row of the table is below those of the first argument, and not one of the second.
+func (t *tableTx) belowCondition(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (condition string, args []any, err error) {
+	const keptName = "reprise_kept"
+	given, err := encodeList(w, rows.Given)
+	if err != nil {
+		return "", nil, err
+	}
+	condition, args = sqltool.SameKey(rows.By, givenName, thereName), []any{given}
 	if len(rows.Kept) > 0 {
 		kept, err := t.encodeKept(ctx, w, rows)
 		if err != nil {
-			return 0, err
+			return "", nil, err
 		}
-		statement += " AND NOT EXISTS (SELECT 1 FROM json_populate_recordset(NULL::" + w.QuotedTable() + ", $2::text::json) AS " + keptName +
+		condition += " AND NOT EXISTS (SELECT 1 FROM json_populate_recordset(NULL::" + w.QuotedTable() + ", $2::text::json) AS " + keptName +
 			" WHERE " + sqltool.SameKey(rows.Key, keptName, thereName) + ")"
 		args = append(args, kept)
 	}
-	tag, err := t.tx.Exec(ctx, statement, args...)
-	return tag.RowsAffected(), err
+	return condition, args, nil
 }
 
 // encodeKept is a list of the keys of rows that stay. A key that its column does not hold is that of no row, and its row is refused when it

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -109,18 +110,48 @@ func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool
 	}
 	name := w.QuotedTable()
 	t.described, t.unchecked = true, ""
-	columns, version, err := t.describeTable(ctx, name)
-	if t.session == nil || w.Staged() {
-		return columns, cmp.Or(err, t.target.refuseForeign(w))
+	if known, is := t.tables[name]; is {
+		t.target = known.target
+		return slices.Clone(known.columns), nil
 	}
-	if err = cmp.Or(err, t.target.refuseForeign(w)); err != nil || version == "" {
-		return columns, err
+	known, err := t.checkedDescription(ctx, w)
+	if err != nil || known.version == "" || t.changing {
+		return known.columns, err
+	}
+	if t.tables == nil {
+		t.tables = map[string]tableDescription{}
+	}
+	t.tables[name] = known
+	return slices.Clone(known.columns), nil
+}
+
+// checkedDescription describes a table, or has the server say that it still is as the session remembers it. Its version is "" without a table.
+func (t *tableTx) checkedDescription(ctx context.Context, w *sqltool.TableWrite) (known tableDescription, err error) {
+	name := w.QuotedTable()
+	remembers := t.session != nil && !w.Staged()
+	if remembers {
+		var is bool
+		if known, is = t.session.tables[name]; is && time.Now().Before(known.until) {
+			version := ""
+			if err := t.tx.QueryRow(ctx, tableVersion, name).Scan(&version); err != nil {
+				return known, err
+			}
+			if version == known.version {
+				t.target = known.target
+				return known, nil
+			}
+		}
+	}
+	known.columns, known.version, err = t.describeTable(ctx, name)
+	known.target, known.until = t.target, time.Now().Add(descriptionKept)
+	if err = cmp.Or(err, t.target.refuseForeign(w)); err != nil || known.version == "" || !remembers {
+		return known, err
 	}
 	if t.session.tables == nil || len(t.session.tables) >= descriptionsKept {
 		t.session.tables = map[string]tableDescription{}
 	}
-	t.session.tables[name] = tableDescription{version, slices.Clone(columns), t.target, time.Now().Add(descriptionKept)}
-	return columns, nil
+	t.session.tables[name] = known
+	return known, nil
 }
 
 // rememberedColumns are the columns as the session remembers them, for the first table of a write. They have to be checked before
@@ -210,7 +241,7 @@ func (t *tableTx) describeTable(ctx context.Context, table string) (columns []sq
 				&unique, &t.target.plain, &t.target.copyable, &t.target.splits, &t.target.tempAllowed, &t.target.foreign); err != nil {
 				return err
 			}
-			form.exact = column.Type
+			form.exact, column.Collation = column.Type, strings.TrimPrefix(form.collation, " COLLATE ")
 			if unique {
 				t.target.unique = append(t.target.unique, column.Name)
 			}

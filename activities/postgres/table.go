@@ -168,6 +168,9 @@ type tableTx struct {
 	session   *session
 	described bool
 	unchecked string
+	// tables are those that the transaction has described, as they are until it changes one: changing says that it does just now.
+	tables   map[string]tableDescription
+	changing bool
 }
 
 // Delete deletes rows by their keys.
@@ -293,6 +296,8 @@ func (t *tableTx) Change(ctx context.Context, w *sqltool.TableWrite, change func
 	if err := t.Alone(); err != nil {
 		return err
 	}
+	t.tables, t.changing = nil, true
+	defer func() { t.changing = false }()
 	return t.waitShortly(ctx, func() error {
 		if _, err := t.Exec(ctx, "SELECT pg_advisory_xact_lock($1, hashtext($2))", int32(changeLock), w.Table[len(w.Table)-1]); err != nil {
 			return err
@@ -359,7 +364,11 @@ func refusesValue(err error) bool {
 
 // Try makes a part of the transaction.
 func (t *tableTx) Try(ctx context.Context, part func() error) error {
-	return pgx.BeginFunc(ctx, t.tx, func(pgx.Tx) error { return part() })
+	err := pgx.BeginFunc(ctx, t.tx, func(pgx.Tx) error { return part() })
+	if err != nil {
+		t.tables = nil // it may have changed one
+	}
+	return err
 }
 
 // Immediate has deferred constraints checked with each statement.

@@ -11,23 +11,93 @@ import (
 	"reprise/interpreter/lists"
 )
 
+// The names that the table of a write and rows that are given have in statements.
+const (
+	thereName = "reprise_there"
+	givenName = "reprise_given"
+)
+
 // DeleteBelow deletes rows below others. A list of rows is one parameter, of JSON, as SQLite bounds how many there are.
 func (t tableTx) DeleteBelow(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (int64, error) {
-	given, err := listOfValues(w, rows.By, rows.Given)
+	condition, args, err := belowCondition(w, rows)
 	if err != nil {
 		return 0, err
 	}
-	statement := "DELETE FROM " + w.QuotedTable() + " WHERE (" + storedValues(w, rows.By) + ") IN (SELECT " + listedValues(rows.By) + " FROM json_each($1))"
-	args := []any{given}
+	return t.Exec(ctx, "DELETE FROM "+w.QuotedTable()+" WHERE "+condition, args...)
+}
+
+// KeysBelow are the keys of rows below others.
+func (t tableTx) KeysBelow(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (keys []map[string]any, err error) {
+	condition, args, err := belowCondition(w, rows)
+	if err != nil {
+		return nil, err
+	}
+	err = t.selectKeys(ctx, w, "0", w.QuotedTable()+" AS "+thereName+" WHERE "+condition, args, func(_ int64, key map[string]any) { keys = append(keys, key) })
+	return keys, err
+}
+
+// StoredKeys are the keys of rows that have those of given ones.
+func (t tableTx) StoredKeys(ctx context.Context, w *sqltool.TableWrite, given []map[string]any) ([]map[string]any, error) {
+	columns := w.DeleteColumns()
+	list, err := listOfValues(w, columns, given)
+	if err != nil {
+		return nil, err
+	}
+	names := lists.Map(columns, func(column string) string { return sqltool.QuoteNames([]string{column}) })
+	values := make([]string, len(columns))
+	for at, column := range columns {
+		values[at] = listedValue(at)
+		if sqltool.BytesOfDeclared(w.TypeOf(column)) != 0 {
+			values[at] = "unhex(" + values[at] + ")"
+		}
+		values[at] += " AS " + names[at]
+	}
+	keys := make([]map[string]any, len(given))
+	err = t.selectKeys(ctx, w, givenName+".n", "(SELECT key AS n, "+strings.Join(values, ", ")+" FROM json_each($1)) AS "+givenName+" CROSS JOIN "+w.QuotedTable()+" AS "+thereName+
+		" WHERE "+sqltool.SameKey(w.Key, thereName, givenName)+" AND "+w.NotOlder(givenName, thereName), []any{list}, func(n int64, key map[string]any) { keys[n] = key })
+	return keys, err
+}
+
+// selectKeys reads a number and the key of rows of the table, which are thereName in the clauses of a SELECT.
+func (t tableTx) selectKeys(ctx context.Context, w *sqltool.TableWrite, number, from string, args []any, add func(number int64, key map[string]any)) error {
+	columns := lists.Map(w.Key, func(column string) string { // without the type by which the driver would make times of texts
+		return "+" + thereName + "." + sqltool.QuoteNames([]string{column})
+	})
+	return t.Query(ctx, "SELECT "+number+", "+strings.Join(columns, ", ")+" FROM "+from, args, func(scan func(...any) error) error {
+		var n int64
+		values := make([]any, len(w.Key))
+		targets := []any{&n}
+		for at := range values {
+			targets = append(targets, &values[at])
+		}
+		if err := scan(targets...); err != nil {
+			return err
+		}
+		key := make(map[string]any, len(values))
+		for at, column := range w.Key {
+			key[column] = resultValue(values[at], "")
+		}
+		add(n, key)
+		return nil
+	})
+}
+
+// belowCondition is the condition that a row of the table is below those of the first argument, and not one of the second.
+func belowCondition(w *sqltool.TableWrite, rows sqltool.RowsBelow) (condition string, args []any, err error) {
+	given, err := listOfValues(w, rows.By, rows.Given)
+	if err != nil {
+		return "", nil, err
+	}
+	condition, args = "("+storedValues(w, rows.By)+") IN (SELECT "+listedValues(rows.By)+" FROM json_each($1))", []any{given}
 	if len(rows.Kept) > 0 {
 		kept, err := listOfValues(w, rows.Key, rows.Kept)
 		if err != nil {
-			return 0, err
+			return "", nil, err
 		}
-		statement += " AND (" + storedValues(w, rows.Key) + ") NOT IN (SELECT " + listedValues(rows.Key) + " FROM json_each($2))"
+		condition += " AND (" + storedValues(w, rows.Key) + ") NOT IN (SELECT " + listedValues(rows.Key) + " FROM json_each($2))"
 		args = append(args, kept)
 	}
-	return t.Exec(ctx, statement, args...)
+	return condition, args, nil
 }
 
 // storedValues are the columns of rows of the table; JSON has no bytes.
@@ -45,10 +115,13 @@ func storedValues(w *sqltool.TableWrite, columns []string) string {
 func listedValues(columns []string) string {
 	values := make([]string, len(columns))
 	for at := range columns {
-		values[at] = "json_extract(value, '$[" + strconv.Itoa(at) + "]')"
+		values[at] = listedValue(at)
 	}
 	return strings.Join(values, ", ")
 }
+
+// listedValue is one of them.
+func listedValue(at int) string { return "json_extract(value, '$[" + strconv.Itoa(at) + "]')" }
 
 // listOfValues is a JSON list with the values that rows have in some columns.
 func listOfValues(w *sqltool.TableWrite, columns []string, rows []map[string]any) (string, error) {

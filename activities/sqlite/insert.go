@@ -140,15 +140,14 @@ func (i *inserter) insertStatement(rows int) string {
 // columnsAndValues returns the columns of an INSERT and the placeholders of a row. A NOT NULL column that the rows
 // lack is read from the existing row; for a new row this gives NULL, which the database refuses.
 func columnsAndValues(w *sqltool.TableWrite, absent []string) (names, row string) {
-	const there = "reprise_there"
 	columns, values := w.Columns, make([]string, len(w.Columns))
 	for at := range columns {
 		values[at] = "?"
 	}
 	for _, column := range absent {
-		conditions := lists.Map(w.Key, func(key string) string { return there + "." + sqltool.QuoteNames([]string{key}) + " = ?" })
+		conditions := lists.Map(w.Key, func(key string) string { return thereName + "." + sqltool.QuoteNames([]string{key}) + " = ?" })
 		columns = append(slices.Clip(columns), column)
-		values = append(values, "(SELECT "+sqltool.QuoteNames([]string{column})+" FROM "+w.QuotedTable()+" AS "+there+" WHERE "+strings.Join(conditions, " AND ")+")")
+		values = append(values, "(SELECT "+sqltool.QuoteNames([]string{column})+" FROM "+w.QuotedTable()+" AS "+thereName+" WHERE "+strings.Join(conditions, " AND ")+")")
 	}
 	return sqltool.QuoteNames(columns), "(" + strings.Join(values, ", ") + ")"
 }

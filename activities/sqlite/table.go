@@ -96,12 +96,11 @@ type tableTx struct {
 
 // Delete deletes rows by their keys.
 func (t tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (deleted int64, err error) {
-	const given, there = "reprise_given", "reprise_there"
 	columns := w.DeleteColumns()
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")
-	statement := "WITH " + given + " (" + sqltool.QuoteNames(columns) + ") AS (VALUES (" + marks + ")) DELETE FROM " +
-		w.QuotedTable() + " AS " + there + " WHERE (" + sqltool.QuoteNames(w.Key) + ") = (SELECT " + sqltool.QuoteNames(w.Key) + " FROM " + given +
-		") AND EXISTS (SELECT 1 FROM " + given + " WHERE " + w.NotOlder(given, there) + ")"
+	statement := "WITH " + givenName + " (" + sqltool.QuoteNames(columns) + ") AS (VALUES (" + marks + ")) DELETE FROM " +
+		w.QuotedTable() + " AS " + thereName + " WHERE (" + sqltool.QuoteNames(w.Key) + ") = (SELECT " + sqltool.QuoteNames(w.Key) + " FROM " + givenName +
+		") AND EXISTS (SELECT 1 FROM " + givenName + " WHERE " + w.NotOlder(givenName, thereName) + ")"
 	for _, row := range w.Deletes {
 		values := lists.Map(columns, func(column string) any { return columnValue(row[column], w.TypeOf(column)) })
 		n, err := t.Exec(ctx, statement, values...)
@@ -212,9 +211,9 @@ func readColumns(ctx context.Context, tx sqltool.StateTx, w *sqltool.TableWrite)
 	if err != nil {
 		return nil, err
 	}
-	if w.Updates() && len(columns) > 0 {
-		there := lists.Filter(w.Key, func(key string) bool {
-			return slices.ContainsFunc(columns, func(c sqltool.Column) bool { return c.Name == key })
+	if compared := w.ComparedColumns(); len(compared) > 0 && len(columns) > 0 {
+		there := lists.Filter(compared, func(name string) bool {
+			return slices.ContainsFunc(columns, func(c sqltool.Column) bool { return c.Name == name })
 		})
 		collations, err := collationsOf(ctx, tx, w.QuotedTable(), there)
 		for i := range columns {

@@ -31,6 +31,7 @@ type childTable struct {
 // parentRows is how rows of a write have rows below them.
 type parentRows struct {
 	children []*childTable // in the order of their fields
+	links    []string      // columns by which the write's own rows are below others
 	// below are the figures of all writes to tables of children in the transaction, nil for a write without any.
 	below *childFigures
 }
@@ -39,6 +40,7 @@ type parentRows struct {
 type childFigures struct {
 	rows    *interpreter.Rows
 	leftOut interpreter.RowCounts
+	done    map[string]WriteResult // by the names of the tables
 }
 
 // rowOrigin is where a row of a table of children comes from.
@@ -166,6 +168,7 @@ func (w *TableWrite) readChild(in interpreter.ToolInput, path string, spec map[s
 			child.linked = append(child.linked, column)
 		}
 	}
+	write.links = child.linked
 	return child, child.check(in, path, w)
 }
 

@@ -29,14 +29,6 @@ func FailedWrite(w *TableWrite, err error) *TableWrite {
 	return w
 }
 
-// childRows are the rows of a table of children by some columns, of which those stay whose key is among others.
-type childRows struct {
-	by    []string
-	given []map[string]any // by the columns of by
-	key   []string
-	kept  []map[string]any // by the columns of key
-}
-
 // writeChildren writes what the rows of a turn have in their fields of children. A row that the database has refused has none, and one
 // without the field leaves the rows below it as they are.
 func writeChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) error {
@@ -50,12 +42,8 @@ func writeChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) error
 		if len(parents) == 0 {
 			continue
 		}
-		write, err := child.rowsOf(w, turn, parents)
-		if err == nil {
-			err = child.put(ctx, tx, w, write, pickFrom(turn.Rows, parents))
-		}
-		if err != nil {
-			return asChildError(write, err)
+		if err := child.writeBelow(ctx, tx, w, turn.pickRows(parents)); err != nil {
+			return err
 		}
 	}
 	if w.HasChildren() {
@@ -65,15 +53,28 @@ func writeChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) error
 	return nil
 }
 
+// writeBelow writes the rows below parents that are written.
+func (c *childTable) writeBelow(ctx context.Context, tx StagingTx, w, parents *TableWrite) error {
+	links, err := c.findLinks(ctx, tx, w, parents.Rows)
+	if err != nil {
+		return err
+	}
+	write, err := c.rowsOf(w, parents, links)
+	if err == nil {
+		err = c.put(ctx, tx, w, write, c.givenBelow(parents.Rows, links))
+	}
+	return asChildError(write, err)
+}
+
 func asChildError(write *TableWrite, err error) error {
-	if _, is := errors.AsType[*ChildError](err); is || write == nil {
+	if _, is := errors.AsType[*ChildError](err); is || write == nil || err == nil {
 		return err
 	}
 	return &ChildError{write, err}
 }
 
-// rowsOf is the write of the rows that some rows of a turn have in the field.
-func (c *childTable) rowsOf(w, turn *TableWrite, parents []int) (*TableWrite, error) {
+// rowsOf is the write of the rows that parents have in the field, with the links of their parents.
+func (c *childTable) rowsOf(w, parents *TableWrite, links []map[string]any) (*TableWrite, error) {
 	write := *c.write
 	write.finding, write.repeats = w.finding, w.repeats
 	write.types = maps.Clone(c.write.types)
@@ -82,8 +83,8 @@ func (c *childTable) rowsOf(w, turn *TableWrite, parents []int) (*TableWrite, er
 			write.types[column] = typed
 		}
 	}
-	for _, i := range parents {
-		if err := c.addRows(&write, turn, i); err != nil {
+	for i := range parents.Rows {
+		if err := c.addRows(&write, parents, i, links[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -93,12 +94,14 @@ func (c *childTable) rowsOf(w, turn *TableWrite, parents []int) (*TableWrite, er
 }
 
 // addRows adds the elements that a row has in the field.
-func (c *childTable) addRows(write, turn *TableWrite, i int) error {
-	parent := turn.Rows[i]
-	place := turn.RowText(turn.Number(i)) + ", " + c.field
+func (c *childTable) addRows(write, parents *TableWrite, i int, links map[string]any) error {
+	parent := parents.Rows[i]
+	place := parents.RowText(parents.Number(i)) + ", " + c.field
 	elements, isList := parent[c.field].([]any)
-	if !isList && parent[c.field] != nil {
-		elements = []any{parent[c.field]}
+	if element, isMap := parent[c.field].(map[string]any); isMap {
+		elements = []any{element}
+	} else if !isList && parent[c.field] != nil {
+		return tool.Errorf("%s is a %s, and the rows of table %q are made of a list of maps%s", place, expression.TypeName(parent[c.field]), write.Shown, c.listHint(parent[c.field]))
 	}
 	for at, element := range elements {
 		fields, isMap := element.(map[string]any)
@@ -112,6 +115,9 @@ func (c *childTable) addRows(write, turn *TableWrite, i int) error {
 			if !has {
 				return tool.Errorf("%s: the row has no %q, which table %q gets as %q", place, c.with[column], write.Shown, column)
 			}
+			if link, is := links[column]; is {
+				value = link
+			}
 			row[column] = base64Of(value)
 		}
 		if c.position != "" {
@@ -122,9 +128,9 @@ func (c *childTable) addRows(write, turn *TableWrite, i int) error {
 				return tool.Errorf("%s[%d] has no %q, which is in the key of table %q", place, at, key, write.Shown)
 			}
 		}
-		origin := rowOrigin{row: turn.Number(i), path: fmt.Sprintf("%s[%d]", c.field, at)}
-		if origin.row <= len(turn.origins) {
-			above := turn.origins[origin.row-1]
+		origin := rowOrigin{row: parents.Number(i), path: fmt.Sprintf("%s[%d]", c.field, at)}
+		if origin.row <= len(parents.origins) {
+			above := parents.origins[origin.row-1]
 			origin = rowOrigin{row: above.row, path: above.path + "." + origin.path}
 		}
 		write.Rows, write.origins = append(write.Rows, row), append(write.origins, origin)
@@ -132,8 +138,16 @@ func (c *childTable) addRows(write, turn *TableWrite, i int) error {
 	return nil
 }
 
+// listHint says how to make a list of a text that has one.
+func (c *childTable) listHint(value any) string {
+	if _, isText := value.(string); !isText {
+		return ""
+	}
+	return fmt.Sprintf("; if it is JSON, read it in the sink's fields: `fields: {%s: \"{{ fromJSON(row.%s) }}\"}`", c.field, c.field)
+}
+
 // put writes rows of children: in mode upsert those of their parents that are gone are deleted first.
-func (c *childTable) put(ctx context.Context, tx StagingTx, w, write *TableWrite, parents []map[string]any) error {
+func (c *childTable) put(ctx context.Context, tx StagingTx, w, write *TableWrite, below []map[string]any) error {
 	settled, err := Settle(ctx, tx, write)
 	if err != nil {
 		return err
@@ -144,8 +158,8 @@ func (c *childTable) put(ctx context.Context, tx StagingTx, w, write *TableWrite
 	}
 	var done WriteResult
 	if w.upsert && len(columns) > 0 {
-		all := &childRows{by: c.linked, given: c.links(parents), key: write.Key, kept: keysOfRows(write.Rows, write.Key)}
-		if done.deleted, err = c.deleteBelow(ctx, tx, all); err != nil {
+		rows := RowsBelow{By: c.linked, Given: below, Key: write.Key, Kept: keysOfRows(write.Rows, write.Key)}
+		if done.deleted, err = c.deleteBelow(ctx, tx, rows); err != nil {
 			return err
 		}
 		if _, err := tx.Columns(ctx, settled); err != nil { // a transaction knows one table
@@ -164,18 +178,6 @@ func (c *childTable) put(ctx context.Context, tx StagingTx, w, write *TableWrite
 	return nil
 }
 
-// links are the keys of parents as the columns of their children have them.
-func (c *childTable) links(parents []map[string]any) []map[string]any {
-	links := make([]map[string]any, len(parents))
-	for i, parent := range parents {
-		links[i] = make(map[string]any, len(c.linked))
-		for _, column := range c.linked {
-			links[i][column] = base64Of(parent[c.with[column]])
-		}
-	}
-	return links
-}
-
 func keysOfRows(rows []map[string]any, key []string) []map[string]any {
 	keys := make([]map[string]any, len(rows))
 	for i, row := range rows {
@@ -189,15 +191,14 @@ func keysOfRows(rows []map[string]any, key []string) []map[string]any {
 
 // deleteChildren deletes what is below rows that are deleted by their keys.
 func deleteChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) error {
-	if len(turn.Deletes) == 0 {
-		return nil
-	}
 	for _, child := range w.children {
-		deleted, err := child.deleteBelow(ctx, tx, &childRows{by: child.linked, given: child.links(turn.Deletes)})
+		links, err := child.findLinks(ctx, tx, w, turn.Deletes)
 		if err != nil {
-			return asChildError(child.write, err)
+			return err
 		}
-		w.below.add(child.write, WriteResult{deleted: deleted})
+		if err := child.deleteUnder(ctx, tx, child.givenBelow(turn.Deletes, links)); err != nil {
+			return err
+		}
 	}
 	if w.HasChildren() {
 		_, err := tx.Columns(ctx, w) // a transaction knows one table
@@ -206,31 +207,37 @@ func deleteChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) erro
 	return nil
 }
 
-// deleteBelow deletes rows of the table but for those that are kept, after those below them.
-func (c *childTable) deleteBelow(ctx context.Context, tx StagingTx, all *childRows) (int64, error) {
-	for _, grandchild := range c.write.children {
-		deleted, err := grandchild.deleteBelow(ctx, tx, grandchild.under(all))
-		if err != nil {
-			return 0, asChildError(grandchild.write, err)
-		}
-		c.write.below.add(grandchild.write, WriteResult{deleted: deleted})
+// deleteUnder deletes all rows below others, by the values of their links.
+func (c *childTable) deleteUnder(ctx context.Context, tx StagingTx, given []map[string]any) error {
+	deleted, err := c.deleteBelow(ctx, tx, RowsBelow{By: c.linked, Given: given})
+	if err != nil {
+		return asChildError(c.write, err)
 	}
+	c.write.below.add(c.write, WriteResult{deleted: deleted})
+	return nil
+}
+
+// deleteBelow deletes rows of the table, after those below them.
+func (c *childTable) deleteBelow(ctx context.Context, tx StagingTx, rows RowsBelow) (int64, error) {
 	write := *c.write
 	columns, err := tx.Columns(ctx, &write)
 	if err != nil || len(columns) == 0 {
 		return 0, err
 	}
 	write.tableColumns = columns
-	given, kept := write.asStored(tx.Dialect(), all.by, all.given), write.asStored(tx.Dialect(), all.key, all.kept)
-	if len(given) == 0 {
+	rows.Given, rows.Kept = write.asStored(tx.Dialect(), rows.By, rows.Given), write.asStored(tx.Dialect(), rows.Key, rows.Kept)
+	if len(rows.Given) == 0 {
 		return 0, nil
 	}
-	for _, column := range slices.Concat(all.by, all.key) {
+	for _, column := range slices.Concat(rows.By, rows.Key) {
 		if columnNamed(columns, column).Type == "" && !slices.ContainsFunc(columns, func(one Column) bool { return one.Name == column }) {
 			return 0, write.lacksColumn(columns, column, "")
 		}
 	}
-	deleted, err := tx.DeleteBelow(ctx, &write, RowsBelow{By: all.by, Given: given, Key: all.key, Kept: kept})
+	if err := deleteGrandchildren(ctx, tx, &write, rows); err != nil {
+		return 0, err
+	}
+	deleted, err := tx.DeleteBelow(ctx, &write, rows)
 	if deleted == 0 || err != nil {
 		return 0, err
 	}
@@ -243,38 +250,29 @@ func (c *childTable) deleteBelow(ctx context.Context, tx StagingTx, all *childRo
 	return deleted, err
 }
 
+// deleteGrandchildren deletes what is below rows that are about to be deleted.
+func deleteGrandchildren(ctx context.Context, tx StagingTx, w *TableWrite, rows RowsBelow) error {
+	if !w.HasChildren() {
+		return nil
+	}
+	keys, err := tx.KeysBelow(ctx, w, rows)
+	if len(keys) == 0 || err != nil {
+		return err
+	}
+	for _, grandchild := range w.children {
+		if err := grandchild.deleteUnder(ctx, tx, grandchild.linksOf(keys)); err != nil {
+			return err
+		}
+	}
+	_, err = tx.Columns(ctx, w) // a transaction knows one table
+	return err
+}
+
 // RowsBelow are the rows of a table that have the values of a given row in the columns By, but for those that have the values of a kept
 // one in the columns Key.
 type RowsBelow struct {
 	By, Key     []string
 	Given, Kept []map[string]any
-}
-
-// under are the rows of the table that are below rows of the table of their parents.
-func (c *childTable) under(parents *childRows) *childRows {
-	own := &childRows{}
-	own.by, own.given = c.renamed(parents.by, parents.given)
-	own.key, own.kept = c.renamed(parents.key, parents.kept)
-	return own
-}
-
-// renamed are rows of parents by the columns that their children have for theirs.
-func (c *childTable) renamed(columns []string, rows []map[string]any) (names []string, renamed []map[string]any) {
-	of := map[string]string{}
-	for _, column := range slices.Backward(c.columns) {
-		of[c.with[column]] = column
-	}
-	for _, column := range columns {
-		names = append(names, of[column])
-	}
-	for _, row := range rows {
-		own := make(map[string]any, len(columns))
-		for _, column := range columns {
-			own[of[column]] = row[column]
-		}
-		renamed = append(renamed, own)
-	}
-	return names, renamed
 }
 
 // asStored are rows of some columns in the forms in which these return them. A row that does not fit is of no row of the table.
@@ -295,6 +293,10 @@ func (w *TableWrite) asStored(d *Dialect, columns []string, rows []map[string]an
 
 // add adds what was done to a table.
 func (f *childFigures) add(w *TableWrite, done WriteResult) {
+	if f.done == nil {
+		f.done = map[string]WriteResult{}
+	}
+	f.done[w.Shown] = f.done[w.Shown].Plus(done)
 	f.rows = f.rows.Plus(figuresOf(w, done))
 	f.leftOut = *f.leftOut.Plus(&w.leftOut)
 }

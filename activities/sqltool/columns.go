@@ -18,7 +18,8 @@ type Column struct {
 	Bytes    BytesColumn
 	// Required says that a new row needs a value: the column cannot be NULL and has no default.
 	Required bool
-	// Collation is the one by which SQLite compares the texts of a column.
+	// Collation is the one by which texts of the column are compared, as the database names it; "" for that of the type. SQLite says it
+	// only of columns that a write compares.
 	Collation string
 }
 
@@ -77,6 +78,11 @@ type TableTx interface {
 	Passes(ctx context.Context, w *TableWrite) ([]*TableWrite, error)
 	// DeleteBelow deletes rows below others from the table of a write, whose columns are known, and gives how many there were.
 	DeleteBelow(ctx context.Context, w *TableWrite, rows RowsBelow) (int64, error)
+	// KeysBelow are the keys of the rows that DeleteBelow deletes, as the table has them.
+	KeysBelow(ctx context.Context, w *TableWrite, rows RowsBelow) ([]map[string]any, error)
+	// StoredKeys are the keys of the table's rows that have the keys of given rows by the database's own equality, by the places of
+	// these, as the table has them; nil for a row that the table lacks, or that w.NotOlder does not hold for.
+	StoredKeys(ctx context.Context, w *TableWrite, given []map[string]any) ([]map[string]any, error)
 }
 
 // Settle decides by the table's columns what a write does, and returns that write: it has one row for each key, rows
@@ -229,9 +235,11 @@ func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteR
 		}
 	}
 	if w.State != nil && w.WritesRows() && written.affected == 0 {
-		return written, keepEmptied(ctx, tx, w)
+		if err := keepEmptied(ctx, tx, w); err != nil {
+			return written, err
+		}
 	}
-	return written, nil
+	return written, keepFilled(ctx, tx, w)
 }
 
 // TypeOf is the type of a column of the table, "" where it is not known.

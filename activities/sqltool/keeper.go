@@ -33,8 +33,14 @@ func (k StateTool) ClaimState(ctx context.Context, in interpreter.ToolInput, cla
 	if err != nil {
 		return claimed, err
 	}
+	tables := []*TableWrite{target}
+	if in.Fields["children"].Data != nil {
+		if tables, err = withTables(target, in); err != nil {
+			return claimed, err
+		}
+	}
 	err = k.Change(ctx, in, true, func(tx StateTx) (err error) {
-		claimed, err = claimState(ctx, tx, claim, target)
+		claimed, err = claimState(ctx, tx, claim, tables)
 		return err
 	})
 	return claimed, err

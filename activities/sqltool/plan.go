@@ -45,7 +45,7 @@ func planChildren(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool
 				parents = append(parents, i)
 			}
 		}
-		write, err := child.rowsOf(w, w, parents)
+		write, err := child.rowsOf(w, w.pickRows(parents), make([]map[string]any, len(parents)))
 		if err != nil {
 			return plans, err
 		}

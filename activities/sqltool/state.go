@@ -130,6 +130,8 @@ type storedState struct {
 	key       *string
 	// knownAs names the table under which its known rows are stored, "" before the first claim.
 	knownAs string
+	// filled are the tables of children that have had rows, as markOf names them.
+	filled []string
 }
 
 // stateColumns are what scanState reads.
@@ -154,7 +156,7 @@ func scanState(scan func(...any) error) (s storedState, err error) {
 	}
 	s.Source = incremental.SourceIdentity{CursorPath: cursorPath, Type: incremental.CursorType(kind), Fingerprint: sourceMark}
 	if otherTables != nil {
-		if err := json.Unmarshal([]byte(*otherTables), &s.Tables); err != nil {
+		if s.Tables, s.filled, err = readOtherTables(*otherTables); err != nil {
 			return s, err
 		}
 	}
@@ -217,13 +219,14 @@ func lockState(ctx context.Context, tx StateTx, name string) (s storedState, err
 	return s, err
 }
 
-// claimState claims a state for a call; target is the table that the state is about.
-func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target *TableWrite) (claimed incremental.ClaimedState, err error) {
+// claimState claims a state for a call; the first of the tables is the one that the state is about, the others have its children.
+func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, tables []*TableWrite) (claimed incremental.ClaimedState, err error) {
+	target := tables[0]
 	state, err := lockState(ctx, tx, claim.Name)
 	if err != nil {
 		return claimed, err
 	}
-	decision, err := state.DecideClaim(claim, claimTarget{ctx, tx, state, target}, time.Time{})
+	decision, err := state.DecideClaim(claim, claimTarget{ctx, tx, state, tables}, time.Time{})
 	switch {
 	case err != nil:
 		return claimed, err
@@ -240,7 +243,7 @@ func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target
 		if err := beginAnew(ctx, tx, state.Name); err != nil {
 			return claimed, err
 		}
-		state.knownFrom, state.knownAs = nil, ""
+		state.knownFrom, state.knownAs, state.filled = nil, "", nil
 	}
 	if err := forgetCounts(ctx, tx, claim.Name); err != nil {
 		return claimed, err
@@ -255,7 +258,7 @@ func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = $2, run = $3, last_write = 0, rows_written = 0, found_watermark = watermark, found_position = position, "+
 		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+", row_key = $9, target = $10, known_as = $11, other_tables = $12 WHERE name = $1",
 		claim.Name, state.Holder, state.Run, state.Source.CursorPath, string(state.Source.Type), state.Source.Fingerprint,
-		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs, otherTables(state.Tables))
+		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs, otherTables(state.Tables, state.filled))
 	if err != nil {
 		return claimed, err
 	}
@@ -264,14 +267,29 @@ func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target
 
 // claimTarget is the table that a claim is about, and the rows that its state knows.
 type claimTarget struct {
-	ctx   context.Context //nolint:containedctx // of one decision
-	tx    StateTx
-	state storedState
-	write *TableWrite
+	ctx    context.Context //nolint:containedctx // of one decision
+	tx     StateTx
+	state  storedState
+	tables []*TableWrite // those of its children behind it
 }
 
 // Table finds the table.
-func (t claimTarget) Table() (incremental.Table, error) { return t.tx.LookUp(t.ctx, t.write) }
+func (t claimTarget) Table() (incremental.Table, error) { return t.tx.LookUp(t.ctx, t.tables[0]) }
+
+// Filled finds the tables of children that have had rows.
+func (t claimTarget) Filled() (filled []incremental.Table, err error) {
+	for _, write := range t.tables[1:] {
+		if !slices.Contains(t.state.filled, markOf(write)) {
+			continue
+		}
+		table, err := t.tx.LookUp(t.ctx, write)
+		if err != nil {
+			return nil, err
+		}
+		filled = append(filled, table)
+	}
+	return filled, nil
+}
 
 // Key is the key of the claim before; false where that did not insert.
 func (t claimTarget) Key() (key []string, inserted bool, err error) {
@@ -316,15 +334,6 @@ func rowKey(claim incremental.Claim) any {
 		return nil
 	}
 	text, _ := json.Marshal(claim.Key) //nolint:errchkjson // texts
-	return string(text)
-}
-
-// otherTables returns the tables of a claim other than the one that keeps the state, for storing; nil if unknown.
-func otherTables(digests []string) any {
-	if digests == nil {
-		return nil
-	}
-	text, _ := json.Marshal(digests) //nolint:errchkjson // texts
 	return string(text)
 }
 

@@ -300,7 +300,7 @@ func wordsOfChildren(s *TableTest) {
 		require.Equal(s, interpreter.ClassFinal, object.Class, says)
 	}
 	require.Contains(s, s.Refuse(s.upserted(nil), row{"id": 1, "items": []any{row{"n": 1}}}).Message, `row 1, items[0] has no "line", which is in the key`)
-	require.Contains(s, s.Refuse(s.ofItems(nil, nil), row{"id": 1, "items": "text"}).Message, "row 1, items[0] is a string")
+	require.Contains(s, s.Refuse(s.ofItems(nil, nil), row{"id": 1, "items": "text"}).Message, "row 1, items is a string")
 	require.Empty(s, s.Content("id"))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ func (s States) Run(t *testing.T) {
 	require.NoError(t, s.Keeper.SetState(t.Context(), s.input("nothing"), incremental.StateChange{Name: "orders"}))
 	require.Empty(t, s.tables(t), "whoever looks makes nothing")
 	for name, run := range map[string]func(*StateTest){
-		"claim": stateIsClaimed, "another source": stateOfAnother, "another table": stateOfAnotherTable, "other tables": stateOfOtherTables, "without table": stateWithoutTable, "emptied": emptiedByItsRows, "claims at once": statesClaimedAtOnce,
+		"claim": stateIsClaimed, "another source": stateOfAnother, "another table": stateOfAnotherTable, "other tables": stateOfOtherTables, "without table": stateWithoutTable, "without tables of children": stateWithoutChildren, "emptied": emptiedByItsRows, "claims at once": statesClaimedAtOnce,
 		"move": stateMoves, "fence": stateIsFenced, "rows again": rowsComeAgain, "rows below": rowsBelow, "args": argsForRows, "keys": keysOfRows,
 		"written again": writtenAgain, "note and key": noteAndKey, "failed": failedWriteMovesNothing, "many": manyRows,
 		"set": stateIsSet, "reset": stateIsReset, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
@@ -416,6 +417,90 @@ func stateWithoutTable(s *StateTest) {
 	s.query(s, "DELETE FROM "+s.Table)
 	s.reset()
 	require.Zero(s, s.Claim("d"))
+}
+
+// stateWithoutChildren: a table of children that had rows and that others have dropped, renamed or emptied lacks the rows up to the
+// watermark, at any depth, as a table of parents does.
+func stateWithoutChildren(s *StateTest) {
+	items, parts := s.Table+"_items", s.Table+"_parts"
+	fields := map[string]any{
+		"table": s.Table, "mode": "upsert", "key": []any{"id", "at"}, "hard_delete": "gone", "schema_contract": "evolve",
+		"children": map[string]any{"items": map[string]any{
+			"table": items, "key": []any{"id", "at", "line"}, "with": map[string]any{"id": "id", "at": "at"},
+			"children": map[string]any{"parts": map[string]any{
+				"table": parts, "key": []any{"id", "at", "line", "part"}, "with": map[string]any{"id": "id", "at": "at", "line": "line"},
+			}},
+		}},
+	}
+	claim := func(holder string, full bool) incremental.ClaimedState {
+		s.Helper()
+		in, claim := s.input(s.Table), s.claim(holder)
+		in.Fields, claim.Full, claim.Tables = Fields(fields), full, []string{items + " of here", parts + " of here"}
+		claimed, err := s.Keeper.ClaimState(s.Context(), in, claim)
+		require.NoError(s, err)
+		return claimed
+	}
+	number := map[string]int{}
+	write := func(holder string, to int, more map[string]any) {
+		s.Helper()
+		one := map[string]any{"id": 1, "at": to}
+		maps.Copy(one, more)
+		in := s.In(one)
+		in.Fields = Fields(fields)
+		number[holder]++
+		move := s.Move(holder, number[holder], To(to), nil)
+		move.Rows = nil
+		_, err := s.Write(in, move)
+		require.NoError(s, err)
+	}
+	below := map[string]any{"items": []any{map[string]any{"line": 1, "parts": []any{map[string]any{"part": 1}}}}}
+	claim("a", false)
+	write("a", 1, nil)
+	require.Nil(s, claim("b", false).Refused, "no row had a list yet")
+	write("b", 2, map[string]any{"items": []any{map[string]any{"line": 1}}})
+	require.Nil(s, claim("c", false).Refused, "no element had a list yet")
+	write("c", 3, below)
+	require.Nil(s, claim("d", false).Refused)
+	s.refusedWithout(func() *incremental.Refusal { return claim("e", false).Refused }, items, parts)
+	require.Nil(s, claim("f", false).Refused)
+	write("f", 3, map[string]any{"gone": true})
+	require.Nil(s, claim("g", false).Refused, "the source has deleted all that had parts")
+	write("g", 4, below)
+	s.query(s, "DROP TABLE "+parts)
+	require.NotNil(s, claim("h", false).Refused)
+	for range 2 {
+		require.Zero(s, claim("h", true), "a full refresh begins anew")
+	}
+	require.Contains(s, fmt.Sprint(s.changes()), "--full-refresh: the table has no rows")
+	write("h", 4, map[string]any{"items": nil})
+	require.Nil(s, claim("i", false).Refused, "nothing had parts since")
+	write("i", 5, below)
+	s.query(s, "DROP TABLE "+parts)
+	require.NotNil(s, claim("j", false).Refused)
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", To: At(5)}))
+	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("j", false), "who sets a state says that its tables have its rows")
+}
+
+// refusedWithout: a claim is refused while one of some tables is not there, or has no rows.
+func (s *StateTest) refusedWithout(claim func() *incremental.Refusal, tables ...string) {
+	s.Helper()
+	for _, table := range tables {
+		for says, statements := range map[string][2]string{
+			"does not exist": {"ALTER TABLE " + table + " RENAME TO x" + table, "ALTER TABLE x" + table + " RENAME TO " + table},
+			"has no rows":    {"CREATE TABLE y" + table + " AS SELECT * FROM " + table, "INSERT INTO " + table + " SELECT * FROM y" + table},
+		} {
+			s.query(s, statements[0])
+			if says == "has no rows" {
+				s.query(s, "DELETE FROM "+table)
+			}
+			refused := claim()
+			require.NotNil(s, refused, "%s %s", table, says)
+			require.Equal(s, incremental.TypeWithoutTable, refused.Type)
+			require.Contains(s, refused.Message, fmt.Sprintf("table %q %s", table, says))
+			require.Contains(s, refused.Message, "--full-refresh")
+			s.query(s, statements[1])
+		}
+	}
 }
 
 // emptiedByItsRows: a table is empty because its rows were deleted as the source says, or rejected, or

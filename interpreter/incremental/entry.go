@@ -21,6 +21,8 @@ type StateEntry struct {
 type ClaimTarget interface {
 	// Table is the table that the call writes to.
 	Table() (Table, error)
+	// Filled are the tables of children that have had rows with the state.
+	Filled() ([]Table, error)
 	// Key distinguished the rows of the claim before; false where its call did not insert.
 	Key() (key []string, inserted bool, err error)
 	// KnowsRows reports whether there are rows that the state knows.
@@ -60,7 +62,10 @@ func (r StateEntry) DecideClaim(claim Claim, target ClaimTarget, now time.Time) 
 			return d, err
 		}
 	}
-	refused, note := d.refuseMissing(claim, target)
+	refused, note, err := d.refuseMissing(claim, target)
+	if err != nil {
+		return d, err
+	}
 	if d.Anew = refused != nil && claim.Full; refused != nil && !d.Anew {
 		d.Refused = refused
 		return d, nil
@@ -85,19 +90,29 @@ func (r StateEntry) DecideClaim(claim Claim, target ClaimTarget, now time.Time) 
 
 // refuseMissing returns why the tables of a claim lack rows up to the watermark, or notes that the state begins again
 // for that reason; nil if they lack none.
-func (d *ClaimDecision) refuseMissing(claim Claim, target ClaimTarget) (refused *Refusal, note string) {
+func (d *ClaimDecision) refuseMissing(claim Claim, target ClaimTarget) (refused *Refusal, note string, err error) {
+	const noRows = "--full-refresh: the table has no rows"
 	state := d.Entry.State
 	if target != nil {
 		state.Emptied = state.Emptied && !claim.Full // all rows are read again
 		d.Lacks = state.LacksRows(d.Table)
 		if refused = WithoutRows(state, d.Table); refused != nil {
 			if refused.Type == TypeOfAnother {
-				return refused, "--full-refresh: the sink writes to " + d.Table.Name
+				return refused, "--full-refresh: the sink writes to " + d.Table.Name, nil
 			}
-			return refused, "--full-refresh: the table has no rows"
+			return refused, noRows, nil
 		}
 	}
-	return WithoutTables(state, claim), FullIntoAnother
+	if refused = WithoutTables(state, claim); refused != nil || target == nil {
+		return refused, FullIntoAnother, nil
+	}
+	filled, err := target.Filled()
+	for _, table := range filled {
+		if refused = WithoutRowsBelow(state, table); refused != nil {
+			break
+		}
+	}
+	return refused, noRows, err
 }
 
 // ofAnotherKey is why a claim is refused whose key would not recognize the rows that the state knows, nil where it may have the state.

@@ -14,6 +14,7 @@ type destination struct {
 	table  incremental.Table
 	key    []string
 	knows  bool
+	filled []incremental.Table
 	lookUp error
 	asked  int
 }
@@ -22,6 +23,8 @@ func (d *destination) Table() (incremental.Table, error) {
 	d.asked++
 	return d.table, d.lookUp
 }
+
+func (d *destination) Filled() ([]incremental.Table, error) { return d.filled, d.lookUp }
 
 func (d *destination) Key() (key []string, inserted bool, err error) { return d.key, d.key != nil, nil }
 
@@ -48,6 +51,9 @@ func TestClaimOfADestination(t *testing.T) {
 		"everything, for the table":     {full, destination{table: here}, "", ""},
 		"an empty table":                {incremental.Claim{}, destination{table: empty}, incremental.TypeWithoutTable, ""},
 		"everything, for an empty one":  {full, destination{table: empty}, "", "--full-refresh: the table has no rows"},
+		"children":                      {incremental.Claim{}, destination{table: here, filled: []incremental.Table{here}}, "", ""},
+		"no children any more":          {incremental.Claim{}, destination{table: here, filled: []incremental.Table{here, empty}}, incremental.TypeWithoutTable, ""},
+		"everything, for no children":   {full, destination{table: here, filled: []incremental.Table{empty}}, "", "--full-refresh: the table has no rows"},
 		"another table":                 {incremental.Claim{}, destination{table: other}, incremental.TypeOfAnother, ""},
 		"everything, for another table": {full, destination{table: other}, "", "--full-refresh: the sink writes to archive"},
 		"the key":                       {inserts, destination{table: here, key: []string{"id"}, knows: true}, "", ""},

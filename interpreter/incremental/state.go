@@ -242,7 +242,6 @@ func (s State) isOfAnother(table Table) bool { return s.Table != "" && s.Table !
 
 // WithoutRows is why a claim is refused whose table lacks the rows up to the watermark, nil for one that has them.
 func WithoutRows(state State, table Table) *Refusal {
-	lacks := "has no rows"
 	switch {
 	case state.Watermark.IsZero() || !state.LacksRows(table):
 		return nil
@@ -252,7 +251,21 @@ func WithoutRows(state State, table Table) *Refusal {
 				"beginning with `starter run --full-refresh` if the sink does not insert, or forget the state with `starter state reset`. If the table "+
 				"was renamed, or has these rows, accept that by setting the state to its value with `starter state set`",
 			state.Name, state.Table, table.Name, state.Watermark.Text())}
-	case !table.Exists:
+	}
+	return withoutRows(state, table)
+}
+
+// WithoutRowsBelow is why a claim is refused whose table of children has had rows and has none, nil for one that has some.
+func WithoutRowsBelow(state State, table Table) *Refusal {
+	if state.Watermark.IsZero() || table.HasRow {
+		return nil
+	}
+	return withoutRows(state, table)
+}
+
+func withoutRows(state State, table Table) *Refusal {
+	lacks := "has no rows"
+	if !table.Exists {
 		lacks = "does not exist"
 	}
 	return &Refusal{Type: TypeWithoutTable, Message: fmt.Sprintf(

@@ -63,3 +63,24 @@ func TestKilledWithChildren(t *testing.T) {
 		})
 	}
 }
+
+// TestChildrenDroppedBetweenRuns: a table of children that is gone while the state has moved is not made anew without the older rows.
+func TestChildrenDroppedBetweenRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	db := w.database()
+	db.Exec(t, createOrders)
+	steps := strings.Replace(listedPages, "MODE", "mode: upsert\n              key: id\n              schema_contract: evolve", 1)
+	steps = w.kept(book(strings.Replace(steps, "{limit: 3}\n    retry:", "{limit: 3, since: \"{{ incremental.value }}\"}\n    incremental: {cursor_path: version, initial_value: 0, type: integer, key: id}\n    retry:", 1) + "\noutput: \"{{ fetch }}\"\n"))
+	w.spawn()
+	w.completes(steps, nil)
+	db.Exec(t, "ALTER TABLE lines RENAME TO lines_before")
+	result, err := w.outcome(w.start(steps, nil))
+	require.NoError(t, err)
+	require.EqualValues(t, "failed", result.Status)
+	require.Equal(t, "state_without_table", result.Error.Type)
+	require.Contains(t, result.Error.Message, `table "lines" does not exist`)
+	require.Empty(t, w.rows(db, "SELECT 1 FROM pg_class WHERE relname = 'lines'"), "it is not made anew")
+	db.Exec(t, "ALTER TABLE lines_before RENAME TO lines")
+	w.completes(steps, nil)
+}

@@ -1,0 +1,90 @@
+package sqltool
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/expression"
+)
+
+// A state is about the rows of its table, and about those of the tables of children. A table of children may have no rows because no row had
+// a list, so the state keeps which of them have had some: one that has none when the state is claimed was dropped, renamed or emptied by
+// others, and rows up to the watermark would be missing there.
+
+// otherTablesText is the column other_tables of a state, where it is more than the list of its tables.
+type otherTablesText struct {
+	Tables []string `json:"tables"` // digests of those that the last claim names; nil where they are not known
+	Filled []string `json:"filled"`
+}
+
+// markOf is what a state keeps of a table of children that has had rows.
+func markOf(w *TableWrite) string { return expression.Digest(w.Shown) }
+
+// otherTables is the column of a state for the tables of its last claim, and for those that have had rows; nil where nothing is known.
+func otherTables(digests, filled []string) any {
+	var value any = digests
+	switch {
+	case len(filled) > 0:
+		value = otherTablesText{digests, filled}
+	case digests == nil:
+		return nil
+	}
+	text, _ := json.Marshal(value) //nolint:errchkjson // texts
+	return string(text)
+}
+
+// readOtherTables reads what otherTables has written.
+func readOtherTables(text string) (tables, filled []string, err error) {
+	if strings.HasPrefix(text, "[") {
+		err = json.Unmarshal([]byte(text), &tables)
+		return tables, nil, err
+	}
+	var both otherTablesText
+	err = json.Unmarshal([]byte(text), &both)
+	return both.Tables, both.Filled, err
+}
+
+// keepFilled keeps which tables of children have rows once a write has written to them.
+func keepFilled(ctx context.Context, tx StateTx, w *TableWrite) error {
+	if w.State == nil || w.below == nil || len(w.below.done) == 0 {
+		return nil
+	}
+	var text *string
+	name := w.State.Name
+	err := tx.Query(ctx, "SELECT other_tables FROM "+StateTable+" WHERE name = $1", []any{name}, func(scan func(...any) error) error { return scan(&text) })
+	if err != nil {
+		return err
+	}
+	var tables, filled []string
+	if text != nil {
+		if tables, filled, err = readOtherTables(*text); err != nil {
+			return err
+		}
+	}
+	next := slices.Clone(filled)
+	for _, table := range w.tables() {
+		mark, done := markOf(table), w.below.done[table.Shown]
+		has := done.affected > 0
+		switch {
+		case done.deleted > 0:
+			there, err := tx.LookUp(ctx, table)
+			if err != nil {
+				return err
+			}
+			has = there.HasRow
+		case !has: // nothing has changed
+			continue
+		}
+		if next = slices.DeleteFunc(next, func(one string) bool { return one == mark }); has {
+			next = append(next, mark)
+		}
+	}
+	slices.Sort(next)
+	if slices.Equal(next, filled) {
+		return nil
+	}
+	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET other_tables = $2 WHERE name = $1", name, otherTables(tables, next))
+	return err
+}
