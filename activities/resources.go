@@ -16,6 +16,7 @@ import (
 	"reprise/activities/memory"
 	"reprise/activities/tool"
 	"reprise/internal/base/connection"
+	"reprise/internal/base/egress"
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
@@ -37,7 +38,9 @@ type Resources struct {
 	SecretsDirectory string
 	// Confine refuses what PostgreSQL is not to be asked for; nil refuses nothing.
 	Confine func(interpreter.ToolInput) error
-	HTTP    HTTPOptions
+	// Egress decides which addresses tools may connect to; nil is egress.Local.
+	Egress *egress.Policy
+	HTTP   HTTPOptions
 	// AllowPython lets playbooks run Python code with the worker's rights.
 	AllowPython bool
 	// CheckPython may refuse code in the activity that would run it; nil allows
@@ -133,7 +136,7 @@ func (res Resources) withDefaults() Resources {
 // forTools is the part of the resources for tools.
 func (res Resources) forTools() tool.Resources {
 	return tool.Resources{
-		Connections: res.Connections, Sources: res.sources, Confine: res.Confine, Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
+		Connections: res.Connections, Sources: res.sources, Confine: res.Confine, Egress: res.Egress, Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
 		MaxPayload: res.Payloads.MaxBytes, MemoryBytes: res.Payloads.AnswersBytes, Logger: res.Logger, Secrets: res.Secrets,
 		Logins: res.logins,
 	}

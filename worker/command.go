@@ -19,6 +19,7 @@ import (
 	"reprise/internal/base/callback"
 	"reprise/internal/base/connect"
 	"reprise/internal/base/connection"
+	"reprise/internal/base/egress"
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/heartbeat"
 	"reprise/internal/base/payload"
@@ -72,6 +73,7 @@ type options struct {
 	secrets     string
 	spool       string
 	rateLimits  string
+	egress      string
 	callbackURL string
 	payloads    string
 	directory   string
@@ -148,6 +150,9 @@ func newCommand() (*cobra.Command, *options) {
 		"base URL where other systems reach starter serve; requires REPRISE_SECRET_KEY, the same as for serve ["+callback.Variable+"]")
 	flags.StringVar(&opts.rateLimits, "rate-limits", os.Getenv("REPRISE_RATE_LIMITS"),
 		"YAML file of rate limits that apply to every playbook, such as api: {requests: 10, per: 1s} [REPRISE_RATE_LIMITS]")
+	flags.StringVar(&opts.egress, "egress", os.Getenv(egress.Variable),
+		"YAML file of the addresses that tools may connect to, such as {allow: [10.2.0.0/16]}; default public addresses and hosts of connections ["+
+			egress.Variable+"]")
 	flags.StringVar(&opts.payloads, "payload-store", os.Getenv(payload.Variable),
 		"store for values over 128 KiB, such as file:///DIRECTORY or s3://BUCKET; use the same one for every worker and starter ["+
 			payload.Variable+"]")
@@ -327,7 +332,7 @@ func (o *options) cache() (int64, error) {
 
 // toolResources are what the options and the environment give to tools.
 func (o *options) toolResources() (activities.Resources, error) {
-	resources, err := host.Resources(o.connections, o.rateLimits)
+	resources, err := host.Resources(host.OperatorFiles{Connections: o.connections, RateLimits: o.rateLimits, Egress: o.egress}, egress.Remote())
 	if err != nil {
 		return resources, err
 	}

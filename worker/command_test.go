@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,6 +60,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"--profile", "nobody"}, exitcode.Usage, "nobody"},
 		{[]string{"--metrics-address", "nowhere"}, exitcode.Usage, `open the metrics address "nowhere"`},
 		{[]string{"--health-address", "nowhere"}, exitcode.Usage, `open the health address "nowhere"`},
+		{[]string{"--egress", "/nowhere"}, exitcode.Usage, "read the egress file: open /nowhere: no such file"},
 		{[]string{"--directory", "/nowhere"}, exitcode.Usage, "--directory: stat /nowhere: no such file"},
 		{[]string{"--directory", "command.go"}, exitcode.Usage, "--directory: command.go is not a folder"},
 		{[]string{"--playbooks", "/nowhere"}, exitcode.Usage, "--playbooks: stat /nowhere: no such file"},
@@ -285,6 +287,41 @@ func TestProbesOfALostServer(t *testing.T) {
 
 // pollsFailed is the series for which the alert of a server out of reach looks.
 var pollsFailed = regexp.MustCompile(`(?m)^temporal_long_request_failure_total\{[^}]*status_code="UNAVAILABLE"[^}]*\} [1-9]`)
+
+// TestPrivateAddressesAreDenied: a worker reaches no listener of its machine unless a file of its operator, or a connection,
+// says so.
+func TestPrivateAddressesAreDenied(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "within") }))
+	t.Cleanup(api.Close)
+	file := filepath.Join(t.TempDir(), "egress.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("allow: [\""+strings.TrimPrefix(api.URL, "http://")+"\"]\n"), 0o600))
+	for name, row := range map[string]struct {
+		args   []string
+		status string
+	}{
+		"by default": {nil, "failed"},
+		"by a file":  {[]string{"--egress", file}, "completed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			queue := env.NewTaskQueue()
+			lines, stop := startWorker(t, append(row.args, "--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue, "--log-level", "error")...)
+			testenv.Line(t, lines, "that it polls")
+			run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, protocol.PlaybookWorkflowName,
+				protocol.Input{Name: "asks.yaml", Source: "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: asks}\nworkflow: [{step: ask, tool: http, url: \"" + api.URL + "\"}]\n"})
+			require.NoError(t, err)
+			result, err := ending.Of(t.Context(), run)
+			require.NoError(t, err)
+			require.EqualValues(t, row.status, result.Status, "%+v", result.Error)
+			if row.status == "failed" {
+				require.Equal(t, "egress_denied", result.Error.Type)
+			}
+			stop()
+		})
+	}
+}
 
 // waitsForever is a run that waits for an answer.
 const waitsForever = `apiVersion: reprise/v1

@@ -13,6 +13,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/internal/base/connection"
+	"reprise/internal/base/egress"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
 )
@@ -26,7 +27,7 @@ type credentials struct {
 	query  map[string]string // what each request to the host has in its query
 
 	sends     *secrets.ConnectionSecrets // nil for no connection
-	transport http.RoundTripper          // with the connection's certificates, nil for the usual one
+	transport http.RoundTripper          // with the connection's certificates and hosts, nil for the usual one
 	jar       http.CookieJar             // nil where cookies are not kept
 
 	// Of a connection whose tokens are fetched.
@@ -71,6 +72,8 @@ func (t *Tool) loginOf(name, raw string) (*credentials, error) {
 	login.jar = kept.jar
 	if kept.transport != nil {
 		login.transport = kept.transport
+	} else if granted := t.kept.transportOf(parsed, t.transport); granted != nil {
+		login.transport = granted
 	}
 	if parsed.AWS != nil {
 		login.aws = &awsKeys{parsed.AWS, &kept.clock}
@@ -101,15 +104,18 @@ func pairMap(all []connection.NameValue) map[string]string {
 type cachedConnections struct {
 	mu     sync.Mutex
 	byName map[string]*cachedConnection
+	// byHosts are the transports of connections without certificates, by the hosts that they name. A new password changes
+	// neither.
+	byHosts map[string]*guardedTransport
 }
 
 // cachedConnection belongs to one resolved text of a connection: a new password makes a new
 // one.
 type cachedConnection struct {
 	raw       string
-	transport *http.Transport // nil without certificates
-	jar       http.CookieJar  // nil where cookies are not kept
-	clock     remoteClock     // of who checks signatures
+	transport *guardedTransport // nil without certificates
+	jar       http.CookieJar    // nil where cookies are not kept
+	clock     remoteClock       // of who checks signatures
 }
 
 // connectionOf gives what a connection keeps: its transport with certificates of its own, its cookies. A transport that is not ours, such
@@ -126,9 +132,8 @@ func (k *cachedConnections) connectionOf(name, raw string, parsed *connection.Lo
 			kept.transport.CloseIdleConnections()
 		}
 		kept = &cachedConnection{raw: raw}
-		if own, ok := usual.(*http.Transport); ok && parsed.TLS != nil {
-			kept.transport = own.Clone()
-			kept.transport.TLSClientConfig = parsed.TLS.Clone()
+		if own, ok := usual.(*guardedTransport); ok && parsed.TLS != nil {
+			kept.transport = newGuardedTransport(own.rules, namesHosts(parsed.Hosts()), parsed.TLS)
 		}
 		if parsed.KeepCookies {
 			kept.jar, _ = cookiejar.New(nil) // its error is always nil
@@ -138,10 +143,35 @@ func (k *cachedConnections) connectionOf(name, raw string, parsed *connection.Lo
 	return kept
 }
 
+// transportOf gives the transport of a connection without certificates: one that may reach the hosts that the connection names. nil
+// is for a connection that names none, and where the usual transport is not ours.
+func (k *cachedConnections) transportOf(parsed *connection.Login, usual http.RoundTripper) *guardedTransport {
+	own, ok := usual.(*guardedTransport)
+	hosts := parsed.Hosts()
+	if !ok || len(hosts) == 0 {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	key := strings.Join(hosts, " ")
+	if k.byHosts[key] == nil {
+		k.byHosts[key] = newGuardedTransport(own.rules, namesHosts(hosts), nil)
+	}
+	return k.byHosts[key]
+}
+
+// namesHosts reports which addresses are of the hosts that a connection names.
+func namesHosts(hosts []string) egress.HostMatcher {
+	return func(hostPort string) bool { return slices.Contains(hosts, hostPort) }
+}
+
 // closeIdle drops idle connections.
 func (k *cachedConnections) closeIdle() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	for _, transport := range k.byHosts {
+		transport.CloseIdleConnections()
+	}
 	for _, kept := range k.byName {
 		if kept.transport != nil {
 			kept.transport.CloseIdleConnections()

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"reprise/activities/format"
 	"reprise/activities/tool"
+	"reprise/internal/base/egress"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -39,10 +39,10 @@ var (
 // New makes the tool. transport replaces the usual one; nil is that.
 func New(res tool.Resources, transport http.RoundTripper) *Tool {
 	if transport == nil {
-		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-		transport = newTransport(dialer.DialContext)
+		transport = newGuardedTransport(res.Egress, egress.NoConnection, nil)
 	}
-	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport, res.Secrets, res.Logins), kept: &cachedConnections{byName: map[string]*cachedConnection{}}}
+	kept := &cachedConnections{byName: map[string]*cachedConnection{}, byHosts: map[string]*guardedTransport{}}
+	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport, res.Secrets, res.Logins), kept: kept}
 }
 
 // Observe lays a transport around that of all requests of attempts, redirects included. Requests for
@@ -184,7 +184,9 @@ func (*Tool) BeginsItself() {}
 // With a transport that has no trace the attempt begins at once.
 func (t *Tool) beginOnConnection(request *http.Request) (*http.Request, error) {
 	ctx := request.Context()
-	if _, tells := t.transport.(*http.Transport); !tells {
+	switch t.transport.(type) {
+	case *guardedTransport, *http.Transport:
+	default:
 		return request, tool.Begin(ctx)
 	}
 	ctx, end := context.WithCancelCause(ctx)

@@ -14,6 +14,7 @@ import (
 	"reprise/activities/format"
 	"reprise/activities/memory"
 	"reprise/activities/tool"
+	"reprise/internal/base/egress"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/ratelimit"
@@ -309,10 +310,16 @@ func requestError(ctx context.Context, request *http.Request, err error) error {
 	for unwrapped := errors.Unwrap(cause); unwrapped != nil && isURLError(cause); unwrapped = errors.Unwrap(cause) {
 		cause = unwrapped
 	}
-	return &tool.Error{
-		Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: tool.ConnectionType(err),
-		Message: fmt.Sprintf("%s: %s", requestLine(request), cause), Err: cause,
+	return tool.UnreachedError(fmt.Sprintf("%s: %s", requestLine(request), deniedCause(cause)), cause)
+}
+
+// deniedCause is the error of an address that may not be connected to, without what says how it was connected to; another error
+// is unchanged.
+func deniedCause(err error) error {
+	if denied, ok := errors.AsType[*egress.DeniedError](err); ok {
+		return denied
 	}
+	return err
 }
 
 // typeCharset is the type of the error of a body that has bytes which are no text.

@@ -373,10 +373,9 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 
 // unreachedError is the error of an endpoint that has not answered.
 func unreachedError(where string, err *url.Error) error {
-	return &tool.Error{
-		Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: tool.ConnectionType(err),
-		Message: fmt.Sprintf("%s: %s", where, err.Err),
-	}
+	failure := tool.UnreachedError(fmt.Sprintf("%s: %s", where, deniedCause(err.Err)), err.Err)
+	failure.Err = nil // a timeout of the endpoint is not one of the attempt
+	return failure
 }
 
 // errorCode is what token endpoints call an error: invalid_client.

@@ -12,6 +12,7 @@ import (
 
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
+	"reprise/internal/base/egress"
 	"reprise/interpreter"
 )
 
@@ -82,13 +83,16 @@ func classifyError(ctx context.Context, err error) error {
 // connectError is an error before the first statement: the server was not
 // reached, or it refused the session.
 func connectError(err *pgconn.ConnectError, server *pgconn.PgError) *tool.Error {
-	e := &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Err: err}
+	e := tool.UnreachedError("", err)
+	if denied, ok := errors.AsType[*egress.DeniedError](err); ok {
+		e.Message = fmt.Sprintf("could not connect to PostgreSQL: %s", denied)
+		return e
+	}
 	if server != nil {
 		e.Type, e.Class = server.Code, interpreter.ClassifySQLState(server.Code)
 		e.Message = fmt.Sprintf("PostgreSQL refused the connection: %s (SQLSTATE %s)", server.Message, server.Code)
 		return e
 	}
-	e.Type = tool.ConnectionType(err)
 	e.Message = fmt.Sprintf("could not connect to PostgreSQL at %s", hostOf(err.Config))
 	if e.Type != "" {
 		e.Message += ": " + tool.ConnectionText(e.Type)

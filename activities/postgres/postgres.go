@@ -3,7 +3,10 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +18,7 @@ import (
 
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
+	"reprise/internal/base/egress"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/statement"
@@ -205,6 +209,9 @@ func (t *Tool) poolOf(ctx context.Context, in interpreter.ToolInput, url string)
 		// The parser's own message may repeat parts of the URL.
 		return nil, tool.ConfigErrorf("connection %q is not a PostgreSQL URL, such as postgres://user:password@host:5432/database", in.Auth)
 	}
+	if err := guardPool(config, t.res.Egress); err != nil {
+		return nil, tool.UnreachedError(fmt.Sprintf("connection %q: could not connect to PostgreSQL: %s", in.Auth, err), err)
+	}
 	known := t.res.Secrets.AddConnection(url)
 	t.res.Secrets.Login(known, config.ConnConfig.User, config.ConnConfig.Password)
 	tool.SecretsOf(ctx).AddSent(known)
@@ -228,6 +235,26 @@ func (t *Tool) closeUnused() {
 			go pool.pool.Close()
 		}
 	}
+}
+
+// guardPool has the sessions of a pool connect to the addresses that the rules of the operator allow. Its connection names all of
+// them, so only deny and link-local addresses are left to refuse.
+func guardPool(config *pgxpool.Config, rules *egress.Policy) error {
+	conn := config.ConnConfig
+	hosts := []string{net.JoinHostPort(conn.Host, strconv.Itoa(int(conn.Port)))}
+	for _, other := range conn.Fallbacks {
+		hosts = append(hosts, net.JoinHostPort(other.Host, strconv.Itoa(int(other.Port))))
+	}
+	for _, host := range hosts {
+		if err := rules.CheckNamed(host); err != nil {
+			return err
+		}
+	}
+	if resolver := rules.NamesBy(); resolver != nil {
+		conn.LookupFunc = resolver.LookupHost
+	}
+	conn.DialFunc = rules.Dial(&net.Dialer{Timeout: conn.ConnectTimeout, KeepAlive: 5 * time.Minute}, egress.OwnConnection)
+	return nil
 }
 
 // maxMessageBytes is how large a message of a server may be, in bytes.

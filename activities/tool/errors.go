@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"reprise/internal/base/egress"
 	"reprise/interpreter"
 )
 
@@ -81,6 +82,19 @@ func TooLargef(format string, args ...any) *Error {
 	}
 }
 
+// typeEgressDenied is the type of the error of an address that the operator's rules exclude.
+const typeEgressDenied = "egress_denied"
+
+// UnreachedError is the error of a request or a session that has reached nobody: kind connection, retryable unless the operator's
+// rules exclude the address. message is what was attempted and why it failed.
+func UnreachedError(message string, err error) *Error {
+	e := &Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: ConnectionType(err), Message: message, Err: err}
+	if e.Type == typeEgressDenied {
+		e.Class, e.Final = interpreter.ClassFinal, true
+	}
+	return e
+}
+
 // ConnectionText explains the short name that ConnectionType returns, for messages.
 func ConnectionText(kind string) string {
 	switch kind {
@@ -105,8 +119,11 @@ func ConnectionType(err error) string {
 		alert       tls.AlertError
 		certificate *tls.CertificateVerificationError
 		authority   x509.UnknownAuthorityError
+		denied      *egress.DeniedError
 	)
 	switch {
+	case errors.As(err, &denied):
+		return typeEgressDenied
 	case errors.As(err, &dns):
 		return "dns"
 	case errors.Is(err, syscall.ECONNREFUSED):

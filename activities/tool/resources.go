@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"reprise/internal/base/connection"
+	"reprise/internal/base/egress"
 	"reprise/internal/base/private"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
@@ -21,6 +22,8 @@ type Resources struct {
 	Sources *connection.Sources
 	// Confine refuses an attempt that a database tool may not make; nil refuses none.
 	Confine func(interpreter.ToolInput) error
+	// Egress decides which addresses tools may connect to; nil is egress.Local.
+	Egress *egress.Policy
 	// Directory is the base of relative paths.
 	Directory string
 	// Private are files, and folders, that playbooks neither read nor write, such as that of the connections.

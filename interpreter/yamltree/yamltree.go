@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -91,6 +92,24 @@ func IndexOf(n *yaml.Node, key string) int {
 		}
 	}
 	return -1
+}
+
+// KeyAt is the key, or the item of a list, to which keys and numbers of items lead from n. Of one that is missing it is the last
+// before it.
+func KeyAt(n *yaml.Node, keys []string) *yaml.Node {
+	found := n
+	for _, key := range keys {
+		if item, err := strconv.Atoi(key); n.Kind == yaml.SequenceNode && err == nil && item < len(n.Content) {
+			found, n = n.Content[item], n.Content[item]
+			continue
+		}
+		next := IndexOf(n, key)
+		if next < 0 {
+			break
+		}
+		found, n = n.Content[next], n.Content[next+1]
+	}
+	return found
 }
 
 // EachScalar calls visit for every scalar from the node on, keys aside. It

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/activities"
+	"reprise/internal/base/egress"
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/secrets"
 	"reprise/internal/base/terminal"
@@ -22,12 +23,14 @@ import (
 	"reprise/internal/program/try"
 	"reprise/starter/cli"
 	"reprise/starter/load"
+	"reprise/starter/session"
 )
 
 // TryOptions is the command line of try.
 type TryOptions struct {
 	Workload    load.WorkloadFlags
 	Connections string
+	Egress      string
 	Step        string
 	Element     *any // nil for the first one
 	with        []string
@@ -70,6 +73,7 @@ func NewTryCommand(a *cli.App) *cobra.Command {
 	flags.BoolVar(&o.Write, "write", false, "write to the sinks too")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "show the first request without sending it")
 	flags.BoolVar(&o.AllowPython, "allow-python", true, "run the Python code of the playbook")
+	flags.StringVar(&o.Egress, "egress", os.Getenv(egress.Variable), "YAML file of the addresses that tools may connect to, as for run ["+egress.Variable+"]")
 	flags.StringVar(&o.Connections, "connections", os.Getenv("REPRISE_CONNECTIONS"), "YAML file of connections, as for run [REPRISE_CONNECTIONS]")
 	o.Workload.AddFlags(command)
 	cli.OutputFlag(command, &o.Output)
@@ -152,7 +156,7 @@ func tryInput(a *cli.App, name string, o *TryOptions) (try.Options, error) {
 
 // tryResources are the resources of a local worker.
 func tryResources(o *TryOptions) (activities.Resources, error) {
-	resources, err := host.Resources(o.Connections, os.Getenv("REPRISE_RATE_LIMITS"))
+	resources, err := host.Resources(session.OperatorFiles(o.Connections, o.Egress), egress.Local())
 	if err != nil {
 		return resources, cli.WithStatus(exitcode.Usage, err)
 	}

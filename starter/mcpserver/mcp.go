@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/base/build"
+	"reprise/internal/base/egress"
 	"reprise/internal/base/private"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/host"
@@ -91,7 +92,7 @@ func NewServer(o Options) (*mcp.Server, error) {
 
 // privatePlaces are the files that no tool reads or writes: those of connections and callers, and the state of a local server here.
 func (o *Options) privatePlaces() private.Places {
-	paths := host.PrivateFiles(o.connections, os.Getenv("REPRISE_RATE_LIMITS"))
+	paths := host.PrivateFiles(session.OperatorFiles(o.connections, os.Getenv(egress.Variable)))
 	if state, err := session.ReadState(); err == nil && state.DBFile != "" {
 		paths = append(paths, session.LocalFiles(state.DBFile)...)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"reprise/activities"
+	"reprise/internal/base/egress"
 	"reprise/internal/program/schema"
 	"reprise/internal/program/steer"
 	"reprise/internal/program/try"
@@ -330,7 +332,7 @@ func (s *mcpServer) tryStep(a *cli.App, in mcpTryWrites) error {
 		return cli.UsageError("pages and limit must be at least 0")
 	}
 	o := &author.TryOptions{
-		Workload: in.workloadFlags(), Connections: s.connections, Step: in.Step, Element: in.Element.value, WithValues: in.With,
+		Workload: in.workloadFlags(), Connections: s.connections, Egress: os.Getenv(egress.Variable), Step: in.Step, Element: in.Element.value, WithValues: in.With,
 		Pages: cmp.Or(in.Pages, try.DefaultPages), Limit: cmp.Or(in.Limit, author.TryRows), MaxWait: try.DefaultMaxWait, Partition: in.Partition,
 		Record: in.Record, AllowPython: s.AllowWrites, AllowWrites: in.AllowWrites, Write: in.Write, DryRun: in.DryRun, Output: "json",
 	}

@@ -20,6 +20,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/base/build"
 	"reprise/internal/base/connect"
+	"reprise/internal/base/egress"
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/payload"
 	"reprise/internal/base/secrets"
@@ -266,6 +267,7 @@ func (f *ServerFlags) connectDev(ctx context.Context) (*Session, error) {
 type LocalFlags struct {
 	DBFile      string
 	connections string
+	egress      string
 	allowPython bool
 	Playbooks   string      // folder of those that others run by name
 	metrics     string      // address of the worker's metrics
@@ -278,19 +280,21 @@ func (f *LocalFlags) AddFlags(command *cobra.Command) {
 	flags.StringVar(&f.DBFile, "db-filename", "", "SQLite file of a local server; by default its state is in memory")
 	flags.StringVar(&f.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of the local worker's connections: URLs or OAuth 2.0 clients by name [REPRISE_CONNECTIONS]")
+	flags.StringVar(&f.egress, "egress", os.Getenv(egress.Variable),
+		"YAML file of the addresses that tools of the local worker may connect to; default all that are not link-local ["+egress.Variable+"]")
 	flags.StringVar(&f.Playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
 		"folder of the playbooks that the local worker runs by name; default: the folder of FILE, for starter dev this directory [REPRISE_PLAYBOOKS]")
 	flags.StringVar(&f.metrics, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
 		"host:port of the local worker's metrics for Prometheus, at /metrics [REPRISE_METRICS_ADDRESS]")
 	flags.BoolVar(&f.allowPython, "allow-python", true,
 		"let the local worker run any Python code; by default it runs only that of runs started here")
-	cli.MarkGeneral(flags, "db-filename", "connections", "playbooks", "metrics-address", "allow-python")
+	cli.MarkGeneral(flags, "db-filename", "connections", "egress", "playbooks", "metrics-address", "allow-python")
 	f.pythonGiven = func() bool { return flags.Changed("allow-python") }
 }
 
 // StartLocal starts a server of our own, with a worker unless the task queue is "".
 func (f *LocalFlags) StartLocal(ctx context.Context, options localserver.Options, target ServerFlags) (*Session, error) {
-	resources, err := host.Resources(f.connections, os.Getenv("REPRISE_RATE_LIMITS"))
+	resources, err := host.Resources(OperatorFiles(f.connections, f.egress), egress.Local())
 	if err != nil {
 		return nil, cli.WithStatus(exitcode.Usage, err)
 	}
@@ -332,6 +336,11 @@ func (f *LocalFlags) StartLocal(ctx context.Context, options localserver.Options
 		return nil, err
 	}
 	return s, nil
+}
+
+// OperatorFiles are the files of the operator for a worker in this process.
+func OperatorFiles(connections, egress string) host.OperatorFiles {
+	return host.OperatorFiles{Connections: connections, RateLimits: os.Getenv("REPRISE_RATE_LIMITS"), Egress: egress}
 }
 
 // startServer starts a server of our own with its payload store.

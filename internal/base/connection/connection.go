@@ -3,11 +3,14 @@
 package connection
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 
+	"reprise/internal/base/egress"
 	"reprise/interpreter/expression"
 )
 
@@ -32,6 +35,31 @@ type Login struct {
 	JWT *JWT
 	// AWS are the keys that sign each request, nil for none.
 	AWS *AWS
+}
+
+// Hosts are the hosts that the connection names, each as host:port: that of its requests, and those that give it tokens.
+func (l *Login) Hosts() []string {
+	named := []*url.URL{l.Host}
+	if l.OAuth2 != nil {
+		named = append(named, l.OAuth2.Host, l.OAuth2.TokenURL, l.OAuth2.DeviceURL)
+	}
+	if l.Session != nil {
+		named = append(named, l.Session.Login.URL)
+		if l.Session.Logout != nil {
+			named = append(named, l.Session.Logout.URL)
+		}
+	}
+	if l.JWT != nil {
+		named = append(named, l.JWT.TokenURL)
+	}
+	var hosts []string
+	for _, u := range named {
+		if u != nil {
+			hosts = append(hosts, egress.NameOf(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])))
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
 }
 
 // NameValue is a header or a parameter of a query.

@@ -147,20 +147,20 @@ func readConnections(path string) (activities.Connections, error) {
 
 // problemPlace is where a problem of a connection is, such as connections.yaml:3:5.
 func problemPlace(path string, data []byte, name string, err error) string {
-	root, unread := yamltree.Parse(data)
 	problem, ok := errors.AsType[*connection.Problem](err)
-	if unread != nil || !ok || len(root.Content) == 0 {
+	if !ok {
 		return path
 	}
-	at, found := root.Content[0], root.Content[0]
-	for _, key := range append([]string{name}, problem.Path...) {
-		next := yamltree.IndexOf(at, key)
-		if next < 0 {
-			break // of a key that is missing the place of its map is shown
-		}
-		found, at = at.Content[next], at.Content[next+1]
+	return keyPlace(path, data, append([]string{name}, problem.Path...))
+}
+
+// keyPlace is where keys, and numbers of items of lists, lead to in a YAML file.
+func keyPlace(path string, data []byte, keys []string) string {
+	root, unread := yamltree.Parse(data)
+	if unread != nil || len(root.Content) == 0 {
+		return path
 	}
-	return fmt.Sprintf("%s:%s", path, yamltree.Position(found))
+	return fmt.Sprintf("%s:%s", path, yamltree.Position(yamltree.KeyAt(root.Content[0], keys)))
 }
 
 // displayName names a connection. Where the name was forgotten, a URL or a token is in its

@@ -21,6 +21,7 @@ import (
 	"reprise/activities"
 	"reprise/activities/attempt"
 	"reprise/internal/base/connection"
+	"reprise/internal/base/egress"
 	"reprise/internal/base/payload"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/telemetry"
@@ -139,14 +140,21 @@ func Payloads(store *payload.Store, lookup func(string) (string, bool)) (attempt
 	return attempt.Payloads{MaxBytes: most, AnswersBytes: answers, OffloadAbove: payload.Threshold, Store: store}, nil
 }
 
-// Resources are what files of the operator and the environment give to tools: connections, rate limits and limits.
-func Resources(connections, rateLimits string) (resources activities.Resources, err error) {
-	if resources.Connections, err = Connections(connections); err != nil {
+// OperatorFiles are the files of the operator, each "" for none.
+type OperatorFiles struct{ Connections, RateLimits, Egress string }
+
+// Resources are what files of the operator and the environment give to tools: connections, rate limits, limits, and which
+// addresses they reach. What the file of the last does not say is as in usual.
+func Resources(files OperatorFiles, usual *egress.Policy) (resources activities.Resources, err error) {
+	if resources.Connections, err = Connections(files.Connections); err != nil {
 		return resources, err
 	}
 	resources.SecretsDirectory = os.Getenv(connection.DirectoryVariable)
-	resources.Private = PrivateFiles(connections, rateLimits)
-	if resources.RateLimits, err = RateLimits(rateLimits); err != nil {
+	resources.Private = PrivateFiles(files)
+	if resources.RateLimits, err = RateLimits(files.RateLimits); err != nil {
+		return resources, err
+	}
+	if resources.Egress, err = Egress(files.Egress, usual); err != nil {
 		return resources, err
 	}
 	resources.Limits, err = activities.LimitsFromEnv(os.LookupEnv)
@@ -154,8 +162,10 @@ func Resources(connections, rateLimits string) (resources activities.Resources, 
 }
 
 // PrivateFiles are files of the operator that playbooks neither read nor write.
-func PrivateFiles(connections, rateLimits string) []string {
-	return slices.DeleteFunc([]string{connections, rateLimits, os.Getenv(connection.DirectoryVariable), usualConnections, usualCallers}, func(path string) bool { return path == "" })
+func PrivateFiles(files OperatorFiles) []string {
+	return slices.DeleteFunc([]string{
+		files.Connections, files.RateLimits, files.Egress, os.Getenv(connection.DirectoryVariable), usualConnections, usualCallers,
+	}, func(path string) bool { return path == "" })
 }
 
 // The names that files of connections and of callers usually have. starter serve, which reads the callers, may have the folder

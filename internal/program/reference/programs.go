@@ -46,6 +46,7 @@ var variables = []variable{
 	{"REPRISE_CACHE_BYTES", ofWorkers, "The memory in use above which the worker drops its cached workflows, in bytes, at least 33554432. Same as `--cache-bytes`.", "half of GOMEMLIMIT or of the cgroup's limit, else 512 MiB", "1073741824"},
 	{"REPRISE_HEARTBEAT", "worker", "The time between two heartbeats of an attempt, from 2s to 60s, which a run records when it starts. A lost worker is noticed after five. Same as `--heartbeat`.", "2s", "10s"},
 	{"REPRISE_RATE_LIMITS", ofWorkers, "A YAML file of rate limits that no playbook may exceed. Same as `--rate-limits`.", "none", "/etc/reprise/rate-limits.yaml"},
+	{"REPRISE_EGRESS", ofWorkers, "A YAML file of the addresses to which tools may connect. Same as `--egress`.", "for worker public addresses and the hosts of connections; for a local worker all addresses that are not link-local", "/etc/reprise/egress.yaml"},
 	{"REPRISE_PAYLOAD_STORE", ofPrograms, "Where values over 128 KiB are stored. All programs need the same store. Same as `--payload-store`.", "none; a folder for local servers", "s3://reprise-payloads/clinic?region=eu-central-1"},
 	{"REPRISE_MAX_RESULT_BYTES", ofWorkers, "The largest value, as JSON in bytes, from 262144 to 536870912, if there is a payload store.", "67108864, which is 64 MiB", "134217728"},
 	{"REPRISE_MAX_ANSWERS_BYTES", ofWorkers, "The memory for the responses of all attempts of a worker together, in bytes, at least 67108864.", "268435456, which is 256 MiB", "536870912"},
@@ -98,6 +99,15 @@ orders:
 		"The file of `--rate-limits`: a map of keys, shared names or hosts to limits that no playbook may exceed: `requests` and `per`, and `max_pause`, which limits how long a `Retry-After` of one attempt holds back the others.",
 		`api.example.com: {requests: 100, per: 1s}
 github: {requests: 5000, per: 1h, max_pause: 15m}`,
+	},
+	{
+		"egress.yaml", ofWorkers,
+		"The file of `--egress`: which addresses `http`, `webhook`, notices, logins and `postgres` may connect to. `private` and `public` are `allow` or `deny` for " +
+			"private and public addresses; `allow` and `deny` are lists of ranges, addresses and hosts, each with a port or without. `deny` wins. " +
+			"Link-local addresses always need an entry in `allow`, by address.",
+		`private: deny
+allow: [10.2.0.0/16, "api.internal:443", "*.corp.example.com"]
+deny: [10.2.7.1]`,
 	},
 	{
 		"callers.yaml", "serve, and ui",

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/internal/base/egress"
 	"reprise/internal/program/host"
 	"reprise/internal/program/playtest"
 	"reprise/internal/program/reference"
@@ -246,6 +247,7 @@ func TestFilesAreRead(t *testing.T) {
 	r := reference.New(activities.Default())
 	readers := map[string]func(path string) error{
 		"connections.yaml": func(path string) error { _, err := host.Connections(path); return err },
+		"egress.yaml":      func(path string) error { _, err := host.Egress(path, egress.Remote()); return err },
 		"rate-limits.yaml": func(path string) error { _, err := host.RateLimits(path); return err },
 		"callers.yaml":     func(path string) error { _, err := serve.OpenCallers(path); return err },
 	}

@@ -53,9 +53,12 @@ func (repriseWay) prepare(ctx context.Context, w *world, j job) (*processes, err
 	if err := os.WriteFile(filepath.Join(w.directory, "playbook.yaml"), []byte(playbook(j)), 0o600); err != nil {
 		return nil, fmt.Errorf("write the playbook: %w", err)
 	}
+	if err := os.WriteFile(filepath.Join(w.directory, "egress.yaml"), []byte("private: allow\n"), 0o600); err != nil { // the API is on this machine
+		return nil, fmt.Errorf("write the egress file: %w", err)
+	}
 	return withWorker(ctx, func(ctx context.Context) (*childproc.Process, error) {
 		p, err := start(ctx, w.directory, []string{"REPRISE_AUTH_WAREHOUSE=" + w.database.URL}, absolute("bin/worker"), "--address", w.server.Address,
-			"--namespace", w.server.Namespace)
+			"--namespace", w.server.Namespace, "--egress", "egress.yaml")
 		if err == nil {
 			err = says(ctx, p, "polling")
 		}

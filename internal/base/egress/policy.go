@@ -1,0 +1,225 @@
+// Package egress decides which addresses the tools of a worker may connect to. An address is checked after its name was
+// resolved and before anything is sent, so no spelling of an address and no answer of a DNS server passes the check.
+// docs/how-to/egress.md explains the rules.
+package egress
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Variable names the environment variable of the file of rules.
+const Variable = "REPRISE_EGRESS"
+
+// Policy is the rules of a worker. It does not change once it is made. A nil policy is Local.
+type Policy struct {
+	private, public bool // whether addresses of the class may be connected to without an allow
+	allow, deny     []rule
+	// Resolver finds the addresses of names; nil is the usual one.
+	Resolver *net.Resolver
+}
+
+// Local is the policy of workers on the machine of their user: private addresses are reached, link-local ones are not.
+func Local() *Policy { return &Policy{private: true, public: true} }
+
+// Remote is the policy of workers that others send playbooks to: only public addresses are reached.
+func Remote() *Policy { return &Policy{public: true} }
+
+// HostMatcher reports whether a connection of the operator names host:port, which attempts that use the connection may then
+// reach. The text is normalized; see NameOf.
+type HostMatcher func(hostPort string) bool
+
+// NoConnection is for attempts that use no connection.
+func NoConnection(string) bool { return false }
+
+// OwnConnection is for a tool whose every address comes from its connection.
+func OwnConnection(string) bool { return true }
+
+// DeniedError says that an address may not be connected to. Its text says what to change.
+type DeniedError struct {
+	// Address is host:port as it was requested.
+	Address string
+	message string
+}
+
+func (e *DeniedError) Error() string { return e.message }
+
+// Dial makes connections as dialer does, to allowed addresses only. The error of another address is or wraps a
+// *DeniedError.
+func (p *Policy) Dial(dialer *net.Dialer, named HostMatcher) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		rules, own := p.orLocal(), *dialer
+		if rules.Resolver != nil {
+			own.Resolver = rules.Resolver
+		}
+		if network == "unix" {
+			return own.DialContext(ctx, network, address)
+		}
+		to, err := parseDestination(address)
+		if err != nil {
+			return nil, err
+		}
+		if err := rules.checkBeforeDNS(to, named); err != nil {
+			return nil, err
+		}
+		own.ControlContext = func(_ context.Context, _, resolved string, _ syscall.RawConn) error {
+			return rules.checkResolved(to, resolved, named)
+		}
+		return own.DialContext(ctx, network, address)
+	}
+}
+
+// CheckProxied checks an address that a proxy resolves, so that only its name is known. The error is a *DeniedError.
+func (p *Policy) CheckProxied(address string, named HostMatcher) error {
+	to, err := parseDestination(address)
+	if err != nil {
+		return err
+	}
+	if rules := p.orLocal(); to.ip.IsValid() {
+		return rules.checkAddress(to, to.ip, named)
+	}
+	return p.orLocal().checkName(to, named)
+}
+
+// CheckNamed checks host:port that a connection names against deny. The error is a *DeniedError.
+func (p *Policy) CheckNamed(address string) error {
+	to, err := parseDestination(address)
+	if err != nil {
+		return err
+	}
+	return p.orLocal().checkBeforeDNS(to, OwnConnection)
+}
+
+// NamesBy is the resolver of names, nil for the usual one.
+func (p *Policy) NamesBy() *net.Resolver { return p.orLocal().Resolver }
+
+func (p *Policy) orLocal() *Policy {
+	if p == nil {
+		return Local()
+	}
+	return p
+}
+
+// destination is an address as a request has it.
+type destination struct {
+	text string // host:port as it was requested
+	name string // of the host, normalized; of an IP address its usual text
+	port string
+	ip   netip.Addr // of a host that is an IP address in any spelling, invalid for a name
+}
+
+// parseDestination reads host:port.
+func parseDestination(address string) (destination, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return destination{}, fmt.Errorf("the address %q cannot be read: %w", address, err)
+	}
+	name, ip := normalizeHost(host)
+	return destination{text: address, name: name, port: normalizePort(port), ip: ip}, nil
+}
+
+// normalizePort is a port without zeros before it, which the system ignores.
+func normalizePort(port string) string {
+	if number, err := strconv.ParseUint(port, 10, 16); err == nil {
+		return strconv.FormatUint(number, 10)
+	}
+	return port
+}
+
+// NameOf is host:port with the host in the form in which it is compared: small letters, ASCII, without a dot at its end.
+func NameOf(host, port string) string {
+	name, _ := normalizeHost(host)
+	return net.JoinHostPort(name, normalizePort(port))
+}
+
+func (d destination) hostPort() string { return net.JoinHostPort(d.name, d.port) }
+
+// checkBeforeDNS checks what the name alone decides: deny, and IP addresses in spellings that only some resolvers read.
+func (p *Policy) checkBeforeDNS(d destination, named HostMatcher) error {
+	if d.ip.IsValid() {
+		return p.checkAddress(d, d.ip, named)
+	}
+	if rule, denied := matchRule(p.deny, d, netip.Addr{}); denied {
+		return p.deniedByRule(d, netip.Addr{}, rule)
+	}
+	return nil
+}
+
+// checkResolved checks ip:port, which the name of a request was resolved to.
+func (p *Policy) checkResolved(d destination, resolved string, named HostMatcher) error {
+	at, err := netip.ParseAddrPort(resolved)
+	if err != nil {
+		return &DeniedError{Address: d.text, message: fmt.Sprintf("%s is resolved to %q, which is not an IP address", d.text, resolved)}
+	}
+	return p.checkAddress(d, at.Addr(), named)
+}
+
+// checkAddress applies the rules in their order: deny, allow by address, link-local, allow by name, the connection, the class.
+func (p *Policy) checkAddress(d destination, ip netip.Addr, named HostMatcher) error {
+	if rule, denied := matchRule(p.deny, d, ip); denied {
+		return p.deniedByRule(d, ip, rule)
+	}
+	if matchAddress(p.allow, d.port, ip) {
+		return nil
+	}
+	class := classOf(ip)
+	if class == linkLocal {
+		return p.deniedByClass(d, ip, class)
+	}
+	if _, allowed := matchRule(p.allow, d, ip); allowed || named(d.hostPort()) || p.reachesClass(class) {
+		return nil
+	}
+	return p.deniedByClass(d, ip, class)
+}
+
+// checkName applies the rules to a name whose address is not known. Allow by name counts for link-local names too.
+func (p *Policy) checkName(d destination, named HostMatcher) error {
+	if rule, denied := matchRule(p.deny, d, netip.Addr{}); denied {
+		return p.deniedByRule(d, netip.Addr{}, rule)
+	}
+	if _, allowed := matchRule(p.allow, d, netip.Addr{}); allowed {
+		return nil
+	}
+	class := classOfName(d.name)
+	if class != linkLocal && (named(d.hostPort()) || p.reachesClass(class)) {
+		return nil
+	}
+	return p.deniedByClass(d, netip.Addr{}, class)
+}
+
+// reachesClass reports whether addresses of a class may be connected to without an allow.
+func (p *Policy) reachesClass(c class) bool {
+	return c == public && p.public || c == private && p.private
+}
+
+// describeAddress names an address: as it was requested, and what it leads to.
+func (d destination) describeAddress(ip netip.Addr) string {
+	if ip.IsValid() && ip.Unmap().String() != strings.Trim(strings.TrimSuffix(d.text, ":"+d.port), "[]") {
+		return fmt.Sprintf("%s (%s)", d.text, ip)
+	}
+	return d.text
+}
+
+func (p *Policy) deniedByRule(d destination, ip netip.Addr, by rule) error {
+	return &DeniedError{Address: d.text, message: fmt.Sprintf("the worker may not connect to %s, which %q under deny in its egress file excludes",
+		d.describeAddress(ip), by.text)}
+}
+
+func (p *Policy) deniedByClass(d destination, ip netip.Addr, c class) error {
+	key := d.hostPort()
+	if c == linkLocal && ip.IsValid() {
+		key = net.JoinHostPort(ip.WithZone("").Unmap().String(), d.port)
+	}
+	or := ""
+	if c != linkLocal {
+		or = ", or name the host in a connection that the step uses"
+	}
+	return &DeniedError{Address: d.text, message: fmt.Sprintf(
+		"the worker may not connect to %s, %s; to permit it, add %q to allow in the worker's egress file (--egress, %s)%s",
+		d.describeAddress(ip), c.className(), key, Variable, or)}
+}
