@@ -173,3 +173,18 @@ func TestFewerAttributes(t *testing.T) {
 		require.Contains(t, errs.String(), c.says)
 	}
 }
+
+// TestCommandsWithoutTheirStore: a payload store that is away is a note for who looks at runs, and an error for who starts one
+// or prepares the namespace.
+func TestCommandsWithoutTheirStore(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	away := "file://" + t.TempDir() + "/payloads"
+	for args, want := range map[string]int{"list --limit 1": exitcode.OK, "run example:hello.yaml --detach": exitcode.Usage, "setup --check": exitcode.Usage} {
+		var out, errs bytes.Buffer
+		all := append(strings.Fields(args), "--address", env.Address, "--namespace", env.Namespace, "--payload-store", away)
+		got := Main(t.Context(), all, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+		require.Equal(t, want, got, "%s: %s", args, errs.String())
+		require.Contains(t, errs.String(), "open the payload store "+away+": the folder is not a payload store", args)
+	}
+}

@@ -252,6 +252,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	figures := census.NewSampler(c, store, server.Namespace)
 	figures.To, figures.TaskQueue, figures.Logger = watched.Gauges(), opts.taskQueue, logger
 	go figures.Watch(watch, census.Every)
+	go census.WatchStore(watch, store, watched.Gauges(), logger, census.StoreEvery)
 	return runWorker(ctx, opts, c, catalogue, watched, probes, func() {
 		opts.announceReady(stdout, startInfo{
 			queue: opts.taskQueue, namespace: server.Namespace, address: server.HostPort, store: store.Name(), metrics: watched.URL(), health: probes.URL(),

@@ -14,6 +14,7 @@ import (
 
 	"reprise/internal/base/answers"
 	"reprise/internal/base/exitcode"
+	"reprise/internal/base/payload"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
@@ -44,7 +45,7 @@ type answerer struct {
 
 	reader  *runs.Reader
 	run     runs.Found
-	book    *playbook.Playbook
+	book    *playbook.Playbook    // nil where the payload store is away
 	awaited []runs.AwaitedAttempt // all that await an answer
 	left    int                   // children of loops that were not queried
 }
@@ -56,10 +57,12 @@ func answerAttempt(ctx context.Context, streams cli.Streams, s *session.Session,
 		return session.FindError(streams, s, err)
 	}
 	t := &answerer{answerOptions: r, reader: s.Runs(), run: found}
-	if t.book, err = t.reader.Playbook(ctx, found); err != nil {
+	if t.book, err = t.reader.Playbook(ctx, found); errors.As(err, new(*payload.StoreError)) {
+		streams.Notef("note: the playbook of the run cannot be read: %v", err) // its workers may know it
+	} else if err != nil {
 		return err
 	}
-	if r.answer.Step != "" && len(t.book.Callers()) == 0 { // else a child run may have it
+	if r.answer.Step != "" && t.book != nil && len(t.book.Callers()) == 0 { // else a child run may have it
 		if err := cli.KnownStep(r.answer.Step, stepNames(t.book)); err != nil {
 			return err
 		}
@@ -119,12 +122,12 @@ func (t *answerer) deliverAnswer(ctx context.Context) (AnswerDocument, error) {
 		return AnswerDocument{}, err
 	}
 	if workers.Count == 0 {
-		return t.depositAnswer(ctx)
+		return t.depositAnswer(ctx, nil)
 	}
 	t.awaited, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", t.answer.Index)
 	switch {
 	case errors.Is(err, answers.ErrNoAnswer):
-		return t.depositAnswer(ctx)
+		return t.depositAnswer(ctx, err)
 	case err != nil:
 		return AnswerDocument{}, err
 	}
@@ -141,7 +144,7 @@ func (t *answerer) deliverAnswer(ctx context.Context) (AnswerDocument, error) {
 // sendToChild answers an attempt of a run that a step of this one has started, or one
 // of the run itself that does not wait.
 func (t *answerer) sendToChild(ctx context.Context) (doc AnswerDocument, err error) {
-	if len(t.book.Callers()) == 0 {
+	if t.book != nil && len(t.book.Callers()) == 0 {
 		return t.sendBlind(ctx)
 	}
 	below, left, err := t.reader.AwaitingInChildren(ctx, t.run.WorkflowID, "", t.answer.Index)
@@ -151,7 +154,7 @@ func (t *answerer) sendToChild(ctx context.Context) (doc AnswerDocument, err err
 	meant := lists.Filter(below, t.isMeant)
 	switch {
 	case len(meant) == 0:
-		if t.answer.Step != "" && t.book.Step(t.answer.Step) == nil && len(below) == 0 {
+		if t.book != nil && t.answer.Step != "" && t.book.Step(t.answer.Step) == nil && len(below) == 0 {
 			return doc, cli.KnownStep(t.answer.Step, stepNames(t.book))
 		}
 		doc, err = t.sendBlind(ctx)
@@ -166,7 +169,7 @@ func (t *answerer) sendToChild(ctx context.Context) (doc AnswerDocument, err err
 	if t.run, err = t.reader.Find(ctx, meant[0].Run, ""); err != nil {
 		return doc, err
 	}
-	if t.book, err = t.reader.Playbook(ctx, t.run); err != nil {
+	if t.book, err = t.reader.Playbook(ctx, t.run); err != nil && !errors.As(err, new(*payload.StoreError)) {
 		return doc, err
 	}
 	return t.sendTo(ctx, meant[0])
@@ -200,7 +203,10 @@ func (t *answerer) sendBlind(ctx context.Context) (doc AnswerDocument, err error
 			return doc, err
 		}
 	}
-	step := t.book.Step(t.answer.Step)
+	if t.book == nil && t.answer.Step != "" { // the workflow knows the step
+		return t.sendAnswer(ctx, t.run.WorkflowID)
+	}
+	step := t.step()
 	switch {
 	case step == nil && t.answer.Step != "":
 		return t.refuseAnswer("no step %s awaits an answer, in this run or in a child run", t.answer.Step), nil
@@ -228,9 +234,17 @@ func (t *answerer) sendAnswer(ctx context.Context, to string) (AnswerDocument, e
 	case errors.Is(err, answers.ErrClosed):
 		return t.findReply(ctx), nil
 	case errors.Is(err, answers.ErrNoAnswer):
-		return t.depositAnswer(ctx)
+		return t.depositAnswer(ctx, err)
 	}
 	return AnswerDocument{}, err
+}
+
+// step is the step that the answer is for; nil where it names none, and where the playbook has no such step or is not known.
+func (t *answerer) step() *playbook.Step {
+	if t.book == nil {
+		return nil
+	}
+	return t.book.Step(t.answer.Step)
 }
 
 // acceptedDocument says what the answer does.
@@ -253,17 +267,23 @@ func (t *answerer) acceptedDocument(taken interpreter.AnswerReceipt) AnswerDocum
 	return t.documentOf(to, steer.Done, "%s is complete", name)
 }
 
-// depositAnswer leaves the answer with the server, for a worker to take.
-func (t *answerer) depositAnswer(ctx context.Context) (AnswerDocument, error) {
-	step := t.book.Step(t.answer.Step)
+// depositAnswer leaves the answer with the server, for a worker to take. unanswered is the error of the workers, nil where none
+// polls.
+func (t *answerer) depositAnswer(ctx context.Context, unanswered error) (AnswerDocument, error) {
+	silence := runs.Silence{HeldBy: runs.HeldByNoWorker}
+	if unanswered != nil {
+		silence = t.reader.Silence(ctx, t.run, unanswered)
+	}
+	why, step := silence.Text(t.run.TaskQueue, ""), t.step()
 	switch {
+	case t.book == nil && t.answer.Step != "": // the worker that accepts the answer checks its step
 	case step == nil && t.answer.Step != "":
 		return AnswerDocument{}, cli.KnownStep(t.answer.Step, stepNames(t.book))
 	case step == nil:
-		return t.refuseAnswer("no worker on task queue %q responds, so it is unknown which approval is waiting; name the step: %s %s %s STEP",
-			t.run.TaskQueue, terminal.Program(), t.name, terminal.ShellWord(t.run.WorkflowID)), nil
+		return t.refuseAnswer("%s, so it is unknown which approval is waiting; name the step: %s %s %s STEP",
+			why, terminal.Program(), t.name, terminal.ShellWord(t.run.WorkflowID)), nil
 	case step.Loop != nil && t.answer.Index == nil:
-		return t.refuseAnswer("no worker on task queue %q responds, so it is unknown which iteration is waiting; name it with --index", t.run.TaskQueue), nil
+		return t.refuseAnswer("%s, so it is unknown which iteration is waiting; name it with --index", why), nil
 	case !mayAwait(step):
 		return t.refuseAnswer("step %s does not await answers: its tool is neither webhook nor approval", step.Name), nil
 	}
@@ -272,11 +292,15 @@ func (t *answerer) depositAnswer(ctx context.Context) (AnswerDocument, error) {
 	case errors.Is(err, answers.ErrClosed):
 		return t.findReply(ctx), nil
 	case errors.Is(err, answers.ErrFull):
-		return t.refuseAnswer("no worker on task queue %q responds, and %s", t.run.TaskQueue, err), nil
+		return t.refuseAnswer("%s, and %s", why, err), nil
 	case err != nil:
 		return AnswerDocument{}, err
 	}
-	return t.documentOf(t.answer.AnswerTo, steer.Kept, "no worker on task queue %q responds; the server keeps the answer until a worker is back, which accepts it "+
+	if silence.HeldBy != runs.HeldByNoWorker {
+		return t.documentOf(t.answer.AnswerTo, steer.Kept, "%s; the server keeps the answer until that works, and the run accepts it if %s awaits it then",
+			why, render.Attempt(t.answer.AnswerTo)), nil
+	}
+	return t.documentOf(t.answer.AnswerTo, steer.Kept, "no worker of the task queue %q responds; the server keeps the answer until a worker is back, which accepts it "+
 		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, render.Attempt(t.answer.AnswerTo), terminal.ShellWord(t.run.TaskQueue)), nil
 }
 
@@ -313,7 +337,7 @@ func (t *answerer) recallVisit(ctx context.Context, visit *runs.Step) (taken int
 	if visit.Loop == nil {
 		return t.reader.Recall(ctx, t.run.WorkflowID, answer, visit.Attempt)
 	}
-	if answer.Index == nil {
+	if answer.Index == nil || t.book == nil {
 		return taken, false
 	}
 	task := protocol.Task{ID: t.run.WorkflowID, Step: visit.Step, Visit: visit.Visit}

@@ -161,6 +161,9 @@ func PlanRun(a *cli.App, name string, options *RunOptions) (start.Plan, error) {
 // openSession finds the server to use, or brings one up.
 func openSession(ctx context.Context, a *cli.App, options *RunOptions) (*session.Session, error) {
 	s, err := options.Server.Existing(ctx)
+	if s != nil {
+		err = s.NeedsStore(ctx)
+	}
 	if err != nil || s != nil {
 		return s, err
 	}

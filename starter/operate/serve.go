@@ -146,6 +146,7 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 		})
 		figures := &census.Sampler{Reader: s.Runs(), To: s.Telemetry.Gauges(), TaskQueue: s.TaskQueue, Logger: logger}
 		go figures.Watch(ctx, census.Every)
+		go census.WatchStore(ctx, s.Store, s.Telemetry.Gauges(), logger, census.StoreEvery)
 		logger.Info("serving", "url", schemeOf(certificate)+"://"+listener.Addr().String(), "temporal", s.Address, "namespace", s.Namespace, "metrics", s.Telemetry.URL())
 		return server.Run(ctx, listener, certificate)
 	})

@@ -32,6 +32,9 @@ func NewSetupCommand(a *cli.App) *cobra.Command {
 					return cli.WithStatus(exitcode.Usage, err)
 				}
 			}
+			if err := session.CheckStore(a.Interrupts.Graceful, server.PayloadStore); err != nil {
+				return err
+			}
 			return session.WithServer(a, &server, func(ctx context.Context, s *session.Session) error {
 				return SetupNamespace(ctx, a.Streams, s, check, output)
 			})

@@ -25,6 +25,15 @@ func openStore(ctx context.Context, address string) (*payload.Store, error) {
 	return store, nil
 }
 
+// CheckStore makes sure that the payload store at an address is there. An error is a usage error.
+func CheckStore(ctx context.Context, address string) error {
+	store, err := openStore(ctx, address)
+	if err != nil {
+		return err
+	}
+	return store.Close()
+}
+
 // localStore opens the payload store of a server of our own: the one the user
 // chose, else a directory beside the file that keeps the server's state. A
 // server in memory gets a directory that remove takes away with it.

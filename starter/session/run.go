@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reprise/internal/base/exitcode"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/deadletter"
 	"reprise/internal/observe/runs"
@@ -44,7 +45,25 @@ func WithServer(a *cli.App, server *ServerFlags, work func(context.Context, *Ses
 		return err
 	}
 	defer s.End(false)
+	s.noteStore(ctx, a.Streams)
 	return work(ctx, s)
+}
+
+// NeedsStore refuses a session whose payload store is known to be away, and ends it.
+func (s *Session) NeedsStore(ctx context.Context) error {
+	err := s.Store.Away(ctx)
+	if err == nil {
+		return nil
+	}
+	s.End(false)
+	return cli.WithStatus(exitcode.Usage, err)
+}
+
+// noteStore reports that the payload store is away: most commands do without it.
+func (s *Session) noteStore(ctx context.Context, streams cli.Streams) {
+	if err := s.Store.Away(ctx); err != nil {
+		streams.Notef("note: %v; large values of runs cannot be read or written here", err)
+	}
 }
 
 // WithRun has a command work on the run that its arguments name.

@@ -222,9 +222,9 @@ type connection struct {
 
 // dialServer connects to a server. metrics is the address of an endpoint for metrics, "" for none.
 func dialServer(ctx context.Context, options client.Options, payloadStore, metrics string) (connection, error) {
-	store, err := openStore(ctx, payloadStore)
+	store, err := payload.OpenLater(payloadStore)
 	if err != nil {
-		return connection{}, err
+		return connection{}, cli.WithStatus(exitcode.Usage, err)
 	}
 	watched, err := telemetry.New(ctx, starterTelemetry(metrics))
 	if err != nil {

@@ -36,6 +36,7 @@ func WithWorker(a *cli.App, server *ServerFlags, local *LocalFlags, bringsUp boo
 		return err
 	}
 	defer func() { s.End(a.Interrupts.Now.Err() != nil) }()
+	s.noteStore(ctx, a.Streams)
 	if err := s.NeedsWorker(ctx, why); err != nil {
 		return err
 	}

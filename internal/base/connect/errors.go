@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -60,14 +61,16 @@ func UpdateTimedOut(err error) bool {
 // updateDropped reports whether an update had no effect because the task failed in which its workflow accepted it.
 func updateDropped(err error) bool { return isError[*serviceerror.WorkflowNotReady](err) }
 
-// QueryFailed reports whether a worker has answered a query with an error, and gives
-// its message.
-func QueryFailed(err error) (message string, failed bool) {
+// QueryFailure is the failure with which a worker has answered a query. Failed is false for other errors.
+func QueryFailure(err error) (failure *failurepb.Failure, failed bool) {
 	var query *serviceerror.QueryFailed
 	if !errors.As(err, &query) {
-		return "", false
+		return nil, false
 	}
-	return query.Message, true
+	if query.Failure == nil {
+		return &failurepb.Failure{Message: query.Message}, true
+	}
+	return query.Failure, true
 }
 
 // QueryUnanswered reports whether the server is there and no worker has responded to a

@@ -159,6 +159,11 @@ var (
 		[]string{LabelTaskQueue, LabelType},
 		"How long the oldest of these tasks has waited.",
 	}
+	// StoreUp is what this process finds, and not the same for all.
+	StoreUp = &Metric{
+		"reprise_payload_store_up", Gauge, nil,
+		"1 while the payload store accepts values of this process, 0 while it does not; without a payload store there is no value.",
+	}
 	ReadingsAge = &Metric{
 		"reprise_readings_age_seconds", Gauge, nil,
 		"How long ago open runs, backlog and workers were read from the Temporal server.",
@@ -167,7 +172,7 @@ var (
 
 // Readings are the metrics that are set, and keep their value until they are set again.
 func Readings() []*Metric {
-	return []*Metric{WatermarkAge, OpenRuns, OldestRun, QueueWorkers, BacklogTasks, BacklogAge, ReadingsAge}
+	return []*Metric{WatermarkAge, OpenRuns, OldestRun, QueueWorkers, BacklogTasks, BacklogAge, ReadingsAge, StoreUp}
 }
 
 // Metrics of logins that are kept for all workers.
@@ -267,7 +272,7 @@ var (
 func AllMetrics() []*Metric {
 	return []*Metric{
 		Runs, RunTime, Steps, StepTime, StepRows, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits, WatermarkAge,
-		OpenRuns, OldestRun, QueueWorkers, BacklogTasks, BacklogAge, ReadingsAge, LoginExchanges, LoginsRequired,
+		OpenRuns, OldestRun, QueueWorkers, BacklogTasks, BacklogAge, ReadingsAge, StoreUp, LoginExchanges, LoginsRequired,
 		Attempts, AttemptTime, InFlight, Pages, Rows, TurnTime, StoreTime, StoreOperations, StoreBytes, Loads, Evaluations,
 		Memory, MemoryBound, CacheDrops,
 	}

@@ -70,7 +70,12 @@ func (s *Store) putValue(ctx context.Context, data []byte) (reference, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, mostTime(ref.size))
 	defer cancel()
-	found, err := s.bucket.Attributes(ctx, ref.key)
+	bucket, err := s.openBucket(ctx)
+	if err != nil {
+		s.health.recordWrite(err)
+		return ref, err
+	}
+	found, err := bucket.Attributes(ctx, ref.key)
 	if err == nil && found.Size == ref.size && time.Since(found.ModTime) < fresh {
 		return ref, nil
 	}
@@ -94,15 +99,28 @@ func ownerOnly(as func(any) bool) error {
 // writeValue writes a value unconditionally, and records whether the store accepted it.
 func (s *Store) writeValue(ctx context.Context, ref reference, data []byte) error {
 	began := time.Now()
-	err := s.bucket.WriteAll(ctx, ref.key, data, &blob.WriterOptions{ContentType: "application/x-protobuf", BeforeWrite: ownerOnly})
+	err := s.writeBlob(ctx, ref.key, data)
 	s.observeWatch(writeOperation, ref.size, began, err)
 	if err != nil {
-		err = fmt.Errorf("write %s (%d bytes) to the payload store %s: %w", ref.key, ref.size, s.name, err)
+		err = &StoreError{Text: fmt.Sprintf("write %s (%d bytes) to the payload store %s: %v", ref.key, ref.size, s.Name(), err), Err: err}
 	}
 	if !errors.Is(ctx.Err(), context.Canceled) { // which says nothing about the store
 		s.health.recordWrite(err)
 	}
 	return err
+}
+
+// writeBlob writes a value where the store is. A folder without its marker is not the store, but what is left where nothing
+// is mounted any more.
+func (s *Store) writeBlob(ctx context.Context, key string, data []byte) error {
+	bucket, err := s.openBucket(ctx)
+	if err == nil && s.place.IsFolder() {
+		err = goneError(checkMarker(ctx, bucket, false))
+	}
+	if err != nil {
+		return err
+	}
+	return bucket.WriteAll(ctx, key, data, &blob.WriterOptions{ContentType: "application/x-protobuf", BeforeWrite: ownerOnly})
 }
 
 // The names of operations.
@@ -136,14 +154,51 @@ func (s *Store) getValue(ctx context.Context, ref reference) ([]byte, error) {
 	s.observeWatch(readOperation, ref.size, began, err)
 	switch {
 	case gcerrors.Code(err) == gcerrors.NotFound:
-		err = ErrMissing
+		err = s.missingReason(ctx)
 	case err == nil && referenceTo(data) != ref:
 		err = fmt.Errorf("%w: its hash differs", ErrCorrupt)
 	}
+	s.health.recordRead(ctx, err)
 	if err != nil {
 		return nil, s.readError(ref, err)
 	}
 	return data, nil
+}
+
+// goneError is errStoreGone in place of errNoStore: what is no store any more was one.
+func goneError(err error) error {
+	if errors.Is(err, errNoStore) {
+		return errStoreGone
+	}
+	return err
+}
+
+// missingReason is why a value was not found: ErrMissing, unless the store is not where it was.
+func (s *Store) missingReason(ctx context.Context) error {
+	bucket, err := s.openBucket(ctx)
+	if err == nil {
+		err = goneError(s.checkPlace(ctx, bucket, false))
+	}
+	if err != nil && gcerrors.Code(err) != gcerrors.PermissionDenied { // of one who may not list
+		return err
+	}
+	return ErrMissing
+}
+
+// checkValue makes sure that a value is there, without reading it.
+func (s *Store) checkValue(ctx context.Context, ref reference) error {
+	bucket, err := s.openBucket(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := bucket.Exists(ctx, ref.key)
+	if err == nil && !found {
+		err = s.missingReason(ctx)
+	}
+	if err != nil {
+		return s.readError(ref, err)
+	}
+	return nil
 }
 
 // mostScripts bounds the scripts that a process keeps in memory: a worker meets any number of
@@ -168,11 +223,15 @@ func (s *Store) getScript(ctx context.Context, ref reference) ([]byte, error) {
 }
 
 func (s *Store) readError(ref reference, err error) error {
-	return fmt.Errorf("read %s (%d bytes) from the payload store %s: %w", ref.key, ref.size, s.name, err)
+	return &StoreError{Text: fmt.Sprintf("read %s (%d bytes) from the payload store %s: %v", ref.key, ref.size, s.Name(), err), Err: err}
 }
 
 func (s *Store) readValue(ctx context.Context, ref reference) ([]byte, error) {
-	reader, err := s.bucket.NewReader(ctx, ref.key, nil)
+	bucket, err := s.openBucket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := bucket.NewReader(ctx, ref.key, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -120,9 +120,9 @@ func (d *driver) Store(
 				if err != nil {
 					return err
 				}
-				return tryPatiently(limited, func() error {
-					ref, err := d.store.putValue(limited, data)
-					claims[i].ClaimData = ref.toClaim(d.store.name)
+				return d.store.tryPatiently(limited, func(trying context.Context) error {
+					ref, err := d.store.putValue(trying, data)
+					claims[i].ClaimData = ref.toClaim(d.store.Name())
 					if err == nil && isScript(payload) {
 						d.store.kept.addKey(ref.key) // the next child has the same
 					}
@@ -179,19 +179,19 @@ func (d *driver) retrievePayload(ctx context.Context, claim map[string]string) (
 		return nil, err
 	}
 	var data []byte
-	err = tryPatiently(ctx, func() (err error) {
-		data, err = d.store.getScript(ctx, ref)
+	err = d.store.tryPatiently(ctx, func(trying context.Context) (err error) {
+		data, err = d.store.getScript(trying, ref)
 		return err
 	})
 	if err != nil {
-		if written := claim["store"]; written != d.store.name {
+		if written := claim["store"]; written != d.store.Name() {
 			return nil, fmt.Errorf("%w; it was written to %s", err, written)
 		}
 		return nil, err
 	}
 	payload := &commonpb.Payload{}
 	if err := proto.Unmarshal(data, payload); err != nil {
-		return nil, fmt.Errorf("decode %s of the payload store %s: %w", ref.key, d.store.name, err)
+		return nil, fmt.Errorf("decode %s of the payload store %s: %w", ref.key, d.store.Name(), err)
 	}
 	return payload, nil
 }

@@ -22,8 +22,11 @@ const (
 	// probeTimeout bounds one probe.
 	probeTimeout = 5 * time.Second
 	// driverPatience is how long the SDK's own operations are tried again. A
-	// workflow task has 10 s, and an activity as long until its first heartbeat.
-	driverPatience = 5 * time.Second
+	// workflow task has 10 s, an activity as long until its first heartbeat, and who queries
+	// a run waits 5 s for the answer.
+	driverPatience = 3 * time.Second
+	// awayTimeout bounds the SDK's own operations on a store that has been away for longer.
+	awayTimeout = 2 * time.Second
 	// keptFor is how long values that Write has written are not searched again: until
 	// the SDK has sent the server their references.
 	keptFor = time.Minute
@@ -35,12 +38,61 @@ type health struct {
 	err   error     // of the last writing, nil when it went well
 	at    time.Time // when that was
 	probe sync.Mutex
+	// failingSince is since when every operation has failed, zero if the last one went well.
+	failingSince time.Time
+	changed      chan struct{} // has one element once operations begin to fail
 }
 
 func (h *health) recordWrite(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.err, h.at = err, time.Now()
+	h.recordOutcome(err)
+}
+
+// recordRead records the outcome of a reading. A store that has answered that it does not have a value is there.
+func (h *health) recordRead(ctx context.Context, err error) {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if errors.Is(err, ErrMissing) || errors.Is(err, ErrCorrupt) {
+		err = nil
+	}
+	if err != nil {
+		h.at = time.Time{} // so that Ready does not trust what was written before
+	}
+	h.recordOutcome(err)
+}
+
+// recordOutcome records whether an operation went well. The lock is held.
+func (h *health) recordOutcome(err error) {
+	switch {
+	case err == nil:
+		h.failingSince = time.Time{}
+	case h.failingSince.IsZero():
+		h.failingSince = time.Now()
+		select {
+		case h.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// isAway reports whether operations have failed for longer than it is worth to try them again.
+func (h *health) isAway() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.failingSince.IsZero() && time.Since(h.failingSince) > driverPatience
+}
+
+// Changed has an element when operations have begun to fail; nil, which never has, without a store.
+func (s *Store) Changed() <-chan struct{} {
+	if s == nil {
+		return nil
+	}
+	return s.health.changed
 }
 
 // lastWrite returns the outcome of the last write; false if that was too long ago.
@@ -118,12 +170,17 @@ func (k *recentKeys) hasKey(key string) bool {
 	return found && time.Since(at) < keptFor
 }
 
-// tryPatiently tries again what may pass by itself, for some seconds. A value that
-// is missing or corrupt stays so.
-func tryPatiently(ctx context.Context, do func() error) error {
+// tryPatiently tries again what may pass by itself, for some seconds, and only once where
+// that was in vain a moment ago. A value that is missing or corrupt stays so.
+func (s *Store) tryPatiently(ctx context.Context, do func(context.Context) error) error {
+	if s.health.isAway() {
+		limited, cancel := context.WithTimeout(ctx, awayTimeout)
+		defer cancel()
+		return do(limited)
+	}
 	began := time.Now()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := do()
+		err := do(ctx)
 		settled := err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrCorrupt) || ctx.Err() != nil
 		if settled || time.Since(began)+wait > driverPatience {
 			return err

@@ -100,14 +100,8 @@ func (h *heldTask) checkTask(ctx context.Context) error {
 	group.SetLimit(checkWidth)
 	for _, ref := range h.values {
 		group.Go(func() error {
-			found, err := h.store.bucket.Exists(looking, ref.key)
-			switch {
-			case looking.Err() != nil:
-				return nil
-			case err == nil && !found:
-				return h.store.readError(ref, ErrMissing)
-			case err != nil:
-				return h.store.readError(ref, err)
+			if err := h.store.checkValue(looking, ref); looking.Err() == nil {
+				return err
 			}
 			return nil
 		})

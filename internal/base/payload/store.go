@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -33,8 +35,9 @@ const openTimeout = 15 * time.Second
 // writing one again changes nothing. It is safe for concurrent use, also by many processes. nil
 // means that there is no store.
 type Store struct {
-	bucket *blob.Bucket
-	name   string
+	place  bucket.Location
+	mu     sync.Mutex
+	opened *blob.Bucket // nil until it could be opened
 	health health
 	kept   recentKeys
 	watch  Watch
@@ -62,41 +65,106 @@ func Open(ctx context.Context, address string) (*Store, error) {
 	if address == "" {
 		return nil, nil
 	}
-	at, err := bucket.Parse(address, "the payload store", map[string]string{"dir_file_mode": "0700"}) // readable by its owner alone
+	store, err := OpenLater(address)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	opened, err := at.Open(ctx)
+	opened, err := store.openBucket(ctx)
 	if err != nil {
-		return nil, markerError(at, err)
+		return nil, err
 	}
 	// A client that may not list may still be allowed to read and write.
-	found, err := opened.IsAccessible(ctx)
-	if err == nil && !found {
-		err = errors.New("it does not exist")
+	create := strings.Contains(store.place.Target, createOption+"=true")
+	if err := store.checkPlace(ctx, opened, create); err != nil && gcerrors.Code(err) != gcerrors.PermissionDenied {
+		_ = store.Close()
+		return nil, store.openError(err)
 	}
-	if err == nil && at.IsFolder() {
-		err = checkMarker(ctx, opened, strings.Contains(at.Target, createOption+"=true"))
+	return store, nil
+}
+
+// OpenLater is Open for programs that can do without the store for a while: it is opened when it is first needed. The error
+// is one of the address; operations fail with a *StoreError while the store is away.
+func OpenLater(address string) (*Store, error) {
+	if address == "" {
+		return nil, nil
 	}
-	if err != nil && gcerrors.Code(err) != gcerrors.PermissionDenied {
-		_ = opened.Close()
-		return nil, markerError(at, at.OpenError(err))
+	at, err := bucket.Parse(address, "the payload store", map[string]string{"dir_file_mode": "0700"}) // readable by its owner alone
+	if err != nil {
+		return nil, err
 	}
 	scripts, err := lru.New[reference, []byte](mostScripts)
 	if err != nil {
 		panic(err) // of a size that is not positive
 	}
-	return &Store{bucket: opened, name: at.Name, scripts: scripts}, nil
+	store := &Store{place: at, scripts: scripts, health: health{changed: make(chan struct{}, 1)}}
+	// An address that no driver accepts is known at once, and buckets of clouds are opened without a request.
+	if _, err := store.openBucket(context.Background()); err != nil && !isOfFolder(err) {
+		return nil, err
+	}
+	return store, nil
 }
 
-// markerError is the error of a location that cannot be opened. A folder that does not exist was not prepared.
-func markerError(at bucket.Location, err error) error {
-	if at.IsFolder() && errors.Is(err, fs.ErrNotExist) {
-		return at.OpenError(errNoStore)
+// isOfFolder reports whether a store could not be opened because of the folder in its place.
+func isOfFolder(err error) bool {
+	return errors.Is(err, errNoStore) || errors.As(err, new(*fs.PathError)) || errors.As(err, new(syscall.Errno))
+}
+
+// openBucket opens the bucket, or returns the one that is open.
+func (s *Store) openBucket(ctx context.Context) (*blob.Bucket, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened != nil {
+		return s.opened, nil
 	}
-	return err
+	opened, err := s.place.Open(ctx)
+	switch {
+	case s.place.IsFolder() && errors.Is(err, fs.ErrNotExist):
+		return nil, s.openError(err)
+	case err != nil:
+		return nil, &StoreError{Text: err.Error(), Err: err}
+	}
+	s.opened = opened
+	return opened, nil
+}
+
+// openError is a *StoreError that names the store.
+func (s *Store) openError(err error) error {
+	if s.place.IsFolder() && errors.Is(err, fs.ErrNotExist) {
+		err = errNoStore
+	}
+	err = s.place.OpenError(err)
+	return &StoreError{Text: err.Error(), Err: err}
+}
+
+// checkPlace makes sure that what is there is a store; with create a folder becomes one.
+func (s *Store) checkPlace(ctx context.Context, opened *blob.Bucket, create bool) error {
+	found, err := opened.IsAccessible(ctx)
+	switch {
+	case err != nil:
+		return err
+	case s.place.IsFolder():
+		return checkMarker(ctx, opened, create)
+	case !found:
+		return errors.New("it does not exist")
+	}
+	return nil
+}
+
+// Away says why the store cannot be opened, nil where it can or where that takes a request to a cloud.
+func (s *Store) Away(ctx context.Context) error {
+	if s == nil || !s.place.IsFolder() {
+		return nil
+	}
+	opened, err := s.openBucket(ctx)
+	if err != nil {
+		return err
+	}
+	if err := checkMarker(ctx, opened, false); err != nil {
+		return s.openError(err)
+	}
+	return nil
 }
 
 const (
@@ -110,6 +178,9 @@ const (
 // errNoStore says that a folder is no store.
 var errNoStore = errors.New("the folder is not a payload store: it does not exist, has not been prepared, or what belongs there is not mounted; " +
 	"once for each store: starter setup --payload-store ADDRESS")
+
+// errStoreGone says that a folder is no longer the store that was opened there.
+var errStoreGone = errors.New("its folder is gone, or is no longer mounted")
 
 // checkMarker makes sure that a folder is a store; with create it becomes one.
 func checkMarker(ctx context.Context, opened *blob.Bucket, create bool) error {
@@ -155,7 +226,7 @@ func (s *Store) Name() string {
 	if s == nil {
 		return "none"
 	}
-	return s.name
+	return s.place.Name
 }
 
 // Close closes the store. Running operations end with an error.
@@ -163,5 +234,26 @@ func (s *Store) Close() error {
 	if s == nil {
 		return nil
 	}
-	return s.bucket.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened == nil {
+		return nil
+	}
+	return s.opened.Close()
 }
+
+// FailureType is the type that a *StoreError has in failures of workflow tasks, queries and activities: by it others
+// recognise what holds a run. It is kept in workflow history.
+const FailureType = "StoreError"
+
+// StoreError says that the store is away, or that a value is not in it. The text names the store, and the value where there
+// is one.
+type StoreError struct {
+	Text string
+	Err  error // nil where it would show secrets
+}
+
+func (e *StoreError) Error() string { return e.Text }
+
+// Unwrap returns the reason.
+func (e *StoreError) Unwrap() error { return e.Err }

@@ -133,6 +133,8 @@ func Help(status *runs.Status) []string {
 		return afterEnd(status)
 	case status.HeldBy == runs.HeldByNoWorker:
 		return []string{StartWorker(status.TaskQueue, "")}
+	case status.Silent():
+		return nil // the failure says what to mend
 	case len(status.HeldByParents) > 0 || status.Control.AnyPaused():
 		return resumeCommands(status)
 	case queue != nil && queue.Stopped:

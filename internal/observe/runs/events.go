@@ -78,5 +78,5 @@ func (o *serverOrigin) records(ctx context.Context, latest bool) ([]protocol.Ste
 	if ctx.Err() != nil || connect.IsUnavailable(err) {
 		return nil, "", errors.Join(ctx.Err(), err)
 	}
-	return nil, fmt.Sprintf("no worker of the task queue %q responds, so the starts and ends of steps are left out", found.TaskQueue), nil
+	return nil, o.Silence(ctx, found, err).Text(found.TaskQueue, "") + ", so the starts and ends of steps are left out", nil
 }

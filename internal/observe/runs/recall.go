@@ -180,14 +180,14 @@ func (r *earlierRuns) queryEnded(ctx context.Context, id, runID string, into any
 	ctx, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
 	answer, err := r.Client.QueryWorkflow(ctx, id, runID, query, args...)
-	message, isQueryFailed := connect.QueryFailed(err)
+	failure, isQueryFailed := connect.QueryFailure(err)
 	switch {
 	case err == nil:
 		return "", answer.Get(into)
 	case connect.NotFound(err):
 		return "", nil
-	case isQueryFailed:
-		return message, nil
+	case isQueryFailed && silenceOf(failure).HeldBy != HeldByStore: // which comes back
+		return failure.GetMessage(), nil
 	case connect.NotBegun(err):
 		return "", errNotBegun
 	}

@@ -14,9 +14,13 @@ const (
 	HeldByRateLimit = "rate_limit" // it waits for its turn
 	HeldByWindow    = "window"     // of its loop, in which no slot is free
 	HeldByNoWorker  = "no_worker"  // no worker polls its task queue, or none that does responds
-	HeldByPause     = "pause"      // people have paused it, or its run
-	HeldByPerson    = "person"     // its policy leaves it to people how it continues
-	HeldByAnswer    = "answer"     // a person or another system answers its attempt
+	// HeldByStore and HeldByTask are of a run whose workers cannot continue it: the payload store fails, or something else
+	// does, such as a build that does not fit its history.
+	HeldByStore  = "payload_store"
+	HeldByTask   = "task_failure"
+	HeldByPause  = "pause"  // people have paused it, or its run
+	HeldByPerson = "person" // its policy leaves it to people how it continues
+	HeldByAnswer = "answer" // a person or another system answers its attempt
 	// HeldByConcurrency is a run that waits for its turn under its concurrency key, or a step for
 	// its state.
 	HeldByConcurrency = "concurrency"
@@ -38,6 +42,8 @@ type Status struct {
 	Error           *interpreter.ErrorObject `json:"error,omitempty"`
 	// HeldBy is what holds the whole run, "" for nothing.
 	HeldBy string `json:"held_by,omitempty"`
+	// Failure is the message of what fails where HeldBy is payload_store or task_failure.
+	Failure string `json:"failure,omitempty"`
 	// NoWorkerSince is, where no worker responds, since when a task of the run waits for one; without
 	// a task when a worker has polled last, zero where that is not known.
 	NoWorkerSince time.Time `json:"no_worker_since,omitzero"`
@@ -66,6 +72,11 @@ type Status struct {
 	// Calls is how many calls to the server it took, finding the run apart.
 	Calls int       `json:"calls"`
 	At    time.Time `json:"at"`
+}
+
+// Silent reports whether the run gave no answer, so that its steps are not known.
+func (s *Status) Silent() bool {
+	return s.HeldBy == HeldByNoWorker || s.HeldBy == HeldByStore || s.HeldBy == HeldByTask
 }
 
 // PendingActivity is an activity of a run that has not ended.

@@ -107,12 +107,14 @@ func (q *inquiry) open(ctx context.Context) error {
 	case unknown != nil:
 		return fmt.Errorf("query the workers of the run %s: %w", q.run.WorkflowID, unknown)
 	case workers.Count == 0:
-		q.noWorker(workers, "no worker polls the task queue %q%s, so the steps of the run are not known; it continues when a worker starts")
+		since := q.waitsSince(workers)
+		q.status.HeldBy = HeldByNoWorker
+		q.notef("no worker polls the task queue %q%s, so the steps of the run are not known; it continues when a worker starts", q.run.TaskQueue, since)
 		return nil
 	case unanswered != nil && (ctx.Err() != nil || connect.IsUnavailable(unanswered)):
 		return unanswered
 	case unanswered != nil:
-		q.noWorker(workers, "no worker of the task queue %q responds%s, so the steps of the run are not known; is one running?")
+		q.explainSilence(ctx, workers, unanswered)
 		return nil
 	}
 	q.status.Control, q.status.Late, q.status.Stalled = progress.Control, progress.Late, q.run.stalled
@@ -154,11 +156,20 @@ func rowsSoFar(ended *interpreter.Rows, steps []Step) *interpreter.Rows {
 	return ended
 }
 
-// noWorker notes that no worker responds for the run, with how long a task of the run has waited for
-// one, else when a worker has polled last.
-func (q *inquiry) noWorker(workers Workers, format string) {
-	q.status.HeldBy = HeldByNoWorker
-	since := ""
+// explainSilence notes why no worker has answered for the run although some poll its task queue.
+func (q *inquiry) explainSilence(ctx context.Context, workers Workers, unanswered error) {
+	q.status.Calls += SilenceCalls
+	silence := q.Silence(ctx, q.run, unanswered)
+	q.status.HeldBy, q.status.Failure = silence.HeldBy, silence.Failure
+	if silence.HeldBy != HeldByNoWorker {
+		q.notef("%s; its steps are not known until that works", silence.Text(q.run.TaskQueue, ""))
+		return
+	}
+	q.notef("%s, so the steps of the run are not known; is one running?", silence.Text(q.run.TaskQueue, q.waitsSince(workers)))
+}
+
+// waitsSince says how long a task of the run has waited for a worker, else when a worker has polled last.
+func (q *inquiry) waitsSince(workers Workers) (since string) {
 	switch at := q.status.At; {
 	case !q.run.TaskSince.IsZero():
 		q.status.NoWorkerSince = q.run.TaskSince
@@ -167,7 +178,7 @@ func (q *inquiry) noWorker(workers Workers, format string) {
 		q.status.NoWorkerSince = workers.LastPoll
 		since = ", and the last has polled " + terminal.Ago(workers.LastPoll, at)
 	}
-	q.notef(format, q.run.TaskQueue, since)
+	return since
 }
 
 // readQueue reads what a run waits for that has not got its turn, and the runs that wait

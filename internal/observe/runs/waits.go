@@ -23,7 +23,7 @@ func (r *Reader) Waits(ctx context.Context, run Found, step string, index *int, 
 	if err != nil {
 		return 0, false
 	}
-	whole = status.HeldBy != HeldByNoWorker
+	whole = !status.Silent()
 	for _, visit := range status.Visits(step) {
 		switch {
 		case !visit.EndedAt.IsZero(), !held && status.Control.IsPaused(visit.Step): // it has none, or none is ended

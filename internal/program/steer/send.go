@@ -143,6 +143,9 @@ func (s *sending) explainRefusal(ctx context.Context, run runs.Found, err error)
 	case ctx.Err() != nil:
 		return Unknown, "interrupted before the run responded; " + statusHint(run)
 	case connect.UpdateTimedOut(err):
+		if silence := s.Runs.Silence(ctx, run, err); silence.HeldBy != runs.HeldByNoWorker {
+			return Unknown, silence.Text(run.TaskQueue, "") + ". The command may still take effect once that works; " + statusHint(run)
+		}
 		return Unknown, fmt.Sprintf("no worker on task queue %q responded within %s; start one with worker --task-queue %s. "+
 			"The command may still take effect then; %s", run.TaskQueue, sendPatience, terminal.ShellWord(run.TaskQueue), statusHint(run))
 	case connect.UpdateEnded(err):
@@ -152,6 +155,9 @@ func (s *sending) explainRefusal(ctx context.Context, run runs.Found, err error)
 			"or end the run with %s cancel %s", terminal.Program(), terminal.ShellWord(run.WorkflowID))
 	case errors.As(err, &refused):
 		return Refused, refused.Message()
+	}
+	if silence := s.Runs.Silence(ctx, run, err); silence.HeldBy != runs.HeldByNoWorker {
+		return Refused, silence.Text(run.TaskQueue, "") + ". Nothing was changed; repeat the command once that works"
 	}
 	return Refused, err.Error()
 }

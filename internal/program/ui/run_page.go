@@ -121,7 +121,7 @@ func (s *Server) findRun(r *http.Request) (runs.Found, error) {
 func (s *Server) readStatus(ctx context.Context, run runs.Found, now time.Time) (*runs.Status, error) {
 	status, err := s.patientReader(run, now, 0).Status(ctx, run, now)
 	if err == nil && !run.Ended() {
-		s.silences.noteAnswer(run.TaskQueue, now, status.HeldBy != runs.HeldByNoWorker)
+		s.silences.noteAnswer(run.TaskQueue, now, !status.Silent())
 	}
 	return status, err
 }
@@ -269,8 +269,12 @@ func verdictText(status *runs.Status, now time.Time) string {
 	case interpreter.Skipped:
 		return "Skipped: its concurrency key was taken."
 	}
-	if status.HeldBy == runs.HeldByNoWorker {
-		return "No worker responds. The run started " + since + " ago."
+	for held, sentence := range map[string]string{
+		runs.HeldByNoWorker: "No worker responds.", runs.HeldByStore: "The payload store fails.", runs.HeldByTask: "Workers cannot continue the run.",
+	} {
+		if status.HeldBy == held {
+			return sentence + " The run started " + since + " ago."
+		}
 	}
 	if status.Status == interpreter.Running {
 		return "Running for " + since + what + "."

@@ -18,10 +18,12 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/connect"
 	"reprise/internal/base/meter"
+	"reprise/internal/base/payload"
 	"reprise/internal/observe/census"
 	"reprise/internal/observe/ending"
 	"reprise/internal/observe/runs"
@@ -250,6 +252,30 @@ func TestReadingsAlert(t *testing.T) {
 	require.Len(t, l.firing("RepriseServerUnreachable"), 2)
 }
 
+// TestStoreAlert: a payload store that is away raises an alert, whether a run needs it or not.
+func TestStoreAlert(t *testing.T) {
+	t.Parallel()
+	l, dir := newTimeline(t), filepath.Join(t.TempDir(), "payloads")
+	address, err := payload.Directory(dir)
+	require.NoError(t, err)
+	store, err := payload.Open(t.Context(), address)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	watched, err := telemetry.New(t.Context(), telemetry.Options{Service: "test", MetricsAddress: "127.0.0.1:0"})
+	require.NoError(t, err)
+	t.Cleanup(watched.Close)
+	go census.WatchStore(t.Context(), store, watched.Gauges(), slog.New(slog.DiscardHandler), tick)
+	at, f := map[string]string{"worker:9464": watched.URL()}, &fleet{t: t}
+	f.eventually(watched.URL(), meter.StoreUp.Name, func(_ string, up float64) bool { return up == 1 })
+	l.last(20*time.Minute, at)
+	require.Empty(t, l.firing("ReprisePayloadStoreAway"))
+	require.NoError(t, os.Rename(dir, dir+".away"))
+	require.Error(t, store.Write(t.Context(), &commonpb.Payload{Data: make([]byte, payload.Threshold)}))
+	f.eventually(watched.URL(), meter.StoreUp.Name, func(_ string, up float64) bool { return up == 0 })
+	l.last(20*time.Minute, at)
+	require.Len(t, l.firing("ReprisePayloadStoreAway"), 1)
+}
+
 // observe reads the figures of the server for a queue, as starter serve does, and gives the URL of its metrics.
 func (f *fleet) observe(queue string) string {
 	f.t.Helper()
@@ -273,7 +299,7 @@ func TestCountersOfRulesBeginAsZero(t *testing.T) {
 	f.ends("completed", loading, nil)
 	f.eventually(url, meter.QueueWorkers.Name, func(_ string, n float64) bool { return n == 1 })
 	l.scrape(map[string]string{"worker:9464": url})
-	later := []string{"reprise_task_retry_total", "reprise_payload_store_operations_total", meter.WatermarkAge.Name, meter.OldestRun.Name}
+	later := []string{"reprise_task_retry_total", "reprise_payload_store_operations_total", meter.StoreUp.Name, meter.WatermarkAge.Name, meter.OldestRun.Name}
 	for name, rule := range l.rules {
 		for _, metric := range metricNames(t, rule.expr) {
 			if !slices.Contains(later, metric) { // those of a first retry, of a store, of watermarks and of open runs

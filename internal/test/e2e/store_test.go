@@ -23,9 +23,12 @@ import (
 	"reprise/activities"
 	"reprise/internal/base/payload"
 	"reprise/internal/observe/ending"
+	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/host"
+	"reprise/internal/program/steer"
 	"reprise/internal/test/testenv"
+	"reprise/interpreter"
 	"reprise/workflows/protocol"
 )
 
@@ -526,4 +529,53 @@ func TestThePlaybookIsStoredOnce(t *testing.T) {
 			require.Len(t, kept, map[bool]int{true: 1, false: 0}[lines > 1])
 		})
 	}
+}
+
+// TestCommandsWhileTheStoreIsAway: whoever looks at a run, steers or answers it learns that the payload store fails, and an
+// answer is kept until the store is back.
+func TestCommandsWhileTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	w, s := newShelved(t, 0)
+	stop := w.workUntil(w.env.Dial(t, s.options()))
+	run := w.start(book(`
+  - step: ask
+    tool: approval
+    message: go on?
+    next: end
+  - step: end
+    tool: http
+    url: "{{ api }}/echo"
+output: "{{ len(large) }}"
+`), map[string]any{"large": strings.Repeat("x", 200_000)})
+	require.Eventually(t, func() bool { return w.status(run).Status == interpreter.Awaiting }, patience, tick)
+	stop()
+	s.leave()
+	w.workWith(w.env.Dial(t, s.options()))
+	reader := &runs.Reader{Client: w.env.Client(), Store: s.store, Namespace: w.env.Namespace}
+	var status *runs.Status
+	require.Eventually(t, func() bool {
+		status = w.status(run)
+		return status.HeldBy == runs.HeldByStore
+	}, patience, tick, "%+v", status)
+	require.Contains(t, status.Failure, "from the payload store "+s.store.Name())
+	require.Contains(t, status.Notes[0], `but the payload store fails: read sha256/`)
+	require.Empty(t, render.Help(status), "no worker has to be started")
+	require.LessOrEqual(t, status.Calls, runs.StatusCalls)
+
+	found, err := reader.Find(t.Context(), run.GetID(), "")
+	require.NoError(t, err)
+	_, err = reader.Playbook(t.Context(), found)
+	require.ErrorAs(t, err, new(*payload.StoreError))
+	sender := &steer.Dispatcher{Client: w.env.Client(), Namespace: w.env.Namespace, Runs: reader}
+	results := sender.Send(t.Context(), steer.Command{Name: steer.Pause, CommandInput: protocol.CommandInput{By: "ops"}}, []runs.Found{found}, func(steer.Result) {})
+	require.Contains(t, results[0].Message, "but the payload store fails")
+
+	require.NoError(t, reader.Keep(t.Context(), run.GetID(), interpreter.Answer{
+		ID: "one", Verb: interpreter.AnswerComplete, Option: "approve", By: "ops", AnswerTo: interpreter.AnswerTo{Step: "ask"},
+	}))
+	s.comeBack()
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
+	require.Equal(t, 200_000, result.Result.Data)
 }

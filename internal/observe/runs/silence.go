@@ -1,0 +1,90 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+
+	commonpb "go.temporal.io/api/common/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/payload"
+	"reprise/internal/base/terminal"
+)
+
+// Silence is why a run gave no answer although workers poll its task queue.
+type Silence struct {
+	// HeldBy is HeldByStore or HeldByTask; HeldByNoWorker where nothing is known of a failure.
+	HeldBy string
+	// Failure is the message of the last query or workflow task that failed; "" for HeldByNoWorker.
+	Failure string
+}
+
+// Text returns the reason in words, for a run of a task queue; since is "" or says since when.
+func (s Silence) Text(taskQueue, since string) string {
+	switch s.HeldBy {
+	case HeldByStore:
+		return fmt.Sprintf("workers poll the task queue %q, but the payload store fails: %s", taskQueue, terminal.Shorten(s.Failure, mostFailure))
+	case HeldByTask:
+		return fmt.Sprintf("workers poll the task queue %q, but cannot continue the run: %s", taskQueue, terminal.Shorten(s.Failure, mostFailure))
+	}
+	return fmt.Sprintf("no worker of the task queue %q responds%s", taskQueue, since)
+}
+
+// mostFailure bounds the message of a failure in characters: it may quote a whole value.
+const mostFailure = 600
+
+// SilenceCalls is the most calls to the server that Silence makes.
+const SilenceCalls = 2
+
+// Silence finds out why a run gave no answer. unanswered is the error of a query or an update of it.
+func (r *Reader) Silence(ctx context.Context, run Found, unanswered error) Silence {
+	if failure, failed := connect.QueryFailure(unanswered); failed {
+		return silenceOf(failure)
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.patienceTime())
+	defer cancel()
+	described, err := r.Client.DescribeWorkflowExecution(ctx, run.WorkflowID, run.last)
+	if err != nil || described.GetPendingWorkflowTask().GetAttempt() < 2 {
+		return Silence{HeldBy: HeldByNoWorker}
+	}
+	return silenceOf(r.lastTaskFailure(ctx, run))
+}
+
+// taskFailureEvents is how many of a run's last events are searched for the failure of its workflow task: what follows it are
+// signals, answers of activities and timers. The first failure of a task alone is an event.
+const taskFailureEvents = 100
+
+// lastTaskFailure reads why the run's workflow task failed; nil where that is not known.
+func (r *Reader) lastTaskFailure(ctx context.Context, run Found) *failurepb.Failure {
+	page, err := r.Client.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
+		Namespace: r.Namespace, MaximumPageSize: taskFailureEvents,
+		Execution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.last},
+	})
+	if err != nil {
+		return nil
+	}
+	for _, event := range page.GetHistory().GetEvents() {
+		if failed := event.GetWorkflowTaskFailedEventAttributes(); failed != nil {
+			return failed.GetFailure()
+		}
+		if event.GetWorkflowTaskCompletedEventAttributes() != nil {
+			return nil // what failed before is over
+		}
+	}
+	return nil
+}
+
+// silenceOf classifies the failure of a query or a workflow task.
+func silenceOf(failure *failurepb.Failure) Silence {
+	if failure.GetMessage() == "" {
+		return Silence{HeldBy: HeldByNoWorker}
+	}
+	for cause := failure; cause != nil; cause = cause.GetCause() {
+		if cause.GetApplicationFailureInfo().GetType() == payload.FailureType {
+			return Silence{HeldBy: HeldByStore, Failure: cause.GetMessage()}
+		}
+	}
+	return Silence{HeldBy: HeldByTask, Failure: failure.GetMessage()}
+}
