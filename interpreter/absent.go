@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"reprise/interpreter/expression"
@@ -70,14 +71,14 @@ func lastAnswer(step *playbook.Step, result any) any {
 	return result
 }
 
-// AbsentInSinks warns of members of texts, numbers and booleans that sinks read of the result which they write: they
-// write nothing then.
+// AbsentInSinks warns of members of texts, numbers and booleans that sinks read of the result which they write, and of rows in
+// members that it does not have, as an answer that is an error in a body has none: the sinks write nothing then.
 func AbsentInSinks(sinks []*playbook.Sink, result any) []string {
 	var nodes []*playbook.Node
 	for _, sink := range sinks {
 		nodes = append(nodes, sink.Nodes()...)
 	}
-	return findAbsences(nodes, func(ref expression.Ref) memberPath {
+	of := func(ref expression.Ref) memberPath {
 		switch {
 		case ref.Root == "result":
 			return memberPath{owner: ref.Root, value: result, path: ref.Path}
@@ -85,7 +86,47 @@ func AbsentInSinks(sinks []*playbook.Sink, result any) []string {
 			return memberPath{owner: "this.data", value: result, path: ref.Path[1:]}
 		}
 		return memberPath{}
-	})
+	}
+	absent := findAbsences(nodes, of)
+	for _, sink := range sinks {
+		if text := rowsMissing(sink.Action.Args, of); text != "" && !slices.Contains(absent, text) {
+			absent = append(absent, text)
+		}
+	}
+	return absent
+}
+
+// plainPath matches an expression that is a path without ?. or an operator.
+var plainPath = regexp.MustCompile(`^\s*\w+(\.\w+|\[("[^"]*"|'[^']*'|\d+)\])+\s*$`)
+
+// rowsMissing says that rows are a path into a map that does not have it; "" if all is well. A member that is nil is
+// there, and an author who expects none writes ?. or ??.
+func rowsMissing(rows *playbook.Node, find func(expression.Ref) memberPath) string {
+	if rows == nil {
+		return ""
+	}
+	program, isOne := rows.Program()
+	if !isOne || !plainPath.MatchString(program.Source()) {
+		return ""
+	}
+	for _, ref := range program.Refs() {
+		of := find(ref)
+		for _, key := range of.path {
+			name, isName := key.(string)
+			object, isMap := of.value.(map[string]any)
+			if !isName || !isMap {
+				break
+			}
+			inner, found := object[name]
+			if !found {
+				place := rows.Position(ref.Offset)
+				return fmt.Sprintf("%s has no member %q, so nothing is written (line %d, column %d); its members are %q",
+					of.owner, name, place.Line, place.Column, playbook.SortedKeys(object))
+			}
+			of.owner, of.value = of.owner+"."+name, inner
+		}
+	}
+	return ""
 }
 
 // AbsentAtStart is AbsentAtEnd for what a step reads of the steps before it.

@@ -159,3 +159,31 @@ func TestRowsAreNoAnswers(t *testing.T) {
 		require.Empty(t, interpreter.AbsentAtEnd(book.Steps[0], interpreter.CallResult{Status: "success", Data: expression.Of([]any{last})}))
 	}
 }
+
+// TestRowsOfAnAnswerThatHasNone: a sink whose rows are a path that the answer does not have writes nothing, which a warning says: the
+// answer may be an error with status 200.
+func TestRowsOfAnAnswerThatHasNone(t *testing.T) {
+	t.Parallel()
+	absent := func(args string, result any) []string {
+		book := tables.Decode(t, `workflow:
+  - step: fetch
+    tool: http
+    url: http://x
+    sink: {tool: sqlite, auth: "sqlite:x.db", table: rows, args: "{{ `+args+` }}"}
+`)
+		return interpreter.AbsentInSinks(book.Step("fetch").Sinks, result)
+	}
+	failed := map[string]any{"error": "rate limited", "meta": map[string]any{"page": 1}}
+	for _, args := range []string{"result.data", "this.data.data", "result['data']", "result.data.items"} {
+		found := absent(args, failed)
+		require.Len(t, found, 1, args)
+		require.Regexp(t, `^(result|this\.data) has no member "data", so nothing is written \(line 8, column \d+\); its members are \["error" "meta"\]$`, found[0])
+	}
+	require.Equal(t, []string{`result.meta has no member "rows", so nothing is written (line 8, column 68); its members are ["page"]`}, absent("result.meta.rows", failed))
+	for _, args := range []string{"result?.data", "result.data ?? []", "result.get('data')", "result.meta", "result.error", "result", "default(result.data, [])"} {
+		require.Empty(t, absent(args, failed), args)
+	}
+	for _, result := range []any{map[string]any{"data": nil}, map[string]any{"data": []any{}}, nil, []any{}} {
+		require.Empty(t, absent("result.data", result), "%v", result)
+	}
+}

@@ -143,3 +143,31 @@ func TestHTTPFormatsThatAreNot(t *testing.T) {
 		})
 	}
 }
+
+// TestPartsThatNobodyRequested: some bytes of a body are not the answer to a request for all of them; rows of more are a page.
+func TestPartsThatNobodyRequested(t *testing.T) {
+	t.Parallel()
+	url := tooltest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Range", r.URL.Query().Get("part"))
+		w.WriteHeader(http.StatusPartialContent)
+		_, _ = io.WriteString(w, `[{"id": 1}]`)
+	})
+	for part, fails := range map[string]bool{"bytes 0-10/100": true, "bytes 0-10/*": true, "items 0-0/5": false, "0-0/5": false, "": false} {
+		for _, ranged := range []string{"", "bytes=0-10"} {
+			fields := map[string]any{"url": url, "params": map[string]any{"part": part}}
+			if ranged != "" {
+				fields["headers"] = map[string]any{"Range": ranged}
+			}
+			result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(fields)(t))
+			if !fails || ranged != "" {
+				require.NoError(t, err, part)
+				require.Equal(t, []any{map[string]any{"id": 1}}, result.Data.Data)
+				continue
+			}
+			object := tooltest.ErrorObject(t, err)
+			require.Equal(t, [2]string{"retryable", "partial_content"}, [2]string{string(object.Class), object.Type})
+			require.Contains(t, object.Message, "was answered with a part of the body (HTTP 206, Content-Range: "+part+"), but no header Range requested one")
+		}
+	}
+}

@@ -44,6 +44,9 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 	if response.StatusCode >= http.StatusBadRequest {
 		return interpreter.ToolResult{}, t.statusError(ctx, response, headers)
 	}
+	if err := refusePart(response); err != nil {
+		return interpreter.ToolResult{}, err
+	}
 	body, packing, err := readBody(ctx, response, t.res.MaxResponseBytes, options)
 	var waited *memory.WaitError
 	switch {
@@ -77,6 +80,24 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 		meta.RetryAfter = &seconds
 	}
 	return interpreter.ToolResult{Data: expression.Of(data), Meta: meta}, nil
+}
+
+// typePartial is the type of the error of an answer that is a part of what was requested.
+const typePartial = "partial_content"
+
+// refusePart returns an error if an answer is some bytes of a body that was requested whole (RFC 9110, section 15.3.7). Parts in other
+// units are pages of rows.
+func refusePart(response *http.Response) error {
+	part := response.Header.Get("Content-Range")
+	if response.StatusCode != http.StatusPartialContent || response.Request.Header.Get("Range") != "" || !strings.HasPrefix(strings.TrimSpace(part), "bytes") {
+		return nil
+	}
+	return &tool.Error{
+		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typePartial, Status: response.StatusCode,
+		Message: fmt.Sprintf("%s was answered with a part of the body (HTTP 206, Content-Range: %s), but no header Range requested one",
+			requestLine(response.Request), tool.CutText(part, shownType)),
+		Headers: flatHeaders(response.Header),
+	}
 }
 
 // finalURL is the address after redirects; it goes into the history, so it

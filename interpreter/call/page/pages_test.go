@@ -295,3 +295,39 @@ func TestTravel(t *testing.T) {
 	replaced.Detach(by(t, "    retry:\n"+collecting("path: rows, strategy: replace")))
 	require.Equal(t, []any{1}, replaced.Collected.Data, "a page that replaces the others goes along")
 }
+
+// TestAnswersThatAreParts: the status 206 or a header Content-Range says that there are more rows.
+func TestAnswersThatAreParts(t *testing.T) {
+	t.Parallel()
+	pages := policies(t, "      - when: \"{{ len(page) == 2 }}\"\n        then: {next_call: {headers: {Range: \"items={{ _retry.page * 2 }}-\"}}, collect: {path: rows}}\n")
+	for _, c := range []struct {
+		status int
+		header string
+		paged  bool
+		read   bool
+		says   string
+	}{
+		{206, "", false, false, "the response has the status 206 (partial content), which no condition uses: there are more pages"},
+		{206, "", true, false, ""},
+		{206, "", false, true, ""},
+		{200, "", false, false, ""},
+		{206, "items 0-24/573", false, false, "the response has a header Content-Range of items 0-24/573, which no condition uses: there are more pages"},
+		{200, "0-24/573", false, false, "the response has a header Content-Range of 0-24/573, which no condition uses"},
+		{206, "0-24/573", true, false, "the response has a header Content-Range of 0-24/573, which no condition uses: there are more pages; use it in the `when` of policy 1"},
+		{206, "0-24/573", true, true, ""},
+		{206, "items 550-572/573", true, false, ""},
+		{206, "items 0-24/*", true, false, ""},
+		{206, "items 0-24/*", false, false, "the response has the status 206"},
+		{206, "id ab..cd", false, false, "the response has the status 206"},
+	} {
+		unread := page.Unread{Answer: []any{}, Rows: 25, Status: c.status, ContentRange: c.header, LinksRead: c.read}
+		if c.paged {
+			unread.Policies = pages
+		}
+		if c.says == "" {
+			require.Empty(t, unread.Says(), "%+v", c)
+			continue
+		}
+		require.Contains(t, unread.Says(), c.says, "%+v", c)
+	}
+}

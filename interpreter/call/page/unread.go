@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,7 +23,10 @@ type Unread struct {
 	Conditions []expression.Ref
 	Answer     any
 	NextLink   string // of the header Link
-	LinksRead  bool   // a condition reads the headers or links
+	// Status is the status of the answer, 0 where it has none; ContentRange its header of that name, "" for none.
+	Status       int
+	ContentRange string
+	LinksRead    bool // a condition reads the headers or links
 	// Rows are the rows that the call has read so far, -1 where that is not known.
 	Rows int
 }
@@ -72,7 +76,32 @@ func (u Unread) Says() string {
 		return "the response has a header Link with a next page, which no condition uses: there are more pages" +
 			u.fixText(found{}, "this.meta.links.next is defined")
 	}
+	if part := u.partText(); part != "" && !u.LinksRead {
+		return part + ", which no condition uses: there are more pages" + u.fixText(found{}, "len(page) > 0")
+	}
 	return ""
+}
+
+// rowRange matches a header Content-Range of rows: its last figures are the index of the last row, and how many there are
+// (RFC 9110, section 14.4, has it for any unit; some APIs write none).
+var rowRange = regexp.MustCompile(`^(?:\w+[ =])?\d+-(\d+)/(\d+|\*)$`)
+
+// partText says that an answer is a part of all rows by its status or its header Content-Range; "" where it does not say so, or where
+// its rows are the last.
+func (u Unread) partText() string {
+	if parts := rowRange.FindStringSubmatch(strings.TrimSpace(u.ContentRange)); parts != nil && parts[2] != "*" {
+		last, _ := strconv.Atoi(parts[1])
+		total, _ := strconv.Atoi(parts[2])
+		if last+1 >= total {
+			return ""
+		}
+		return fmt.Sprintf("the response has a header Content-Range of %s", strings.TrimSpace(u.ContentRange))
+	}
+	pages := slices.ContainsFunc(u.Policies, func(policy *playbook.Policy) bool { return policy.Then.NextCall != nil })
+	if u.Status != http.StatusPartialContent || pages {
+		return ""
+	}
+	return "the response has the status 206 (partial content)"
 }
 
 // fixText is what to write. A condition may read a member that the answer lacks, and mean this one.
