@@ -399,14 +399,14 @@ func (r WriteResult) Plus(more WriteResult) WriteResult {
 // OfRows is the result of a write of some rows, with those that the database did not write without an error: triggers, rules, and in
 // SQLite constraints with ON CONFLICT IGNORE ask for that.
 func (r WriteResult) OfRows(w *TableWrite) WriteResult {
-	if missing := int64(len(w.Rows)) - r.affected; missing > 0 && w.writesAll() {
+	if missing := int64(len(w.Rows)) - r.affected; missing > 0 && writesAll(w) {
 		r.unwritten = missing
 	}
 	return r
 }
 
 // writesAll reports whether the database counts as many rows as it is sent: it inserts each, or changes the one that is there.
-func (w *TableWrite) writesAll() bool {
+func writesAll(w *TableWrite) bool {
 	if w.name == modeInsert || w.name == modeReplace {
 		return true
 	}
