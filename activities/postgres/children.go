@@ -34,16 +34,49 @@ func (t *tableTx) KeysBelow(ctx context.Context, w *sqltool.TableWrite, rows sql
 }
 
 // StoredKeys are the keys of rows that have those of given ones.
-func (t *tableTx) StoredKeys(ctx context.Context, w *sqltool.TableWrite, given []map[string]any) ([]map[string]any, error) {
+func (t *tableTx) StoredKeys(ctx context.Context, w *sqltool.TableWrite, given []map[string]any, onlyOlder bool) ([]map[string]any, error) {
 	list, err := encodeList(w, onlyColumns(w.DeleteColumns(), given))
 	if err != nil {
 		return nil, err
 	}
+	condition := sqltool.SameKey(w.Key, givenName, thereName)
+	if onlyOlder {
+		condition += " AND " + w.NotOlder(givenName, thereName)
+	}
 	keys := make([]map[string]any, len(given))
 	err = t.selectKeys(ctx, w, "element.n", "json_array_elements($1::text::json) WITH ORDINALITY AS element (fields, n), json_populate_record(NULL::"+w.QuotedTable()+
-		", element.fields) AS "+givenName+", "+w.QuotedTable()+" AS "+thereName+" WHERE "+sqltool.SameKey(w.Key, givenName, thereName)+
-		" AND "+w.NotOlder(givenName, thereName), []any{list}, func(n int64, key map[string]any) { keys[n-1] = key })
+		", element.fields) AS "+givenName+", "+w.QuotedTable()+" AS "+thereName+" WHERE "+condition, []any{list}, func(n int64, key map[string]any) { keys[n-1] = key })
 	return keys, err
+}
+
+// KeysWhere are the keys of rows that a condition holds for.
+func (t *tableTx) KeysWhere(ctx context.Context, w *sqltool.TableWrite, condition string) (keys []map[string]any, err error) {
+	err = t.selectKeys(ctx, w, "0", w.QuotedTable()+" AS "+thereName+" WHERE "+condition, nil, func(_ int64, key map[string]any) { keys = append(keys, key) })
+	return keys, err
+}
+
+// skipUnwritten reports the rows of a write whose keys are not among those that its statements have returned.
+func (t *tableTx) skipUnwritten(ctx context.Context, w *sqltool.TableWrite) error {
+	written := make(map[string]bool, len(t.returned))
+	for _, text := range t.returned {
+		key, err := readKey(w, text)
+		if err != nil {
+			return err
+		}
+		written[keyText(w, key)] = true
+	}
+	keys, err := t.StoredKeys(ctx, w, w.Rows, false)
+	for i, key := range keys {
+		if key == nil || !written[keyText(w, key)] {
+			w.SkipRow(w.Number(i))
+		}
+	}
+	return err
+}
+
+// keyText is the same for values of a key that are the same.
+func keyText(w *sqltool.TableWrite, key map[string]any) string {
+	return expression.Text(lists.Map(w.Key, func(column string) any { return key[column] }))
 }
 
 // selectKeys reads a number and the key of rows of the table, which are thereName in the clauses of a SELECT.

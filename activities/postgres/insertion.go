@@ -20,6 +20,7 @@ const (
 	hasPrefix    = "reprise_has_"
 	writtenName  = "reprise_written"
 	isNewName    = "reprise_new"
+	keyName      = "reprise_key"
 )
 
 // insertion is how the rows of a write get into its table by one statement: in the order of their key, so that writes of the same
@@ -36,6 +37,8 @@ type insertion struct {
 	formOf  func(column string) columnForm
 	// splits says that the statement returns how many rows it has inserted and how many it has updated.
 	splits bool
+	// returned gets the keys of the rows that are written, of a write that has to know them; else it is nil.
+	returned *[]string
 	// relation is the name of the rows in the FROM clause of a subquery.
 	relation string
 }
@@ -45,6 +48,9 @@ func (t *tableTx) insertionOf(w *sqltool.TableWrite, forms []columnForm) *insert
 	i := &insertion{
 		write: w, forms: forms, absent: w.Absent(), formOf: func(column string) columnForm { return t.target.forms[column] },
 		splits: w.Updates() && t.target.splits,
+	}
+	if w.ReportsRows() {
+		i.returned = &t.returned
 	}
 	for _, column := range w.Lacking() {
 		if w.Updates() || i.formOf(column).fallback != "" {
@@ -107,11 +113,19 @@ func (i *insertion) insertStatement(with, from, position string, given []string)
 	}
 	insert := "INSERT INTO " + w.QuotedTable() + " (" + sqltool.QuoteNames(columns) + ") SELECT " + strings.Join(values, ", ") + " FROM " + from +
 		i.orderClause(position) + w.Conflict(i.lacksCondition)
-	if !i.splits {
+	if !i.splits && i.returned == nil {
 		return with + insert
 	}
 	if with = strings.TrimSuffix(with, " ") + ", "; with == ", " {
 		with = "WITH "
+	}
+	if i.returned != nil {
+		isNew := "true"
+		if i.splits {
+			isNew = "xmax = 0"
+		}
+		return with + writtenName + " AS (" + insert + " RETURNING json_build_array(" + sqltool.QuoteNames(w.Key) + ")::text AS " + keyName + ", " + isNew + " AS " + isNewName + ") SELECT " +
+			keyName + ", " + isNewName + " FROM " + writtenName
 	}
 	return with + writtenName + " AS (" + insert + " RETURNING xmax = 0 AS " + isNewName + ") SELECT count(*) FILTER (WHERE " + isNewName +
 		"), count(*) FILTER (WHERE NOT " + isNewName + ") FROM " + writtenName
@@ -119,6 +133,14 @@ func (i *insertion) insertStatement(with, from, position string, given []string)
 
 // runStatement runs a statement of the insertion.
 func (i *insertion) runStatement(ctx context.Context, tx pgx.Tx, statement string, parameters []any) (sqltool.WriteResult, error) {
+	if i.returned != nil {
+		rows, err := tx.Query(ctx, statement, parameters...)
+		if err != nil {
+			return sqltool.WriteResult{}, err
+		}
+		defer rows.Close()
+		return i.readReturned(rows)
+	}
 	if !i.splits {
 		tag, err := tx.Exec(ctx, statement, parameters...)
 		return sqltool.Affected(tag.RowsAffected()), err
@@ -129,6 +151,14 @@ func (i *insertion) runStatement(ctx context.Context, tx pgx.Tx, statement strin
 // queueStatement adds a statement of the insertion to a batch; done gets what it has written.
 func (i *insertion) queueStatement(batch *pgx.Batch, statement string, parameters []any, done func(sqltool.WriteResult)) {
 	queued := batch.Queue(statement, parameters...)
+	if i.returned != nil {
+		queued.Query(func(rows pgx.Rows) error {
+			written, err := i.readReturned(rows)
+			done(written)
+			return err
+		})
+		return
+	}
 	if !i.splits {
 		queued.Exec(func(tag pgconn.CommandTag) error {
 			done(sqltool.Affected(tag.RowsAffected()))
@@ -144,6 +174,30 @@ func (i *insertion) queueStatement(batch *pgx.Batch, statement string, parameter
 		done(written)
 		return nil
 	})
+}
+
+// readReturned reads the keys of the rows that a statement has written.
+func (i *insertion) readReturned(rows pgx.Rows) (sqltool.WriteResult, error) {
+	var inserted, updated int64
+	for rows.Next() {
+		var (
+			key   string
+			isNew bool
+		)
+		if err := rows.Scan(&key, &isNew); err != nil {
+			return sqltool.WriteResult{}, err
+		}
+		*i.returned = append(*i.returned, key)
+		if isNew {
+			inserted++
+		} else {
+			updated++
+		}
+	}
+	if !i.splits {
+		return sqltool.Affected(inserted), rows.Err()
+	}
+	return sqltool.Split(inserted, updated), rows.Err()
 }
 
 // readSplit reads what a statement returns that splits.

@@ -30,7 +30,7 @@ func onlyColumns(columns []string, rows []map[string]any) []map[string]any {
 	})
 }
 
-// Passes asks the database which rows have the same key, if several may. Rows that are deleted are locked first, with all that are written, in
+// Passes asks the database which rows have the same key, if several may, and if it has to be known which of them are ignored. Rows that are deleted are locked first, with all that are written, in
 // the order of their keys: what is deleted comes before what is written.
 func (t *tableTx) Passes(ctx context.Context, w *sqltool.TableWrite) ([]*sqltool.TableWrite, error) {
 	if len(w.Deletes) > 0 {
@@ -38,7 +38,8 @@ func (t *tableTx) Passes(ctx context.Context, w *sqltool.TableWrite) ([]*sqltool
 			return nil, err
 		}
 	}
-	if !w.Updates() || !w.Repeats() && !t.sendsInParts(w) {
+	once := !w.Updates() || !w.Repeats() && !t.sendsInParts(w)
+	if once && (w.Updates() || !w.ReportsRows()) {
 		return []*sqltool.TableWrite{w}, nil
 	}
 	keys, err := t.numberKeys(ctx, w)

@@ -171,6 +171,8 @@ type tableTx struct {
 	// tables are those that the transaction has described, as they are until it changes one: changing says that it does just now.
 	tables   map[string]tableDescription
 	changing bool
+	// returned are the keys of the rows that an insertion has written, of a write that has to know them.
+	returned []string
 }
 
 // Delete deletes rows by their keys.
@@ -188,7 +190,11 @@ func (t *tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (int64, err
 
 // Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
 func (t *tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (sqltool.WriteResult, error) {
+	t.returned = nil
 	written, err := t.insertRows(ctx, w)
+	if err == nil && w.ReportsRows() && len(w.Rows) > 0 {
+		err = t.skipUnwritten(ctx, w)
+	}
 	if err != nil {
 		return written, placeInRow(w, err)
 	}

@@ -37,7 +37,7 @@ func (t tableTx) KeysBelow(ctx context.Context, w *sqltool.TableWrite, rows sqlt
 }
 
 // StoredKeys are the keys of rows that have those of given ones.
-func (t tableTx) StoredKeys(ctx context.Context, w *sqltool.TableWrite, given []map[string]any) ([]map[string]any, error) {
+func (t tableTx) StoredKeys(ctx context.Context, w *sqltool.TableWrite, given []map[string]any, onlyOlder bool) ([]map[string]any, error) {
 	columns := w.DeleteColumns()
 	list, err := listOfValues(w, columns, given)
 	if err != nil {
@@ -52,9 +52,19 @@ func (t tableTx) StoredKeys(ctx context.Context, w *sqltool.TableWrite, given []
 		}
 		values[at] += " AS " + names[at]
 	}
+	condition := sqltool.SameKey(w.Key, thereName, givenName)
+	if onlyOlder {
+		condition += " AND " + w.NotOlder(givenName, thereName)
+	}
 	keys := make([]map[string]any, len(given))
 	err = t.selectKeys(ctx, w, givenName+".n", "(SELECT key AS n, "+strings.Join(values, ", ")+" FROM json_each($1)) AS "+givenName+" CROSS JOIN "+w.QuotedTable()+" AS "+thereName+
-		" WHERE "+sqltool.SameKey(w.Key, thereName, givenName)+" AND "+w.NotOlder(givenName, thereName), []any{list}, func(n int64, key map[string]any) { keys[n] = key })
+		" WHERE "+condition, []any{list}, func(n int64, key map[string]any) { keys[n] = key })
+	return keys, err
+}
+
+// KeysWhere are the keys of rows that a condition holds for.
+func (t tableTx) KeysWhere(ctx context.Context, w *sqltool.TableWrite, condition string) (keys []map[string]any, err error) {
+	err = t.selectKeys(ctx, w, "0", w.QuotedTable()+" AS "+thereName+" WHERE "+condition, nil, func(_ int64, key map[string]any) { keys = append(keys, key) })
 	return keys, err
 }
 

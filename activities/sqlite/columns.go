@@ -32,7 +32,7 @@ func (k *knownColumns) columnsOf(ctx context.Context, tx *tableTx, w *sqltool.Ta
 		return nil, err
 	}
 	table := strings.Join(w.Table, "\x00")
-	if compared := w.ComparedColumns(); len(compared) > 0 { // which have collations
+	if compared := sqltool.ComparedColumns(w); len(compared) > 0 { // which have collations
 		table += "\x00\x00" + strings.Join(compared, "\x00")
 	}
 	if columns, known := k.getColumns(version, table); known {

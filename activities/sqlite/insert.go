@@ -44,7 +44,7 @@ func (t tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (written
 	for at, column := range w.Columns {
 		i.types[at] = w.TypeOf(column)
 	}
-	if len(w.Rows) == 1 || len(w.Columns) == 0 { // a statement without columns makes one row
+	if len(w.Rows) == 1 || len(w.Columns) == 0 || w.ReportsRows() { // a statement without columns makes one row
 		return i.insertEach(ctx, 0, len(w.Rows))
 	}
 	const before = "reprise_rows"
@@ -119,6 +119,9 @@ func (i *inserter) insertEach(ctx context.Context, first, end int) (written int6
 		n, err := i.insertRange(ctx, at, at+1)
 		if err != nil {
 			return 0, err
+		}
+		if n == 0 && i.ReportsRows() {
+			i.SkipRow(i.Number(at))
 		}
 		written += n
 	}

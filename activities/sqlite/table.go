@@ -211,7 +211,7 @@ func readColumns(ctx context.Context, tx sqltool.StateTx, w *sqltool.TableWrite)
 	if err != nil {
 		return nil, err
 	}
-	if compared := w.ComparedColumns(); len(compared) > 0 && len(columns) > 0 {
+	if compared := sqltool.ComparedColumns(w); len(compared) > 0 && len(columns) > 0 {
 		there := lists.Filter(compared, func(name string) bool {
 			return slices.ContainsFunc(columns, func(c sqltool.Column) bool { return c.Name == name })
 		})

@@ -32,6 +32,9 @@ type childTable struct {
 type parentRows struct {
 	children []*childTable // in the order of their fields
 	links    []string      // columns by which the write's own rows are below others
+	// reports says that rows may be left out whose children must not be written, and skipped are their numbers.
+	reports bool
+	skipped map[int]bool
 	// below are the figures of all writes to tables of children in the transaction, nil for a write without any.
 	below *childFigures
 }
@@ -81,20 +84,20 @@ func (w *TableWrite) readChildren(in interpreter.ToolInput) error {
 		return tool.ConfigErrorf("step %q: %s", in.Step, problem)
 	}
 	w.below = &childFigures{}
-	return w.addChildren(in, "children", fields, &[]*TableWrite{w})
+	if err := w.addChildren(in, "children", fields, &[]*TableWrite{w}); err != nil {
+		return err
+	}
+	w.reports = w.name == modeInsertOrIgnore || w.sequence != ""
+	return nil
 }
 
 // refusesChildren says why a write cannot have tables of children, "" if it can.
 func (w *TableWrite) refusesChildren() string {
 	switch {
-	case w.name == modeInsertOrIgnore:
-		return "children cannot be used with mode insert_or_ignore, because the database does not say which rows it has ignored; use mode upsert"
-	case w.sequence != "":
-		return "children cannot be used with sequence_by, because the database does not say which rows are older than those of the table; remove one of the two"
+	case w.name == modeInsertOrIgnore && len(w.Key) == 0:
+		return "children need key with mode insert_or_ignore: by it the sink finds out which rows were ignored, whose children are not written"
 	case w.replace:
-		return "children cannot be used with mode replace; use mode upsert"
-	case w.deleteMissing:
-		return "children cannot be used with delete_missing; remove one of the two"
+		return "children cannot be used with mode replace; use mode upsert with delete_missing: true"
 	}
 	return ""
 }
@@ -125,6 +128,9 @@ func (w *TableWrite) addChildren(in interpreter.ToolInput, path string, fields m
 		}
 		if err := child.write.addChildren(in, own, below, all); err != nil {
 			return err
+		}
+		if child.write.reports = below != nil && w.name == modeInsertOrIgnore; child.write.reports && len(child.write.Key) == 0 {
+			return tool.ConfigErrorf("step %q: %s needs key, by which the sink finds out which of its rows were ignored, whose children are not written", in.Step, own)
 		}
 	}
 	return nil
@@ -234,6 +240,19 @@ func (p *parentRows) tables() (all []*TableWrite) {
 	}
 	return all
 }
+
+// ReportsRows reports whether the write has to know which of its rows were not written.
+func (p *parentRows) ReportsRows() bool { return p.reports }
+
+// beginReport forgets what was reported of a transaction before.
+func (p *parentRows) beginReport() {
+	if p.reports {
+		p.skipped = map[int]bool{}
+	}
+}
+
+// SkipRow keeps that a row was not written, by its number.
+func (p *parentRows) SkipRow(number int) { p.skipped[number] = true }
 
 // HasChildren reports whether rows of the write have rows below them in other tables.
 func (p *parentRows) HasChildren() bool { return len(p.children) > 0 }

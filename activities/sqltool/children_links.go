@@ -28,7 +28,7 @@ func (c *childTable) findLinks(ctx context.Context, tx TableTx, w *TableWrite, p
 	if _, err := tx.Columns(ctx, w); err != nil { // a transaction knows one table
 		return nil, err
 	}
-	keys, err := tx.StoredKeys(ctx, w, parents)
+	keys, err := tx.StoredKeys(ctx, w, parents, false)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (c *childTable) givenBelow(parents, links []map[string]any) []map[string]an
 }
 
 // ComparedColumns are the columns of the table whose values a write compares with others.
-func (w *TableWrite) ComparedColumns() []string {
+func ComparedColumns(w *TableWrite) []string {
 	var columns []string
 	if w.upsert {
 		columns = w.Key

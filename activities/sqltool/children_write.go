@@ -29,13 +29,13 @@ func FailedWrite(w *TableWrite, err error) *TableWrite {
 	return w
 }
 
-// writeChildren writes what the rows of a turn have in their fields of children. A row that the database has refused has none, and one
+// writeChildren writes what the rows of a turn have in their fields of children. A row that was refused or skipped has none, and one
 // without the field leaves the rows below it as they are.
 func writeChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) error {
 	for _, child := range w.children {
 		var parents []int
 		for i, row := range turn.Rows {
-			if _, has := row[child.field]; has && !slices.Contains(w.refused, turn.Number(i)) {
+			if _, has := row[child.field]; has && !slices.Contains(w.refused, turn.Number(i)) && !w.skipped[turn.Number(i)] {
 				parents = append(parents, i)
 			}
 		}
@@ -124,7 +124,7 @@ func (c *childTable) addRows(write, parents *TableWrite, i int, links map[string
 			row[c.position] = at
 		}
 		for _, key := range write.Key {
-			if row[key] == nil && write.upsert {
+			if row[key] == nil && (write.upsert || write.reports) {
 				return tool.Errorf("%s[%d] has no %q, which is in the key of table %q", place, at, key, write.Shown)
 			}
 		}
@@ -191,12 +191,25 @@ func keysOfRows(rows []map[string]any, key []string) []map[string]any {
 
 // deleteChildren deletes what is below rows that are deleted by their keys.
 func deleteChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) error {
-	for _, child := range w.children {
-		links, err := child.findLinks(ctx, tx, w, turn.Deletes)
+	deletes := turn.Deletes
+	if w.sequence != "" && w.HasChildren() {
+		keys, err := tx.StoredKeys(ctx, w, deletes, true)
 		if err != nil {
 			return err
 		}
-		if err := child.deleteUnder(ctx, tx, child.givenBelow(turn.Deletes, links)); err != nil {
+		deletes = nil
+		for i, key := range keys {
+			if key != nil {
+				deletes = append(deletes, turn.Deletes[i])
+			}
+		}
+	}
+	for _, child := range w.children {
+		links, err := child.findLinks(ctx, tx, w, deletes)
+		if err != nil {
+			return err
+		}
+		if err := child.deleteUnder(ctx, tx, child.givenBelow(deletes, links)); err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,8 @@ type TableTx interface {
 	StateTx
 	SchemaTx
 	// Insert writes the rows by the mode of the write, and returns how many were written and, if the database can say it at no
-	// noticeable cost, how many of them were new.
+	// noticeable cost, how many of them were new. Where w.ReportsRows, it calls w.SkipRow for each row that was not written, because the
+	// table has it, or a newer one.
 	Insert(ctx context.Context, w *TableWrite) (WriteResult, error)
 	// Delete deletes the rows that w.Deletes have the keys of, and gives how many there were.
 	Delete(ctx context.Context, w *TableWrite) (int64, error)
@@ -81,8 +82,10 @@ type TableTx interface {
 	// KeysBelow are the keys of the rows that DeleteBelow deletes, as the table has them.
 	KeysBelow(ctx context.Context, w *TableWrite, rows RowsBelow) ([]map[string]any, error)
 	// StoredKeys are the keys of the table's rows that have the keys of given rows by the database's own equality, by the places of
-	// these, as the table has them; nil for a row that the table lacks, or that w.NotOlder does not hold for.
-	StoredKeys(ctx context.Context, w *TableWrite, given []map[string]any) ([]map[string]any, error)
+	// these, as the table has them; nil for a row that the table lacks, and with onlyOlder for one that is newer than the given row.
+	StoredKeys(ctx context.Context, w *TableWrite, given []map[string]any, onlyOlder bool) ([]map[string]any, error)
+	// KeysWhere are the keys of the rows of the table that a condition holds for, in which it has the name reprise_there.
+	KeysWhere(ctx context.Context, w *TableWrite, condition string) ([]map[string]any, error)
 }
 
 // Settle decides by the table's columns what a write does, and returns that write: it has one row for each key, rows
@@ -200,6 +203,7 @@ func (w *TableWrite) discardNoBytes(column Column) {
 
 // WriteRows deletes and writes the rows of a write that is settled, pass by pass.
 func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteResult, err error) {
+	w.beginReport()
 	insert, fit, err := newInserter(ctx, tx, w)
 	if err != nil {
 		return written, err

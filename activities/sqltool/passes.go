@@ -113,7 +113,7 @@ func (w *TableWrite) PassesOf(keys []int) []*TableWrite {
 			return passes
 		}
 		pass := w.pickRows(rows)
-		pass.counted = n > 0 && w.sequence == "" && !w.Rejects()
+		pass.counted = n > 0 && w.upsert && w.sequence == "" && !w.Rejects()
 		pass.Deletes = lists.Map(deletes, func(i int) map[string]any { return w.Deletes[i] })
 		passes = append(passes, pass)
 	}
@@ -141,7 +141,7 @@ func (w *TableWrite) applyChange(before *[]change, one change) {
 			return
 		case one.deletes:
 			*before = (*before)[:0]
-		case !last.deletes && !w.Rejects() && w.coversRow(w.rowOf(one), w.rowOf(last)):
+		case w.upsert && !last.deletes && !w.Rejects() && w.coversRow(w.rowOf(one), w.rowOf(last)):
 			*before = (*before)[:n-1]
 		}
 	}

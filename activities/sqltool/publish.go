@@ -155,8 +155,35 @@ func (s *stage) deleteMissing(ctx context.Context, written *WriteResult, isGone 
 		return stagingError(typeMaxDelete, "%d of the %d rows of table %q%s were not read, more than max_delete allows (%v), so nothing was deleted",
 			gone, *s.before, s.write.Shown, s.ofBounds(), most)
 	}
+	if err := s.deleteBelowGone(ctx, isGone); err != nil {
+		return err
+	}
 	written.deleted, err = s.tx.Exec(ctx, "DELETE FROM "+table+" AS "+thereName+" WHERE "+isGone)
 	return err
+}
+
+// deleteBelowGone deletes the children of rows that were not read.
+func (s *stage) deleteBelowGone(ctx context.Context, isGone string) error {
+	if !s.write.HasChildren() {
+		return nil
+	}
+	parents := *s.write
+	var err error
+	if parents.tableColumns, err = s.tx.Columns(ctx, &parents); err != nil {
+		return err
+	}
+	keys, err := s.tx.KeysWhere(ctx, &parents, isGone)
+	if err != nil {
+		return err
+	}
+	for _, child := range parents.children {
+		for some := range slices.Chunk(keys, seenChunk) {
+			if err := child.deleteUnder(ctx, s.tx, child.linksOf(some)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // ofBounds says that rows are those within bounds, "" for all rows.

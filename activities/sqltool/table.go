@@ -232,7 +232,8 @@ With children, the elements of a list in a row are rows of a table of their own,
 some of its values, written in the transaction of that row, their parent. With mode
 upsert, children of a parent that are not in its list are deleted; a row without the
 field leaves its children as they are, and null or [] deletes them. A row that is
-rejected or skipped has no children written.
+rejected, ignored or older has no children written, and the children of a row that
+is deleted are deleted.
 
 A step with incremental stores its state beside the rows, in the table reprise_state, and
 moves it in the same transaction. The tables reprise_seen and reprise_seen_blocks identify
@@ -308,7 +309,7 @@ func (w *TableWrite) readRows(rows []any) error {
 			return tool.Errorf("row %d for table %q is an empty map; a row needs at least one column", i+1, w.Shown)
 		}
 		for _, key := range w.Key {
-			if (w.upsert || w.replace) && fields[key] == nil {
+			if (w.upsert || w.replace || w.reports) && fields[key] == nil {
 				return tool.Errorf("row %d for table %q has no %q, which is the key", i+1, w.Shown, key)
 			}
 		}

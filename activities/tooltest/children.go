@@ -282,15 +282,14 @@ func childrenByForeignKey(s *TableTest) {
 func wordsOfChildren(s *TableTest) {
 	s.withItems()
 	for says, fields := range map[string]row{
-		"children.items needs key":                       s.ofItems(row{"mode": "upsert", "key": "id"}, nil),
-		`with of children.items lacks "id"`:              s.ofItems(row{"mode": "upsert", "key": "id"}, row{"key": "line", "with": row{"o": "note"}}),
-		"children.items needs with":                      s.ofItems(nil, row{"with": row{}}),
-		"children.items needs table":                     s.ofItems(nil, row{"table": nil}),
-		"other rows of the sink are written":             s.ofItems(nil, row{"table": s.Table}),
-		"children cannot be used with mode insert_or_ig": s.ofItems(row{"mode": "insert_or_ignore"}, nil),
-		"children cannot be used with sequence_by":       s.upserted(row{"sequence_by": "note"}),
-		`row 1, items: the row has no "no"`:              s.ofItems(nil, row{"with": row{"order_id": "no"}}),
-		"does not exist":                                 s.ofItems(nil, row{"table": "nosuch"}),
+		"children.items needs key":                     s.ofItems(row{"mode": "upsert", "key": "id"}, nil),
+		`with of children.items lacks "id"`:            s.ofItems(row{"mode": "upsert", "key": "id"}, row{"key": "line", "with": row{"o": "note"}}),
+		"children.items needs with":                    s.ofItems(nil, row{"with": row{}}),
+		"children.items needs table":                   s.ofItems(nil, row{"table": nil}),
+		"other rows of the sink are written":           s.ofItems(nil, row{"table": s.Table}),
+		"children need key with mode insert_or_ignore": s.ofItems(row{"mode": "insert_or_ignore"}, nil),
+		`row 1, items: the row has no "no"`:            s.ofItems(nil, row{"with": row{"order_id": "no"}}),
+		"does not exist":                               s.ofItems(nil, row{"table": "nosuch"}),
 		`the key of children.items lacks "order_id"`: s.ofItems(row{"mode": "upsert", "key": "id"}, row{"key": "line", "children": row{
 			"parts": row{"table": s.parts(), "key": "part", "with": row{"line": "line"}},
 		}}),
@@ -299,6 +298,7 @@ func wordsOfChildren(s *TableTest) {
 		require.Contains(s, object.Message, says)
 		require.Equal(s, interpreter.ClassFinal, object.Class, says)
 	}
+	require.Contains(s, s.replacing(s.ofItems(nil, nil)).refuse("", order(1, 1)).Message, "children cannot be used with mode replace; use mode upsert with delete_missing")
 	require.Contains(s, s.Refuse(s.upserted(nil), row{"id": 1, "items": []any{row{"n": 1}}}).Message, `row 1, items[0] has no "line", which is in the key`)
 	require.Contains(s, s.Refuse(s.ofItems(nil, nil), row{"id": 1, "items": "text"}).Message, "row 1, items is a string")
 	require.Empty(s, s.Content("id"))

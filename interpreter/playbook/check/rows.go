@@ -115,11 +115,14 @@ func checkChildren(c *checker) {
 		}
 		if checkChildrenFit(c, writes, children) {
 			mode, _ := writes.Mode()
-			parent := &parentTable{key: textsOf(writes.Field("key")), upserts: mode == "upsert", tables: textsOf(writes.Field("table"))}
+			parent := &parentTable{key: textsOf(writes.Field("key")), upserts: mode == "upsert", ignores: mode == modeIgnore, tables: textsOf(writes.Field("table"))}
 			checkChildTables(c, parent, playbook.FieldChildren, children)
 		}
 	}
 }
+
+// modeIgnore is the mode of sinks that skip rows which are there.
+const modeIgnore = "insert_or_ignore"
 
 // checkChildrenFit refuses children beside words with which it is not known which parents were written.
 func checkChildrenFit(c *checker, writes *playbook.Action, children *playbook.Node) bool {
@@ -128,14 +131,10 @@ func checkChildrenFit(c *checker, writes *playbook.Action, children *playbook.No
 	switch {
 	case writes.Field(playbook.FieldStatement) != nil:
 		why = "a statement, which writes no rows; use table"
-	case mode == "insert_or_ignore":
-		why = "mode insert_or_ignore, because the database does not say which rows it has ignored; use mode upsert"
-	case writes.Field("sequence_by") != nil:
-		why = "sequence_by, because the database does not say which rows are older than those of the table; remove one of the two"
+	case mode == modeIgnore && writes.Field("key") == nil:
+		why = "mode insert_or_ignore without key, by which the sink finds out which rows were ignored, whose children are not written"
 	case mode == playbook.ModeReplace:
-		why = "mode replace; use mode upsert"
-	case writes.Stages():
-		why = "delete_missing; remove one of the two"
+		why = "mode replace; use mode upsert with delete_missing: true"
 	default:
 		return true
 	}
@@ -147,6 +146,7 @@ func checkChildrenFit(c *checker, writes *playbook.Action, children *playbook.No
 type parentTable struct {
 	key     []string
 	upserts bool
+	ignores bool
 	tables  []string // that rows of the sink are written to so far
 }
 
@@ -175,12 +175,15 @@ func checkChildTables(c *checker, parent *parentTable, path string, written *pla
 		if below == nil || below.Kind != playbook.MapNode {
 			continue
 		}
+		if parent.ignores && len(key) == 0 {
+			c.Errorf(table.Pos, codeChildTables, "%s needs \"key\", by which the sink finds out which of its rows were ignored, whose children are not written", own)
+		}
 		for _, column := range linked {
 			if parent.upserts && len(key) > 0 && !slices.Contains(key, column) {
 				c.Errorf(table.Get("key").Pos, codeChildTables, "the key of %s lacks %q, by which its own children are found when their parent is gone", own, column)
 			}
 		}
-		nested := &parentTable{key: key, upserts: parent.upserts, tables: parent.tables}
+		nested := &parentTable{key: key, upserts: parent.upserts, ignores: parent.ignores, tables: parent.tables}
 		checkChildTables(c, nested, own+"."+playbook.FieldChildren, below)
 		parent.tables = nested.tables
 	}
