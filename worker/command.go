@@ -88,6 +88,7 @@ type options struct {
 	logFile     string
 	health      string
 	telemetry   telemetryOptions
+	sbom        bool
 }
 
 // telemetryOptions are where metrics and traces go.
@@ -107,6 +108,9 @@ func runMain(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	command.SetErr(stderr)
 	command.RunE = func(*cobra.Command, []string) error {
 		var err error
+		if opts.sbom {
+			return build.WriteBill(stdout)
+		}
 		status, err = serveWorker(ctx, opts, secret, stdout, stderr)
 		return err
 	}
@@ -180,6 +184,7 @@ func newCommand() (*cobra.Command, *options) {
 		"host:port to serve Prometheus metrics at /metrics; default none [REPRISE_METRICS_ADDRESS]")
 	flags.BoolVar(&opts.telemetry.headers, "trace-headers", telemetry.TraceHeaders(),
 		"send traceparent with HTTP requests when tracing is on [REPRISE_TRACE_HEADERS]")
+	flags.BoolVar(&opts.sbom, "sbom", false, "print the modules that this worker is built of, as CycloneDX 1.6, and exit")
 	return command, opts
 }
 

@@ -1,0 +1,126 @@
+package build
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/lists"
+)
+
+// Bill is a software bill of materials in the form of CycloneDX 1.6: the modules that a program was built of. It has only
+// what the program itself contains, so the same binary has the same bill.
+type Bill struct {
+	Format      string `json:"bomFormat"`
+	SpecVersion string `json:"specVersion"`
+	// Version counts corrections of a bill, from 1.
+	Version      int            `json:"version"`
+	Metadata     Metadata       `json:"metadata"`
+	Components   []Component    `json:"components"`
+	Dependencies []Dependencies `json:"dependencies"`
+}
+
+// Metadata describes the program that a bill is of.
+type Metadata struct {
+	Timestamp  string    `json:"timestamp,omitempty"` // of the commit
+	Component  Component `json:"component"`
+	Properties []Setting `json:"properties,omitempty"`
+}
+
+// Component is a program or one of its modules.
+type Component struct {
+	Type    string `json:"type"` // application or library
+	Ref     string `json:"bom-ref"`
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	PURL    string `json:"purl"` // under which databases of vulnerabilities know it
+	Hashes  []Hash `json:"hashes,omitempty"`
+}
+
+// Hash is the sum of a module's files as go.sum has it, in hexadecimal digits.
+type Hash struct {
+	Algorithm string `json:"alg"`
+	Content   string `json:"content"`
+}
+
+// Dependencies lists what a component needs, by bom-ref.
+type Dependencies struct {
+	Ref       string   `json:"ref"`
+	DependsOn []string `json:"dependsOn,omitempty"`
+}
+
+// Setting is a setting of the build, such as its operating system or its tags.
+type Setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// WriteBill writes the bill of materials of this program as JSON. The error says that the program was built without
+// modules, or that w failed.
+func WriteBill(w io.Writer) error {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return errors.New("this program was built without information about its modules")
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(newBill(info))
+}
+
+// newBill is the bill of a program with that build information.
+func newBill(info *debug.BuildInfo) Bill {
+	main := goComponent(info.Main.Path, info.Main.Version, "")
+	main.Type, main.Name = "application", path.Base(info.Path)
+	if inside := strings.TrimPrefix(strings.TrimPrefix(info.Path, info.Main.Path), "/"); inside != "" {
+		main.PURL += "#" + inside
+	}
+	main.Ref = main.PURL
+	modules := lists.Map(info.Deps, moduleComponent)
+	modules = append(modules, goComponent("std", strings.TrimPrefix(info.GoVersion, "go"), ""))
+	bill := Bill{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Metadata: Metadata{Component: main}, Components: modules}
+	refs := lists.Map(modules, func(c Component) string { return c.Ref })
+	slices.Sort(refs)
+	bill.Dependencies = []Dependencies{{Ref: main.Ref, DependsOn: slices.Compact(refs)}}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.time" {
+			bill.Metadata.Timestamp = setting.Value
+		}
+		if setting.Value != "" && !strings.HasPrefix(setting.Key, "-") { // flags can hold paths of the machine
+			bill.Metadata.Properties = append(bill.Metadata.Properties, Setting{Name: "go:build:" + setting.Key, Value: setting.Value})
+		}
+	}
+	if commit != "" {
+		bill.Metadata.Properties = append(bill.Metadata.Properties, Setting{Name: "go:build:vcs.revision", Value: commit})
+	}
+	return bill
+}
+
+// moduleComponent is a module, or the one that replaces it.
+func moduleComponent(module *debug.Module) Component {
+	if module.Replace != nil {
+		module = module.Replace
+	}
+	return goComponent(module.Path, module.Version, module.Sum)
+}
+
+// goComponent is a module of Go as a library. sum is its line of go.sum, "" for none.
+func goComponent(name, version, sum string) Component {
+	version = strings.TrimPrefix(cmp.Or(version, "(devel)"), "(devel)")
+	c := Component{Type: "library", Name: name, Version: version, PURL: "pkg:golang/" + strings.ToLower(name)}
+	if version != "" {
+		c.PURL += "@" + url.QueryEscape(version)
+	}
+	c.Ref = c.PURL
+	if digest, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:")); err == nil && len(digest) > 0 {
+		c.Hashes = []Hash{{Algorithm: "SHA-256", Content: hex.EncodeToString(digest)}}
+	}
+	return c
+}
