@@ -53,6 +53,15 @@ func writeChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) error
 	return nil
 }
 
+// refuseOrphans refuses to write children where the database has kept some of their parents out without an error.
+func refuseOrphans(w *TableWrite, written WriteResult) error {
+	if written.unwritten == 0 || !w.HasChildren() {
+		return nil
+	}
+	return tool.Errorf("%sthe database did not write %d of the rows, as triggers, rules and ON CONFLICT IGNORE ask for, and does not say which: "+
+		"their children would have no parent, so nothing was written. Leave such rows out before, for example with where on the step", w.Doing(), written.unwritten)
+}
+
 // writeBelow writes the rows below parents that are written.
 func (c *childTable) writeBelow(ctx context.Context, tx StagingTx, w, parents *TableWrite) error {
 	links, err := c.findLinks(ctx, tx, w, parents.Rows)

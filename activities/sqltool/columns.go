@@ -223,6 +223,9 @@ func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteR
 			}
 		}
 		inserted, err := insert(ctx, pass)
+		if err == nil {
+			err = refuseOrphans(w, inserted)
+		}
 		if err != nil {
 			return written, err
 		}

@@ -412,7 +412,7 @@ func writesAll(w *TableWrite) bool {
 		return true
 	}
 	values := slices.DeleteFunc(slices.Clone(w.Columns), func(column string) bool { return slices.Contains(w.Key, column) })
-	return w.upsert && w.sequence == "" && len(values) > 0
+	return w.upsert && w.sequence == "" && (len(values) > 0 || w.HasChildren())
 }
 
 // IsPlain reports whether a settled write only has to insert its rows together.

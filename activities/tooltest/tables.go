@@ -38,7 +38,7 @@ func (s Tables) Run(t *testing.T) {
 		"children are inserted": childrenAreInserted, "children are upserted": childrenAreUpserted, "children of one key": childrenOfOneKey, "children move": childrenMove,
 		"children of children": childrenOfChildren, "children evolve": childrenEvolve, "children are rejected": childrenAreRejected, "figures of children": figuresOfChildren,
 		"children by foreign key": childrenByForeignKey, "children of equal keys": childrenOfEqualKeys, "lists of parents": listsOfParents,
-		"children are ignored": childrenAreIgnored, "children of a sequence": childrenOfASequence, "children of missing": childrenOfMissing, "words of children": wordsOfChildren, "children as if each": childrenAsIfEach, "children together": childrenTogether,
+		"children are ignored": childrenAreIgnored, "children drift": childrenDrift, "children of parents kept out": childrenOfKeptOut, "children of a sequence": childrenOfASequence, "children of missing": childrenOfMissing, "words of children": wordsOfChildren, "children as if each": childrenAsIfEach, "children together": childrenTogether,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}
