@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -117,6 +118,9 @@ func (c *Catalogue) CheckSinks(_ context.Context, sinks []interpreter.SinkConnec
 	if err := c.Attempts.CheckConnections(sinks); err != nil {
 		checked.Names, checked.Missing = nil, &interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
+		}
+		if denied, ok := errors.AsType[*tool.Error](err); ok {
+			checked.Missing.Type = denied.Type
 		}
 	}
 	return checked, nil

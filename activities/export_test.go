@@ -12,7 +12,7 @@ func MaskFor(ctx context.Context, res Resources, connection string) (context.Con
 	res = res.withDefaults()
 
 	ctx, secrets := tool.WithSecrets(ctx, res.Secrets)
-	if _, err := res.forTools().Connection(ctx, connection); err != nil {
+	if _, err := res.forTools().Connection(ctx, connection, ""); err != nil {
 		panic(err)
 	}
 	return ctx, secrets.Text

@@ -41,6 +41,8 @@ type Resources struct {
 	// Egress decides which addresses tools may connect to; nil is egress.Local.
 	Egress *egress.Policy
 	HTTP   HTTPOptions
+	// TaskQueue is the one that the worker polls, "" for a program that polls none.
+	TaskQueue string
 	// AllowPython lets playbooks run Python code with the worker's rights.
 	AllowPython bool
 	// CheckPython may refuse code in the activity that would run it; nil allows
@@ -136,7 +138,7 @@ func (res Resources) withDefaults() Resources {
 // forTools is the part of the resources for tools.
 func (res Resources) forTools() tool.Resources {
 	return tool.Resources{
-		Connections: res.Connections, Sources: res.sources, Confine: res.Confine, Egress: res.Egress, Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
+		Connections: res.Connections, Sources: res.sources, Confine: res.Confine, Egress: res.Egress, TaskQueue: res.TaskQueue, Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
 		MaxPayload: res.Payloads.MaxBytes, MemoryBytes: res.Payloads.AnswersBytes, Logger: res.Logger, Secrets: res.Secrets,
 		Logins: res.logins,
 	}
@@ -145,7 +147,7 @@ func (res Resources) forTools() tool.Resources {
 // forAttempts is the part of the resources for attempts.
 func (res Resources) forAttempts() attempt.Resources {
 	return attempt.Resources{
-		Connections: res.Connections, Payloads: res.Payloads, RateLimits: res.RateLimits, Logger: res.Logger, Secrets: res.Secrets,
+		Connections: res.Connections, TaskQueue: res.TaskQueue, Payloads: res.Payloads, RateLimits: res.RateLimits, Logger: res.Logger, Secrets: res.Secrets,
 		SecretKeys: res.SecretKeys, Telemetry: res.Telemetry, Around: res.Around,
 	}
 }

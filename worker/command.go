@@ -342,7 +342,7 @@ func (o *options) toolResources() (activities.Resources, error) {
 	if err != nil {
 		return resources, err
 	}
-	resources.AllowPython, resources.Directory, resources.Playbooks = o.allowPython, o.directory, o.playbooks
+	resources.AllowPython, resources.Directory, resources.Playbooks, resources.TaskQueue = o.allowPython, o.directory, o.playbooks, o.taskQueue
 	if resources.Heartbeat, err = o.heartbeatInterval(); err != nil {
 		return resources, err
 	}

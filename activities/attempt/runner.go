@@ -22,7 +22,9 @@ import (
 type Resources struct {
 	// Connections finds the URL behind a connection's name.
 	Connections tool.ConnectionResolver
-	Payloads    Payloads
+	// TaskQueue is the one that the worker polls, "" for a program that polls none.
+	TaskQueue string
+	Payloads  Payloads
 	// RateLimits are the operator's, and hold against what playbooks ask for.
 	RateLimits RateLimits
 	Logger     *slog.Logger
@@ -179,8 +181,14 @@ func CallTool[R any](
 // the sink at its end would find that once all pages were read.
 func (r *Runner) CheckConnections(sinks []interpreter.SinkConnection) error {
 	for _, sink := range sinks {
-		if _, ok := r.Resources.Connections.Connection(sink.Auth); !ok && tool.IsConnectionName(sink.Auth) {
+		configured, ok := r.Resources.Connections.Connection(sink.Auth)
+		if !ok && tool.IsConnectionName(sink.Auth) {
 			return tool.ConfigErrorf("%s: sink %s: %w", sink.At, sink.Place, tool.NotConfigured(sink.Auth))
+		}
+		if err := tool.DeniedUse(sink.Auth, configured, "", r.Resources.TaskQueue); err != nil {
+			denied := tool.ConfigErrorf("%s: sink %s: %w", sink.At, sink.Place, err)
+			denied.Type = tool.TypeConnectionDenied
+			return denied
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ func (s *StateStores) withTool(place interpreter.ToolInput) *interpreter.ToolInp
 		return &place
 	}
 	const file = "sqlite:"
-	connection, _ := s.lent.Connection(context.Background(), place.Auth) // the tool says what it lacks
+	connection, _ := s.lent.Connection(context.Background(), place.Auth, "") // the tool says what it lacks
 	place.Tool = "postgres"
 	if strings.HasPrefix(place.Auth, file) || strings.HasPrefix(connection, file) {
 		place.Tool = "sqlite"

@@ -46,7 +46,7 @@ func (t *Tool) readLogin(ctx context.Context, name string) (*credentials, error)
 	if name == "" {
 		return &credentials{}, nil
 	}
-	raw, err := t.res.Connection(ctx, name)
+	raw, err := t.res.Connection(ctx, name, "http")
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (l *credentials) withToken(ctx context.Context, refused string) (bool, erro
 // renewLogin is the login after a server has refused it: with another token, or with the secrets that the connection has now. nil
 // is that there is nothing else to send.
 func (t *Tool) renewLogin(ctx context.Context, refused *credentials) (*credentials, error) {
-	raw, err := t.res.Reread(ctx, refused.name)
+	raw, err := t.res.Reread(ctx, refused.name, "http")
 	if err != nil {
 		return nil, err
 	}

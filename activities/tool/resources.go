@@ -24,6 +24,8 @@ type Resources struct {
 	Confine func(interpreter.ToolInput) error
 	// Egress decides which addresses tools may connect to; nil is egress.Local.
 	Egress *egress.Policy
+	// TaskQueue is the one that the worker polls, "" for a program that polls none.
+	TaskQueue string
 	// Directory is the base of relative paths.
 	Directory string
 	// Private are files, and folders, that playbooks neither read nor write, such as that of the connections.
@@ -77,19 +79,19 @@ func ConnectionVariable(name string) string {
 // IsConnectionName reports whether an auth names a connection, and is not one itself, such as sqlite:rows.db.
 func IsConnectionName(auth string) bool { return !strings.ContainsAny(auth, ":/@= \t\r\n") }
 
-// Connection gives the URL of a connection, or a final error that says how to
+// Connection gives the URL of a connection to a tool, or a final error that says how to
 // configure it. Its secrets are masked in whatever error the attempt ends with.
-func (res Resources) Connection(ctx context.Context, name string) (string, error) {
-	return res.findConnection(ctx, name, false)
+func (res Resources) Connection(ctx context.Context, name, tool string) (string, error) {
+	return res.findConnection(ctx, name, tool, false)
 }
 
 // Reread returns a connection after reading its secrets again. It is used when the other side
 // has refused them: they may have changed.
-func (res Resources) Reread(ctx context.Context, name string) (string, error) {
-	return res.findConnection(ctx, name, true)
+func (res Resources) Reread(ctx context.Context, name, tool string) (string, error) {
+	return res.findConnection(ctx, name, tool, true)
 }
 
-func (res Resources) findConnection(ctx context.Context, name string, anew bool) (string, error) {
+func (res Resources) findConnection(ctx context.Context, name, tool string, anew bool) (string, error) {
 	// An author who writes the connection itself would show a password.
 	if !IsConnectionName(name) {
 		return "", ConfigErrorf("auth must be the name of a connection that the worker knows, such as pg_main, " +
@@ -98,6 +100,9 @@ func (res Resources) findConnection(ctx context.Context, name string, anew bool)
 	configured, ok := res.Connections.Connection(name)
 	if !ok {
 		return "", NotConfigured(name)
+	}
+	if err := DeniedUse(name, configured, tool, res.TaskQueue); err != nil {
+		return "", err
 	}
 	resolved, err := connection.Resolve(configured, func(source connection.SecretSource) (string, error) { return res.Sources.Read(source, anew) })
 	switch {
@@ -120,9 +125,23 @@ func (res Resources) findConnection(ctx context.Context, name string, anew bool)
 const (
 	// typeSecretMissing is the type of the error of a secret that is nowhere.
 	typeSecretMissing = "secret_missing"
+	// TypeConnectionDenied is the type of the error of a connection that the tool or the worker may not use.
+	TypeConnectionDenied = "connection_denied"
 	// typeSecretStore is the type of the error of a secret that cannot be read now.
 	typeSecretStore = "secret_store"
 )
+
+// DeniedUse is the final error of a connection that a tool, or the worker of a task queue, may not use; nil if they may. tool is ""
+// where it is not known yet.
+func DeniedUse(name, configured, tool, queue string) error {
+	reason := connection.UsesOf(configured).Deny(tool, queue)
+	if reason == "" {
+		return nil
+	}
+	denied := ConfigErrorf("connection %q %s", name, reason)
+	denied.Type = TypeConnectionDenied
+	return denied
+}
 
 // PrivateFile is the final error for a path at which the worker keeps its own files. name is the tool's.
 func PrivateFile(name, step, path string) error {
@@ -137,7 +156,7 @@ func NotConfigured(name string) error {
 
 // URLConnection is a connection for a tool that knows URLs alone. anew reads its secrets again.
 func (res Resources) URLConnection(ctx context.Context, name, tool string, anew bool) (string, error) {
-	raw, err := res.findConnection(ctx, name, anew)
+	raw, err := res.findConnection(ctx, name, tool, anew)
 	if err == nil && connection.IsMap(raw) {
 		return "", ConfigErrorf("connection %q is a map for http, which %s cannot use: it needs a URL", name, tool)
 	}

@@ -326,6 +326,7 @@ func (f *LocalFlags) StartLocal(ctx context.Context, options localserver.Options
 		return nil, err
 	}
 	resources.AllowPython, resources.Playbooks, resources.CallbackURL = f.allowPython, cmp.Or(f.Playbooks, "."), s.Callbacks.URL
+	resources.TaskQueue = s.TaskQueue
 	resources.Logger, resources.Secrets, resources.SecretKeys, resources.Telemetry = logger, watching.Secrets, keys, watched.Activities()
 	if !f.pythonGiven() {
 		resources.CheckPython = host.NewGuard(s.Client, s.Key).Check

@@ -16,7 +16,7 @@ import (
 // kinds are the ways to authenticate that a map may combine; settings may be added to them.
 var (
 	kinds    = []string{"bearer", "basic", "header", "headers", "query", "oauth2", "session", "jwt", "aws", "tls"}
-	settings = []string{"host", "cookies", "url", "password"}
+	settings = []string{"host", "cookies", "url", "password", "uses"}
 )
 
 var notAConnection = &Problem{Message: "must be text such as bearer:TOKEN or a URL, or a map with one or more of " + strings.Join(kinds, ", ")}
@@ -30,6 +30,7 @@ func decodeMap(entry map[string]any) (*Login, *Problem) {
 		return &Login{}, d.problem
 	}
 	s.refuseUnknown(slices.Concat(kinds, settings))
+	s.readUses()
 	if s.hasKey("url") || s.hasKey("password") {
 		s.readDatabase()
 		return &Login{}, d.problem
@@ -57,7 +58,7 @@ func (s section) readDatabase() {
 	s.requiredSecret("url")
 	s.readSecret("password")
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
-		if key != "url" && key != "password" {
+		if key != "url" && key != "password" && key != "uses" {
 			s.d.recordProblem(s.pathOf(key), "has url (for a database) and %s (for http); keep one", key)
 		}
 	}

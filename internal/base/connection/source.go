@@ -128,6 +128,8 @@ func Resolve(text string, read func(SecretSource) (string, error)) (string, erro
 	if _, problem := decodeMap(entry); problem != nil {
 		return "", problem
 	}
+	entry = maps.Clone(entry)
+	delete(entry, "uses") // which nothing sends
 	r := &resolver{read: read}
 	resolved := r.resolveValue(entry, false)
 	if r.err != nil {

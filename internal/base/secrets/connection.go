@@ -173,7 +173,7 @@ func (c *ConnectionSecrets) readMembers(of map[string]any) bool {
 					text, _ := sent.(string)
 					c.readHeader(text)
 				}
-			case "claims": // whoever gets a token reads them
+			case "claims", "uses": // whoever gets a token reads claims, and uses has names
 			case "session":
 				login, _ := value["login"].(map[string]any)
 				c.readLogin(login)

@@ -73,7 +73,7 @@ var files = []file{
 		"connections.yaml", ofWorkers + ", and serve",
 		"The file of `--connections`: a map of names to connections. A connection for `http` is `https://user:password@host`, `bearer:TOKEN` or " +
 			"`header:NAME: VALUE`, the last two optionally followed by `@` and the host, or a map of what is sent: `bearer`, `basic`, `header`, `headers`, " +
-			"`query`, `oauth2`, `session`, `jwt`, `aws` and `tls`, with `host` and `cookies: keep` beside them. A connection for `postgres` is a URL, or a map of `url` and `password`. " +
+			"`query`, `oauth2`, `session`, `jwt`, `aws` and `tls`, with `host` and `cookies: keep` beside them. A connection for `postgres` is a URL, or a map of `url` and `password`. `uses` limits the `tools` and `task_queues` that may use one. " +
 			"A secret is a text, or `{from: file, path: PATH}` or `{from: env, name: NAME}`, with `field` and `refresh`. The file is read again when it changes. " +
 			"Connections that are not in the file are read from `REPRISE_AUTH_NAME`.",
 		`pg_main: postgres://user:password@db.example.com/clinic

@@ -1,0 +1,45 @@
+package connection_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/base/connection"
+)
+
+// TestUses: what is not named in a list may not use the connection; a list that is not there limits nobody.
+func TestUses(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ text, tool, queue, denied string }{
+		{"bearer:tok", "http", "q", ""},
+		{`{"bearer": "tok"}`, "http", "q", ""},
+		{`{"bearer": "tok", "uses": {"tools": ["http", "sqlite"]}}`, "sqlite", "q", ""},
+		{`{"bearer": "tok", "uses": {"tools": ["http", "sqlite"]}}`, "postgres", "q", "may be used by http, sqlite, and not by postgres: its uses.tools decides"},
+		{`{"bearer": "tok", "uses": {"tools": ["http"]}}`, "HTTP", "q", "may be used by http, and not by HTTP: its uses.tools decides"},
+		{`{"bearer": "tok", "uses": {"tools": ["http"]}}`, "", "q", ""},
+		{`{"url": "postgres://h/d", "uses": {"task_queues": ["nightly", "billing-*"]}}`, "postgres", "billing-eu", ""},
+		{`{"url": "postgres://h/d", "uses": {"task_queues": ["nightly", "billing-*"]}}`, "postgres", "nightly", ""},
+		{
+			`{"url": "postgres://h/d", "uses": {"task_queues": ["nightly", "billing-*"]}}`, "postgres", "nightly2",
+			"may be used on task queues nightly, billing-*, and this worker polls nightly2: its uses.task_queues decides",
+		},
+		{`{"url": "postgres://h/d", "uses": {"task_queues": "nightly"}}`, "postgres", "", ""},
+		{`{"url": "postgres://h/d", "uses": {"tools": ["postgres"], "task_queues": ["nightly"]}}`, "postgres", "x", "may be used on task queues nightly, and this worker polls x: its uses.task_queues decides"},
+	} {
+		kept, err := connection.Text(entry(t, quoted(row.text)))
+		require.NoError(t, err, row.text)
+		require.Equal(t, row.denied, connection.UsesOf(kept).Deny(row.tool, row.queue), "%s %s %s", row.text, row.tool, row.queue)
+		resolved, err := connection.Resolve(kept, nil)
+		require.NoError(t, err)
+		require.NotContains(t, resolved, "uses")
+	}
+}
+
+// quoted is a text as JSON, where it is none.
+func quoted(text string) string {
+	if text[0] == '{' {
+		return text
+	}
+	return `"` + text + `"`
+}
