@@ -68,7 +68,7 @@ type Options struct {
 	Member      string // of an archive, "" for its only one
 	Encoding    string // the charset, "" where the author does not say
 	CSV         CSVDialect
-	Rows        []string // the members of maps at which JSON that is read row by row has its list; nil where it is one
+	Rows        []string // the members of maps at which JSON or XML that is read row by row has its list; nil where it is one
 	Lists       []string // the elements of XML that are lists however many there are
 }
 

@@ -47,8 +47,12 @@ func (s *RowSource) Rows(ctx context.Context, o Options, most int64) iter.Seq2[P
 			yield(PlacedRow{}, tool.ConfigErrorf("%s is not read row by row, as its format is %s; set format to %s", s.What, cmp.Or(o.Format, "not known"), tool.OneOf(Streamed)))
 			return
 		}
-		if len(o.Rows) > 0 && o.Format != JSON {
-			yield(PlacedRow{}, tool.ConfigErrorf("rows says where the rows of JSON are, and the format of %s is %s; remove rows", s.What, o.Format))
+		if len(o.Rows) > 0 && o.Format != JSON && o.Format != XML {
+			yield(PlacedRow{}, tool.ConfigErrorf("rows says where the rows of JSON and XML are, and the format of %s is %s; remove rows", s.What, o.Format))
+			return
+		}
+		if len(o.Rows) < 2 && o.Format == XML {
+			yield(PlacedRow{}, tool.ConfigErrorf("%s is XML, so rows of from must name its first element and the elements that are rows, such as orders.order", s.What))
 			return
 		}
 		unpacked, err := s.openSource(ctx, o, most)
@@ -103,7 +107,8 @@ func (s *RowSource) decodeText(ctx context.Context, content io.Reader, o Options
 	if head, _ := buffered.Peek(len(markUTF8)); string(head) == markUTF8 {
 		_, _ = buffered.Discard(len(markUTF8))
 	}
-	charset := CharsetName(cmp.Or(o.Encoding, s.Charset))
+	head, _ := buffered.Peek(declarationBytes)
+	charset := CharsetName(o.CharsetOf(head, s.Charset))
 	from, name, err := charsetOf(charset)
 	if err != nil || name == nameUTF8 || isASCII(charset) {
 		return transform.NewReader(buffered, &utf8Validator{unknown: unknownCharset(charset, err), line: 1}), nil

@@ -21,9 +21,9 @@ type PlacedRow struct {
 }
 
 // Streamed are the formats whose rows can be read one by one.
-var Streamed = []string{CSV, JSON, JSONL}
+var Streamed = []string{CSV, JSON, JSONL, XML}
 
-// StreamRows reads rows from content in UTF-8: the lines of CSV and JSON Lines, or the elements of the list that JSON is. most bounds
+// StreamRows reads rows from content in UTF-8: the lines of CSV and JSON Lines, the elements of the list that JSON is, or those of XML at a path. most bounds
 // what one row takes of the content, in bytes; a larger one is memory.ErrTooLarge. An error is the last, and is a LineError where
 // a line is wrong.
 func (o Options) StreamRows(content io.Reader, most int64) iter.Seq2[PlacedRow, error] {
@@ -32,6 +32,8 @@ func (o Options) StreamRows(content io.Reader, most int64) iter.Seq2[PlacedRow, 
 	switch o.Format {
 	case JSON:
 		read = func(io.Reader) iter.Seq2[PlacedRow, error] { return jsonElements(bounded, o.Rows) }
+	case XML:
+		read = func(io.Reader) iter.Seq2[PlacedRow, error] { return streamElements(bounded, o.Rows, o.Lists) }
 	case JSONL:
 		read = streamLines
 	}

@@ -67,11 +67,13 @@ type xmlElement struct {
 // declaration is the encoding that XML says it is in.
 var declaration = regexp.MustCompile(`^\s*<\?xml\s[^>]*\bencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']`)
 
+// declarationBytes is how far the declaration reaches.
+const declarationBytes = 200
+
 // CharsetOf is the charset that content is in, as the author says, else what brought it, said, or else XML itself; "" where none does.
 func (o Options) CharsetOf(content []byte, said string) string {
 	charset := cmp.Or(o.Encoding, said)
 	if charset == "" && o.Format == XML {
-		const declarationBytes = 200
 		if found := declaration.FindSubmatch(content[:min(len(content), declarationBytes)]); found != nil {
 			charset = string(found[1])
 		}

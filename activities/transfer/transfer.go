@@ -66,18 +66,18 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Name:    "transfer",
 		Summary: "Moves rows of any number to a table or file, a batch at a time.",
 		Doc: `from names the source: tool http, file, postgres or sqlite, with the fields of that
-tool. Its rows are those of a statement, the lines of CSV and JSON Lines, or the elements
-of the list that JSON is, or has where rows says, such as rows: data.items. to names the table: tool postgres or sqlite, with the fields of table mode, and fields, exclude and
-args of a sink, which are evaluated for each row. Memory is needed for a batch, not for
-the source; one row may be as large as a response may be. A larger one is an error of
+tool. Its rows are those of a statement, the lines of CSV and JSON Lines, the elements of
+the list that JSON is, or has where rows says, such as rows: data.items, or of XML, with
+rows: orders.order. to names the table: tool postgres or sqlite, with the fields of table
+mode, and fields, exclude and args of a sink, which are evaluated for each row. Memory is
+needed for a batch, not for the source; a row larger than a response may be is an error of
 kind payload_too_large, which also ends what unpacks to more and more.
 
 Each batch is one transaction, which also records in the table reprise_notes how far the
 source has been read, and which source it was. An attempt asks the table where the one
 before it has stopped, and continues there, so every row is written once, whatever
 fails. Rows of batches before an error stay, except with mode replace and
-delete_missing, which publish everything at the end, in one transaction. Errors of a
-row name its line.
+delete_missing, which publish all at the end, in one transaction. Errors name the line.
 
 An HTTP body is fetched first, to an unnamed file in the worker's directory, and is
 never larger than its disk. If the connection breaks, the rest is requested with Range
@@ -129,7 +129,7 @@ func sourceField() playbook.Field {
 	return playbook.Field{Name: playbook.FieldFrom, Kind: playbook.KindCall, Enum: []string{"http", "file", "postgres", "sqlite"}, Required: true, Doc: "The source: a map with tool and its fields.", Keys: []playbook.Field{
 		{
 			Name: playbook.FieldRows, Kind: playbook.KindText, Default: "the whole, which is a list",
-			Doc:   "Where the list of rows is in JSON: the names of members, with dots between them.",
+			Doc:   "Where the list of rows is in JSON, or the elements are in XML: names with dots between them.",
 			Needs: []playbook.Need{{Field: playbook.FieldTool, Value: "http"}, {Field: playbook.FieldTool, Value: "file"}},
 		},
 		{

@@ -166,8 +166,13 @@ func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, nod
 	if spec.Dialect != "" {
 		checkMovedQuery(c, spec, call.Action.Field(playbook.FieldTo).Call(), inner)
 	}
-	if as := inner.Field("format"); as != nil && (as.Value == "xml" || as.Value == "text") {
-		c.Errorf(as.Pos, codeFieldType, "format of %s must be csv, jsonl or json, which are read row by row, not %q", field.Name, as.Value)
+	as := inner.Field("format")
+	switch {
+	case as == nil:
+	case as.Value == "text":
+		c.Errorf(as.Pos, codeFieldType, "format of %s must be csv, jsonl, json or xml, which are read row by row, not %q", field.Name, as.Value)
+	case as.Value == "xml" && inner.Field(playbook.FieldRows) == nil:
+		c.Errorf(as.Pos, codeMissingField, "%s is XML, so it needs rows, which names its first element and the elements that are rows, such as orders.order", field.Name)
 	}
 }
 
