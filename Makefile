@@ -133,6 +133,14 @@ peers: build ## load the same rows with Reprise, a Go program, Temporal by hand,
 bench-against: bin/devserver ## measure this tree against another commit, in turns on one server (REF=main BENCHFLAGS='-only "window 10,"')
 	@scripts/bench-against "$(REF)" $(BENCHFLAGS)
 
+.PHONY: images
+images: ## write container images for amd64 and arm64 as OCI layouts, into dist/images/
+	@cd deploy && go run ./images -source .. -to ../dist/images
+
+.PHONY: test-images
+test-images: ## build the image of the worker twice, compare the bytes, and run it by chroot
+	@cd deploy && go test -count=1 -timeout 1h ./images
+
 .PHONY: clean
 clean: ## remove bin/ and the state of local servers
-	@rm -rf bin .reprise coverage.out
+	@rm -rf bin dist .reprise coverage.out

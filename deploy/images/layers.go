@@ -1,0 +1,142 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+// home is the folder of the user, where a program works.
+const home = "/home/reprise"
+
+// file is a file of an image, or a folder where the name ends in a slash.
+type file struct {
+	name string // without a slash before it
+	data []byte
+	mode int64
+	own  bool // the file belongs to the user, else to root
+}
+
+// layersOf are the layers of an image: what programs share, which changes rarely, and the program.
+func (s *source) layersOf(program string, binary []byte) ([]v1.Layer, error) {
+	zones, err := timeZones()
+	if err != nil {
+		return nil, err
+	}
+	shared := append([]file{
+		{name: "etc/passwd", data: fmt.Appendf(nil, "root:x:0:0:root:/:/none\nreprise:x:%d:%d:reprise:%s:/none\n", user, user, home), mode: 0o644},
+		{name: "etc/group", data: fmt.Appendf(nil, "root:x:0:\nreprise:x:%d:\n", user), mode: 0o644},
+		{name: "etc/ssl/certs/ca-certificates.crt", data: certificates(), mode: 0o644},
+		{name: strings.TrimPrefix(home, "/") + "/", mode: 0o750, own: true},
+		{name: "tmp/", mode: 0o1777},
+	}, zones...)
+	var layers []v1.Layer
+	for _, files := range [][]file{shared, {{name: "usr/local/bin/" + program, data: binary, mode: 0o755}}} {
+		packed, err := s.pack(files)
+		if err != nil {
+			return nil, err
+		}
+		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed)), nil })
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, layer)
+	}
+	return layers, nil
+}
+
+// pack is an archive of files in the order of their names, with the folders that they are in and the time of the commit.
+func (s *source) pack(files []file) ([]byte, error) {
+	var packed bytes.Buffer
+	archive := tar.NewWriter(&packed)
+	for _, f := range withFolders(files) {
+		header := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: s.at, Typeflag: tar.TypeReg}
+		if strings.HasSuffix(f.name, "/") {
+			header.Typeflag = tar.TypeDir
+		}
+		if f.own {
+			header.Uid, header.Gid = user, user
+		}
+		if err := archive.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := archive.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	err := archive.Close()
+	return packed.Bytes(), err
+}
+
+// withFolders are files with the folders that they are in, in the order of their names.
+func withFolders(files []file) []file {
+	all := map[string]file{}
+	for _, f := range files {
+		all[f.name] = f
+	}
+	for _, f := range files {
+		for at, c := range strings.TrimSuffix(f.name, "/") {
+			folder := f.name[:at+1]
+			if _, found := all[folder]; c == '/' && !found {
+				all[folder] = file{name: folder, mode: 0o755}
+			}
+		}
+	}
+	sorted := make([]file, 0, len(all))
+	for _, f := range all {
+		sorted = append(sorted, f)
+	}
+	slices.SortFunc(sorted, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	return sorted
+}
+
+// certificates are the roots of Mozilla that a pinned module has. Roots with constraints that a file of certificates cannot
+// express are left out.
+func certificates() []byte {
+	var all bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			_ = pem.Encode(&all, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer never fails
+		}
+	}
+	return all.Bytes()
+}
+
+// timeZones are the files of the Go distribution's time zones.
+func timeZones() ([]file, error) {
+	root, err := output(".", nil, "go", "env", "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	archive, err := zip.OpenReader(filepath.Join(root, "lib", "time", "zoneinfo.zip"))
+	if err != nil {
+		return nil, fmt.Errorf("read the time zones of Go: %w", err)
+	}
+	defer func() { _ = archive.Close() }()
+	var zones []file
+	for _, zone := range archive.File {
+		if strings.HasSuffix(zone.Name, "/") {
+			continue
+		}
+		reader, err := zone.Open()
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(reader)
+		if err != nil {
+			return nil, err
+		}
+		zones = append(zones, file{name: "usr/share/zoneinfo/" + zone.Name, data: data, mode: 0o644})
+	}
+	return zones, nil
+}
