@@ -1,0 +1,210 @@
+// Package replay replays histories of workflows with the workflows of this program: a history that does not fit would block its
+// run once workers of this build get it.
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"sync"
+	"sync/atomic"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+
+	"reprise/internal/base/payload"
+	"reprise/workflows"
+)
+
+// atOnce is how many histories are read and replayed at a time: each is in memory as a whole.
+const atOnce = 4
+
+// Execution is a workflow whose history is replayed.
+type Execution struct {
+	WorkflowID string `json:"workflow_id"`
+	RunID      string `json:"run_id,omitempty"`
+	Type       string `json:"type,omitempty"`
+	Playbook   string `json:"playbook,omitempty"`
+	// file has the history, "" where the server has it.
+	file string
+}
+
+// Mismatch is a history that this build does not fit.
+type Mismatch struct {
+	Execution
+	// Event is the number of the last event that was replayed without an error; 0 if unknown.
+	Event int64 `json:"event"`
+	// Expected is what the history has, and Got what this build does instead; "" is nothing.
+	Expected string `json:"expected,omitempty"`
+	Got      string `json:"got,omitempty"`
+	Error    string `json:"error"`
+}
+
+// UnreadHistory is a history that could not be read.
+type UnreadHistory struct {
+	Execution
+	Error string `json:"error"`
+}
+
+// Report is what came of all histories.
+type Report struct {
+	Histories int `json:"histories"`
+	Events    int `json:"events"`
+	// NotBegun counts workflows of which no worker has seen a task yet, so that every build fits.
+	NotBegun   int             `json:"not_begun"`
+	Mismatches []Mismatch      `json:"mismatches"`
+	Unread     []UnreadHistory `json:"unread"`
+	// Left says that more closed workflows were found than the sample takes.
+	Left bool `json:"left,omitempty"`
+}
+
+// Replayer replays histories. Client is nil where they are in files.
+type Replayer struct {
+	Client client.Client
+	Store  *payload.Store // of large values, nil for none
+	// SaveTo is the folder for histories without values; "" saves none.
+	SaveTo string
+
+	mu     sync.Mutex
+	report Report
+	saved  atomic.Int64
+}
+
+// All replays executions, some at a time. The error is one of saving, or ctx's.
+func (r *Replayer) All(ctx context.Context, executions []Execution) (Report, error) {
+	r.report.Mismatches, r.report.Unread = []Mismatch{}, []UnreadHistory{}
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for _, execution := range executions {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error { return r.replayExecution(ctx, execution) })
+	}
+	err := group.Wait()
+	return r.report, errors.Join(ctx.Err(), err)
+}
+
+// replayExecution reads, saves and replays one history. The error is one of saving.
+func (r *Replayer) replayExecution(ctx context.Context, execution Execution) error {
+	history, err := r.readHistory(ctx, &execution)
+	if err != nil {
+		r.addUnread(execution, err)
+		return nil
+	}
+	if r.SaveTo != "" {
+		if err := saveStripped(r.SaveTo, r.saved.Add(1), history); err != nil {
+			return err
+		}
+	}
+	if len(history.GetEvents()) < fewestEvents {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.report.NotBegun++
+		return nil
+	}
+	err = r.replayHistory(execution, history)
+	if errors.As(err, new(*payload.StoreError)) {
+		r.addUnread(execution, err)
+		return nil
+	}
+	mismatch := Mismatch{Execution: execution}
+	if err != nil {
+		mismatch = r.describeMismatch(execution, history, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Histories++
+	r.report.Events += len(history.GetEvents())
+	if err != nil {
+		r.report.Mismatches = append(r.report.Mismatches, mismatch)
+	}
+	return nil
+}
+
+func (r *Replayer) addUnread(execution Execution, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Unread = append(r.report.Unread, UnreadHistory{Execution: execution, Error: err.Error()})
+}
+
+// fewestEvents is what the SDK can replay: a workflow has begun with a task that a worker has.
+const fewestEvents = 3
+
+// replayHistory replays a history under its own IDs, from which IDs of children derive.
+func (r *Replayer) replayHistory(execution Execution, history *historypb.History) (err error) {
+	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
+		ExternalStorage: r.Store.ReadOnly(), DisableDeadlockDetection: true, // large values and busy machines
+	})
+	if err != nil {
+		return err
+	}
+	workflows.Register(replayer)
+	defer func() {
+		if stopped := recover(); stopped != nil {
+			err = fmt.Errorf("the workflow code panicked: %v", stopped)
+		}
+	}()
+	// The replayer may change what it is given.
+	return replayer.ReplayWorkflowHistoryWithOptions(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), proto.CloneOf(history), worker.ReplayWorkflowHistoryOptions{
+		OriginalExecution: workflow.Execution{ID: execution.WorkflowID, RunID: execution.RunID},
+	})
+}
+
+// describeMismatch finds where a history stops to fit: the shortest beginning of it that fails.
+func (r *Replayer) describeMismatch(execution Execution, history *historypb.History, err error) Mismatch {
+	mismatch := Mismatch{Execution: execution, Error: err.Error()}
+	mismatch.Expected, mismatch.Got = compareTexts(err.Error())
+	var tasks []int // lengths of beginnings that end when a workflow task has started
+	for i, event := range history.GetEvents() {
+		if event.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED && i+1 >= fewestEvents {
+			tasks = append(tasks, i+1)
+		}
+	}
+	low, high := 0, len(tasks) // tasks[:low] fit, tasks[high:] do not
+	for low < high {
+		middle := (low + high) / 2
+		if r.replayHistory(execution, &historypb.History{Events: history.GetEvents()[:tasks[middle]]}) != nil {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	if low > 0 {
+		mismatch.Event = history.GetEvents()[tasks[low-1]-1].GetEventId()
+	}
+	return mismatch
+}
+
+// The SDK's words for a history that does not fit.
+var (
+	differs = regexp.MustCompile(`(?s)history event is (.*), replay command is (.*)$`)
+	missing = regexp.MustCompile(`(?s)missing replay command for (.*)$`)
+	absent  = regexp.MustCompile(`(?s)a matching (.*) command was expected in history event position (.*)\. However,`)
+	extra   = regexp.MustCompile(`(?s)extra replay command for (.*)$`)
+)
+
+// compareTexts reads what was expected and what came from the SDK's error; "" where it says something else.
+func compareTexts(message string) (expected, got string) {
+	if found := differs.FindStringSubmatch(message); found != nil {
+		return found[1], found[2]
+	}
+	if found := missing.FindStringSubmatch(message); found != nil {
+		return found[1], ""
+	}
+	if found := absent.FindStringSubmatch(message); found != nil {
+		return found[1] + " " + found[2], ""
+	}
+	if found := extra.FindStringSubmatch(message); found != nil {
+		return "", found[1]
+	}
+	return "", ""
+}

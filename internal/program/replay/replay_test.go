@@ -1,0 +1,104 @@
+package replay_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/temporalproto"
+	"go.temporal.io/sdk/client"
+
+	"reprise/activities"
+	"reprise/internal/program/host"
+	"reprise/internal/program/replay"
+	"reprise/internal/test/testenv"
+	"reprise/interpreter/expression"
+	"reprise/workflows/protocol"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// TestReplay: the histories of a run with a loop fit, one that was changed does not, and what is saved has no values.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	queue, private := env.NewTaskQueue(), "the name of a patient"
+	catalogue := activities.NewCatalogue(activities.Resources{})
+	w := host.NewWorker(env.Client(), catalogue, host.Options{TaskQueue: queue, StopTimeout: time.Second})
+	require.NoError(t, w.Start())
+	t.Cleanup(func() {
+		w.Stop()
+		require.NoError(t, catalogue.Close())
+	})
+	const book = "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: loop}\nworkflow:\n" +
+		"  - {step: each, tool: http, url: \"http://127.0.0.1:1/{{ who }}\", loop: {collection: [1, 2], mode: parallel}}\n"
+	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, protocol.PlaybookWorkflowName,
+		protocol.Input{Name: "loop.yaml", Source: book, Workload: expression.Of(map[string]any{"who": private})})
+	require.NoError(t, err)
+	_ = testenv.Outcome(t, run, nil) // it fails: nobody is there
+	var found []replay.Execution
+	require.Eventually(t, func() bool {
+		found, err = replay.OfRun(t.Context(), env.Client(), queue)
+		return err == nil && len(found) == 4
+	}, testenv.Within(20*time.Second), 100*time.Millisecond, "the run, its loop and two children")
+
+	saved := t.TempDir()
+	replayer := &replay.Replayer{Client: env.Client(), SaveTo: saved}
+	report, err := replayer.All(t.Context(), found)
+	require.NoError(t, err)
+	require.Empty(t, report.Mismatches)
+	require.Empty(t, report.Unread)
+	require.Equal(t, 4, report.Histories)
+	require.Greater(t, report.Events, 30)
+	files, err := filepath.Glob(filepath.Join(saved, "*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), private)
+		require.NotContains(t, string(text), "127.0.0.1")
+		require.NotContains(t, string(text), "@", "who has started it")
+		require.Contains(t, string(text), "WORKFLOW_EXECUTION_STARTED")
+	}
+
+	history := testenv.Histories(t, env.Client(), queue, run.GetRunID())[0].History
+	for _, event := range history.GetEvents() {
+		if begun := event.GetStartChildWorkflowExecutionInitiatedEventAttributes(); begun != nil {
+			begun.WorkflowId += "-other"
+		}
+	}
+	folder := t.TempDir()
+	writeHistory(t, filepath.Join(folder, "changed.json"), history)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "none.json"), []byte("no"), 0o600))
+	inFolder, err := replay.InFolder(folder)
+	require.NoError(t, err)
+	report, err = (&replay.Replayer{}).All(t.Context(), inFolder)
+	require.NoError(t, err)
+	require.Len(t, report.Unread, 1)
+	require.Len(t, report.Mismatches, 1)
+	mismatch := report.Mismatches[0]
+	require.Equal(t, queue, mismatch.WorkflowID)
+	require.Equal(t, "ChildWorkflow "+queue+"/each#1-other", mismatch.Expected)
+	require.Positive(t, mismatch.Event)
+
+	sample, more, err := replay.Sample(t.Context(), env.Client(), time.Now().Add(-time.Hour), 2)
+	require.NoError(t, err)
+	require.Len(t, sample, 2)
+	require.True(t, more)
+	_, err = replay.Open(t.Context(), env.Client())
+	require.NoError(t, err)
+	_, err = replay.InFolder(t.TempDir())
+	require.ErrorContains(t, err, "has no histories")
+}
+
+func writeHistory(t *testing.T, path string, history *historypb.History) {
+	t.Helper()
+	text, err := temporalproto.CustomJSONMarshalOptions{}.Marshal(history)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, bytes.TrimSpace(text), 0o600))
+}

@@ -1,0 +1,98 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	commonpb "go.temporal.io/api/common/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/temporalproto"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// saveStripped writes a history without its values to a folder.
+func saveStripped(folder string, number int64, history *historypb.History) error {
+	stripped := proto.CloneOf(history)
+	stripValues(stripped.ProtoReflect())
+	text, err := temporalproto.CustomJSONMarshalOptions{Indent: "  "}.Marshal(stripped)
+	if err == nil {
+		err = os.MkdirAll(folder, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, fmt.Sprintf("history-%05d.json", number)), append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("save a history: %w", err)
+	}
+	return nil
+}
+
+// personal are the fields of texts that people or other systems have written; IDs and names of types stay.
+var personal = map[protoreflect.Name]bool{
+	"identity": true, "message": true, "stack_trace": true, "reason": true, "cause": true, "binary_checksum": true,
+}
+
+// stripValues replaces the values in a message by their types and sizes, and the texts of people and errors by their lengths.
+func stripValues(message protoreflect.Message) {
+	switch value := message.Interface().(type) {
+	case *commonpb.Payload:
+		stripPayload(value)
+		return
+	case *failurepb.Failure:
+		value.EncodedAttributes = nil
+	}
+	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		switch {
+		case field.IsMap():
+			value.Map().Range(func(_ protoreflect.MapKey, item protoreflect.Value) bool {
+				if field.MapValue().Message() != nil {
+					stripValues(item.Message())
+				}
+				return true
+			})
+		case field.IsList() && field.Message() != nil:
+			for i := range value.List().Len() {
+				stripValues(value.List().Get(i).Message())
+			}
+		case field.IsList():
+		case field.Message() != nil:
+			stripValues(value.Message())
+		case field.Kind() == protoreflect.StringKind && personal[field.Name()]:
+			message.Set(field, protoreflect.ValueOfString(fmt.Sprintf("text of %d bytes", len(value.String()))))
+		}
+		return true
+	})
+}
+
+// stripPayload leaves the encoding of a value, its type in JSON, and its size in bytes.
+func stripPayload(value *commonpb.Payload) {
+	kept := map[string][]byte{"bytes": []byte(strconv.Itoa(len(value.GetData())))}
+	if encoding := value.GetMetadata()["encoding"]; encoding != nil {
+		kept["encoding"] = encoding
+	}
+	var decoded any
+	kind := "binary"
+	if json.Unmarshal(value.GetData(), &decoded) == nil {
+		switch decoded.(type) {
+		case nil:
+			kind = "null"
+		case map[string]any:
+			kind = "object"
+		case []any:
+			kind = "array"
+		case string:
+			kind = "string"
+		case bool:
+			kind = "boolean"
+		default:
+			kind = "number"
+		}
+	}
+	kept["type"] = []byte(kind)
+	value.Metadata, value.Data = kept, nil
+}
