@@ -1,6 +1,6 @@
 // Package activities has the catalogue of the tools that a playbook can call, one package each, and
 // the worker's other activities: checking and planning a playbook. Package attempt makes the
-// attempts, package hosting hosts calls. They know nothing of workflows.
+// attempts, package hosting runs calls in activities. None of them imports workflows.
 package activities
 
 import (
@@ -40,8 +40,7 @@ type Catalogue struct {
 
 	res   Resources
 	tools map[string]tool.Tool
-	// checksOnly says that no tool will be run, so that code may be read with
-	// the Python that is there.
+	// checksOnly says that no tool will be run, so any installed Python may read the code.
 	checksOnly bool
 }
 
@@ -115,7 +114,7 @@ func (c *Catalogue) Register(added tool.Tool) error {
 	return nil
 }
 
-// Spec is the spec of a tool; false if there is no such tool.
+// Spec returns the spec of a tool; false if there is no such tool.
 func (c *Catalogue) Spec(name string) (playbook.ToolSpec, bool) {
 	found, ok := c.tools[name]
 	if !ok {
@@ -124,8 +123,8 @@ func (c *Catalogue) Spec(name string) (playbook.ToolSpec, bool) {
 	return found.Spec(), true
 }
 
-// Compile reads the codes of a playbook without running them. It gives nothing where
-// playbooks may run none, where there is no Python, and where the time is not enough.
+// Compile compiles the Python code of a playbook without running it. It reports nothing if
+// playbooks may not run Python, if there is no Python, or if there is too little time.
 func (c *Catalogue) Compile(codes []string) []*check.CodeProblem {
 	if !c.res.AllowPython && !c.checksOnly {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Bounds of a CheckResult, which is in the history of each run even where there is a payload store.
+// Bounds of a CheckResult, which each run's history contains even if there is a payload store.
 const (
 	// maxProblems bounds the text of all problems together, in bytes. A CheckResult is in the
 	// history of each run, even if there is a payload store.
@@ -29,16 +29,16 @@ const (
 	maxRecorded = 1_500_000
 )
 
-// Check validates the whole of a playbook against the tools of
-// this worker. It resolves no connection and touches nothing; where playbooks may
-// run Python, it compiles their code. Problems of the playbook are its result; it
-// never fails.
+// Check validates a playbook against the tools of this worker. It resolves no connection and
+// changes nothing; if playbooks may run Python, it compiles their code. Problems of the
+// playbook are in its result; it never fails.
 func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
 	_, result := checkPlaybook(c, in)
 	return result, nil
 }
 
-// checkPlaybook validates a playbook against the tools of c. It returns the playbook as far as it can be read.
+// checkPlaybook validates a playbook against the tools of c. It returns as much of the playbook as can be
+// read.
 func checkPlaybook(c *Catalogue, in interpreter.CheckInput) (*playbook.Playbook, interpreter.CheckResult) {
 	file := source.NewFile(in.Name, []byte(in.Source))
 	workload, ok := in.Workload.Data.(map[string]any)

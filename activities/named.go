@@ -15,8 +15,8 @@ import (
 	"reprise/interpreter/playbook/check"
 )
 
-// filesOf returns a function that reads the playbooks that a run names: given ones, and by name playbooks of the
-// worker's folder.
+// filesOf returns a function that reads the playbooks that a run names: those passed with it, and by name those
+// in the worker's folder.
 func filesOf(folder string, given map[string]string) func(name string) ([]byte, error) {
 	return func(name string) ([]byte, error) {
 		if text, found := given[name]; found {
@@ -43,8 +43,8 @@ func recordedFiles(files *check.Files, given map[string]string) []interpreter.Re
 	return found
 }
 
-// ReadNamed reads a file of a folder of playbooks, and nothing outside of it. Its
-// errors do not say what else is there: the author of a run may read them.
+// ReadNamed reads a file of a folder of playbooks, and nothing outside of it. Its errors do not
+// reveal what else exists: the author of a run may read them.
 func ReadNamed(folder, file string) ([]byte, error) {
 	if folder == "" {
 		return nil, errors.New("this worker has no folder of playbooks; start it with --playbooks DIRECTORY")

@@ -25,12 +25,12 @@ const (
 	mostElements = 3
 	// mostPlannedStates bounds the states of one step that a plan has.
 	mostPlannedStates = 20
-	// mostPlannedRuns is how deep a plan follows playbooks that run others.
+	// mostPlannedRuns is how many levels of playbooks that run others a plan follows.
 	mostPlannedRuns = 4
 )
 
-// Plan is the activity that says what a run of a playbook would do. It changes nothing: databases
-// are opened to read, and a request is made only for a sample, by GET.
+// Plan is the activity that predicts what a run of a playbook would do. It changes nothing:
+// databases are opened to read, and a request is made only for a sample, by GET.
 func (c *Catalogue) Plan(ctx context.Context, in call.PlanInput) (interpreter.PlanAnswer, error) {
 	defer heartbeat.Keep(ctx)()
 	ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
@@ -239,7 +239,8 @@ func (s *stepPlanner) planSink(
 	return plan
 }
 
-// planTable plans what a write would do to its table. One that an earlier statement of the playbook makes is there by then.
+// planTable predicts what a write would do to its table, assuming that earlier statements of the playbook have
+// created theirs.
 func (s *stepPlanner) planTable(ctx context.Context, in interpreter.ToolInput, plan *interpreter.SinkPlan) {
 	plan.Table, plan.Problem = s.catalogue.plannedTable(ctx, in)
 	if plan.Table == nil || plan.Table.Exists {
@@ -275,8 +276,7 @@ func isTable(in interpreter.ToolInput) bool {
 	return has && playbook.TraitsOf(in.Tool).KeepsStates
 }
 
-// targetText names what a sink writes to. Templates whose values are not known yet are shown
-// unevaluated.
+// targetText names what a sink writes to. Templates with unknown values are shown unevaluated.
 func targetText(target call.SinkTarget) string {
 	if path, has := target.Input.Fields["path"]; has && isTable(target.Input) {
 		table := expression.Text(target.Input.Fields["table"].Data)
@@ -328,7 +328,7 @@ func (c *Catalogue) PlanTable(ctx context.Context, in interpreter.ToolInput) (pl
 	})
 }
 
-// noteUnsampled says why no sample was made, where one was requested.
+// noteUnsampled says why a requested sample was not made.
 func (s *stepPlanner) noteUnsampled(format string, args ...any) {
 	if s.sample && s.plan.Unsampled == "" && !s.plan.Sampled {
 		s.plan.Unsampled = fmt.Sprintf(format, args...)

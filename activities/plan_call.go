@@ -16,7 +16,8 @@ import (
 	"reprise/interpreter/queue"
 )
 
-// planStates plans the states of the step, or that of an element of its loop, and gives those that are kept by name.
+// planStates plans the states of the step, or that of one element of its loop, and returns those that are stored by
+// name.
 func (s *stepPlanner) planStates(ctx context.Context, of *call.Call, element *expression.Value) map[string]incremental.State {
 	section := s.step.Incremental
 	if section == nil {
@@ -104,7 +105,8 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.
 	}
 }
 
-// initialValue is where the step reads from without a state. A template that needs an element is shown unevaluated.
+// initialValue is where the step starts to read without a state. A template that needs an element is shown
+// unevaluated.
 func (s *stepPlanner) initialValue() expression.Value {
 	section := s.step.Incremental
 	scope := interpreter.NewScope(s.book, s.task.Run, s.task.Data)
@@ -132,8 +134,8 @@ func (s *stepPlanner) findUnclaimable(states []interpreter.StatePlan, plan *inte
 	}
 }
 
-// driveCall renders the first request of a call, and makes it where that is requested. It gives what the
-// sinks would be called with, by place.
+// driveCall renders the first request of a call, and sends it if a sample is requested. It returns the
+// inputs of the sinks, by place.
 func (s *stepPlanner) driveCall(
 	ctx context.Context, of *call.Call, kept map[string]incremental.State, first bool,
 ) map[string]interpreter.ToolInput {

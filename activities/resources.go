@@ -36,7 +36,7 @@ type Resources struct {
 	Connections tool.ConnectionResolver
 	// SecretsDirectory is below which files of secrets are that connections name; "" is none.
 	SecretsDirectory string
-	// Confine refuses what PostgreSQL is not to be asked for; nil refuses nothing.
+	// Confine refuses PostgreSQL servers that must not be reached; nil refuses nothing.
 	Confine func(interpreter.ToolInput) error
 	// Egress decides which addresses tools may connect to; nil is egress.Local.
 	Egress *egress.Policy
@@ -61,31 +61,30 @@ type Resources struct {
 	Limits playbook.Limits
 	// Heartbeat is the time between two heartbeats of an activity, 0 for heartbeat.Default. Each run records it.
 	Heartbeat time.Duration
-	// RateLimits are the operator's, and hold against what playbooks ask for.
+	// RateLimits are the operator's limits, which apply in addition to those of playbooks.
 	RateLimits attempt.RateLimits
 	// MaxResponseBytes bounds a response, a file or a result; 0 is
 	// defaultMaxResponseBytes.
 	MaxResponseBytes int64
-	// Payloads are how large values may be; recorded in each run.
+	// Payloads bound how large values may be; each run records them.
 	Payloads attempt.Payloads
 	Logger   *slog.Logger // nil discards
 	// SecretKeys encrypt the results of secret steps, and make the tokens of
 	// callbacks; nil refuses both.
 	SecretKeys *seal.Keys
-	// CallbackURL is where starter serve is reached from other systems; "" is not
-	// known.
+	// CallbackURL is where other systems reach starter serve; "" if it is unknown.
 	CallbackURL string
-	// Secrets are masked in all that a worker reports; nil makes a new set. The
-	// connections are added by themselves. A tool adds here what it fetches, such as
-	// a token.
+	// Secrets are masked in everything that a worker reports; nil makes a new set. The
+	// connections are added automatically. A tool adds what it fetches, such as a token.
 	Secrets *secrets.Masker
-	// Telemetry records what attempts do; nil is none.
+	// Telemetry records what attempts do; nil records nothing.
 	Telemetry attempt.Telemetry
 	// Around wraps attempts of tools, by the name of their activity; nil for nothing. Tests of
 	// playbooks use it to answer.
 	Around func(activity string, run attempt.Func) attempt.Func
 
-	// TokenSpool is the folder in which tokens of logins are kept until they are reported; "" is memory alone.
+	// TokenSpool is the folder that stores tokens of logins until they are reported; "" stores them in memory
+	// only.
 	TokenSpool string
 
 	sources *connection.Sources
@@ -96,8 +95,8 @@ type Resources struct {
 type HTTPOptions struct {
 	// Transport replaces the shared transport; nil is the usual one.
 	Transport http.RoundTripper
-	// Observe lays a transport around that of the requests of attempts, such as one that shows
-	// them; nil for none.
+	// Observe wraps the HTTP transport of attempts, for example to show their requests; nil for
+	// no wrapper.
 	Observe func(http.RoundTripper) http.RoundTripper
 }
 
@@ -152,8 +151,8 @@ func (res Resources) forAttempts() attempt.Resources {
 	}
 }
 
-// configuredURLs are the URLs of those connections that can be listed; others are
-// known from when they are first used.
+// configuredURLs are the URLs of connections that can be listed; those of others are known once
+// they are used.
 func configuredURLs(resolver tool.ConnectionResolver) []string {
 	switch resolver := resolver.(type) {
 	case interface{ Texts() []string }:
@@ -168,8 +167,8 @@ func configuredURLs(resolver tool.ConnectionResolver) []string {
 	return nil
 }
 
-// fromEnvironment are the URLs of connections in an environment, and what else
-// there is a secret.
+// fromEnvironment returns the URLs of connections in the environment, and the other secrets
+// there.
 func fromEnvironment(entries []string) []string {
 	var all []string
 	for _, entry := range entries {

@@ -71,8 +71,8 @@ func (r *Runner) wrapTool(run Func, beginsItself bool) measuredFunc {
 	}
 }
 
-// noResult is the end of an attempt that gave no result: it was put off, which is a result of
-// its activity, or activityError says why.
+// noResult ends an attempt that returns no result: it was put off, which is itself the result
+// of the activity, or activityError says why it failed.
 func noResult(
 	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *tool.Secrets,
 ) (interpreter.ToolResult, int, error) {
@@ -91,8 +91,8 @@ type putOffError struct {
 
 func (e *putOffError) Error() string { return e.text }
 
-// mayBegin asks whether the run is paused, and waits for the payload store and for
-// the attempt's turn. The error says why it is not to be made.
+// mayBegin checks that the run is not paused, and waits for the payload store and for a permit
+// of the rate limit. The error says why the attempt is not made.
 func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads, in interpreter.ToolInput) error {
 	switch {
 	case !b.hosted && b.delivery.State.Spent(in.Lost):
@@ -128,9 +128,8 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 	return nil
 }
 
-// atHandover calls done once the outcome of an attempt is on its way to Temporal,
-// which is when the activity's context ends. A call inside a Drive says itself
-// when it has done with it.
+// atHandover calls done when the activity's context ends, because by then the outcome of the
+// attempt is on its way to Temporal. A call inside a Drive calls done itself.
 func atHandover(ctx context.Context, done func()) {
 	of, hosted := ctx.Value(callKey{}).(*callContext)
 	switch {
@@ -178,8 +177,8 @@ func (f measuredFunc) plainFunc() Func {
 	}
 }
 
-// pauseOthers pauses all attempts under the rate limit of one whose server asked to
-// wait, so that they need not find that out one by one.
+// pauseOthers pauses all attempts under the same rate limit after a server asked one of them to
+// wait, so that each need not find out by itself.
 func pauseOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, err error) {
 	if failure, ok := errors.AsType[*tool.Error](err); ok && in.RateLimit != nil && failure.RetryAfter != nil {
 		pacer.pauseLimit(ctx, *in.RateLimit, *failure.RetryAfter)
@@ -333,8 +332,8 @@ func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *too
 	return e
 }
 
-// stopCause is ErrReleased or ErrCut where the attempt ended because its
-// worker stops, else nil.
+// stopCause returns ErrReleased or ErrCut if the attempt ended because its worker stops, else
+// nil.
 func stopCause(ctx, bounded context.Context, b *beginning, err error) error {
 	switch cause := context.Cause(bounded); {
 	case errors.Is(err, ErrReleased), WorkerStopping(ctx) && !b.hasBegun():
@@ -345,12 +344,10 @@ func stopCause(ctx, bounded context.Context, b *beginning, err error) error {
 	return nil
 }
 
-// ErrDisconnected is the end of an attempt that the server may have given to
-// another worker.
+// ErrDisconnected ends an attempt that the server may have assigned to another worker.
 var ErrDisconnected = errors.New("the worker lost its connection to the server during the attempt")
 
-// DeliverAgain is the failure of a delivery that Temporal makes again. It is
-// nothing that anybody has to look at.
+// DeliverAgain is the failure of a delivery that Temporal repeats. It needs nobody's attention.
 func DeliverAgain(cause error) error { return DeliverAgainAfter(0, undeliveredError(cause)) }
 
 // DeliverWhenBack is DeliverAgain of a delivery whose destination has been away for so long.
@@ -364,8 +361,9 @@ func undeliveredError(cause error) interpreter.ErrorObject {
 	return interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error()}
 }
 
-// NextDelivery is how long after a delivery the next one comes. The longer a destination is away, the
-// later it comes, so that recallPatience is over before the 1000 deliveries are that an activity gets.
+// NextDelivery returns how long Temporal waits before it delivers the activity again. The delay grows
+// while a destination is unreachable, so that recallPatience ends before the activity reaches 1000
+// deliveries, the most it gets.
 func NextDelivery(away time.Duration) time.Duration {
 	return min(max(away/60, time.Second), 15*time.Second)
 }
@@ -377,8 +375,8 @@ func DeliverAgainAfter(delay time.Duration, object interpreter.ErrorObject) erro
 	})
 }
 
-// Cancelled distinguishes a context whose run was cancelled from one that ended with
-// its worker, or because the server was out of reach.
+// Cancelled reports whether the run was cancelled. A context also ends when its worker stops or
+// when the server is unreachable.
 func Cancelled(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled)

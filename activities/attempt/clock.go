@@ -7,9 +7,9 @@ import (
 	"go.temporal.io/sdk/activity"
 )
 
-// Clock has the time of the server. A call that continues now in an activity
-// and now in its workflow, or on another worker, measures its times by one clock:
-// the clock of this machine may show another time, and may be put forward or back.
+// Clock returns the server's time. A call continues in activities and in its workflow, and on
+// several workers, so it measures time by one clock: that of this machine may be wrong, or be
+// adjusted.
 type Clock struct {
 	server, here time.Time
 	skipped      func() time.Time // the clock of Host, nil on a server

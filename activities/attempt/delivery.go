@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// maxCuts is how many workers may stop in the middle of one attempt. It is
-	// far more than happens: it ends what lasts longer than any worker.
+	// maxCuts is how many workers may stop in the middle of one attempt. Normal operation never
+	// reaches it: it ends an attempt that takes longer than any worker lives.
 	maxCuts = 20
 	// heartbeatTimeout bounds one heartbeat.
 	heartbeatTimeout = 2 * time.Second
@@ -30,14 +30,13 @@ const (
 	heartbeatRetry = 200 * time.Millisecond
 )
 
-// DeliveryState is what one delivery of an activity passes on to the next in its heartbeats;
-// kept in workflow history.
+// DeliveryState is what one delivery of an activity passes to the next in its heartbeats; kept in
+// workflow history.
 type DeliveryState struct {
 	Delivery int `json:"delivery"`        // its number, from 1
 	Acted    int `json:"acted,omitempty"` // how many before it were lost when they may have acted
 	Cut      int `json:"cut,omitempty"`   // how many before it were cut by a stop in order
-	// Begun says that this one may have acted by now, and that it has not been
-	// returned.
+	// Begun says that this delivery may have acted, and that no worker has returned it unused.
 	Begun bool `json:"begun,omitempty"`
 	// Receiving lists the calls for which this worker reads a large answer, by their positions
 	// in a Drive. Received lists those that lost workers were reading, once per worker: reading
@@ -53,10 +52,9 @@ type heartbeatDetails struct {
 	Step *interpreter.HostedStep `json:"step,omitempty"`
 }
 
-// nextDelivery is the state with which delivery n begins; w is the last state that earlier deliveries have left.
-// One that said nothing has not begun: from the second on, deliveries say so
-// before they act. The first one does so only where it announces; otherwise it may
-// have acted.
+// nextDelivery returns the state in which delivery n begins; w is the last state that earlier deliveries
+// recorded. Without a recorded state the delivery has not begun: from the second on, deliveries record that
+// before they act. The first one records it only if it announces; otherwise it may have acted.
 func (w DeliveryState) nextDelivery(n int, announces bool) DeliveryState {
 	acted, received := w.Acted, slices.Clip(w.Received)
 	if w.Begun || w.Delivery == 0 && n > 1 && !announces {
@@ -105,7 +103,7 @@ type Delivery struct {
 	Details func(DeliveryState) any // what a heartbeat holds
 
 	mu sync.Mutex // held while a heartbeat is on its way, so that they arrive in order
-	// State is how far the attempt has come. Drive reads it only while no attempt runs.
+	// State is the progress of the attempt. Drive reads it only while no attempt runs.
 	State    DeliveryState
 	step     *interpreter.HostedStep // how far a long attempt is; nil for others
 	reported time.Time               // when that was sent last
@@ -219,8 +217,8 @@ func (d *Delivery) endReceives(place int) {
 	}
 }
 
-// Returned reports that this delivery does not count because its worker stops; cut says that an
-// attempt was cut short. The next worker knows only this heartbeat, so it is sent until it
+// Returned records that this delivery does not count because its worker stops; cut says that an
+// attempt was interrupted. The next worker knows only this heartbeat, so it is sent until it
 // arrives or the worker runs out of time.
 func (d *Delivery) Returned(ctx context.Context, cut bool) {
 	d.mu.Lock()
@@ -268,19 +266,20 @@ func isWithdrawn(err error) bool {
 		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
 }
 
-// ErrReleased is the cause of an attempt that ends before it has begun, and
-// ErrCut that of one that did not end in time, because the worker stops.
+// ErrReleased is the cause of a context whose worker stops before the attempt has begun, and
+// ErrCut if the attempt did not end in time.
 var (
 	ErrReleased = errors.New("the worker stopped before the attempt started; another worker makes it")
 	ErrCut      = errors.New("the worker stopped during the attempt; another worker repeats it")
 )
 
-// beginning marks when an attempt may have acted. Waiting before that (for a turn, a lock, a
+// beginning marks when an attempt may have acted. Waiting before that (for a permit, a lock, a
 // connection) does not count.
 type beginning struct {
 	delivery *Delivery
 	hosted   bool // the delivery is that of a Drive
-	// gate says whether the attempt is held, and what people have set for it.
+	// gate holds the attempt while its run is paused, and knows the settings that people have
+	// made.
 	gate func(context.Context) (interpreter.Control, error)
 
 	mu    sync.Mutex
@@ -290,7 +289,7 @@ type beginning struct {
 	// onSend is called when the tool acts and when it was answered, under a rate
 	// limit; nil without.
 	onSend func(answered bool)
-	// turn is how long the attempt waited for its turn under a rate limit.
+	// turn is how long the attempt waited for its permit under a rate limit.
 	turn time.Duration
 }
 
@@ -337,7 +336,7 @@ func (b *beginning) Begin(ctx context.Context) error {
 	return nil
 }
 
-// Answered records that the other side has what the attempt sent.
+// Answered records that the other side has received what the attempt sent.
 func (b *beginning) Answered() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -363,7 +362,7 @@ func (b *beginning) Progressed(ctx context.Context, done interpreter.HostedStep)
 	}
 }
 
-// Propagate adds to the headers of a request what identifies the attempt to the other side.
+// Propagate adds the request headers that identify the attempt to the other side.
 func (b *beginning) Propagate(ctx context.Context, headers http.Header) {
 	watchOf(ctx).addHeaders(ctx, headers)
 }
@@ -374,7 +373,7 @@ func (b *beginning) hasBegun() bool {
 	return b.begun
 }
 
-// resetBegin revokes begin, where nothing was done.
+// resetBegin undoes recordBegin after an attempt that did nothing.
 func (b *beginning) resetBegin() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -401,7 +400,7 @@ func (b *beginning) withdrawAttempt() bool {
 // deliveryKey marks attempts inside Drive, which share the delivery of the Drive.
 type deliveryKey struct{}
 
-// WithDelivery makes attempts ones inside a Drive, whose delivery is d.
+// WithDelivery returns a context for attempts inside a Drive, whose delivery is d.
 func WithDelivery(ctx context.Context, d *Delivery) context.Context {
 	return context.WithValue(ctx, deliveryKey{}, d)
 }
@@ -415,15 +414,15 @@ type callContext struct {
 
 type callKey struct{}
 
-// WithCall is the context of the attempts of call number at of a Drive. onTurn is called when one of them begins, and ends, to
-// wait for its turn. release releases the memory of the last attempt.
+// WithCall returns the context for attempts of call number at of a Drive. onTurn is called when an attempt begins and
+// when it stops waiting for its permit. release frees the memory of the last attempt.
 func WithCall(ctx context.Context, at int, onTurn func(waiting bool)) (within context.Context, release func()) {
 	within = context.WithValue(ctx, callKey{}, &callContext{at: at, onTurn: onTurn})
 	return within, func() { releaseMemory(within) }
 }
 
-// awaitsTurn shows in the heartbeats of a Drive whether an attempt waits for its turn. Others
-// have not begun until they have it.
+// awaitsTurn shows in the heartbeats of a Drive whether an attempt waits for its permit. Other
+// attempts count as not begun until they have it.
 func awaitsTurn(ctx context.Context, waits bool) {
 	if of, hosted := ctx.Value(callKey{}).(*callContext); hosted {
 		of.onTurn(waits)
@@ -466,8 +465,8 @@ func stopChannel(ctx context.Context) <-chan struct{} {
 	return activity.GetWorkerStopChannel(ctx)
 }
 
-// WorkerStopping reports whether the worker accepts no more work: what begins now
-// might not end.
+// WorkerStopping reports whether the worker accepts no more work. What begins after that might
+// not finish.
 func WorkerStopping(ctx context.Context) bool {
 	select {
 	case <-stopChannel(ctx):

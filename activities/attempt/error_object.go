@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// errorObject is err as it goes to the history. Secrets are masked.
+// errorObject is err as the history stores it, with secrets masked.
 func errorObject(err error, in interpreter.ToolInput, secrets *tool.Secrets) *interpreter.ErrorObject {
 	var e *tool.Error
 	if !errors.As(err, &e) {
@@ -42,7 +42,7 @@ func errorObject(err error, in interpreter.ToolInput, secrets *tool.Secrets) *in
 	return object
 }
 
-// maskedAnswer is the meta of a failed answer as it goes to the history.
+// maskedAnswer is the metadata of a failed answer as the history stores it.
 func maskedAnswer(answer interpreter.ToolMeta, secrets *tool.Secrets) *interpreter.ToolMeta {
 	masked := interpreter.ToolMeta{
 		Status: answer.Status, Headers: tool.ErrorHeaders(answer.Headers, secrets), URL: secrets.Text(answer.URL),
@@ -68,8 +68,8 @@ func failedToSend(object *interpreter.ErrorObject) {
 	object.Kind = interpreter.KindWebhookFailure
 }
 
-// beyond is how much longer than the kept part a text may be before its secrets are masked,
-// since masking shortens it.
+// beyond is how many bytes of a text are masked in addition to those that are kept, since
+// masking shortens the text.
 const beyond = 4
 
 // cutOff is the beginning of a text that is cut again. What masks it knows a piece
@@ -81,7 +81,7 @@ func maskedText(text string, limit int, secrets *tool.Secrets) string {
 	return tool.CutText(secrets.Text(cutOff(text, beyond*limit)), limit)
 }
 
-// maskedBody is a body as it goes to the history, without secrets.
+// maskedBody is a body as the history stores it, without secrets.
 func maskedBody(body any, secrets *tool.Secrets) any {
 	if body == nil {
 		return nil
@@ -89,8 +89,8 @@ func maskedBody(body any, secrets *tool.Secrets) any {
 	return cutBody(secrets.Value(cutBody(body, mostMasked, cutOff)), tool.MaxErrorBody, tool.CutEnds)
 }
 
-// mostMasked is how much of a body is read for secrets before it is cut, so that its end is kept too. Of a longer one the
-// end is lost: there, masking would not know a piece of a secret.
+// mostMasked bounds how much of a body is searched for secrets before the body is cut. Within that bound its end is
+// kept too; of a longer body the end is dropped, because masking could not recognize a part of a secret there.
 const mostMasked = 256 << 10
 
 // cutBody keeps a body of at most limit bytes unchanged. It turns a longer one into text and cuts that.

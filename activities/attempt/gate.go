@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter"
 )
 
-// pauseGate is what every attempt passes right before it begins: it holds attempts whose
-// run or step is paused.
+// pauseGate holds attempts whose run or step is paused. Each attempt passes it right before it
+// begins.
 type pauseGate struct {
 	logger   *slog.Logger
 	controls *recent[interpreter.Control]
@@ -29,7 +29,7 @@ func pausedError(by interpreter.Hold) error {
 	return &putOffError{until: interpreter.PutOff{Hold: &by}, text: "the run or the step is paused; the attempt is made when it is resumed"}
 }
 
-// holding names the runs that may hold an attempt. It is small enough to be stored with the
+// holding names the runs whose pause holds an attempt. It is small enough to be stored with the
 // attempt.
 type holding struct {
 	run     string // workflow ID, "" for none
@@ -38,9 +38,9 @@ type holding struct {
 	above   []interpreter.Parent
 }
 
-// passGate returns the control of the attempt's run, and a *putOffError where that, or that of
-// a parent run, holds the attempt. Without an answer of the server the control counts
-// that was read last: an attempt whose server is away cannot end either.
+// passGate returns the control of the attempt's run, and a *putOffError if the run or a parent
+// of it is paused. If the server does not respond, the control that was read last applies: an
+// attempt could not end without the server either.
 func (g *pauseGate) passGate(ctx context.Context, by holding) (interpreter.Control, error) {
 	if by.run == "" || !activity.IsActivity(ctx) {
 		return interpreter.Control{}, nil
@@ -87,8 +87,8 @@ func describeControl(ctx context.Context, workflowID string) (interpreter.Contro
 	return control, nil
 }
 
-// Hold returns what holds an attempt to start a run, which passes the same gate as all
-// attempts; nil for nothing.
+// Hold returns the pause that prevents an attempt from starting a run, nil for none. It passes
+// the same gate as other attempts.
 func (r *Runner) Hold(ctx context.Context, attempt interpreter.PausedBy) (*interpreter.Hold, error) {
 	_, err := r.gate.passGate(ctx, holding{run: attempt.Run, version: attempt.Version, step: attempt.Step, above: attempt.Parents})
 	if off, ok := errors.AsType[*putOffError](err); ok {
@@ -97,8 +97,8 @@ func (r *Runner) Hold(ctx context.Context, attempt interpreter.PausedBy) (*inter
 	return nil, err
 }
 
-// RunCancelled reports whether a run was cancelled, whatever of it waits for a worker. Without an answer of the server
-// the last one counts.
+// RunCancelled reports whether a run was cancelled, no matter which part of it waits for a worker. If the server does
+// not respond, the last response applies.
 func (r *Runner) RunCancelled(ctx context.Context, workflowID string) bool {
 	cancelled, _ := r.gate.cancels.valueOf(ctx, workflowID, func(bool) bool { return true })
 	return cancelled

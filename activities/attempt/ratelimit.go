@@ -18,27 +18,27 @@ import (
 )
 
 const (
-	// leaseEvery is the least time between two leases of one worker for one
-	// key: waiters gather meanwhile and share the next one.
+	// leaseEvery is the least time between two leases of one worker for one key: attempts that
+	// arrive in between share the next lease.
 	leaseEvery = 100 * time.Millisecond
 	// leaseTimeout bounds one lease; it needs a worker to answer it.
 	leaseTimeout = 30 * time.Second
 	// leaseAgain is the pause before a lease that failed is requested again.
 	leaseAgain = time.Second
-	// leaseAhead bounds how far ahead turns are leased, beyond what it takes to
-	// use them. What is leased is lost with its worker.
+	// leaseAhead bounds how far ahead permits are leased, beyond the time to use them. Leased
+	// permits are lost with their worker.
 	leaseAhead = time.Second
-	// maxTurns is how many slots one lease requests. A busy worker with thousands of waiting
-	// attempts would else reserve minutes of a limit that other workers share.
+	// maxTurns is how many permits one lease requests. Without it, a busy worker with thousands
+	// of waiting attempts would reserve minutes of a limit that other workers share.
 	maxTurns = 1000
-	// joinPatience is how long an attempt that joins waits for a lease, where nothing else
-	// requests one.
+	// joinPatience is how long an attempt that joins a queue waits for the queue's next lease,
+	// before it requests one itself.
 	joinPatience = leaseAhead
 )
 
-// pacer makes the attempts of this worker wait for their turn under a rate
-// limit. Turns are leased from a workflow per key, so all workers of a task
-// queue share them; an answer that asks to wait pauses the others too.
+// pacer makes the attempts of this worker wait for permits of their rate limits. Permits are
+// leased from one workflow per key, so all workers of a task queue share them; a response that
+// asks to wait pauses the others too.
 type pacer struct {
 	limits RateLimits
 	logger *slog.Logger
@@ -73,8 +73,8 @@ type turnQueue struct {
 	local      ratelimit.Limiter // outside of activities
 }
 
-// estimate is how long something takes, on the safe side. It follows what was
-// seen in steps, so that one slow answer does not hold the next attempts back.
+// estimate is a cautious estimate of a duration. It follows the measured durations in steps, so
+// that one slow answer does not delay the next attempts.
 type estimate time.Duration
 
 const (
@@ -88,9 +88,9 @@ func (e *estimate) observeTime(took time.Duration) {
 
 func (e estimate) estimatedTime() time.Duration { return max(time.Duration(e), leastEstimate) }
 
-// awaitTurn waits for the attempt's turn, sending heartbeats meanwhile. The server learns of
-// the begin before the turn comes; a turn that is missed is lost. The error comes from ctx or
-// begin, or is a *putOffError if the turn is too far away to wait here.
+// awaitTurn waits for the attempt's permit and sends heartbeats. The server learns that the
+// attempt begins before the permit is valid, because a missed permit is lost. The error comes
+// from ctx or begin, or is a *putOffError if the permit is too far away to wait here.
 func (p *pacer) awaitTurn(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolInput, b *beginning) error {
 	queue := p.queueOf(ctx, limit)
 	w := newWaiter(ctx, limit, in)
@@ -136,8 +136,8 @@ func (p *pacer) isCrowded(ctx context.Context) bool {
 	return most > 0 && 2*len(p.slots) > most
 }
 
-// acquireTurn waits for the turn of an attempt that has begun; false if it cannot be
-// used. The error says that the attempt is not made.
+// acquireTurn waits for the permit of an attempt that has begun, and returns false if it cannot
+// be used. The error says that the attempt is not made.
 func (l *turnQueue) acquireTurn(ctx context.Context, turn time.Time, limit ratelimit.Limit, b *beginning) (bool, error) {
 	for at := turn; !at.After(turn.Add(limit.Slack())); {
 		if err := sleepUntil(ctx, at); err != nil {
@@ -152,13 +152,12 @@ func (l *turnQueue) acquireTurn(ctx context.Context, turn time.Time, limit ratel
 	return false, nil
 }
 
-// mostSends bounds what a worker remembers of what it sent. Where a limit is of
-// more requests, one that is late does not matter.
+// mostSends bounds how many sent requests a worker remembers. Under a limit that allows more,
+// one late request does not matter.
 const mostSends = 1000
 
-// useTurn uses the turn, unless it is too early for one more: an attempt before it
-// may have taken time on its way out, and followed its own turn late. In that
-// case it returns the time of the next check.
+// useTurn uses the permit, unless the requests before it were sent late and this one would
+// follow too soon. In that case it returns the time of the next check.
 func (l *turnQueue) useTurn(turn time.Time, limit ratelimit.Limit, b *beginning) (again time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +193,7 @@ func sleepUntil(ctx context.Context, until time.Time) error {
 	return sleep.Unless(ctx, time.Until(until), stopChannel(ctx), ErrReleased)
 }
 
-// leadTime is how long before its turn an attempt gets ready.
+// leadTime is how long before its permit is valid an attempt prepares.
 func (l *turnQueue) leadTime() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,9 +210,9 @@ func (l *turnQueue) beginAttempt(ctx context.Context, b *beginning) error {
 	return err
 }
 
-// pauseLimit pauses all attempts under a limit, as the server asked, for
-// no longer than the operator says; the attempt that it asked waits by itself for as long
-// as its policy says.
+// pauseLimit pauses all attempts under a limit, as the server asked, but no longer than the
+// operator allows. The attempt that got the response waits by itself, as long as its policy
+// says.
 func (p *pacer) pauseLimit(ctx context.Context, limit ratelimit.Limit, wait time.Duration) {
 	most := p.limits.maxPause(limit)
 	if turns := WorkerOf(ctx).Turns; turns != nil {
@@ -248,8 +247,8 @@ func (p *pacer) queueOf(ctx context.Context, limit ratelimit.Limit) *turnQueue {
 	return p.queues[id]
 }
 
-// requestLease requests turns of the workflow that holds the limit, and returns the time of the first
-// turn by the clock of this machine.
+// requestLease requests permits from the limit's workflow, and returns the time of the first one by
+// the clock of this machine.
 func (l *turnQueue) requestLease(ctx context.Context, request ratelimit.LeaseRequest) (ratelimit.Lease, time.Time, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)
 	defer cancel()
@@ -275,9 +274,9 @@ func (l *turnQueue) requestLease(ctx context.Context, request ratelimit.LeaseReq
 // maxLimitSummary bounds the key that the text of an attempt names, in bytes.
 const maxLimitSummary = 300
 
-// firstTurn is when the first turn of a lease is by the clock of this machine.
-// That clock is believed as far as the lease does not contradict it: the limiter
-// has answered after the request was sent, and before its answer came.
+// firstTurn returns when the first permit of a lease is valid by the clock of this machine.
+// That clock is used as far as it does not contradict the lease: the limiter has responded
+// after the request was sent and before its response arrived.
 func firstTurn(lease ratelimit.Lease, asked, answered time.Time) time.Time {
 	if lease.At.IsZero() {
 		return answered.Add(lease.Delay())

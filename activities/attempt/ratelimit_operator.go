@@ -20,7 +20,7 @@ const defaultMaxPause = 5 * time.Minute
 // together; playbooks can ask for less and not for more.
 type RateLimits map[string]playbook.OwnedLimit
 
-// maxPause is how long an answer may hold back the attempts under a limit.
+// maxPause is how long a response may pause the attempts under a limit.
 func (r RateLimits) maxPause(limit ratelimit.Limit) time.Duration {
 	if pause := r[limit.Key].MaxPause; pause > 0 {
 		return pause
@@ -28,8 +28,8 @@ func (r RateLimits) maxPause(limit ratelimit.Limit) time.Duration {
 	return defaultMaxPause
 }
 
-// limitOf is the limit that an attempt is under, nil for none; more says that its
-// playbook asks for more than the operator gives.
+// limitOf returns the limit of an attempt, nil for none; more says that its playbook asks for
+// more than the operator allows.
 func (r RateLimits) limitOf(in interpreter.ToolInput) (limit *ratelimit.Limit, more bool) {
 	asked := in.RateLimit
 	key := ""
@@ -73,8 +73,8 @@ func (p *pacer) limitOf(in interpreter.ToolInput) *ratelimit.Limit {
 // mostWarned bounds the steps that are remembered as warned about, in memory.
 const mostWarned = 1000
 
-// Warnings are about steps that ask for more than the operator gives, as far as
-// their keys are known before the run.
+// Warnings are about steps that ask for more than the operator allows, if their keys are known
+// before the run.
 func (r RateLimits) Warnings(book *playbook.Playbook) []string {
 	var all []string
 	for _, step := range book.Steps {

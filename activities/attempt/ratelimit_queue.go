@@ -15,18 +15,17 @@ import (
 )
 
 const (
-	// turnPatience is how long an attempt waits for its turn in its slot. One whose
-	// turn is further away releases the slot and comes back for it.
+	// turnPatience is how long an attempt waits for its permit in its activity slot. If the
+	// permit is further away, the attempt releases the slot and comes back.
 	turnPatience = 5 * time.Second
-	// comesEarly is how long before its turn an attempt comes back, because timers
-	// are late and slots are taken.
+	// comesEarly is how long before its permit an attempt comes back, because timers fire late
+	// and slots may be taken.
 	comesEarly = 2 * time.Second
-	// firstAway is how long an attempt stays away for a turn that is far off, before
-	// it checks whether there is one sooner: attempts before it may have ended. From then
-	// on it stays away for as long as it has waited already.
+	// firstAway is how long an attempt with a distant permit stays away before it checks for a
+	// sooner one: attempts before it may have ended. After that it stays away for as long as it
+	// has waited already.
 	firstAway = time.Minute
-	// mostTries bounds the doubling of the time that an attempt stays away after it came for
-	// its turn in vain.
+	// mostTries bounds how often the time that an attempt stays away is doubled.
 	mostTries = 7
 )
 
@@ -51,15 +50,14 @@ type assignment struct {
 	putOff *putOffError
 }
 
-// awayError is the end of an attempt that releases its slot, because its turn is too far
-// away.
+// awayError ends an attempt that releases its slot because its permit is too far away.
 func awayError(turn ratelimit.Reservation, key string, wait time.Duration) *putOffError {
 	return &putOffError{until: interpreter.PutOff{Turn: &turn}, text: fmt.Sprintf(
 		"the rate limit has no slot for %s yet; the attempt waits outside the worker for %s",
 		tool.CutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
 }
 
-// newWaiter is an attempt that comes for a turn, nil for its first one.
+// newWaiter returns an attempt that waits for a permit, nil for its first one.
 func newWaiter(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolInput) *waiter {
 	w := &waiter{ctx: ctx, limit: limit, step: in.Step, index: in.Index, patient: time.Now().Add(turnPatience)}
 	if turn := in.Turn; turn != nil {
@@ -132,9 +130,8 @@ func (l *turnQueue) dismissWaiter(w *waiter) {
 	}
 }
 
-// serveQueue leases turns until no attempt waits. Where the limiter does not answer it
-// tries again: the limiter is as near as the server, without which no attempt
-// could end either.
+// serveQueue leases permits until no attempt waits. If the limiter does not respond it tries
+// again: it is as reachable as the server, which every attempt needs.
 func (l *turnQueue) serveQueue() {
 	warned := time.Time{}
 	for {
@@ -236,8 +233,8 @@ func (w *waiter) queuePosition() int {
 	return positionFresh
 }
 
-// byPosition is the order of waiters: of waiters whose turn is due, the one that has
-// waited longest is first.
+// byPosition is the order of waiters: among those whose permit is due, the one that has waited
+// longest is first.
 func byPosition(a, b *waiter) int {
 	if order := cmp.Compare(a.queuePosition(), b.queuePosition()); order != 0 {
 		return order
@@ -279,8 +276,8 @@ func (l *turnQueue) assignTurns(requested []*waiter, lease ratelimit.Lease, firs
 	return l.requeueWaiters(rest, free, lease.Interval(), crowded)
 }
 
-// removeWaiters removes the waiters of a request from the queue, and returns those of them
-// that still wait.
+// removeWaiters removes the waiters of a request from the queue, and returns those that still
+// wait.
 func (l *turnQueue) removeWaiters(asked []*waiter) []*waiter {
 	asked = slices.DeleteFunc(asked, func(w *waiter) bool { return w.ctx.Err() != nil || !slices.Contains(l.waiters, w) })
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return slices.Contains(asked, w) })
@@ -309,7 +306,7 @@ func (l *turnQueue) requeueWaiters(rest []*waiter, free time.Time, interval time
 	return again
 }
 
-// sendAway makes a waiter release its slot and come back for its turn; at is zero if the turn
+// sendAway makes a waiter release its slot and come back for its permit; at is zero if its time
 // is not known.
 func (l *turnQueue) sendAway(w *waiter, at time.Time) {
 	now := time.Now()
@@ -350,8 +347,8 @@ type leaving struct {
 	away *putOffError
 }
 
-// releaseWaiters reports to the limiter which waiters leave, so that it can call them back,
-// and then releases them. A waiter that is not reported comes back by itself.
+// releaseWaiters reports to the limiter which waiters leave, so that it can call them back, and
+// then releases them. A waiter that was not reported comes back by itself.
 func (l *turnQueue) releaseWaiters(ctx context.Context) {
 	l.mu.Lock()
 	dropped := l.leaving

@@ -13,13 +13,12 @@ const (
 	// readTimeout bounds a request for what recent keeps of a run. Without an answer what was
 	// read last counts.
 	readTimeout = 2 * time.Second
-	// recentForgets is how long it keeps what nobody requests.
+	// recentForgets is how long a value is kept that nobody requests.
 	recentForgets = time.Minute
 )
 
-// recent keeps what the server knows of runs. All attempts of a worker share it, so that the
-// server gets one request for a run in interpreter.ControlPatience, however many attempts
-// begin.
+// recent caches what the server reports of runs. All attempts of a worker share it, so that the
+// server gets one request per run in interpreter.ControlPatience, however many attempts begin.
 type recent[V any] struct {
 	// read reads it of a run.
 	read func(ctx context.Context, workflowID string) (V, error)
@@ -39,9 +38,9 @@ func newRecent[V any](read func(ctx context.Context, workflowID string) (V, erro
 	return &recent[V]{read: read, runs: map[string]*recentRun[V]{}}
 }
 
-// valueOf is what is known of a run: no older than interpreter.ControlPatience, and read anew
-// if it does not serve. The error is the request's; the value is then the one
-// which was read last.
+// valueOf returns a value of a run that is no older than interpreter.ControlPatience; it is
+// read again if it does not serve. After an error of the request, the value is the one that was
+// read last.
 func (r *recent[V]) valueOf(ctx context.Context, workflowID string, serves func(V) bool) (V, error) {
 	run := r.runOf(workflowID)
 	run.mu.Lock()
@@ -60,7 +59,7 @@ func (r *recent[V]) valueOf(ctx context.Context, workflowID string, serves func(
 	return run.value, err
 }
 
-// runOf finds what is known of a run, and forgets the runs that nobody requests.
+// runOf finds the cached values of a run, and drops those of runs that nobody requests.
 func (r *recent[V]) runOf(workflowID string) *recentRun[V] {
 	r.mu.Lock()
 	defer r.mu.Unlock()

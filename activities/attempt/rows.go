@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// countRows adds to the result of an attempt what it did to data, where its tool does not say it.
+// countRows adds the row counts of an attempt to its result, if its tool does not report them.
 func countRows(run Func) Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		result, err := run(ctx, in)

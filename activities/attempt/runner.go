@@ -25,17 +25,17 @@ type Resources struct {
 	// TaskQueue is the one that the worker polls, "" for a program that polls none.
 	TaskQueue string
 	Payloads  Payloads
-	// RateLimits are the operator's, and hold against what playbooks ask for.
+	// RateLimits are the operator's limits, which apply in addition to those of playbooks.
 	RateLimits RateLimits
 	Logger     *slog.Logger
 	// Secrets are masked in what leaves an attempt. What it opens is added.
 	Secrets *secrets.Masker
 	// SecretKeys encrypt the results of secret steps; nil refuses them.
 	SecretKeys *seal.Keys
-	// Telemetry records what attempts do; nil is none.
+	// Telemetry records what attempts do; nil records nothing.
 	Telemetry Telemetry
-	// Around is around what a tool does in an attempt, by the name of its activity; nil is
-	// nothing.
+	// Around wraps the tools' work in an attempt, by the name of the activity; nil for no
+	// wrapper.
 	Around func(activity string, run Func) Func
 }
 
@@ -69,7 +69,7 @@ func NewRunner(res Resources, tools map[string]tool.Tool) *Runner {
 	}
 }
 
-// MemoryAcquired is how many bytes attempts have acquired in total for what they read.
+// MemoryAcquired is how many bytes attempts have acquired in total to read data.
 func (r *Runner) MemoryAcquired() int64 { return r.memory.Acquired() }
 
 // Activities are the functions to register with a worker, sorted by name: Run
@@ -117,15 +117,15 @@ func (r *Runner) limitRun(run measuredFunc) measuredFunc {
 	}
 }
 
-// functionNamed is the activity function of a name, nil if there is none.
+// functionNamed returns the activity function with a name, nil if there is none.
 func (r *Runner) functionNamed(name string) measuredFunc {
 	r.functions.Do(func() { r.byName = r.wrappedTools() })
 	return r.byName[name]
 }
 
-// Try makes one attempt outside of Temporal, as an activity would: under its rate limit,
-// within its time, and without secrets in what it gives. A failure of the tool is an outcome; the
-// error is ctx's.
+// Try makes one attempt outside of Temporal as an activity would: under its rate limit, within
+// its time limit, and with secrets masked in its outcome. A failure of the tool is an outcome;
+// the error is that of ctx.
 func (r *Runner) Try(ctx context.Context, in interpreter.ToolInput) (interpreter.Outcome, error) {
 	made, err := r.Make(WithDelivery(ctx, NewDelivery(ctx, false)), in)
 	if ctx.Err() != nil {

@@ -61,8 +61,8 @@ func (res Resources) withSecrets(run Func) Func {
 // or step.
 func sealPlace(run, step string) string { return strconv.Quote(run) + " " + strconv.Quote(step) }
 
-// sealResult is the result of a secret step as the run is given it: nothing else of
-// the answer but its status goes along.
+// sealResult returns the result of a secret step as the run gets it: sealed, and of the rest of
+// the answer only the status.
 func (res Resources) sealResult(ctx context.Context, in interpreter.ToolInput, result interpreter.ToolResult) (interpreter.ToolResult, error) {
 	encoded, err := expression.Encode(result.Data.Data)
 	if err != nil {
@@ -164,8 +164,8 @@ func secretTexts(v any) []string {
 	return texts
 }
 
-// staysAtOrigin refuses to send a secret elsewhere than where the call began:
-// pages are named by whoever answers.
+// staysAtOrigin refuses to send a secret to another host than the one where the call began:
+// links to pages come from the server.
 func staysAtOrigin(in interpreter.ToolInput) error {
 	if in.Origin == "" {
 		return nil
@@ -182,18 +182,18 @@ func staysAtOrigin(in interpreter.ToolInput) error {
 		in.Step, in.Origin, tool.Origin(target))
 }
 
-// valuesInText are what messages quote, and numbers.
+// valuesInText matches quoted values and numbers in messages.
 var valuesInText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|[0-9][0-9.eE+-]*`)
 
-// withoutValues is a message about an expression over secrets, which may have a
-// part of them in it.
+// withoutValues is a message about an expression over secrets, without the values that it
+// quotes.
 func withoutValues(message string) string {
 	const most = 300
 	return tool.CutText(valuesInText.ReplaceAllString(message, secrets.Stars), most)
 }
 
-// quietError is the error of a secret step. What its other side says may be, or hold,
-// the very secret that the answer was to give.
+// quietError is the error of a secret step. The other side's message may contain the very
+// secret that was requested, so it is left out.
 func quietError(ctx context.Context, in interpreter.ToolInput, err error) error {
 	var e *tool.Error
 	switch {

@@ -48,7 +48,7 @@ func InShape(ctx context.Context, in interpreter.ToolInput) (shaped interpreter.
 	return in.InShape(rows), rows.Notes, nil
 }
 
-// Reshape brings the rows of an attempt into shape, on as many processors as there are, up to a few. The error is from
+// Reshape applies fields and exclude to the rows of an attempt, on several processors. The error is from
 // [interpreter.ToolInput.Reshape], or of ctx.
 func Reshape(ctx context.Context, in interpreter.ToolInput) (interpreter.ShapedRows, error) {
 	return in.Reshape(func(rows int, part func(from, to int) ([]string, error)) ([]string, error) {

@@ -21,11 +21,11 @@ import (
 	"reprise/interpreter/call"
 )
 
-// Payloads are how large the values of a run may be, in bytes of JSON.
+// Payloads bound the values of a run, in bytes of JSON.
 type Payloads struct {
-	// MaxBytes bounds every value that crosses a boundary: requests, results,
-	// what an iteration is given and gives. 0 is interpreter.MaxInlinePayload,
-	// which is all that Temporal accepts without a payload store.
+	// MaxBytes bounds every value that crosses a boundary: requests, results, inputs and
+	// results of iterations. 0 is interpreter.MaxInlinePayload, the most that Temporal accepts
+	// without a payload store.
 	MaxBytes int
 	// AnswersBytes bounds the memory, by estimate, that all attempts of a worker use together
 	// for what they read; 0 is DefaultBytes.
@@ -35,12 +35,12 @@ type Payloads struct {
 	OffloadAbove int
 	// Store is the payload store, nil for none.
 	Store PayloadStore
-	// Patience is how long the store may be away before an attempt, and again
-	// after it, until that is a failure; 0 is interpreter.StorePatience.
+	// Patience is how long the store may be unreachable before an attempt, and again after it,
+	// until the attempt fails; 0 is interpreter.StorePatience.
 	Patience time.Duration
 }
 
-// PayloadStore is where large values go. It is safe for concurrent use.
+// PayloadStore stores large values. It is safe for concurrent use.
 type PayloadStore interface {
 	// Ready reports whether the store accepts values.
 	Ready(ctx context.Context) error
@@ -112,9 +112,8 @@ func waitWithHeartbeats(ctx context.Context, wait time.Duration, heartbeat <-cha
 	}
 }
 
-// StoreOutcomes is what a worker puts around every activity: an outcome is in the payload store
-// before the activity ends. If the SDK failed to store it afterwards, it would repeat the
-// attempt.
+// StoreOutcomes wraps every activity so that its outcome is in the payload store before the
+// activity ends. If the SDK failed to store it afterwards, Temporal would repeat the attempt.
 func (r *Runner) StoreOutcomes() interceptor.WorkerInterceptor {
 	return &storeInterceptor{payloads: r.Resources.Payloads}
 }
@@ -147,7 +146,7 @@ func (o *outcomeStore) Init(outbound interceptor.ActivityOutboundInterceptor) er
 	return o.Next.Init(&o.beats)
 }
 
-// ExecuteActivity runs the activity and stores what came of it.
+// ExecuteActivity runs the activity and stores its outcome.
 func (o *outcomeStore) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	result, err := o.Next.ExecuteActivity(context.WithValue(ctx, beatsKey{}, &o.beats), in)
 	var cancelled *temporal.CanceledError
@@ -168,9 +167,9 @@ func (o *outcomeStore) ExecuteActivity(ctx context.Context, in *interceptor.Exec
 	return &commonpb.Payloads{Payloads: []*commonpb.Payload{value}}, nil
 }
 
-// storedValue is the value as it goes to Temporal, once the store has it. When the
-// store does not accept it in time it goes into the history; what is too large for
-// that as well is a failure, in its place, of an attempt that was made.
+// storedValue is the value as Temporal gets it, once the store has it. If the store does not
+// accept it in time it goes into the history; if it is too large for that, a failure takes its
+// place.
 func (o *outcomeStore) storedValue(ctx context.Context, result any) (*commonpb.Payload, error) {
 	value, err := converter.GetDefaultDataConverter().ToPayload(result)
 	if err != nil {
@@ -192,9 +191,8 @@ func (o *outcomeStore) storedValue(ctx context.Context, result any) (*commonpb.P
 	return o.payloads.Store.Inline(value), nil
 }
 
-// writeValue writes the value until the store accepts it: as long as patience lasts,
-// and not much longer where the run is cancelled or the worker stops. It returns the
-// last error.
+// writeValue writes the value until the store accepts it or patience ends; a little longer if
+// the run is cancelled or the worker stops. It returns the last error.
 func (o *outcomeStore) writeValue(ctx context.Context, value *commonpb.Payload) error {
 	if proto.Size(value) < o.payloads.OffloadAbove {
 		return nil
@@ -239,8 +237,8 @@ func (o *outcomeStore) watchUntil(ctx, bounded context.Context, end func()) {
 	}
 }
 
-// beats remembers what the last heartbeat said, so that heartbeats of an
-// outcomeStore say the same.
+// beats remembers the details of the last heartbeat, which the heartbeats of an outcomeStore
+// repeat.
 type beats struct {
 	interceptor.ActivityOutboundInterceptorBase
 	mu   sync.Mutex
@@ -276,8 +274,8 @@ func (b *beats) repeatBeats(ctx context.Context) {
 	b.Next.RecordHeartbeat(ctx, details...)
 }
 
-// withoutData is an outcome without what the store did not accept. Whatever it was the
-// outcome of has happened, so nothing requests it again.
+// withoutData is an outcome without the value that the store did not accept. The attempt has
+// taken effect, so it must not be repeated.
 func withoutData(result any, reason error) (any, error) {
 	failure := &interpreter.ErrorObject{
 		Kind: interpreter.KindPayloadStore, Class: interpreter.ClassRetryable, Final: true,

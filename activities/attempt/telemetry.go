@@ -23,8 +23,7 @@ type Telemetry interface {
 	Attempt(ctx context.Context, in interpreter.ToolInput) (within context.Context, end func(failure *interpreter.ErrorObject, made bool))
 	// Ended records a span that has ended in an activity.
 	Ended(ctx context.Context, span meter.Span)
-	// Propagate adds to the headers of a request what identifies the attempt of ctx to
-	// the other side.
+	// Propagate adds the request headers that identify the attempt of ctx to the other side.
 	Propagate(ctx context.Context, headers http.Header)
 }
 
@@ -137,8 +136,8 @@ func failureIn(err error) (*temporal.ApplicationError, *interpreter.ErrorObject)
 	return nil, nil
 }
 
-// rowsWritten is what a sink has written: as the destination reports, else what it
-// was given.
+// rowsWritten is how many rows a sink has written: as the destination reports, or else as many
+// as it was given.
 func rowsWritten(in interpreter.ToolInput, result interpreter.ToolResult) int64 {
 	figures, _ := result.Data.Data.(map[string]any)
 	if n, ok := figures["rows_affected"].(int); ok {

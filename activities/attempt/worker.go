@@ -11,11 +11,11 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// Worker is what a worker lends to its activities.
+// Worker is what a worker provides to its activities.
 type Worker struct {
 	// Client sends heartbeats that have to arrive before the attempt continues.
 	Client client.Client
-	// StopGrace is how long what acts may continue once the worker stops.
+	// StopGrace is how long a running attempt may continue once the worker stops.
 	StopGrace time.Duration
 	// Slots is how many activities the worker runs at once; 0 is unbounded.
 	Slots int
@@ -23,16 +23,17 @@ type Worker struct {
 
 	// Now is the time.
 	Now func() time.Time
-	// Turns gives attempts their turns under rate limits.
+	// Turns gives attempts their permits under rate limits.
 	Turns Turns
 	// Observer is shown what calls decide in activities. Their waits have no jitter then.
 	Observer func(ctx context.Context) call.Observer
 }
 
-// Turns gives attempts their turns under rate limits, where no time passes in which they
-// could wait. It is safe for concurrent use.
+// Turns gives attempts their permits where they cannot wait, since no time passes, as in tests
+// of playbooks. It is safe for concurrent use.
 type Turns interface {
-	// Turn returns the turn for which the attempt has to come back, nil if it may be made now.
+	// Turn returns the permit for which the attempt has to come back, nil if it may be made
+	// now.
 	Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation
 	// Pause pauses all attempts under a limit for a time.
 	Pause(limit ratelimit.Limit, wait time.Duration)
@@ -47,7 +48,7 @@ func WithWorker(ctx context.Context, host Worker) context.Context {
 	return context.WithValue(ctx, workerKey{}, host)
 }
 
-// WorkerOf returns what the worker lends to the activity of ctx; the zero value outside of one.
+// WorkerOf returns the Worker of the activity of ctx; the zero value outside of one.
 func WorkerOf(ctx context.Context) Worker {
 	host, _ := ctx.Value(workerKey{}).(Worker)
 	return host

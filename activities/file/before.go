@@ -21,7 +21,8 @@ type fileBefore struct {
 	isOpen  bool     // its last line lacks its line break
 }
 
-// readBefore reads what a write has to know about the file; file is nil if there is none.
+// readBefore reads what a write needs to know about the existing file; file is nil if there is
+// none.
 func (w *fileWrite) readBefore(journal *journal, file *os.File, info os.FileInfo) (before fileBefore, err error) {
 	if file == nil || info.Size() == 0 {
 		return fileBefore{}, nil
@@ -48,7 +49,8 @@ func (w *fileWrite) readBefore(journal *journal, file *os.File, info os.FileInfo
 	return before, nil
 }
 
-// checkOthers refuses to add rows to what somebody else has written where they would not be read as rows.
+// checkOthers refuses to add rows to content that somebody else has written if they would not be read as
+// rows there.
 func (w *fileWrite) checkOthers(file *os.File, size int64) error {
 	text := transform.NewReader(io.NewSectionReader(file, 0, size), encoding.UTF8Validator)
 	open := false
@@ -69,7 +71,8 @@ func (w *fileWrite) checkOthers(file *os.File, size int64) error {
 	return nil
 }
 
-// withoutMark reads a file after its byte order mark. bare says that there is nothing else.
+// withoutMark returns a reader behind the byte order mark of a file. bare says that the file
+// contains nothing else.
 func withoutMark(file *os.File, size int64) (content io.Reader, bare bool) {
 	const mark = "\uFEFF"
 	start := make([]byte, len(mark))

@@ -225,7 +225,7 @@ func (t *Tool) Open(ctx context.Context, in interpreter.ToolInput) (*format.RowS
 	}, nil
 }
 
-// openToRead opens a file, and nothing else that a path may name.
+// openToRead opens a regular file and refuses anything else at the path.
 func openToRead(from *place, path string) (*os.File, os.FileInfo, error) {
 	file, info, err := from.openFile(os.O_RDONLY)
 	if err != nil {
@@ -279,7 +279,8 @@ func noFormat(in interpreter.ToolInput, path string, accepted []string) error {
 	return tool.ConfigErrorf("step %q: the name of %q does not say its format; set format to %s", in.Step, path, tool.OneOf(accepted))
 }
 
-// readContent reads a whole file in UTF-8, unpacked at most MaxResponseBytes, or the member of an archive, whose name may say the format.
+// readContent reads a whole file as UTF-8, at most MaxResponseBytes after decompression, or a member of an archive,
+// whose name may determine the format.
 func (t *Tool) readContent(ctx context.Context, from *fileContent, path string, options *format.Options) ([]byte, error) {
 	limit := t.res.MaxResponseBytes
 	unpacked, err := options.Unpack(ctx, from.reader, false, limit)

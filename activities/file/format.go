@@ -78,8 +78,9 @@ func unescapedNames(columns []string) []string {
 	})
 }
 
-// appendRecord writes a line of CSV (RFC 4180). nil is nothing and an empty text is in quotes; so is the one value of a
-// line that would be empty, which many readers leave out, and what would be read as something else at the beginning of a file.
+// appendRecord writes a line of CSV (RFC 4180). nil is an empty value. Values in quotes are: an empty text, the only
+// value of an otherwise empty line, which many readers skip, and at the start of a file what would be read as
+// something else.
 func appendRecord(text []byte, values []any) []byte {
 	for i, value := range values {
 		if i > 0 {

@@ -28,23 +28,21 @@ const journalSuffix = private.Folder
 // typeMoved is the type of the error of a file that was removed or replaced during a write.
 const typeMoved = "moved"
 
-// journal says which writes a file holds. Its lines are words with a space
-// between; further words than these are left alone:
+// journal records which writes a file contains. Its lines are words with a space between; words
+// after these are ignored:
 //
 //	begin <size before> <bytes> <key> <sum>
 //	replace <bytes> <key> <sum>
 //	done <key> <fingerprint> <rows> [<call> <written> <forget> <at> <continuation>]
 //	forget
 //
-// The words behind a done are a note (interpreter.Note): at is its time in
-// seconds since 1970, the continuation is in base64, or nothing but "-" where it
-// was forgotten. An empty word is "-".
-// A begin without its done is a write that was cut short; what it left behind
-// is cut off before the next write. A replace without its done has happened as
-// a whole or not at all. The sum is that of the last bytes that the write puts
-// into the file: where they are not there any more, the file is not the
-// one that the journal speaks of, and all lines before forget mean nothing. The
-// journal is used under its lock only.
+// The words after done are a note (interpreter.Note): at is its time in seconds since 1970, the
+// continuation is in base64, or "-" once it was dropped. An empty word is "-". A begin without
+// its done is a write that was cut short; what it left behind is cut off before the next write.
+// A replace without its done has happened as a whole or not at all. The sum is that of the last
+// bytes that the write puts into the file: where they are not there any more, the file is not
+// the one that the journal speaks of, and all lines before forget mean nothing. The journal is
+// used under its lock only.
 type journal struct {
 	file  *os.File
 	cache *journalCache
@@ -63,7 +61,7 @@ type journalCache struct {
 	last  *openWrite                // the last one with its done that put something into the file
 }
 
-// notePosition is where the continuation of a note is in the journal.
+// notePosition is where the journal has the continuation of a note.
 type notePosition struct {
 	written int
 	at      int64 // of its base64
@@ -78,7 +76,7 @@ type openWrite struct {
 	replaces bool
 }
 
-// summedBytes is how much of the end of a write its sum is made of, in bytes.
+// summedBytes is how many bytes at the end of a write its checksum covers.
 const summedBytes = 4 << 10
 
 func sumOf(end []byte) string {
@@ -89,7 +87,7 @@ func sumOf(end []byte) string {
 // summedEnd is the end of a write, which the journal has a checksum of.
 func summedEnd(content []byte) []byte { return content[max(0, len(content)-summedBytes):] }
 
-// isIn reports whether the file holds what the write has put there.
+// isIn reports whether the file contains this write.
 func (o *openWrite) isIn(w *fileWrite) (bool, error) {
 	file, info, err := w.openExisting(os.O_RDONLY)
 	if err != nil || file == nil {
@@ -109,7 +107,7 @@ func (o *openWrite) isIn(w *fileWrite) (bool, error) {
 	return sumOf(end) == o.sum, nil
 }
 
-// endsAt reports whether what is noted ends where the file does, so that nobody else has written there since.
+// endsAt reports whether the file still ends with the recorded write, so that nobody else has written since.
 func (j *journal) endsAt(size int64) bool {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()
@@ -263,8 +261,9 @@ func (j *journal) undoUnfinished(w *fileWrite) error {
 	return nil
 }
 
-// undoAppend cuts off what a write of so many bytes has appended after size. A file that is
-// longer than that write could have made it was changed by somebody else and is left alone.
+// undoAppend removes what an interrupted write of so many bytes has appended after size. A file
+// that is longer than this write could have made it was changed by somebody else and is left
+// unchanged.
 func undoAppend(file *os.File, size, bytes int64) error {
 	info, err := file.Stat()
 	if err != nil || info.Size() <= size || info.Size() > size+bytes {
@@ -280,7 +279,7 @@ func (j *journal) writtenBefore(key string) (before tool.WrittenBefore, known bo
 	return before, known
 }
 
-// notedContinuation is the continuation of a note, nil if there is none.
+// notedContinuation returns the continuation of a note, nil if there is none.
 func (j *journal) notedContinuation(call string, written int) ([]byte, error) {
 	notes, err := j.recallNotes(call, written-1)
 	if err != nil || len(notes) == 0 || notes[0].Written != written {
@@ -315,8 +314,8 @@ func (j *journal) recallNotes(call string, behind int) ([]interpreter.LedgerEntr
 	return notes, nil
 }
 
-// blankNotes overwrites the contents of a call's notes, up to one of its writes. Lines keep
-// their lengths, because other readers remember where later lines begin.
+// blankNotes overwrites the continuations in a call's notes, up to one of its writes. Lines
+// keep their lengths, because other readers remember where later lines begin.
 func (j *journal) blankNotes(call string, upTo int) error {
 	j.cache.mu.Lock()
 	defer j.cache.mu.Unlock()

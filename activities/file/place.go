@@ -15,7 +15,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// place is where a file is: its folder, open, and its name there.
+// place is the location of a file: its open folder, and its name there.
 type place struct {
 	folder *os.Root
 	name   string
@@ -70,7 +70,7 @@ func (t *Tool) openPlace(in interpreter.ToolInput, path, verb string, makes bool
 // errPrivate is the error of a file which is no playbook's.
 var errPrivate = errors.New("private")
 
-// walkTo goes to the last of some names.
+// walkTo opens the last of some nested folders.
 func (p *place) walkTo(names []string, makes bool) error {
 	for links := 0; len(names) > 0; {
 		name := names[0]

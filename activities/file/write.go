@@ -110,8 +110,7 @@ func (t *Tool) writeOnce(ctx context.Context, in interpreter.ToolInput, w *fileW
 	return result, nil
 }
 
-// lookUp looks the write up in the journal. done is true where it was made
-// before.
+// lookUp looks the write up in the journal. done is true if it was made before.
 func (w *fileWrite) lookUp(journal *journal) (result interpreter.ToolResult, done bool, err error) {
 	if w.Note != nil {
 		noted, err := journal.notedContinuation(w.Note.Call, w.Note.Written)
@@ -146,8 +145,8 @@ const (
 	journalMode = 0o600
 )
 
-// lockJournal opens the journal and waits for its lock. One that was removed
-// meanwhile keeps nobody out.
+// lockJournal opens the journal and waits for its lock. If the journal was removed while it
+// waited, it tries again, because the lock of a removed file excludes nobody.
 func (w *fileWrite) lockJournal(ctx context.Context) (*os.File, error) {
 	for {
 		if ctx.Err() != nil {
@@ -241,7 +240,7 @@ func (w *fileWrite) writeAnew(journal *journal) error {
 	return journal.recordEnd(w.LedgerRecord, len(w.rows))
 }
 
-// openExisting opens the file, nil if there is none.
+// openExisting opens the file, and returns nil if there is none.
 func (w *fileWrite) openExisting(access int) (*os.File, os.FileInfo, error) {
 	file, info, err := w.openFile(access)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -256,7 +255,7 @@ func (w *fileWrite) openExisting(access int) (*os.File, os.FileInfo, error) {
 	return file, info, nil
 }
 
-// newContent is what this write puts into the file.
+// newContent is what this write adds to the file.
 func (w *fileWrite) newContent(before fileBefore) (content []byte, err error) {
 	columns, cell := w.columns, asItIs
 	if w.options.EscapeFormulas {
@@ -279,9 +278,8 @@ func (w *fileWrite) newContent(before fileBefore) (content []byte, err error) {
 	return content, err
 }
 
-// appendContent writes at the end that the file had when the journal recorded the write. A
-// failed write removes what it wrote, because a next write, which would clean up, may never
-// come.
+// appendContent writes at the end of the file as the journal recorded it. A failed write
+// removes what it wrote, because there may be no later write to clean up.
 func (w *fileWrite) appendContent(journal *journal, file *os.File, size int64, content []byte) error {
 	_, err := file.WriteAt(content, size)
 	if err == nil {

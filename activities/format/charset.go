@@ -20,7 +20,7 @@ import (
 // nameUTF8 is the name of UTF-8 in the Encoding Standard.
 const nameUTF8 = "utf-8"
 
-// marks are byte order marks of charsets other than UTF-8, the longer ones first.
+// marks are byte order marks of charsets other than UTF-8, longer ones first.
 var marks = []struct {
 	bytes string
 	name  string
@@ -97,8 +97,8 @@ var asciiNames = []string{"ascii", "us-ascii", "ansi_x3.4-1968"}
 
 func isASCII(charset string) bool { return slices.Contains(asciiNames, strings.ToLower(charset)) }
 
-// isUTF8 reports whether content is UTF-8, though a charset with this name is said of it. Text in UTF-16 and in ISO-2022-JP
-// may look like UTF-8 and has bytes that no text in UTF-8 has.
+// isUTF8 reports whether content is UTF-8 although its sender names another charset. Text in UTF-16 or ISO-2022-JP
+// may look like UTF-8, but contains bytes that text in UTF-8 does not have.
 func isUTF8(content []byte, name string) bool {
 	const escape = 0x1b
 	switch name {
@@ -130,7 +130,7 @@ func lineAt(before []byte) int {
 	return bytes.Count(before, []byte("\r")) + 1
 }
 
-// CharsetName is the name of a charset without what some servers write around it.
+// CharsetName is the name of a charset without the quotes and the like that some servers add.
 func CharsetName(name string) string { return strings.Trim(name, " \t\"';") }
 
 func charsetOf(charset string) (encoding.Encoding, string, error) {
@@ -154,7 +154,8 @@ func decodeBytes(ctx context.Context, from encoding.Encoding, name string, conte
 	if err != nil {
 		return nil, err
 	}
-	// A decoder writes a replacement character for what is wrong, and for one that the text has.
+	// A decoder writes a replacement character for invalid bytes, and for a replacement
+	// character in the text.
 	replacement := []byte(string(utf8.RuneError))
 	has, _ := from.NewEncoder().Bytes(replacement)
 	for at, offset := 0, 0; ; {

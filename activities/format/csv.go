@@ -240,7 +240,7 @@ func (d CSVDialect) placedRows(content io.Reader) iter.Seq2[PlacedRow, error] {
 	}
 }
 
-// Header returns the names in the first line of CSV, nil if there is none.
+// Header returns the names in the first line of CSV, nil for none.
 func (d CSVDialect) Header(content io.Reader) ([]string, error) {
 	reader, err := d.newRecords(content)
 	for err == nil {
@@ -255,7 +255,8 @@ func (d CSVDialect) Header(content io.Reader) ([]string, error) {
 	return nil, err
 }
 
-// EndsInQuotes reports whether CSV ends within a value in quotes, of which what is appended would be a part.
+// EndsInQuotes reports whether CSV ends within a quoted value. Rows that are appended would become a part of
+// it.
 func (d CSVDialect) EndsInQuotes(content io.Reader) (bool, error) {
 	reader, err := d.newRecords(content)
 	for err == nil {

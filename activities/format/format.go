@@ -1,6 +1,6 @@
-// Package format reads what tools bring: JSON, JSON Lines, CSV, XML and text, packed or
-// not, in any charset. What is read row by row is an iterator over a reader, so that
-// a tool may pass rows on before it has all of them.
+// Package format reads the data that tools receive: JSON, JSON Lines, CSV, XML and text,
+// compressed or not, in any charset. Rows are read by an iterator over a reader, so that a tool
+// may pass rows on before it has all of them.
 package format
 
 import (
@@ -22,8 +22,8 @@ const (
 	CSV   = "csv"
 	XML   = "xml"
 	Text  = "text"
-	// Unpacked is the format of packed bytes whose name and content type do not say it: they
-	// are JSON, JSON Lines or text.
+	// Unpacked is the format of decompressed bytes whose name and content type say nothing
+	// about it: JSON, JSON Lines or text.
 	Unpacked = ""
 )
 
@@ -148,7 +148,7 @@ func encodingOf(in interpreter.ToolInput, csv map[string]any) (string, error) {
 	return encoding, nil
 }
 
-// WriteOptions are what an author says of CSV that is written.
+// WriteOptions are the author's options for CSV that is written.
 type WriteOptions struct{ EscapeFormulas bool }
 
 // OfSink reads the options of a sink. Fields that say how something is read are an error.
@@ -180,8 +180,8 @@ func OfSink(in interpreter.ToolInput) (o WriteOptions, err error) {
 // packedNames are the endings of the names of packed files.
 var packedNames = []string{".gz", ".gzip", ".zst", ".zstd", ".zip"}
 
-// ByName is the format that a file's name says, and whether the name is one of packed
-// bytes. "" is a name that says none.
+// ByName returns the format by the extension of a file name, "" if it is unknown, and whether
+// the name says that the file is compressed.
 func ByName(name string) (format string, packed bool) {
 	name = strings.ToLower(name)
 	if ext := path.Ext(name); slices.Contains(packedNames, ext) {
@@ -215,8 +215,8 @@ func MediaType(contentType string) (mediaType, charset string) {
 	return strings.ToLower(strings.TrimSpace(mediaType)), charset
 }
 
-// ByType is the format that a content type says, "" for one that says none, and
-// whether it is one of packed bytes.
+// ByType returns the format by a content type, "" if it is unknown, and whether the type says
+// that the content is compressed.
 func ByType(mediaType string) (format string, packed bool) {
 	switch mediaType {
 	case "", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download":

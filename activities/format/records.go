@@ -18,7 +18,7 @@ var (
 	errBareQuote  = errors.New("there is a quote within a value that does not start with one; set csv.quote, which may be none")
 )
 
-// record is a line of CSV, which has several where values hold line breaks.
+// record is a record of CSV, which spans several lines if its values contain line breaks.
 type record struct {
 	values []string
 	line   int  // from 1
@@ -47,7 +47,8 @@ func (d CSVDialect) newRecords(content io.Reader) (*records, error) {
 	return r, err
 }
 
-// namedDelimiter reads a first line such as sep=; in which spreadsheets name the delimiter; 0 if there is none.
+// namedDelimiter reads a first line such as sep=; which spreadsheets use to name the delimiter; 0 if there is
+// none.
 func (r *records) namedDelimiter() (rune, error) {
 	const word = "sep="
 	head, err := r.in.Peek(len(word) + utf8.UTFMax + len("\r\r\n"))
@@ -165,7 +166,7 @@ func (r *records) readEnd() (ended bool, err error) {
 	return true, nil
 }
 
-// skipBytes reads what is there next, if it is that.
+// skipBytes reads the given bytes if they come next.
 func (r *records) skipBytes(next []byte) bool {
 	there, _ := r.in.Peek(len(next)) // an error is seen by who reads on
 	if !bytes.Equal(there, next) {

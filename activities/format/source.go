@@ -27,9 +27,10 @@ type RowSource struct {
 	Size int64 // in bytes
 	// What names it in messages.
 	What string
-	// Format is what its content type or its name says, "" for nothing, and Charset what its content type says.
+	// Format is the format by content type or name, "" if neither says it, and Charset the charset of the
+	// content type.
 	Format, Charset string
-	// Unwrap takes off what its sender has packed it with on the way, nil for nothing.
+	// Unwrap removes a content encoding, nil if there is none.
 	Unwrap func(io.Reader) (io.Reader, error)
 	// Changed reports whether it has changed since it was opened, nil for what cannot.
 	Changed func() bool
@@ -38,8 +39,8 @@ type RowSource struct {
 	Class interpreter.Class
 }
 
-// Rows reads the rows of the source as o says, each of at most so many bytes. The error is a tool.Error, or that of ctx, and is
-// the last.
+// Rows reads the rows of the source with the options o, each of at most so many bytes. An error is the last element:
+// a tool.Error, or that of ctx.
 func (s *RowSource) Rows(ctx context.Context, o Options, most int64) iter.Seq2[PlacedRow, error] {
 	o.Format = cmp.Or(o.Format, s.Format)
 	return func(yield func(PlacedRow, error) bool) {

@@ -13,7 +13,7 @@ import (
 // beyondUTF8 are bytes that text in a charset has and none in UTF-8: see isUTF8.
 var beyondUTF8 = map[string]byte{"utf-16le": 0, "utf-16be": 0, "iso-2022-jp": 0x1b}
 
-// utf8Validator passes UTF-8 on, and nothing else. Its error is a ByteError.
+// utf8Validator passes valid UTF-8 on and fails at anything else with a ByteError.
 type utf8Validator struct {
 	transform.NopResetter
 
@@ -47,7 +47,7 @@ func (v *utf8Validator) Transform(dst, src []byte, atEOF bool) (written, read in
 	return good, good, transform.ErrShortDst
 }
 
-// validUTF8 is how long the beginning of content is that is UTF-8.
+// validUTF8 is the length of the longest valid UTF-8 at the beginning of content.
 func validUTF8(content []byte) int {
 	if utf8.Valid(content) {
 		return len(content)
@@ -60,8 +60,8 @@ func streamDecoded(content io.Reader, from encoding.Encoding, name string) io.Re
 	return transform.NewReader(transform.NewReader(content, from.NewDecoder()), &replacements{charset: name, line: 1})
 }
 
-// replacements refuses the replacement character, which decoders write for invalid bytes. Text that contains it
-// itself is refused too.
+// replacements refuses the replacement character, which decoders write for invalid bytes. Text that contains
+// the character itself is refused too.
 type replacements struct {
 	transform.NopResetter
 

@@ -19,10 +19,10 @@ type LineError struct {
 
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Err) }
 
-// Unwrap gives what is wrong.
+// Unwrap returns the cause.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Value reads content in UTF-8 in the format of o. what names the content in errors, most
+// Value reads content in UTF-8 as the format of o. what names the content in errors, most
 // bounds the value as JSON, and memory has to be acquired before.
 func (o Options) Value(ctx context.Context, content []byte, what string, most int) (any, error) {
 	switch o.Format {
@@ -53,8 +53,8 @@ func (o Options) Value(ctx context.Context, content []byte, what string, most in
 	return string(content), nil
 }
 
-// sniffValue is the value of bytes that nobody says the format of. Numbers and words are
-// text, as they would be without a packing.
+// sniffValue is the value of decompressed bytes of unknown format. Numbers and words are text,
+// as they would be without compression.
 func sniffValue(ctx context.Context, content []byte, what string, most int) (any, error) {
 	if begin := bytes.TrimSpace(content); len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') {
 		v, err := (Options{Format: JSON}).Value(ctx, content, what, most)

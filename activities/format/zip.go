@@ -16,13 +16,14 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// errArchive is the error of an archive whose member cannot be read, which another attempt cannot either.
+// errArchive is the error of an archive whose member cannot be read; another attempt would fail too.
 var errArchive = errors.New("the archive cannot be read")
 
 // shownMembers is how many members of an archive a message names.
 const shownMembers = 10
 
-// unzipMember reads a member of an archive. It is read where it lies if body is a file or a part of one, else it is read whole before.
+// unzipMember reads a member of an archive: in place if body is a file or a part of one, else after reading the
+// archive completely.
 func (o Options) unzipMember(ctx context.Context, body, buffered io.Reader, limit int64) (*Unpacking, error) {
 	at, size, err := randomAccess(ctx, body, buffered, limit)
 	if err != nil {
@@ -59,7 +60,7 @@ func randomAccess(ctx context.Context, body, buffered io.Reader, limit int64) (i
 	return bytes.NewReader(content), int64(len(content)), err
 }
 
-// findMember is the one file of an archive that the author names, or that is there.
+// findMember returns the file of an archive that the author names, or the only one.
 func (o Options) findMember(all []*zip.File) (*zip.File, error) {
 	files := lists.Filter(all, func(f *zip.File) bool {
 		return !f.FileInfo().IsDir() && !strings.HasPrefix(f.Name, "__MACOSX/")

@@ -24,9 +24,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// What heartbeats hold of the calls' progress is bounded: what does not fit is
-// done again after a worker was lost, with the same keys. The pages of one call
-// fit up to the bytes that one activity fetches; Temporal accepts 2 MB.
+// The progress of calls in heartbeats is bounded: calls that do not fit are repeated, with the
+// same keys, after a worker is lost. The pages of one call fit up to the bytes that one
+// activity fetches; Temporal accepts 2 MB.
 const (
 	// maxProgressBytes bounds the progress of all calls in a heartbeat, in bytes. Temporal
 	// refuses a heartbeat over 2 MB, and the worker would count as lost. What does not fit is
@@ -170,7 +170,7 @@ type driveRun struct {
 	notes    call.Noted // what its notes are
 	calls    []*hostedCall
 	cut      atomic.Bool // a call was left because the worker stops
-	// interrupted says that one of its attempts was cut.
+	// interrupted says that an attempt of the call was cut short.
 	interrupted atomic.Bool
 }
 
@@ -207,8 +207,8 @@ func (d *driveRun) driveAll(ctx context.Context) error {
 	return group.Wait()
 }
 
-// tally counts the iterations of a loop as they end, for its failure budget.
-// Without one it counts nothing.
+// tally counts the iterations of a loop as they end, for its failure budget. Without a budget
+// it counts nothing.
 type tally struct {
 	mu    sync.Mutex
 	step  *playbook.Step
@@ -250,7 +250,7 @@ func (d *driveRun) noteReturned(err error) error {
 	return nil
 }
 
-// progress is what Drive has done so far.
+// progress is what a Drive has done so far.
 type progress struct {
 	mu    sync.Mutex
 	calls []call.Driven
@@ -269,9 +269,10 @@ type progress struct {
 type progressDetails struct {
 	Calls []json.RawMessage     `json:"calls"`
 	State attempt.DeliveryState `json:"delivery"`
-	// Doing are the calls of which an attempt is being made or waits for its turn.
+	// Doing lists the calls with an attempt that runs or waits for its permit.
 	Doing []call.Doing `json:"doing,omitempty"`
-	// Step is how far the one call of a step has come, which people see; nil for calls of a loop, and before its first request.
+	// Step is the progress of a step's only call, shown to people; nil for calls of a loop, and before the first
+	// request.
 	Step  *interpreter.HostedStep `json:"step,omitempty"`
 	bytes int
 }
@@ -313,8 +314,8 @@ func (p *progress) drivenOf(i int) call.Driven {
 	return p.calls[i]
 }
 
-// setDriven records where the call ended, or was left. It changes no more, so that
-// the heartbeat that reports it can encode it; most activities end before.
+// setDriven records the result of a call, or the state in which it was left. It changes nothing
+// else, so a heartbeat may encode it concurrently.
 func (p *progress) setDriven(i int, driven call.Driven) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -322,7 +323,7 @@ func (p *progress) setDriven(i int, driven call.Driven) {
 	p.fresh = append(p.fresh, i)
 }
 
-// holdForHeartbeat puts what is known of a call into the heartbeats, if it fits.
+// holdForHeartbeat adds the state of a call to the heartbeats, if it fits.
 func (p *progress) holdForHeartbeat(i int, driven call.Driven) {
 	encoded, err := json.Marshal(driven)
 	if err != nil {
@@ -404,8 +405,8 @@ func (p *progress) awaitsTurn(i int, waits bool) {
 	}
 }
 
-// heartbeatDetails are what heartbeats contain. Lost workers count only if no progress is made
-// between them.
+// heartbeatDetails are the details of heartbeats. Lost workers count only if no progress was
+// made between them.
 func (p *progress) heartbeatDetails(w attempt.DeliveryState) any {
 	h := p.progressSnapshot()
 	p.mu.Lock()
@@ -417,7 +418,7 @@ func (p *progress) heartbeatDetails(w attempt.DeliveryState) any {
 	return h
 }
 
-// progressInterval is how often the state of a running call is held.
+// progressInterval is how often the state of a running call is recorded.
 const progressInterval = 200 * time.Millisecond
 
 // keepBeating reports to the server what is done until stop is called. The first heartbeat

@@ -33,9 +33,9 @@ type hostedCall struct {
 	made call.Stretches
 	// unwritten are the attempts of sinks that failed here.
 	unwritten call.Stretches
-	// sure says that another worker would bring the call to the same state: it is in
-	// history, or in a ledger entry. The result of an attempt since is not: another
-	// worker may get another answer.
+	// sure says that another worker would bring the call to the same state, because it is in
+	// history or in a ledger. The result of a later attempt is not: another worker may get
+	// another response.
 	sure bool
 	// mark is the last safe point of the call.
 	mark call.Mark
@@ -44,8 +44,8 @@ type hostedCall struct {
 	// unnotable says that a ledger could not be made.
 	unnotable bool
 	shownAt   time.Time // of the last report of progress
-	// unlogged says that the decision about the attempt is not in the log yet. The
-	// workflow logs failures that are returned to be decided there.
+	// unlogged says that the decision about the attempt is not in the log yet. The workflow
+	// logs failures that are returned to it for a decision.
 	unlogged bool
 }
 
@@ -94,8 +94,8 @@ func randomOf(ctx context.Context) (random func() float64, observer call.Observe
 	return rand.Float64, nil
 }
 
-// driveCall takes the call as far as it goes without a wait. What it has done before
-// an error stays in the progress.
+// driveCall drives the call until it has to wait. After an error, the progress contains what it
+// has done.
 func (h *hostedCall) driveCall(ctx context.Context) error {
 	if h.done {
 		return nil
@@ -126,9 +126,8 @@ func (h *hostedCall) showProgress() {
 	}
 }
 
-// runUntilWait drives the call as far as it goes without a wait: to its end, to the bounds of one
-// activity, or, where the workflow has what was collected before, to where something
-// else than a page is due.
+// runUntilWait drives the call until it has to wait: to its end, to the bounds of one activity,
+// or, if the workflow has the earlier pages, until something other than a page is due.
 func (h *hostedCall) runUntilWait(ctx context.Context) (call.Driven, error) {
 	for ctx.Err() == nil {
 		if h.in.Pages && !h.call.View().FetchesPage() {
@@ -176,9 +175,9 @@ func (h *hostedCall) runUntilWait(ctx context.Context) (call.Driven, error) {
 // claimPatience is how long a claim or a move may take in a host.
 const claimPatience = 5 * time.Second
 
-// claimOrMove claims or moves the state that the step keeps between runs. The workflow does that where what was
-// read is in no history and no ledger, and where the keeper of the state is out of reach: it shows what the
-// call waits for. Whatever was done here is not done twice there.
+// claimOrMove claims or moves the state that the step keeps between runs. It leaves that to the workflow if the
+// pages are in no history and no ledger, and if the state's keeper is unreachable: the workflow shows what the
+// call waits for. The workflow does not repeat what was done here.
 func (h *hostedCall) claimOrMove(ctx context.Context, input interpreter.StateInput) (left bool, err error) {
 	if moves := len(input.Moves) > 0; !h.sure && moves || h.leavesForStop(ctx) {
 		return true, nil
@@ -306,7 +305,7 @@ const (
 	sinkDone
 	// sinkLeft: the workflow continues the sink from its present state.
 	sinkLeft
-	// sinkFirst: what the sink writes has to be recorded in history first.
+	// sinkFirst: the history has to record what the sink writes before it is written.
 	sinkFirst
 )
 
@@ -371,8 +370,8 @@ func (s *hostedSink) makeWrite(ctx context.Context, input interpreter.ToolInput)
 	return sinkOpen, nil
 }
 
-// finishSink gives the call what came of its sink. A failure ends the call, and pages
-// leave that to the workflow.
+// finishSink passes the outcome of its sink to the call. A failure ends the call; pages leave
+// that decision to the workflow.
 func (s *hostedSink) finishSink(result interpreter.CallResult) sinkEnd {
 	switch {
 	case result.Failed() && s.of.in.Pages:
@@ -418,8 +417,8 @@ func (h *hostedCall) prepareWrite(ctx context.Context, in interpreter.ToolInput)
 	return in
 }
 
-// noteFor is the note of the write that is due, nil where its sink takes none or
-// there is too much to note. warnings are the warnings of the sink's call.
+// noteFor is the note of the write that is due, nil if its sink records none or the note would
+// be too large. warnings are the warnings of the sink's call.
 func (h *hostedCall) noteFor(in interpreter.ToolInput, warnings []string) *interpreter.LedgerEntry {
 	ledger, ok := h.host.Attempts.Tools[in.Tool].(tool.Ledger)
 	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.View().Fixed() {
@@ -479,11 +478,11 @@ func (h *hostedCall) recallWrites(ctx context.Context) error {
 	return nil
 }
 
-// recallPatience is how long a ledger may be away after a worker was lost.
+// recallPatience is how long a ledger may be unreachable after a worker was lost.
 const recallPatience = time.Hour
 
-// deliverLater returns the activity to be delivered again: only its ledgers know how the
-// call continues.
+// deliverLater has Temporal deliver the activity again: only its ledgers know how the call
+// continues.
 func (h *hostedCall) deliverLater(ctx context.Context, in interpreter.ToolInput, err error) error {
 	if attempt.Cancelled(ctx) {
 		return ctx.Err()

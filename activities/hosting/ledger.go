@@ -15,9 +15,9 @@ import (
 // forgetTimeout bounds how long a ledger may take to forget. A workflow waits for it.
 const forgetTimeout = 3 * time.Second
 
-// Forget is the local activity that has ledgers forget calls whose results are in
-// history, so that pages do not stay where they are not needed. It changes nothing
-// about the run: what a ledger that is away keeps is deleted with its old notes.
+// Forget is the local activity that deletes the notes of calls whose results are in history, so
+// that copies of pages do not stay in ledgers. It does not change the run: notes of an
+// unreachable ledger are deleted with its old notes.
 func (c *Calls) Forget(ctx context.Context, in call.ForgetInput) error {
 	ctx, _ = tool.WithSecrets(ctx, c.Attempts.Resources.Secrets)
 	ctx, stop := context.WithTimeout(ctx, forgetTimeout)
@@ -49,7 +49,7 @@ func Recall(ctx context.Context, attempts *attempt.Runner, in interpreter.ToolIn
 	return attempt.CallTool(ctx, attempts, in, ledger.Recall)
 }
 
-// notedPlace is a ledger that may have notes of some calls.
+// notedPlace is a ledger that may contain notes of some calls.
 type notedPlace struct {
 	input interpreter.ToolInput
 	calls []string

@@ -18,23 +18,23 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// StateStores claims and moves the states that steps keep between runs, where they are stored: beside the rows of a sink, or, by
-// groups, in workflows.
+// StateStores claims and moves the states that steps keep between runs, where they are stored: in the database of a
+// sink or, by groups, in workflows.
 type StateStores struct {
 	Groups   *keeper.States
 	attempts *attempt.Runner
 	lent     tool.Resources // has the connections of places without a tool
 }
 
-// NewStateStores are the stores that attempts of tools reach; lent is what these tools have.
+// NewStateStores returns the stores that attempts of tools use; lent is what these tools get.
 func NewStateStores(attempts *attempt.Runner, lent tool.Resources) *StateStores {
 	return &StateStores{Groups: keeper.NewStates(), attempts: attempts, lent: lent}
 }
 
-// Apply is the activity that claims the state of a call, or moves states, where no write of
-// rows does. A call that an activity hosts has it done in that activity. The error of a
-// destination that is away is one that Temporal makes again, for an hour; one of a state that
-// the call holds no longer is final.
+// Apply is the activity that claims the state of a call, or moves states, unless a write of
+// rows does that in its transaction. Calls that run inside an activity do it there. If the
+// destination is unreachable, Temporal repeats the activity for an hour; the error about a
+// state that the call no longer holds is final.
 func (s *StateStores) Apply(ctx context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
 	return s.applyAfter(ctx, time.Since(activity.GetInfo(ctx).ScheduledTime), in)
 }
@@ -49,7 +49,8 @@ func (s *StateStores) applyAfter(ctx context.Context, waited time.Duration, in i
 	return out, StateError(ctx, waited, in.Describe(), err)
 }
 
-// applyInput claims, begins or moves. A group whose moves are refused keeps no other one back.
+// applyInput claims, begins or moves states. If a group refuses, the other groups are moved
+// nevertheless.
 func (s *StateStores) applyInput(ctx context.Context, in interpreter.StateInput) (out interpreter.StateOutput, err error) {
 	if in.Claim != nil {
 		if out.Claimed, err = s.Store(in.Place, in.Group).Claim(ctx, *in.Claim); err != nil {
@@ -71,7 +72,7 @@ func (s *StateStores) applyInput(ctx context.Context, in interpreter.StateInput)
 	return out, refused
 }
 
-// StepStates is where states are stored.
+// StepStates finds where states are stored.
 type StepStates interface {
 	Claim(ctx context.Context, claim incremental.Claim) (incremental.ClaimedState, error)
 	Move(ctx context.Context, writes []incremental.StateWrite) error
@@ -115,7 +116,7 @@ func (p placeStore) Move(ctx context.Context, writes []incremental.StateWrite) e
 	return err
 }
 
-// beginReading has the table of a sink know that its call or loop begins to read.
+// beginReading records in a sink's database that its call or loop begins to read.
 func (p placeStore) beginReading(ctx context.Context) error {
 	_, err := atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (interpreter.ToolResult, error) {
 		return of.Write(ctx, place)
@@ -131,8 +132,8 @@ func isStateMoved(err error) bool {
 	return object != nil && object.Kind == interpreter.KindIncremental
 }
 
-// atPlace has the tool of the place do something, as it makes an attempt: within its time, with
-// its connection, and without its secrets in errors.
+// atPlace lets the tool of the place do something in the way attempts are made: within the time
+// limit, with the connection, and with secrets masked in errors.
 func atPlace[R any](
 	ctx context.Context, p placeStore, do func(context.Context, tool.StateStore, interpreter.ToolInput) (R, error),
 ) (done R, err error) {
@@ -148,8 +149,8 @@ func atPlace[R any](
 	return attempt.CallTool(ctx, p.attempts, place, func(ctx context.Context, in interpreter.ToolInput) (R, error) { return do(ctx, of, in) })
 }
 
-// StateError is the end of the activity, which is about something: what may be over soon is left to Temporal to be done
-// again, for an hour.
+// StateError ends an activity that works on the named state. Temporal repeats it for an hour if the error may be
+// temporary.
 func StateError(ctx context.Context, waited time.Duration, what string, err error) error {
 	var refused *temporal.ApplicationError
 	isFailure, failure := errors.As(err, &refused), attempt.FailureOf(err)

@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// Command is the activity that does what a person wants to know of states, or to change. The
-// error is one of the destination; Temporal has it made again where that may help.
+// Command is the activity that reads or changes states for a person. The error is one of the
+// destination; Temporal repeats the activity if that may help.
 func (s *StateStores) Command(ctx context.Context, command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
 	defer heartbeat.Keep(ctx)()
 	ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
@@ -56,7 +56,7 @@ func (s *StateStores) Command(ctx context.Context, command interpreter.StateComm
 	return answer, err
 }
 
-// withTool is a place with its tool: if it has none, the tool of the connection, or else postgres, whose
+// withTool returns a place with its tool: its own, or that of its connection, or else postgres, whose
 // error says what the connection lacks.
 func (s *StateStores) withTool(place interpreter.ToolInput) *interpreter.ToolInput {
 	if place.Tool != "" {

@@ -99,8 +99,8 @@ func pairMap(all []connection.NameValue) map[string]string {
 	return byName
 }
 
-// cachedConnections caches what a connection keeps between attempts, such as its tokens, by the
-// connection's name. It is safe for concurrent use.
+// cachedConnections caches by name what a connection keeps between attempts, such as its
+// tokens. It is safe for concurrent use.
 type cachedConnections struct {
 	mu     sync.Mutex
 	byName map[string]*cachedConnection
@@ -118,8 +118,8 @@ type cachedConnection struct {
 	clock     remoteClock       // of who checks signatures
 }
 
-// connectionOf gives what a connection keeps: its transport with certificates of its own, its cookies. A transport that is not ours, such
-// as that of a test, knows no certificates.
+// connectionOf returns what a connection keeps between attempts: a transport with its own certificates, its cookies.
+// A transport that is not ours, such as that of a test, does not get certificates.
 func (k *cachedConnections) connectionOf(name, raw string, parsed *connection.Login, usual http.RoundTripper) *cachedConnection {
 	if parsed.TLS == nil && !parsed.KeepCookies && parsed.AWS == nil {
 		return &cachedConnection{}
@@ -181,7 +181,7 @@ func (k *cachedConnections) closeIdle() {
 
 const authorization = "Authorization"
 
-// withToken makes requests send a token other than the one that a server has refused. It reports
+// withToken makes requests send another token than the one that a server has refused. It reports
 // whether there is one.
 func (l *credentials) withToken(ctx context.Context, refused string) (bool, error) {
 	token, err := l.tokens.getToken(ctx, refused)
@@ -203,8 +203,8 @@ func (l *credentials) withToken(ctx context.Context, refused string) (bool, erro
 	return token.value != "", nil
 }
 
-// renewLogin is the login after a server has refused it: with another token, or with the secrets that the connection has now. nil
-// is that there is nothing else to send.
+// renewLogin returns the login to use after a server has refused it: with a new token, or with the current secrets of
+// the connection. nil means that there is nothing else to send.
 func (t *Tool) renewLogin(ctx context.Context, refused *credentials) (*credentials, error) {
 	raw, err := t.res.Reread(ctx, refused.name, "http")
 	if err != nil {
@@ -263,8 +263,8 @@ func (l *credentials) checkTarget(in interpreter.ToolInput, target *url.URL) err
 		in.Step, in.Origin, in.Auth, tool.Origin(target))
 }
 
-// completeAddress is a relative address at the connection's host. That of a field begins below the connection's path, with or without
-// a leading slash; that of a next_call is relative to the request before it, which began there.
+// completeAddress resolves a relative address at the connection's host. In a field it is relative to the connection's
+// path, with or without a leading slash; in next_call to the previous request.
 func (l *credentials) completeAddress(in interpreter.ToolInput, address *url.URL) (*url.URL, error) {
 	if address.Path == "" {
 		return l.base.ResolveReference(address), nil
@@ -307,8 +307,8 @@ func (l *credentials) headerNames() []string {
 	return append([]string{authorization, "Cookie", "Proxy-Authorization", l.place.Header}, slices.Collect(maps.Keys(l.header))...)
 }
 
-// withoutQuery is an address without the parameters that the connection adds, as it may be shown and kept: servers repeat
-// them in links.
+// withoutQuery is an address without the parameters that the connection adds, for messages and the history: servers
+// repeat them in links.
 func (l *credentials) withoutQuery(address *url.URL) *url.URL {
 	if len(l.query) == 0 || address.RawQuery == "" {
 		return address
@@ -334,7 +334,7 @@ func (l *credentials) withoutQueries(links map[string]string) map[string]string 
 }
 
 // withQuery adds the connection's parameters to an address. They replace parameters of the same names, which may be
-// masked remains of them in a link that a response returned.
+// masked copies in a link of the response.
 func (l *credentials) withQuery(address *url.URL) *url.URL {
 	sent := *l.withoutQuery(address)
 	added := url.Values{}

@@ -7,8 +7,8 @@ import (
 	"reprise/activities/tool"
 )
 
-// lastTransport adds what a connection has in the query of its requests, its cookie and its signature. It is the last before the network, so
-// that nobody sees the address with its key: neither a recording, nor an error, nor a redirect.
+// lastTransport adds the connection's query parameters, cookie and signature to requests. It comes right before the
+// network, so that recordings, errors and redirects never contain the address with its key.
 type lastTransport struct {
 	base http.RoundTripper
 	out  *outgoing
@@ -37,7 +37,7 @@ func (t *lastTransport) RoundTrip(request *http.Request) (*http.Response, error)
 // isSentLast reports whether the connection has something that lastTransport adds.
 func (l *credentials) isSentLast() bool { return len(l.query) > 0 || l.cookie != "" || l.aws != nil }
 
-// setCookie sets the cookie that carries a session's token, and replaces one of the same name.
+// setCookie sets the cookie that contains a session's token, and replaces one of the same name.
 func (l *credentials) setCookie(request *http.Request) {
 	if l.cookie == "" {
 		return
@@ -115,7 +115,8 @@ func (l *credentials) hearClock(refusal *http.Response) bool {
 	return signs && account.of.TokenURL == nil && account.clock.hearDate(refusal)
 }
 
-// lastAnswer is an answer after which nothing is sent again. Where it is a refusal that does not look like an error, it is one.
+// lastAnswer is an answer after which nothing is sent again. If it refuses the request without looking like an error,
+// it becomes one.
 func (t *renewingTransport) lastAnswer(response *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err
@@ -135,7 +136,7 @@ func (t *renewingTransport) lastAnswer(response *http.Response, err error) (*htt
 	return response, nil
 }
 
-// refusedBy reports whether an answer says that what the connection sends is refused.
+// refusedBy reports whether an answer refuses the credentials.
 func (l *credentials) refusedBy(response *http.Response) (bool, error) {
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:

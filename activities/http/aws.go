@@ -51,7 +51,8 @@ func (k *awsKeys) signRequest(request *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// AWS services decode the path and encode it in their own way, which differs for + and some others.
+	// AWS services decode the path and encode it in their own way, which differs for + and some other
+	// characters.
 	request.URL.RawPath = awsPath(request.URL.EscapedPath())
 	request.URL.RawQuery = strings.ReplaceAll(request.URL.RawQuery, "+", "%20")
 	request.Header.Set("X-Amz-Content-Sha256", digest)
@@ -66,7 +67,7 @@ func (k *awsKeys) signRequest(request *http.Request) error {
 	return nil
 }
 
-// maskSignature keeps a signature out of what the attempt reports: services repeat it where they refuse it.
+// maskSignature masks the signature in what the attempt reports: services repeat it when they refuse it.
 func (*awsKeys) maskSignature(ctx context.Context, header string) {
 	_, signature, _ := strings.Cut(header, "Signature=")
 	own := tool.SecretsOf(ctx)

@@ -7,20 +7,21 @@ import (
 )
 
 const (
-	// leastSkew is how far clocks are apart before that counts: answers take their time, and their dates have no fractions of
-	// seconds.
+	// leastSkew is the least difference of clocks that counts: answers take time, and their dates have no fractions
+	// of seconds.
 	leastSkew = 30 * time.Second
-	// mostSkew is how far they may be apart: a server that says more could have signatures made that are for tomorrow.
+	// mostSkew is the largest difference that is corrected: otherwise a server could request signatures for tomorrow.
 	mostSkew = 12 * time.Hour
 )
 
-// remoteClock is the clock of another side, which compares what is signed here with its own time. It is safe for concurrent use.
+// remoteClock is the clock of a server that compares the time of a signature with its own. It is safe for concurrent
+// use.
 type remoteClock struct{ ahead atomic.Int64 }
 
 // remoteNow estimates the time of the server's clock.
 func (c *remoteClock) remoteNow() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// hearDate reads the date of a refusal. It reports whether the clock differs from the one by which the request was
+// hearDate reads the date of a refusal. It reports whether the clock differs from that by which the request was
 // signed.
 func (c *remoteClock) hearDate(refusal *http.Response) bool {
 	date, err := http.ParseTime(refusal.Header.Get("Date"))

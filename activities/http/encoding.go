@@ -30,8 +30,9 @@ const maxEncodings = 4
 // there by mistake.
 var plainEncodings = []string{"", "identity", "none", "utf-8", "utf8", "iso-8859-1", "binary", "8bit", "7bit"}
 
-// decodeBody takes off what Content-Encoding says, the last first. The transport has taken gzip off by itself, unless the author
-// asked for an encoding; a server may have used another that nobody asked for. done says that something was taken off.
+// decodeBody removes the encodings that Content-Encoding lists, the last first. The transport has removed gzip
+// itself, unless the author asked for an encoding; servers may use others without being asked. done says that
+// something was removed.
 func decodeBody(response *http.Response) (body io.Reader, done bool, err error) {
 	body = response.Body
 	words := strings.Split(strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ",")), ",")
@@ -61,7 +62,7 @@ func decodeBody(response *http.Response) (body io.Reader, done bool, err error) 
 // shownEncoding bounds what a message has of an encoding.
 const shownEncoding = 40
 
-// newDecoder takes off an encoding, nil for one that is not known.
+// newDecoder returns a decoder for an encoding, nil if it is unknown.
 func newDecoder(body *bufio.Reader, encoding string) (io.Reader, error) {
 	switch encoding {
 	case "gzip", "x-gzip":
@@ -74,7 +75,8 @@ func newDecoder(body *bufio.Reader, encoding string) (io.Reader, error) {
 	return nil, nil
 }
 
-// newInflater reads deflate: a zlib stream, as RFC 9110 has it, or without its frame, as some servers send it.
+// newInflater reads deflate: a zlib stream, as RFC 9110 defines it, or without the zlib frame, as some servers
+// send it.
 func newInflater(body *bufio.Reader) (io.Reader, error) {
 	const method, deflate, multiple = 0x0f, 8, 31
 	head, _ := body.Peek(2)
@@ -84,7 +86,8 @@ func newInflater(body *bufio.Reader) (io.Reader, error) {
 	return flate.NewReader(body), nil
 }
 
-// mispackedError is the error of a body that is not what its Content-Encoding says, nil for other errors: what is cut short ends early.
+// mispackedError is the error of a body that is not encoded as Content-Encoding says; nil for other errors and for a
+// truncated body.
 func mispackedError(response *http.Response, err error) error {
 	var corrupt flate.CorruptInputError
 	switch {

@@ -65,7 +65,7 @@ func newTransport(dial dialFunc) *http.Transport {
 	}
 }
 
-// requestFields are what is sent.
+// requestFields are the fields of a request.
 var requestFields = []playbook.Field{
 	{Name: "url", Kind: playbook.KindText, Required: true, Doc: "The URL of the request: absolute, or a path if auth names a connection with a host."},
 	{Name: "method", Kind: playbook.KindText, Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, Default: "GET", Doc: "The method; for a sink the default is POST."},
@@ -230,7 +230,7 @@ func (t *Tool) exchangeRequest(ctx context.Context, out *outgoing, stop context.
 	return t.readResponse(ctx, response, out.login, options)
 }
 
-// sendRequest sends a request and gives its answer, whose body is not read.
+// sendRequest sends a request and returns its response, whose body is not read yet.
 func (t *Tool) sendRequest(ctx context.Context, out *outgoing, stop context.CancelCauseFunc) (*http.Response, error) {
 	client := t.newClient(out, stop)
 	request, err := t.beginOnConnection(out.request)
@@ -284,10 +284,9 @@ func withField(fields map[string]expression.Value, name string, v any) map[strin
 // other would keep the attempt until its timeout.
 const maxRedirects = 10
 
-// checkRedirect keeps a request at the host it is for. Where a redirect leads
-// elsewhere is for its server to say, so from there on only method and URL are
-// sent, even back to where the request began. The standard client leaves out
-// Authorization and Cookie alone.
+// checkRedirect keeps a request at its host. After a redirect to another host, only method and
+// URL are sent, even if a later redirect leads back. The standard client drops only
+// Authorization and Cookie.
 func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) error {
 	if !out.follow {
 		return http.ErrUseLastResponse

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// landIdle is how long a body may send nothing before it counts as cut.
+	// landIdle is how long a body may send nothing before it counts as interrupted.
 	landIdle = time.Minute
-	// mostCuts is how often one body is continued: a server that cuts each time after some bytes would keep the
-	// attempt for days.
+	// mostCuts is how often the download of one body is continued: a server that interrupts each time would
+	// keep the attempt for days.
 	mostCuts = 1000
 	// mostStalls is how often in a row a body is continued without a byte more, as by a server that ignores ranges.
 	mostStalls = 3
@@ -65,7 +65,8 @@ func (e *cutError) Error() string { return "the body was cut short: " + e.err.Er
 
 func (e *cutError) Unwrap() error { return e.err }
 
-// errAnother is the error of a part of another body than the one that is there.
+// errAnother says that the server now sends a different body than the one whose beginning was
+// downloaded.
 var errAnother = errors.New("the server has sent a part of another body")
 
 func (l *landing) landBody(ctx context.Context) error {
@@ -103,7 +104,8 @@ func isConnection(err error) bool {
 	return ok && failure.Kind == interpreter.KindConnection
 }
 
-// fetchRest requests what the file lacks. The error is a cutError if part of it is missing.
+// fetchRest requests the missing part of the file. The error is a cutError if a part is still
+// missing.
 func (l *landing) fetchRest(ctx context.Context) error {
 	sending, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -156,7 +158,7 @@ func (l *landing) acceptHead(ctx context.Context, response *http.Response) error
 	return nil
 }
 
-// isContinuation reports whether a part is the next one of the body that is there.
+// isContinuation reports whether a response continues the downloaded body.
 func (l *landing) isContinuation(part *http.Response) bool {
 	var from, to, length int64
 	if n, err := fmt.Sscanf(part.Header.Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &length); err != nil || n < 3 {
@@ -172,8 +174,8 @@ func (l *landing) isContinuation(part *http.Response) bool {
 	return same && from == l.have && (length < 0 || length == l.length)
 }
 
-// validatorOf returns what identifies the body among all that its address has had (RFC 9110, section 8.8), or "" if
-// only a weak ETag, or a time within which it may have changed again, is known.
+// validatorOf returns what identifies this version of the body (RFC 9110, section 8.8), or "" if there is only a
+// weak ETag, or a date within the second in which the body may have changed again.
 func validatorOf(response *http.Response) string {
 	if response.Request.Method != http.MethodGet {
 		return ""

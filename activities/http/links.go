@@ -18,8 +18,8 @@ const (
 	// bounds of links a header of a few kilobytes with many relations would become megabytes
 	// there, as each has its whole address.
 	maxRelations = 100
-	// maxLink bounds an address of a link, in bytes; that of the next page is refused if it is
-	// longer, others are left out.
+	// maxLink bounds the address of a link, in bytes. A longer one is dropped; if it leads to
+	// the next page, the response is refused.
 	maxLink = 8 << 10
 	// maxRelation bounds the name of a relation, in bytes: it is a key of meta.links, in
 	// history.
@@ -31,13 +31,13 @@ const (
 // pageRelations lead to other pages. They are kept even if there are too many other links.
 var pageRelations = []string{"next", "prev", "previous", "first", "last"}
 
-// typeLink is the type of the error of an answer whose next page has an address
-// that is too long: without it the pages would seem to be at their end.
+// typeLink is the type of the error for a link to the next page that is too long: without it
+// the pages would seem to end.
 const typeLink = "link"
 
-// parseLinks reads Link headers (RFC 8288, section 3): relation -> absolute URL.
-// The first link of a relation wins; what cannot be read is left out, as the
-// RFC asks, and so is what is over the bounds.
+// parseLinks reads Link headers (RFC 8288, section 3): relation -> absolute URL. The first link
+// of a relation wins; invalid links are ignored, as the RFC asks, and so are those over the
+// bounds.
 func parseLinks(values []string, base *url.URL) (map[string]string, error) {
 	kept := &keptLinks{base: base, found: map[string]string{}}
 	for _, value := range values {

@@ -20,8 +20,8 @@ import (
 	"reprise/interpreter/login"
 )
 
-// loginPatience is how long an attempt waits for the token of a login: for an exchange, and a second one where the worker that
-// made the first is lost.
+// loginPatience is how long an attempt waits for a login's token: for one exchange, and a second one if the worker
+// that made the first is lost.
 const loginPatience = 2 * time.Minute
 
 // keptLogin gives tokens of a login that all workers share.
@@ -86,7 +86,7 @@ func (t *Tool) newExchange(ctx context.Context, name string) (*loginExchange, er
 	return &loginExchange{name: name, of: kept.of, http: &client}, nil
 }
 
-// issuer is who fetches the tokens of the connection, nil for nobody.
+// issuer fetches the tokens of the connection, nil if it needs none.
 func (l *credentials) issuer() issuer {
 	if l.tokens == nil {
 		return nil
@@ -102,7 +102,7 @@ type loginExchange struct {
 	sent atomic.Bool // something of a request has reached the endpoint
 }
 
-// run makes the exchange within tokenTimeout, after which nothing of it is sent any more.
+// run makes the exchange within tokenTimeout, after which nothing more is sent.
 func (x *loginExchange) run(ctx context.Context, refresh string) (tool.ExchangedTokens, login.ExchangeEnd, error) {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
@@ -123,7 +123,7 @@ func (x *loginExchange) run(ctx context.Context, refresh string) (tool.Exchanged
 	return tokens, login.EndToken, nil
 }
 
-// exchangedTokens are those that an endpoint has given for a request of some time.
+// exchangedTokens are the tokens of an endpoint's response to a request at some time.
 func exchangedTokens(token *oauth2.Token, asked time.Time) (tool.ExchangedTokens, error) {
 	access, err := bearerToken(token, asked)
 	if err != nil {
@@ -173,7 +173,7 @@ func (x *loginExchange) asClient(send func(*oauth2.Config) (*oauth2.Token, error
 	return again, errAgain
 }
 
-// invalidGrant is what token endpoints call a refresh token that is good no more (RFC 6749, section 5.2).
+// invalidGrant is the error code of token endpoints for an invalid refresh token (RFC 6749, section 5.2).
 const invalidGrant = "invalid_grant"
 
 // failed is the end of an exchange with an error.
@@ -201,7 +201,7 @@ func (x *loginExchange) failureOf(err error) error {
 	return tokenError(x.name, x.of.TokenURL, err)
 }
 
-// scopesOf are those that an endpoint has granted, nil where it does not say.
+// scopesOf are the scopes that an endpoint has granted, nil if it does not say.
 func scopesOf(token *oauth2.Token) []string {
 	text, _ := token.Extra("scope").(string)
 	if text == "" {

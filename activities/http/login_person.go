@@ -13,10 +13,11 @@ import (
 	"reprise/interpreter/login"
 )
 
-// deviceLife is how long a device's code is polled whose endpoint does not say when it ends.
+// deviceLife is how long a device's code is polled if the endpoint does not say when it
+// expires.
 const deviceLife = 10 * time.Minute
 
-// ChallengeLogin says where a person logs in: with PKCE (RFC 7636), or with the code of a device (RFC 8628).
+// ChallengeLogin returns where a person logs in: with PKCE (RFC 7636), or with a device code (RFC 8628).
 func (t *Tool) ChallengeLogin(ctx context.Context, start login.LoginStart) (login.LoginChallenge, string, error) {
 	x, err := t.personal(ctx, start)
 	if err != nil {

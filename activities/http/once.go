@@ -93,8 +93,8 @@ func (s *sending) maySent() bool {
 	return s.wire.written.Load() > s.start
 }
 
-// wantConn is called before the transport looks for a connection: for another
-// one, where the first has failed.
+// wantConn is called before the transport looks for a connection, again if the first one has
+// failed.
 func (s *sending) wantConn(string) {
 	if s.maySent() {
 		s.refused = true
@@ -137,15 +137,14 @@ func (s *sending) brokeError() error {
 	return fmt.Errorf("the connection broke before the response arrived: %w", cause)
 }
 
-// wire is a network connection that knows how much was written to it, and
-// what ended it.
+// wire is a network connection that knows how much was written to it, and why it ended.
 type wire struct {
 	net.Conn
 	written atomic.Int64
 	broke   atomic.Pointer[error]
 }
 
-// onWires makes wires of what dial gives.
+// onWires wraps the connections of dial as wires.
 func onWires(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -159,7 +158,7 @@ func onWires(dial dialFunc) dialFunc {
 // dialFunc makes a network connection.
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// unwrapWire finds the wire under a connection, nil if there is none.
+// unwrapWire returns the wire under a connection, nil if there is none.
 func unwrapWire(conn net.Conn) (w *wire, h2 bool) {
 	for {
 		secure, ok := conn.(*tls.Conn)
@@ -192,9 +191,9 @@ func (w *wire) recordEnd(err error) {
 	}
 }
 
-// isStale reports whether an idle connection of HTTP/1 is useless: anything that the server
-// sends there means that it hangs up. The transport notices that too, but later, when a request
-// may have been sent.
+// isStale reports whether an idle HTTP/1 connection is useless: anything that the server sends
+// on it means that it hangs up. The transport notices that too, but maybe only after a request
+// was sent.
 func (w *wire) isStale() bool {
 	conn, ok := w.Conn.(syscall.Conn)
 	if !ok {

@@ -58,7 +58,7 @@ func (t *Tool) newRequest(ctx context.Context, in interpreter.ToolInput, default
 	if err := setHeaders(sent, in, contentType, plain); err != nil {
 		return nil, err
 	}
-	// What the author has set; what the connection adds is known.
+	// What the author has set; the connection's own headers are known.
 	for _, name := range login.headerNames() {
 		tool.SecretsOf(ctx).Add(sent.Header[name]...)
 	}
@@ -126,8 +126,8 @@ func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
 	return content, contentType, nil
 }
 
-// setHeaders sets the author's headers, and the usual ones where the author
-// says nothing: those of plain, and those of this request.
+// setHeaders sets the author's headers, and default ones that the author does not set: those of
+// plain, and those of this request.
 func setHeaders(sent *http.Request, in interpreter.ToolInput, contentType string, plain http.Header) error {
 	headers, err := tool.MapField(in, "headers")
 	if err != nil {

@@ -20,8 +20,7 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// readResponse turns a response into the attempt's result or its error, which describes the answer
-// too.
+// readResponse turns a response into the attempt's result, or into an error with the response.
 func (t *Tool) readResponse(ctx context.Context, response *http.Response, login *credentials, options format.Options) (interpreter.ToolResult, error) {
 	headers := flatHeaders(response.Header)
 	if login.jar != nil {
@@ -149,8 +148,8 @@ func readBody(ctx context.Context, response *http.Response, limit int64, options
 	return content, was, err
 }
 
-// formatOf is the format of an answer that went well: what the author says, its
-// content type, its name or that of a member of an archive, and for packed bytes what they are.
+// formatOf is the format of a successful response: as the author says, else by content type,
+// else by its name or that of an archive member, else by its decompressed bytes.
 func formatOf(response *http.Response, said string, was packing) string {
 	if said != "" {
 		return said
@@ -168,7 +167,7 @@ func formatOf(response *http.Response, said string, was packing) string {
 	return format.Text
 }
 
-// parseBody gives the body's value by its format: JSON with exact numbers, rows, else
+// parseBody returns the value of a body by its format: JSON with exact numbers, rows, else
 // text.
 func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []byte, options format.Options) (any, error) {
 	if len(bytes.TrimSpace(body)) == 0 && options.Format != format.JSONL && options.Format != format.CSV {
@@ -201,8 +200,8 @@ const typeInvalid = "invalid_"
 // formatNames are the formats as people call them.
 var formatNames = map[string]string{format.JSON: "JSON", format.JSONL: "JSON Lines", format.CSV: "CSV", format.XML: "XML"}
 
-// invalidError is the error of a body that is not of its format, which may be what is left
-// of one that was cut short.
+// invalidError is the error of a body that is invalid in its format, maybe because it was
+// truncated.
 func invalidError(response *http.Response, body []byte, as, what string, err error) error {
 	e := &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typeInvalid + as, Status: response.StatusCode,
@@ -245,8 +244,8 @@ const typeLongNumber = "long_number"
 // typeNotText is the type of the error of a body that is no text.
 const typeNotText = "not_text"
 
-// notText is the error of a body that is no text. Made into one it would look
-// like an answer.
+// notText is the error of a body that is not text. Converted to text it would look like a
+// response.
 func notText(response *http.Response, body []byte, where string) error {
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeNotText, Status: response.StatusCode,
@@ -293,7 +292,7 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 	return e
 }
 
-// unreadRest ends the text of an answer that failed and is longer than what is read of it.
+// unreadRest ends the text of a failed response that is longer than what is read of it.
 var unreadRest = fmt.Sprintf("\n… the answer has more than %d bytes, and the rest was not read …", maxErrorRead)
 
 // formatOfError is the format of an answer that failed.

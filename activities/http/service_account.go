@@ -27,7 +27,7 @@ const grantJWT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 // differ by seconds.
 const issuedBefore = time.Minute
 
-// serviceAccount signs tokens, which are sent themselves or exchanged for access tokens.
+// serviceAccount signs tokens, which are sent as they are or exchanged for access tokens.
 type serviceAccount struct {
 	of      *connection.JWT
 	http    *http.Client

@@ -41,7 +41,7 @@ type sessionLogin struct {
 	jar     http.CookieJar // nil where cookies are not kept
 
 	// refusal is the error with which the login was refused, nil for none, and refusedAt its
-	// time. Both are guarded by the flight, which makes one login at a time.
+	// time. Both are guarded by the flight, which runs one login at a time.
 	refusal   *tool.Error
 	refusedAt time.Time
 }
@@ -282,7 +282,7 @@ func (a *loginAnswer) evaluateValue(key string, template *expression.Template) (
 	return value, nil
 }
 
-// tokenUntil is when a token has to be replaced.
+// tokenUntil is when a token must be replaced.
 func (a *loginAnswer) tokenUntil(session *connection.SessionSettings) (time.Time, error) {
 	life := session.Lifetime
 	if session.Expires == nil {
@@ -360,7 +360,8 @@ func (l *sessionLogin) refusedBy(name string, response *http.Response) (bool, er
 	return expression.Truthy(refused), nil
 }
 
-// refusedError is the error of an answer without one that says that the token is refused.
+// refusedError is the error for a response that refuses the token without being an error
+// itself.
 func (l *sessionLogin) refusedError(name string, response *http.Response) error {
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeLogin, Status: response.StatusCode,
@@ -368,10 +369,11 @@ func (l *sessionLogin) refusedError(name string, response *http.Response) error 
 	}
 }
 
-// peekedBody is the body of an answer that is still to be read, as a value; nil for one that is longer than maxRefusal.
+// peekedBody is the value of a response body that is still to be read; nil if it is longer than maxRefusal.
 func peekedBody(response *http.Response) any { return bodyValue(peekedBytes(response)) }
 
-// peekedBytes is the body of an answer that is still to be read; nil for one that is longer than maxRefusal.
+// peekedBytes are the bytes of a response body that is still to be read; nil if it is longer than
+// maxRefusal.
 func peekedBytes(response *http.Response) []byte {
 	read, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal+1)) // its error comes again
 	rest := response.Body
@@ -392,7 +394,7 @@ func peekedBytes(response *http.Response) []byte {
 	return read
 }
 
-// bodyValue is a body as JSON, else as text; nil where it is empty or neither.
+// bodyValue is a body as JSON, else as text; nil if it is empty or neither.
 func bodyValue(body []byte) any {
 	if value, err := expression.Decode(body); err == nil {
 		return value

@@ -28,7 +28,7 @@ import (
 const (
 	// tokenTimeout is how long a token endpoint may take.
 	tokenTimeout = 30 * time.Second
-	// tokenMargin is how long before its end a token is fetched anew, at most.
+	// tokenMargin is how long before it expires a token is replaced, at most.
 	tokenMargin = time.Minute
 	// maxToken bounds an access token, in bytes. Servers refuse a header that long, with an
 	// error that does not say why.
@@ -86,8 +86,8 @@ func newTokenCache(transport http.RoundTripper, masker *secrets.Masker, logins t
 	}
 }
 
-// sourceOf is the connection's source of tokens, made when it is first needed, nil for a connection that has none. transport has
-// the connection's certificates, nil for none; jar keeps its cookies, nil where they are not kept.
+// sourceOf returns the connection's source of tokens, made when first needed; nil for a connection without one.
+// transport has the connection's certificates, nil for none; jar stores its cookies, nil to drop them.
 func (c *tokenCache) sourceOf(name, raw string, of *connection.Login, transport http.RoundTripper, jar http.CookieJar) *tokenSource {
 	if of.OAuth2 == nil && of.Session == nil && of.JWT == nil {
 		return nil
@@ -157,14 +157,14 @@ func configOf(c *connection.OAuth2) *clientcredentials.Config {
 }
 
 const (
-	// mostVain is how many tokens in a row may be fetched that are refused like the ones before them, and vainPause how long no
-	// more are fetched then: a server may take each for a login.
+	// mostVain is how many refused tokens in a row are replaced, and vainPause how long no more are fetched after
+	// that: a server may count each request as a login.
 	mostVain  = 3
 	vainPause = time.Minute
 )
 
-// tokenSource gives the access token of one connection, which is fetched once
-// for all that wait for it.
+// tokenSource returns the access token of one connection. All attempts that wait for it share
+// one request.
 type tokenSource struct {
 	issuer   issuer
 	patience time.Duration // with one request
@@ -176,7 +176,7 @@ type tokenSource struct {
 	vain    int // tokens in a row that were refused like the ones before them
 }
 
-// getToken gives a token. One that a server has refused is not given again: where none is fetched in its place, there is none.
+// getToken returns a token other than the one that a server has refused, or none if no other can be fetched.
 func (s *tokenSource) getToken(ctx context.Context, refused string) (accessToken, error) {
 	if kept, final := s.keptToken(refused); final {
 		return kept, nil
@@ -196,7 +196,7 @@ func (s *tokenSource) getToken(ctx context.Context, refused string) (accessToken
 	}
 }
 
-// keptToken returns the token if it is still good; final says that none may be fetched.
+// keptToken returns the cached token if it is still valid; final says that none may be fetched.
 func (s *tokenSource) keptToken(refused string) (token accessToken, final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +260,7 @@ func (c *oauth2Client) issue(ctx context.Context) (accessToken, error) {
 	return bearerToken(token, asked)
 }
 
-// bearerToken is what a token endpoint has returned for a request of some time.
+// bearerToken is a token endpoint's response to a request at some time.
 func bearerToken(token *oauth2.Token, asked time.Time) (accessToken, error) {
 	if token.TokenType != "" && !strings.EqualFold(token.TokenType, "bearer") {
 		return accessToken{}, errNoBearer
@@ -276,10 +276,10 @@ func (c *oauth2Client) failure(connection string, err error) error {
 	return tokenError(connection, c.endpoint, err)
 }
 
-// requestToken requests a token with the secret in the header, as RFC 6749 has it. Some
-// servers know it in the body alone: one that does not know the client is sent another
-// request, and what it accepts is what the next one has. A server that is overloaded, or
-// away, gets no second request.
+// requestToken requests a token with the client secret in the header, as RFC 6749 defines. Some
+// servers accept it only in the body: after a response that does not know the client, it is
+// sent there, and the way that worked is used from then on. There is no second request to a
+// server that is overloaded or unreachable.
 func (c *oauth2Client) requestToken(ctx context.Context) (*oauth2.Token, error) {
 	config := *c.config
 	config.AuthStyle = oauth2.AuthStyleInHeader
@@ -322,19 +322,17 @@ func endOf(token *oauth2.Token, asked time.Time) time.Time {
 	}
 }
 
-// mostLife bounds what is believed of a token's life: expires_in may be any number, and the
-// time it makes would overflow.
+// mostLife bounds the lifetime of a token: expires_in may be any number, and the sum would
+// overflow.
 const mostLife = 365 * 24 * time.Hour
 
-// errNoBearer is a token that must be used in a way that nobody here knows (RFC
-// 6749, section 7.1).
+// errNoBearer is the error for a token of an unknown type (RFC 6749, section 7.1).
 var errNoBearer = errors.New("a token of another type than bearer")
 
 var errNoToken = errors.New("no token that can be sent")
 
-// usableUntil is when a token that was asked for at one time and ends at another
-// is fetched anew: a minute before its end, or a fifth of a shorter life. Zero
-// is never.
+// usableUntil is when a token is replaced: a minute before it expires, or a fifth of a shorter
+// lifetime. Zero is never.
 func usableUntil(asked, ends time.Time) time.Time {
 	if ends.IsZero() {
 		return ends
@@ -342,8 +340,8 @@ func usableUntil(asked, ends time.Time) time.Time {
 	return ends.Add(-min(tokenMargin, max(0, ends.Sub(asked)/5)))
 }
 
-// tokenError is the error of a token endpoint. Of the response it keeps only the error fields
-// of RFC 6749, and nothing of a response that may hold a token.
+// tokenError is the error of a token endpoint. It has only the error fields of RFC 6749, and
+// nothing else of the response, which may contain a token.
 func tokenError(connection string, endpoint *url.URL, err error) error {
 	if tool.IsContextError(err) && !isURLError(err) {
 		return err // of the attempt
@@ -378,7 +376,7 @@ func unreachedError(where string, err *url.Error) error {
 	return failure
 }
 
-// errorCode is what token endpoints call an error: invalid_client.
+// errorCode is the code of an error as token endpoints name it, such as invalid_client.
 var errorCode = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 func refusedToken(where string, refused *oauth2.RetrieveError) error {

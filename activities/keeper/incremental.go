@@ -21,11 +21,11 @@ import (
 	"reprise/interpreter/queue"
 )
 
-// statesOfOne is how many updates of one group of states the activities of a worker send at a
-// time: see admissionsOfOne.
+// statesOfOne is how many updates a worker's activities send to one group of states at a time:
+// see admissionsOfOne.
 const statesOfOne = 2
 
-// States reaches the workflows that keep states, and those that keep what is done of partitions, for the activities of a worker.
+// States gives a worker's activities access to the workflows that store states and the progress of partitions.
 type States struct{ slots *slots.ByKey }
 
 // NewStates is for one worker.
@@ -96,8 +96,8 @@ func refusalError(object interpreter.ErrorObject) error {
 	})
 }
 
-// MostListed bounds the states that one command gives: its answer is one message, which
-// Temporal refuses over 2 MB.
+// MostListed bounds the states in the output of one command: it is one message, and Temporal
+// refuses messages over 2 MB.
 const MostListed = 2000
 
 // States are the states whose names have a prefix.
@@ -143,8 +143,8 @@ func queryStates[T any](ctx context.Context, id, query string, arg any) (found [
 // of them have to fit into the time of the activity.
 const mostGroups = 500
 
-// StatesOfGroups are the states of all groups whose names begin with a prefix, in the order of their
-// names: those of a loop that names each of them itself.
+// StatesOfGroups returns the states of all groups whose names begin with a prefix, sorted by name: a
+// loop may name the state of each element itself.
 func StatesOfGroups(ctx context.Context, prefix string) (states []incremental.State, more bool, err error) {
 	if prefix == "" {
 		return nil, false, Refuse("states of all groups need the beginning of their names")
@@ -231,7 +231,7 @@ func runningHolders(ctx context.Context, of queue.Queue) (holders []string, sinc
 	return holders, since, nil
 }
 
-// HeldStates returns those of the states that runs hold, according to the queues of states.
+// HeldStates returns which of the states are held by runs, according to the states' queues.
 func HeldStates(ctx context.Context, states []incremental.State) (held []interpreter.HeldState, err error) {
 	queues, more, err := workflowIDs(ctx, fmt.Sprintf(
 		"WorkflowType = '%s' AND ExecutionStatus = 'Running' AND WorkflowId STARTS_WITH '%s'", queue.WorkflowName, queue.StatePrefix), mostStateQueues)
@@ -265,8 +265,8 @@ func HeldStates(ctx context.Context, states []incremental.State) (held []interpr
 	return held, nil
 }
 
-// mostStateQueues bounds the queues of states that one command queries; with more of them the
-// command says that it does not know all.
+// mostStateQueues bounds the state queues that one command queries; if there are more, the
+// command says that its output is incomplete.
 const mostStateQueues = 500
 
 // mayHold reports whether a workflow ID can be that of a state's queue.
@@ -287,7 +287,7 @@ func isStateOf(key, state string) bool {
 	return key == state || strings.HasPrefix(state, prefix)
 }
 
-// holdsState reports whether who has a turn under a key holds a state. Of the states of a loop a run holds those that it has
+// holdsState reports whether the holder of a slot holds a state. A run holds those states of a loop that it has
 // claimed.
 func holdsState(key string, holders []string, state incremental.State) bool {
 	return key == state.Name || isStateOf(key, state.Name) && slices.Contains(holders, state.Run)

@@ -1,5 +1,6 @@
-// Package keeper has the activities that reach the workflows which outlive runs: rate limits, queues, states, partitions, trees,
-// logins, mailboxes. They know no tool, and nothing of attempts: package activities gives them what they need of these.
+// Package keeper has the activities that reach the workflows that outlive runs: rate limits, queues, states,
+// partitions, trees, logins, mailboxes. It does not know tools or attempts: package activities passes in what it
+// needs of these.
 //
 // A thing has one name: its rules are in interpreter, its workflow is in workflows/keeper, its activities are here.
 package keeper
@@ -19,7 +20,8 @@ import (
 	"reprise/internal/base/sleep"
 )
 
-// lasting is a workflow that keeps something for others, and begins where one of them sends it an update.
+// lasting describes a workflow that outlives runs and is started by the first update that one of them
+// sends.
 type lasting struct {
 	name, id, summary string
 	query             string // gives what the next one begins with
@@ -30,9 +32,9 @@ type lasting struct {
 // more than 400.
 const mostSummary = 300
 
-// updateLasting sends an update to a workflow that keeps a K. If none is running, it starts one with what
-// the last one knew, which may have been ended from outside. It fails if that one cannot be queried:
-// without its answer everything would be forgotten.
+// updateLasting sends an update to a workflow that keeps a K. If none is running, because the last one
+// was ended from outside, it starts one with the state of the last one. It fails if that cannot be
+// queried: otherwise the state would be lost.
 func updateLasting[K any](ctx context.Context, w lasting, update client.UpdateWorkflowOptions, result any) error {
 	c := activity.GetClient(ctx)
 	update.WorkflowID = w.id

@@ -34,16 +34,18 @@ type Logins struct {
 
 var _ tool.LoginTokens = (*Logins)(nil)
 
-// Activities are those of the workflows of logins, by name.
+// Activities returns the activities of login workflows, by name.
 func (l *Logins) Activities() map[string]any {
 	return map[string]any{login.ExchangeActivity: l.exchange, login.ChallengeActivity: l.challenge, login.ProofActivity: l.prove}
 }
 
-// accessPlace and refreshPlace are what tokens are sealed for.
+// accessPlace and refreshPlace are bound into sealed tokens, so that one cannot be used as the
+// other.
 func accessPlace(connection string) string  { return "access token of the login " + connection }
 func refreshPlace(connection string) string { return "refresh token of the login " + connection }
 
-// LoginToken requests an access token from the workflow of the login, which begins where there is none.
+// LoginToken requests an access token from the workflow of the login, and starts that workflow if there
+// is none.
 func (l *Logins) LoginToken(ctx context.Context, connection, seed string, after int) (tool.LoginToken, error) {
 	switch {
 	case !activity.IsActivity(ctx):
@@ -155,8 +157,8 @@ func (l *Logins) sealTokens(outcome *login.ExchangeOutcome, connection string, t
 	return err
 }
 
-// exchangeMark is the heartbeat of an exchange. It goes to the server at once, since a workflow that has lost the worker
-// knows nothing else.
+// exchangeMark is the heartbeat of an exchange. It is sent at once, because it is all that the workflow learns of an
+// exchange whose worker is lost.
 type exchangeMark struct {
 	ctx context.Context
 
@@ -175,7 +177,7 @@ func (m *exchangeMark) beat() error {
 	return activity.GetClient(m.ctx).RecordActivityHeartbeat(ctx, activity.GetInfo(m.ctx).TaskToken, m.mark)
 }
 
-// send records that the request may have been sent. After its error nothing may be.
+// send records that the request may have been sent. If it fails, the request must not be sent.
 func (m *exchangeMark) send() error {
 	m.mu.Lock()
 	m.mark.Sent = true
@@ -203,10 +205,10 @@ func (m *exchangeMark) keep() (stop func()) {
 	}
 }
 
-// secretPlace is what the secret of a challenge is sealed for.
+// secretPlace is bound into the sealed secret of a challenge.
 func secretPlace(connection string) string { return "challenge of the login " + connection }
 
-// challenge is the activity that says where a person logs in.
+// challenge is the activity that returns where a person logs in.
 func (l *Logins) challenge(ctx context.Context, start login.LoginStart) (login.LoginChallenge, error) {
 	if l.Keys == nil {
 		return login.LoginChallenge{Failure: tool.LoginFailureOf(l.noKeys(start.Connection))}, nil

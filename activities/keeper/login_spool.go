@@ -42,7 +42,8 @@ type spooledTokens struct {
 
 const (
 	spoolSuffix = ".tokens.json"
-	// firstReport is how long the activity has to report its outcome by itself, and reportPause the wait between two reports.
+	// firstReport is how long the activity has to report its outcome itself, and reportPause the wait between two
+	// reports.
 	firstReport = 2 * time.Second
 	reportPause = 2 * time.Second
 	// reportTimeout bounds one report, and reportPatience all of those for one exchange. By then a workflow has long made another.
@@ -50,7 +51,7 @@ const (
 	reportPatience = 15 * time.Minute
 )
 
-// fileName is that of the tokens of one exchange.
+// fileName is the name of the file with the tokens of one exchange.
 func (s spooledTokens) fileName() string {
 	sum := sha256.Sum256([]byte(s.Namespace + "\x00" + s.Connection))
 	return fmt.Sprintf("%s-%d%s", hex.EncodeToString(sum[:digestBytes]), s.Outcome.Number, spoolSuffix)
@@ -124,7 +125,7 @@ func (s *TokenSpool) report(ctx context.Context, c client.Client, tokens spooled
 	}
 }
 
-// reportOnce sends an update only where the workflow does not have the tokens, which is rare.
+// reportOnce sends an update only if the workflow does not have the tokens yet, which is rare.
 func (s *TokenSpool) reportOnce(ctx context.Context, c client.Client, tokens spooledTokens) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
@@ -142,8 +143,8 @@ func (s *TokenSpool) reportOnce(ctx context.Context, c client.Client, tokens spo
 	}, nil)
 }
 
-// Recover reports what an earlier worker of a namespace has left in the spool, until ctx ends. Its error says that the spool
-// cannot be read.
+// Recover reports what an earlier worker of the namespace has left in the spool, until ctx ends. The error says that
+// the spool cannot be read.
 func (s *TokenSpool) Recover(ctx context.Context, c client.Client, namespace string) error {
 	if s.Directory == "" {
 		return nil

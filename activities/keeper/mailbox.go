@@ -20,8 +20,9 @@ const (
 	mailPatience = 8 * time.Second
 	// settleEvery is how often it is looked whether a mailbox is empty.
 	settleEvery = 200 * time.Millisecond
-	// deliveriesOfOne is how many answers are given to one workflow at a time. The Temporal
-	// server takes ten of all its clients, and what is given up there is done all the same.
+	// deliveriesOfOne is how many answers are delivered to one workflow at a time. The server
+	// accepts ten updates at a time from all its clients, and continues those that a client
+	// gives up.
 	deliveriesOfOne = 4
 )
 
@@ -34,8 +35,8 @@ func MailboxActivities() map[string]any {
 // deliverer delivers answers that were kept, a few at a time to each workflow.
 type deliverer struct{ slots *slots.ByKey }
 
-// deliverAnswer gives an answer that was kept to the workflow that accepts it. The error is that
-// its fate is not known.
+// deliverAnswer delivers a stored answer to the workflow that accepts it. After an error it is
+// unknown whether the workflow has it.
 func (d deliverer) deliverAnswer(ctx context.Context, kept interpreter.MailboxAnswer) (interpreter.DeliveryResult, error) {
 	limited, cancel := context.WithTimeout(ctx, mailPatience)
 	defer cancel()
@@ -63,7 +64,7 @@ func (d deliverer) deliverAnswer(ctx context.Context, kept interpreter.MailboxAn
 	return interpreter.DeliveryResult{}, fmt.Errorf("deliver an answer: %w", err)
 }
 
-// errMail says that answers are still to be delivered.
+// errMail says that answers are still undelivered.
 var errMail = errors.New("answers to the attempt are being delivered")
 
 // settleAnswers waits until none of the mailboxes has anything to deliver.

@@ -18,7 +18,7 @@ import (
 	"reprise/interpreter/queue"
 )
 
-// QueueActivities are the activities of runs that share a concurrency key, and of the workflow that gives them their turns, by name.
+// QueueActivities returns the activities of runs that share a concurrency key, and of the key's workflow, by name.
 func QueueActivities() map[string]any {
 	return map[string]any{
 		queue.EnterActivity:    enterQueue,
@@ -50,14 +50,14 @@ const (
 	// new: one that no worker runs is not waited for. All waits together are less than the
 	// time that the activity has.
 	mostContinuing = 3 * time.Second
-	// firstContinuing is when it looks again, at first; each time after is twice as long, as
-	// hundreds may look at once.
+	// firstContinuing is the first wait between two checks; each later one is twice as long,
+	// because hundreds may check at once.
 	firstContinuing = 250 * time.Millisecond
 )
 
-// awaitContinuation waits while a workflow is about to continue as new. The server refuses
-// that while signals come, and each refusal makes the worker read the whole history again:
-// in a flood of requests this would last until the last of them.
+// awaitContinuation waits while a workflow is about to continue as new. The server refuses that
+// as long as signals arrive, and each refusal makes the worker read the whole history again:
+// under a flood of requests this would last until the last of them.
 func awaitContinuation(ctx context.Context, c client.Client, id string) error {
 	for wait := firstContinuing; wait < mostContinuing; wait *= 2 {
 		described, err := c.DescribeWorkflowExecution(ctx, id, "")
@@ -119,8 +119,8 @@ func lastQueue(ctx context.Context, c client.Client, id string) (queue.Queue, er
 	return last.RecoveredQueue(), nil
 }
 
-// queryQueue asks the workflow of a key for all that it knows; it may have ended. A
-// worker of its task queue responds.
+// queryQueue queries the workflow of a key, which may have ended, for its whole state. A worker
+// of its task queue responds.
 func queryQueue(ctx context.Context, c client.Client, id, runID string) (found queue.Queue, err error) {
 	answer, err := c.QueryWorkflow(ctx, id, runID, queue.SnapshotQuery)
 	if err != nil {
@@ -141,8 +141,8 @@ func queueSummary(name queue.Name) string {
 	return tool.CutText(summary, mostSummary)
 }
 
-// endedRuns returns those of some runs that have ended, or do not exist any more: a
-// run that was terminated cannot release its turn.
+// endedRuns returns which of the runs have ended or do not exist any more: a terminated run
+// cannot release its slot.
 func endedRuns(ctx context.Context, members []queue.Member) ([]queue.Member, error) {
 	ended := []queue.Member{}
 	for _, member := range members {
@@ -205,8 +205,7 @@ const (
 
 // findDeadlock finds the run of this queue that has to fail because runs wait for each other
 // forever; none if that run waits in another queue. Queues are queried one after the other and
-// may change in between. So they are queried twice: what both rounds show was true of all of
-// them at one time.
+// may change in between, so they are queried twice: what both rounds show was true at one time.
 func findDeadlock(ctx context.Context, id string) (queue.Victim, error) {
 	none, c := queue.Victim{}, activity.GetClient(ctx)
 	before := queue.FindDeadlocks(queuesAround(ctx, c, id))
@@ -233,8 +232,8 @@ func findDeadlock(ctx context.Context, id string) (queue.Victim, error) {
 	return victim, nil
 }
 
-// queuesAround returns the queues that may be involved in a deadlock. A queue that does not
-// answer is assumed to grant its turns.
+// queuesAround returns the queues that may be part of a deadlock. A queue that does not respond
+// is assumed to grant its slots.
 func queuesAround(ctx context.Context, c client.Client, id string) map[string]queue.Queue {
 	queues, seen, ahead := map[string]queue.Queue{}, map[string]bool{id: true}, []string{id}
 	for len(ahead) > 0 && len(seen) <= mostQueues {

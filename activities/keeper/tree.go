@@ -31,8 +31,8 @@ const (
 	closedKept = 100
 )
 
-// TreeActivities are the activities of runs that start others, by name. hold says what holds an attempt to start a run, nil for nothing, and
-// cancelled whether a run is, as it was known last.
+// TreeActivities returns the activities of runs that start others, by name. hold returns what holds an attempt to
+// start a run, nil for nothing; cancelled reports whether a run was last known to be cancelled.
 func TreeActivities(
 	hold func(ctx context.Context, attempt interpreter.PausedBy) (*interpreter.Hold, error), cancelled func(ctx context.Context, run string) bool,
 ) map[string]any {
@@ -56,7 +56,7 @@ type trees struct {
 // closedRun is a cancelled run: no more start that it waits for.
 type closedRun struct{ tree, run string }
 
-// admitRuns has the workflow of a tree of runs admit more of them, in its turn, and reports
+// admitRuns asks the workflow of a tree of runs to admit more runs, in their order, and reports
 // whether they may start now.
 func (t *trees) admitRuns(ctx context.Context, start interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
 	defer heartbeat.Keep(ctx)()
@@ -86,8 +86,8 @@ func (t *trees) mayStart(ctx context.Context, start interpreter.RunStart) (admit
 	return admitted, err
 }
 
-// startHold returns what holds an attempt to start a run, which passes the same gate as all
-// attempts; nil for nothing.
+// startHold returns what holds an attempt to start a run, nil for nothing. It passes the same
+// gate as all attempts.
 func (t *trees) startHold(ctx context.Context, attempt *interpreter.PausedBy) (*interpreter.Hold, error) {
 	if attempt == nil {
 		return nil, nil
@@ -95,7 +95,8 @@ func (t *trees) startHold(ctx context.Context, attempt *interpreter.PausedBy) (*
 	return t.holds(ctx, *attempt)
 }
 
-// closeTree has no more runs start that one waits for. It waits for no turn.
+// closeTree stops the tree from starting runs that another one waits for. It does not wait in
+// the queue.
 func (t *trees) closeTree(ctx context.Context, tree interpreter.Tree, run string) error {
 	if _, err := admitRuns(ctx, interpreter.Admission{Tree: tree, Close: run}); err != nil {
 		return err
@@ -108,7 +109,7 @@ func (t *trees) closeTree(ctx context.Context, tree interpreter.Tree, run string
 }
 
 // isClosed reports whether a run that waits for the requested ones was cancelled: the root, or
-// one whose tree was cancelled here. The tree's workflow knows about others.
+// one whose tree was cancelled by this worker. The tree's workflow knows about the others.
 func (t *trees) isClosed(ctx context.Context, admission interpreter.Admission) bool {
 	t.mu.Lock()
 	closed := slices.ContainsFunc(t.closed, func(closed closedRun) bool {
@@ -140,8 +141,8 @@ func admitRuns(ctx context.Context, admission interpreter.Admission) (admitted i
 const (
 	// cancelledAtOnce is how many runs are cancelled side by side.
 	cancelledAtOnce = 20
-	// cancelEvery is how often it searches for runs that have started meanwhile, and
-	// cancelQuiet how often it finds none before it ends: the list is a little late.
+	// cancelEvery is how often to search for runs that have started in the meantime, and
+	// cancelQuiet how many searches must find none before it ends: the list is a little late.
 	cancelEvery = 2 * time.Second
 	cancelQuiet = 5
 )
@@ -211,8 +212,8 @@ func openDescendants(ctx context.Context, tree interpreter.CancelTree) ([][]*com
 	return levels, nil
 }
 
-// depthUnder is how many workflows below an ancestor a workflow is, each waiting for the next;
-// 0 if there is no such chain.
+// depthUnder is how many levels a workflow is below an ancestor, where each level waits for the
+// next; 0 if there is no such chain.
 func depthUnder(all map[string]*workflowpb.WorkflowExecutionInfo, id, ancestor string) int {
 	for depth := 1; depth <= len(all); depth++ {
 		info := all[id]

@@ -52,7 +52,7 @@ func estimateJSON(body []byte) jsonEstimate {
 	return e
 }
 
-// countText counts a text whose quote is before i, and gives where it ends.
+// countText counts a text whose opening quote is before i, and returns its end.
 func (e *jsonEstimate) countText(body []byte, i int) int {
 	start := i
 	for i < len(body) && body[i] != '"' {
@@ -68,7 +68,7 @@ func (e *jsonEstimate) countText(body []byte, i int) int {
 	return end + 1
 }
 
-// countWord counts a number or a word that begins before i, and gives where it ends.
+// countWord counts a number or a word that begins before i, and returns its end.
 func (e *jsonEstimate) countWord(body []byte, i int) int {
 	start := i
 	for i < len(body) && body[i] > ',' && body[i] != ':' && body[i] != ']' && body[i] != '}' {

@@ -28,14 +28,14 @@ const (
 	// freeBytes of what each attempt reads are not counted, because the number of attempts is
 	// bounded.
 	freeBytes = 64 << 10
-	// firstBytes is the buffer that a body begins with whose length is not known.
+	// firstBytes is the initial buffer for a body of unknown length.
 	firstBytes = 16 << 10
-	// freeJSON is the same for JSON that is decoded, which takes many times more.
+	// freeJSON is the same for JSON that is decoded, which takes many times as much memory.
 	freeJSON = 4 << 10
 	// pageBytes is a size that pages rarely exceed.
 	pageBytes = 1 << 20
-	// growth is what a body takes at most while it grows, times its length: the
-	// old buffer and the new one.
+	// growth is how many times its length a body takes at most while it grows: the old buffer
+	// and the new one.
 	growth = 2
 )
 
@@ -55,7 +55,7 @@ type Pool struct {
 	collecting bool
 }
 
-// Acquired is how many bytes attempts have acquired so far, released ones included.
+// Acquired is how many bytes attempts have acquired so far, including released ones.
 func (m *Pool) Acquired() int64 { return m.acquired.Load() }
 
 // stage is the purpose of lent memory.
@@ -115,9 +115,8 @@ func (l *loan) markDone() {
 	l.memory.releaseStages(l.held)
 }
 
-// releaseStages returns what was lent. A large amount is returned once the garbage
-// is collected that it has become: else the next would get it while it is still
-// there.
+// releaseStages returns what was acquired. A large amount is returned only after a garbage
+// collection: before that, the memory is still in use.
 func (m *Pool) releaseStages(taken [stages]int64) {
 	const much = 16 << 20
 	sum := int64(0)
@@ -159,7 +158,7 @@ func (m *Pool) collectGarbage() {
 	}
 }
 
-// acquireStage lends bytes of a stage. Each stage is used once, in order. A request for more
+// acquireStage acquires bytes of a stage. Each stage is used once, in order. A request for more
 // than the pool has waits until nobody else holds any. The error comes from ctx.
 func (l *loan) acquireStage(ctx context.Context, s stage, bytes int64) error {
 	bytes = min(bytes, l.memory.sizes[s])
@@ -220,7 +219,7 @@ func AcquireCharset(ctx context.Context, body []byte) error {
 	return l.acquireStage(ctx, stageCharset, perByte*int64(len(body)))
 }
 
-// AcquireValue acquires memory for a value made of what was read. It refuses more than the pool
+// AcquireValue acquires memory for a value decoded from a body. It refuses more than the pool
 // has.
 func AcquireValue(ctx context.Context, bytes int64, what string) error {
 	l := loanOf(ctx)
@@ -260,7 +259,7 @@ func AcquireJSON(ctx context.Context, body []byte, most int, what string) error 
 	return AcquireValue(ctx, estimate.bytes, what)
 }
 
-// RowCounter counts the rows of a result as they come.
+// RowCounter counts the rows of a result as they are read.
 type RowCounter struct{ bytes int64 }
 
 // Add counts a row before it is made. Rows that take half of the memory are too
@@ -285,8 +284,7 @@ func (r *RowCounter) Add(ctx context.Context, values, bytes int) error {
 // ErrTooLarge stops the reading of a body that is over the limit.
 var ErrTooLarge = errors.New("the body is larger than the limit")
 
-// ReadAll reads what is most bytes long, or limit bytes where it turns out to be
-// longer.
+// ReadAll reads a body of at most most bytes, or of limit bytes if it turns out to be longer.
 func ReadAll(ctx context.Context, body io.Reader, most, limit int64) ([]byte, error) {
 	content := make([]byte, 0, min(most, firstBytes)+bytes.MinRead)
 	for {

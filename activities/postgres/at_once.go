@@ -15,14 +15,14 @@ import (
 	"reprise/interpreter"
 )
 
-// Most writes are usual: the table is as the session remembers it, the ledger does not know them, and the call holds its
-// state. They are sent in one message, with begin and commit, whose statements fail where that is not so. Then nothing
-// was written, and the write is made step by step.
+// Most writes meet the usual conditions: the table is as the session remembers it, the ledger does not have them, and
+// the call holds its state. They are sent in one message, with begin and commit, whose statements fail if a condition
+// does not hold. Then nothing was written, and the write is made step by step.
 
 // atOnceBytes bounds the rows of a write that is sent at once.
 const atOnceBytes = 1 << 20
 
-// errNotAtOnce says that nothing was sent.
+// errNotAtOnce says that nothing was sent, because the write has to be made step by step.
 var errNotAtOnce = errors.New("made step by step")
 
 // plannedTable pretends to be a table within a transaction, but knows only the columns that the session remembers: a
@@ -110,8 +110,8 @@ type clause struct {
 	args       int
 }
 
-// addChange adds a statement that has to change a row; each needs its own name. Statements run in the given order,
-// which is also that of writes made step by step: otherwise two writers could deadlock.
+// addChange adds a statement that must change a row; each needs its own name. Statements run in the given order,
+// which is the order of writes made step by step: otherwise two writers could deadlock.
 func (t *together) addChange(name, statement string, args ...any) {
 	t.appendClause(clause{name: name, text: statement, required: true}, args)
 }
@@ -188,8 +188,8 @@ type assembledStatement struct {
 	text    string
 }
 
-// mostAssembled bounds the statements whose texts a session keeps. They follow from the columns
-// of rows, and rows of ever other columns would fill the memory of the worker.
+// mostAssembled bounds the statements whose texts a session caches. They depend on the columns
+// of rows, and rows with ever new columns would fill the memory of the worker.
 const mostAssembled = 16
 
 // queueLedger adds to a batch what records the write in the ledger and moves its state. The statements fail, and with them the
@@ -256,7 +256,8 @@ const unchangedState = " AND xmin = (SELECT xmin FROM " + sqltool.StateTable + "
 const noneTied = "coalesce((SELECT NOT EXISTS (SELECT FROM unnest($1::text::bytea[]) AS tied WHERE position(tied IN hashes) > 0) FROM " +
 	sqltool.BlocksTable + " WHERE last_position = $2), true)"
 
-// requireUnknown has rows known from now on, and all fail where one of them is known.
+// requireUnknown records rows as known, and fails all statements if one of them is known
+// already.
 func requireUnknown(all *together, seen *sqltool.RowLookup) {
 	kept := seen.Kept
 	switch {
@@ -279,7 +280,7 @@ func requireUnknown(all *together, seen *sqltool.RowLookup) {
 	}
 }
 
-// byStep reports whether a failed write at once has to be repeated step by step, which gives a precise error.
+// byStep reports whether a failed write at once must be repeated step by step, which gives a precise error.
 func byStep(ctx context.Context, conn *pgx.Conn, err error) bool {
 	var pg *pgconn.PgError
 	if errors.Is(err, errNotAtOnce) {

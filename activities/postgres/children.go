@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// DeleteBelow deletes rows below others. The keys of those that stay travel as one list, as each statement would else delete what
-// the others keep.
+// DeleteBelow deletes rows of children. The keys of rows that stay are sent as one list: one statement per row would
+// delete what the other rows keep.
 func (t *tableTx) DeleteBelow(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (int64, error) {
 	condition, args, err := t.belowCondition(ctx, w, rows)
 	if err != nil {
@@ -142,8 +142,8 @@ func (t *tableTx) belowCondition(ctx context.Context, w *sqltool.TableWrite, row
 	return condition, args, nil
 }
 
-// encodeKept is a list of the keys of rows that stay. A key that its column does not hold is that of no row, and its row is refused when it
-// is written.
+// encodeKept encodes the keys of rows that stay. A key that its column cannot hold is no row's key, and its row is
+// refused when it is written.
 func (t *tableTx) encodeKept(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (string, error) {
 	kept := rows.Kept
 	for _, key := range rows.Key {

@@ -19,7 +19,7 @@ type chunk struct {
 	rows, bytes int
 }
 
-// sendRows sends rows, which are the parameters of a statement, in as many chunks as they have.
+// sendRows sends rows, the parameters of a statement, in chunks.
 func sendRows(rows []map[string]any, encode func([]map[string]any) (chunk, error), send func(parameters []any) error) error {
 	for rest := rows; len(rest) > 0; {
 		first, err := encode(rest)

@@ -29,25 +29,25 @@ const (
 // columnForm is how values of a column travel as text.
 type columnForm struct {
 	text textForm
-	// base is the type that an array of values is read as, "" where only the column itself reads them as it should. It has
-	// no length or precision, which the column checks as it does in an INSERT.
+	// base is the type as which an array of values is read, "" if only the column itself reads them correctly. It has
+	// no length or precision, which the column checks as in an INSERT.
 	base string
-	// exact is the type with its limits and collation the clause for another collation than that of the type: by both values are equal
-	// and have an order.
+	// exact is the type with its limits, and collation the clause for a collation other than the type's. With both,
+	// values compare as in the column.
 	exact, collation string
 	// fallback is the column's value in rows that lack it, "" for NULL.
 	fallback string
 }
 
-// target is what a write knows of its table.
+// target is what a write needs to know about its table.
 type target struct {
 	forms map[string]columnForm // by column
-	// plain says that it is a table, and no view, whose columns may have other defaults than those below it.
+	// plain says that it is a table and not a view: a view may have other defaults than its tables.
 	plain bool
 	// unique are the columns of unique indexes.
 	unique []string
-	// copyable says that COPY does to it what INSERT does: it has no rules and no policies for rows, and is no
-	// view and no foreign table.
+	// copyable says that COPY does the same as INSERT: there are no rules and no row-level policies, and it is
+	// neither a view nor a foreign table.
 	copyable bool
 	// splits says that an upsert can return which rows are new, by their xmax: only the rows of a heap have it, and to return it takes the
 	// right to read the table, and may not need a policy for rows.
@@ -58,9 +58,9 @@ type target struct {
 	foreign bool
 }
 
-// refuseForeign refuses a table whose rows are on another server, such as one of postgres_fdw. That server commits
-// just before this one: where this one does not, the rows are written and the ledger does not know of them, and the
-// next attempt writes them twice.
+// refuseForeign refuses a table whose rows are on another server, as with postgres_fdw. That server commits just
+// before this one: if this commit fails, the rows are written without the ledger knowing, and the next attempt
+// writes them twice.
 func (t *target) refuseForeign(w *sqltool.TableWrite) error {
 	if !t.foreign {
 		return nil
@@ -80,8 +80,8 @@ func (t *target) formsOf(columns []string) []columnForm {
 	return forms
 }
 
-// tableDescription is what a session remembers of a table: to describe it takes the server longer
-// than to write a page.
+// tableDescription is what a session remembers of a table: describing it takes the server longer
+// than writing a page.
 type tableDescription struct {
 	version string // see tableVersion
 	columns []sqltool.Column
@@ -184,7 +184,7 @@ func (t *tableTx) checkRemembered(ctx context.Context, w *sqltool.TableWrite) er
 	return nil
 }
 
-// describeTable has what writes need to know of the columns of a table, $1.
+// describeTable returns what writes need to know of the columns of a table, $1.
 const describeTable = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), coalesce((
 			WITH RECURSIVE base AS (SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod UNION ALL
 				SELECT d.oid, d.typtype, d.typbasetype, greatest(base.typtypmod, d.typtypmod) FROM base JOIN pg_type d ON d.oid = base.typbasetype WHERE base.typtype = 'd')
@@ -223,9 +223,9 @@ const describeTable = `SELECT a.attname::text, format_type(a.atttypid, a.atttypm
 		LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 	WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 
-// describeTable has the server describe a table. A column that is generated, or always numbered, has no form: COPY would
-// write to it where INSERT refuses to. A column has no base where its length or precision may change how a text is read,
-// as that of interval does.
+// describeTable asks the server to describe a table. A generated or always numbered column has no form: COPY would
+// write to it, and INSERT refuses. A column has no base if its length or precision may change how a text is read, as
+// with interval.
 func (t *tableTx) describeTable(ctx context.Context, table string) (columns []sqltool.Column, version string, err error) {
 	t.target = target{forms: map[string]columnForm{}}
 	batch := &pgx.Batch{}

@@ -39,7 +39,7 @@ type copySource struct {
 	err    error
 }
 
-// Read gives what comes next.
+// Read reads the next bytes.
 func (s *copySource) Read(p []byte) (n int, err error) {
 	const enough = 64 << 10
 	if len(s.ready) == 0 {
@@ -126,8 +126,8 @@ func appendCopyText(out []byte, text string) []byte {
 	}
 }
 
-// fitsText reports whether the values of array columns have a literal that means the same as
-// their JSON: texts, which are literals themselves, and lists without lists that are empty.
+// fitsText reports whether the values of array columns have a literal with the same meaning as
+// their JSON: texts, which are literals themselves, and lists without empty lists.
 func fitsText(w *sqltool.TableWrite, forms []columnForm) bool {
 	for i, name := range w.Columns {
 		if forms[i].text != arrayText {

@@ -49,8 +49,8 @@ func (q *query) queryError(ctx context.Context, err error) error {
 	return classifyError(ctx, q.tooLarge(err))
 }
 
-// classifyError says what an error of pgx means to a playbook. Texts of pgx
-// that may hold connection settings are not passed on.
+// classifyError turns an error of pgx into one for the playbook. Texts of pgx that may contain
+// connection settings are dropped.
 func classifyError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -107,8 +107,8 @@ func hostOf(config *pgconn.Config) string {
 	return net.JoinHostPort(config.Host, fmt.Sprint(config.Port))
 }
 
-// lostConnection is an error in the middle of a session. Whether the statement
-// took effect is not known, which is what operation keys are for.
+// lostConnection is the error of a connection lost in a session. Whether the statement took
+// effect is unknown; operation keys exist for this case.
 func lostConnection(err error) error {
 	kind := tool.ConnectionType(err)
 	var network net.Error
@@ -125,7 +125,7 @@ func lostConnection(err error) error {
 	return &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: kind, Message: message, Err: err}
 }
 
-// serverBody holds the fields of the server's error other than its message.
+// serverBody is the fields of the server's error other than its message.
 func serverBody(e *pgconn.PgError) map[string]any {
 	body := map[string]any{"code": e.Code}
 	for name, text := range map[string]string{

@@ -23,8 +23,8 @@ const (
 	keyName      = "reprise_key"
 )
 
-// insertion is how the rows of a write get into its table by one statement: in the order of their key, so that writes of the same
-// rows wait for each other and do not block each other, and each with the columns that it has.
+// insertion describes how the rows of a write are inserted by one statement: in the order of their key, so that
+// writes of the same rows wait for each other instead of deadlocking, and each row with its own columns.
 type insertion struct {
 	write *sqltool.TableWrite
 	forms []columnForm // of its columns, nil where rows travel as JSON
@@ -32,7 +32,7 @@ type insertion struct {
 	partial []string
 	// absent are columns that no row has and that cannot be NULL.
 	absent []string
-	// ordered are the columns by which rows are written, empty where they are written as they came.
+	// ordered are the columns by which rows are written, empty for the given order.
 	ordered []string
 	formOf  func(column string) columnForm
 	// splits says that the statement returns how many rows it has inserted and how many it has updated.
@@ -99,7 +99,8 @@ func (i *insertion) lacksCondition(column string) string {
 	return "(" + strings.Join(meets, ", ") + ") IN (SELECT " + strings.Join(keys, ", ") + " FROM " + i.relation + " WHERE NOT " + hasColumn(at) + ")"
 }
 
-// insertStatement inserts the rows of a relation, whose columns are as given, in whose order position is.
+// insertStatement inserts the rows of a relation with the given columns, in the order of the column
+// position.
 func (i *insertion) insertStatement(with, from, position string, given []string) string {
 	w := i.write
 	columns, values := slices.Concat(w.Columns, i.absent), slices.Clone(given)
@@ -219,7 +220,8 @@ func (i *insertion) orFallback(column, has, value string) string {
 	return "CASE WHEN " + has + " THEN " + value + " ELSE " + fallback + " END"
 }
 
-// presentValue is the value that a column has which cannot be NULL, in the row that is there. A new row has none, which is its error.
+// presentValue is the existing row's value of a NOT NULL column that a row lacks. A new row has none, which gives the
+// database's error.
 func (i *insertion) presentValue(column string) string {
 	const there = "reprise_present"
 	conditions := make([]string, len(i.write.Key))
@@ -243,11 +245,11 @@ func (i *insertion) orderClause(position string) string {
 }
 
 // isNumbered reports whether rows need their positions in the statement: if several have the
-// same key, the first one is inserted. Rows to be updated have distinct keys already.
+// same key, the first is inserted. Rows to be updated have distinct keys already.
 func (i *insertion) isNumbered() bool { return len(i.ordered) > 0 && !i.write.Updates() }
 
-// ofParameters is the statement that inserts rows which are its parameters, and what makes these of them. Where all columns
-// have forms, there is an array for each column, which the server reads faster than JSON. Of JSON it makes columns by the
+// ofParameters returns the statement that inserts rows given as parameters, and a function that encodes them. If all
+// columns have forms, there is an array for each column, which the server reads faster than JSON. JSON is read by the
 // table's own types.
 func (i *insertion) ofParameters() (statement string, encode func([]map[string]any) (chunk, error)) {
 	i.relation = givenName

@@ -21,9 +21,9 @@ import (
 // IF NOT EXISTS can fail.
 const ledgerLock = 0x7265707269736500
 
-// enterLedger notes a write and moves its state, in one round trip. done is true where the
-// write was made before. Another worker's write of the same page that is running is waited
-// for. rest is what is left to write, without rows that are known.
+// enterLedger records a write and moves its state, in one round trip. done is true if the write
+// was made before. It waits for another worker's write of the same page. rest is what is left
+// to write, without known rows.
 func enterLedger(
 	ctx context.Context, table *tableTx, w *sqltool.TableWrite, allNew bool,
 ) (result interpreter.ToolResult, rest *sqltool.TableWrite, done bool, err error) {
@@ -69,7 +69,7 @@ func enterLedger(
 	return result, rest, false, err
 }
 
-// leaveOutKnown counts the rows, and leaves out those that are known.
+// leaveOutKnown counts the rows, and removes the known ones.
 func (e *entry) leaveOutKnown(ctx context.Context, tx pgx.Tx) (rest *sqltool.TableWrite, err error) {
 	if e.write, err = e.write.CountRows(ctx, stateTx{tx}); err != nil {
 		return nil, err
@@ -100,20 +100,19 @@ var (
 	errKeyed = errors.New("keyed before")
 )
 
-// entry is what a write sends to the ledger at once, and what it learns.
+// entry is what a write sends to the ledger in one round trip, and what it learns.
 type entry struct {
 	write *sqltool.TableWrite
 	batch *pgx.Batch
 	fresh freshEntry
 	held  bool // the call holds its state
-	// allNew takes no row to be known. Where one is, the transaction fails and is made again: adding
-	// rows is half as much work where none can be there.
+	// allNew assumes that no row is known. If one is, the transaction fails and is repeated: adding
+	// rows is half as much work if none can exist.
 	allNew bool
 	known  map[string]bool // rows that were written before
 }
 
-// freshEntry says which entries were not there before; one that is not needed
-// counts as fresh.
+// freshEntry says which entries are new; one that is not needed counts as new.
 type freshEntry struct{ note, key bool }
 
 // Statements of a note and of an operation key that the ledger does not have.
@@ -173,15 +172,16 @@ func (e *entry) queueState(chunks []sqltool.RowLookup) error {
 	return nil
 }
 
-// Statements about known rows: lookUp finds those of some that are, and addSeen adds some that are not.
+// Statements about known rows: lookUp returns which of some rows are known, and addSeen adds rows that
+// are not.
 const (
 	lookUp  = "SELECT n FROM unnest($1::text::bytea[]) AS n WHERE (SELECT true FROM " + sqltool.SeenTable + " WHERE known = n)"
 	addSeen = "INSERT INTO " + sqltool.SeenTable + " SELECT unnest($1::text::bytea[])"
 )
 
-// queueSeen looks rows up and adds those that may be read again. Each statement is simple and
-// has only one index to use: without statistics, a planner could otherwise read everything
-// known about a state to find a few rows.
+// queueSeen looks rows up, and adds those that may be read again. Each statement is simple and
+// can use only one index: without statistics, a planner could otherwise read everything known
+// about a state to find a few rows.
 func (e *entry) queueSeen(seen *sqltool.RowLookup) {
 	if seen.From != nil {
 		e.batch.Queue(sqltool.BlocksStatement, seen.From, seen.To).Query(func(rows pgx.Rows) error { return e.readBlocks(rows, seen) })
@@ -208,7 +208,8 @@ func (e *entry) queueSeen(seen *sqltool.RowLookup) {
 	queueSweep(e.batch, seen)
 }
 
-// queueSweep drops known rows that cannot be read again, because a long run has millions of them.
+// queueSweep deletes known rows that cannot be read again, because a long run has millions of
+// them.
 func queueSweep(batch *pgx.Batch, seen *sqltool.RowLookup) {
 	if !seen.Sweep {
 		return
@@ -260,8 +261,7 @@ func byteaArray(values [][]byte) string {
 	return string(append(literal, '}'))
 }
 
-// newRows searches the chunks from the given one on for rows that the state knows, and leaves
-// them out.
+// newRows removes the rows that the state knows, beginning with the given chunk.
 func (e *entry) newRows(ctx context.Context, tx pgx.Tx, chunks []sqltool.RowLookup, from int) (*sqltool.TableWrite, error) {
 	for i := from; i < len(chunks); i++ {
 		e.batch = &pgx.Batch{}
@@ -313,8 +313,8 @@ var ledgerTables = []sqltool.NewTable{
 	}},
 }
 
-// createLedger makes the tables of the ledger, and those of states and of staged rows with it. One that is there
-// is left alone: a user who may not make tables may have it.
+// createLedger creates the tables of the ledger, of states and of staged rows. An existing one is left
+// unchanged: a user without the right to create tables may have been given it.
 func createLedger(ctx context.Context, conn *pgx.Conn, states, staging bool) error {
 	tables := ledgerTables
 	if states {

@@ -14,8 +14,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// tableLock is the part of the advisory locks that is the same for all tables by whose names writes are locked: sqltool.ErrShared says
-// which of them share a name, and which have it alone.
+// tableLock is the first key of the advisory locks on names of tables: sqltool.ErrShared says which writes share a
+// lock and which hold it exclusively.
 const tableLock = 0x7265706e
 
 // lockName is the other part, of a table.
@@ -41,7 +41,8 @@ func beginOf(w *sqltool.TableWrite, alone bool) string {
 	return begin
 }
 
-// lockNames are those of all tables of a write, in one order, as writes that have several tables alone would else wait for each other.
+// lockNames returns the lock names of all tables of a write, sorted: writes that hold several of them exclusively
+// would otherwise deadlock.
 func lockNames(w *sqltool.TableWrite) []int32 {
 	names := lists.Map(w.Tables(), lockName)
 	slices.Sort(names)
@@ -103,8 +104,8 @@ func (t *tableTx) Readers(ctx context.Context, w *sqltool.TableWrite) (found [][
 	return found, err
 }
 
-// isTrusted is the condition that a relation c belongs to the user, to a role of his, to the database's owner or to a superuser. A
-// superuser may do what any role may, and is a member of those alone that were granted to him.
+// isTrusted is the condition that a relation c belongs to the user, to a role of the user, to the database's owner or
+// to a superuser. A superuser may use any role, but is a member of only those that were granted.
 const isTrusted = `(c.relowner IN (SELECT oid FROM pg_roles WHERE rolname = current_user
 		UNION ALL SELECT m.roleid FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.member WHERE r.rolname = current_user)
 	OR NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AND pg_has_role(c.relowner, 'MEMBER')
@@ -121,7 +122,7 @@ func untrustedError(table, owner string) error {
 	}
 }
 
-// Share lets those who may write to a table add to the one beside it.
+// Share lets everybody who may write to a table add rows to the table beside it.
 func (t *tableTx) Share(ctx context.Context, w, table *sqltool.TableWrite) error {
 	const writers = `SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
 		FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a

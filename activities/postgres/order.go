@@ -12,7 +12,8 @@ import (
 // textualTypes are types of texts that the server compares by a rule of their own.
 var textualTypes = []string{"character", `"char"`, "name", "citext"}
 
-// isTextual reports whether a type is one of texts, wherever an extension has put it.
+// isTextual reports whether a type is a text type, in whatever schema an extension has created
+// it.
 func isTextual(name string) bool {
 	name, _, _ = strings.Cut(name, "(")
 	return slices.Contains(textualTypes, name[strings.LastIndexByte(name, '.')+1:])

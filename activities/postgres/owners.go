@@ -11,7 +11,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// ownersKept is how long a session takes the owners of the ledger to be as they were.
+// ownersKept is how long a session assumes that the owners of the ledger's tables have not
+// changed.
 const ownersKept = time.Minute
 
 // checkOwners refuses a ledger of which a table belongs to somebody who is not trusted.

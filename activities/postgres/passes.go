@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// thereName is the name that a table has in statements beside rows that are given.
+// thereName is the alias of a table in statements that compare its rows with given ones.
 const thereName = "reprise_there"
 
 // givenKeys are rows of a parameter, of the types of the table.
@@ -73,8 +73,8 @@ func (t *tableTx) lockRows(ctx context.Context, w *sqltool.TableWrite) error {
 	return err
 }
 
-// numberKeys numbers the keys of rows, then of deletes, as the database orders them. A key that a column does not hold is one by itself, and its
-// row is refused when it is written.
+// numberKeys numbers the keys of rows, then of deletes, as the database orders them. A key that a column cannot hold
+// gets its own number, and its row is refused when it is written.
 func (t *tableTx) numberKeys(ctx context.Context, w *sqltool.TableWrite) ([]int, error) {
 	rows := slices.Concat(w.Rows, w.Deletes)
 	numbers, err := t.keyRanks(ctx, w, rows)

@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter"
 )
 
-// Plan is what a write would do to its table, in a transaction that can only read.
+// Plan predicts what a write would do to its table, in a read-only transaction.
 func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
 	err = t.inSession(ctx, in, sessionRun(in), func(conn *pgx.Conn) error {
 		err := readOnly(ctx, conn, func(tx pgx.Tx) (err error) {
@@ -84,7 +84,7 @@ func mayCreate(ctx context.Context, tx pgx.Tx, w *sqltool.TableName, auth string
 	return nil
 }
 
-// classifyPlan says what an error of the server means.
+// classifyPlan turns an error of the server into one for the playbook.
 func classifyPlan(ctx context.Context, err error) error {
 	if _, own := errors.AsType[*tool.Error](err); own || err == nil {
 		return err

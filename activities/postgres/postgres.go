@@ -130,7 +130,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (result interp
 	return result, err
 }
 
-// runOn runs the statement, or writes the rows where there is none.
+// runOn runs the statement, or writes the rows if there is none.
 func (t *Tool) runOn(
 	ctx context.Context, conn *pgx.Conn, in interpreter.ToolInput, sql *sqltool.BoundStatement, write *sqltool.TableWrite,
 ) (interpreter.ToolResult, error) {
@@ -184,8 +184,8 @@ func (t *Tool) pool(ctx context.Context, in interpreter.ToolInput) (*sessionPool
 	return t.poolOf(ctx, in, url)
 }
 
-// renewedPool is the pool of a connection whose server has refused its login: another one if the connection has another
-// password now, else nil.
+// renewedPool returns a new pool for a connection whose login was refused, if the connection has another password
+// now, else nil.
 func (t *Tool) renewedPool(ctx context.Context, in interpreter.ToolInput, refused *sessionPool) (*sessionPool, error) {
 	url, err := t.res.URLConnection(ctx, in.Auth, "postgres", true)
 	if err != nil || url == refused.url {
@@ -194,8 +194,8 @@ func (t *Tool) renewedPool(ctx context.Context, in interpreter.ToolInput, refuse
 	return t.poolOf(ctx, in, url)
 }
 
-// poolOf is the pool of a URL, which in names a connection for. A password that was replaced leaves a pool that is closed once
-// nobody has used it for a while.
+// poolOf returns the pool of a URL, which in names a connection for. After a password was replaced, the old pool is
+// closed once it has been unused for a while.
 func (t *Tool) poolOf(ctx context.Context, in interpreter.ToolInput, url string) (*sessionPool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -224,7 +224,7 @@ func (t *Tool) poolOf(ctx context.Context, in interpreter.ToolInput, url string)
 	return pool, nil
 }
 
-// poolUnused is how long a pool is kept that nobody uses, longer than an attempt waits for one of its connections.
+// poolUnused is how long an unused pool stays open, longer than an attempt waits for one of its connections.
 const poolUnused = time.Hour
 
 // closeUnused closes pools that nobody uses, with t.mu.
@@ -257,13 +257,13 @@ func guardPool(config *pgxpool.Config, rules *egress.Policy) error {
 	return nil
 }
 
-// maxMessageBytes is how large a message of a server may be, in bytes.
+// maxMessageBytes is the most that one message of a server may have, in bytes.
 func maxMessageBytes(res tool.Resources) int {
 	return int(min(sqltool.LargestValue(res), math.MaxInt32))
 }
 
-// poolConfig is how a connection is used; message bounds what is read at
-// once, in bytes.
+// poolConfig returns the settings of a pool; message bounds one message of the server, in
+// bytes.
 func poolConfig(url string, message int) (*pgxpool.Config, error) {
 	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
 		return nil, tool.Errorf("no PostgreSQL URL")

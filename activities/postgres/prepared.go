@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// To parse and to plan a statement takes the server longer than to run it for a page, so a session prepares those
-// of usual writes that it sends again. They are forgotten with the session. A pooler between worker and server may
-// not know what was prepared: then the session prepares nothing any more.
+// Parsing and planning a statement takes the server longer than running it for a page, so a session prepares
+// statements of usual writes that it sends again. They are dropped with the session. With a pooler between worker
+// and server, prepared statements may be lost: then the session stops preparing any.
 
 // Bounds of what a session prepares.
 const (
@@ -77,8 +77,8 @@ func (p *preparedStatements) isDue(query *pgx.QueuedQuery) bool {
 	return *sent == preparedAfter+1
 }
 
-// forgetLost forgets what was prepared after an error which says that a statement is not, or not as it was. The session prepares nothing
-// any more.
+// forgetLost drops all prepared statements after an error that says that one is missing or has changed. The session
+// prepares no more.
 func (p *preparedStatements) forgetLost(ctx context.Context, conn *pgx.Conn, err error) bool {
 	if p.count == 0 || !isSQLState(err, missingStatement, changedPlan) {
 		return false

@@ -19,9 +19,8 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// query runs one statement on one connection. It speaks the extended
-// protocol with text in both directions, so that the server reads a parameter
-// as it would read the literal.
+// query runs one statement on one connection. It uses the extended protocol with text in both
+// directions, so that the server reads a parameter as it would read the literal.
 type query struct {
 	conn  *pgconn.PgConn
 	types *pgtype.Map
@@ -83,8 +82,8 @@ func (q *query) runQuery(ctx context.Context) (interpreter.ToolResult, error) {
 	return interpreter.ToolResult{Data: expression.Of(rows.List)}, nil
 }
 
-// forms are the ways to number a statement, the one nearest to pasted text
-// first. The server says which one it can type.
+// forms are the ways to number a statement's parameters, the one closest to pasted text first.
+// The server says which one it can type.
 var forms = []struct{ share, cast bool }{{true, true}, {false, true}, {true, false}, {false, false}}
 
 // prepareStatement finds the form of the statement that the server accepts.
@@ -206,10 +205,11 @@ func (q *query) encodeParams(ctx context.Context) ([][]byte, error) {
 	return values, q.describeStatement(ctx)
 }
 
-// firstUserOID is where the types of CREATE TYPE begin.
+// firstUserOID is the first OID of types made by CREATE TYPE.
 const firstUserOID = 16384
 
-// userType queries the server what a type that it knows and we do not is made of, and what its elements are if it is an array.
+// userType asks the server about a user-defined type: what it is made of, and the type of its elements if it is an
+// array.
 func (q *query) userType(ctx context.Context, oid uint32) (base, element uint32, err error) {
 	const describe = `SELECT b.oid, CASE b.typcategory WHEN 'A' THEN coalesce(nullif(b.typelem, 0), 'text'::regtype) ELSE 0 END
 		FROM pg_type t JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END WHERE t.oid = $1`

@@ -81,7 +81,7 @@ func (q *query) text() string {
 	return before + q.numbered.Text + after
 }
 
-// keys are the parameters behind those of the statement.
+// keys are the parameters after those of the statement.
 func (r *rowQuery) keys() [][]byte {
 	if r == nil || r.nulls || r.page == nil || r.page.After == nil {
 		return nil
@@ -97,7 +97,7 @@ func (r *rowQuery) fields(prepared *pgconn.StatementDescription) []pgconn.FieldD
 	return prepared.Fields[:len(prepared.Fields)-1]
 }
 
-// begin has the rows go to where they belong.
+// begin starts passing the rows on.
 func (r *rowQuery) begin(rows *sqltool.RowCollector) {
 	if r == nil {
 		return

@@ -18,17 +18,16 @@ import (
 const sessionForgotten = 5 * time.Second
 
 // sessionIdle is how long a connection waits for its next statement before it is closed,
-// because locks and the like that triggers left in it block others. The interval of checks is
-// added to it.
+// because locks that triggers left in its session block others. The interval of checks is added
+// to it.
 const (
 	sessionIdle      = 10 * time.Second
 	sessionIdleCheck = 3 * time.Second
 )
 
-// sessionPool holds the connections to one database. A session is forgotten
-// before another run uses it. Between statements of one run it is kept where all
-// of them are plain: by themselves they leave nothing in it. What is defined in
-// the database, such as a trigger, may.
+// sessionPool holds the connections to one database. A session is reset before another run uses
+// it. Between the statements of one run it is kept if all of them are plain: these leave
+// nothing behind themselves, though triggers may.
 type sessionPool struct {
 	pool *pgxpool.Pool
 	url  string    // with the password that its connections have
@@ -38,18 +37,19 @@ type sessionPool struct {
 // session is what is known about a connection's session. Only the holder of the connection may
 // use it.
 type session struct {
-	// fresh says that nothing was done in it yet.
+	// fresh says that nothing was done in the session yet.
 	fresh bool
 	// run is the only run that has used the session, for plain statements only; "" if unknown.
 	run string
-	// settings are the settings that the server reports by itself, as they were at first.
+	// settings are the initial values of the settings that the server reports by itself.
 	settings reportedSettings
 	// tables caches descriptions of tables for later writes, by their quoted names.
 	tables map[string]tableDescription
-	// overlapping lists states with known rows that are below what their calls have reached.
+	// overlapping lists states with known rows below the position that their calls have
+	// reached.
 	overlapping map[string]bool
 	assembled   statementCache
-	// owners is until when those of the ledger's tables are known to be trusted.
+	// owners is until when the owners of the ledger's tables are known to be trusted.
 	owners time.Time
 	// prepared are the statements of its writes.
 	prepared preparedStatements
@@ -68,7 +68,7 @@ func openPool(ctx context.Context, config *pgxpool.Config) (*sessionPool, error)
 }
 
 // acquireConn waits for a connection. run names the run whose session may be reused, "" for a
-// fresh one.
+// new one.
 func (p *sessionPool) acquireConn(ctx context.Context, run string) (*pgxpool.Conn, error) {
 	conn, err := p.pool.Acquire(context.WithValue(ctx, sessionRunKey{}, run))
 	if err != nil {
@@ -110,7 +110,7 @@ func prepareSession(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return true, nil
 }
 
-// sessionOf returns what is known of a connection's session. It is called first when the
+// sessionOf returns the session data of a connection. The first call must come when the
 // connection is new.
 func sessionOf(conn *pgx.Conn) *session {
 	const key = "reprise session"
@@ -141,11 +141,11 @@ func (s *session) isUnchanged(conn *pgx.Conn) bool {
 	return s.settings == readReported(conn) && conn.PgConn().ParameterStatus(plainLiterals) == "on"
 }
 
-// plainLiterals is the setting by which a backslash in a literal is nothing special.
+// plainLiterals is the setting that makes a backslash in a literal an ordinary character.
 const plainLiterals = "standard_conforming_strings"
 
-// reportedNames are settings of which the server reports every change, some of them in
-// later versions only. They cost no request.
+// reportedNames are settings whose changes the server reports, some of them in later versions
+// only. They cost no request.
 var reportedNames = [...]string{
 	plainLiterals, "client_encoding", "DateStyle", "IntervalStyle", "TimeZone",
 	"session_authorization", "is_superuser", "search_path", "application_name", "default_transaction_read_only",
@@ -162,7 +162,7 @@ func readReported(conn *pgx.Conn) (reported reportedSettings) {
 }
 
 // sessionRun names the run for which the session of an attempt may be kept. No two runs share a
-// name. It is "" if the attempt does not say.
+// name. It is "" if the attempt names none.
 func sessionRun(in interpreter.ToolInput) string {
 	if in.RunID == "" {
 		return ""
@@ -170,15 +170,14 @@ func sessionRun(in interpreter.ToolInput) string {
 	return in.RunID + " " + in.ControlID
 }
 
-// forgetSession makes a connection that was used like a new one: settings,
-// temporary tables, advisory locks, prepared statements, cursors and channels
-// are no other's. It reports whether the connection may be used again.
+// forgetSession resets a connection to the state of a new one: settings, temporary tables,
+// advisory locks, prepared statements, cursors and channels are gone. It reports whether the
+// connection may be used again.
 //
-// DISCARD ALL goes back to the settings the connection was opened with, but for
-// the role, of which it knows nothing: RESET ROLE goes to the role of the
-// connection's URL, or of ALTER ROLE … SET. Both are sent at once; a
-// transaction could not hold the first. pgx knows of the statements that were
-// prepared, and is to forget them too.
+// DISCARD ALL restores the settings with which the connection was opened, except for the role:
+// RESET ROLE restores that of the connection's URL, or of ALTER ROLE … SET. Both are sent in
+// one message; DISCARD ALL cannot run in a transaction. pgx has to drop its record of prepared
+// statements too.
 func forgetSession(ctx context.Context, conn *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, sessionForgotten)
 	defer cancel()
@@ -193,7 +192,7 @@ func forgetSession(ctx context.Context, conn *pgx.Conn) bool {
 	return errors.Join(pipeline.Flush(), pipeline.Close()) == nil && conn.PgConn().TxStatus() == idleTransaction
 }
 
-// idleTransaction is what a server reports where no transaction is open.
+// idleTransaction is the status that a server reports if no transaction is open.
 const idleTransaction = 'I'
 
 // tooLarge is the author's message if the server's message was too large to read; the

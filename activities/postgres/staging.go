@@ -64,7 +64,8 @@ func (t *tableTx) inspectTable(ctx context.Context, w *sqltool.TableWrite, found
 	return err
 }
 
-// inspectColumns has defaults look sequences up by their names: a table beside would else be in the way of who drops its target, which owns them.
+// inspectColumns makes defaults look sequences up by name: a reference from a staging table would prevent its target,
+// which owns the sequences, from being dropped.
 func (t *tableTx) inspectColumns(ctx context.Context, w *sqltool.TableWrite, found *sqltool.TargetTable) error {
 	const describe = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attcollation <> t.typcollation
 				THEN ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(l.collname) ELSE '' END,

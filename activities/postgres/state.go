@@ -28,7 +28,8 @@ var dialect = &sqltool.Dialect{
 	Ago:          func(seconds int) string { return "(now() - interval '" + strconv.Itoa(seconds) + " seconds')" },
 	QuoteLiteral: "SELECT quote_literal($1::text)", Literal: func(value any) any { return expression.Text(value) },
 	Differ: func(there, given []string) string {
-		// By their images: equal numbers may have other digits, and some types have no equality.
+		// Rows are compared by their images: equal numbers may have other digits, and some types
+		// have no equality.
 		return "ROW(" + strings.Join(there, ", ") + ")::record OPERATOR(pg_catalog.*<>) ROW(" + strings.Join(given, ", ") + ")::record"
 	},
 }
@@ -63,8 +64,8 @@ func (s stateTx) Query(ctx context.Context, statement string, args []any, read f
 	return rows.Err()
 }
 
-// changeStates runs do in a transaction. Missing tables are created, or do is skipped if there
-// is nothing to change.
+// changeStates runs do in a transaction. It creates missing tables, or skips do if there is
+// nothing to change.
 func (t *Tool) changeStates(ctx context.Context, in interpreter.ToolInput, create bool, do func(sqltool.StateTx) error) error {
 	return t.inSession(ctx, in, sessionRun(in), func(conn *pgx.Conn) error {
 		if err := checkOwners(ctx, conn); err != nil {
@@ -105,8 +106,8 @@ func readOnly(ctx context.Context, conn *pgx.Conn, do func(pgx.Tx) error) error 
 	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, do)
 }
 
-// inSession gives do a connection with the session of the run, "" for a new one. The session is kept for the run
-// unless do fails.
+// inSession runs do with a connection that has the session of the run, "" for a new one. The session is kept for
+// the run unless do fails.
 func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, run string, do func(*pgx.Conn) error) error {
 	pool, err := t.pool(ctx, in)
 	if err != nil {
@@ -135,7 +136,7 @@ func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, run stri
 	return nil
 }
 
-// stateError says what a user who may not make or use the tables lacks.
+// stateError says which right a user lacks to create or use the tables.
 func stateError(ctx context.Context, in interpreter.ToolInput, err error) error {
 	converted := classifyError(ctx, err)
 	if own, ok := errors.AsType[*tool.Error](converted); ok && isSQLState(err, "42501") { // insufficient_privilege

@@ -20,7 +20,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// copyRows is from how many rows on a temporary table pays, where COPY cannot write to the table itself.
+// copyRows is from how many rows on a temporary table is faster, if COPY cannot write to the table
+// itself.
 const copyRows = 1000
 
 // writeTable writes all rows in one transaction. One that the server has undone because of others (serialization_failure,
@@ -93,7 +94,7 @@ func writeOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNe
 	return result, err
 }
 
-// writeInTransaction makes the write. allNew takes no row to be known.
+// writeInTransaction makes the write. allNew assumes that no row is known.
 func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNew bool) (interpreter.ToolResult, error) {
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
 		return sqltool.RowsAffected(0), nil
@@ -188,7 +189,7 @@ func (t *tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (int64, err
 	return deleted, err
 }
 
-// Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
+// Insert writes rows by the fastest method for their number and their table. Every method writes the same values.
 func (t *tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (sqltool.WriteResult, error) {
 	t.returned = nil
 	written, err := t.insertRows(ctx, w)
@@ -270,8 +271,8 @@ const changeLock = 0x72657072
 // changeWait is how long a change waits for other transactions.
 const changeWait = "5s"
 
-// LacksSchema finds out whether there is a schema. CREATE SCHEMA IF NOT EXISTS needs the right to make one where it exists too, and fails
-// where another transaction has made it meanwhile.
+// LacksSchema reports whether the schema is missing. CREATE SCHEMA IF NOT EXISTS needs the right to create one even
+// if it exists, and fails if another transaction creates it at the same time.
 func (t *tableTx) LacksSchema(ctx context.Context, w *sqltool.TableWrite) (lacks bool, err error) {
 	const (
 		find = "SELECT NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)"
@@ -312,7 +313,8 @@ func (t *tableTx) Change(ctx context.Context, w *sqltool.TableWrite, change func
 	})
 }
 
-// waitShortly runs a part of the transaction whose statements wait only so long for the locks of others.
+// waitShortly runs a part of the transaction whose statements wait only so long for locks of other
+// transactions.
 func (t *tableTx) waitShortly(ctx context.Context, part func() error) error {
 	var before string
 	if err := t.tx.QueryRow(ctx, "SELECT current_setting('lock_timeout')").Scan(&before); err != nil {
@@ -361,8 +363,8 @@ func (t *tableTx) Misfits(ctx context.Context, w *sqltool.TableWrite, column sql
 	return append(first, second...), err
 }
 
-// refusesValue reports whether an error is that a value is not of a type: data exceptions, and
-// constraints, which domains have.
+// refusesValue reports whether an error says that a value does not fit a type: data exceptions,
+// and constraints of domains.
 func refusesValue(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23"))
@@ -419,7 +421,7 @@ func (t *tableTx) Refused(w *sqltool.TableWrite, err error) *sqltool.RowRefusal 
 	return nil
 }
 
-// tableError adds what table mode knows to the server's error.
+// tableError adds the table, column and row to the server's error.
 func tableError(ctx context.Context, w *sqltool.TableWrite, err error) error {
 	converted := classifyError(ctx, err)
 	w = sqltool.FailedWrite(w, err)
@@ -483,10 +485,10 @@ func placeOf(w *sqltool.TableWrite, err error, pg *pgconn.PgError) (place errorP
 	return place
 }
 
-// copyPlace is where COPY says that it met an error, in the language of the server.
+// copyPlace matches where COPY names the place of an error, in the language of the server.
 var copyPlace = regexp.MustCompile(`(?m)^COPY .+?, \S+ (\d+)(?:, \S+ (.*)|:.*)?$`)
 
-// errorPlace says what a server's error is about, if the server says so.
+// errorPlace names the place of a server's error, if the server does.
 type errorPlace struct {
 	row    int    // of the call, from 1; 0 where it is not known
 	column string // "" where it is not known
@@ -559,7 +561,7 @@ func placeOfKey(w *sqltool.TableWrite, pg *pgconn.PgError) (place errorPlace) {
 	return place
 }
 
-// copiedColumn is the column of a row that COPY has met an error in. copied is what it says of that: its
+// copiedColumn is the column in which COPY has met an error. copied is the server's text about it: its
 // name, and maybe the value.
 func copiedColumn(w *sqltool.TableWrite, pg *pgconn.PgError, row int, copied string) string {
 	column := columnOfError(w, pg, row)
@@ -584,8 +586,8 @@ func columnOfError(w *sqltool.TableWrite, pg *pgconn.PgError, row int) string {
 	return ""
 }
 
-// suspectColumns are the columns that an error may be about: the one that it names, else those of a type that its message names, else
-// all. Other columns may have the value that the server refuses.
+// suspectColumns are the columns that an error may be about: the one it names, else those of a type that its message
+// names, else all. Other columns may contain the refused value too.
 func suspectColumns(w *sqltool.TableWrite, pg *pgconn.PgError) []string {
 	if pg.ColumnName != "" {
 		return lists.Filter(w.Columns, func(column string) bool { return column == pg.ColumnName })

@@ -14,8 +14,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// parameterText is a parameter as the server's input function reads it; nil is
-// NULL. Lists are array literals where an array is expected, else JSON.
+// parameterText is a parameter as the server's input function reads it; nil is NULL. Lists are
+// array literals if an array is expected, else JSON.
 func parameterText(value any, isArray bool, element uint32) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
@@ -134,7 +134,7 @@ var resultReaders = map[uint32]func(text string) (any, bool){
 	voidOID:               func(string) (any, bool) { return nil, true },
 }
 
-// voidOID is the type of functions that give nothing, such as pg_sleep.
+// voidOID is the type of functions without a result, such as pg_sleep.
 const voidOID = 2278
 
 func intValue(text string) (any, bool) {
@@ -208,8 +208,7 @@ func timestamptzValue(text string) any {
 	return text
 }
 
-// parseArray reads PostgreSQL's array syntax. It gives false for text that is
-// none.
+// parseArray reads PostgreSQL's array syntax. It returns false for a text that is not an array.
 func parseArray(text string, element func(string) any) ([]any, bool) {
 	if strings.HasPrefix(text, "[") { // bounds: [0:2]={…}
 		_, after, found := strings.Cut(text, "=")

@@ -38,12 +38,12 @@ for code in json.loads(sys.stdin.buffer.read()):
 print(json.dumps(found))
 `
 
-// maxCompiled bounds how many playbooks are remembered whose codes compiled: a worker meets any
-// number of them in its life.
+// maxCompiled bounds how many compiled playbooks are remembered: a worker sees any number of
+// them.
 const maxCompiled = 1000
 
-// compiled remembers which codes compiled, by the hash of Python's command and all of them: a start of Python takes some
-// 100 ms, and each run of a playbook is checked. Codes that do not compile are tried again.
+// compiled remembers which codes compiled, by the hash of Python's command and all of them: starting Python takes
+// some 100 ms, and each run of a playbook is checked. Codes that do not compile are tried again.
 var compiled, _ = lru.New[[sha256.Size]byte, struct{}](maxCompiled) // of more than none
 
 // CompileCodes compiles Python code without running it. It reports nothing if there is no

@@ -25,8 +25,8 @@ const maxLog = 64 << 10
 // shownLog bounds how much of the log is shown in an error without a report.
 const shownLog = 2 << 10
 
-// drainTime is how long the pipes of a process that has ended are read. They
-// end at once, unless a program that left the process group holds them.
+// drainTime is how long the pipes of an ended process are read. They end at once, unless a
+// program that left the process group holds them open.
 const drainTime = time.Second
 
 // endTime is how long the host has to end the processes that the code has started.
@@ -72,8 +72,8 @@ func (p *process) runProcess(ctx context.Context) error {
 	go logs.readTail(maxLog)
 	_ = command.Wait() // the state says more than the error
 	p.state = command.ProcessState
-	// Where nobody supervised to the end, most of what the code has started is
-	// in the same group.
+	// If the supervisor did not run to its end, most of what the code has started is in the
+	// same group.
 	_ = syscall.Kill(-group, syscall.SIGKILL)
 	p.output, p.log = reports.drainOutput(), logs.drainOutput()
 	p.overflow = int64(len(p.output)) > p.limit+p.frameSize()
@@ -140,8 +140,8 @@ func rootCause(err error) error {
 	}
 }
 
-// readReport reads what the host said; a process that ended without a report is an
-// error that says how it ended.
+// readReport reads the host's report; a process that ended without one is an error that says
+// how it ended.
 func (p *process) readReport() (*report, error) {
 	if p.overflow {
 		return nil, tool.TooLargef("the result of main is larger than the limit of %d bytes of JSON", p.limit)
@@ -169,7 +169,7 @@ func (p *process) readReport() (*report, error) {
 	}
 }
 
-// checkSurrogates refuses half of a surrogate pair, which a text of Python may have.
+// checkSurrogates refuses half of a surrogate pair, which Python text may contain.
 func checkSurrogates(text []byte) error {
 	if !bytes.Contains(text, []byte(`\ud`)) {
 		return nil
@@ -187,8 +187,8 @@ func (p *process) unframedReport() ([]byte, bool) {
 	return text, begins && ends && !bytes.Contains(text, []byte("\n"))
 }
 
-// outPipe carries what a process writes. exec's own copying would wait for
-// every process that holds the other end.
+// outPipe reads what a process writes. exec's own copying would wait for every process that
+// holds the other end.
 type outPipe struct {
 	reader, writer *os.File
 	done           chan struct{}

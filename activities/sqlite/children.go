@@ -17,7 +17,8 @@ const (
 	givenName = "reprise_given"
 )
 
-// DeleteBelow deletes rows below others. A list of rows is one parameter, of JSON, as SQLite bounds how many there are.
+// DeleteBelow deletes rows of children. A list of rows is one JSON parameter, because SQLite bounds the number of
+// parameters.
 func (t tableTx) DeleteBelow(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (int64, error) {
 	condition, args, err := belowCondition(w, rows)
 	if err != nil {

@@ -15,16 +15,15 @@ const mostKnownTables = 100
 
 // knownColumns caches the columns of a file's tables, since reading them takes as long as
 // writing some rows. Only transactions that changed nothing fill it. SQLite raises the schema
-// version with every change of the schema, by whichever program, and another version empties
-// the cache.
+// version with every change of the schema, by any program, and a new version empties the cache.
 type knownColumns struct {
 	mu      sync.Mutex
 	version int64
 	tables  map[string][]sqltool.Column
 }
 
-// columnsOf gives the columns of the table of a write. The transaction has changed nothing yet: a version that it
-// has made itself may be that of another schema when it is rolled back.
+// columnsOf returns the columns of the table of a write. The transaction must not have changed the schema: after
+// a rollback, its version could be that of another schema.
 func (k *knownColumns) columnsOf(ctx context.Context, tx *tableTx, w *sqltool.TableWrite) ([]sqltool.Column, error) {
 	var version int64
 	err := tx.Query(withoutCancel(ctx), "PRAGMA main.schema_version", nil, func(scan func(...any) error) error { return scan(&version) })

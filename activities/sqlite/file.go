@@ -22,13 +22,13 @@ const (
 	// maxConns bounds how many attempts of a worker use one file at once. SQLite allows one
 	// writer; more readers would compete for the disk, each with its own cache.
 	maxConns = 4
-	// maxIdle is how many connections to one file stay open that nobody uses. Each keeps a
-	// cache and two file descriptors.
+	// maxIdle is how many unused connections to one file stay open. Each has a cache and two
+	// file descriptors.
 	maxIdle = 2
 )
 
-// database is a SQLite database at a path. Each user holds one share of users; whoever reopens
-// the file holds all of them.
+// database is a SQLite database at a path. Each user holds one share of users; reopening the
+// file takes all of them.
 type database struct {
 	path string // without symbolic links
 	// writer is a lock that heeds contexts: in one process writers queue here,
@@ -40,7 +40,7 @@ type database struct {
 	// readOnly connections change nothing, and do not make the file.
 	readOnly bool
 	open     atomic.Pointer[openFile] // nil before the first use
-	// forgetting are calls whose notes are to be dropped.
+	// forgetting lists calls whose notes are to be deleted.
 	forgetting forgetting
 }
 
@@ -72,8 +72,8 @@ func (f *database) useConnection(ctx context.Context, writes bool, do func(*guar
 	return err
 }
 
-// currentFile gives the open database with a share of its users, and opens it
-// where there is none, or where the file is another by now.
+// currentFile returns the open database with one share of its users. It opens the file if it is
+// not open, or if another file is at the path now.
 func (f *database) currentFile(ctx context.Context) (*openFile, error) {
 	for {
 		if err := f.users.Acquire(ctx, 1); err != nil {
@@ -89,8 +89,8 @@ func (f *database) currentFile(ctx context.Context) (*openFile, error) {
 	}
 }
 
-// reopenFile waits until nobody uses the old file: as long as one connection is
-// open, its log is in the way of the new one.
+// reopenFile waits until nobody uses the old file: while a connection is open, its write-ahead
+// log is in the way of the new file.
 func (f *database) reopenFile(ctx context.Context) error {
 	if err := f.users.Acquire(ctx, maxConns); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (o *openFile) withConnection(ctx context.Context, length int64, do func(*gu
 	return do(conn)
 }
 
-// connectionFor gives a connection that nobody uses, or a new one.
+// connectionFor returns an unused connection, or a new one.
 func (o *openFile) connectionFor(ctx context.Context) (*guardedConn, error) {
 	o.mu.Lock()
 	if last := len(o.idle) - 1; last >= 0 { // the last one has compiled most
@@ -224,8 +224,8 @@ func (o *openFile) releaseConnection(ctx context.Context, conn *guardedConn) {
 	o.idle = append(o.idle, conn)
 }
 
-// checkFile refuses a connection that has opened another file than the one of the path, which has no links: SQLite follows those, and says where
-// that has led.
+// checkFile refuses a connection that has opened a file other than that of the path, which has no links: SQLite
+// follows links, and reports the file that it has opened.
 func (o *openFile) checkFile(ctx context.Context, conn *sql.Conn) error {
 	if o.path == "" {
 		return nil
@@ -287,9 +287,9 @@ func (o *openFile) hasFile(i int) bool {
 	return err == nil && os.SameFile(info, o.files[i])
 }
 
-// closeFile closes the database. What its log holds is brought into the file first,
-// where the file has moved, as SQLite does otherwise; and then the log goes if
-// it is ours, because it would spoil the database that has the name now.
+// closeFile closes the database. If the file has moved, its log is written into the file first,
+// as SQLite does otherwise; then the log is removed if it is ours, because it would corrupt the
+// database that has the name now.
 func (o *openFile) closeFile() error {
 	moved := o.hasMoved()
 	if moved {

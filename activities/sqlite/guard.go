@@ -15,10 +15,11 @@ import (
 )
 
 // guardedConn is a connection to a file. SQLite's own parser decides what is allowed: it calls
-// the guard for every action that it compiles, so no statement has to be parsed here.
+// the guard for every action that it compiles, so statements need no parsing here.
 //
-// A file keeps its connections itself. The pool of database/sql would keep the guard, but closes prepared
-// statements after each use; and setting a guard again makes SQLite compile all statements again.
+// A file manages its connections itself. The pool of database/sql would keep the guard, but closes
+// prepared statements after each use; and setting a guard again makes SQLite compile all statements
+// again.
 type guardedConn struct {
 	*sql.Conn
 	connUse
@@ -39,7 +40,7 @@ type connUse struct {
 	changed bool
 	// inTransaction says that a transaction may be open.
 	inTransaction bool
-	// refused is what the guard did not allow.
+	// refused is the action that the guard refused.
 	refused string
 }
 
@@ -79,7 +80,7 @@ const (
 	beginReading = "BEGIN"
 )
 
-// transact runs do in a transaction, which is committed where do says so.
+// transact runs do in a transaction, which is committed if do says so.
 func (c *guardedConn) transact(ctx context.Context, begin string, do func() (commit bool, err error)) error {
 	c.inTransaction = true // whatever is said of a beginning that is interrupted
 	defer c.rollBack()
@@ -128,7 +129,7 @@ func (c *guardedConn) closeConn() {
 	_ = c.Close()
 }
 
-// pragmaUse is what the value of a pragma does, in a statement that may give one.
+// pragmaUse is the effect of a pragma's value, in a statement that may set one.
 type pragmaUse int
 
 const (
@@ -137,8 +138,8 @@ const (
 	pragmaSets                   // it stays in the connection
 )
 
-// pragmaUses are the uses that a statement may use. What is not here works on
-// other files, on the process, or on the schema behind SQLite's back.
+// pragmaUses are the pragmas that a statement may use. All others affect other files, the
+// process, or the schema without SQLite's knowledge.
 var pragmaUses = map[string]pragmaUse{
 	"table_info": pragmaAsks, "table_xinfo": pragmaAsks, "table_list": pragmaAsks, "index_list": pragmaAsks,
 	"index_info": pragmaAsks, "index_xinfo": pragmaAsks, "foreign_key_list": pragmaAsks, "foreign_key_check": pragmaAsks,
@@ -164,8 +165,8 @@ func (c *guardedConn) authorize(action sqlite.AuthorizerActionCode, first, secon
 	}
 	switch action {
 	case sqlite.AuthAttach:
-		// An empty name is a temporary file, or one that is calculated, which
-		// only a vacuum of the file itself never does.
+		// An empty name is a temporary file, or one that is computed, which only a vacuum of
+		// the file itself never is.
 		if !c.vacuum || first != "" {
 			return c.refuseAction("it uses another file, which a statement must not do; use a step for each file")
 		}
@@ -205,8 +206,8 @@ func (c *guardedConn) refuseAction(reason string) sqlite.AuthorizerReturnCode {
 	return sqlite.AuthorizerDeny
 }
 
-// columnCount is how many columns the result of a statement has, which SQLite
-// compiles for it and does not run.
+// columnCount is the number of columns in the result of a statement, which SQLite compiles for
+// it and does not run.
 func (c *guardedConn) columnCount(text string) (columns int, err error) {
 	err = c.Raw(func(driverConn any) error {
 		describer, ok := driverConn.(interface {

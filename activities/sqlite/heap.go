@@ -20,11 +20,11 @@ import (
 // and all statements together.
 var heap = &sharedHeap{counts: countMemory()}
 
-// sharedHeap bounds that memory. Values have a maximal size, but a statement may make any
+// sharedHeap bounds SQLite's memory. Values have a maximal size, but a statement may create any
 // number of them at once.
 type sharedHeap struct {
-	// counts is SQLite's code for whether it counts what it takes, without which
-	// there is no bound.
+	// counts is SQLite's code for whether it counts its memory, without which there is no
+	// bound.
 	counts int32
 
 	mu    sync.Mutex
@@ -60,8 +60,8 @@ func (h *sharedHeap) allowBytes(limit int64) {
 	codes.Xsqlite3_soft_heap_limit64(tls, limit) // from where pages that nobody uses make room
 }
 
-// useHeap runs do, which uses SQLite. If memory runs out, the error is final if do had all of
-// it, and retryable if others used some.
+// useHeap runs do, which uses SQLite. If memory runs out, the error is final if do was alone,
+// and retryable if others used some.
 func (h *sharedHeap) useHeap(do func() error) error {
 	if h.counts != codes.SQLITE_OK {
 		return tool.Errorf("this build's SQLite does not count its memory (code %d)", h.counts)
@@ -87,7 +87,8 @@ func (h *sharedHeap) enterUse() (alone func() bool) {
 	}
 }
 
-// outOfMemory says what it means that SQLite got no memory. Other errors stay.
+// outOfMemory explains the error of SQLite for a lack of memory. It returns other errors
+// unchanged.
 func (h *sharedHeap) outOfMemory(err error, alone bool) error {
 	var db *sqlite.Error
 	if !errors.As(err, &db) || db.Code() != codes.SQLITE_NOMEM && db.Code() != codes.SQLITE_IOERR_NOMEM {

@@ -16,8 +16,8 @@ import (
 // statement writes some rows.
 const (
 	rowsAtOnce = 25
-	// bytesAtOnce is how large rows may be that are written together: SQLite copies
-	// the values of a statement.
+	// bytesAtOnce bounds the rows that are written together: SQLite copies the values of a
+	// statement.
 	bytesAtOnce = 256 << 10
 	// maxParameters bounds the parameters of a statement: SQLite refuses more than 32,766.
 	maxParameters = 32_000

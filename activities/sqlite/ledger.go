@@ -48,7 +48,7 @@ var (
 	}}
 )
 
-// noteKey notes the operation key, or gives what it was noted with before.
+// noteKey records the operation key, or returns what was recorded with it before.
 func (l *ledger) noteKey(ctx context.Context, w *sqltool.TableWrite) (*tool.WrittenBefore, error) {
 	n, err := l.execOnTable(ctx, writesTable, "INSERT INTO "+sqltool.WritesTable+
 		" (operation_key, fingerprint, rows_written) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -61,8 +61,8 @@ func (l *ledger) noteKey(ctx context.Context, w *sqltool.TableWrite) (*tool.Writ
 		" WHERE operation_key = ?", []any{w.Operation}, &before.Fingerprint, &before.Rows)
 }
 
-// execOnTable runs a statement on a table of the ledger, which is made first where it
-// is not there. A statement that fails leaves SQLite's transaction as it was.
+// execOnTable runs a statement on a table of the ledger, and creates a missing table first. A
+// failed statement leaves SQLite's transaction unchanged.
 func (l *ledger) execOnTable(ctx context.Context, table sqltool.NewTable, statement string, args ...any) (affected int64, err error) {
 	affected, err = l.conn.execStatement(withoutCancel(ctx), statement, args...)
 	if !lacksTable(err) {
@@ -74,7 +74,7 @@ func (l *ledger) execOnTable(ctx context.Context, table sqltool.NewTable, statem
 	return l.conn.execStatement(ctx, statement, args...)
 }
 
-// insertNote notes how a call continues, or gives what was noted before.
+// insertNote records how a call continues, or returns what was recorded before.
 func (l *ledger) insertNote(ctx context.Context, note *interpreter.LedgerEntry) (noted []byte, err error) {
 	if note.Forget > 0 {
 		if _, err := l.execOnTable(ctx, notesTable, "DELETE FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written <= ?",
@@ -144,7 +144,7 @@ func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []str
 	return classifyError(ctx, err)
 }
 
-// forgetting gathers calls whose notes are to be dropped.
+// forgetting gathers calls whose notes are to be deleted.
 type forgetting struct {
 	mu   sync.Mutex
 	next map[bool]*forgottenCalls // by whether they are made again; nil for none
@@ -157,7 +157,8 @@ type forgottenCalls struct {
 	err   error // once done is closed
 }
 
-// joinNext adds calls to those that are to be dropped next. The first of them leads: it drops all.
+// joinNext adds calls to the next deletion. The caller that adds the first of them deletes for
+// all.
 func (f *forgetting) joinNext(calls []string, again bool) (all *forgottenCalls, leads bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,7 +181,8 @@ func (f *forgetting) closeSet(again bool) {
 	delete(f.next, again)
 }
 
-// forgetCalls drops the notes of calls, together with those of others that end while the file is written to.
+// forgetCalls deletes the notes of calls, together with those of other calls that end while the file is
+// being written.
 func (f *database) forgetCalls(ctx context.Context, calls []string, again bool) error {
 	all, leads := f.forgetting.joinNext(calls, again)
 	if !leads {

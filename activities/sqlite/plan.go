@@ -89,8 +89,8 @@ func (t *Tool) readOnly(ctx context.Context, path string, do func(*guardedConn) 
 	return t.readAt(ctx, path, uri.String()+settings, do)
 }
 
-// restsWithLog reports whether a file keeps a log that is not there, since nobody has it open. SQLite
-// would make one to read the file, unless it knows that the file does not change.
+// restsWithLog reports whether a file uses a write-ahead log that is missing, since nobody has it
+// open. SQLite would create it to read the file, unless it knows that the file does not change.
 func restsWithLog(path string) bool {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -39,7 +39,7 @@ func (f *database) runQuery(ctx context.Context, query *sqltool.BoundStatement, 
 	return result, err
 }
 
-// refusedQuery is the error of a statement that could not be run, which may be that its guard has refused it.
+// refusedQuery is the error of a statement that could not run, maybe because its guard refused it.
 func refusedQuery(conn *guardedConn, query *sqltool.BoundStatement, err error, limit int64) error {
 	if err != nil && conn.refused != "" {
 		return tool.Errorf("step %q: the statement cannot be run: %s", query.Step, conn.refused)
@@ -62,7 +62,7 @@ func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatem
 	return countChanges(ctx, conn, query.Parsed.Verb())
 }
 
-// isVacuum reports whether the statement is VACUUM and nothing else.
+// isVacuum reports whether the statement is only VACUUM.
 func isVacuum(s *sqltool.BoundStatement) bool {
 	words := strings.Fields(strings.ToLower(s.Parsed.SQL(nil, true, false).Text))
 	return slices.Equal(words, []string{"vacuum"}) || slices.Equal(words, []string{"vacuum", "main"})
@@ -78,12 +78,11 @@ func tooBig(s *sqltool.BoundStatement, err error, limit int64) error {
 		"select less of it, for example with substr(), or fewer columns", s.Step, limit)
 }
 
-// wideRow is how many columns of a row may be as large as the whole result may
-// be; the driver reads a row as a whole before it can be counted.
+// wideRow is how many columns of a row may be as large as the whole result; the driver reads a
+// row as a whole before it can be counted.
 const wideRow = 8
 
-// largestValue bounds the values of a statement, in bytes. What it is given may
-// be written back.
+// largestValue bounds the values of a statement, in bytes. Its parameters may be written back.
 func largestValue(s *sqltool.BoundStatement, limit int64, columns int) int64 {
 	largest := limit
 	if columns > wideRow {
@@ -124,7 +123,7 @@ func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStat
 	return rows, len(names), result.Err()
 }
 
-// boundQuery runs the SQL of a statement, of which no value may be larger than its limit allows.
+// boundQuery runs a statement whose values may not be larger than its limit allows.
 func boundQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, text string, args []any, limit int64) (*sql.Rows, error) {
 	columns, err := conn.columnCount(text)
 	if err != nil {
@@ -136,7 +135,8 @@ func boundQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStat
 	return conn.QueryContext(ctx, text, args...)
 }
 
-// scanRow reads a row of so many columns; more are those behind them, as the driver gives them.
+// scanRow reads the given number of columns of a row; more are the columns after these, as the
+// driver returns them.
 func scanRow(result *sql.Rows, types []*sql.ColumnType, columns int) (row, more []any, size int, err error) {
 	all := make([]any, len(types))
 	targets := make([]any, len(types))
@@ -173,8 +173,7 @@ func countChanges(ctx context.Context, conn *guardedConn, verb string) (interpre
 	return sqltool.RowsAffected(n), nil
 }
 
-// typedParameter is a parameter with the type that SQLite gives to the same
-// literal.
+// typedParameter is a parameter with the type that SQLite gives to the same literal.
 func typedParameter(value any) any {
 	switch v := value.(type) {
 	case bool:
@@ -195,8 +194,8 @@ func typedParameter(value any) any {
 	return value // nil, float64, string
 }
 
-// columnValue is a value of table mode. Numbers are text in columns of text, where SQLite would write 15 digits of a float, and
-// where SQLite has no such number.
+// columnValue is a value of table mode. Numbers become text in text columns, where SQLite would write 15 digits of a
+// float, and if SQLite has no such number.
 func columnValue(value any, declared string) any {
 	switch v := value.(type) {
 	case sqltool.Bytes:
@@ -213,7 +212,7 @@ func columnValue(value any, declared string) any {
 	return typedParameter(value)
 }
 
-// resultValue makes a canonical value of what the driver gives.
+// resultValue converts a value of the driver to its canonical form.
 func resultValue(value any, declared string) any {
 	switch v := value.(type) {
 	case []byte:

@@ -19,7 +19,7 @@ import (
 
 var _ sqltool.RowReader = (*Tool)(nil)
 
-// ReadRows reads the rows of a statement, which is within another query: SQLite accepts nothing there that writes.
+// ReadRows reads the rows of a statement within another query: there, SQLite accepts no statement that writes.
 func (t *Tool) ReadRows(ctx context.Context, in interpreter.ToolInput, page *sqltool.QueryPage, each func(sqltool.QueriedRow) error) error {
 	query, err := sqltool.ReadQuery(in, statement.SQLite)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *rowQuery) run(ctx context.Context) error {
 		}
 		args = append(args, key)
 	}
-	// The sign has the driver leave the key as it is, whatever its column is declared as.
+	// The sign makes the driver leave the key unchanged, whatever type its column declares.
 	before, after := r.page.WrapRows("?"+strconv.Itoa(len(numbered.Order)+1), "+%s")
 	result, err := boundQuery(ctx, r.conn, r.query, before+numbered.Text+after, args, r.limit)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// connectionSettings open every connection. busy_timeout comes first: changing the
-// journal mode needs a lock itself. What a file's schema and its tables of FTS hold is not trusted.
+// connectionSettings are applied to every connection. busy_timeout comes first: changing the
+// journal mode needs a lock itself. The schema of a file, and its FTS tables, are not trusted.
 const connectionSettings = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=trusted_schema(0)&_defensive=1"
 
 // readOnlySettings open connections that change nothing: SQLite refuses to write, and does not make the file.
@@ -156,8 +156,8 @@ func (t *Tool) Close() error {
 	return errors.Join(errs...)
 }
 
-// filePath is the absolute path of the step's file. A path of the playbook stays
-// in the worker's directory; one of the worker's configuration may be anywhere.
+// filePath is the absolute path of the step's file. A path in the playbook stays in the
+// worker's directory; one in the worker's configuration may be anywhere.
 func (t *Tool) filePath(ctx context.Context, in interpreter.ToolInput) (string, error) {
 	field, err := tool.TextField(in, "path")
 	if err != nil {
@@ -215,8 +215,8 @@ func resolvePath(path string) string {
 	return path
 }
 
-// FileOf is the path of the file that a connection names, absolute or relative to the worker's directory; false where it
-// names none. What is of another kind may be a secret, and would become a file's name.
+// FileOf is the path of the file that a connection names, absolute or relative to the worker's directory; false if it
+// names none. A connection of another kind may be a secret, which must not become a file's name.
 func FileOf(connection string) (path string, isFile bool) {
 	path, isFile = strings.CutPrefix(connection, "sqlite:")
 	path = strings.TrimPrefix(path, "//")
@@ -291,7 +291,7 @@ func staysBelow(base, relative, step string) error {
 	return nil
 }
 
-// databaseAt gives what is known of a path.
+// databaseAt returns the database at a path.
 func (t *Tool) databaseAt(path string) *database { return t.openDatabase(databaseKey{path: path}) }
 
 func (t *Tool) openDatabase(key databaseKey) *database {

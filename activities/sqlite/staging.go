@@ -9,10 +9,10 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Alone is nothing: the transaction has the file to itself.
+// Alone does nothing: the transaction has exclusive use of the file.
 func (tableTx) Alone() error { return nil }
 
-// HoldWriters does nothing: the transaction has the file to itself.
+// HoldWriters does nothing: the transaction has exclusive use of the file.
 func (tableTx) HoldWriters(context.Context, *sqltool.TableWrite) error { return nil }
 
 // Readers returns the tables that record newer rows.
@@ -35,7 +35,7 @@ func (t tableTx) Readers(ctx context.Context, w *sqltool.TableWrite) (found [][]
 // Share does nothing: SQLite has no users.
 func (tableTx) Share(context.Context, *sqltool.TableWrite, *sqltool.TableWrite) error { return nil }
 
-// Free does nothing: the transaction has the file to itself.
+// Free does nothing: the transaction has exclusive use of the file.
 func (tableTx) Free(context.Context, []string) (bool, error) { return true, nil }
 
 // Inspect describes the table of a write.
@@ -131,7 +131,7 @@ func checksOf(create string) (checks []string) {
 	return checks
 }
 
-// groupEnd is where the group in brackets ends that begins at a place.
+// groupEnd is the end of the bracketed group that begins at a place.
 func groupEnd(text string, at int) int {
 	for depth := 0; at < len(text); {
 		end := wordEnd(text, at)
@@ -148,7 +148,7 @@ func groupEnd(text string, at int) int {
 	return len(text)
 }
 
-// wordEnd is where the word, name, text, comment or sign ends that begins at a place.
+// wordEnd is the end of the word, name, text, comment or sign that begins at a place.
 func wordEnd(text string, at int) int {
 	until := func(mark string, from int) int {
 		i := strings.Index(text[min(from, len(text)):], mark)

@@ -86,8 +86,8 @@ func createTables(ctx context.Context, conn *guardedConn, tables ...sqltool.NewT
 	return nil
 }
 
-// changeStates runs do in a transaction. The file and the tables are made where they are not there; without create
-// there is nothing to do then.
+// changeStates runs do in a transaction. It creates a missing file and missing tables; without create it skips do
+// then.
 func (t *Tool) changeStates(ctx context.Context, in interpreter.ToolInput, create bool, do func(sqltool.StateTx) error) error {
 	path, err := t.filePath(ctx, in)
 	if err != nil || !create && !fileExists(path) {
@@ -109,7 +109,7 @@ func (t *Tool) changeStates(ctx context.Context, in interpreter.ToolInput, creat
 	return classifyError(ctx, err)
 }
 
-// readStates runs do in a transaction that can only read. A file or a table that is not there holds nothing.
+// readStates runs do in a read-only transaction. A missing file or table contains nothing.
 func (t *Tool) readStates(ctx context.Context, in interpreter.ToolInput, do func(sqltool.StateTx) error) error {
 	path, err := t.filePath(ctx, in)
 	if err != nil || !fileExists(path) {
@@ -150,7 +150,7 @@ func (s stateTx) LookUp(ctx context.Context, w *sqltool.TableWrite) (table incre
 	return table, err
 }
 
-// inOneCase is the same for names that are one to SQLite, which ignores the case of the letters of ASCII.
+// inOneCase maps names that are equal to SQLite, which ignores the case of ASCII letters, to one text.
 func inOneCase(name string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -204,7 +204,7 @@ func (l *ledger) newRows(ctx context.Context, w *sqltool.TableWrite) (*sqltool.T
 	return rest, rest.Recount(ctx, stateTx{l.conn}, len(rest.Rows))
 }
 
-// keepRows has rows known from now on, and gives those that were not.
+// keepRows records rows as known, and returns those that were new.
 const keepRows = "INSERT INTO " + sqltool.SeenTable + " SELECT unhex(n.value) FROM json_each($1) AS n WHERE true " +
 	"ON CONFLICT DO NOTHING RETURNING known"
 

@@ -5,9 +5,9 @@ import (
 	"database/sql"
 )
 
-// mostCached bounds the texts of the statements that a connection keeps, in bytes. SQLite takes
-// some 30 times as much for what it has compiled, so that rows of ever other columns would fill
-// the memory.
+// mostCached bounds the texts of the statements that a connection caches, in bytes. SQLite
+// takes some 30 times as much for the compiled statements, so rows with ever new columns would
+// fill the memory.
 const mostCached = 64 << 10
 
 // statements caches the compiled statements of a connection by their texts. SQLite recompiles one, and asks the guard
@@ -53,8 +53,8 @@ func (s *statements) closeAll() {
 	*s = statements{}
 }
 
-// preparedStatement gives a statement of this build, compiled. Where a playbook's is run, nothing that was kept is given: it was
-// compiled when more was allowed.
+// preparedStatement returns a compiled statement of this build. While a playbook's statement runs, nothing cached is
+// returned: it was compiled with more rights.
 func (c *guardedConn) preparedStatement(ctx context.Context, text string) (*sql.Stmt, error) {
 	if !c.statement {
 		if statement := c.statements.removeStatement(text); statement != nil {

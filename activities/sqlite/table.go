@@ -16,7 +16,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// writeTable writes all rows in one transaction. One that others have kept from the file is made again.
+// writeTable writes all rows in one transaction, and repeats it if others have locked the file.
 func (f *database) writeTable(ctx context.Context, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
 		return sqltool.RowsAffected(0), nil
@@ -24,7 +24,7 @@ func (f *database) writeTable(ctx context.Context, w *sqltool.TableWrite) (inter
 	return sqltool.MakeAgain(ctx, func() (interpreter.ToolResult, error) { return f.writeOnce(ctx, w) }, isLocked)
 }
 
-// isLocked reports whether others have kept a write from the file.
+// isLocked reports whether others have locked the file.
 func isLocked(err error) bool {
 	var locked *sqlite.Error
 	if !errors.As(err, &locked) {
@@ -158,7 +158,7 @@ func (t tableTx) Try(ctx context.Context, part func() error) error {
 	return errors.Join(err, released)
 }
 
-// Immediate does nothing: SQLite checks what it checks with each statement.
+// Immediate does nothing: SQLite checks its constraints with each statement.
 func (tableTx) Immediate(context.Context) error { return nil }
 
 // Refused is why SQLite refuses rows.
@@ -258,7 +258,7 @@ func collationsOf(ctx context.Context, tx sqltool.StateTx, table string, columns
 // mostTerms bounds the SELECTs of one compound statement: SQLite refuses more than 500.
 const mostTerms = 400
 
-// writeError adds what table mode knows to SQLite's error.
+// writeError adds the table, column and row to SQLite's error.
 func writeError(w *sqltool.TableWrite, err error) error {
 	var (
 		own    *tool.Error
@@ -289,7 +289,7 @@ func (e *worded) Error() string { return e.text }
 
 func (e *worded) Unwrap() error { return e.err }
 
-// classifyError says what an error of SQLite means to a playbook.
+// classifyError turns an error of SQLite into one for the playbook.
 func classifyError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -318,8 +318,8 @@ type codeKind struct {
 	name  string
 }
 
-// kindsOfCodes are the result codes that have kinds of their own (sqlite.org/rescode.html). What other
-// users of the file, or the disk, may change by themselves is retryable, as SQLSTATE classes 53 and 57 are.
+// kindsOfCodes are the result codes with their own kind (sqlite.org/rescode.html). What other users of the
+// file, or the disk, may change is retryable, like SQLSTATE classes 53 and 57.
 var kindsOfCodes = map[int]codeKind{
 	codes.SQLITE_BUSY:       {interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_BUSY"},
 	codes.SQLITE_TOOBIG:     {interpreter.KindPayloadTooLarge, interpreter.ClassFinal, "SQLITE_TOOBIG"},

@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Bytes are a value of a column of bytes, which is base64 text everywhere else. As JSON they have the form that PostgreSQL
+// Bytes is a value of a column of bytes, which is base64 text everywhere else. Its JSON is the form that PostgreSQL
 // reads.
 type Bytes []byte
 
@@ -47,7 +47,7 @@ const (
 	BytesAndNumbers // as SQLite keeps both in a BLOB
 )
 
-// BytesText says why a text is no value for a column of bytes.
+// BytesText says why a text cannot be a value of a column of bytes.
 func BytesText(text string) string {
 	return fmt.Sprintf("the text %q is not base64, the form of bytes; to encode other text, use b64encode", tool.CutText(text, 100))
 }
@@ -153,7 +153,7 @@ func (w *TableWrite) RefuseNoBytes() error {
 	return nil
 }
 
-// inBase64 is a row with its bytes as they came.
+// inBase64 is a row with its bytes as the author gave them.
 func inBase64(row map[string]any) map[string]any {
 	out := maps.Clone(row)
 	for name, value := range row {

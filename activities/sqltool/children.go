@@ -12,15 +12,17 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// The lists of maps in a field of a row may be rows of a table of their own (docs/how-to/load-nested-lists.md): they are written in the
-// transaction of the row that has them, their parent, in its turn, so that of several rows of one key the last with the field counts.
+// The lists of maps in a field of a row may be rows of their own table (docs/how-to/load-nested-lists.md): children,
+// written in the transaction of their parent, the row that has the field, and in its pass. So of several rows with
+// one key, the children of the last row with the field count.
 
-// childTable is the table for what the rows of a write have in one of their fields.
+// childTable is the table of children in one field of a write's rows.
 type childTable struct {
 	field string // of the parent
-	// write is a write to the table without rows. Its key, mode and contract are those of all writes of the table.
+	// write is a write to the table without rows. Its key, mode and contract apply to all writes of the table.
 	write *TableWrite
-	// with are the fields of the parent that a row gets, by its columns; linked are those columns whose fields are the parent's key.
+	// with names the fields of the parent that are copied into a row, by column; linked are the columns that are
+	// copied from the parent's key.
 	with    map[string]string
 	columns []string // of with, sorted
 	linked  []string
@@ -52,8 +54,7 @@ type rowOrigin struct {
 	path string // within that row, such as items[2]
 }
 
-// childKeys are what a table of children is described by, by the name of the field that has the list. depth is how deep tables of
-// children may be in each other.
+// childKeys are the keys of a field's value in children. depth is how deeply tables of children may be nested.
 func childKeys(depth int) []playbook.Field {
 	keys := []playbook.Field{
 		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Required: true, Doc: "The table for the elements of the list, with or without its schema."},
@@ -71,7 +72,7 @@ func childKeys(depth int) []playbook.Field {
 	return keys
 }
 
-// mostNested is how deep tables of children may be in each other. The schema writes each depth out.
+// mostNested is how deeply tables of children may be nested. The schema contains each depth.
 const mostNested = 3
 
 // readChildren reads children.
@@ -136,7 +137,7 @@ func (w *TableWrite) addChildren(in interpreter.ToolInput, path string, fields m
 	return nil
 }
 
-// readChild reads what is said of one table of children.
+// readChild reads the description of one table of children.
 func (w *TableWrite) readChild(in interpreter.ToolInput, path string, spec map[string]any) (*childTable, error) {
 	own := in
 	own.Fields = make(map[string]expression.Value, len(spec)+1)
@@ -272,7 +273,7 @@ func withTables(w *TableWrite, in interpreter.ToolInput) ([]*TableWrite, error) 
 	return append([]*TableWrite{w}, read.tables()...), nil
 }
 
-// RowText is what messages call a row by its number.
+// RowText is the name of a row in messages, by its number.
 func (s *rowSet) RowText(number int) string {
 	if number > len(s.origins) {
 		return "row " + expression.Text(number)
@@ -281,7 +282,7 @@ func (s *rowSet) RowText(number int) string {
 	return "row " + expression.Text(of.row) + ", " + of.path
 }
 
-// RowsText is what messages call rows by the numbers of the first and the last.
+// RowsText is the name of several rows in messages, by the first and the last number.
 func (s *rowSet) RowsText(first, last int) string {
 	if last > len(s.origins) {
 		return fmt.Sprintf("rows %d to %d", first, last)
@@ -289,7 +290,7 @@ func (s *rowSet) RowsText(first, last int) string {
 	return s.RowText(first) + " to " + s.RowText(last)
 }
 
-// identity is by what the table of rejected rows distinguishes a row.
+// identity identifies a row in the table of rejected rows.
 func (w *TableWrite) identity(number int) (operation string, row int, path string) {
 	if number > len(w.origins) {
 		return w.in.OperationKey, number, ""

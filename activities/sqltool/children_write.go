@@ -155,7 +155,7 @@ func (c *childTable) listHint(value any) string {
 	return fmt.Sprintf("; if it is JSON, read it in the sink's fields: `fields: {%s: \"{{ fromJSON(row.%s) }}\"}`", c.field, c.field)
 }
 
-// put writes rows of children: in mode upsert those of their parents that are gone are deleted first.
+// put writes children: in mode upsert, children that a parent no longer has are deleted first.
 func (c *childTable) put(ctx context.Context, tx StagingTx, w, write *TableWrite, below []map[string]any) error {
 	settled, err := Settle(ctx, tx, write)
 	if err != nil {
@@ -290,14 +290,15 @@ func deleteGrandchildren(ctx context.Context, tx StagingTx, w *TableWrite, rows 
 	return err
 }
 
-// RowsBelow are the rows of a table that have the values of a given row in the columns By, but for those that have the values of a kept
-// one in the columns Key.
+// RowsBelow are the rows of a table whose columns By have given values, except those whose columns Key have the
+// values of a kept row.
 type RowsBelow struct {
 	By, Key     []string
 	Given, Kept []map[string]any
 }
 
-// asStored are rows of some columns in the forms in which these return them. A row that does not fit is of no row of the table.
+// asStored returns rows of some columns in the form in which the database returns them. A row that does not fit
+// cannot be in the table.
 func (w *TableWrite) asStored(d *Dialect, columns []string, rows []map[string]any) []map[string]any {
 	readers := w.columnReaders(d, columns)
 	fit := make([]map[string]any, 0, len(rows))

@@ -13,7 +13,7 @@ type Column struct {
 	Type string // as the database has it
 	// Base is the underlying type of a domain, "" for other types.
 	Base string
-	// ReadOnly says that the database makes the values itself.
+	// ReadOnly says that the database sets the values itself.
 	ReadOnly bool
 	Bytes    BytesColumn
 	// Required says that a new row needs a value: the column cannot be NULL and has no default.
@@ -49,18 +49,19 @@ func (k ColumnKind) isTime() bool { return k >= kindInstant && k <= kindDate }
 
 func (k ColumnKind) isNumber() bool { return k >= kindSmallint && k <= kindBoolean }
 
-// SchemaTx is what Settle needs of a transaction: the columns of the table, and how they change.
+// SchemaTx is the part of a transaction that Settle needs: the columns of the table, and how to
+// change them.
 type SchemaTx interface {
 	Dialect() *Dialect
 	Exec(ctx context.Context, statement string, args ...any) (affected int64, err error)
 	// Columns returns the columns of the table in order, none if the table does not exist.
 	Columns(ctx context.Context, w *TableWrite) ([]Column, error)
-	// LacksSchema reports whether the table has a schema that is not there and can be made. Until the transaction ends nobody else
-	// makes it.
+	// LacksSchema reports whether the schema of the table is missing and can be created. Until the transaction ends
+	// nobody else creates it.
 	LacksSchema(ctx context.Context, w *TableWrite) (bool, error)
-	// Change runs what changes the table, while nobody else changes it or writes to it; ErrShared where others do.
+	// Change runs change with exclusive use of the table; it returns ErrShared if others use it.
 	Change(ctx context.Context, w *TableWrite, change func() error) error
-	// Misfits are the numbers of those values that the column does not hold.
+	// Misfits returns the indexes of values that the column cannot hold.
 	Misfits(ctx context.Context, w *TableWrite, column Column, values []any) ([]int, error)
 }
 
@@ -74,10 +75,10 @@ type TableTx interface {
 	Insert(ctx context.Context, w *TableWrite) (WriteResult, error)
 	// Delete deletes the rows that w.Deletes have the keys of, and gives how many there were.
 	Delete(ctx context.Context, w *TableWrite) (int64, error)
-	// Passes splits a write into parts that are written one after the other, so that rows of one key, by the database's own equality,
-	// meet as if each was written by itself. A pass deletes before it writes.
+	// Passes splits a write into passes that are written one after the other, so that rows with one key, by the
+	// database's own equality, have the effect of separate writes. A pass deletes before it writes.
 	Passes(ctx context.Context, w *TableWrite) ([]*TableWrite, error)
-	// DeleteBelow deletes rows below others from the table of a write, whose columns are known, and gives how many there were.
+	// DeleteBelow deletes children from the table of a write, whose columns are known, and returns how many.
 	DeleteBelow(ctx context.Context, w *TableWrite, rows RowsBelow) (int64, error)
 	// KeysBelow are the keys of the rows that DeleteBelow deletes, as the table has them.
 	KeysBelow(ctx context.Context, w *TableWrite, rows RowsBelow) ([]map[string]any, error)
@@ -147,7 +148,7 @@ func (w *TableWrite) settleColumns(ctx context.Context, tx SchemaTx) (*TableWrit
 	return &settled, columns, settled.makeSchema(ctx, tx, columns)
 }
 
-// discardMisfits leaves out what columns do not hold, where the contract says so.
+// discardMisfits removes values that columns cannot hold, if the contract says so.
 func (w *TableWrite) discardMisfits(ctx context.Context, tx SchemaTx, columns []Column) error {
 	if !w.contract.discardsMisfits() {
 		return nil
@@ -190,7 +191,7 @@ func (w *TableWrite) discardMisfits(ctx context.Context, tx SchemaTx, columns []
 	return nil
 }
 
-// discardNoBytes leaves out what a column of bytes does not hold.
+// discardNoBytes removes values that a column of bytes cannot hold.
 func (w *TableWrite) discardNoBytes(column Column) {
 	marked := make([]bool, len(w.Rows))
 	for i, row := range w.Rows {
@@ -249,7 +250,7 @@ func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteR
 	return written, keepFilled(ctx, tx, w)
 }
 
-// TypeOf is the type of a column of the table, "" where it is not known.
+// TypeOf is the type of a column of the table, "" if it is unknown.
 func (c tableColumns) TypeOf(column string) string {
 	return columnNamed(c, column).Type
 }
@@ -303,7 +304,7 @@ func appendNew(list []string, text string) []string {
 	return append(slices.Clip(list), text)
 }
 
-// kindsOfTypes are the types of PostgreSQL by their names, and by the other names that an author may give them.
+// kindsOfTypes are the kinds of PostgreSQL's types, by their names and the aliases that an author may use.
 var kindsOfTypes = map[string]ColumnKind{
 	"smallint": kindSmallint, "int2": kindSmallint,
 	"integer": kindInteger, "int": kindInteger, "int4": kindInteger,

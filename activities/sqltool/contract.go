@@ -22,7 +22,8 @@ const (
 
 var contractWords = []string{freeze, evolve, discardValue, discardRow}
 
-// contract says what happens to rows without a table, a column, or a column of their type.
+// contract decides about rows without a table, without a column, or with a value of another
+// type.
 type contract struct{ tables, columns, dataType string }
 
 // contractParts are the members of a contract by the keys of schema_contract.
@@ -150,7 +151,7 @@ func (w *TableWrite) conformColumns(d *Dialect, table []Column, isNew func(strin
 	return nil
 }
 
-// conformToNothing makes the table, where the contract says so.
+// conformToNothing creates the missing table, if the contract says so.
 func (w *TableWrite) conformToNothing(d *Dialect) error {
 	switch w.contract.tables {
 	case freeze:
@@ -199,7 +200,7 @@ func (w *TableWrite) conformToNothing(d *Dialect) error {
 	return nil
 }
 
-// widenColumns widens columns that do not hold the rows' values, where that loses nothing.
+// widenColumns widens columns that cannot hold the rows' values, if no value is lost.
 func (w *TableWrite) widenColumns(d *Dialect, table []Column) {
 	for _, column := range table {
 		if !slices.Contains(w.Columns, column.Name) {
@@ -264,7 +265,7 @@ func (w *TableWrite) checkNames(d *Dialect) error {
 	return nil
 }
 
-// leaveColumns writes nothing to some columns.
+// leaveColumns removes columns from the write.
 func (s *rowSet) leaveColumns(left map[string]bool) {
 	s.Columns = slices.DeleteFunc(slices.Clone(s.Columns), func(column string) bool { return left[column] })
 }

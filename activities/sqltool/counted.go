@@ -11,10 +11,11 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Rows without a key are counted: of equal ones the first, the second and so on are known each by itself. A source that gives such a row
-// twice has two of them, in one answer or in several, and a call that reads it again meets as many of them as were written before
-// it writes one more. So a call has to know how many of them it has met. Those that nobody knew when it was claimed it has written
-// itself, and they are known. Of others, and of all once it has begun again, it keeps how many it has met, until the next claim.
+// Rows without a key are counted: of equal ones the first, the second and so on are known each by itself. A source
+// that gives such a row twice has two of them, in one answer or in several, and a call that reads it again meets as
+// many of them as were written before it writes one more. So a call must know how many of them it has met. Those that
+// nobody knew when it was claimed it has written itself, and they are known. Of others, and of all once it has begun
+// again, it keeps how many it has met, until the next claim.
 
 // IsCounted reports whether rows of the write are counted.
 func (k *stateRows) IsCounted() bool { return k.firsts != nil }
@@ -47,7 +48,8 @@ func ordinalKey(first []byte, number int) []byte {
 	return known
 }
 
-// metBefore reports whether others than the call may have written a row, so that what the call meets of it is counted.
+// metBefore reports whether others may have written a row too, so that the call must count how often it meets the
+// row.
 func (k *stateRows) metBefore(first []byte) bool {
 	of := k.State.Rows
 	return of.Round > 0 || first[stateBytes] != withCursor || bytes.Compare(positionOf(first), of.KnownTo) <= 0
@@ -56,7 +58,8 @@ func (k *stateRows) metBefore(first []byte) bool {
 // countBytes is how many a number takes.
 const countBytes = 4
 
-// metOf is where counts of a row begin that the round of the call has met. The largest comes first.
+// metOf is the key prefix of counts of a row that the call has met in this round. The largest count
+// comes first.
 func (k *stateRows) metOf(first []byte) []byte {
 	key := ofState(k.State.Name, behindRows)
 	key = binary.BigEndian.AppendUint32(key, uint32(k.State.Rows.Round)) //nolint:gosec // there are few
@@ -84,8 +87,8 @@ func (k *stateRows) Met() (keys [][]byte) {
 	return keys
 }
 
-// CountRows numbers the write's equal rows, continuing from those that the call has met, in the place that keeps
-// its state.
+// CountRows numbers the write's equal rows in the place that stores its state, continuing from those that the
+// call has met.
 func (w *TableWrite) CountRows(ctx context.Context, tx StateTx) (*TableWrite, error) {
 	if !w.IsCounted() {
 		return w, nil
@@ -144,7 +147,8 @@ func (k *stateRows) metCounts(ctx context.Context, tx StateTx) (met map[string]i
 	return met, nil
 }
 
-// findKnown finds those of some rows that the call has written, once: of more the count is kept.
+// findKnown returns which of some rows the call has written. Only the count of equal rows is
+// stored.
 func (k *stateRows) findKnown(ctx context.Context, tx StateTx, rows [][]byte, met map[string]int) error {
 	d, known := tx.Dialect(), map[string]bool{}
 	for some := range slices.Chunk(rows, seenChunk) {

@@ -41,7 +41,7 @@ func (w *TableWrite) makeSchema(ctx context.Context, tx SchemaTx, table []Column
 	return err
 }
 
-// runStatements runs statements one after the other. The one that fails stays in c.changing, for its message.
+// runStatements runs statements one after the other. A failed one stays in c.changing, for its message.
 func (c *schemaChange) runStatements(ctx context.Context, tx SchemaTx, statements []interpreter.DDL) error {
 	for i := range statements {
 		c.changing = &statements[i]

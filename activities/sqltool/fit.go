@@ -11,7 +11,7 @@ import (
 )
 
 // fitRows converts the rows' values to what their columns read. The contract decides about a value that would change.
-// This happens before rows of one key are compared and before they are sent, so that every way of writing gives the
+// This happens before rows with one key are compared and before they are sent, so that every way of writing gives the
 // same result.
 func (w *TableWrite) fitRows(d *Dialect, columns []Column) error {
 	for _, name := range slices.Clone(w.Columns) {
@@ -27,7 +27,7 @@ func (w *TableWrite) fitRows(d *Dialect, columns []Column) error {
 	return nil
 }
 
-// columnOf is a column of the table, or one that is to be made.
+// columnOf returns a column of the table, or one that is to be created.
 func (w *TableWrite) columnOf(d *Dialect, columns []Column, name string) Column {
 	column := columnNamed(columns, name)
 	if column.Type == "" && !slices.ContainsFunc(columns, func(c Column) bool { return c.Name == name }) {
@@ -150,7 +150,7 @@ func (r *mergeKey) deletesRow(row map[string]any) bool {
 	return r.hardDelete != "" && expression.Truthy(row[r.hardDelete])
 }
 
-// rejectUnfit writes the rows that were found to be unfit to the table of those that are refused, and gives the others.
+// rejectUnfit writes the rows with unfit values to the table of rejected rows, and returns the others.
 func (r *rejecting) rejectUnfit(ctx context.Context, w *TableWrite) (*TableWrite, error) {
 	if len(w.unfit) == 0 {
 		return w, nil

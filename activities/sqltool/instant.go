@@ -42,7 +42,8 @@ func (d *Dialect) readBound(column Column, value any) (read any, cast, problem s
 	return read, "", problem
 }
 
-// holdsInstant reports whether a value is a time within those bounds that are times. What is no time is not.
+// holdsInstant reports whether a value is within the bounds that are times. A value that is not a time is
+// not.
 func (b *bounds) holdsInstant(value any) bool {
 	for _, one := range b.boundLimits() {
 		bound, offset, isTime := instantBound(one.value)

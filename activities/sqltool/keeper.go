@@ -10,8 +10,8 @@ import (
 // StateTool implements the methods that all database tools share: tool.StateStore by means of
 // states. Tools embed it.
 type StateTool struct {
-	// Change runs do in a transaction. Tables of states that are not there are made; without create there
-	// is nothing to do then.
+	// Change runs do in a transaction. It creates missing tables of states; without create it skips do
+	// then.
 	Change func(ctx context.Context, in interpreter.ToolInput, create bool, do func(StateTx) error) error
 	// Read runs do in a read-only transaction. It does nothing if the tables do not exist.
 	Read func(ctx context.Context, in interpreter.ToolInput, do func(StateTx) error) error

@@ -15,20 +15,20 @@ import (
 const (
 	// WritesTable holds the operation keys of mode insert.
 	WritesTable = "reprise_writes"
-	// NotesTable holds how calls continue behind their writes.
+	// NotesTable records how calls continue after their writes.
 	NotesTable = "reprise_notes"
 )
 
 // sweepEvery is how often a worker searches for notes that are too old.
 const sweepEvery = time.Hour
 
-// LargestValue bounds the values that this build writes to a database for itself, in bytes: a
-// note is as large as a payload, and may be sent in hexadecimal.
+// LargestValue bounds the values that this build writes to a database itself, in bytes: a note
+// is as large as a payload, and may be sent in hexadecimal.
 func LargestValue(res tool.Resources) int64 {
 	return 2 * (res.MaxResponseBytes + int64(res.MaxPayload))
 }
 
-// Check refuses what was written before with other rows.
+// Check refuses an operation that was written before with other rows.
 func (w *TableWrite) Check(before tool.WrittenBefore) error {
 	return w.LedgerRecord.Check(before, fmt.Sprintf("table %q", w.Shown), len(w.Rows))
 }
@@ -42,7 +42,7 @@ func (w *TableWrite) Recount(ctx context.Context, tx StateTx, written int) error
 	return err
 }
 
-// Sweeper says when a ledger is due to be rid of old notes.
+// Sweeper decides when old notes of a ledger are deleted.
 type Sweeper struct {
 	mu   sync.Mutex
 	last map[string]time.Time

@@ -15,14 +15,15 @@ const (
 	modeReplace        = "replace"
 )
 
-// mode is how rows meet those that are there. All that modes differ in is here: a further
-// mode is a further entry of modes, and what it needs that these lack a further member.
+// mode is how rows meet existing ones. All differences between modes are here: a new mode is an
+// entry of modes, with a new member for what these lack.
 type mode struct {
 	name string
-	// upsert says that rows take the place of those with their key. A write may be made again
-	// then, so that neither its operation key nor its rows are noted.
+	// upsert says that rows replace those with their key. Such a write may be repeated, so that
+	// neither its operation key nor its rows are recorded.
 	upsert bool
-	// replace says that rows are beside the table until they take the place of those in it.
+	// replace says that rows are staged in a table of their own until they replace the existing
+	// ones.
 	replace bool
 	// conflict is the clause for rows that are there, as PostgreSQL and SQLite both write it.
 	conflict func(w *TableWrite, lacks func(column string) string) string
@@ -43,18 +44,18 @@ func modeOf(name string) mode {
 	return modes[slices.IndexFunc(modes, func(m mode) bool { return m.name == name })]
 }
 
-// Conflict is the ON CONFLICT clause of the write, "" for none. lacks is the condition that a row to be written has nothing for a
-// column, "" where each has something.
+// Conflict is the ON CONFLICT clause of the write, "" for none. lacks returns the condition that a row has no value
+// for a column, "" if each row has one.
 func (w *TableWrite) Conflict(lacks func(column string) string) string { return w.conflict(w, lacks) }
 
-// Meets reports whether rows to be written may be there.
+// Meets reports whether rows to be written may exist already.
 func (w *TableWrite) Meets() bool { return w.conflict(w, HasAll) != "" }
 
-// Updates reports whether rows to be written take the place of those that are there.
+// Updates reports whether rows to be written replace existing ones.
 func (w *TableWrite) Updates() bool { return w.upsert }
 
-// replaceClause is SQL by which a row replaces the one with its key, unless that one is newer. Columns that it
-// lacks keep their values.
+// replaceClause is the clause by which a row replaces the one with its key, unless that one is newer. Columns
+// that the row lacks keep their values.
 func (w *TableWrite) replaceClause(lacks func(string) string) string {
 	var sets []string
 	there := quoteName(w.Table[len(w.Table)-1])

@@ -13,9 +13,10 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// A call or loop whose rows are published together reads for a while. What other loads write to its table meanwhile is newer than
-// what it has read (docs/concepts/written-once.md#other-loads-of-the-table): before it reads, it makes a table beside its target,
-// and each other write to the target adds there, in its own transaction, the keys of the rows that it has written or deleted.
+// A call or loop whose rows are published together reads for a while. What other loads write to its table in the
+// meantime is newer than what it has read (docs/concepts/written-once.md#other-loads-of-the-table): before it reads,
+// it makes a table beside its target, and each other write to the target adds there, in its own transaction, the keys
+// of the rows that it has written or deleted.
 //
 // All writes of table sinks take their locks in one order. First comes the name of the table. A write that only adds and changes rows
 // shares it with others; one that begins to read, publishes, deletes what was not read, or changes a table, has it alone, and waits for it before
@@ -29,11 +30,11 @@ var ErrShared = errors.New("the table is shared with other writes")
 // newerPrefix begins the names of the tables with the keys of what is newer.
 const newerPrefix = "reprise_newer_"
 
-// Additional columns of such a table, besides those of the key.
+// Additional columns of such a table, besides the key.
 const (
 	goneColumn = "reprise_gone" // whether the row was deleted
 	noteColumn = "reprise_note" // why it is not known which rows are newer
-	// givenColumn numbers rows that are about to be written, while they are compared with those that are newer.
+	// givenColumn numbers rows while they are compared with newer ones.
 	givenColumn = "reprise_row"
 )
 
@@ -298,7 +299,7 @@ func (s *stage) withoutNewer(ctx context.Context, settled *TableWrite) (*TableWr
 	return rest, err
 }
 
-// readNewer finds out whether anything is known to be newer, and by which columns.
+// readNewer finds out whether any row is newer, and by which columns they are compared.
 func (s *stage) readNewer(ctx context.Context) (key []string, some bool, err error) {
 	if s.newer == nil {
 		return nil, false, nil
@@ -320,7 +321,7 @@ func (s *stage) readNewer(ctx context.Context) (key []string, some bool, err err
 	return key, some && len(key) > 0, err
 }
 
-// checkNewer refuses to publish where it is not known which rows are newer.
+// checkNewer refuses to publish if it is unknown which rows are newer.
 func (s *stage) checkNewer(ctx context.Context, there []Column) error {
 	if s.newer == nil {
 		return nil
@@ -361,7 +362,7 @@ func SameKey(key []string, one, other string) string {
 	}), " AND ")
 }
 
-// recordPublished has other calls and loops that read meanwhile know that rows of theirs were published.
+// recordPublished records which rows were published, for other calls and loops that read at the same time.
 func (s *stage) recordPublished(ctx context.Context, there []Column) error {
 	readers, err := others(ctx, s.tx, s.write)
 	if err != nil {

@@ -22,15 +22,15 @@ const (
 	clockLayout = "15:04:05.999999999"
 )
 
-// InUTC is a value as a parameter that is a time without an offset gets it: a time with one, and those of a list, are converted to UTC.
-// problem says of one with a zone which is not known here.
+// InUTC is a parameter for a time without an offset: a time with an offset is converted to UTC, also in lists.
+// problem reports an unknown zone.
 func InUTC(value any) (sent any, problem string) {
 	_, isList := value.([]any)
 	return Reader{of: readsUTC, list: isList}.readValue(value)
 }
 
-// inUTC is a text as a column of times without an offset gets it. PostgreSQL drops the offset of a time for such a column, so that a time
-// with one is converted to UTC before. Other texts are as they were.
+// inUTC is a text for a column of times without an offset. PostgreSQL drops the offset of a time in such a column, so
+// it is converted to UTC before. Other texts are unchanged.
 func inUTC(of Reading, text string) (sent, problem string) {
 	if hasNoOffset(text) {
 		return text, ""
@@ -157,7 +157,8 @@ func parseSexagesimal(text string, most ...int) (sum time.Duration, ok bool) {
 	return sum, true
 }
 
-// readOtherForm reads a time in a form of HTTP, or the basic one of ISO 8601: it has an offset if it is the same time in every zone.
+// readOtherForm reads a time in a form of HTTP, or the basic form of ISO 8601: it has an offset if it is the same
+// time in every zone.
 func readOtherForm(text string) (at time.Time, isTime, hasOffset bool) {
 	const elsewhere = 3600
 	at, isTime = expression.ParseTime(text)

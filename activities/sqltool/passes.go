@@ -7,9 +7,9 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Rows of one key in a write mean what they would if each was written by itself: the later takes the place of the one before,
-// unless it is older by sequence_by, and what it lacks stays. A row that is refused or discarded is not there. One statement cannot
-// touch a row of the table twice, so such rows are written in several passes.
+// Rows with one key in a write have the effect of separate writes: the later replaces the earlier, unless it is older
+// by sequence_by, and columns that it lacks keep their values. A refused or discarded row has no effect. One
+// statement cannot change a row of the table twice, so such rows are written in several passes.
 
 // isOlder reports whether a row is older than another one with its key.
 func (r *mergeKey) isOlder(row, than map[string]any) bool {
@@ -25,8 +25,9 @@ func (w *TableWrite) coversRow(row, other map[string]any) bool {
 	}))
 }
 
-// withoutReplaced leaves out rows that another one of the write replaces whole, as far as that is known without the database. Where a
-// row may be refused the one before it counts, and where rows are deleted it matters which came first.
+// withoutReplaced removes rows that a later row of the write replaces completely, as far as that is known without the
+// database. They stay if a row may be refused, because then the one before it counts, and if rows are deleted,
+// because then the order matters.
 func (w *TableWrite) withoutReplaced() *TableWrite {
 	if !w.upsert || len(w.Deletes) > 0 {
 		return w
@@ -58,7 +59,7 @@ func (w *TableWrite) withoutReplaced() *TableWrite {
 	return rest
 }
 
-// Repeats reports whether several rows may have one key, or be deleted beside others.
+// Repeats reports whether several rows may have one key, or rows are both written and deleted.
 func (w *TableWrite) Repeats() bool {
 	return w.repeats || len(w.Deletes) > 0 && len(w.Rows) > 0
 }
@@ -70,7 +71,7 @@ func (w *TableWrite) Repeating() *TableWrite {
 	return &repeating
 }
 
-// change is what a write does to a row by its key.
+// change is what a write does to the row with a key.
 type change struct {
 	row     int // of Rows, or of Deletes
 	number  int // of the call
@@ -84,8 +85,8 @@ func (w *TableWrite) rowOf(c change) map[string]any {
 	return w.Rows[c.row]
 }
 
-// PassesOf splits the write into passes, in each of which a key occurs once. keys are the numbers of the keys of its rows, then of its
-// deletes: equal keys have one number, and numbers are in the order of the keys.
+// PassesOf splits the write into passes, in each of which a key occurs once. keys are the numbers of the keys of its
+// rows, then of its deletes: equal keys have equal numbers, in the order of the keys.
 func (w *TableWrite) PassesOf(keys []int) []*TableWrite {
 	changes := make([][]change, len(keys)) // by the numbers of keys
 	for _, one := range w.changesInOrder() {
@@ -119,7 +120,7 @@ func (w *TableWrite) PassesOf(keys []int) []*TableWrite {
 	}
 }
 
-// changesInOrder are the changes in the order in which they came.
+// changesInOrder are the changes in the order of the call.
 func (w *TableWrite) changesInOrder() []change {
 	changes := make([]change, 0, len(w.Rows)+len(w.Deletes))
 	for i := range w.Rows {
@@ -148,7 +149,8 @@ func (w *TableWrite) applyChange(before *[]change, one change) {
 	*before = append(*before, one)
 }
 
-// KeyNumbers numbers the keys of rows, then of deletes, as far as they are known to be equal without the database.
+// KeyNumbers numbers the keys of rows, then of deletes, by what is known without the database about which are
+// equal.
 func (w *TableWrite) KeyNumbers() []int {
 	numbers, known := make([]int, 0, len(w.Rows)+len(w.Deletes)), map[string]int{}
 	for _, row := range slices.Concat(w.Rows, w.Deletes) {
@@ -161,7 +163,7 @@ func (w *TableWrite) KeyNumbers() []int {
 	return numbers
 }
 
-// InRuns parts the rows into those that follow each other and have the same columns.
+// InRuns splits the rows into runs of consecutive rows with the same columns.
 func (w *TableWrite) InRuns() []*TableWrite {
 	if w.uniform || len(w.Rows) == 0 {
 		return []*TableWrite{w}

@@ -36,7 +36,7 @@ func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan int
 	return plan, err
 }
 
-// planChildren is what a write would do to the tables of children of its own.
+// planChildren predicts what a write would do to its tables of children.
 func planChildren(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool) (plans []interpreter.TablePlan, err error) {
 	for _, child := range w.children {
 		var parents []int
@@ -68,7 +68,7 @@ func planChildren(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool
 	return plans, nil
 }
 
-// planTable is what a write would do to one table.
+// planTable predicts what a write would do to one table.
 func planTable(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool) (plan interpreter.TablePlan, err error) {
 	plan = interpreter.TablePlan{Name: w.Shown, Mode: w.name, Key: w.Key}
 	plan.ReplaceWhere, plan.MaxDelete = w.planEnd()
@@ -133,8 +133,8 @@ func (s *staging) planEnd() (replaced *interpreter.ReplacedRows, mostDeleted *fl
 	return replaced, mostDeleted
 }
 
-// CheckUnique refuses an upsert by a key that no index of the table makes unique; indexes are the columns of those
-// that there are.
+// CheckUnique refuses an upsert by a key that no index of the table makes unique; indexes are the columns of its
+// unique indexes.
 func CheckUnique(plan interpreter.TablePlan, indexes [][]string) error {
 	if plan.Mode != ModeUpsert || !plan.Exists {
 		return nil

@@ -16,7 +16,7 @@ const (
 	givenName = "reprise_given"
 )
 
-// publishRows puts the rows in place that are beside the table, once.
+// publishRows puts the staged rows in place, once.
 func (s *stage) publishRows(ctx context.Context) (written WriteResult, err error) {
 	if err := s.enterPart(ctx, true); err != nil {
 		return written, err
@@ -51,7 +51,8 @@ func (s *stage) publishRows(ctx context.Context) (written WriteResult, err error
 	return written, s.endRound(ctx, written)
 }
 
-// countStaged gives how many rows were staged, and the columns that they had. They have to be there.
+// countStaged returns how many rows were staged, and their columns. It fails if staged rows are
+// missing.
 func (s *stage) countStaged(ctx context.Context) (rows int64, columns []string, err error) {
 	err = s.tx.Query(ctx, "SELECT staged, columns FROM "+StagedTable+" WHERE id = $1 ORDER BY part", []any{s.write.ID}, func(scan func(...any) error) error {
 		var (
@@ -186,7 +187,7 @@ func (s *stage) deleteBelowGone(ctx context.Context, isGone string) error {
 	return nil
 }
 
-// ofBounds says that rows are those within bounds, "" for all rows.
+// ofBounds is the condition that rows are within bounds, "" for all rows.
 func (s *stage) ofBounds() string {
 	if s.write.where == nil {
 		return ""
@@ -213,7 +214,7 @@ func (s *stage) endRound(ctx context.Context, written WriteResult) error {
 	return err
 }
 
-// difference is how staged rows take the place of those of their target.
+// difference compares staged rows with those of their target.
 type difference struct {
 	*stage
 	target  *TargetTable
@@ -266,8 +267,9 @@ func (p *difference) replaceAll(ctx context.Context, rows int64) (written WriteR
 	return written, err
 }
 
-// byKey deletes what is gone, changes what differs and inserts what is new. Of rows with one key the one that
-// was written last counts. Where rows of the table point at each other, what they point at comes first and goes last.
+// byKey deletes missing rows, updates different ones and inserts new ones. Of rows with one key, the one that was
+// written last counts. If rows of the table reference each other, referenced rows are inserted first and deleted
+// last.
 func (p *difference) byKey(ctx context.Context) (written WriteResult, err error) {
 	var (
 		table, beside, keys = p.write.QuotedTable() + " AS " + thereName, p.beside.QuotedTable(), QuoteNames(p.write.Key)

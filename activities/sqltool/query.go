@@ -15,8 +15,8 @@ import (
 
 // RowReader is a tool that reads the rows of a statement one by one.
 type RowReader interface {
-	// ReadRows calls each for the rows of the statement of in, and changes nothing. ErrEnough of each ends it without an error; any
-	// other error of each is returned as it is. Rows of a page are in the order of its column.
+	// ReadRows calls each for the rows of the statement of in, and changes nothing. It stops without an error if each
+	// returns ErrEnough; any other error of each is returned unchanged. The rows of a page are sorted by its column.
 	ReadRows(ctx context.Context, in interpreter.ToolInput, page *QueryPage, each func(QueriedRow) error) error
 }
 
@@ -30,7 +30,7 @@ type QueriedRow struct {
 // ErrEnough ends the reading of rows.
 var ErrEnough = errors.New("the rows are enough")
 
-// QueryPage asks for some of a statement's rows, in the order of a column whose values are unique.
+// QueryPage requests some of a statement's rows, in the order of a column with unique values.
 type QueryPage struct {
 	Column string
 	After  []byte // the key of the row before, nil from the first row on
@@ -52,7 +52,7 @@ func (p *QueryPage) NullKey() error {
 	}
 }
 
-// notUnique is the error of two rows with one key: of which of them a page ends with, the next one would not have the other.
+// notUnique is the error of two rows with one key: the next page would skip one of them.
 func (p *QueryPage) notUnique(key string) error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: typeNotUnique, Final: true,
@@ -114,12 +114,12 @@ func (p *QueryPage) WrapRows(parameter, more string) (before, after string) {
 	return "SELECT reprise_rows.*" + more + ", " + isAfter + " FROM (\n", fmt.Sprintf("\n) AS reprise_rows%s ORDER BY %s LIMIT %d", where, column, most)
 }
 
-// WrapNulls puts the SQL that finds a row without a key around that of a statement.
+// WrapNulls wraps a statement in SQL that finds a row without a key.
 func (p *QueryPage) WrapNulls() (before, after string) {
 	return "SELECT 1 FROM (\n", "\n) AS reprise_rows WHERE reprise_rows." + quoteName(p.Column) + " IS NULL LIMIT 1"
 }
 
-// ReadQuery gives the statement whose rows a call reads.
+// ReadQuery returns the statement whose rows a call reads.
 func ReadQuery(in interpreter.ToolInput, dialect statement.Dialect) (*BoundStatement, error) {
 	query, _, err := Read(in, dialect)
 	switch {

@@ -30,7 +30,7 @@ const (
 type Reader struct {
 	of   Reading
 	list bool // its values are lists of them
-	// affine says that the database would store texts in a column of numbers or booleans as they are,
+	// affine says that the database would store texts in a column of numbers or booleans unchanged,
 	// so they are converted before.
 	affine bool
 	// keeps is what the database keeps of a value that it accepts.
@@ -74,8 +74,8 @@ func ReaderOfType(typed string) Reader {
 // money is a type of PostgreSQL that reads the signs of amounts by the settings of the server: "1,5" may be 15.
 const money = "money"
 
-// ReaderOfDeclared is how a column that SQLite has declared so reads: one whose affinity is not that of texts makes a number of a text
-// that looks like one (sqlite.org/datatype3.html#type_affinity).
+// ReaderOfDeclared is the reader of a column with this type in SQLite: unless it has text affinity, a text that looks
+// like a number becomes one (sqlite.org/datatype3.html#type_affinity).
 func ReaderOfDeclared(declared string) Reader {
 	switch kind := KindOfDeclared(declared); {
 	case kind == kindBoolean:
@@ -90,7 +90,7 @@ func ReaderOfDeclared(declared string) Reader {
 	return Reader{of: readsLike, affine: true}
 }
 
-// plainNumber is the form that a number is written in: what it is in JSON, without an exponent.
+// plainNumber is a number as in JSON, without an exponent.
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
 // numberLike is a text that SQLite makes a number of.
@@ -124,8 +124,8 @@ const (
 	numberAsTime  = "is a number, whose digits the database would read as a time; date(NUMBER) makes a time of seconds since 1970"
 )
 
-// readValue returns what is sent to a column for a value, and what is wrong with the value, "" for nothing. Most
-// values are sent unchanged.
+// readValue returns the value to send to a column, and what is wrong with it, "" for nothing. Most values are
+// sent unchanged.
 func (r Reader) readValue(value any) (sent any, problem string) {
 	switch value := value.(type) {
 	case string:
@@ -159,7 +159,8 @@ func (r Reader) readValue(value any) (sent any, problem string) {
 	return value, ""
 }
 
-// changes reports whether values of such a type may become others in the column. It is asked for each value of a write.
+// changes reports whether values of this type may become others in the column. It is called for each value of a
+// write.
 func (r Reader) changes(value any) bool {
 	switch value.(type) {
 	case nil:
@@ -232,7 +233,7 @@ func (r Reader) readText(text string) (sent any, problem string) {
 	return text, ""
 }
 
-// readNumber reads a text for a column of numbers. SQLite would round one of many digits, which is known of numbers alone.
+// readNumber reads a text for a column of numbers. SQLite would round one with many digits.
 func (r Reader) readNumber(text string) (sent any, problem string) {
 	switch {
 	case isPlainNumber(text):

@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// defaultRejected is how many rows a call may reject where max says nothing.
+// defaultRejected is how many rows a call may reject without max.
 const defaultRejected = 100
 
 // rejection is where the rows of a write go that the database refuses.
@@ -28,7 +28,7 @@ type RowRefusal struct{ Code, Column, Reason, Constraint string }
 // RejectingTx is a transaction whose writes can be undone in part.
 type RejectingTx interface {
 	TableTx
-	// Try runs a part of the transaction, which is undone where it fails.
+	// Try runs a part of the transaction, which is undone if it fails.
 	Try(ctx context.Context, part func() error) error
 	// Refused is why the database refuses rows of a write, nil for an error of another kind.
 	Refused(w *TableWrite, err error) *RowRefusal
@@ -64,7 +64,7 @@ func (r *rejection) readRejected(in interpreter.ToolInput) (err error) {
 	return nil
 }
 
-// rejectedTarget is the table of rejected, whose fields are given.
+// rejectedTarget returns the table of rejected rows by the fields of rejected.
 func rejectedTarget(in interpreter.ToolInput, fields map[string]any) (*TableWrite, error) {
 	inner := in
 	inner.Fields = make(map[string]expression.Value, len(fields))
@@ -112,12 +112,12 @@ func newInserter(ctx context.Context, tx RejectingTx, w *TableWrite) (insert fun
 	return r.insertRows, fit, err
 }
 
-// rejecting writes rows of which some may be refused.
+// rejecting writes rows of which the database may refuse some.
 type rejecting struct {
 	tx    RejectingTx
 	write *TableWrite
 	made  bool
-	// inTable is how many rows of the call the table of those that are refused has, once it was made.
+	// inTable is how many rows of the call are in the table of rejected rows, once that was created.
 	inTable int64
 }
 
@@ -141,7 +141,7 @@ func (e *RefusedRowError) Error() string { return e.err.Error() }
 
 func (e *RefusedRowError) Unwrap() error { return e.err }
 
-// insertRows writes rows together, and where the database refuses that, the halves of them.
+// insertRows writes rows together, and if the database refuses that, each half of them.
 func (r *rejecting) insertRows(ctx context.Context, w *TableWrite) (written WriteResult, err error) {
 	if len(w.Rows) == 0 {
 		return written, nil

@@ -87,7 +87,8 @@ type RowCollector struct {
 	step    string
 	Columns []string
 	List    []any
-	// Each is given each row with its bytes instead, nil where they are collected. A row may have as many bytes as otherwise all.
+	// Each is called with each row and its bytes, nil to collect the rows. One row may have as many bytes as a whole
+	// result otherwise.
 	Each   func(row map[string]any, bytes int) error
 	around int // what a row takes as JSON beside its values: names, and marks
 	left   int64

@@ -17,8 +17,8 @@ import (
 // seenChunk is how many rows are looked up at once.
 const seenChunk = 10_000
 
-// planState reads what the write does to a state. Of rows that are distinguished and come twice
-// the first is written.
+// planState decides what the write does to a state. Of rows that occur twice, the first is
+// written.
 func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	w.State = in.State
 	if w.State == nil || w.State.Rows == nil || w.upsert {
@@ -50,7 +50,8 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	return nil
 }
 
-// pairedWith has the rows of the page that those of the write were made of: each of them or, where args leave some out, those that they are.
+// pairedWith matches the rows of the write with the rows of the page from which they were made: each of them or, if
+// args drop some, the matching ones.
 func (w *TableWrite) pairedWith(pages []any) (rows []any, paired bool) {
 	if len(pages) <= len(w.Rows) {
 		return pages, len(pages) == len(w.Rows)
@@ -91,8 +92,8 @@ func comeTwice(rows [][]byte) []bool {
 	return twice
 }
 
-// checkKeys refuses rows that would be taken for others: those without the key, and those that args
-// give in another order than the page.
+// checkKeys refuses rows that could be mistaken for others: rows without the key, and rows that
+// args have reordered.
 func (w *TableWrite) checkKeys(pages []any, given bool) error {
 	for i, row := range pages {
 		if column, lacks := w.State.Rows.LacksColumn(row); lacks {
@@ -122,9 +123,9 @@ func (w *TableWrite) isReordered(pages []any) bool {
 	return slices.Equal(read, written)
 }
 
-// The known rows of all states are one column, whose order is that of the states, then of the
-// positions: half the work for a database of three columns. What is before a position are the
-// first bytes of a hash of the state's name, and a byte for rows with a cursor or without.
+// The known rows of all states are stored in one column, sorted by state, then by position:
+// half the work of three columns. A position is preceded by the first bytes of a hash of the
+// state's name, and a byte that says whether the rows have a cursor.
 const (
 	stateBytes         = 8
 	withoutCursor byte = 0
@@ -134,18 +135,18 @@ const (
 )
 
 // ofState is where known rows of a state begin: those without a cursor, those with one, or those
-// of another state.
+// of the next state.
 func ofState(name string, begin byte) []byte {
 	return append(expression.Sum(name)[:stateBytes:stateBytes], begin)
 }
 
-// belowRows is where known rows begin whose cursors have the position, or a larger one.
+// belowRows is where known rows with this cursor position or a larger one begin.
 func belowRows(name string, position []byte) []byte {
 	return append(ofState(name, withCursor), position...)
 }
 
-// keepsRows gives the function that makes of each of count rows what the state keeps of it. A row is distinguished from the same row of another table: a
-// call may write to several of the database that keeps its state.
+// keepsRows returns the function that computes what the state records of each of count rows. It distinguishes a row
+// from the same row of another table: a call may write to several tables of the database that stores its state.
 func (k *stateRows) keepsRows(shown string, count int) func(incremental.KnownRow) []byte {
 	table, without, with := expression.Sum(cmp.Or(k.State.Rows.KnownAs, shown)), ofState(k.State.Name, withoutCursor), ofState(k.State.Name, withCursor)
 	const usual = 16 // bytes of a position
@@ -168,7 +169,7 @@ func (k *stateRows) keepsRows(shown string, count int) func(incremental.KnownRow
 	}
 }
 
-// Number is the number of a row among those that were to be written, from 1.
+// Number is the number of a row in the original write, from 1.
 func (s *rowSet) Number(i int) int {
 	if s.numbers == nil {
 		return i + 1
@@ -181,14 +182,14 @@ func (w *TableWrite) Unseen(known map[string]bool) *TableWrite {
 	return w.withoutRows(lists.Map(w.known, func(row []byte) bool { return known[string(row)] }))
 }
 
-// WithoutState is the write as far as the ledger knows it: it moves no state.
+// WithoutState is the write without moving a state; only the ledger applies.
 func (w *TableWrite) WithoutState() *TableWrite {
 	without := *w
 	without.State, without.known, without.firsts, without.counts = nil, nil, nil, nil
 	return &without
 }
 
-// RowLookup is a chunk of what a write looks up among the rows that are known, and adds to them.
+// RowLookup is a chunk of rows that a write looks up among the known rows, and adds to them.
 type RowLookup struct {
 	State string
 	// Kept are rows that may be read again; Below are rows below Floor, which cannot.
@@ -196,12 +197,14 @@ type RowLookup struct {
 	Floor       []byte
 	// From and To are the least and largest positions of rows with a cursor, nil without any.
 	From, To []byte
-	// Tied are hashes of the rows at From, where the page before has ended at that position: its block may have some of them.
+	// Tied are hashes of the rows at From if the page before has ended at that position: its block may contain some
+	// of them.
 	Tied [][]byte
 	// Block stores most of Kept as one value, nil if that does not pay. Rest are the remaining ones.
 	Block *Block
 	Rest  [][]byte
-	// Sweep says that those below Floor are to be dropped, once all have been looked up.
+	// Sweep says that known rows below Floor are to be deleted, once all chunks have been
+	// looked up.
 	Sweep bool
 	// Follows says that all rows with a cursor are past what the call had reached, because its source is ordered.
 	// Then most of what the state knows is before From.
@@ -260,7 +263,7 @@ func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
 	return seen
 }
 
-// extendTo has the positions of a chunk begin and end no later and no earlier than that of a row.
+// extendTo extends the positions of a chunk to include that of a row.
 func (s *RowLookup) extendTo(position []byte) {
 	if s.From == nil || bytes.Compare(position, s.From) < 0 {
 		s.From = position
@@ -314,7 +317,7 @@ func (s *RowLookup) makeBlock(of *incremental.RowIdentity) {
 	s.Block, s.Rest = block, rest
 }
 
-// findTied finds the rows that may be known in the block of the page before.
+// findTied finds the rows that the block of the page before may contain.
 func (s *RowLookup) findTied() {
 	if s.reached == nil || !bytes.Equal(s.From, s.reached) {
 		return
@@ -355,7 +358,8 @@ func (s *RowLookup) InBlocks(hashes []byte, known map[string]bool) {
 	}
 }
 
-// Statements about blocks. Each finds its first row by an index, and no more than it needs behind that.
+// Statements about blocks. Each finds its first row by an index, and reads no more than it needs after
+// it.
 const (
 	// BlocksStatement gives the hashes of blocks that have positions from $1 to $2.
 	BlocksStatement = "SELECT hashes FROM " + BlocksTable + " WHERE last_position >= $1 AND last_position <= $2 UNION ALL " +
@@ -383,7 +387,7 @@ func (s *RowLookup) NoBlock() (condition string, args []any) {
 // InsertBlock adds a block of the positions from $1 to $2 with the hashes $3.
 const InsertBlock = "INSERT INTO " + BlocksTable + " (first_position, last_position, hashes) VALUES ($1, $2, $3)"
 
-// AddBlock is the statement that adds the block where NoBlock holds, with its arguments.
+// AddBlock is the statement that adds the block if NoBlock holds, with its arguments.
 func (s *RowLookup) AddBlock(d *Dialect) (statement string, args []any) {
 	condition, args := s.NoBlock()
 	return fmt.Sprintf(addBlock, d.Bytes, condition), append(args, s.Block.First, s.Block.Last, s.Block.Hashes, s.Block.Behind)

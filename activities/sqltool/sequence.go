@@ -14,16 +14,16 @@ import (
 
 // sequenceOrder is how the values of sequence_by are ordered.
 type sequenceOrder struct {
-	// as the column of the database orders them, where it is one of numbers, times and the like. Else they are ordered as cursors of
-	// their type are; "" are times as instants, and texts.
+	// Whether the column of the database orders them, if it is of numbers, times and the like. Else they are ordered
+	// like cursors of their type; "" are times as instants, and texts.
 	byColumn bool
 	kind     ColumnKind
 	as       incremental.CursorType
 	notOlder func(given, there string, as incremental.CursorType) string // that of the dialect
 }
 
-// orderBySequence finds out how the values of sequence_by are ordered: in texts as the step orders its cursors, if they are these, else
-// numbers as numbers, times as instants, and other texts by code points.
+// orderBySequence decides how the values of sequence_by are ordered: in text columns like the step's cursors, if they
+// are these, else numbers as numbers, times as instants, and other texts by code points.
 func (w *TableWrite) orderBySequence(d *Dialect, columns []Column) {
 	if w.sequence == "" {
 		return
@@ -61,8 +61,8 @@ func (s *rowSet) onlyNumbers(column string) bool {
 	return found
 }
 
-// NotOlder is the condition that the row given is not older than the one that is there, both
-// by their names in SQL. A row without a value is older than any that has one.
+// NotOlder is the condition that the given row is not older than the existing one, both by
+// their names in SQL. A row without a value is older than any row with one.
 func (r *mergeKey) NotOlder(given, there string) string {
 	if r.sequence == "" {
 		return "true"
@@ -75,7 +75,8 @@ func (r *mergeKey) NotOlder(given, there string) string {
 	return "(" + there + " IS NULL OR " + condition + ")"
 }
 
-// keyOf is the same only for rows whose keys the database holds for equal. It may hold others for equal too.
+// keyOf returns equal texts only for rows whose keys are equal to the database, which may consider others
+// equal too.
 func (r *mergeKey) keyOf(row map[string]any) string {
 	if len(r.Key) == 1 {
 		return r.forms[0](row[r.Key[0]])
@@ -116,7 +117,7 @@ func (w *TableWrite) formsOfKey(d *Dialect, columns []Column) []func(any) string
 	return forms
 }
 
-// Collations of SQLite by which texts are equal that differ.
+// Collations of SQLite by which different texts are equal.
 const (
 	NoCase = "NOCASE"
 	RTrim  = "RTRIM"
@@ -130,7 +131,7 @@ func typedForm(value any) string {
 	return expression.Text(value)
 }
 
-// numberForm is a number as text, the same whatever its zeros and its exponent.
+// numberForm is the text of a number, the same whatever its zeros and its exponent.
 func numberForm(value any) string {
 	const longest, largest = 400, 1 << 10 // characters that are read with an exponent, and bits that are written out
 	text := strings.TrimSpace(expression.Text(value))
@@ -155,7 +156,7 @@ func numberForm(value any) string {
 	return text
 }
 
-// instantForm is a time as text, the same in whatever zone it is written.
+// instantForm is the text of a time, the same in every zone.
 func instantForm(value any) string {
 	text := expression.Text(value)
 	if at, ok := expression.ParseTime(text); ok {
@@ -224,8 +225,8 @@ func (o sequenceOrder) compareValues(a, b any) int {
 	return CompareCursors(incremental.Text, a, b)
 }
 
-// CompareCursors compares two values, not nil, as cursors of a type are compared: numbers as numbers, times as instants whatever
-// their form. Without a type they are what they look like. What is not of the type is compared by code points.
+// CompareCursors compares two values, not nil, as cursors of a type: numbers as numbers, times as instants in
+// whatever form. Without a type, the values decide. Values of another type are compared by code points.
 func CompareCursors(as incremental.CursorType, a, b any) int {
 	if as == incremental.Integer || as == "" && !isText(a) && !isText(b) {
 		x, isNumber := numberOf(a)

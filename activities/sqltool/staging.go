@@ -19,10 +19,10 @@ import (
 
 // The tables of rows that are published together.
 const (
-	// StagingTable holds a row for each call or loop that stages rows. The row stays, so that
-	// rows are published once and what was dropped is known.
+	// StagingTable has a row for each call or loop that stages rows. The row stays, so that
+	// rows are published once and the number of dropped ones is known.
 	StagingTable = "reprise_staging"
-	// StagedTable holds what each part of a call or loop has staged.
+	// StagedTable records what each part of a call or loop has staged.
 	StagedTable = "reprise_staged"
 	// stagingPrefix begins the names of the tables that are beside targets.
 	stagingPrefix = "reprise_staging_"
@@ -43,15 +43,15 @@ const (
 	typeOvertaken    = "overtaken"
 )
 
-// How long staged rows stay that nobody adds to, in seconds: where another call begins to stage
-// rows of the same table, and else.
+// How long staged rows stay to which nobody adds, in seconds: if another call begins to stage
+// rows of the same table, and otherwise.
 const (
 	idleBesideOther = 3600
 	idleUnwritten   = 24 * 3600 // where nothing has been staged yet, beside another call too
 	idleForever     = 7 * 24 * 3600
 )
 
-// staging is how the rows of a write are published with those of its call or loop.
+// staging is how the rows of a write are published together with those of its call or loop.
 type staging struct {
 	*interpreter.Staging // nil where the write stages nothing
 	deleteMissing        bool
@@ -60,8 +60,8 @@ type staging struct {
 	where                *bounds
 }
 
-// bounds are the rows that are replaced, or deleted where they were not read: those whose column is equals, or at least from, and
-// less than to.
+// bounds are the rows that are replaced, or deleted if they were not read: those whose column equals a value, or is
+// at least from and less than to.
 type bounds struct {
 	column           string
 	equals, from, to any // nil for none
@@ -106,15 +106,15 @@ func (s *staging) partNumber() int64 {
 // StagingTx is a transaction in which rows are staged and published.
 type StagingTx interface {
 	RejectingTx
-	// Alone is ErrShared where other writes use the table meanwhile.
+	// Alone returns ErrShared if other writes use the table.
 	Alone() error
 	// Inspect describes the table of a write.
 	Inspect(ctx context.Context, w *TableWrite) (*TargetTable, error)
-	// HoldWriters keeps others from writing to the table until the transaction ends. Readers are
-	// not kept. It waits 5 s at most.
+	// HoldWriters prevents others from writing to the table until the transaction ends, but not
+	// from reading it. It waits 5 s at most.
 	HoldWriters(ctx context.Context, w *TableWrite) error
-	// Readers are the tables beside that of the write whose names begin and end as TableWrite.NewerNames says, by the parts
-	// of their names. One that belongs to somebody who is not trusted is an error.
+	// Readers are the tables of newer rows whose names begin and end as TableWrite.NewerNames says, by the parts of
+	// their names. One with an untrusted owner is an error.
 	Readers(ctx context.Context, w *TableWrite) ([][]string, error)
 	// Share lets those add to a table that may write to the table of the write.
 	Share(ctx context.Context, w, table *TableWrite) error
@@ -123,7 +123,7 @@ type StagingTx interface {
 	Free(ctx context.Context, table []string) (bool, error)
 }
 
-// TargetTable describes the table that staged rows are for, as far as the table beside it has to be like it.
+// TargetTable describes the target of staged rows, as far as the staging table must resemble it.
 type TargetTable struct {
 	Schema string // "" where there is one
 	// NoSchema says that the table's schema is not there.
@@ -132,7 +132,7 @@ type TargetTable struct {
 	Columns  []TargetColumn
 	Checks   []string // clauses of CREATE TABLE
 	Options  string   // behind CREATE TABLE
-	// Referencing are the other tables whose foreign keys point at it.
+	// Referencing are the other tables with foreign keys to it.
 	Referencing     []string
 	SelfReferencing bool
 }
@@ -186,7 +186,7 @@ func whereKeys() []playbook.Field {
 	}
 }
 
-// defaultDeleted is the share of a table that delete_missing may delete where max_delete says nothing.
+// defaultDeleted is the share of a table that delete_missing may delete without max_delete.
 const defaultDeleted = 0.5
 
 // readStaging reads what is published at the end, and how.
@@ -272,8 +272,8 @@ func (s *staging) readWhere(in interpreter.ToolInput) error {
 	return nil
 }
 
-// Store does what a write says to its table, and to the rows that are beside it. settled is what is left to
-// write of it. The write that is returned has what was left out.
+// Store does what a write requests to its table and its staged rows. settled is what is left to write. The
+// returned write counts what was left out.
 func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (WriteResult, *TableWrite, error) {
 	if settled.below != nil { // of a transaction before
 		*settled.below = childFigures{}
@@ -322,7 +322,7 @@ func (written WriteResult) leftNothing(w *TableWrite) bool {
 	return w.name == modeInsertOrIgnore && written == WriteResult{}
 }
 
-// stage is what is staged for a call or loop, in a transaction.
+// stage is what a call or loop has staged, in a transaction.
 type stage struct {
 	tx    StagingTx
 	write *TableWrite
@@ -334,7 +334,7 @@ type stage struct {
 	staged int64 // rows of the part
 	// columns are the columns that rows of the part have had.
 	columns []string
-	// published is what publishing has done, nil before.
+	// published is the result of publishing, nil before.
 	published *WriteResult
 	fresh     bool // nothing was known of the call or loop before
 	// before is the number of rows before the first write, if rows that were not read are deleted; nil if unknown.
@@ -460,8 +460,8 @@ func (s *stage) enterPart(ctx context.Context, alone bool) error {
 	return json.Unmarshal([]byte(columns), &s.columns)
 }
 
-// countBefore records how many rows the table has before the first write, which delete_missing needs: if
-// all keys change, all old rows are deleted, however many new ones there are by then.
+// countBefore records how many rows the table has before the first write, for delete_missing: if all
+// keys change, all old rows are deleted, however many new ones there are by then.
 func (s *stage) countBefore(ctx context.Context) error {
 	if !s.write.deleteMissing || s.before != nil {
 		return nil
@@ -515,7 +515,7 @@ func (s *stage) leavePart(ctx context.Context, rows int64, columns []string) err
 	return err
 }
 
-// Doing is what the write does, as the head of a message.
+// Doing is what the write does, as the beginning of a message.
 func (w *TableWrite) Doing() string {
 	if w.changing != nil {
 		const shown = 300
@@ -577,8 +577,8 @@ func withoutOwn(row map[string]any) map[string]any {
 	return own
 }
 
-// writeKeys writes the keys of all rows that were read beside their table, those of rows that are not
-// written too: only what was not read is missing. A key that the column does not hold is not in the table either.
+// writeKeys records the keys of all rows that were read, also of those that are not written: only rows that were
+// not read are missing. A key that the column cannot hold is not in the table either.
 func (s *stage) writeKeys(ctx context.Context, settled *TableWrite) error {
 	read := s.write.Rows
 	if len(settled.tableColumns) == 0 { // there is no table that anything could be missing in
@@ -741,7 +741,7 @@ func (s *stage) makeBeside(ctx context.Context, columns []Column) error {
 	return err
 }
 
-// inspectTarget describes the target, or says why rows of it cannot be published together.
+// inspectTarget describes the target, or says why its rows cannot be published together.
 func (s *stage) inspectTarget(ctx context.Context) (*TargetTable, error) {
 	w := s.write
 	target, err := s.tx.Inspect(ctx, w)
@@ -895,13 +895,13 @@ func (s *stage) dropLeftOver(ctx context.Context) error {
 	return nil
 }
 
-// leftOver is what a call or loop has left behind without publishing its rows.
+// leftOver is what a call or loop has staged without publishing it.
 type leftOver struct {
 	id            string
 	beside, newer *string
 }
 
-// dropTables drops its tables, unless somebody just adds to one of them.
+// dropTables drops its tables, unless somebody is just adding to one of them.
 func (l leftOver) dropTables(ctx context.Context, tx StagingTx) error {
 	if l.newer != nil {
 		table, err := splitName(*l.newer)

@@ -20,15 +20,16 @@ import (
 const (
 	// StateTable holds a row for each state.
 	StateTable = "reprise_state"
-	// SeenTable holds what rows are distinguished by that may come again.
+	// SeenTable stores the identities of rows that may be read again.
 	SeenTable = "reprise_seen"
-	// BlocksTable holds the same of rows that came together in the order of their cursors.
+	// BlocksTable stores the identities of rows that arrived together in the order of their
+	// cursors.
 	BlocksTable = "reprise_seen_blocks"
-	// StateHistoryTable holds how states have changed, but for the changes of their holders.
+	// StateHistoryTable records changes of states, except changes of their holders.
 	StateHistoryTable = "reprise_state_history"
 )
 
-// Dialect is what differs between the databases' SQL.
+// Dialect is how the databases' SQL differs.
 type Dialect struct {
 	Name, Bytes, Time, Serial string // types of columns
 	Options                   string // behind the table of rows that are known
@@ -51,14 +52,15 @@ type Dialect struct {
 	NotOlder func(given, there string, as incremental.CursorType) string
 	// Types are the types of columns that are made, by their kinds.
 	Types Types
-	// LongNumbers is the kind of column that keeps all digits of numbers; kindOther if there is none.
+	// LongNumbers is the kind of column that preserves all digits of numbers; kindOther if there is
+	// none.
 	LongNumbers ColumnKind
-	// Widen is the word that changes the type of a column, "" where columns hold any value.
+	// Widen is the keyword that changes the type of a column, "" if columns hold any value.
 	Widen string
 	// IfNotExists is said of a column that is added, where that can be said.
 	IfNotExists string
-	// ShareRow and LockRow keep rows that are read from changes, and from everybody else; LockFree passes over
-	// those that others keep.
+	// ShareRow and LockRow protect rows that are read from changes, and from all other access; LockFree skips
+	// rows that others have locked.
 	ShareRow, LockRow, LockFree string
 	// Ago is the time so many seconds before now.
 	Ago func(seconds int) string
@@ -66,14 +68,15 @@ type Dialect struct {
 	QuoteLiteral string
 	Literal      func(value any) any
 	// InstantOf is SQL that converts a text to an instant; a text without a zone has the given offset in seconds. The
-	// result is NULL if the text is no time. InstantLiteral is a time in the same form.
+	// result is NULL if the text is not a time. InstantLiteral is a time in the same form.
 	InstantOf      func(text string, offset int) string
 	InstantLiteral func(at time.Time) string
 	// Differ is the condition that any of the expressions differs from its counterpart, nil counted as a value.
 	Differ func(there, given []string) string
 	// NameProblem says why a column or table cannot have a name next to the others, "" if it can.
 	NameProblem func(name string, others []string) string
-	// OneCase is the same for names of tables that are one, nil where each is another.
+	// OneCase maps names of tables that are equal to the database to one text; nil if all names
+	// differ.
 	OneCase func(name string) string
 }
 
@@ -115,7 +118,7 @@ func (d *Dialect) StateTables() []NewTable {
 type StateTx interface {
 	Dialect() *Dialect
 	Exec(ctx context.Context, statement string, args ...any) (affected int64, err error)
-	// Query gives each row to read, which reads its columns with scan.
+	// Query calls read for each row, which reads its columns with scan.
 	Query(ctx context.Context, statement string, args []any, read func(scan func(...any) error) error) error
 	// LookUp finds out which table the name of a write is, and whether it has rows.
 	LookUp(ctx context.Context, w *TableWrite) (incremental.Table, error)
@@ -124,17 +127,17 @@ type StateTx interface {
 // storedState is a row of StateTable.
 type storedState struct {
 	incremental.StateEntry
-	// knownFrom is where rows begin that are known if they were written, and key what distinguishes them; nil of a state that
-	// knows none, or all.
+	// knownFrom is from where on rows are looked up, and key what identifies them; nil for a state that knows no
+	// rows, or all.
 	knownFrom []byte
 	key       *string
-	// knownAs names the table under which its known rows are stored, "" before the first claim.
+	// knownAs is the name under which its known rows are stored, "" before the first claim.
 	knownAs string
 	// filled are the tables of children that have had rows, as markOf names them.
 	filled []string
 }
 
-// stateColumns are what scanState reads.
+// stateColumns are the columns that scanState reads.
 func stateColumns(d *Dialect) string {
 	return "name, watermark, position, found_watermark, found_position, holder, run, last_write, cursor_path, cursor_type, fingerprint, " +
 		"rows_written, " + d.TimeText("moved_at") + ", emptied, known_from, row_key, target, known_as, other_tables"
@@ -208,8 +211,8 @@ func bytesArg(b []byte) any {
 	return b
 }
 
-// lockState gives the row of a state, which is made where it is missing, and keeps others
-// from it until the transaction ends.
+// lockState returns the row of a state, created if it is missing, and locks it until the
+// transaction ends.
 func lockState(ctx context.Context, tx StateTx, name string) (s storedState, err error) {
 	err = tx.Query(ctx, "INSERT INTO "+StateTable+" (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING "+
 		stateColumns(tx.Dialect()), []any{name}, func(scan func(...any) error) (err error) {
@@ -299,7 +302,7 @@ func (t claimTarget) Key() (key []string, inserted bool, err error) {
 	return key, true, json.Unmarshal([]byte(*t.state.key), &key)
 }
 
-// KnowsRows reports whether there are rows that the state knows.
+// KnowsRows reports whether the state has known rows.
 func (t claimTarget) KnowsRows() (known bool, err error) {
 	for _, of := range knownRows {
 		err := t.tx.Query(t.ctx, "SELECT 1 FROM "+of.table+" WHERE "+of.column+" >= $1 AND "+of.column+" < $2 LIMIT 1",
@@ -337,7 +340,7 @@ func rowKey(claim incremental.Claim) any {
 	return string(text)
 }
 
-// beginAnew takes the watermark from a state, and what it knows of rows.
+// beginAnew removes the watermark and the known rows of a state.
 func beginAnew(ctx context.Context, tx StateTx, name string) error {
 	if err := forgetRows(ctx, tx, name); err != nil {
 		return err
@@ -389,7 +392,7 @@ func lastKnown(d *Dialect, from, to string) string {
 }
 
 // MoveStatement is the statement of a write that moves the state. It changes one row, or none
-// where the call does not hold the state or writes out of turn.
+// if the call does not hold the state or writes out of order.
 func MoveStatement(d *Dialect, write *TableWrite) (statement string, args []any, err error) {
 	w := write.State
 	shape := moveShape{dialect: d, writesRows: write.WritesRows()}
@@ -423,7 +426,7 @@ const moveArgs = 11
 // moveStatements caches the texts of moves by their shapes, of which there are few.
 var moveStatements sync.Map
 
-// moveShape is what the text of a move depends on.
+// moveShape determines the text of a move.
 type moveShape struct {
 	dialect                                       *Dialect
 	writesRows, floor, sweeps, known, moves, back bool
@@ -473,10 +476,12 @@ func (s moveShape) setFloor(floor, begin string) string {
 	return ", floor_before = " + least + ", floor = " + floor + ", known_from = " + s.dialect.Greatest + "(coalesce(known_from, " + floor + "), " + floor + ")"
 }
 
-// knownRows are the tables of known rows, in the order in which they are changed, with the columns that order them.
+// knownRows are the tables of known rows, in the order in which they are changed, with the columns by which they
+// are sorted.
 var knownRows = []struct{ table, column string }{{SeenTable, "known"}, {BlocksTable, "last_position"}}
 
-// SweepStatements drop the known rows of a state, $1, below a floor, $2, and blocks of which all are below.
+// SweepStatements delete the known rows of a state, $1, below a floor, $2, and blocks that are completely
+// below it.
 func SweepStatements() []string {
 	statements := make([]string, len(knownRows))
 	for i, of := range knownRows {
@@ -531,7 +536,7 @@ func Move(ctx context.Context, tx StateTx, w *TableWrite) error {
 	return err
 }
 
-// NotHeld is the error of a write whose call does not hold the state, or that is out of turn.
+// NotHeld is the error of a write whose call does not hold the state, or that is out of order.
 func NotHeld(ctx context.Context, tx StateTx, w *incremental.StateWrite) error {
 	state, found, err := findState(ctx, tx, w.Name)
 	if err != nil {
@@ -568,7 +573,7 @@ func findState(ctx context.Context, tx StateTx, name string) (s storedState, fou
 	return s, found, err
 }
 
-// findStates gives those whose names have the prefix, in the order of their names.
+// findStates returns the states whose names have the prefix, sorted by name.
 func findStates(ctx context.Context, tx StateTx, prefix string) (states []incremental.State, err error) {
 	var all []storedState
 	err = tx.Query(ctx, "SELECT "+stateColumns(tx.Dialect())+" FROM "+StateTable+" WHERE substr(name, 1, length(CAST($1 AS text))) = $1", []any{prefix},
@@ -584,8 +589,8 @@ func findStates(ctx context.Context, tx StateTx, prefix string) (states []increm
 	return states, err
 }
 
-// setState changes a state for a person, or forgets it with the rows that it knows. A write of
-// the call that held it is refused from now on.
+// setState changes a state for a person, or deletes it with its known rows. A write of the call
+// that held it is refused from then on.
 func setState(ctx context.Context, tx StateTx, change incremental.StateChange) error {
 	state, found, err := findAndLock(ctx, tx, change)
 	if err != nil || !found {

@@ -1,5 +1,5 @@
-// Package sqltool is what the tools of SQL databases share: statements with their values,
-// rows, writes to a table, and the ledger of a database.
+// Package sqltool is shared by the tools of SQL databases: statements with their values, rows,
+// writes to a table, and the ledger of a database.
 package sqltool
 
 import (
@@ -65,7 +65,8 @@ type rowSet struct {
 	origins []rowOrigin // by their numbers, of rows below others
 }
 
-// mergeKey is how a write finds the row of the table that one of its rows replaces or deletes, and which of the two is newer.
+// mergeKey is how a write finds the row of the table that one of its rows replaces or deletes, and which of the two
+// is newer.
 type mergeKey struct {
 	Key        []string
 	forms      []func(any) string // make the values of the key's columns texts, see keyOf
@@ -76,7 +77,7 @@ type mergeKey struct {
 
 // stateRows is how a write recognizes rows that a state knows.
 type stateRows struct {
-	// State is what the write does to a state, nil for nothing.
+	// State is the change of a state, nil for none.
 	State    *incremental.StateWrite
 	unneeded bool        // rows are written again without harm, so none is looked up
 	known    [][]byte    // each row, where rows are distinguished
@@ -86,7 +87,7 @@ type stateRows struct {
 	chunks   []RowLookup // what Seen gives, where that is known
 }
 
-// schemaChange is what changes the table of a write.
+// schemaChange are the changes of a write to its table.
 type schemaChange struct {
 	changes  []interpreter.DDL // once the write is settled
 	changing *interpreter.DDL  // the statement that runs just now, nil for none
@@ -327,7 +328,7 @@ func (w *TableWrite) readRows(rows []any) error {
 	return nil
 }
 
-// WritesRows reports whether the write was given rows, whatever is left of them.
+// WritesRows reports whether the write was given rows, even if none is left.
 func (w *TableWrite) WritesRows() bool { return w.given > 0 }
 
 // withoutRows is the write without the rows that are marked.
@@ -373,7 +374,7 @@ func pickFrom[T any](list []T, at []int) []T {
 // WriteResult counts what a write has done.
 type WriteResult struct {
 	affected, deleted int64
-	// inserted and updated are parts of affected, 0 where that is not known.
+	// inserted and updated are parts of affected, 0 if unknown.
 	inserted, updated int64
 	// unwritten counts rows that the database accepted and did not write.
 	unwritten int64
@@ -434,7 +435,7 @@ func (w *TableWrite) WrittenBefore(rows int64) interpreter.ToolResult {
 	return withFigures(w, RowsAffected(rows), Affected(rows))
 }
 
-// withFigures is a result with its figures, and with what was left out of the write, where its words say that something may be.
+// withFigures adds the row counts to a result, and what was left out of the write if its fields allow that.
 func withFigures(w *TableWrite, result interpreter.ToolResult, written WriteResult) interpreter.ToolResult {
 	result.Meta.Rows = figuresOf(w, written)
 	leftOut := w.leftOut

@@ -15,7 +15,7 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// Types are types of columns by what they hold.
+// Types are the column types of a database by the values that they hold.
 type Types map[ColumnKind]string
 
 // PostgresTypes are the types of PostgreSQL.
@@ -134,7 +134,8 @@ func (s *rowSet) hasLongNumber(column string) bool {
 	})
 }
 
-// kindOf is the kind of a column that holds a value, and those of another kind; kindOther is of none.
+// kindOf returns the kind of a column that holds values of the given kind as well as this value;
+// kindOther means none yet.
 func kindOf(before ColumnKind, value any) ColumnKind {
 	var own ColumnKind
 	switch value.(type) {
@@ -172,7 +173,7 @@ func limitOf(name string) int {
 	return limit
 }
 
-// wholeRanges are what columns of whole numbers hold.
+// wholeRanges are the ranges of integer columns.
 var wholeRanges = []struct {
 	kind     ColumnKind
 	min, max *big.Float
@@ -182,8 +183,8 @@ var wholeRanges = []struct {
 	{kindBigint, new(big.Float).SetInt64(math.MinInt64), new(big.Float).SetInt64(math.MaxInt64)},
 }
 
-// toHold is the narrowest kind that loses nothing and holds the value too; the kind itself where
-// none does. limit is how long the texts of a column may be.
+// toHold returns the narrowest kind that holds the value too and loses nothing; the kind itself
+// if there is none. limit is the length limit of a text column.
 func (k ColumnKind) toHold(value any, limit int) ColumnKind {
 	if value == nil {
 		return k

@@ -17,15 +17,14 @@ import (
 type Attempt interface {
 	// Begin is called right before the tool acts. An error says that it must not.
 	Begin(ctx context.Context) error
-	// Answered is called once the other side surely has what the tool sent.
+	// Answered is called once the other side has certainly received what the tool sent.
 	Answered()
 	// Receives is called before the tool reads much data at once.
 	Receives(ctx context.Context)
 	// Progressed is called after a part of a long attempt is permanently done. done has the
 	// rows so far, which the next delivery of the attempt does not repeat.
 	Progressed(ctx context.Context, done interpreter.HostedStep)
-	// Propagate adds to the headers of a request what identifies to the other side the
-	// attempt.
+	// Propagate adds the request headers that identify the attempt to the other side.
 	Propagate(ctx context.Context, headers http.Header)
 }
 
@@ -51,7 +50,7 @@ func Begin(ctx context.Context) error {
 	return nil
 }
 
-// Answered is called by tools once the other side surely has what they sent.
+// Answered is called by tools once the other side has certainly received what they sent.
 func Answered(ctx context.Context) {
 	if host := AttemptOf(ctx); host != nil {
 		host.Answered()
@@ -74,7 +73,7 @@ func Progressed(ctx context.Context, done interpreter.HostedStep) {
 	}
 }
 
-// Propagate adds to the headers of a request what identifies to the other side the attempt.
+// Propagate adds the request headers that identify the attempt to the other side.
 func Propagate(ctx context.Context, headers http.Header) {
 	if host := AttemptOf(ctx); host != nil {
 		host.Propagate(ctx, headers)
@@ -90,9 +89,8 @@ func IsContextError(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, ErrTimeout)
 }
 
-// Logger is the logger of an attempt: every record says which attempt of which run it is about,
-// and holds none of the attempt's secrets. It is created on demand, because most attempts log
-// nothing.
+// Logger returns the logger of an attempt: every record names the attempt and its run, without
+// the attempt's secrets. It is created on demand, because most attempts log nothing.
 func Logger(ctx context.Context, worker *slog.Logger, in interpreter.ToolInput) *slog.Logger {
 	fields := call.LogFields(in.Step, in.Visit, in.Index, in.Place, in.Page, in.Attempt, in.OperationKey)
 	if activity.IsActivity(ctx) {

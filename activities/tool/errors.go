@@ -35,7 +35,7 @@ type Error struct {
 	// Headers are the headers of a failed answer, with lower-case names; what carries
 	// credentials is left out of the history, and the rest is bounded.
 	Headers map[string]string
-	// Answer has what a failed response says beside its status and headers; nil if there was no
+	// Answer is the failed response besides its status and headers; nil if there was no
 	// response.
 	Answer *interpreter.ToolMeta
 	Body   any // what the other side said, canonical; at most MaxErrorBody is kept

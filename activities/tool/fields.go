@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Fields arrive rendered: a template may have given them any type. These
-// helpers accept what can be meant and refuse the rest in the author's words.
+// Fields arrive rendered: a template may have given them any type. These helpers accept values
+// with a clear meaning, and refuse others in the author's terms.
 
 // TextField is a field as text; absent and nil are "".
 func TextField(in interpreter.ToolInput, name string) (string, error) {

@@ -11,8 +11,8 @@ import (
 
 // Bounds of the headers that are kept.
 const (
-	// maxHeaders bounds the headers of an answer that are kept: they are in the history of each
-	// call. Names count as bytes as well as values.
+	// maxHeaders bounds the headers of a response that are kept: they are in the history of
+	// each call. Names count as bytes as well as values.
 	maxHeaders = 100
 	// maxHeader bounds the name and the value of a header, each in bytes; what is longer is
 	// cut.

@@ -10,8 +10,8 @@ import (
 
 // LoginTokens has the access tokens of logins that all workers of a namespace share. It is safe for concurrent use.
 type LoginTokens interface {
-	// LoginToken gives the access token of a connection that is newer than one generation, 0 for any. seed is the refresh token
-	// that the connection is configured with, "" for none. The error is an *Error, or that of ctx.
+	// LoginToken returns an access token of a connection newer than a generation, 0 for any. seed is the refresh
+	// token in the connection's configuration, "" for none. The error is an *Error, or that of ctx.
 	LoginToken(ctx context.Context, connection, seed string, after int) (LoginToken, error)
 }
 
@@ -24,17 +24,18 @@ type LoginToken struct {
 
 // LoginExchanger exchanges refresh tokens.
 type LoginExchanger interface {
-	// ExchangeLogin sends the refresh token of a connection to its token endpoint, once. begin is called just before; its error
-	// means that nothing is sent. The end says what is known of the refresh token afterwards; the error is nil for EndToken,
-	// and an *Error for the others.
+	// ExchangeLogin sends the refresh token of a connection to its token endpoint, once. begin is called just before;
+	// its error means that nothing is sent. The returned end says whether the refresh token is still valid
+	// afterwards; the error is nil for EndToken, and an *Error for the others.
 	ExchangeLogin(ctx context.Context, connection, refresh string, begin func() error) (ExchangedTokens, login.ExchangeEnd, error)
-	// ChallengeLogin says where a person logs in. secret is what ProveLogin needs: a verifier of PKCE, or the code of a device.
+	// ChallengeLogin returns where a person logs in. secret is what ProveLogin needs: a PKCE verifier, or a device
+	// code.
 	ChallengeLogin(ctx context.Context, start login.LoginStart) (challenge login.LoginChallenge, secret string, err error)
 	// ProveLogin exchanges what a person has brought. The code of a device is polled until the person has logged in.
 	ProveLogin(ctx context.Context, proof login.LoginProof, code, secret string) (ExchangedTokens, error)
 }
 
-// ExchangedTokens are what a token endpoint has given.
+// ExchangedTokens are the tokens in a response of a token endpoint.
 type ExchangedTokens struct {
 	Access      string
 	Refresh     string // "" where the one that was sent is still good

@@ -4,8 +4,8 @@ import "context"
 
 type readOnlyKey struct{}
 
-// ReadOnly marks an attempt that must change nothing. A tool that does not know what its
-// attempt changes leaves that to the system it works on, such as to a transaction that is read-only.
+// ReadOnly marks an attempt that must change nothing. A tool that does not know what its attempt
+// changes leaves that to the other system, for example to a read-only transaction.
 func ReadOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, readOnlyKey{}, true)
 }

@@ -19,7 +19,7 @@ type Requested struct {
 
 func (e *Requested) Error() string { return e.Err.Error() }
 
-// Unwrap gives what went wrong.
+// Unwrap returns the cause.
 func (e *Requested) Unwrap() error { return e.Err }
 
 // Bounds of what a message, and error.url, have of an address.

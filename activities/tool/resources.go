@@ -28,7 +28,8 @@ type Resources struct {
 	TaskQueue string
 	// Directory is the base of relative paths.
 	Directory string
-	// Private are files, and folders, that playbooks neither read nor write, such as that of the connections.
+	// Private are files and folders that playbooks may neither read nor write, such as that of the
+	// connections.
 	Private []string
 	// MaxResponseBytes bounds what is read of a response, a file or a result.
 	MaxResponseBytes int64
@@ -38,8 +39,8 @@ type Resources struct {
 	// read.
 	MemoryBytes int64
 	Logger      *slog.Logger
-	// Secrets are masked in all that a worker reports. A tool adds what it fetches,
-	// such as a token.
+	// Secrets are masked in everything that a worker reports. A tool adds what it fetches, such
+	// as a token.
 	Secrets *secrets.Masker
 	// Logins has the tokens of logins that all workers share.
 	Logins LoginTokens
@@ -51,10 +52,9 @@ func (res Resources) PrivateFiles() private.Places {
 	return private.Places{Directory: res.Directory, Paths: res.Private}
 }
 
-// ConnectionResolver finds the URL of a connection, or what connection.Text made
-// of a map: docs/concepts/security.md#connections. It is safe
-// for concurrent use. The URL usually holds a password and never leaves the
-// worker.
+// ConnectionResolver finds the URL of a connection, or the text that connection.Text made of a
+// map: docs/concepts/security.md#connections. It is safe for concurrent use. The URL usually
+// contains a password and never leaves the worker.
 type ConnectionResolver interface {
 	Connection(name string) (url string, ok bool)
 }
@@ -76,7 +76,8 @@ func ConnectionVariable(name string) string {
 	}, name)
 }
 
-// IsConnectionName reports whether an auth names a connection, and is not one itself, such as sqlite:rows.db.
+// IsConnectionName reports whether an auth is the name of a connection, and not a connection itself, such as
+// sqlite:rows.db.
 func IsConnectionName(auth string) bool { return !strings.ContainsAny(auth, ":/@= \t\r\n") }
 
 // Connection gives the URL of a connection to a tool, or a final error that says how to
@@ -154,7 +155,8 @@ func NotConfigured(name string) error {
 		name, ConnectionVariable(name))
 }
 
-// URLConnection is a connection for a tool that knows URLs alone. anew reads its secrets again.
+// URLConnection returns a connection for a tool that needs only a URL. anew reads its secrets
+// again.
 func (res Resources) URLConnection(ctx context.Context, name, tool string, anew bool) (string, error) {
 	raw, err := res.findConnection(ctx, name, tool, anew)
 	if err == nil && connection.IsMap(raw) {

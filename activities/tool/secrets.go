@@ -12,10 +12,10 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Secrets are what one attempt must not print: those of the worker, and what comes with the
-// attempt. Tools keep secrets out of their messages; this is the second fence, for what drivers
-// and servers repeat. Added secrets are forgotten after the attempt; use Resources.Secrets for
-// those that other attempts may see.
+// Secrets are what one attempt must not print: the worker's secrets, and those of the attempt.
+// Tools keep secrets out of their messages; this catches what drivers and servers repeat. Added
+// secrets are forgotten after the attempt; use Resources.Secrets for those that other attempts
+// may see.
 type Secrets struct {
 	*secrets.Masker
 

@@ -1,6 +1,6 @@
-// Package tool is the contract between tools and those that make their attempts: what a
-// tool implements, what it is lent, how it reads its fields, and how it fails. Each tool
-// is a package of its own that knows this one and no other tool.
+// Package tool is the contract between tools and the code that makes their attempts: what a
+// tool implements, what it gets, how it reads its fields, and how it fails. Each tool has its
+// own package, which imports this one and no other tool.
 package tool
 
 import (
@@ -25,26 +25,24 @@ type Tool interface {
 	// Success: the data is canonical (expression.Canonical) and so survives a
 	// trip through JSON unchanged.
 	//
-	// Failure: an *[Error] says kind and class; every other error becomes kind
-	// tool and class retryable. Messages are for the author of the playbook:
-	// they say what was attempted and hold no secret, which means no password,
-	// no Authorization header and no query of a URL. What they repeat of a
-	// connection's is masked behind them; a tool that fetches a secret of its own
-	// adds it to Resources.Secrets.
+	// Failure: an *[Error] says kind and class; every other error becomes kind tool and class
+	// retryable. Messages are for the author of the playbook: they say what was attempted and
+	// hold no secret, which means no password, no Authorization header and no query of a URL.
+	// Secrets of the connection that they repeat are masked afterwards; a tool that fetches a
+	// secret of its own adds it to Resources.Secrets.
 	//
-	// Cancellation: ctx ends when the attempt's time is up, when the run is
-	// cancelled and when the worker stops. Run then stops what it started,
-	// processes and requests included, and returns ctx's error or an error
-	// that wraps it; the caller distinguishes the three cases. A Run that takes
-	// longer than [StopGrace] to do so is left behind.
+	// Cancellation: ctx ends when the attempt's time is up, when the run is cancelled and when
+	// the worker stops. Run then stops what it started, processes and requests included, and
+	// returns ctx's error or an error that wraps it; the caller distinguishes the three cases.
+	// A Run that takes longer than [StopGrace] to return is abandoned.
 	//
 	// Fields that are not in Spec are ignored; validation has refused them.
 	Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error)
 }
 
-// Writer is a tool that can be a sink. Write obeys the contract of Run and is
-// delivered at least once: with an OperationKey that was written before it
-// changes nothing and succeeds. Rows to write come from in.Rows.
+// Writer is a tool that can be a sink. Write obeys the contract of Run and is delivered at
+// least once: if its OperationKey was written before, it changes nothing and succeeds. The rows
+// to write come from in.Rows.
 type Writer interface {
 	Tool
 	Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error)
