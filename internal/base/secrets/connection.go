@@ -150,6 +150,11 @@ func (c *ConnectionSecrets) readObject(raw string) {
 		c.addMalformed(raw)
 		return
 	}
+	if _, limited := entry["uses"]; limited { // it has names of tools and task queues
+		delete(entry, "uses")
+		bare, _ := json.Marshal(entry) // of what was JSON
+		raw = string(bare)
+	}
 	switch {
 	case c.readMembers(entry):
 		c.addSecrets(raw)
@@ -173,7 +178,7 @@ func (c *ConnectionSecrets) readMembers(of map[string]any) bool {
 					text, _ := sent.(string)
 					c.readHeader(text)
 				}
-			case "claims", "uses": // whoever gets a token reads claims, and uses has names
+			case "claims": // whoever gets a token reads them
 			case "session":
 				login, _ := value["login"].(map[string]any)
 				c.readLogin(login)
