@@ -89,15 +89,13 @@ func (c *Sampler) countOpen(ctx context.Context) error {
 			return err
 		}
 		c.To.Set(meter.OpenRuns, float64(n), string(status))
-		if n == 0 {
-			c.To.Clear(meter.OldestRun, string(status))
-			continue
+		var began time.Time
+		if n > 0 {
+			if began, err = runs.Oldest(ctx, c.Reader, runs.OpenFilter(status, known), c.oldest[status], now); err != nil {
+				return err
+			}
 		}
-		began, err := runs.Oldest(ctx, c.Reader, runs.OpenFilter(status, known), c.oldest[status], now)
-		if err != nil {
-			return err
-		}
-		if began.IsZero() { // it has ended since it was counted
+		if began.IsZero() { // there is none, or it has ended since it was counted
 			c.To.Clear(meter.OldestRun, string(status))
 			continue
 		}
