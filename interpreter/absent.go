@@ -96,17 +96,16 @@ func AbsentInSinks(sinks []*playbook.Sink, result any) []string {
 	return absent
 }
 
-// plainPath matches an expression that is a path without ?. or an operator.
-var plainPath = regexp.MustCompile(`^\s*\w+(\.\w+|\[("[^"]*"|'[^']*'|\d+)\])+\s*$`)
+// expectsNone matches what an author writes who expects that a member may not be there.
+var expectsNone = regexp.MustCompile(`\?|\|\||\b(or|in|if|defined|default|get|coalesce|try)\b`)
 
-// rowsMissing says that rows are a path into a map that does not have it; "" if all is well. A member that is nil is
-// there, and an author who expects none writes ?. or ??.
+// rowsMissing says that rows are made of a path into a map that does not have it; "" if all is well. A member that is nil is there.
 func rowsMissing(rows *playbook.Node, find func(expression.Ref) memberPath) string {
 	if rows == nil {
 		return ""
 	}
 	program, isOne := rows.Program()
-	if !isOne || !plainPath.MatchString(program.Source()) {
+	if !isOne || expectsNone.MatchString(program.Source()) {
 		return ""
 	}
 	for _, ref := range program.Refs() {

@@ -174,13 +174,16 @@ func TestRowsOfAnAnswerThatHasNone(t *testing.T) {
 		return interpreter.AbsentInSinks(book.Step("fetch").Sinks, result)
 	}
 	failed := map[string]any{"error": "rate limited", "meta": map[string]any{"page": 1}}
-	for _, args := range []string{"result.data", "this.data.data", "result['data']", "result.data.items"} {
+	for _, args := range []string{
+		"result.data", "this.data.data", "result['data']", "result.data.items",
+		"map(result.data, {id: row.id})", "filter(result.data, #.id > 1)", "result.data[:10]", "flatten(result.data)",
+	} {
 		found := absent(args, failed)
 		require.Len(t, found, 1, args)
 		require.Regexp(t, `^(result|this\.data) has no member "data", so nothing is written \(line 8, column \d+\); its members are \["error" "meta"\]$`, found[0])
 	}
 	require.Equal(t, []string{`result.meta has no member "rows", so nothing is written (line 8, column 68); its members are ["page"]`}, absent("result.meta.rows", failed))
-	for _, args := range []string{"result?.data", "result.data ?? []", "result.get('data')", "result.meta", "result.error", "result", "default(result.data, [])"} {
+	for _, args := range []string{"result?.data", "result.data ?? []", "result.get('data')", "'data' in result ? result.data : []", "result.data || []", "result.meta", "result.error", "result", "default(result.data, [])"} {
 		require.Empty(t, absent(args, failed), args)
 	}
 	for _, result := range []any{map[string]any{"data": nil}, map[string]any{"data": []any{}}, nil, []any{}} {

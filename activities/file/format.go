@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"reprise/activities/format"
+
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 )
@@ -89,6 +91,7 @@ func appendRecord(text []byte, values []any) []byte {
 		plain := expression.PlainText(value)
 		switch {
 		case plain == "" && (value != nil || len(values) == 1):
+		case len(values) == 1 && strings.ContainsAny(plain, format.OtherDelimiters):
 		case plain == "" || !needsQuotes(plain):
 			text = append(text, plain...)
 			continue

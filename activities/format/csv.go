@@ -9,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"reprise/activities/memory"
@@ -58,7 +59,7 @@ const (
 
 // CSVDialect is how CSV is written. The zero value is RFC 4180 with a line of names.
 type CSVDialect struct {
-	delimiter rune
+	delimiter rune // 0 where the author names none
 	quote     byte // 0 for the usual one
 	names     []string
 	unnamed   bool
@@ -115,7 +116,7 @@ func (d CSVDialect) quoteClashes() bool {
 	case 0, unusedByte:
 		return d.delimiter == usualQuote
 	}
-	return d.delimiter == rune(d.quote)
+	return cmp.Or(d.delimiter, usualDelimiter) == rune(d.quote)
 }
 
 // shownValue is a value in a message.
@@ -126,11 +127,12 @@ func shownValue(v any) string {
 	return "a " + expression.TypeName(v)
 }
 
+// readDelimiter is the delimiter, 0 where none is written.
 func readDelimiter(v any) (rune, bool) {
 	text, isText := v.(string)
 	switch {
 	case v == nil:
-		return usualDelimiter, true
+		return 0, true
 	case text == "tab", text == `\t`:
 		return '\t', true
 	}
@@ -217,7 +219,10 @@ func (d CSVDialect) placedRows(content io.Reader) iter.Seq2[PlacedRow, error] {
 				}
 				continue
 			case names == nil && !d.unnamed:
-				names, err = columnNames(found)
+				names, err = columnNames(found, reader.unnamed)
+				continue
+			case isHTML(found):
+				err = &LineError{found.line, errHTML}
 				continue
 			case names == nil:
 				names = numberedColumns(len(found.values))
@@ -272,12 +277,32 @@ func (d CSVDialect) EndsInQuotes(content io.Reader) (bool, error) {
 	return false, err
 }
 
-// columnNames are the names of the columns.
-func columnNames(line record) ([]string, error) {
+// OtherDelimiters are those that are common besides the usual one. A line of one value that has one is read as a value only in quotes.
+const OtherDelimiters = ";\t|"
+
+// columnNames are the names of the columns. Where nobody has named the delimiter, one name with another one in it is none: all columns
+// would be one.
+func columnNames(line record, unnamed bool) ([]string, error) {
+	if isHTML(line) {
+		return nil, &LineError{line.line, errHTML}
+	}
+	if at := strings.IndexAny(line.values[0], OtherDelimiters); unnamed && len(line.values) == 1 && !line.quoted && at >= 0 {
+		return nil, &LineError{line.line, fmt.Errorf("there is one column, %q; if %q separates columns, write csv: {delimiter: %q}, and if not, csv: {delimiter: \",\"}",
+			tool.CutText(line.values[0], 100), line.values[0][at], line.values[0][at:at+1])}
+	}
 	if name, twice := duplicateName(line.values); twice {
 		return nil, &LineError{line.line, fmt.Errorf("the column %q occurs twice; name the columns in csv.header", name)}
 	}
 	return line.values, nil
+}
+
+// errHTML is the error of a page in the place of CSV, such as one to log in.
+var errHTML = errors.New("the text is HTML, and not CSV")
+
+// isHTML reports whether a record is how HTML begins (whatwg.org, MIME sniffing: the tags that a page begins with).
+func isHTML(line record) bool {
+	text := strings.ToLower(strings.TrimSpace(line.values[0]))
+	return line.line == 1 && (strings.HasPrefix(text, "<!doctype html") || strings.HasPrefix(text, "<html"))
 }
 
 func duplicateName(names []string) (string, bool) {

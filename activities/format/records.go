@@ -23,6 +23,7 @@ type record struct {
 	values []string
 	line   int  // from 1
 	empty  bool // the line is empty: one value without quotes, or none
+	quoted bool // the last value is in quotes
 }
 
 // records reads CSV in UTF-8. Lines end in LF, CR LF or CR, or in CR CR LF (line ends that were converted twice).
@@ -33,7 +34,9 @@ type records struct {
 	quote     byte
 	quotes    bool
 	line      int // of the next byte
-	value     []byte
+	// unnamed says that neither the author nor the text names the delimiter.
+	unnamed bool
+	value   []byte
 }
 
 func (d CSVDialect) newRecords(content io.Reader) (*records, error) {
@@ -43,7 +46,7 @@ func (d CSVDialect) newRecords(content io.Reader) (*records, error) {
 	if err == nil && r.quotes && delimiter == rune(r.quote) {
 		err = &LineError{1, fmt.Errorf("sep= names %q, which quotes values; set csv.quote", delimiter)}
 	}
-	r.delimiter = []byte(string(delimiter))
+	r.delimiter, r.unnamed = []byte(string(delimiter)), named == 0 && d.delimiter == 0
 	return r, err
 }
 
@@ -81,6 +84,7 @@ func (r *records) nextRecord() (record, error) {
 		}
 		found.values = append(found.values, value)
 		if last {
+			found.quoted = quoted
 			found.empty = len(found.values) == 1 && value == "" && !quoted
 			return found, nil
 		}

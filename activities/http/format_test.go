@@ -60,6 +60,7 @@ func TestHTTPFormats(t *testing.T) {
 		"XML with lists":                   {"", "text/plain", "", "<r><id>1</id></r>", map[string]any{"xml": map[string]any{"lists": "id"}}, map[string]any{"r": map[string]any{"id": []any{"1"}}}},
 		"XML in its own charset":           {"", "application/xml", "", "<?xml version='1.0' encoding='windows-1252'?><r>\x80</r>", nil, map[string]any{"r": "€"}},
 		"XML as text":                      {"", "application/xml", "", "<r/>", map[string]any{"format": "text"}, "<r/>"},
+		"one column with a sign":           {"", "text/csv", "", "id;v\n1;a\n", map[string]any{"csv": map[string]any{"delimiter": ","}}, []any{map[string]any{"id;v": "1;a"}}},
 		"an empty answer in XML":           {"", "application/xml", "", "", nil, nil},
 		"an empty file":                    {"/x.json.gz", "application/gzip", "", "", nil, nil},
 	} {
@@ -97,17 +98,20 @@ func TestHTTPFormatsThatAreNot(t *testing.T) {
 		typ    string
 		says   string
 	}{
-		"json":             {"{\n]", map[string]any{"format": "json"}, "retryable", "invalid_json", "is declared as JSON but is not: not JSON: "},
-		"jsonl":            {"{}\n{", map[string]any{"format": "jsonl"}, "retryable", "invalid_jsonl", "cannot be read as JSON Lines: line 2: not JSON"},
-		"csv":              {"a,b\n1", map[string]any{"format": "csv"}, "retryable", "invalid_csv", "cannot be read as CSV: line 2: 1 value, and there are 2 columns"},
-		"xml":              {"<a>", map[string]any{"format": "xml"}, "retryable", "invalid_xml", "cannot be read as XML: line 1: the element a does not end"},
-		"several members":  {tooltest.Zip(t, [2]string{"a.csv", ""}, [2]string{"b.csv", ""}), nil, "final", "compression", "it has 2 files, \"a.csv\", \"b.csv\"; name one with member"},
-		"a torn archive":   {tooltest.Zip(t, [2]string{"a.csv", "a"})[:60], nil, "retryable", "", "the archive cannot be read: zip: not a valid zip file"},
-		"a bomb of zip":    {tooltest.Zip(t, [2]string{"a.csv", strings.Repeat("a", 5000)}), nil, "final", "", "is larger than the limit of 2000 bytes"},
-		"not packed":       {"text", map[string]any{"compression": "gzip"}, "final", "compression", "cannot be unpacked: the bytes are not gzip"},
-		"packed, as it is": {tooltest.Gzip("text"), map[string]any{"compression": "none", "format": "text"}, "final", "not_text", "is not text"},
-		"a bomb":           {zstandard(t, strings.Repeat("a", 5000)), nil, "final", "", "is larger than the limit of 2000 bytes"},
-		"torn":             {zstandard(t, strings.Repeat("a", 5000))[:12], nil, "retryable", "eof", "the body was cut short"},
+		"json":              {"{\n]", map[string]any{"format": "json"}, "retryable", "invalid_json", "is declared as JSON but is not: not JSON: "},
+		"jsonl":             {"{}\n{", map[string]any{"format": "jsonl"}, "retryable", "invalid_jsonl", "cannot be read as JSON Lines: line 2: not JSON"},
+		"csv":               {"a,b\n1", map[string]any{"format": "csv"}, "retryable", "invalid_csv", "cannot be read as CSV: line 2: 1 value, and there are 2 columns"},
+		"another delimiter": {"id;v\n1;a\n", map[string]any{"format": "csv"}, "retryable", "invalid_csv", "line 1: there is one column, \"id;v\"; if ';' separates columns, write csv: {delimiter: \";\"}"},
+		"a page as CSV":     {"<!DOCTYPE html>\n<p>log in</p>\n", map[string]any{"format": "csv"}, "retryable", "invalid_csv", "line 1: the text is HTML, and not CSV"},
+		"a page as rows":    {"<HTML>\n<p>log in</p>\n", map[string]any{"format": "csv", "csv": map[string]any{"header": false}}, "retryable", "invalid_csv", "line 1: the text is HTML"},
+		"xml":               {"<a>", map[string]any{"format": "xml"}, "retryable", "invalid_xml", "cannot be read as XML: line 1: the element a does not end"},
+		"several members":   {tooltest.Zip(t, [2]string{"a.csv", ""}, [2]string{"b.csv", ""}), nil, "final", "compression", "it has 2 files, \"a.csv\", \"b.csv\"; name one with member"},
+		"a torn archive":    {tooltest.Zip(t, [2]string{"a.csv", "a"})[:60], nil, "retryable", "", "the archive cannot be read: zip: not a valid zip file"},
+		"a bomb of zip":     {tooltest.Zip(t, [2]string{"a.csv", strings.Repeat("a", 5000)}), nil, "final", "", "is larger than the limit of 2000 bytes"},
+		"not packed":        {"text", map[string]any{"compression": "gzip"}, "final", "compression", "cannot be unpacked: the bytes are not gzip"},
+		"packed, as it is":  {tooltest.Gzip("text"), map[string]any{"compression": "none", "format": "text"}, "final", "not_text", "is not text"},
+		"a bomb":            {zstandard(t, strings.Repeat("a", 5000)), nil, "final", "", "is larger than the limit of 2000 bytes"},
+		"torn":              {zstandard(t, strings.Repeat("a", 5000))[:12], nil, "retryable", "eof", "the body was cut short"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

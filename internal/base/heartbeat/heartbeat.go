@@ -20,8 +20,11 @@ const (
 )
 
 // Interval is the time between two heartbeats of an activity: its workflow waits for several. It is Default where the
-// activity has no heartbeat timeout.
+// activity has no heartbeat timeout, and outside of activities.
 func Interval(ctx context.Context) time.Duration {
+	if !activity.IsActivity(ctx) {
+		return Default
+	}
 	if limit := activity.GetInfo(ctx).HeartbeatTimeout; limit > 0 {
 		return max(limit/interpreter.MissedHeartbeats, time.Millisecond)
 	}
