@@ -1,9 +1,12 @@
 package sqltool
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"slices"
+
+	"reprise/activities/tool"
 )
 
 // Rows of children have the key of their parent in the columns that link them to it. The database may hold keys for equal that differ, by a
@@ -24,6 +27,9 @@ func (c *childTable) findLinks(ctx context.Context, tx TableTx, w *TableWrite, p
 	}
 	if c.comparesAs(w.tableColumns, columns) {
 		return links, nil
+	}
+	if err := c.refuseCoarse(tx.Dialect(), w, columns); err != nil {
+		return nil, err
 	}
 	if _, err := tx.Columns(ctx, w); err != nil { // a transaction knows one table
 		return nil, err
@@ -46,6 +52,43 @@ func (c *childTable) comparesAs(parents, children tableColumns) bool {
 		of, own := columnNamed(parents, c.with[column]), columnNamed(children, column)
 		return of.Type == "" || of.Type != own.Type || of.Base != own.Base || of.Collation != own.Collation
 	})
+}
+
+// refuseCoarse returns an error if a column that links rows to their parents holds keys for equal that the table of the parents tells
+// apart: the children of one would be deleted with those of the other.
+func (c *childTable) refuseCoarse(d *Dialect, w *TableWrite, children tableColumns) error {
+	for _, column := range c.linked {
+		of, own := columnNamed(w.tableColumns, c.with[column]), columnNamed(children, column)
+		if of.Type == "" || own.Type == "" || !isCoarser(d, own, of) {
+			continue
+		}
+		return tool.Errorf("column %q of table %q is of type %s, which holds values for equal that %q of table %q, of type %s, tells apart, "+
+			"so rows could lose the children of others; give it the type of the key", column, c.write.Shown, own.typeText(), c.with[column], w.Shown, of.typeText())
+	}
+	return nil
+}
+
+// isCoarser reports whether a column is known to hold values for equal that another one tells apart.
+func isCoarser(d *Dialect, own, of Column) bool {
+	kind, keys := d.KindOf(cmp.Or(own.Base, own.Type)), d.KindOf(cmp.Or(of.Base, of.Type))
+	isText := keys == kindText || keys == kindVarchar
+	switch {
+	case own.Type == "citext":
+		return of.Type != "citext"
+	case own.Collation == NoCase, own.Collation == RTrim:
+		return of.Collation != own.Collation && !keys.isNumber()
+	case kind == kindDate:
+		return keys == kindInstant || keys == kindTimestamp
+	}
+	return isText && (kind == kindNumeric || kind == kindReal || kind == kindDouble)
+}
+
+// typeText is the type of a column as a message shows it.
+func (c Column) typeText() string {
+	if c.Collation == "" {
+		return c.Type
+	}
+	return c.Type + " COLLATE " + c.Collation
 }
 
 // linksOf are the keys of parents as the columns of their children have them.

@@ -2,6 +2,7 @@ package tooltest
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 )
@@ -81,4 +82,26 @@ func listsOfParents(s *TableTest) {
 	require.Contains(s, s.Refuse(s.upserted(nil), row{"id": 1, "items": `[{"line": 7}]`}).Message, "fromJSON(row.items)")
 	write([]any{row{"line": 4, "n": 4}, row{"line": 4.0, "n": 5}, row{"line": "4", "n": 6}})
 	require.Equal(s, []string{"1/4=6"}, s.itemLines(), "of two children of one key the later counts")
+}
+
+// childrenOfCoarserKeys: a column of children that holds for equal what the key of their parents tells apart is refused, as children of
+// others would be deleted.
+func childrenOfCoarserKeys(s *TableTest) {
+	types := map[string][]string{
+		"postgres": {"timestamptz date", "timestamp date", "text numeric", "varchar(9) double precision"},
+		"sqlite":   {"text text COLLATE NOCASE", "text text COLLATE RTRIM", "text numeric"},
+	}[s.db.Name]
+	values := map[string]any{"timestamptz": "2024-01-01T10:00:00Z", "timestamp": "2024-01-01T10:00:00", "text": "7", "varchar(9)": "7"}
+	require.NotEmpty(s, types)
+	for at, pair := range types {
+		parent, child, _ := strings.Cut(pair, " ")
+		of := *s
+		of.Table = fmt.Sprintf("%s_%d", s.Table, at)
+		of.Create("k " + parent + " PRIMARY KEY, note text")
+		of.Query("CREATE TABLE "+of.items()+" (parent "+child+", line bigint)", nil)
+		fields := row{"mode": "upsert", "key": "k", "children": row{"items": row{"table": of.items(), "key": []any{"parent", "line"}, "with": row{"parent": "k"}}}}
+		refused := of.Refuse(fields, row{"k": values[parent], "items": []any{row{"line": 1}}})
+		require.Contains(s, refused.Message, "tells apart, so rows could lose the children of others; give it the type of the key", pair)
+		require.Empty(s, of.Content("note"), pair)
+	}
 }

@@ -37,7 +37,7 @@ func (s Tables) Run(t *testing.T) {
 		"refused rows are not there": refusedRowsAreNotThere, "figures": figuresOfWrites, "figures of upserts": figuresOfUpserts, "shape": shapedRows,
 		"children are inserted": childrenAreInserted, "children are upserted": childrenAreUpserted, "children of one key": childrenOfOneKey, "children move": childrenMove,
 		"children of children": childrenOfChildren, "children evolve": childrenEvolve, "children are rejected": childrenAreRejected, "figures of children": figuresOfChildren,
-		"children by foreign key": childrenByForeignKey, "children of equal keys": childrenOfEqualKeys, "lists of parents": listsOfParents,
+		"children by foreign key": childrenByForeignKey, "children of equal keys": childrenOfEqualKeys, "children of coarser keys": childrenOfCoarserKeys, "lists of parents": listsOfParents,
 		"children are ignored": childrenAreIgnored, "children drift": childrenDrift, "children of parents kept out": childrenOfKeptOut, "children of a sequence": childrenOfASequence, "children of missing": childrenOfMissing, "words of children": wordsOfChildren, "children as if each": childrenAsIfEach, "children together": childrenTogether,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
