@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -154,9 +155,33 @@ func (r *Replayer) replayHistory(execution Execution, history *historypb.History
 		}
 	}()
 	// The replayer may change what it is given.
-	return replayer.ReplayWorkflowHistoryWithOptions(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), proto.CloneOf(history), worker.ReplayWorkflowHistoryOptions{
+	return replayer.ReplayWorkflowHistoryWithOptions(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), proto.CloneOf(decidedPart(history)), worker.ReplayWorkflowHistoryOptions{
 		OriginalExecution: workflow.Execution{ID: execution.WorkflowID, RunID: execution.RunID},
 	})
+}
+
+// decidedPart is the part of a history that workflow code has decided. What came after the last workflow task, such as a request to cancel of
+// which no worker knows yet, or a termination, would have it decide more. A history may end with a workflow task that has started.
+func decidedPart(history *historypb.History) *historypb.History {
+	events := history.GetEvents()
+	for i, event := range slices.Backward(events) {
+		if event.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED || isOfTask(event) {
+			return &historypb.History{Events: events[:i+1]}
+		}
+	}
+	return history
+}
+
+// isOfTask reports whether an event is the end of a workflow task, or what it has done.
+func isOfTask(event *historypb.HistoryEvent) bool {
+	switch event.GetEventType() {
+	case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED, enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+		return true
+	default:
+	}
+	message := event.ProtoReflect()
+	of := message.WhichOneof(message.Descriptor().Oneofs().ByName("attributes"))
+	return of != nil && of.Message().Fields().ByName("workflow_task_completed_event_id") != nil
 }
 
 // describeMismatch finds where a history stops to fit: the shortest beginning of it that fails.

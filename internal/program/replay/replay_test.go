@@ -2,15 +2,18 @@ package replay_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/temporalproto"
 	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/proto"
 
 	"reprise/activities"
 	"reprise/internal/program/host"
@@ -67,6 +70,13 @@ func TestReplay(t *testing.T) {
 	}
 
 	history := testenv.Histories(t, env.Client(), queue, run.GetRunID())[0].History
+	inFolder, err := replay.InFolder(endedAtEachEvent(t, history))
+	require.NoError(t, err)
+	report, err = (&replay.Replayer{}).All(t.Context(), inFolder)
+	require.NoError(t, err)
+	require.Empty(t, report.Mismatches, "what workflow code would do with events that no worker has seen is not in a history")
+	require.Greater(t, report.Histories, 8)
+
 	for _, event := range history.GetEvents() {
 		if begun := event.GetStartChildWorkflowExecutionInitiatedEventAttributes(); begun != nil {
 			begun.WorkflowId += "-other"
@@ -75,7 +85,7 @@ func TestReplay(t *testing.T) {
 	folder := t.TempDir()
 	writeHistory(t, filepath.Join(folder, "changed.json"), history)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "none.json"), []byte("no"), 0o600))
-	inFolder, err := replay.InFolder(folder)
+	inFolder, err = replay.InFolder(folder)
 	require.NoError(t, err)
 	report, err = (&replay.Replayer{}).All(t.Context(), inFolder)
 	require.NoError(t, err)
@@ -94,6 +104,40 @@ func TestReplay(t *testing.T) {
 	require.NoError(t, err)
 	_, err = replay.InFolder(t.TempDir())
 	require.ErrorContains(t, err, "has no histories")
+}
+
+// endedAtEachEvent writes histories as they are if the run is cancelled after each of its events, without a worker, and then terminated or not;
+// it returns their folder.
+func endedAtEachEvent(t *testing.T, history *historypb.History) string {
+	t.Helper()
+	folder := t.TempDir()
+	for n := 1; n < len(history.GetEvents()); n++ {
+		if isCommand(history.GetEvents()[n]) {
+			continue // the server writes all that a workflow task does at once
+		}
+		ended := proto.CloneOf(&historypb.History{Events: history.GetEvents()[:n]})
+		ended.Events = append(ended.Events, &historypb.HistoryEvent{
+			EventId: int64(n) + 1, EventTime: ended.GetEvents()[n-1].GetEventTime(), EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED,
+			Attributes: &historypb.HistoryEvent_WorkflowExecutionCancelRequestedEventAttributes{
+				WorkflowExecutionCancelRequestedEventAttributes: &historypb.WorkflowExecutionCancelRequestedEventAttributes{},
+			},
+		}, &historypb.HistoryEvent{
+			EventId: int64(n) + 2, EventTime: ended.GetEvents()[n-1].GetEventTime(), EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
+			Attributes: &historypb.HistoryEvent_WorkflowExecutionTerminatedEventAttributes{
+				WorkflowExecutionTerminatedEventAttributes: &historypb.WorkflowExecutionTerminatedEventAttributes{Reason: "test"},
+			},
+		})
+		writeHistory(t, filepath.Join(folder, fmt.Sprintf("terminated_%d.json", n)), ended)
+		ended.Events = ended.GetEvents()[:n+1]
+		writeHistory(t, filepath.Join(folder, fmt.Sprintf("cancelled_%d.json", n)), ended)
+	}
+	return folder
+}
+
+// isCommand reports whether a workflow task has made an event.
+func isCommand(event *historypb.HistoryEvent) bool {
+	message := event.ProtoReflect()
+	return message.WhichOneof(message.Descriptor().Oneofs().ByName("attributes")).Message().Fields().ByName("workflow_task_completed_event_id") != nil
 }
 
 func writeHistory(t *testing.T, path string, history *historypb.History) {
