@@ -19,6 +19,8 @@ type Silence struct {
 	HeldBy string
 	// Failure is the message of the last query or workflow task that failed; "" for HeldByNoWorker.
 	Failure string
+	// calls is how many calls to the server it took to know.
+	calls int
 }
 
 // Text returns the reason in words, for a run of a task queue; since is "" or says since when.
@@ -35,8 +37,8 @@ func (s Silence) Text(taskQueue, since string) string {
 // mostFailure bounds the message of a failure in characters: it may quote a whole value.
 const mostFailure = 600
 
-// SilenceCalls is the most calls to the server that Silence makes.
-const SilenceCalls = 2
+// silenceCalls is the most calls to the server that Silence makes.
+const silenceCalls = 2
 
 // Silence finds out why a run gave no answer. unanswered is the error of a query or an update of it.
 func (r *Reader) Silence(ctx context.Context, run Found, unanswered error) Silence {
@@ -47,9 +49,11 @@ func (r *Reader) Silence(ctx context.Context, run Found, unanswered error) Silen
 	defer cancel()
 	described, err := r.Client.DescribeWorkflowExecution(ctx, run.WorkflowID, run.last)
 	if err != nil || described.GetPendingWorkflowTask().GetAttempt() < 2 {
-		return Silence{HeldBy: HeldByNoWorker}
+		return Silence{HeldBy: HeldByNoWorker, calls: 1}
 	}
-	return silenceOf(r.lastTaskFailure(ctx, run))
+	silence := silenceOf(r.lastTaskFailure(ctx, run))
+	silence.calls = silenceCalls
+	return silence
 }
 
 // taskFailureEvents is how many of a run's last events are searched for the failure of its workflow task: what follows it are

@@ -23,13 +23,13 @@ func TestSilence(t *testing.T) {
 		text string
 	}{
 		{nil, Silence{HeldBy: HeldByNoWorker}, `no worker of the task queue "q" responds, for 3s`},
-		{fmt.Errorf("retrieve: %w", away), Silence{HeldByStore, away.Text}, `workers poll the task queue "q", but the payload store fails: ` + away.Text},
-		{fmt.Errorf("lookup failed"), Silence{HeldByTask, "lookup failed"}, `workers poll the task queue "q", but cannot continue the run: lookup failed`},
+		{fmt.Errorf("retrieve: %w", away), Silence{HeldBy: HeldByStore, Failure: away.Text}, `workers poll the task queue "q", but the payload store fails: ` + away.Text},
+		{fmt.Errorf("lookup failed"), Silence{HeldBy: HeldByTask, Failure: "lookup failed"}, `workers poll the task queue "q", but cannot continue the run: lookup failed`},
 	} {
 		found := silenceOf(convert(test.err))
 		require.Equal(t, test.want, found)
 		require.Equal(t, test.text, found.Text("q", ", for 3s"))
 	}
-	long := Silence{HeldByTask, strings.Repeat("x", 2*mostFailure)}
+	long := Silence{HeldBy: HeldByTask, Failure: strings.Repeat("x", 2*mostFailure)}
 	require.Less(t, len(long.Text("q", "")), mostFailure+100)
 }

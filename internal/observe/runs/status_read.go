@@ -158,8 +158,8 @@ func rowsSoFar(ended *interpreter.Rows, steps []Step) *interpreter.Rows {
 
 // explainSilence notes why no worker has answered for the run although some poll its task queue.
 func (q *inquiry) explainSilence(ctx context.Context, workers Workers, unanswered error) {
-	q.status.Calls += SilenceCalls
 	silence := q.Silence(ctx, q.run, unanswered)
+	q.status.Calls += silence.calls
 	q.status.HeldBy, q.status.Failure = silence.HeldBy, silence.Failure
 	if silence.HeldBy != HeldByNoWorker {
 		q.notef("%s; its steps are not known until that works", silence.Text(q.run.TaskQueue, ""))
