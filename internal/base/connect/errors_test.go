@@ -25,7 +25,7 @@ var questions = map[string]func(error) bool{
 	"CancelRequested":  connect.CancelRequested,
 	"UpdateEnded":      connect.UpdateEnded,
 	"UpdateTimedOut":   connect.UpdateTimedOut,
-	"QueryFailed":      func(err error) bool { _, failed := connect.QueryFailed(err); return failed },
+	"QueryFailed":      func(err error) bool { _, failed := connect.QueryFailure(err); return failed },
 	"QueryUnanswered":  connect.QueryUnanswered,
 	"NotBegun":         connect.NotBegun,
 	"Unavailable":      connect.IsUnavailable,
@@ -103,6 +103,6 @@ func TestErrorsGiveDetails(t *testing.T) {
 	t.Parallel()
 	runID, _ := connect.AlreadyStarted(fmt.Errorf("x: %w", serviceerror.NewWorkflowExecutionAlreadyStarted("m", "request", "run-1")))
 	require.Equal(t, "run-1", runID)
-	message, _ := connect.QueryFailed(fmt.Errorf("x: %w", serviceerror.NewQueryFailed("unknown query kept")))
-	require.Equal(t, "unknown query kept", message)
+	failure, _ := connect.QueryFailure(fmt.Errorf("x: %w", serviceerror.NewQueryFailed("unknown query kept")))
+	require.Equal(t, "unknown query kept", failure.GetMessage())
 }
