@@ -54,21 +54,21 @@ func (c *childTable) comparesAs(parents, children tableColumns) bool {
 	})
 }
 
-// refuseCoarse returns an error if a column that links rows to their parents holds keys for equal that the table of the parents tells
-// apart: the children of one would be deleted with those of the other.
+// refuseCoarse returns an error if a column that links rows to their parents holds keys for equal that the table of the parents
+// distinguishes: the children of one would be deleted with those of the other.
 func (c *childTable) refuseCoarse(d *Dialect, w *TableWrite, children tableColumns) error {
 	for _, column := range c.linked {
 		of, own := columnNamed(w.tableColumns, c.with[column]), columnNamed(children, column)
 		if of.Type == "" || own.Type == "" || !isCoarser(d, own, of) {
 			continue
 		}
-		return tool.Errorf("column %q of table %q is of type %s, which holds values for equal that %q of table %q, of type %s, tells apart, "+
+		return tool.Errorf("column %q of table %q is of type %s, which holds values for equal that %q of table %q, of type %s, distinguishes, "+
 			"so rows could lose the children of others; give it the type of the key", column, c.write.Shown, own.typeText(), c.with[column], w.Shown, of.typeText())
 	}
 	return nil
 }
 
-// isCoarser reports whether a column is known to hold values for equal that another one tells apart.
+// isCoarser reports whether a column is known to hold values for equal that another one distinguishes.
 func isCoarser(d *Dialect, own, of Column) bool {
 	kind, keys := d.KindOf(cmp.Or(own.Base, own.Type)), d.KindOf(cmp.Or(of.Base, of.Type))
 	isText := keys == kindText || keys == kindVarchar

@@ -84,7 +84,7 @@ func listsOfParents(s *TableTest) {
 	require.Equal(s, []string{"1/4=6"}, s.itemLines(), "of two children of one key the later counts")
 }
 
-// childrenOfCoarserKeys: a column of children that holds for equal what the key of their parents tells apart is refused, as children of
+// childrenOfCoarserKeys: a column of children that holds for equal what the key of their parents distinguishes is refused, as children of
 // others would be deleted.
 func childrenOfCoarserKeys(s *TableTest) {
 	types := map[string][]string{
@@ -101,7 +101,7 @@ func childrenOfCoarserKeys(s *TableTest) {
 		of.Query("CREATE TABLE "+of.items()+" (parent "+child+", line bigint)", nil)
 		fields := row{"mode": "upsert", "key": "k", "children": row{"items": row{"table": of.items(), "key": []any{"parent", "line"}, "with": row{"parent": "k"}}}}
 		refused := of.Refuse(fields, row{"k": values[parent], "items": []any{row{"line": 1}}})
-		require.Contains(s, refused.Message, "tells apart, so rows could lose the children of others; give it the type of the key", pair)
+		require.Contains(s, refused.Message, "distinguishes, so rows could lose the children of others; give it the type of the key", pair)
 		require.Empty(s, of.Content("note"), pair)
 	}
 }
