@@ -106,7 +106,7 @@ func (r *Replayer) replayExecution(ctx context.Context, execution Execution) err
 			return err
 		}
 	}
-	if len(history.GetEvents()) < fewestEvents {
+	if len(decidedPart(history).GetEvents()) < fewestEvents {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.report.NotBegun++
@@ -140,8 +140,11 @@ func (r *Replayer) addUnread(execution Execution, err error) {
 // fewestEvents is what the SDK can replay: a workflow has begun with a task that a worker has.
 const fewestEvents = 3
 
-// replayHistory replays a history under its own IDs, from which IDs of children derive.
+// replayHistory replays the decided part of a history under its own IDs, from which IDs of children derive.
 func (r *Replayer) replayHistory(execution Execution, history *historypb.History) (err error) {
+	if history = decidedPart(history); len(history.GetEvents()) < fewestEvents {
+		return nil
+	}
 	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
 		ExternalStorage: r.Store.ReadOnly(), DisableDeadlockDetection: true, // large values and busy machines
 	})
@@ -155,29 +158,27 @@ func (r *Replayer) replayHistory(execution Execution, history *historypb.History
 		}
 	}()
 	// The replayer may change what it is given.
-	return replayer.ReplayWorkflowHistoryWithOptions(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), proto.CloneOf(decidedPart(history)), worker.ReplayWorkflowHistoryOptions{
+	return replayer.ReplayWorkflowHistoryWithOptions(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), proto.CloneOf(history), worker.ReplayWorkflowHistoryOptions{
 		OriginalExecution: workflow.Execution{ID: execution.WorkflowID, RunID: execution.RunID},
 	})
 }
 
-// decidedPart is the part of a history that workflow code has decided. What came after the last workflow task, such as a request to cancel of
-// which no worker knows yet, or a termination, would have it decide more. A history may end with a workflow task that has started.
+// decidedPart is the part of a history that workflow code has decided, up to what its last workflow task has done; empty if none has
+// ended. What came later, such as a request to cancel of which no worker knows yet, or a termination, would have it decide more.
 func decidedPart(history *historypb.History) *historypb.History {
 	events := history.GetEvents()
 	for i, event := range slices.Backward(events) {
-		if event.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED || isOfTask(event) {
+		if isOfTask(event) {
 			return &historypb.History{Events: events[:i+1]}
 		}
 	}
-	return history
+	return &historypb.History{}
 }
 
-// isOfTask reports whether an event is the end of a workflow task, or what it has done.
+// isOfTask reports whether an event is the completion of a workflow task, or what it has done.
 func isOfTask(event *historypb.HistoryEvent) bool {
-	switch event.GetEventType() {
-	case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED, enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+	if event.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
 		return true
-	default:
 	}
 	message := event.ProtoReflect()
 	of := message.WhichOneof(message.Descriptor().Oneofs().ByName("attributes"))
