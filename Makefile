@@ -65,7 +65,7 @@ golden: ## rewrite expected files from what the code does now; review the diff
 
 .PHONY: test-nocache
 test-nocache: bin/devserver ## test with workers that replay every workflow from its start, each time
-	@TEST_NO_CACHE=1 go test -count=1 ./workflows ./internal/test/e2e
+	@TEST_NO_CACHE=1 go test -count=1 -timeout 1h ./workflows ./internal/test/e2e
 
 .PHONY: chaos
 chaos: bin/devserver ## kill workers, servers and connections under 60 runs each: any, those whose sources move, those that share a state, those that others answer (CHAOSFLAGS='-chaos.seed=1 -chaos.rounds=200')
