@@ -94,7 +94,7 @@ func isAmbiguousDate(text string) bool {
 	return len(parts[3]) < yearDigits || first <= months && second <= months && first != second
 }
 
-// readOffset reads a time, and says whether it has an offset.
+// readOffset reads a time, in UTC where it has no offset, and says whether it has one.
 func readOffset(of Reading, text string) (at time.Time, isTime, hasOffset bool) {
 	const day = "2000-01-01"
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
@@ -107,11 +107,11 @@ func readOffset(of Reading, text string) (at time.Time, isTime, hasOffset bool) 
 	if parts == nil {
 		return readOtherForm(text)
 	}
-	if parts[3] == "" {
-		return at, true, false
-	}
 	date, err := time.Parse(time.DateOnly, parts[1])
 	clock, ok := readClock(parts[2])
+	if parts[3] == "" {
+		return date.Add(clock), true, false
+	}
 	zone, known := readZone(parts[3])
 	return date.Add(clock - zone), err == nil && ok && known, true
 }

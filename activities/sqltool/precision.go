@@ -163,15 +163,15 @@ func decimalsIn(number string) int {
 	return len(strings.TrimRight(digits, "0")) - len(digits) - power
 }
 
-// secondsFraction matches the decimal places of the seconds of a time.
-var secondsFraction = regexp.MustCompile(`\d[.,](\d+)`)
+// secondsFraction matches the decimal places of the last part of a time of day.
+var secondsFraction = regexp.MustCompile(`:\d+[.,](\d+)`)
 
 // fractionDigits is how many decimal places of a second a time needs.
 func fractionDigits(text string) int {
-	if !strings.ContainsAny(text, ".,") || !strings.Contains(text, ":") {
+	if !strings.ContainsAny(text, ".,") { // most have none
 		return 0
 	}
-	parts := secondsFraction.FindStringSubmatch(text[strings.LastIndexByte(text[:strings.LastIndexAny(text, ".,")+1], ':')+1:])
+	parts := secondsFraction.FindStringSubmatch(text)
 	if parts == nil {
 		return 0
 	}
@@ -183,16 +183,6 @@ func hasTimeOfDay(text string) bool {
 	if len(text) <= len(time.DateOnly) {
 		return false
 	}
-	text = strings.TrimSpace(text)
-	parts := isoTime.FindStringSubmatch(text)
-	if parts == nil {
-		at, isTime := expression.ParseTime(text)
-		return isTime && !at.UTC().Equal(at.UTC().Truncate(24*time.Hour))
-	}
-	clock, _ := readClock(parts[2])
-	var zone time.Duration
-	if parts[3] != "" {
-		zone, _ = readZone(parts[3])
-	}
-	return (clock-zone)%(24*time.Hour) != 0
+	at, isTime, _ := readOffset(readsDay, strings.TrimSpace(text))
+	return isTime && !at.UTC().Equal(at.UTC().Truncate(24*time.Hour))
 }

@@ -43,8 +43,8 @@ func ReaderOfType(typed string) Reader {
 	for strings.HasSuffix(element, "[]") {
 		element = strings.TrimSuffix(element, "[]")
 	}
-	of := readsAll
-	switch KindOfType(element) {
+	of, kind := readsAll, KindOfType(element)
+	switch kind {
 	case kindSmallint, kindInteger, kindBigint, kindNumeric, kindReal, kindDouble:
 		of = readsNumber
 	case kindBoolean:
@@ -68,7 +68,7 @@ func ReaderOfType(typed string) Reader {
 		}
 	case kindVarchar, kindText, kindJSON:
 	}
-	return Reader{of: of, list: isList, keeps: precisionOfType(element, KindOfType(element))}
+	return Reader{of: of, list: isList, keeps: precisionOfType(element, kind)}
 }
 
 // money is a type of PostgreSQL that reads the signs of amounts by the settings of the server: "1,5" may be 15.
