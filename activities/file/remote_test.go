@@ -42,6 +42,17 @@ func lakes(t *testing.T) map[string]*lake {
 	}
 }
 
+// eachLake runs a test for a lake of each kind.
+func eachLake(t *testing.T, test func(t *testing.T, l *lake)) {
+	t.Helper()
+	for name, l := range lakes(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, l)
+		})
+	}
+}
+
 func (l *lake) worker(t *testing.T) *activities.Catalogue {
 	t.Helper()
 	c := activities.NewCatalogue(activities.Resources{
@@ -139,101 +150,92 @@ func row(id int) map[string]any { return map[string]any{"id": id} }
 // TestRemoteWrites: each write is an object that the next manifest names, once however often it is made.
 func TestRemoteWrites(t *testing.T) {
 	t.Parallel()
-	for name, l := range lakes(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := l.worker(t)
-			write := func(in interpreter.ToolInput) map[string]any {
-				result, err := tooltest.Call(t, c, "file.write", "file", in)
-				require.NoError(t, err)
-				return result.Data.Data.(map[string]any)
-			}
-			require.Equal(t, map[string]any{"path": "orders.jsonl", "rows_written": 2, "manifest": 1},
-				write(lakeWrite("a", "orders.jsonl", "append", []any{row(1), row(2)}, nil)))
-			require.Equal(t, map[string]any{"path": "orders.jsonl", "rows_written": 1, "manifest": 2}, write(lakeWrite("b", "orders.jsonl", "append", row(3), nil)))
-			require.Equal(t, 0, write(lakeWrite("a", "orders.jsonl", "append", []any{row(1), row(2)}, nil))["rows_written"], "written again")
-			require.Equal(t, 0, write(lakeWrite("n", "orders.jsonl", "append", []any{}, nil))["rows_written"])
-			last, contents := l.read(t, "orders.jsonl")
-			require.Equal(t, 2, last.Number)
-			require.Equal(t, []string{"{\"id\":1}\n{\"id\":2}\n", "{\"id\":3}\n"}, contents)
+	eachLake(t, func(t *testing.T, l *lake) {
+		c := l.worker(t)
+		write := func(in interpreter.ToolInput) map[string]any {
+			result, err := tooltest.Call(t, c, "file.write", "file", in)
+			require.NoError(t, err)
+			return result.Data.Data.(map[string]any)
+		}
+		require.Equal(t, map[string]any{"path": "orders.jsonl", "rows_written": 2, "manifest": 1},
+			write(lakeWrite("a", "orders.jsonl", "append", []any{row(1), row(2)}, nil)))
+		require.Equal(t, map[string]any{"path": "orders.jsonl", "rows_written": 1, "manifest": 2}, write(lakeWrite("b", "orders.jsonl", "append", row(3), nil)))
+		require.Equal(t, 0, write(lakeWrite("a", "orders.jsonl", "append", []any{row(1), row(2)}, nil))["rows_written"], "written again")
+		require.Equal(t, 0, write(lakeWrite("n", "orders.jsonl", "append", []any{}, nil))["rows_written"])
+		last, contents := l.read(t, "orders.jsonl")
+		require.Equal(t, 2, last.Number)
+		require.Equal(t, []string{"{\"id\":1}\n{\"id\":2}\n", "{\"id\":3}\n"}, contents)
 
-			_, err := tooltest.Call(t, c, "file.write", "file", lakeWrite("a", "orders.jsonl", "append", []any{row(1), row(9)}, nil))
-			require.ErrorContains(t, err, "was given other rows before with the same operation key a")
+		_, err := tooltest.Call(t, c, "file.write", "file", lakeWrite("a", "orders.jsonl", "append", []any{row(1), row(9)}, nil))
+		require.ErrorContains(t, err, "was given other rows before with the same operation key a")
 
-			write(lakeWrite("c", "orders.jsonl", "overwrite", row(7), nil))
-			require.Equal(t, 0, write(lakeWrite("b", "orders.jsonl", "append", row(3), nil))["rows_written"], "what was replaced since is not written again")
-			_, contents = l.read(t, "orders.jsonl")
-			require.Equal(t, []string{"{\"id\":7}\n"}, contents)
-			write(lakeWrite("d", "orders.jsonl", "overwrite", []any{}, nil))
-			last, _ = l.read(t, "orders.jsonl")
-			require.Empty(t, last.Files)
+		write(lakeWrite("c", "orders.jsonl", "overwrite", row(7), nil))
+		require.Equal(t, 0, write(lakeWrite("b", "orders.jsonl", "append", row(3), nil))["rows_written"], "what was replaced since is not written again")
+		_, contents = l.read(t, "orders.jsonl")
+		require.Equal(t, []string{"{\"id\":7}\n"}, contents)
+		write(lakeWrite("d", "orders.jsonl", "overwrite", []any{}, nil))
+		last, _ = l.read(t, "orders.jsonl")
+		require.Empty(t, last.Files)
 
-			_, err = tooltest.Call(t, c, "file.write", "file", lakeWrite("e", "orders.jsonl", "append", row(1), map[string]any{"format": "csv"}))
-			require.ErrorContains(t, err, "its rows are jsonl by now; use another path, or mode: overwrite")
-		})
-	}
+		_, err = tooltest.Call(t, c, "file.write", "file", lakeWrite("e", "orders.jsonl", "append", row(1), map[string]any{"format": "csv"}))
+		require.ErrorContains(t, err, "its rows are jsonl by now; use another path, or mode: overwrite")
+	})
 }
 
 // TestRemoteColumns: the columns of CSV are those of the first write, as in a file that is appended to.
 func TestRemoteColumns(t *testing.T) {
 	t.Parallel()
-	for name, l := range lakes(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := l.worker(t)
-			for i, row := range []map[string]any{{"b": 1, "a": "=x"}, {"a": nil}} {
-				_, err := tooltest.Call(t, c, "file.write", "file", lakeWrite(fmt.Sprint(i), "sub/o", "append", row, map[string]any{"format": "csv", "csv": map[string]any{"formulas": "escape"}}))
-				require.NoError(t, err)
-			}
-			_, err := tooltest.Call(t, c, "file.write", "file", lakeWrite("x", "sub/o", "append", map[string]any{"c": 1}, map[string]any{"format": "csv"}))
-			require.ErrorContains(t, err, `row 0 has "c", which is not a column; the columns are a, b`)
-			last, contents := l.read(t, "sub/o")
-			require.Equal(t, []string{"a", "b"}, last.Columns)
-			require.Equal(t, []string{"a,b\n'=x,1\n", "a,b\n,\n"}, contents)
-		})
-	}
+	eachLake(t, func(t *testing.T, l *lake) {
+		c := l.worker(t)
+		for i, row := range []map[string]any{{"b": 1, "a": "=x"}, {"a": nil}} {
+			_, err := tooltest.Call(t, c, "file.write", "file", lakeWrite(fmt.Sprint(i), "sub/o", "append", row, map[string]any{"format": "csv", "csv": map[string]any{"formulas": "escape"}}))
+			require.NoError(t, err)
+		}
+		_, err := tooltest.Call(t, c, "file.write", "file", lakeWrite("x", "sub/o", "append", map[string]any{"c": 1}, map[string]any{"format": "csv"}))
+		require.ErrorContains(t, err, `row 0 has "c", which is not a column; the columns are a, b`)
+		last, contents := l.read(t, "sub/o")
+		require.Equal(t, []string{"a", "b"}, last.Columns)
+		require.Equal(t, []string{"a,b\n'=x,1\n", "a,b\n,\n"}, contents)
+	})
 }
 
 // TestRemoteReads: what lies below a connection is read as files of the worker's directory are, and nothing else.
 func TestRemoteReads(t *testing.T) {
 	t.Parallel()
-	for name, l := range lakes(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := l.worker(t)
-			l.put(t, "in/a.csv", "id\n1\n", time.Now())
-			l.put(t, "in/b.jsonl.gz", tooltest.Gzip("{\"n\": 9007199254740993}\n"), time.Now())
-			l.put(t, "in/large.txt", strings.Repeat("x", 1<<20+1), time.Now())
-			l.put(t, "o/_manifest/00000001.json", `{"number": 1, "files": []}`, time.Now())
-			read := func(path string) (interpreter.ToolResult, error) {
-				return tooltest.Call(t, c, "file", "file", interpreter.ToolInput{Fields: tooltest.Fields(map[string]any{"path": path}), Auth: "lake"})
+	eachLake(t, func(t *testing.T, l *lake) {
+		c := l.worker(t)
+		l.put(t, "in/a.csv", "id\n1\n", time.Now())
+		l.put(t, "in/b.jsonl.gz", tooltest.Gzip("{\"n\": 9007199254740993}\n"), time.Now())
+		l.put(t, "in/large.txt", strings.Repeat("x", 1<<20+1), time.Now())
+		l.put(t, "o/_manifest/00000001.json", `{"number": 1, "files": []}`, time.Now())
+		read := func(path string) (interpreter.ToolResult, error) {
+			return tooltest.Call(t, c, "file", "file", interpreter.ToolInput{Fields: tooltest.Fields(map[string]any{"path": path}), Auth: "lake"})
+		}
+		result, err := read("in/a.csv")
+		require.NoError(t, err)
+		require.Equal(t, []any{map[string]any{"id": "1"}}, result.Data.Data)
+		result, err = read("in/b.jsonl.gz")
+		require.NoError(t, err)
+		require.Equal(t, []any{map[string]any{"n": 9007199254740993}}, result.Data.Data)
+		for path, says := range map[string]string{
+			"in/large.txt":        "the file is larger than the limit of 1048576 bytes",
+			"in/none.csv":         "it does not exist",
+			"../raw/in/a.csv":     "path is",
+			"/in/a.csv":           "path is",
+			"in/../../x.csv":      "path is",
+			"in/x.reprise/a.csv":  "one of the worker's own files",
+			"o":                   "its name does not say",
+			"o/_manifest/x.jsonl": "it does not exist",
+		} {
+			_, err := read(path)
+			if path == "o" {
+				continue
 			}
-			result, err := read("in/a.csv")
-			require.NoError(t, err)
-			require.Equal(t, []any{map[string]any{"id": "1"}}, result.Data.Data)
-			result, err = read("in/b.jsonl.gz")
-			require.NoError(t, err)
-			require.Equal(t, []any{map[string]any{"n": 9007199254740993}}, result.Data.Data)
-			for path, says := range map[string]string{
-				"in/large.txt":        "the file is larger than the limit of 1048576 bytes",
-				"in/none.csv":         "it does not exist",
-				"../raw/in/a.csv":     "path is",
-				"/in/a.csv":           "path is",
-				"in/../../x.csv":      "path is",
-				"in/x.reprise/a.csv":  "one of the worker's own files",
-				"o":                   "its name does not say",
-				"o/_manifest/x.jsonl": "it does not exist",
-			} {
-				_, err := read(path)
-				if path == "o" {
-					continue
-				}
-				require.ErrorContains(t, err, says, path)
-			}
-			_, err = tooltest.Call(t, c, "file", "file", interpreter.ToolInput{Fields: tooltest.Fields(map[string]any{"path": "o", "format": "jsonl"}), Auth: "lake"})
-			require.ErrorContains(t, err, "it is the folder of 0 files; read those that its last manifest names, o/_manifest/00000001.json")
-		})
-	}
+			require.ErrorContains(t, err, says, path)
+		}
+		_, err = tooltest.Call(t, c, "file", "file", interpreter.ToolInput{Fields: tooltest.Fields(map[string]any{"path": "o", "format": "jsonl"}), Auth: "lake"})
+		require.ErrorContains(t, err, "it is the folder of 0 files; read those that its last manifest names, o/_manifest/00000001.json")
+	})
 }
 
 // TestRemoteLinks: a link in a folder leads nowhere outside of it.
@@ -291,29 +293,26 @@ func TestRemoteRelative(t *testing.T) {
 // TestRemoteWriters: workers that write to a path at the same time lose no row of each other.
 func TestRemoteWriters(t *testing.T) {
 	t.Parallel()
-	for name, l := range lakes(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const workers, writes = 4, 8
-			var all sync.WaitGroup
-			for w := range workers {
-				c := l.worker(t)
-				all.Go(func() {
-					for i := range writes {
-						_, err := tooltest.Call(t, c, "file.write", "file", lakeWrite(fmt.Sprintf("%d-%d", w, i), "o.jsonl", "append", row(w*100+i), nil))
-						if err != nil {
-							t.Error(err)
-						}
+	eachLake(t, func(t *testing.T, l *lake) {
+		const workers, writes = 4, 8
+		var all sync.WaitGroup
+		for w := range workers {
+			c := l.worker(t)
+			all.Go(func() {
+				for i := range writes {
+					_, err := tooltest.Call(t, c, "file.write", "file", lakeWrite(fmt.Sprintf("%d-%d", w, i), "o.jsonl", "append", row(w*100+i), nil))
+					if err != nil {
+						t.Error(err)
 					}
-				})
-			}
-			testenv.Wait(t, all.Wait, "the writers")
-			last, contents := l.read(t, "o.jsonl")
-			require.Equal(t, workers*writes, last.Number)
-			slices.Sort(contents)
-			require.Len(t, slices.Compact(contents), workers*writes)
-		})
-	}
+				}
+			})
+		}
+		testenv.Wait(t, all.Wait, "the writers")
+		last, contents := l.read(t, "o.jsonl")
+		require.Equal(t, workers*writes, last.Number)
+		slices.Sort(contents)
+		require.Len(t, slices.Compact(contents), workers*writes)
+	})
 }
 
 // TestRemoteFaults: whatever fails at whatever moment, a write that is made again has its rows there once.
@@ -400,33 +399,30 @@ func TestRemoteUnconditional(t *testing.T) {
 // TestRemoteLeftovers: what nobody needs is removed after a week, and nothing else.
 func TestRemoteLeftovers(t *testing.T) {
 	t.Parallel()
-	for name, l := range lakes(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			old, young := time.Now().Add(-tool.NotesKept-time.Hour), time.Now().Add(-time.Hour)
-			for range 2 {
-				_, err := tooltest.Call(t, l.worker(t), "file.write", "file", lakeWrite(fmt.Sprint(len(l.objects(t))), "o.jsonl", "append", row(1), nil))
-				require.NoError(t, err)
-			}
-			for key, content := range l.objects(t) {
-				l.put(t, key, content, old)
-			}
-			l.put(t, "o.jsonl/part-dead-1.jsonl", "old", old)
-			l.put(t, "o.jsonl/part-live-1.jsonl", "young", young)
-			l.put(t, "o.jsonl/part-x/a.jsonl", "of another path", old)
-			l.put(t, "o.jsonl/notes.txt", "of a person", old)
-			l.put(t, "o.jsonl.jsonl", "of a person", old)
-			_, err := tooltest.Call(t, l.worker(t), "file.write", "file", lakeWrite("new", "o.jsonl", "append", row(2), nil))
+	eachLake(t, func(t *testing.T, l *lake) {
+		old, young := time.Now().Add(-tool.NotesKept-time.Hour), time.Now().Add(-time.Hour)
+		for range 2 {
+			_, err := tooltest.Call(t, l.worker(t), "file.write", "file", lakeWrite(fmt.Sprint(len(l.objects(t))), "o.jsonl", "append", row(1), nil))
 			require.NoError(t, err)
-			_, contents := l.read(t, "o.jsonl")
-			require.Len(t, contents, 3)
-			left := l.objects(t)
-			require.NotContains(t, left, "o.jsonl/part-dead-1.jsonl")
-			require.NotContains(t, left, "o.jsonl/_manifest/00000001.json")
-			for _, key := range []string{"part-live-1.jsonl", "part-x/a.jsonl", "notes.txt"} {
-				require.Contains(t, left, "o.jsonl/"+key)
-			}
-			require.Contains(t, left, "o.jsonl.jsonl")
-		})
-	}
+		}
+		for key, content := range l.objects(t) {
+			l.put(t, key, content, old)
+		}
+		l.put(t, "o.jsonl/part-dead-1.jsonl", "old", old)
+		l.put(t, "o.jsonl/part-live-1.jsonl", "young", young)
+		l.put(t, "o.jsonl/part-x/a.jsonl", "of another path", old)
+		l.put(t, "o.jsonl/notes.txt", "of a person", old)
+		l.put(t, "o.jsonl.jsonl", "of a person", old)
+		_, err := tooltest.Call(t, l.worker(t), "file.write", "file", lakeWrite("new", "o.jsonl", "append", row(2), nil))
+		require.NoError(t, err)
+		_, contents := l.read(t, "o.jsonl")
+		require.Len(t, contents, 3)
+		left := l.objects(t)
+		require.NotContains(t, left, "o.jsonl/part-dead-1.jsonl")
+		require.NotContains(t, left, "o.jsonl/_manifest/00000001.json")
+		for _, key := range []string{"part-live-1.jsonl", "part-x/a.jsonl", "notes.txt"} {
+			require.Contains(t, left, "o.jsonl/"+key)
+		}
+		require.Contains(t, left, "o.jsonl.jsonl")
+	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/file"
+	"reprise/interpreter"
 )
 
 // fileRows are those of a file, as another reader finds them.
@@ -65,16 +66,7 @@ func TestFilesHaveRowsOnce(t *testing.T) {
 					key := fmt.Sprint(ext, source, at, before)
 					name := key + "." + ext
 					fields := map[string]any{"from": from, "to": map[string]any{"tool": "file", "path": name}, "batch": 10}
-					w.sql["file"] = file.New(w.res)
-					_, err := w.attempt(key, &mortal{Ledger: w.sql["file"], at: at, before: before}, "file", fields)
-					if at > 0 && at < 4 {
-						require.ErrorIs(t, err, errDied, key)
-					}
-					w.sql["file"] = file.New(w.res) // of another process
-					result, err := w.move(key, "file", fields)
-					require.NoError(t, err, key)
-					require.Equal(t, 25, result.Data.Data.(map[string]any)["rows"], key)
-					require.EqualValues(t, 25, result.Meta.Rows.Written, key)
+					result := w.moveKilled(t, key, fields, at, before)
 					require.Len(t, result.Meta.Rows.Tables, 1, key)
 					found := w.fileRows(name)
 					require.Len(t, found, 25, key)
@@ -85,6 +77,22 @@ func TestFilesHaveRowsOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// moveKilled moves 25 rows to a file with a worker that dies before or after it notes a batch, and then with another one.
+func (w *world) moveKilled(t *testing.T, key string, fields map[string]any, at int, before bool) interpreter.ToolResult {
+	t.Helper()
+	w.sql["file"] = file.New(w.res)
+	_, err := w.attempt(key, &mortal{Ledger: w.sql["file"], at: at, before: before}, "file", fields)
+	if at > 0 && at < 4 {
+		require.ErrorIs(t, err, errDied, key)
+	}
+	w.sql["file"] = file.New(w.res) // of another process
+	result, err := w.move(key, "file", fields)
+	require.NoError(t, err, key)
+	require.Equal(t, 25, result.Data.Data.(map[string]any)["rows"], key)
+	require.EqualValues(t, 25, result.Meta.Rows.Written, key)
+	return result
 }
 
 // TestObjectsHaveRowsOnce: the same below a connection, where each batch is an object of its own; the source is one, too.
@@ -101,16 +109,8 @@ func TestObjectsHaveRowsOnce(t *testing.T) {
 			fields := map[string]any{
 				"from": map[string]any{"tool": "file", "auth": "lake", "path": "orders.csv"}, "to": map[string]any{"tool": "file", "auth": "lake", "path": key + ".csv"}, "batch": 10,
 			}
-			w.files, w.sql["file"] = file.New(w.res), file.New(w.res)
-			_, err := w.attempt(key, &mortal{Ledger: w.sql["file"], at: at, before: before}, "file", fields)
-			if at > 0 && at < 4 {
-				require.ErrorIs(t, err, errDied, key)
-			}
-			w.sql["file"] = file.New(w.res) // of another process
-			result, err := w.move(key, "file", fields)
-			require.NoError(t, err, key)
-			require.Equal(t, 25, result.Data.Data.(map[string]any)["rows"], key)
-			require.EqualValues(t, 25, result.Meta.Rows.Written, key)
+			w.files = file.New(w.res)
+			w.moveKilled(t, key, fields, at, before)
 			manifests, err := filepath.Glob(filepath.Join(w.dir, "lake", key+".csv", "_manifest", "*.json"))
 			require.NoError(t, err)
 			last, err := os.ReadFile(manifests[len(manifests)-1])
