@@ -47,7 +47,7 @@ func (o *options) uiPlace() uiPlace {
 	return uiOnPort
 }
 
-// uiAddress is the network and the address of the web UI, on an IP address unless it is
+// uiAddress returns the network and the address of the web UI, on an IP address unless it is
 // at a socket.
 func (s *server) uiAddress(ip string) (network, at string) {
 	if s.opts.uiPlace() == uiAtSocket {

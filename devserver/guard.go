@@ -14,7 +14,7 @@ import (
 // send. It is no flag, because everybody on the machine sees those.
 const keyVariable = "DEVSERVER_API_KEY"
 
-// bearer is the authorization header of those who know the key.
+// bearer returns the authorization header of those who know the key.
 func bearer(key string) string { return "Bearer " + key }
 
 // keyed gives all rights to requests with the key and none to others.

@@ -27,8 +27,8 @@ const stopLimit = 5 * time.Second
 // private keeps all files that the server makes from other users: they hold the histories of runs.
 const private = 0o077
 
-// run is main with the world passed in. It returns the exit status, and comes
-// back when ctx is done or when the server cannot start.
+// run is main with arguments and streams passed in. It returns the exit status
+// when ctx is done or the server cannot start.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	opts, err := parseArgs(args)
 	switch {

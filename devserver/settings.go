@@ -37,7 +37,7 @@ var raisedLimits = []string{
 	"matching.persistenceMaxQPS",
 }
 
-// dynamicConfig is the server's settings: raised limits, fairness between keys,
+// dynamicConfig returns the server's settings: raised limits, fairness between keys,
 // nothing that calls home, and on top what the command line says.
 func dynamicConfig(overrides map[string]any, httpHost string) dynamicconfig.StaticClient {
 	conf := dynamicconfig.StaticClient{

@@ -27,7 +27,7 @@ import (
 // headerLimit bounds how long a client takes to say what it wants.
 const headerLimit = 10 * time.Second
 
-// newUI is the web UI of a server, as its own program puts it together but for
+// newUI returns the web UI of a server, as its own program puts it together but for
 // logs, logins and what it has against other sites: that is for guard.
 func newUI(opts options, chosen ports) (http.Handler, error) {
 	provider, err := uiconfig.NewConfigProviderWithRefresh(&uiconfig.Config{

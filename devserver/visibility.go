@@ -45,7 +45,7 @@ func slimVisibility(ctx context.Context, conf *config.SQL) error {
 	return searchChangesOnly(ctx, db)
 }
 
-// searchChangesOnly gives the trigger of full-text search a condition, unless it has one.
+// searchChangesOnly returns the trigger of full-text search a condition, unless it has one.
 func searchChangesOnly(ctx context.Context, db *sql.DB) error {
 	columns, err := texts(ctx, db, `SELECT c.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c
 		WHERE t.sql LIKE 'CREATE VIRTUAL TABLE executions_visibility_fts%'`)
@@ -82,7 +82,7 @@ func openParameters(conf *config.SQL) string {
 	return "mode=rw"
 }
 
-// texts are the first column of what a query returns.
+// texts returns the first column of what a query returns.
 func texts(ctx context.Context, db *sql.DB, query string, args ...any) (found []string, err error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 	"reprise/starter/state"
 )
 
-// Main is the whole program with the world passed in: it runs one command and
+// Main returns the whole program with the world passed in: it runs one command and
 // returns the exit status. It handles SIGINT, SIGTERM and SIGHUP itself.
 func Main(ctx context.Context, args []string, streams cli.Streams) int {
 	interrupts := cli.WatchInterrupts(ctx)

@@ -97,7 +97,7 @@ type telemetryOptions struct {
 	headers bool
 }
 
-// runMain is main with the world passed in. It returns the exit status once ctx ends or the
+// runMain is main with arguments and streams passed in. It returns the exit status once ctx ends or the
 // worker cannot continue.
 func runMain(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	status := exitcode.Usage // until the command runs, only usage can be wrong
@@ -195,7 +195,7 @@ func writeHelp(command *cobra.Command) {
 		command.Flags().FlagUsagesWrapped(terminal.HelpColumns))
 }
 
-// envBool is false for what is not a boolean: a typo must not allow anything.
+// envBool returns false for what is not a boolean: a typo must not allow anything.
 func envBool(name string) bool {
 	value, err := strconv.ParseBool(os.Getenv(name))
 	return err == nil && value
@@ -265,7 +265,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	})
 }
 
-// withoutServer is the end of a worker that reached no server: a good one where it was interrupted.
+// withoutServer returns the end of a worker that reached no server: a good one where it was interrupted.
 func withoutServer(ctx context.Context, err error) (int, error) {
 	if ctx.Err() != nil {
 		return exitcode.OK, nil
@@ -321,7 +321,7 @@ func (o *options) resourcesAndServer() (activities.Resources, client.Options, er
 	return resources, server, err
 }
 
-// serverAddress is the server, on this machine unless one is named.
+// serverAddress returns the server, on this machine unless one is named.
 func (o *options) serverAddress() (client.Options, error) {
 	server, err := connect.Resolve(o.server)
 	server.HostPort = cmp.Or(server.HostPort, defaultAddress)
@@ -367,8 +367,8 @@ func (o *options) toolResources() (activities.Resources, error) {
 	return resources, err
 }
 
-// heartbeatInterval is the time between two heartbeats of an attempt. A shorter one than the default would only cost more;
-// with one that is longer than a minute, a lost worker would be noticed after more than five.
+// heartbeatInterval returns the time between two heartbeats of an attempt. A shorter one than the default would only
+// cost more; with one that is longer than a minute, a lost worker would be noticed after more than five.
 func (o *options) heartbeatInterval() (time.Duration, error) {
 	if o.heartbeat == "" {
 		return heartbeat.Default, nil

@@ -57,8 +57,8 @@ func (l *logFile) Write(record []byte) (int, error) {
 	return len(record), nil
 }
 
-// escapeRecord is a record of JSON without characters that a terminal obeys, or that turn the order of others around: JSON
-// has escapes for them, which say the same.
+// escapeRecord returns a record of JSON without characters that a terminal obeys, or that turn the order of others
+// around: JSON has escapes for them, which say the same.
 func escapeRecord(record []byte) []byte {
 	if !bytes.ContainsFunc(record, isObeyed) {
 		return record

@@ -27,7 +27,7 @@ type file struct {
 	own  bool // the file belongs to the user, else to root
 }
 
-// layersOf are the layers of an image: what programs share, which changes rarely, and the program.
+// layersOf returns the layers of an image: what programs share, which changes rarely, and the program.
 func (s *source) layersOf(program string, binary []byte) ([]v1.Layer, error) {
 	zones, err := timeZones()
 	if err != nil {
@@ -55,7 +55,8 @@ func (s *source) layersOf(program string, binary []byte) ([]v1.Layer, error) {
 	return layers, nil
 }
 
-// pack is an archive of files in the order of their names, with the folders that they are in and the time of the commit.
+// pack returns an archive of files in the order of their names, with the folders that they are in and the time of the
+// commit.
 func (s *source) pack(files []file) ([]byte, error) {
 	var packed bytes.Buffer
 	archive := tar.NewWriter(&packed)
@@ -78,7 +79,7 @@ func (s *source) pack(files []file) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// withFolders are files with the folders that they are in, in the order of their names.
+// withFolders returns files with the folders that they are in, in the order of their names.
 func withFolders(files []file) []file {
 	all := map[string]file{}
 	for _, f := range files {
@@ -100,8 +101,8 @@ func withFolders(files []file) []file {
 	return sorted
 }
 
-// certificates are the roots of Mozilla that a pinned module has. Roots with constraints that a file of certificates cannot
-// express are left out.
+// certificates returns the roots of Mozilla that a pinned module has. Roots with constraints that a file of
+// certificates cannot express are left out.
 func certificates() []byte {
 	var all bytes.Buffer
 	for root := range bundle.Roots() {
@@ -112,7 +113,7 @@ func certificates() []byte {
 	return all.Bytes()
 }
 
-// timeZones are the files of the Go distribution's time zones.
+// timeZones returns the files of the Go distribution's time zones.
 func timeZones() ([]file, error) {
 	root, err := output(".", nil, "go", "env", "GOROOT")
 	if err != nil {

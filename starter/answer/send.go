@@ -105,7 +105,7 @@ func (t *answerer) documentOf(to interpreter.AnswerTo, outcome steer.CommandOutc
 	}
 }
 
-// refuseAnswer is an answer that is not taken, with what awaits one.
+// refuseAnswer returns an answer that is not taken, with what awaits one.
 func (t *answerer) refuseAnswer(format string, args ...any) AnswerDocument {
 	doc := t.documentOf(t.answer.AnswerTo, steer.Refused, format, args...)
 	doc.Awaits = t.awaited
@@ -239,7 +239,8 @@ func (t *answerer) sendAnswer(ctx context.Context, to string) (AnswerDocument, e
 	return AnswerDocument{}, err
 }
 
-// step is the step that the answer is for; nil where it names none, and where the playbook has no such step or is not known.
+// step returns the step that the answer is for; nil where it names none, and where the playbook has no such step or
+// is not known.
 func (t *answerer) step() *playbook.Step {
 	if t.book == nil {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"reprise/starter/session"
 )
 
-// NewAuthCommand is the command auth.
+// NewAuthCommand returns the command auth.
 func NewAuthCommand(a *cli.App) *cobra.Command {
 	return cli.NewGroup("auth", "logins", newAuthLoginCommand(a), newAuthListCommand(a), newAuthStatusCommand(a), newAuthRefreshCommand(a), newAuthLogoutCommand(a))
 }
@@ -35,7 +35,7 @@ func (o *authOptions) add(command *cobra.Command) {
 	cli.OutputFlag(command, &o.output)
 }
 
-// newLoginCommand is a command about one connection.
+// newLoginCommand returns a command about one connection.
 func newLoginCommand(a *cli.App, name string, run func(ctx context.Context, s *session.Session, connection string, o *authOptions) error) *cobra.Command {
 	o := &authOptions{}
 	command := &cobra.Command{
@@ -152,7 +152,7 @@ func listLogins(ctx context.Context, a *cli.App, s *session.Session, o *authOpti
 	return a.ShowDocument(o.output, list, loginsText(list.Logins))
 }
 
-// loginsText is the table of logins.
+// loginsText returns the table of logins.
 func loginsText(logins []login.LoginStatus) string {
 	if len(logins) == 0 {
 		return ""
@@ -178,7 +178,7 @@ func timeText(at time.Time) string {
 	return at.Local().Format(time.DateTime)
 }
 
-// statusText is a login in lines.
+// statusText returns a login in lines.
 func statusText(status login.LoginStatus) string {
 	var text strings.Builder
 	for _, row := range [][2]string{

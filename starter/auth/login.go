@@ -144,7 +144,7 @@ func (r *redirect) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// refusedLogin is the error of a login that came back without a code.
+// refusedLogin returns the error of a login that came back without a code.
 func refusedLogin(code string) error {
 	const shown = 64
 	return fmt.Errorf("the login was refused: %.*q", shown, code)

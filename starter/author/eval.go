@@ -38,7 +38,7 @@ func NewEvalCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// evalNames are the names that an expression may use.
+// evalNames returns the names that an expression may use.
 func evalNames(streams cli.Streams, with, sets []string) (map[string]any, error) {
 	names := map[string]any{}
 	for _, one := range with {

@@ -53,7 +53,7 @@ func ExplainWord(streams cli.Streams, word, output string) error {
 	return streams.ShowDocument(output, found, b.String())
 }
 
-// commandNamed is the command of a name, with or without starter before it, "" for none.
+// commandNamed returns the command of a name, with or without starter before it, "" for none.
 func commandNamed(word string) string {
 	name := strings.Join(strings.Fields(strings.TrimPrefix(word, "starter ")), " ")
 	if _, is := help.AllTopics()[name]; !is || name == "starter" {

@@ -314,7 +314,7 @@ func readOpenAPI(a *cli.App, from string) (*scaffold.OpenAPIDocument, error) {
 	return scaffold.ReadOpenAPI(data, from)
 }
 
-// exampleFiles are the files of an example, with its test where it has one.
+// exampleFiles returns the files of an example, with its test where it has one.
 func exampleFiles(name, file string) (*scaffold.Draft, error) {
 	name = strings.TrimSuffix(strings.TrimPrefix(name, load.ExampleScheme), ".yaml")
 	data, err := fs.ReadFile(playbooks.FS, name+".yaml")

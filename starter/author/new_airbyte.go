@@ -92,7 +92,7 @@ func convertAirbyte(o *newOptions, data []byte) ([]*airbyte.Result, error) {
 	return results, nil
 }
 
-// connectorOf is the name of the connector of a manifest: that of its folder, where the file is called manifest.
+// connectorOf returns the name of the connector of a manifest: that of its folder, where the file is called manifest.
 func connectorOf(path string) string {
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	if full, err := filepath.Abs(path); err == nil && name == "manifest" {

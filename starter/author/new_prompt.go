@@ -19,7 +19,7 @@ type newSource struct {
 	into           *string
 }
 
-// allSources are all of them, in the order in which they are asked.
+// allSources returns all of them, in the order in which they are asked.
 func (o *newOptions) allSources() []newSource {
 	return []newSource{
 		{"curl", "the curl command line", &o.curl},

@@ -291,7 +291,7 @@ func planSchedules(ctx context.Context, s *session.Session, checked load.Checked
 	return nil
 }
 
-// allProblems are the problems of all steps.
+// allProblems returns the problems of all steps.
 func (d *planDocument) allProblems() (all []string) {
 	for _, step := range d.Steps {
 		all = append(all, step.Problem)

@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// playbookDiff is a unified diff of two playbooks, "" if they have the same meaning: comments,
+// playbookDiff returns a unified diff of two playbooks, "" if they have the same meaning: comments,
 // descriptions, the order of keys and the style of YAML are ignored.
 func playbookDiff(beforeName, before, afterName, after string) (string, error) {
 	now, err := normalizePlaybook(after)
@@ -29,7 +29,7 @@ func playbookDiff(beforeName, before, afterName, after string) (string, error) {
 	return found, nil
 }
 
-// normalizePlaybook is a playbook without what says nothing, but for the order of its keys.
+// normalizePlaybook returns a playbook without what says nothing, but for the order of its keys.
 func normalizePlaybook(text string) (*yaml.Node, error) {
 	root, err := yamltree.Parse([]byte(text))
 	if err != nil {
@@ -113,7 +113,7 @@ func sortKeys(n, model *yaml.Node) {
 	}
 }
 
-// itemLike is the item of a model with the same name, else at the same place; nil for none.
+// itemLike returns the item of a model with the same name, else at the same place; nil for none.
 func itemLike(item, model *yaml.Node, at int) *yaml.Node {
 	for _, name := range []string{"step", "name"} {
 		value := yamltree.Keys(item)[name]

@@ -27,7 +27,7 @@ type planText struct {
 	sampled bool // a sample was requested
 }
 
-// planText is the plan for people. It has a section for each kind of thing that a run would do, without empty ones.
+// planText returns the plan for people. It has a section for each kind of thing that a run would do, without empty ones.
 func (d *planDocument) planText(now time.Time, width int, sampled bool) string {
 	t := &planText{planDocument: d, now: now, width: width, sampled: sampled}
 	t.writeLine("", "%s", d.Playbook)

@@ -102,7 +102,7 @@ func RunTests(a *cli.App, files []string, pattern *regexp.Regexp, o *TestingOpti
 	return nil
 }
 
-// testFiles are the files of tests that are meant: those given, those of playbooks given, those in folders
+// testFiles returns the files of tests that are meant: those given, those of playbooks given, those in folders
 // given, or those in this folder and in playbooks/.
 func testFiles(files []string) ([]string, error) {
 	if len(files) == 0 {
@@ -334,7 +334,7 @@ func repeatOnChange(ctx context.Context, a *cli.App, files []string, writes bool
 	}
 }
 
-// filesState is a text that changes with the files that tests may depend on: all YAML in their folders.
+// filesState returns a text that changes with the files that tests may depend on: all YAML in their folders.
 func filesState(files []string) string {
 	folders := []string{".", "playbooks"}
 	if len(files) > 0 {

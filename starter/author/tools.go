@@ -124,7 +124,7 @@ func explainTool(w io.Writer, spec playbook.ToolSpec) {
 // widestProse is how wide paragraphs get on a wide terminal.
 const widestProse = 88
 
-// reflowText is prose whose paragraphs fit a width.
+// reflowText returns prose whose paragraphs fit a width.
 func reflowText(prose string, width int) string {
 	paragraphs := strings.Split(strings.TrimSpace(prose), "\n\n")
 	for i, paragraph := range paragraphs {

@@ -154,7 +154,7 @@ func tryInput(a *cli.App, name string, o *TryOptions) (try.Options, error) {
 	return options, err
 }
 
-// tryResources are the resources of a local worker.
+// tryResources returns the resources of a local worker.
 func tryResources(o *TryOptions) (activities.Resources, error) {
 	resources, err := host.Resources(session.OperatorFiles(o.Connections, o.Egress), egress.Local())
 	if err != nil {

@@ -73,7 +73,7 @@ func (c *Confinement) Open(path string) (*os.File, error) {
 	return file, nil
 }
 
-// localPath is a path below the folder.
+// localPath returns a path below the folder.
 func (c *Confinement) localPath(path string) (string, error) {
 	local := path
 	if filepath.IsAbs(path) {

@@ -22,7 +22,7 @@ type input struct {
 	until context.Context //nolint:containedctx // Read takes none
 }
 
-// UntilInterrupted is a standard input whose reads end with a context, the first signal.
+// UntilInterrupted returns a standard input whose reads end with a context, the first signal.
 func UntilInterrupted(graceful context.Context, in io.Reader) io.Reader {
 	return &input{from: in, until: graceful}
 }

@@ -42,7 +42,7 @@ func StatusOf(err error) int {
 	return exitcode.Failed
 }
 
-// UsageError is a mistake in what the user entered.
+// UsageError returns a mistake in what the user entered.
 func UsageError(format string, args ...any) error {
 	return WithStatus(exitcode.Usage, fmt.Errorf(format, args...))
 }

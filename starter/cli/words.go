@@ -14,7 +14,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// DidYouMean is the end of a message about a name that is not known: the one that it resembles most.
+// DidYouMean returns the end of a message about a name that is not known: the one that it resembles most.
 func DidYouMean(prefix, name string, known []string) string {
 	if near := expression.Suggest(name, known); near != "" {
 		return fmt.Sprintf("; did you mean %s?", prefix+near)

@@ -37,7 +37,7 @@ type Options struct {
 	Output string
 }
 
-// NewOptions is the command line of a command that steers runs, by its name.
+// NewOptions returns the command line of a command that steers runs, by its name.
 func NewOptions(name string) *Options { return &Options{Command: steer.Command{Name: name}} }
 
 // NewSteerCommand makes a command that changes how runs go.

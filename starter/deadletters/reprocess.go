@@ -205,7 +205,7 @@ func followReprocess(a *cli.App, s *session.Session, running *runs.Run, found Le
 	return look.Follow(a, s, run, look.FollowOptions{Output: options.output})
 }
 
-// ReprocessPlan is the run that takes the letters up again.
+// ReprocessPlan returns the run that takes the letters up again.
 func ReprocessPlan(
 	ctx context.Context, a *cli.App, s *session.Session, chain *deadletter.Chain, letters []deadletter.Letter,
 	overlay map[string]any, options *ReprocessOptions,
@@ -251,7 +251,7 @@ func ReprocessPlan(
 	}, nil
 }
 
-// OwnCodes are the codes of a run that was begun here. Code of others stays theirs: running
+// OwnCodes returns the codes of a run that was begun here. Code of others stays theirs: running
 // it again does not vouch for it.
 func OwnCodes(ctx context.Context, s *session.Session, run *runs.Run, codes []string) ([]string, error) {
 	if s.Key == "" || len(codes) == 0 {

@@ -131,7 +131,7 @@ func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) err
 	})
 }
 
-// partitionRange are the indexes of the first and the last partition that are meant.
+// partitionRange returns the indexes of the first and the last partition that are meant.
 func (o *PartitionsOptions) partitionRange(book *playbook.Playbook, now time.Time) (from, to int, err error) {
 	to = partition.Max
 	for _, flag := range []struct {
@@ -156,7 +156,7 @@ func (o *PartitionsOptions) partitionRange(book *playbook.Playbook, now time.Tim
 	return from, to, nil
 }
 
-// partitionOf is the partition of a key, or the one in which a time is.
+// partitionOf returns the partition of a key, or the one in which a time is.
 func partitionOf(of *playbook.Partitions, text string) (partition.Partition, error) {
 	found, err := of.Find(text)
 	if err == nil || of.Listed() {
@@ -218,7 +218,7 @@ func notDone(only string) string {
 	return only
 }
 
-// BackfillPlan is the run that runs partitions.
+// BackfillPlan returns the run that runs partitions.
 func BackfillPlan(a *cli.App, of load.CheckedPlaybook, keys []string, workload map[string]any, options *PartitionsOptions) (start.Plan, error) {
 	plan, err := launch.Backfill{
 		Of: of, Keys: keys, Workload: workload, WorkflowID: options.Run.WorkflowID, Folder: options.Run.Local.Playbooks,

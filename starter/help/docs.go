@@ -52,7 +52,7 @@ func newSite() (*docsite.Site, error) {
 	return docsite.New(reprise.Documents, playbooks.FS, map[string]string{"llms-full.txt": WholeReference()})
 }
 
-// WholeReference is llms-full.txt: a guide, and every word of the language and of the programs, as text for models.
+// WholeReference returns llms-full.txt: a guide, and every word of the language and of the programs, as text for models.
 func WholeReference() string { return reference.New(activities.Default()).LLMsFull() }
 
 // LazySite makes the pages when the first one is asked for.

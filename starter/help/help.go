@@ -23,7 +23,7 @@ var helpText string
 // Topic is the help of a command.
 type Topic struct{ short, long, examples string }
 
-// AllTopics are the sections of help.txt by the paths of commands below starter, without
+// AllTopics returns the sections of help.txt by the paths of commands below starter, without
 // the texts that they share.
 func AllTopics() map[string]Topic {
 	topics := map[string]Topic{}
@@ -112,7 +112,7 @@ func usageLine(command *cobra.Command) string {
 	return command.UseLine()
 }
 
-// commandsNamed are commands below another one, by names in the order of help.
+// commandsNamed returns commands below another one, by names in the order of help.
 func commandsNamed(parent *cobra.Command, names string) (commands []*cobra.Command) {
 	for name := range strings.FieldsSeq(names) {
 		for _, child := range parent.Commands() {
@@ -134,7 +134,7 @@ func writeCommands(b *strings.Builder, title string, commands []*cobra.Command) 
 	}
 }
 
-// helpFlags are the flags that the help of a command lists, and whether it has others.
+// helpFlags returns the flags that the help of a command lists, and whether it has others.
 func helpFlags(command *cobra.Command) (own *pflag.FlagSet, general bool) {
 	own = pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags = true

@@ -38,7 +38,7 @@ type Backfill struct {
 	Called func(name string) ([]byte, error)
 }
 
-// RunPlan is the start of the run.
+// RunPlan returns the start of the run.
 func (b Backfill) RunPlan() (start.Plan, error) {
 	text := backfill.Source(b.Of.Book, b.Of.File.Name, b.Concurrency)
 	file := source.NewFile(backfill.FileName(b.Of.File.Name), text)
@@ -58,7 +58,7 @@ func (b Backfill) RunPlan() (start.Plan, error) {
 	return plan, err
 }
 
-// MissingPlan is the start of a run for the partitions of a playbook of a folder that are missing.
+// MissingPlan returns the start of a run for the partitions of a playbook of a folder that are missing.
 func MissingPlan(ctx context.Context, s *session.Session, of load.CheckedPlaybook, folder string) (start.Plan, error) {
 	if of.Book.Partitions == nil {
 		return start.Plan{}, errors.New("the playbook has no partitions")

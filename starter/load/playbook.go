@@ -83,7 +83,7 @@ type CheckedPlaybook struct {
 	Files map[string]string
 }
 
-// AssumedLimits are the operator's limits in the environment of a command that requests no worker.
+// AssumedLimits returns the operator's limits in the environment of a command that requests no worker.
 func AssumedLimits() (playbook.Limits, error) {
 	limits, err := activities.LimitsFromEnv(os.LookupEnv)
 	if err != nil {
@@ -148,7 +148,7 @@ func (c CheckedPlaybook) Codes(workload map[string]any, folder string) []string 
 	return slices.Compact(codes)
 }
 
-// FolderOf is the folder of a playbook, in which a local worker finds those that it
+// FolderOf returns the folder of a playbook, in which a local worker finds those that it
 // runs by name.
 func FolderOf(name string) string {
 	if name == "-" || strings.HasPrefix(name, ExampleScheme) {
@@ -201,7 +201,7 @@ func openPlaybook(a *cli.App, name string) (io.ReadCloser, error) {
 	return file, nil
 }
 
-// firstPlaybook is the end of a message that names a file of a folder which may be a playbook, "" without one.
+// firstPlaybook returns the end of a message that names a file of a folder which may be a playbook, "" without one.
 func firstPlaybook(folder string) string {
 	files, _ := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if len(files) == 0 {

@@ -81,7 +81,7 @@ func ProblemsOf(found source.Diagnostics) []Problem {
 	})
 }
 
-// SeverityName is the severity of a problem in words, which GitHub and SARIF have too.
+// SeverityName returns the severity of a problem in words, which GitHub and SARIF have too.
 func SeverityName(d source.Diagnostic) string {
 	if d.Severity == source.Warning {
 		return "warning"

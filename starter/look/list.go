@@ -107,7 +107,7 @@ func listRuns(ctx context.Context, streams cli.Streams, s *session.Session, sinc
 	return nil
 }
 
-// byAttribute are the statuses that take our search attribute to find.
+// byAttribute returns the statuses that take our search attribute to find.
 func byAttribute() []interpreter.Status {
 	all := lists.Filter(interpreter.Statuses(), func(info interpreter.StatusInfo) bool { return info.List.Attribute })
 	return lists.Map(all, func(info interpreter.StatusInfo) interpreter.Status { return info.Status })

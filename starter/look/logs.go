@@ -222,7 +222,7 @@ func parseLog(line []byte) (logEntry, bool) {
 	return entry, true
 }
 
-// fieldText is a field as text, "" where it is not there.
+// fieldText returns a field as text, "" where it is not there.
 func (e logEntry) fieldText(name string) string {
 	switch value := e.fields[name].(type) {
 	case nil:
@@ -255,7 +255,7 @@ var identity = []string{
 	"Namespace", "TaskQueue", "WorkerID", "WorkflowType", "WorkflowID", "RunID", "Attempt", "ActivityID", "ActivityType",
 }
 
-// formatLine is a line for eyes: time, level, attempt, message and what else it says; what
+// formatLine returns a line for eyes: time, level, attempt, message and what else it says; what
 // has several lines is below.
 func (e logEntry) formatLine() string {
 	at := e.fieldText("time")
@@ -284,7 +284,7 @@ func (e logEntry) formatLine() string {
 	return terminal.OneLine(b.String()) + "\n" + below.String()
 }
 
-// attemptText is the attempt in few words: fetch#2[13] page 2, attempt 3.
+// attemptText returns the attempt in few words: fetch#2[13] page 2, attempt 3.
 func (e logEntry) attemptText() string {
 	where := e.fieldText("step")
 	if where == "" {
@@ -339,7 +339,7 @@ func newLogTail(name string, stream io.ReadCloser, file *os.File) *LogTail {
 // Close closes the file of the log.
 func (t *LogTail) Close() { _ = t.stream.Close() }
 
-// Each gives every line to show. With follow it waits at the end of the file, until
+// Each passes on every line to show. With follow it waits at the end of the file, until
 // ended says that nothing more will come.
 func (t *LogTail) Each(ctx context.Context, follow bool, ended func(context.Context) bool, show func([]byte) error) error {
 	checked, last := time.Time{}, false

@@ -82,7 +82,7 @@ func (o *observer) newReader() *runs.Reader {
 // minutes after they have died, and one query that they do not answer says nothing.
 const mostFailed = 1
 
-// observeSteps gives a line per step visit so far. While no worker polls, that is what it
+// observeSteps returns a line per step visit so far. While no worker polls, that is what it
 // says. The error says why there is nothing new; connect.IsUnreachable where the server
 // is why.
 func (o *observer) observeSteps(ctx context.Context) ([]line, error) {
@@ -218,7 +218,7 @@ func (o *observer) workerLines(ctx context.Context, unanswered error) ([]line, e
 	}, nil
 }
 
-// waitsSince is since when a run waits for a worker: as long as a task does, else since the last poll.
+// waitsSince returns since when a run waits for a worker: as long as a task does, else since the last poll.
 func (o *observer) waitsSince(ctx context.Context, workers runs.Workers, now time.Time) time.Time {
 	if found, err := o.newReader().Find(ctx, o.run.GetID(), o.run.GetRunID()); err == nil && !found.TaskSince.IsZero() {
 		return found.TaskSince
@@ -268,7 +268,7 @@ func (o *observer) describeVisit(ctx context.Context, record protocol.StepRecord
 	return text
 }
 
-// answerCommand is the command that answers what a step awaits, "" for nothing.
+// answerCommand returns the command that answers what a step awaits, "" for nothing.
 func (o *observer) answerCommand(record protocol.StepRecord) string {
 	id := o.run.GetID()
 	switch {
@@ -309,7 +309,7 @@ func progressOf(record protocol.StepRecord) string {
 	return text
 }
 
-// endedStats are the iterations that have ended, those in batches that are open included.
+// endedStats returns the iterations that have ended, those in batches that are open included.
 func endedStats(progress protocol.Progress) interpreter.LoopStats {
 	stats := progress.Stats
 	stats.Success += progress.Within.Success

@@ -51,7 +51,7 @@ const (
 // whether it began.
 const statusUnknown interpreter.Status = "unknown"
 
-// refusalDocument is the document of a run that did not start, as far as we know.
+// refusalDocument returns the document of a run that did not start, as far as we know.
 func refusalDocument(err error) document {
 	failure := &interpreter.ErrorObject{Kind: kindStart, Class: interpreter.ClassFinal, Message: err.Error()}
 	doc := document{Status: interpreter.Failed, Error: failure, Steps: []protocol.StepRecord{}, Warnings: []string{}}
@@ -70,7 +70,7 @@ func refusalDocument(err error) document {
 	return doc
 }
 
-// unfinishedDocument is the document of a run that is no longer followed.
+// unfinishedDocument returns the document of a run that is no longer followed.
 func unfinishedDocument(s *session.Session, run client.WorkflowRun) document {
 	return document{
 		WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: interpreter.Running,

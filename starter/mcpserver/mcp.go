@@ -90,7 +90,8 @@ func NewServer(o Options) (*mcp.Server, error) {
 	return s.sdk, nil
 }
 
-// privatePlaces are the files that no tool reads or writes: those of connections and callers, and the state of a local server here.
+// privatePlaces returns the files that no tool reads or writes: those of connections and callers, and the state of a
+// local server here.
 func (o *Options) privatePlaces() private.Places {
 	paths := host.PrivateFiles(session.OperatorFiles(o.connections, os.Getenv(egress.Variable)))
 	if state, err := session.ReadState(); err == nil && state.DBFile != "" {

@@ -106,7 +106,7 @@ func readMCPInput(arguments json.RawMessage, schema *jsonschema.Schema, resolved
 // withText is an input that has the text of a playbook.
 type withText interface{ playbookText() string }
 
-// textOf is the standard input of a command.
+// textOf returns the standard input of a command.
 func textOf(input any) string {
 	if has, is := input.(withText); is {
 		return has.playbookText()
@@ -123,7 +123,7 @@ type mcpPlaybook struct {
 
 func (p mcpPlaybook) playbookText() string { return p.Text }
 
-// fileName is the argument FILE of a command.
+// fileName returns the argument FILE of a command.
 func (p mcpPlaybook) fileName() (string, error) {
 	switch {
 	case p.Text != "" && p.File != "":
@@ -196,7 +196,7 @@ type mcpRunOf struct {
 	Step  string `json:"step,omitempty" jsonschema:"a step, with its iterations"`
 }
 
-// commandArgs are the arguments of a command about a run.
+// commandArgs returns the arguments of a command about a run.
 func (r mcpRunOf) commandArgs() (args []string) {
 	if r.Run != "" {
 		args = []string{r.Run}
@@ -245,18 +245,18 @@ type mcpSkip struct {
 	Index  *int   `json:"index,omitempty" jsonschema:"only the iteration with this index, from 0"`
 }
 
-// readOnlyHints are the hints of a tool that changes nothing.
+// readOnlyHints returns the hints of a tool that changes nothing.
 func readOnlyHints(title string) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true}
 }
 
-// localHints are the hints of a tool that changes nothing and reaches nothing else.
+// localHints returns the hints of a tool that changes nothing and reaches nothing else.
 func localHints(title string) *mcp.ToolAnnotations {
 	closed := false
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed}
 }
 
-// changesRuns are the hints of a tool that changes runs.
+// changesRuns returns the hints of a tool that changes runs.
 func changesRuns(title string, destroys bool) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, DestructiveHint: &destroys}
 }

@@ -136,7 +136,7 @@ func reportReplay(
 	return nil
 }
 
-// replayText is a report for people.
+// replayText returns a report for people.
 func replayText(report replay.Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s, %s\n", count(report.Histories, "history", "histories"), count(report.Events, "event", "events"),

@@ -152,7 +152,7 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 	})
 }
 
-// schemeOf is the scheme of a server's address.
+// schemeOf returns the scheme of a server's address.
 func schemeOf(certificate *serve.Certificate) string {
 	if certificate != nil {
 		return "https"
@@ -160,7 +160,7 @@ func schemeOf(certificate *serve.Certificate) string {
 	return "http"
 }
 
-// serverCertificate is the certificate of the flags, nil for none.
+// serverCertificate returns the certificate of the flags, nil for none.
 func (o *serveOptions) serverCertificate() (*serve.Certificate, error) {
 	if (o.certificate == "") != (o.key == "") {
 		return nil, cli.UsageError("--tls-cert and --tls-key must be used together")
@@ -256,7 +256,7 @@ type brokenPlaybook struct {
 	found source.Diagnostics
 }
 
-// brokenPlaybooks are the playbooks of a folder that cannot be started, or whose deliveries could
+// brokenPlaybooks returns the playbooks of a folder that cannot be started, or whose deliveries could
 // not be distinguished from others. The values that a run supplies are not known yet.
 func brokenPlaybooks(folder string, secrets tool.ConnectionResolver) []brokenPlaybook {
 	var all []brokenPlaybook

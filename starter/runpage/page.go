@@ -81,7 +81,7 @@ func NewUICommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// pageAccess is who may use the page.
+// pageAccess returns who may use the page.
 func (o *uiOptions) pageAccess(notef func(string, ...any)) (ui.Access, error) {
 	access := ui.Access{UserHeader: o.userHeader, ReadOnly: o.readOnly, Owner: cli.Whoami()}
 	if (o.userHeader == "") != (len(o.proxies) == 0) {
@@ -212,7 +212,7 @@ func workerLog(streams cli.Streams) func(context.Context, runs.Found, int) ([]st
 	}
 }
 
-// openLibrary is a folder of playbooks, nil for none.
+// openLibrary returns a folder of playbooks, nil for none.
 func openLibrary(streams cli.Streams, s *session.Session, folder string) *ui.Library {
 	if folder == "" {
 		return nil
@@ -244,7 +244,7 @@ func openLibrary(streams cli.Streams, s *session.Session, folder string) *ui.Lib
 	}
 }
 
-// shownProblem is a problem as everybody may read it who sees the page: without its line of the file, and without
+// shownProblem returns a problem as everybody may read it who sees the page: without its line of the file, and without
 // values of the workload that are secrets. book is nil where it cannot be read.
 func shownProblem(of source.Diagnostic, book *playbook.Playbook) string {
 	known := &secrets.Masker{}
@@ -372,7 +372,7 @@ func reprocessAgain(ctx context.Context, a *cli.App, s session.Session, found ru
 	return id, err
 }
 
-// attributionText is who gave a command on the page, and why.
+// attributionText returns who gave a command on the page, and why.
 func attributionText(said ui.ChangedBy) string {
 	return render.Attribution(interpreter.Said{By: said.By, Reason: said.Reason})
 }

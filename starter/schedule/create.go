@@ -144,7 +144,7 @@ func scheduledPlan(a *cli.App, file string, options *scheduleOptions) (start.Pla
 	return planned, err
 }
 
-// missingPlan is a run that runs the partitions of a playbook that are missing when it begins.
+// missingPlan returns a run that runs the partitions of a playbook that are missing when it begins.
 func missingPlan(a *cli.App, file string, workload map[string]any, run *execute.RunOptions) (start.Plan, error) {
 	of, err := execute.LoadPartitioned(a, file, workload)
 	if err != nil {
@@ -300,7 +300,7 @@ func revisedPlan(a *cli.App, r *revision, file string, options *scheduleOptions)
 	return revised, err
 }
 
-// revisedBackfill is revisedPlan for a schedule whose runs run what is missing.
+// revisedBackfill returns revisedPlan for a schedule whose runs run what is missing.
 func revisedBackfill(a *cli.App, r *revision, file string, overlay map[string]any, options *scheduleOptions) (start.Plan, error) {
 	workload := load.AsMap(r.input.Workload.Data)
 	given := load.MergeWorkload(load.AsMap(workload["given"]), overlay)

@@ -98,7 +98,7 @@ func SubmitSchedule(ctx context.Context, s *session.Session, plan start.Plan, st
 	return start.WithAttributes(ctx, plan, known, submit)
 }
 
-// lastingInput is the input of a plan as the schedule keeps it: in Temporal, whatever
+// lastingInput returns the input of a plan as the schedule keeps it: in Temporal, whatever
 // its size. Values in the payload store are deleted by age, and a schedule may be
 // older.
 func lastingInput(s *session.Session, plan start.Plan) (*commonpb.Payload, error) {

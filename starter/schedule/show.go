@@ -60,7 +60,7 @@ type ScheduledRun struct {
 	Error      string             `json:"error,omitempty"`
 }
 
-// scheduleDocument is a schedule with its last runs, at most so many.
+// scheduleDocument returns a schedule with its last runs, at most so many.
 func scheduleDocument(ctx context.Context, s *session.Session, found *runs.Schedule, most int) (*ScheduleDocument, error) {
 	times, info := timetable.Read(found.Described.Schedule), found.Described.Info
 	doc := &ScheduleDocument{
@@ -156,7 +156,7 @@ func writeSchedules(streams cli.Streams, list ScheduleList) error {
 // shortColumns say less than those whose name they have.
 var shortColumns = map[string]string{"shortly": "when", "due": "next"}
 
-// schedulesTable is a table of schedules that fits a terminal.
+// schedulesTable returns a table of schedules that fits a terminal.
 func schedulesTable(list []*ScheduleDocument, paper terminal.Paper) string {
 	names := lists.Map(list, func(one *ScheduleDocument) string { return terminal.Visible(one.Name) })
 	return terminal.FitColumns(paper.Width, names, [][]string{
@@ -177,7 +177,7 @@ func schedulesTable(list []*ScheduleDocument, paper terminal.Paper) string {
 	})
 }
 
-// layoutOf is the layout of the times in a list: with seconds where runs of a minute differ by
+// layoutOf returns the layout of the times in a list: with seconds where runs of a minute differ by
 // them, or begin within one.
 func (d *ScheduleDocument) layoutOf() string {
 	every, err := time.ParseDuration(d.Every)
@@ -188,7 +188,7 @@ func (d *ScheduleDocument) layoutOf() string {
 	return "01-02 15:04Z"
 }
 
-// listCells are the columns of a list.
+// listCells returns the columns of a list.
 func (d *ScheduleDocument) listCells(name string, paper terminal.Paper) map[string]string {
 	due, last := "never again", ""
 	switch {

@@ -137,7 +137,7 @@ var flagWords = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// timeLines are settled times as metadata.schedule would write them.
+// timeLines returns settled times as metadata.schedule would write them.
 func timeLines(times *playbook.Schedule) []string {
 	var lines []string
 	add := func(name, value string) {

@@ -42,7 +42,7 @@ type DevState struct {
 	StartedAt time.Time `json:"started_at"`
 }
 
-// StatePath is the path of the file in which starter dev keeps its state in this directory.
+// StatePath returns the path of the file in which starter dev keeps its state in this directory.
 func StatePath() string { return filepath.Join(stateDir, "dev.json") }
 
 // Write puts the state where FindDev reads it. A reader sees all of it or none.

@@ -53,7 +53,7 @@ func startCallbacks(s *Session, dbFile string, keys *seal.Keys, masked *secrets.
 	return &localCallbacks{URL: cmp.Or(base, "http://"+listener.Addr().String()), stop: stop}, nil
 }
 
-// freePort is a port of this machine without a listener, "0" where none is found.
+// freePort returns a port of this machine without a listener, "0" where none is found.
 func freePort() string {
 	listener, err := ListenLocally("0")
 	if err != nil {

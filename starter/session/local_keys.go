@@ -22,7 +22,7 @@ func localKey(dbFile string) (string, error) {
 	return key, nil
 }
 
-// secretKeys are the keys for secret results on a local server: those in the environment, else
+// secretKeys returns the keys for secret results on a local server: those in the environment, else
 // a generated one.
 func secretKeys(dbFile string) (*seal.Keys, error) {
 	keys, err := seal.Parse(os.Getenv(seal.Variable))
@@ -40,7 +40,7 @@ func secretKeys(dbFile string) (*seal.Keys, error) {
 	return keys, nil
 }
 
-// LocalFiles are the files and folders in which a local server keeps its state: no playbook reads or writes them.
+// LocalFiles returns the files and folders in which a local server keeps its state: no playbook reads or writes them.
 func LocalFiles(dbFile string) []string {
 	if dbFile == "" {
 		return nil
@@ -60,7 +60,7 @@ const (
 	payloadsFolder     = "payloads"
 )
 
-// localText is a random text that lives as long as a local server's state: in memory,
+// localText returns a random text that lives as long as a local server's state: in memory,
 // or in a file beside the database that no other user can read.
 func localText(dbFile, suffix string, random func() string) (string, error) {
 	if dbFile == "" {

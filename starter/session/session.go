@@ -103,7 +103,7 @@ func (s *Session) End(now bool) {
 	}
 }
 
-// Lost is closed when our own server has ended by itself; nil, which is never closed, for
+// Lost returns a channel that is closed when our own server has ended by itself; nil, which is never closed, for
 // others.
 func (s *Session) Lost() <-chan struct{} {
 	if s.Server == nil {
@@ -202,7 +202,7 @@ func (f *ServerFlags) Existing(ctx context.Context) (*Session, error) {
 	}, nil
 }
 
-// repeatFlags are the flags of a command line that name its server, for another command.
+// repeatFlags returns the flags of a command line that name its server, for another command.
 func (f *ServerFlags) repeatFlags() string {
 	text := ""
 	for _, flag := range [][2]string{{"address", f.Address}, {"namespace", f.Namespace}, {"profile", f.Profile}} {
@@ -241,7 +241,7 @@ func dialServer(ctx context.Context, options client.Options, payloadStore, metri
 	return connection{client: c, store: store, telemetry: watched}, nil
 }
 
-// starterTelemetry are the options of a starter, with an endpoint for the metrics
+// starterTelemetry returns the options of a starter, with an endpoint for the metrics
 // of its local worker at an address.
 func starterTelemetry(address string) telemetry.Options {
 	return telemetry.Options{
@@ -339,7 +339,7 @@ func (f *LocalFlags) StartLocal(ctx context.Context, options localserver.Options
 	return s, nil
 }
 
-// OperatorFiles are the files of the operator for a worker in this process.
+// OperatorFiles returns the files of the operator for a worker in this process.
 func OperatorFiles(connections, egress string) host.OperatorFiles {
 	return host.OperatorFiles{Connections: connections, RateLimits: os.Getenv("REPRISE_RATE_LIMITS"), Egress: egress}
 }
@@ -420,7 +420,7 @@ func (w *localWorker) stopWorker() {
 	w.closeLog()
 }
 
-// WorkerLogPath is the path of the log of a worker in this process.
+// WorkerLogPath returns the path of the log of a worker in this process.
 func WorkerLogPath() string { return filepath.Join(stateDir, "worker.log") }
 
 // openWorkerLog opens the log of a worker inside this process, whose standard error is for

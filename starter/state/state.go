@@ -75,7 +75,7 @@ func (k keptStep) keptBy() string {
 	return k.at.Place.Tool
 }
 
-// keptSteps are the steps of a playbook that keep states, or the one that is named.
+// keptSteps returns the steps of a playbook that keep states, or the one that is named.
 func keptSteps(a *cli.App, name, step string, o *stateOptions) ([]keptStep, error) {
 	workload, err := o.workload.Read()
 	if err != nil {
@@ -163,7 +163,7 @@ func stateAt(
 	return at, of, loops + further, err
 }
 
-// oneState is the one state that the command line means.
+// oneState returns the one state that the command line means.
 func oneState(a *cli.App, name, step string, o *stateOptions) (keptStep, error) {
 	all, err := keptSteps(a, name, step, o)
 	if err != nil {
@@ -227,7 +227,7 @@ type foundStates struct {
 	heldSince time.Time
 }
 
-// findStates are the states that a step keeps, or the one of that name.
+// findStates returns the states that a step keeps, or the one of that name.
 func findStates(ctx context.Context, s *session.Session, of keptStep) (found foundStates, err error) {
 	prefix := of.at.Prefix
 	if of.at.Name != "" {
@@ -248,7 +248,7 @@ func findStates(ctx context.Context, s *session.Session, of keptStep) (found fou
 	return found, err
 }
 
-// findState is the state of that name among those that are found, nil where no run has kept it yet.
+// findState returns the state of that name among those that are found, nil where no run has kept it yet.
 func findState(ctx context.Context, s *session.Session, of keptStep) (found foundStates, state *incremental.State, err error) {
 	found, err = findStates(ctx, s, of)
 	if err != nil || len(found.states) == 0 {

@@ -8,7 +8,7 @@ import (
 // shownCursor is how much of a cursor is shown, in characters: a token may be long.
 const shownCursor = 200
 
-// CursorText is a cursor for people.
+// CursorText returns a cursor for people.
 func CursorText(cursor expression.Value) string {
 	if cursor.Data == nil {
 		return "-"

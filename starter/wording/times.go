@@ -14,7 +14,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// InZone is a time for eyes in a time zone, UTC where this machine does not know it.
+// InZone returns a time for eyes in a time zone, UTC where this machine does not know it.
 func InZone(at time.Time, zone string) string {
 	location, err := time.LoadLocation(zone)
 	if err != nil {
@@ -23,7 +23,7 @@ func InZone(at time.Time, zone string) string {
 	return at.In(location).Format("2006-01-02 15:04:05 MST")
 }
 
-// ShortTime is a duration without units that are 0; "" for none.
+// ShortTime returns a duration without units that are 0; "" for none.
 func ShortTime(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -69,7 +69,7 @@ func cronInWords(line string) string {
 // cronLine is a line of cron for every month.
 type cronLine struct{ minute, hour, day, weekday string }
 
-// lineWords are "" for a line that is not a common one.
+// lineWords returns "" for a line that is not a common one.
 func (c cronLine) lineWords() string {
 	days := c.namedDays()
 	switch {
@@ -81,7 +81,7 @@ func (c cronLine) lineWords() string {
 	return ""
 }
 
-// namedDays are the days that it names.
+// namedDays returns the days that it names.
 func (c cronLine) namedDays() string {
 	switch {
 	case c.day == "*" && c.weekday == "*":
@@ -94,7 +94,7 @@ func (c cronLine) namedDays() string {
 	return ""
 }
 
-// withinHour are the minutes of every hour that it names.
+// withinHour returns the minutes of every hour that it names.
 func (c cronLine) withinHour() string {
 	if c.minute == "*" {
 		return "every minute"

@@ -91,7 +91,7 @@ func sendOnce(
 	return taken, fmt.Errorf("answer %s: %w", workflowID, err)
 }
 
-// answerError is the error of an answer as the workflow has returned it.
+// answerError returns the error of an answer as the workflow has returned it.
 func answerError(refusal *temporal.ApplicationError) error {
 	refused := &interpreter.AnswerError{Type: refusal.Type(), Message: refusal.Message()}
 	if refusal.HasDetails() {
@@ -100,7 +100,7 @@ func answerError(refusal *temporal.ApplicationError) error {
 	return refused
 }
 
-// ID is the ID of the update that brings an answer. It is equal for equal answers to the same
+// ID returns the ID of the update that brings an answer. It is equal for equal answers to the same
 // attempt, so that the server recognises a repetition even after the workflow has ended; "" if
 // an equal answer may mean something else. Reports of progress may be equal, so their IDs come
 // from their senders.

@@ -98,7 +98,7 @@ func isOpen(info *workflowpb.WorkflowExecutionInfo) bool {
 	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// mailboxRefusals are the answers that a mailbox which has ended found not to fit.
+// mailboxRefusals returns the answers that a mailbox which has ended found not to fit.
 func mailboxRefusals(ctx context.Context, c client.Client, info *workflowpb.WorkflowExecutionInfo) []interpreter.MailboxRefusal {
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 		return nil

@@ -22,7 +22,7 @@ var ErrUnknown = errors.New("no such playbook")
 // files.
 var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
-// Read gives the text of NAME.yaml in a folder. The error wraps ErrUnknown where the
+// Read returns the text of NAME.yaml in a folder. The error wraps ErrUnknown where the
 // name cannot be one, or the folder has no regular file of it; links that lead out of
 // the folder are not followed. The folder is read each time.
 func Read(folder, name string) ([]byte, error) {

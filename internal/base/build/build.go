@@ -43,7 +43,7 @@ func Read() Info {
 	return version
 }
 
-// Text is the version as people read it, one line per part.
+// Text returns the version as people read it, one line per part.
 func (v Info) Text() string {
 	var b strings.Builder
 	commit := cmp.Or(v.Commit, "unknown")

@@ -75,7 +75,7 @@ func WriteBill(w io.Writer) error {
 	return encoder.Encode(newBill(info))
 }
 
-// newBill is the bill of a program with that build information.
+// newBill returns the bill of a program with that build information.
 func newBill(info *debug.BuildInfo) Bill {
 	main := goComponent(info.Main.Path, info.Main.Version, "")
 	main.Type, main.Name = "application", path.Base(info.Path)
@@ -103,7 +103,7 @@ func newBill(info *debug.BuildInfo) Bill {
 	return bill
 }
 
-// moduleComponent is a module, or the one that replaces it.
+// moduleComponent returns a module, or the one that replaces it.
 func moduleComponent(module *debug.Module) Component {
 	if module.Replace != nil {
 		module = module.Replace
@@ -111,7 +111,7 @@ func moduleComponent(module *debug.Module) Component {
 	return goComponent(module.Path, module.Version, module.Sum)
 }
 
-// goComponent is a module of Go as a library. sum is its line of go.sum, "" for none.
+// goComponent returns a module of Go as a library. sum is its line of go.sum, "" for none.
 func goComponent(name, version, sum string) Component {
 	version = strings.TrimPrefix(cmp.Or(version, "(devel)"), "(devel)")
 	c := Component{Type: "library", Name: name, Version: version, PURL: "pkg:golang/" + strings.ToLower(name)}

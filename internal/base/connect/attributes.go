@@ -60,7 +60,7 @@ func (e *RightsError) Error() string {
 // Unwrap returns the server's response.
 func (e *RightsError) Unwrap() error { return e.Err }
 
-// rightsError is err as a *RightsError where it is one.
+// rightsError returns err as a *RightsError where it is one.
 func rightsError(namespace string, err error) error {
 	if absent := isUnimplemented(err); absent || isDenied(err) {
 		return &RightsError{Absent: absent, Namespace: namespace, Err: err}
@@ -95,7 +95,7 @@ func CheckAttributes(
 	return found, nil
 }
 
-// knownAttributes are the search attributes of a namespace with their types.
+// knownAttributes returns the search attributes of a namespace with their types.
 func knownAttributes(ctx context.Context, c client.Client, namespace string) (map[string]enums.IndexedValueType, error) {
 	listed, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if err == nil {

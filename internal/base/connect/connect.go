@@ -103,7 +103,7 @@ func (e *NoServerError) Error() string {
 // Unwrap returns the reason.
 func (e *NoServerError) Unwrap() error { return e.Err }
 
-// reasonOf is an error of a connection without what gRPC and the SDK say around it.
+// reasonOf returns an error of a connection without what gRPC and the SDK say around it.
 func reasonOf(err error) string {
 	reason := err.Error()
 	if _, inner, found := strings.Cut(reason, `desc = "`); found {

@@ -61,7 +61,7 @@ func UpdateTimedOut(err error) bool {
 // updateDropped reports whether an update had no effect because the task failed in which its workflow accepted it.
 func updateDropped(err error) bool { return isError[*serviceerror.WorkflowNotReady](err) }
 
-// QueryFailure is the failure with which a worker has answered a query. Failed is false for other errors.
+// QueryFailure returns the failure with which a worker has answered a query. Failed is false for other errors.
 func QueryFailure(err error) (failure *failurepb.Failure, failed bool) {
 	var query *serviceerror.QueryFailed
 	if !errors.As(err, &query) {
@@ -126,5 +126,5 @@ func isError[E error](err error) bool {
 	return errors.As(err, &target)
 }
 
-// NoServer is the error of a client that replaces the server, for requests about workflows.
+// NoServer returns the error of a client that replaces the server, for requests about workflows.
 func NoServer() error { return serviceerror.NewNotFound("there is no server") }

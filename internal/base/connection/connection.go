@@ -37,7 +37,8 @@ type Login struct {
 	AWS *AWS
 }
 
-// Hosts are the hosts that the connection names, each as host:port: that of its requests, and those that give it tokens.
+// Hosts returns the hosts that the connection names, each as host:port: that of its requests, and those that give it
+// tokens.
 func (l *Login) Hosts() []string {
 	named := []*url.URL{l.Host}
 	if l.OAuth2 != nil {

@@ -64,7 +64,7 @@ func (s section) refuseUnknown(known []string) {
 
 func (s section) pathOf(key string) []string { return append(slices.Clone(s.path), key) }
 
-// keyName is a key of the section as messages have it.
+// keyName returns a key of the section as messages have it.
 func (s section) keyName(key string) string {
 	if key == "" {
 		return strings.Join(s.path, ".")
@@ -74,7 +74,7 @@ func (s section) keyName(key string) string {
 
 func (s section) hasKey(key string) bool { return s.values[key] != nil }
 
-// optionalText is an optional text.
+// optionalText returns an optional text.
 func (s section) optionalText(key string) string {
 	text, isText := s.values[key].(string)
 	if s.hasKey(key) && (!isText || text == "") {
@@ -83,7 +83,7 @@ func (s section) optionalText(key string) string {
 	return text
 }
 
-// requiredText is a text that must be there.
+// requiredText returns a text that must be there.
 func (s section) requiredText(key string) string {
 	text, _ := s.values[key].(string)
 	if text == "" {
@@ -92,7 +92,7 @@ func (s section) requiredText(key string) string {
 	return text
 }
 
-// readTexts are the words of a text, or the texts of a list.
+// readTexts returns the words of a text, or the texts of a list.
 func (s section) readTexts(key string) []string {
 	switch v := s.values[key].(type) {
 	case nil:
@@ -114,7 +114,7 @@ func (s section) readTexts(key string) []string {
 	return nil
 }
 
-// optionalHost is an optional host that credentials are for.
+// optionalHost returns an optional host that credentials are for.
 func (s section) optionalHost(key string) *url.URL {
 	if !s.hasKey(key) {
 		return nil
@@ -128,7 +128,7 @@ func (s section) optionalHost(key string) *url.URL {
 	return host
 }
 
-// requiredAddress is the URL of an endpoint that must be there.
+// requiredAddress returns the URL of an endpoint that must be there.
 func (s section) requiredAddress(key, example string) *url.URL {
 	text, _ := s.values[key].(string)
 	u, err := url.Parse(text)

@@ -112,7 +112,7 @@ func (s section) otherClaims() map[string]any {
 	return claims.values
 }
 
-// signingKey is private_key or secret, nil where that has its value elsewhere.
+// signingKey returns private_key or secret, nil where that has its value elsewhere.
 func (s section) signingKey() any {
 	if s.hasKey("private_key") == s.hasKey("secret") {
 		s.d.recordProblem(s.path, "must have one of jwt.private_key and jwt.secret")

@@ -64,7 +64,7 @@ func (s section) readDatabase() {
 	}
 }
 
-// readHeaders are the headers of all kinds that are headers, in the order of their kinds and names.
+// readHeaders returns the headers of all kinds that are headers, in the order of their kinds and names.
 func (s section) readHeaders() (all []NameValue) {
 	if s.hasKey("bearer") {
 		all = append(all, s.headerPair("bearer", bearerHeader(s.requiredSecret("bearer"))))
@@ -86,7 +86,7 @@ func (s section) readHeaders() (all []NameValue) {
 	return lists.Map(all, func(p NameValue) NameValue { return NameValue{http.CanonicalHeaderKey(p.Name), p.Value} })
 }
 
-// namedHeaders are headers by their names, which become canonical.
+// namedHeaders returns headers by their names, which become canonical.
 func (s section) namedHeaders() (all []NameValue) {
 	for _, name := range slices.Sorted(maps.Keys(s.values)) {
 		if !httpguts.ValidHeaderFieldName(name) {
@@ -98,7 +98,7 @@ func (s section) namedHeaders() (all []NameValue) {
 	return all
 }
 
-// headerPair is a pair that can be sent as a header.
+// headerPair returns a pair that can be sent as a header.
 func (s section) headerPair(key string, pair NameValue) NameValue {
 	if !httpguts.ValidHeaderFieldValue(pair.Value) {
 		s.d.recordProblem(s.pathOf(key), "has a line break or another control character in %s, which is not allowed in a header", s.keyName(key))
@@ -106,7 +106,7 @@ func (s section) headerPair(key string, pair NameValue) NameValue {
 	return pair
 }
 
-// queryParams are the parameters by their names.
+// queryParams returns the parameters by their names.
 func (s section) queryParams() []NameValue {
 	parameters := s.subsection("query")
 	if parameters == nil {

@@ -75,7 +75,7 @@ func (s section) endpointsOfPeople(of *OAuth2) {
 	}
 }
 
-// grant is the grant of the client, client_credentials where it does not say.
+// grant returns the grant of the client, client_credentials where it does not say.
 func (s section) grant() string {
 	if !s.hasKey("grant") {
 		return GrantClient

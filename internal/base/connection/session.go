@@ -131,7 +131,8 @@ func (s section) sourcesOf(key string, value any) {
 	}
 }
 
-// relativeAddress is an address that may be relative to the connection's host, and is that host where the connection has none.
+// relativeAddress returns an address that may be relative to the connection's host, and is that host where the
+// connection has none.
 func (s section) relativeAddress(key string, c *Login) *url.URL {
 	u, err := url.Parse(s.requiredText(key))
 	switch {
@@ -182,7 +183,7 @@ func (s section) readTemplate(key string, names []string) *expression.Template {
 	return s.checkTemplate(key, template, problems, names)
 }
 
-// readCondition is template for an expression that may be without its braces.
+// readCondition returns template for an expression that may be without its braces.
 func (s section) readCondition(key string, names []string) *expression.Template {
 	if !s.hasKey(key) {
 		return nil
@@ -191,7 +192,8 @@ func (s section) readCondition(key string, names []string) *expression.Template 
 	return s.checkTemplate(key, template, problems, names)
 }
 
-// checkTemplate is a template that names what it may. What was written is not shown: it may be a secret in the wrong place.
+// checkTemplate returns a template that names what it may. What was written is not shown: it may be a secret in the
+// wrong place.
 func (s section) checkTemplate(key string, template *expression.Template, problems []expression.Problem, names []string) *expression.Template {
 	if len(problems) > 0 {
 		s.d.recordProblem(s.pathOf(key), "has an expression in %s that cannot be read, at character %d (%s)", s.keyName(key), problems[0].Offset+1, problems[0].Code)

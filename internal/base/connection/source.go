@@ -46,7 +46,7 @@ func (s SecretSource) String() string {
 	return text
 }
 
-// readSecret is a text, or the map of a source, whose value is not known yet: "".
+// readSecret returns a text, or the map of a source, whose value is not known yet: "".
 func (s section) readSecret(key string) string {
 	if !s.isSourced(key) {
 		return s.optionalText(key)
@@ -57,7 +57,7 @@ func (s section) readSecret(key string) string {
 	return ""
 }
 
-// requiredSecret is a secret that must be there.
+// requiredSecret returns a secret that must be there.
 func (s section) requiredSecret(key string) string {
 	if s.isSourced(key) {
 		return s.readSecret(key)
@@ -91,7 +91,7 @@ func (s section) readSource() (source SecretSource) {
 	return source
 }
 
-// readDuration is an optional duration above zero.
+// readDuration returns an optional duration above zero.
 func (s section) readDuration(key string, usual time.Duration) time.Duration {
 	if !s.hasKey(key) {
 		return usual
@@ -182,7 +182,7 @@ func isSource(of map[string]any) bool {
 	return has
 }
 
-// withPassword is an address with a password, nil for none.
+// withPassword returns an address with a password, nil for none.
 func withPassword(address string, password any) (string, error) {
 	secret, has := password.(string)
 	if !has {

@@ -53,7 +53,7 @@ var ErrMissing = errors.New("no such secret")
 // ErrUnreadable says that a source cannot be read right now.
 var ErrUnreadable = errors.New("the secret cannot be read")
 
-// Read gives the value of a source: the one that is kept, unless it is old, was changed, or anew is true. Its error is
+// Read returns the value of a source: the one that is kept, unless it is old, was changed, or anew is true. Its error is
 // ErrMissing or ErrUnreadable with the source's name.
 func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
 	s.mu.Lock()

@@ -40,7 +40,7 @@ const authorization = "Authorization"
 
 func bearerHeader(token string) NameValue { return NameValue{authorization, "Bearer " + token} }
 
-// basicHeader is the header of basic authentication (RFC 7617).
+// basicHeader returns the header of basic authentication (RFC 7617).
 func basicHeader(user, password string) NameValue {
 	return NameValue{authorization, "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))}
 }
@@ -55,7 +55,7 @@ func cutHost(text string) (string, *url.URL, error) {
 	return secret, parsed, err
 }
 
-// parseHost is a host that credentials are for, with a path for relative addresses to begin at.
+// parseHost returns a host that credentials are for, with a path for relative addresses to begin at.
 func parseHost(text string) (*url.URL, error) {
 	host, err := url.Parse(strings.TrimSpace(text))
 	if err != nil || !isWeb(host) || host.User != nil || host.RawQuery != "" || host.Fragment != "" {

@@ -58,7 +58,7 @@ var (
 	globalIPv6 = netip.MustParsePrefix("2000::/3")
 )
 
-// classOf is the class of an address, and of the IPv4 addresses that it leads to.
+// classOf returns the class of an address, and of the IPv4 addresses that it leads to.
 func classOf(ip netip.Addr) class {
 	worst := public
 	for _, each := range append(embeddedIn(ip), ip.WithZone("").Unmap()) {
@@ -83,8 +83,8 @@ var (
 	translated = netip.MustParsePrefix("::ffff:0:0:0/96") // RFC 2765
 )
 
-// embeddedIn are the IPv4 addresses that an IPv6 address contains, by the ways in which networks translate or tunnel; none for
-// an address that is IPv4 itself.
+// embeddedIn returns the IPv4 addresses that an IPv6 address contains, by the ways in which networks translate or
+// tunnel; none for an address that is IPv4 itself.
 func embeddedIn(ip netip.Addr) []netip.Addr {
 	ip = ip.WithZone("")
 	if ip.Unmap().Is4() {
@@ -109,7 +109,7 @@ func embeddedIn(ip netip.Addr) []netip.Addr {
 	return nil
 }
 
-// normalizeHost is the name of a host as it is compared, and its address if it is one in any spelling.
+// normalizeHost returns the name of a host as it is compared, and its address if it is one in any spelling.
 func normalizeHost(host string) (string, netip.Addr) {
 	if ascii, err := httpguts.PunycodeHostPort(host); err == nil {
 		host = ascii
@@ -148,7 +148,7 @@ func looseIPv4(host string) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(whole >> 24), byte(whole >> 16), byte(whole >> 8), byte(whole)})
 }
 
-// looseNumber is a number as C writes it: 127, 0177 or 0x7f.
+// looseNumber returns a number as C writes it: 127, 0177 or 0x7f.
 func looseNumber(text string) (uint64, bool) {
 	base, digits := 10, text
 	switch {
@@ -174,7 +174,7 @@ var (
 	metadataNames   = []string{"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal", "metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com"}
 )
 
-// classOfName is the class of a name that a proxy resolves. A name without a dot is one of a private network.
+// classOfName returns the class of a name that a proxy resolves. A name without a dot is one of a private network.
 func classOfName(name string) class {
 	if slices.Contains(metadataNames, name) {
 		return linkLocal

@@ -24,10 +24,11 @@ type Policy struct {
 	Resolver *net.Resolver
 }
 
-// Local is the policy of workers on the machine of their user: private addresses are reached, link-local ones are not.
+// Local returns the policy of workers on the machine of their user: private addresses are reached, link-local ones
+// are not.
 func Local() *Policy { return &Policy{private: true, public: true} }
 
-// Remote is the policy of workers that others send playbooks to: only public addresses are reached.
+// Remote returns the policy of workers that others send playbooks to: only public addresses are reached.
 func Remote() *Policy { return &Policy{public: true} }
 
 // HostMatcher reports whether a connection of the operator names host:port, which attempts that use the connection may then
@@ -95,7 +96,7 @@ func (p *Policy) CheckNamed(address string) error {
 	return p.orLocal().checkBeforeDNS(to, OwnConnection)
 }
 
-// NamesBy is the resolver of names, nil for the usual one.
+// NamesBy returns the resolver of names, nil for the usual one.
 func (p *Policy) NamesBy() *net.Resolver { return p.orLocal().Resolver }
 
 func (p *Policy) orLocal() *Policy {
@@ -123,7 +124,7 @@ func parseDestination(address string) (destination, error) {
 	return destination{text: address, name: name, port: normalizePort(port), ip: ip}, nil
 }
 
-// normalizePort is a port without zeros before it, which the system ignores.
+// normalizePort returns a port without zeros before it, which the system ignores.
 func normalizePort(port string) string {
 	if number, err := strconv.ParseUint(port, 10, 16); err == nil {
 		return strconv.FormatUint(number, 10)
@@ -131,7 +132,8 @@ func normalizePort(port string) string {
 	return port
 }
 
-// NameOf is host:port with the host in the form in which it is compared: small letters, ASCII, without a dot at its end.
+// NameOf returns host:port with the host in the form in which it is compared: small letters, ASCII, without a dot at
+// its end.
 func NameOf(host, port string) string {
 	name, _ := normalizeHost(host)
 	return net.JoinHostPort(name, normalizePort(port))

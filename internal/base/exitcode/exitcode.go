@@ -17,7 +17,7 @@ type Doc struct {
 	Doc    string
 }
 
-// All are the statuses of starter run, in their order, as starter explain shows them. Other
+// All returns the statuses of starter run, in their order, as starter explain shows them. Other
 // commands give those that fit.
 func All() []Doc {
 	return []Doc{

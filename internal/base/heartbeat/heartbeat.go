@@ -19,8 +19,8 @@ const (
 	Longest = time.Minute
 )
 
-// Interval is the time between two heartbeats of an activity: its workflow waits for several. It is Default where the
-// activity has no heartbeat timeout, and outside of activities.
+// Interval returns the time between two heartbeats of an activity: its workflow waits for several. It is Default
+// where the activity has no heartbeat timeout, and outside of activities.
 func Interval(ctx context.Context) time.Duration {
 	if !activity.IsActivity(ctx) {
 		return Default
@@ -31,8 +31,8 @@ func Interval(ctx context.Context) time.Duration {
 	return Default
 }
 
-// ProgressInterval is the time between two heartbeats that carry progress, which people watch: a second by default, and
-// no less than Interval where the operator has made heartbeats rarer.
+// ProgressInterval returns the time between two heartbeats that carry progress, which people watch: a second by
+// default, and no less than Interval where the operator has made heartbeats rarer.
 func ProgressInterval(ctx context.Context) time.Duration {
 	if interval := Interval(ctx); interval > Default {
 		return interval

@@ -170,7 +170,7 @@ var (
 	}
 )
 
-// Readings are the metrics that are set, and keep their value until they are set again.
+// Readings returns the metrics that are set, and keep their value until they are set again.
 func Readings() []*Metric {
 	return []*Metric{WatermarkAge, OpenRuns, OldestRun, QueueWorkers, BacklogTasks, BacklogAge, ReadingsAge, StoreUp}
 }
@@ -268,7 +268,7 @@ var (
 	}
 )
 
-// AllMetrics are the metrics of a worker, in the order in which they are documented.
+// AllMetrics returns the metrics of a worker, in the order in which they are documented.
 func AllMetrics() []*Metric {
 	return []*Metric{
 		Runs, RunTime, Steps, StepTime, StepRows, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits, WatermarkAge,
@@ -301,7 +301,7 @@ type Gauges interface {
 // series of its own, and a call may have a thousand retries.
 const maxRetryLabel = 10
 
-// RetryLabel is the value of LabelAttempt for the n-th retry of a request.
+// RetryLabel returns the value of LabelAttempt for the n-th retry of a request.
 func RetryLabel(n int) string {
 	if n > maxRetryLabel {
 		return "more"
@@ -309,7 +309,7 @@ func RetryLabel(n int) string {
 	return strconv.Itoa(max(n, 1))
 }
 
-// ClassOf is the value of LabelClass for an error; nil is none.
+// ClassOf returns the value of LabelClass for an error; nil is none.
 func ClassOf(failure *interpreter.ErrorObject) string {
 	if failure == nil {
 		return ClassNone
@@ -352,7 +352,7 @@ func Call(to Recorder, facts call.Facts, result interpreter.CallResult) {
 	}
 }
 
-// Role is the value of LabelRole for a place in the playbook, which only sinks
+// Role returns the value of LabelRole for a place in the playbook, which only sinks
 // have.
 func Role(place string) string {
 	if place != "" {

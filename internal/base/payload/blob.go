@@ -46,7 +46,7 @@ func referenceTo(data []byte) reference {
 	return reference{key: "sha256/" + digits[:2] + "/" + digits, size: int64(len(data))}
 }
 
-// toClaim is the reference as Temporal keeps it.
+// toClaim returns the reference as Temporal keeps it.
 func (r reference) toClaim(store string) map[string]string {
 	return map[string]string{"key": r.key, "size": strconv.FormatInt(r.size, 10), "store": store}
 }
@@ -129,7 +129,7 @@ const (
 	writeOperation = "write"
 )
 
-// Operations are the names of what Watched observes.
+// Operations returns the names of what Watched observes.
 func Operations() []string { return []string{readOperation, writeOperation} }
 
 func (s *Store) observeWatch(operation string, bytes int64, began time.Time, err error) {
@@ -165,7 +165,7 @@ func (s *Store) getValue(ctx context.Context, ref reference) ([]byte, error) {
 	return data, nil
 }
 
-// goneError is errStoreGone in place of errNoStore: what is no store any more was one.
+// goneError returns errStoreGone in place of errNoStore: what is no store any more was one.
 func goneError(err error) error {
 	if errors.Is(err, errNoStore) {
 		return errStoreGone
@@ -206,7 +206,7 @@ func (s *Store) checkValue(ctx context.Context, ref reference) error {
 // same one.
 const mostScripts = 64
 
-// getScript is get for a value that may be a script, as small ones are: it reads each
+// getScript is getValue for a value that may be a script, as small ones are: it reads each
 // once while it is in use.
 func (s *Store) getScript(ctx context.Context, ref reference) ([]byte, error) {
 	if ref.size >= Threshold {

@@ -26,7 +26,7 @@ const (
 // depend on it through what runs record at their start.
 const Threshold = 128 << 10
 
-// External is the setting for clients and replayers. Without a store, values
+// External returns the setting for clients and replayers. Without a store, values
 // stay in Temporal, and one that another program has stored is an error that
 // says where.
 func (s *Store) External() converter.ExternalStorage {
@@ -84,7 +84,7 @@ func (s selector) SelectDriver(
 // inlineMark is the name of the metadata of values that stay in Temporal.
 const inlineMark = "reprise-inline"
 
-// Inline is the payload marked to go into Temporal itself, which takes 2 MB.
+// Inline returns the payload marked to go into Temporal itself, which takes 2 MB.
 func (*Store) Inline(payload *commonpb.Payload) *commonpb.Payload {
 	marked := &commonpb.Payload{Metadata: maps.Clone(payload.GetMetadata()), Data: payload.GetData()}
 	if marked.Metadata == nil {
@@ -97,7 +97,7 @@ func (*Store) Inline(payload *commonpb.Payload) *commonpb.Payload {
 // driver is how the SDK uses a store.
 type driver struct{ store *Store }
 
-// Name is the driver's name in histories.
+// Name returns the driver's name in histories.
 func (*driver) Name() string { return driverName }
 
 // Type names the implementation.
@@ -137,7 +137,7 @@ func (d *driver) Store(
 	return claims, nil
 }
 
-// encodePayload gives equal values equal bytes, and so equal hashes: maps of metadata
+// encodePayload encodes equal values as equal bytes, and so equal hashes: maps of metadata
 // are in one order.
 func encodePayload(payload *commonpb.Payload) ([]byte, error) {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(payload)
@@ -147,7 +147,7 @@ func encodePayload(payload *commonpb.Payload) ([]byte, error) {
 	return data, nil
 }
 
-// Retrieve gives the payload of each claim, in order.
+// Retrieve returns the payload of each claim, in order.
 func (d *driver) Retrieve(
 	ctx converter.StorageDriverRetrieveContext, claims []converter.StorageDriverClaim,
 ) ([]*commonpb.Payload, error) {

@@ -109,7 +109,7 @@ func (h *heldTask) checkTask(ctx context.Context) error {
 	return group.Wait()
 }
 
-// readReferences are the references of the whole history.
+// readReferences returns the references of the whole history.
 func (h *heldTask) readReferences(ctx context.Context) ([]reference, error) {
 	found := []reference{}
 	visit := func(_ *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {

@@ -129,7 +129,7 @@ func (s *Store) openBucket(ctx context.Context) (*blob.Bucket, error) {
 	return opened, nil
 }
 
-// openError is a *StoreError that names the store.
+// openError returns a *StoreError that names the store.
 func (s *Store) openError(err error) error {
 	if s.place.IsFolder() && errors.Is(err, fs.ErrNotExist) {
 		err = errNoStore
@@ -212,7 +212,7 @@ func Prepare(ctx context.Context, address string) error {
 	return store.Close()
 }
 
-// Directory is the address of a store in a directory, which is made if need be.
+// Directory returns the address of a store in a directory, which is made if need be.
 func Directory(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -221,7 +221,7 @@ func Directory(path string) (string, error) {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: createOption + "=true"}).String(), nil
 }
 
-// Name is the store's address without anything that could be secret.
+// Name returns the store's address without anything that could be secret.
 func (s *Store) Name() string {
 	if s == nil {
 		return "none"

@@ -109,7 +109,7 @@ func (f Places) Holds(info fs.FileInfo) bool {
 	return false
 }
 
-// programFolders are the folders of programs here.
+// programFolders returns the folders of programs here.
 func (f Places) programFolders() []string {
 	if f.Directory == "" || f.Directory == "." {
 		return []string{Folder}

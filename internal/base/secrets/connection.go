@@ -39,7 +39,7 @@ func newConnection(raw string) *ConnectionSecrets {
 	return c
 }
 
-// withPatterns is the connection with its patterns, which are made when they are first needed:
+// withPatterns returns the connection with its patterns, which are made when they are first needed:
 // most secrets are never searched.
 func (c *ConnectionSecrets) withPatterns() *ConnectionSecrets {
 	c.build.Do(func() {
@@ -69,7 +69,7 @@ func Echoes[T string | []byte](c *ConnectionSecrets, answer T) (echoes bool) {
 	return echoes
 }
 
-// Text is a text of an answer that went well, without the secrets that Echoes finds.
+// Text returns a text of an answer that went well, without the secrets that Echoes finds.
 func (c *ConnectionSecrets) Text(text string) string {
 	return maskText([]*masker{c.withPatterns().distinct}, text)
 }

@@ -41,7 +41,7 @@ const (
 	minWord   = 3
 )
 
-// secretForms gives the patterns of a secret: how it appears in a text once escapes are
+// secretForms returns the patterns of a secret: how it appears in a text once escapes are
 // undone. Escapes are undone in the text that is masked, so they need no patterns of
 // their own, also where only some characters are escaped, or one is in several ways.
 func secretForms(secret string) []pattern {
@@ -71,7 +71,7 @@ func secretForms(secret string) []pattern {
 	return all
 }
 
-// plainForms are the ways to write a secret that are not undone as escapes.
+// plainForms returns the ways to write a secret that are not undone as escapes.
 func plainForms(secret string) []string {
 	all := []string{
 		secret,
@@ -101,7 +101,7 @@ func plainForms(secret string) []string {
 	return all
 }
 
-// misreadForms is UTF-8 that was taken for the encoding of old web servers.
+// misreadForms returns UTF-8 that was taken for the encoding of old web servers.
 func misreadForms(secret string) []string {
 	var all []string
 	for _, table := range []*charmap.Charmap{charmap.ISO8859_1, charmap.Windows1252} {
@@ -112,7 +112,7 @@ func misreadForms(secret string) []string {
 	return all
 }
 
-// writtenForms are the bytes that base64 may hold: the secret, in UTF-8 or in Latin-1 as clients
+// writtenForms returns the bytes that base64 may hold: the secret, in UTF-8 or in Latin-1 as clients
 // write logins, escaped as in a message of JSON, or as a login of OAuth 2.0 is (RFC 6749,
 // section 2.3.1).
 func writtenForms(secret string) []string {
@@ -127,12 +127,12 @@ func writtenForms(secret string) []string {
 	return all
 }
 
-// jsonPlain is a secret in JSON that does not care for HTML.
+// jsonPlain returns a secret in JSON that does not care for HTML.
 func jsonPlain(secret string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(secret)
 }
 
-// base64Parts are the parts of the base64 of a longer text that a secret in it
+// base64Parts returns the parts of the base64 of a longer text that a secret in it
 // decides alone, at each of its three places in a group.
 func base64Parts(text string) []string {
 	const bits = 6
@@ -150,7 +150,7 @@ func base64Parts(text string) []string {
 	return all
 }
 
-// toLatin1 is a text as ISO 8859-1 has it; false where that is the same or where it
+// toLatin1 returns a text as ISO 8859-1 has it; false where that is the same or where it
 // has not all of it.
 func toLatin1(text string) (string, bool) {
 	old := make([]byte, 0, len(text))
@@ -163,7 +163,7 @@ func toLatin1(text string) (string, bool) {
 	return string(old), string(old) != text
 }
 
-// escapedForHTML is a secret in a page, and in JSON that may be within one, where
+// escapedForHTML returns a secret in a page, and in JSON that may be within one, where
 // non-ASCII characters may be escaped too.
 func escapedForHTML(secret string) []string {
 	quoted, err := json.Marshal(secret)

@@ -74,7 +74,7 @@ func eachMatch[T string | []byte](m *matcher, text T, found func(start, end int)
 	}
 }
 
-// matchExtent is the part of the text that a found pattern covers.
+// matchExtent returns the part of the text that a found pattern covers.
 func matchExtent[T string | []byte](p pattern, text T, start int) (from, to int, ok bool) {
 	from, to = start, start+len(p.text)
 	switch p.kind {
@@ -100,7 +100,7 @@ func base64Extent[T string | []byte](text T, from, to int) (int, int) {
 	return from, to
 }
 
-// standsAlone is false for a part of a longer name.
+// standsAlone returns false for a part of a longer name.
 func standsAlone[T string | []byte](text T, from, to int) bool {
 	before := from > 0 && isBeside(text[from-1])
 	after := to < len(text) && text[to] != '.' && isBeside(text[to])

@@ -54,7 +54,7 @@ func newMasker(patterns []pattern) *masker {
 	}
 }
 
-// With is a set that also masks what s masks. Secrets that are added to it are not
+// With returns a set that also masks what s masks. Secrets that are added to it are not
 // added to s.
 func (s *Masker) With() *Masker { return &Masker{parent: s} }
 
@@ -140,7 +140,7 @@ func (s *Masker) Login(connection *ConnectionSecrets, user, password string) {
 	}
 }
 
-// namesOf are the users of a connection.
+// namesOf returns the users of a connection.
 func (s *Masker) namesOf(connection *ConnectionSecrets) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *Masker) ownMasker() *masker {
 	return s.ready
 }
 
-// allMaskers are the maskers of the set and of the sets that it is with.
+// allMaskers returns the maskers of the set and of the sets that it is with.
 func (s *Masker) allMaskers() []*masker {
 	var all []*masker
 	for ; s != nil; s = s.parent {
@@ -191,10 +191,10 @@ func (s *Masker) allMaskers() []*masker {
 	return all
 }
 
-// Text is a text with all secrets replaced by stars.
+// Text returns a text with all secrets replaced by stars.
 func (s *Masker) Text(text string) string { return maskText(s.allMaskers(), text) }
 
-// Value is a value of JSON whose texts and keys are masked. v is not changed.
+// Value returns a value of JSON whose texts and keys are masked. v is not changed.
 func (s *Masker) Value(v any) any { return maskValue(s.allMaskers(), v) }
 
 func maskValue(maskers []*masker, v any) any {

@@ -51,7 +51,7 @@ func IsTerminal(w io.Writer) bool {
 	return file != nil && term.IsTerminal(int(file.Fd()))
 }
 
-// File is the file that a stream goes to, nil for something else.
+// File returns the file that a stream goes to, nil for something else.
 func File(w io.Writer) *os.File {
 	if s, ok := w.(*Screen); ok {
 		w = s.To
@@ -71,7 +71,7 @@ func Width(w io.Writer) int {
 	return fallback
 }
 
-// Program is this program as its user calls it: what is printed as a command is
+// Program returns this program as its user calls it: what is printed as a command is
 // pasted.
 func Program() string { return programName(os.Args[0]) }
 

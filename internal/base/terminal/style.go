@@ -49,7 +49,7 @@ var styles = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// Paint is a text in a style, for a Screen. It is as wide as without.
+// Paint returns a text in a style, for a Screen. It is as wide as without.
 func (p Paper) Paint(style Style, text string) string {
 	if !p.Colour || style == Plain || text == "" {
 		return text
@@ -57,5 +57,5 @@ func (p Paper) Paint(style Style, text string) string {
 	return style.escapeCode() + text + Plain.escapeCode()
 }
 
-// Warning is a text that must not be passed over.
+// Warning returns a text that must not be passed over.
 func (p Paper) Warning(text string) string { return p.Paint(Warning, text) }

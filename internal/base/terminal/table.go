@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// NewTable is a table in the one style that this program has.
+// NewTable returns a table in the one style that this program has.
 func NewTable(columns ...any) table.Writer {
 	writer := table.NewWriter()
 	style := table.StyleLight
@@ -22,7 +22,7 @@ func NewTable(columns ...any) table.Writer {
 	return writer
 }
 
-// TableRow is the cells of some columns. It panics if a column has no cell: a table would leave it out in silence.
+// TableRow returns the cells of some columns. It panics if a column has no cell: a table would leave it out in silence.
 func TableRow[C any](columns []string, cells map[string]C) table.Row {
 	return lists.Map(columns, func(name string) any {
 		cell, found := cells[name]
@@ -33,7 +33,7 @@ func TableRow[C any](columns []string, cells map[string]C) table.Row {
 	})
 }
 
-// HeadRow is a row of the names of some columns.
+// HeadRow returns a row of the names of some columns.
 func HeadRow(columns []string) table.Row {
 	return lists.Map(columns, func(name string) any { return name })
 }
@@ -63,7 +63,7 @@ func FitColumns(width int, names []string, sets [][]string, render func(columns,
 	return ""
 }
 
-// widestLine is the width of the longest line of some names.
+// widestLine returns the width of the longest line of some names.
 func widestLine(names []string) int {
 	width := 0
 	for _, name := range names {

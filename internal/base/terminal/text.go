@@ -13,10 +13,10 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Time is a time in UTC: 2026-11-22 23:00:14 UTC.
+// Time returns a time in UTC: 2026-11-22 23:00:14 UTC.
 func Time(at time.Time) string { return at.UTC().Format(time.DateTime + " UTC") }
 
-// ClockText is a time of day in UTC, with the day if it is not today.
+// ClockText returns a time of day in UTC, with the day if it is not today.
 func ClockText(at, now time.Time) string {
 	if at.UTC().Format(time.DateOnly) != now.UTC().Format(time.DateOnly) {
 		return Time(at)
@@ -44,12 +44,12 @@ func OneLine(line string) string {
 	return Visible(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(line))
 }
 
-// SecondsText is a time in seconds as Duration shows it.
+// SecondsText returns a time in seconds as Duration shows it.
 func SecondsText(n float64) string {
 	return Duration(time.Duration(n * float64(time.Second)).Round(time.Millisecond))
 }
 
-// Duration is a duration in two units.
+// Duration returns a duration in two units.
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -80,7 +80,7 @@ func Shorten(text string, most int) string {
 	return text
 }
 
-// NumberText is a number; "" for 0.
+// NumberText returns a number; "" for 0.
 func NumberText(n int) string {
 	if n == 0 {
 		return ""
@@ -88,7 +88,7 @@ func NumberText(n int) string {
 	return fmt.Sprint(n)
 }
 
-// CellText is a text from data, cut to a width.
+// CellText returns a text from data, cut to a width.
 func CellText(content string, width int) string { return text.Snip(OneLine(content), width, "…") }
 
 // HelpColumns is the most columns that help fills, however wide the terminal is.
@@ -130,7 +130,7 @@ func WrapText(said string, width int) (lines []string) {
 	return lines
 }
 
-// ShellWord is a text as one word of a shell.
+// ShellWord returns a text as one word of a shell.
 func ShellWord(text string) string {
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,", r)
@@ -140,7 +140,7 @@ func ShellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// Count is a number of things, with an s where there is not one.
+// Count returns a number of things, with an s where there is not one.
 func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"

@@ -164,7 +164,7 @@ func (r *Reader) addCancelled(
 	return nil
 }
 
-// indexAt is the index of the element at a place of a loop's input, which may be a choice
+// indexAt returns the index of the element at a place of a loop's input, which may be a choice
 // of the collection.
 func indexAt(input protocol.LoopInput, position int) int {
 	if input.Chosen != nil {
@@ -173,7 +173,7 @@ func indexAt(input protocol.LoopInput, position int) int {
 	return position
 }
 
-// letterID is the id of the letter of an iteration.
+// letterID returns the id of the letter of an iteration.
 func (c *Chain) letterID(at iterationKey) string {
 	return fmt.Sprintf("%s/%s#%d/%d", c.Origin.WorkflowID, at.step, at.visit, at.index)
 }
@@ -222,7 +222,7 @@ func CompareNewest(x, y Letter) int {
 		cmp.Compare(x.Step, y.Step), cmp.Compare(x.Visit, y.Visit), cmp.Compare(x.Index, y.Index))
 }
 
-// FailedChild is the workflow in whose history the last failure of an iteration is: its own, or that
+// FailedChild returns the workflow in whose history the last failure of an iteration is: its own, or that
 // of its batch. It is "" for an iteration that has not failed.
 func (r *Reader) FailedChild(ctx context.Context, c *Chain, letter Letter) (string, error) {
 	for _, run := range append([]*runs.Run{c.Origin}, c.Rounds...) {
@@ -354,7 +354,7 @@ func stepFits(before, book *playbook.Playbook, name string) error {
 	return nil
 }
 
-// iterationsOf gives the positions of iterations in the loop of the origin.
+// iterationsOf returns the positions of iterations in the loop of the origin.
 func (r *Reader) iterationsOf(ctx context.Context, loop *runs.Loop, indexes []int) (protocol.ReprocessLoop, error) {
 	input, err := r.LoopInput(ctx, loop)
 	if err != nil {

@@ -27,7 +27,7 @@ type Children struct {
 	under []string // files that are being drawn
 }
 
-// drawChild is the graph of the playbook that a step runs, nil for none, or where it is
+// drawChild returns the graph of the playbook that a step runs, nil for none, or where it is
 // not known, runs itself or would be one too many.
 func (b *Children) drawChild(book *playbook.Playbook, step *playbook.Step, status *runs.Status) *Diagram {
 	if b == nil || step.Action == nil {
@@ -69,7 +69,7 @@ func (b *Children) drawChild(book *playbook.Playbook, step *playbook.Step, statu
 	return New(inner, nil, b)
 }
 
-// startedRun is the run that the last visit of a step has started last, nil for none.
+// startedRun returns the run that the last visit of a step has started last, nil for none.
 // Those of a loop are many, which its counts sum up.
 func (b *Children) startedRun(step *playbook.Step, status *runs.Status) (*playbook.Playbook, *runs.Status) {
 	if b.Run == nil || status == nil || step.Loop != nil {

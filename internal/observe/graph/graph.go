@@ -162,7 +162,7 @@ func routeText(route *playbook.Route) string {
 	return ""
 }
 
-// bareText is a condition without the braces of its template.
+// bareText returns a condition without the braces of its template.
 func bareText(text string) string {
 	text = strings.TrimSpace(text)
 	inner, opens := strings.CutPrefix(text, "{{")
@@ -173,7 +173,7 @@ func bareText(text string) string {
 	return text
 }
 
-// sinksOf are the sinks of a step, in the order in which they write.
+// sinksOf returns the sinks of a step, in the order in which they write.
 func sinksOf(step *playbook.Step, names names) []sinkNode {
 	var all []sinkNode
 	add := func(when string, sinks ...*playbook.Sink) {
@@ -197,7 +197,7 @@ func sinksOf(step *playbook.Step, names names) []sinkNode {
 	return all
 }
 
-// sinkText is a tool and where it writes to, as far as a field says it.
+// sinkText returns a tool and where it writes to, as far as a field says it.
 func (n names) sinkText(action *playbook.Action) string {
 	text := n.toolText(action)
 	for _, name := range []string{"table", "path", "url"} {
@@ -229,7 +229,7 @@ func stateText(step runs.Step, now time.Time) []string {
 	return lines
 }
 
-// boxLines are the text in the box of a step.
+// boxLines returns the text in the box of a step.
 func (s *node) boxLines() []string {
 	lines := []string{s.name}
 	if s.tool != "" {

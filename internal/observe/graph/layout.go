@@ -107,7 +107,7 @@ func inLayers(boxes []*layoutBox, lines []*layoutLine) [][]*layoutBox {
 	return layers
 }
 
-// upperAndLower are the upper and the lower end.
+// upperAndLower returns the upper and the lower end.
 func (l *layoutLine) upperAndLower() (top, bottom *layoutBox) {
 	if l.turned {
 		return l.to, l.from

@@ -246,5 +246,5 @@ func svgPath(line *layoutLine) string {
 	return path + fmt.Sprintf("V%.1f", to.y-down*to.height/2)
 }
 
-// svgText is a text between tags.
+// svgText returns a text between tags.
 func svgText(said string) string { return html.EscapeString(terminal.OneLine(said)) }

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// fillColour is the fill colour of a box with a state, "" without one.
+// fillColour returns the fill colour of a box with a state, "" without one.
 func fillColour(state interpreter.Status) string {
 	if state == "" {
 		return ""
@@ -142,7 +142,7 @@ func mermaidText(text string) string {
 	return b.String()
 }
 
-// yamlText is a text in YAML's quotes.
+// yamlText returns a text in YAML's quotes.
 func yamlText(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "---", `\x2d\x2d\x2d`, "<", `\x3c`).Replace(terminal.OneLine(text)) + `"`
 }
@@ -194,7 +194,7 @@ func (g *Diagram) dotSteps(b *strings.Builder, prefix, indent string) {
 	}
 }
 
-// dotText is a string of DOT with a text in each line. DOT replaces names of
+// dotText returns a string of DOT with a text in each line. DOT replaces names of
 // entities, so their sign is one itself.
 func dotText(lines ...string) string {
 	escaped := lists.Map(lines, func(line string) string {

@@ -68,7 +68,7 @@ func AwaitedText(awaits *interpreter.AwaitedDetails) []string {
 	return said
 }
 
-// fieldText is a field of a form with its type.
+// fieldText returns a field of a form with its type.
 func fieldText(item playbook.ApprovalItem) string {
 	kind := item.Type
 	if len(item.Choices) > 0 {

@@ -83,7 +83,7 @@ func (c *Cause) describeFailure(failure *interpreter.ErrorObject) {
 // shownParams bounds the parameters of a request, in bytes.
 const shownParams = 2 << 10
 
-// markedLine is the last line of the playbook's file that a text names, 0 for none.
+// markedLine returns the last line of the playbook's file that a text names, 0 for none.
 func (o EndedRun) markedLine(body Excerpt) (line int) {
 	if o.Book == nil {
 		return 0
@@ -95,7 +95,7 @@ func (o EndedRun) markedLine(body Excerpt) (line int) {
 	return line
 }
 
-// policyOf is the policy that decided about a failure, with its place and what it decided; "" where none did.
+// policyOf returns the policy that decided about a failure, with its place and what it decided; "" where none did.
 func (o EndedRun) policyOf(record *protocol.StepRecord, failure *interpreter.ErrorObject) string {
 	if failure.Policy == 0 {
 		if record == nil || !failure.PoliciesDecide() {
@@ -147,7 +147,7 @@ func NewExcerpt(text string) Excerpt {
 	}
 }
 
-// Body is the response that a failure came with, as text; for a child run the message suffices.
+// Body returns the response that a failure came with, as text; for a child run the message suffices.
 func Body(failure *interpreter.ErrorObject) Excerpt {
 	if failure == nil || failure.Kind == interpreter.KindPlaybook {
 		return Excerpt{}
@@ -155,13 +155,13 @@ func Body(failure *interpreter.ErrorObject) Excerpt {
 	return NewExcerpt(bodyText(failure.Body.Data))
 }
 
-// Text is all of it.
+// Text returns all of it.
 func (e Excerpt) Text() string {
 	return strings.Join(slices.DeleteFunc([]string{e.Head, e.Middle, e.Tail}, func(part string) bool { return part == "" }), "\n")
 }
 
-// firstAndLast are the first and the last lines of a text, within so many lines and bytes, with a line between them that says how
-// much was left out.
+// firstAndLast returns the first and the last lines of a text, within so many lines and bytes, with a line between
+// them that says how much was left out.
 func firstAndLast(text string, lines, size int) string {
 	all := strings.Split(text, "\n")
 	if len(all) <= lines && len(text) <= size {

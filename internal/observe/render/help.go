@@ -66,7 +66,7 @@ func ResumeCommand(id string, control interpreter.Control) string {
 	return "to resume: " + command
 }
 
-// resumeCommands are the commands that resume a run which is paused, or held by parent
+// resumeCommands returns the commands that resume a run which is paused, or held by parent
 // runs.
 func resumeCommands(status *runs.Status) []string {
 	var help []string
@@ -79,7 +79,7 @@ func resumeCommands(status *runs.Status) []string {
 	return help
 }
 
-// deadLettersOf is the command that shows what loops of a run that has ended have left.
+// deadLettersOf returns the command that shows what loops of a run that has ended have left.
 func deadLettersOf(status *runs.Status) []string {
 	failed, cancelled := 0, 0
 	for _, step := range status.Steps {
@@ -97,7 +97,7 @@ func deadLettersOf(status *runs.Status) []string {
 	return []string{"to see what failed: " + command}
 }
 
-// afterEnd are the commands that show more of a run that has ended, of one that did not end well.
+// afterEnd returns the commands that show more of a run that has ended, of one that did not end well.
 func afterEnd(status *runs.Status) []string {
 	help := deadLettersOf(status)
 	if len(help) == 0 && status.Status == interpreter.Failed {
@@ -112,7 +112,7 @@ func StartWorker(taskQueue, flags string) string {
 	return "to start one: worker" + flags + " --task-queue " + terminal.ShellWord(taskQueue)
 }
 
-// queueOf is the queue that a run waits in, else the first one in which one of its steps is stuck; nil
+// queueOf returns the queue that a run waits in, else the first one in which one of its steps is stuck; nil
 // for none.
 func queueOf(status *runs.Status) *runs.QueuePosition {
 	if status.Queue != nil {
@@ -193,7 +193,7 @@ func AnswerCommands(status *runs.Status) []string {
 	return help
 }
 
-// childCommands are the commands that answer or resume the runs that a step and its
+// childCommands returns the commands that answer or resume the runs that a step and its
 // iterations have started.
 func childCommands(step runs.Step) []string {
 	var help []string
@@ -223,7 +223,7 @@ func childCommands(step runs.Step) []string {
 	return help
 }
 
-// loopAnswerOf is the command that answers the first iteration of a loop which awaits
+// loopAnswerOf returns the command that answers the first iteration of a loop which awaits
 // that, or shows them.
 func loopAnswerOf(id string, step runs.Step) string {
 	for _, iteration := range step.Iterations {

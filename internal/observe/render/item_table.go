@@ -40,7 +40,7 @@ func (t itemTable[T]) fitTable(items []T, names []string, paper terminal.Paper) 
 	return rendered, shown
 }
 
-// columnSets are the sets of columns to try, the widest first.
+// columnSets returns the sets of columns to try, the widest first.
 func (t itemTable[T]) columnSets() [][]string {
 	last := 0
 	for _, column := range t.columns {

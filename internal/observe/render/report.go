@@ -77,7 +77,7 @@ func StepTable(records []protocol.StepRecord, paper terminal.Paper) string {
 	return rendered + loopLines(records, paper.Width)
 }
 
-// errorCell is the message of a step's error, whose whole text is below the table.
+// errorCell returns the message of a step's error, whose whole text is below the table.
 func errorCell(record protocol.StepRecord, paper terminal.Paper) string {
 	if record.Error == nil {
 		return ""
@@ -160,7 +160,7 @@ func (o EndedRun) writeBody(b *strings.Builder, failure *interpreter.ErrorObject
 	b.WriteString("    " + strings.ReplaceAll(terminal.Visible(text), "\n", "\n    ") + "\n")
 }
 
-// bodyText is an error's body as text.
+// bodyText returns an error's body as text.
 func bodyText(body any) string {
 	switch body := body.(type) {
 	case nil:

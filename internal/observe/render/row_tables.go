@@ -105,7 +105,7 @@ func rowSection(w io.Writer, title string, lines []RowLine, width int) {
 	}
 }
 
-// stepAndTable is the step and the table, as far as the line has them.
+// stepAndTable returns the step and the table, as far as the line has them.
 func (l RowLine) stepAndTable() string {
 	switch {
 	case l.Step == "" && l.Table == "":

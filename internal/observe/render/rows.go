@@ -171,7 +171,7 @@ func watermarkText(before, after expression.Value, end endMove, states int, stat
 // shownCursor is how much of a watermark is shown, in characters.
 const shownCursor = 100
 
-// cursorText is a watermark, or where one begins that has no value yet.
+// cursorText returns a watermark, or where one begins that has no value yet.
 func cursorText(value expression.Value) string {
 	if value.Data == nil {
 		return "the beginning"

@@ -21,7 +21,7 @@ func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 	return rendered
 }
 
-// runColumns are the columns of a list of runs, behind the ID of the run.
+// runColumns returns the columns of a list of runs, behind the ID of the run.
 func runColumns(now time.Time, paper terminal.Paper) []itemColumn[runs.Found] {
 	return []itemColumn[runs.Found]{
 		{"playbook", 2, func(run runs.Found) string { return paper.Shorten(run.Playbook, shownPlaybook) }},
@@ -35,7 +35,7 @@ func runColumns(now time.Time, paper terminal.Paper) []itemColumn[runs.Found] {
 	}
 }
 
-// statusCell is the status of a run, with its place where it waits for its turn.
+// statusCell returns the status of a run, with its place where it waits for its turn.
 func statusCell(run runs.Found) string {
 	if run.Queue == nil || run.Queue.Position == 0 || run.Status != interpreter.Queued {
 		return string(run.Status)

@@ -171,7 +171,7 @@ func bothEnds(failure *interpreter.ErrorObject, paper terminal.Paper) []string {
 // shownOfLine is how much of a line of a body is shown, in columns.
 const shownOfLine = 300
 
-// endsOf is a line, without its middle where it is too long for a terminal.
+// endsOf returns a line, without its middle where it is too long for a terminal.
 func endsOf(line string, paper terminal.Paper) string {
 	if paper.Width >= terminal.Unbounded {
 		return line
@@ -188,7 +188,7 @@ func lateText(status *runs.Status) string {
 	return text
 }
 
-// runName is a run with its playbook, as far as that is known.
+// runName returns a run with its playbook, as far as that is known.
 func runName(id, playbook string) string {
 	if playbook == "" {
 		return terminal.Visible(id)
@@ -196,7 +196,7 @@ func runName(id, playbook string) string {
 	return terminal.Visible(id) + " (" + terminal.Visible(playbook) + ")"
 }
 
-// headOf is the run in a line.
+// headOf returns the run in a line.
 func headOf(status *runs.Status, paper terminal.Paper) string {
 	shown := paper.Paint(styleOf(status.Status), string(status.Status))
 	name := runName(status.WorkflowID, status.Playbook)
@@ -279,8 +279,8 @@ func stepLabel(step runs.Step) string {
 	return step.Step
 }
 
-// statesTable is the steps with their status. Columns that do not fit are left out: the attempts first, then how long
-// they took.
+// statesTable returns the steps with their status. Columns that do not fit are left out: the attempts first, then how
+// long they took.
 func statesTable(status *runs.Status, paper terminal.Paper) string {
 	states := itemTable[runs.Step]{title: "step", columns: []itemColumn[runs.Step]{
 		{"status", 0, func(step runs.Step) string { return paper.Paint(styleOf(step.Status), string(step.Status)) }},
@@ -292,7 +292,7 @@ func statesTable(status *runs.Status, paper terminal.Paper) string {
 	return rendered
 }
 
-// filledTable is a table of the columns that some row has something in.
+// filledTable returns a table of the columns that some row has something in.
 func filledTable(head table.Row, rows []table.Row) table.Writer {
 	keep := make([]bool, len(head))
 	for i := range head {
@@ -332,8 +332,8 @@ func StepAttempt(step runs.Step) string {
 	return attemptOf(step.Item)
 }
 
-// attemptOf is the number of the attempt that is running or comes next, else of the last one, and how many there are:
-// "2 of 8".
+// attemptOf returns the number of the attempt that is running or comes next, else of the last one, and how many there
+// are: "2 of 8".
 func attemptOf(item runs.Item) string {
 	n := item.Attempt
 	if item.Status == interpreter.RetryPending && !item.NextRetryAt.IsZero() {
@@ -457,12 +457,12 @@ func endOf(status *runs.Status) endMove {
 	return endMove{run: status.Status, warned: len(status.Warnings) > 0}
 }
 
-// countedRows is a number of rows.
+// countedRows returns a number of rows.
 func countedRows(n int) string {
 	return strings.Replace(terminal.Count(n, "row"), strconv.Itoa(n), humanize.Comma(int64(n)), 1)
 }
 
-// movedRead is the state of a step with the watermark where the end of the run has moved it.
+// movedRead returns the state of a step with the watermark where the end of the run has moved it.
 func movedRead(read *runs.IncrementalStatus, end endMove) *runs.IncrementalStatus {
 	if !end.done() {
 		return read
@@ -513,7 +513,7 @@ func heldText(held runs.ChildWait, now time.Time, paper terminal.Paper) string {
 	return line
 }
 
-// itemText is a state, its attempt and when the next one is due; of an attempt that awaits its
+// itemText returns a state, its attempt and when the next one is due; of an attempt that awaits its
 // answer since when.
 func itemText(item runs.Item, now time.Time) string {
 	line := string(item.Status)
@@ -595,7 +595,7 @@ func AmongText(parts []StatusCount) string {
 	return " (" + strings.Join(some, ", ") + ")"
 }
 
-// paceText is a throughput in the unit that gives a readable number.
+// paceText returns a throughput in the unit that gives a readable number.
 func paceText(perSecond float64) string {
 	switch {
 	case perSecond >= 1:
@@ -650,7 +650,7 @@ func waitText(item runs.Item, now time.Time, paper terminal.Paper) string {
 	return held + "; " + failed
 }
 
-// messageOf is the message of an error, which is cut for a terminal only.
+// messageOf returns the message of an error, which is cut for a terminal only.
 func messageOf(failure *interpreter.ErrorObject, paper terminal.Paper) string {
 	return paper.Shorten(failure.Message, shownMessage)
 }
@@ -701,7 +701,7 @@ var styles = map[interpreter.Tone]terminal.Style{
 	interpreter.ToneAsks: terminal.Asks, interpreter.ToneHeld: terminal.Held, interpreter.ToneQuiet: terminal.Quiet,
 }
 
-// styleOf is the style of a status on a terminal; plain if the status is unknown.
+// styleOf returns the style of a status on a terminal; plain if the status is unknown.
 func styleOf(status interpreter.Status) terminal.Style {
 	info, _ := status.Info()
 	return styles[info.Colour.Tone]

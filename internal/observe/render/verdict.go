@@ -23,7 +23,7 @@ type EndedRun struct {
 	Book       *playbook.Playbook // nil where that is not known
 }
 
-// verdictText is a run in a sentence: how it has ended, after how long, and of one that failed where
+// verdictText returns a run in a sentence: how it has ended, after how long, and of one that failed where
 // and why.
 func (o EndedRun) verdictText(paper terminal.Paper) string {
 	text := o.WorkflowID + ": " + paper.Paint(styleOf(o.Result.Status), string(o.Result.Status))
@@ -56,7 +56,7 @@ func (o EndedRun) verdictText(paper terminal.Paper) string {
 // shownVerdict bounds what a verdict has of an error's message, in characters.
 const shownVerdict = 500
 
-// failedVisit is the visit of a step that the run has failed with, nil for none.
+// failedVisit returns the visit of a step that the run has failed with, nil for none.
 func (o EndedRun) failedVisit() *protocol.StepRecord {
 	for i, record := range slices.Backward(o.Result.Steps) {
 		if record.Status == interpreter.Failed && !record.Handled {
@@ -66,7 +66,7 @@ func (o EndedRun) failedVisit() *protocol.StepRecord {
 	return nil
 }
 
-// firstFailed is the failed iteration of a loop with the lowest index, nil for none.
+// firstFailed returns the failed iteration of a loop with the lowest index, nil for none.
 func firstFailed(record *protocol.StepRecord) *interpreter.LoopError {
 	var first *interpreter.LoopError
 	if record.Loop == nil {
@@ -80,7 +80,7 @@ func firstFailed(record *protocol.StepRecord) *interpreter.LoopError {
 	return first
 }
 
-// stepPlace is the file and the line of a step, "" where they are not known.
+// stepPlace returns the file and the line of a step, "" where they are not known.
 func (o EndedRun) stepPlace(step string) string {
 	if o.Book == nil {
 		return ""

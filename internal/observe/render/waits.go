@@ -25,7 +25,7 @@ func waitsText(step runs.Step, now time.Time) []string {
 	return lines
 }
 
-// waitsFor is a group in words.
+// waitsFor returns a group in words.
 func waitsFor(group runs.WaitsFor) string {
 	verb := "wait"
 	if group.Items == 1 {

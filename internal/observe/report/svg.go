@@ -173,7 +173,7 @@ func (s *shape) svgPath() string {
 	return s.b.String()
 }
 
-// axisTicks are the times at the axis, since the start.
+// axisTicks returns the times at the axis, since the start.
 func (t *Timeline) axisTicks() []tick {
 	whole := t.to.Sub(t.from)
 	every := whole
@@ -194,7 +194,7 @@ func (t *Timeline) axisTicks() []tick {
 	return ticks
 }
 
-// shortTime is a time without units that are 0.
+// shortTime returns a time without units that are 0.
 func shortTime(d time.Duration) string {
 	if d >= 24*time.Hour {
 		if rest := d % (24 * time.Hour); rest != 0 {
@@ -205,7 +205,7 @@ func shortTime(d time.Duration) string {
 	return playbook.DurationText(d)
 }
 
-// tookText is a time with as many digits as eyes want.
+// tookText returns a time with as many digits as eyes want.
 func tookText(d time.Duration) string {
 	switch {
 	case d < time.Second:

@@ -164,7 +164,7 @@ func mergeBands(x, y *band) *band {
 	return x
 }
 
-// columnsAt is a time in columns.
+// columnsAt returns a time in columns.
 func (t *Timeline) columnsAt(when time.Time) float64 {
 	return min(max(float64(when.Sub(t.from))/float64(t.to.Sub(t.from))*columns, 0), columns)
 }

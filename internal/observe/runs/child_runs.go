@@ -89,7 +89,7 @@ func (r *Reader) describeChild(ctx context.Context, run string, spend func() boo
 	return children, ""
 }
 
-// HeldByParents are the parent runs of one which hold it: they are paused, or their
+// HeldByParents returns the parent runs of one which hold it: they are paused, or their
 // step which has started it, the next one first. It takes a call to the server for each
 // parent run and one more, and none for a run that is the first.
 func (r *Reader) HeldByParents(ctx context.Context, run Found) ([]ChildWait, error) {
@@ -179,7 +179,7 @@ func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string
 	return awaited, left, ctx.Err()
 }
 
-// openChildRuns are the runs that steps have started and wait for.
+// openChildRuns returns the runs that steps have started and wait for.
 func (r *Reader) openChildRuns(ctx context.Context, records []protocol.StepRecord) (ids []string, left int) {
 	for _, record := range records {
 		switch {

@@ -119,7 +119,7 @@ func reasonNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Kinds is the table of the kinds of events, in the order in which a run has them.
+// Kinds returns the table of the kinds of events, in the order in which a run has them.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
 // KindNames returns the names of all kinds of events.
@@ -127,7 +127,7 @@ func KindNames() []string {
 	return lists.Map(kinds, func(kind Kind) string { return kind.Name })
 }
 
-// Kind is the row of the event's kind; without a name for one that has none.
+// Kind returns the row of the event's kind; without a name for one that has none.
 func (e Event) Kind() Kind {
 	if i := slices.IndexFunc(kinds, func(kind Kind) bool { return kind.Name == e.Event }); i >= 0 {
 		return kinds[i]

@@ -9,7 +9,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Events gives the events of a run in their order, each once. The histories of
+// Events returns the events of a run in their order, each once. The histories of
 // iterations are read only where they are requested. Not more is held at a time than
 // the histories of workflows that were open at the same time.
 func (r *Reader) Events(ctx context.Context, run Found, filter EventFilter, emit func(Event) error) (EventsInfo, error) {

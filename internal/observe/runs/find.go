@@ -120,7 +120,7 @@ func (e *UnknownError) Error() string {
 	return text
 }
 
-// Unwrap gives ErrNotFound.
+// Unwrap returns ErrNotFound.
 func (e *UnknownError) Unwrap() error { return ErrNotFound }
 
 // AmbiguousError means that several run IDs begin with the given one.
@@ -152,7 +152,7 @@ func (e *NoRunError) Error() string {
 	return fmt.Sprintf("%s is a %s, no run of a playbook", e.ID, e.Type)
 }
 
-// Unwrap gives ErrNotFound.
+// Unwrap returns ErrNotFound.
 func (e *NoRunError) Unwrap() error { return ErrNotFound }
 
 // Find finds a run by its workflow ID or the beginning of one, which no other run
@@ -341,7 +341,7 @@ func (r *Reader) idBeginningWith(ctx context.Context, text string) (string, erro
 	return "", &AmbiguousError{ID: text, IDs: ids[:min(len(ids), shownBeginnings)], More: more}
 }
 
-// unknownError is the error for an ID that no run has. It suggests the most similar ID.
+// unknownError returns the error for an ID that no run has. It suggests the most similar ID.
 func (r *Reader) unknownError(ctx context.Context, id string) error {
 	page, err := r.listRuns(ctx, OwnRuns, listPage, nil)
 	if err != nil {

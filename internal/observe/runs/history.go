@@ -90,7 +90,7 @@ func (h *history) applyChild(event *historypb.HistoryEvent, byEvent map[int64]*c
 // isClosed reports whether the workflow has ended, and did not continue.
 func (h *history) isClosed() bool { return !h.endedAt.IsZero() }
 
-// endedChild gives the event that initiated the child whose end an event is; 0
+// endedChild returns the event that initiated the child whose end an event is; 0
 // for other events.
 func endedChild(event *historypb.HistoryEvent) int64 {
 	for _, attributes := range []interface{ GetInitiatedEventId() int64 }{
@@ -141,7 +141,7 @@ func (r *Reader) readBegun(ctx context.Context, workflowID, runID string) (*hist
 	return newHistory(workflowID, runID, []*historypb.HistoryEvent{first}), nil
 }
 
-// Origin is the run that a run belongs to: itself, or the one whose iterations it runs
+// Origin returns the run that a run belongs to: itself, or the one whose iterations it runs
 // again, by the workflow ID and the first run ID.
 func (r *Reader) Origin(ctx context.Context, workflowID, runID string) (originID, originRunID string, err error) {
 	first, input, err := r.startedWith(ctx, workflowID, runID)

@@ -188,7 +188,7 @@ func silentAnswer(workflowID string) protocol.Iterations {
 	return protocol.Iterations{Iterations: []protocol.IterationRecord{{Index: index, CallStatus: interpreter.CallStatus{Status: interpreter.Running}}}}
 }
 
-// firstIndex is the index of the first iteration of a child of a loop, which ends its workflow ID.
+// firstIndex returns the index of the first iteration of a child of a loop, which ends its workflow ID.
 func firstIndex(workflowID string) (int, error) {
 	return strconv.Atoi(workflowID[strings.LastIndex(workflowID, "/")+1:])
 }

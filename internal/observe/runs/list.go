@@ -159,7 +159,7 @@ func (f Filter) queryText() string {
 	return query
 }
 
-// executionCondition is the condition that Temporal gives a run one of some statuses.
+// executionCondition returns the condition that Temporal gives a run one of some statuses.
 func executionCondition(statuses []string) string {
 	if len(statuses) == 1 {
 		return "ExecutionStatus = " + visibility.Quote(statuses[0])
@@ -178,7 +178,7 @@ func (e *QueryError) Error() string {
 	return fmt.Sprintf("the query %s was refused: %v", e.Query, e.Err)
 }
 
-// Unwrap gives the server's reason.
+// Unwrap returns the server's reason.
 func (e *QueryError) Unwrap() error { return e.Err }
 
 // Running lists the running runs that a list filter of Temporal selects, without child

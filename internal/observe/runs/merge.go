@@ -348,7 +348,7 @@ func frameOf(event Event) string {
 	return fmt.Sprintf("%s#%d/%d", event.Step, event.Visit, *event.Index)
 }
 
-// frameOf is the frame of an event's iteration.
+// frameOf returns the frame of an event's iteration.
 func (f frames) frameOf(event Event) *frame {
 	key := frameOf(event)
 	if f[key] == nil {

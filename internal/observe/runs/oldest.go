@@ -52,8 +52,8 @@ func Oldest(ctx context.Context, r *Reader, filter Filter, before, now time.Time
 	return oldest, nil
 }
 
-// earlierProbe is a time at which to look for earlier runs: in the middle where both ends are known, else twice as long ago, and
-// zero where nothing is known.
+// earlierProbe returns a time at which to look for earlier runs: in the middle where both ends are known, else twice
+// as long ago, and zero where nothing is known.
 func earlierProbe(empty, oldest, now time.Time) time.Time {
 	switch {
 	case oldest.IsZero():

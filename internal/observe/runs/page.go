@@ -26,7 +26,7 @@ func (r *Reader) Page(ctx context.Context, filter Filter, size int, token []byte
 	return r.listPage(ctx, filter.pageQuery(), min(size, listPage), token)
 }
 
-// pageQuery is the query of a filter with what List does not read.
+// pageQuery returns the query of a filter with what List does not read.
 func (f Filter) pageQuery() string {
 	query := f.queryText()
 	if f.NeedsPerson {
@@ -74,7 +74,7 @@ func (r *Reader) Reprocesses(ctx context.Context, of []Found) (map[string][]Foun
 	return all, err
 }
 
-// LastRunID is the run ID of the last history that was known of the run.
+// LastRunID returns the run ID of the last history that was known of the run.
 func (f Found) LastRunID() string { return f.last }
 
 // Glance reads the Status of an open run with a limited number of calls to the server. It

@@ -124,7 +124,7 @@ func projectHistory(from source, recorded []*historypb.HistoryEvent, filter Even
 	return p, nil
 }
 
-// sortedEvents are the events that are requested, by their times.
+// sortedEvents returns the events that are requested, by their times.
 func (p *projector) sortedEvents() []Event {
 	events := slices.DeleteFunc(p.events, func(event Event) bool {
 		return p.only != nil && (event.Index == nil || !p.only[*event.Index])
@@ -146,7 +146,7 @@ func (p *projector) add(by int64, which string, event Event) {
 	p.events = append(p.events, event)
 }
 
-// lastOf is the last event of a kind that was added for a call, nil for none.
+// lastOf returns the last event of a kind that was added for a call, nil for none.
 func (p *projector) lastOf(kind string, call callID) *Event {
 	for i := len(p.events) - 1; i >= 0; i-- {
 		if event := &p.events[i]; event.Event == kind && event.callOf() == call {

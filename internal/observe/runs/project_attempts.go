@@ -29,7 +29,7 @@ type madeActivity struct {
 	settled   *interpreter.Settlement // by which people have let it begin, nil for none
 }
 
-// beganAt is the earliest time at which the activity's first delivery may have begun. History
+// beganAt returns the earliest time at which the activity's first delivery may have begun. History
 // has only the start of the last delivery, which takes over what earlier ones did.
 func (m *madeActivity) beganAt() time.Time {
 	if m.started.GetActivityTaskStartedEventAttributes().GetAttempt() > 1 {
@@ -159,7 +159,7 @@ func wasPutOff(result *commonpb.Payloads) bool {
 	return converter.GetDefaultDataConverter().FromPayloads(result, &read) == nil && read.PutOff != nil
 }
 
-// attemptStarted is the start of an attempt, which becomes its call's last.
+// attemptStarted returns the start of an attempt, which becomes its call's last.
 func (p *projector) attemptStarted(of *madeActivity) Event {
 	in := of.one
 	started := Event{
@@ -181,7 +181,7 @@ func (p *projector) attemptStarted(of *madeActivity) Event {
 	return started
 }
 
-// attemptEnded is the end of an attempt.
+// attemptEnded returns the end of an attempt.
 func attemptEnded(started Event, at time.Time, failure *interpreter.ErrorObject) Event {
 	end := started
 	end.At, end.Error, end.Event = at, failure, ActionCompleted
@@ -196,7 +196,7 @@ func failureOf(event *historypb.HistoryEvent) *failurepb.Failure {
 	return cmp.Or(event.GetActivityTaskFailedEventAttributes().GetFailure(), event.GetActivityTaskTimedOutEventAttributes().GetFailure())
 }
 
-// endedActivity is the event that scheduled the activity whose end an event is; 0
+// endedActivity returns the event that scheduled the activity whose end an event is; 0
 // for other events.
 func endedActivity(event *historypb.HistoryEvent) int64 {
 	for _, attributes := range []interface{ GetScheduledEventId() int64 }{

@@ -190,7 +190,7 @@ func writtenAt(attempted time.Time, driven call.Driven, ended time.Time) time.Ti
 	return ended
 }
 
-// pagesWritten are the first and the last page, 0 where that is the first, that the
+// pagesWritten returns the first and the last page, 0 where that is the first, that the
 // sinks of a hosted call have taken. One whose sink is still to do, such as what the
 // call has left to its workflow to decide about, or has failed is not among them.
 func pagesWritten(before, after call.State, driven call.Driven) (first, last int) {

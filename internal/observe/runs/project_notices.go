@@ -29,7 +29,7 @@ func (p *projector) noteRetried(notice callID) {
 	}
 }
 
-// pendingNotices are the notices of a run that continues with an input.
+// pendingNotices returns the notices of a run that continues with an input.
 func (p *projector) pendingNotices(input *commonpb.Payloads) ([]protocol.UnsentNotice, error) {
 	var continued struct {
 		State struct {

@@ -40,7 +40,7 @@ func (p *projector) pendingAttempt(id int64, of *madeActivity, activity *workflo
 	p.add(id, "", started)
 }
 
-// beforeTurn is the wait for its turn of an attempt that has not begun.
+// beforeTurn returns the wait for its turn of an attempt that has not begun.
 func beforeTurn(started Event) Event {
 	started.Event, started.Reason = StepRetry, string(interpreter.ReasonTurn)
 	started.Attempt, started.IsRetry = started.Attempt-1, false

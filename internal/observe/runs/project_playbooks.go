@@ -115,7 +115,7 @@ func playEnd(started Event, event *historypb.HistoryEvent, failure *interpreter.
 	return end
 }
 
-// missingResult is the error of a run that has ended without a result, nil for others.
+// missingResult returns the error of a run that has ended without a result, nil for others.
 func missingResult(known bool, event *historypb.HistoryEvent) error {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED:

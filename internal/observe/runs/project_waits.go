@@ -38,7 +38,7 @@ func (p *projector) holdMark(event *historypb.HistoryEvent, mark protocol.HoldMa
 	p.add(event.GetEventId(), "", p.waits(event, at, interpreter.ReasonPerson))
 }
 
-// waitingCall is the call of a step or of the place of a sink.
+// waitingCall returns the call of a step or of the place of a sink.
 func (p *projector) waitingCall(name string, index *int) callID {
 	at := callID{step: name, visit: p.visit, index: indexOr(index)}
 	if step, _, isSink := strings.Cut(name, "."); isSink {
@@ -56,7 +56,7 @@ func (p *projector) waitingCall(name string, index *int) callID {
 	return at
 }
 
-// waits is the beginning of a call's wait.
+// waits returns the beginning of a call's wait.
 func (p *projector) waits(event *historypb.HistoryEvent, at callID, reason interpreter.Reason) Event {
 	out := Event{
 		Event: StepRetry, At: event.GetEventTime().AsTime(), Step: at.step, Visit: at.visit, Sink: at.sink, Reason: string(reason),
@@ -133,7 +133,7 @@ func (p *projector) beginAttempt(at callID) *interpreter.Settlement {
 	return settled
 }
 
-// summaryOf is the text that the UI shows next to an event.
+// summaryOf returns the text that the UI shows next to an event.
 func summaryOf(event interface{ GetUserMetadata() *sdkpb.UserMetadata }) string {
 	var summary string
 	if payload := event.GetUserMetadata().GetSummary(); payload != nil {

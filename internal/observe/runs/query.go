@@ -106,7 +106,7 @@ func addShard(progress *protocol.Progress, shard protocol.Progress) {
 	progress.NextRetryAt = interpreter.EarlierTime(progress.NextRetryAt, shard.NextRetryAt)
 }
 
-// latestKnown is the later one of two times, zero where one is not known.
+// latestKnown returns the later one of two times, zero where one is not known.
 func latestKnown(a, b time.Time) time.Time {
 	switch {
 	case a.IsZero() || b.IsZero():

@@ -75,7 +75,7 @@ func (r *Reader) queryQueue(ctx context.Context, id string, members []queue.Memb
 	return status, err
 }
 
-// QueueStatus is the status of the runs of a concurrency key; zero where none has requested a turn.
+// QueueStatus returns the status of the runs of a concurrency key; zero where none has requested a turn.
 func (r *Reader) QueueStatus(ctx context.Context, name queue.Name) (queue.Status, error) {
 	status, err := r.queryQueue(ctx, name.ID(), nil)
 	if connect.NotFound(err) {

@@ -85,7 +85,7 @@ func attemptID(run, suffix string, attempt int) string {
 	return protocol.IDWithin(run, suffix+strconv.Itoa(attempt))
 }
 
-// lastAttempt is the number of the last attempt that a run has made of a call, 0 for none.
+// lastAttempt returns the number of the last attempt that a run has made of a call, 0 for none.
 func (r *earlierRuns) lastAttempt(ctx context.Context, run, suffix string) (int, error) {
 	var failure error // after which nothing is looked for
 	exists := func(attempt int) bool {

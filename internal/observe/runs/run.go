@@ -313,7 +313,7 @@ func (r *Reader) recordFailed(
 	return nil
 }
 
-// lostIteration is an iteration whose workflow was terminated, timed out, or could not
+// lostIteration returns an iteration whose workflow was terminated, timed out, or could not
 // start.
 func lostIteration(index int, begun *child) interpreter.IterationResult {
 	ended := begun.end.GetEventTime().AsTime()
@@ -345,8 +345,8 @@ func (r *Reader) LoopInput(ctx context.Context, loop *Loop) (protocol.LoopInput,
 	return input, err
 }
 
-// sourceShards are the inputs of the shards that were given elements of a source, by the workflow that reads it, or by those
-// that read on.
+// sourceShards returns the inputs of the shards that were given elements of a source, by the workflow that reads it,
+// or by those that read on.
 func (r *Reader) sourceShards(ctx context.Context, workflowID, runID string) ([]protocol.LoopInput, error) {
 	if runID == "" {
 		return nil, nil // it has not started
@@ -374,7 +374,8 @@ func (r *Reader) sourceShards(ctx context.Context, workflowID, runID string) ([]
 	return shards, nil
 }
 
-// ChildOf is the workflow ID of the child of a loop in which an iteration was, "" where the loop has no such iteration.
+// ChildOf returns the workflow ID of the child of a loop in which an iteration was, "" where the loop has no such
+// iteration.
 func (r *Reader) ChildOf(ctx context.Context, loop *Loop, of *playbook.Loop, task protocol.Task, index int) (string, error) {
 	var input protocol.LoopInput
 	if err := r.newValues(ctx).decodeInput(loop.WorkflowID, loop.input, &input); err != nil {
@@ -402,12 +403,12 @@ func (run *Run) Loop(step string, visit int) *Loop {
 	return lists.First(run.Loops, func(loop *Loop) bool { return loop.Step == step && loop.Visit == visit })
 }
 
-// Book is the playbook that a run runs.
+// Book returns the playbook that a run runs.
 func (run *Run) Book() (*playbook.Playbook, error) {
 	return interpreter.Load(run.Input.Name, run.Input.Source)
 }
 
-// Playbook is the playbook of a run, which its first event holds. It takes one call to the
+// Playbook returns the playbook of a run, which its first event holds. It takes one call to the
 // server.
 func (r *Reader) Playbook(ctx context.Context, run Found) (*playbook.Playbook, error) {
 	book, _, err := r.Source(ctx, run)

@@ -69,7 +69,7 @@ const (
 // Schedules reads the schedules of playbooks, and the runs that they have started.
 type Schedules struct{ runs *Reader }
 
-// Schedules is the reader of schedules.
+// Schedules returns the reader of schedules.
 func (r *Reader) Schedules() Schedules { return Schedules{r} }
 
 // Find finds a schedule by its ID or the beginning of one, which no other may
@@ -145,7 +145,7 @@ func (s Schedules) describeAll(ctx context.Context, ids []string) ([]*Schedule, 
 	return slices.DeleteFunc(list, func(one *Schedule) bool { return one == nil }), err
 }
 
-// listIDs are the ids of all schedules of playbooks, sorted. The list of the server
+// listIDs returns the ids of all schedules of playbooks, sorted. The list of the server
 // is a second or so behind.
 func (s Schedules) listIDs(ctx context.Context) ([]string, error) {
 	entries, err := s.runs.Client.ScheduleClient().List(ctx, client.ScheduleListOptions{PageSize: schedulePage})
@@ -216,7 +216,7 @@ func (s Schedules) CountTimes(ctx context.Context, of *Schedule, from, to time.T
 	return count, false, nil
 }
 
-// Started are the last runs of a schedule as they are now, the latest first, at most so
+// Started returns the last runs of a schedule as they are now, the latest first, at most so
 // many. The server remembers ten.
 func (s Schedules) Started(ctx context.Context, of *Schedule, most int) ([]StartedRun, error) {
 	recent := slices.Clone(of.Described.Info.RecentActions)

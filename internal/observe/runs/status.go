@@ -171,7 +171,7 @@ type IncrementalStatus struct {
 	Behind *float64 `json:"behind_seconds,omitempty"`
 }
 
-// newIncremental is nil for steps without a state.
+// newIncremental returns nil for steps without a state.
 func newIncremental(record *interpreter.StateRecord, now time.Time) *IncrementalStatus {
 	if record == nil {
 		return nil
@@ -235,7 +235,7 @@ func (s *Status) Visits(name string) []*Step {
 	return visits
 }
 
-// Names are the names of the steps in a status, each once.
+// Names returns the names of the steps in a status, each once.
 func (s *Status) Names() []string {
 	var names []string
 	for _, step := range s.Steps {

@@ -53,7 +53,7 @@ func (s *Status) pausedSince(step string) (since time.Time, paused bool) {
 	return since, paused || s.Control.Paused
 }
 
-// openStatus is the status of a run that has not ended by that of its steps, what holds all
+// openStatus returns the status of a run that has not ended by that of its steps, what holds all
 // of it, and since when. An answer that is awaited comes before what runs: a person has to act.
 func openStatus(steps []Step) (status interpreter.Status, heldBy string, since time.Time) {
 	var waiting, awaiting []Step
@@ -102,7 +102,7 @@ func WithCall(record protocol.StepRecord, call protocol.IterationRecord) protoco
 	return record
 }
 
-// stepOf is the step of a record, with how far it has read.
+// stepOf returns the step of a record, with how far it has read.
 func (q *inquiry) stepOf(record protocol.StepRecord) Step {
 	step := stepOf(record)
 	step.Incremental = newIncremental(record.Incremental, q.status.At)

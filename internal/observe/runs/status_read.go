@@ -393,7 +393,7 @@ func (r *Reader) FailureOf(ctx context.Context, run Found) (*interpreter.ErrorOb
 	return nil, err
 }
 
-// lastResult is the result of a run that has ended, by its last event. A run that gave none
+// lastResult returns the result of a run that has ended, by its last event. A run that gave none
 // has no status; one that was refused has the error.
 func (r *Reader) lastResult(ctx context.Context, run Found) (protocol.Result, error) {
 	events := r.Client.GetWorkflowHistory(ctx, run.WorkflowID, run.last, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)

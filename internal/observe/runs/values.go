@@ -81,7 +81,7 @@ func (v values) decodeInput(of string, input *commonpb.Payloads, into ...any) er
 	return nil
 }
 
-// resultOf is the result of a run by its last event.
+// resultOf returns the result of a run by its last event.
 func (v values) resultOf(run *child) (protocol.Result, error) {
 	var result protocol.Result
 	known, err := v.decodeResult(run, &result)

@@ -129,7 +129,7 @@ const (
 	cutMark = " … (cut)"
 )
 
-// errorGist is an error reduced to what similar errors share: of its address the host only, and
+// errorGist returns an error reduced to what similar errors share: of its address the host only, and
 // for a child run its failure.
 func errorGist(failure *interpreter.ErrorObject) string {
 	text := failure.Message

@@ -167,7 +167,7 @@ func (c *Collector) addSpan(span Span) {
 	}
 }
 
-// figuresOf are the figures of a step; of all beyond a bound those of one that has no name.
+// figuresOf returns the figures of a step; of all beyond a bound those of one that has no name.
 func (c *Collector) figuresOf(step string) *Figures {
 	key := stepKey{c.current.Playbook, step, c.child}
 	if c.steps[key] == nil && len(c.order) >= mostSteps {
@@ -379,7 +379,7 @@ func (c *Collector) Stats() Stats {
 	return s
 }
 
-// withRates are the figures with their rates.
+// withRates returns the figures with their rates.
 func (f *Figures) withRates() Figures {
 	copied := *f
 	copied.AttemptSeconds, copied.WaitSeconds = roundMillis(f.AttemptSeconds), roundMillis(f.WaitSeconds)
@@ -390,7 +390,7 @@ func (f *Figures) withRates() Figures {
 	return copied
 }
 
-// shareOf is n of all, nil for none.
+// shareOf returns n of all, nil for none.
 func shareOf(n, all int) *float64 {
 	if all == 0 {
 		return nil

@@ -33,7 +33,7 @@ type Gap struct {
 	Reason    string `json:"reason"`
 }
 
-// String is the gap as a line.
+// String returns the gap as a line.
 func (g Gap) String() string {
 	if g.Reason == "" {
 		return g.Component
@@ -129,7 +129,7 @@ type converter struct {
 	notes    []string
 }
 
-// unusedName is a name for a step or an element that nothing else has.
+// unusedName returns a name for a step or an element that nothing else has.
 func (c *converter) unusedName(names ...string) string {
 	for i := 1; ; i++ {
 		for _, name := range names {
@@ -150,7 +150,7 @@ type pageSize struct {
 	rows int
 }
 
-// sizeOf is the key of workload for a number of rows.
+// sizeOf returns the key of workload for a number of rows.
 func (c *converter) sizeOf(rows int) code {
 	for _, one := range c.sizes {
 		if one.rows == rows {

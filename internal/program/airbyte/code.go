@@ -41,7 +41,7 @@ const (
 	precAtom
 )
 
-// operandText is the text of an operand where one of at least a precedence is needed.
+// operandText returns the text of an operand where one of at least a precedence is needed.
 func (c code) operandText(prec int) string {
 	if c.prec < prec {
 		return "(" + c.text + ")"
@@ -49,7 +49,7 @@ func (c code) operandText(prec int) string {
 	return c.text
 }
 
-// constantCode is the code of a value.
+// constantCode returns the code of a value.
 func constantCode(v any) code {
 	c := code{prec: precAtom, value: v, known: true, falsy: !expression.Truthy(v), calm: true}
 	switch v := v.(type) {
@@ -75,7 +75,7 @@ func constantCode(v any) code {
 	return c
 }
 
-// quoteText is a text in an expression, in the quotes that YAML leaves alone where it can.
+// quoteText returns a text in an expression, in the quotes that YAML leaves alone where it can.
 func quoteText(text string) string {
 	if !strings.ContainsAny(text, "'\\\n\r\t") {
 		return "'" + text + "'"
@@ -83,7 +83,7 @@ func quoteText(text string) string {
 	return strconv.Quote(text)
 }
 
-// callCode is a call of a function.
+// callCode returns a call of a function.
 func callCode(name string, args ...code) code {
 	c := code{prec: precAtom, calm: true}
 	texts := make([]string, len(args))
@@ -95,7 +95,7 @@ func callCode(name string, args ...code) code {
 	return c
 }
 
-// pathCode is a name followed by keys.
+// pathCode returns a name followed by keys.
 func pathCode(root string, keys ...any) code {
 	return code{text: root + memberPath(keys), prec: precAtom, falsy: true, calm: true, path: true}
 }
@@ -122,7 +122,7 @@ func memberPath(keys []any) string {
 	return b.String()
 }
 
-// memberCode is a member of any expression.
+// memberCode returns a member of any expression.
 func memberCode(of code, key any) code {
 	if of.known {
 		if name, isText := key.(string); isText || of.value == nil {
@@ -207,7 +207,7 @@ func choiceCode(test, then, otherwise code) code {
 	}
 }
 
-// compareCode is a comparison; with nil it is false.
+// compareCode returns a comparison; with nil it is false.
 func compareCode(operator string, a, b code) code {
 	if a.known && b.known && (operator == "==" || operator == "!=") {
 		return constantCode((expression.Text(a.value) == expression.Text(b.value)) == (operator == "=="))
@@ -230,7 +230,7 @@ func definedCode(c code) code {
 	return code{text: c.operandText(precPipe) + " is defined", prec: precCompare, falsy: c.falsy, calm: c.calm}
 }
 
-// joinTexts is a text of several parts.
+// joinTexts returns a text of several parts.
 func joinTexts(parts []code) code {
 	if len(parts) == 1 {
 		return parts[0]
@@ -255,7 +255,7 @@ func joinTexts(parts []code) code {
 	return code{text: strings.Join(texts, " ~ "), prec: precJoin, calm: calm, texty: true}
 }
 
-// templateValue is an expression, or the parts of a text, as a value of YAML: a constant, or a text with templates.
+// templateValue returns an expression, or the parts of a text, as a value of YAML: a constant, or a text with templates.
 func templateValue(parts []code) any {
 	if len(parts) == 1 {
 		if parts[0].known {

@@ -80,7 +80,7 @@ func path0(first string, keys []any) code {
 	return pathCode(first, keys[1:]...)
 }
 
-// readSpec is the connection specification: of the manifest, or of a file beside it.
+// readSpec returns the connection specification: of the manifest, or of a file beside it.
 func (c *converter) readSpec() component {
 	spec := c.manifest.of("spec")
 	for _, name := range []string{"spec.yaml", "spec.json"} {
@@ -103,7 +103,7 @@ func (c *converter) readSpec() component {
 	return spec.of("connectionSpecification")
 }
 
-// schemaOf is the schema of a key of the configuration; nil where the specification does not have it. Alternatives
+// schemaOf returns the schema of a key of the configuration; nil where the specification does not have it. Alternatives
 // are searched in turns.
 func (c *converter) schemaOf(path []string) component {
 	at := c.spec
@@ -140,7 +140,7 @@ func (c *converter) isSecret(path []string) bool {
 	return secret || credential.NamesSecret(last)
 }
 
-// sampleValue is the value of a key of the workload: its default, or, where it is required, an example of it.
+// sampleValue returns the value of a key of the workload: its default, or, where it is required, an example of it.
 func (c *converter) sampleValue(path []string) any {
 	schema := c.schemaOf(path)
 	last := path[len(path)-1]
@@ -187,7 +187,7 @@ func (c *converter) sampleValue(path []string) any {
 	return ""
 }
 
-// toCanonical is a value as expressions have it.
+// toCanonical returns a value as expressions have it.
 func toCanonical(value any) any {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -233,7 +233,7 @@ func isRequired(of component, path []string) bool {
 	return false
 }
 
-// workloadValues are the keys of the configuration that are read, with their values.
+// workloadValues returns the keys of the configuration that are read, with their values.
 func (c *converter) workloadValues() map[string]any {
 	out := map[string]any{}
 	for _, path := range c.read.plain {

@@ -61,7 +61,7 @@ func (i *incremental) addTo(roots scope, s *step) {
 	}
 }
 
-// newerThanSlice is the condition that a row is not older than the slice.
+// newerThanSlice returns the condition that a row is not older than the slice.
 func (i *incremental) newerThanSlice(row code) code {
 	of := memberCode(row, i.cursor)
 	later := callCode("latest", of, code{text: "incremental.value"})
@@ -213,7 +213,7 @@ func (c *converter) firstValue(s *step, i *incremental, cursor component) (code,
 	return start, true
 }
 
-// inForm is the start in the format of the cursor, where it is a day or a time in a form that it says.
+// inForm returns the start in the format of the cursor, where it is a day or a time in a form that it says.
 func (i *incremental) inForm(start code, from string) code {
 	if i.format == "" || i.isNumber() > 0 || start.known {
 		return start
@@ -253,7 +253,7 @@ func (i *incremental) fromAdded(s *step) {
 	}
 }
 
-// datetimeCode is a MinMaxDatetime, or a text. There is no state where it is read.
+// datetimeCode returns a MinMaxDatetime, or a text. There is no state where it is read.
 func (c *converter) datetimeCode(s *step, cursor component, key string) (code, error) {
 	of := cursor.of(key)
 	if of == nil {
@@ -291,7 +291,7 @@ func (c *converter) datetimeCode(s *step, cursor component, key string) (code, e
 
 var digits = regexp.MustCompile(`\d+`)
 
-// lagAmount is a duration of a cursor; of one that is made of the configuration it is the default.
+// lagAmount returns a duration of a cursor; of one that is made of the configuration it is the default.
 func (c *converter) lagAmount(s *step, cursor component, key string) string {
 	text := cursor.text(key)
 	if value, isText := c.translateAt(s, atIncremental, cursor, key, nil).(string); isText {
@@ -386,7 +386,7 @@ func (i *incremental) isNumber() int {
 	return map[string]int{"%s": 1, "%ms": 1000, "%us": 1000000}[i.format]
 }
 
-// sliceEnd is an end of a slice that is moved back by the granularity of cursors.
+// sliceEnd returns an end of a slice that is moved back by the granularity of cursors.
 func (i *incremental) sliceEnd(to code, granularity string) code {
 	if n := i.isNumber(); n > 0 {
 		if length, err := time.ParseDuration(lagInHours(granularity, false)); err == nil {
@@ -399,7 +399,7 @@ func (i *incremental) sliceEnd(to code, granularity string) code {
 	return callCode("add_time", to, constantCode("-"+granularity))
 }
 
-// timeAsSent is a time in the form that the API is sent; plain times are not in the format of the cursor.
+// timeAsSent returns a time in the form that the API is sent; plain times are not in the format of the cursor.
 func (c *converter) timeAsSent(s *step, i *incremental, at code, send string, plainTime bool) code {
 	numeric := i.isNumber() > 0
 	switch {
@@ -426,7 +426,7 @@ func (c *converter) timeAsSent(s *step, i *incremental, at code, send string, pl
 	return sent
 }
 
-// lagInHours is an amount as a lag has it: a duration, or days.
+// lagInHours returns an amount as a lag has it: a duration, or days.
 func lagInHours(amount string, days bool) string {
 	if amount == "" {
 		return ""
@@ -473,7 +473,7 @@ func (i *incremental) stateValue() any {
 	return node.Verbatim(i.state)
 }
 
-// cursorPath is the cursor as a path.
+// cursorPath returns the cursor as a path.
 func (i *incremental) cursorPath() string {
 	if i.source != "" {
 		return i.source

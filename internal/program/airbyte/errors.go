@@ -114,7 +114,7 @@ func hasPair(list []pair, name string) bool {
 	return slices.ContainsFunc(list, func(one pair) bool { return one.name == name })
 }
 
-// secondsOf is a number of seconds as a duration.
+// secondsOf returns a number of seconds as a duration.
 func (c *converter) secondsOf(s *step, of component, key string) any {
 	switch value := c.translateAt(s, atRetry, of, key, nil).(type) {
 	case int, float64:
@@ -176,7 +176,7 @@ func (c *converter) filterPolicies(s *step, filter component, waits []pair) {
 	}
 }
 
-// convertPredicate is a condition over the body that a name has.
+// convertPredicate returns a condition over the body that a name has.
 func (c *converter) convertPredicate(s *step, filter component, predicate string, root []any) (string, error) {
 	var into trace
 	headers := "this.meta.headers"

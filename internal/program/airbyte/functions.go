@@ -5,7 +5,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// argumentCode is an argument by its place or its name; ok is false where there is none.
+// argumentCode returns an argument by its place or its name; ok is false where there is none.
 func (s scope) argumentCode(args []jinja.Operand, named map[string]jinja.Operand, place int, names ...string) (c code, ok bool, err error) {
 	for _, name := range names {
 		if n, found := named[name]; found {
@@ -20,7 +20,7 @@ func (s scope) argumentCode(args []jinja.Operand, named map[string]jinja.Operand
 	return code{}, false, nil
 }
 
-// textArgument is an argument that is a constant text.
+// textArgument returns an argument that is a constant text.
 func (s scope) textArgument(n *jinja.Invocation, place int, fallback string, names ...string) (string, error) {
 	c, ok, err := s.argumentCode(n.Args, n.Named, place, names...)
 	if err != nil || !ok || c.known && c.value == nil {
@@ -139,7 +139,7 @@ func (s scope) dayDelta(n *jinja.Invocation) (code, error) {
 	return formatTime(at, format)
 }
 
-// readAs is a time that is written in a form; "" for one that date can read.
+// readAs returns a time that is written in a form; "" for one that date can read.
 func readAs(of code, format string) code {
 	layout, ok := layoutOf(format)
 	if !ok || isUsual(format) {
@@ -148,7 +148,7 @@ func readAs(of code, format string) code {
 	return callCode("date", of, constantCode(layout))
 }
 
-// formatTime is a time in a form of strftime.
+// formatTime returns a time in a form of strftime.
 func formatTime(of code, format string) (code, error) {
 	switch format {
 	case "%s":
@@ -169,7 +169,7 @@ func formatTime(of code, format string) (code, error) {
 	return c, nil
 }
 
-// layoutOf is the layout of Go's package time for a form; ok is false for one that it does not know.
+// layoutOf returns the layout of Go's package time for a form; ok is false for one that it does not know.
 func layoutOf(format string) (string, bool) {
 	return expression.LayoutOfStrftime(format)
 }
@@ -245,7 +245,7 @@ var methods = map[string]struct {
 	"endswith":     {"hasSuffix", false},
 }
 
-// joinCode is the `join` of a separator.
+// joinCode returns the `join` of a separator.
 func (s scope) joinCode(separator jinja.Operand, args []jinja.Operand) (code, error) {
 	between, err := s.translateNode(separator)
 	if err != nil || len(args) != 1 {
@@ -257,7 +257,7 @@ func (s scope) joinCode(separator jinja.Operand, args []jinja.Operand) (code, er
 	return c, err
 }
 
-// orDefault is a value, or another where it is nil.
+// orDefault returns a value, or another where it is nil.
 func orDefault(of, other code) code {
 	if of.known {
 		if of.value == nil {

@@ -81,7 +81,7 @@ func (l *login) addHeader(name, form string) {
 	l.headers[name] = form
 }
 
-// outOfURL is a requester whose address has no secrets in its query, which the connection adds.
+// outOfURL returns a requester whose address has no secrets in its query, which the connection adds.
 func (l *login) outOfURL(c *converter, s *step, requester component) component {
 	out := maps.Clone(requester)
 	for _, key := range []string{"url_base", "path", "url"} {
@@ -106,7 +106,7 @@ func (l *login) outOfURL(c *converter, s *step, requester component) component {
 	return out
 }
 
-// indexOutside is the place of a character that is in no template; -1 for none.
+// indexOutside returns the place of a character that is in no template; -1 for none.
 func indexOutside(text string, c byte) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -262,7 +262,7 @@ func (c *converter) nameConnection(s *step, l *login) string {
 	return l.name
 }
 
-// connectionText is the connection that an operator has to configure, with placeholders for
+// connectionText returns the connection that an operator has to configure, with placeholders for
 // secrets.
 func (l *login) connectionText() string {
 	behind := ""

@@ -45,13 +45,13 @@ func (c component) componentList(key string) (list []component) {
 	return list
 }
 
-// givenParameters are the values that a component was given with $parameters.
+// givenParameters returns the values that a component was given with $parameters.
 func (c component) givenParameters() map[string]any {
 	parameters, _ := c[parametersKey].(map[string]any)
 	return parameters
 }
 
-// wholeNumber is a whole number; ok is false where there is none.
+// wholeNumber returns a whole number; ok is false where there is none.
 func (c component) wholeNumber(key string) (n int, ok bool) {
 	switch v := c[key].(type) {
 	case int:
@@ -97,7 +97,7 @@ func readManifest(data []byte) (component, error) {
 	return propagateParameters("", top, nil), nil
 }
 
-// plainValue is a node of YAML as a value.
+// plainValue returns a node of YAML as a value.
 func plainValue(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -185,7 +185,7 @@ func (r *references) followReference(ref string, open []string) (any, error) {
 	return r.resolveValue(found, append(slices.Clone(open), ref))
 }
 
-// memberOf is the member that a reference begins with; its name may have slashes of its own.
+// memberOf returns the member that a reference begins with; its name may have slashes of its own.
 func memberOf(of any, path string) (found any, rest string, ok bool) {
 	first, rest, _ := strings.Cut(path, "/")
 	switch of := of.(type) {

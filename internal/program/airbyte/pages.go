@@ -21,7 +21,7 @@ type answer struct {
 	link    string
 }
 
-// pageAnswers are the answers that a step gets, and the params of the request for the second.
+// pageAnswers returns the answers that a step gets, and the params of the request for the second.
 func (t *tester) pageAnswers(s *step) (entries []*yaml.Node, next map[string]any) {
 	full, fewer := testRows, 1
 	if s.paging != nil {
@@ -58,7 +58,7 @@ func (t *tester) pageAnswers(s *step) (entries []*yaml.Node, next map[string]any
 	return append(entries, ending), next
 }
 
-// entryNode is the entry of an answer.
+// entryNode returns the entry of an answer.
 func (a answer) entryNode() *yaml.Node {
 	n := node.EmptyMap()
 	headers := map[string]any{}
@@ -76,7 +76,7 @@ func (a answer) entryNode() *yaml.Node {
 	return n
 }
 
-// placeRows is a body with rows at the path of a step.
+// placeRows returns a body with rows at the path of a step.
 func (t *tester) placeRows(s *step, rows []any) any {
 	return placeAt(s.path, rows)
 }
@@ -98,7 +98,7 @@ func placeAt(path []string, rows []any) any {
 	return map[string]any{path[0]: placeAt(path[1:], rows)}
 }
 
-// placedOne is an element with one row at the rest of a path.
+// placedOne returns an element with one row at the rest of a path.
 func placedOne(path []string, row any) any {
 	for i := len(path) - 1; i >= 0; i-- {
 		if path[i] == "*" {
@@ -164,7 +164,7 @@ const nextPath = "/page-2"
 // absent says that a member is left out.
 type absent struct{}
 
-// solveDemand gives an answer the members that make the paging condition ask for another page, or not; nil if none
+// solveDemand returns an answer the members that make the paging condition ask for another page, or not; nil if none
 // were found.
 func (t *tester) solveDemand(s *step, of answer, a demand, more bool) *answer {
 	values := []any{absent{}, "next-2", false, true, 1, 2, 1000, "null", nil, ""}
@@ -215,7 +215,7 @@ func (t *tester) solveDemand(s *step, of answer, a demand, more bool) *answer {
 	return nil
 }
 
-// withFields is a body whose rows have fields that lead to another page, or lack them.
+// withFields returns a body whose rows have fields that lead to another page, or lack them.
 func (t *tester) withFields(s *step, body any, fields []string, has bool) any {
 	list, _ := t.placedRows(s, answer{body: body}).([]any)
 	if slices.Contains(s.path, "*") {
@@ -243,7 +243,7 @@ func (t *tester) withFields(s *step, body any, fields []string, has bool) any {
 	return withMember(body, s.path, rows)
 }
 
-// withMember is a body with a member at a path.
+// withMember returns a body with a member at a path.
 func withMember(body any, path []string, value any) any {
 	members, _ := body.(map[string]any)
 	out := map[string]any{}
@@ -258,7 +258,7 @@ func withMember(body any, path []string, value any) any {
 	return out
 }
 
-// answerScope is the scope of conditions over an answer.
+// answerScope returns the scope of conditions over an answer.
 func (t *tester) answerScope(s *step, of answer) expression.MapScope {
 	links := map[string]any{}
 	if of.link != "" {
@@ -291,7 +291,7 @@ func (t *tester) placedRows(s *step, of answer) any {
 	return at
 }
 
-// evaluateText is the value of an expression; ok is false where it has none.
+// evaluateText returns the value of an expression; ok is false where it has none.
 func evaluateText(text string, scope expression.MapScope) (value any, ok bool) {
 	program, problems := expression.Compile(text)
 	if len(problems) > 0 {
@@ -320,7 +320,7 @@ func (t *tester) hasToken(s *step, of answer) bool {
 	return !isBool
 }
 
-// nextParams are the params of the second request that differ.
+// nextParams returns the params of the second request that differ.
 func (t *tester) nextParams(s *step, of answer) map[string]any {
 	out := map[string]any{}
 	for name, value := range s.paging.changes.params {

@@ -71,7 +71,7 @@ type token struct {
 	first any // that the first request sends, nil for none
 }
 
-// responseScope is the scope of templates that see a response.
+// responseScope returns the scope of templates that see a response.
 func (c *converter) responseScope(s *step) scope {
 	rows := s.rowsCode()
 	last := callCode("last", rows)
@@ -295,7 +295,7 @@ func (c *converter) tokenInputs(s *step, p *paging, requester component, token c
 	}
 }
 
-// sliceParams are the params of partitions and slices of time.
+// sliceParams returns the params of partitions and slices of time.
 func (s *step) sliceParams() (names []string) {
 	var options []sliceOption
 	if s.loop != nil {

@@ -123,7 +123,7 @@ func (c *converter) convertPartitions(s *step, retriever component) {
 	s.loop = l
 }
 
-// elementName is a name for an element: that of another loop may be taken again.
+// elementName returns a name for an element: that of another loop may be taken again.
 func (c *converter) elementName(names ...string) string {
 	for _, name := range names {
 		name = check.FreeName(name)
@@ -135,7 +135,7 @@ func (c *converter) elementName(names ...string) string {
 	return c.unusedName("item", names[0]+"_item")
 }
 
-// combineSources is every combination of the partitions of several routers.
+// combineSources returns every combination of the partitions of several routers.
 func combineSources(sources []source) source {
 	all := sources[0]
 	for _, next := range sources[1:] {
@@ -181,7 +181,7 @@ func (c *converter) listSource(s *step, l *loop, router component) source {
 	return out
 }
 
-// parentSource are the partitions below one or several parents.
+// parentSource returns the partitions below one or several parents.
 func (c *converter) parentSource(s *step, l *loop, router component, deep, nested bool) source {
 	configs := router.componentList("parent_stream_configs")
 	var lists []string
@@ -250,7 +250,7 @@ func hasField(fields []string, field string) bool {
 	return false
 }
 
-// parentValue is the value of a row of a parent by its key, in which # is the row.
+// parentValue returns the value of a row of a parent by its key, in which # is the row.
 func (s *step) parentValue(c *converter, key string) (string, error) {
 	if one, isAdded := s.added[key]; isAdded {
 		var into trace
@@ -275,7 +275,7 @@ func (s *step) parentValue(c *converter, key string) (string, error) {
 	return text, nil
 }
 
-// parentElements is the list of partitions below a parent.
+// parentElements returns the list of partitions below a parent.
 func (c *converter) parentElements(from *step, field, value string, deep, nested bool) string {
 	element := value
 	if nested {

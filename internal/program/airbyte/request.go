@@ -35,7 +35,7 @@ func (c *converter) convertRequest(s *step, retriever, requester component) {
 // nothing is the scope of the first request, which has no token of a page.
 var nothing = scope{"next_page_token": func([]any) (code, error) { return constantCode(nil), nil }}
 
-// requestURL is the address of the requests. Secrets in its query are left to the connection.
+// requestURL returns the address of the requests. Secrets in its query are left to the connection.
 func (c *converter) requestURL(s *step, requester component, roots scope) any {
 	base, path := requester.text("url_base"), requester.text("path")
 	if whole := requester.text("url"); whole != "" && base == "" {
@@ -68,7 +68,7 @@ func (c *converter) requestURL(s *step, requester component, roots scope) any {
 	return templateValue(flattenTexts(parts))
 }
 
-// trimSlash is without a slash at its end, or its beginning.
+// trimSlash returns an expression without a slash at its end, or its beginning.
 func trimSlash(parts []code, end bool) []code {
 	parts = slices.Clone(parts)
 	at := 0
@@ -123,7 +123,7 @@ func (c *converter) convertInputs(s *step, requester component, login *login) {
 	}
 }
 
-// requestMap is a map of a request, in which nil and empty values are left out, as the CDK does.
+// requestMap returns a map of a request, in which nil and empty values are left out, as the CDK does.
 func (c *converter) requestMap(s *step, of component, key string, roots scope) map[string]any {
 	out := map[string]any{}
 	fields, isMap := of[key].(map[string]any)
@@ -157,7 +157,7 @@ func cmpErr(a, b error) error {
 	return b
 }
 
-// secretsOut is a map of a request without what holds secrets, which the connection sends.
+// secretsOut returns a map of a request without what holds secrets, which the connection sends.
 func (c *converter) secretsOut(s *step, of component, key string, send func(name, form string)) map[string]any {
 	fields, isMap := of[key].(map[string]any)
 	if !isMap {

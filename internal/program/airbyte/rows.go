@@ -35,7 +35,7 @@ func (c *converter) convertTransformations(s *step) {
 	}
 }
 
-// recordScope is the scope of templates that see a row.
+// recordScope returns the scope of templates that see a row.
 func recordScope(root string) scope { return scope{"record": rootedKeys(root)} }
 
 func (c *converter) addField(s *step, of, field component) {
@@ -144,7 +144,7 @@ func (c *converter) convertSchema(s *step) {
 	}
 }
 
-// kindsOf are the types that a property may have, without null.
+// kindsOf returns the types that a property may have, without null.
 func kindsOf(property component) (kinds []string) {
 	list, isList := property["type"].([]any)
 	if !isList {
@@ -158,7 +158,7 @@ func kindsOf(property component) (kinds []string) {
 	return kinds
 }
 
-// schemaDocument is the JSON Schema of a stream, nil if it is not available.
+// schemaDocument returns the JSON Schema of a stream, nil if it is not available.
 func (c *converter) schemaDocument(s *step) component {
 	loader := s.of.of("schema_loader")
 	switch kind := loader.kind(); kind {

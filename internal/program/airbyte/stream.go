@@ -81,7 +81,7 @@ func (s *step) addGap(at, component, format string, args ...any) {
 	s.gaps[at] = append(s.gaps[at], one)
 }
 
-// newStep is the step that reads a stream; full for one that is read from its start for those below it.
+// newStep returns the step that reads a stream; full for one that is read from its start for those below it.
 func (c *converter) newStep(of component, full bool) *step {
 	name := streamName(of)
 	id := name
@@ -153,7 +153,7 @@ func (c *converter) convertStep(s *step) {
 	s.key = c.keyOf(s)
 }
 
-// customName is a custom component with its class.
+// customName returns a custom component with its class.
 func customName(of component, kind string) string {
 	class := of.text("class_name")
 	if class == "" {
@@ -162,7 +162,7 @@ func customName(of component, kind string) string {
 	return kind + " (" + class[strings.LastIndex(class, ".")+1:] + ")"
 }
 
-// keyOf are the columns of the primary key.
+// keyOf returns the columns of the primary key.
 func (c *converter) keyOf(s *step) (key []string) {
 	parts, isList := s.of["primary_key"].([]any)
 	if !isList {
@@ -189,7 +189,7 @@ func (c *converter) keyOf(s *step) (key []string) {
 	return key
 }
 
-// stepScope is the scope of every template of a step.
+// stepScope returns the scope of every template of a step.
 func (c *converter) stepScope(s *step, of component, into *trace) scope {
 	parameters := of.givenParameters()
 	out := scope{
@@ -235,7 +235,7 @@ func resolveParameter(c *converter, s *step, of component, parameters map[string
 	return c.stepScope(s, without, into).translateExpression(text)
 }
 
-// translateAt is a value of a component in the scope of a step; what it reads of the configuration is noted.
+// translateAt returns a value of a component in the scope of a step; what it reads of the configuration is noted.
 func (c *converter) translateAt(s *step, at string, of component, key string, roots scope) any {
 	var into trace
 	value, err := c.stepScope(s, of, &into).withRoots(roots).translateValue(of[key])
@@ -308,7 +308,7 @@ func rootedKeys(name string) func(keys []any) (code, error) {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// rowsPath is the path to the rows as `rows` has it, "" for whole responses.
+// rowsPath returns the path to the rows as `rows` has it, "" for whole responses.
 func (s *step) rowsPath() string {
 	var b strings.Builder
 	for i, key := range s.path {
@@ -330,7 +330,7 @@ func (s *step) rowsPath() string {
 	return strings.TrimPrefix(b.String(), ".")
 }
 
-// rowsCode are the rows of the response at hand.
+// rowsCode returns the rows of the response at hand.
 func (s *step) rowsCode() code {
 	for _, key := range s.path {
 		if key == "*" {

@@ -124,7 +124,7 @@ func valueForTest(value any) (any, bool) {
 	return nil, false
 }
 
-// testFile is the text of the test file.
+// testFile returns the text of the test file.
 func (t *tester) testFile() []byte {
 	top := node.EmptyMap()
 	node.AddKey(top, "playbook", recording.TextNode(cmp.Or(t.c.File, scaffold.FileOf(t.c.Name))))
@@ -136,7 +136,7 @@ func (t *tester) testFile() []byte {
 	return []byte(yamltree.Encode(top))
 }
 
-// testNode is the beginning of a test.
+// testNode returns the beginning of a test.
 func (t *tester) testNode(name string) *yaml.Node {
 	n := node.EmptyMap()
 	node.AddKey(n, "name", recording.TextNode(name))
@@ -209,7 +209,7 @@ func (t *tester) pagesTest() *yaml.Node {
 	return n
 }
 
-// ignoredStatus is a status that the policies of a step take for no rows, 0 for none.
+// ignoredStatus returns a status that the policies of a step take for no rows, 0 for none.
 func (t *tester) ignoredStatus(s *step) int {
 	for _, status := range []int{404, 403, 401, 400, 402, 422} {
 		if t.ignoresStatus(s, status) {
@@ -259,7 +259,7 @@ func (t *tester) refusedTest() *yaml.Node {
 	return n
 }
 
-// fieldsOf are the fields of rows that a step, or one below it, names.
+// fieldsOf returns the fields of rows that a step, or one below it, names.
 func (t *tester) fieldsOf(s *step) map[string]bool {
 	fields := map[string]bool{}
 	for _, key := range s.key {
@@ -303,7 +303,7 @@ var mapOfRow = regexp.MustCompile(`(?:merge|omit)\(row((?:\.\w+)+)`)
 // lastField finds a member of the last row.
 var lastField = regexp.MustCompile(`last\([^()]*(?:\([^()]*\))?[^()]*\)\.(\w+)`)
 
-// madeRow is a made row.
+// madeRow returns a made row.
 func (t *tester) madeRow(s *step, n int) map[string]any {
 	row := map[string]any{}
 	schema := t.c.schemaDocument(s)

@@ -8,7 +8,7 @@ import (
 // isoDuration is a duration of ISO 8601 such as P30D or PT1H.
 var isoDuration = regexp.MustCompile(`^P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d+))?S)?)?$`)
 
-// amountOf is a duration of ISO 8601 as an amount of add_time.
+// amountOf returns a duration of ISO 8601 as an amount of add_time.
 func amountOf(iso string) (string, error) {
 	found := isoDuration.FindStringSubmatch(strings.TrimSpace(iso))
 	if found == nil || iso == "P" || strings.HasSuffix(iso, "T") {
@@ -35,7 +35,7 @@ func amountOf(iso string) (string, error) {
 	return b.String(), nil
 }
 
-// plainFormat is a format of times in which the fraction is written as zeros.
+// plainFormat returns a format of times in which the fraction is written as zeros.
 func plainFormat(format string) string { return strings.ReplaceAll(format, ".000Z", ".%_msZ") }
 
 // isUsual reports whether a form of times is one that date can read, whatever it looks like in detail.

@@ -12,7 +12,7 @@ import (
 // scope says what the names of a template are in a playbook. The error of a root says what has no counterpart.
 type scope map[string]func(keys []any) (code, error)
 
-// withRoots is the scope with other roots.
+// withRoots returns the scope with other roots.
 func (s scope) withRoots(roots scope) scope {
 	all := scope{}
 	for name, root := range s {

@@ -78,7 +78,7 @@ func (c *converter) writeResult(result *Result) {
 	}
 }
 
-// commonBase is the beginning of the addresses of all steps, "" where they differ. It becomes a key of workload.
+// commonBase returns the beginning of the addresses of all steps, "" where they differ. It becomes a key of workload.
 func (c *converter) commonBase() string {
 	if len(c.list) == 0 || c.names["api"] {
 		return ""
@@ -101,7 +101,7 @@ func (c *converter) commonBase() string {
 	return base
 }
 
-// belowBase is an address with the key of workload for its beginning.
+// belowBase returns an address with the key of workload for its beginning.
 func belowBase(address any, base string) any {
 	text, isText := address.(string)
 	if template, isTemplate := address.(node.Verbatim); isTemplate {
@@ -162,7 +162,7 @@ func (c *converter) secretsNode(file string) *yaml.Node {
 	return n
 }
 
-// policyNode is an entry of `retry`.
+// policyNode returns an entry of `retry`.
 func policyNode(p policy) *yaml.Node {
 	n := node.EmptyMap()
 	node.AddKey(n, "when", node.QuotedText("{{ "+p.when+" }}"))
@@ -176,7 +176,7 @@ func policyNode(p policy) *yaml.Node {
 	return n
 }
 
-// valueNode is a value in one line.
+// valueNode returns a value in one line.
 func valueNode(of any) *yaml.Node {
 	if list, isList := of.([]string); isList {
 		n := node.FlowList()
@@ -188,7 +188,7 @@ func valueNode(of any) *yaml.Node {
 	return node.ValueNode(of)
 }
 
-// sharedPolicies are the lists of policies that several steps have, which then name them.
+// sharedPolicies returns the lists of policies that several steps have, which then name them.
 func (c *converter) sharedPolicies() *yaml.Node {
 	named := node.EmptyMap()
 	count := map[string]int{}
@@ -241,7 +241,7 @@ func gapComment(gaps []Gap) string {
 	return strings.Join(lines, "\n")
 }
 
-// stepNode is a step.
+// stepNode returns a step.
 func (c *converter) stepNode(s *step) *yaml.Node {
 	n := node.EmptyMap()
 	node.AddKey(n, "step", recording.TextNode(s.name))
@@ -336,7 +336,7 @@ func (c *converter) loopNode(s *step) *yaml.Node {
 // collectsPages reports whether rows of several pages are written together: where they replace those of the table.
 func (s *step) collectsPages() bool { return s.loop != nil && s.writeMode() == "replace" }
 
-// stepSink is the sink on the step, nil where it is elsewhere.
+// stepSink returns the sink on the step, nil where it is elsewhere.
 func (c *converter) stepSink(s *step) *yaml.Node {
 	if s.loop != nil || s.hasPages() || !s.written {
 		return nil
@@ -391,7 +391,7 @@ func (s *step) readsSlices() bool {
 // hasPages reports whether rows come in several pages.
 func (s *step) hasPages() bool { return s.paging != nil || s.readsSlices() }
 
-// pageNode is the policy for pages, with where they go.
+// pageNode returns the policy for pages, with where they go.
 func (c *converter) pageNode(s *step, when string, then *yaml.Node) *yaml.Node {
 	if s.read || s.collectsPages() || !s.written || c.Sink == scaffold.SinkNone {
 		node.AddKey(then, "collect", node.FlowMap())

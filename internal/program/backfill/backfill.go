@@ -120,7 +120,7 @@ func settleRun(ctx context.Context, c client.Client, row *Row) error {
 	return nil
 }
 
-// openRun is the ID of the first history of a run that is open, "" for none.
+// openRun returns the ID of the first history of a run that is open, "" for none.
 func openRun(ctx context.Context, c client.Client, id string) (first string, err error) {
 	found, err := c.DescribeWorkflowExecution(ctx, id, "")
 	info := found.GetWorkflowExecutionInfo()
@@ -148,7 +148,7 @@ func (m *Matrix) Claim(keys []string) partition.BackfillClaim {
 	return partition.ClaimOf(m.Playbook, all)
 }
 
-// FindOpen is the workflow ID of an open backfill that runs some of the partitions which a claim is
+// FindOpen returns the workflow ID of an open backfill that runs some of the partitions which a claim is
 // about, and the keys of these; "" for none.
 func (m *Matrix) FindOpen(ctx context.Context, c client.Client, claim partition.BackfillClaim) (id string, keys []string, err error) {
 	for _, other := range m.ledger.ClaimsOverlapping(claim) {
@@ -181,7 +181,7 @@ const (
 // Only are all of them.
 var Only = []string{OnlyMissing, OnlyFailed, OnlyStale, OnlyAll}
 
-// Select are the keys of the partitions that a choice means. None of them runs now, and what has
+// Select returns the keys of the partitions that a choice means. None of them runs now, and what has
 // failed is missing.
 func (m *Matrix) Select(only string) []string {
 	wanted := map[string][]partition.Status{
@@ -205,10 +205,10 @@ func (m *Matrix) LimitRange(from, to int) {
 	m.countStatuses()
 }
 
-// FileName is the name of the playbook of a backfill, of a playbook in a file.
+// FileName returns the name of the playbook of a backfill, of a playbook in a file.
 func FileName(file string) string { return file + "#backfill" }
 
-// CalledName is the name under which that playbook calls the file.
+// CalledName returns the name under which that playbook calls the file.
 func CalledName(file string) string { return playbook.FileAt(FileName(file), pathOf(file)) }
 
 func pathOf(file string) string {
@@ -222,10 +222,10 @@ func pathOf(file string) string {
 // Suffix is appended to the name of a playbook to name the playbook of its backfill.
 const Suffix = ".backfill"
 
-// Name is the name of the playbook of a backfill.
+// Name returns the name of the playbook of a backfill.
 func Name(book *playbook.Playbook) string { return book.Name + Suffix }
 
-// Source is the playbook of a backfill: a loop whose elements are keys, and whose step runs the
+// Source returns the playbook of a backfill: a loop whose elements are keys, and whose step runs the
 // playbook. Its workload are keys, and given, which is the workload of each run. A partition that
 // fails makes it a partial success.
 func Source(book *playbook.Playbook, file string, concurrency int) []byte {
@@ -250,7 +250,7 @@ output: "{{ backfill.stats }}"
 `, Name(book), "Runs "+book.Name+" for partitions of it.", pathOf(file), concurrency)
 }
 
-// Workload is the workload of the playbook of a backfill.
+// Workload returns the workload of the playbook of a backfill.
 func Workload(keys []string, given map[string]any) map[string]any {
 	if given == nil {
 		given = map[string]any{}

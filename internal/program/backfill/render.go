@@ -52,7 +52,7 @@ type CalendarLine struct {
 	Rows   []Row
 }
 
-// Lines are the calendar, the earliest first.
+// Lines returns the calendar, the earliest first.
 func (m *Matrix) Lines() (lines []CalendarLine) {
 	for i, row := range m.Rows {
 		label, indent := m.lineLabel(i, row)
@@ -93,7 +93,7 @@ func (m *Matrix) Tally() string {
 	return text
 }
 
-// lineLabel is the label of the line of a partition, and how far that is from the line's beginning.
+// lineLabel returns the label of the line of a partition, and how far that is from the line's beginning.
 func (m *Matrix) lineLabel(i int, row Row) (label string, indent int) {
 	switch m.unit {
 	case partition.Hour:

@@ -49,7 +49,7 @@ type tokenUses struct {
 // server that runs for months collects them.
 const maxIssued = 1000
 
-// addToken gives out a token.
+// addToken issues a token that can be used a number of times.
 func (i *tokenUses) addToken(uses int) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -267,7 +267,7 @@ func (s *Server) readMoving(w http.ResponseWriter, r *http.Request) {
 	c.noteAnswer(answer.N, recorder.status, sent)
 }
 
-// movingPage is the body of an answer: how to continue is null after the last page.
+// movingPage returns the body of an answer: how to continue is null after the last page.
 func movingPage(answer MovingAnswer) object {
 	page := object{"rows": answer.Rows, "more": answer.More, "next": nil, "next_offset": nil}
 	if answer.More {

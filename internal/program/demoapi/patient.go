@@ -64,7 +64,7 @@ func FirstRequestFaults() []Fault {
 	}
 }
 
-// patientNumber is the inverse of PatientID, 0 for an unknown patient.
+// patientNumber returns the inverse of PatientID, 0 for an unknown patient.
 func patientNumber(id string) int {
 	if len(id) != 3 || id[0] != 'p' {
 		return 0

@@ -66,7 +66,7 @@ func (l *requestLog) beginRequest(r *http.Request) func(status int) {
 
 func (l *requestLog) elapsedMillis() int64 { return l.now().Sub(l.start).Milliseconds() }
 
-// sinceStart is the time now, in milliseconds since the server was made.
+// sinceStart returns the time now, in milliseconds since the server was made.
 func (l *requestLog) sinceStart() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

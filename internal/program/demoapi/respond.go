@@ -70,7 +70,7 @@ func (p *params) textValue(name string) string {
 	return p.query.Get(name)
 }
 
-// textOrHeader is text with a header as the second source.
+// textOrHeader returns text with a header as the second source.
 func (p *params) textOrHeader(name, header string) string {
 	if value := p.textValue(name); value != "" {
 		return value
@@ -84,7 +84,7 @@ func (p *params) intValue(name string, fallback, least, most int) int {
 	return p.parseInt(name, p.textValue(name), fallback, least, most)
 }
 
-// intOrHeader is int with a header as the second source.
+// intOrHeader returns int with a header as the second source.
 func (p *params) intOrHeader(name, header string, fallback, least, most int) int {
 	return p.parseInt(name, p.textOrHeader(name, header), fallback, least, most)
 }

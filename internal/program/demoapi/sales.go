@@ -64,7 +64,7 @@ func (s *sales) removeSale(id int) bool {
 	return len(s.rows) < before
 }
 
-// changedSince are the sales that were changed then or later, those of one time by their ids.
+// changedSince returns the sales that were changed then or later, those of one time by their ids.
 func (s *sales) changedSince(updatedSince string) []sale {
 	found := lists.Filter(s.rows, func(one sale) bool { return one.UpdatedAt >= updatedSince })
 	slices.SortStableFunc(found, func(a, b sale) int {
@@ -133,7 +133,7 @@ func (s *Server) deleteSale(w http.ResponseWriter, r *http.Request) {
 	respondJSON(w, http.StatusOK, object{"deleted": id})
 }
 
-// saleID is the id in the path. What is none is answered.
+// saleID returns the id in the path. What is none is answered.
 func saleID(w http.ResponseWriter, r *http.Request) (id int, ok bool) {
 	id, err := strconv.Atoi(r.PathValue("id"))
 	if err != nil || id < 1 || id > maxSales {

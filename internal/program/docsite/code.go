@@ -39,7 +39,7 @@ func (codeBlocks) renderCode(w util.BufWriter, document []byte, node ast.Node, e
 // plainLanguages are the languages of output, which has no colours.
 var plainLanguages = map[string]bool{"": true, "text": true}
 
-// codeBlock is a block of code as HTML.
+// codeBlock returns a block of code as HTML.
 func codeBlock(language, text string) (template.HTML, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<pre tabindex="0"><code class="language-%s">`, template.HTMLEscapeString(language))
@@ -74,7 +74,7 @@ var inBraces = map[chroma.TokenType]*regexp.Regexp{
 	chroma.NameTag: regexp.MustCompile(`^(.*)(,\s+)(\S+)$`),
 }
 
-// splitWord are such words one by one.
+// splitWord splits a token at the braces within it.
 func splitWord(word chroma.Token) []chroma.Token {
 	pattern := inBraces[word.Type]
 	if pattern == nil {

@@ -135,7 +135,7 @@ func unlinkText(link *ast.Link) {
 	parent.RemoveChild(parent, link)
 }
 
-// plainText is the text of a node as people read it.
+// plainText returns the text of a node as people read it.
 func plainText(node ast.Node, document []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(node, func(node ast.Node, entering bool) (ast.WalkStatus, error) {

@@ -85,7 +85,7 @@ var groups = []group{
 	{Name: "Appendix", pages: []string{"docs/appendix/", "docs/architecture.md", "docs/decisions/index.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}},
 }
 
-// referencePages are the pages of the reference in its order.
+// referencePages returns the pages of the reference in its order.
 func referencePages() []string {
 	names := []string{reference.Folder + "index.md"}
 	for _, page := range reference.Pages() {
@@ -176,7 +176,7 @@ func webPath(document string) string {
 	return name
 }
 
-// At is the web page, with its heading, of a heading of a document: docs/tutorial.md#4-pages.
+// At returns the web page, with its heading, of a heading of a document: docs/tutorial.md#4-pages.
 func At(link string) string {
 	document, heading, found := strings.Cut(link, "#")
 	if !found {
@@ -185,7 +185,7 @@ func At(link string) string {
 	return webPath(document) + "#" + heading
 }
 
-// navigationGroups is the groups with those of their pages that there are.
+// navigationGroups returns the groups with those of their pages that there are.
 func (s *Site) navigationGroups() []group {
 	var all []group
 	for _, one := range groups {
@@ -262,7 +262,7 @@ type view struct {
 	Previous, Next *page
 }
 
-// pageAt is the page at a position, nil beyond the ends.
+// pageAt returns the page at a position, nil beyond the ends.
 func pageAt(pages []*page, at int) *page {
 	if at < 0 || at >= len(pages) {
 		return nil
@@ -319,7 +319,7 @@ func (s *Site) Size() (files, bytes int) {
 	return len(s.files), bytes
 }
 
-// Picture is the file of the drawing of a Mermaid diagram, from the top of the repository. Its name
+// Picture returns the file of the drawing of a Mermaid diagram, from the top of the repository. Its name
 // follows from the diagram, so a diagram that changes has none until it is drawn again.
 func Picture(diagram string) string {
 	const digits = 12

@@ -50,7 +50,7 @@ func (p *Polls) Dependency() *Dependency {
 	return &Dependency{Reason: "the Temporal server refuses polls", Check: func(context.Context) error { return p.lastRefusal() }}
 }
 
-// InterceptPoll is the interceptor of a worker's connection that records its polls.
+// InterceptPoll returns the interceptor of a worker's connection that records its polls.
 func (p *Polls) InterceptPoll(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {

@@ -25,7 +25,7 @@ type begin struct {
 	renewed   sync.Map // schedule to the day on which this worker has looked at it last
 }
 
-// checkRun is the validation of a run that begins. It finds the partitions of a backfill that runs
+// checkRun returns the validation of a run that begins. It finds the partitions of a backfill that runs
 // what is missing.
 func (b *begin) checkRun(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
 	c := attempt.WorkerOf(ctx).Client
@@ -73,8 +73,8 @@ func (b *begin) renewSchedule(ctx context.Context, c client.Client) {
 // would be one loop of tens of thousands; the next run takes the others.
 const mostMissing = 1000
 
-// missingPartitions are the partitions of the playbook which a backfill calls that are missing now, and how many there are
-// beyond mostMissing.
+// missingPartitions returns the partitions of the playbook which a backfill calls that are missing now, and how many
+// there are beyond mostMissing.
 func missingPartitions(ctx context.Context, c client.Client, in interpreter.CheckInput) (*partition.Selection, int, error) {
 	called := backfill.CalledName(strings.TrimSuffix(in.Name, backfill.FileName("")))
 	book, err := interpreter.Load(called, in.Files[called])
@@ -92,7 +92,7 @@ func missingPartitions(ctx context.Context, c client.Client, in interpreter.Chec
 	return &partition.Selection{Keys: keys, Claim: matrix.Claim(keys)}, more, nil
 }
 
-// keysOfRun are the first keys of all, as many as one run has, and how many more there are.
+// keysOfRun returns the first keys of all, as many as one run has, and how many more there are.
 func keysOfRun(all []string) (keys []string, more int) {
 	more = max(len(all)-mostMissing, 0)
 	return all[:len(all)-more], more

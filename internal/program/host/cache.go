@@ -66,7 +66,7 @@ func CacheBytes(lookup func(string) (string, bool)) (int64, error) {
 	return max(leastCacheBytes, limit/2), nil
 }
 
-// cgroupBytes is the memory that the process's cgroup may take, where it says so.
+// cgroupBytes returns the memory that the process's cgroup may take, where it says so.
 func cgroupBytes(read func(string) ([]byte, error)) int64 {
 	for _, name := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		text, err := read(name)
@@ -141,7 +141,8 @@ func (w *cacheWatch) checkMemory(now time.Time) {
 		"bound", w.bound, "before", live, "after", left, "variable", CacheVariable)
 }
 
-// measureMemory is the memory in use, as the last garbage collection found it, without what ReserveHeap has reserved.
+// measureMemory returns the memory in use, as the last garbage collection found it, without what ReserveHeap has
+// reserved.
 func (w *cacheWatch) measureMemory() int64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

@@ -85,10 +85,10 @@ func (f *connectionFile) Connection(name string) (string, bool) {
 	return f.currentConnections().Connection(name)
 }
 
-// Texts are all connections.
+// Texts returns all connections.
 func (f *connectionFile) Texts() []string { return f.currentConnections().Texts() }
 
-// currentConnections are the connections as the file has them now.
+// currentConnections returns the connections as the file has them now.
 func (f *connectionFile) currentConnections() activities.Connections {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,8 +172,8 @@ func displayName(name string) string {
 	return fmt.Sprintf("connection %q", name)
 }
 
-// Resolve gives connections with the values of the secrets that they have elsewhere, for a program that sends nothing. One
-// whose secret cannot be read is not known; the logger gets why.
+// Resolve returns connections with the values of the secrets that they have elsewhere, for a program that sends
+// nothing. One whose secret cannot be read is not known; the logger gets why.
 func Resolve(from tool.ConnectionResolver, logger *slog.Logger) tool.ConnectionResolver {
 	activities.FirstOf{from}.LogTo(logger)
 	return resolved{from, &connection.Sources{

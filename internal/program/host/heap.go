@@ -32,7 +32,7 @@ func ReserveHeap() {
 	})
 }
 
-// reservedBytes is the length of the block of a process that may take limit bytes.
+// reservedBytes returns the length of the block of a process that may take limit bytes.
 func reservedBytes(lookup func(string) (string, bool), limit int64) int64 {
 	if text, _ := lookup("GOGC"); text != "" {
 		return 0

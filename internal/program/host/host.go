@@ -161,7 +161,7 @@ func Resources(files OperatorFiles, usual *egress.Policy) (resources activities.
 	return resources, err
 }
 
-// PrivateFiles are files of the operator that playbooks neither read nor write.
+// PrivateFiles returns files of the operator that playbooks neither read nor write.
 func PrivateFiles(files OperatorFiles) []string {
 	return slices.DeleteFunc([]string{
 		files.Connections, files.RateLimits, files.Egress, os.Getenv(connection.DirectoryVariable), usualConnections, usualCallers,
@@ -175,7 +175,7 @@ const (
 	usualCallers     = "callers.yaml"
 )
 
-// RateLimits are the operator's, of a YAML file: a map of keys to limits in the
+// RateLimits returns the operator's, of a YAML file: a map of keys to limits in the
 // words of rate_limit. Path "" is none.
 func RateLimits(path string) (attempt.RateLimits, error) {
 	if path == "" {
@@ -207,7 +207,7 @@ func ClientOptions(store *payload.Store, options client.Options, logger *slog.Lo
 	return options
 }
 
-// cancelledDetails are the details of a workflow that was cancelled and cannot report its
+// cancelledDetails returns the details of a workflow that was cancelled and cannot report its
 // progress. Only runs have any: the parent of another workflow counts its work as
 // cancelled.
 func cancelledDetails(workflowType, reason string) *commonpb.Payloads {

@@ -22,7 +22,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Seal is a code of some texts that can be made with the key only; in hex. Other texts
+// Seal returns a code of some texts that can be made with the key only; in hex. Other texts
 // have another seal, however they are cut.
 func Seal(key string, texts ...string) string {
 	mac := hmac.New(sha256.New, []byte(key))
@@ -46,13 +46,13 @@ type Code struct {
 	Base string `json:"base,omitempty"`
 }
 
-// VouchMemo is the memo of a run whose starter has the key of the local workers.
+// VouchMemo returns the memo of a run whose starter has the key of the local workers.
 func VouchMemo(key, workflowID string, codes []string) map[string]any {
 	hashes := hashesOf(codes)
 	return map[string]any{CodeMemo: Code{Hashes: hashes, Seal: sealOf(key, "code", workflowID, hashes)}}
 }
 
-// VouchSchedule is the memo of the runs of a schedule whose actions have that workflow
+// VouchSchedule returns the memo of the runs of a schedule whose actions have that workflow
 // ID. It is good for all of them: for the ID with a time behind it.
 func VouchSchedule(key, base string, codes []string) map[string]any {
 	hashes := hashesOf(codes)
@@ -110,7 +110,7 @@ func (g *Guard) Check(ctx context.Context, code string) error {
 	}
 }
 
-// allowedHashes are the hashes of the code that an execution may run: what the memo at the
+// allowedHashes returns the hashes of the code that an execution may run: what the memo at the
 // root of its tree vouches for.
 func (g *Guard) allowedHashes(ctx context.Context, of workflow.Execution) ([]string, error) {
 	if of.ID == "" {

@@ -55,7 +55,7 @@ func candidatePaths() []string {
 	return paths
 }
 
-// checkoutFolder is the directory of this module's go.mod, at or above the working
+// checkoutFolder returns the directory of this module's go.mod, at or above the working
 // directory; "" outside of one.
 func checkoutFolder() string {
 	dir, err := os.Getwd()

@@ -168,8 +168,8 @@ func serverCommand(options Options, port, uiPort int) *exec.Cmd {
 	return cmd
 }
 
-// privateCommand is a command whose files nobody else can read, histories of runs among them. This project's own server sees to that
-// itself, Temporal's does not.
+// privateCommand returns a command whose files nobody else can read, histories of runs among them. This project's own
+// server sees to that itself, Temporal's does not.
 func privateCommand(binary string, args []string) *exec.Cmd {
 	const shell = "/bin/sh"
 	//nolint:noctx // it ends with Stop, which is gentler than a context
@@ -179,7 +179,7 @@ func privateCommand(binary string, args []string) *exec.Cmd {
 	return exec.Command(shell, append([]string{"-c", `umask 077; exec "$0" "$@"`, binary}, args...)...) //nolint:noctx // as above
 }
 
-// socketPath is the socket of the web UI.
+// socketPath returns the socket of the web UI.
 func (s *Server) socketPath() string { return filepath.Join(s.folder, "ui") }
 
 // removeFiles removes what the server had beside its state.
@@ -223,7 +223,7 @@ func (s *Server) awaitReady(ctx context.Context, uiPort int, limit time.Duration
 	})
 }
 
-// checkAccepts is nil where something takes connections at an address.
+// checkAccepts returns nil where something takes connections at an address.
 func checkAccepts(ctx context.Context, network, at string) error {
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, at)
 	if err == nil {
@@ -254,13 +254,13 @@ func (s *Server) pollUntil(ctx context.Context, check func() error) error {
 	}
 }
 
-// Exited is closed once the server's process has ended, however that came.
+// Exited returns a channel that is closed once the server's process has ended, however that came.
 func (s *Server) Exited() <-chan struct{} { return s.process.Exited }
 
-// Output is the end of what the server has printed.
+// Output returns the end of what the server has printed.
 func (s *Server) Output() string { return s.process.Output.String() }
 
-// PID is the process ID of the server.
+// PID returns the process ID of the server.
 func (s *Server) PID() int { return s.process.Cmd.Process.Pid }
 
 // Stop ends the server. One that keeps its state in a file may first put it
@@ -321,7 +321,7 @@ func KeptAt(address string) ServerFile {
 	return kept
 }
 
-// spelledAddress is an address with one name for this machine: people type localhost.
+// spelledAddress returns an address with one name for this machine: people type localhost.
 func spelledAddress(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err == nil && isLoopback(host) {

@@ -20,7 +20,7 @@ import (
 // dotted is a path of names whose last one is being typed.
 var dotted = regexp.MustCompile(`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*)\.\w*$`)
 
-// pathBefore are the names and indexes that lead to the member which is typed at a place; nil where
+// pathBefore returns the names and indexes that lead to the member which is typed at a place; nil where
 // none is.
 func pathBefore(before string) []string {
 	match := dotted.FindStringSubmatch(before)
@@ -54,7 +54,7 @@ func completeMembers(doc *document, line int, path []string, add func(kind proto
 	}
 }
 
-// resultOf is the step whose result, or answer, a path leads into, and the rest of the path; "" for none.
+// resultOf returns the step whose result, or answer, a path leads into, and the rest of the path; "" for none.
 func (d *document) resultOf(line int, path []string) (step string, rest []string) {
 	rest = path[1:]
 	switch root := path[0]; {
@@ -76,7 +76,7 @@ func (d *document) resultOf(line int, path []string) (step string, rest []string
 	return step, rest
 }
 
-// stepAt is the step that a line belongs to, "" for none.
+// stepAt returns the step that a line belongs to, "" for none.
 func (d *document) stepAt(line int) string {
 	name := ""
 	for _, step := range stepsOf(d.text) {
@@ -87,7 +87,7 @@ func (d *document) stepAt(line int) string {
 	return name
 }
 
-// keysBelow are the keys of the map that a path leads to.
+// keysBelow returns the keys of the map that a path leads to.
 func keysBelow(value any, path []string) []string {
 	for _, key := range path {
 		switch of := value.(type) {
@@ -137,7 +137,7 @@ func (d *document) stepAnswers(step string) []any {
 	return all
 }
 
-// answerValues are the values of one entry of a test's answers.
+// answerValues returns the values of one entry of a test's answers.
 func answerValues(answer *playbook.TestAnswer, folder, step string) []any {
 	const firstFailure = 400
 	switch {

@@ -59,7 +59,7 @@ func placeOf(t text, line, at int) place {
 	return p
 }
 
-// keysAround are the keys that lead to a line, which is at one of a map or an item of a list.
+// keysAround returns the keys that lead to a line, which is at one of a map or an item of a list.
 func keysAround(t text, line int, at keyLine) []string {
 	var keys []string
 	for n := line - 1; n >= 0; n-- {
@@ -147,7 +147,7 @@ var sections = map[string]string{
 	"sink": "sink", "on_success": "notice", "on_failure": "notice", "notify": "notify", "expect": "expect", "next": "next entry",
 }
 
-// sectionName is the name of the section whose keys may be at a place; "" where keys are free.
+// sectionName returns the name of the section whose keys may be at a place; "" where keys are free.
 func (p place) sectionName() string {
 	last := ""
 	if len(p.keys) > 0 {

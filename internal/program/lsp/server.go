@@ -77,7 +77,7 @@ func (s *Server) Serve(ctx context.Context, stream io.ReadWriteCloser) error {
 	return nil
 }
 
-// decodeParams is a handler of the parameters of a method.
+// decodeParams returns a handler of the parameters of a method.
 func decodeParams[P any](request jsonrpc2.Request, handle func(P) (any, error)) (any, error) {
 	var params P
 	if err := json.Unmarshal(request.Params(), &params); err != nil {
@@ -167,7 +167,7 @@ func publishProblems(ctx context.Context, conn jsonrpc2.Conn, at uri.URI, proble
 	return nil
 }
 
-// findDocument is an open document, nil for none.
+// findDocument returns an open document, nil for none.
 func (s *Server) findDocument(at uri.URI) *document {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *Server) checkDocument(at uri.URI, content string) (*document, []protoco
 	return doc, doc.problems
 }
 
-// findProblems are the problems of a playbook, or of a file of tests.
+// findProblems returns the problems of a playbook, or of a file of tests.
 func (s *Server) findProblems(file *source.File) (*playbook.Playbook, source.Diagnostics) {
 	if strings.HasSuffix(file.Name, playbook.TestSuffix) {
 		_, found := playbook.DecodeTests(file)

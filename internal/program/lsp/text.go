@@ -25,7 +25,7 @@ func (t text) lineAt(n int) string {
 	return t[n]
 }
 
-// byteOffset is the byte of a line at which an editor's position is.
+// byteOffset returns the byte of a line at which an editor's position is.
 func byteOffset(line string, units uint32) int {
 	at := 0
 	for at < len(line) && units > 0 {
@@ -57,7 +57,7 @@ func unitsOf(r rune) uint32 {
 	return 1
 }
 
-// rangeOf is the range of bytes of a line.
+// rangeOf returns the range of bytes of a line.
 func rangeOf(t text, line, from, to int) protocol.Range {
 	content := t.lineAt(line)
 	from, to = min(from, len(content)), min(to, len(content))
@@ -79,7 +79,7 @@ func positionOf(content string, at int) protocol.Position {
 	return protocol.Position{Line: uint32(lines), Character: countUnits(before[begin:])} //nolint:gosec // lines of a document
 }
 
-// wordAt is the range of what begins at a place: a word, or a character.
+// wordAt returns the range of what begins at a place: a word, or a character.
 func (d *document) wordAt(place source.Position) protocol.Range {
 	start := positionOf(d.content, d.file.ByteOffset(place))
 	line := int(start.Line)
@@ -99,7 +99,7 @@ func isWord(b byte) bool {
 	return b == '_' || b == '-' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// wordAt is the name around a byte of a line, and where it begins.
+// wordAt returns the name around a byte of a line, and where it begins.
 func wordAt(line string, at int) (name string, from int) {
 	from = min(at, len(line))
 	to := from

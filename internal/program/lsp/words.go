@@ -65,7 +65,7 @@ type keyProposal struct {
 	detail string
 }
 
-// keysAt are the keys that may be at a place: of its section, and the fields of its tool.
+// keysAt returns the keys that may be at a place: of its section, and the fields of its tool.
 func (s *Server) keysAt(p place) []keyProposal {
 	var all []keyProposal
 	for _, section := range playbook.Sections() {
@@ -84,7 +84,7 @@ func (s *Server) keysAt(p place) []keyProposal {
 	return all
 }
 
-// valuesAt are the words that a field of a tool accepts.
+// valuesAt returns the words that a field of a tool accepts.
 func (s *Server) valuesAt(p place) []string {
 	spec, found := s.tools.Spec(p.tool)
 	if !found {
@@ -180,7 +180,7 @@ var (
 	inList      = regexp.MustCompile(`\bnext: *\[([^\]]*)\]`)
 )
 
-// stepsOf are the steps of a document, in its order.
+// stepsOf returns the steps of a document, in its order.
 func stepsOf(t text) []use {
 	var all []use
 	for n, line := range t {
@@ -194,7 +194,7 @@ func stepsOf(t text) []use {
 	return all
 }
 
-// usesOf are all places that name a step.
+// usesOf returns all places that name a step.
 func usesOf(t text, name string) []use {
 	found := map[use]bool{}
 	add := func(n, from, to int) {
@@ -225,7 +225,7 @@ func usesOf(t text, name string) []use {
 	return slices.SortedFunc(maps.Keys(found), func(x, y use) int { return cmp.Or(x.line-y.line, x.from-y.from) })
 }
 
-// stepAt is the step whose name is at a place.
+// stepAt returns the step whose name is at a place.
 func (s *Server) stepAt(at protocol.TextDocumentPositionParams) (*document, use, bool) {
 	doc := s.findDocument(at.TextDocument.URI)
 	if doc == nil {
@@ -255,7 +255,7 @@ func (s *Server) definitionOf(at protocol.TextDocumentPositionParams) []protocol
 	return []protocol.Location{locationOf(at.TextDocument.URI, doc.text, step)}
 }
 
-// referencesOf are all places that name a step.
+// referencesOf returns all places that name a step.
 func (s *Server) referencesOf(at protocol.TextDocumentPositionParams) []protocol.Location {
 	all := []protocol.Location{}
 	if doc, step, found := s.stepAt(at); found {
@@ -286,7 +286,7 @@ func (s *Server) renameStep(p protocol.RenameParams) (any, error) {
 	return &protocol.WorkspaceEdit{Changes: map[uri.URI][]protocol.TextEdit{p.TextDocument.URI: edits}}, nil
 }
 
-// stepSymbols are the steps of a document.
+// stepSymbols returns the steps of a document.
 func (s *Server) stepSymbols(at uri.URI) []protocol.DocumentSymbol {
 	all := []protocol.DocumentSymbol{}
 	if doc := s.findDocument(at); doc != nil {

@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// EmptyMap is a map without keys.
+// EmptyMap returns a map without keys.
 func EmptyMap() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode} }
 
 // AddKey appends a key to a map.
@@ -20,19 +20,19 @@ func AddKey(n *yaml.Node, key string, value *yaml.Node) {
 	n.Content = append(n.Content, recording.TextNode(key), value)
 }
 
-// ListOf is a list with an item a line.
+// ListOf returns a list with an item a line.
 func ListOf(items ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Content: items}
 }
 
-// FlowList is a list in one line.
+// FlowList returns a list in one line.
 func FlowList(items ...*yaml.Node) *yaml.Node {
 	list := ListOf(items...)
 	list.Style = yaml.FlowStyle
 	return list
 }
 
-// FlowMap is a map in one line, of keys and nodes.
+// FlowMap returns a map in one line, of keys and nodes.
 func FlowMap(pairs ...any) *yaml.Node {
 	n := EmptyMap()
 	n.Style = yaml.FlowStyle
@@ -42,7 +42,7 @@ func FlowMap(pairs ...any) *yaml.Node {
 	return n
 }
 
-// QuotedText is a text in double quotes where it has templates, as those are written.
+// QuotedText returns a text in double quotes where it has templates, as those are written.
 func QuotedText(text string) *yaml.Node {
 	n := recording.TextNode(text)
 	if n.Style == 0 && strings.Contains(text, "{{") {
@@ -54,7 +54,7 @@ func QuotedText(text string) *yaml.Node {
 // Verbatim is a text whose templates are kept. In other texts braces are escaped.
 type Verbatim string
 
-// ValueNode is any value, in whose texts braces are text. Keys with templates are left out, as no key may have one.
+// ValueNode returns any value, in whose texts braces are text. Keys with templates are left out, as no key may have one.
 func ValueNode(of any) *yaml.Node {
 	switch of := of.(type) {
 	case Verbatim:
@@ -80,7 +80,7 @@ func ValueNode(of any) *yaml.Node {
 	return recording.ValueNode(of, true)
 }
 
-// FlowIfShort is the flow style for values that fit into one line.
+// FlowIfShort returns the flow style for values that fit into one line.
 func FlowIfShort(of any) yaml.Style {
 	const width = 70
 	if shown := fmt.Sprint(of); len(shown) <= width && !strings.Contains(shown, "\n") {

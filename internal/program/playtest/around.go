@@ -86,7 +86,7 @@ func (o *outbound) SignalExternalWorkflow(ctx workflow.Context, workflowID, runI
 	return future
 }
 
-// Observer is shown what the calls of a workflow decide.
+// Observer returns an observer that records what the calls of a workflow decide.
 func (s *stage) Observer(workflowID string) call.Observer {
 	return func(seen call.Observation) {
 		prefix := s.seen.loopPlace(workflowID)
@@ -100,7 +100,7 @@ func (s *stage) Observer(workflowID string) call.Observer {
 	}
 }
 
-// hostedObserver is the observer of calls in an activity.
+// hostedObserver returns the observer of calls in an activity.
 func (s *stage) hostedObserver(ctx context.Context) call.Observer {
 	if !activity.IsActivity(ctx) {
 		return func(call.Observation) {}
@@ -134,7 +134,7 @@ func (s *stage) IterationEnded(workflowID string, task call.Task, iteration inte
 	}
 }
 
-// InterceptActivity gives activities the server that there is in tests.
+// InterceptActivity gives activities the server of the test.
 func (a *around) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
 	return &attempts{interceptor.ActivityInboundInterceptorBase{Next: next}, a.stage}
 }

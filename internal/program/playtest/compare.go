@@ -115,7 +115,7 @@ func lowerHeaders(headers any) any {
 	return lower
 }
 
-// withQuery is the URL of a request with its params in order.
+// withQuery returns the URL of a request with its params in order.
 func withQuery(request map[string]any) string {
 	params, _ := request["params"].(map[string]any)
 	parts := lists.Map(playbook.SortedKeys(params), func(name string) string { return name + "=" + expression.Text(params[name]) })
@@ -332,7 +332,7 @@ func listRequests(all []request) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// requestsOf are the requests of some calls, those of an iteration together.
+// requestsOf returns the requests of some calls, those of an iteration together.
 func (s *stage) requestsOf(name playbook.CallName) []request {
 	s.seen.mu.Lock()
 	defer s.seen.mu.Unlock()
@@ -396,7 +396,7 @@ func listDurations(all []time.Duration) string {
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
-// rowsOf are the rows that some sinks have written.
+// rowsOf returns the rows that some sinks have written.
 func (s *stage) rowsOf(name playbook.CallName) []any {
 	s.seen.mu.Lock()
 	defer s.seen.mu.Unlock()
@@ -450,7 +450,7 @@ func (c *comparison) compareRoutes() {
 	}
 }
 
-// statusOf is the status of the last visit of a step; skipped for one that no branch has reached.
+// statusOf returns the status of the last visit of a step; skipped for one that no branch has reached.
 func statusOf(records []interpreter.StepRecord, step string) string {
 	status := string(interpreter.Skipped)
 	for _, record := range records {
@@ -483,7 +483,7 @@ func listTexts(texts []string) string {
 	return "  " + strings.Join(texts, "\n  ")
 }
 
-// briefRequest is a request in a line: method and URL with its params, else what there is.
+// briefRequest returns a request in a line: method and URL with its params, else what there is.
 func briefRequest(request map[string]any) string {
 	if request["url"] != nil && request["method"] != nil {
 		line := expression.Text(request["method"]) + " " + expression.Text(request["url"])

@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// conditionOf is the condition that an expected value is; nil for one that is compared.
+// conditionOf returns the condition that an expected value is; nil for one that is compared.
 func conditionOf(wanted string) *expression.Template {
 	text := strings.TrimSpace(wanted)
 	if !strings.HasPrefix(text, "{{") || !strings.HasSuffix(text, "}}") {

@@ -35,7 +35,7 @@ func (c *Coverage) Covered() int {
 	return n
 }
 
-// Percent is the share of parts that a test took, of 100.
+// Percent returns the share of parts that a test took, of 100.
 func (c *Coverage) Percent() float64 {
 	if len(c.Parts) == 0 {
 		return 100
@@ -43,7 +43,7 @@ func (c *Coverage) Percent() float64 {
 	return 100 * float64(c.Covered()) / float64(len(c.Parts))
 }
 
-// Missed are the parts that no test took.
+// Missed returns the parts that no test took.
 func (c *Coverage) Missed() []CoveredPart {
 	return slices.DeleteFunc(slices.Clone(c.Parts), func(p CoveredPart) bool { return p.Took })
 }

@@ -162,7 +162,7 @@ func (d *database) makeSchema(ctx context.Context, conn *pgx.Conn, server *url.U
 	return d.enterDatabase(ctx)
 }
 
-// leadTo is the URL of a database of the server, with the schema that unqualified names are of.
+// leadTo returns the URL of a database of the server, with the schema that unqualified names are of.
 func (d *database) leadTo(server *url.URL, name string, user *url.Userinfo, schema string) string {
 	there, query := *server, server.Query()
 	query.Del("search_path")

@@ -33,7 +33,7 @@ func showDifference(wanted, got any) string {
 	return strings.TrimRight(text, "\n")
 }
 
-// yamlOf is a value as people write it.
+// yamlOf returns a value as people write it.
 func yamlOf(v any) string {
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)
@@ -44,7 +44,7 @@ func yamlOf(v any) string {
 	return b.String()
 }
 
-// flowOf is a value in one line of YAML.
+// flowOf returns a value in one line of YAML.
 func flowOf(v any) string {
 	node := &yaml.Node{}
 	if err := node.Encode(v); err != nil || reflect.ValueOf(v).Kind() == reflect.Invalid {

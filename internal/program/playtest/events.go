@@ -122,7 +122,7 @@ func (h *runEvents) endSink(event runs.Event, seen call.Observation) {
 	h.addEvent(event)
 }
 
-// lastEnd is the last end of an attempt of a call.
+// lastEnd returns the last end of an attempt of a call.
 func (h *runEvents) lastEnd(key string) *runs.Event {
 	for i := len(h.events) - 1; i >= 0; i-- {
 		event := &h.events[i]
@@ -157,8 +157,8 @@ func (s *stage) addWait(mark interpreter.TimerMark, delay time.Duration) {
 	h.addEvent(event)
 }
 
-// eventsOf are the events of the run from its start to its end. Those of iterations side by side are in the order of their
-// collection.
+// eventsOf returns the events of the run from its start to its end. Those of iterations side by side are in the order
+// of their collection.
 func (c *comparison) eventsOf() []runs.Event {
 	c.stage.seen.mu.Lock()
 	all := slices.Clone(c.stage.seen.happened.events)
@@ -213,7 +213,7 @@ func (c *comparison) compareEvents() {
 	}
 }
 
-// fieldsOf is an event as a test compares it.
+// fieldsOf returns an event as a test compares it.
 func fieldsOf(event runs.Event) map[string]any {
 	encoded, err := json.Marshal(event)
 	if err != nil {
@@ -233,7 +233,7 @@ func wantedEvent(event *playbook.TestEvent) string {
 	return event.Name + " " + flowOf(event.Fields)
 }
 
-// briefEvent is an event in a line, without its time.
+// briefEvent returns an event in a line, without its time.
 func briefEvent(event runs.Event) string {
 	fields := fieldsOf(event)
 	for _, name := range []string{"event", "at", "duration", "next_retry_at", "stats"} {
@@ -282,7 +282,7 @@ func nearestName(name string, of []string) string {
 	return "; expected one of " + strings.Join(of, ", ")
 }
 
-// eventFields are the names of the fields of events.
+// eventFields returns the names of the fields of events.
 func eventFields() (names []string) {
 	of := reflect.TypeFor[runs.Event]()
 	for i := range of.NumField() {

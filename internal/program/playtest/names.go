@@ -112,7 +112,7 @@ func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Di
 	return found
 }
 
-// answersOf are the answers of a test, and of the runs before it.
+// answersOf returns the answers of a test, and of the runs before it.
 func answersOf(test *playbook.Test) []*playbook.TestAnswers {
 	all := slices.Clone(test.Answers)
 	for _, before := range test.Before {
@@ -121,7 +121,7 @@ func answersOf(test *playbook.Test) []*playbook.TestAnswers {
 	return all
 }
 
-// stepOf is the step of a place. The source of a loop is a step of its own, which has no iterations.
+// stepOf returns the step of a place. The source of a loop is a step of its own, which has no iterations.
 func stepOf(place string) string {
 	if strings.HasSuffix(place, playbook.SourceSuffix) {
 		return place

@@ -27,7 +27,7 @@ type Report struct {
 	outcome outcome
 }
 
-// Result is the result of the run; the error says why there is none.
+// Result returns the result of the run; the error says why there is none.
 func (r *Report) Result() (protocol.Result, error) { return r.outcome.result, r.outcome.err }
 
 // Warnings returns the warnings of a completed run, if the test expects nothing about warnings.
@@ -100,7 +100,7 @@ func (r *Report) wentWell(run *playbook.Test) bool {
 	return len(r.Failures) == 0
 }
 
-// keepsStateInPostgres is a step whose state is kept there, "" for none.
+// keepsStateInPostgres returns a step whose state is kept there, "" for none.
 func (s *Suite) keepsStateInPostgres() string {
 	for _, step := range s.Book.Steps {
 		if home := s.Book.StateHome(step); step.Incremental != nil && home != nil {
@@ -112,7 +112,7 @@ func (s *Suite) keepsStateInPostgres() string {
 	return ""
 }
 
-// failedBefore are the steps that had failed when a request had no answer: a notice may be about them.
+// failedBefore returns the steps that had failed when a request had no answer: a notice may be about them.
 func failedBefore(records []interpreter.StepRecord) string {
 	var texts []string
 	for _, record := range records {
@@ -127,7 +127,7 @@ func (r *Report) addFailure(pos source.Position, what, message string) {
 	r.Failures = append(r.Failures, Failure{Pos: pos, What: what, Message: message})
 }
 
-// missFailures are the requests that the test had no answer for, and what it asked for in vain.
+// missFailures returns the requests that the test had no answer for, and what it asked for in vain.
 func (s *stage) missFailures() []Failure {
 	s.script.mu.Lock()
 	defer s.script.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *stage) missFailures() []Failure {
 	return all
 }
 
-// unusedFailures are the answers that nobody asked for.
+// unusedFailures returns the answers that nobody asked for.
 func (s *stage) unusedFailures() []Failure {
 	var all []Failure
 	s.script.mu.Lock()
@@ -218,7 +218,7 @@ type SelectedTest struct {
 	Test  *playbook.Test
 }
 
-// Text is a failure as people read it, with the place of the test in front.
+// Text returns a failure as people read it, with the place of the test in front.
 func (f Failure) Text(file string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%s: %s", file, f.Pos, f.What)

@@ -168,7 +168,7 @@ func (s *script) nextAnswer(who caller, fits func(*playbook.TestAnswer) bool) *p
 	return found.TestAnswer
 }
 
-// findEntry is the answer that is next for a call.
+// findEntry returns the answer that is next for a call.
 func (s *script) findEntry(who caller) *entry {
 	for _, list := range s.lists {
 		if !who.isNamed(list.CallName) {
@@ -229,7 +229,7 @@ func (s *script) losesWorker(who caller) bool {
 	return true
 }
 
-// unusedAnswers are the answers that nobody asked for, in the order of the file. The caller has the lock.
+// unusedAnswers returns the answers that nobody asked for, in the order of the file. The caller has the lock.
 func (s *script) unusedAnswers() []*playbook.TestAnswer {
 	var all []*playbook.TestAnswer
 	for _, list := range s.lists {
@@ -243,7 +243,7 @@ func (s *script) unusedAnswers() []*playbook.TestAnswer {
 	return all
 }
 
-// callerOf is the call that an attempt belongs to.
+// callerOf returns the call that an attempt belongs to.
 func (s *stage) callerOf(ctx context.Context, in interpreter.ToolInput) caller {
 	prefix := ""
 	for _, parent := range in.Parents {

@@ -222,7 +222,7 @@ func byIteration[T any](all []T, who func(T) caller) []T {
 	return sorted
 }
 
-// loopPositions are the positions of a call in the loops around it.
+// loopPositions returns the positions of a call in the loops around it.
 func loopPositions(who caller) []int {
 	all := lists.Map(who.outer, func(outer iteration) int { return positionOf(outer.index) })
 	return append(all, positionOf(who.index))

@@ -99,7 +99,7 @@ func (s *server) setWatermark(keeper *incremental.Keeper, claim incremental.Clai
 	return nil
 }
 
-// Turn is the turn of the limit's workflow, for one attempt at a time.
+// Turn returns the turn of the limit's workflow, for one attempt at a time.
 func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation {
 	s.mu.Lock()
 	defer s.mu.Unlock()

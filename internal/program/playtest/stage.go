@@ -293,7 +293,7 @@ func (s *stage) registerAlone() {
 	}
 }
 
-// enterQueue gives a run its turn at once: nobody else wants it.
+// enterQueue returns a run its turn at once: nobody else wants it.
 func (s *stage) enterQueue(ctx context.Context, enter queue.Enter) error {
 	if enter.Request.Leave {
 		return nil
@@ -304,7 +304,7 @@ func (s *stage) enterQueue(ctx context.Context, enter queue.Enter) error {
 	})
 }
 
-// ignoredUpdate is an update whose answer nobody reads.
+// ignoredUpdate returns an update whose answer nobody reads.
 func ignoredUpdate(onReject func(error)) *testsuite.TestUpdateCallback {
 	return &testsuite.TestUpdateCallback{OnAccept: func() {}, OnReject: onReject, OnComplete: func(any, error) {}}
 }

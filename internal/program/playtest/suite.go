@@ -47,7 +47,7 @@ type InvalidError struct {
 
 func (e *InvalidError) Error() string { return e.Found.Errors().Error() }
 
-// PathOf is the file of tests of a playbook.
+// PathOf returns the file of tests of a playbook.
 func PathOf(book string) string {
 	return strings.TrimSuffix(book, filepath.Ext(book)) + playbook.TestSuffix
 }
@@ -198,12 +198,12 @@ func (s *Suite) recordedAnswers(answer *playbook.TestAnswer, of playbook.CallNam
 	return all
 }
 
-// Select gives the tests whose names hold a text.
+// Select returns the tests whose names hold a text.
 func (s *Suite) Select(match func(name string) bool) []*playbook.Test {
 	return slices.DeleteFunc(slices.Clone(s.Tests.Tests), func(t *playbook.Test) bool { return !match(t.Name) })
 }
 
-// checkOnce is the validation of a run, whose answer is the same for the same input.
+// checkOnce returns the validation of a run, whose answer is the same for the same input.
 func (s *Suite) checkOnce(in interpreter.CheckInput, check func() (interpreter.CheckResult, error)) (interpreter.CheckResult, error) {
 	at := ""
 	if in.Partition != nil {

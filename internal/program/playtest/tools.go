@@ -110,7 +110,7 @@ func (s *stage) hasFolder(auth string) bool {
 	return isFolder && filepath.IsLocal(folder)
 }
 
-// movedBetween are the source and the destination of an attempt that moves rows, and any other attempt itself.
+// movedBetween returns the source and the destination of an attempt that moves rows, and any other attempt itself.
 func movedBetween(in interpreter.ToolInput) []interpreter.ToolInput {
 	from, err := in.Nested(playbook.FieldFrom)
 	to, other := in.Nested(playbook.FieldTo)
@@ -129,14 +129,14 @@ func (s *stage) fetchesBody(in interpreter.ToolInput) bool {
 // typeTestFailed is the type of the errors that the test makes, and not the playbook.
 const typeTestFailed = "TestFailed"
 
-// testFailedf is the failure of an attempt that was not made, because the test has failed.
+// testFailedf returns the failure of an attempt that was not made, because the test has failed.
 func testFailedf(format string, args ...any) *tool.Error {
 	failure := tool.ConfigErrorf(format, args...)
 	failure.Type = typeTestFailed
 	return failure
 }
 
-// timedOut is the failure of an attempt that has timed out. It does not advance the test's
+// timedOut returns the failure of an attempt that has timed out. It does not advance the test's
 // clock.
 func timedOut(in interpreter.ToolInput) error {
 	return &tool.Error{

@@ -78,7 +78,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return respondAs(request, answer, t.stage)
 }
 
-// describeRequest is a request as tests compare it: method, url without its query, params,
+// describeRequest returns a request as tests compare it: method, url without its query, params,
 // headers by lower-case names, body.
 func describeRequest(request *http.Request) (map[string]any, error) {
 	bare := *request.URL

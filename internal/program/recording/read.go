@@ -76,7 +76,7 @@ type part struct {
 	value any
 }
 
-// ownNode is the node itself, where an alias stands for it.
+// ownNode returns the node itself, where an alias stands for it.
 func (p part) ownNode() *yaml.Node {
 	if p.node.Kind == yaml.AliasNode {
 		return p.node.Alias
@@ -94,7 +94,7 @@ func (p part) memberPart(key string) (part, bool) {
 	return part{node: yamltree.Keys(p.ownNode())[key], value: value}, true
 }
 
-// keyNodes are the keys of a map, in the order of the file.
+// keyNodes returns the keys of a map, in the order of the file.
 func (p part) keyNodes() []*yaml.Node {
 	var all []*yaml.Node
 	for key := range yamltree.Pairs(p.ownNode()) {
@@ -252,7 +252,7 @@ func (r *reader) readText(of part, what string) string {
 	return text
 }
 
-// readTexts are a map of texts by names in lower case; numbers are texts as well, as in retry-after: 3.
+// readTexts returns a map of texts by names in lower case; numbers are texts as well, as in retry-after: 3.
 func (r *reader) readTexts(of part, what string) map[string]string {
 	texts := map[string]string{}
 	if !r.isMap(of, what) {

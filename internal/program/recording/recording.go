@@ -61,7 +61,7 @@ type Request struct {
 	Body        *expression.Value // nil for none
 }
 
-// Entries are the entries of a step, nil where the recording has none.
+// Entries returns the entries of a step, nil where the recording has none.
 func (r *Recording) Entries(step string) []Entry {
 	for _, one := range r.Steps {
 		if one.Name == step {

@@ -154,7 +154,7 @@ func MaskedValue(value any, known *secrets.Masker) any {
 	return starSecrets("", value)
 }
 
-// starSecrets is a value without what is a secret by its name, which a list gives to its items.
+// starSecrets returns a value without what is a secret by its name, which a list gives to its items.
 func starSecrets(name string, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -184,7 +184,7 @@ var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*$|^
 // words are the words that YAML or readers of it take for something else.
 var words = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n", "True", "False", "Null", "Yes", "No", "On", "Off", "TRUE", "FALSE", "NULL", "YES", "NO", "ON", "OFF", "Y", "N"}
 
-// TextNode is the node of a text, with quotes where YAML could take it for something else.
+// TextNode returns the node of a text, with quotes where YAML could take it for something else.
 func TextNode(text string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 	if !plain.MatchString(text) || slices.Contains(words, text) {

@@ -61,7 +61,7 @@ func readSamples(text string) samples {
 	return all
 }
 
-// exampleOf is the example of a word: that of its section, or of all that have the word.
+// exampleOf returns the example of a word: that of its section, or of all that have the word.
 func (s samples) exampleOf(section, word string) wordForm {
 	one, found := s[section][word]
 	if !found {
@@ -101,7 +101,7 @@ func readFunctions(text string) map[string]string {
 	return all
 }
 
-// wholeYAML is the word in the YAML around it. It replaces what the YAML says of the word, or
+// wholeYAML returns the word in the YAML around it. It replaces what the YAML says of the word, or
 // else the hole.
 func (s wordForm) wholeYAML() string {
 	lines := strings.Split(s.around, "\n")
@@ -155,7 +155,7 @@ var usual = []string{
 // depend on it.
 var ExampleTime = time.Date(2026, time.June, 15, 12, 0, 0, 0, time.UTC)
 
-// WholePlaybook is an example as a whole playbook: one that begins with "- " is the list of steps, and what
+// WholePlaybook returns an example as a whole playbook: one that begins with "- " is the list of steps, and what
 // it leaves out is as usual.
 func WholePlaybook(example string) string {
 	if strings.HasPrefix(example, "- ") {

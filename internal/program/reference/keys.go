@@ -20,7 +20,7 @@ var paths = map[string]string{
 	"tests": "", "test test": "tests", "test before": "tests.before", "test answer": "tests.answers", "test at": "tests.at", "test expect": "tests.expect",
 }
 
-// testSections are the sections of files of tests, by names that playbooks have not.
+// testSections returns the sections of files of tests, by names that playbooks have not.
 func testSections() []playbook.Section {
 	sections := playbook.TestSections()
 	for i := range sections {
@@ -127,7 +127,7 @@ func boundsText(key playbook.Key) string {
 // anchors are the sections at which other sections' paths begin.
 var anchors = []string{"playbook", "step", "sink", "notice", "notify", "workbook entry"}
 
-// placesOf are the places of a section, or of those of its keys that the retry of sinks and notices
+// placesOf returns the places of a section, or of those of its keys that the retry of sinks and notices
 // cannot have, from the nearest anchors.
 func (r *Reference) placesOf(section string, stepsOnly bool) []string {
 	if slices.Contains(anchors, section) {
@@ -229,7 +229,7 @@ func (r *Reference) walkPath(section string, parts []string) (Entry, bool) {
 	return r.walkPath(of, parts[1:])
 }
 
-// Child is the section that is behind a key of a section, "" for none.
+// Child returns the section that is behind a key of a section, "" for none.
 func (r *Reference) Child(section, key string) string {
 	for _, one := range r.sections[section].Keys {
 		if one.Name == key || slices.Contains(one.Aliases, key) || slices.Contains(one.Older, key) {
@@ -239,7 +239,7 @@ func (r *Reference) Child(section, key string) string {
 	return ""
 }
 
-// Sections are the sections of playbooks, then those of files of tests, whose keys have entries.
+// Sections returns the sections of playbooks, then those of files of tests, whose keys have entries.
 func (r *Reference) Sections() []playbook.Section {
 	return append(playbook.Sections(), testSections()...)
 }

@@ -17,7 +17,7 @@ type Page struct {
 	About string // one sentence
 }
 
-// Pages are the pages of the reference in the order of reading.
+// Pages returns the pages of the reference in the order of reading.
 func Pages() []Page {
 	return []Page{
 		{"playbook", "Playbook", "The keys at the top of a playbook, with `metadata`, `concurrency`, `partitions`, `workbook`, `policies` and notices."},
@@ -55,7 +55,7 @@ var pagesOf = map[Kind]string{
 	OfEvent: "events", OfAttribute: "search-attributes", OfMetric: "metrics", OfVariable: "configuration", OfFile: "configuration", OfExit: "exit-codes",
 }
 
-// PageOf is the name of the page that has an entry.
+// PageOf returns the name of the page that has an entry.
 func PageOf(e Entry) string {
 	if e.Kind != OfKey {
 		return pagesOf[e.Kind]
@@ -67,7 +67,7 @@ func PageOf(e Entry) string {
 	return pages[head]
 }
 
-// PageOfSection is the name of the page that has a section of the language.
+// PageOfSection returns the name of the page that has a section of the language.
 func PageOfSection(section string) string {
 	path := paths[section]
 	if strings.HasPrefix(section, "test") {
@@ -80,10 +80,10 @@ func PageOfSection(section string) string {
 // linkOf is where the reference has an entry.
 func linkOf(e Entry) string { return Folder + PageOf(e) + ".md#" + AnchorOf(e.Label()) }
 
-// OfDiagnostic is the file and heading that explain a diagnostic.
+// OfDiagnostic returns the file and heading that explain a diagnostic.
 func OfDiagnostic(code string) string { return linkOf(Entry{Kind: OfCode, Name: code}) }
 
-// Label is the heading of an entry in the reference. That of a function has brackets, as names may be spelt alike.
+// Label returns the heading of an entry in the reference. That of a function has brackets, as names may be spelt alike.
 func (e Entry) Label() string {
 	switch e.Kind {
 	case OfFunction:
@@ -93,7 +93,7 @@ func (e Entry) Label() string {
 	return e.Heading()
 }
 
-// AnchorOf is the anchor of a heading, as code forges make it.
+// AnchorOf returns the anchor of a heading, as code forges make it.
 func AnchorOf(heading string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(heading) {
@@ -144,7 +144,7 @@ var conceptsOf = map[Kind]string{
 	OfExit: "docs/concepts/runs.md#how-a-run-ends",
 }
 
-// conceptOf is the heading that explains an entry, "" for none.
+// conceptOf returns the heading that explains an entry, "" for none.
 func conceptOf(e Entry) string {
 	if e.Kind != OfKey {
 		return conceptsOf[e.Kind]
@@ -187,7 +187,7 @@ var families = [][]string{
 	{"step.vars", "output"},
 }
 
-// relatedTo are the names of entries that are read together with one.
+// relatedTo returns the names of entries that are read together with one.
 func relatedTo(e Entry) []string {
 	var names []string
 	for _, family := range families {
@@ -199,5 +199,5 @@ func relatedTo(e Entry) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == e.Name })
 }
 
-// PathOfSection is the path of a section, "" for the top of a file.
+// PathOfSection returns the path of a section, "" for the top of a file.
 func PathOfSection(section string) string { return paths[section] }

@@ -14,7 +14,7 @@ var guide string
 // link is one of llms.txt.
 type link struct{ to, name, about string }
 
-// LLMs is llms.txt (https://llmstxt.org): what Reprise is, and where its documents are.
+// LLMs returns llms.txt (https://llmstxt.org): what Reprise is, and where its documents are.
 func LLMs() string {
 	var b strings.Builder
 	head, _, _ := strings.Cut(guide, "\n## ")
@@ -49,7 +49,7 @@ func writeLinks(b *strings.Builder, title string, links []link) {
 	}
 }
 
-// LLMsFull is llms-full.txt: a guide, and all entries.
+// LLMsFull returns llms-full.txt: a guide, and all entries.
 func (r *Reference) LLMsFull() string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(guide) + "\n")

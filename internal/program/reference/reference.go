@@ -43,7 +43,7 @@ const (
 	OfExit      Kind = "exit code"
 )
 
-// Kinds are all of them, in the order in which they are listed.
+// Kinds returns all of them, in the order in which they are listed.
 func Kinds() []Kind {
 	return []Kind{
 		OfKey, OfTool, OfField, OfName, OfFunction, OfTestKey, OfCode, OfStatus, OfEvent, OfAttribute, OfMetric, OfVariable, OfFile, OfExit,
@@ -247,22 +247,22 @@ var fieldTypes = map[playbook.FieldKind]string{
 	playbook.KindCall:      "a map with tool and the fields of that tool",
 }
 
-// Entries are all, in the order of Kinds and of the documentation.
+// Entries returns all, in the order of Kinds and of the documentation.
 func (r *Reference) Entries() []Entry { return slices.Clone(r.entries) }
 
-// Key is the entry of a key, in any spelling, of a section.
+// Key returns the entry of a key, in any spelling, of a section.
 func (r *Reference) Key(section, key string) (Entry, bool) {
 	e, ok := r.keys[section][cmp.Or(r.spellings[section][key], key)]
 	return e, ok
 }
 
-// Field is the entry of a field of a tool.
+// Field returns the entry of a field of a tool.
 func (r *Reference) Field(tool, field string) (Entry, bool) {
 	e, ok := r.fields[tool][field]
 	return e, ok
 }
 
-// Of is the entry of a name of a kind.
+// Of returns the entry of a name of a kind.
 func (r *Reference) Of(kind Kind, name string) (Entry, bool) {
 	i := slices.IndexFunc(r.entries, func(e Entry) bool { return e.Kind == kind && e.Name == name })
 	if i < 0 {
@@ -293,7 +293,7 @@ func (r *Reference) Find(question string) []Entry {
 	})
 }
 
-// distinctEntries are the entries that a condition selects; of those with the same text only the first.
+// distinctEntries returns the entries that a condition selects; of those with the same text only the first.
 func (r *Reference) distinctEntries(selects func(Entry) bool) []Entry {
 	var found []Entry
 	for _, e := range r.entries {
@@ -334,7 +334,7 @@ func plainQuestion(question string) string {
 // connectionPrefix begins the variables of connections, which end with a name.
 const connectionPrefix = "REPRISE_AUTH_"
 
-// Suggest is the name that was meant, "" where none is near.
+// Suggest returns the name that was meant, "" where none is near.
 func (r *Reference) Suggest(question string) string {
 	question = plainQuestion(question)
 	var names []string
@@ -365,7 +365,7 @@ func cutLast(path string) (before, last string, found bool) {
 	return path[:i], path[i+1:], true
 }
 
-// wordsBelow are the words that are below a path.
+// wordsBelow returns the words that are below a path.
 func (r *Reference) wordsBelow(path string) []string {
 	var names []string
 	for _, e := range r.Find(path) {
@@ -390,7 +390,7 @@ func (k Kind) Plural() string {
 	}
 }
 
-// Markdown is the entry as an editor shows it.
+// Markdown returns the entry as an editor shows it.
 func (e Entry) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** (%s)\n\n%s\n", escapeText(e.Heading()), e.Kind, e.Doc)

@@ -39,7 +39,7 @@ func (t *typeNames) RegisterWorkflowWithOptions(_ any, options workflow.Register
 	t.names = append(t.names, options.Name)
 }
 
-// workflowTypes are the names of the workflows of this program, sorted.
+// workflowTypes returns the names of the workflows of this program, sorted.
 func workflowTypes() []string {
 	var all typeNames
 	workflows.Register(&all)
@@ -47,7 +47,7 @@ func workflowTypes() []string {
 	return all.names
 }
 
-// ofTypes is the list filter of workflows of this program.
+// ofTypes returns the list filter of workflows of this program.
 func ofTypes() string {
 	return "WorkflowType IN (" + strings.Join(lists.Map(workflowTypes(), visibility.Quote), ", ") + ")"
 }

@@ -163,8 +163,9 @@ func (r *Replayer) replayHistory(execution Execution, history *historypb.History
 	})
 }
 
-// decidedPart is the part of a history that workflow code has decided, up to what its last workflow task has done; empty if none has
-// ended. What came later, such as a request to cancel of which no worker knows yet, or a termination, would have it decide more.
+// decidedPart returns the part of a history that workflow code has decided, up to what its last workflow task has
+// done; empty if none has ended. What came later, such as a request to cancel of which no worker knows yet, or a
+// termination, would have it decide more.
 func decidedPart(history *historypb.History) *historypb.History {
 	events := history.GetEvents()
 	for i, event := range slices.Backward(events) {

@@ -9,7 +9,7 @@ import (
 // ofCmd is how a line begins, or continues, that was copied for cmd of Windows.
 var ofCmd = regexp.MustCompile(`(?i)^(curl|curl\.exe)\s+\^"|\^\r?\n`)
 
-// cmdWords are the arguments of a curl in a line of cmd.
+// cmdWords returns the arguments of a curl in a line of cmd.
 func cmdWords(line string) ([]string, error) {
 	words, open := windowsWords(withoutCarets(line))
 	switch {

@@ -49,7 +49,7 @@ func readCurl(line string, variable func(name string) string) (*Description, err
 	return c.d, nil
 }
 
-// curlWords are the arguments of the first curl of a script of a shell.
+// curlWords returns the arguments of the first curl of a script of a shell.
 func curlWords(line string, variable func(name string) string) (words []string, err error) {
 	line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "$ "))
 	switch {
@@ -89,7 +89,7 @@ func curlWords(line string, variable func(name string) string) (words []string, 
 	return words, nil
 }
 
-// firstCurl are the words of the first curl of a script, nil for none.
+// firstCurl returns the words of the first curl of a script, nil for none.
 func firstCurl(script *syntax.File) (found []*syntax.Word) {
 	syntax.Walk(script, func(node syntax.Node) bool {
 		call, isCall := node.(*syntax.CallExpr)
@@ -139,7 +139,7 @@ func isCurl(command string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(strings.ToLower(command), ".exe"), "curl")
 }
 
-// reasonOf is the message of a parser without what it quotes.
+// reasonOf returns the message of a parser without what it quotes.
 func reasonOf(err error) string {
 	if of, ok := errors.AsType[syntax.ParseError](err); ok {
 		return fmt.Sprintf("line %d, column %d: %s", of.Pos.Line(), of.Pos.Col(), of.Text)
@@ -300,7 +300,7 @@ func (c *curl) addContent(value string) error {
 	return nil
 }
 
-// encodePair is a value of --data-urlencode as a pair of a form.
+// encodePair returns a value of --data-urlencode as a pair of a form.
 func encodePair(value string) string {
 	name, text, found := strings.Cut(value, "=")
 	if !found {
@@ -361,7 +361,7 @@ func (r *Request) setAddress(address string) error {
 	return nil
 }
 
-// pairsOf are the pairs of a query or form, in order; numbers are numbers.
+// pairsOf returns the pairs of a query or form, in order; numbers are numbers.
 func pairsOf(query string) (pairs []Pair) {
 	for _, part := range strings.Split(query, "&") {
 		name, value, _ := strings.Cut(part, "=")
@@ -396,7 +396,7 @@ func unescapeText(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// numberOf is the number that a text is, where it is written as numbers are, else the text.
+// numberOf returns the number that a text is, where it is written as numbers are, else the text.
 func numberOf(text string) any {
 	const digits = 9 // digits of a number that is surely none of an identifier
 	if len(text) == 0 || len(text) > digits || len(text) > 1 && text[0] == '0' || strings.Trim(text, "0123456789") != "" {

@@ -67,7 +67,7 @@ type Pair struct {
 	Value any // canonical, or a template
 }
 
-// findPair gives the value of a name, whatever its case.
+// findPair returns the value of a name, whatever its case.
 func findPair(pairs []Pair, name string) (any, bool) {
 	for _, pair := range pairs {
 		if strings.EqualFold(pair.Name, name) {
@@ -201,7 +201,7 @@ func (d *Description) isSecret(name string, value any) bool {
 	return isSecret(name, value)
 }
 
-// hostURL is the scheme and host of the requests.
+// hostURL returns the scheme and host of the requests.
 func (d *Description) hostURL() string {
 	parsed, err := url.Parse(d.Base)
 	if err != nil || parsed.Host == "" {
@@ -356,7 +356,7 @@ func (d *Description) hidePairs(pairs []Pair, what string) []Pair {
 	return all
 }
 
-// passTemplate is the template of a value that each run is given.
+// passTemplate returns the template of a value that each run is given.
 func (d *Description) passTemplate(name, what string) node.Verbatim {
 	key := check.FreeName(NameOf(name, "secret"))
 	if !slices.Contains(d.given, key) {
@@ -436,7 +436,7 @@ func (d *Description) beginBelow(first []string, hidden []int, rest []string) bo
 	return true
 }
 
-// pathSecrets are the segments of a path of the API that may be secrets.
+// pathSecrets returns the segments of a path of the API that may be secrets.
 func (d *Description) pathSecrets(path string) []string {
 	host := ""
 	if parsed, err := url.Parse(d.Base); err == nil {
@@ -445,7 +445,8 @@ func (d *Description) pathSecrets(path string) []string {
 	return credential.PathSuspects(host, path)
 }
 
-// hideStrings is an answer as a test may have it: without what is named like a secret, with few rows and short texts.
+// hideStrings returns an answer as a test may have it: without what is named like a secret, with few rows and short
+// texts.
 func hideStrings(value any) any {
 	const shownRows = 2
 	switch of := value.(type) {
@@ -473,7 +474,7 @@ func hideStrings(value any) any {
 	return value
 }
 
-// hiddenText is a text of an answer without secrets, and not too long.
+// hiddenText returns a text of an answer without secrets, and not too long.
 func hiddenText(name, text string) string {
 	const shownText = 200
 	if shown := credential.WithoutInside(text); shown != text {

@@ -93,7 +93,7 @@ func FromHAR(data []byte) (*Description, error) {
 	return first, nil
 }
 
-// requestKind is the same for requests that differ only in their parameters.
+// requestKind returns the same for requests that differ only in their parameters.
 func (d *Description) requestKind() string {
 	query := ""
 	if body, isMap := d.Body.(map[string]any); isMap { // of GraphQL, many things have one address
@@ -102,7 +102,7 @@ func (d *Description) requestKind() string {
 	return strings.Join([]string{d.Method, d.Base, d.Path, query}, " ")
 }
 
-// describeEntry is a request that was answered with JSON, nil for others.
+// describeEntry returns a request that was answered with JSON, nil for others.
 func (e entry) describeEntry() *Description {
 	d := &Description{}
 	d.Method = strings.ToUpper(strings.ToValidUTF8(e.Request.Method, ""))
@@ -133,7 +133,7 @@ func (e entry) describeEntry() *Description {
 	return d
 }
 
-// answerValue is the value of the answer; false where that is no map or list of JSON.
+// answerValue returns the value of the answer; false where that is no map or list of JSON.
 func (e entry) answerValue() (any, bool) {
 	text := []byte(e.Response.Content.Text)
 	if e.Response.Content.Encoding == "base64" {

@@ -89,7 +89,7 @@ func (w *writer) requestsMany(last string, of service) bool {
 	return w.of.Method == "GET" && (of.path != "" || strings.HasSuffix(strings.TrimSuffix(last, ".json"), "s"))
 }
 
-// resourceOf is the name of a resource as a JSON string, without characters that would end it.
+// resourceOf returns the name of a resource as a JSON string, without characters that would end it.
 func resourceOf(segment string) string {
 	segment = strings.TrimSuffix(segment, ".json")
 	if !identifier.MatchString(segment) {
@@ -151,7 +151,7 @@ func (w *writer) guessGraphQL() bool {
 
 var queryToken = regexp.MustCompile(`"(?:\\.|[^"\\])*"|[A-Za-z_][A-Za-z0-9_]*|[{}():]`)
 
-// pageInfoPath is the path to a query's pageInfo, by aliases; nil if it has none.
+// pageInfoPath returns the path to a query's pageInfo, by aliases; nil if it has none.
 func pageInfoPath(query string) []string {
 	var open []string
 	last, inParens, isAliased := "", 0, false

@@ -16,10 +16,10 @@ type answerMember struct {
 	value any
 }
 
-// plainName is the last part of its path, in the form of plain.
+// plainName returns the last part of its path, in the form of plain.
 func (m answerMember) plainName() string { return plainName(m.path[len(m.path)-1]) }
 
-// parentName is the part before that, "" for none.
+// parentName returns the part before that, "" for none.
 func (m answerMember) parentName() string {
 	if len(m.path) < 2 {
 		return ""
@@ -29,14 +29,14 @@ func (m answerMember) parentName() string {
 
 var notPlain = regexp.MustCompile(`[^a-z0-9]`)
 
-// plainName is a name without what styles of writing differ in: page[number], pageNumber and page_number are one.
+// plainName returns a name without what styles of writing differ in: page[number], pageNumber and page_number are one.
 func plainName(name string) string { return notPlain.ReplaceAllString(strings.ToLower(name), "") }
 
 // mostDepth is how deep members of answers are looked for: real APIs keep their rows within two
 // envelopes, and a deep document has too many lists to choose from.
 const mostDepth = 4
 
-// membersOf are the members of maps in an answer, those of the least depth first, lists not entered.
+// membersOf returns the members of maps in an answer, those of the least depth first, lists not entered.
 func membersOf(answer any) []answerMember {
 	var all []answerMember
 	level := []answerMember{{value: answer}}
@@ -102,7 +102,7 @@ func valueAt(value any, path []string) any {
 	return value
 }
 
-// setAt is an answer with another value at a path; what is on the way is made.
+// setAt returns an answer with another value at a path; what is on the way is made.
 func setAt(value any, path []string, to any) any {
 	if len(path) == 0 {
 		return to

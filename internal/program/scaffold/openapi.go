@@ -79,8 +79,8 @@ func readSwagger(data []byte) (*openapi3.T, error) {
 	return openapi2conv.ToV3(&old)
 }
 
-// asJSONTree is a tree of YAML as JSON has it, where the status 200 is a text as a key. It has one schema where items
-// is a list of them, which Swagger does not allow and some documents have.
+// asJSONTree returns a tree of YAML as JSON has it, where the status 200 is a text as a key. It has one schema where
+// items is a list of them, which Swagger does not allow and some documents have.
 func asJSONTree(tree any) any {
 	switch of := tree.(type) {
 	case map[any]any:
@@ -104,7 +104,7 @@ func asJSONTree(tree any) any {
 	return tree
 }
 
-// Operations are all of the document, by path and method; those that read go first.
+// Operations returns all of the document, by path and method; those that read go first.
 func (d *OpenAPIDocument) Operations() (all []Operation) {
 	if d.of.Paths == nil {
 		return nil
@@ -131,7 +131,7 @@ func firstLine(text string) string {
 	return strings.TrimSpace(line)
 }
 
-// findOperation is the operation of an ID, which may be its method and path.
+// findOperation returns the operation of an ID, which may be its method and path.
 func (d *OpenAPIDocument) findOperation(id string) (Operation, error) {
 	all := d.Operations()
 	var ids []string
@@ -232,7 +232,7 @@ func (d *Description) addParameter(p *openapi3.Parameter) {
 	}
 }
 
-// usualValue is a value that a parameter may have.
+// usualValue returns a value that a parameter may have.
 func usualValue(p *openapi3.Parameter) any {
 	if p.Example != nil {
 		return toCanonical(p.Example)
@@ -261,7 +261,7 @@ func usualValue(p *openapi3.Parameter) any {
 	return sampleOf(p.Schema, p.Name)
 }
 
-// toCanonical is a value of a document as values of the language are; nil where that is not possible.
+// toCanonical returns a value of a document as values of the language are; nil where that is not possible.
 func toCanonical(value any) any {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -309,7 +309,7 @@ func exampleOf(media *openapi3.MediaType) any {
 	return sampleOf(media.Schema, "")
 }
 
-// answerOf is the answer of a success; nil if it is not documented.
+// answerOf returns the answer of a success; nil if it is not documented.
 func answerOf(operation *openapi3.Operation) *Response {
 	if operation.Responses == nil {
 		return nil

@@ -175,7 +175,7 @@ func (f *finder) findPaging() paging {
 // rowsText is how an expression names the rows of an answer.
 func (f *finder) rowsText() string { return expressionOf("response", f.rows) }
 
-// linkHeader is the header Link (RFC 8288).
+// linkHeader returns the header Link (RFC 8288).
 func (f *finder) linkHeader() (paging, bool) {
 	if f.of.Answer == nil || !f.of.Answer.Linked {
 		return paging{}, false
@@ -186,12 +186,12 @@ func (f *finder) linkHeader() (paging, bool) {
 	}, true
 }
 
-// nextAddress is the address of the second page of a test.
+// nextAddress returns the address of the second page of a test.
 func (f *finder) nextAddress() string {
 	return f.of.Base + inPath.ReplaceAllString(f.of.Path, "1") + "?page=2"
 }
 
-// addressPaging is a member that holds the address of the next page.
+// addressPaging returns a member that holds the address of the next page.
 func (f *finder) addressPaging() (paging, bool) {
 	isNext := func(m answerMember) bool {
 		return isAddress(m) && (slices.Contains(urlMembers, m.plainName()) || m.parentName() == "next" && slices.Contains([]string{"href", "url", "link", "uri"}, m.plainName()))
@@ -209,7 +209,7 @@ func (f *finder) addressPaging() (paging, bool) {
 	return paging{}, false
 }
 
-// ownMark is a mark that the next request sends as the parameter of the same name.
+// ownMark returns a mark that the next request sends as the parameter of the same name.
 func (f *finder) ownMark() (paging, bool) {
 	for _, one := range f.members {
 		if !slices.Contains(markMembers, one.plainName()) || !isMark(one) || one.value == nil {
@@ -222,7 +222,7 @@ func (f *finder) ownMark() (paging, bool) {
 	return paging{}, false
 }
 
-// markPaging is a member that the next request sends back.
+// markPaging returns a member that the next request sends back.
 func (f *finder) markPaging() (paging, bool) {
 	found, ok := f.findMember(markMembers, func(m answerMember) bool {
 		return isMark(m) && (m.value != nil || !slices.Contains([]string{"next", "after", "cursor", "offset"}, m.plainName()) || f.cursorParam(m) != "")
@@ -240,7 +240,7 @@ func (f *finder) markPaging() (paging, bool) {
 	return p, true
 }
 
-// pagingByMark is paging by a member whose value the next request sends as a parameter.
+// pagingByMark returns paging by a member whose value the next request sends as a parameter.
 func (f *finder) pagingByMark(path []string, param string) paging {
 	text := expressionOf("response", path)
 	p := paging{style: StyleCursor, when: text}
@@ -273,7 +273,7 @@ func (f *finder) sendParam(p *paging, param string, value node.Verbatim, sent an
 	p.params, p.sent = []Pair{{param, value}}, map[string]any{param: sent}
 }
 
-// cursorParam is the parameter that sends a mark: preferably one of the same name.
+// cursorParam returns the parameter that sends a mark: preferably one of the same name.
 func (f *finder) cursorParam(m answerMember) string {
 	own := strings.TrimPrefix(m.plainName(), "next")
 	names := []string{m.plainName(), own}
@@ -311,7 +311,7 @@ func guessedParam(name string) string {
 	return name
 }
 
-// lastRow is paging by the key of the last row, as Stripe's starting_after.
+// lastRow returns paging by the key of the last row, as Stripe's starting_after.
 func (f *finder) lastRow() (paging, bool) {
 	param, _ := f.findParam([]string{"startingafter", "afterid", "sinceid", "lastid"})
 	more, has := f.findMember(moreMembers, isBool)
@@ -356,7 +356,7 @@ func (f *finder) pagingByOffset(param string, first int) paging {
 	return p
 }
 
-// firstParams are the parameters of the request with one that the first page needs.
+// firstParams returns the parameters of the request with one that the first page needs.
 func (f *finder) firstParams(param string, value int) []Pair {
 	if f.inBody(param) {
 		return f.of.Params

@@ -26,10 +26,10 @@ type Probe struct {
 	known   *secrets.Masker
 }
 
-// Secrets are the secrets of the request.
+// Secrets returns the secrets of the request.
 func (p *Probe) Secrets() *secrets.Masker { return p.known }
 
-// String is the request without its parameters and headers.
+// String returns the request without its parameters and headers.
 func (p *Probe) String() string { return "GET " + p.address }
 
 // ProbeOf parses a curl command into the request that it would send. lookup finds shell variables. The error says why
@@ -98,7 +98,7 @@ var (
 	likeDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 )
 
-// similarValue is a value with others of the same kind in it. What leads to the next page stays, outside of rows.
+// similarValue returns a value with others of the same kind in it. What leads to the next page stays, outside of rows.
 func similarValue(value any, name string, inRows bool) any {
 	switch of := value.(type) {
 	case map[string]any:

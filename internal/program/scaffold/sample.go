@@ -71,7 +71,7 @@ func (s *sampler) sampleValue(ref *openapi3.SchemaRef, name string, depth int) a
 	return sampleScalar(schema, name)
 }
 
-// firstOf is the first choice that is not null.
+// firstOf returns the first choice that is not null.
 func firstOf(choices openapi3.SchemaRefs) *openapi3.SchemaRef {
 	isNull := func(ref *openapi3.SchemaRef) bool { return ref.Value != nil && ref.Value.Type.Is("null") }
 	if i := slices.IndexFunc(choices, func(ref *openapi3.SchemaRef) bool { return !isNull(ref) }); i >= 0 {

@@ -32,7 +32,7 @@ type Options struct {
 	Style string // one of Styles, in place of what is found; ""
 }
 
-// FileOf is the name of the file of a playbook.
+// FileOf returns the name of the file of a playbook.
 func FileOf(name string) string { return name + ".yaml" }
 
 // Draft is a playbook that was written.

@@ -60,7 +60,7 @@ func styleOf(style string) *Description {
 	return d
 }
 
-// decodeJSON is the value of a JSON that is written in this program.
+// decodeJSON returns the value of a JSON that is written in this program.
 func decodeJSON(text string) any {
 	value, err := expression.Decode([]byte(text))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// testFile is the test of the playbook: a page that fails once, then all pages.
+// testFile returns the test of the playbook: a page that fails once, then all pages.
 func (w *writer) testFile() []byte {
 	test := node.EmptyMap()
 	node.AddKey(test, "name", recording.TextNode(w.testName()))
@@ -112,7 +112,7 @@ func (w *writer) testAnswers() (answers, expect *yaml.Node) {
 	return answers, expect
 }
 
-// expectedNode is the status and the result of the run.
+// expectedNode returns the status and the result of the run.
 func (w *writer) expectedNode(bodies int) *yaml.Node {
 	expect := node.EmptyMap()
 	node.AddKey(expect, "status", recording.TextNode("completed"))
@@ -158,7 +158,7 @@ func (w *writer) pageBodies() []any {
 	return []any{first, second}
 }
 
-// withMembers is an answer with other values of some members.
+// withMembers returns an answer with other values of some members.
 func withMembers(answer any, members []answerMember) any {
 	for _, one := range members {
 		answer = setAt(answer, one.path, one.value)
@@ -166,7 +166,7 @@ func withMembers(answer any, members []answerMember) any {
 	return answer
 }
 
-// madeRows are three rows like the first of a list, which differ in their keys.
+// madeRows returns three rows like the first of a list, which differ in their keys.
 func madeRows(list any) []any {
 	known, _ := list.([]any)
 	first := any(map[string]any{"id": 1})
@@ -193,7 +193,7 @@ func madeRows(list any) []any {
 	return rows
 }
 
-// pollAnswers are the answers of a job that ends with its second answer.
+// pollAnswers returns the answers of a job that ends with its second answer.
 func (w *writer) pollAnswers() (answers, expect *yaml.Node) {
 	answer := w.found.answer
 	if expression.MapOf(answer) == nil {

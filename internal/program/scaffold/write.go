@@ -241,7 +241,7 @@ func (w *writer) pageSize() int {
 	return usual
 }
 
-// pathNames are the names in the path that workload has.
+// pathNames returns the names in the path that workload has.
 func (w *writer) pathNames() (names []string) {
 	for _, match := range inPath.FindAllStringSubmatch(w.of.Path, -1) {
 		if name := w.placeName(match[1]); match[1] != w.element && !slices.Contains(names, name) {
@@ -251,10 +251,10 @@ func (w *writer) pathNames() (names []string) {
 	return names
 }
 
-// placeName is the key of workload for a place of the path.
+// placeName returns the key of workload for a place of the path.
 func (w *writer) placeName(name string) string { return check.FreeName(NameOf(name, "id")) }
 
-// urlTemplate is the address as a template.
+// urlTemplate returns the address as a template.
 func (w *writer) urlTemplate() string {
 	path, begin := node.EscapeBraces(w.of.Path), "{{ api }}"
 	if w.isBelow() {
@@ -272,7 +272,7 @@ func (w *writer) urlTemplate() string {
 // isBelow reports whether the address is below the path of its connection.
 func (w *writer) isBelow() bool { return w.of.login != nil && w.of.login.below }
 
-// stepsNode are the steps of the playbook.
+// stepsNode returns the steps of the playbook.
 func (w *writer) stepsNode() *yaml.Node {
 	switch w.paging.style {
 	case StyleExport:
@@ -339,7 +339,7 @@ func (w *writer) writeRequest(step *yaml.Node) {
 	}
 }
 
-// bodyValue is the body of the request, with the number of rows of a page where that is in it.
+// bodyValue returns the body of the request, with the number of rows of a page where that is in it.
 func (w *writer) bodyValue() any {
 	if w.paging.sized && w.found.inBody(w.found.size) {
 		return setAt(w.of.Body, []string{w.found.size}, node.Verbatim("{{ "+pageSize+" }}"))
@@ -373,7 +373,7 @@ func (w *writer) writeLoop(step *yaml.Node) {
 	node.AddKey(step, "loop", loop)
 }
 
-// policiesNode are the policies of the step: what failed and may work later, and what there is more of.
+// policiesNode returns the policies of the step: what failed and may work later, and what there is more of.
 func (w *writer) policiesNode() *yaml.Node {
 	list := &yaml.Node{Kind: yaml.SequenceNode}
 	if _, isOK := expression.MapOf(w.found.answer)["ok"].(bool); isOK {
@@ -490,7 +490,7 @@ func (w *writer) tableSink(sink *yaml.Node) {
 	node.AddKey(sink, "schema_contract", recording.TextNode("evolve"))
 }
 
-// rowKey is the column that distinguishes the rows of a sink, "" where that is not known. Without
+// rowKey returns the column that distinguishes the rows of a sink, "" where that is not known. Without
 // it another run writes the rows twice.
 func (w *writer) rowKey() string {
 	switch {
@@ -502,7 +502,7 @@ func (w *writer) rowKey() string {
 	return ""
 }
 
-// sinkArgs are the rows where the result is something else; "" where it is them.
+// sinkArgs returns the rows where the result is something else; "" where it is them.
 func (w *writer) sinkArgs() string {
 	rows := "result"
 	if !w.collectsRows() && len(w.found.rows) > 0 {
@@ -521,7 +521,7 @@ func (w *writer) sinkArgs() string {
 	return "{{ " + rows + " }}"
 }
 
-// outputNode is the output of a run.
+// outputNode returns the output of a run.
 func (w *writer) outputNode() *yaml.Node {
 	switch {
 	case w.paging.style == StyleExport:

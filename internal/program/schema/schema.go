@@ -32,7 +32,7 @@ type generator struct {
 	sections map[string]playbook.Section
 }
 
-// Generate is the schema, draft 7, as indented JSON that ends with a line break. It accepts each playbook
+// Generate returns the schema, draft 7, as indented JSON that ends with a line break. It accepts each playbook
 // that starter validate finds no error in, given the same tools.
 func Generate(tools playbook.Tools) ([]byte, error) {
 	g := &generator{tools: tools, words: reference.New(tools), sections: map[string]playbook.Section{}}
@@ -73,7 +73,7 @@ func sectionSlug(section string) string { return strings.ReplaceAll(section, " "
 
 func sectionRef(section string) node { return node{"$ref": "#/definitions/" + sectionSlug(section)} }
 
-// fieldsOf is the name of the definition with the fields of a tool.
+// fieldsOf returns the name of the definition with the fields of a tool.
 func fieldsOf(tool string) string { return "fields_of_" + tool }
 
 // whereIs is true of a map whose key has a value.
@@ -83,7 +83,7 @@ func whereIs(key string, value node) node {
 
 func anyOf(some ...node) node { return node{"anyOf": some} }
 
-// sectionNode is the definition of a section.
+// sectionNode returns the definition of a section.
 func (g *generator) sectionNode(s playbook.Section) node {
 	properties, all := node{}, []node{}
 	for _, key := range s.Keys {
@@ -128,7 +128,7 @@ func (g *generator) sectionNode(s playbook.Section) node {
 // durationPattern is the pattern of Go's durations, such as 1h30m.
 const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 
-// routeRules are the keys that an entry of next must combine.
+// routeRules returns the keys that an entry of next must combine.
 func routeRules() []node {
 	return []node{
 		{"oneOf": []node{{"required": []string{"step"}}, {"required": []string{"then"}}, {"required": []string{"else"}}}},
@@ -176,7 +176,7 @@ func keySentence(key playbook.Key, example string) string {
 	return text + " Such as `" + example + "`."
 }
 
-// valueOf is the value of the one key of a text of YAML, nil for none.
+// valueOf returns the value of the one key of a text of YAML, nil for none.
 func valueOf(text string) any {
 	var pair map[string]any
 	if yaml.Unmarshal([]byte(text), &pair) != nil || len(pair) != 1 {
@@ -200,7 +200,7 @@ func (g *generator) toolNames() []string {
 	return names
 }
 
-// toolSpec is the spec of a tool; that of workbook has the name of an entry.
+// toolSpec returns the spec of a tool; that of workbook has the name of an entry.
 func (g *generator) toolSpec(tool string) playbook.ToolSpec {
 	if tool == playbook.WorkbookTool {
 		return playbook.ToolSpec{Name: tool, Fields: []playbook.Field{{
@@ -211,7 +211,7 @@ func (g *generator) toolSpec(tool string) playbook.ToolSpec {
 	return spec
 }
 
-// callableTools are the tools that a section may call.
+// callableTools returns the tools that a section may call.
 func (g *generator) callableTools(section string) []string {
 	return slices.DeleteFunc(g.toolNames(), func(name string) bool {
 		spec := g.toolSpec(name)

@@ -13,7 +13,7 @@ import (
 // routing are the words of a step that calls nothing.
 var routing = []string{"step", "desc", "vars", "next", "join", "on_success", "on_failure"}
 
-// callRules are the rules of a section that calls a tool: which fields are beside it, for each
+// callRules returns the rules of a section that calls a tool: which fields are beside it, for each
 // tool.
 func (g *generator) callRules(s playbook.Section) []node {
 	rules := lists.Map(g.callableTools(s.Name), func(name string) node { return node{"if": isTool(name), "then": g.callNode(s, g.toolSpec(name))} })
@@ -37,7 +37,7 @@ func isTool(name string) node {
 	}))
 }
 
-// callNode is the schema of a section that calls a tool.
+// callNode returns the schema of a section that calls a tool.
 func (g *generator) callNode(s playbook.Section, spec playbook.ToolSpec) node {
 	names := spec.FieldNames()
 	for _, key := range s.Keys {
@@ -62,7 +62,7 @@ func sortedNames(names []string) []string {
 	return slices.Compact(names)
 }
 
-// demandedFields are the fields that a call has to have, beside tool or under it.
+// demandedFields returns the fields that a call has to have, beside tool or under it.
 func demandedFields(spec playbook.ToolSpec) []node {
 	has := func(name string) []node {
 		return []node{
@@ -86,7 +86,7 @@ func demandedFields(spec playbook.ToolSpec) []node {
 	return all
 }
 
-// toolFields is the definition with the types of a tool's fields.
+// toolFields returns the definition with the types of a tool's fields.
 func (g *generator) toolFields(tool string) node {
 	properties := node{}
 	for _, field := range g.toolSpec(tool).Fields {
@@ -151,7 +151,7 @@ func (g *generator) fieldKind(field playbook.Field) node {
 	return node{}
 }
 
-// requestNode is a map with the fields of http.
+// requestNode returns a map with the fields of http.
 func (g *generator) requestNode() node {
 	properties := node{"auth": typesNode("string")}
 	for _, field := range g.toolSpec(playbook.NoticeTool).Fields {
@@ -160,7 +160,7 @@ func (g *generator) requestNode() node {
 	return node{"type": "object", "required": []string{"url"}, "properties": properties, "additionalProperties": false}
 }
 
-// nestedTool is a map with one of some tools and its fields.
+// nestedTool returns a map with one of some tools and its fields.
 func (g *generator) nestedTool(field playbook.Field) node {
 	rules := lists.Map(field.Enum, func(name string) node {
 		spec := g.toolSpec(name)
@@ -180,7 +180,7 @@ func (g *generator) nestedTool(field playbook.Field) node {
 	return node{"type": "object", "required": []string{playbook.FieldTool}, "properties": node{playbook.FieldTool: node{"enum": field.Enum}}, "allOf": rules}
 }
 
-// keysOf is a map with fixed keys.
+// keysOf returns a map with fixed keys.
 func (g *generator) keysOf(field playbook.Field) node {
 	properties, required := node{}, []string{}
 	for _, key := range field.Keys {
@@ -192,7 +192,7 @@ func (g *generator) keysOf(field playbook.Field) node {
 	return node{"type": "object", "properties": properties, "additionalProperties": false, "required": required}
 }
 
-// acceptedWords are the texts that a field accepts, in any case; all of some types where it accepts any.
+// acceptedWords returns the texts that a field accepts, in any case; all of some types where it accepts any.
 func acceptedWords(field playbook.Field, kinds ...string) node {
 	if len(field.Enum) == 0 {
 		return typesNode(kinds...)
@@ -201,7 +201,7 @@ func acceptedWords(field playbook.Field, kinds ...string) node {
 	return anyOf(node{"enum": field.Enum}, node{"type": "string", "pattern": "^(" + strings.Join(patterns, "|") + ")$"})
 }
 
-// anyCase is a pattern of a word in any case.
+// anyCase returns a pattern of a word in any case.
 func anyCase(word string) string {
 	var pattern strings.Builder
 	for _, r := range word {

@@ -11,7 +11,7 @@ const (
 	onlyBrace = `^\s*\{\{[\s\S]*\}\}\s*$`
 )
 
-// textNode is text that is known before the run.
+// textNode returns text that is known before the run.
 func textNode() node { return node{"type": "string", "not": node{"pattern": template}} }
 
 func nameNode() node {
@@ -24,7 +24,7 @@ func listNode(items node, least int) node {
 
 func typesNode(names ...string) node { return node{"type": names} }
 
-// valueNode is the schema of the values that a key of a section accepts.
+// valueNode returns the schema of the values that a key of a section accepts.
 func (g *generator) valueNode(s playbook.Section, key playbook.Key) node {
 	value := g.kindNode(s, key)
 	if len(key.Accepted) > 0 && key.Kind != playbook.WordChoice && key.Kind != playbook.WordChoices {
@@ -110,7 +110,7 @@ func durationNode(seconds node) node {
 	return anyOf(seconds, node{"type": "string", "pattern": duration})
 }
 
-// orTemplate is a value of some types, or one template that gives it.
+// orTemplate returns a value of some types, or one template that gives it.
 func orTemplate(kinds ...string) node {
 	return anyOf(typesNode(kinds...), node{"type": "string", "pattern": onlyBrace})
 }

@@ -14,7 +14,7 @@ import (
 // arrivalCost is the memory that a body uses besides its bytes.
 const arrivalCost = 16 << 10
 
-// ofToken is the sender of a request with the token of an attempt.
+// ofToken returns the sender of a request with the token of an attempt.
 func ofToken(workflowID string) string { return "token of " + workflowID }
 
 // admitRequest reads the body of a request and acquires a slot for it, which leave releases.
@@ -97,7 +97,7 @@ func (a *arriving) liftDeadline() error {
 	return nil
 }
 
-// readProblem is the response to a body that cannot be read.
+// readProblem returns the response to a body that cannot be read.
 func (a *arriving) readProblem(err error) error {
 	var large *http.MaxBytesError
 	switch {

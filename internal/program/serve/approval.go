@@ -69,7 +69,7 @@ type page struct {
 	Options        []string
 }
 
-// Style is the style of every page.
+// Style returns the style of every page.
 func (page) Style() template.CSS { return template.CSS(approvalStyle) } //nolint:gosec // ours
 
 // pageField is an input.
@@ -80,7 +80,7 @@ type pageField struct {
 	Most                                int // characters; 0 is no bound
 }
 
-// pageAnswer is the page as an answer.
+// pageAnswer returns the page as an answer.
 func (p page) pageAnswer(status int) (answer, error) {
 	var text bytes.Buffer
 	if err := approvalPage.Execute(&text, p); err != nil {
@@ -102,7 +102,7 @@ type pageHandler func(r *http.Request, found openAttempt, typed url.Values) (ans
 const noSuchLink = "Part of the link may be missing: mail programs sometimes break long links in two. Copy the whole link, or ask the sender " +
 	"to send it again."
 
-// pageOf are the routes of the page: their refusals are pages too.
+// pageOf returns the routes of the page: their refusals are pages too.
 func (s *Server) pageOf(handle pageHandler) func(http.ResponseWriter, *http.Request) (answer, error) {
 	return func(w http.ResponseWriter, r *http.Request) (answer, error) {
 		given, err := s.findApproval(w, r, handle)
@@ -201,7 +201,7 @@ func (s *Server) getApproval(_ *http.Request, found openAttempt, _ url.Values) (
 	return shown.pageAnswer(http.StatusOK)
 }
 
-// approvalPage is the page for an attempt.
+// approvalPage returns the page for an attempt.
 func (a openAttempt) approvalPage() (page, error) {
 	to := a.address.To
 	shown := page{Title: "Your answer is needed", Run: cmp.Or(a.address.Run, a.address.Workflow), Step: to.Step}
@@ -341,7 +341,7 @@ func (s *Server) postApproval(r *http.Request, found openAttempt, typed url.Valu
 	return answer{status: http.StatusSeeOther, header: http.Header{"Location": {"./" + r.PathValue("token")}}}, nil
 }
 
-// latePage is the page for an answer that came too late.
+// latePage returns the page for an answer that came too late.
 func (a openAttempt) latePage() (answer, error) {
 	shown, err := a.approvalPage()
 	if err != nil {
@@ -352,7 +352,7 @@ func (a openAttempt) latePage() (answer, error) {
 	return shown.pageAnswer(http.StatusConflict)
 }
 
-// retryPage is the page with typed values and errors.
+// retryPage returns the page with typed values and errors.
 func (a openAttempt) retryPage(typed url.Values, faults map[string]string) (answer, error) {
 	shown, err := a.approvalPage()
 	if err != nil {
@@ -396,7 +396,7 @@ func readForm(body []byte) (url.Values, error) {
 	return typed, nil
 }
 
-// readApproval is the answer that was typed, and what is wrong with it by the name of
+// readApproval returns the answer that was typed, and what is wrong with it by the name of
 // its input.
 func readApproval(approval *playbook.Approval, typed url.Values) (given interpreter.Answer, faults map[string]string) {
 	given = interpreter.Answer{

@@ -100,7 +100,7 @@ func readAnswer(verb interpreter.AnswerVerb, object map[string]any) (interpreter
 // word reads a field of a body; wanted says what it must be where it is not ok.
 type word func(value any) (wanted string, ok bool)
 
-// answerWords are the fields that the body of a verb may have.
+// answerWords returns the fields that the body of a verb may have.
 func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[string]word {
 	text := func(into *string) word {
 		return func(value any) (string, bool) {
@@ -200,7 +200,7 @@ func (s *Server) sendAnswer(ctx context.Context, workflowID string, given interp
 	return answer{}, at, errUnsaid
 }
 
-// errRefused is the problem of an answer that the step does not take.
+// errRefused returns the problem of an answer that the step does not take.
 func errRefused(why string) error {
 	return newProblem(http.StatusUnprocessableEntity, "answer-refused", "%s", why)
 }

@@ -138,7 +138,7 @@ func (c *Callers) findCaller(token string) *caller {
 	return found
 }
 
-// HolderOf is the name and the role of who has a token, "" and RoleNone for nobody. The file is
+// HolderOf returns the name and the role of who has a token, "" and RoleNone for nobody. The file is
 // read again if it has changed; while it cannot be read, nobody has one.
 func (c *Callers) HolderOf(token string) (name string, role Role, err error) {
 	if c == nil {
@@ -153,7 +153,7 @@ func (c *Callers) HolderOf(token string) (name string, role Role, err error) {
 	return "", RoleNone, nil
 }
 
-// bearerToken is the token of a request; has says that it comes with one.
+// bearerToken returns the token of a request; has says that it comes with one.
 func bearerToken(header http.Header) (token string, has bool) {
 	values := header.Values("Authorization")
 	if len(values) != 1 {

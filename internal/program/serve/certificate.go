@@ -53,7 +53,7 @@ func (c *Certificate) readChanged() (known bool, err error) {
 	return false, nil
 }
 
-// newestCertificate is the certificate for a new connection: the last one that could be read.
+// newestCertificate returns the certificate for a new connection: the last one that could be read.
 func (c *Certificate) newestCertificate(logger *slog.Logger) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

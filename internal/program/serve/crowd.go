@@ -50,7 +50,7 @@ func (c *crowd) addMember(sender string, size int, out func()) *crowdMember {
 	return one
 }
 
-// growMember gives a member more room, and then calls then before it can be removed. It returns
+// growMember returns a member more room, and then calls then before it can be removed. It returns
 // false if the member was removed.
 func (c *crowd) growMember(one *crowdMember, size int, then func()) bool {
 	c.mu.Lock()
@@ -117,7 +117,7 @@ func (c *crowd) removeMember(one *crowdMember) {
 	}
 }
 
-// nextToRemove is the member that goes next, nil for none.
+// nextToRemove returns the member that goes next, nil for none.
 func (c *crowd) nextToRemove() *crowdMember {
 	large, most := "", max(c.room/largestShare, 1)
 	for sender, size := range c.of {
@@ -196,7 +196,7 @@ func keepOpen(ctx context.Context) (over func()) {
 	return func() { one.crowd.unpinMember(one.member) }
 }
 
-// addressOf is the sender of an address: the address, and of IPv6, where each client
+// addressOf returns the sender of an address: the address, and of IPv6, where each client
 // has very many, the network.
 func addressOf(remote string) string {
 	const network = 64 // bits

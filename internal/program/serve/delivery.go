@@ -96,7 +96,7 @@ func looksLikeJSON(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("{")) || bytes.HasPrefix(text, []byte("["))
 }
 
-// formBody is a form as a map. The field payload, where senders put JSON, is read.
+// formBody returns a form as a map. The field payload, where senders put JSON, is read.
 func formBody(body []byte) (any, error) {
 	values, err := readFields(body)
 	if err != nil {
@@ -135,7 +135,7 @@ func readFields(body []byte) (url.Values, error) {
 // and they are in the history.
 const mostHeaders = 1000
 
-// deliveryHeaders are the headers that the trigger names, and those of its sender that say
+// deliveryHeaders returns the headers that the trigger names, and those of its sender that say
 // something of a delivery. None is a secret or a signature.
 func deliveryHeaders(trigger *playbook.Trigger, header http.Header) map[string]any {
 	names := slices.Clone(trigger.Headers)
@@ -154,7 +154,7 @@ func deliveryHeaders(trigger *playbook.Trigger, header http.Header) map[string]a
 	return headers
 }
 
-// identityOf is the header that identifies a delivery.
+// identityOf returns the header that identifies a delivery.
 func identityOf(header http.Header, name string) (string, error) {
 	values := header.Values(name)
 	switch {
@@ -166,7 +166,7 @@ func identityOf(header http.Header, name string) (string, error) {
 	return values[0], nil
 }
 
-// valueOf is the value of a header, and of one that occurs several times all of them.
+// valueOf returns the value of a header, and of one that occurs several times all of them.
 func valueOf(header http.Header, name string) string { return strings.Join(header.Values(name), ", ") }
 
 // textAt returns a text, or a whole number, at a path of maps; "" if there is none.

@@ -41,7 +41,7 @@ func (s *Server) keepAnswer(ctx context.Context, kept interpreter.MailboxAnswer)
 	return answer{status: http.StatusAccepted, body: callbackAnswer{}}, nil
 }
 
-// orRefused is the problem of an answer that comes too late: where it was kept before, and
+// orRefused returns the problem of an answer that comes too late: where it was kept before, and
 // did not fit, that it did not.
 func (s *Server) orRefused(ctx context.Context, kept interpreter.MailboxAnswer, err error) error {
 	if !errors.Is(err, errLate) || kept.Answer.Verb == interpreter.AnswerProgress {

@@ -84,7 +84,7 @@ var firstHeading = regexp.MustCompile(`^<h[1-6]>(.*)</h[1-6]>\n`)
 
 var anyTag = regexp.MustCompile(`<[^>]*>`)
 
-// textOf is the text of HTML that Question gave.
+// textOf returns the text of HTML that Question gave.
 func textOf(text template.HTML) string {
 	return html.UnescapeString(anyTag.ReplaceAllString(string(text), ""))
 }
@@ -121,7 +121,7 @@ func newStandIns(pieces []playbook.Piece) *standIns {
 	return s
 }
 
-// standIn is a word for a value. It is one that ends domains, of which addresses in a
+// standIn returns a word for a value. It is one that ends domains, of which addresses in a
 // text are known, so that none is cut within it.
 func (s *standIns) standIn(value string) string {
 	number := len(s.values)
@@ -179,7 +179,7 @@ func (s *standIns) fillAddress(written string) (address string, ofData bool) {
 	return address, s.pattern.MatchString(host(written))
 }
 
-// Readable is a text of data as people see it: what hides is shown, and it takes no
+// Readable returns a text of data as people see it: what hides is shown, and it takes no
 // more of a page than a paragraph does, so that the rest of the page is seen.
 func Readable(value string) string {
 	const shownLetters, shownLines = 1000, 30
@@ -237,7 +237,7 @@ func (tame) Transform(document *ast.Document, reader text.Reader, context parser
 // lettersInOneLine is how many letters of the author's a cell has at most that stays in one line: numbers and dates do.
 const lettersInOneLine = 30
 
-// cellText is the text of a cell.
+// cellText returns the text of a cell.
 func cellText(cell *tables.TableCell, markdown []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(cell, func(node ast.Node, entering bool) (ast.WalkStatus, error) {

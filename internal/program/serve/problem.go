@@ -60,7 +60,7 @@ func (p *Problem) withHeader(name, value string) *Problem {
 	return p
 }
 
-// unauthorizedProblem is the one answer to unknown clients, whatever they request.
+// unauthorizedProblem returns the one answer to unknown clients, whatever they request.
 func unauthorizedProblem() *Problem {
 	return newProblem(http.StatusUnauthorized, "unauthorized", "the request has neither a valid token nor a valid signature").
 		withHeader("WWW-Authenticate", "Bearer")

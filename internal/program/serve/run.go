@@ -123,7 +123,7 @@ func (s *Server) readOrder(w http.ResponseWriter, r *http.Request) (order startR
 	return order, leave, err
 }
 
-// runAnswer is the answer for a run: 200 once it has ended, and for a request that
+// runAnswer returns the answer for a run: 200 once it has ended, and for a request that
 // was repeated, else 202.
 func runAnswer(document runDocument) answer {
 	given := answer{status: http.StatusAccepted, body: document, header: http.Header{}}
@@ -176,7 +176,7 @@ func (o *startRequest) checkWorkload() error {
 	return nil
 }
 
-// callerOf is the sender of a request with a token.
+// callerOf returns the sender of a request with a token.
 func (s *Server) callerOf(r *http.Request) (*caller, error) {
 	if s.Callers != nil {
 		if err := s.Callers.readChanged(); err != nil {
@@ -191,7 +191,7 @@ func (s *Server) callerOf(r *http.Request) (*caller, error) {
 	return nil, unauthorizedProblem()
 }
 
-// readPlaybook is the text of a playbook in the folder.
+// readPlaybook returns the text of a playbook in the folder.
 func (s *Server) readPlaybook(name string) ([]byte, error) {
 	if s.Playbooks == "" {
 		return nil, notFound()
@@ -242,7 +242,7 @@ func idempotencyKey(header http.Header) (string, error) {
 // plain matches keys that can be part of a workflow ID unchanged.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// workflowID is equal for requests of a caller with the same key. Names of callers and plain
+// workflowID returns equal IDs for requests of a caller with the same key. Names of callers and plain
 // keys contain neither : nor ~.
 func (o startRequest) workflowID() string {
 	key := o.key
@@ -260,7 +260,7 @@ func hashOf(text []byte) string {
 // bodyWindow is how long another delivery with the same body is taken for the same one.
 const bodyWindow = 24 * time.Hour
 
-// onDay is the order of a delivery that is known by its body, as its key is on the day of a time.
+// onDay returns the order of a delivery that is known by its body, as its key is on the day of a time.
 func (o startRequest) onDay(at time.Time) startRequest {
 	o.key = hashOf([]byte(o.key + "\n" + at.UTC().Format(time.DateOnly)))
 	return o

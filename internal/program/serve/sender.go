@@ -44,7 +44,7 @@ func (s *Server) ofSender(r *http.Request, body []byte) (startRequest, error) {
 	return order, nil
 }
 
-// senderName is the sender of a trigger as a caller. No caller with a token has an @.
+// senderName returns the sender of a trigger as a caller. No caller with a token has an @.
 func senderName(trigger *playbook.Trigger) string {
 	identity := trigger.Signer()
 	if !callerName.MatchString(identity) {
@@ -85,7 +85,7 @@ var (
 	errShortSecret = errors.New("its secret is shorter than 16 bytes")
 )
 
-// TriggerSecret is the secret of a trigger. Its error says why there is none.
+// TriggerSecret returns the secret of a trigger. Its error says why there is none.
 func TriggerSecret(from tool.ConnectionResolver, trigger *playbook.Trigger) (string, error) {
 	if from == nil {
 		return "", errNoSecret

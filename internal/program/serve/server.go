@@ -213,7 +213,7 @@ func (r route) checkQuery(request *http.Request) error {
 	return nil
 }
 
-// allRoutes are all of them. Their answers are in openapi.json.
+// allRoutes returns all of them. Their answers are in openapi.json.
 func (s *Server) allRoutes() []route {
 	return []route{
 		{method: http.MethodGet, path: "/healthz", handle: s.getHealth},
@@ -302,7 +302,7 @@ func (s *statusOnly) Header() http.Header         { return s.header }
 func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 func (s *statusOnly) WriteHeader(status int)      { s.status = status }
 
-// routeHandler is a route with what all have in common.
+// routeHandler returns a route with what all have in common.
 func (s *Server) routeHandler(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -350,7 +350,7 @@ func (s *Server) sendReply(w http.ResponseWriter, r *http.Request, route string,
 	s.Logger.Info("request", attributes...)
 }
 
-// methodOf is a method as the log has it: clients may send any text.
+// methodOf returns a method as the log has it: clients may send any text.
 func methodOf(r *http.Request) string {
 	const shown = 10
 	if len(r.Method) > shown {

@@ -56,7 +56,7 @@ func verifySignature(trigger *playbook.Trigger, secret string, header http.Heade
 	return verifyParts(header, trigger.SignatureHeader(), trigger.Prefix, algorithm, decode, secret, body)
 }
 
-// singleValue is the value of a header that occurs once.
+// singleValue returns the value of a header that occurs once.
 func singleValue(header http.Header, name string) (string, error) {
 	if values := header.Values(name); len(values) == 1 {
 		return values[0], nil

@@ -58,7 +58,7 @@ func (t *turns) acquireTurn(ctx context.Context, sender string) (over func(), ok
 	}, true
 }
 
-// enterRequest is acquire for a request, which is refused where it gets no turn.
+// enterRequest acquires a turn for a request. The error is a problem to answer with, if there is no turn.
 func (t *turns) enterRequest(ctx context.Context, sender string) (leave func(), err error) {
 	leave, ok := t.acquireTurn(ctx, sender)
 	if !ok {

@@ -44,7 +44,7 @@ func NewID(book *playbook.Playbook) string {
 	return book.Name + "-" + strings.ToLower(rand.Text()[:6])
 }
 
-// LeastAttributes are the search attributes without which a run gets none.
+// LeastAttributes returns the search attributes without which a run gets none.
 func LeastAttributes() []string {
 	return []string{protocol.StatusAttribute, protocol.PlaybookAttribute, protocol.OriginAttribute}
 }
@@ -64,7 +64,7 @@ func (p *Plan) useAttributes(known connect.Attributes) {
 	p.Input.DeadLetters, p.Input.NextRetry = has(protocol.DeadLettersAttribute), has(protocol.NextRetryAttribute)
 }
 
-// withExpectation is a memo with the expectation of the plan, which lists read.
+// withExpectation returns a memo with the expectation of the plan, which lists read.
 func (p *Plan) withExpectation(memo map[string]any) map[string]any {
 	if p.Expect == 0 {
 		return memo
@@ -78,7 +78,7 @@ func (p *Plan) withExpectation(memo map[string]any) map[string]any {
 	return with
 }
 
-// searchAttributes are the search attributes that the run starts with; none where its
+// searchAttributes returns the search attributes that the run starts with; none where its
 // namespace has none.
 func (p *Plan) searchAttributes() temporal.SearchAttributes {
 	if !p.Input.SearchAttributes {
@@ -96,7 +96,7 @@ func (p *Plan) searchAttributes() temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(attributes...)
 }
 
-// attributeLabels are the labels that fit a search attribute, each as name=value.
+// attributeLabels returns the labels that fit a search attribute, each as name=value.
 func (p *Plan) attributeLabels() []string {
 	const most, longest = 50, 255 // labels, and bytes of one
 	var all []string
@@ -108,7 +108,7 @@ func (p *Plan) attributeLabels() []string {
 	return all
 }
 
-// Priority is the priority of the run. Unless it shares a fairness key, the run has its own.
+// Priority returns the priority of the run. Unless it shares a fairness key, the run has its own.
 // Temporal passes it on to all workflows and activities of the run.
 func (p *Plan) Priority() temporal.Priority {
 	priority := p.Fairness
@@ -120,7 +120,7 @@ func (p *Plan) Priority() temporal.Priority {
 // a run with a longer one.
 const MaxFairnessKey = 64
 
-// FairnessKey is the ID of a run. One that is too long keeps its beginning, for
+// FairnessKey returns the ID of a run. One that is too long keeps its beginning, for
 // people, and a hash that distinguishes it from others with the same beginning.
 func FairnessKey(workflowID string) string {
 	if len(workflowID) <= MaxFairnessKey {

@@ -87,7 +87,7 @@ func startError(plan Plan, err error) error {
 	return fmt.Errorf("start the run: %w", err)
 }
 
-// ScheduleAction is the action of a schedule that starts a planned run; input is already
+// ScheduleAction returns the action of a schedule that starts a planned run; input is already
 // encoded. memo is the memo of the present action if it vouches for the same code, else nil.
 func (t Destination) ScheduleAction(plan Plan, input *commonpb.Payload, memo map[string]any) *client.ScheduleWorkflowAction {
 	if memo == nil && t.Key != "" && len(plan.Codes) > 0 {

@@ -45,7 +45,7 @@ type Command struct {
 	protocol.CommandInput
 }
 
-// Words are the command without its runs.
+// Words returns the command without its runs.
 func (c Command) Words() string {
 	text := c.Name
 	if c.Step != "" {

@@ -23,7 +23,7 @@ func TuningText(tuning interpreter.Tuning) string {
 	return strings.Join(parts, " ")
 }
 
-// perText is the time of a rate.
+// perText returns the time of a rate.
 func perText(seconds float64) string {
 	switch seconds {
 	case 1:

@@ -28,7 +28,7 @@ func (t *Telemetry) Client(options client.Options) client.Options {
 	return options
 }
 
-// Activities are recorded by the telemetry of a worker; nil for none.
+// Activities returns what records attempts for a worker; nil if t is nil.
 func (t *Telemetry) Activities() attempt.Telemetry {
 	if t == nil {
 		return nil

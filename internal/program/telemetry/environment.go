@@ -75,7 +75,7 @@ func isWanted(signal string) (bool, error) {
 	return true, nil
 }
 
-// headerValues are the values of a list such as api-key=VALUE,other=VALUE.
+// headerValues returns the values of a list such as api-key=VALUE,other=VALUE.
 func headerValues(list string) []string {
 	var values []string
 	for pair := range strings.SplitSeq(list, ",") {

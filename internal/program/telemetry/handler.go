@@ -26,7 +26,7 @@ type handler struct {
 	base     func() *instruments // of the tags; found when it is needed
 }
 
-// metricsHandler is the one without tags.
+// metricsHandler returns the one without tags.
 func (t *Telemetry) metricsHandler() client.MetricsHandler {
 	base := opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
 		Meter: t.meters.Meter("temporal-sdk-go"), UseMonotonicCounters: true,
@@ -81,7 +81,7 @@ type instruments struct {
 	counters, gauges, timers sync.Map
 }
 
-// instrumentNamed is the instrument of a name, made when it is first requested.
+// instrumentNamed returns the instrument of a name, made when it is first requested.
 func instrumentNamed[T any](all *sync.Map, name string, create func(string) T) T {
 	found, ok := all.Load(name)
 	if !ok {
@@ -91,7 +91,7 @@ func instrumentNamed[T any](all *sync.Map, name string, create func(string) T) T
 	return instrument
 }
 
-// ownMetric is the metric of a name and the values of its labels; nil where it is not
+// ownMetric returns the metric of a name and the values of its labels; nil where it is not
 // one of ours.
 func (h *handler) ownMetric(name string) (*meter.Metric, []string) {
 	found, ok := h.recorder.byName[name]
@@ -112,7 +112,7 @@ type timerFunc func(time.Duration)
 // Record counts a time.
 func (f timerFunc) Record(took time.Duration) { f(took) }
 
-// Counter is the counter of a name.
+// Counter returns the counter of a name.
 func (h *handler) Counter(name string) client.MetricsCounter {
 	if m, values := h.ownMetric(name); m != nil {
 		return counterFunc(func(n int64) { h.recorder.Add(m, n, values...) })
@@ -125,7 +125,7 @@ type gaugeFunc func(float64)
 // Update records a value.
 func (f gaugeFunc) Update(value float64) { f(value) }
 
-// Gauge is the gauge of a name. That of watermarks shows the age of the time that it is given.
+// Gauge returns the gauge of a name. That of watermarks shows the age of the time that it is given.
 func (h *handler) Gauge(name string) client.MetricsGauge {
 	if m, values := h.ownMetric(name); m == meter.WatermarkAge {
 		return gaugeFunc(func(seconds float64) {
@@ -136,7 +136,7 @@ func (h *handler) Gauge(name string) client.MetricsGauge {
 	return instrumentNamed(&h.base().gauges, name, h.base().handler.Gauge)
 }
 
-// Timer is the histogram of a name.
+// Timer returns the histogram of a name.
 func (h *handler) Timer(name string) client.MetricsTimer {
 	if m, values := h.ownMetric(name); m != nil {
 		return timerFunc(func(took time.Duration) { h.recorder.Observe(m, took, values...) })

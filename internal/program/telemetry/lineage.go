@@ -26,7 +26,7 @@ type lineage struct {
 
 func (l lineage) isValid() bool { return l.Trace.IsValid() && l.Run.IsValid() }
 
-// childLineage is the lineage of a run that begins, from that of its parent: one without any
+// childLineage returns the lineage of a run that begins, from that of its parent: one without any
 // begins a trace.
 func (l lineage) childLineage(runID string, sampled func(trace.TraceID) trace.TraceFlags) lineage {
 	sum := sha256.Sum256([]byte("reprise run " + runID))
@@ -38,7 +38,7 @@ func (l lineage) childLineage(runID string, sampled func(trace.TraceID) trace.Tr
 	return l
 }
 
-// spanID is the ID of a step, iteration or sink of the run.
+// spanID returns the ID of a step, iteration or sink of the run.
 func (l lineage) spanID(of meter.Span) trace.SpanID {
 	if of.Kind == meter.SpanRun {
 		return l.Run
@@ -52,7 +52,7 @@ func (l lineage) spanID(of meter.Span) trace.SpanID {
 	return trace.SpanID(sum[:8])
 }
 
-// parentOf is the ID of the parent of a span.
+// parentOf returns the ID of the parent of a span.
 func (l lineage) parentOf(of meter.Span) trace.SpanID {
 	switch {
 	case of.Kind == meter.SpanRun:
@@ -67,7 +67,7 @@ func (l lineage) parentOf(of meter.Span) trace.SpanID {
 	return l.spanID(meter.Span{Kind: meter.SpanStep, Step: of.Step, Visit: of.Visit})
 }
 
-// spanContext is the context of a span of the trace, for its children.
+// spanContext returns the context of a span of the trace, for its children.
 func (l lineage) spanContext(parent trace.SpanID) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: l.Trace, SpanID: parent, TraceFlags: l.Flags, Remote: true})
 }

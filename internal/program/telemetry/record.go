@@ -188,7 +188,7 @@ func (n *names) hasPlace(label, value string, most int) bool {
 	return true
 }
 
-// shortenName is a value as long as a name may be.
+// shortenName returns a value as long as a name may be.
 func shortenName(value string) string {
 	value = strings.ToValidUTF8(value, "")
 	if runes := []rune(value); len(runes) > maxName {

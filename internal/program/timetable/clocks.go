@@ -66,7 +66,7 @@ func addCron(spec *client.ScheduleSpec, text string, zone *time.Location, now ti
 	}
 }
 
-// pastCalendar is a calendar without future times. It stores the text of a line whose times come in equal steps.
+// pastCalendar returns a calendar without future times. It stores the text of a line whose times come in equal steps.
 func pastCalendar(text string) client.ScheduleCalendarSpec {
 	one := []client.ScheduleRange{{Start: 1}}
 	return client.ScheduleCalendarSpec{Year: []client.ScheduleRange{{Start: cron.FirstYear}}, Month: one, DayOfMonth: one, Comment: text}
@@ -86,7 +86,7 @@ func calendarSpec(c cron.Calendar, comment string) client.ScheduleCalendarSpec {
 	}
 }
 
-// toRanges are sorted numbers, of which neighbours are one range.
+// toRanges returns sorted numbers, of which neighbours are one range.
 func toRanges(numbers []int) []client.ScheduleRange {
 	var all []client.ScheduleRange
 	for _, n := range numbers {
@@ -99,7 +99,7 @@ func toRanges(numbers []int) []client.ScheduleRange {
 	return all
 }
 
-// RenewedSpec is the spec of a schedule with the moves of clocks that are known now; nil where it has them, or
+// RenewedSpec returns the spec of a schedule with the moves of clocks that are known now; nil where it has them, or
 // where others have made it.
 func RenewedSpec(schedule client.Schedule, now time.Time) *client.ScheduleSpec {
 	spec := schedule.Spec
@@ -127,7 +127,7 @@ func clockMoves(spec client.ScheduleSpec) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// cronOf is a calendar that somebody else has written, as a line of cron, without its
+// cronOf returns a calendar that somebody else has written, as a line of cron, without its
 // seconds and years.
 func cronOf(c client.ScheduleCalendarSpec) string {
 	fields := []string{

@@ -20,7 +20,7 @@ var overlapPolicies = []enums.ScheduleOverlapPolicy{
 	enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER, enums.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER, enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
 }
 
-// OverlapPolicy is the policy of a word that is known; "" leaves it to the schedule.
+// OverlapPolicy returns the policy of a word that is known; "" leaves it to the schedule.
 func OverlapPolicy(word string) enums.ScheduleOverlapPolicy {
 	if at := slices.Index(playbook.Overlaps, word); at >= 0 {
 		return overlapPolicies[at]
@@ -38,7 +38,7 @@ func overlapWord(policy enums.ScheduleOverlapPolicy) string {
 // serverCatchUp is the server's default.
 const serverCatchUp = 365 * 24 * time.Hour
 
-// SettledTimes is times as the server returns them: with the defaults, and moments in UTC.
+// SettledTimes returns times as the server returns them: with the defaults, and moments in UTC.
 // The times have no problems.
 func SettledTimes(times *playbook.Schedule) *playbook.Schedule {
 	all := *times
@@ -54,7 +54,7 @@ func SettledTimes(times *playbook.Schedule) *playbook.Schedule {
 	return &all
 }
 
-// zoneOf is a zone by the rules of the build, else by those of the machine, else UTC.
+// zoneOf returns a zone by the rules of the build, else by those of the machine, else UTC.
 func zoneOf(name string) *time.Location {
 	if zone, err := expression.Zone(name); err == nil {
 		return zone
@@ -65,7 +65,7 @@ func zoneOf(name string) *time.Location {
 	return time.UTC
 }
 
-// ScheduleSpec is the server's spec of settled times, as it is now. The text of each line of cron goes
+// ScheduleSpec returns the server's spec of settled times, as it is now. The text of each line of cron goes
 // along as the comment of its first calendar: the server keeps what it means, and not how it was written.
 func ScheduleSpec(times *playbook.Schedule, now time.Time) client.ScheduleSpec {
 	spec := client.ScheduleSpec{Jitter: times.Jitter, TimeZoneName: times.Zone}

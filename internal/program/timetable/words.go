@@ -47,7 +47,7 @@ var (
 	}
 )
 
-// lineWords is a line of cron in words.
+// lineWords returns a line of cron in words.
 func lineWords(line string) string {
 	text := line
 	if full := named[strings.ToLower(strings.TrimSpace(line))]; full != "" {

@@ -51,7 +51,7 @@ func (e *exchanges) forgetExchanges() {
 	e.all, e.err = nil, nil
 }
 
-// lastExchange is the last one, nil for none.
+// lastExchange returns the last one, nil for none.
 func (e *exchanges) lastExchange() *exchange {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -92,7 +92,7 @@ func (s seeing) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// shownBody is a body of a request without what is named like a secret.
+// shownBody returns a body of a request without what is named like a secret.
 func shownBody(text string) string {
 	value, err := expression.Decode([]byte(text))
 	if err != nil {
@@ -105,7 +105,7 @@ func shownBody(text string) string {
 	return string(masked)
 }
 
-// bodyOf is the beginning of the body of a request.
+// bodyOf returns the beginning of the body of a request.
 func bodyOf(request *http.Request) string {
 	if request.GetBody == nil {
 		return ""
@@ -119,7 +119,7 @@ func bodyOf(request *http.Request) string {
 	return string(text)
 }
 
-// shownHeaders are headers by their names in lower case, those with credentials as stars.
+// shownHeaders returns headers by their names in lower case, those with credentials as stars.
 func shownHeaders(headers http.Header, known *tool.Secrets) map[string]string {
 	shown := map[string]string{}
 	for name, values := range headers {

@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// findStep is the step that is tried.
+// findStep returns the step that is tried.
 func findStep(book *playbook.Playbook, name string) (*playbook.Step, error) {
 	var names []string
 	for _, step := range book.CallSteps() {
@@ -161,7 +161,7 @@ func (t *trial) snapshotOf(task call.Task) (call.Snapshot, error) {
 	return call.Snapshot{Index: &index, Size: max(len(elements), 1), Element: expression.Of(element)}, nil
 }
 
-// elementOf is the element that is tried, and its index where the loop has it: the first one, or that
+// elementOf returns the element that is tried, and its index where the loop has it: the first one, or that
 // which equals the one asked for, as a value or as text.
 func elementOf(elements []any, asked *any, index *int) any {
 	if asked == nil {

@@ -64,7 +64,7 @@ func IsRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// placeText is a place of the playbook for messages.
+// placeText returns a place of the playbook for messages.
 func placeText(book *playbook.Playbook, pos source.Position) string {
 	return fmt.Sprintf("%s:%s", book.File.Name, pos)
 }

@@ -25,7 +25,7 @@ func (t *trial) recordAnswer(place string, outcome interpreter.Outcome, seen *ex
 	t.Recording.Add(place, entry)
 }
 
-// entryOf is the answer as a recording has it. Of an answer of HTTP it is what came, before anything
+// entryOf returns the answer as a recording has it. Of an answer of HTTP it is what came, before anything
 // was made of that.
 func entryOf(outcome interpreter.Outcome, seen *exchange) recording.Entry {
 	failure := outcome.Err
@@ -64,7 +64,7 @@ func recordedEntry(seen *exchange) recording.Entry {
 	return entry
 }
 
-// requestOf is the request, with its query apart; nil where none was seen.
+// requestOf returns the request, with its query apart; nil where none was seen.
 func requestOf(seen *exchange) *recording.Request {
 	if seen == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// rowsOf are the rows of a value: a list is many, a map is one, anything else is none.
+// rowsOf returns the rows of a value: a list is many, a map is one, anything else is none.
 func rowsOf(value any) []any {
 	switch value := value.(type) {
 	case []any:
@@ -18,7 +18,7 @@ func rowsOf(value any) []any {
 	return nil
 }
 
-// columnsOf are the columns of rows that are maps, sorted by name, with the types that their values have. Other
+// columnsOf returns the columns of rows that are maps, sorted by name, with the types that their values have. Other
 // rows have none.
 func columnsOf(rows []any) []Column {
 	types := map[string][]string{}

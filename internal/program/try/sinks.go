@@ -63,14 +63,14 @@ func (t *trial) trySink(ctx context.Context, sink *call.Call) error {
 // succeeded is the result of a sink that was not written to.
 var succeeded = interpreter.CallResult{Status: interpreter.StatusSuccess}
 
-// unwrittenResult is the result of a sink that was left.
+// unwrittenResult returns the result of a sink that was left.
 func unwrittenResult(why string) interpreter.CallResult {
 	return interpreter.CallResult{Status: interpreter.StatusError, Error: &interpreter.ErrorObject{
 		Kind: interpreter.KindSink, Class: interpreter.ClassFinal, Message: why,
 	}}
 }
 
-// failureOf is the message of a result, "" of one that is none.
+// failureOf returns the message of a result, "" of one that is none.
 func failureOf(result interpreter.CallResult) string {
 	if result.Error == nil {
 		return ""

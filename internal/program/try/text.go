@@ -80,7 +80,7 @@ func (p Printer) printRequest(request Request) {
 	}
 }
 
-// ValueOf is the value of JSON, else the text itself.
+// ValueOf returns the value of JSON, else the text itself.
 func ValueOf(text string) any {
 	if value, err := expression.Decode([]byte(text)); err == nil {
 		return value
@@ -173,7 +173,7 @@ func elapsedText(seconds float64) string {
 	return terminal.Duration(took)
 }
 
-// sizeText is a number of bytes for people.
+// sizeText returns a number of bytes for people.
 func sizeText(bytes int) string {
 	switch {
 	case bytes < 1000:
@@ -362,7 +362,7 @@ func (p Printer) printColumns(rows []any, columns []Column) {
 		terminal.Elastic{Name: "column", Least: least, Cut: terminal.SnipCell}, terminal.Elastic{Name: "type", Least: least, Cut: terminal.SnipCell})+"\n")
 }
 
-// cellText is a member of a row for a table.
+// cellText returns a member of a row for a table.
 func cellText(row any, name string) string {
 	members, _ := row.(map[string]any)
 	if value, has := members[name]; has && value != nil {

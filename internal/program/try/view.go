@@ -26,10 +26,10 @@ const shownText = 2000
 // shownPart is how many characters of the value of a part of an expression are shown.
 const shownPart = 120
 
-// maskedText is a text without secrets.
+// maskedText returns a text without secrets.
 func (t *trial) maskedText(text string) string { return t.Resources.Secrets.Text(text) }
 
-// maskedValue is a value without secrets.
+// maskedValue returns a value without secrets.
 func (t *trial) maskedValue(value any) any { return recording.MaskedValue(value, t.Resources.Secrets) }
 
 func shortJSON(value any, most int) string {
@@ -43,7 +43,7 @@ func shortJSON(value any, most int) string {
 	return source.Cut(string(encoded), most)
 }
 
-// shownURL is an address without what logs in.
+// shownURL returns an address without what logs in.
 func (t *trial) shownURL(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -92,7 +92,7 @@ func (t *trial) responseOf(outcome interpreter.Outcome, seen *exchange, took tim
 	return answer
 }
 
-// policiesOf are the policies of the step with what was asked about the last outcome.
+// policiesOf returns the policies of the step with what was asked about the last outcome.
 func (t *trial) policiesOf() []Policy {
 	shown := lists.Map(t.step.Retry, func(policy *playbook.Policy) Policy { return Policy{Number: policy.Number, Conditions: []Condition{}} })
 	for _, asked := range t.asked {
@@ -124,7 +124,7 @@ func (t *trial) partsOf(parts []expression.Part) []Part {
 	return shown
 }
 
-// Parts are the parts of an expression with their values as JSON, without those that are named like secrets.
+// Parts returns the parts of an expression with their values as JSON, without those that are named like secrets.
 func Parts(parts []expression.Part) []Part {
 	shown := make([]Part, len(parts))
 	for i, part := range parts {

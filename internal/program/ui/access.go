@@ -159,7 +159,7 @@ func (a Access) personOf(r *http.Request) (Person, error) {
 // errSignIn has a person sign in with a token.
 var errSignIn = errors.New("nobody is signed in")
 
-// holderOf is who has a token. It is asked at each request, so a token that is taken out of
+// holderOf returns the caller who has a token. It is asked at each request, so a token that is taken out of
 // the file counts no longer.
 func (a Access) holderOf(token string) (Person, bool) {
 	if a.Holder == nil || token == "" {
@@ -207,7 +207,7 @@ func (s *Server) requireSignIn(w http.ResponseWriter, v *visit, problem string) 
 	s.writePage(w, v, http.StatusUnauthorized, "signin", problem)
 }
 
-// namedByProxy is the person that a proxy names.
+// namedByProxy returns the person that a proxy names.
 func (a Access) namedByProxy(r *http.Request) string {
 	names := r.Header.Values(a.UserHeader)
 	if a.UserHeader == "" || len(names) != 1 {
@@ -272,13 +272,13 @@ const (
 	pageOf  = "page"
 )
 
-// signData is data as a text that only this server makes.
+// signData returns data as a text that only this server makes.
 func (s *Server) signData(purpose string, data []byte) string {
 	text := base64.RawURLEncoding.EncodeToString(data)
 	return text + "." + signText(s.secret, purpose+"\x00"+text)
 }
 
-// openSigned is the data of such a text; false where somebody else has made it.
+// openSigned returns the data of such a text; false where somebody else has made it.
 func (s *Server) openSigned(purpose, text string) ([]byte, bool) {
 	encoded, signature, _ := strings.Cut(text, ".")
 	if subtle.ConstantTimeCompare([]byte(signature), []byte(signText(s.secret, purpose+"\x00"+encoded))) != 1 {
@@ -288,8 +288,8 @@ func (s *Server) openSigned(purpose, text string) ([]byte, bool) {
 	return data, err == nil
 }
 
-// pageToken is the place in a list that an address names, nil for its beginning. One that this server has not made would
-// have the Temporal server look for it, for seconds.
+// pageToken returns the place in a list that an address names, nil for its beginning. One that this server has not
+// made would have the Temporal server look for it, for seconds.
 func (s *Server) pageToken(r *http.Request) ([]byte, error) {
 	given := r.URL.Query().Get("page")
 	if given == "" {
@@ -302,5 +302,5 @@ func (s *Server) pageToken(r *http.Request) ([]byte, error) {
 	return token, nil
 }
 
-// nextPage is such a place as an address names it.
+// nextPage returns such a place as an address names it.
 func (s *Server) nextPage(token []byte) string { return s.signData(pageOf, token) }

@@ -140,7 +140,7 @@ func (o order) readTuned() (order, error) {
 	return o, nil
 }
 
-// toSentence is a text that begins with a capital letter and ends with a full stop.
+// toSentence returns a text that begins with a capital letter and ends with a full stop.
 func toSentence(text string) string {
 	if text = strings.TrimSuffix(text, "."); text == "" {
 		return ""
@@ -199,7 +199,7 @@ func (s *Server) confirmPage(w http.ResponseWriter, r *http.Request, v *visit) e
 	return nil
 }
 
-// backLink is the page that a command was given on.
+// backLink returns the page that a command was given on.
 func backLink(id, step string) string {
 	if step != "" {
 		return stepPath(id, step)

@@ -22,7 +22,7 @@ func (s *Server) awayText() string {
 	return "the server of this page does not respond. Start it again with " + cmp.Or(s.StartedWith, "starter ui") + "."
 }
 
-// errAway is the page in place of one that needs the Temporal server, which is away.
+// errAway returns the page in place of one that needs the Temporal server, which is away.
 func (s *Server) errAway() *pageError {
 	return &pageError{http.StatusServiceUnavailable, "The Temporal server does not respond. " +
 		cmp.Or(s.TemporalAway, "Start it again; for a local one: starter dev.")}

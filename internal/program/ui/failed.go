@@ -90,7 +90,7 @@ func newOpenSets() openSets {
 	return openSets{known}
 }
 
-// openOf are the iterations of a run that are open; nil says that all are which have failed.
+// openOf returns the iterations of a run that are open; nil says that all are which have failed.
 func (o openSets) openOf(ctx context.Context, reader *runs.Reader, run runs.Found, again []runs.Found) (map[letterKey]bool, error) {
 	if len(again) == 0 {
 		return nil, nil //nolint:nilnil // as said
@@ -150,7 +150,7 @@ func (s *Server) failedPage(w http.ResponseWriter, r *http.Request, v *visit) er
 	return nil
 }
 
-// failedPath is the address of the page with the failed iterations of a run.
+// failedPath returns the address of the page with the failed iterations of a run.
 func failedPath(run string) string { return "/failed?" + url.Values{"run": {run}}.Encode() }
 
 // pageOfFailed lists runs with failed iterations, or finds the one with a workflow ID.

@@ -54,7 +54,7 @@ var functions = template.FuncMap{
 	"segment":  url.PathEscape,
 }
 
-// statusColours are the colours of statuses on light and dark pages.
+// statusColours returns the colours of statuses on light and dark pages.
 func statusColours() string {
 	var light, dark, each strings.Builder
 	for _, info := range interpreter.Statuses() {
@@ -91,7 +91,7 @@ type frame struct {
 // link is one of the navigation.
 type link struct{ Name, Path string }
 
-// Sections are the pages of the navigation.
+// Sections returns the pages of the navigation.
 func (f frame) Sections() []link {
 	all := []link{{"Runs", "/"}, {"Inbox", "/inbox"}, {"Failed iterations", "/failed"}, {"Schedules", "/schedules"}}
 	if f.Books {

@@ -94,7 +94,7 @@ func (s *Server) inboxPage(w http.ResponseWriter, r *http.Request, v *visit) err
 	return nil
 }
 
-// inboxRuns are the runs of a page of the inbox: those that await an answer, or the one that the
+// inboxRuns returns the runs of a page of the inbox: those that await an answer, or the one that the
 // address names.
 func (s *Server) inboxRuns(r *http.Request, token []byte) (runs.Page, error) {
 	id := r.URL.Query().Get("run")
@@ -130,7 +130,7 @@ func (s *Server) awaitingOf(ctx context.Context, list []runs.Found) []awaitedOf 
 	return all
 }
 
-// newCard is an attempt, with what was typed and what is wrong with it.
+// newCard returns an attempt, with what was typed and what is wrong with it.
 func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.Values, faults map[string]string) (card, error) {
 	to := awaited.To()
 	shown := card{
@@ -171,7 +171,7 @@ func (c *card) numberInputs(i int, person Person) {
 	}
 }
 
-// giveAnswer gives the answer that a form of the inbox has.
+// giveAnswer returns the answer that a form of the inbox has.
 func (s *Server) giveAnswer(w http.ResponseWriter, r *http.Request, v *visit) error {
 	run := r.PathValue("id")
 	awaited, err := s.awaitedAttempt(r, run)
@@ -234,7 +234,7 @@ func (s *Server) confirmAnswer(w http.ResponseWriter, r *http.Request, v *visit,
 	s.writePage(w, v, http.StatusOK, "confirm_answer", shown)
 }
 
-// awaitedAttempt is the attempt that a form is about, as it is now.
+// awaitedAttempt returns the attempt that a form is about, as it is now.
 func (s *Server) awaitedAttempt(r *http.Request, run string) (runs.AwaitedAttempt, error) {
 	form := r.PostForm
 	var index *int

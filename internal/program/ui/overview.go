@@ -132,7 +132,7 @@ func (c *endedCounts) countsOf(ctx context.Context, count countFunc, since, now 
 	return shownCounts{EndedCounts: known.EndedCounts}, asked, nil
 }
 
-// last are the counts that are known.
+// last returns the counts that are known.
 func (c *endedCounts) last(since time.Time) (endedCount, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +178,7 @@ func (c *endedCounts) keepCounts(counts runs.EndedCounts, since, now time.Time) 
 	c.known[since] = endedCount{counts, now}
 }
 
-// zoneOf is the time zone that a person has chosen besides UTC; UTC without a choice.
+// zoneOf returns the time zone that a person has chosen besides UTC; UTC without a choice.
 func zoneOf(r *http.Request) *time.Location {
 	given, err := r.Cookie(zoneCookie)
 	if err != nil || len(given.Value) > 100 {
@@ -195,7 +195,7 @@ func zoneOf(r *http.Request) *time.Location {
 	return zone
 }
 
-// dayStarts are the beginnings of a day and of the day before.
+// dayStarts returns the beginnings of a day and of the day before.
 func dayStarts(now time.Time, zone *time.Location) (today, yesterday time.Time) {
 	year, month, day := now.In(zone).Date()
 	return time.Date(year, month, day, 0, 0, 0, 0, zone), time.Date(year, month, day-1, 0, 0, 0, 0, zone)
@@ -324,14 +324,15 @@ func (o *overview) setTiles(query url.Values) {
 	}
 }
 
-// lateRuns are the open runs that take longer than expected, the latest first.
+// lateRuns returns the open runs that take longer than expected, the latest first.
 func (o *overview) lateRuns(now time.Time) []runs.Found {
 	late := lists.Filter(o.open, func(run runs.Found) bool { return run.LateBy(now) > 0 })
 	slices.SortStableFunc(late, func(x, y runs.Found) int { return cmp.Compare(y.LateBy(now), x.LateBy(now)) })
 	return late
 }
 
-// needingRuns are the runs that need somebody, each once: those that failed, those that wait for a person, those that are late.
+// needingRuns returns the runs that need somebody, each once: those that failed, those that wait for a person, those
+// that are late.
 func (o *overview) needingRuns(now time.Time) []runs.Found {
 	var all []runs.Found
 	add := func(list []runs.Found) {
@@ -384,7 +385,7 @@ func (s *Server) needRows(rows []runRow, person Person) []runRow {
 	})
 }
 
-// stoppedQueues are the task queues of runs whose workers do not respond.
+// stoppedQueues returns the task queues of runs whose workers do not respond.
 func (o *overview) stoppedQueues(rows []runRow) []stoppedQueue {
 	var all []stoppedQueue
 	for _, row := range rows {

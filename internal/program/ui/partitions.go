@@ -171,8 +171,8 @@ type expectedTimes struct {
 	within time.Duration
 }
 
-// timesOf are the times of the schedule that runs a playbook: the one that has started one of its runs, else the one that has its
-// name. Nil where there is none.
+// timesOf returns the times of the schedule that runs a playbook: the one that has started one of its runs, else the
+// one that has its name. Nil where there is none.
 func (s *Server) timesOf(ctx context.Context, book *playbook.Playbook, list []runs.Found) *expectedTimes {
 	id := book.Name
 	for _, run := range list {

@@ -235,7 +235,7 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 	return nil
 }
 
-// inputsOf are the values of a workload. Those of keys that name secrets are not shown.
+// inputsOf returns the values of a workload. Those of keys that name secrets are not shown.
 func inputsOf(book *playbook.Playbook, typed url.Values) []input {
 	hidden, _ := render.Masked(book.Workload).(map[string]any)
 	var all []input
@@ -259,7 +259,7 @@ func inputsOf(book *playbook.Playbook, typed url.Values) []input {
 	return all
 }
 
-// inputText is a value for an input field: texts unchanged, others as JSON.
+// inputText returns a value for an input field: texts unchanged, others as JSON.
 func inputText(value any) string {
 	switch value := value.(type) {
 	case string:

@@ -21,12 +21,12 @@ type relation struct {
 // ofChild is the workflow ID of a run that a step, or an iteration of one, of another run has started.
 var ofChild = regexp.MustCompile(`^(.+)/([^/]+)#\d+(?:/(\d+))?!\d+$`)
 
-// runsOfStep is the list of the runs that a step of a run has started.
+// runsOfStep returns the list of the runs that a step of a run has started.
 func runsOfStep(id, step string) string {
 	return "/?" + url.Values{"q": {id + "/" + step + "#"}}.Encode()
 }
 
-// relatedRuns are the ways from a run to others, to its schedule and to its playbook.
+// relatedRuns returns the ways from a run to others, to its schedule and to its playbook.
 func (s *Server) relatedRuns(ctx context.Context, status *runs.Status) []relation {
 	run := status.Found
 	var all []relation

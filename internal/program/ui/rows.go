@@ -42,7 +42,7 @@ var rowColumns = []struct {
 	{"Discarded", func(of interpreter.RowTotals) int64 { return of.Discarded }},
 }
 
-// newRowsView is nil where nothing was counted and no step keeps a state.
+// newRowsView returns nil where nothing was counted and no step keeps a state.
 func newRowsView(rows *interpreter.Rows, status *runs.Status, steps []runs.Step) *rowsView {
 	view := &rowsView{Text: render.RowsText(rows.Totals()), Marks: marksOf(status, steps)}
 	if rows != nil {
@@ -161,7 +161,7 @@ func newBars(list []runs.Found, now time.Time) *barsView {
 	return view
 }
 
-// heightOf is the height of a bar, at least 2 units.
+// heightOf returns the height of a bar, at least 2 units.
 func heightOf(value, largest float64) int {
 	if largest <= 0 {
 		return 2

@@ -178,7 +178,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	return nil
 }
 
-// readResult is the result of a run that has ended, nil where it is not known.
+// readResult returns the result of a run that has ended, nil where it is not known.
 func (s *Server) readResult(ctx context.Context, found runs.Found) *protocol.Result {
 	if !found.Ended() {
 		return nil
@@ -241,7 +241,7 @@ func awaitedText(id, step string, index *int, awaits *interpreter.AwaitedDetails
 	}
 }
 
-// verdictText is the status of a run in a sentence.
+// verdictText returns the status of a run in a sentence.
 func verdictText(status *runs.Status, now time.Time) string {
 	since := terminal.Duration(cmp.Or(status.EndedAt, now).Sub(status.StartedAt))
 	failed, all := 0, 0
@@ -290,7 +290,7 @@ func verdictText(status *runs.Status, now time.Time) string {
 	return strings.ToUpper(word[:1]) + word[1:] + ". The run started " + since + " ago" + what + "."
 }
 
-// failedIn is the step whose failure ended the run, and its line.
+// failedIn returns the step whose failure ended the run, and its line.
 func failedIn(status *runs.Status, book *playbook.Playbook) string {
 	for _, step := range slices.Backward(status.Steps) {
 		if step.Status != interpreter.Failed || step.Handled {
@@ -385,7 +385,7 @@ func (v *runView) drawRun(book *playbook.Playbook, source string, workload any, 
 	v.LinesLeft = len(lines) - len(v.Lines)
 }
 
-// drawnGraph is the graph of a playbook, or of a run of it, as a picture; "" for one that is too large.
+// drawnGraph returns the graph of a playbook, or of a run of it, as a picture; "" for one that is too large.
 func drawnGraph(book *playbook.Playbook, status *runs.Status, workload any) template.URL {
 	drawing := graph.New(book, status, &graph.Children{Workload: workload}).SVG()
 	if len(drawing) > shownGraph {

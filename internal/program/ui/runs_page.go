@@ -404,7 +404,7 @@ func progressOf(step runs.Step) *progress {
 	return &progress{Name: step.Step, Completed: step.Loop.Success, Failed: step.Loop.Failed, All: step.Loop.Total, Open: step.Loop.Open}
 }
 
-// Text is the progress in words.
+// Text returns the progress in words.
 func (p *progress) Text() string {
 	return interpreter.LoopStats{Success: p.Completed, Failed: p.Failed, Total: p.All}.TextSoFar(p.Open)
 }

@@ -86,7 +86,7 @@ func (s *Server) schedulesPage(w http.ResponseWriter, r *http.Request, v *visit)
 	return nil
 }
 
-// scheduledRuns are the runs that schedules have started, the last first, by the IDs of those.
+// scheduledRuns returns the runs that schedules have started, the last first, by the IDs of those.
 func (s *Server) scheduledRuns(ctx context.Context, schedules []*runs.Schedule, now time.Time) (map[string][]runRow, error) {
 	started := map[string][]runRow{}
 	if len(schedules) == 0 {
@@ -178,7 +178,7 @@ func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit
 	return nil
 }
 
-// notedText is the text of a note followed by who wrote it.
+// notedText returns the text of a note followed by who wrote it.
 func notedText(note, by string) string {
 	if note == "" {
 		return by

@@ -103,7 +103,7 @@ func (c glanceCache) keep(runID string, status *runs.Status, at time.Time) {
 	c.known.Add(runID, lastGlance{status, at})
 }
 
-// recent is the last answer of a run, nil where it is old or there is none.
+// recent returns the last answer of a run, nil where it is old or there is none.
 func (c glanceCache) recent(runID string, now time.Time) *runs.Status {
 	last, found := c.known.Get(runID)
 	if !found || now.Sub(last.at) >= glanceLasts {

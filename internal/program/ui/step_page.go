@@ -108,7 +108,7 @@ func startsRuns(book *playbook.Playbook, name string) bool {
 	return tool == playbook.PlaybookTool
 }
 
-// filterIterations are the iterations of a visit that the filter takes.
+// filterIterations returns the iterations of a visit that the filter takes.
 func (v *stepView) filterIterations(visit *runs.Step, status *runs.Status) []iterationRow {
 	var rows []iterationRow
 	for _, iteration := range visit.Iterations {

@@ -70,7 +70,7 @@ type tick struct {
 	Text string
 }
 
-// newTimeline is the timeline of the steps of a run, nil where none has started.
+// newTimeline returns the timeline of the steps of a run, nil where none has started.
 func newTimeline(status *runs.Status) *timeline {
 	t := timelineOf(status)
 	for _, step := range status.Steps {
@@ -209,7 +209,7 @@ func (t *timeline) shapeOf(span stats.Span) shape {
 	return s
 }
 
-// Ticks are the times at the axis.
+// Ticks returns the times at the axis.
 func (t *timeline) Ticks() []tick {
 	const most = 6
 	whole := t.To.Sub(t.From)
@@ -234,7 +234,7 @@ func (t *timeline) Ticks() []tick {
 	return ticks
 }
 
-// tickText is a time since the start, without units that are 0.
+// tickText returns a time since the start, without units that are 0.
 func tickText(at time.Duration) string {
 	switch {
 	case at == 0:
@@ -251,7 +251,7 @@ func tickText(at time.Duration) string {
 	return at.String()
 }
 
-// eventsPath is the page of the events of a step, or of an iteration of it.
+// eventsPath returns the page of the events of a step, or of an iteration of it.
 func eventsPath(run, step string, index *int) string {
 	query := url.Values{"step": {step}}
 	if index != nil {

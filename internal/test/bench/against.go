@@ -74,7 +74,7 @@ func (b *bench) pairs(ctx context.Context, other string, c one) ([]pair, error) 
 	return all, nil
 }
 
-// compared is the row of a case: medians of its pairs.
+// compared returns the row of a case: medians of its pairs.
 func compared(pairs []pair) table.Row {
 	of := func(figure func(pair) float64) []float64 {
 		all := lists.Map(pairs, figure)
@@ -97,7 +97,7 @@ func compared(pairs []pair) table.Row {
 	}
 }
 
-// median is the middle of figures that are in order.
+// median returns the middle of figures that are in order.
 func median(all []float64) float64 {
 	half := len(all) / 2
 	if len(all)%2 == 1 {

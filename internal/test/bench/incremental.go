@@ -67,7 +67,7 @@ type loadFigures struct {
 	page     time.Duration // from one page to the next: what a run costs once, such as its claim of the state, is not in it
 }
 
-// databaseEach is the processor time that a page costs PostgreSQL, in ms.
+// databaseEach returns the processor time that a page costs PostgreSQL, in ms.
 func (f loadFigures) databaseEach() float64 { return f.database.Seconds() * 1e3 / float64(f.n) }
 
 // incremental prints how fast pages are loaded with state, and what long runs need.
@@ -93,8 +93,8 @@ func (b *bench) incremental(ctx context.Context, o options, stdout io.Writer) er
 	return errors.Join(append(failed, l.long(ctx, stdout, o.long))...)
 }
 
-// loadCases are the loads of a mode that are compared: the first with all, and all with the second, whose difference is what
-// a state costs.
+// loadCases returns the loads of a mode that are compared: the first with all, and all with the second, whose
+// difference is what a state costs.
 func loadCases(mode string, pages int) []load {
 	cases := []load{
 		{name: "plain Go", mode: mode, pages: pages, plain: true},
@@ -167,7 +167,7 @@ func ratios(rounds, to []loadFigures, figure func(loadFigures) float64) []float6
 	return all
 }
 
-// loadRow is the row of a load: medians of its rounds, and means of what it used.
+// loadRow returns the row of a load: medians of its rounds, and means of what it used.
 func loadRow(c load, rounds []loadFigures, speed, slower []float64) table.Row {
 	rates := lists.Map(rounds, func(f loadFigures) float64 { return f.rate() })
 	var sum loadFigures
@@ -265,7 +265,7 @@ func (l *loads) run(ctx context.Context, c load) (f loadFigures, err error) {
 	return f, err
 }
 
-// largestPayload is the size of the largest one in the histories of a run.
+// largestPayload returns the size of the largest one in the histories of a run.
 func (l *loads) largestPayload(ctx context.Context, id string) (largest int64, err error) {
 	runs, err := l.executions(ctx, "= '"+id+"'")
 	if err != nil {
@@ -285,7 +285,7 @@ func (l *loads) largestPayload(ctx context.Context, id string) (largest int64, e
 	return largest, nil
 }
 
-// largestIn is the size of the largest payload of a message, or the least given.
+// largestIn returns the size of the largest payload of a message, or the least given.
 func largestIn(message proto.Message, least int64) (int64, error) {
 	err := protorange.Range(message.ProtoReflect(), func(at protopath.Values) error {
 		value, is := at.Index(-1).Value.Interface().(protoreflect.Message)
@@ -300,7 +300,7 @@ func largestIn(message proto.Message, least int64) (int64, error) {
 	return least, err
 }
 
-// filesOf are the sizes of the files in a directory. One of a store of values is what a worker
+// filesOf returns the sizes of the files in a directory. One of a store of values is what a worker
 // writes as it starts, to see that it can.
 func filesOf(dir string) (map[string]int64, error) {
 	sizes := map[string]int64{}

@@ -46,7 +46,7 @@ func (a *rowsAPI) note() {
 	}
 }
 
-// perPage is the time from one request to the next, the mean of a load; then another load begins.
+// perPage returns the time from one request to the next, the mean of a load; then another load begins.
 func (a *rowsAPI) perPage() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,7 +147,7 @@ func runPlain(ctx context.Context, job one, load string) (f figures, err error) 
 	return f, nil
 }
 
-// bePlain is that process: it loads the pages once it reads that it may.
+// bePlain returns that process: it loads the pages once it reads that it may.
 func bePlain(ctx context.Context, load string, stdin io.Reader, stdout io.Writer) error {
 	var url, table, mode, start string
 	if _, err := fmt.Sscan(load, &url, &table, &mode); err != nil {
@@ -169,7 +169,7 @@ func bePlain(ctx context.Context, load string, stdin io.Reader, stdout io.Writer
 	return err
 }
 
-// loadPlainly is the program that somebody would write for the job, without a thought of
+// loadPlainly returns the program that somebody would write for the job, without a thought of
 // deaths: it gets a page, inserts it in a transaction with its watermark, and gets the next.
 func loadPlainly(ctx context.Context, db *pgx.Conn, url, name, mode string) (rows int, err error) {
 	if _, err := db.Exec(ctx, "CREATE TABLE IF NOT EXISTS plain_watermarks (name text PRIMARY KEY, watermark timestamptz)"); err != nil {

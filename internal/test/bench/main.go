@@ -170,7 +170,7 @@ const oneStep = "runs of one step, one after the other, a tool that answers at o
 
 func (o options) wants(group string) bool { return strings.Contains(group, o.only) }
 
-// chosen are the cases of a group that are to be run.
+// chosen returns the cases of a group that are to be run.
 func (o options) chosen(group []one) []one {
 	switch {
 	case !o.wants(group[0].group):
@@ -182,7 +182,7 @@ func (o options) chosen(group []one) []one {
 	return slices.DeleteFunc(group, func(c one) bool { return !slices.Contains(names, c.name) })
 }
 
-// groups are the cases, those to compare together. The first of a group is what
+// groups returns the cases, those to compare together. The first of a group is what
 // the others are measured against.
 // small is an API with four pages of rows.
 func (o options) groups(url, small string) ([][]one, error) {
@@ -282,7 +282,7 @@ func (b *bench) thereAndBack(ctx context.Context, cases []one, passes int) ([][]
 	return all, nil
 }
 
-// inAll are the figures of a case, all passes together.
+// inAll returns the figures of a case, all passes together.
 func inAll(passes [][]figures, at int) figures {
 	sum := passes[0][at]
 	for _, pass := range passes[1:] {

@@ -45,13 +45,13 @@ type figures struct {
 
 func (f figures) rate() float64 { return float64(f.n) / f.took.Seconds() }
 
-// cpuEach is the processor time that an iteration or page costs the worker, in ms.
+// cpuEach returns the processor time that an iteration or page costs the worker, in ms.
 func (f figures) cpuEach() float64 { return f.cpu.Seconds() * 1e3 / float64(f.n) }
 
-// serverEach is the processor time that an iteration or page costs the server, in ms.
+// serverEach returns the processor time that an iteration or page costs the server, in ms.
 func (f figures) serverEach() float64 { return f.server.Seconds() * 1e3 / float64(f.n) }
 
-// allCPU is the processor time of worker and server together, in seconds.
+// allCPU returns the processor time of worker and server together, in seconds.
 func (f figures) allCPU() float64 { return (f.cpu + f.server).Seconds() }
 
 func (f figures) bytesEach() float64 { return float64(f.bytes) / float64(f.n) }
@@ -234,7 +234,7 @@ func (b *bench) histories(ctx context.Context, f *figures) error {
 	return err
 }
 
-// executions are the workflows whose root fits a condition, and those that one has continued as. The list of them
+// executions returns the workflows whose root fits a condition, and those that one has continued as. The list of them
 // lags behind, so it is read until it stays the same.
 func (b *bench) executions(ctx context.Context, root string) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	for last := -1; ; {

@@ -38,7 +38,7 @@ func (g gap) String() string {
 		g.took.Seconds(), g.before, g.at.UTC().Format("15:04:05.000"), g.after, g.workflow)
 }
 
-// outliers are the passes of a case that took far longer than its median.
+// outliers returns the passes of a case that took far longer than its median.
 func outliers(passes []figures) []figures {
 	all := lists.Map(passes, func(f figures) float64 { return f.took.Seconds() })
 	slices.Sort(all)
@@ -46,7 +46,7 @@ func outliers(passes []figures) []figures {
 	return slices.DeleteFunc(slices.Clone(passes), func(f figures) bool { return f.took <= limit })
 }
 
-// gaps are the times of at least a second in which a workflow had no event.
+// gaps returns the times of at least a second in which a workflow had no event.
 func gaps(workflow string, events []*historypb.HistoryEvent) []gap {
 	var all []gap
 	for i, event := range events[min(1, len(events)):] {
@@ -58,7 +58,7 @@ func gaps(workflow string, events []*historypb.HistoryEvent) []gap {
 	return all
 }
 
-// longest are the gaps to show: the longest first, and of the same length the one that began last,
+// longest returns the gaps to show: the longest first, and of the same length the one that began last,
 // which the others waited for.
 func longest(all []gap) []gap {
 	slices.SortStableFunc(all, func(a, b gap) int {
@@ -67,7 +67,7 @@ func longest(all []gap) []gap {
 	return all[:min(len(all), mostGaps)]
 }
 
-// described is the type of an event, and for a workflow task that waits the queue that it is on.
+// described returns the type of an event, and for a workflow task that waits the queue that it is on.
 func described(event *historypb.HistoryEvent) string {
 	name := event.GetEventType().String()
 	scheduled := event.GetWorkflowTaskScheduledEventAttributes()
@@ -109,7 +109,7 @@ func (b *bench) explain(ctx context.Context, passes [][]figures, stdout io.Write
 	return nil
 }
 
-// gapsOf are the gaps of all workflows of a pass.
+// gapsOf returns the gaps of all workflows of a pass.
 func (b *bench) gapsOf(ctx context.Context, f figures) ([]gap, error) {
 	if f.root == "" {
 		return nil, nil // a program without workflows
@@ -129,7 +129,7 @@ func (b *bench) gapsOf(ctx context.Context, f figures) ([]gap, error) {
 	return found, nil
 }
 
-// events are all events of one history.
+// events returns all events of one history.
 func (b *bench) events(ctx context.Context, execution *workflowpb.WorkflowExecutionInfo) ([]*historypb.HistoryEvent, error) {
 	id, runID := execution.GetExecution().GetWorkflowId(), execution.GetExecution().GetRunId()
 	pages := b.client.GetWorkflowHistory(ctx, id, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

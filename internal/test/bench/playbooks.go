@@ -25,7 +25,7 @@ const stepBook = head + `  - step: only
     give: 1
 `
 
-// scaleBook is a long loop whose rows went elsewhere.
+// scaleBook returns a long loop whose rows went elsewhere.
 func scaleBook(n int) string {
 	return head + fmt.Sprintf(`  - step: each
     tool: nap
@@ -45,7 +45,7 @@ func pagesBook(url string, per int) string {
 	return head + fetchPages(url, words)
 }
 
-// fetchPages is the step that pages; then is what its policy does besides.
+// fetchPages returns the step that pages; then is what its policy does besides.
 func fetchPages(url, then string) string {
 	return fmt.Sprintf(`  - step: fetch
     tool: http

@@ -21,7 +21,7 @@ const (
 	maxSlower = 1.3         // time of an iteration, against that in the shortest loop
 )
 
-// growing are loops of the same iterations, one longer than the other.
+// growing returns loops of the same iterations, one longer than the other.
 func (o options) growing() ([]one, error) {
 	sizes, err := numbers("-scale", o.scale)
 	if err != nil {
@@ -61,7 +61,7 @@ func (b *bench) scale(ctx context.Context, cases []one, stdout io.Writer) error 
 	return errors.Join(missed...)
 }
 
-// slower is the time of an iteration as a multiple of that in a shorter loop.
+// slower returns the time of an iteration as a multiple of that in a shorter loop.
 func (f figures) slower(shortest figures) float64 { return shortest.rate() / f.rate() }
 
 // outgrown names what grew with the loop.

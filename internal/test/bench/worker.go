@@ -66,7 +66,7 @@ func dial(ctx context.Context, address, dir string, watched *telemetry.Telemetry
 	return c, store, err
 }
 
-// work is a worker until its standard input ends. With REPRISE_METRICS_ADDRESS it
+// work returns a worker until its standard input ends. With REPRISE_METRICS_ADDRESS it
 // counts, which shows what that costs; BENCH_PROFILE is a folder for its profiles.
 func work(ctx context.Context, address, queue, dir string) error {
 	watched, err := telemetry.New(ctx, telemetry.Options{MetricsAddress: os.Getenv("REPRISE_METRICS_ADDRESS"), TraceHeaders: true})

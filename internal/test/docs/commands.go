@@ -10,7 +10,7 @@ import (
 	"reprise/internal/program/reference"
 )
 
-// Commands is the page of the reference with a command and those below it.
+// Commands returns the page of the reference with a command and those below it.
 func Commands(page string, root *cobra.Command) string {
 	var b strings.Builder
 	for _, one := range reference.Pages() {
@@ -88,7 +88,7 @@ func flagRow(flag *pflag.Flag) []string {
 	return []string{code(text), plainText(usage), absent}
 }
 
-// plainText is a text in which Markdown reads nothing special.
+// plainText returns a text in which Markdown reads nothing special.
 func plainText(text string) string {
 	return strings.NewReplacer("<", "&lt;", "*", `\*`, "_", `\_`, "[", `\[`, "`", "\\`").Replace(text)
 }

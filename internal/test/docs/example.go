@@ -60,7 +60,7 @@ func Workload() map[string]any {
 	}
 }
 
-// Playbook is the block as a playbook: a list of steps gets one around it.
+// Playbook returns the block as a playbook: a list of steps gets one around it.
 func (e *Example) Playbook() string {
 	if e.Whole() {
 		return e.Text
@@ -68,7 +68,7 @@ func (e *Example) Playbook() string {
 	return "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: example}\nworkflow:\n" + e.Text
 }
 
-// Diagrams are the Mermaid blocks of all documents.
+// Diagrams returns the Mermaid blocks of all documents.
 func Diagrams(root string) ([]*Example, error) {
 	var all []*Example
 	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ os.DirEntry, err error) error {

@@ -133,7 +133,7 @@ func (api openAPI) resolve(answer response) response {
 	return answer
 }
 
-// named is a link to the object that a body is, "" for another body.
+// named returns a link to the object that a body is, "" for another body.
 func (s schema) named() string {
 	name, is := strings.CutPrefix(s.Ref, "#/components/schemas/")
 	if !is {
@@ -142,7 +142,7 @@ func (s schema) named() string {
 	return fmt.Sprintf(": [%s](#the-object-%s)", name, strings.ToLower(name))
 }
 
-// members are rows of a table of the members of an object.
+// members returns rows of a table of the members of an object.
 func (s schema) members() [][]string {
 	rows := [][]string{{"member", "type", "what it says"}}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {

@@ -17,7 +17,7 @@ var patterns = []string{
 
 var errNoPage = errors.New("there is no page")
 
-// Written are the pages that people write, by their paths from the top of the repository, sorted.
+// Written returns the pages that people write, by their paths from the top of the repository, sorted.
 func Written(root string) ([]string, error) {
 	var all []string
 	for _, pattern := range patterns {
@@ -37,7 +37,7 @@ func Written(root string) ([]string, error) {
 	return all, nil
 }
 
-// WrittenExamples are the fenced blocks of all pages that people write, by page.
+// WrittenExamples returns the fenced blocks of all pages that people write, by page.
 func WrittenExamples(root string) (map[string][]*Example, error) {
 	pages, err := Written(root)
 	if err != nil {

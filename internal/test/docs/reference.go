@@ -15,7 +15,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Reference is the pages of docs/reference that follow from the tables of this program and from the
+// Reference returns the pages of docs/reference that follow from the tables of this program and from the
 // OpenAPI document of starter serve: file to text. Those of commands are made where the commands are.
 func Reference(catalogue playbook.Tools, openAPI []byte) (map[string]string, error) {
 	w := writer{reference.New(catalogue), catalogue}
@@ -118,7 +118,7 @@ func (w writer) section(section playbook.Section) string {
 	return b.String()
 }
 
-// kinds are the entries that a page has all of: those of a kind.
+// kinds returns the entries that a page has all of: those of a kind.
 func (w writer) kinds(page reference.Page) string {
 	var b strings.Builder
 	for _, kind := range reference.Kinds() {
@@ -148,7 +148,7 @@ func (w writer) explained(page reference.Page) string {
 	return fmt.Sprintf("\nExplained in: %s.\n", strings.Join(links, ", "))
 }
 
-// level is the heading of an entry: those of sections and tools are below others.
+// level returns the heading of an entry: those of sections and tools are below others.
 func level(kind reference.Kind) string {
 	switch kind {
 	case reference.OfKey, reference.OfTestKey, reference.OfField:
@@ -275,7 +275,7 @@ func (w writer) link(from, to reference.Entry, name string) string {
 	return fmt.Sprintf("[%s](%s#%s)", code(name), file, anchor)
 }
 
-// where are the places in which a word may be written.
+// where returns the places in which a word may be written.
 func where(e reference.Entry) string {
 	if e.Kind != reference.OfKey {
 		return strings.Join(e.Where, ", ")
@@ -303,7 +303,7 @@ func conceptLink(e reference.Entry) string {
 	return fmt.Sprintf("[%s](%s)", name, target)
 }
 
-// quoted is a default: a value as it is written, or a text.
+// quoted returns a default: a value as it is written, or a text.
 func quoted(text string) string {
 	if text == "" || strings.Contains(text, " ") && !strings.HasPrefix(text, "[") {
 		return text

@@ -47,7 +47,7 @@ func countKeys(node *yaml.Node, parent string, counts map[string]int) {
 // parents are the keys under which sections are that have another name.
 var parents = map[string]string{"step": "workflow", "playbook": ""}
 
-// mostUsedFirst are the keys of a section as most readers look for them: those that are required, then those that
+// mostUsedFirst returns the keys of a section as most readers look for them: those that are required, then those that
 // examples have, the most frequent first, then the others in their order.
 func mostUsedFirst(section playbook.Section) []playbook.Key {
 	path := strings.TrimSuffix(reference.PathOfSection(section.Name), "[]")

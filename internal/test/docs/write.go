@@ -15,7 +15,7 @@ import (
 // openAPIFile is the document of the HTTP API, seen from the folder of the documentation.
 const openAPIFile = "../internal/program/serve/openapi.json"
 
-// Pages are the files that are generated, as they should be now: path in the folder of the
+// Pages returns the files that are generated, as they should be now: path in the folder of the
 // documentation, which is dir, to text.
 func Pages(dir string, catalogue playbook.Tools) (map[string]string, error) {
 	pages := map[string]string{"../llms.txt": reference.LLMs()}

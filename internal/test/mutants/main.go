@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	return r.all(ctx, chosen)
 }
 
-// moduleRoot is the folder of go.mod.
+// moduleRoot returns the folder of go.mod.
 func moduleRoot(ctx context.Context) (string, error) {
 	output, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {

@@ -47,13 +47,13 @@ func (t test) String() string { return t.folder + " " + t.name }
 // pattern is what go test -run takes.
 func (t test) pattern() string { return "^" + strings.ReplaceAll(t.name, "/", "$/^") + "$" }
 
-// function is the Go function of the test.
+// function returns the Go function of the test.
 func (t test) function() string {
 	name, _, _ := strings.Cut(t.name, "/")
 	return name
 }
 
-// mutants are all of them, by name.
+// mutants returns all of them, by name.
 func mutants() ([]mutant, error) {
 	names, err := fs.Glob(patches, "*.patch")
 	if err != nil {

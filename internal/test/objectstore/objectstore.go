@@ -67,7 +67,7 @@ func (s *Store) Fail(faults Faults) {
 	s.faults = faults
 }
 
-// Objects are the paths of all objects, sorted, and their contents.
+// Objects returns the paths of all objects, sorted, and their contents.
 func (s *Store) Objects() (paths []string, contents map[string][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

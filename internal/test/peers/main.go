@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// run is the command, or one of the programs by hand that it starts as processes of their own.
+// run returns the command, or one of the programs by hand that it starts as processes of their own.
 func run(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		switch args[0] {
@@ -147,7 +147,7 @@ func compare(ctx context.Context, w *world, j job, passes int) error {
 	return wrong
 }
 
-// peers are the ways that this machine has.
+// peers returns the ways that this machine has.
 func peers(ctx context.Context) []peer {
 	all := []peer{repriseWay{}, byHandWay{}, temporalWay{}}
 	if python, err := findDLT(ctx); err != nil {
@@ -158,7 +158,7 @@ func peers(ctx context.Context) []peer {
 	return all
 }
 
-// median are the figures of the pass that took the median time.
+// median returns the figures of the pass that took the median time.
 func median(of []figures) figures {
 	slices.SortFunc(of, func(a, b figures) int { return int(a.took - b.took) })
 	return of[len(of)/2]

@@ -54,7 +54,7 @@ func says(ctx context.Context, p *childproc.Process, text string) error {
 	return nil
 }
 
-// used is the processor time that a process took, and the peak of its memory in bytes, once it has ended.
+// used returns the processor time that a process took, and the peak of its memory in bytes, once it has ended.
 func used(p *childproc.Process) (cpu time.Duration, memory int64) {
 	state := p.Cmd.ProcessState
 	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {

@@ -36,7 +36,7 @@ workflow:
 const loopOfElements = `    loop: {collection: "{{ 0..(elements - 1) }}", element: n, mode: parallel, max_concurrency: %d, batch: auto, results: stats}
 `
 
-// playbook is the one of a job.
+// playbook returns the one of a job.
 func playbook(j job) string {
 	if j.elements == 0 {
 		return fmt.Sprintf(pagesBook, "pages", "", "")
@@ -71,7 +71,7 @@ func (repriseWay) load(ctx context.Context, w *world, j job, of *processes) erro
 		"--namespace", w.server.Namespace, "--set", "api="+w.api.url, "--set", "elements="+strconv.Itoa(j.elements))
 }
 
-// absolute is the path of a program that make builds.
+// absolute returns the path of a program that make builds.
 func absolute(path string) string {
 	if whole, err := filepath.Abs(path); err == nil {
 		return whole

@@ -28,7 +28,7 @@ func Golden(t *testing.T, name, got string) {
 	testenv.Golden(t, *update, name, got)
 }
 
-// FailureOf503 is a failed attempt of tool http, whose message tries to colour a terminal.
+// FailureOf503 returns a failed attempt of tool http, whose message tries to colour a terminal.
 func FailureOf503() *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Status: 503,

@@ -51,7 +51,7 @@ func Value(t testing.TB, text string) any {
 	return v
 }
 
-// Encode is a value as JSON with sorted keys.
+// Encode returns a value as JSON with sorted keys.
 func Encode(t testing.TB, v any) string {
 	t.Helper()
 	text, err := expression.Encode(v)
@@ -73,7 +73,7 @@ func Files(t *testing.T, folder string) []string {
 	return names
 }
 
-// ReadText is a file of testdata.
+// ReadText returns a file of testdata.
 func ReadText(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)

@@ -184,7 +184,7 @@ func (b *Browser) Click(selector string) {
 // Control is something that a person can use, as the accessibility tree has it.
 type Control struct{ Role, Name string }
 
-// Controls are the links, buttons and inputs of the page as a screen reader is given them.
+// Controls returns the links, buttons and inputs of the page as a screen reader is given them.
 func (b *Browser) Controls() []Control {
 	b.t.Helper()
 	type value struct{ Value any }

@@ -144,7 +144,7 @@ func Processes(t testing.TB, entry string) []int {
 // mostPatience bounds how much longer limits get than they are written down.
 const mostPatience = 10
 
-// Within is the limit of what takes at most d on a machine with nothing else to do.
+// Within returns the limit of what takes at most d on a machine with nothing else to do.
 // It is d, times how much slower this machine is now: TEST_PATIENCE if that is set,
 // otherwise the programs that want a processor for each processor there is. Every limit
 // on real work in a test is one of these; what a test compares with a limit of the code
@@ -153,7 +153,7 @@ func Within(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * slowness(os.Getenv("TEST_PATIENCE"), "/proc/loadavg", runtime.NumCPU()))
 }
 
-// slowness is the factor of Within: what is given, or else what the kernel says of the
+// slowness returns the factor of Within: what is given, or else what the kernel says of the
 // last minute and of now, whichever is more. It is 1 where neither is known.
 func slowness(given, loadFile string, processors int) float64 {
 	if factor, err := strconv.ParseFloat(given, 64); err == nil {

@@ -54,7 +54,7 @@ func (s *NameServer) serve() {
 	}
 }
 
-// answer is the answer to one question.
+// answer returns the answer to one question.
 func (s *NameServer) answer(query dnsmessage.Message) *dnsmessage.Message {
 	question := query.Questions[0]
 	name := strings.TrimSuffix(question.Name.String(), ".")

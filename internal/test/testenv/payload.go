@@ -40,7 +40,7 @@ var sharedStore = sync.OnceValues(func() (*payload.Store, error) {
 	return store, err
 })
 
-// Storing is the same server with a client that keeps its large values in
+// Storing returns the same server with a client that keeps its large values in
 // PayloadStore.
 func (e *Env) Storing(t testing.TB) *Env {
 	t.Helper()

@@ -227,7 +227,7 @@ func (s *pgServer) start(ctx context.Context) error {
 	}
 }
 
-// socketDir is the server's directory, or none where its path is too long for
+// socketDir returns the server's directory, or none where its path is too long for
 // a Unix socket (107 bytes with the file name on Linux, less elsewhere).
 func (s *pgServer) socketDir() string {
 	if len(s.dir) > 70 {

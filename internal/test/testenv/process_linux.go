@@ -16,7 +16,7 @@ func childAttr(as *account) *syscall.SysProcAttr {
 	return attr
 }
 
-// childrenOf are the processes that a process has started.
+// childrenOf returns the processes that a process has started.
 func childrenOf(pid int) (children []int) {
 	processes, _ := procfs.AllProcs()
 	for _, process := range processes {

@@ -69,7 +69,7 @@ func describe(ctx context.Context, c client.Client, execution *workflow.Workflow
 	return b.String() + strings.Join(events[max(0, len(events)-lastEvents):], "")
 }
 
-// renderEvents are the events of a history, a line each: workflow tasks are left out,
+// renderEvents returns the events of a history, a line each: workflow tasks are left out,
 // and of events of one kind that follow each other only the last is kept.
 func renderEvents(history *historypb.History) (events []string) {
 	same, last := 0, enums.EVENT_TYPE_UNSPECIFIED

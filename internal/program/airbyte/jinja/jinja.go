@@ -78,7 +78,7 @@ type Let struct {
 // Error says what of a template cannot be read.
 type Error struct{ Message string }
 
-// Error is the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
 func errorf(format string, args ...any) error { return &Error{Message: fmt.Sprintf(format, args...)} }

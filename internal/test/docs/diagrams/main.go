@@ -98,7 +98,7 @@ func draw(args []string) error {
 	return nil
 }
 
-// sized is a picture with the size of its drawing and a light ground, in place of the width of its
+// sized returns a picture with the size of its drawing and a light ground, in place of the width of its
 // page.
 func sized(picture string) string {
 	head, rest, _ := strings.Cut(picture, ">")

@@ -50,7 +50,7 @@ func convert(args []string) error {
 	return err
 }
 
-// body is the output without the line that script writes before it.
+// body returns the output without the line that script writes before it.
 func body(output []byte) []byte {
 	if first, rest, found := bytes.Cut(output, []byte("\n")); found && bytes.HasPrefix(first, []byte("Script started")) {
 		return rest

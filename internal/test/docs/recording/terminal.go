@@ -127,7 +127,7 @@ func (t *terminal) put(char rune) {
 	t.col++
 }
 
-// svg is the lines that are on the screen now.
+// svg returns the lines that are on the screen now.
 func (t *terminal) svg() []string {
 	seen := t.lines[max(0, len(t.lines)-rows):]
 	all := make([]string, len(seen))
@@ -140,7 +140,7 @@ func (t *terminal) svg() []string {
 	return all
 }
 
-// spans is a line as SVG: a span for each style.
+// spans returns a line as SVG: a span for each style.
 func spans(line []cell) string {
 	var b strings.Builder
 	for i := 0; i < len(line); {

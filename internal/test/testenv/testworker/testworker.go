@@ -138,7 +138,7 @@ func reach(try func() error) error {
 	}
 }
 
-// watch is the telemetry of a worker whose options or environment ask for some.
+// watch returns the telemetry of a worker whose options or environment ask for some.
 func watch(ctx context.Context) (*telemetry.Telemetry, error) {
 	options := telemetry.Options{Service: "testworker", TraceHeaders: true}
 	file := os.Getenv(metricsVariable)
@@ -224,10 +224,10 @@ func start(options Options) (*Process, error) {
 	return p, nil
 }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// PID is the process ID, with which the identity of the worker begins.
+// PID returns the process ID, with which the identity of the worker begins.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Stop stops the worker in order.
@@ -254,7 +254,7 @@ func (p *Process) Killed() bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// Err is nil if the process has ended as it should.
+// Err returns nil if the process has ended as it should.
 func (p *Process) Err() error {
 	<-p.done
 	if p.cmd.ProcessState.Success() {
