@@ -40,7 +40,9 @@ type health struct {
 	probe sync.Mutex
 	// failingSince is since when every operation has failed, zero if the last one went well.
 	failingSince time.Time
-	changed      chan struct{} // has one element once operations begin to fail
+	// gaveUp says that an operation has been tried for driverPatience since then, in vain.
+	gaveUp  bool
+	changed chan struct{} // has one element once operations begin to fail
 }
 
 func (h *health) recordWrite(err error) {
@@ -70,7 +72,7 @@ func (h *health) recordRead(ctx context.Context, err error) {
 func (h *health) recordOutcome(err error) {
 	switch {
 	case err == nil:
-		h.failingSince = time.Time{}
+		h.failingSince, h.gaveUp = time.Time{}, false
 	case h.failingSince.IsZero():
 		h.failingSince = time.Now()
 		select {
@@ -84,7 +86,14 @@ func (h *health) recordOutcome(err error) {
 func (h *health) isAway() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.failingSince.IsZero() && time.Since(h.failingSince) > driverPatience
+	return !h.failingSince.IsZero() && (h.gaveUp || time.Since(h.failingSince) > driverPatience)
+}
+
+// giveUp records that an operation has been tried for driverPatience in vain.
+func (h *health) giveUp() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gaveUp = !h.failingSince.IsZero()
 }
 
 // Changed has an element when operations have begun to fail; nil, which never has, without a store.
@@ -182,7 +191,11 @@ func (s *Store) tryPatiently(ctx context.Context, do func(context.Context) error
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := do(ctx)
 		settled := err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrCorrupt) || ctx.Err() != nil
-		if settled || time.Since(began)+wait > driverPatience {
+		if settled {
+			return err
+		}
+		if time.Since(began)+wait > driverPatience {
+			s.health.giveUp()
 			return err
 		}
 		if sleep.For(ctx, wait) != nil {

@@ -1,6 +1,8 @@
 package payload
 
 import (
+	"context"
+	"errors"
 	"strconv"
 	"testing"
 
@@ -16,4 +18,23 @@ func TestReferencesToHugeValues(t *testing.T) {
 		_, err := parseClaim(claim)
 		require.Equal(t, ok, err == nil, size)
 	}
+}
+
+// TestStoreThatIsAwayIsTriedOnce: one operation tries for driverPatience, and those after it only once, until one went well.
+func TestStoreThatIsAwayIsTriedOnce(t *testing.T) {
+	t.Parallel()
+	store, tries, away := &Store{}, 0, errors.New("the share is not mounted")
+	ask := func(err error) int {
+		tries = 0
+		require.ErrorIs(t, store.tryPatiently(t.Context(), func(ctx context.Context) error {
+			tries++
+			store.health.recordRead(ctx, err)
+			return err
+		}), err)
+		return tries
+	}
+	require.Greater(t, ask(away), 2)
+	require.Equal(t, 1, ask(away))
+	require.Equal(t, 1, ask(nil))
+	require.Greater(t, ask(away), 2)
 }

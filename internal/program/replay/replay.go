@@ -176,10 +176,14 @@ func decidedPart(history *historypb.History) *historypb.History {
 	return &historypb.History{}
 }
 
-// isOfTask reports whether an event is the completion of a workflow task, or what it has done.
+// isOfTask reports whether an event is the completion of a workflow task, or what it has done. The server writes that an update
+// was accepted, refused or completed without the number of the task.
 func isOfTask(event *historypb.HistoryEvent) bool {
-	if event.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+	switch event.GetEventType() {
+	case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED,
+		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_REJECTED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED:
 		return true
+	default:
 	}
 	message := event.ProtoReflect()
 	of := message.WhichOneof(message.Descriptor().Oneofs().ByName("attributes"))

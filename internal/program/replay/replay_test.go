@@ -20,6 +20,7 @@ import (
 	"reprise/internal/program/replay"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/login"
 	"reprise/workflows/protocol"
 )
 
@@ -106,6 +107,44 @@ func TestReplay(t *testing.T) {
 	require.ErrorContains(t, err, "has no histories")
 }
 
+// TestReplayOfUpdates: what a workflow task did for updates is decided too, wherever a history ends.
+func TestReplayOfUpdates(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	queue := env.NewTaskQueue()
+	catalogue := activities.NewCatalogue(activities.Resources{})
+	w := host.NewWorker(env.Client(), catalogue, host.Options{TaskQueue: queue, StopTimeout: time.Second})
+	require.NoError(t, w.Start())
+	t.Cleanup(func() {
+		w.Stop()
+		require.NoError(t, catalogue.Close())
+	})
+	start := env.Client().NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+		ID: login.WorkflowID(queue), TaskQueue: queue, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+	}, login.WorkflowName, login.StoredLogin{})
+	handle, err := env.Client().UpdateWithStartWorkflow(t.Context(), client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: start, UpdateOptions: client.UpdateWorkflowOptions{
+			UpdateName: login.TokenUpdate, Args: []any{login.TokenRequest{Connection: queue, Seed: &login.SeedToken{Sealed: "seed", Digest: "of the seed"}}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	require.NoError(t, err)
+	var answer login.TokenAnswer
+	require.NoError(t, handle.Get(t.Context(), &answer))
+	require.NotNil(t, answer.Failure, "no worker knows the connection")
+	run, err := start.Get(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, env.Client().TerminateWorkflow(t.Context(), run.GetID(), run.GetRunID(), "the test is over"))
+	history := testenv.Histories(t, env.Client(), run.GetID(), run.GetRunID())[0].History
+	ended := endedAtEachEvent(t, history)
+	writeHistory(t, filepath.Join(ended, "whole.json"), history)
+	inFolder, err := replay.InFolder(ended)
+	require.NoError(t, err)
+	report, err := (&replay.Replayer{}).All(t.Context(), inFolder)
+	require.NoError(t, err)
+	require.Empty(t, report.Mismatches)
+	require.Greater(t, report.Histories, 8)
+}
+
 // endedAtEachEvent writes histories as they are if the run is cancelled after each of its events, without a worker, and then terminated or not;
 // it returns their folder.
 func endedAtEachEvent(t *testing.T, history *historypb.History) string {
@@ -136,6 +175,9 @@ func endedAtEachEvent(t *testing.T, history *historypb.History) string {
 
 // isCommand reports whether a workflow task has made an event.
 func isCommand(event *historypb.HistoryEvent) bool {
+	if event.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil || event.GetWorkflowExecutionUpdateCompletedEventAttributes() != nil {
+		return true
+	}
 	message := event.ProtoReflect()
 	return message.WhichOneof(message.Descriptor().Oneofs().ByName("attributes")).Message().Fields().ByName("workflow_task_completed_event_id") != nil
 }
