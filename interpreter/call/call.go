@@ -23,70 +23,69 @@ import (
 type Call struct {
 	config   Config
 	requests request.Builder
-	keeps    *watermark.StatefulStep // nil where the step keeps no state between runs
+	keeps    *watermark.StatefulStep // nil if the step keeps no state between runs
 	// stopped is the state of the call when it was cancelled.
 	stopped *State
-	// refused is the failure that a policy with fail has made of the last answer; nil if none has.
+	// refused is the failure that a policy's fail made of the last answer; nil if none did.
 	refused *interpreter.ErrorObject
-	// othersWait is for how many seconds all calls under the same rate limit pause, as retry_after of a policy has read from
-	// the last outcome; nil for no pause.
+	// othersWait is the number of seconds that all calls under the same rate limit must pause, read by a policy's
+	// retry_after from the last outcome; nil for no pause.
 	othersWait *float64
-	// explain receives the conditions that were evaluated; nil for none. See Explain.
+	// explain receives each evaluated condition; nil if nobody asked. See Explain.
 	explain func(Evaluated)
 	state   State
 }
 
-// Config is what a call is made of; it does not change while the call runs.
+// Config is the fixed input of a call; it does not change while the call runs.
 type Config struct {
 	request.Source
 	sink.Sinks
 	Limits interpreter.RunLimits
-	// Random draws from the host's deterministic stream, in [0, 1); nil leaves jitter out.
+	// Random returns numbers in [0, 1) from the host's deterministic source; nil disables jitter.
 	Random func() float64
-	// observer observes what the call decides; nil for none.
+	// observer is notified of what the call decides; may be nil.
 	observer Observer
 }
 
-// State is the progress of a call; kept in workflow history where a call
-// continues in another history or activity. The parts of it that have a package of their own
-// are flat in JSON.
+// State is the progress of a call; kept in workflow history where a call continues in another history or activity.
+// Embedded parts are flat in its JSON.
 type State struct {
-	// Todo is what is left to do, in order; empty before the call begins. The list is replaced,
-	// not modified, so that copies of the state are not affected.
+	// Todo lists what remains to be done, in order; it is empty before the call begins. The list is replaced, not
+	// modified, so that copies of the state are not affected.
 	Todo             []Todo                 `json:"todo,omitempty"`
 	StartedAt        time.Time              `json:"started_at,omitzero"`
-	request.Requests                        // the one at hand, and the ones made
+	request.Requests                        // the current request, and fingerprints of all made
 	Attempts         int                    `json:"attempts"`
 	RequestAttempts  int                    `json:"request_attempts"`
-	Lost             int                    `json:"lost,omitempty"`     // how often the request has lost its workers
-	Restarts         int                    `json:"restarts,omitempty"` // the fields below are of the round since the last one
+	Lost             int                    `json:"lost,omitempty"`     // how often an attempt of the request has lost its worker
+	Restarts         int                    `json:"restarts,omitempty"` // the fields below are about the time since the last restart
 	Successes        int                    `json:"successes"`
 	Counters         retry.Counters         `json:"counters"`
-	page.Pages                              // what came of the successes
+	page.Pages                              // what the successful attempts returned
 	Last             lastAttempt            `json:"last"`
-	Turn             *ratelimit.Reservation `json:"turn,omitempty"`    // that the next attempt waits for, or comes back for
+	Turn             *ratelimit.Reservation `json:"turn,omitempty"`    // a reserved slot under the rate limit: the next attempt waits for it, or uses it
 	Written          int                    `json:"written,omitempty"` // how many sinks have returned, successful or not
 	await.Answers                           // to the current attempt
-	Noted            Noted                  `json:"noted,omitempty"`   // what ledgers hold of the call
-	Ledger           string                 `json:"ledger,omitempty"`  // key under which they do, "" for the call's own
-	Recalls          bool                   `json:"recalls,omitempty"` // they may hold more, and have to be read first
-	// Watermark is how far the call has read and moved the state of its step. It is nil until the call has claimed the state,
-	// and always if the step keeps none.
+	Noted            Noted                  `json:"noted,omitempty"`   // whether ledgers have entries of the call
+	Ledger           string                 `json:"ledger,omitempty"`  // key of those entries, "" for the call's own key
+	Recalls          bool                   `json:"recalls,omitempty"` // ledgers may have further entries, which must be read before the call continues
+	// Watermark is how far the call has read, and moved, the state of its step. It is nil until the call has
+	// claimed the state, and always if the step keeps none.
 	Watermark *watermark.Watermark `json:"incremental,omitempty"`
-	// Incomplete says that the call ends without having read all: its end moves no watermark, and
-	// publishes nothing.
+	// Incomplete says that the call ends before it has read everything: it moves no watermark and publishes
+	// nothing.
 	Incomplete bool `json:"incomplete,omitempty"`
-	// LeftOut counts what the sinks so far did not write: discarded values and rows, and rejected rows.
+	// LeftOut counts values and rows that the sinks so far did not write because they were discarded or rejected.
 	LeftOut *interpreter.RowCounts `json:"left_out,omitempty"`
-	// Excluded counts the rows of its pages that where has left out.
+	// Excluded counts the rows of all pages that `where` excluded.
 	Excluded int `json:"excluded,omitempty"`
-	// Rows counts what the call and its sinks did to data so far, nil for nothing.
+	// Rows counts what the call and its sinks did to data so far; nil if nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
-	// Warnings are collected until the call has a result in Todo, which then holds them.
+	// Warnings are collected here until Todo has the call's result, which then holds them.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// lastAttempt is the outcome of the last attempt, as `this`, `error` and the next request need it; kept with State.
+// lastAttempt is the outcome of the last attempt, for `this`, `error` and the next request. It is kept with State.
 type lastAttempt struct {
 	Data         expression.Value         `json:"data,omitzero"`
 	Meta         interpreter.ToolMeta     `json:"meta,omitzero"`
@@ -96,7 +95,7 @@ type lastAttempt struct {
 	Partial      bool                     `json:"partial,omitempty"` // see Outcome
 	Counts       bool                     `json:"counts,omitempty"`  // its worker counts rows
 	Warnings     []string                 `json:"warnings,omitempty"`
-	Excluded     int                      `json:"excluded,omitempty"` // rows of the page that where left out
+	Excluded     int                      `json:"excluded,omitempty"` // rows of the page that `where` excluded
 }
 
 // New prepares a call. It renders nothing yet, so it cannot fail.
@@ -107,17 +106,17 @@ func New(config Config) *Call {
 	return call
 }
 
-// Config is what the call was made of. It is not to be changed.
+// Config returns the configuration of the call, which must not be changed.
 func (c *Call) Config() *Config { return &c.config }
 
-// Load continues the call from a state that another host has returned; nil is a call that has not begun.
+// Load restores a state that another host returned; nil leaves the call at its beginning.
 func (c *Call) Load(state *State) {
 	if state != nil {
 		c.state = *state
 	}
 }
 
-// Next says what to do now. The same state always gives the same command.
+// Next returns the command that is due. The same state always gives the same command.
 func (c *Call) Next(now time.Time) Command {
 	if !c.state.hasBegun() {
 		c.startCall(now)

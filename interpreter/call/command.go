@@ -13,19 +13,19 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// This file has the commands of a call to its host, and what the state makes them of. None of it changes the call.
+// This file derives the commands to the host from the state of a call, which it does not change.
 
-// commandKind is the kind of thing that a host has to do next.
+// commandKind says what the host has to do next.
 type commandKind int
 
-// The commands of a call to its host.
+// The kinds of commands. Each names the method with which the host reports back.
 const (
 	DoAttempt commandKind = iota // run the tool once, then Attempted
-	DoAwait                      // wait until HasAnswer, or until its time is over, then ApplyAnswer
+	DoAwait                      // wait until HasAnswer or until the deadline, then ApplyAnswer
 	DoWait                       // wait durably, then Waited
-	DoHold                       // wait until people resume it, then Released
+	DoHold                       // wait until a person resumes the call, then Settle or Waited
 	DoSink                       // run the sink's call to its end, then SinkDone
-	DoState                      // what StateInput says, such as to claim the state that the step keeps, then StateAnswered or StateFailed
+	DoState                      // carry out StateInput, for example claim the state of the step, then StateAnswered or StateFailed
 	DoFinish                     // the call has ended
 )
 
@@ -41,8 +41,8 @@ type Command struct {
 	Result interpreter.CallResult
 }
 
-// DueWait is the wait that is due, nil for none. For a turn it ends when that was
-// promised, however long the promise took to arrive.
+// DueWait returns the wait that is due, nil for none. A wait for a slot under a rate limit ends at the promised
+// time, however late the promise arrived.
 func (v View) DueWait(now time.Time) *interpreter.Wait {
 	head := v.state.nextTodo().Wait
 	if head == nil {
@@ -55,12 +55,12 @@ func (v View) DueWait(now time.Time) *interpreter.Wait {
 	return &wait
 }
 
-// beginsToRead are the sinks of the call whose tables have to know that it begins to read.
+// beginsToRead returns the sinks whose tables must record that the call begins to read.
 func (r reader) beginsToRead(now time.Time) []interpreter.ToolInput {
 	return r.stagingRound().Begins(&r.config.Sinks, now)
 }
 
-// stateRequest is the request to claim or move the state of the step, or to begin.
+// stateRequest returns the request to claim or move the state of the step, or to record the begin of reading.
 func (r reader) stateRequest(pending watermark.Pending, now time.Time) interpreter.StateInput {
 	if pending.Begins {
 		return interpreter.StateInput{Begins: r.beginsToRead(now)}
@@ -72,8 +72,8 @@ func (r reader) stateRequest(pending watermark.Pending, now time.Time) interpret
 	return r.keeps.Claim(pending, r.ledgerKey(), about, now)
 }
 
-// sinkCall makes the call of the sink that is due. Its scope is that of the policy's when and
-// then; `this` is the call's own envelope once the call has ended.
+// sinkCall builds the call of the sink that is due. It has the scope of the policy's when and then; once the call
+// has ended, `this` and `error` are its final outcome.
 func (r reader) sinkCall(due pendingSink) *Call {
 	config, scope, result := *r.config, r.policyScope(), r.state.Last.Contribution.Data
 	if ended := r.state.lastTodo().End; !due.Page {
@@ -100,7 +100,7 @@ func (r reader) sinkCall(due pendingSink) *Call {
 	return call
 }
 
-// sinkWrite returns what the due sink does to the step's state; nil if the state is kept elsewhere.
+// sinkWrite returns the effect of the due sink on the step's state; nil if the state is kept elsewhere.
 func (r reader) sinkWrite(choice sink.Choice) *incremental.StateWrite {
 	if r.keeps == nil || choice.DeadLetter {
 		return nil
@@ -112,8 +112,8 @@ func (r reader) sinkWrite(choice sink.Choice) *incremental.StateWrite {
 	return r.keeps.Write(r.state.Watermark, r.config.Chosen(choice), move, r.state.lastTodo().End != nil, r.state.StartedAt)
 }
 
-// newSink is the call of a sink. config is the configuration of the call or step the sink belongs to, with the scope at
-// that point.
+// newSink builds the call of a sink. config is the configuration of the call or step that the sink belongs to, with
+// the scope at that point.
 func newSink(config Config, of *playbook.Sink, writes request.SinkWrite) *Call {
 	config.Action, config.Policies = of.Action, config.Limits.SinkPolicies(config.Book, of, config.toolOf(of))
 	writes.Place, writes.MapsRows = of.Place, config.Limits.MapsRows
@@ -121,7 +121,7 @@ func newSink(config Config, of *playbook.Sink, writes request.SinkWrite) *Call {
 	return New(config)
 }
 
-// toolOf is the tool of a sink, "" where it cannot be known.
+// toolOf returns the name of the sink's tool; "" if it cannot be rendered.
 func (c *Config) toolOf(sink *playbook.Sink) string {
 	action := c.Book.Resolve(sink.Action)
 	if name, literal := action.ToolName(); literal || action.Tool == nil {
@@ -129,12 +129,13 @@ func (c *Config) toolOf(sink *playbook.Sink) string {
 	}
 	name, err := action.Tool.Render(c.Scope, expression.DecisionBudget(c.Run.StartedAt))
 	if err != nil {
-		return "" // the attempt says so
+		return "" // the attempt reports the error
 	}
 	return expression.Text(name)
 }
 
-// NewLoopSink is the call of the sink on a step with a loop, which writes the aggregate of its iterations, or stages it.
+// NewLoopSink builds the call of the sink of a step with a loop, which writes or stages the aggregate of the
+// iterations.
 func NewLoopSink(config Config, of *playbook.Sink, aggregate any) *Call {
 	writes := request.SinkWrite{Page: 1, Result: aggregate, EveryRound: true}
 	if config.Book.Stages(of) {
@@ -143,7 +144,7 @@ func NewLoopSink(config Config, of *playbook.Sink, aggregate any) *Call {
 	return newSink(config, of, writes)
 }
 
-// NewPublish is the call that publishes what the iterations of a loop have staged, or the sink on its step.
+// NewPublish builds the call that publishes the rows staged by a loop's iterations, or by the sink of its step.
 func NewPublish(config Config, of *playbook.Sink) *Call {
 	id := sink.LoopStaging(config.Run, config.Step, config.Visit, of)
 	return newSink(config, of, request.SinkWrite{Page: 1, Staging: &interpreter.Staging{ID: id, Do: interpreter.StagingPublish}})

@@ -11,18 +11,18 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// A sink whose connection is missing fails its call, and is found before the call has sent anything: by
-// the first attempt, which a worker makes, else by the workflow before the step begins. Steps that a run
-// reaches whatever happens, unless it fails, are checked when it begins.
+// A sink with a missing connection fails its call. That is found before anything is sent: the worker that makes the
+// first attempt checks the connections, or else the workflow before the step begins. For steps that every
+// successful run reaches, the check is made when the run begins.
 
-// sinkConnections returns the connections that sinks of the call name, if they are known before its
-// first attempt.
+// sinkConnections returns the connections named by the sinks of the call, if they are known before its first
+// attempt.
 func (c *Config) sinkConnections(now time.Time) []interpreter.SinkConnection {
 	return c.connectionsOf(c.All(), now)
 }
 
-// connectionsOf are the connections that some sinks of the call name. What cannot be rendered is
-// reported by the write.
+// connectionsOf returns the connections that sinks name. Connections that cannot be rendered are omitted; the write
+// will report them.
 func (c *Config) connectionsOf(sinks []*playbook.Sink, now time.Time) (all []interpreter.SinkConnection) {
 	budget := expression.DecisionBudget(now)
 	for _, sink := range sinks {
@@ -42,9 +42,9 @@ func (c *Config) connectionsOf(sinks []*playbook.Sink, now time.Time) (all []int
 	return all
 }
 
-// LateConnections are the connections of sinks that no attempt of a step with a loop, or with a tool of
-// the workflow such as approval, would find missing; nil for other steps, and where a route handles the
-// failure of the step: then it may have nothing to write.
+// LateConnections returns the connections that no attempt checks: those of sinks on a step with a loop, or with a
+// tool that the workflow itself carries out, such as approval. It is nil for other steps, and if a route handles
+// the failure of the step, because then its sinks may have nothing to write.
 func (c *Config) LateConnections(now time.Time) []interpreter.SinkConnection {
 	if c.Step.Loop == nil && !c.inWorkflow() || handlesFailure(c.Step) {
 		return nil
@@ -54,32 +54,31 @@ func (c *Config) LateConnections(now time.Time) []interpreter.SinkConnection {
 
 func (c *Config) inWorkflow() bool { return c.Book.Resolve(c.Action).Traits().InWorkflow }
 
-// StartConnections returns the connections of sinks that a run of a playbook certainly needs unless
-// it fails, if they are known at its begin. files are the playbooks that the run brings along.
+// StartConnections returns the connections of sinks that every successful run of a playbook needs, if they are
+// known when it begins. files are the playbooks that travel with the run.
 func StartConnections(book *playbook.Playbook, workload map[string]any, files map[string]string, now time.Time) []interpreter.SinkConnection {
 	search := connectionSearch{files: files, now: now, seen: map[childRun]bool{}}
 	return search.searchRun(book, workload, 0)
 }
 
-// mostSearched is how many runs of child playbooks a search for a stopped call follows. Each is
-// a request to the server, and they may be nested and many.
+// mostSearched bounds the child playbooks that a search for connections follows; playbooks may be nested and many.
 const mostSearched = 500
 
-// connectionSearch finds the StartConnections of a run and of the runs that it starts.
+// connectionSearch collects the StartConnections of a run and of the runs that it starts.
 type connectionSearch struct {
 	files map[string]string
 	now   time.Time
-	// seen are the child runs that were followed: playbooks may run each other.
+	// seen are the child runs already followed, since playbooks may run each other.
 	seen map[childRun]bool
 }
 
-// childRun is a run of a playbook with a workload, as JSON.
+// childRun identifies a run by its playbook and its workload as JSON.
 type childRun struct {
 	book     *playbook.Playbook
 	workload string
 }
 
-// searchRun finds the connections of one run, which is a child of so many others.
+// searchRun returns the connections of one run; depth is the number of its parents.
 func (s *connectionSearch) searchRun(book *playbook.Playbook, workload map[string]any, depth int) (all []interpreter.SinkConnection) {
 	data := interpreter.Data{
 		Workload: expression.Of(expression.Merge(book.Workload, workload)),
@@ -92,7 +91,7 @@ func (s *connectionSearch) searchRun(book *playbook.Playbook, workload map[strin
 		config := Task{Data: data}.Call(book, step, Snapshot{}, nil).config
 		sinks := config.All()
 		if step.Loop != nil || config.inWorkflow() || config.Book.Resolve(step.Action).Tool.Template != nil {
-			sinks = config.After // the others may have nothing to write, or belong to iterations
+			sinks = config.After // sinks of policies and iterations may have nothing to write
 		}
 		known := lists.Filter(sinks, func(sink *playbook.Sink) bool {
 			auth := book.Resolve(sink.Action).Auth
@@ -106,7 +105,7 @@ func (s *connectionSearch) searchRun(book *playbook.Playbook, workload map[strin
 	return all
 }
 
-// searchChild finds the connections of the run that a call starts, if that run's failure fails its step.
+// searchChild returns the connections of the run that a call starts, if the failure of that run fails the step.
 func (s *connectionSearch) searchChild(c Config, depth int) []interpreter.SinkConnection {
 	action := c.Book.Resolve(c.Action)
 	if !action.Traits().Plays || c.Step.Loop != nil || len(c.Policies) > 0 || action.Field(playbook.FieldWait) != nil {
@@ -123,7 +122,7 @@ func (s *connectionSearch) searchChild(c Config, depth int) []interpreter.SinkCo
 		}
 	}
 	inner := c.childPlaybook(action, s.files)
-	if inner == nil || inner.Concurrency != nil { // it may be skipped
+	if inner == nil || inner.Concurrency != nil { // a run with a concurrency key may be skipped
 		return nil
 	}
 	text, err := expression.Encode(given)
@@ -135,7 +134,7 @@ func (s *connectionSearch) searchChild(c Config, depth int) []interpreter.SinkCo
 	return s.searchRun(inner, given, depth+1)
 }
 
-// childPlaybook is the playbook that an action runs, nil where that is not known without a run.
+// childPlaybook returns the playbook that an action runs; nil if only a run knows it.
 func (c *Config) childPlaybook(action *playbook.Action, files map[string]string) *playbook.Playbook {
 	if action.Inline != nil {
 		return action.Inline
@@ -155,8 +154,8 @@ func (c *Config) childPlaybook(action *playbook.Action, files map[string]string)
 	return book
 }
 
-// certainSteps returns the steps that a run reaches whatever the outcome of earlier steps, unless the run
-// fails, and whose own failure fails it.
+// certainSteps returns the steps that every successful run reaches, whatever their outcomes, and whose own failure
+// fails the run.
 func certainSteps(book *playbook.Playbook) (certain []*playbook.Step) {
 	ahead := []*playbook.Step{book.First()}
 	for len(ahead) > 0 {

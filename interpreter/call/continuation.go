@@ -13,27 +13,27 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// MaxContinuation bounds a continuation, in bytes before it is compressed, as a ledger keeps it
-// beside each write. A larger one is written to history before the write is made; on the way
-// back it bounds what a note of somebody else unpacks to.
+// MaxContinuation bounds a continuation, in bytes before compression, because a ledger stores one beside each
+// write. Before a write with a larger one, the state goes to history instead. When a ledger entry is read, the
+// bound protects against data that somebody else wrote.
 const MaxContinuation = 128 << 10
 
-// continuation is the form of LedgerEntry.Continuation. What the call had before is left out of State, which would otherwise
-// grow with every page.
+// continuation is the content of LedgerEntry.Continuation. What the call already had at the previous entry is left
+// out of State, which would otherwise grow with every page.
 type continuation struct {
 	State State `json:"state"`
-	// Collected and Seen say how much is left out of the beginning of State: how many collected elements, and how many bytes of
-	// State.Seen. Collected is nil if State has everything that was collected.
+	// Collected and Seen say how much was cut from the beginning of State: the number of collected elements, and of
+	// bytes of State.Seen. Collected is nil if State has everything that was collected.
 	Collected *int `json:"collected,omitempty"`
 	Seen      int  `json:"seen,omitempty"`
 }
 
-// behindState is between the JSON of a continuation and the JSON of what the call has collected, which is most of it. Compact JSON
-// has none.
+// behindState separates the JSON of a continuation from the JSON of the collected data, which is most of it.
+// Compact JSON never contains a newline.
 const behindState = '\n'
 
-// A continuation is compressed: it has the names of the columns with each row, and the database of a ledger would take
-// several times as long to compress it itself.
+// Continuations are compressed because each row repeats the names of the columns, and the database of a ledger
+// would take several times as long to compress them.
 const compression = flate.BestSpeed
 
 var compressors = sync.Pool{New: func() any {
@@ -41,7 +41,7 @@ var compressors = sync.Pool{New: func() any {
 	return compressor
 }}
 
-// packState gives the bytes that unpack reads. It changes the continuation.
+// packState encodes and compresses the continuation, and changes it. unpackState is the reverse.
 func (n *continuation) packState() ([]byte, error) {
 	collected := n.State.Pages.Collected
 	n.State.Pages.Collected = expression.Value{}
@@ -66,7 +66,7 @@ func (n *continuation) packState() ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// unpackState reads what pack gave.
+// unpackState decodes the output of packState into n.
 func (n *continuation) unpackState(packed []byte) error {
 	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), MaxContinuation))
 	if err != nil {

@@ -14,11 +14,10 @@ import (
 	"reprise/interpreter/source"
 )
 
-// This file decides what follows an outcome: the policies rule on it (interpreter/retry), and
-// the ruling becomes what is still to do.
+// This file decides what follows an outcome: the policies rule on it (interpreter/retry), and the ruling determines
+// what is left to do.
 
-// decided is what the policies say of an outcome, with the time of the decision and the
-// budget of all that it evaluates.
+// decided is a decision of the policies, with its time and the budget for everything it evaluates.
 type decided struct {
 	retry.Decision
 	budget *expression.Budget
@@ -45,7 +44,7 @@ func (c *Call) startCall(now time.Time) {
 	c.state.Todo = []Todo{{State: unclaimed}}
 }
 
-// beginRequest renders the first request.
+// beginRequest renders the first request and makes its attempt the next thing to do.
 func (c *Call) beginRequest(now time.Time) {
 	notes, err := c.requests.First(&c.state.Requests, c.newReader().requestMoment(), now)
 	if err != nil {
@@ -56,14 +55,14 @@ func (c *Call) beginRequest(now time.Time) {
 	c.state.requestAgain(nil)
 }
 
-// warnOf adds what expressions have noted to the warnings of the result, once each.
+// warnOf adds the warnings of expressions to those of the result, each once.
 func (c *Call) warnOf(notes []string) {
 	for _, text := range notes {
 		c.state.warnOnce(c.config.Where() + ": " + text)
 	}
 }
 
-// decideAttempt decides what follows an attempt that was made.
+// decideAttempt counts an attempt that was made, and decides what follows it.
 func (c *Call) decideAttempt(outcome interpreter.Outcome, now time.Time) {
 	c.state.Attempts++
 	c.state.RequestAttempts++
@@ -71,7 +70,7 @@ func (c *Call) decideAttempt(outcome interpreter.Outcome, now time.Time) {
 	c.ruleOnOutcome(outcome, now)
 }
 
-// ruleOnOutcome has the policies rule on the outcome of an attempt.
+// ruleOnOutcome applies the policies to the outcome of an attempt.
 func (c *Call) ruleOnOutcome(outcome interpreter.Outcome, now time.Time) {
 	before := c.state.beforeAnswer(outcome, c.config.Policies)
 	c.state.recordOutcome(outcome, &c.config, now)
@@ -106,8 +105,8 @@ func (c *Call) ruleOnOutcome(outcome interpreter.Outcome, now time.Time) {
 	c.warnOf(budget.Notes())
 }
 
-// putOff makes the call wait: for its turn under a rate limit, or until people resume it. The attempt was not made and does not
-// count.
+// putOff postpones an attempt that was not made: until its slot under a rate limit, or until a person resumes the
+// call. It does not count as an attempt.
 func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 	if off.Hold != nil {
 		c.Hold(*off.Hold)
@@ -121,8 +120,8 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 	c.state.requestAgain(wait)
 }
 
-// refuseAnswer turns an answer into a failure, on which the policies then rule (docs/concepts/attempts.md#failures-in-answers). Of the
-// answer only its meta is kept.
+// refuseAnswer turns a successful answer into a failure, because a policy says so, and applies the policies to it
+// (docs/concepts/attempts.md#failures-in-answers). Only the meta of the answer is kept.
 func (c *Call) refuseAnswer(d decided, before beforeAnswer, answer interpreter.Outcome) {
 	r, policy := c.newReader(), c.config.Policies[d.Policy-1]
 	scope := r.answerScope(r.policyScope(), d.budget, policy, policy.Then.Fail, policy.Then.Type, policy.Then.RetryAfter)
@@ -141,7 +140,8 @@ func (c *Call) refuseAnswer(d decided, before beforeAnswer, answer interpreter.O
 	c.ruleOnOutcome(interpreter.Outcome{Err: failure}, d.now)
 }
 
-// readWait notes what a policy has read of the wait that a failure requests, or could not read.
+// readWait records the wait that a policy's retry_after read from the failure, or a warning if it could not be
+// parsed.
 func (c *Call) readWait(d decided) {
 	if d.Requested > 0 {
 		seconds := d.Requested.Seconds()
@@ -163,9 +163,9 @@ func (c *Call) afterFailure(d decided) {
 		}
 		c.state.requestAgain(c.newReader().newResults().waitOf(d.Decision))
 	case retry.RulingSucceeds, retry.RulingIgnores:
-		// Its failure is ignored, or turned into a success: it stays in the warning.
+		// The failure is ignored or turned into a success; the warning still mentions it.
 		d.Why += "; " + c.state.Last.Error.Message
-		// An ignored failure of a request for a further page is the end of the pages.
+		// If the request of a further page fails and that is ignored, the pages end there.
 		c.state.Incomplete = d.Ruling != retry.RulingIgnores || c.state.PagedBy == nil && !c.state.Watermark.InSlices()
 		result := c.newReader().newResults().successResult(d)
 		c.state.Last.Error = nil
@@ -196,8 +196,7 @@ func (c *Call) afterFailure(d decided) {
 	}
 }
 
-// afterSuccess collects the page, has its sink written, and continues with the
-// next request or to the end.
+// afterSuccess collects the page, schedules its sink, and continues with the next request or the end.
 func (c *Call) afterSuccess(d decided) {
 	c.state.Pages.Match(d.Matched...)
 	then := c.config.Policies.Then(d.Policy)
@@ -207,19 +206,19 @@ func (c *Call) afterSuccess(d decided) {
 		return
 	case d.Ruling == retry.RulingHolds:
 		failure := c.newReader().newResults().pollFailure(d.Decision)
-		failure.Body = expression.Value{} // the state has it
+		failure.Body = expression.Value{} // the body is already in the state
 		c.Hold(interpreter.Hold{Exhausted: true, Failure: failure})
 		return
 	case d.Ruling == retry.RulingFails && then.NextCall == nil:
-		// The last answer of a poll that never became ready is not a page.
+		// The last response of a poll that never became ready is not a page.
 		c.planEnd(c.state.failedResult(*c.newReader().newResults().pollFailure(d.Decision), d.now))
 		return
 	case d.Ruling == retry.RulingTruncates && pollMayGiveUp(then):
 		c.state.Incomplete = true
-		c.planEnd(c.newReader().newResults().successResult(d)) // neither is it where that is a success
+		c.planEnd(c.newReader().newResults().successResult(d)) // nor is it a page if the policy makes it a success
 		return
 	case d.Repeats() && c.state.Pages.Repeats(c.state.Last.Data.Data) && !then.AllowRepeat:
-		// It is neither collected nor written.
+		// A repeated page is neither collected nor written.
 		c.planEnd(c.newReader().newResults().repeatedResult(d, "page %d is the same as the previous page", c.state.Successes))
 		return
 	}
@@ -241,14 +240,14 @@ func (c *Call) afterSuccess(d decided) {
 	}
 }
 
-// pollMayGiveUp reports whether a policy polls and, if the answer never becomes ready, makes the last answer the result without
-// collecting it as a page.
+// pollMayGiveUp reports whether a policy polls and, when its attempts are used up, makes the last response the
+// result without collecting it as a page.
 func pollMayGiveUp(then *playbook.Then) bool {
 	return then.Repeats && then.NextCall == nil && then.OnExhausted == playbook.ExhaustedSucceed &&
 		then.Collect == nil && len(then.PageSinks) == 0
 }
 
-// pageTodo is what a page needs before the next request: its sink, then the move of the watermark.
+// pageTodo returns what must be done for a page before the next request: its sinks, then the move of the watermark.
 func (r reader) pageTodo(d decided) []Todo {
 	number := r.state.Pages.WrittenBy(r.config.Policies, d.Decision)
 	if number == 0 {
@@ -261,8 +260,7 @@ func (r reader) pageTodo(d decided) []Todo {
 	return slices.Concat(page, moveTodo(r.keeps.PageMove(r.state.Watermark)))
 }
 
-// fetchNextPage continues with the request of the next page, and guards against going
-// round in circles.
+// fetchNextPage schedules the request of the next page. A request that repeats an earlier one ends the call.
 func (c *Call) fetchNextPage(d decided) {
 	page, then := c.newReader().pageTodo(d), c.config.Policies.Then(d.Policy)
 	next, repeats, err := c.requests.Next(&c.state.Requests, c.newReader().requestMoment(), then, c.newReader().policyScope(), d.budget, d.now)
@@ -279,10 +277,9 @@ func (c *Call) fetchNextPage(d decided) {
 	}
 }
 
-// restartCall drops what the call has collected and begins it again from its first
-// request, after the decision's delay. The count of writes continues: the
-// ledger entries of both rounds are one sequence. The policies that matched a success
-// before keep their sinks, which belong to the call as a whole.
+// restartCall discards what the call collected and starts again from the first request, after the decision's delay.
+// The count of writes continues, because ledger entries are numbered across restarts. Policies that matched an
+// earlier success keep their sinks, which belong to the call as a whole.
 func (c *Call) restartCall(d decided) {
 	before, wait := c.state, c.newReader().newResults().waitOf(d.Decision)
 	before.Counters.ResetForRestart(c.config.Policies)

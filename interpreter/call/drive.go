@@ -9,48 +9,47 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// This file has what lets other hosts drive a call for a while: how much of it belongs to one activity, which state
-// goes there, and how what the activity has done is applied.
+// This file lets an activity drive a call for a while: how much work it gets, which state is sent to it, and how
+// its results are applied.
 
-// Bounds of what one activity fetches of a call (docs/concepts/attempts.md#pages),
-// so that what a lost worker costs stays small.
+// Limits on the pages that one activity fetches (docs/concepts/attempts.md#pages), so that a lost worker costs
+// little.
 const (
 	DefaultPagesPerActivity = 50
-	// maxBytesPerActivity bounds the bytes that one activity fetches of a call
-	// (docs/concepts/attempts.md#pages). All of its pages are in memory and in its result, and
-	// are fetched again if the worker is lost.
+	// maxBytesPerActivity bounds the size of the pages that one activity fetches for a call. They are all in memory
+	// and in its result, and are fetched again if the worker is lost.
 	maxBytesPerActivity = 1 << 20
-	// maxTimePerActivity bounds how long one activity fetches pages of a call, because that
-	// work may be lost with its worker.
+	// maxTimePerActivity bounds how long one activity fetches pages for a call, because that work may be lost with
+	// its worker.
 	maxTimePerActivity = 20 * time.Second
-	// MostPagesPerActivity is how many pages an activity may fetch before it has run for quickActivity: ending one
-	// activity and beginning another takes as long as fetching several pages.
+	// MostPagesPerActivity bounds the pages of an activity that has run for less than quickActivity: ending an
+	// activity and starting another takes as long as fetching several pages.
 	MostPagesPerActivity = 500
 	quickActivity        = 2 * time.Second
 )
 
-// Chunk bounds what one activity does for one call.
+// Chunk measures the work that one activity has done for one call.
 type Chunk struct {
 	started  time.Time
 	restarts int
-	pages    int // successes before, of the round with that many restarts
+	pages    int // successes before the chunk, in the round with that many restarts
 	bytes    int
-	// most bounds the pages further; 0 for no such bound.
+	// most is an additional bound on the pages; 0 for none.
 	most int
 }
 
-// NewChunk begins to count.
+// NewChunk starts a measurement at the call's current page.
 func (v View) NewChunk(now time.Time) Chunk {
 	return Chunk{started: now, restarts: v.state.Restarts, pages: v.state.Successes}
 }
 
-// AtMost bounds the pages further; 0 is no such bound.
+// AtMost sets an additional bound on the pages; 0 for none.
 func (k *Chunk) AtMost(pages int) { k.most = pages }
 
-// Add counts a page's size.
+// Add adds the size of a page, in bytes.
 func (k *Chunk) Add(bytes int) { k.bytes += bytes }
 
-// Full reports whether the rest of the call's pages belongs to another activity.
+// Full reports whether the remaining pages of the call should be left to another activity.
 func (k *Chunk) Full(v View, now time.Time) bool {
 	pages := v.state.Successes
 	if v.state.Restarts == k.restarts {
@@ -60,8 +59,8 @@ func (k *Chunk) Full(v View, now time.Time) bool {
 	return k.most > 0 && pages >= k.most || pages >= v.config.pagesWithin(took, v.state.Last.Policy) || k.bytes >= maxBytesPerActivity || took >= maxTimePerActivity
 }
 
-// Detachable reports whether pages may be fetched without the data collected before: not if an
-// expression reads it, or pages are merged into it.
+// Detachable reports whether an activity can fetch pages without the data collected before. It cannot if an
+// expression reads that data, or if pages are merged into it.
 func (v View) Detachable() bool {
 	if v.config.collectingOf().Uses(playbook.Merge) || v.Traits().InWorkflow {
 		return false
@@ -69,18 +68,17 @@ func (v View) Detachable() bool {
 	return !slices.ContainsFunc(v.config.Book.CallNodes(v.config.Step), request.Naming(v.config.Step.CollectedNames()...))
 }
 
-// EndsNext reports whether nothing is left to do but to end.
+// EndsNext reports whether the end of the call is next.
 func (v View) EndsNext() bool { return v.state.nextTodo().End != nil }
 
-// SinkDue reports whether a sink comes next that has not begun.
+// SinkDue reports whether a sink is next that has not begun.
 func (v View) SinkDue() bool {
 	sink := v.state.nextTodo().Sink
 	return sink != nil && sink.State == nil
 }
 
-// FetchesPage reports whether the call is about to fetch another page without a
-// wait, one that may travel with others: its sink for the page before included,
-// unless that has begun, and the move of its state.
+// FetchesPage reports whether the call is about to fetch another page without a wait, so that an activity may fetch
+// several. The sink of the page before, unless it has begun, and the move of the state may come first.
 func (v View) FetchesPage() bool {
 	if v.config.Sink != nil || v.state.Successes == 0 || v.config.Policies.Then(v.state.Last.Policy).PagesPerActivity == 1 {
 		return false
@@ -98,9 +96,8 @@ func (v View) FetchesPage() bool {
 	return len(behind) == 1 && behind[0].Attempt != nil
 }
 
-// Snapshot is the state at this moment; the call may continue. Between a page and
-// the next attempt it leaves the page out where nothing will look at it again:
-// a failure that succeeds may end with it.
+// Snapshot returns a copy of the current state. Between a page and the next attempt it omits the page, unless a
+// policy may make it the result of a later failure.
 func (v View) Snapshot() State {
 	state := *v.state
 	if state.nextTodo().Attempt != nil && !slices.ContainsFunc(v.config.Policies, func(policy *playbook.Policy) bool {
@@ -112,9 +109,9 @@ func (v View) Snapshot() State {
 	return state
 }
 
-// SnapshotFor returns the call's state for an activity, nil if it has none. For an activity
-// that only fetches pages it omits collected data, so that thousands of pages are not sent with
-// every further page; a page that replaces the others is sent.
+// SnapshotFor returns the state to send to an activity, nil if the call has none. For an activity that only fetches
+// pages it omits collected data, so that thousands of pages are not sent along with every further page, unless
+// later pages may replace that data.
 func (v View) SnapshotFor(pages bool) *State {
 	if !v.Begun && !v.state.Recalls && len(v.state.Warnings) == 0 {
 		return nil
@@ -126,8 +123,8 @@ func (v View) SnapshotFor(pages bool) *State {
 	return &state
 }
 
-// Apply merges what an activity has done for the call: its result, or its new state, and the
-// outcome of an attempt made after that state. It reports whether the call has advanced.
+// Apply merges what an activity did for the call: its result, or its new state, and the outcome of an attempt made
+// after that state. It reports whether the call has advanced.
 func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
 	switch {
 	case driven.Result != nil:
@@ -146,7 +143,8 @@ func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
 	return c.state.isBeyond(before)
 }
 
-// pagesWithin is how many pages an activity fetches that has run so long: what the policy says that paged last, or the default.
+// pagesWithin returns how many pages an activity may fetch that has run for took: the pages_per_activity of the
+// policy that paged last, or the default.
 func (c *Config) pagesWithin(took time.Duration, policy int) int {
 	byDefault := DefaultPagesPerActivity
 	if took < quickActivity {

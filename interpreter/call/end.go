@@ -15,19 +15,18 @@ import (
 
 // This file ends a call: with a result, its sinks, and a move of the state that the step keeps; or by a cancel.
 
-// failCall ends the call at once, without a ruling of its policies.
+// failCall ends the call with a failure on which the policies do not rule.
 func (c *Call) failCall(failure *interpreter.ErrorObject, now time.Time) {
 	c.state.Last.Error = c.newReader().newResults().completeFailure(failure)
 	c.planEnd(c.state.failedResult(*failure, now))
 }
 
-// failBy ends the call by the error of an expression; where says which.
+// failBy ends the call because an expression failed; where is its place, for the message.
 func (c *Call) failBy(where string, err error, now time.Time) {
 	c.failCall(interpreter.ExpressionError(c.config.Book, where, err), now)
 }
 
-// planEnd plans the end of the call, with the sinks of its result behind the sink of
-// the last page.
+// planEnd schedules the end of the call: the sinks of the last page, then the sinks of the result.
 func (c *Call) planEnd(result *interpreter.CallResult, page ...Todo) {
 	if c.startNextSlice(result, page) {
 		return
@@ -50,8 +49,8 @@ func (c *Call) planEnd(result *interpreter.CallResult, page ...Todo) {
 	c.state.endsBehindSinks(&c.config, result.Meta.EndedAt)
 }
 
-// sinkWarnings warns about members that the sinks of a successful call read of its last page or result and that are
-// not there, and about whole answers that they write as rows.
+// sinkWarnings returns warnings about missing members that the sinks of a successful call read from its last page
+// or result, and about whole responses that they write as rows.
 func (r reader) sinkWarnings(result *interpreter.CallResult, page []Todo, after []sink.Choice) []string {
 	if result.Failed() {
 		return nil
@@ -71,8 +70,8 @@ func (r reader) sinkWarnings(result *interpreter.CallResult, page []Todo, after 
 	return lists.Map(found, func(text string) string { return r.config.Where() + ": " + text })
 }
 
-// envelopeWarnings warns about sinks whose tables get whole answers as rows, with the actual rows in them as JSON. Of
-// pages collected unchanged it checks the last one.
+// envelopeWarnings warns about sinks that would write a whole response as one row, with the actual rows inside it
+// as JSON. For pages collected unchanged it checks the last one.
 func (r reader) envelopeWarnings(sinks []*playbook.Sink, result any) (warnings []string) {
 	list, isList := result.([]any)
 	pages := isList && len(list) > 0 && r.collectsAnswers()
@@ -87,14 +86,15 @@ func (r reader) envelopeWarnings(sinks []*playbook.Sink, result any) (warnings [
 	return warnings
 }
 
-// collectsAnswers reports whether the result is a list of answers as they were.
+// collectsAnswers reports whether the result is a list of unchanged responses.
 func (r reader) collectsAnswers() bool {
 	collect := r.state.CollectedBy(r.config.collectingOf())
 	return collect != nil && collect.Strategy == playbook.Append && collect.Path == "" && r.config.Step.Rows == nil
 }
 
-// endMoves are the moves of the watermark with which a call ends, after its sinks. A call without sinks returns the move in its
-// result instead, for the run to make. The error says that the token of the state could not be rendered.
+// endMoves returns the moves of the watermark at the end of a call, after its sinks. A call without sinks returns
+// the move in its result instead, and the run makes it. The error says that the token of the state could not be
+// rendered.
 func (r reader) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 	own := r.state.Watermark
 	if own == nil {
@@ -111,7 +111,8 @@ func (r reader) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 	return moveTodo(move), err
 }
 
-// skipCall ends the call as failed, because a person skipped it. If it waited to retry a failure, it fails with that.
+// skipCall fails the call because a person skipped it. If it was waiting to retry a failure, it ends with that
+// failure.
 func (c *Call) skipCall(settlement interpreter.Settlement, now time.Time) {
 	said := settlement.SkipText()
 	failure := interpreter.ErrorObject{Kind: interpreter.KindExplicit, Class: interpreter.ClassFinal, Message: c.config.Where() + ": " + said, Attempt: c.state.Attempts, Page: c.state.currentPage(&c.config)}
@@ -126,7 +127,7 @@ func (c *Call) skipCall(settlement interpreter.Settlement, now time.Time) {
 	c.planEnd(c.state.failedResult(failure, now))
 }
 
-// Cancel ends the call because it was cancelled; its sinks do not run.
+// Cancel ends the call as cancelled; its sinks do not run.
 func (c *Call) Cancel(now time.Time) interpreter.CallResult {
 	c.keepStopped()
 	result := c.state.failedResult(interpreter.ErrorObject{
@@ -137,17 +138,17 @@ func (c *Call) Cancel(now time.Time) interpreter.CallResult {
 	return *result
 }
 
-// Abandon ends a call that cannot continue now, and may be continued later.
+// Abandon ends the call with a failure, and keeps its state so that a later run can continue it.
 func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
 	c.keepStopped()
 	c.Finish(*c.state.failedResult(failure, now))
 }
 
-// Finish ends the call with a result that another host has returned.
+// Finish ends the call with a result from another host.
 func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{End: &result}} }
 
-// EndHere ends the call as if its latest page were the last. Since it has not read everything, it
-// publishes nothing and moves no watermark.
+// EndHere ends the call as if its latest page were the last. Because it has not read everything, it publishes
+// nothing and moves no watermark.
 func (c *Call) EndHere(now time.Time) {
 	c.state.Incomplete = true
 	c.planEnd(c.newReader().newResults().successResult(decided{

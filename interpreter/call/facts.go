@@ -6,7 +6,7 @@ type Facts struct {
 	Step     string
 	Visit    int
 	Index    *int   // iteration, nil without a loop
-	Tool     string // "" where it cannot be known
-	Place    string // of a sink, "" for a step's own call
-	Page     int    // of a sink
+	Tool     string // "" if it cannot be rendered
+	Place    string // of the sink; "" for the call of a step
+	Page     int    // page that the sink writes
 }

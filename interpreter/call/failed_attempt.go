@@ -5,27 +5,26 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// FailedAttempt is what was decided about an attempt that failed, for logs.
+// FailedAttempt describes a failed attempt and what was decided about it, for logs.
 type FailedAttempt struct {
-	// Ended says that the failure ended the call; else there will be another
-	// attempt.
+	// Ended says that the failure ended the call; otherwise another attempt follows.
 	Ended bool
-	Retry int    // which retry of the request follows, from 1; 0 where the call has ended
-	Where string // of the call
+	Retry int    // number of the retry that follows, from 1; 0 if the call has ended
+	Where string // the call's place in the playbook
 	Step  string
 	Visit int
-	Index *int   // of the iteration, nil without a loop
-	Sink  string // its place in the playbook, "" for a step's own call
-	// OperationKey is the key of the request; "" where the call has begun again.
+	Index *int   // index of the iteration, nil without a loop
+	Sink  string // place of the sink, "" for the call of a step
+	// OperationKey is the key of the request; "" if the call restarts.
 	OperationKey string
-	Next         string // what follows, "" where the call has ended
+	Next         string // description of what follows, "" if the call has ended
 	Error        *interpreter.ErrorObject
 }
 
-// loggedBody bounds what a log gets of an error's body, in characters.
+// loggedBody bounds the part of an error's body that is logged, in characters.
 const loggedBody = 4000
 
-// Message is the attempt and what follows it in a line.
+// Message returns the log message.
 func (f *FailedAttempt) Message() string {
 	if f.Ended {
 		return "attempt failed"
@@ -33,7 +32,7 @@ func (f *FailedAttempt) Message() string {
 	return "attempt failed, will retry"
 }
 
-// Fields are the same as pairs for a structured log.
+// Fields returns key-value pairs for a structured log.
 func (f *FailedAttempt) Fields() []any {
 	fields := append([]any{"call", f.Where}, LogFields(f.Step, f.Visit, f.Index, f.Sink, f.Error.Page, f.Error.Attempt, f.OperationKey)...)
 	fields = append(fields, "kind", string(f.Error.Kind), "error", f.Error.Message)
@@ -49,8 +48,7 @@ func (f *FailedAttempt) Fields() []any {
 	return fields
 }
 
-// LogFields say which attempt a record of a log is about; what is nil or "" is
-// left out.
+// LogFields returns the key-value pairs that identify an attempt in a log; empty values are omitted.
 func LogFields(step string, visit int, index *int, sink string, page, attempt int, operation string) []any {
 	fields := []any{"step", step, "visit", visit, "page", page, "attempt", attempt}
 	if index != nil {
@@ -65,8 +63,7 @@ func LogFields(step string, visit int, index *int, sink string, page, attempt in
 	return fields
 }
 
-// bodyText is an error's body in a log: of a traceback the end, of anything else
-// the beginning.
+// bodyText returns the logged part of an error's body: the end of a traceback, the beginning of anything else.
 func bodyText(body any) string {
 	trace, isTrace := expression.Member(body, "traceback").(string)
 	if !isTrace {

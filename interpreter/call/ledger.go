@@ -8,8 +8,8 @@ import (
 	"reprise/interpreter"
 )
 
-// Noted says whether ledgers hold entries of a call; kept in workflow history. Entries let another delivery of the same activity
-// continue behind the writes of a lost worker. They are deleted once the activity's result is in history.
+// Noted says whether ledgers hold entries of a call; kept in workflow history. With the entries, a redelivered
+// activity continues after the writes of a lost worker. They are deleted once the activity's result is in history.
 type Noted int
 
 const (
@@ -17,31 +17,31 @@ const (
 	NotNoted Noted = iota
 	// NotedOnce says that there are entries of an activity that was delivered once.
 	NotedOnce
-	// NotedAgain says that there are entries of an activity that was delivered more than once. The first worker may be frozen
-	// and not lost: when it wakes it must find that its rows were written. So entries are emptied and not deleted.
+	// NotedAgain says that there are entries of an activity that was delivered more than once. The first worker may
+	// have been frozen rather than lost. When it continues, it must see that its rows were written, so entries are
+	// emptied instead of deleted.
 	NotedAgain
 )
 
-// ForgetInput is the argument of ForgetActivity. It does not travel.
+// ForgetInput is the argument of ForgetActivity. It stays within the worker.
 type ForgetInput struct {
 	Task  Task
-	Calls []Snapshot // that have ended
-	Again bool       // NotedAgain, of one of them
+	Calls []Snapshot // calls that have ended
+	Again bool       // whether one of them is NotedAgain
 }
 
-// Mark is a point of a call to which its host can return.
+// Mark is a point of a call against which later progress is measured.
 type Mark struct{ restarts, collected, seen int }
 
-// Mark is the current point of the call.
+// Mark returns the current point of the call.
 func (v View) Mark() Mark {
 	return Mark{restarts: v.state.Restarts, collected: v.state.Pages.Count(), seen: len(v.state.Seen)}
 }
 
-// LedgerEntry is the entry of the write that is due, for its ledger: how
-// the call continues once the sink has written. since is the state of the call at
-// the entry before, or when its host loaded it; noted is what its ledgers hold then, and warnings are those of the sink's call. It is an
-// error where there is more to enter than MaxContinuation. given is what the sink is given: what its destination makes of that is not known
-// yet.
+// LedgerEntry builds the ledger entry of the due write: how the call continues once the sink has written. since is
+// the call's Mark at its previous entry, or when its host loaded it; noted is what the ledgers hold after the
+// write; warnings are those of the sink's call; given counts the rows passed to the sink, since it is not known yet
+// what the destination does with them. The error says that the entry exceeds MaxContinuation.
 func (c *Call) LedgerEntry(since Mark, noted Noted, warnings []string, given *interpreter.Rows, now time.Time) (interpreter.LedgerEntry, error) {
 	after := *c
 	after.SetNoted(noted)
@@ -55,7 +55,7 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, warnings []string, given *in
 		if state.Pages.Cut(c.config.collectingOf(), since.collected) {
 			next.Collected = &since.collected
 		}
-	} else { // nothing of what was there at since is left
+	} else { // a restart has discarded what the mark measured
 		state.Pages.Whole()
 	}
 	entry := interpreter.LedgerEntry{Call: c.newReader().ledgerKey(), Written: state.Written}
@@ -64,16 +64,16 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, warnings []string, given *in
 	return entry, err
 }
 
-// Warnings are the warnings of the call so far.
+// Warnings returns the warnings of the call so far.
 func (v View) Warnings() []string { return v.state.Warnings }
 
 // SetNoted records whether ledgers hold entries of the call.
 func (c *Call) SetNoted(noted Noted) { c.state.Noted = max(c.state.Noted, noted) }
 
-// Recalled reports that the ledgers' entries of the call were read.
+// Recalled records that the ledgers' entries of the call have been read.
 func (c *Call) Recalled() { c.state.Recalls = false }
 
-// Resume restores the call as it was right after a write, from the continuation in the write's ledger entry.
+// Resume restores the state of the call right after a write, from the continuation in the write's ledger entry.
 func (c *Call) Resume(noted []byte) error {
 	var next continuation
 	if err := next.unpackState(noted); err != nil {
@@ -93,10 +93,10 @@ func (c *Call) Resume(noted []byte) error {
 	return nil
 }
 
-// ledgerKey names the call in ledgers: by its own key, unless it continues one that an earlier run has begun.
+// ledgerKey identifies the call in ledgers: by its own key, or by the key of the earlier call that it continues.
 func (r reader) ledgerKey() string { return cmp.Or(r.state.Ledger, r.config.LedgerKey()) }
 
-// Ledgers returns where entries of this call may be, as inputs for queries: one for each sink
+// Ledgers returns the places where ledger entries of the call may be, as inputs for queries: one for each sink
 // whose target does not depend on results of attempts.
 func (v View) Ledgers(now time.Time) []interpreter.ToolInput {
 	var inputs []interpreter.ToolInput
@@ -109,8 +109,8 @@ func (v View) Ledgers(now time.Time) []interpreter.ToolInput {
 	return inputs
 }
 
-// Fixed reports whether the target of the sink that is due, which could be
-// rendered, is among Ledgers.
+// Fixed reports whether the target of the due sink is among Ledgers. The target must have been rendered without an
+// error.
 func (v View) Fixed() bool {
 	due := v.config.Chosen(v.state.nextTodo().Sink.Choice)
 	return v.config.Step.FixedPlace(v.config.Book.Resolve(due.Action))

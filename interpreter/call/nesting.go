@@ -11,31 +11,29 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Nesting is what a task knows of its parent runs, and what it needs for child
-// runs. Kept in workflow history.
+// Nesting describes the parent runs of a task, and what its child runs need. Kept in workflow history.
 type Nesting struct {
-	// Parents are the parent runs, the first one first.
+	// Parents are the parent runs, outermost first.
 	Parents []interpreter.Parent `json:"parents,omitempty"`
-	// Depth is how many parent runs there are, including parents that do not wait.
+	// Depth is the number of parent runs, including those that do not wait for their child.
 	Depth int `json:"depth,omitempty"`
-	// Tree names the workflow that counts the child runs of the first run, and refuses more than it allows.
+	// Tree names the workflow that counts all descendants of the first run, and refuses those above the limit.
 	Tree interpreter.Tree `json:"tree,omitzero"`
-	// The fields that follow are set where the step runs another playbook. Files are the playbooks that
-	// it names, and the ones that these name.
+	// The following fields are set if the step runs another playbook. Files are the playbooks that it names, and
+	// those that these name in turn.
 	Files            map[string]string `json:"files,omitempty"`
 	Strict           bool              `json:"strict,omitempty"`
 	SearchAttributes bool              `json:"search_attributes,omitempty"`
 	DeadLetters      bool              `json:"dead_letters,omitempty"`
 	NextRetry        bool              `json:"next_retry,omitempty"`
-	// ScheduledAt is RunInfo.ScheduledAt of the run, and Queue what Parent.Queue is of it.
+	// ScheduledAt is RunInfo.ScheduledAt of the run, and Queue its Parent.Queue.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	Queue       string    `json:"queue,omitempty"`
-	// Before are the workflow IDs of the earlier runs that the run replaces, the last
-	// one first.
+	// Before are the workflow IDs of the earlier runs that the child run replaces, latest first.
 	Before []string `json:"before,omitempty"`
 }
 
-// BriefParents lists the parent runs with their ID and step only, for the input of attempts.
+// BriefParents returns the parent runs with only their run, step and control version, for the input of attempts.
 func (n *Nesting) BriefParents() []interpreter.Parent {
 	if n == nil || len(n.Parents) == 0 {
 		return nil
@@ -45,16 +43,16 @@ func (n *Nesting) BriefParents() []interpreter.Parent {
 	})
 }
 
-// Callee is the playbook that an attempt of PlaybookTool runs.
+// Callee is the playbook that an attempt of PlaybookTool runs, with its workload.
 type Callee struct {
 	Name, Source string
 	Workload     expression.Value
-	Partition    string // its key; "" for the newest
-	// Wait is false where the step does not wait for its end.
+	Partition    string // key of the partition; "" for the newest
+	// Wait is false if the step does not wait for the end of the run.
 	Wait bool
 }
 
-// Callee finds the playbook that an attempt runs. Errors are final.
+// Callee determines the playbook that an attempt runs. Errors are final.
 func (c *Config) Callee(in interpreter.ToolInput, files map[string]string) (Callee, *interpreter.ErrorObject) {
 	callee := Callee{Workload: in.Fields[playbook.FieldWorkload], Wait: true}
 	if err := MapOrNil(playbook.FieldWorkload, callee.Workload); err != nil {

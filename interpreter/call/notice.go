@@ -10,25 +10,25 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// News is an event of a run that its notices report. It also
-// travels from the children of a run to their parents, so it is kept in workflow history.
+// News is an event of a run that its notices report. Child runs also send it to their parents, so it is kept in
+// workflow history.
 type News struct {
-	Event string    `json:"event"` // one of playbook.Events; "" for a step that has ended
+	Event string    `json:"event"` // one of playbook.Events; "" for a step that ended
 	At    time.Time `json:"at"`
-	// Step, Visit and Index say where, "", 0 and nil for the whole run.
+	// Step, Visit and Index locate the event; "", 0 and nil for the whole run.
 	Step  string `json:"step,omitempty"`
 	Visit int    `json:"visit,omitempty"`
 	Index *int   `json:"index,omitempty"`
-	// Status is the status of the run or the step, Attempts how many attempts the step made.
+	// Status is the status of the run or step, Attempts the number of attempts that the step made.
 	Status   interpreter.Status       `json:"status,omitempty"`
 	Attempts int                      `json:"attempts,omitempty"`
 	Error    *interpreter.ErrorObject `json:"error,omitempty"`
-	// Reason and By say why and by whom, for something that a person did, such as a cancel.
+	// Reason and By explain an action of a person, such as a cancel.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
 }
 
-// exprValue is the news in expressions: event. What it does not have is nil.
+// exprValue returns the value of `event` in expressions, where members that the news lacks are nil.
 func (n News) exprValue() map[string]any {
 	value := n.briefValues()
 	value["name"], value["at"], value["error"] = n.Event, expression.TimeText(n.At), n.Error.Value()
@@ -41,8 +41,8 @@ func (n News) exprValue() map[string]any {
 	return value
 }
 
-// briefValues is what the news has, without results and without what an error holds of
-// answers: those may be large, or nobody's business.
+// briefValues returns what the news has, but no results, and no responses in its error: those may be large or
+// confidential.
 func (n News) briefValues() map[string]any {
 	values := map[string]any{}
 	for _, text := range [][2]string{
@@ -71,11 +71,10 @@ func (n News) briefValues() map[string]any {
 	return values
 }
 
-// NewNotice is the call of a notice that reports an event. config is the configuration of the
-// step that the news is of, with the scope in which the step has ended; of the run
-// it has no step. number distinguishes the calls of a notice whose place and visit
-// are the same, from 1. What a notice writes of itself is the news; result is what
-// its expressions may name, hidden where the step's is secret.
+// NewNotice builds the call of a notice that reports an event. config is the configuration of the step that the
+// news is about, with the scope at its end; for news about the run it has no step. number distinguishes calls of
+// one notice with the same place and visit, from 1. By default the notice sends the news; result is what its
+// expressions can read as the result, hidden if the step is secret.
 func NewNotice(config Config, notice *playbook.Sink, number int, news News, result any) *Call {
 	if config.Step == nil {
 		config.Step = &playbook.Step{}
@@ -86,17 +85,17 @@ func NewNotice(config Config, notice *playbook.Sink, number int, news News, resu
 	}
 	said := news.briefValues()
 	said["run"], said["playbook"] = config.Run.WorkflowID, config.Run.Playbook
-	config.Limits.RetriesTables = false // nothing is lost with a notice
+	config.Limits.RetriesTables = false // no data is lost with a notice
 	return newSink(config, notice, request.SinkWrite{Page: number, Result: result, EveryRound: true, Says: said})
 }
 
-// NoticeFailed is the warning about a notice that was not sent.
+// NoticeFailed returns the warning about a notice that could not be sent.
 func NoticeFailed(notice *playbook.Sink, failure *interpreter.ErrorObject) string {
 	return fmt.Sprintf("the notice %s was not sent: %s", notice.Place, failure.ShortMessage())
 }
 
-// Exhausted is the error with which a policy has used up its attempts or pages in a step, nil
-// if none has: the failure of its call, or of an iteration, with its index.
+// Exhausted returns the error of a policy that used up its attempts or pages, nil if there is none: the failure of
+// the call, or of an iteration with its index.
 func Exhausted(result interpreter.CallResult, iterations []interpreter.LoopError) (failure *interpreter.ErrorObject, index *int) {
 	if result.Failed() && result.Error.Exhausted {
 		return result.Error, nil

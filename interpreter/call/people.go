@@ -9,9 +9,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// This file has what a call does with attempts that people or other systems answer (interpreter/call/await).
+// This file handles attempts that people or other systems answer (interpreter/call/await).
 
-// awaitAnswer makes the call wait for an answer to the attempt that was just sent.
+// awaitAnswer makes the call wait for an answer to the attempt whose request was just sent.
 func (c *Call) awaitAnswer(outcome interpreter.Outcome, now time.Time) {
 	c.state.Last.Meta = outcome.Meta
 	limit := c.requests.AnswerLimit(c.state.StartedAt)
@@ -20,7 +20,7 @@ func (c *Call) awaitAnswer(outcome interpreter.Outcome, now time.Time) {
 	c.showObservation(Observation{Attempt: address.Attempt, Awaits: &address, Limit: limit})
 }
 
-// peopleQuestion returns what the current attempt asks people; nil if its tool is not approval.
+// peopleQuestion returns the question of the current attempt; nil if its tool is not approval.
 func (r reader) peopleQuestion() *await.Question {
 	if !r.requests.Traits(r.state.StartedAt).AsksPeople {
 		return nil
@@ -28,7 +28,7 @@ func (r reader) peopleQuestion() *await.Question {
 	return await.NewQuestion(r.config.Step.Name, r.requests.Action(), &r.state.Request)
 }
 
-// Address is the current attempt, or the one that is due.
+// Address returns the address of the current attempt, or of the one that is due, to which answers must refer.
 func (v View) Address() interpreter.AnswerTo {
 	return interpreter.AnswerTo{
 		Step: v.config.Step.Name, Visit: v.config.Visit, Index: v.config.Index, Attempt: v.state.Attempts + 1,
@@ -36,13 +36,13 @@ func (v View) Address() interpreter.AnswerTo {
 	}
 }
 
-// IsAddressed reports whether an answer is for the current attempt of the call.
-// sent says that it is being made, though nobody awaits it yet.
+// IsAddressed reports whether an answer is for the current attempt of the call. sent is true while the attempt is
+// being sent and nobody awaits it yet.
 func (v View) IsAddressed(to interpreter.AnswerTo, sent bool) bool {
 	return (v.state.nextTodo().Await != nil || sent) && to.Matches(v.Address())
 }
 
-// CheckAnswer says why an answer to the current attempt is refused; nil accepts it.
+// CheckAnswer returns why an answer to the current attempt is refused; nil accepts it.
 func (v View) CheckAnswer(answer interpreter.Answer) error {
 	if v.state.Answer != nil {
 		return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf("attempt %d of %s has its answer", v.state.Attempts+1, v.config.Name())}
@@ -50,7 +50,7 @@ func (v View) CheckAnswer(answer interpreter.Answer) error {
 	return await.Check(answer, v.config.Step.Name, v.peopleQuestion(), v.config.Limits)
 }
 
-// AcceptAnswer applies an answer that CheckAnswer accepts.
+// AcceptAnswer stores an answer that CheckAnswer accepts. ApplyAnswer applies it.
 func (c *Call) AcceptAnswer(answer interpreter.Answer, now time.Time) interpreter.AnswerReceipt {
 	if extended := c.state.Answers.Accept(answer, c.state.nextTodo().Await, now); extended != nil {
 		c.state.recordAwaited(extended)
@@ -60,8 +60,8 @@ func (c *Call) AcceptAnswer(answer interpreter.Answer, now time.Time) interprete
 	}
 }
 
-// ApplyAnswer continues with the answer that has come, or without one where the time
-// of the attempt is over. It returns the failure of the attempt, nil for none.
+// ApplyAnswer decides what follows from the stored answer, or from its absence once the deadline has passed. It
+// returns the failure of the attempt, nil for none.
 func (c *Call) ApplyAnswer(now time.Time) *interpreter.ErrorObject {
 	outcome := c.state.Answers.Outcome(c.config.Step.Name, c.newReader().peopleQuestion(), c.state.nextTodo().Await, now)
 	outcome.Meta = c.state.Last.Meta
@@ -70,14 +70,14 @@ func (c *Call) ApplyAnswer(now time.Time) *interpreter.ErrorObject {
 	return outcome.Err
 }
 
-// Cancels returns the request that reports the cancel of the current attempt to the server;
-// false if there is none.
+// Cancels returns the request that informs the server that the current attempt was cancelled; false if the step has
+// none.
 func (v View) Cancels(now time.Time) (interpreter.ToolInput, bool) {
 	return v.requests.CancelInput(&v.state.Requests, v.requestMoment(), now)
 }
 
-// Approval is the question of the approval that the current attempt requests, and the option with which it would end now; nil and
-// "" if it requests none.
+// Approval returns the approval that the current attempt requests and the option with which it would end now; nil
+// and "" if it requests none.
 func (v View) Approval() (approval *playbook.Approval, choice string) {
 	question := v.peopleQuestion()
 	return question.Approval(), v.state.Answers.Choice(question)

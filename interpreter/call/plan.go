@@ -14,26 +14,26 @@ import (
 
 // PlanInput is the argument of interpreter.PlanWorkflow and its activity; kept in workflow history.
 type PlanInput struct {
-	Task   Task   `json:"task"` // of no step, without its script
+	Task   Task   `json:"task"` // without a step and without its script
 	Script Script `json:"script"`
-	// Sample says that the first request of steps is made, where it is a GET.
+	// Sample says that the plan makes the first request of steps, if it is a GET.
 	Sample bool `json:"sample,omitempty"`
 }
 
-// SinkTarget is where a sink writes, as far as that is known before a run.
+// SinkTarget is where a sink writes, as far as that is known without a run.
 type SinkTarget struct {
 	Sink *playbook.Sink
-	// Action is the action of the sink, Input its request without what it writes.
+	// Action is the action of the sink; Input is its request without the data to write.
 	Action *playbook.Action
 	Input  interpreter.ToolInput
-	// Unknown says why Input is not known, "" where it is.
+	// Unknown says why Input is not known, "" if it is.
 	Unknown string
 	// ByElement says that the target depends on the element of the loop.
 	ByElement bool
 }
 
-// Targets are the targets of all sinks that the call may write to, without an element of a loop also those of
-// its iterations.
+// Targets returns the targets of all sinks that the call may write to. For a loop as a whole this includes the
+// sinks of its iterations.
 func (c *Config) Targets(now time.Time) []SinkTarget {
 	sinks := c.All()
 	if loop := c.Step.Loop; loop != nil && c.Index == nil {
@@ -62,7 +62,7 @@ func (c *Config) sinkTarget(sink *playbook.Sink, now time.Time) SinkTarget {
 	return target
 }
 
-// placeNodes are what says where an action goes, and how.
+// placeNodes returns the nodes that determine where an action goes, and how.
 func placeNodes(action *playbook.Action) []*playbook.Node {
 	nodes := lists.Map(action.Fields, func(field *playbook.Entry) *playbook.Node { return field.Value })
 	nodes = append(nodes, action.Tool, action.Auth)
@@ -80,7 +80,7 @@ func (c *Config) RequestUnknown() string {
 	return c.runOnly(nodes...)
 }
 
-// CollectionUnknown says why the elements of the step's loop are not known without a run.
+// CollectionUnknown says why the elements of the step's loop are not known without a run; "" if they are.
 func (c *Config) CollectionUnknown() string {
 	if c.Step.Loop.Source != nil {
 		return "the source of the loop decides"
@@ -88,7 +88,7 @@ func (c *Config) CollectionUnknown() string {
 	return c.runOnly(c.Step.Loop.Collection)
 }
 
-// runOnly says what in some nodes only a run knows, "" for nothing.
+// runOnly names something used in the nodes that only a run can know, "" for nothing.
 func (c *Config) runOnly(nodes ...*playbook.Node) string {
 	for _, node := range nodes {
 		for _, ref := range node.Refs() {
@@ -114,7 +114,7 @@ func (c *Config) runOnly(nodes ...*playbook.Node) string {
 	return ""
 }
 
-// stepOf is the step that a reference names.
+// stepOf returns the name of the step that a reference reads.
 func stepOf(ref expression.Ref) string {
 	if ref.Root == "steps" && len(ref.Path) > 0 {
 		return expression.Text(ref.Path[0])

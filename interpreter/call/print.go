@@ -11,9 +11,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Print identifies what a call requests, to compare it with an earlier call: by its
-// first request, without the keys, and by what its step says. It is "" where no request
-// can be rendered.
+// Print returns a digest of what a call requests, to compare it with an earlier call: of its first request, without
+// keys, and of the step's text. It is "" if the request cannot be rendered.
 func (c *Config) Print(at time.Time) string {
 	first := New(*c)
 	first.state.StartedAt = at
@@ -24,13 +23,13 @@ func (c *Config) Print(at time.Time) string {
 	return request.Digest(hex.EncodeToString(first.state.Seen), first.state.Request.Auth, stepText(c.Book, c.Step))
 }
 
-// LoopPrint is Print for a loop as a whole.
+// LoopPrint returns the Print of a loop as a whole.
 func (t Task) LoopPrint(book *playbook.Playbook, step *playbook.Step, elements []expression.Value) string {
 	all := lists.Map(elements, func(element expression.Value) any { return element.Data })
 	return request.Digest(t.Args.Data, t.Data.Workload.Data, t.Data.Vars.Data, t.Data.Steps.Data, all, stepText(book, step))
 }
 
-// stepText is what a playbook says of a step, without comments and empty lines.
+// stepText returns the lines of a step in its playbook, without comments and empty lines.
 func stepText(book *playbook.Playbook, step *playbook.Step) string {
 	lines := strings.Split(string(book.File.Bytes()), "\n")
 	first, end := step.NamePos.Line-1, len(lines)
@@ -61,12 +60,12 @@ func stepText(book *playbook.Playbook, step *playbook.Step) string {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// IterationPrint is Print of an iteration of a task's loop.
+// IterationPrint returns the Print of an iteration of the task's loop.
 func (t Task) IterationPrint(book *playbook.Playbook, step *playbook.Step, snapshot Snapshot, at time.Time) string {
 	return t.Print(t.Call(book, step, snapshot, func() float64 { return 0 }), at)
 }
 
-// Print identifies what a call of the task requests, including the playbooks that it may run.
+// Print returns the digest of what a call of the task requests, including the playbooks that it may run.
 func (t Task) Print(call *Call, at time.Time) string {
 	print := call.config.Print(at)
 	if print != "" && t.Nesting != nil && len(t.Nesting.Files) > 0 {
@@ -75,7 +74,7 @@ func (t Task) Print(call *Call, at time.Time) string {
 	return print
 }
 
-// FilesPrint is a digest of a set of playbooks.
+// FilesPrint returns a digest of a set of playbooks.
 func FilesPrint(files map[string]string) string {
 	parts := make([]any, 0, 2*len(files))
 	for _, name := range playbook.SortedKeys(files) {

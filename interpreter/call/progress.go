@@ -11,9 +11,10 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// This file changes a State: after an outcome, for a page, and at the end.
+// This file updates a State: after an outcome, for a page, and at the end.
 
-// currentPage is the current page: successes so far + 1; a sink's is its origin's.
+// currentPage returns the number of the current page: successes so far + 1. For the call of a sink, it is the page
+// that the sink writes.
 func (s *State) currentPage(config *Config) int {
 	if config.Sink != nil {
 		return config.Sink.Page
@@ -21,8 +22,8 @@ func (s *State) currentPage(config *Config) int {
 	return s.Successes + 1
 }
 
-// lastPage is the page the last attempt was for, from 1; before the first attempt
-// of a request it is the page that is due.
+// lastPage returns the page of the last attempt, from 1; before the first attempt of a request it is the page of
+// that request.
 func (s *State) lastPage(config *Config) int {
 	due := s.nextTodo().Attempt != nil && s.RequestAttempts == 0
 	if config.Sink != nil || s.Last.Error != nil || due {
@@ -31,7 +32,7 @@ func (s *State) lastPage(config *Config) int {
 	return max(s.Successes, 1)
 }
 
-// recordOutcome records an outcome and completes its error.
+// recordOutcome stores an outcome and completes its error.
 func (s *State) recordOutcome(outcome interpreter.Outcome, config *Config, now time.Time) {
 	counts := outcome.Meta.Rows != nil
 	s.Rows = s.Rows.Plus(outcome.Rows).Plus(outcome.Meta.Rows).CountedOrNil()
@@ -46,7 +47,7 @@ func (s *State) recordOutcome(outcome interpreter.Outcome, config *Config, now t
 		if failure.Answer != nil {
 			meta, failure.Answer = failure.AnswerMeta(), nil
 		}
-		// The last page stays: on_exhausted may make it the result.
+		// The last page is kept, because on_exhausted may make it the result.
 		s.Last = lastAttempt{Data: s.Last.Data, Meta: meta, Error: &failure}
 		return
 	}
@@ -56,7 +57,7 @@ func (s *State) recordOutcome(outcome interpreter.Outcome, config *Config, now t
 	}
 }
 
-// addPage collects the page of the last attempt, and reads the cursors of its contribution. A failure ends the
+// addPage collects the page of the last attempt, and reads the cursors of its rows. A returned failure ends the
 // call, and the page is not written.
 func (s *State) addPage(config *Config, d decided, rows rowSelection) *interpreter.ErrorObject {
 	section := config.incrementalSection()
@@ -80,7 +81,7 @@ func (s *State) addPage(config *Config, d decided, rows rowSelection) *interpret
 	return failure
 }
 
-// countRead counts the rows that a page contributes.
+// countRead counts the rows that a page contributes as read.
 func (s *State) countRead(config *Config, page any) {
 	if !s.Last.Counts || config.Sink != nil {
 		return
@@ -93,8 +94,8 @@ func (s *State) countRead(config *Config, page any) {
 	s.Rows = s.Rows.Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: read}}).CountedOrNil()
 }
 
-// endsBehindSinks completes the result of a call whose sinks are done, and sets the time of its end. Until then the result,
-// which expressions of the sinks read, has the time of the decision.
+// endsBehindSinks completes the result of a call whose sinks are done, and sets its end time. Until then the
+// result, which expressions of the sinks read, has the time of the decision.
 func (s *State) endsBehindSinks(config *Config, now time.Time) {
 	if s.nextTodo().End == nil {
 		return
@@ -106,7 +107,7 @@ func (s *State) endsBehindSinks(config *Config, now time.Time) {
 		if before := result.Meta.Incremental; before != nil {
 			shown.Pending = before.Pending
 		}
-		if s.Rows == nil { // a worker of before has made the attempts: what replays it has to write as much
+		if s.Rows == nil { // an older worker made the attempts: a replay must produce the same result
 			shown.Before = incremental.Cursor{}
 		}
 		result.Meta.Incremental = shown
@@ -118,7 +119,7 @@ func (s *State) endsBehindSinks(config *Config, now time.Time) {
 	s.replaceLast(Todo{End: &result})
 }
 
-// recordAwaited records that the attempt was sent, and that the call waits for its answer.
+// recordAwaited records that the attempt was sent and that the call waits for its answer.
 func (s *State) recordAwaited(awaited *await.Awaited) {
 	s.Todo = []Todo{{Await: awaited}, {Attempt: &PendingAttempt{}}}
 }

@@ -6,12 +6,11 @@ import (
 	"reprise/interpreter/call/watermark"
 )
 
-// reader reads a call: what follows from its state without a decision, for the call itself and for a View. It changes
-// nothing.
+// reader derives values from the state of a call, for the call itself and for a View. It changes nothing.
 type reader struct {
 	config   *Config
 	requests *request.Builder
-	keeps    *watermark.StatefulStep // nil where the step keeps no state between runs
+	keeps    *watermark.StatefulStep // nil if the step keeps no state between runs
 	state    *State
 }
 
@@ -19,7 +18,7 @@ func (c *Call) newReader() reader {
 	return reader{config: &c.config, requests: &c.requests, keeps: c.keeps, state: &c.state}
 }
 
-// requestMoment is how far the call has come, in the form in which requests are rendered from it.
+// requestMoment returns the progress of the call that requests are rendered with.
 func (r reader) requestMoment() request.Moment {
 	s := r.state
 	moment := request.Moment{StartedAt: s.StartedAt, Page: r.state.currentPage(r.config), Attempts: s.Attempts, Lost: s.Lost, Restarts: s.Restarts}
@@ -29,12 +28,13 @@ func (r reader) requestMoment() request.Moment {
 	return moment
 }
 
-// newResults makes what the decisions of the call come to.
+// newResults returns the builder of results, errors and waits.
 func (r reader) newResults() results {
 	return results{config: r.config, state: r.state, scope: r.policyScope}
 }
 
-// stagingRound identifies this round of the call for staged rows: a restart begins another, whose rows replace the rows of the last.
+// stagingRound identifies this round of the call for staged rows: after a restart, rows of the new round replace
+// those of the previous one.
 func (r reader) stagingRound() sink.Round {
 	return sink.Round{Source: &r.config.Source, LedgerKey: r.ledgerKey, Restarts: r.state.Restarts}
 }

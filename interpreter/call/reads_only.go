@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// hasSinks reports whether a step writes results away.
+// hasSinks reports whether a step has any sink.
 func hasSinks(step *playbook.Step) bool {
 	inPolicies := slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool {
 		return len(policy.Then.Sinks)+len(policy.Then.PageSinks) > 0
@@ -16,7 +16,7 @@ func hasSinks(step *playbook.Step) bool {
 	return inPolicies || len(step.Sinks) > 0 || step.Loop != nil && (len(step.Loop.Sinks) > 0 || step.Loop.DeadLetter != nil)
 }
 
-// ReadsOnly reports whether a step only reads from servers.
+// ReadsOnly reports whether a step only reads from servers and writes nothing.
 func ReadsOnly(book *playbook.Playbook, step *playbook.Step) bool {
 	if step.Action == nil {
 		return true

@@ -15,29 +15,26 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Bounds of a failure that a policy makes of an answer, in characters; the bound of its body
-// in bytes of JSON.
+// Bounds of a failure that a policy makes of a response.
 const (
-	// maxFailMessage bounds the message that a policy gives a failure, in characters: its
-	// template may render a whole answer, and the message is in histories, logs and lists.
+	// maxFailMessage bounds the message, in characters: its template may render a whole response, and the message
+	// appears in histories, logs and lists.
 	maxFailMessage = 4 << 10
-	// maxFailType bounds the type that a policy gives a failure, in characters, so that its
-	// bytes fit MaxErrorType.
+	// maxFailType bounds the type, in characters, so that its bytes fit MaxErrorType.
 	maxFailType = interpreter.MaxErrorType / 4
-	// maxFailBody bounds the body of such a failure, in bytes of JSON, as tool.MaxErrorBody
-	// does for answers that failed.
+	// maxFailBody bounds the body, in bytes of JSON, like tool.MaxErrorBody does for failed responses.
 	maxFailBody = 16 << 10
 )
 
-// beforeAnswer is what an answer changes in a call before the policies rule on it: a
-// policy that refuses the answer undoes the change.
+// beforeAnswer holds the state that a response changes before the policies rule on it: a policy that refuses the
+// response restores it.
 type beforeAnswer struct {
 	successes int
 	last      lastAttempt
 	counters  retry.Counters
 }
 
-// beforeAnswer keeps what a success would change, where a policy may refuse it.
+// beforeAnswer saves what a success would change; nil if no policy can refuse it.
 func (s *State) beforeAnswer(outcome interpreter.Outcome, policies page.Policies) *beforeAnswer {
 	refuses := func(policy *playbook.Policy) bool { return policy.Then.Fail != nil }
 	if outcome.Failed() || !slices.ContainsFunc(policies, refuses) {
@@ -48,13 +45,13 @@ func (s *State) beforeAnswer(outcome interpreter.Outcome, policies page.Policies
 	return &beforeAnswer{successes: s.Successes, last: s.Last, counters: counters}
 }
 
-// restoreBefore undoes what the answer has changed.
+// restoreBefore undoes the changes of a refused response.
 func (s *State) restoreBefore(before beforeAnswer) {
 	s.Successes, s.Last, s.Counters = before.successes, before.last, before.counters
 }
 
-// rewordFailure gives a failure that ends the call the message of the policy that matched it, with its class and type. A failure that a
-// policy has made of an answer has them.
+// rewordFailure replaces the message, class and type of a failure that ends the call by those of the policy that
+// matched it. A failure that a policy made of a response already has them.
 func (c *Call) rewordFailure(failure *interpreter.ErrorObject, d decided) error {
 	then := c.config.Policies.Then(d.Policy)
 	if then.Fail == nil || c.refused != nil || d.Ruling != retry.RulingStands {
@@ -74,8 +71,8 @@ func (c *Call) rewordFailure(failure *interpreter.ErrorObject, d decided) error 
 	return nil
 }
 
-// answerFailure is the failure that a policy makes of an answer, in the scope of its then. Its message is message where the policy has
-// none.
+// answerFailure builds the failure that a policy makes of a response; scope is that of its then. message is used if
+// the policy has none.
 func (c *Config) answerFailure(d decided, scope *interpreter.Scope, answer interpreter.Outcome, message string) (*interpreter.ErrorObject, error) {
 	then := c.Policies.Then(d.Policy)
 	texts := map[*playbook.Node]string{}
@@ -118,7 +115,7 @@ func (c *Config) answerFailure(d decided, scope *interpreter.Scope, answer inter
 	return failure, nil
 }
 
-// unreadWait says that the wait which an answer requests cannot be read, and why.
+// unreadWait returns the warning that the wait requested by a response cannot be parsed.
 func (c *Config) unreadWait(why string) string {
 	if c.Step.Secret {
 		return "the requested wait cannot be parsed"
@@ -126,7 +123,7 @@ func (c *Config) unreadWait(why string) string {
 	return "the requested wait cannot be parsed: " + why
 }
 
-// answerBody is an answer as the error has it: the beginning and the end of its text where it is long.
+// answerBody returns a response as the body of an error; of a long one, the beginning and end of its text.
 func (c *Config) answerBody(answer interpreter.Outcome) expression.Value {
 	if c.Step.Secret {
 		return expression.Of(playbook.Hidden)
@@ -138,7 +135,7 @@ func (c *Config) answerBody(answer interpreter.Outcome) expression.Value {
 	return expression.Of(source.CutEnds(expression.Text(answer.Data), maxFailBody))
 }
 
-// withoutCredentials are headers as errors have them.
+// withoutCredentials returns the headers without those that may contain credentials.
 func withoutCredentials(headers map[string]string) map[string]string {
 	var kept map[string]string
 	for _, name := range playbook.SortedKeys(headers) {

@@ -9,9 +9,8 @@ import (
 	"reprise/interpreter/call/watermark"
 )
 
-// This file applies what the host reports to what a call has still to do. An outcome
-// replaces Todo (decide.go), what is done drops its head, and a sink that failed cuts it to
-// the dead letter and the end.
+// This file applies reports of the host to the Todo of a call. An outcome replaces Todo (decide.go), finished work
+// is removed from its head, and a failed sink leaves only the dead letter and the end.
 
 // Attempted applies the outcome of an attempt and decides what follows.
 func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
@@ -30,11 +29,11 @@ func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
 	c.decideAttempt(outcome, now)
 }
 
-// Waited reports that the wait is over, or that people have released the call.
+// Waited reports that the wait is over, or that a person has released the call.
 func (c *Call) Waited() { c.state.dropHead() }
 
-// WaitedUntil reports that the call has waited elsewhere, for a time that was to
-// end at due. The call waits for the rest of it.
+// WaitedUntil reports that the call has waited at another host, for a wait that ends at due. The call waits for the
+// rest of it.
 func (c *Call) WaitedUntil(due, now time.Time) {
 	left := due.Sub(now)
 	if left <= 0 {
@@ -46,8 +45,8 @@ func (c *Call) WaitedUntil(due, now time.Time) {
 	c.state.requestAgain(&rest)
 }
 
-// CalledBack reports that the rate limit has a turn for the call earlier than promised. It returns false if the call does not wait
-// for a turn.
+// CalledBack reports that the rate limit has a slot for the call earlier than promised. It returns false if the
+// call does not wait for a slot.
 func (c *Call) CalledBack() bool {
 	if wait := c.state.nextTodo().Wait; wait == nil || wait.Reason != interpreter.ReasonTurn || c.state.Turn == nil {
 		return false
@@ -58,16 +57,17 @@ func (c *Call) CalledBack() bool {
 	return true
 }
 
-// Hold stops the call before its next attempt until Settle, or a resume of the run: a person paused it.
+// Hold stops the call before its next attempt because a person paused it, until Settle, or until the run is
+// resumed.
 func (c *Call) Hold(hold interpreter.Hold) {
 	c.state.Todo = []Todo{{Hold: &hold}, {Attempt: &PendingAttempt{}}}
 }
 
-// HoldRecorded reports that the history has a mark of the hold.
+// HoldRecorded records that the history has a marker of the hold.
 func (c *Call) HoldRecorded() { c.state.heldBy().Recorded = true }
 
-// Settle applies the decision of a person about the call, which waits for a retry or is held: skip fails it, else the next
-// attempt is made now with the policies' counts anew.
+// Settle applies a person's decision about a call that is held or waits for a retry: skip makes it fail, anything
+// else makes the next attempt now, with the counts of the policies reset.
 func (c *Call) Settle(settlement interpreter.Settlement, now time.Time) {
 	if settlement.Skip {
 		c.skipCall(settlement, now)
@@ -79,16 +79,15 @@ func (c *Call) Settle(settlement interpreter.Settlement, now time.Time) {
 	c.state.dropHead()
 }
 
-// SinkLeft records how far the due sink's call has come, for another host to continue it.
+// SinkLeft stores the state of the due sink's call, so that another host can continue it.
 func (c *Call) SinkLeft(sink *Call) {
 	pending := *c.state.nextTodo().Sink
 	pending.State = &sink.state
 	c.state.Todo = slices.Concat([]Todo{{Sink: &pending}}, c.state.Todo[1:])
 }
 
-// SinkDone applies the result of the sink's call. The first sink that fails ends
-// the rest and fails the call; a call that had failed already keeps its own
-// error.
+// SinkDone applies the result of the sink's call. The first failed sink fails the call, and the remaining sinks are
+// not written; a call that had failed before keeps its own error.
 func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 	if result.Failed() && result.Error.Kind == interpreter.KindCancelled {
 		c.keepStopped()
@@ -108,7 +107,7 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 	if written != nil {
 		c.state.Watermark = c.state.Watermark.Moved(written.Move)
 		if written.Move != nil {
-			c.state.dropHead() // the write has made the move behind it
+			c.state.dropHead() // the write has included the move after it
 		}
 	}
 	if done.Page {
@@ -117,8 +116,8 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 	c.state.endsBehindSinks(&c.config, now)
 }
 
-// sinkFailed leaves nothing to do but the dead letter and the end. What a page's
-// sink could not write is no result.
+// sinkFailed keeps only the dead letter and the end in Todo. A page that its sink could not write is not part of
+// the result.
 func (c *Call) sinkFailed(failed sink.Choice, cause *interpreter.ErrorObject, now time.Time) {
 	failure, before := sink.Error(c.config.Chosen(failed), cause), c.Result()
 	if before != nil && before.Failed() {
@@ -141,12 +140,12 @@ func (c *Call) sinkFailed(failed sink.Choice, cause *interpreter.ErrorObject, no
 	result := *c.Result()
 	result.Warnings = before.Warnings
 	if !failed.Page || failed.Do != "" {
-		result.Data = before.Data // the data of the call stays, as the data of loops does
+		result.Data = before.Data // the collected data stays in the result, as it does for loops
 	}
 	c.state.replaceLast(Todo{End: &result})
 }
 
-// StateAnswered applies the result of the claim, the move or the beginning that was due.
+// StateAnswered applies the result of the due claim, move or begin of reading.
 func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 	pending := *c.state.nextTodo().State
 	if pending.Begins {
@@ -177,7 +176,8 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 	c.beginRequest(now)
 }
 
-// StateFailed ends the call: its state cannot be claimed or moved, or the table of a sink not be read beside others.
+// StateFailed ends the call because its state could not be claimed or moved, or because a sink's table could not
+// record the begin of reading.
 func (c *Call) StateFailed(failure interpreter.ErrorObject, now time.Time) {
 	switch {
 	case failure.Kind == interpreter.KindCancelled:
@@ -190,8 +190,8 @@ func (c *Call) StateFailed(failure interpreter.ErrorObject, now time.Time) {
 	c.failCall(&failure, now)
 }
 
-// RemoveElements returns what the pages have contributed since the last time. The call keeps nothing of it: it is the source of a
-// loop, and its pages are elements.
+// RemoveElements returns, and removes, what the pages have contributed since the last call of RemoveElements. It
+// serves the source of a loop, whose pages become elements.
 func (c *Call) RemoveElements() []any { return c.state.Pages.RemoveCollected() }
 
 // Warn adds a warning to the result of the call.

@@ -12,14 +12,15 @@ import (
 	"reprise/interpreter/source"
 )
 
-// results builds what a call returns: results, errors and waits. It reads the call and changes nothing.
+// results builds what the decisions of a call return: results, errors and waits. It reads the call and changes
+// nothing.
 type results struct {
 	config *Config
 	state  *State
 	scope  func() *interpreter.Scope // of the policies
 }
 
-// successResult is the result of a call that succeeded.
+// successResult returns the result of a call that succeeded, or of one whose result cannot be rendered.
 func (r results) successResult(d decided) *interpreter.CallResult {
 	data, err := r.successData(d)
 	if err != nil {
@@ -46,8 +47,8 @@ func (r results) successResult(d decided) *interpreter.CallResult {
 	return result
 }
 
-// markTruncated marks a success whose policy was exhausted before it had all pages. Limits that the policy accepts do
-// not make it a partial success.
+// markTruncated marks a success as partial because a policy's limit stopped it before it had all pages, unless the
+// policy accepts that.
 func (r results) markTruncated(result *interpreter.CallResult, d decided) {
 	then := r.config.Policies.Then(d.Spent)
 	accepted := then.OnExhausted == playbook.ExhaustedSucceed
@@ -68,7 +69,7 @@ func (r results) markTruncated(result *interpreter.CallResult, d decided) {
 	}}
 }
 
-// warnLacks names the member that a policy needs to ask for more and that the last page of a success lacks. An answer without a body
+// warnLacks warns that the last page lacks a member that a policy needs to request more. A response without a body
 // has neither rows nor members.
 func (r results) warnLacks(result *interpreter.CallResult, budget *expression.Budget) {
 	s, where := r.state, r.config.Where()
@@ -91,9 +92,8 @@ func (r results) warnLacks(result *interpreter.CallResult, budget *expression.Bu
 	}
 }
 
-// successData is the data of a call that succeeds: what the policy that ends it says, what
-// was collected, or the last page. Where a failure ends it, what was collected
-// goes first.
+// successData returns the data of a successful call: the rendered result of the policy that ends it, else the
+// collected data, else the last page. If a failure ends the call, collected data has precedence.
 func (r results) successData(d decided) (any, error) {
 	if r.state.Last.Error != nil && r.state.Collector != 0 {
 		return r.state.Collected.Data, nil
@@ -110,7 +110,7 @@ func (r results) successData(d decided) (any, error) {
 	return r.lastPage(d)
 }
 
-// lastPage is what the last page contributes.
+// lastPage returns what the last page contributes.
 func (r results) lastPage(d decided) (any, error) {
 	if contribution := r.state.Last.Contribution.Data; contribution != nil {
 		return contribution, nil
@@ -118,13 +118,13 @@ func (r results) lastPage(d decided) (any, error) {
 	return rowSelection{config: r.config, scope: r.scope, budget: d.budget}.pageExtraction().Whole(r.state.Last.Data.Data)
 }
 
-// completeFailure says of a failure where in the call it happened.
+// completeFailure adds to a failure where in the call it happened.
 func (r results) completeFailure(failure *interpreter.ErrorObject) *interpreter.ErrorObject {
 	failure.Attempt, failure.Page, failure.Policy = r.state.Attempts, r.state.lastPage(r.config), r.state.Last.Policy
 	return failure
 }
 
-// pollFailure is the failure of a poll that never became ready.
+// pollFailure returns the failure of a poll that never became ready.
 func (r results) pollFailure(decision retry.Decision) *interpreter.ErrorObject {
 	const shown = 200
 	answer := r.config.shownAnswer(r.state.Last.Data)
@@ -138,8 +138,8 @@ func (r results) pollFailure(decision retry.Decision) *interpreter.ErrorObject {
 	return failure
 }
 
-// repeatedResult is the result of a call that would go round in circles: a failure, unless the policy says that this is
-// the end of the pages.
+// repeatedResult returns the result of a call whose pages repeat: a failure, unless the policy treats that as the
+// last page.
 func (r results) repeatedResult(d decided, format string, args ...any) *interpreter.CallResult {
 	if r.config.Policies.Then(d.Policy).EndOnRepeat {
 		return r.successResult(d)
@@ -152,7 +152,7 @@ func (r results) repeatedResult(d decided, format string, args ...any) *interpre
 	return r.state.failedResult(*failure, d.now)
 }
 
-// waitOf is the wait of a decision, nil for none.
+// waitOf returns the wait of a decision, nil for none.
 func (r results) waitOf(decision retry.Decision) *interpreter.Wait {
 	if decision.Delay <= 0 {
 		return nil
@@ -164,8 +164,9 @@ func (r results) waitOf(decision retry.Decision) *interpreter.Wait {
 	return wait
 }
 
-// waitPhrase says what follows the wait, and why. The summary of it is kept, also beside timers in Temporal's
-// UI, so it is no countdown. Its numbers are the policy's: the attempt that follows, and how many it allows.
+// waitPhrase says what follows a wait, and why. It is stored, and shown beside timers in Temporal's UI, so it
+// contains no countdown. Its numbers are those of the policy: the number of the next attempt, and how many are
+// allowed.
 func (r results) waitPhrase(decision retry.Decision) interpreter.WaitPhrase {
 	after := func(why, what string, numbers ...any) interpreter.WaitPhrase {
 		return interpreter.WaitPhrase{What: fmt.Sprintf(what, numbers...), Why: why + ": " + r.state.Last.Error.ShortText()}
@@ -184,7 +185,7 @@ func (r results) waitPhrase(decision retry.Decision) interpreter.WaitPhrase {
 	return after("", "attempt %d of %d", decision.Count+1, decision.Limit)
 }
 
-// shownAnswer is the answer in the form in which errors quote it.
+// shownAnswer returns the response as errors quote it: hidden if the step is secret.
 func (c *Config) shownAnswer(answer expression.Value) expression.Value {
 	if c.Step.Secret {
 		return expression.Of(playbook.Hidden)
@@ -192,8 +193,7 @@ func (c *Config) shownAnswer(answer expression.Value) expression.Value {
 	return answer
 }
 
-// failedResult is the result of a call that failed; what was collected stays in
-// the error, so that nothing is lost silently.
+// failedResult returns the result of a failed call; data collected so far is kept in the error.
 func (s *State) failedResult(failure interpreter.ErrorObject, now time.Time) *interpreter.CallResult {
 	if s.Collector != 0 {
 		failure.Collected = s.Collected

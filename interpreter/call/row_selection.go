@@ -12,23 +12,24 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// rowSelection says which rows of a page count: by the step's rows and where, and without rows that have no cursor.
+// rowSelection selects the rows of a page that count: those at the step's `rows` for which `where` is true, without
+// rows that lack a cursor if these are excluded.
 type rowSelection struct {
 	config *Config
-	scope  func() *interpreter.Scope // of the policies
+	scope  func() *interpreter.Scope // scope of the policies
 	budget *expression.Budget
-	// excluded is called with the number of rows that where left out, lacking with a page's contribution with and
-	// without rows that lack a cursor; nil for nobody.
+	// excluded is called with the number of rows that `where` excluded, lacking with a page's contribution before
+	// and after rows without a cursor are removed. Both may be nil.
 	excluded func(rows int)
 	lacking  func(page, kept any)
 }
 
-// rowSelection is the selection of the last page, with the budget of its decision.
+// rowSelection returns the selection for the last page, with the budget of its decision.
 func (r reader) rowSelection(budget *expression.Budget) rowSelection {
 	return rowSelection{config: r.config, scope: r.policyScope, budget: budget}
 }
 
-// pageExtraction is what Pages need to know of that. A sink has no pages.
+// pageExtraction returns the selection in the form that Pages uses. A sink has no pages.
 func (c rowSelection) pageExtraction() page.Extraction {
 	if c.config.Sink != nil {
 		return page.Extraction{}
@@ -52,7 +53,7 @@ func (c rowSelection) pageExtraction() page.Extraction {
 	return of
 }
 
-// chosenRows returns a page's contribution without the rows for which where is false.
+// chosenRows returns a page's contribution without the rows for which `where` is false.
 func (c rowSelection) chosenRows(contribution any) (any, error) {
 	where := c.config.Step.Where
 	rows := incremental.ContributedRows(contribution)
@@ -81,7 +82,7 @@ func (c rowSelection) chosenRows(contribution any) (any, error) {
 	return kept, nil
 }
 
-// inRow has an error of where name its row.
+// inRow adds the row to the message of an error of `where`.
 func inRow(index int, err error) error {
 	if eval, ok := errors.AsType[*playbook.EvalError](err); ok {
 		return &playbook.EvalError{Pos: eval.Pos, Message: fmt.Sprintf("where: row %d: %s", index+1, eval.Message)}

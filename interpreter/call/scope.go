@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// policyScope holds the names of when and then for the last outcome.
+// policyScope returns the scope of when and then for the last outcome.
 func (r reader) policyScope() *interpreter.Scope {
 	scope, last, number := r.requests.Scope(&r.state.Request, r.requestMoment()), r.state.Last, r.state.lastPage(r.config)-r.state.Watermark.PagesBefore()
 	names := map[string]any{
@@ -35,8 +35,8 @@ func (r reader) policyScope() *interpreter.Scope {
 	return scope.With(names)
 }
 
-// answerScope is the scope of a policy's conditions, and of its fail: the page at hand is among the pages that were
-// collected, as the policy adds it.
+// answerScope returns the scope of a policy's conditions and its fail, in which the collected data includes the
+// current page, as that policy would collect it.
 func (r reader) answerScope(scope *interpreter.Scope, budget *expression.Budget, policy *playbook.Policy, nodes ...*playbook.Node) *interpreter.Scope {
 	names := r.config.collectedNames()
 	named := slices.ContainsFunc(nodes, func(node *playbook.Node) bool { return node.Names(names...) })
@@ -51,7 +51,7 @@ func (r reader) answerScope(scope *interpreter.Scope, budget *expression.Budget,
 	return scope.With(with)
 }
 
-// collectingOf says by what pages are collected. A sink has none.
+// collectingOf returns the collect sections that apply to the pages. A sink has none.
 func (c *Config) collectingOf() page.Collecting {
 	by := page.Collecting{Policies: c.Policies}
 	switch {
@@ -64,7 +64,7 @@ func (c *Config) collectingOf() page.Collecting {
 	return by
 }
 
-// collectedNames are the names of what was collected.
+// collectedNames returns the names of the collected data in expressions.
 func (c *Config) collectedNames() []string {
 	if c.Sink != nil {
 		return []string{playbook.DefaultInto}
@@ -72,7 +72,7 @@ func (c *Config) collectedNames() []string {
 	return c.Step.CollectedNames()
 }
 
-// resultEnvelope is the last outcome as the result of a call.
+// resultEnvelope returns the last outcome as `this` in expressions.
 func (s *State) resultEnvelope() map[string]any {
 	last := interpreter.CallResult{Status: interpreter.StatusSuccess, Data: s.Last.Data, Meta: s.callMeta(time.Time{})}
 	if s.Last.Partial {
@@ -84,7 +84,7 @@ func (s *State) resultEnvelope() map[string]any {
 	return last.Envelope()
 }
 
-// incrementalSection is the step's section, nil for calls that keep no state.
+// incrementalSection returns the step's incremental section; nil for sinks, and for steps without one.
 func (c *Config) incrementalSection() *playbook.Incremental {
 	if c.Sink != nil {
 		return nil
@@ -92,8 +92,7 @@ func (c *Config) incrementalSection() *playbook.Incremental {
 	return c.Step.Incremental
 }
 
-// callConditions evaluates conditions in the scope of one outcome, which is
-// made for the first of them.
+// callConditions evaluates conditions in the scope of one outcome, which is built for the first of them.
 type callConditions struct {
 	reader
 
@@ -111,7 +110,7 @@ func (c *callConditions) StopWhen(policy *playbook.Policy) (bool, error) {
 	return c.evaluateTruth(policy, policy.StopWhen, "stop_when")
 }
 
-// RetryAfter is the wait that the policy's retry_after gives.
+// RetryAfter returns the wait from the policy's retry_after; unread says why its value is not a wait.
 func (c *callConditions) RetryAfter(policy *playbook.Policy) (wait time.Duration, unread string, err error) {
 	if c.scope == nil {
 		c.scope = c.policyScope()
@@ -137,7 +136,7 @@ func (c *callConditions) evaluateTruth(policy *playbook.Policy, node *playbook.N
 	return result, inPolicy(policy, word, err)
 }
 
-// inPolicy has an error of an expression name its place in the policy.
+// inPolicy adds the place in the policy to an error of an expression.
 func inPolicy(policy *playbook.Policy, word string, err error) error {
 	if eval, ok := errors.AsType[*playbook.EvalError](err); ok {
 		return &playbook.EvalError{

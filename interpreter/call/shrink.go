@@ -7,9 +7,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Shrink makes sure that the output takes at most most bytes: a call whose result
-// takes more than its share fails and says so, one that was left half-way begins
-// again. The calls are changed in place.
+// Shrink limits the output to most bytes: a call whose result exceeds its share fails with an error that says so,
+// and an unfinished call starts again from its beginning. The calls are changed in place.
 func (o DriveOutput) Shrink(step *playbook.Step, most int) DriveOutput {
 	if interpreter.EncodedSize(o) <= most {
 		return o
@@ -36,8 +35,7 @@ func (o DriveOutput) Shrink(step *playbook.Step, most int) DriveOutput {
 	return o
 }
 
-// Shrunk drops the outcome if the call would take more than most bytes of an output of its own.
-// That attempt is made again.
+// Shrunk drops the outcome if the call alone would exceed most bytes. That attempt is then repeated.
 func (d Driven) Shrunk(most int) Driven {
 	if interpreter.EncodedSize(DriveOutput{Calls: []Driven{d}}) > most {
 		d.Outcome, d.Made, d.Unwritten = nil, nil, nil

@@ -10,11 +10,11 @@ import (
 	"reprise/interpreter/retry"
 )
 
-// A call reads slices of time one after the other (docs/concepts/state.md#what-a-run-reads): instead of ending well,
-// it continues with the first request of the next slice.
+// A call reads slices of time one after the other (docs/concepts/state.md#what-a-run-reads): after a slice it
+// continues with the first request of the next one.
 
-// startNextSlice continues with the next slice instead of a result. It returns false if the call ends: it failed, has
-// not read all of the slice, or has read the last one.
+// startNextSlice continues with the next slice. It returns false if the call ends: because it failed, has not read
+// all of the slice, or has read the last one.
 func (c *Call) startNextSlice(result *interpreter.CallResult, page []Todo) bool {
 	next := c.keeps.NextSlice(c.state.Watermark, c.state.Successes)
 	if next == nil || result.Failed() {
@@ -57,7 +57,7 @@ func (c *Call) startNextSlice(result *interpreter.CallResult, page []Todo) bool 
 	return true
 }
 
-// endsEmpty ends a call whose first slice has nothing between its ends: it makes no request.
+// endsEmpty ends a call without a request, because its first slice is empty.
 func (c *Call) endsEmpty(now time.Time) {
 	slice := c.state.Watermark.Slice
 	c.state.addWarnings(fmt.Sprintf("%s: nothing was read: incremental.until (%s) is not later than incremental.value (%s)",

@@ -10,23 +10,22 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// StateAt is where a step keeps its state, as far as that is known before a run.
+// StateAt says where a step keeps its state between runs, as far as that is known without a run.
 type StateAt struct {
-	// Place and Group are as in interpreter.StateInput. Group is "" where each element has
-	// one of its own.
+	// Place and Group are as in interpreter.StateInput. Group is "" if each element has its own.
 	Place *interpreter.ToolInput
 	Group string
-	// Each says that the elements of a loop have a state each, whose names begin with Prefix.
+	// Each says that each element of a loop has its own state, with a name that begins with Prefix.
 	Each   bool
 	Prefix string
-	// Name is the name of the state; "" of Each without an element.
+	// Name is the name of the state; "" if Each is set and no element was given.
 	Name string
-	// Key is the name under which visits of the step share the state.
+	// Key is the name under which the visits of the step share the state.
 	Key string
 }
 
-// StateAt says where the task's step keeps its state, or the state of an element of its loop. The
-// error is one of the playbook: it takes a run to know.
+// StateAt returns where the task's step keeps its state, or the state of an element of its loop. An error means
+// that an expression depends on a run.
 func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *expression.Value, now time.Time) (StateAt, error) {
 	snapshot := Snapshot{}
 	if step.Loop != nil && element != nil {
@@ -60,8 +59,8 @@ func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *exp
 	return at, err
 }
 
-// WorkloadWithin is the workload that a step gives to the playbook that is written within it, in a loop for an element. The error
-// is one of the playbook: it takes a run to know.
+// WorkloadWithin returns the workload that a step passes to its inline playbook, for a loop to that of an element.
+// An error means that an expression depends on a run.
 func (t Task) WorkloadWithin(book *playbook.Playbook, step *playbook.Step, element *expression.Value, now time.Time) (map[string]any, error) {
 	field := step.Action.Field(playbook.FieldWorkload)
 	if field == nil {

@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// This file shows a call's progress to its host and to people. Nothing in it changes the call.
+// This file shows the progress of a call to its host and to people. Nothing in it changes the call.
 
 // View shows the progress of a call to its host. It is read-only, and invalid once the call changes.
 type View struct {
@@ -17,32 +17,32 @@ type View struct {
 
 	Begun     bool // whether anything of the call has happened
 	StartedAt time.Time
-	// Attempts are the attempts that were made of the call, RequestAttempts of its request. Attempt is the number of
-	// the current attempt, else of the last one.
+	// Attempts counts the attempts of the call, RequestAttempts those of its current request. Attempt is the number
+	// of the current attempt, otherwise of the last one.
 	Attempts, RequestAttempts, Attempt int
-	// Pages are the pages that were fetched, Page is the number of the current one.
+	// Pages counts the fetched pages, Page is the number of the current one.
 	Pages, Page int
-	Written     int // sinks that are done
+	Written     int // number of finished sinks
 	Noted       Noted
-	// Recalls says that the ledgers' entries of the call have to be read before it continues.
+	// Recalls says that the ledgers' entries of the call must be read before it continues.
 	Recalls bool
-	// Stopped says that the call was cut off, by a cancel for example, and a later run may continue it.
+	// Stopped says that the call was interrupted, for example by a cancel, and that a later run may continue it.
 	Stopped bool
-	Request request.Request // the one at hand
-	// Failure is the failure of the last attempt, or of a poll that waits for people; nil for none.
-	// Last is the failure of the last attempt alone, and Refused the failure that a policy has made of its answer.
+	Request request.Request // the current one
+	// Failure is the failure of the last attempt, or of a poll that waits for people. Last is the failure of the
+	// last attempt only, and Refused the failure that a policy made of its response. Each is nil if there is none.
 	Failure, Last, Refused *interpreter.ErrorObject
-	// OthersWait is how many seconds the attempts under the same rate limit wait, because a policy has read
-	// that in the last outcome; nil for none.
+	// OthersWait is the number of seconds that all attempts under the same rate limit must wait, as a policy has
+	// read from the last outcome; nil for none.
 	OthersWait *float64
-	// Awaited is the attempt that people or another system answer. Answer is their answer while it is not applied yet, and
-	// Reported the progress that they have reported. Each is nil if there is none.
+	// Awaited is the attempt that people or another system must answer, Answer an answer that is not applied yet,
+	// and Reported the latest progress. Each is nil if there is none.
 	Awaited  *await.Awaited
 	Answer   *interpreter.Answer
 	Reported *interpreter.ReportedProgress
 }
 
-// View returns a View of the call.
+// View returns the current progress of the call.
 func (c *Call) View() View {
 	s, head := &c.state, c.state.nextTodo()
 	view := View{
@@ -58,20 +58,20 @@ func (c *Call) View() View {
 	return view
 }
 
-// HasAnswer reports whether the current attempt has its answer.
+// HasAnswer reports whether the current attempt has an answer.
 func (v View) HasAnswer() bool { return v.Answer != nil }
 
 // Finished reports whether the call has ended.
 func (c *Call) Finished() bool { return c.state.nextTodo().End != nil }
 
-// Result is what the call ends with, nil if not known yet. A due sink may still change it.
+// Result returns the result of the call, nil while unknown. A due sink may still change it.
 func (c *Call) Result() *interpreter.CallResult { return c.state.lastTodo().End }
 
-// Traits are the traits of the call's tool, the usual ones where it cannot be known.
+// Traits returns the traits of the call's tool; the default ones if its name is unknown.
 func (v View) Traits() playbook.Traits { return v.requests.Traits(v.state.StartedAt) }
 
-// Status is the status of the call. wait is what the call, or its sink, waits for in its host, nil for nothing; until is when that
-// wait is over.
+// Status returns the status of the call. wait is what the call, or its sink, waits for in its host, nil for
+// nothing; until is the end of that wait.
 func (v View) Status(wait *interpreter.Wait, until time.Time) interpreter.CallStatus {
 	status := interpreter.CallStatus{Attempts: v.state.Attempts, Pages: v.state.Successes, Error: v.state.Failure()}
 	if wait == nil {
@@ -98,7 +98,7 @@ func (v View) Status(wait *interpreter.Wait, until time.Time) interpreter.CallSt
 	return status
 }
 
-// Incremental is how far the call has read and moved the state of its step, nil for one that has claimed none.
+// Incremental describes how far the call has read and moved the state of its step; nil if it has claimed none.
 func (v View) Incremental() *interpreter.CallIncremental {
 	if v.state.Watermark == nil {
 		return nil
@@ -106,10 +106,10 @@ func (v View) Incremental() *interpreter.CallIncremental {
 	return v.state.Watermark.Shown(v.config.incrementalSection())
 }
 
-// Rows is what the call has done to data so far; nil if nothing was counted.
+// Rows counts what the call has done to data so far; nil if nothing was counted.
 func (v View) Rows() *interpreter.Rows { return v.state.Rows }
 
-// AwaitedDetails is the attempt of the call that awaits its answer, nil for none.
+// AwaitedDetails describes the attempt of the call that awaits an answer, nil for none.
 func (v View) AwaitedDetails() *interpreter.AwaitedDetails {
 	awaited := v.state.nextTodo().Await
 	if awaited == nil {
@@ -118,7 +118,7 @@ func (v View) AwaitedDetails() *interpreter.AwaitedDetails {
 	return v.state.Answers.Details(v.Attempt, awaited, v.peopleQuestion())
 }
 
-// Facts identify a call in metrics and spans: its playbook, step and iteration.
+// Facts returns what identifies the call in metrics and spans.
 func (v View) Facts() Facts {
 	facts := Facts{
 		Playbook: v.config.Run.Playbook, Step: v.config.Step.Name, Visit: v.config.Visit, Index: v.config.Index, Tool: v.requests.Tool(v.state.StartedAt),
@@ -129,8 +129,9 @@ func (v View) Facts() Facts {
 	return facts
 }
 
-// FailedAttempt is the decision about the last attempt; nil if it succeeded, its failure became
-// a success, it waits for its turn or answer, or it was not made because the run is paused.
+// FailedAttempt describes the last attempt if it failed and something was decided about it; nil if it succeeded,
+// its failure became a success, the call waits for a slot or an answer, or the attempt was not made because the run
+// is paused.
 func (v View) FailedAttempt() *FailedAttempt {
 	failure, head, hold := v.state.Last.Error, v.state.nextTodo(), v.state.heldBy()
 	if failure == nil || v.state.Turn != nil || head.Await != nil || hold != nil && !hold.Exhausted {
@@ -147,7 +148,7 @@ func (v View) FailedAttempt() *FailedAttempt {
 		failed.OperationKey = v.requests.OperationKey(v.requestMoment())
 	}
 	if !failed.Ended {
-		failed.Retry = max(v.state.RequestAttempts, 1) // a restart has begun to count again
+		failed.Retry = max(v.state.RequestAttempts, 1) // a restart has reset the count
 	}
 	switch {
 	case failed.Ended:

@@ -2,7 +2,7 @@ package call
 
 import "reprise/interpreter/call/await"
 
-// StoppedInput says which call is meant; kept in workflow history.
+// StoppedInput identifies a call whose stopped state is requested; kept in workflow history.
 type StoppedInput struct {
 	By    string `json:"by"` // workflow ID
 	Key   string `json:"key"`
@@ -13,31 +13,30 @@ type StoppedInput struct {
 
 // Stopped is the state in which a call was stopped; kept in workflow history.
 type Stopped struct {
-	Key   string `json:"key"` // what the operation keys of its run begin with
+	Key   string `json:"key"` // prefix of the operation keys of its run
 	Print string `json:"print,omitempty"`
-	// Ledger is the key under which ledgers know the call. They may hold more than State.
+	// Ledger is the key of the call in ledgers, which may hold more than State.
 	Ledger string `json:"ledger,omitempty"`
-	// State is nil where the call has failed, or is not known.
+	// State is nil if the call has failed, or if its state is not known.
 	State *State `json:"state,omitempty"`
-	// By is set instead of State if the state is still in the workflow that had begun the call: its workflow ID.
+	// By is set instead of State if the workflow that began the call still has the state: its workflow ID.
 	By string `json:"by,omitempty"`
 }
 
-// TypeNotContinued is the type of the failure of a call that should continue and whose state cannot be read. It is not begun
-// anew, because it might write twice.
+// TypeNotContinued is the error type of a call that should continue an earlier one whose state cannot be read. It
+// does not start anew, because it might write twice.
 const TypeNotContinued = "not_continued"
 
-// isFresh reports whether the call has done nothing that a continuation could use.
+// isFresh reports whether the state contains nothing that a continuation could use.
 func (s *State) isFresh() bool {
 	return s.Successes == 0 && s.Restarts == 0 && s.Written == 0 && s.nextTodo().End == nil
 }
 
-// Fresh reports whether a call in this state that begins anew loses nothing, and writes
-// nothing that it has written.
+// Fresh reports whether a call with this state can start anew without losing progress or repeating a write.
 func (s *State) Fresh() bool { return s.isFresh() && s.Ledger == "" }
 
-// Stopped returns the state from which a later call may continue; nil if the call has failed
-// for another reason than a cancel.
+// Stopped returns the state from which a later call may continue; nil if the call failed for a reason other than a
+// cancel.
 func (c *Call) Stopped() *State {
 	switch result := c.Result(); {
 	case c.stopped != nil:
@@ -50,15 +49,15 @@ func (c *Call) Stopped() *State {
 	return &state
 }
 
-// keepStopped records the state of the call, which ends now and may be continued later.
+// keepStopped saves the state of the call before it ends, so that a later call can continue from it.
 func (c *Call) keepStopped() {
 	if c.stopped == nil {
 		c.stopped = c.Stopped()
 	}
 }
 
-// Continue takes the call up where it was stopped. The request that was due has its
-// attempts anew, without the wait before it. Ledgers have to be read first.
+// Continue restores the state of a stopped call. Its due request gets all attempts again, without the wait before
+// it. Ledgers must be read first.
 func (c *Call) Continue(stopped Stopped) {
 	state := *stopped.State
 	if c.keeps != nil {
@@ -76,7 +75,7 @@ func (c *Call) Continue(stopped Stopped) {
 	c.state = state
 }
 
-// StoppedAs is Stopped with what identifies the call.
+// StoppedAs returns Stopped together with what identifies the call.
 func (t Task) StoppedAs(call *Call) Stopped {
 	stopped := Stopped{Key: t.Run.Identity(), State: call.Stopped()}
 	if stopped.State != nil {
@@ -90,7 +89,7 @@ func (t Task) Continues(call *Call, stopped Stopped) bool {
 	return stopped.State != nil && stopped.Print != "" && stopped.Print == t.Print(call, stopped.State.StartedAt)
 }
 
-// dropAttempt leaves out of a state what belonged to the attempt that was due.
+// dropAttempt removes the parts of a state that belong to the attempt that was due.
 func (s *State) dropAttempt(config Config) {
 	s.Turn, s.Answers, s.Lost, s.RequestAttempts = nil, await.Answers{}, 0, 0
 	s.Counters.ResetResumed(config.Policies)

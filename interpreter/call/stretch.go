@@ -7,41 +7,39 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Stretch describes attempts that an activity made for a call: one that failed, or consecutive
-// ones that succeeded. Kept in workflow history, for display; nothing is decided by it.
+// Stretch describes attempts that an activity made for a call: one that failed, or consecutive ones that succeeded.
+// Kept in workflow history, for display; it decides nothing.
 type Stretch struct {
 	Attempt int `json:"attempt"`
 	Page    int `json:"page"`
-	// AttemptTo and PageTo are the last, 0 where that is the first.
+	// AttemptTo and PageTo are the last attempt and page, 0 if the stretch has only one.
 	AttemptTo int    `json:"attempt_to,omitempty"`
 	PageTo    int    `json:"page_to,omitempty"`
-	Place     string `json:"place,omitempty"` // of the sink whose attempt it is
-	// Turn is the part of the time, in seconds, that the attempts waited under a rate limit.
+	Place     string `json:"place,omitempty"` // place of the sink that the attempt belongs to, "" for none
+	// Turn is the part of the time, in seconds, in which the attempts waited for a slot under a rate limit.
 	Turn  float64                  `json:"turn,omitempty"`
 	Began time.Time                `json:"began"`
 	Ended time.Time                `json:"ended"`
-	Error *interpreter.ErrorObject `json:"error,omitempty"` // without what answers held
+	Error *interpreter.ErrorObject `json:"error,omitempty"` // without the contents of responses
 }
 
-// lastAttempt is the number of the last attempt.
+// lastAttempt returns the number of the last attempt.
 func (s *Stretch) lastAttempt() int { return max(s.Attempt, s.AttemptTo) }
 
 // Stretches are the attempts of a call, in order.
 type Stretches []Stretch
 
-// mostStretches bounds the stretches of one call; the last one covers all further attempts.
-// stretchMessage bounds the characters of its errors. Both keep histories of calls with many
-// pages small.
+// Bounds that keep the histories of calls with many pages small.
 const (
-	// mostStretches bounds the stretches of attempts that are kept of one call, for people to
-	// see; the last one then grows. They are in heartbeats and queries, and a call may have
-	// thousands of attempts. stretchMessage bounds what an error says there, in characters.
+	// mostStretches bounds the stretches of one call; the last one then covers all further attempts. They are in
+	// heartbeats and queries, and a call may make thousands of attempts. stretchMessage bounds their error
+	// messages, in characters.
 	mostStretches  = 40
 	stretchMessage = 200
 )
 
-// Add returns s with an attempt added; seconds of it were waits for its turn, and failure is
-// nil if it succeeded. s itself does not change.
+// Add returns s with an attempt added, without changing s. turn is the number of seconds that it waited for a slot
+// under a rate limit, and failure is nil if it succeeded.
 func (s Stretches) Add(in interpreter.ToolInput, began, ended time.Time, failure *interpreter.ErrorObject, turn float64) Stretches {
 	stretch := Stretch{Attempt: in.Attempt, Page: in.Page, Place: in.Place, Began: began, Ended: ended, Turn: turn}
 	if failure != nil {
@@ -50,7 +48,7 @@ func (s Stretches) Add(in interpreter.ToolInput, began, ended time.Time, failure
 			Message: source.Cut(failure.Message, stretchMessage), Attempt: in.Attempt, Page: in.Page,
 		}
 	}
-	follows := func(last Stretch) bool { // an answer that a policy has refused is followed by another attempt of its page
+	follows := func(last Stretch) bool { // true for the next attempt of a page whose response a policy refused
 		return failure == nil && last.Error == nil && in.Page > max(last.Page, last.PageTo)
 	}
 	if n := len(s); n > 0 && (follows(s[n-1]) || n == mostStretches) {
@@ -62,7 +60,7 @@ func (s Stretches) Add(in interpreter.ToolInput, began, ended time.Time, failure
 	return append(s, stretch)
 }
 
-// Cover reports whether these are the attempts of a call from first to last.
+// Cover reports whether these are all attempts of a call from first to last.
 func (s Stretches) Cover(first, last int) bool {
 	if len(s) == 0 || s[0].Attempt != first || s[len(s)-1].lastAttempt() != last {
 		return false
@@ -75,8 +73,8 @@ func (s Stretches) Cover(first, last int) bool {
 	return true
 }
 
-// ImpliedBy reports whether the failure that a call ended with, nil for none, says all of these: they are one
-// stretch without waits for its turn, which failed with it or succeeded before it.
+// ImpliedBy reports whether the failure that a call ended with, nil for none, already shows all of these attempts:
+// one stretch without waits for a slot, which failed with it or succeeded before it.
 func (s Stretches) ImpliedBy(failure *interpreter.ErrorObject) bool {
 	switch {
 	case len(s) == 0:

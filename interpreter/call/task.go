@@ -11,36 +11,36 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// DriveActivity is the name of the activity that hosts calls: as many attempts,
-// pages and sinks of them as need no wait.
+// DriveActivity is the name of the activity that hosts calls: it makes as many of their attempts, pages and sinks
+// as need no wait.
 const DriveActivity = "drive"
 
-// Task is what children of a run, and activities that host calls, know of the step; kept in
-// workflow history. People read it in Temporal's UI, so the most important comes first.
+// Task is what the children of a run, and the activities that host calls, know about the step; kept in workflow
+// history. People read it in Temporal's UI, so the most important fields come first.
 type Task struct {
 	Step  string           `json:"step"`
 	Visit int              `json:"visit"`
-	Args  expression.Value `json:"args,omitzero"` // of the route
-	// Name is the name of the playbook's file, Hash the beginning of its hash, for readers.
+	Args  expression.Value `json:"args,omitzero"` // args of the route
+	// Name is the name of the playbook's file, Hash the first characters of its hash, both for display.
 	Name string              `json:"name"`
 	Hash string              `json:"hash,omitempty"`
 	Run  interpreter.RunInfo `json:"run"`
-	// ID is the workflow ID of a reprocess; "" for other runs, whose ID is Run.WorkflowID.
+	// ID is the workflow ID of a reprocess; "" for other runs, which have Run.WorkflowID.
 	ID string `json:"id,omitempty"`
 	// StartedAt is when that reprocess started.
 	StartedAt time.Time        `json:"started_at,omitzero"`
 	Data      interpreter.Data `json:"data"`
-	// Limits are the operator's, as the validation recorded them.
+	// Limits are the operator's limits, as the check at the start of the run recorded them.
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
 	// Nesting describes the parent and child runs; nil if there are none.
 	Nesting *Nesting `json:"nesting,omitempty"`
-	// Source is the playbook, which travels as a Script.
+	// Source is the text of the playbook, which travels in a Script.
 	Source string `json:"-"`
 }
 
-// Script is the playbook of a task, and the playbooks that it names. It is the same for all
-// children of a loop and would hide the rest of their input, so it travels as an argument
-// of its own, which the payload store keeps once. Kept in workflow history.
+// Script holds the playbook of a task and the playbooks that it names. All children of a loop share it, and it
+// would hide the rest of their input in Temporal's UI, so it is a separate argument, which the payload store stores
+// once. Kept in workflow history.
 type Script struct {
 	Source string `json:"source"`
 	// Files are Nesting.Files.
@@ -60,7 +60,7 @@ func (s Script) Equal(other Script) bool {
 	return true
 }
 
-// Began is when the run started.
+// Began returns when the run, or the reprocess, started.
 func (t Task) Began() time.Time {
 	if t.StartedAt.IsZero() {
 		return t.Run.StartedAt
@@ -68,7 +68,7 @@ func (t Task) Began() time.Time {
 	return t.StartedAt
 }
 
-// Apart takes the script out of a task that is to travel.
+// Apart splits a task into its parts for travel: the task without its script, and the script.
 func (t Task) Apart() (Task, Script) {
 	script := Script{Source: t.Source}
 	t.Source = ""
@@ -80,7 +80,7 @@ func (t Task) Apart() (Task, Script) {
 	return t, script
 }
 
-// With puts the script back into a task that has travelled.
+// With returns the task with the script restored.
 func (t Task) With(script Script) Task {
 	t.Source = script.Source
 	if len(script.Files) > 0 {
@@ -107,22 +107,23 @@ func (t Task) Load() (*playbook.Playbook, *playbook.Step, error) {
 	return book, step, nil
 }
 
-// Snapshot is a call on its way to another host; kept in workflow history.
+// Snapshot is a call sent to another host; kept in workflow history.
 type Snapshot struct {
-	// Index, Size and Element place the iteration; Index is nil without a loop, and Size 0 while a source gives more elements.
+	// Index, Size and Element describe the iteration. Index is nil without a loop, and Size is 0 while the number
+	// of elements is unknown because a source still provides more.
 	Index   *int             `json:"index,omitempty"`
 	Size    int              `json:"size,omitempty"`
 	Element expression.Value `json:"element,omitzero"`
-	// State is nil for a call that has not begun.
+	// State is nil if the call has not begun.
 	State *State `json:"state,omitempty"`
-	// By is the workflow ID of the one that had begun the call when it was stopped, for a
-	// call that continues it and does not have its state yet.
+	// By is set for a call that continues a stopped one whose state it does not have yet: the ID of the workflow
+	// that began it.
 	By string `json:"by,omitempty"`
-	// Until is when the wait is over that State is in.
+	// Until is the end of the wait that State is in.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Bare is the call without its state. It is enough to find the call in ledgers.
+// Bare returns the call without its state, which suffices to find it in ledgers.
 func (c Snapshot) Bare(call *Call) Snapshot {
 	c.State, c.Until = nil, time.Time{}
 	if key := call.state.Ledger; key != "" {
@@ -131,8 +132,8 @@ func (c Snapshot) Bare(call *Call) Snapshot {
 	return c
 }
 
-// Call makes the call of the task's step, or of one iteration of it, where it
-// left off. random draws from the host's stream.
+// Call builds the call of the task's step, or of one of its iterations, with the progress of the snapshot. random
+// returns numbers in [0, 1) from the host's deterministic source.
 func (t Task) Call(book *playbook.Playbook, step *playbook.Step, snapshot Snapshot, random func() float64) *Call {
 	scope := interpreter.NewScope(book, t.Run, t.Data)
 	if snapshot.Index != nil {
@@ -152,7 +153,7 @@ func (t Task) Call(book *playbook.Playbook, step *playbook.Step, snapshot Snapsh
 	return call
 }
 
-// afterOf are the sinks that a call of the step, or of one iteration, writes to after the sinks of its policies.
+// afterOf returns the sinks that a call of the step, or of one iteration, writes after those of its policies.
 func afterOf(step *playbook.Step, snapshot Snapshot) []*playbook.Sink {
 	if snapshot.Index != nil {
 		return step.Loop.Sinks
@@ -160,60 +161,57 @@ func afterOf(step *playbook.Step, snapshot Snapshot) []*playbook.Sink {
 	return step.Sinks
 }
 
-// DriveInput is the argument of DriveActivity, followed by the Script of its task; kept in
-// workflow history.
+// DriveInput is the first argument of DriveActivity, followed by the Script of its task; kept in workflow history.
 type DriveInput struct {
 	Task  Task       `json:"task"`
 	Calls []Snapshot `json:"calls"`
-	// Width is how many calls run at a time; with 0 they go one after the
-	// other, and none begins before the one before it has ended.
+	// Width is the number of calls that run at the same time. With 0 they run one after the other, each only once
+	// the previous one has ended.
 	Width int `json:"width,omitempty"`
-	// LoopCounts is set where the calls are iterations of a loop with a failure budget:
-	// once it is spent, no call begins and begun calls are left.
+	// Known is set if the calls are iterations of a loop with a failure budget: once the budget is spent, no
+	// further call begins, and calls that have begun are left as they are.
 	Known *interpreter.LoopCounts `json:"known,omitempty"`
-	// Pages limits the activity to pages of calls that have begun; what else
-	// happens is left to the workflow. See Call.Detach.
+	// Pages limits the activity to fetching pages for calls that have begun; the workflow does everything else. See
+	// View.Detachable.
 	Pages bool `json:"pages,omitempty"`
-	// MostPages bounds the pages of a call that Pages fetches, beside other bounds; 0 for none.
+	// MostPages is an additional bound on the pages that the activity fetches for a call if Pages is set; 0 for
+	// none.
 	MostPages int `json:"most_pages,omitempty"`
-	// Recall requests only what ledgers hold of the calls.
+	// Recall limits the activity to reading what ledgers hold of the calls.
 	Recall bool `json:"recall,omitempty"`
-	// ControlID and ControlVersion are as in ToolInput, for all attempts.
+	// ControlID and ControlVersion are as in ToolInput, and apply to all attempts.
 	ControlID      string `json:"control_id,omitempty"`
 	ControlVersion int    `json:"control_version,omitempty"`
 }
 
-// DriveOutput is the result of DriveActivity, in the order of its calls; kept in workflow
-// history.
+// DriveOutput is the result of DriveActivity, in the order of its calls; kept in workflow history.
 type DriveOutput struct {
 	Calls []Driven `json:"calls"`
-	// Budget is the error of the loop where its failure budget was spent here.
+	// Budget is the error of the loop if its failure budget was spent in this activity.
 	Budget *interpreter.ErrorObject `json:"budget,omitempty"`
 }
 
-// Driven is what an activity has made of a call: its result, or a state in which it waits or
-// leaves the rest to another activity. Both are nil if the call has not begun. Kept in workflow
-// history.
+// Driven is the progress that an activity has made with a call: its result, or a state in which it waits or is left
+// to another activity. Both are nil if the call has not begun. Kept in workflow history.
 type Driven struct {
 	State *State `json:"state,omitempty"`
-	// SeenBefore is how many bytes at the beginning of State.Seen are left out, because the workflow has them: it gave them to
+	// SeenBefore is the number of bytes omitted from the beginning of State.Seen, because the workflow sent them to
 	// the activity.
 	SeenBefore int                     `json:"seen_before,omitempty"`
 	Result     *interpreter.CallResult `json:"result,omitempty"`
-	// Noted and Written are as in State, of a call with a result.
+	// Noted and Written are as in State, for a call with a result.
 	Noted   Noted `json:"noted,omitempty"`
 	Written int   `json:"written,omitempty"`
-	// Outcome is the outcome of the last attempt, if State is the state before it: the two together are smaller than the state
-	// after it. The next host applies it before anything else.
+	// Outcome is the outcome of the last attempt, if State is the state before it: the two together are smaller
+	// than the state after it. The next host applies it first.
 	Outcome *interpreter.Outcome `json:"outcome,omitempty"`
-	// Made are the attempts that were made here, for display. Nil if Result already shows them.
+	// Made are the attempts made in this activity, for display; nil if Result already shows them.
 	Made Stretches `json:"made,omitempty"`
-	// Unwritten are the failed attempts of the call's sinks that were made here, for display.
+	// Unwritten are the failed attempts of the call's sinks made in this activity, for display.
 	Unwritten Stretches `json:"unwritten,omitempty"`
 }
 
-// Failure is the failure of the last attempt which was made since a state, nil where it
-// succeeded.
+// Failure returns the failure of the last attempt made after the state since; nil if it succeeded.
 func (d Driven) Failure(since *State) *interpreter.ErrorObject {
 	switch {
 	case d.Result != nil:
@@ -226,8 +224,8 @@ func (d Driven) Failure(since *State) *interpreter.ErrorObject {
 	return d.State.Last.Error
 }
 
-// Since returns the result without the part of the state that the host has already: it sent
-// that part, in before, to this activity.
+// Since returns the result without the part of the state that the host already has because it sent that part, in
+// before, to this activity.
 func (d Driven) Since(before *State) Driven {
 	if d.State == nil || before == nil || d.State.Restarts != before.Restarts { // a restart has begun to see anew
 		return d
@@ -238,7 +236,7 @@ func (d Driven) Since(before *State) Driven {
 	return d
 }
 
-// MapOrNil gives the error of a value that is neither a map nor nil.
+// MapOrNil returns an error if a value is neither a map nor nil; what names it in the message.
 func MapOrNil(what string, value expression.Value) error {
 	if _, isMap := value.Data.(map[string]any); !isMap && value.Data != nil {
 		return fmt.Errorf("%s must be a map, not a %s", what, expression.TypeName(value.Data))

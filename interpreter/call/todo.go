@@ -11,10 +11,9 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// Todo is one thing that is left to do in a call: exactly one field is set. A list of them has
-// one of two forms, either of them after the sink of a page: an attempt, which may have to
-// wait, be held, or be awaited after it was sent; or sinks, the dead letter last, and the end.
-// Kept with State.
+// Todo is one thing that a call still has to do: exactly one field is set. After the sinks of a page, if any, a
+// list of them is either an attempt, possibly preceded by a wait, a hold, or an await of an attempt already sent;
+// or it is sinks, the dead letter last, and the end. Kept with State.
 type Todo struct {
 	Attempt *PendingAttempt         `json:"attempt,omitempty"`
 	Await   *await.Awaited          `json:"await,omitempty"`
@@ -25,23 +24,23 @@ type Todo struct {
 	End     *interpreter.CallResult `json:"end,omitempty"`
 }
 
-// PendingAttempt is an attempt that is due. Kept with State.
+// PendingAttempt is a due attempt. Kept with State.
 type PendingAttempt struct {
-	// Request is the one of the next page, while the sink of the page before is to
-	// be written; then it becomes the state's.
+	// Request is the request of the next page, until the sink of the page before is written; then it becomes the
+	// current one of the state.
 	Request *request.Request `json:"request,omitempty"`
-	// Slice is the slice of time that begins with the request; nil if the request belongs to the current one.
+	// Slice is the slice of time that the request starts; nil if the request belongs to the current one.
 	Slice *incremental.Slice `json:"slice,omitempty"`
 }
 
-// pendingSink is a sink that is due. Kept with State.
+// pendingSink is a due sink. Kept with State.
 type pendingSink struct {
 	sink.Choice
 	// State is the state of the sink's call if another host has driven it.
 	State *State `json:"state,omitempty"`
 }
 
-// sinkTodo are sinks that have to run.
+// sinkTodo returns a Todo for each chosen sink.
 func sinkTodo(chosen ...sink.Choice) []Todo {
 	todo := make([]Todo, len(chosen))
 	for i, choice := range chosen {
@@ -50,7 +49,7 @@ func sinkTodo(chosen ...sink.Choice) []Todo {
 	return todo
 }
 
-// moveTodo is a move of the state of the step, nothing for nil.
+// moveTodo returns a Todo that moves the state of the step; none for nil.
 func moveTodo(move *incremental.Move) []Todo {
 	if move == nil {
 		return nil
@@ -58,7 +57,7 @@ func moveTodo(move *incremental.Move) []Todo {
 	return []Todo{{State: &watermark.Pending{Move: move}}}
 }
 
-// hasBegun reports whether anything of the call has happened.
+// hasBegun reports whether the call has begun.
 func (s *State) hasBegun() bool { return len(s.Todo) > 0 }
 
 // nextTodo returns the next Todo; the zero value if the call has not begun.
@@ -69,7 +68,7 @@ func (s *State) nextTodo() Todo {
 	return s.Todo[0]
 }
 
-// lastTodo is the attempt or the end that follows all else if nothing fails.
+// lastTodo returns the attempt or the end that the list ends with.
 func (s *State) lastTodo() Todo {
 	if len(s.Todo) == 0 {
 		return Todo{}
@@ -77,10 +76,10 @@ func (s *State) lastTodo() Todo {
 	return s.Todo[len(s.Todo)-1]
 }
 
-// heldBy is why the call is held, nil where it is not.
+// heldBy returns why the call is held, nil if it is not.
 func (s *State) heldBy() *interpreter.Hold { return s.nextTodo().Hold }
 
-// pendingWait returns the wait that the call is in by itself, nil for none.
+// pendingWait returns the wait of the call itself, not of its sink; nil for none.
 func (s *State) pendingWait() *interpreter.Wait {
 	switch head := s.nextTodo(); {
 	case head.Wait != nil:
@@ -92,11 +91,11 @@ func (s *State) pendingWait() *interpreter.Wait {
 	return nil
 }
 
-// requestAgain asks for the same request again, after a wait where there is one.
+// requestAgain schedules the same request again, after wait if it is not nil.
 func (s *State) requestAgain(wait *interpreter.Wait) { s.Todo = attemptAfter(wait, nil) }
 
-// attemptAfter is an attempt that is still to do, of another request where that is
-// not nil.
+// attemptAfter returns the Todo of an attempt after a wait, which may be nil; next is its request, nil for the
+// current one.
 func attemptAfter(wait *interpreter.Wait, next *request.Request) []Todo {
 	todo := Todo{Attempt: &PendingAttempt{Request: next}}
 	if wait == nil {
@@ -105,8 +104,8 @@ func attemptAfter(wait *interpreter.Wait, next *request.Request) []Todo {
 	return []Todo{{Wait: wait}, todo}
 }
 
-// behindPage continues with what had to wait for the sink of a page: the request of the next page, or the failure with which the
-// call ends. While the sink is still due it does nothing.
+// behindPage continues once the sinks of a page are done: with the request of the next page, or with the failure
+// that ends the call. It does nothing while a sink of the page is still due.
 func (s *State) behindPage() {
 	if sink := s.nextTodo().Sink; sink != nil && sink.Page {
 		return
@@ -124,7 +123,7 @@ func (s *State) behindPage() {
 	}
 }
 
-// replaceLast replaces the last attempt or end by another one.
+// replaceLast replaces the last Todo.
 func (s *State) replaceLast(todo Todo) {
 	s.Todo = slices.Clone(s.Todo)
 	s.Todo[len(s.Todo)-1] = todo
@@ -144,15 +143,14 @@ func (s *State) addWarnings(warnings ...string) {
 	s.Warnings = slices.Concat(s.Warnings, warnings)
 }
 
-// warnOnce is warn for what is found again and again.
+// warnOnce adds a warning unless the state already has it.
 func (s *State) warnOnce(warning string) {
 	if !slices.Contains(s.Warnings, warning) {
 		s.addWarnings(warning)
 	}
 }
 
-// Failure is the failure of the last attempt, or of a poll that waits for people; nil for
-// none.
+// Failure returns the failure of the last attempt, or of a poll that waits for people; nil for none.
 func (s *State) Failure() *interpreter.ErrorObject {
 	if hold := s.nextTodo().Hold; hold != nil && hold.Failure != nil {
 		return hold.Failure
@@ -160,13 +158,13 @@ func (s *State) Failure() *interpreter.ErrorObject {
 	return s.Last.Error
 }
 
-// isBeyond reports whether the call has come further than an earlier state of it: it has made an attempt, its sink has begun, or
-// something else is next.
+// isBeyond reports whether the call has advanced since an earlier state: it has made an attempt, its sink has
+// begun, or something else is next.
 func (s *State) isBeyond(before State) bool {
 	head, was := s.nextTodo(), before.nextTodo()
 	return s.Attempts != before.Attempts || s.Written != before.Written ||
 		(head.Attempt == nil) != (was.Attempt == nil) || head.Sink != nil && head.Sink.State != nil
 }
 
-// dropHead drops what is done.
+// dropHead removes the first Todo, which is done.
 func (s *State) dropHead() { s.Todo = s.Todo[1:] }

@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/retry"
 )
 
-// unreadWarning names the sign in the last answer that there are more pages, if no condition reads it; "" if there is none. If a policy
-// that reads the answer ended the call, the author has decided, and nothing is unread.
+// unreadWarning describes a sign of further pages in the last response that no condition reads; "" if there is
+// none. If a policy that reads the response ended the call, the author has decided, and there is no warning.
 func (r results) unreadWarning(d decided) string {
 	c, last := r.config, &r.state.Last
 	if c.Sink != nil || c.Step.Secret || last.Error != nil || d.Ruling != retry.RulingStands || !r.mayHavePages() || c.Step.Loop != nil && request.Naming(c.Step.Loop.Element, "_loop")(c.Book.Resolve(c.Action).Field(playbook.FieldParams)) {
@@ -32,7 +32,8 @@ func (r results) unreadWarning(d decided) string {
 	return fmt.Sprintf("%s: %s (step in line %d)", c.Where(), says, c.Step.NamePos.Line)
 }
 
-// mayHavePages reports whether the call may have more pages than one: it is a request over HTTP, or a policy of it pages.
+// mayHavePages reports whether the call may have several pages: it makes HTTP requests, or one of its policies
+// pages.
 func (r results) mayHavePages() bool {
 	if r.state.Last.Meta.Status != 0 {
 		return true
@@ -40,7 +41,7 @@ func (r results) mayHavePages() bool {
 	return slices.ContainsFunc(r.config.Policies, func(policy *playbook.Policy) bool { return policy.Then.NextCall != nil })
 }
 
-// rowsRead is how many rows the call has read so far, -1 where that is not known.
+// rowsRead returns the number of rows that the call has read so far, -1 if unknown.
 func (r results) rowsRead() int {
 	collect := r.state.CollectedBy(r.config.collectingOf())
 	if collect != nil && collect.Strategy == playbook.Append && (collect.Path != "" || r.config.Step.Rows != nil || isList(r.state.Last.Data.Data)) {
@@ -57,13 +58,13 @@ func isList(value any) bool {
 	return is
 }
 
-// readsAnswer reports whether a condition reads anything of an answer.
+// readsAnswer reports whether a condition reads any part of a response.
 func readsAnswer(node *playbook.Node) bool {
 	return node.Names("response", "page", "this", "data", playbook.DefaultInto)
 }
 
-// conditionPaths are the paths into the answer that are read by conditions of the call's policies, by routes, and by the token
-// of the state; links says that one reads its headers.
+// conditionPaths returns the paths into the response that are read by conditions of the call's policies, by routes,
+// and by the token of the state; links reports whether one reads its headers.
 func (c *Config) conditionPaths() (paths []expression.Ref, links bool) {
 	var nodes []*playbook.Node
 	for _, policy := range c.Policies {

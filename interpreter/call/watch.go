@@ -10,37 +10,36 @@ import (
 	"reprise/interpreter/retry"
 )
 
-// Observer is shown what calls decide, in the order in which they do. It changes nothing
-// and is part of no history: tests of playbooks have one, workers have none.
+// Observer receives what calls decide, in order. It changes nothing and does not affect histories: tests of
+// playbooks have one, workers do not.
 type Observer func(Observation)
 
-// Observation is one thing that a call has decided.
+// Observation is one decision of a call.
 type Observation struct {
 	Facts
-	// Policies are the policies that matched an outcome, the one that decided last; none where
-	// no policy did.
+	// Policies are the policies that matched an outcome, the deciding one last; none if no policy matched.
 	Policies []*playbook.Policy
-	// Decided says that Policies ruled on the outcome of an attempt, whose number is Attempt. Repeats says that another attempt
-	// follows.
+	// Decided says that the policies ruled on the outcome of the attempt with number Attempt, Repeats that another
+	// attempt follows.
 	Decided, Repeats bool
 	Attempt          int
-	// Error is the failure that was decided about, nil for a success.
+	// Error is the failure that the policies ruled on, nil for a success.
 	Error *interpreter.ErrorObject
-	// Why says why a matching policy does not repeat; "" if it does.
+	// Why says why a matching policy does not repeat the attempt; "" if it does.
 	Why string
-	// Awaits is the attempt that waits for an answer from outside from now on, nil for none. It waits as long as Limit, 0
-	// without an end.
+	// Awaits is the attempt that now waits for an answer from outside, nil for none. It waits at most Limit; 0
+	// means forever.
 	Awaits *interpreter.AnswerTo
 	Limit  time.Duration
 }
 
-// Watch shows what the call decides from now on, and what its sinks do; nil is nobody.
+// Watch sends the decisions of the call and its sinks to observer from now on; nil sends them to nobody.
 func (c *Call) Watch(observer Observer) *Call {
 	c.config.observer = observer
 	return c
 }
 
-// showObservation shows what the call has decided.
+// showObservation sends an observation to the observer, if there is one.
 func (c *Call) showObservation(seen Observation) {
 	if c.config.observer != nil {
 		seen.Facts = c.View().Facts()
@@ -48,7 +47,7 @@ func (c *Call) showObservation(seen Observation) {
 	}
 }
 
-// observationOf is the observation of a ruling on an outcome.
+// observationOf returns the observation of a ruling on an outcome.
 func (c *Config) observationOf(outcome interpreter.Outcome, decision retry.Decision, attempt int) Observation {
 	seen := Observation{Decided: true, Repeats: decision.Repeats(), Attempt: attempt, Error: outcome.Err, Why: decision.Why}
 	for _, number := range decision.Matched {
@@ -57,21 +56,21 @@ func (c *Config) observationOf(outcome interpreter.Outcome, decision retry.Decis
 	return seen
 }
 
-// Evaluated is a condition of a policy that was evaluated for an outcome, for people.
+// Evaluated is the evaluation of a policy's condition for an outcome, for display.
 type Evaluated struct {
 	Policy *playbook.Policy
 	Node   *playbook.Node // the condition
 	Word   string         // when or stop_when
 	Holds  bool
-	Parts  []expression.Part // with their values
-	Err    error             // why it could not be evaluated; nil where it could
+	Parts  []expression.Part // parts of the condition with their values
+	Err    error             // why it could not be evaluated; nil if it could
 }
 
-// Explain reports each condition of the call's policies that is evaluated from now on. It changes
-// nothing: parts are evaluated within a budget of their own.
+// Explain reports each condition of the call's policies that is evaluated from now on. It does not change the
+// decisions: the parts of a condition are evaluated with a separate budget.
 func (c *Call) Explain(report func(Evaluated)) { c.explain = report }
 
-// reportCondition passes the result of a condition to the explanation.
+// reportCondition passes the result of a condition to the function given to Explain.
 func (c *callConditions) reportCondition(policy *playbook.Policy, node *playbook.Node, word string, holds bool, err error) {
 	if c.explain == nil {
 		return
@@ -83,12 +82,12 @@ func (c *callConditions) reportCondition(policy *playbook.Policy, node *playbook
 	c.explain(evaluated)
 }
 
-// Ahead is what a call does once its due sinks are written, for people.
+// Ahead describes what a call does once its due sinks are written, for display.
 type Ahead struct {
 	// Attempt says that another attempt follows automatically; Wait is the wait before it, nil for none.
 	Attempt bool
 	Wait    *interpreter.Wait
-	// Request is the request of the next page; nil where the call makes the same one again, or none.
+	// Request is the request of the next page; nil if the call repeats the current request, or makes none.
 	Request *request.Request
 }
 

@@ -7,15 +7,15 @@ import (
 	"reprise/interpreter"
 )
 
-// Answers collects answers from outside to the current attempt. Part of the state of a call;
-// kept in workflow history.
+// Answers holds what people or other systems have sent about the current attempt. It is part of the state of a call
+// and kept in workflow history.
 type Answers struct {
 	Answer   *interpreter.Answer           `json:"answer,omitempty"`   // to the current attempt, not applied yet
-	Reported *interpreter.ReportedProgress `json:"reported,omitempty"` // how far what is awaited has come
+	Reported *interpreter.ReportedProgress `json:"reported,omitempty"` // the latest progress, for display
 }
 
-// Check says why an answer to the attempt of a step is refused; nil accepts it. question is the question of the attempt,
-// nil where it is no approval.
+// Check returns why an answer to an attempt of a step is refused; nil accepts it. question is the question of an
+// approval, nil for other tools.
 func Check(answer interpreter.Answer, step string, question *Question, limits interpreter.RunLimits) error {
 	if err := answer.Check(); err != nil {
 		return err
@@ -32,8 +32,9 @@ func Check(answer interpreter.Answer, step string, question *Question, limits in
 	return nil
 }
 
-// Accept keeps an answer that Check accepts. It returns the attempt with the time that progress gives it, nil where
-// nothing changes: awaited is nil for an attempt that nobody awaits yet.
+// Accept stores an answer that Check has accepted. If the answer reports progress and awaited has a time limit, it
+// returns the attempt with its deadline extended, otherwise nil. awaited is nil while the attempt is being sent and
+// nobody awaits it yet.
 func (a *Answers) Accept(answer interpreter.Answer, awaited *Awaited, now time.Time) (extended *Awaited) {
 	if answer.Verb != interpreter.AnswerProgress {
 		a.Answer = &answer
@@ -46,7 +47,8 @@ func (a *Answers) Accept(answer interpreter.Answer, awaited *Awaited, now time.T
 	return awaited.extendTime(now)
 }
 
-// Outcome is the outcome of the attempt, which consumes its answer; without one its time is over.
+// Outcome consumes the answer and returns the outcome of the attempt. Without an answer, the attempt has exceeded
+// its time.
 func (a *Answers) Outcome(step string, question *Question, awaited *Awaited, now time.Time) interpreter.Outcome {
 	answer := a.Answer
 	if a.Answer = nil; answer == nil {
@@ -65,7 +67,7 @@ func (a *Answers) Outcome(step string, question *Question, awaited *Awaited, now
 	return interpreter.Outcome{Data: answer.Result.Data}
 }
 
-// overdueOutcome is the outcome of an attempt whose time is over.
+// overdueOutcome returns the outcome of an attempt that nobody answered in time.
 func (a *Answers) overdueOutcome(step string, question *Question, awaited *Awaited, now time.Time) interpreter.Outcome {
 	if question != nil {
 		if data := question.overdueResult(now); data != nil {
@@ -79,7 +81,7 @@ func (a *Answers) overdueOutcome(step string, question *Question, awaited *Await
 	return interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable, Message: message}}
 }
 
-// Details are the attempt that awaits its answer, for people; nil where it has one, or none is awaited.
+// Details describes the awaited attempt for people; nil if none is awaited, or if its answer has arrived.
 func (a *Answers) Details(attempt int, awaited *Awaited, question *Question) *interpreter.AwaitedDetails {
 	if awaited == nil || a.Answer != nil {
 		return nil
@@ -91,8 +93,8 @@ func (a *Answers) Details(attempt int, awaited *Awaited, question *Question) *in
 	return shown
 }
 
-// Choice is the option with which an approval ends: its answer's, or without an answer its on_timeout's. It
-// is "" where there is none.
+// Choice returns the option with which an approval ends: the option of its answer, or of its on_timeout if nobody
+// answered. It returns "" if there is none.
 func (a *Answers) Choice(question *Question) string {
 	switch {
 	case question == nil:

@@ -6,7 +6,7 @@ import (
 	"reprise/interpreter"
 )
 
-// Awaited is an attempt that a person or another system answers. Kept with the state of a call.
+// Awaited is an attempt that a person or another system has to answer. It is kept with the state of a call.
 type Awaited struct {
 	Since time.Time `json:"since"`
 	// Until is the deadline, zero for none; progress extends it.
@@ -16,13 +16,13 @@ type Awaited struct {
 	Limit time.Duration `json:"limit,omitempty"`
 }
 
-// From is an attempt that is awaited from now on.
+// From returns an attempt that is awaited from now on; a limit of 0 means no deadline.
 func From(now time.Time, limit time.Duration) *Awaited {
 	awaited := Awaited{Since: now, Limit: limit}
 	return awaited.extendTime(now)
 }
 
-// extendTime is the attempt with its whole time from now on.
+// extendTime returns the attempt with a deadline one full Limit from now.
 func (a Awaited) extendTime(now time.Time) *Awaited {
 	if a.Limit > 0 {
 		a.Until = now.Add(a.Limit)
@@ -30,7 +30,7 @@ func (a Awaited) extendTime(now time.Time) *Awaited {
 	return &a
 }
 
-// Wait is the attempt as a wait that others see.
+// Wait describes the awaited attempt as the wait that lists and timers show.
 func (a Awaited) Wait(reported *interpreter.ReportedProgress) interpreter.Wait {
 	summary := "awaits an answer"
 	if !a.Until.IsZero() {

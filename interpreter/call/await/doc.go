@@ -1,3 +1,3 @@
-// Package await is what a call knows of an attempt that a person or another system answers: until when it is awaited,
-// the question that an approval asks, the answer that has come, and the outcome that it makes.
+// Package await models an attempt that a person or another system answers: its deadline, the question of an
+// approval, the answer, and the outcome that follows from it.
 package await

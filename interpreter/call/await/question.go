@@ -12,14 +12,14 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Question is the question of an approval that is due.
+// Question is the question that an approval asks people.
 type Question struct {
 	step    string
 	request *request.Request
-	form    []string // names of its fields, as the author has ordered them
+	form    []string // names of the form's fields, in the author's order
 }
 
-// NewQuestion is the question of an attempt of a step whose tool asks people.
+// NewQuestion returns the question of an attempt whose tool asks people.
 func NewQuestion(step string, action *playbook.Action, request *request.Request) *Question {
 	question := &Question{step: step, request: request}
 	if form := action.Field("form"); form != nil {
@@ -30,8 +30,8 @@ func NewQuestion(step string, action *playbook.Action, request *request.Request)
 	return question
 }
 
-// Approval is the approval that the attempt requests, nil for none: also where the fields make no approval, and the
-// attempt has failed with that.
+// Approval parses the request's fields as an approval. It returns nil for other tools, and if the fields are
+// invalid (Fault has the error, with which the attempt has failed).
 func (q *Question) Approval() *playbook.Approval {
 	if q == nil {
 		return nil
@@ -56,7 +56,7 @@ func (q *Question) parseApproval() (*playbook.Approval, error) {
 	return approval, err
 }
 
-// Fault says why the fields make no approval; nil also for other tools.
+// Fault returns why the fields are no valid approval; nil if they are, and for other tools.
 func (q *Question) Fault() error {
 	if q == nil {
 		return nil
@@ -67,7 +67,7 @@ func (q *Question) Fault() error {
 	return nil
 }
 
-// checkAnswer says why an answer is refused.
+// checkAnswer returns why an answer to the approval is refused; nil accepts it.
 func (q *Question) checkAnswer(answer interpreter.Answer) error {
 	approval := q.Approval()
 	switch {
@@ -89,7 +89,7 @@ func (q *Question) checkAnswer(answer interpreter.Answer) error {
 	return nil
 }
 
-// answeredResult is the result of an approval that somebody has answered.
+// answeredResult returns the result of an approval that has an answer.
 func (q *Question) answeredResult(answer interpreter.Answer, now time.Time) any {
 	result, err := q.Approval().Fill(answer.Form, true)
 	if err != nil {
@@ -100,8 +100,8 @@ func (q *Question) answeredResult(answer interpreter.Answer, now time.Time) any 
 	return result
 }
 
-// overdueResult is the result of an approval that nobody has answered in time, nil where
-// that is a failure.
+// overdueResult returns the result of an approval that nobody answered in time; nil if on_timeout makes that a
+// failure.
 func (q *Question) overdueResult(now time.Time) any {
 	if option := q.lateChoice(); option != "" {
 		return q.answeredResult(interpreter.Answer{Option: option, Comment: "nobody answered in time"}, now)
@@ -109,8 +109,7 @@ func (q *Question) overdueResult(now time.Time) any {
 	return nil
 }
 
-// lateChoice is the option that counts when nobody has answered in time, "" where that
-// is a failure.
+// lateChoice returns the option that on_timeout selects; "" if it makes the approval fail.
 func (q *Question) lateChoice() string {
 	choice := q.request.Fields[playbook.FieldOnTimeout].Data
 	if option := expression.Text(choice); choice != nil && option != "fail" {

@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// collectPage adds a page to what was collected so far and gives what the page
-// contributed (docs/concepts/attempts.md#pages). Neither argument is changed. The error is an *playbook.EvalError.
+// collectPage adds a page to the data collected so far, and returns the new data and what the page contributed to
+// it (docs/concepts/attempts.md#pages). The arguments are not changed. The error is an *playbook.EvalError.
 func collectPage(c *playbook.Collect, collected, page any, reading Extraction) (sum, contribution any, err error) {
 	if page == nil { // an answer without a body has no rows
 		return nothingCollected(c.Strategy, collected), nil, nil
@@ -41,7 +41,7 @@ func collectPage(c *playbook.Collect, collected, page any, reading Extraction) (
 	return appendPage(collected, contribution), contribution, nil
 }
 
-// inCollect gives an error the place of a collect, unless it has one.
+// inCollect adds the position of the collect to an error that has none.
 func inCollect(c *playbook.Collect, err error) error {
 	if _, placed := errors.AsType[*playbook.EvalError](err); placed || err == nil {
 		return err
@@ -49,7 +49,7 @@ func inCollect(c *playbook.Collect, err error) error {
 	return &playbook.EvalError{Pos: c.Pos, Message: err.Error()}
 }
 
-// nothingCollected is what was collected where a page, or the whole call, adds nothing.
+// nothingCollected returns the collected data after a page, or a whole call, that adds nothing.
 func nothingCollected(strategy playbook.Strategy, collected any) any {
 	switch {
 	case strategy == playbook.Append:
@@ -71,10 +71,9 @@ func mergePages(collected, contribution any) (sum, same any, err error) {
 	return expression.Merge(collected, contribution), contribution, nil
 }
 
-// appendPage concatenates a list, adds anything else as one element, and nil
-// not at all. The call is the only one that appends to the list, once per
-// page, so views of it taken earlier keep their length and their content, and
-// thousands of pages cost no copy each.
+// appendPage concatenates a list, adds any other value as one element, and ignores nil. Only the call appends to
+// the list, once per page, so earlier views of it keep their length and content, and thousands of pages need no
+// copies.
 func appendPage(collected, contribution any) any {
 	list, ok := collected.([]any)
 	if !ok {

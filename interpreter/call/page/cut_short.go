@@ -10,25 +10,24 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// A page that is empty, null or no JSON lacks the members by which a policy pages, so the policy's
-// condition is false and the call ends as if this were the last page. The members of earlier pages
-// show that it is not (docs/concepts/attempts.md#pages).
+// A page that is empty, null or not JSON lacks the members by which a policy pages, so the policy's condition is
+// false and the call ends as if this were the last page. Earlier pages, which had these members, show that
+// something is wrong (docs/concepts/attempts.md#pages).
 
-// PagedBy lists the members of earlier pages by which a policy requested more; kept with the
-// state of the call.
+// PagedBy records which members of earlier pages made a policy request more; kept with the state of the call.
 type PagedBy struct {
 	Policy int `json:"policy"`
-	// Had and Soft are bits, one for each member that the condition names: it was
-	// there; it may be left out on the last page, as links and cursors are.
+	// Had and Soft have one bit for each member that the condition names: in Had, whether an earlier page had it;
+	// in Soft, whether APIs omit such a member on the last page, as they do with links and cursors.
 	Had  uint64 `json:"had,omitempty"`
 	Soft uint64 `json:"soft,omitempty"`
 }
 
-// mostMembers bounds how many members of a condition are examined: the search is repeated for
-// each page, and an expression may name hundreds.
+// mostMembers bounds the members of a condition that are examined: each page is searched for them, and an
+// expression may name hundreds.
 const mostMembers = 64
 
-// Paged adds what a page has by which a policy asks for another.
+// Paged records the members of a page by which a policy requests the next one.
 func (p *Pages) Paged(policy *playbook.Policy, page any) {
 	paged := PagedBy{Policy: policy.Number}
 	if before := p.PagedBy; before != nil && before.Policy == policy.Number {
@@ -47,8 +46,8 @@ func (p *Pages) Paged(policy *playbook.Policy, page any) {
 	p.PagedBy = &paged
 }
 
-// mayBeLeftOut reports whether APIs omit a member on the last page: a cursor, a link, or a
-// number that only names the next page. A missing flag or count means something else.
+// mayBeLeftOut reports whether APIs omit such a member on the last page: a cursor, a link, or a number that only
+// identifies the next page. A missing flag or count has another cause.
 func mayBeLeftOut(ref expression.Ref, value any) bool {
 	switch value.(type) {
 	case string, map[string]any:
@@ -59,10 +58,10 @@ func mayBeLeftOut(ref expression.Ref, value any) bool {
 	return ref.Bare
 }
 
-// presence finds the words with which a condition tests whether a member exists.
+// presence matches words with which a condition tests whether a member exists.
 var presence = regexp.MustCompile(`(?i)\b(defined|none|nil|null)\b`)
 
-// pageMembers are the members of the page that a policy's condition names.
+// pageMembers returns the members of the page that a policy's condition names.
 func pageMembers(policy *playbook.Policy) []expression.Ref {
 	var members []expression.Ref
 	for _, ref := range policy.When.Refs() {
@@ -79,9 +78,9 @@ func pageMembers(policy *playbook.Policy) []expression.Ref {
 	return members
 }
 
-// CutShort says what is missing in a page that ended the call because no policy matched it, ""
-// if it looks like a last page: it has the members that the condition names, or rows. APIs
-// often omit false members.
+// CutShort returns what is missing in a page that ended the call because no policy matched it. It returns "" if it
+// looks like a last page, that is, has rows, or the members that the condition names. APIs often omit false
+// members.
 func (p *Pages) CutShort(policies Policies, page, contribution any) string {
 	paged := p.PagedBy
 	object, _ := page.(map[string]any)
@@ -106,10 +105,9 @@ func (p *Pages) CutShort(policies Policies, page, contribution any) string {
 		strings.Join(lacking, ", "), paged.Policy, pageShape(page))
 }
 
-// Uncompared says what the only page lacks that a policy compares to request the next one, "" for
-// nothing. Every order with nil is false, so a misspelt member makes the first page the last.
-// Conditions of several parts, or with a fallback, expect that it may be missing; an index may be
-// missing in every list.
+// Uncompared returns which member the only page lacks that a policy compares to request the next one, "" for none.
+// Every comparison with nil is false, so a misspelt member ends the call after the first page. Conditions of
+// several parts, or with a fallback, allow for a missing member, and any list may lack an index.
 func (p *Pages) Uncompared(policies Policies, page any) string {
 	if p.PagedBy != nil {
 		return ""
@@ -130,9 +128,9 @@ func (p *Pages) Uncompared(policies Policies, page any) string {
 // pageSizes are common upper limits of APIs for the rows of a page.
 var pageSizes = []int{10, 20, 25, 30, 40, 50, 60, 75, 100, 120, 150, 200, 250, 300, 400, 500, 1000, 2000, 2500, 5000, 10_000}
 
-// BelowPageSize describes an only page that ended the call because it has fewer rows than a policy requires to request the
-// next page, but exactly as many as a common limit of APIs; "" for other pages. Many APIs return at most 100 rows, whatever
-// the request asks for.
+// BelowPageSize describes an only page that ended the call because it has fewer rows than a policy needs to request
+// the next page, although that number is a common limit of APIs; "" for other pages. Many APIs return at most 100
+// rows, whatever page size is requested.
 func (p *Pages) BelowPageSize(policies Policies, scope expression.Scope, b *expression.Budget) string {
 	if p.PagedBy != nil {
 		return ""
@@ -153,9 +151,9 @@ func (p *Pages) BelowPageSize(policies Policies, scope expression.Scope, b *expr
 }
 
 var (
-	// comparison finds the operators that order two values.
+	// comparison matches the operators that compare the order of two values.
 	comparison = regexp.MustCompile(`[<>]`)
-	// tolerant finds what a condition has beside one comparison.
+	// tolerant matches parts of a condition beyond a single comparison.
 	tolerant = regexp.MustCompile(`(?i)\b(and|default|defined|get|nil|none|null|or)\b|&&|\|\||\?`)
 )
 

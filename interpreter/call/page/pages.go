@@ -9,55 +9,54 @@ import (
 	"reprise/interpreter/retry"
 )
 
-// Pages is what a call remembers of its successful pages; except for Matched, a restart clears
-// it. Part of the state of a call; kept in workflow history.
+// Pages is what a call remembers of its successful pages. A restart clears everything except Matched. Part of the
+// state of a call; kept in workflow history.
 type Pages struct {
 	Collected expression.Value `json:"collected,omitzero"`
-	Collector int              `json:"collector,omitempty"` // policy whose collect was used last, -1 for the step's
-	Pager     int              `json:"pager,omitempty"`     // policy with a page sink that paged last
-	Matched   []int            `json:"matched,omitempty"`   // policies that matched a success of the call
+	Collector int              `json:"collector,omitempty"` // number of the policy whose collect was used last, -1 for the step's
+	Pager     int              `json:"pager,omitempty"`     // number of the policy with a page sink that paged last
+	Matched   []int            `json:"matched,omitempty"`   // numbers of the policies that matched a success of the call
 	PagedBy   *PagedBy         `json:"paged_by,omitempty"`
-	LastPage  string           `json:"last_page,omitempty"` // digest of the page before
-	Detached  int              `json:"detached,omitempty"`  // elements of Collected that stayed with the workflow
+	LastPage  string           `json:"last_page,omitempty"` // digest of the previous page
+	Detached  int              `json:"detached,omitempty"`  // number of elements of Collected that are only in the workflow
 }
 
-// Restarted are the pages of a call that begins again.
+// Restarted returns the pages of a call that restarts.
 func (p *Pages) Restarted() Pages { return Pages{Matched: p.Matched} }
 
-// RemoveCollected returns what was collected since the last time, and keeps nothing of it.
+// RemoveCollected returns the data collected since the last call of RemoveCollected, and removes it.
 func (p *Pages) RemoveCollected() []any {
 	taken, _ := p.Collected.Data.([]any)
 	p.Collected = expression.Value{}
 	return taken
 }
 
-// Slice makes the next page the first of a slice: it is not compared with earlier pages.
+// Slice begins a slice: its first page is not compared with earlier pages.
 func (p *Pages) Slice() { p.PagedBy, p.LastPage = nil, "" }
 
-// Match notes policies that matched a success.
+// Match records policies that matched a success.
 func (p *Pages) Match(numbers ...int) {
 	p.Matched = lists.Add(p.Matched, numbers...)
 }
 
-// Repeats reports whether a page is the one before, and notes it for the one that
-// follows.
+// Repeats reports whether a page equals the previous one, and remembers it for the next comparison.
 func (p *Pages) Repeats(page any) bool {
 	before := p.LastPage
 	p.LastPage = expression.Hash(page)
 	return p.LastPage == before
 }
 
-// ofStep is the number of the step's own collect, where a policy's would be.
+// ofStep identifies the step's own collect, in place of the number of a policy.
 const ofStep = -1
 
-// Collecting says by what the pages of a call are collected.
+// Collecting has the collect sections that apply to the pages of a call.
 type Collecting struct {
 	Policies Policies
-	// Step serves where no policy has a collect; nil for none.
+	// Step is used if no policy has a collect; nil for none.
 	Step *playbook.Collect
 }
 
-// collectOf is the collect with a number, nil for 0.
+// collectOf returns the collect with a number, nil for 0.
 func (c Collecting) collectOf(number int) *playbook.Collect {
 	if number == ofStep {
 		return c.Step
@@ -65,7 +64,8 @@ func (c Collecting) collectOf(number int) *playbook.Collect {
 	return c.Policies.Then(number).Collect
 }
 
-// ofPolicy is what collects the pages that a policy matches: its own collect, else the step's; 0 for neither.
+// ofPolicy returns the number of the collect for pages that a policy matches: the policy's own, otherwise the
+// step's; 0 for none.
 func (c Collecting) ofPolicy(number int) int {
 	switch {
 	case c.collectOf(number) != nil:
@@ -76,19 +76,19 @@ func (c Collecting) ofPolicy(number int) int {
 	return 0
 }
 
-// Uses reports whether pages are collected by a strategy.
+// Uses reports whether any collect has the strategy.
 func (c Collecting) Uses(strategy playbook.Strategy) bool {
 	return c.Step != nil && c.Step.Strategy == strategy || slices.ContainsFunc(c.Policies, func(policy *playbook.Policy) bool {
 		return policy.Then.Collect != nil && policy.Then.Collect.Strategy == strategy
 	})
 }
 
-// onlyAppends reports whether pages only add to what was collected.
+// onlyAppends reports whether pages only append to the collected data.
 func (c Collecting) onlyAppends() bool { return !c.Uses(playbook.Replace) && !c.Uses(playbook.Merge) }
 
-// Add collects a page where it belongs, and gives what it contributes: by the policy it
-// matched, and the page that ends the call by the collect used last, else the first. reading
-// says which rows it contributes. The error is an *playbook.EvalError.
+// Add collects a page, and returns what it contributes. The collect is that of the policy that the page matched.
+// The page that ends the call uses the last used collect, or the first one if none was used. reading determines
+// which rows the page contributes. The error is an *playbook.EvalError.
 func (p *Pages) Add(
 	by Collecting, decision retry.Decision, page expression.Value, reading Extraction,
 ) (contribution expression.Value, err error) {
@@ -115,9 +115,9 @@ func (p *Pages) Add(
 	return expression.Of(added), nil
 }
 
-// With returns what would be collected if the numbered policy collected a page; if neither the policy nor its step
-// collects, as for the page that ends the call. What cannot be collected adds nothing: it fails when it really has to
-// be collected.
+// With returns what would be collected if the numbered policy collected a page. If neither the policy nor its step
+// has a collect, it uses the same one as for the page that ends the call. A page that cannot be collected adds
+// nothing here; the error follows when it is really collected.
 func (p *Pages) With(by Collecting, number int, page expression.Value, reading Extraction) any {
 	if number = by.ofPolicy(number); number == 0 {
 		number = p.collectorNumber(by)
@@ -132,12 +132,13 @@ func (p *Pages) With(by Collecting, number int, page expression.Value, reading E
 	return sum
 }
 
-// CollectedBy is the collect that was used last, else the first policy's that has one, else the step's; nil for none.
+// CollectedBy returns the last used collect, otherwise that of the first policy that has one, otherwise the step's;
+// nil for none.
 func (p *Pages) CollectedBy(by Collecting) *playbook.Collect {
 	return by.collectOf(p.collectorNumber(by))
 }
 
-// collectorNumber is the number of CollectedBy, 0 for none.
+// collectorNumber returns the number of the CollectedBy collect, 0 for none.
 func (p *Pages) collectorNumber(by Collecting) int {
 	if number := by.Policies.usedLast(p.Collector, func(then *playbook.Then) bool { return then.Collect != nil }); number != 0 {
 		return number
@@ -154,9 +155,9 @@ func (p *Pages) Result(by Collecting) (data any, collects bool) {
 	return nothingCollected(collect.Strategy, p.Collected.Data), true
 }
 
-// WrittenBy is the policy whose sink gets the page, before anything else happens: the one it
-// matched, and of the page that ends the call the policy that paged last, else the
-// first that has such a sink. It is 0 for none.
+// WrittenBy returns the number of the policy whose page sink gets the page, 0 for none: the policy that the page
+// matched or, for the page that ends the call, the policy that paged last, otherwise the first one with a page
+// sink.
 func (p *Pages) WrittenBy(policies Policies, decision retry.Decision) int {
 	number := decision.Policy
 	switch {
@@ -170,8 +171,8 @@ func (p *Pages) WrittenBy(policies Policies, decision retry.Decision) int {
 	return number
 }
 
-// Writers are the policies whose sinks get the result of a success: in order, every policy that
-// pages or collects, or that matched a success of this call.
+// Writers returns the numbers of the policies whose sinks get the result of a success: every policy that pages or
+// collects, or that matched a success of this call.
 func (p *Pages) Writers(policies Policies) (numbers []int) {
 	for _, policy := range policies {
 		then := &policy.Then
@@ -185,10 +186,10 @@ func (p *Pages) Writers(policies Policies) (numbers []int) {
 // Policies are the policies of the call whose pages they are.
 type Policies []*playbook.Policy
 
-// noPolicy is what a call does that no policy matched.
+// noPolicy is the Then of an outcome that no policy matched.
 var noPolicy playbook.Then
 
-// Then returns the then of the numbered policy; nil for 0.
+// Then returns the then section of the numbered policy; for 0 an empty one.
 func (p Policies) Then(number int) *playbook.Then {
 	if number == 0 {
 		return &noPolicy
@@ -196,8 +197,7 @@ func (p Policies) Then(number int) *playbook.Then {
 	return &p[number-1].Then
 }
 
-// usedLast is the policy, of the ones that have something, which was used last, else
-// the first of them; 0 for none.
+// usedLast returns number if it is set, otherwise the number of the first policy for which has is true; 0 for none.
 func (p Policies) usedLast(number int, has func(*playbook.Then) bool) int {
 	if number != 0 {
 		return number

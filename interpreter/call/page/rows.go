@@ -9,22 +9,22 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Extraction says what the rows of a page are, whatever policy the page matches. With the zero Extraction, a page
+// Extraction determines the rows of a page, whatever policy the page matches. With the zero Extraction, a page
 // contributes what its collect selects, or itself.
 type Extraction struct {
 	Rows *playbook.RowPath
-	// Keep leaves rows out of a contribution, which it does not change; nil keeps all.
+	// Keep returns a contribution without the rows that must be left out, and does not change it; nil keeps all.
 	Keep func(contribution any) (any, error)
 }
 
-// Whole is what a page contributes that no policy collects. The error is an *playbook.EvalError.
+// Whole returns what a page contributes if no policy collects it. The error is an *playbook.EvalError.
 func (e Extraction) Whole(page any) (contribution any, err error) {
 	contribution, _, err = e.contributionOf(page, &playbook.Collect{})
 	return contribution, err
 }
 
-// contributionOf is what a page contributes: what is at the path of its collect, else its rows, without the rows that are left out. has is
-// false where the page need not have that, and has not.
+// contributionOf returns what a page contributes: the value at the path of its collect, or else its rows, without
+// the rows that Keep leaves out. has is false if the page lacks the path and the collect is optional.
 func (e Extraction) contributionOf(page any, by *playbook.Collect) (contribution any, has bool, err error) {
 	contribution = page
 	switch {
@@ -50,8 +50,8 @@ func (e Extraction) contributionOf(page any, by *playbook.Collect) (contribution
 	return contribution, true, err
 }
 
-// rowsOf are the rows of a page, and where it lacks the path to them; what lacks it adds none. A list is many rows and anything
-// else is one; where the path has no *, null is none. A page without a body has none.
+// rowsOf returns the rows of a page, and the first part of the path that it lacks. A list is many rows and any
+// other value one row; null is no row if the path has no *. A page without a body has no rows.
 func rowsOf(page any, path *playbook.RowPath) (rows []any, missing string) {
 	found := rowFinder{rows: []any{}}
 	if page != nil {
@@ -60,13 +60,13 @@ func rowsOf(page any, path *playbook.RowPath) (rows []any, missing string) {
 	return found.rows, found.missing
 }
 
-// rowFinder collects rows on the way along a path.
+// rowFinder collects rows while it follows a path.
 type rowFinder struct {
 	rows    []any
 	missing string // the first part of the path that is not there
 }
 
-// findRows adds the rows that are at keys below a value; path is how the value itself was reached.
+// findRows adds the rows at keys below a value; path leads from the page to the value.
 func (f *rowFinder) findRows(value any, keys, path []any) {
 	for i, key := range keys {
 		if _, all := key.(expression.AllOf); all {
@@ -92,7 +92,7 @@ func (f *rowFinder) findRows(value any, keys, path []any) {
 	}
 }
 
-// element is a key on the way to a row for which the path has *.
+// element is a key that matched a * of the path.
 type element struct{ key any }
 
 func isElement(key any) bool {
@@ -100,7 +100,7 @@ func isElement(key any) bool {
 	return is
 }
 
-// findAll adds the rows below each element of a list, or each value of a map by its keys.
+// findAll adds the rows below each element of a list, or below each value of a map in the order of its keys.
 func (f *rowFinder) findAll(value any, keys, path []any) {
 	path = slices.Clip(path)
 	switch value := value.(type) {
@@ -118,10 +118,10 @@ func (f *rowFinder) findAll(value any, keys, path []any) {
 	}
 }
 
-// noteMissing notes what is missing, of which an error reports the first.
+// noteMissing records a missing part of the path; only the first one is reported.
 func (f *rowFinder) noteMissing(missing string) { f.missing = cmp.Or(f.missing, missing) }
 
-// nameOf names a part of a page by its path.
+// nameOf returns the name of a part of a page for messages.
 func nameOf(path []any) string {
 	if len(path) == 0 {
 		return "the page"

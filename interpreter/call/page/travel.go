@@ -4,21 +4,21 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Count is how much was collected, of a list, what stayed with another host included.
+// Count returns the number of collected elements, including those left with another host.
 func (p *Pages) Count() int {
 	list, _ := p.Collected.Data.([]any)
 	return p.Detached + len(list)
 }
 
-// Detach leaves what was collected with this host, where pages only add to it. A page that
-// replaces the others goes along.
+// Detach removes the collected data, which stays with the sending host, if pages only append to it. Data that a
+// later page may replace is kept.
 func (p *Pages) Detach(by Collecting) {
 	if list, isList := p.Collected.Data.([]any); isList && by.onlyAppends() {
 		p.Collected, p.Detached = expression.Of([]any{}), len(list)
 	}
 }
 
-// Attach adds what was collected elsewhere to what stayed here.
+// Attach adds data that was collected by another host to the data that stayed here.
 func (p *Pages) Attach(here *Pages) {
 	detached := p.Detached
 	p.Whole()
@@ -40,11 +40,11 @@ func (p *Pages) Cut(by Collecting, count int) bool {
 	return cuts
 }
 
-// Whole says that all that was collected is here.
+// Whole records that all collected data is here.
 func (p *Pages) Whole() { p.Detached = 0 }
 
-// Complete is the reverse of Cut: it prepends the first count elements of what was collected here
-// before. It is false if there are fewer.
+// Complete is the reverse of Cut: it prepends the first count elements that were collected here before. It returns
+// false if here has fewer.
 func (p *Pages) Complete(here *Pages, count int) bool {
 	before, _ := here.Collected.Data.([]any)
 	kept := count - here.Detached
@@ -52,7 +52,7 @@ func (p *Pages) Complete(here *Pages, count int) bool {
 		return false
 	}
 	added, _ := p.Collected.Data.([]any)
-	all := make([]any, 0, kept+len(added)) // not nil: an empty list is what was collected
+	all := make([]any, 0, kept+len(added)) // not nil: an empty list counts as collected
 	p.Collected = expression.Of(append(append(all, before[:kept]...), added...))
 	p.Detached = here.Detached
 	return true

@@ -12,33 +12,34 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// An answer may say that there is more where nothing asks whether it does: a misspelt member in a condition, or no policy
-// that pages at all. Then the first page is taken for all.
+// A response may indicate further pages although nothing reads that: the condition misspells a member, or no policy
+// pages at all. Then the first page would be taken for all data.
 
-// Unread looks for that in the answer with which a call ends.
+// Unread looks for such signs in the response with which a call ends.
 type Unread struct {
 	Policies Policies
-	// Conditions are the paths into the answer that conditions of this step and of later ones read; an empty path
-	// reads everything.
+	// Conditions are the paths into the response that conditions of this and later steps read; an empty path reads
+	// everything.
 	Conditions []expression.Ref
 	Answer     any
-	NextLink   string // of the header Link
-	// Status is the status of the answer, 0 where it has none; ContentRange its header of that name, "" for none.
+	NextLink   string // from the header Link
+	// Status is the HTTP status of the response, 0 if it has none; ContentRange is its Content-Range header, "" for
+	// none.
 	Status       int
 	ContentRange string
 	LinksRead    bool // a condition reads the headers or links
-	// Rows are the rows that the call has read so far, -1 where that is not known.
+	// Rows is the number of rows that the call has read so far, -1 if unknown.
 	Rows int
 }
 
-// found is a member that says whether there is more.
+// found is a member that indicates whether there are more pages.
 type found struct {
 	path []any
 	what sign
 	more bool
 }
 
-// sign is how a member says so.
+// sign is the way in which a member indicates that.
 type sign int
 
 const (
@@ -47,9 +48,9 @@ const (
 	signTotal
 )
 
-// Says returns a sign of further pages in the answer that no condition reads, with a fix; "" for none. A sign that
-// the answer is complete is trusted, as is a total that a condition reads and that the rows have reached. If a
-// condition reads one sign of further pages, the author has decided.
+// Says returns a sign of further pages that no condition reads, with a suggested fix; "" for none. A sign that the
+// response is complete is trusted, as is a total that a condition reads and that the rows have reached. If a
+// condition reads one sign of further pages, the author has decided about them.
 func (u Unread) Says() string {
 	signs := u.findSigns(nil, u.Answer)
 	for _, one := range signs {
@@ -82,12 +83,12 @@ func (u Unread) Says() string {
 	return ""
 }
 
-// rowRange matches a header Content-Range of rows: its last figures are the index of the last row, and how many there are
-// (RFC 9110, section 14.4, has it for any unit; some APIs write none).
+// rowRange matches a Content-Range header that counts rows: its last numbers are the index of the last row and the
+// total (RFC 9110, section 14.4, allows any unit; some APIs omit it).
 var rowRange = regexp.MustCompile(`^(?:\w+[ =])?\d+-(\d+)/(\d+|\*)$`)
 
-// partText says that an answer is a part of all rows by its status or its header Content-Range; "" where it does not say so, or where
-// its rows are the last.
+// partText says that a response has only a part of all rows, according to its status or its Content-Range header;
+// "" if it has no such sign, or has the last rows.
 func (u Unread) partText() string {
 	if parts := rowRange.FindStringSubmatch(strings.TrimSpace(u.ContentRange)); parts != nil && parts[2] != "*" {
 		last, _ := strconv.Atoi(parts[1])
@@ -104,7 +105,7 @@ func (u Unread) partText() string {
 	return "the response has the status 206 (partial content)"
 }
 
-// fixText is what to write. A condition may read a member that the answer lacks, and mean this one.
+// fixText suggests a fix. If a condition reads a member that the response lacks, it may mean this one.
 func (u Unread) fixText(one found, name string) string {
 	var pages *playbook.Policy
 	for _, policy := range u.Policies {
@@ -127,7 +128,7 @@ func (u Unread) fixText(one found, name string) string {
 	return fmt.Sprintf("; write a policy with when: \"{{ %s }}\", next_call and collect", name)
 }
 
-// isRead reports whether a condition reads a member, what it is in, or what is in it.
+// isRead reports whether a condition reads the member, one of its parents, or something in it.
 func (u Unread) isRead(path []any) bool {
 	return slices.ContainsFunc(u.Conditions, func(ref expression.Ref) bool {
 		n := min(len(ref.Path), len(path))
@@ -135,12 +136,12 @@ func (u Unread) isRead(path []any) bool {
 	})
 }
 
-// mostLevels is how deep an answer is searched for a sign that there are more pages. Deeper
-// members are about rows and not about the answer.
+// mostLevels is the depth to which a response is searched for signs of more pages. Deeper members describe rows,
+// not the response.
 const mostLevels = 4
 
-// findSigns finds the members of maps that show that there are more pages, in the order of their
-// keys. Lists are skipped: their members are rows.
+// findSigns returns the members of maps that indicate whether there are more pages, in key order. Lists are
+// skipped: their members are rows.
 func (u Unread) findSigns(path []any, value any) []found {
 	object, isMap := value.(map[string]any)
 	if !isMap || len(path) > mostLevels {
@@ -173,16 +174,16 @@ func (u Unread) findSigns(path []any, value any) []found {
 
 var (
 	moreFlags = []string{"hasmore", "hasnextpage", "hasnext", "more", "morerecords", "hasmoreitems", "istruncated", "moreresults", "moreitems", "moreavailable", "hasmoreresults", "hasmorepages"}
-	endFlags  = []string{"islast", "islastpage", "last", "done", "complete", "isdone", "finished", "endofrecords", "endofstream"} // where they are true
+	endFlags  = []string{"islast", "islastpage", "last", "done", "complete", "isdone", "finished", "endofrecords", "endofstream"} // if they are true
 	totals    = []string{
 		"total", "totalcount", "totalresults", "totalitems", "totalrecords", "totalelements", "totalsize", "totalhits", "totalrows", "numfound", "count", "recordcount", "resultcount",
 	}
-	// nextName finds members that lead to another page, and none about times, or what was before.
+	// nextName matches names of members that lead to another page, but not of times or of previous pages.
 	nextName = regexp.MustCompile(`^(odata)?next(page|pages|link|url|uri|href|cursor|token|offset|start|skip|index|marker|key|records|results|batch|from|after|position|continuation)*$|` +
 		`^(end|after|next|page|scroll|result)?cursor$|^(page|continuation|pagination|next|nextcontinuation|scroll|skip|resumption)token$`)
 )
 
-// plainName is the last name of a path without what spellings differ in.
+// plainName returns the last name of a path in lower case, without punctuation.
 func plainName(path []any) string {
 	name, _ := path[len(path)-1].(string)
 	return strings.Map(func(r rune) rune {
@@ -205,7 +206,7 @@ func isFlag(value any) bool {
 	return false
 }
 
-// leadsOn reports whether a value leads to another page: a text, a number, or a map with one of these.
+// leadsOn reports whether a value leads to another page: a text, a number, or a map that contains one.
 func leadsOn(value any) bool {
 	switch value := value.(type) {
 	case string:
@@ -223,7 +224,7 @@ func leadsOn(value any) bool {
 	return false
 }
 
-// totalOf is the number of all rows that a member says, nil for none.
+// totalOf returns the total number of rows that a member states, nil for none.
 func totalOf(value any) any {
 	switch value := value.(type) {
 	case int:
@@ -240,16 +241,16 @@ func totalOf(value any) any {
 	return nil
 }
 
-// exceedsRows reports whether a total is more than what was read.
+// exceedsRows reports whether a total exceeds the number of rows read.
 func exceedsRows(total any, rows int) bool {
 	n, _ := total.(int)
 	return n > rows
 }
 
-// hasRows reports whether an answer holds a list with something in it, outside of lists.
+// hasRows reports whether a response contains a non-empty list that is not inside another list.
 func hasRows(value any, level int) bool { return LongestList(value, level) > 0 }
 
-// LongestList is the length of the longest list in an answer, outside of lists; -1 for none.
+// LongestList returns the length of the longest list in a response that is not inside another list; -1 for none.
 func LongestList(value any, level int) int {
 	longest := -1
 	switch value := value.(type) {

@@ -6,8 +6,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// StepArgs renders the args of a step outside its iterations: for a loop only
-// where they do not depend on the element.
+// StepArgs returns the args of a step outside its iterations, laid over routed, the args of the route. Args that
+// depend on the element of a loop or on an attempt are not rendered.
 func StepArgs(step *playbook.Step, routed any, scope *interpreter.Scope, budget *expression.Budget) (any, error) {
 	if step.Action == nil || step.Action.Args == nil ||
 		(step.Loop != nil && step.Action.Args.Names(step.Loop.Element, "_loop")) {
@@ -16,7 +16,7 @@ func StepArgs(step *playbook.Step, routed any, scope *interpreter.Scope, budget 
 	if step.Action.Args.Names(namesKeys...) {
 		return routed, nil
 	}
-	// Secret args are not known here, and nothing may name them.
+	// Secret args are not known here, and no expression may use them.
 	secret := deferring{book: scope.Book(), scope: scope, budget: budget, in: interpreter.InArgs}
 	args, err := secret.renderValue(step.Action.Args)
 	if err != nil {

@@ -8,23 +8,22 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// bodyPatch is what next_call changed in a body so far: a value that is set, a key that
-// is removed, or what changes in a map. It is applied whenever the body is rendered
-// again. Kept in workflow history.
+// bodyPatch is what next_call changed in a body so far: a new value, a removed key, or changes to members of a map.
+// It is applied whenever the body is rendered again. Kept in workflow history.
 type bodyPatch struct {
 	Keys map[string]*bodyPatch `json:"keys,omitempty"`
-	// Set holds one value, which may be nil, or none.
+	// Set has one element if the value is replaced, which may be nil; otherwise none.
 	Set     []expression.Value `json:"set,omitempty"`
 	Removed bool               `json:"removed,omitempty"`
 }
 
 func setTo(value any) *bodyPatch { return &bodyPatch{Set: []expression.Value{expression.Of(value)}} }
 
-// mergesKeys reports whether the change is one of a map's keys.
+// mergesKeys reports whether the patch changes members of a map.
 func (p *bodyPatch) mergesKeys() bool { return !p.Removed && len(p.Set) == 0 }
 
-// changeBody adds a body of next_call to the overlay: a map is merged into a body that is
-// a map, anything else takes its place.
+// changeBody adds a body of next_call to the overlay: a map is merged into a body that is a map, any other value
+// replaces the body.
 func (r *Request) changeBody(node *playbook.Node, scope *interpreter.Scope, budget *expression.Budget) error {
 	if node == nil {
 		return nil
@@ -46,8 +45,8 @@ func (r *Request) changeBody(node *playbook.Node, scope *interpreter.Scope, budg
 	return nil
 }
 
-// patchOf is the change that a rendered node makes. A null that is written down removes
-// its key; one inside of a value that a template gives is that value's.
+// patchOf returns the patch for a rendered node. A literal null removes its key; a null inside a value that a
+// template returned is an ordinary value.
 func patchOf(node *playbook.Node, value any) *bodyPatch {
 	members, isMap := value.(map[string]any)
 	switch {
@@ -67,7 +66,7 @@ func patchOf(node *playbook.Node, value any) *bodyPatch {
 	return setTo(value)
 }
 
-// afterPatch is this change behind an earlier one, as one change.
+// afterPatch combines an earlier patch and this one, applied after it.
 func (p *bodyPatch) afterPatch(earlier *bodyPatch) *bodyPatch {
 	switch {
 	case earlier == nil || !p.mergesKeys():
@@ -82,7 +81,7 @@ func (p *bodyPatch) afterPatch(earlier *bodyPatch) *bodyPatch {
 	return both
 }
 
-// applyTo is a value with the change. Nothing of the value itself is changed.
+// applyTo returns value with the patch applied. value itself is not changed.
 func (p *bodyPatch) applyTo(value any) any {
 	switch {
 	case p.Removed:
@@ -102,8 +101,7 @@ func (p *bodyPatch) applyTo(value any) any {
 	return merged
 }
 
-// patchBody lays what next_call changed in the body over it. What was deferred there is
-// not needed any more.
+// patchBody applies the changes of next_call to the body. Deferred expressions at the changed places are dropped.
 func (r *Request) patchBody() {
 	if patch := r.Overlay.Body; patch != nil {
 		r.Fields[playbook.FieldBody] = expression.Of(patch.applyTo(r.Fields[playbook.FieldBody].Data))

@@ -11,23 +11,23 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Builder makes the requests of one call. Everything it stores can be derived again: the
-// progress of the call is in Requests and in the Moment.
+// Builder makes the requests of one call. It caches only what can be derived again: the progress of the call is in
+// Requests and in the Moment.
 type Builder struct {
 	source Source
-	action *playbook.Action // resolved; without args where the sink has no rows to write
-	tool   string           // "" while it is not known
+	action *playbook.Action // resolved; without args if the sink has no rows to write
+	tool   string           // "" while it is unknown
 	cached keyCache
 }
 
 // Moment is the progress of a call at which a request is rendered.
 type Moment struct {
 	StartedAt time.Time // of the call
-	// Page is the one that is requested; a sink's call has the page of its step.
+	// Page is the page that is requested; for a sink, the page of its step.
 	Page                     int
 	Attempts, Lost, Restarts int
-	// Claim is a key that changes with each claim and restart of the state between runs; "" if
-	// the step keeps none. Incremental is that state in expressions, nil for nothing.
+	// Claim is a key that differs for each claim and restart of the state between runs; "" if the step keeps none.
+	// Incremental is the value of `incremental` in expressions; nil for none.
 	Claim       string
 	Incremental map[string]any
 }
@@ -43,10 +43,10 @@ func NewBuilder(source Source) Builder {
 	return Builder{source: source, action: action}
 }
 
-// Action is the action of the requests, resolved.
+// Action returns the resolved action of the requests.
 func (b *Builder) Action() *playbook.Action { return b.action }
 
-// First renders the first request, which becomes the one at hand. notes are what its expressions have noted.
+// First renders the first request and makes it the current one. notes are warnings from its expressions.
 func (b *Builder) First(r *Requests, m Moment, now time.Time) (notes []string, err error) {
 	prepared, rendered := expression.DecisionBudget(now), expression.DecisionBudget(now)
 	if err := b.prepareRequest(&r.Request, m, prepared); err != nil {
@@ -57,7 +57,7 @@ func (b *Builder) First(r *Requests, m Moment, now time.Time) (notes []string, e
 		return nil, err
 	}
 	request.At = now
-	// A call that begins again is the same call.
+	// A call that restarts keeps its origin.
 	if request.Origin = r.Request.Origin; request.Origin == "" && (request.Auth != "" || len(request.Deferred) > 0) {
 		request.Origin = request.originOf()
 	}
@@ -70,7 +70,7 @@ func (b *Builder) First(r *Requests, m Moment, now time.Time) (notes []string, e
 	return append(prepared.Notes(), rendered.Notes()...), nil
 }
 
-// Anew renders the first request again, for another moment. It does not become the current one yet; repeats says that
+// Anew renders the first request again, for another moment, without making it the current one; repeats says that
 // the call has made it before.
 func (b *Builder) Anew(r *Requests, m Moment, now time.Time) (request Request, repeats bool, notes []string, err error) {
 	first := r.Restarted()
@@ -82,9 +82,8 @@ func (b *Builder) Anew(r *Requests, m Moment, now time.Time) (request Request, r
 	return first.Request, repeats, notes, nil
 }
 
-// Next renders the request of the next page, by the paging policy; scope is that of its then. The
-// request does not become the current one yet. repeats says that it was made before, if the policy
-// forbids that.
+// Next renders the request of the next page, without making it the current one. then belongs to the policy that
+// pages, and scope is its scope. repeats says that the same request was made before and the policy forbids that.
 func (b *Builder) Next(
 	r *Requests, m Moment, then *playbook.Then, scope *interpreter.Scope, budget *expression.Budget, now time.Time,
 ) (request Request, repeats bool, err error) {
@@ -143,7 +142,7 @@ func (b *Builder) Input(r *Requests, m Moment, now time.Time) (interpreter.ToolI
 	return input, b.addWrite(&input, request, m)
 }
 
-// addWrite adds what a sink writes to its attempt.
+// addWrite adds the data that a sink writes to the input of its attempt.
 func (b *Builder) addWrite(input *interpreter.ToolInput, request *Request, m Moment) (err error) {
 	sink := b.source.Sink
 	writes := sink.defaultRows()
@@ -162,8 +161,8 @@ func (b *Builder) addWrite(input *interpreter.ToolInput, request *Request, m Mom
 	return err
 }
 
-// CancelInput returns the request that reports the cancel of the current attempt to the server;
-// false if there is none.
+// CancelInput returns the request that informs the server that the current attempt was cancelled; false if the step
+// has none.
 func (b *Builder) CancelInput(r *Requests, m Moment, now time.Time) (interpreter.ToolInput, bool) {
 	if _, has := r.Request.Fields[playbook.FieldOnCancel]; !has {
 		return interpreter.ToolInput{}, false
@@ -171,15 +170,15 @@ func (b *Builder) CancelInput(r *Requests, m Moment, now time.Time) (interpreter
 	input, err := b.Input(r, m, now)
 	input.Sends = playbook.FieldOnCancel
 	if input.IdempotencyKey != "" {
-		input.IdempotencyKey += ":" + playbook.FieldOnCancel // or the other side mistakes it for on_start
+		input.IdempotencyKey += ":" + playbook.FieldOnCancel // distinguishes it from on_start for the server
 	}
 	return input, err == nil
 }
 
-// Keyed is the scope of the source with the keys of an attempt.
+// Keyed returns the scope of the source with the keys of an attempt.
 func (b *Builder) Keyed(m Moment) *interpreter.Scope { return b.source.Scope.With(b.attemptKeys(m)) }
 
-// Scope is the scope of the requests, with their keys and args.
+// Scope returns the scope of the requests, with their keys and args.
 func (b *Builder) Scope(request *Request, m Moment) *interpreter.Scope {
 	scope := b.Keyed(m)
 	if args, isMap := request.Args.Data.(map[string]any); isMap {
@@ -188,14 +187,14 @@ func (b *Builder) Scope(request *Request, m Moment) *interpreter.Scope {
 	if b.tool != "" {
 		return scope
 	}
-	// A budget of its own, or a call that continues elsewhere would be charged twice.
+	// A separate budget, because a call that continues elsewhere would be charged twice.
 	if name, err := b.action.Tool.Render(scope, expression.DecisionBudget(m.StartedAt)); err == nil {
 		b.tool = expression.Text(name)
 	}
 	return scope
 }
 
-// Tool is the name of the tool of a call that has started then, "" where it cannot be known.
+// Tool returns the name of the tool of a call that started at started; "" if it cannot be rendered.
 func (b *Builder) Tool(started time.Time) string {
 	if b.tool != "" {
 		return b.tool
@@ -210,17 +209,16 @@ func (b *Builder) Tool(started time.Time) string {
 	return expression.Text(name)
 }
 
-// Traits are the traits of the call's tool, the usual ones where it cannot be known.
+// Traits returns the traits of the call's tool; the default ones if its name is unknown.
 func (b *Builder) Traits(started time.Time) playbook.Traits {
 	return playbook.TraitsOf(b.Tool(started))
 }
 
-// maxSending bounds sending the first request of an awaited attempt. The attempt's timeout may
-// be days, and without the bound a server that does not respond would keep a worker for as
-// long.
+// maxSending bounds how long the request that starts an awaited attempt may take. The attempt's timeout may be
+// days, and an unresponsive server would occupy a worker for as long.
 const maxSending = 30 * time.Second
 
-// AttemptLimit bounds what an activity does of an attempt.
+// AttemptLimit returns how long the activity of an attempt may take; 0 for no limit.
 func (b *Builder) AttemptLimit(started time.Time) time.Duration {
 	limit := b.AnswerLimit(started)
 	if b.Traits(started).Awaits && (limit == 0 || limit > maxSending) {
@@ -229,8 +227,8 @@ func (b *Builder) AttemptLimit(started time.Time) time.Duration {
 	return limit
 }
 
-// AnswerLimit bounds the time until an attempt is answered, and between reports of its progress;
-// 0 is no bound.
+// AnswerLimit returns how long an attempt may take to be answered, or between reports of its progress; 0 for no
+// limit.
 func (b *Builder) AnswerLimit(started time.Time) time.Duration {
 	return timeoutOf(b.action, b.Tool(started))
 }
@@ -248,8 +246,8 @@ func (b *Builder) prepareRequest(request *Request, m Moment, budget *expression.
 	return b.renderArgs(request, scope, budget)
 }
 
-// renderArgs renders the call's own args, which see the args of the route, and lays
-// the args of the route over them.
+// renderArgs renders the args of the call, whose expressions can use the args of the route, and lays the args of
+// the route over them.
 func (b *Builder) renderArgs(request *Request, scope *interpreter.Scope, budget *expression.Budget) error {
 	routed := b.source.Args
 	request.Args = expression.Of(routed)
@@ -284,9 +282,8 @@ func (b *Builder) renderArgs(request *Request, scope *interpreter.Scope, budget 
 	return nil
 }
 
-// renewKeys renders again what names the keys of docs/concepts/attempts.md#keys: all
-// that changes between the attempts of a request and between polls. now() stays
-// its value when the request was rendered.
+// renewKeys renders the fields again that use a key of docs/concepts/attempts.md#keys, which is all that changes
+// between attempts of a request and between polls. now() keeps the time at which the request was rendered.
 func (b *Builder) renewKeys(request *Request, m Moment, keys map[string]any) error {
 	if !namesAnyKey(b.action) {
 		b.Scope(request, m)
@@ -307,20 +304,18 @@ func (b *Builder) renewKeys(request *Request, m Moment, keys map[string]any) err
 		keys["args"] = args
 	}
 	again.scope = again.scope.With(keys)
-	request.Fields = playbook.CloneMap(request.Fields, 0) // the attempt before may still be read
+	request.Fields = playbook.CloneMap(request.Fields, 0) // the previous attempt may still be read
 	return again.renderFields(request, Naming(names...))
 }
 
-// namesAnyKey reports whether anything of an action's request changes between
-// attempts.
+// namesAnyKey reports whether any part of the action's request changes between attempts.
 func namesAnyKey(action *playbook.Action) bool {
 	return action.Args.Names(namesKeys...) || slices.ContainsFunc(action.Fields, func(field *playbook.Entry) bool {
 		return field.Value.Names(namesKeys...)
 	})
 }
 
-// fingerprintOf identifies a request of the call for the guard against
-// repetition. The keys are left out of the comparison.
+// fingerprintOf returns the fingerprint of a request, for the check for repeated requests. Keys do not count.
 func (b *Builder) fingerprintOf(request Request, m Moment) (Fingerprints, error) {
 	if err := b.renewKeys(&request, m, noKeys); err != nil {
 		return nil, err

@@ -8,14 +8,14 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// hiddenParam is what params have under a name that the query of next_call.url has too: the query is sent in its place
-// until next_call names another url, or the param. Kept in workflow history.
+// hiddenParam is the value of a param whose name the query of next_call.url also has. The query is sent instead,
+// until a later next_call sets another url or this param. Kept in workflow history.
 type hiddenParam struct {
-	Value    *expression.Value                `json:"value,omitempty"` // nil where params have none
+	Value    *expression.Value                `json:"value,omitempty"` // nil if params have no such name
 	Deferred []interpreter.DeferredExpression `json:"deferred,omitempty"`
 }
 
-// hideParams has the query of a url replace params of the same names.
+// hideParams makes the query of a url replace params of the same names.
 func (r *Request) hideParams(names []string) {
 	r.Overlay.Hidden = nil
 	if len(names) == 0 {
@@ -27,7 +27,7 @@ func (r *Request) hideParams(names []string) {
 	}
 }
 
-// showParams ends what hideParams began.
+// showParams undoes hideParams.
 func (r *Request) showParams() {
 	params := playbook.CloneMap(expression.MapOf(r.Fields[playbook.FieldParams].Data), len(r.Overlay.Hidden))
 	for _, name := range playbook.SortedKeys(r.Overlay.Hidden) {
@@ -41,7 +41,7 @@ func (r *Request) showParams() {
 	r.Overlay.Hidden = nil
 }
 
-// unhideParams ends it for params that next_call sets, or removes.
+// unhideParams undoes hideParams for params that next_call sets or removes.
 func (r *Request) unhideParams(set map[string]any) {
 	if len(r.Overlay.Hidden) == 0 {
 		return
@@ -52,8 +52,8 @@ func (r *Request) unhideParams(set map[string]any) {
 	}
 }
 
-// removeHidden takes out of the params what is hidden, and keeps it for showParams. What has been taken out before,
-// and was not rendered again, stays kept.
+// removeHidden removes hidden params from the rendered params and saves their values for showParams. Values that
+// were saved before, and not rendered again, stay saved.
 func (r *Request) removeHidden() {
 	if len(r.Overlay.Hidden) == 0 {
 		return

@@ -9,22 +9,22 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// namesKeys are the names whose values differ between attempts.
+// namesKeys are the names in expressions whose values differ between attempts.
 var namesKeys = []string{"operation_key", "attempt_key", playbook.CallbackWord}
 
-// keyCache has the operation key of a page, with the names of one attempt. All
-// else that is in a key is the same for a whole call.
+// keyCache caches the operation key of a page, and the names of one attempt. Everything else in a key is constant
+// for a call.
 type keyCache struct {
 	page, restarts int
 	claim          string
 	key            string
 
 	attempt int
-	from    any // where the slice begins, nil without one
+	from    any // begin of the slice, nil without one
 	names   map[string]any
 }
 
-// OperationKey is the same for every attempt and redelivery of one request
+// OperationKey returns the key of a request, the same for all its attempts and redeliveries
 // (docs/concepts/attempts.md#keys).
 func (b *Builder) OperationKey(m Moment) string {
 	claim, place := m.Claim, ""
@@ -42,19 +42,19 @@ func (b *Builder) OperationKey(m Moment) string {
 	}
 	parts := []any{b.source.Run.Identity(), b.source.Step.Name, b.source.Visit, b.source.iterationIndex(), m.Page, place}
 	if m.Restarts > 0 {
-		parts = append(parts, m.Restarts) // or the server would repeat its answer of the round before
+		parts = append(parts, m.Restarts) // or the server would repeat its response of the previous round
 	}
 	if sink != nil && sink.Staging != nil {
-		parts = append(parts, sink.Staging.ID, sink.Staging.Round, string(sink.Staging.Do)) // what is staged anew is written anew
+		parts = append(parts, sink.Staging.ID, sink.Staging.Round, string(sink.Staging.Do)) // a write that is staged again must be carried out again
 	}
 	if claim != "" {
-		parts = append(parts, claim) // what is read from elsewhere is another page
+		parts = append(parts, claim) // under another claim, the same page number is another page
 	}
 	b.cached = keyCache{page: m.Page, restarts: m.Restarts, claim: claim, key: Digest(parts...)}
 	return b.cached.key
 }
 
-// AttemptKey is another one for each attempt, including attempts of a reprocess.
+// AttemptKey returns a key that differs for each attempt, including attempts of a reprocess.
 func (b *Builder) AttemptKey(m Moment) string {
 	if lap := b.source.Run.WholeLap(); lap != "" {
 		return fmt.Sprintf("%s:%s.%d", b.OperationKey(m), lap, m.Attempts+1)
@@ -62,8 +62,8 @@ func (b *Builder) AttemptKey(m Moment) string {
 	return b.OperationKey(m) + ":" + strconv.Itoa(m.Attempts+1)
 }
 
-// attemptKeys are the names that only exist while something is sent. Much is rendered
-// with the same ones.
+// attemptKeys returns the names that exist in expressions only while something is sent. They are cached, because
+// many nodes are rendered with them.
 func (b *Builder) attemptKeys(m Moment) map[string]any {
 	operation, attempt := b.OperationKey(m), m.Attempts+1
 	from := m.Incremental["from"] // of the slice, a text or a number
@@ -83,8 +83,7 @@ func (b *Builder) attemptKeys(m Moment) map[string]any {
 	return b.cached.names
 }
 
-// noKeys are the keys of requests that their keys do not distinguish. Scopes only
-// read it.
+// noKeys replace the keys in requests that are compared without them. Scopes only read it.
 var noKeys = withoutKeys()
 
 func withoutKeys() map[string]any {
@@ -96,8 +95,8 @@ func withoutKeys() map[string]any {
 	return none
 }
 
-// callbackKeys is inserted into requests as the address for the answer. The worker replaces it
-// by the real address when sending: a token is a secret, and must not be in history.
+// callbackKeys returns the value of `callback` in requests, with markers for the address. The worker inserts the
+// real address when sending, because its token is a secret that must not be in history.
 func callbackKeys(operation string) map[string]any {
 	members := make(map[string]any, len(playbook.CallbackMembers))
 	for _, name := range playbook.CallbackMembers {
@@ -106,14 +105,14 @@ func callbackKeys(operation string) map[string]any {
 	return members
 }
 
-// CallbackMarker is the text that stands for a member of callback until a request
-// is sent. Nobody can write it without the operation key.
+// CallbackMarker returns the text that stands for a member of callback until a request is sent. It contains the
+// operation key, so that nobody else can write it.
 func CallbackMarker(operation, member string) string {
 	return "reprise_callback_" + operation + "_" + member
 }
 
-// idempotencyKey is what the tool sends as Idempotency-Key: the operation key
-// for writes of keyed tools unless the author chose otherwise.
+// idempotencyKey returns what the tool sends as Idempotency-Key: for writes of keyed tools the operation key,
+// unless the author chose otherwise.
 func idempotencyKey(action *playbook.Action, tool, method, operation, attempt string) string {
 	mode := action.Idempotency
 	if keyed := playbook.TraitsOf(tool).Keyed; mode == "" {

@@ -12,10 +12,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// nextRequest builds the request that follows a success (docs/concepts/attempts.md#pages):
-// args merge first and the fields that name args are rendered
-// again, then params and headers merge per key, a body merges at every depth, and url
-// and method replace. scope is the scope of the policy's then.
+// nextRequest builds the request that follows a success (docs/concepts/attempts.md#pages): first args are merged,
+// and fields that use args rendered again, then params and headers are merged per key and a body at every depth,
+// and url and method are replaced. scope is the scope of the policy's then.
 func (r renderer) nextRequest(previous Request, call *playbook.NextCall, scope *interpreter.Scope) (Request, error) {
 	request := previous.cloneRequest()
 	if call.Args != nil {
@@ -40,8 +39,7 @@ func (r renderer) nextRequest(previous Request, call *playbook.NextCall, scope *
 	return request, again.renderFields(&request, Naming("args"))
 }
 
-// renderMap renders a section of next_call that is a map, or one template that
-// gives one.
+// renderMap renders a section of next_call that is a map, or a template that returns one.
 func renderMap(node *playbook.Node, word string, scope *interpreter.Scope, budget *expression.Budget) (map[string]any, error) {
 	value, err := node.Render(scope, budget)
 	if err != nil {
@@ -62,7 +60,7 @@ func (r *Request) cloneRequest() Request {
 	return request
 }
 
-// changeBy adds one next_call to the overlay.
+// changeBy adds the changes of one next_call to the overlay.
 func (r *Request) changeBy(call *playbook.NextCall, scope *interpreter.Scope, budget *expression.Budget) error {
 	if call.URL != nil {
 		r.showParams()
@@ -90,9 +88,9 @@ func (r *Request) changeBy(call *playbook.NextCall, scope *interpreter.Scope, bu
 	return r.followURL(call.URL, scope, budget)
 }
 
-// renderPresent renders a section of next_call in which no expression may give nil: a
-// page whose cursor is missing must not silently start again. A null that is
-// written down is meant, and one inside of a value is that value's.
+// renderPresent renders a section of next_call in which no expression may return nil: a request whose cursor is
+// missing must not silently start again at the first page. A literal null is allowed, and so is a null inside a
+// value.
 func renderPresent(node *playbook.Node, word string, scope *interpreter.Scope, budget *expression.Budget) (map[string]any, error) {
 	values, err := renderMap(node, word, scope, budget)
 	if err != nil {
@@ -101,7 +99,7 @@ func renderPresent(node *playbook.Node, word string, scope *interpreter.Scope, b
 	if node.Entries != nil {
 		return values, absentError(node, values, "next_call."+word)
 	}
-	for _, key := range playbook.SortedKeys(values) { // of one template that gives the whole map
+	for _, key := range playbook.SortedKeys(values) { // the whole map is one template
 		if err := absentError(node, values[key], "next_call."+word+"."+key); err != nil {
 			return nil, err
 		}
@@ -109,7 +107,7 @@ func renderPresent(node *playbook.Node, word string, scope *interpreter.Scope, b
 	return values, nil
 }
 
-// absentError is the error of an expression of the node that gave nil.
+// absentError returns an error if an expression of the node returned nil.
 func absentError(node *playbook.Node, value any, path string) error {
 	switch {
 	case value == nil && !node.Constant():
@@ -135,7 +133,7 @@ func absentError(node *playbook.Node, value any, path string) error {
 	return nil
 }
 
-// changes renders one map of next_call, nil for none.
+// changes renders one map of next_call; nil if there is none.
 func changes(node *playbook.Node, field string, scope *interpreter.Scope, budget *expression.Budget) (map[string]any, error) {
 	if node == nil {
 		return nil, nil
@@ -143,7 +141,7 @@ func changes(node *playbook.Node, field string, scope *interpreter.Scope, budget
 	return renderPresent(node, field, scope, budget)
 }
 
-// mergeChanges merges one map of next_call over earlier changes; nil removes a key.
+// mergeChanges merges one map of next_call over earlier changes; a nil value removes its key.
 func mergeChanges(earlier map[string]expression.Value, values map[string]any, field string) map[string]expression.Value {
 	if len(values) == 0 {
 		return earlier
@@ -156,7 +154,7 @@ func mergeChanges(earlier map[string]expression.Value, values map[string]any, fi
 	return merged
 }
 
-// replaceField sets a field for this request and the requests after it, to null too.
+// replaceField sets a field, possibly to nil, for this request and later ones.
 func (r *Request) replaceField(field string, node *playbook.Node, scope *interpreter.Scope, budget *expression.Budget) error {
 	if node == nil {
 		return nil
@@ -174,9 +172,8 @@ func (r *Request) setField(field string, value any) {
 	r.Overlay.Fields[field] = expression.Of(value)
 }
 
-// followURL resolves next_call.url against the request before it (RFC 3986,
-// section 5). Its query replaces params of the same name, until a later
-// next_call names another url, or sets them again.
+// followURL resolves next_call.url against the previous request (RFC 3986, section 5). Its query replaces params of
+// the same name, until a later next_call sets another url or these params.
 func (r *Request) followURL(node *playbook.Node, scope *interpreter.Scope, budget *expression.Budget) error {
 	value, err := node.RenderURL(scope, budget)
 	if err != nil {
@@ -196,13 +193,13 @@ func (r *Request) followURL(node *playbook.Node, scope *interpreter.Scope, budge
 	return nil
 }
 
-// hasNextURL reports whether the request's url comes from a next_call.
+// hasNextURL reports whether a next_call has set the request's url.
 func (r *Request) hasNextURL() bool {
 	_, has := r.Overlay.Fields[playbook.FieldURL]
 	return has
 }
 
-// resolveAddress is an address relative to the request's url.
+// resolveAddress resolves an address against the request's url.
 func (r *Request) resolveAddress(address string) (*url.URL, error) {
 	before, err := ParseURL(expression.Text(r.Fields[playbook.FieldURL].Data))
 	if err != nil {
@@ -219,8 +216,8 @@ func (r *Request) resolveAddress(address string) (*url.URL, error) {
 	return relativeToConnection(before, next)
 }
 
-// relativeToConnection is an address relative to one that begins below the path of a connection, which only the worker knows. It does not
-// begin with a slash, and may lead out of that path.
+// relativeToConnection resolves an address against one that begins below the path of a connection, which only the
+// worker knows. The result does not begin with a slash, and may lead out of that path.
 func relativeToConnection(before, next *url.URL) (*url.URL, error) {
 	folder, last := path.Split(strings.TrimLeft(before.EscapedPath(), "/"))
 	query := next.RawQuery
@@ -234,7 +231,7 @@ func relativeToConnection(before, next *url.URL) (*url.URL, error) {
 	if cleaned != "" && strings.HasSuffix(last, "/") {
 		cleaned += "/"
 	}
-	below, err := url.Parse("./" + cleaned) // a colon in the first segment is no scheme
+	below, err := url.Parse("./" + cleaned) // a colon in the first segment must not be read as a scheme
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// rateLimit is a limit on an attempt. A key belongs to the playbook book, unless the
+// rateLimit returns the limit that applies to an attempt. Its key is private to the playbook book, unless the
 // author shares it.
 func rateLimit(book string, limit *playbook.RateLimit, input interpreter.ToolInput, renderer renderer) (*ratelimit.Limit, error) {
 	found := &ratelimit.Limit{Key: input.LimitKey(), Playbook: book, Requests: limit.Requests, PerSeconds: limit.Per.Seconds()}

@@ -17,7 +17,7 @@ type renderer struct {
 	moves      bool
 }
 
-// renderRequest renders the action from nothing. before has its args.
+// renderRequest renders the action from scratch. before has its args.
 func (r renderer) renderRequest(before Request) (Request, error) {
 	request := Request{Args: before.Args, MapsRows: before.MapsRows, Fields: map[string]expression.Value{}, Deferred: before.Deferred}
 	if err := r.renderFields(&request, func(*playbook.Node) bool { return true }); err != nil {
@@ -33,8 +33,7 @@ func (r renderer) renderRequest(before Request) (Request, error) {
 	return request, nil
 }
 
-// renderFields renders the fields that the filter accepts, in the order of the file, and
-// lays the overlay over them.
+// renderFields renders the accepted fields in file order, and applies the overlay.
 func (r renderer) renderFields(request *Request, accepts func(*playbook.Node) bool) error {
 	for _, field := range r.action.Fields {
 		if !accepts(field.Value) {
@@ -79,7 +78,7 @@ func (r renderer) renderField(field *playbook.Entry, request *Request) (value an
 	return value, err
 }
 
-// Naming accepts nodes whose expressions name one of the roots.
+// Naming returns a filter for nodes whose expressions use one of the roots.
 func Naming(roots ...string) func(*playbook.Node) bool {
 	return func(node *playbook.Node) bool { return node.Names(roots...) }
 }

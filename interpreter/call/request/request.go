@@ -14,43 +14,41 @@ import (
 type Request struct {
 	At   time.Time        `json:"at,omitzero"` // when it was rendered
 	Args expression.Value `json:"args,omitzero"`
-	// MapsRows says that Args is the list that the args of a sink map, which its attempts do.
+	// MapsRows says that Args is the list which the args of a sink map; the attempts do the mapping.
 	MapsRows bool                        `json:"maps_rows,omitempty"`
 	Fields   map[string]expression.Value `json:"fields,omitempty"`
-	Params   []expression.Value          `json:"params,omitempty"` // of the statement
+	Params   []expression.Value          `json:"params,omitempty"` // parameters of the statement
 	Auth     string                      `json:"auth,omitempty"`
-	// Origin is the origin of the call's first request, where Auth is given: see
-	// ToolInput.
+	// Origin is the origin of the call's first request, if Auth is set: see ToolInput.
 	Origin string `json:"origin,omitempty"`
-	// Overlay is what next_call has changed so far; it is merged over the fields whenever they
-	// are rendered again.
+	// Overlay has the changes of all next_call so far; it is applied whenever fields are rendered again.
 	Overlay overlay `json:"overlay,omitzero"`
-	// Data is where data is in the question of an approval.
+	// Data are the ranges of an approval's message that come from expressions, not from the author.
 	Data []expression.Range `json:"data,omitempty"`
-	// DeferredExpression are the expressions that only the activity can evaluate.
+	// Deferred are the expressions that only the activity can evaluate.
 	Deferred []interpreter.DeferredExpression `json:"deferred,omitempty"`
 }
 
-// overlay is the sum of the next_call sections applied so far; kept in
-// workflow history. In Params and Headers nil removes a key.
+// overlay is the sum of the next_call sections applied so far; kept in workflow history. In Params and Headers, nil
+// removes a key.
 type overlay struct {
 	Args   expression.Value            `json:"args,omitzero"`
 	Params map[string]expression.Value `json:"params,omitempty"`
 	// Hidden are params that the query of the url replaces.
 	Hidden  map[string]hiddenParam      `json:"hidden,omitempty"`
 	Headers map[string]expression.Value `json:"headers,omitempty"`
-	// Fields are the fields that are replaced: url, method and body.
+	// Fields are fields that are replaced: url, method, and a body that is not merged.
 	Fields map[string]expression.Value `json:"fields,omitempty"`
-	// Body is merged into the body; nil for nothing.
+	// Body is merged into the body; nil for no change.
 	Body *bodyPatch `json:"body,omitempty"`
 }
 
-// IsZero has encoding/json omit an empty overlay.
+// IsZero makes encoding/json omit an empty overlay.
 func (o overlay) IsZero() bool {
 	return o.Args.IsZero() && len(o.Params) == 0 && len(o.Hidden) == 0 && len(o.Headers) == 0 && len(o.Fields) == 0 && o.Body == nil
 }
 
-// layUnder merges args over others.
+// layUnder sets the args to args with over merged over them.
 func (r *Request) layUnder(args, over any) {
 	r.Args = expression.Of(expression.Merge(args, over))
 	if len(r.Deferred) > 0 {
@@ -58,14 +56,14 @@ func (r *Request) layUnder(args, over any) {
 	}
 }
 
-// deferAnew replaces what was deferred at a path that was rendered again.
+// deferAnew replaces the deferred expressions at a path that was rendered again.
 func (r *Request) deferAnew(secret deferring, path ...string) {
 	if len(r.Deferred) > 0 || len(secret.found) > 0 {
 		r.Deferred = append(dropDeferred(r.Deferred, secret.in, path...), secret.found...)
 	}
 }
 
-// applyOverlay lays what next_call changed over the rendered fields.
+// applyOverlay applies the changes of next_call to the rendered fields.
 func (r *Request) applyOverlay() {
 	r.mergeKeys(playbook.FieldParams, r.Overlay.Params)
 	r.removeHidden()
@@ -77,14 +75,14 @@ func (r *Request) applyOverlay() {
 	r.patchBody()
 }
 
-// deferNoMore drops what was deferred at a place that has another value now.
+// deferNoMore drops deferred expressions at a path that now has another value.
 func (r *Request) deferNoMore(path ...string) {
 	if len(r.Deferred) > 0 {
 		r.Deferred = dropDeferred(r.Deferred, interpreter.InFields, path...)
 	}
 }
 
-// originOf is the scheme and host of the request's url; "" without a url, or if it has no host.
+// originOf returns the scheme and host of the request's url; "" if it has none.
 func (r *Request) originOf() string {
 	target, err := url.Parse(strings.TrimSpace(expression.Text(r.Fields[playbook.FieldURL].Data)))
 	if err != nil || target.Scheme == "" || target.Host == "" {
@@ -112,9 +110,8 @@ func (r *Request) mergeKeys(field string, changes map[string]expression.Value) {
 	}
 }
 
-// dropKey removes a key of params or headers. Names of headers are the same in
-// upper and lower case (RFC 9110, section 5.1).
-// It returns the names that it may have had.
+// dropKey removes a key of params or headers, and returns the names that it may have had: headers are
+// case-insensitive (RFC 9110, section 5.1).
 func dropKey[V any](m map[string]V, field, key string) []string {
 	delete(m, key)
 	dropped := []string{key}
@@ -130,14 +127,14 @@ func dropKey[V any](m map[string]V, field, key string) []string {
 	return dropped
 }
 
-// Sends reports whether an attempt sends a request before it is awaited.
+// Sends reports whether an attempt sends a request (on_start) before it is awaited.
 func (r *Request) Sends() bool {
 	_, sends := r.Fields[playbook.FieldOnStart]
 	return sends
 }
 
-// Method is the HTTP method of the request: sinks write and webhooks start
-// something, so theirs is POST.
+// Method returns the HTTP method of the request. Without one it is POST for sinks, which write, and for webhooks,
+// which start something.
 func (r *Request) Method(writes bool) string {
 	if start, ok := r.Fields[playbook.FieldOnStart]; ok {
 		if method := expression.Member(start.Data, playbook.FieldMethod); method != nil {
@@ -154,8 +151,7 @@ func (r *Request) Method(writes bool) string {
 	return "GET"
 }
 
-// String is the request for people: its method and URL with its params, "" of tools
-// that have none.
+// String returns the request for people, as its method and URL with params; "" for tools without a URL.
 func (r *Request) String() string {
 	url, has := r.Fields[playbook.FieldURL]
 	if !has {
@@ -173,8 +169,7 @@ func (r *Request) String() string {
 	return text
 }
 
-// fingerprintFor identifies a request of a call for the guard against
-// repetition, by what their tool sends.
+// fingerprintFor returns the fingerprint of what the tool sends for the request.
 func (r *Request) fingerprintFor(tool string) Fingerprints {
 	parts := []any{r.sentParts(tool)}
 	if len(r.Deferred) > 0 {

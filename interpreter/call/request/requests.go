@@ -5,36 +5,35 @@ import (
 	"slices"
 )
 
-// Requests are the requests of a call: the one at hand, and what identifies all that it has made.
-// Part of the state of a call; kept in workflow history.
+// Requests holds the current request of a call and the fingerprints of all that it made. Part of the state of a
+// call; kept in workflow history.
 type Requests struct {
 	Request Request      `json:"request"`
 	Seen    Fingerprints `json:"seen,omitempty"` // of requests made
 }
 
-// Restarted are the requests of a call that begins again. The origin stays, or a page could
-// send the first request elsewhere.
+// Restarted returns the requests of a call that restarts. The origin is kept, or a page could send the first
+// request elsewhere.
 func (r *Requests) Restarted() Requests { return Requests{Request: Request{Origin: r.Request.Origin}} }
 
-// Use makes a request the one at hand.
+// Use makes a request the current one.
 func (r *Requests) Use(request Request) { r.Request = request }
 
-// Leave drops the first fingerprints, which the host has that the call goes to, and returns
-// how many bytes they are.
+// Leave removes the leading fingerprints that the receiving host already has, and returns their size in bytes.
 func (r *Requests) Leave(host Fingerprints) int {
 	known := min(len(host), len(r.Seen)) // a call that has ended has none
 	r.Seen = r.Seen[known:]
 	return known
 }
 
-// Prepend puts fingerprints before the ones that were made since.
+// Prepend inserts fingerprints before those made since.
 func (r *Requests) Prepend(before Fingerprints) { r.Seen = slices.Concat(before, r.Seen) }
 
-// Fingerprints are the concatenated fingerprints of a call's requests: compact, because a call
-// of 10,000 pages carries them along.
+// Fingerprints are the concatenated fingerprints of a call's requests: compact, because the state of a call with
+// 10,000 pages contains as many.
 type Fingerprints []byte
 
-// fingerprintSize is 64 bits: enough to distinguish the requests of one call.
+// fingerprintSize is the length of a fingerprint in bytes. 64 bits distinguish the requests of one call.
 const fingerprintSize = 8
 
 func (f Fingerprints) hasPrint(print Fingerprints) bool {

@@ -8,8 +8,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// mappedList is the list that the args of a sink map, where it is too much for a decision: the attempts map it then, row by row. err is
-// why the args could not be rendered.
+// mappedList returns the list that the args of a sink map, if the mapping exceeds the budget of a decision. The
+// attempts then map it row by row. err is the error of rendering the args.
 func (b *Builder) mappedList(err error, scope *interpreter.Scope, budget *expression.Budget) (list any, maps bool) {
 	args := b.action.Args
 	if failure, ok := errors.AsType[*playbook.EvalError](err); !ok || !failure.TooMuch || b.source.Sink == nil || !b.source.Sink.MapsRows || args.Template == nil {
@@ -24,8 +24,8 @@ func (b *Builder) mappedList(err error, scope *interpreter.Scope, budget *expres
 	return list, err == nil
 }
 
-// rowWork is what the attempt makes of the rows of a sink, or of the rows that it moves, nil for nothing. What its expressions name goes along, but for the result where
-// that is what is written.
+// rowWork returns what the attempt does with the rows that a sink writes, or that it moves; nil for nothing. The
+// values that its expressions use are included, except a result that the sink writes anyway.
 func (b *Builder) rowWork(input *interpreter.ToolInput, request *Request, m Moment) (*interpreter.RowWork, error) {
 	of, book := b.action.Rows, b.source.Book
 	sink := b.source.Sink
@@ -51,7 +51,7 @@ func (b *Builder) rowWork(input *interpreter.ToolInput, request *Request, m Mome
 	return work, err
 }
 
-// captureForRows copies what expressions over rows name. hasResult says that the result goes along anyway.
+// captureForRows copies the values that expressions over rows use. hasResult says that the result is sent anyway.
 func (b *Builder) captureForRows(named []expression.Ref, hasResult bool, scope *interpreter.Scope) (map[string]any, error) {
 	var refs []expression.Ref
 	for _, ref := range named {

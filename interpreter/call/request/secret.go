@@ -11,9 +11,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// deferring renders values and leaves out the values that use a sealed result.
+// deferring renders values, and records the expressions that use a sealed result for the activity to evaluate.
 type deferring struct {
-	book   *playbook.Playbook // nil where nothing is deferred
+	book   *playbook.Playbook // nil if nothing is deferred
 	scope  *interpreter.Scope
 	budget *expression.Budget
 	in     interpreter.RequestPart
@@ -51,7 +51,7 @@ func (d *deferring) renderValue(node *playbook.Node, path ...string) (any, error
 	return object, nil
 }
 
-// renderRequest renders a map that is a request of its own: its url is one.
+// renderRequest renders a map that is itself a request, and whose url is rendered as a URL.
 func (d *deferring) renderRequest(node *playbook.Node, field string) (any, error) {
 	if node.Entries == nil {
 		return d.renderValue(node, field)
@@ -71,7 +71,8 @@ func (d *deferring) renderRequest(node *playbook.Node, field string) (any, error
 	return request, nil
 }
 
-// renderCall renders a map that is a call of a tool, as the tool's own fields are rendered. The parameters of its statement are those of the request.
+// renderCall renders a map that is a call of a tool, like the fields of that tool. The parameters of its statement
+// become those of the request.
 func (d *deferring) renderCall(node *playbook.Node, field string, request *Request) (any, error) {
 	name, _ := node.Call().ToolName()
 	traits, call := playbook.TraitsOf(name), make(map[string]any, len(node.Entries))
@@ -94,7 +95,7 @@ func (d *deferring) renderCall(node *playbook.Node, field string, request *Reque
 	return call, nil
 }
 
-// statement gives the text of a statement, and renders its parameters as those of the request.
+// statement returns the text of a statement, and sets the request's parameters to its rendered ones.
 func (d *deferring) statement(node *playbook.Node, request *Request) (any, error) {
 	secret := deferring{book: d.book, scope: d.scope, budget: d.budget, in: interpreter.InParams}
 	params, err := secret.renderParams(node)
@@ -106,7 +107,7 @@ func (d *deferring) statement(node *playbook.Node, request *Request) (any, error
 	return node.Raw, nil
 }
 
-// renderURL renders the URL at a path, with stars for sealed values.
+// renderURL renders the URL at a path, with asterisks in place of sealed values.
 func (d *deferring) renderURL(node *playbook.Node, path ...string) (any, error) {
 	steps := d.sealedSteps(node)
 	if len(steps) == 0 {
@@ -145,7 +146,7 @@ func (d *deferring) addDeferred(deferred interpreter.DeferredExpression, steps [
 	d.found = append(d.found, deferred)
 }
 
-// sealedSteps are the steps whose sealed results a value uses.
+// sealedSteps returns the steps whose sealed results a value uses.
 func (d *deferring) sealedSteps(node *playbook.Node) []string {
 	if d.book == nil || node == nil || !d.book.HasSecrets() {
 		return nil
@@ -157,8 +158,8 @@ func (d *deferring) sealedOf(refs []expression.Ref) []string {
 	return slices.DeleteFunc(slices.Clone(d.book.SecretsNamed(refs)), func(name string) bool { return d.scope.SealedResult(name) == "" })
 }
 
-// captureNames copies what expressions name, so that an activity can evaluate them. A
-// sealed result goes along sealed.
+// captureNames copies the values that expressions use, so that an activity can evaluate them. A sealed result stays
+// sealed.
 func (d *deferring) captureNames(refs []expression.Ref) map[string]any {
 	whole := map[string]any{}
 	var paths [][]string
@@ -177,14 +178,14 @@ func (d *deferring) captureNames(refs []expression.Ref) map[string]any {
 	return interpreter.PrunePaths(whole, paths)
 }
 
-// dropDeferred drops what was deferred where a field, or the args, are rendered again.
+// dropDeferred drops the deferred expressions below a path that is rendered again.
 func dropDeferred(all []interpreter.DeferredExpression, in interpreter.RequestPart, path ...string) []interpreter.DeferredExpression {
 	return slices.DeleteFunc(slices.Clone(all), func(deferred interpreter.DeferredExpression) bool {
 		return deferred.In == in && len(deferred.Path) >= len(path) && slices.Equal(deferred.Path[:len(path)], path)
 	})
 }
 
-// withoutCoveredBy drops deferred args over which others were laid.
+// withoutCoveredBy drops deferred args that other args replace.
 func withoutCoveredBy(all []interpreter.DeferredExpression, args any) []interpreter.DeferredExpression {
 	return slices.DeleteFunc(slices.Clone(all), func(deferred interpreter.DeferredExpression) bool {
 		if deferred.In != interpreter.InArgs {
@@ -206,7 +207,7 @@ func withoutCoveredBy(all []interpreter.DeferredExpression, args any) []interpre
 	})
 }
 
-// deferredDigest distinguishes requests that differ in what is deferred.
+// deferredDigest returns a text that differs for requests with different deferred expressions.
 func deferredDigest(all []interpreter.DeferredExpression) string {
 	encoded, err := json.Marshal(all)
 	if err != nil {

@@ -13,24 +13,23 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// How a tool writes the fields of a request decides which requests are the same:
-// page=1 in params and ?page=1 in url are one query. So what tool http sends is
-// written here, for the tool and for the guard against repetition.
+// Whether two requests are the same depends on how a tool writes their fields: page=1 in params and ?page=1 in url
+// are one query. So this file defines what the tool http sends, for the tool and for the check for repeated
+// requests.
 
 const (
 	fieldForm = "form"
 	fieldPath = "path"
 )
 
-// The headers of a request for which the author says nothing.
+// Default headers of a request.
 const (
 	UsualAccept    = "application/json, */*;q=0.5"
 	UsualUserAgent = "reprise"
 )
 
-// MergeQuery adds params to a query, replacing parameters of the same name; with an empty query
-// it writes a form. what names the params in errors. What the author wrote into the URL is kept
-// byte for byte, because some servers sign it.
+// MergeQuery adds params to a query, replacing parameters of the same name; with an empty query it encodes a form.
+// what names the params in errors. The author's own query is kept byte for byte, because some servers sign it.
 func MergeQuery(query string, params map[string]any, what string) (string, error) {
 	if len(params) == 0 {
 		return query, nil
@@ -54,7 +53,7 @@ func MergeQuery(query string, params map[string]any, what string) (string, error
 	return strings.Join(parts, "&"), nil
 }
 
-// unescapeText is a name or a value of a query; one that cannot be decoded stays.
+// unescapeText decodes a name or a value of a query; text that cannot be decoded is unchanged.
 func unescapeText(text string) string {
 	if decoded, err := url.QueryUnescape(text); err == nil {
 		return decoded
@@ -62,7 +61,7 @@ func unescapeText(text string) string {
 	return text
 }
 
-// Texts are the values of a parameter or header: none for nil, many for a list.
+// Texts returns the values of a parameter or header: none for nil, several for a list.
 func Texts(v any, name string) ([]string, error) {
 	switch v := v.(type) {
 	case nil:
@@ -84,8 +83,7 @@ func Texts(v any, name string) ([]string, error) {
 	}
 }
 
-// Body is the body of a request, nil for none, and its content type. form is not nil
-// where the request has one.
+// Body returns the body of a request and its content type; nil for none. form is nil if the request has no form.
 func Body(body any, form map[string]any) (content []byte, contentType string, err error) {
 	switch {
 	case form != nil && body != nil:
@@ -106,7 +104,7 @@ func Body(body any, form map[string]any) (content []byte, contentType string, er
 	return encoded, "application/json", nil
 }
 
-// sentParts returns what a request sends, in one form whichever way its parts were written.
+// sentParts returns what a request sends, in a canonical form.
 func (r *Request) sentParts(tool string) map[string]any {
 	fields := make(map[string]any, len(r.Fields)+1)
 	for _, name := range playbook.SortedKeys(r.Fields) {
@@ -131,8 +129,8 @@ func (r *Request) sentParts(tool string) map[string]any {
 	return fields
 }
 
-// boundParams are the parameters of a statement. PostgreSQL reads them from text, whatever
-// they were, and SQLite has no booleans.
+// boundParams returns the parameters of a statement as the database sees them: PostgreSQL reads all of them from
+// text, and SQLite has no booleans.
 func (r *Request) boundParams(dialect statement.Dialect) []any {
 	params := make([]any, len(r.Params))
 	for i, param := range r.Params {
@@ -154,8 +152,8 @@ func (r *Request) boundParams(dialect statement.Dialect) []any {
 	return params
 }
 
-// sentByHTTP returns the fields of an HTTP request in the form in which they are sent. Fields
-// that cannot be sent are unchanged: the attempt fails with them.
+// sentByHTTP returns the fields of an HTTP request as they are sent. Fields that cannot be sent are unchanged: the
+// attempt reports the error.
 func (r *Request) sentByHTTP(fields map[string]any, method string) map[string]any {
 	params, isMap := fields[playbook.FieldParams].(map[string]any)
 	form, isForm := fields[fieldForm].(map[string]any)
@@ -186,7 +184,7 @@ func (r *Request) sentByHTTP(fields map[string]any, method string) map[string]an
 	return sent
 }
 
-// headersSent are headers by their names in lower case, with the usual ones.
+// headersSent returns headers with lower-case names, and the default ones.
 func headersSent(headers map[string]any, contentType string) (map[string]any, error) {
 	sent := map[string]any{}
 	for _, name := range playbook.SortedKeys(headers) {
@@ -208,10 +206,9 @@ func headersSent(headers map[string]any, contentType string) (map[string]any, er
 	return sent, nil
 }
 
-// sentTarget normalizes where a request goes (RFC 3986, section 6): params are merged into the
-// query, names are sorted but values of one name keep their order, and the fragment is dropped.
-// If the call began with a path, the host is left out, because later pages may name the
-// connection's host or not.
+// sentTarget normalizes the target of a request (RFC 3986, section 6): params are merged into the query, parameters
+// are sorted by name while values of one name keep their order, and the fragment is dropped. If the call began with
+// a path, the host is omitted, because later pages may or may not include the connection's host.
 func (r *Request) sentTarget(text string, params map[string]any) ([]any, error) {
 	target, err := ParseURL(text)
 	if err != nil {
@@ -228,7 +225,7 @@ func (r *Request) sentTarget(text string, params map[string]any) ([]any, error) 
 		}
 	}
 	slices.SortStableFunc(pairs, func(x, y any) int {
-		return strings.Compare(x.([]any)[0].(string), y.([]any)[0].(string)) // as they were made above
+		return strings.Compare(x.([]any)[0].(string), y.([]any)[0].(string)) // each element is a pair that begins with the name
 	})
 	host := []any{target.Scheme, target.User.String(), hostSent(target)}
 	if r.Auth != "" && r.Origin == "" {
@@ -237,7 +234,7 @@ func (r *Request) sentTarget(text string, params map[string]any) ([]any, error) 
 	return []any{host, "/" + strings.TrimPrefix(strings.TrimPrefix(plainEscapes(target.EscapedPath()), "./"), "/"), pairs, target.Opaque}, nil
 }
 
-// hostSent is the host of a URL, with its port where that is not the usual one.
+// hostSent returns the host of a URL, with its port unless that is the default.
 func hostSent(target *url.URL) string {
 	host, port := strings.ToLower(target.Hostname()), target.Port()
 	if port == "" || port == map[string]string{"http": "80", "https": "443"}[target.Scheme] {
@@ -246,8 +243,8 @@ func hostSent(target *url.URL) string {
 	return host + ":" + port
 }
 
-// plainEscapes writes escapes of a path in one form: what needs none is written
-// plainly, and the digits of the rest in capitals.
+// plainEscapes normalizes the escapes of a path: unreserved characters are unescaped, and hex digits are upper
+// case.
 func plainEscapes(text string) string {
 	var plain strings.Builder
 	for len(text) > 0 {

@@ -12,23 +12,22 @@ type SinkWrite struct {
 	Place  string
 	Page   int
 	Result any
-	// EveryRound says that the writes of a reprocess are additional ones, and do not repeat
-	// writes of the original run: the aggregate of its own iterations, or their failures.
+	// EveryRound says that the writes of a reprocess are new ones and do not repeat those of the original run, such
+	// as the aggregate of its own iterations, or their failures.
 	EveryRound bool
-	// State is what the write does to the state between runs, and Claim distinguishes writes
-	// under different claims; nil and "" for nothing.
+	// State is what the write does to the state between runs, and Claim distinguishes writes under different
+	// claims; nil and "" for none.
 	State *incremental.StateWrite
 	Claim string
-	// Staging is what the write does to staged rows, nil if none are staged.
+	// Staging is what the write does to staged rows; nil if it stages none.
 	Staging *interpreter.Staging
-	// MapsRows says that args that map more than a decision may are mapped by the attempts.
+	// MapsRows says that args whose mapping exceeds the budget of a decision are mapped by the attempts.
 	MapsRows bool
-	// Says is written instead of Result if the author does not say what to write; nil for
-	// Result.
+	// Says is written instead of Result if the sink does not say what to write; nil for Result.
 	Says any
 }
 
-// defaultRows is what the sink writes where the author does not say what.
+// defaultRows returns what the sink writes if it has no args.
 func (s *SinkWrite) defaultRows() any {
 	if s.Says != nil {
 		return s.Says
@@ -39,9 +38,9 @@ func (s *SinkWrite) defaultRows() any {
 // isPublishing reports whether the sink writes no rows, but publishes or drops staged ones.
 func (s *SinkWrite) isPublishing() bool { return s.Staging != nil && s.Staging.Do != "" }
 
-// stateFor returns what the write does to the state, derived from the write's fields: rows are
-// recognised by the sink's key, and modes that replace rows need not recognise them. A row that
-// args map to nothing is not written.
+// stateFor returns what the write does to the state, given the input of the write. Known rows are recognized by the
+// sink's key; modes that replace rows need not recognize them. A row for which the args return nothing is not
+// written.
 func (s *SinkWrite) stateFor(input *interpreter.ToolInput, hasArgs bool) *incremental.StateWrite {
 	if s.State == nil || s.State.Rows == nil {
 		return s.State
@@ -56,12 +55,12 @@ func (s *SinkWrite) stateFor(input *interpreter.ToolInput, hasArgs bool) *increm
 		known.Key = KeyColumns(input.Fields["key"].Data)
 	}
 	if write.Rows = &known; input.Result == nil && (!hasArgs || input.Args != nil) {
-		input.Result = &expression.Value{Data: s.Result} // which its args stand for, row by row
+		input.Result = &expression.Value{Data: s.Result} // which the args replace row by row
 	}
 	return &write
 }
 
-// KeyColumns are the columns of a text or of a list.
+// KeyColumns returns the columns named by a text or a list.
 func KeyColumns(value any) []string {
 	switch value := value.(type) {
 	case nil:

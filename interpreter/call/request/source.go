@@ -9,22 +9,21 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Source is whose requests they are: a step's, an iteration's or a sink's. None of
-// it changes while the call runs.
+// Source is the step, iteration or sink that makes requests. It does not change while the call runs.
 type Source struct {
 	Book   *playbook.Playbook
 	Run    interpreter.RunInfo
 	Step   *playbook.Step
 	Action *playbook.Action
 	Visit  int
-	Index  *int // iteration, nil without a loop
+	Index  *int // index of the iteration, nil without a loop
 	Scope  *interpreter.Scope
-	Args   any // args of the route, laid over the step's
-	// Sink is set where the call is one of a sink.
+	Args   any // args of the route, laid over those of the step
+	// Sink is set if the call writes a sink.
 	Sink *SinkWrite
 }
 
-// Where names the call in messages.
+// Where returns the place of the call, for messages.
 func (s *Source) Where() string {
 	if s.Sink != nil {
 		return "sink " + s.Sink.Place
@@ -32,7 +31,7 @@ func (s *Source) Where() string {
 	return "step " + s.Step.Name
 }
 
-// Place is the step, or the place of the sink.
+// Place returns the name of the step, or the place of the sink.
 func (s *Source) Place() string {
 	if s.Sink != nil {
 		return s.Sink.Place
@@ -40,8 +39,8 @@ func (s *Source) Place() string {
 	return s.Step.Name
 }
 
-// Name is the name of the call in summaries: the step, with the index of its
-// iteration, or the place of the sink.
+// Name returns the name of the call in summaries: the step with the index of its iteration, or the place of the
+// sink.
 func (s *Source) Name() string {
 	name := s.Place()
 	if s.Index != nil {
@@ -50,7 +49,7 @@ func (s *Source) Name() string {
 	return name
 }
 
-// iterationIndex is the index of the iteration as keys have it: nil without a loop.
+// iterationIndex returns the index of the iteration for keys, nil without a loop.
 func (s *Source) iterationIndex() any {
 	if s.Index == nil {
 		return nil
@@ -58,21 +57,21 @@ func (s *Source) iterationIndex() any {
 	return *s.Index
 }
 
-// keyLength is 128 bits in hexadecimal: a sink takes a key it has seen, in any run,
-// for a repetition of that write, so two must never be the same.
+// keyLength is 128 bits in hexadecimal. A sink treats a key that it has seen in any run as a repetition of that
+// write, so two keys must never collide.
 const keyLength = 32
 
-// Digest is the digest of some values in the length of a key.
+// Digest returns a digest of values, in the length of a key.
 func Digest(parts ...any) string { return expression.Digest(parts...)[:keyLength] }
 
-// LedgerKey names the call in ledgers. Each run of an identity makes calls of its
-// own, unless it continues one that an earlier run has begun.
+// LedgerKey identifies the call in ledgers. It differs between the runs of one identity; a call that continues one
+// of an earlier run uses the key of that call instead (State.Ledger).
 func (s *Source) LedgerKey() string {
 	return Digest(s.Run.Identity(), s.Run.WholeLap(), s.Step.Name, s.Visit, s.iterationIndex())
 }
 
-// Target is where a sink of the call writes to, without what it writes. It is not fixed
-// where that is only known once there is something to write.
+// Target returns where a sink of the call writes, without the data to write. fixed is false if that is only known
+// when there is something to write.
 func (s *Source) Target(sink *playbook.Sink, now time.Time) (input interpreter.ToolInput, fixed bool) {
 	action := s.Book.Resolve(sink.Action)
 	if !s.Step.FixedPlace(action) {
@@ -87,7 +86,7 @@ func (s *Source) Target(sink *playbook.Sink, now time.Time) (input interpreter.T
 		action: action, scope: s.Scope, budget: budget, intoFile: playbook.TraitsOf(expression.Text(name)).IntoFile,
 	}.renderRequest(Request{})
 	if err != nil {
-		return interpreter.ToolInput{}, false // the write reports why
+		return interpreter.ToolInput{}, false // the write reports the error
 	}
 	tool := expression.Text(name)
 	return interpreter.ToolInput{
@@ -103,7 +102,7 @@ func timeoutOf(action *playbook.Action, tool string) time.Duration {
 	return playbook.TraitsOf(tool).Timeout
 }
 
-// deferringBook is the playbook for what is deferred: sinks defer nothing.
+// deferringBook returns the playbook for deferred expressions; nil for sinks, which defer nothing.
 func (s *Source) deferringBook() *playbook.Playbook {
 	if s.Sink != nil {
 		return nil
@@ -111,7 +110,7 @@ func (s *Source) deferringBook() *playbook.Playbook {
 	return s.Book
 }
 
-// secretWork returns what the next attempt has to do with secrets, nil for nothing.
+// secretWork returns what the next attempt has to seal or unseal, nil for nothing.
 func (s *Source) secretWork(request *Request) *interpreter.SecretWork {
 	seals := s.Step.Secret && s.Sink == nil
 	if !seals && len(request.Deferred) == 0 {
@@ -129,10 +128,10 @@ func (s *Source) secretWork(request *Request) *interpreter.SecretWork {
 	return work
 }
 
-// whatItWrites is where a sealed result must not get, in messages.
+// whatItWrites names, in messages, where a sealed result must not get.
 const whatItWrites = "what it writes"
 
-// refuseSealed applies RefuseSealed to what a sink would write.
+// refuseSealed returns an error if the sink would write a sealed result (RefuseSealed).
 func (s *Source) refuseSealed(input interpreter.ToolInput) error {
 	if !s.Book.HasSecrets() {
 		return nil

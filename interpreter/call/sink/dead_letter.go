@@ -8,11 +8,10 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// DeadLetter is an iteration that ended as failed: all that is needed to know
-// why, and to run it again (docs/concepts/loops.md#failed-iterations).
+// DeadLetter describes a failed iteration: why it failed, and what is needed to run it again
+// (docs/concepts/loops.md#failed-iterations).
 type DeadLetter struct {
-	// ExecutionID and RunID name the run that the iteration belongs to; for a
-	// reprocess they belong to the run it takes up again.
+	// ExecutionID and RunID identify the run of the iteration; in a reprocess, the run that is reprocessed.
 	ExecutionID  string           `json:"execution_id"`
 	RunID        string           `json:"run_id"`
 	Playbook     string           `json:"playbook"`
@@ -22,14 +21,12 @@ type DeadLetter struct {
 	Index        int              `json:"index"`
 	Element      expression.Value `json:"element"`
 	Attempts     int              `json:"attempts"`
-	// LastAttemptAt is when the last attempt ended, or where none was made when
-	// the iteration did.
+	// LastAttemptAt is when the last attempt ended, or when the iteration ended if it made none.
 	LastAttemptAt time.Time                `json:"last_attempt_at"`
 	Error         *interpreter.ErrorObject `json:"error"`
 }
 
-// exprValue is the dead letter as expressions and sinks see it: flat, so that it is
-// a row.
+// exprValue returns the dead letter for expressions and sinks: flat, so that it is a row.
 func (d DeadLetter) exprValue() map[string]any {
 	row := map[string]any{
 		"execution_id": d.ExecutionID, "run_id": d.RunID,
@@ -45,7 +42,7 @@ func (d DeadLetter) exprValue() map[string]any {
 	return row
 }
 
-// DeadLetterRow is the failed iteration that a result makes of a call, as sinks and expressions see it.
+// DeadLetterRow returns the dead letter of a failed iteration, for expressions and sinks.
 func DeadLetterRow(source *request.Source, result interpreter.CallResult) map[string]any {
 	run := source.Run
 	letter := DeadLetter{

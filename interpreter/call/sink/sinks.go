@@ -11,13 +11,13 @@ import (
 // Sinks are the sinks that a call may write to.
 type Sinks struct {
 	Policies page.Policies
-	// After are sinks that follow the policies' own after a success.
+	// After are written after the policies' own sinks if the call succeeds.
 	After []*playbook.Sink
-	// DeadLetter is written when the call has failed; nil for nowhere.
+	// DeadLetter is written if the call fails; nil for none.
 	DeadLetter *playbook.Sink
 }
 
-// Choice is one of the sinks of a call: by the number of its policy, from Sinks.After, or Sinks.DeadLetter. Kept
+// Choice refers to one of the sinks of a call: to a sink of a policy, one in Sinks.After, or Sinks.DeadLetter. Kept
 // with the state of a call.
 type Choice struct {
 	Policy int `json:"policy,omitempty"`
@@ -30,7 +30,7 @@ type Choice struct {
 	Do interpreter.StagingStep `json:"do,omitempty"`
 }
 
-// Chosen is the sink of a choice.
+// Chosen returns the sink that a choice refers to.
 func (s *Sinks) Chosen(choice Choice) *playbook.Sink {
 	switch {
 	case choice.After != 0:
@@ -45,7 +45,7 @@ func (s *Sinks) Chosen(choice Choice) *playbook.Sink {
 	return then.Sinks[choice.Number]
 }
 
-// All are all that the call may write to.
+// All returns all sinks that the call may write to.
 func (s *Sinks) All() []*playbook.Sink {
 	var all []*playbook.Sink
 	for _, policy := range s.Policies {
@@ -55,10 +55,9 @@ func (s *Sinks) All() []*playbook.Sink {
 	return slices.DeleteFunc(all, func(sink *playbook.Sink) bool { return sink == nil })
 }
 
-// Of are the sinks that a result goes to; decided is the policy that ruled last. The sinks of a success are, in
-// order, from the policies that its pages choose, then from the loop or the step. A failure goes to the sink
-// of the policy that ruled on it, and whatever failed the call, unless somebody cancelled it, to the one for
-// dead letters.
+// Of returns the sinks that get a result, in order; decided is the number of the policy that ruled last. A success
+// goes to the sinks of the policies that Pages.Writers returns, then to those of the loop or step. A failure goes
+// to the sinks of the policy that ruled on it, then, unless the call was cancelled, to the dead letter sink.
 func (s *Sinks) Of(result *interpreter.CallResult, pages *page.Pages, decided int) (chosen []Choice) {
 	if result.Failed() {
 		if result.Error.PoliciesDecide() {
@@ -78,12 +77,12 @@ func (s *Sinks) Of(result *interpreter.CallResult, pages *page.Pages, decided in
 	return chosen
 }
 
-// ofPolicy are the sinks of a policy that get the result of the call.
+// ofPolicy returns the sinks of a policy that get the result of the call.
 func (s *Sinks) ofPolicy(number int) []Choice {
 	return numberChoices(Choice{Policy: number}, s.Policies.Then(number).Sinks)
 }
 
-// OfPage are the sinks of a policy that get a page.
+// OfPage returns the sinks of a policy that get a page.
 func (s *Sinks) OfPage(number int) []Choice {
 	return numberChoices(Choice{Policy: number, Page: true}, s.Policies.Then(number).PageSinks)
 }
@@ -97,7 +96,7 @@ func numberChoices(choice Choice, sinks []*playbook.Sink) []Choice {
 	return all
 }
 
-// ofSuccess are all sinks that a call may write to that ends well.
+// ofSuccess returns all sinks that a successful call may write to.
 func (s *Sinks) ofSuccess() (all []Choice) {
 	for _, policy := range s.Policies {
 		all = append(all, s.OfPage(policy.Number)...)

@@ -12,21 +12,21 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// The rows of a sink with mode replace, or with delete_missing, are staged by each write, and published
-// together (docs/concepts/written-once.md#rows-that-are-published-together): at the end of the call, or, of iterations, at that
-// of their loop. Only what has read all is published.
+// The rows of a sink with mode replace, or with delete_missing, are staged by each write and published together
+// (docs/concepts/written-once.md#rows-that-are-published-together): at the end of the call or, for iterations, at
+// the end of their loop. They are published only if everything was read.
 
-// stagingIDLength is 80 bits in hexadecimal, so that names of tables with it are short.
+// stagingIDLength is 80 bits in hexadecimal: table names contain it and must be short.
 const stagingIDLength = 20
 
-// Round is a call that stages rows, in one of its rounds: a call that begins again stages anew.
+// Round is a call that stages rows, in one of its rounds: each restart begins another round, which stages anew.
 type Round struct {
 	*request.Source
 	LedgerKey func() string
 	Restarts  int
 }
 
-// Staging is what a sink of the call does to staged rows, nil for a sink that stages none.
+// Staging returns what a sink does to staged rows; nil if it stages none.
 func (r Round) Staging(sink *playbook.Sink, do interpreter.StagingStep) *interpreter.Staging {
 	if !r.Book.Stages(sink) {
 		return nil
@@ -38,15 +38,15 @@ func (r Round) Staging(sink *playbook.Sink, do interpreter.StagingStep) *interpr
 	return &staging
 }
 
-// LoopStaging names what a loop stages for a sink. It is the same for all runs of an identity: an
-// iteration that one of them has finished is not made again by the next.
+// LoopStaging returns the ID of the rows that a loop stages for a sink. All runs of an identity share it, because
+// an iteration that one of them has finished is not repeated by the next.
 func LoopStaging(run interpreter.RunInfo, step *playbook.Step, visit int, sink *playbook.Sink) string {
 	return stagingID(run.Identity(), step.Name, visit, sink.Place)
 }
 
 func stagingID(parts ...any) string { return expression.Digest(parts...)[:stagingIDLength] }
 
-// Begins are the sinks of the call whose tables have to know that it begins to read, or that its loop does. Their places do not
+// Begins returns the sinks whose tables must record that the call, or its loop, begins to read. Their places do not
 // depend on what is read.
 func (r Round) Begins(sinks *Sinks, now time.Time) (begins []interpreter.ToolInput) {
 	if r.Sink != nil {
@@ -71,8 +71,8 @@ func (r Round) Begins(sinks *Sinks, now time.Time) (begins []interpreter.ToolInp
 	return begins
 }
 
-// End says which sinks see to staged rows at the end of a call, and what the result has to say of them: where
-// the call has read all they are published, and of an iteration the rows of earlier rounds are dropped.
+// End returns the sinks that handle staged rows at the end of a call, and warnings for its result: if the call has
+// read everything, they publish the rows; for an iteration, they drop the rows of earlier rounds.
 func (r Round) End(sinks *Sinks, result *interpreter.CallResult) (chosen []Choice, warnings []string) {
 	if r.Sink != nil || result.Failed() {
 		return nil, nil
@@ -99,7 +99,7 @@ func (r Round) End(sinks *Sinks, result *interpreter.CallResult) (chosen []Choic
 	return chosen, warnings
 }
 
-// Unpublished is the warning of a sink whose rows are not published because not all was read.
+// Unpublished returns the warning about a sink whose rows are not published because not everything was read.
 func Unpublished(book *playbook.Playbook, sink *playbook.Sink) string {
 	if book.Replaces(sink) {
 		return fmt.Sprintf("sink %s: not everything was read, so its table keeps its previous rows", sink.Place)

@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Error is the failure of a call whose sink failed.
+// Error returns the failure of a call whose sink failed with cause.
 func Error(sink *playbook.Sink, cause *interpreter.ErrorObject) *interpreter.ErrorObject {
 	failure := *cause
 	if failure.Kind != interpreter.KindCancelled && failure.Kind != interpreter.KindIncremental {
@@ -21,8 +21,8 @@ func Error(sink *playbook.Sink, cause *interpreter.ErrorObject) *interpreter.Err
 	return &failure
 }
 
-// AddWritten is the result of a step behind its sink. What the step gave stays in the result of
-// one whose sink failed.
+// AddWritten returns the result of a step after its sink. If the sink failed, the result keeps the data of the
+// step.
 func AddWritten(result interpreter.CallResult, sink *playbook.Sink, written interpreter.CallResult) interpreter.CallResult {
 	result.Warnings = slices.Concat(result.Warnings, written.Warnings)
 	result.Meta.Rows = result.Meta.Rows.Plus(written.Meta.Rows)
@@ -35,7 +35,7 @@ func AddWritten(result interpreter.CallResult, sink *playbook.Sink, written inte
 	return result
 }
 
-// LeftOutWarnings say what tables did not get.
+// LeftOutWarnings returns warnings about values and rows that tables did not get.
 func LeftOutWarnings(where string, left *interpreter.RowCounts) (warnings []string) {
 	if left == nil {
 		return nil

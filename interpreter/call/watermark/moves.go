@@ -11,10 +11,10 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// movesByPage reports whether the watermark moves with each page.
+// movesByPage reports whether the watermark moves after each page.
 func (s *StatefulStep) movesByPage() bool { return s.Section.Ascending && s.writesPagesOnly() }
 
-// writesPagesOnly reports whether a call writes only its pages, each to the sinks of one policy.
+// writesPagesOnly reports whether a call writes nothing but its pages, all of them to the sinks of one policy.
 func (s *StatefulStep) writesPagesOnly() bool {
 	if s.After {
 		return false
@@ -31,14 +31,14 @@ func (s *StatefulStep) writesPagesOnly() bool {
 	return pages == 1
 }
 
-// writesRows reports whether anything is written of a call that ends well.
+// writesRows reports whether a successful call writes anything.
 func (s *StatefulStep) writesRows() bool {
 	return s.After || slices.ContainsFunc(s.Policies, func(policy *playbook.Policy) bool {
 		return len(policy.Then.PageSinks)+len(policy.Then.Sinks) > 0
 	})
 }
 
-// PageMove is the move behind the sink of a page, nil for none.
+// PageMove returns the move after the sink of a page, nil for none.
 func (s *StatefulStep) PageMove(w *Watermark) *incremental.Move {
 	if !s.movesByPage() {
 		return nil
@@ -46,8 +46,8 @@ func (s *StatefulStep) PageMove(w *Watermark) *incremental.Move {
 	return w.moveTo(w.Largest, s.home != nil)
 }
 
-// SliceMove is the move behind the sink of the last page of a slice, nil for none: all before the end of the slice is written
-// where that is the only sink of the call.
+// SliceMove returns the move after the sink of the last page of a slice, nil for none. If the call has no other
+// sinks, everything before the end of the slice is then written.
 func (s *StatefulStep) SliceMove(w *Watermark) *incremental.Move {
 	if !w.InSlices() || s.movesByPage() || !s.writesPagesOnly() {
 		return nil
@@ -55,7 +55,8 @@ func (s *StatefulStep) SliceMove(w *Watermark) *incremental.Move {
 	return w.moveTo(w.Largest, s.home != nil)
 }
 
-// NextSlice is the slice that follows once the one at hand is read, nil for none; pages is how many the call has read.
+// NextSlice returns the slice after the current one, nil for none; pages is the number of pages that the call has
+// read.
 func (s *StatefulStep) NextSlice(w *Watermark, pages int) *incremental.Slice {
 	if s == nil || !w.InSlices() {
 		return nil
@@ -63,19 +64,19 @@ func (s *StatefulStep) NextSlice(w *Watermark, pages int) *incremental.Slice {
 	return s.Section.Form().NextSlice(w.Slice, s.Section.Step, pages)
 }
 
-// End is how a call ends that keeps a state.
+// End describes how a call ends that keeps a state.
 type End struct {
-	Failure *interpreter.ErrorObject // nil where it has ended well
+	Failure *interpreter.ErrorObject // nil for a success
 	// Incomplete says that the call has not read everything.
 	Incomplete bool
 	At         time.Time
-	// Scope is the scope of the policies, in which a token is rendered.
+	// Scope returns the scope of the policies, in which a token is rendered.
 	Scope func() *interpreter.Scope
 }
 
-// EndMove is the move of the watermark with which a call ends, behind its sinks: where it has
-// ended well, and back where its rows came out of order. It is nil for none. The error is from
-// the token.
+// EndMove returns the move of the watermark at the end of a call, after its sinks; nil for none. A success moves it
+// forward; a failure because rows were out of order moves it back to where the call found it. An error means that
+// the token could not be rendered.
 func (s *StatefulStep) EndMove(w *Watermark, end End) (*incremental.Move, error) {
 	if failure := end.Failure; failure != nil {
 		if failure.Kind == interpreter.KindIncremental && failure.Type == incremental.TypeOrder && w.At != nil {
@@ -96,12 +97,12 @@ func (s *StatefulStep) EndMove(w *Watermark, end End) (*incremental.Move, error)
 	return &incremental.Move{To: incremental.Cursor{Value: expression.Of(token)}, Rows: w.Rows}, nil
 }
 
-// Waits reports whether the move at the end of a call is left to its loop or step: nothing is written of it
-// that the move could follow.
+// Waits reports whether the loop or step makes the move at the end of a call, because the call writes nothing that
+// the move could follow.
 func (s *StatefulStep) Waits(end End) bool { return end.Failure == nil && !s.writesRows() }
 
-// moveTo is that to a cursor. Where the watermark is there already it is one that counts the rows,
-// and changes nothing else, or nil.
+// moveTo returns a move to a cursor. If the watermark is already there, it returns a move that only adds to the
+// count of rows if counts is set, otherwise nil.
 func (w *Watermark) moveTo(to incremental.Cursor, counts bool) *incremental.Move {
 	switch {
 	case to.IsZero():
@@ -114,18 +115,18 @@ func (w *Watermark) moveTo(to incremental.Cursor, counts bool) *incremental.Move
 	return nil
 }
 
-// nextWrite is the next write under the claim.
+// nextWrite returns the next numbered write under the claim.
 func (w *Watermark) nextWrite(move *incremental.Move) *incremental.StateWrite {
 	return &incremental.StateWrite{Name: w.Name, Holder: w.Holder, Run: w.Run, Number: w.Writes + 1, Move: move}
 }
 
-// Moves are the next write alone.
+// Moves returns a move as a write of its own, without rows.
 func (w *Watermark) Moves(move *incremental.Move) []incremental.Moves {
 	return []incremental.Moves{{Group: w.Group, Writes: []incremental.StateWrite{*w.nextWrite(move)}}}
 }
 
-// Write returns what a sink that is due does to the state; nil if it writes elsewhere. move is the move
-// after the sink, nil for none; ends says that the call ends then, and started is when it began.
+// Write returns what a due sink does to the state, nil if the sink does not write to the database that keeps it.
+// move follows the sink, nil for none; ends says that the call ends then; started is when it began.
 func (s *StatefulStep) Write(w *Watermark, sink *playbook.Sink, move *incremental.Move, ends bool, started time.Time) *incremental.StateWrite {
 	if w == nil || !s.isHome(sink, started) {
 		return nil
@@ -138,10 +139,9 @@ func (s *StatefulStep) Write(w *Watermark, sink *playbook.Sink, move *incrementa
 	return write
 }
 
-// rowsThatComeAgain finds the rows that the next call will read again. Rows below the floor do
-// not come again. Until this call has ended successfully, all its rows may: it may begin again,
-// or go back to read them in order. A token that the source returns unchanged keeps them as
-// well, since the next call gets the same rows with it.
+// rowsThatComeAgain identifies the rows that the next call will read again. Rows below the floor do not come again.
+// Until this call has ended successfully, all of its rows may: it may restart, or go back to read them in order.
+// The same holds if the source returned an unchanged token, since the next call gets the same rows with it.
 func (s *StatefulStep) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool) *incremental.RowIdentity {
 	section := s.Section
 	known := &incremental.RowIdentity{CursorPath: section.CursorPath, Type: section.Type, Format: section.Format, Key: section.Key, Ordered: section.Ascending, KnownTo: w.KnownTo, Round: w.Round}
@@ -160,7 +160,8 @@ func (s *StatefulStep) rowsThatComeAgain(w *Watermark, move *incremental.Move, e
 	return known
 }
 
-// Stuck says of a call that ends before it has read everything why the next one gets no further, "" where that one does.
+// Stuck says why the next call will not advance, for a call that ended before it had read everything; "" if the
+// next one will.
 func (s *StatefulStep) Stuck(w *Watermark) string {
 	if w == nil || w.Rows == 0 || w.InSlices() && w.At != nil || s.movesByPage() && bytes.Compare(w.Largest.Position, w.Found.Position) > 0 {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Read returns the watermark after a page that contributes data. started is when the call began.
-// A failure ends the call, and the page is not written.
+// Read returns the watermark after a page that contributes data. started is when the call began. A failure ends the
+// call, and the page is not written.
 func (w *Watermark) Read(section *playbook.Incremental, data any, started time.Time) (*Watermark, *interpreter.ErrorObject) {
 	rows := incremental.ContributedRows(data)
 	own := *w
@@ -74,7 +74,7 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 	return nil
 }
 
-// missingCursor is the failure of a row without a cursor.
+// missingCursor returns the failure of a row without a cursor.
 func missingCursor(section *playbook.Incremental, at int) *interpreter.ErrorObject {
 	remedy := "use `on_missing: include` or `exclude` if rows may lack it"
 	if section.OnMissing == playbook.MissingExclude { // rows of lists are left out before
@@ -83,14 +83,14 @@ func missingCursor(section *playbook.Incremental, at int) *interpreter.ErrorObje
 	return Failure(incremental.TypeMissing, fmt.Sprintf("row %d has no %s; %s", at+1, section.CursorPath, remedy))
 }
 
-// maximum is the row with the largest cursor.
+// maximum tracks the row with the largest cursor.
 type maximum struct {
-	row      int // -1 where no row has a larger one than the cursor that it began with
+	row      int // -1 if no row exceeds the cursor that it began with
 	position []byte
 	none     bool // there is no cursor yet
 }
 
-// startingAt is the maximum before any row.
+// startingAt returns a maximum that begins with a cursor, before any row.
 func startingAt(c incremental.Cursor) maximum {
 	return maximum{row: -1, position: c.Position, none: c.IsZero()}
 }
@@ -102,7 +102,7 @@ func (m *maximum) addRow(row int, position []byte) {
 	}
 }
 
-// largestCursor returns the largest cursor; before is the one that the maximum began with.
+// largestCursor returns the largest cursor; before is the cursor that the maximum began with.
 func (m *maximum) largestCursor(before incremental.Cursor, section *playbook.Incremental, rows []any) incremental.Cursor {
 	if m.row < 0 {
 		return before
@@ -111,8 +111,8 @@ func (m *maximum) largestCursor(before incremental.Cursor, section *playbook.Inc
 	return incremental.Cursor{Value: expression.Of(value), Position: bytes.Clone(m.position)}
 }
 
-// WithoutMissing is a page without the rows that have no cursor, if they are left out; it is the page itself
-// where nothing is kept between runs, of a nil section.
+// WithoutMissing returns a page without rows that lack a cursor, if on_missing excludes them; otherwise, and for a
+// nil section, the page itself.
 func WithoutMissing(section *playbook.Incremental, page any) any {
 	rows, isList := page.([]any)
 	if section == nil || section.OnMissing != playbook.MissingExclude || section.Token != nil || !isList {
@@ -124,15 +124,14 @@ func WithoutMissing(section *playbook.Incremental, page any) any {
 	})
 }
 
-// LeftOut returns the watermark after a page of which only kept was kept.
+// LeftOut returns the watermark after a page of which only kept remained, and counts the rows without a cursor.
 func (w *Watermark) LeftOut(page, kept any) *Watermark {
 	own := *w
 	own.Missing += len(incremental.ContributedRows(page)) - len(incremental.ContributedRows(kept))
 	return &own
 }
 
-// Failure is an error that ends a call because of its state; kind is one of the types of
-// package incremental.
+// Failure returns an error that ends a call because of its state; kind is one of the types of package incremental.
 func Failure(kind, message string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Type: kind, Message: message, Final: true}
 }

@@ -14,19 +14,19 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// StatefulStep is a step that keeps a state between runs, as one of its calls knows it.
+// StatefulStep is a step that keeps a state between runs, as seen by one of its calls.
 type StatefulStep struct {
 	*request.Source
 	Section  *playbook.Incremental
 	Policies page.Policies
-	// After says that sinks follow the sinks of the policies.
+	// After says that sinks of the loop or step follow those of the policies.
 	After bool
-	home  *playbook.Sink // whose database keeps the state; nil where Temporal does
+	home  *playbook.Sink // the sink whose database keeps the state; nil if Temporal does
 	// inserts says that a sink skips rows that were written before.
 	inserts bool
 }
 
-// StepOf is the step of a source; nil where its calls keep no state.
+// StepOf returns the step of a source; nil if its calls keep no state.
 func StepOf(source *request.Source, policies page.Policies, after bool) *StatefulStep {
 	if source.Sink != nil || source.Step.Incremental == nil {
 		return nil
@@ -37,17 +37,16 @@ func StepOf(source *request.Source, policies page.Policies, after bool) *Statefu
 	}
 }
 
-// inFull reports whether the run makes the step read everything again.
+// inFull reports whether the run requests that the step read everything again (full refresh).
 func (s *StatefulStep) inFull() bool { return slices.Contains(s.Run.FullRefresh, s.Step.Name) }
 
-// Unclaimed is the state that the call has to claim.
+// Unclaimed returns the state that the call has to claim.
 func (s *StatefulStep) Unclaimed(now time.Time) (*Pending, error) {
 	name, group, err := s.Name(now)
 	return &Pending{Name: name, Group: group}, err
 }
 
-// Name is the name of the call's state, and of the group that keeps it where Temporal
-// does.
+// Name returns the name of the call's state, and of the group that keeps it if Temporal does.
 func (s *StatefulStep) Name(now time.Time) (name, group string, err error) {
 	at := s.Section.Pos
 	if s.Section.State != nil {
@@ -70,7 +69,7 @@ func (s *StatefulStep) Name(now time.Time) (name, group string, err error) {
 	return name, group, nil
 }
 
-// ofElement is the name of a state without one of its own: each element of a loop has its.
+// ofElement returns the default name of the state: that of the group or, in a loop, one for each element.
 func (s *StatefulStep) ofElement(group string) (string, error) {
 	loop := s.Step.Loop
 	if loop == nil {
@@ -85,7 +84,8 @@ func (s *StatefulStep) ofElement(group string) (string, error) {
 	return group + "/" + expression.Text(element), nil
 }
 
-// Claim is the request for a state. holder is the key of the call, and about what the state is of.
+// Claim returns the request for a state. holder is the key of the call, and about identifies the source of the
+// state.
 func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.SourceIdentity, now time.Time) interpreter.StateInput {
 	return s.placeRequest(interpreter.StateInput{
 		Group: pending.Group,
@@ -96,8 +96,8 @@ func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.S
 	}, now)
 }
 
-// rowKey are the columns by which the sink that inserts knows rows that come again: the step's, or its own. None stand for
-// the whole row.
+// rowKey returns the columns by which the inserting sink recognizes rows that come again: those of the step, or of
+// the sink. None means the whole row.
 func (s *StatefulStep) rowKey(now time.Time) []string {
 	sink := s.Book.InsertingSink(s.Step)
 	if len(s.Section.Key) > 0 || sink == nil || s.Section.Type == incremental.Token {
@@ -107,12 +107,13 @@ func (s *StatefulStep) rowKey(now time.Time) []string {
 	return request.KeyColumns(input.Fields["key"].Data)
 }
 
-// initialCursor is where a call reads from whose state has not moved. The error is an *playbook.EvalError.
+// initialCursor returns the cursor from which a call reads if the state has not moved yet. The error is an
+// *playbook.EvalError.
 func (s *StatefulStep) initialCursor(now time.Time) (incremental.Cursor, error) {
 	return s.Section.InitialIn(s.Scope, expression.DecisionBudget(now))
 }
 
-// Claimed is the state that a claim has given. The error is about the initial value.
+// Claimed returns the watermark of a call that has claimed its state. The error is about the initial value.
 func (s *StatefulStep) Claimed(pending Pending, holder string, claimed incremental.ClaimedState, now time.Time) (*Watermark, error) {
 	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Run: s.Run.WorkflowID, Found: claimed.Watermark, KnownAs: claimed.KnownAs, KnownTo: claimed.KnownTo}
 	initial, err := s.initialCursor(now)
@@ -132,12 +133,12 @@ func (s *StatefulStep) Claimed(pending Pending, holder string, claimed increment
 	return &own, err
 }
 
-// Move is the request for a move of the state.
+// Move returns the request to move the state.
 func (s *StatefulStep) Move(w *Watermark, move *incremental.Move, now time.Time) interpreter.StateInput {
 	return s.placeRequest(interpreter.StateInput{Moves: w.Moves(move)}, now)
 }
 
-// placeRequest says where the state of a request is kept.
+// placeRequest adds to a request where the state is kept.
 func (s *StatefulStep) placeRequest(request interpreter.StateInput, now time.Time) interpreter.StateInput {
 	if request.Place = s.Home(now); request.Place != nil {
 		request.Group = ""
@@ -145,8 +146,7 @@ func (s *StatefulStep) placeRequest(request interpreter.StateInput, now time.Tim
 	return request
 }
 
-// Home is the sink whose database keeps the state, without what it writes; nil where
-// Temporal keeps it.
+// Home returns the sink whose database keeps the state, without the data to write; nil if Temporal keeps it.
 func (s *StatefulStep) Home(now time.Time) *interpreter.ToolInput {
 	if s.home == nil {
 		return nil
@@ -172,8 +172,8 @@ func (s *StatefulStep) isHome(sink *playbook.Sink, now time.Time) bool {
 		expression.Text(at.Fields["path"].Data) == expression.Text(other.Fields["path"].Data)
 }
 
-// isTableOfState reports whether a sink that writes to the database which keeps the state writes to the same table as the
-// last one, which the state is kept for.
+// isTableOfState reports whether a sink writes to the table of the home sink, for which the state is kept. The sink
+// must write to the same database.
 func (s *StatefulStep) isTableOfState(sink *playbook.Sink, now time.Time) bool {
 	if s.home == sink {
 		return true
@@ -183,7 +183,7 @@ func (s *StatefulStep) isTableOfState(sink *playbook.Sink, now time.Time) bool {
 	return expression.Text(at.Fields["table"].Data) == expression.Text(other.Fields["table"].Data)
 }
 
-// About identifies the state's source by an action, rendered in the given scope.
+// About identifies the source of the state by an action, rendered in the given scope.
 func (s *StatefulStep) About(action *playbook.Action, scope *interpreter.Scope, now time.Time) incremental.SourceIdentity {
 	of := source{step: s, scope: scope, budget: expression.DecisionBudget(now)}
 	for _, field := range action.Fields {
@@ -212,7 +212,7 @@ type source struct {
 	parts  []any
 }
 
-// addURL adds a URL without its query, and what the query names of workload and element.
+// addURL adds a URL without its query, and the values of workload and element that the query uses.
 func (of *source) addURL(url *playbook.Node) {
 	rendered, err := url.RenderURL(of.scope, of.budget)
 	if err != nil {
@@ -228,8 +228,8 @@ func (of *source) addURL(url *playbook.Node) {
 	of.addNamed(playbook.FieldURL, queryRefs(url))
 }
 
-// queryRefs returns the references in the query of a URL; all references if a value may contain the
-// question mark.
+// queryRefs returns the references in the query of a URL. If the question mark may come from a value, it returns
+// all references.
 func queryRefs(url *playbook.Node) []expression.Ref {
 	if url.Template == nil {
 		return nil
@@ -243,8 +243,9 @@ func queryRefs(url *playbook.Node) []expression.Ref {
 	return url.Refs()
 }
 
-// addField adds the values of a field that name workload or the element. One that names nothing else is rendered, of others
-// counts what they name: all of them may differ from run to run, as incremental.value does.
+// addField adds the values of a field that uses workload or the element. Templates that use nothing else are
+// rendered. Of others only the values of workload and element are added, because the rest, such as
+// incremental.value, may differ from run to run.
 func (of *source) addField(key string, field *playbook.Node) {
 	for leaf := range field.Templates() {
 		refs := leaf.Refs()
@@ -271,14 +272,14 @@ func (of *source) addNamed(key string, refs []expression.Ref) {
 	}
 }
 
-// namesSource reports whether a reference is of workload or the element.
+// namesSource reports whether a reference reads the workload or the element.
 func (s *StatefulStep) namesSource(ref expression.Ref) bool {
 	_, isWorkload := s.Book.Workload[ref.Root]
 	isElement := s.Step.Loop != nil && ref.Root == s.Step.Loop.Element
 	return isWorkload || isElement || ref.Root == "workload"
 }
 
-// Names are `incremental` in expressions.
+// Names returns the value of `incremental` in expressions.
 func (s *StatefulStep) Names(w *Watermark) map[string]any {
 	if w == nil {
 		initial, _ := s.initialCursor(s.Run.StartedAt) // an error ends the call once it has claimed its state

@@ -10,61 +10,60 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Watermark is what a call knows of the state that its step keeps. It is replaced and never changed
-// in place; nil for a call that has claimed none. Part of the state of a call; kept in
-// workflow history.
+// Watermark is what a call knows of the state that its step keeps; nil if it has claimed none. It is replaced,
+// never changed in place. Part of the state of a call; kept in workflow history.
 type Watermark struct {
 	Name  string `json:"name"`
 	Group string `json:"group,omitempty"`
-	// Holder is the key under which the call has claimed the state, and Writes counts what it
-	// has written under that.
+	// Holder is the key under which the call has claimed the state, and Writes counts its writes under that claim.
 	Holder string `json:"holder"`
 	Writes int    `json:"writes,omitempty"`
 	// Run is the workflow ID of the run.
 	Run string `json:"run,omitempty"`
-	// Found is the watermark that the call has found, and Value where it reads from. At is
-	// where the watermark is now, nil where the call has found it.
+	// Found is the watermark that the claim returned, and Value the cursor from which the call reads. At is the
+	// current watermark, nil while it equals Found.
 	Found incremental.Cursor  `json:"found,omitzero"`
 	Value incremental.Cursor  `json:"value,omitzero"`
 	At    *incremental.Cursor `json:"at,omitempty"`
-	// Initial is where the call would read from without a state; nil where the playbook has it as a constant.
+	// Initial is the cursor from which the call would read without a state; nil if it is a constant in the
+	// playbook.
 	Initial *incremental.Cursor `json:"initial,omitempty"`
 	// Slice is the slice that the call reads; nil if it reads everything at once.
 	Slice *incremental.Slice `json:"slice,omitempty"`
-	// LessLag says that Value is later than the lag has it, as rows before it would be inserted twice.
+	// LessLag says that Value is later than the lag requires, because rows before it would be inserted twice.
 	LessLag bool `json:"less_lag,omitempty"`
-	// KnownAs and KnownTo are as in the claim, and Round counts how often the call has begun again.
+	// KnownAs and KnownTo are as in the claim, and Round counts the restarts of the call.
 	KnownAs string `json:"known_as,omitempty"`
 	KnownTo []byte `json:"known_to,omitempty"`
 	Round   int    `json:"round,omitempty"`
-	// The rest is of the pages since the call began or was restarted. Largest is the largest
-	// cursor that is not later than the call's start; Newest is the largest of all of earlier
-	// pages, which only row_order asc needs.
+	// The remaining fields describe the pages since the call began or restarted. Largest is the largest cursor that
+	// is not later than the start of the call; Newest is the largest cursor of all earlier pages, which only
+	// row_order asc uses.
 	Largest incremental.Cursor `json:"largest,omitzero"`
 	Newest  incremental.Cursor `json:"newest,omitzero"`
 	Rows    int                `json:"rows,omitempty"`
-	// Future counts rows that are dated later than the call's start, Early rows below
-	// Value, Missing rows without a cursor that were left out, and Beyond rows later than the end of their slice.
+	// Future counts rows dated later than the start of the call, Early rows below Value, Missing rows without a
+	// cursor that were left out, and Beyond rows later than the end of their slice.
 	Future  int `json:"future,omitempty"`
 	Beyond  int `json:"beyond,omitempty"`
 	Early   int `json:"early,omitempty"`
 	Missing int `json:"missing,omitempty"`
 }
 
-// Pending is a state that has to be claimed, or moved without rows; or the tables of sinks that have to know that a
-// call begins to read. Kept with the state of a call.
+// Pending is a state to be claimed, or moved without rows; or the tables of sinks that must record that a call
+// begins to read. Kept with the state of a call.
 type Pending struct {
-	// Name and Group identify the state that is to be claimed.
+	// Name and Group identify the state to be claimed.
 	Name  string `json:"name,omitempty"`
 	Group string `json:"group,omitempty"`
-	// Move is nil where the state is to be claimed.
+	// Move is nil if the state is to be claimed.
 	Move *incremental.Move `json:"move,omitempty"`
-	// Begins is set for tables of sinks.
+	// Begins is set if the tables of sinks must record that the call begins to read.
 	Begins bool `json:"begins,omitempty"`
 }
 
-// Claim distinguishes what the call reads from what it has read before, or has read under another
-// claim; restarts is how often the call has begun again.
+// Claim returns a key that distinguishes what the call reads from what was read under another claim or before a
+// restart; restarts is the number of restarts.
 func (w *Watermark) Claim(restarts int) string {
 	if w == nil {
 		return ""
@@ -75,8 +74,8 @@ func (w *Watermark) Claim(restarts int) string {
 	return expression.Hash(w.Holder, w.Value.Value.Data, restarts)
 }
 
-// Restarted returns the Watermark of a call that begins again. Written rows stay written; full
-// makes it read from the initial value.
+// Restarted returns the Watermark of a call that restarts. Written rows stay written; full makes it read from the
+// initial value.
 func (w *Watermark) Restarted(section *playbook.Incremental, full bool) *Watermark {
 	if w == nil {
 		return nil
@@ -100,7 +99,7 @@ func (w *Watermark) Restarted(section *playbook.Incremental, full bool) *Waterma
 	return &own
 }
 
-// In is what the call knows once it reads a slice.
+// In returns the watermark of a call that reads a slice.
 func (w *Watermark) In(slice *incremental.Slice) *Watermark {
 	own := *w
 	own.Slice = slice
@@ -110,7 +109,7 @@ func (w *Watermark) In(slice *incremental.Slice) *Watermark {
 // InSlices reports whether the call reads slice by slice.
 func (w *Watermark) InSlices() bool { return w != nil && w.Slice != nil }
 
-// PagesBefore is how many pages the call had before the slice at hand.
+// PagesBefore returns the number of pages that the call read before the current slice.
 func (w *Watermark) PagesBefore() int {
 	if !w.InSlices() {
 		return 0
@@ -118,7 +117,7 @@ func (w *Watermark) PagesBefore() int {
 	return w.Slice.Page
 }
 
-// Moved records a write, and where it has moved the watermark.
+// Moved returns the watermark after a write, which moves it if move is not nil.
 func (w *Watermark) Moved(move *incremental.Move) *Watermark {
 	own := *w
 	own.Writes++
@@ -128,7 +127,7 @@ func (w *Watermark) Moved(move *incremental.Move) *Watermark {
 	return &own
 }
 
-// reachedCursor is where the watermark is now.
+// reachedCursor returns the current position of the watermark.
 func (w *Watermark) reachedCursor() incremental.Cursor {
 	if w.At != nil {
 		return *w.At
@@ -136,15 +135,15 @@ func (w *Watermark) reachedCursor() incremental.Cursor {
 	return w.Found
 }
 
-// Shown describes the state in the result of the call.
+// Shown describes the state for the result of the call.
 func (w *Watermark) Shown(section *playbook.Incremental) *interpreter.CallIncremental {
 	return &interpreter.CallIncremental{
 		State: w.Name, Type: section.Type, Format: section.Format, From: w.Value, Before: w.Found, Watermark: w.reachedCursor(), Rows: w.Rows, Moved: w.At != nil,
 	}
 }
 
-// Warnings describe what happened to rows that their author may not expect; where names the call. again says that a
-// sink gets rows again that it has written.
+// Warnings describes what may surprise the author about the rows that were read; where names the call. again says
+// that a sink gets rows again that it has already written.
 func (w *Watermark) Warnings(section *playbook.Incremental, where string, again bool) (warnings []string) {
 	if w == nil {
 		return nil
@@ -176,7 +175,7 @@ func (w *Watermark) Warnings(section *playbook.Incremental, where string, again 
 	return warnings
 }
 
-// rowsText counts them in a message.
+// rowsText returns a number of rows for a message.
 func rowsText(n int) string {
 	if n == 1 {
 		return "1 row"
