@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,17 +28,15 @@ const (
 	maxRecorded = 1_500_000
 )
 
-// Check validates a playbook against the tools of this worker. It resolves no connection and
-// changes nothing; if playbooks may run Python, it compiles their code. Problems of the
-// playbook are in its result; it never fails.
-func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
-	_, result := checkPlaybook(c, in)
-	return result, nil
+// CheckPlaybook validates a playbook against the tools of this worker. It resolves no connection and
+// changes nothing; if playbooks may run Python, it compiles their code.
+func CheckPlaybook(c *Catalogue, in interpreter.CheckInput) interpreter.CheckResult {
+	_, result := checkedBook(c, in)
+	return result
 }
 
-// checkPlaybook validates a playbook against the tools of c. It returns as much of the playbook as can be
-// read.
-func checkPlaybook(c *Catalogue, in interpreter.CheckInput) (*playbook.Playbook, interpreter.CheckResult) {
+// checkedBook is CheckPlaybook, and as much of the playbook as can be read.
+func checkedBook(c *Catalogue, in interpreter.CheckInput) (*playbook.Playbook, interpreter.CheckResult) {
 	file := source.NewFile(in.Name, []byte(in.Source))
 	workload, ok := in.Workload.Data.(map[string]any)
 	if !ok && in.Workload.Data != nil {
@@ -94,24 +91,24 @@ func boundWarnings(warnings []string) []string {
 	return lists.Map(warnings[:min(len(warnings), maxWarnings)], func(warning string) string { return tool.CutText(warning, tool.MaxMessage) })
 }
 
-// CheckRun is Check for a run that begins: it also finds out whether this worker has the connections that
+// CheckRun is CheckPlaybook for a run that begins: it also finds out whether this worker has the connections that
 // sinks of the run are certain to need.
-func (c *Catalogue) CheckRun(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
-	book, result := checkPlaybook(c, in)
+func CheckRun(c *Catalogue, in interpreter.CheckInput) interpreter.CheckResult {
+	book, result := checkedBook(c, in)
 	if result.Count > 0 {
-		return result, nil
+		return result
 	}
 	files := map[string]string{}
 	maps.Copy(files, in.Files)
 	maps.Copy(files, result.Recorded())
 	workload, _ := in.Workload.Data.(map[string]any)
-	checked, err := c.CheckSinks(ctx, call.StartConnections(book, workload, files, time.Now()))
+	checked := checkSinks(c, call.StartConnections(book, workload, files, time.Now()))
 	result.Sinks = &checked
-	return result, err
+	return result
 }
 
-// CheckSinks finds out whether this worker has some connections. It does not connect.
-func (c *Catalogue) CheckSinks(_ context.Context, sinks []interpreter.SinkConnection) (checked interpreter.SinkCheck, _ error) {
+// checkSinks finds out whether this worker has some connections. It does not connect.
+func checkSinks(c *Catalogue, sinks []interpreter.SinkConnection) (checked interpreter.SinkCheck) {
 	for _, sink := range sinks {
 		checked.Names = lists.Add(checked.Names, sink.Auth)
 	}
@@ -123,5 +120,5 @@ func (c *Catalogue) CheckSinks(_ context.Context, sinks []interpreter.SinkConnec
 			checked.Missing.Type = denied.Type
 		}
 	}
-	return checked, nil
+	return checked
 }

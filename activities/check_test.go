@@ -16,12 +16,9 @@ const head = "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: p}\n"
 
 func checkAtTheDoor(t *testing.T, source string, workload any) interpreter.CheckResult {
 	t.Helper()
-
-	result, err := activities.Default().Check(t.Context(), interpreter.CheckInput{
+	return activities.CheckPlaybook(activities.Default(), interpreter.CheckInput{
 		Name: "p.yaml", Source: source, Workload: expression.Of(workload),
 	})
-	require.NoError(t, err)
-	return result
 }
 
 func TestCheckAcceptsAGoodPlaybook(t *testing.T) {

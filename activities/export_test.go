@@ -6,6 +6,8 @@ import (
 	"reprise/activities/tool"
 )
 
+var CheckSinks = checkSinks
+
 // MaskFor resolves a connection as an attempt does and gives what masks its
 // secrets.
 func MaskFor(ctx context.Context, res Resources, connection string) (context.Context, func(string) string) {
@@ -19,7 +21,7 @@ func MaskFor(ctx context.Context, res Resources, connection string) (context.Con
 }
 
 // KeepsLedger reports whether a tool is a ledger.
-func (c *Catalogue) KeepsLedger(name string) bool {
+func KeepsLedger(c *Catalogue, name string) bool {
 	_, keeps := c.tools[name].(tool.Ledger)
 	return keeps
 }

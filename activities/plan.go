@@ -29,19 +29,19 @@ const (
 	mostPlannedRuns = 4
 )
 
-// Plan is the activity that predicts what a run of a playbook would do. It changes nothing:
+// planPlaybook predicts what a run of a playbook would do. It changes nothing:
 // databases are opened to read, and a request is made only for a sample, by GET.
-func (c *Catalogue) Plan(ctx context.Context, in call.PlanInput) (interpreter.PlanAnswer, error) {
+func planPlaybook(ctx context.Context, c *Catalogue, in call.PlanInput) (interpreter.PlanAnswer, error) {
 	defer heartbeat.Keep(ctx)()
 	ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
 	script := in.Script
 	task := in.Task.With(script)
-	checked, err := c.Check(ctx, interpreter.CheckInput{
+	checked := CheckPlaybook(c, interpreter.CheckInput{
 		Name: task.Name, Source: script.Source, Workload: task.Data.Workload, Files: script.Files,
 	})
 	answer := interpreter.PlanAnswer{Problems: checked.Problems, Count: checked.Count, Warnings: slices.Concat(checked.ValidationWarnings, checked.Warnings)}
-	if err != nil || checked.Count > 0 {
-		return answer, err
+	if checked.Count > 0 {
+		return answer, nil
 	}
 	book, err := interpreter.Load(task.Name, task.Source)
 	if err != nil {
@@ -242,7 +242,7 @@ func (s *stepPlanner) planSink(
 // planTable predicts what a write would do to its table, assuming that earlier statements of the playbook have
 // created theirs.
 func (s *stepPlanner) planTable(ctx context.Context, in interpreter.ToolInput, plan *interpreter.SinkPlan) {
-	plan.Table, plan.Problem = s.catalogue.plannedTable(ctx, in)
+	plan.Table, plan.Problem = plannedTable(ctx, s.catalogue, in)
 	if plan.Table == nil || plan.Table.Exists {
 		return
 	}
@@ -297,8 +297,8 @@ func targetText(target call.SinkTarget) string {
 const maxTarget = 200
 
 // plannedTable predicts what a write would do to its table, or why it would fail.
-func (c *Catalogue) plannedTable(ctx context.Context, in interpreter.ToolInput) (*interpreter.TablePlan, string) {
-	plan, err := c.PlanTable(ctx, in)
+func plannedTable(ctx context.Context, c *Catalogue, in interpreter.ToolInput) (*interpreter.TablePlan, string) {
+	plan, err := PlanTable(ctx, c, in)
 	problem := ""
 	if err != nil {
 		problem = err.Error()
@@ -314,7 +314,7 @@ func (c *Catalogue) plannedTable(ctx context.Context, in interpreter.ToolInput) 
 
 // PlanTable predicts what a write would do to its table, in the way attempts are made: within
 // the time limit, with secrets masked in the error.
-func (c *Catalogue) PlanTable(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
+func PlanTable(ctx context.Context, c *Catalogue, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
 	table, ok := c.tools[in.Tool].(tool.Planner)
 	if !ok {
 		return plan, fmt.Errorf("this worker has no tool %q that writes to tables", in.Tool)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/testsuite"
 
 	"reprise/activities"
@@ -24,11 +25,11 @@ func plans(t *testing.T, resources activities.Resources, source string, sample b
 	catalogue := activities.NewCatalogue(resources)
 	t.Cleanup(func() { _ = catalogue.Close() })
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
-	env.RegisterActivity(catalogue.Plan)
+	env.RegisterActivityWithOptions(activities.ServiceActivities(catalogue)[interpreter.PlanActivity], activity.RegisterOptions{Name: interpreter.PlanActivity})
 	book, err := interpreter.Load("plan.yaml", source)
 	require.NoError(t, err)
 	empty := expression.Of(map[string]any{})
-	value, err := env.ExecuteActivity(catalogue.Plan, call.PlanInput{
+	value, err := env.ExecuteActivity(interpreter.PlanActivity, call.PlanInput{
 		Task: call.Task{Name: "plan.yaml", Run: interpreter.RunInfo{WorkflowID: "plan", Playbook: book.Name}, Data: interpreter.Data{
 			Workload: expression.Of(book.Workload), Vars: empty, Steps: empty,
 		}},

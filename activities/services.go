@@ -8,13 +8,24 @@ import (
 
 	"reprise/activities/hosting"
 	"reprise/activities/keeper"
+	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
-// ServiceActivities are the activities that reach the workflows which outlive runs, by name.
-func (c *Catalogue) ServiceActivities() map[string]any {
-	all := keeper.QueueActivities()
+// ServiceActivities are the activities that no call makes, by name: they plan, check the sinks of an open run,
+// and reach the workflows which outlive runs. CheckRun, which a run begins with, is not one of them: who hosts a worker
+// adds to it.
+func ServiceActivities(c *Catalogue) map[string]any {
+	all := map[string]any{
+		interpreter.PlanActivity: func(ctx context.Context, in call.PlanInput) (interpreter.PlanAnswer, error) {
+			return planPlaybook(ctx, c, in)
+		},
+		interpreter.SinksActivity: func(_ context.Context, sinks []interpreter.SinkConnection) (interpreter.SinkCheck, error) {
+			return checkSinks(c, sinks), nil
+		},
+	}
 	for _, more := range []map[string]any{
-		keeper.TreeActivities(c.Attempts.Hold, c.Attempts.RunCancelled), keeper.PartitionActivities(c.States.Groups, hosting.StateError), keeper.MailboxActivities(), c.res.logins.Activities(),
+		keeper.QueueActivities(), keeper.TreeActivities(c.Attempts.Hold, c.Attempts.RunCancelled), keeper.PartitionActivities(c.States.Groups, hosting.StateError), keeper.MailboxActivities(), c.res.logins.Activities(),
 	} {
 		maps.Copy(all, more)
 	}
@@ -23,6 +34,6 @@ func (c *Catalogue) ServiceActivities() map[string]any {
 
 // ReportTokens reports the tokens that an earlier worker of a namespace has left in the spool, until ctx ends. The error
 // says that the spool cannot be read.
-func (c *Catalogue) ReportTokens(ctx context.Context, to client.Client, namespace string) error {
+func ReportTokens(ctx context.Context, c *Catalogue, to client.Client, namespace string) error {
 	return c.res.logins.Spool.Recover(ctx, to, namespace)
 }

@@ -250,7 +250,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	defer func() { _ = catalogue.Close() }()
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
-	if err := catalogue.ReportTokens(watch, c, server.Namespace); err != nil {
+	if err := activities.ReportTokens(watch, catalogue, c, server.Namespace); err != nil {
 		return exitcode.Usage, err
 	}
 	go host.WatchCache(watch, cacheBytes, watched.Activities(), logger)

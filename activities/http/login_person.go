@@ -19,7 +19,7 @@ const deviceLife = 10 * time.Minute
 
 // ChallengeLogin returns where a person logs in: with PKCE (RFC 7636), or with a device code (RFC 8628).
 func (t *Tool) ChallengeLogin(ctx context.Context, start login.LoginStart) (login.LoginChallenge, string, error) {
-	x, err := t.personal(ctx, start)
+	x, err := t.personalExchange(ctx, start)
 	if err != nil {
 		return login.LoginChallenge{}, "", err
 	}
@@ -42,8 +42,8 @@ func (t *Tool) ChallengeLogin(ctx context.Context, start login.LoginStart) (logi
 	return challenge, answer.DeviceCode, nil
 }
 
-// personal is an exchange for a login that people make.
-func (t *Tool) personal(ctx context.Context, start login.LoginStart) (*loginExchange, error) {
+// personalExchange is an exchange for a login that people make.
+func (t *Tool) personalExchange(ctx context.Context, start login.LoginStart) (*loginExchange, error) {
 	x, err := t.newExchange(ctx, start.Connection)
 	switch {
 	case err != nil:
@@ -60,14 +60,14 @@ func (t *Tool) personal(ctx context.Context, start login.LoginStart) (*loginExch
 
 // ProveLogin exchanges a code with its verifier, or polls for the code of a device.
 func (t *Tool) ProveLogin(ctx context.Context, proof login.LoginProof, code, secret string) (tool.ExchangedTokens, error) {
-	x, err := t.personal(ctx, proof.LoginStart)
+	x, err := t.personalExchange(ctx, proof.LoginStart)
 	if err != nil {
 		return tool.ExchangedTokens{}, err
 	}
 	asked := time.Now()
 	var token *oauth2.Token
 	if proof.Device {
-		token, err = x.poll(ctx, secret, proof.ExpiresAt)
+		token, err = x.pollDevice(ctx, secret, proof.ExpiresAt)
 	} else {
 		bounded, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, x.http), tokenTimeout)
 		defer cancel()
@@ -89,8 +89,8 @@ func (t *Tool) ProveLogin(ctx context.Context, proof login.LoginProof, code, sec
 	return tokens, nil
 }
 
-// poll asks the token endpoint until the person has logged in, or the code has ended.
-func (x *loginExchange) poll(ctx context.Context, device string, ends time.Time) (*oauth2.Token, error) {
+// pollDevice asks the token endpoint until the person has logged in, or the code has ended.
+func (x *loginExchange) pollDevice(ctx context.Context, device string, ends time.Time) (*oauth2.Token, error) {
 	ctx, cancel := context.WithDeadline(ctx, ends)
 	defer cancel()
 	token, err := x.asClient(func(config *oauth2.Config) (*oauth2.Token, error) {

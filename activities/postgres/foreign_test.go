@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/activities"
 	"reprise/activities/tooltest"
 	"reprise/interpreter"
 )
@@ -59,7 +60,7 @@ func TestForeignTablesAreRefused(t *testing.T) {
 			failure := tooltest.ErrorObject(t, write(table))
 			require.Equal(t, interpreter.ClassFinal, failure.Class, "%s: %v", table, mode)
 			require.Contains(t, failure.Message, "a foreign table", "%s: %v", table, mode)
-			_, err := pg.Catalogue.PlanTable(t.Context(), planned(table))
+			_, err := activities.PlanTable(t.Context(), pg.Catalogue, planned(table))
 			require.ErrorContains(t, err, "a foreign table", "starter plan says so: %s: %v", table, mode)
 		}
 		require.NoError(t, write("near"), "%v", mode)

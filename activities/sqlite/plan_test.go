@@ -26,7 +26,7 @@ func TestPlanLeavesTheFileAlone(t *testing.T) {
 			Fields: tooltest.Fields(map[string]any{"table": "t", "schema_contract": "evolve", "path": path}),
 			Result: tooltest.Value([]any{map[string]any{"id": 1}}), Place: "sink",
 		}, "sqlite")
-		plan, err := catalogue.PlanTable(t.Context(), in)
+		plan, err := activities.PlanTable(t.Context(), catalogue, in)
 		require.NoError(t, err)
 		return plan
 	}

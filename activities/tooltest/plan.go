@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/activities"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
@@ -26,7 +27,7 @@ func (s *TableTest) planned(in interpreter.ToolInput) (made func(error)) {
 	own := *s
 	own.Table = name
 	before := own.schema()
-	plan, refused := s.db.Catalogue.PlanTable(s.t.Context(), in)
+	plan, refused := activities.PlanTable(s.t.Context(), s.db.Catalogue, in)
 	require.Equal(s, before, own.schema(), "a plan has changed the table")
 	twin := *s
 	twin.Table = fmt.Sprintf("twin%d", twins.Add(1))
@@ -74,7 +75,7 @@ func (s *TableTest) plan(fields row) (interpreter.TablePlan, error) {
 	s.Helper()
 	in := Complete(s.In(fields), s.db.Name)
 	in.Result, in.Tool = nil, s.db.Name
-	return s.db.Catalogue.PlanTable(s.t.Context(), in)
+	return activities.PlanTable(s.t.Context(), s.db.Catalogue, in)
 }
 
 // plansOfReplace: what would be replaced or deleted is known before a run, and so is what cannot be.
@@ -105,7 +106,7 @@ func plansHaveKinds(s *TableTest) {
 		fields["schema_contract"] = row{"tables": "evolve", "columns": "evolve", "data_type": "evolve"}
 		in := Complete(s.In(fields, row{"id": 1, "n": 1.5}), s.db.Name)
 		in.Tool = s.db.Name
-		plan, err := s.db.Catalogue.PlanTable(s.t.Context(), in)
+		plan, err := activities.PlanTable(s.t.Context(), s.db.Catalogue, in)
 		require.NoError(s, err)
 		return lists.Map(plan.DDL, func(ddl interpreter.DDL) interpreter.DDLKind { return ddl.Kind })
 	}

@@ -3,6 +3,7 @@ package tooltest
 import (
 	"github.com/stretchr/testify/require"
 
+	"reprise/activities"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -20,7 +21,7 @@ func shapedRows(s *TableTest) {
 	write := func(rows ...any) any {
 		in := s.In(fields, rows...)
 		in.Shape = shape
-		planned, err := s.db.Catalogue.PlanTable(s.Context(), Complete(in, s.db.Name))
+		planned, err := activities.PlanTable(s.Context(), s.db.Catalogue, Complete(in, s.db.Name))
 		require.NoError(s, err)
 		require.Equal(s, len(rows), *planned.Rows)
 		result, err := s.db.Call(s.t, in)

@@ -30,12 +30,12 @@ type begin struct {
 func (b *begin) checkRun(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
 	c := attempt.WorkerOf(ctx).Client
 	b.renewSchedule(ctx, c)
-	result, err := b.catalogue.CheckRun(ctx, in)
-	if err != nil || result.Count > 0 || !in.Missing || in.Partition == nil {
-		return result, err
+	result := activities.CheckRun(b.catalogue, in)
+	if result.Count > 0 || !in.Missing || in.Partition == nil {
+		return result, nil
 	}
-	var more int
-	if result.Missing, more, err = missingPartitions(ctx, c, in); more > 0 {
+	missing, more, err := missingPartitions(ctx, c, in)
+	if result.Missing = missing; more > 0 {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%d partitions that are missing as well are left to the next run: a run runs %d", more, mostMissing))
 	}
 	return result, err

@@ -103,15 +103,13 @@ type Registry interface {
 func Register(registry Registry, catalogue *activities.Catalogue) {
 	workflows.Register(registry)
 	registry.RegisterActivityWithOptions((&begin{catalogue: catalogue}).checkRun, activity.RegisterOptions{Name: interpreter.CheckActivity})
-	registry.RegisterActivityWithOptions(catalogue.CheckSinks, activity.RegisterOptions{Name: interpreter.SinksActivity})
 	registry.RegisterActivityWithOptions(catalogue.Calls.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
 	registry.RegisterActivityWithOptions(catalogue.Attempts.PauseRateLimit, activity.RegisterOptions{Name: interpreter.PauseRateLimitActivity})
-	registry.RegisterActivityWithOptions(catalogue.Plan, activity.RegisterOptions{Name: interpreter.PlanActivity})
 	registry.RegisterActivityWithOptions(catalogue.States.Apply, activity.RegisterOptions{Name: interpreter.StateActivity})
 	registry.RegisterActivityWithOptions(catalogue.States.Command, activity.RegisterOptions{Name: interpreter.StateCommandActivity})
 	registry.RegisterActivityWithOptions(catalogue.Calls.Drive, activity.RegisterOptions{Name: call.DriveActivity})
 	store, _ := catalogue.Attempts.Resources.Payloads.Store.(*payload.Store)
-	for _, of := range []map[string]any{catalogue.ServiceActivities(), runs.Activities(store)} {
+	for _, of := range []map[string]any{activities.ServiceActivities(catalogue), runs.Activities(store)} {
 		for name, run := range of {
 			registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
 		}

@@ -272,8 +272,8 @@ func (s *stage) registerAlone() {
 	// The code of the playbook was compiled when it was read.
 	checks := activities.NewCatalogue(activities.Resources{Playbooks: s.suite.folder})
 	for name, run := range map[string]any{
-		interpreter.CheckActivity: func(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
-			return s.suite.checkOnce(in, func() (interpreter.CheckResult, error) { return checks.Check(ctx, in) })
+		interpreter.CheckActivity: func(_ context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
+			return s.suite.checkOnce(in, func() interpreter.CheckResult { return activities.CheckPlaybook(checks, in) }), nil
 		},
 		queue.EnterActivity: s.enterQueue,
 		interpreter.AdmitActivity: func(_ context.Context, start interpreter.RunStart) (interpreter.AdmissionAnswer, error) {

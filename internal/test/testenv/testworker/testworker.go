@@ -111,7 +111,7 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 	if err != nil {
 		return err
 	}
-	if err := catalogue.ReportTokens(context.Background(), c, os.Getenv(namespaceVariable)); err != nil {
+	if err := activities.ReportTokens(context.Background(), catalogue, c, os.Getenv(namespaceVariable)); err != nil {
 		return err
 	}
 	if every, err := time.ParseDuration(os.Getenv(censusVariable)); err == nil && every > 0 {
