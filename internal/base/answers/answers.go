@@ -1,6 +1,5 @@
-// Package answers brings answers from outside to the workflows whose attempts await
-// them: at once, or by way of a mailbox where no worker takes them now
-// (docs/decisions/0023-kept-answers.md).
+// Package answers delivers answers from outside to the workflows whose attempts await them: directly, or through a
+// mailbox if no worker responds (docs/decisions/0023-kept-answers.md).
 package answers
 
 import (
@@ -21,23 +20,22 @@ import (
 	"reprise/interpreter"
 )
 
-// Errors of answers that had no effect.
+// Reasons why an answer had no effect.
 var (
-	// ErrNoAnswer: no worker responded in time; what was sent may still take effect.
+	// ErrNoAnswer: no worker responded in time; the answer may still take effect.
 	ErrNoAnswer = errors.New("no worker responds")
 	// ErrClosed says that the workflow has ended.
 	ErrClosed = errors.New("the workflow has ended")
 )
 
-// MostFollowed bounds how often an answer is sent on to another workflow. Two workflows that
-// each name the other would send it to and fro until its timeout.
+// MostFollowed bounds how often an answer is redirected to another workflow. Two workflows that redirect to each
+// other would pass it back and forth until its timeout.
 const MostFollowed = 4
 
-// Send sends an answer to a workflow, and to another one if the workflow redirects it; at is
-// the ID of the last receiver, and patience is how long each may take. An answer that says for
-// which attempt it is, and is no report of progress, has the same effect however often it is
-// sent, also when the workflow has ended. The error is an *interpreter.AnswerError, ErrNoAnswer
-// or ErrClosed where that is why.
+// Send sends an answer to a workflow, and follows redirects to other workflows. at is the ID of the last receiver,
+// and patience bounds each send. An answer that names its attempt, and is not a progress report, has the same effect
+// however often it is sent, even after the workflow has ended. The error is an *interpreter.AnswerError, ErrNoAnswer
+// or ErrClosed if one of them is the reason.
 func Send(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
 ) (taken interpreter.AnswerReceipt, at string, err error) {
@@ -55,8 +53,7 @@ func Send(
 	return interpreter.AnswerReceipt{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run accepts this answer"}
 }
 
-// notBegun returns the error for an answer to an iteration that the run names but whose workflow has
-// not begun; nil if it has.
+// notBegun returns the error for an answer to an iteration whose workflow has not started yet; nil if it has.
 func notBegun(ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer) error {
 	if _, err := c.DescribeWorkflowExecution(ctx, workflowID, ""); !connect.NotFound(err) {
 		return nil
@@ -91,7 +88,7 @@ func sendOnce(
 	return taken, fmt.Errorf("answer %s: %w", workflowID, err)
 }
 
-// answerError returns the error of an answer as the workflow has returned it.
+// answerError converts the error with which a workflow refused an answer.
 func answerError(refusal *temporal.ApplicationError) error {
 	refused := &interpreter.AnswerError{Type: refusal.Type(), Message: refusal.Message()}
 	if refusal.HasDetails() {
@@ -100,10 +97,9 @@ func answerError(refusal *temporal.ApplicationError) error {
 	return refused
 }
 
-// ID returns the ID of the update that brings an answer. It is equal for equal answers to the same
-// attempt, so that the server recognises a repetition even after the workflow has ended; "" if
-// an equal answer may mean something else. Reports of progress may be equal, so their IDs come
-// from their senders.
+// ID returns the ID of the update that delivers an answer. Equal answers to the same attempt have equal IDs, so that
+// the server recognises a repetition even after the workflow has ended. It is "" if an equal answer may mean
+// something else: for an answer that names no attempt, or a progress report to which its sender gave no ID.
 func ID(answer interpreter.Answer) string {
 	switch {
 	case answer.Attempt == 0 || answer.Verb == interpreter.AnswerProgress && answer.ID == "":

@@ -15,12 +15,11 @@ import (
 // ErrFull says that the limit for undelivered answers to an attempt is reached.
 var ErrFull = fmt.Errorf("the limit for undelivered answers to an attempt is reached (%d answers, or %d bytes)", interpreter.MaxMailboxAnswers, interpreter.MaxMailboxBytes)
 
-// otherEvents is the number of events, other than answers, in a mailbox that no worker has
-// read.
+// otherEvents is the number of events that a mailbox no worker has read has besides its answers.
 const otherEvents = 2
 
-// HasWaiting reports whether a mailbox has answers to the attempt that no workflow has accepted
-// yet: new answers have to queue after them. The error is ErrFull if there is no room.
+// HasWaiting reports whether a mailbox has answers to the attempt that no workflow has accepted yet; new answers must
+// queue after them. The error is ErrFull if there is no room.
 func HasWaiting(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) (bool, error) {
 	info, err := describeMailbox(ctx, c, kept.Answer.MailboxID(kept.Workflow))
 	if err != nil || !isOpen(info) {
@@ -37,10 +36,9 @@ func isFull(info *workflowpb.WorkflowExecutionInfo) bool {
 	return info.GetHistoryLength() >= otherEvents+interpreter.MaxMailboxAnswers || info.GetHistorySizeBytes() >= interpreter.MaxMailboxBytes
 }
 
-// Deposit puts an answer into a mailbox until a worker delivers it. Of reports of progress the newest is
-// kept. The error is ErrClosed where the workflow that would accept it has ended, or
-// ErrFull. A mailbox is bounded by its description: a sender that keeps answers one
-// after the other exceeds no bound, and each sender at the same time by one answer.
+// Deposit puts an answer into a mailbox until a worker delivers it. Of the progress reports it keeps only the newest.
+// The error is ErrClosed if the receiving workflow has ended, or ErrFull. Fullness is read before the answer is
+// added: a single sender never exceeds the limit, and concurrent senders exceed it by at most one answer each.
 func Deposit(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) error {
 	host, err := c.DescribeWorkflowExecution(ctx, kept.Workflow, "")
 	switch {
@@ -84,7 +82,7 @@ func Deposit(ctx context.Context, c client.Client, kept interpreter.MailboxAnswe
 	}
 }
 
-// describeMailbox describes the last mailbox with an ID; nil where there was none.
+// describeMailbox describes the latest mailbox with an ID; nil if there has been none.
 func describeMailbox(ctx context.Context, c client.Client, id string) (*workflowpb.WorkflowExecutionInfo, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {
@@ -93,12 +91,13 @@ func describeMailbox(ctx context.Context, c client.Client, id string) (*workflow
 	return described.GetWorkflowExecutionInfo(), err
 }
 
-// isOpen reports whether a mailbox keeps something.
+// isOpen reports whether a mailbox is open, so that it has undelivered answers.
 func isOpen(info *workflowpb.WorkflowExecutionInfo) bool {
 	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// mailboxRefusals returns the answers that a mailbox which has ended found not to fit.
+// mailboxRefusals returns the answers that a mailbox tried to deliver and the workflow refused; nil while the mailbox
+// is open.
 func mailboxRefusals(ctx context.Context, c client.Client, info *workflowpb.WorkflowExecutionInfo) []interpreter.MailboxRefusal {
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 		return nil
@@ -110,7 +109,8 @@ func mailboxRefusals(ctx context.Context, c client.Client, info *workflowpb.Work
 	return result.Refused
 }
 
-// RefusalReason says why a kept answer was refused; false if no mailbox says so.
+// RefusalReason returns why a workflow refused an answer that was in a mailbox; false if no mailbox recorded a
+// refusal.
 func RefusalReason(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) (why string, found bool) {
 	info, err := describeMailbox(ctx, c, kept.Answer.MailboxID(kept.Workflow))
 	if err != nil {

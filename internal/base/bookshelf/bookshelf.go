@@ -15,16 +15,14 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// ErrUnknown says that the folder has no playbook of a name.
+// ErrUnknown says that the folder has no such playbook.
 var ErrUnknown = errors.New("no such playbook")
 
-// names are the names by which files of the folder can be requested: neither paths nor hidden
-// files.
+// names matches the names by which files of the folder can be requested: neither paths nor hidden files.
 var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
-// Read returns the text of NAME.yaml in a folder. The error wraps ErrUnknown where the
-// name cannot be one, or the folder has no regular file of it; links that lead out of
-// the folder are not followed. The folder is read each time.
+// Read returns the text of NAME.yaml in a folder. The error wraps ErrUnknown if the name is not allowed or is not
+// that of a regular file in the folder; links that lead out of the folder are not followed. Nothing is cached.
 func Read(folder, name string) ([]byte, error) {
 	if !names.MatchString(name) {
 		return nil, ErrUnknown
@@ -32,7 +30,7 @@ func Read(folder, name string) ([]byte, error) {
 	return ReadFile(folder, name+".yaml")
 }
 
-// ReadFile returns the text of a file in a folder, by its path there. Errors are like those of
+// ReadFile returns the text of a file in a folder; file is its path relative to the folder. Errors are like those of
 // Read.
 func ReadFile(folder, file string) ([]byte, error) {
 	root, err := os.OpenRoot(folder)
@@ -59,11 +57,11 @@ func ReadFile(folder, file string) ([]byte, error) {
 	return text, nil
 }
 
-// testSuffix ends the names of files of tests, which are next to their playbooks.
+// testSuffix ends the names of test files, which are next to their playbooks.
 const testSuffix = "_test.yaml"
 
-// PlaybookNames returns the names of the playbooks in a folder, sorted; none if the folder
-// cannot be read. It skips files of tests and other YAML.
+// PlaybookNames returns the names of the playbooks in a folder, sorted; none if the folder cannot be read. It skips
+// test files and other YAML.
 func PlaybookNames(folder string) []string {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -83,14 +81,14 @@ func PlaybookNames(folder string) []string {
 	return found
 }
 
-// HasPlaybook reports whether PlaybookNames has the name. It reads no file but that of the name.
+// HasPlaybook reports whether PlaybookNames has the name. It reads only that file.
 func HasPlaybook(folder, name string) bool {
 	file := name + ".yaml"
 	return names.MatchString(name) && !strings.HasSuffix(file, testSuffix) && isPlaybook(folder, file)
 }
 
-// isPlaybook reports whether a file is meant to be a playbook, since a folder may have other YAML,
-// such as a file of connections. Unreadable files count, so that whoever reads them reports why.
+// isPlaybook reports whether a file is meant to be a playbook: a folder may have other YAML, such as a file of
+// connections. Unreadable files count as playbooks, so that whoever reads them reports the reason.
 func isPlaybook(folder, file string) bool {
 	text, err := ReadFile(folder, file)
 	if errors.Is(err, ErrUnknown) {

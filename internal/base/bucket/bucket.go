@@ -1,5 +1,5 @@
-// Package bucket opens folders and object stores by their addresses, for the payload store and for files below a connection. Values appear
-// whole in them or not at all.
+// Package bucket opens folders and object stores by their addresses, for the payload store and for files of a
+// connection. A value is written completely or not at all.
 package bucket
 
 import (
@@ -13,10 +13,10 @@ import (
 	_ "gocloud.dev/blob/fileblob" // file://
 )
 
-// FileScheme begins the addresses of folders.
+// FileScheme starts the addresses of folders.
 const FileScheme = "file://"
 
-// Location is a folder, or a prefix of a bucket, by its address.
+// Location is the parsed address of a folder, or of a prefix in a bucket.
 type Location struct {
 	What   string // it is called in errors, such as the payload store
 	Target string // the URL that is opened; its options may be secret
@@ -24,8 +24,9 @@ type Location struct {
 	Prefix string // of the keys in a bucket; "" for none, else it ends in a slash
 }
 
-// Parse reads an address such as file:///var/lib/lake, s3://bucket/folder?region=eu-central-1, gs://bucket or azblob://container. options are
-// those of folders where the address has no others. The drivers of clouds would ignore a path, so it becomes the prefix.
+// Parse parses an address such as file:///var/lib/lake, s3://bucket/folder?region=eu-central-1, gs://bucket or
+// azblob://container. what names the store in errors, and options are defaults for addresses of folders. Cloud
+// drivers would ignore a path, so it becomes the prefix.
 func Parse(address, what string, options map[string]string) (Location, error) {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Scheme == "" || !strings.HasPrefix(address[len(parsed.Scheme):], "://") {
@@ -37,7 +38,7 @@ func Parse(address, what string, options map[string]string) (Location, error) {
 	at := Location{What: what, Name: (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path}).String()}
 	switch parsed.Scheme {
 	case "file":
-		// A value is written beside its place and then renamed.
+		// A value is written to a temporary file next to its place, then renamed.
 		SetDefaults(parsed, map[string]string{"no_tmp_dir": "true", "metadata": "skip"})
 		SetDefaults(parsed, options)
 		at.Target = parsed.String()
@@ -53,10 +54,10 @@ func Parse(address, what string, options map[string]string) (Location, error) {
 	return at, nil
 }
 
-// examples of addresses, for errors.
+// examples are shown in errors.
 const examples = "expected an address such as file:///var/lib/reprise/payloads, s3://bucket, gs://bucket or azblob://container"
 
-// SetDefaults sets options that the address does not have.
+// SetDefaults adds the options that the address lacks.
 func SetDefaults(address *url.URL, options map[string]string) {
 	query := address.Query()
 	for option, value := range options {
@@ -70,7 +71,7 @@ func SetDefaults(address *url.URL, options map[string]string) {
 // IsFolder reports whether the location is a folder.
 func (l Location) IsFolder() bool { return strings.HasPrefix(l.Target, FileScheme) }
 
-// Open opens the location. Clouds are not contacted. The schemes of clouds need package payload/cloud.
+// Open opens the location without contacting a cloud. Cloud schemes need package payload/cloud.
 func (l Location) Open(ctx context.Context) (*blob.Bucket, error) {
 	opened, err := blob.OpenBucket(ctx, l.Target)
 	if err != nil {
@@ -82,7 +83,7 @@ func (l Location) Open(ctx context.Context) (*blob.Bucket, error) {
 	return opened, nil
 }
 
-// OpenError names the location in an error. err may quote the whole address; its options are taken out.
+// OpenError returns an error that names the location. err may quote the whole address, so its options are removed.
 func (l Location) OpenError(err error) error {
 	scheme, _, _ := strings.Cut(l.Name, ":")
 	if strings.Contains(err.Error(), "no driver registered") {

@@ -1,4 +1,4 @@
-// Package build says which build a program is.
+// Package build describes the build of the running program.
 package build
 
 import (
@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// commit is set for builds outside of the repository, such as images: -ldflags '-X
+// commit is set by the linker for builds outside of the repository, such as images: -ldflags '-X
 // reprise/internal/base/build.commit=…'.
 var commit string
 
@@ -43,7 +43,7 @@ func Read() Info {
 	return version
 }
 
-// Text returns the version as people read it, one line per part.
+// Text returns the build for people to read, one line per part.
 func (v Info) Text() string {
 	var b strings.Builder
 	commit := cmp.Or(v.Commit, "unknown")

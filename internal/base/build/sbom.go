@@ -16,8 +16,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Bill is a software bill of materials in the form of CycloneDX 1.6: the modules that a program was built of. It has only
-// what the program itself contains, so the same binary has the same bill.
+// Bill is a software bill of materials in CycloneDX 1.6 format: the modules that a program was built from. It lists
+// only what the binary records about itself, so equal binaries have equal bills.
 type Bill struct {
 	Format      string `json:"bomFormat"`
 	SpecVersion string `json:"specVersion"`
@@ -28,7 +28,7 @@ type Bill struct {
 	Dependencies []Dependencies `json:"dependencies"`
 }
 
-// Metadata describes the program that a bill is of.
+// Metadata describes the program of a bill.
 type Metadata struct {
 	Timestamp  string    `json:"timestamp,omitempty"` // of the commit
 	Component  Component `json:"component"`
@@ -45,26 +45,26 @@ type Component struct {
 	Hashes  []Hash `json:"hashes,omitempty"`
 }
 
-// Hash is the sum of a module's files as go.sum has it, in hexadecimal digits.
+// Hash is the checksum of a module's files from go.sum, in hexadecimal digits.
 type Hash struct {
 	Algorithm string `json:"alg"`
 	Content   string `json:"content"`
 }
 
-// Dependencies lists what a component needs, by bom-ref.
+// Dependencies lists the components that a component needs, by bom-ref.
 type Dependencies struct {
 	Ref       string   `json:"ref"`
 	DependsOn []string `json:"dependsOn,omitempty"`
 }
 
-// Setting is a setting of the build, such as its operating system or its tags.
+// Setting is a build setting, such as the operating system or the tags.
 type Setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// WriteBill writes the bill of materials of this program as JSON. The error says that the program was built without
-// modules, or that w failed.
+// WriteBill writes the bill of materials of this program as JSON. It fails if the program was built without module
+// information, or if w fails.
 func WriteBill(w io.Writer) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -75,7 +75,7 @@ func WriteBill(w io.Writer) error {
 	return encoder.Encode(newBill(info))
 }
 
-// newBill returns the bill of a program with that build information.
+// newBill returns the bill of a program with the given build information.
 func newBill(info *debug.BuildInfo) Bill {
 	main := goComponent(info.Main.Path, info.Main.Version, "")
 	main.Type, main.Name = "application", path.Base(info.Path)
@@ -103,7 +103,7 @@ func newBill(info *debug.BuildInfo) Bill {
 	return bill
 }
 
-// moduleComponent returns a module, or the one that replaces it.
+// moduleComponent returns the component of a module, or of its replacement.
 func moduleComponent(module *debug.Module) Component {
 	if module.Replace != nil {
 		module = module.Replace
@@ -111,7 +111,7 @@ func moduleComponent(module *debug.Module) Component {
 	return goComponent(module.Path, module.Version, module.Sum)
 }
 
-// goComponent returns a module of Go as a library. sum is its line of go.sum, "" for none.
+// goComponent returns the component of a Go module. sum is its go.sum checksum, "" if unknown.
 func goComponent(name, version, sum string) Component {
 	version = strings.TrimPrefix(cmp.Or(version, "(devel)"), "(devel)")
 	c := Component{Type: "library", Name: name, Version: version, PURL: "pkg:golang/" + strings.ToLower(name)}

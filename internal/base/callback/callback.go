@@ -1,6 +1,6 @@
-// Package callback makes and reads the tokens with which another system answers an attempt
-// (docs/reference/tools.md#webhook). A token is the address of its attempt, sealed with the
-// worker's key. Tokens are not stored; only the key can make or read them.
+// Package callback creates and reads the tokens with which another system answers an attempt
+// (docs/reference/tools.md#webhook). A token is the address of its attempt, encrypted with the workers' key. Tokens
+// are not stored; only the key can create or read them.
 package callback
 
 import (
@@ -14,29 +14,28 @@ import (
 	"reprise/interpreter"
 )
 
-// Path is where the server of answers accepts them, below its base URL.
+// Path is the path, below the base URL, at which the server accepts answers.
 const Path = "/v1/callbacks/"
 
-// PagePath is the path of its pages for people.
+// PagePath is the path of the pages where people answer approvals.
 const PagePath = "/v1/approvals/"
 
-// Variable is the environment variable of the base URL of that server, as others
-// reach it.
+// Variable is the environment variable for the base URL of that server as other systems reach it.
 const Variable = "REPRISE_CALLBACK_URL"
 
-// Address is the attempt that a token is for.
+// Address identifies the attempt that a token is for.
 type Address struct {
-	// Workflow is the ID of the workflow that hosts the attempt, and Run that of the
-	// run.
+	// Workflow is the ID of the workflow that hosts the attempt, and Run the ID of the playbook run.
 	Workflow string               `json:"w"`
 	Run      string               `json:"r,omitempty"`
 	To       interpreter.AnswerTo `json:"to"`
 }
 
-// place binds what is sealed to this use.
+// place is the context that callback tokens are sealed for: a value sealed for another use is not accepted as a
+// token.
 const place = "callback"
 
-// SealToken seals an address.
+// SealToken encrypts an address as a token.
 func SealToken(keys *seal.Keys, address Address) (string, error) {
 	text, err := json.Marshal(address)
 	if err != nil {
@@ -45,10 +44,10 @@ func SealToken(keys *seal.Keys, address Address) (string, error) {
 	return keys.Seal(text, place)
 }
 
-// ErrToken says that a token was not made with this key.
+// ErrToken says that a token is not valid for these keys.
 var ErrToken = errors.New("the token is not valid")
 
-// OpenToken reads a token; the error is ErrToken, whatever is wrong with it.
+// OpenToken decrypts a token; the error is ErrToken, whatever the reason.
 func OpenToken(keys *seal.Keys, token string) (Address, error) {
 	text, err := keys.Open(token, place)
 	if err != nil {
@@ -61,8 +60,7 @@ func OpenToken(keys *seal.Keys, token string) (Address, error) {
 	return address, nil
 }
 
-// CheckBase says what is wrong with a base URL, "" for nothing. An empty URL is right: it
-// switches callbacks off.
+// CheckBase reports what is wrong with a base URL. An empty URL is valid: it switches callbacks off.
 func CheckBase(base string) error {
 	if base == "" {
 		return nil
@@ -74,8 +72,8 @@ func CheckBase(base string) error {
 	return nil
 }
 
-// CallbackMembers returns the members of callback in playbooks: the token and, with a base URL,
-// the URLs of that server.
+// CallbackMembers returns the members of `callback` in playbooks: the token and, if base is set, the URLs of that
+// server.
 func CallbackMembers(base, token string) map[string]string {
 	members := map[string]string{"token": token}
 	if base == "" {

@@ -1,5 +1,5 @@
-// Package childproc runs servers as child processes that die with us, even if
-// we are killed (on Linux), and keeps the end of what they say.
+// Package childproc runs servers as child processes that end with this process, even if it is killed (on Linux), and
+// keeps the end of their output.
 package childproc
 
 import (
@@ -18,10 +18,10 @@ type Process struct {
 	Exited chan struct{} // closed once it has ended
 }
 
-// pipeDelay is how long a grandchild may hold the output after the child ended.
+// pipeDelay is how long a grandchild may keep the output open after the child has ended.
 const pipeDelay = 2 * time.Second
 
-// Start starts cmd. SysProcAttr says what ties its life to ours.
+// Start starts cmd. The caller's SysProcAttr ties the child's life to this process.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{Cmd: cmd, Output: &Tail{}, Exited: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.Output, p.Output
@@ -46,7 +46,7 @@ func (p *Process) HasExited() bool {
 	}
 }
 
-// Stop asks the process to end and kills it after the grace period.
+// Stop sends the signal, and kills the process if it has not ended after the grace period.
 func (p *Process) Stop(signal os.Signal, grace time.Duration) {
 	_ = p.Cmd.Process.Signal(signal)
 	select {
@@ -62,9 +62,8 @@ func (p *Process) Kill() {
 	<-p.Exited
 }
 
-// keeper is a thread that never ends. Linux sends the parent death signal when
-// the thread that started the child ends, not the process, and Go ends threads
-// as it likes.
+// keeper is a thread that never ends, on which children are started. Linux sends the parent death signal when the
+// thread that started the child ends, not when the process does, and Go ends threads at will.
 var keeper = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {

@@ -15,17 +15,17 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// Attributes compares the search attributes of a namespace with the wanted ones. Every wanted
-// name is in one of the lists; all are sorted.
+// Attributes compares the search attributes of a namespace with the wanted ones. Every wanted name is in one of the
+// lists, which are sorted.
 type Attributes struct {
 	Present []string `json:"present"`
 	Added   []string `json:"added"`
 	Missing []string `json:"missing"`
-	// Mistyped have another type than the wanted one, which no server changes.
+	// Mistyped lists attributes that exist with another type; no server can change a type.
 	Mistyped []Mistyped `json:"mistyped,omitempty"`
 }
 
-// Has reports whether runs may use search attributes.
+// Has reports whether runs may use these search attributes.
 func (a Attributes) Has(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(a.Present, name) && !slices.Contains(a.Added, name) })
 }
@@ -41,10 +41,10 @@ func (m Mistyped) Error() string {
 	return fmt.Sprintf("search attribute %s is of type %s, expected %s", m.Name, m.Type, m.Want)
 }
 
-// RightsError says that a server does not let clients, or this client, add search
-// attributes. Its message is the whole story.
+// RightsError says that a server does not let this client, or any client, add search attributes. Its message is
+// complete without context.
 type RightsError struct {
-	// Absent says that the server has no service for it, as Temporal Cloud.
+	// Absent says that the server has no operator service for anybody, as on Temporal Cloud.
 	Absent    bool
 	Namespace string
 	Err       error
@@ -60,7 +60,7 @@ func (e *RightsError) Error() string {
 // Unwrap returns the server's response.
 func (e *RightsError) Unwrap() error { return e.Err }
 
-// rightsError returns err as a *RightsError where it is one.
+// rightsError converts err to a *RightsError if it means that the service is absent or denied, else it returns err.
 func rightsError(namespace string, err error) error {
 	if absent := isUnimplemented(err); absent || isDenied(err) {
 		return &RightsError{Absent: absent, Namespace: namespace, Err: err}
@@ -71,7 +71,7 @@ func rightsError(namespace string, err error) error {
 // attributesTimeout bounds requests about search attributes.
 const attributesTimeout = 10 * time.Second
 
-// CheckAttributes says which of the wanted search attributes a namespace has.
+// CheckAttributes reports which of the wanted search attributes a namespace has.
 func CheckAttributes(
 	ctx context.Context, c client.Client, namespace string, wanted map[string]enums.IndexedValueType,
 ) (Attributes, error) {
@@ -104,8 +104,8 @@ func knownAttributes(ctx context.Context, c client.Client, namespace string) (ma
 	if _, ok := errors.AsType[*RightsError](rightsError(namespace, err)); !ok {
 		return nil, err
 	}
-	// A client that may use a namespace may read its description. It has an alias for
-	// each attribute, of a field such as Keyword02.
+	// A client that may use a namespace may read its description, which maps each attribute to a field such as
+	// Keyword02.
 	described, failure := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
 	if failure != nil {
 		return nil, err
@@ -117,10 +117,9 @@ func knownAttributes(ctx context.Context, c client.Client, namespace string) (ma
 	return known, nil
 }
 
-// EnsureAttributes adds search attributes to a namespace where they are missing. A server can
-// take about a second until runs may use them. Some servers let only administrators add them:
-// then the error is a *RightsError, and runs work without them. With an error, the lists hold
-// what is known.
+// EnsureAttributes adds missing search attributes to a namespace. The server may take about a second until runs can
+// use them. If only administrators may add them, the error is a *RightsError, and runs work without them. The result
+// is valid with an error, too: it holds what is known.
 func EnsureAttributes(
 	ctx context.Context, c client.Client, namespace string, wanted map[string]enums.IndexedValueType,
 ) (Attributes, error) {

@@ -1,6 +1,5 @@
-// Package connect finds the Temporal server that the user means and connects
-// to it. Flags come before environment variables, and those before profiles,
-// as in Temporal's own tools.
+// Package connect finds and connects to the Temporal server that the user means. Flags take precedence over
+// environment variables, and those over profiles, as in Temporal's own tools.
 package connect
 
 import (
@@ -22,27 +21,27 @@ import (
 	"go.temporal.io/sdk/log"
 )
 
-// DefaultNamespace is used where nothing names another one.
+// DefaultNamespace is used if no flag, variable or profile names a namespace.
 const DefaultNamespace = "default"
 
-// dialTimeout bounds how long we wait for a server to answer.
+// dialTimeout bounds how long to wait for a server to respond.
 const dialTimeout = 5 * time.Second
 
-// Flags are the command line's settings for the server; "" if not set.
+// Flags are the command line's server settings; "" if not set.
 type Flags struct {
 	Address   string
 	Namespace string
 	Profile   string
 }
 
-// Resolve makes client options of flags, TEMPORAL_* variables and the profile of the
-// configuration file. HostPort is "" if none of them names a server.
+// Resolve returns client options from flags, TEMPORAL_* variables and the profile of the configuration file. HostPort
+// is "" if none of them names a server.
 func Resolve(flags Flags) (client.Options, error) {
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
 		ConfigFileProfile: flags.Profile, EnvLookup: filled{},
 	})
 	if malformed, ok := errors.AsType[toml.ParseError](err); ok {
-		// Its message may quote the line, and the line may hold a key.
+		// The parse error may quote a line that holds a key, so only the line number is reported.
 		return client.Options{}, fmt.Errorf("read Temporal's configuration: line %d is not valid TOML", malformed.Position.Line)
 	}
 	if err != nil {
@@ -60,8 +59,7 @@ func Resolve(flags Flags) (client.Options, error) {
 	return options, nil
 }
 
-// filled is the environment without empty variables: set to nothing means the
-// same as not set.
+// filled looks up environment variables, and treats empty ones as not set.
 type filled struct{}
 
 func (filled) Environ() []string {
@@ -73,8 +71,8 @@ func (filled) LookupEnv(name string) (string, bool) {
 	return value, value != ""
 }
 
-// WithKey connects to a local server that requires a key; "" is for one that requires
-// none. It travels in clear text, within the machine.
+// WithKey adds the API key of a local server; "" for a server that requires none. The key travels unencrypted, but
+// stays on this machine.
 func WithKey(options client.Options, key string) client.Options {
 	if key != "" && options.Credentials == nil {
 		options.Credentials = client.NewAPIKeyStaticCredentials(key)
@@ -83,8 +81,7 @@ func WithKey(options client.Options, key string) client.Options {
 	return options
 }
 
-// NoServerError says that nothing that can be used answers at an address, and what
-// would help.
+// NoServerError says that no usable server was reached at an address, and what to do about it.
 type NoServerError struct {
 	Address string
 	Err     error
@@ -103,7 +100,7 @@ func (e *NoServerError) Error() string {
 // Unwrap returns the reason.
 func (e *NoServerError) Unwrap() error { return e.Err }
 
-// reasonOf returns an error of a connection without what gRPC and the SDK say around it.
+// reasonOf returns the message of a connection error without the prefixes that gRPC and the SDK add.
 func reasonOf(err error) string {
 	reason := err.Error()
 	if _, inner, found := strings.Cut(reason, `desc = "`); found {
@@ -121,9 +118,8 @@ func reasonOf(err error) string {
 	return reason
 }
 
-// Uncompressed switches off compression for a server on this machine, unless options say
-// otherwise: there is no network that would gain more than compression takes. Elsewhere
-// messages are compressed, which is the SDK's default.
+// Uncompressed switches off compression for a server on this machine, unless options choose it: without a network,
+// compression costs more than it saves. For other servers the SDK compresses messages by default.
 func Uncompressed(options client.Options) client.Options {
 	if options.ConnectionOptions.GrpcCompression == nil && IsLocal(options.HostPort) {
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
@@ -131,14 +127,13 @@ func Uncompressed(options client.Options) client.Options {
 	return options
 }
 
-// IsLocal reports whether an address is one of this machine; "" is the SDK's default, which is.
+// IsLocal reports whether an address is on this machine. "" is the SDK's default address, which is local.
 func IsLocal(address string) bool {
 	host, _, err := net.SplitHostPort(cmp.Or(address, client.DefaultHostPort))
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
-// Dial connects and makes sure that the namespace is there. The error is a
-// *NoServerError unless ctx has ended.
+// Dial connects and makes sure that the namespace exists. The error is a *NoServerError unless ctx has ended.
 func Dial(ctx context.Context, options client.Options, logger *slog.Logger) (client.Client, error) {
 	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
 	options.Logger = log.NewStructuredLogger(slog.New(decided{logger.Handler()}))

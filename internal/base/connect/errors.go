@@ -10,25 +10,24 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// Only this file inspects the server's error types. Each function accepts wrapped errors, and is false for nil.
+// Only this file inspects the server's error types. Each function accepts wrapped errors, and returns false for nil.
 
-// NotFound reports whether the server does not know a workflow, an activity or a
-// schedule, or knows that the workflow or activity has ended.
+// NotFound reports whether the server has no such workflow, activity or schedule, or whether the workflow or activity
+// has ended.
 func NotFound(err error) bool { return isError[*serviceerror.NotFound](err) }
 
-// InvalidArgument reports whether the server refuses the content of a request, such as a search
-// attribute that its namespace does not have.
+// InvalidArgument reports whether the server refused the content of a request, such as a search attribute that its
+// namespace lacks.
 func InvalidArgument(err error) bool { return isError[*serviceerror.InvalidArgument](err) }
 
-// UnknownID reports whether no run has the requested IDs: the server does not know
-// them, or they cannot be IDs.
+// UnknownID reports whether there is no run with the requested IDs: the server does not know them, or they are
+// malformed.
 func UnknownID(err error) bool { return NotFound(err) || InvalidArgument(err) }
 
 // NamespaceMissing reports whether the server has no such namespace.
 func NamespaceMissing(err error) bool { return isError[*serviceerror.NamespaceNotFound](err) }
 
-// AlreadyStarted reports whether a run with the ID exists, so that no other one was
-// started. The ID of its run may be "".
+// AlreadyStarted reports whether a workflow with the ID exists, so that none was started. runID, its run, may be "".
 func AlreadyStarted(err error) (runID string, started bool) {
 	var exists *serviceerror.WorkflowExecutionAlreadyStarted
 	if !errors.As(err, &exists) {
@@ -41,27 +40,26 @@ func AlreadyStarted(err error) (runID string, started bool) {
 // cancelled.
 func CancelRequested(err error) bool { return isError[*serviceerror.CancellationAlreadyRequested](err) }
 
-// acceptedUpdateCompleted is the type of the server's failure of an update that a
-// workflow had accepted when it ended.
+// acceptedUpdateCompleted is the failure type of an update that the workflow had accepted but not completed when it
+// ended.
 const acceptedUpdateCompleted = "AcceptedUpdateCompletedWorkflow"
 
-// UpdateEnded reports whether an update has no result because its workflow has ended,
-// before or after it accepted the update.
+// UpdateEnded reports whether an update has no result because its workflow ended, before or after it accepted the
+// update.
 func UpdateEnded(err error) bool {
 	var failed *temporal.ApplicationError
 	return NotFound(err) || errors.As(err, &failed) && failed.Type() == acceptedUpdateCompleted
 }
 
-// UpdateTimedOut reports whether no worker responded to an update in time. The update may
-// take effect when one does.
+// UpdateTimedOut reports whether no worker responded to an update in time. The update may still take effect.
 func UpdateTimedOut(err error) bool {
 	return isError[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// updateDropped reports whether an update had no effect because the task failed in which its workflow accepted it.
+// updateDropped reports whether an update had no effect because the workflow task that accepted it failed.
 func updateDropped(err error) bool { return isError[*serviceerror.WorkflowNotReady](err) }
 
-// QueryFailure returns the failure with which a worker has answered a query. Failed is false for other errors.
+// QueryFailure returns the failure that a worker returned for a query; false for other errors.
 func QueryFailure(err error) (failure *failurepb.Failure, failed bool) {
 	var query *serviceerror.QueryFailed
 	if !errors.As(err, &query) {
@@ -73,8 +71,7 @@ func QueryFailure(err error) (failure *failurepb.Failure, failed bool) {
 	return query.Failure, true
 }
 
-// QueryUnanswered reports whether the server is there and no worker has responded to a
-// query with a result.
+// QueryUnanswered reports whether the server responded, but no worker returned a result for the query.
 func QueryUnanswered(err error) bool {
 	return isError[*serviceerror.QueryFailed](err) ||
 		isError[*serviceerror.FailedPrecondition](err) || // no worker has polled recently
@@ -83,16 +80,16 @@ func QueryUnanswered(err error) bool {
 		isError[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// NotBegun reports whether a workflow could not be queried because it has ended, or is
-// still to begin, without a worker that has seen it.
+// NotBegun reports whether a workflow could not be queried because no worker has run it yet: it ended before, or has
+// not started.
 func NotBegun(err error) bool { return isError[*serviceerror.WorkflowNotReady](err) }
 
-// IsUnavailable reports whether nothing answers at the server's address, or the server
-// says that it is unavailable.
+// IsUnavailable reports whether nothing responds at the server's address, or the server reports that it is
+// unavailable.
 func IsUnavailable(err error) bool { return isError[*serviceerror.Unavailable](err) }
 
-// IsUnreachable reports whether an error says that the server could not be reached, or
-// did not answer: the request may succeed later.
+// IsUnreachable reports whether the server could not be reached or did not respond in time: the request may succeed
+// later.
 func IsUnreachable(err error) bool {
 	return IsUnavailable(err) || isOverloaded(err) ||
 		isError[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded) ||
@@ -100,31 +97,30 @@ func IsUnreachable(err error) bool {
 		isError[*serviceerror.Internal](err) // its database is away, or it cannot read what that says
 }
 
-// MustWait reports whether an error says that a server is there and cannot answer for
-// now, such as one whose database is away. Where nothing is there, MustWait is false:
-// the address may be wrong.
+// MustWait reports whether a server is there but cannot serve requests now, for example because its database is down.
+// It is false if nothing responds at the address, which may be wrong.
 func MustWait(err error) bool {
 	var none *NoServerError
 	return IsUnreachable(err) && (!errors.As(err, &none) || none.reached)
 }
 
-// isOverloaded reports whether the server takes no more requests for now.
+// isOverloaded reports whether the server refused a request because it has too many.
 func isOverloaded(err error) bool { return isError[*serviceerror.ResourceExhausted](err) }
 
-// isDenied reports whether the client has no right to do what it requested.
+// isDenied reports whether the client lacks permission for a request.
 func isDenied(err error) bool { return isError[*serviceerror.PermissionDenied](err) }
 
-// isUnimplemented reports whether the server has no service for a request.
+// isUnimplemented reports whether the server does not implement a request.
 func isUnimplemented(err error) bool { return isError[*serviceerror.Unimplemented](err) }
 
-// alreadyExists reports whether what was to be made is there, other than a run.
+// alreadyExists reports whether the object to create exists already; for runs see AlreadyStarted.
 func alreadyExists(err error) bool { return isError[*serviceerror.AlreadyExists](err) }
 
-// isError reports whether an error is, or wraps, one of a type.
+// isError reports whether an error is or wraps an error of type E.
 func isError[E error](err error) bool {
 	var target E
 	return errors.As(err, &target)
 }
 
-// NoServer returns the error of a client that replaces the server, for requests about workflows.
+// NoServer returns the error with which a client without a server fails requests about workflows.
 func NoServer() error { return serviceerror.NewNotFound("there is no server") }

@@ -8,12 +8,11 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// activityError is what the SDK says of every activity that ends with an error,
-// as an error of its worker.
+// activityError is the message that the SDK logs, as an error, for every activity that fails.
 const activityError = "Activity error."
 
-// decided quiets what the SDK says of attempts that failed: policies decide about
-// those, and the worker logs what they decided. Any other error stays one.
+// decided logs failed attempts at debug level: the SDK logs them as errors, but policies decide about them, and the
+// worker logs the decision. Other errors stay errors.
 type decided struct{ slog.Handler }
 
 func (d decided) Handle(ctx context.Context, record slog.Record) error {
@@ -26,16 +25,16 @@ func (d decided) Handle(ctx context.Context, record slog.Record) error {
 	return d.Handler.Handle(ctx, record)
 }
 
-// WithAttrs keeps what Handle does.
+// WithAttrs keeps the filter of Handle.
 func (d decided) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return decided{d.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup keeps what Handle does.
+// WithGroup keeps the filter of Handle.
 func (d decided) WithGroup(name string) slog.Handler { return decided{d.Handler.WithGroup(name)} }
 
-// isOutcome reports whether the error of a record is the outcome of an attempt,
-// which Temporal does not make again, or a cancel.
+// isOutcome reports whether a record's error is the outcome of an attempt, which Temporal does not retry, or a
+// cancellation.
 func isOutcome(record slog.Record) (is bool) {
 	record.Attrs(func(attr slog.Attr) bool {
 		err, isError := attr.Value.Any().(error)

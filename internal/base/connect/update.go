@@ -10,17 +10,18 @@ import (
 	"reprise/internal/base/sleep"
 )
 
-// droppedWait is the pause before an update that the server has dropped is sent again.
+// droppedWait is the pause before a dropped update is sent again.
 const droppedWait = 20 * time.Millisecond
 
-// SendUpdate sends an update and waits for its result, until the context ends. The server drops an update if the workflow
-// ends with it and something else arrives meanwhile, such as a signal: the update had no effect, and is sent again.
+// SendUpdate sends an update and waits for its result until ctx ends. The server drops an update if the workflow ends
+// while handling it and something else, such as a signal, arrives meanwhile. A dropped update had no effect and is
+// sent again.
 func SendUpdate(ctx context.Context, c client.Client, options client.UpdateWorkflowOptions, result any) error {
 	options.WaitForStage = client.WorkflowUpdateStageCompleted
 	return resendUpdate(ctx, result, func() (client.WorkflowUpdateHandle, error) { return c.UpdateWorkflow(ctx, options) })
 }
 
-// UpdateWithStart is SendUpdate, of a workflow that starts with it where none runs.
+// UpdateWithStart is SendUpdate for a workflow that is started if it is not running.
 func UpdateWithStart(
 	ctx context.Context, c client.Client, options client.UpdateWorkflowOptions, result any,
 	start client.StartWorkflowOptions, workflow string, input any,
@@ -34,7 +35,7 @@ func UpdateWithStart(
 	})
 }
 
-// resendUpdate sends an update until the server has not dropped it, and reads its result.
+// resendUpdate sends an update until it is not dropped, and reads its result.
 func resendUpdate(ctx context.Context, result any, send func() (client.WorkflowUpdateHandle, error)) error {
 	for {
 		handle, err := send()

@@ -1,8 +1,8 @@
 package connection
 
-// AWS are keys that sign each request (Signature Version 4).
+// AWS holds the keys that sign each request (Signature Version 4).
 type AWS struct {
-	// Service is the name that the service signs by, such as execute-api.
+	// Service is the service name to sign for, such as execute-api.
 	Service string
 	Region  string
 	KeyID   string
@@ -10,7 +10,7 @@ type AWS struct {
 	Token   string // of keys that are for a while, "" for others
 }
 
-// readAWS reads the keys, nil for none.
+// readAWS reads the AWS keys; nil if there are none.
 func (s section) readAWS() *AWS {
 	keys := s.subsection("aws", "service", "region", "access_key_id", "secret_access_key", "session_token")
 	if keys == nil {

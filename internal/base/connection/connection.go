@@ -1,5 +1,5 @@
-// Package connection parses connections that an operator configures: a text such as bearer:TOKEN, or a map of
-// what is sent. docs/how-to/secrets.md explains both. It sends nothing and reads no file.
+// Package connection parses connections that an operator configures: a text such as bearer:TOKEN, or a map of what to
+// send. docs/how-to/secrets.md explains both. It sends nothing and reads no files.
 package connection
 
 import (
@@ -14,31 +14,30 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Login is what a connection adds to the requests of http.
+// Login is what a connection adds to requests of the http tool.
 type Login struct {
-	// Host is the address that the credentials are for, with a path to which addresses are relative; nil is the
-	// host of the call's first request.
+	// Host is the address that the credentials are for, with the path to which relative addresses are added; nil for
+	// the host of the call's first request.
 	Host *url.URL
-	// Headers are sent with each request, Authorization of bearer and basic among them, by their canonical names.
+	// Headers are sent with each request, by their canonical names. They include Authorization for bearer and basic.
 	Headers []NameValue
-	// Query are parameters that each request to the host has in its query.
+	// Query are the query parameters added to each request to the host.
 	Query []NameValue
-	// TLS has the certificates that a server asks for, and those that it is checked against; nil for the usual ones.
+	// TLS has the client certificates and the authorities to trust; nil for the defaults.
 	TLS *tls.Config
-	// KeepCookies has cookies of the host sent with later requests.
+	// KeepCookies says whether later requests send the cookies that the host has set.
 	KeepCookies bool
-	// OAuth2 is the client whose tokens are fetched, nil for none.
+	// OAuth2 is the client that fetches tokens; nil for none.
 	OAuth2 *OAuth2
-	// Session is the login whose tokens are sent, nil for none.
+	// Session is the login request that returns tokens; nil for none.
 	Session *SessionSettings
-	// JWT is the service account whose tokens are sent, nil for none.
+	// JWT is the service account that signs tokens; nil for none.
 	JWT *JWT
-	// AWS are the keys that sign each request, nil for none.
+	// AWS holds the keys that sign each request; nil for none.
 	AWS *AWS
 }
 
-// Hosts returns the hosts that the connection names, each as host:port: that of its requests, and those that give it
-// tokens.
+// Hosts returns the hosts that the connection names, each as host:port: those of requests and of tokens.
 func (l *Login) Hosts() []string {
 	named := []*url.URL{l.Host}
 	if l.OAuth2 != nil {
@@ -63,24 +62,24 @@ func (l *Login) Hosts() []string {
 	return slices.Compact(hosts)
 }
 
-// NameValue is a header or a parameter of a query.
+// NameValue is a header or a query parameter.
 type NameValue struct{ Name, Value string }
 
-// Problem is a mistake in an entry of a file of connections. Its message continues after the connection's name, and
-// reveals nothing of the entry's values.
+// Problem is a mistake in an entry of a connections file. Its message continues after the connection's name, and
+// reveals no values of the entry.
 type Problem struct {
-	// Path are the keys that lead to the place.
+	// Path are the keys that lead to the mistake.
 	Path    []string
 	Message string
 }
 
 func (p *Problem) Error() string { return p.Message }
 
-// ErrNotHTTP says that a text is not an http connection, without quoting it.
+// ErrNotHTTP says that a text is not an http connection. It does not quote the text.
 var ErrNotHTTP = errors.New("not a connection of http")
 
-// Text converts an entry of a file of connections to the form that resolvers keep: a text unchanged, a map as JSON.
-// Its error is a *Problem.
+// Text converts an entry of a connections file to the form in which resolvers store it: a text unchanged, a map as
+// JSON. The error is a *Problem.
 func Text(entry any) (string, error) {
 	switch entry := entry.(type) {
 	case string:
@@ -98,10 +97,10 @@ func Text(entry any) (string, error) {
 	return "", notAConnection
 }
 
-// IsMap reports whether a connection is a map and not a text.
+// IsMap reports whether a connection is written as a map.
 func IsMap(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "{") }
 
-// Parse reads a connection as http uses it. Its error is ErrNotHTTP, or a *Problem of a map.
+// Parse parses a connection of the http tool. The error is ErrNotHTTP, or a *Problem in a map.
 func Parse(text string) (*Login, error) {
 	if !IsMap(text) {
 		return parseText(strings.TrimSpace(text))

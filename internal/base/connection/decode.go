@@ -10,10 +10,10 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// decoder reads a map of a file of connections. Of its problems it keeps the first.
+// decoder decodes a map of a connections file, and keeps its first problem.
 type decoder struct{ problem *Problem }
 
-// recordProblem records what is wrong at a place.
+// recordProblem records a problem at a path, unless there is one already.
 func (d *decoder) recordProblem(path []string, format string, args ...any) {
 	if d.problem == nil {
 		d.problem = &Problem{Path: path, Message: fmt.Sprintf(format, args...)}
@@ -27,7 +27,7 @@ type section struct {
 	values map[string]any
 }
 
-// subsection reads the map of a key, nil if the key is missing. It reports unknown keys.
+// subsection returns the map at a key; nil if the key is missing. It reports unknown keys.
 func (s section) subsection(name string, known ...string) *section {
 	value, has := s.values[name]
 	if !has {
@@ -44,8 +44,7 @@ func (s section) subsection(name string, known ...string) *section {
 	return inner
 }
 
-// refuseUnknown refuses keys that nothing reads. What was written there may be a secret in the wrong place, so it is not
-// shown.
+// refuseUnknown reports keys that are not known. The values are not shown: they may be secrets in the wrong place.
 func (s section) refuseUnknown(known []string) {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		if slices.Contains(known, key) {
@@ -64,7 +63,7 @@ func (s section) refuseUnknown(known []string) {
 
 func (s section) pathOf(key string) []string { return append(slices.Clone(s.path), key) }
 
-// keyName returns a key of the section as messages have it.
+// keyName returns the name of a key in messages, with the keys that lead to it; for "" the name of the section.
 func (s section) keyName(key string) string {
 	if key == "" {
 		return strings.Join(s.path, ".")
@@ -74,7 +73,7 @@ func (s section) keyName(key string) string {
 
 func (s section) hasKey(key string) bool { return s.values[key] != nil }
 
-// optionalText returns an optional text.
+// optionalText returns the text at a key; "" if there is none.
 func (s section) optionalText(key string) string {
 	text, isText := s.values[key].(string)
 	if s.hasKey(key) && (!isText || text == "") {
@@ -83,7 +82,7 @@ func (s section) optionalText(key string) string {
 	return text
 }
 
-// requiredText returns a text that must be there.
+// requiredText returns the text at a key, and reports a missing one.
 func (s section) requiredText(key string) string {
 	text, _ := s.values[key].(string)
 	if text == "" {
@@ -114,7 +113,7 @@ func (s section) readTexts(key string) []string {
 	return nil
 }
 
-// optionalHost returns an optional host that credentials are for.
+// optionalHost returns the host at a key to which credentials are sent; nil if there is none.
 func (s section) optionalHost(key string) *url.URL {
 	if !s.hasKey(key) {
 		return nil
@@ -128,7 +127,7 @@ func (s section) optionalHost(key string) *url.URL {
 	return host
 }
 
-// requiredAddress returns the URL of an endpoint that must be there.
+// requiredAddress returns the URL at a key, and reports a missing or invalid one. example is part of the message.
 func (s section) requiredAddress(key, example string) *url.URL {
 	text, _ := s.values[key].(string)
 	u, err := url.Parse(text)

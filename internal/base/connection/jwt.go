@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// JWT is a service account that proves by its own signature who it is (RFC 7519).
+// JWT is a service account that authenticates with tokens it signs itself (RFC 7519).
 type JWT struct {
-	// TokenURL is where a signed token is exchanged for an access token (RFC 7523, section 2.1), nil where requests have the
-	// signed one themselves.
+	// TokenURL is where a signed token is exchanged for an access token (RFC 7523, section 2.1); nil if requests send
+	// the signed token itself.
 	TokenURL *url.URL
-	// Algorithm is the algorithm of RFC 7518 to sign with, such as RS256.
+	// Algorithm is the signature algorithm (RFC 7518), such as RS256.
 	Algorithm string
-	// Key is an *rsa.PrivateKey, an *ecdsa.PrivateKey, an ed25519.PrivateKey, or the bytes of a shared secret. It is nil as long
-	// as its source is not read.
+	// Key is an *rsa.PrivateKey, an *ecdsa.PrivateKey, an ed25519.PrivateKey, or the bytes of a shared secret; nil
+	// until its source has been read.
 	Key      any
 	KeyID    string // "" for none
 	Issuer   string
@@ -34,13 +34,13 @@ type JWT struct {
 }
 
 const (
-	// usualLifetime is how long a signed token lasts where nothing else is said: servers accept few minutes.
+	// usualLifetime is the default lifetime of a signed token: servers accept only a few minutes.
 	usualLifetime = 5 * time.Minute
-	// mostLifetime is the longest life of a signed token.
+	// mostLifetime is the longest configurable lifetime of a signed token.
 	mostLifetime = 24 * time.Hour
 )
 
-// algorithms are the known algorithms, with the keys that each accepts.
+// algorithms maps each known algorithm to a check of the keys it accepts.
 var algorithms = map[string]func(key any) bool{
 	"RS256": isRSA, "RS384": isRSA, "RS512": isRSA, "PS256": isRSA,
 	"ES256": isEllipticOn(elliptic.P256()), "ES384": isEllipticOn(elliptic.P384()),
@@ -48,7 +48,7 @@ var algorithms = map[string]func(key any) bool{
 	"HS256": isShared, "HS384": isShared, "HS512": isShared,
 }
 
-// usualAlgorithms are tried in this order if an account names no algorithm.
+// usualAlgorithms are tried in this order if the connection names no algorithm.
 var usualAlgorithms = []string{"RS256", "ES256", "ES384", "EdDSA", "HS256"}
 
 func isRSA(key any) bool { _, is := key.(*rsa.PrivateKey); return is }
@@ -62,10 +62,10 @@ func isEllipticOn(curve elliptic.Curve) func(any) bool {
 	}
 }
 
-// ownClaims are claims that have a key of their own, or that signing sets.
+// ownClaims are claims that have their own keys in the connection, or that signing sets.
 var ownClaims = map[string]string{"iss": "issuer", "sub": "subject", "aud": "audience", "scope": "scopes", "exp": "lifetime", "iat": "", "jti": ""}
 
-// readJWT reads the account, nil for none.
+// readJWT reads the service account; nil if there is none.
 func (s section) readJWT() *JWT {
 	account := s.subsection("jwt", "issuer", "subject", "audience", "scopes", "claims", "private_key", "secret", "key_id", "algorithm", "lifetime", "token_url")
 	if account == nil {
@@ -94,7 +94,7 @@ func (s section) readJWT() *JWT {
 	return of
 }
 
-// otherClaims returns the claims without keys of their own.
+// otherClaims returns the additional claims to sign.
 func (s section) otherClaims() map[string]any {
 	claims := s.subsection("claims")
 	if claims == nil {
@@ -112,7 +112,7 @@ func (s section) otherClaims() map[string]any {
 	return claims.values
 }
 
-// signingKey returns private_key or secret, nil where that has its value elsewhere.
+// signingKey returns the parsed private_key or secret; nil if its value is in a source that has not been read.
 func (s section) signingKey() any {
 	if s.hasKey("private_key") == s.hasKey("secret") {
 		s.d.recordProblem(s.path, "must have one of jwt.private_key and jwt.secret")
@@ -136,7 +136,7 @@ func (s section) signingKey() any {
 	return key
 }
 
-// parseKey reads a private key of PKCS #8, PKCS #1 or SEC 1, nil for none.
+// parseKey parses a private key in PEM: PKCS #8, PKCS #1 or SEC 1; nil if it is none of them.
 func parseKey(text string) any {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
@@ -154,7 +154,7 @@ func parseKey(text string) any {
 	return nil
 }
 
-// keyAlgorithm returns the algorithm that signs with a key, "" for an unusable key.
+// keyAlgorithm returns the algorithm to sign with for a key; "" if the key is unusable.
 func (s section) keyAlgorithm(key any) string {
 	name := s.optionalText("algorithm")
 	fits, known := algorithms[name]

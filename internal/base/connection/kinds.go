@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// kinds are the ways to authenticate that a map may combine; settings may be added to them.
+// kinds are the ways to authenticate, which a map may combine; settings may be added to them.
 var (
 	kinds    = []string{"bearer", "basic", "header", "headers", "query", "oauth2", "session", "jwt", "aws", "tls"}
 	settings = []string{"host", "cookies", "url", "password", "uses"}
@@ -21,7 +21,7 @@ var (
 
 var notAConnection = &Problem{Message: "must be text such as bearer:TOKEN or a URL, or a map with one or more of " + strings.Join(kinds, ", ")}
 
-// decodeMap reads a map.
+// decodeMap decodes an http connection written as a map.
 func decodeMap(entry map[string]any) (*Login, *Problem) {
 	d := &decoder{}
 	s := section{d: d, values: entry}
@@ -53,7 +53,7 @@ func decodeMap(entry map[string]any) (*Login, *Problem) {
 	return c, nil
 }
 
-// readDatabase reads url and password, which are all that a database needs.
+// readDatabase reads url and password, the only keys of a database connection besides uses.
 func (s section) readDatabase() {
 	s.requiredSecret("url")
 	s.readSecret("password")
@@ -64,7 +64,7 @@ func (s section) readDatabase() {
 	}
 }
 
-// readHeaders returns the headers of all kinds that are headers, in the order of their kinds and names.
+// readHeaders returns the headers of bearer, basic, header and headers, in this order; those of headers by name.
 func (s section) readHeaders() (all []NameValue) {
 	if s.hasKey("bearer") {
 		all = append(all, s.headerPair("bearer", bearerHeader(s.requiredSecret("bearer"))))
@@ -86,7 +86,7 @@ func (s section) readHeaders() (all []NameValue) {
 	return lists.Map(all, func(p NameValue) NameValue { return NameValue{http.CanonicalHeaderKey(p.Name), p.Value} })
 }
 
-// namedHeaders returns headers by their names, which become canonical.
+// namedHeaders returns headers with canonical names, and reports invalid names.
 func (s section) namedHeaders() (all []NameValue) {
 	for _, name := range slices.Sorted(maps.Keys(s.values)) {
 		if !httpguts.ValidHeaderFieldName(name) {
@@ -98,7 +98,7 @@ func (s section) namedHeaders() (all []NameValue) {
 	return all
 }
 
-// headerPair returns a pair that can be sent as a header.
+// headerPair returns a header unchanged, and reports a value that cannot be sent.
 func (s section) headerPair(key string, pair NameValue) NameValue {
 	if !httpguts.ValidHeaderFieldValue(pair.Value) {
 		s.d.recordProblem(s.pathOf(key), "has a line break or another control character in %s, which is not allowed in a header", s.keyName(key))
@@ -106,7 +106,7 @@ func (s section) headerPair(key string, pair NameValue) NameValue {
 	return pair
 }
 
-// queryParams returns the parameters by their names.
+// queryParams returns the query parameters, by name.
 func (s section) queryParams() []NameValue {
 	parameters := s.subsection("query")
 	if parameters == nil {
@@ -115,7 +115,7 @@ func (s section) queryParams() []NameValue {
 	return lists.Map(slices.Sorted(maps.Keys(parameters.values)), func(name string) NameValue { return NameValue{name, parameters.requiredSecret(name)} })
 }
 
-// refuseTwice refuses what two kinds would set: a header, a parameter, the token of an attempt.
+// refuseTwice reports what two kinds of authentication would both set, such as the same header or parameter.
 func (s section) refuseTwice(c *Login) {
 	names := lists.Map(c.Headers, func(p NameValue) string { return p.Name })
 	if c.OAuth2 != nil || c.JWT != nil {
@@ -144,7 +144,7 @@ func (s section) refuseTwice(c *Login) {
 	}
 }
 
-// keepsCookies reads cookies, which can be kept alone.
+// keepsCookies reports whether cookies are kept.
 func (s section) keepsCookies() bool {
 	if s.hasKey("cookies") && s.values["cookies"] != "keep" {
 		s.d.recordProblem(s.pathOf("cookies"), "accepts only cookies as keep; without the key, cookies are not kept")
@@ -152,7 +152,7 @@ func (s section) keepsCookies() bool {
 	return s.hasKey("cookies")
 }
 
-// readTLS reads the certificates, each as PEM.
+// readTLS reads the certificates and the key, in PEM.
 func (s section) readTLS() *tls.Config {
 	files := s.subsection("tls", "certificate", "key", "ca")
 	if files == nil {

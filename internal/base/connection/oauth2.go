@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// OAuth2 is a client whose tokens the worker fetches by itself (RFC 6749).
+// OAuth2 is a client whose tokens the worker fetches (RFC 6749).
 type OAuth2 struct {
 	// Grant is one of Grants.
 	Grant    string
@@ -16,26 +16,26 @@ type OAuth2 struct {
 	Scopes   []string
 	Audience string   // "" for none
 	Host     *url.URL // nil for that of the connection
-	// RefreshToken is the one that a login begins with, "" for none.
+	// RefreshToken is the first refresh token; "" for none.
 	RefreshToken string
-	// AuthorizeURL is where people log in, and DeviceURL gives codes to devices; nil for others.
+	// AuthorizeURL is where people log in, and DeviceURL issues device codes; nil if the client has none.
 	AuthorizeURL, DeviceURL *url.URL
 }
 
-// The grants.
+// OAuth 2.0 grants.
 const (
 	GrantClient  = "client_credentials" // RFC 6749, section 4.4
 	GrantRefresh = "refresh_token"      // section 6
 	GrantCode    = "authorization_code" // section 4.1, for people: starter auth login
 )
 
-// Grants are what oauth2.grant may be.
+// Grants are the accepted values of oauth2.grant.
 var Grants = []string{GrantClient, GrantRefresh, GrantCode}
 
-// Kept reports whether the client has a login, whose tokens are kept for all workers.
+// Kept reports whether the client has a login, whose tokens all workers share.
 func (c *OAuth2) Kept() bool { return c.Grant != GrantClient }
 
-// readOAuth2 reads the client, nil for none.
+// readOAuth2 reads the client; nil if there is none.
 func (s section) readOAuth2() *OAuth2 {
 	client := s.subsection("oauth2", "grant", "token_url", "client_id", "client_secret", "scopes", "audience", "host", "refresh_token", "authorize_url", "device_url")
 	if client == nil {
@@ -65,7 +65,7 @@ func (s section) readOAuth2() *OAuth2 {
 	return of
 }
 
-// endpointsOfPeople reads where people log in.
+// endpointsOfPeople reads the URLs at which people log in.
 func (s section) endpointsOfPeople(of *OAuth2) {
 	if s.hasKey("authorize_url") || !s.hasKey("device_url") {
 		of.AuthorizeURL = s.requiredAddress("authorize_url", "https://login.example.com/authorize")
@@ -75,7 +75,7 @@ func (s section) endpointsOfPeople(of *OAuth2) {
 	}
 }
 
-// grant returns the grant of the client, client_credentials where it does not say.
+// grant returns the grant of the client, by default client_credentials.
 func (s section) grant() string {
 	if !s.hasKey("grant") {
 		return GrantClient
@@ -87,7 +87,7 @@ func (s section) grant() string {
 	return grant
 }
 
-// refuseBeside refuses keys that a grant does not use.
+// refuseBeside reports keys that a grant does not use.
 func (s section) refuseBeside(grant string, keys ...string) {
 	for _, key := range keys {
 		if s.hasKey(key) {

@@ -13,22 +13,24 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// SessionSettings describe a login that an API has of its own: a request whose answer has a token, which later requests send.
+// SessionSettings describe an API's own login: a request whose response has a token, which later requests send.
 type SessionSettings struct {
 	Login  Exchange
 	Logout *Exchange // sent with the token when the worker ends, nil for none
-	// Token gives the token of the login's answer.
+	// Token is the expression that reads the token from the login's response.
 	Token *expression.Template
-	// Expires gives the seconds until the token ends, a duration or a time, of the login's answer; nil where nobody knows.
+	// Expires reads, from the login's response, when the token expires: seconds, a duration or a time; nil if
+	// unknown.
 	Expires *expression.Template
-	// Lifetime is how long each token lasts; 0 where Expires says it, or nobody.
+	// Lifetime is how long each token lasts; 0 if Expires decides or it is unknown.
 	Lifetime time.Duration
-	// RefusedWhen is true for an answer that says that the token is refused, beside those with HTTP 401; nil for those alone.
+	// RefusedWhen is true for a response which means that the token was refused, in addition to HTTP 401; nil if only
+	// 401 does.
 	RefusedWhen *expression.Template
 	Send        Place
 }
 
-// Exchange is a request of a login or a logout. The texts of a logout are templates over the token.
+// Exchange is the request of a login or a logout. The texts of a logout are templates that may use the token.
 type Exchange struct {
 	URL     *url.URL
 	Method  string
@@ -37,23 +39,24 @@ type Exchange struct {
 	Form    map[string]any // nil for none
 }
 
-// Place is where requests have a token. One of its names is set.
+// Place is where requests send a token. Exactly one of its names is set.
 type Place struct {
 	Header string // canonical
 	Query  string
 	Cookie string
-	// Value makes what is sent of the token, nil for the token itself.
+	// Value is the template of what is sent; nil for the token itself.
 	Value *expression.Template
 }
 
-// The names that templates of a session know.
+// The names that templates of a session may use.
 var (
 	namesOfLogin   = []string{"response", "headers", "cookies", "status"}
 	namesOfRefusal = []string{"response", "headers", "status"}
 	namesOfToken   = []string{"token"}
 )
 
-// readSession reads the login, nil for none. c gets the host of the login where the connection has none.
+// readSession reads the login; nil if there is none. It sets c.Host to the host of the login if the connection has
+// none.
 func (s section) readSession(c *Login) *SessionSettings {
 	session := s.subsection("session", "login", "token", "send", "expires", "logout", "refused_when")
 	if session == nil {
@@ -78,7 +81,7 @@ func (s section) readSession(c *Login) *SessionSettings {
 	return of
 }
 
-// mustHave reads a required section.
+// mustHave returns a required section, and reports a missing one.
 func (s section) mustHave(name string, known ...string) *section {
 	if !s.hasKey(name) {
 		s.d.recordProblem(s.path, "must have %s, a map of %s", s.keyName(name), strings.Join(known, ", "))
@@ -86,7 +89,7 @@ func (s section) mustHave(name string, known ...string) *section {
 	return s.subsection(name, known...)
 }
 
-// readExchange reads a request. A relative address is one of the connection's host.
+// readExchange reads a request. A relative URL is resolved against the connection's host.
 func (s section) readExchange(c *Login) Exchange {
 	e := Exchange{Method: strings.ToUpper(s.optionalText("method")), URL: s.relativeAddress("url", c)}
 	if e.Method == "" {
@@ -112,7 +115,7 @@ func (s section) readExchange(c *Login) Exchange {
 	return e
 }
 
-// sourcesOf checks the sources within a value.
+// sourcesOf checks the secret sources within a value.
 func (s section) sourcesOf(key string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -131,8 +134,8 @@ func (s section) sourcesOf(key string, value any) {
 	}
 }
 
-// relativeAddress returns an address that may be relative to the connection's host, and is that host where the
-// connection has none.
+// relativeAddress returns a URL that may be relative to the connection's host. If the connection has no host, the
+// URL's host becomes it.
 func (s section) relativeAddress(key string, c *Login) *url.URL {
 	u, err := url.Parse(s.requiredText(key))
 	switch {
@@ -166,7 +169,7 @@ func (s section) readPlace() Place {
 	return p
 }
 
-// readExpiry reads a duration, or a template over the login's answer.
+// readExpiry returns a template over the login's response, or a duration.
 func (s section) readExpiry(key string) (*expression.Template, time.Duration) {
 	if text, _ := s.values[key].(string); strings.Contains(text, "{{") {
 		return s.readTemplate(key, namesOfLogin), 0
@@ -174,7 +177,7 @@ func (s section) readExpiry(key string) (*expression.Template, time.Duration) {
 	return nil, s.readDuration(key, 0)
 }
 
-// readTemplate reads a text with expressions over some names, nil for none.
+// readTemplate returns a template that may use some names; nil if the key is missing.
 func (s section) readTemplate(key string, names []string) *expression.Template {
 	if !s.hasKey(key) {
 		return nil
@@ -183,7 +186,7 @@ func (s section) readTemplate(key string, names []string) *expression.Template {
 	return s.checkTemplate(key, template, problems, names)
 }
 
-// readCondition returns template for an expression that may be without its braces.
+// readCondition is readTemplate for a condition, which may be written without braces.
 func (s section) readCondition(key string, names []string) *expression.Template {
 	if !s.hasKey(key) {
 		return nil
@@ -192,8 +195,8 @@ func (s section) readCondition(key string, names []string) *expression.Template 
 	return s.checkTemplate(key, template, problems, names)
 }
 
-// checkTemplate returns a template that names what it may. What was written is not shown: it may be a secret in the
-// wrong place.
+// checkTemplate returns a template if it has no problems and uses only the allowed names. Messages do not quote it:
+// it may be a secret in the wrong place.
 func (s section) checkTemplate(key string, template *expression.Template, problems []expression.Problem, names []string) *expression.Template {
 	if len(problems) > 0 {
 		s.d.recordProblem(s.pathOf(key), "has an expression in %s that cannot be read, at character %d (%s)", s.keyName(key), problems[0].Offset+1, problems[0].Code)
@@ -216,7 +219,7 @@ func (s section) checkTemplate(key string, template *expression.Template, proble
 	return template
 }
 
-// checkTemplates checks the texts of a logout, in which the token may be.
+// checkTemplates checks the texts of a logout, which may use the token.
 func (s section) checkTemplates(path []string, value any) {
 	switch value := value.(type) {
 	case map[string]any:

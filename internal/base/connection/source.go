@@ -11,30 +11,30 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// SecretSource is where a secret field has its value: {from: file, path: shop, field: password}.
+// SecretSource says where to read the value of a secret field: {from: file, path: shop, field: password}.
 type SecretSource struct {
 	// From is FromFile or FromEnv.
 	From string
-	// Path is of a file, below the directory of secrets.
+	// Path is the file, relative to the directory of secrets.
 	Path string
-	// Name is of a variable.
+	// Name is the environment variable.
 	Name string
-	// Field is a member of the value, which is JSON then; "" is the whole value.
+	// Field is a member of the value, which is then JSON; "" for the whole value.
 	Field string
-	// Refresh is how long a value is kept before it is read again.
+	// Refresh is how long a value is cached.
 	Refresh time.Duration
 }
 
-// The sources.
+// The kinds of sources.
 const (
 	FromFile = "file"
 	FromEnv  = "env"
 )
 
-// usualRefresh is how long a value is kept where its source does not say.
+// usualRefresh is the default of Refresh.
 const usualRefresh = 5 * time.Minute
 
-// String names the source in messages.
+// String describes the source in messages.
 func (s SecretSource) String() string {
 	text := "file " + s.Path
 	if s.From == FromEnv {
@@ -46,7 +46,7 @@ func (s SecretSource) String() string {
 	return text
 }
 
-// readSecret returns a text, or the map of a source, whose value is not known yet: "".
+// readSecret returns a text; "" if the field has a source, whose value is not read here.
 func (s section) readSecret(key string) string {
 	if !s.isSourced(key) {
 		return s.optionalText(key)
@@ -57,7 +57,7 @@ func (s section) readSecret(key string) string {
 	return ""
 }
 
-// requiredSecret returns a secret that must be there.
+// requiredSecret is readSecret for a required field.
 func (s section) requiredSecret(key string) string {
 	if s.isSourced(key) {
 		return s.readSecret(key)
@@ -65,13 +65,13 @@ func (s section) requiredSecret(key string) string {
 	return s.requiredText(key)
 }
 
-// isSourced reports whether a field has its value elsewhere.
+// isSourced reports whether a field names a source instead of a value.
 func (s section) isSourced(key string) bool {
 	_, isMap := s.values[key].(map[string]any)
 	return isMap
 }
 
-// readSource reads the section as that of a source.
+// readSource reads the section as the source of a secret.
 func (s section) readSource() (source SecretSource) {
 	source.From, _ = s.values["from"].(string)
 	switch source.From {
@@ -91,7 +91,7 @@ func (s section) readSource() (source SecretSource) {
 	return source
 }
 
-// readDuration returns an optional duration above zero.
+// readDuration returns an optional positive duration, usual by default.
 func (s section) readDuration(key string, usual time.Duration) time.Duration {
 	if !s.hasKey(key) {
 		return usual
@@ -104,7 +104,7 @@ func (s section) readDuration(key string, usual time.Duration) time.Duration {
 	return duration
 }
 
-// HasSources reports whether a configured connection takes a value from elsewhere.
+// HasSources reports whether a configured connection reads a secret from a source.
 func HasSources(text string) bool {
 	if !IsMap(text) {
 		return false
@@ -115,7 +115,7 @@ func HasSources(text string) bool {
 }
 
 // Resolve replaces the sources in a configured connection by their values, which read returns. A map that describes a
-// URL, such as that of a database, becomes the URL. The error comes from read, or is a *Problem.
+// URL, such as a database connection, becomes the URL. The error is from read, or a *Problem.
 func Resolve(text string, read func(SecretSource) (string, error)) (string, error) {
 	if !IsMap(text) {
 		return text, nil
@@ -147,13 +147,14 @@ func Resolve(text string, read func(SecretSource) (string, error)) (string, erro
 	return string(encoded), err
 }
 
-// resolver replaces sources by values. It keeps the first error.
+// resolver replaces sources by values, and keeps the first error.
 type resolver struct {
 	read func(SecretSource) (string, error)
 	err  error
 }
 
-// resolveValue replaces sources in a value. Keys that are names of headers and parameters are not keys of a source.
+// resolveValue replaces the sources in a value. named says that the keys of a map are names of headers or parameters:
+// such a map is never a source.
 func (r *resolver) resolveValue(value any, named bool) any {
 	if list, isList := value.([]any); isList {
 		return lists.Map(list, func(item any) any { return r.resolveValue(item, false) })
@@ -182,7 +183,7 @@ func isSource(of map[string]any) bool {
 	return has
 }
 
-// withPassword returns an address with a password, nil for none.
+// withPassword returns a URL with a password; unchanged if password is nil.
 func withPassword(address string, password any) (string, error) {
 	secret, has := password.(string)
 	if !has {

@@ -15,11 +15,12 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Sources reads the values of secret fields, and keeps each for the refresh of its source. It is safe for concurrent use.
+// Sources reads the values of secret fields, and caches each for the refresh time of its source. It is safe for
+// concurrent use.
 type Sources struct {
-	// Directory is below which files of secrets are; "" is none.
+	// Directory is the directory of secret files; "" for none.
 	Directory string
-	// Lookup finds a variable, usually os.LookupEnv.
+	// Lookup returns an environment variable, usually os.LookupEnv.
 	Lookup func(name string) (string, bool)
 	// Now is time.Now unless a test sets it.
 	Now func() time.Time
@@ -31,7 +32,7 @@ type Sources struct {
 	kept map[SecretSource]*keptValue
 }
 
-// keptValue is a value that was read.
+// keptValue is a cached value.
 type keptValue struct {
 	value string
 	read  time.Time   // when it was read well
@@ -40,21 +41,21 @@ type keptValue struct {
 }
 
 const (
-	// stale is how long a value is used after it could not be read again.
+	// stale is how long a cached value is used while it cannot be read again.
 	stale = time.Hour
-	// mostSecret bounds a file of secrets, in bytes: a path that names a device or a log must
-	// not fill the memory of the worker.
+	// mostSecret bounds a secret file, in bytes: a path that names a device or a log must not fill the worker's
+	// memory.
 	mostSecret = 1 << 20
 )
 
-// ErrMissing says that a source has no value: no such file, variable or field.
+// ErrMissing says that a source has no value: there is no such file, variable or field.
 var ErrMissing = errors.New("no such secret")
 
 // ErrUnreadable says that a source cannot be read right now.
 var ErrUnreadable = errors.New("the secret cannot be read")
 
-// Read returns the value of a source: the one that is kept, unless it is old, was changed, or anew is true. Its error is
-// ErrMissing or ErrUnreadable with the source's name.
+// Read returns the value of a source. It is read again if the cached one is old, the file has changed, or anew is
+// true. The error is ErrMissing or ErrUnreadable, with the source.
 func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +85,7 @@ func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
 	return kept.value, nil
 }
 
-// Unchanged reports whether a file is still the one that it was, nil for no file.
+// Unchanged reports whether two descriptions are of the same version of a file; nil means that there is no file.
 func Unchanged(a, b fs.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -92,7 +93,7 @@ func Unchanged(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// stateOf distinguishes versions of a source's file, nil where it has none.
+// stateOf identifies the version of a source's file; nil if the source is not a file.
 func (s *Sources) stateOf(source SecretSource) (fs.FileInfo, error) {
 	if source.From != FromFile {
 		return nil, nil
@@ -114,11 +115,11 @@ func (s *Sources) openRoot() (*os.Root, error) {
 	return root, fileError(err)
 }
 
-// DirectoryVariable sets the directory of secrets.
+// DirectoryVariable is the environment variable of the directory of secrets.
 const DirectoryVariable = "REPRISE_SECRETS_DIRECTORY"
 
-// fileError says what an error of a file means. One that is not the system's is of a path that leads out of the directory:
-// no such secret.
+// fileError converts an error of reading a secret file. An error that is not the system's means that the path leads
+// out of the directory: there is no such secret.
 func fileError(err error) error {
 	var cause syscall.Errno
 	switch {
@@ -130,7 +131,7 @@ func fileError(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnreadable, cause)
 }
 
-// valueOf reads a source.
+// valueOf reads the value of a source, uncached.
 func (s *Sources) valueOf(source SecretSource) (string, error) {
 	value, err := "", error(nil)
 	if source.From == FromFile {
@@ -155,7 +156,7 @@ func (s *Sources) valueOf(source SecretSource) (string, error) {
 	return value, nil
 }
 
-// readFile reads a file without the line break at its end. An empty one is being written.
+// readFile reads a file without its final line break. An empty file counts as unreadable: it is being written.
 func (s *Sources) readFile(path string) (string, error) {
 	root, err := s.openRoot()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"reprise/internal/base/secrets"
 )
 
-// parseText reads https://user:password@host, bearer:TOKEN or header:Name: value, the last two perhaps with
-// @https://host behind them.
+// parseText parses https://user:password@host, bearer:TOKEN or header:Name: value, the last two optionally followed
+// by @https://host.
 func parseText(raw string) (*Login, error) {
 	scheme, rest, _ := strings.Cut(raw, ":")
 	switch strings.ToLower(scheme) {
@@ -45,7 +45,7 @@ func basicHeader(user, password string) NameValue {
 	return NameValue{authorization, "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))}
 }
 
-// cutHost splits the host off a secret; nil if it has none.
+// cutHost splits the host off a secret; nil if it names none.
 func cutHost(text string) (string, *url.URL, error) {
 	secret, host := secrets.CutHost(text)
 	if host == "" {
@@ -55,7 +55,7 @@ func cutHost(text string) (string, *url.URL, error) {
 	return secret, parsed, err
 }
 
-// parseHost returns a host that credentials are for, with a path for relative addresses to begin at.
+// parseHost parses the host that credentials are for, with the path to which relative addresses are added.
 func parseHost(text string) (*url.URL, error) {
 	host, err := url.Parse(strings.TrimSpace(text))
 	if err != nil || !isWeb(host) || host.User != nil || host.RawQuery != "" || host.Fragment != "" {
@@ -64,7 +64,7 @@ func parseHost(text string) (*url.URL, error) {
 	return host, nil
 }
 
-// isWeb reports whether a URL names a host that requests go to.
+// isWeb reports whether a URL has a scheme and a host that http can request.
 func isWeb(u *url.URL) bool {
 	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
@@ -83,7 +83,7 @@ func parseURL(raw string) (*Login, error) {
 	return connection, nil
 }
 
-// checkText refuses an address with a query, which no request would have.
+// checkText reports a URL with a query, which requests would not send.
 func checkText(raw string) error {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err == nil && isWeb(u) && u.RawQuery != "" {

@@ -9,18 +9,18 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Uses limits who may use a connection; the zero value limits nobody.
+// Uses limits which tools and workers may use a connection; the zero value sets no limit.
 type Uses struct {
-	// Tools are the names of tools, none for all.
+	// Tools are the names of the tools that may; empty for all.
 	Tools []string
-	// TaskQueues are the task queues of workers, with * for any characters; none for all.
+	// TaskQueues are the task queues whose workers may, with * for any characters; empty for all.
 	TaskQueues []string
 }
 
-// connectsBy are the tools that have no connections of their own, with those by which they connect.
+// connectsBy maps tools without connections to the tools that they connect with.
 var connectsBy = map[string]string{"webhook": "http", "transfer": "the tools that it reads and writes with, such as http and postgres"}
 
-// readUses reads who may use the connection.
+// readUses reads the limits of the connection.
 func (s section) readUses() (u Uses) {
 	limits := s.subsection("uses", "tools", "task_queues")
 	if limits == nil {
@@ -45,7 +45,7 @@ func (s section) readUses() (u Uses) {
 	return u
 }
 
-// UsesOf reads who may use a configured connection. One that cannot be read limits nobody, and is of no use to anybody.
+// UsesOf returns the limits of a configured connection. An unreadable connection has none; no tool can use it.
 func UsesOf(text string) Uses {
 	if !IsMap(text) {
 		return Uses{}
@@ -58,8 +58,8 @@ func UsesOf(text string) Uses {
 	return section{d: &decoder{}, values: entry}.readUses()
 }
 
-// Deny says why a tool of a worker may not use the connection, and "" if it may. The text continues after the connection's name.
-// tool or queue is "" where it is not known yet, which denies nothing.
+// Deny returns why a tool of a worker may not use the connection; "" if it may. The text continues after the
+// connection's name. tool or queue is "" if it is not known yet, which denies nothing.
 func (u Uses) Deny(tool, queue string) string {
 	switch {
 	case len(u.Tools) > 0 && tool != "" && !slices.Contains(u.Tools, tool):

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// class is who can be reached at an address, the most dangerous last.
+// class says from where an address can be reached, the most dangerous class last.
 type class int
 
 const (
@@ -28,7 +28,7 @@ func (c class) className() string {
 	return "a public address"
 }
 
-// parsePrefixes reads a list of prefixes that are right.
+// parsePrefixes parses a constant list of prefixes; it panics if one is invalid.
 func parsePrefixes(texts ...string) []netip.Prefix {
 	all := make([]netip.Prefix, len(texts))
 	for i, text := range texts {
@@ -37,8 +37,8 @@ func parsePrefixes(texts ...string) []netip.Prefix {
 	return all
 }
 
-// The classes by prefix, of IANA's registries of special-purpose addresses for IPv4 and IPv6 (RFC 6890); and the addresses at
-// which clouds have their metadata that are not link-local.
+// The prefixes of each class, from IANA's registries of special-purpose addresses for IPv4 and IPv6 (RFC 6890), with
+// the metadata addresses of clouds that are not link-local.
 var (
 	linkLocalPrefixes = parsePrefixes(
 		"169.254.0.0/16", "fe80::/10",
@@ -54,11 +54,12 @@ var (
 		"198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 		"2001:db8::/32", "3fff::/20",
 	)
-	// globalIPv6 are the addresses of IPv6 on the Internet (RFC 4291, section 2.4); all others are private, but those of nat64.
+	// globalIPv6 are the public addresses of IPv6 (RFC 4291, section 2.4); all others are private except those of
+	// nat64.
 	globalIPv6 = netip.MustParsePrefix("2000::/3")
 )
 
-// classOf returns the class of an address, and of the IPv4 addresses that it leads to.
+// classOf returns the most dangerous class of an address and of the IPv4 addresses embedded in it.
 func classOf(ip netip.Addr) class {
 	worst := public
 	for _, each := range append(embeddedIn(ip), ip.WithZone("").Unmap()) {
@@ -73,7 +74,7 @@ func classOf(ip netip.Addr) class {
 	return worst
 }
 
-// Prefixes of IPv6 whose addresses contain those of IPv4.
+// IPv6 prefixes whose addresses embed IPv4 addresses.
 var (
 	nat64      = netip.MustParsePrefix("64:ff9b::/96")    // RFC 6052
 	localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")  // RFC 8215
@@ -83,8 +84,8 @@ var (
 	translated = netip.MustParsePrefix("::ffff:0:0:0/96") // RFC 2765
 )
 
-// embeddedIn returns the IPv4 addresses that an IPv6 address contains, by the ways in which networks translate or
-// tunnel; none for an address that is IPv4 itself.
+// embeddedIn returns the IPv4 addresses that an IPv6 address embeds, for each translation and tunnel format; none for
+// an IPv4 address.
 func embeddedIn(ip netip.Addr) []netip.Addr {
 	ip = ip.WithZone("")
 	if ip.Unmap().Is4() {
@@ -109,7 +110,8 @@ func embeddedIn(ip netip.Addr) []netip.Addr {
 	return nil
 }
 
-// normalizeHost returns the name of a host as it is compared, and its address if it is one in any spelling.
+// normalizeHost returns the name of a host in the form used for comparisons, and its address if it is an IP address
+// in any spelling.
 func normalizeHost(host string) (string, netip.Addr) {
 	if ascii, err := httpguts.PunycodeHostPort(host); err == nil {
 		host = ascii
@@ -126,8 +128,8 @@ func normalizeHost(host string) (string, netip.Addr) {
 	return host, netip.Addr{}
 }
 
-// looseIPv4 reads an IPv4 address as inet_aton does, which some resolvers and proxies use: one to four numbers, each decimal,
-// octal or hexadecimal, the last for all bytes that are left. Invalid is another name.
+// looseIPv4 parses an IPv4 address as inet_aton does, which some resolvers and proxies use: one to four numbers, each
+// decimal, octal or hexadecimal, the last one for all remaining bytes. The result is invalid for any other name.
 func looseIPv4(host string) netip.Addr {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
@@ -148,7 +150,7 @@ func looseIPv4(host string) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(whole >> 24), byte(whole >> 16), byte(whole >> 8), byte(whole)})
 }
 
-// looseNumber returns a number as C writes it: 127, 0177 or 0x7f.
+// looseNumber parses a number as written in C: 127, 0177 or 0x7f.
 func looseNumber(text string) (uint64, bool) {
 	base, digits := 10, text
 	switch {
@@ -167,14 +169,14 @@ func looseNumber(text string) (uint64, bool) {
 	return n, err == nil
 }
 
-// Names that lead to private and link-local addresses wherever they are resolved, by standard (RFC 6761, 6762, 8375, and
-// .internal, which ICANN has reserved) or by use in clouds.
+// Names that lead to private and link-local addresses wherever they are resolved: by standard (RFC 6761, 6762, 8375,
+// and .internal, reserved by ICANN), or by use in clouds.
 var (
 	privateSuffixes = []string{"localhost", "local", "internal", "localdomain", "home.arpa", "lan", "intranet", "corp"}
 	metadataNames   = []string{"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal", "metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com"}
 )
 
-// classOfName returns the class of a name that a proxy resolves. A name without a dot is one of a private network.
+// classOfName returns the class of a name that a proxy will resolve. A name without a dot is private.
 func classOfName(name string) class {
 	if slices.Contains(metadataNames, name) {
 		return linkLocal

@@ -1,5 +1,5 @@
-// Package egress decides which addresses the tools of a worker may connect to. An address is checked after its name was
-// resolved and before anything is sent, so no spelling of an address and no answer of a DNS server passes the check.
+// Package egress decides which addresses the tools of a worker may connect to. An address is checked after its name
+// is resolved and before anything is sent, so that neither an unusual spelling nor a DNS response bypasses the check.
 // docs/how-to/egress.md explains the rules.
 package egress
 
@@ -13,35 +13,35 @@ import (
 	"syscall"
 )
 
-// Variable names the environment variable of the file of rules.
+// Variable is the environment variable that names the file of rules.
 const Variable = "REPRISE_EGRESS"
 
-// Policy is the rules of a worker. It does not change once it is made. A nil policy is Local.
+// Policy is the set of rules of a worker. It is immutable. A nil policy means Local.
 type Policy struct {
 	private, public bool // whether addresses of the class may be connected to without an allow
 	allow, deny     []rule
-	// Resolver finds the addresses of names; nil is the usual one.
+	// Resolver resolves names; nil for the default one.
 	Resolver *net.Resolver
 }
 
-// Local returns the policy of workers on the machine of their user: private addresses are reached, link-local ones
-// are not.
+// Local returns the policy of workers on their user's machine: private addresses are allowed, link-local ones are
+// not.
 func Local() *Policy { return &Policy{private: true, public: true} }
 
-// Remote returns the policy of workers that others send playbooks to: only public addresses are reached.
+// Remote returns the policy of workers that run playbooks of others: only public addresses are allowed.
 func Remote() *Policy { return &Policy{public: true} }
 
-// HostMatcher reports whether a connection of the operator names host:port, which attempts that use the connection may then
-// reach. The text is normalized; see NameOf.
+// HostMatcher reports whether a connection of the operator names host:port. Attempts that use the connection may
+// reach it. The text is normalized; see NameOf.
 type HostMatcher func(hostPort string) bool
 
-// NoConnection is for attempts that use no connection.
+// NoConnection is the HostMatcher of attempts that use no connection.
 func NoConnection(string) bool { return false }
 
-// OwnConnection is for a tool whose every address comes from its connection.
+// OwnConnection is the HostMatcher of a tool that only connects to addresses of its connection.
 func OwnConnection(string) bool { return true }
 
-// DeniedError says that an address may not be connected to. Its text says what to change.
+// DeniedError says that connecting to an address is not allowed. Its text says what to change.
 type DeniedError struct {
 	// Address is host:port as it was requested.
 	Address string
@@ -50,8 +50,8 @@ type DeniedError struct {
 
 func (e *DeniedError) Error() string { return e.message }
 
-// Dial makes connections as dialer does, to allowed addresses only. The error of another address is or wraps a
-// *DeniedError.
+// Dial returns a function that connects like dialer, but only to allowed addresses. For others, the error is or wraps
+// a *DeniedError.
 func (p *Policy) Dial(dialer *net.Dialer, named HostMatcher) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		rules, own := p.orLocal(), *dialer
@@ -75,7 +75,8 @@ func (p *Policy) Dial(dialer *net.Dialer, named HostMatcher) func(ctx context.Co
 	}
 }
 
-// CheckProxied checks an address that a proxy resolves, so that only its name is known. The error is a *DeniedError.
+// CheckProxied checks an address that a proxy will resolve, so that only its name is known. The error is a
+// *DeniedError.
 func (p *Policy) CheckProxied(address string, named HostMatcher) error {
 	to, err := parseDestination(address)
 	if err != nil {
@@ -87,7 +88,7 @@ func (p *Policy) CheckProxied(address string, named HostMatcher) error {
 	return p.orLocal().checkName(to, named)
 }
 
-// CheckNamed checks host:port that a connection names against deny. The error is a *DeniedError.
+// CheckNamed checks an address host:port that a connection names against deny. The error is a *DeniedError.
 func (p *Policy) CheckNamed(address string) error {
 	to, err := parseDestination(address)
 	if err != nil {
@@ -96,7 +97,7 @@ func (p *Policy) CheckNamed(address string) error {
 	return p.orLocal().checkBeforeDNS(to, OwnConnection)
 }
 
-// NamesBy returns the resolver of names, nil for the usual one.
+// NamesBy returns the resolver to use; nil for the default one.
 func (p *Policy) NamesBy() *net.Resolver { return p.orLocal().Resolver }
 
 func (p *Policy) orLocal() *Policy {
@@ -106,7 +107,7 @@ func (p *Policy) orLocal() *Policy {
 	return p
 }
 
-// destination is an address as a request has it.
+// destination is the address of a request.
 type destination struct {
 	text string // host:port as it was requested
 	name string // of the host, normalized; of an IP address its usual text
@@ -114,7 +115,7 @@ type destination struct {
 	ip   netip.Addr // of a host that is an IP address in any spelling, invalid for a name
 }
 
-// parseDestination reads host:port.
+// parseDestination parses host:port.
 func parseDestination(address string) (destination, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -124,7 +125,7 @@ func parseDestination(address string) (destination, error) {
 	return destination{text: address, name: name, port: normalizePort(port), ip: ip}, nil
 }
 
-// normalizePort returns a port without zeros before it, which the system ignores.
+// normalizePort returns a port without leading zeros, which the system ignores.
 func normalizePort(port string) string {
 	if number, err := strconv.ParseUint(port, 10, 16); err == nil {
 		return strconv.FormatUint(number, 10)
@@ -132,8 +133,7 @@ func normalizePort(port string) string {
 	return port
 }
 
-// NameOf returns host:port with the host in the form in which it is compared: small letters, ASCII, without a dot at
-// its end.
+// NameOf returns host:port with the host in the form used for comparisons: lower case, ASCII, no final dot.
 func NameOf(host, port string) string {
 	name, _ := normalizeHost(host)
 	return net.JoinHostPort(name, normalizePort(port))
@@ -141,7 +141,8 @@ func NameOf(host, port string) string {
 
 func (d destination) hostPort() string { return net.JoinHostPort(d.name, d.port) }
 
-// checkBeforeDNS checks what the name alone decides: deny, and IP addresses in spellings that only some resolvers read.
+// checkBeforeDNS applies the rules that need only the name: deny, and IP addresses in spellings that only some
+// resolvers accept.
 func (p *Policy) checkBeforeDNS(d destination, named HostMatcher) error {
 	if d.ip.IsValid() {
 		return p.checkAddress(d, d.ip, named)
@@ -152,7 +153,7 @@ func (p *Policy) checkBeforeDNS(d destination, named HostMatcher) error {
 	return nil
 }
 
-// checkResolved checks ip:port, which the name of a request was resolved to.
+// checkResolved checks ip:port, to which the name of a request was resolved.
 func (p *Policy) checkResolved(d destination, resolved string, named HostMatcher) error {
 	at, err := netip.ParseAddrPort(resolved)
 	if err != nil {
@@ -161,7 +162,8 @@ func (p *Policy) checkResolved(d destination, resolved string, named HostMatcher
 	return p.checkAddress(d, at.Addr(), named)
 }
 
-// checkAddress applies the rules in their order: deny, allow by address, link-local, allow by name, the connection, the class.
+// checkAddress applies the rules in this order: deny, allow by address, link-local, allow by name, the connection,
+// the class.
 func (p *Policy) checkAddress(d destination, ip netip.Addr, named HostMatcher) error {
 	if rule, denied := matchRule(p.deny, d, ip); denied {
 		return p.deniedByRule(d, ip, rule)
@@ -179,7 +181,7 @@ func (p *Policy) checkAddress(d destination, ip netip.Addr, named HostMatcher) e
 	return p.deniedByClass(d, ip, class)
 }
 
-// checkName applies the rules to a name whose address is not known. Allow by name counts for link-local names too.
+// checkName applies the rules to a name whose address is not known. An allow by name includes link-local names.
 func (p *Policy) checkName(d destination, named HostMatcher) error {
 	if rule, denied := matchRule(p.deny, d, netip.Addr{}); denied {
 		return p.deniedByRule(d, netip.Addr{}, rule)
@@ -194,12 +196,12 @@ func (p *Policy) checkName(d destination, named HostMatcher) error {
 	return p.deniedByClass(d, netip.Addr{}, class)
 }
 
-// reachesClass reports whether addresses of a class may be connected to without an allow.
+// reachesClass reports whether addresses of a class are allowed without a rule.
 func (p *Policy) reachesClass(c class) bool {
 	return c == public && p.public || c == private && p.private
 }
 
-// describeAddress names an address: as it was requested, and what it leads to.
+// describeAddress returns the requested address, followed by the IP address if that differs.
 func (d destination) describeAddress(ip netip.Addr) string {
 	if ip.IsValid() && ip.Unmap().String() != strings.Trim(strings.TrimSuffix(d.text, ":"+d.port), "[]") {
 		return fmt.Sprintf("%s (%s)", d.text, ip)

@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// rule is an entry of allow or deny: a range, an address or a host, with a port or without.
+// rule is an entry of allow or deny: a range, an address or a host name, with or without a port.
 type rule struct {
 	text   string
 	prefix netip.Prefix // of an address or a range, invalid for a name
@@ -21,7 +21,7 @@ type rule struct {
 	port   string       // "" for any
 }
 
-// matchName reports whether the rule is the name of a request.
+// matchName reports whether the rule matches the name of a request.
 func (t rule) matchName(d destination) bool {
 	switch {
 	case t.prefix.IsValid() || d.ip.IsValid():
@@ -32,7 +32,7 @@ func (t rule) matchName(d destination) bool {
 	return t.name == d.name
 }
 
-// matchIP reports whether an address is in the rule. NAT64 is seen through: it leads to that IPv4 address and to no other.
+// matchIP reports whether the rule includes an address. A NAT64 address counts as the IPv4 address it leads to.
 func (t rule) matchIP(ip netip.Addr) bool {
 	if !t.prefix.IsValid() || !ip.IsValid() {
 		return false
@@ -44,10 +44,10 @@ func (t rule) matchIP(ip netip.Addr) bool {
 	return t.prefix.Contains(ip)
 }
 
-// hasPort reports whether the rule is for a port.
+// hasPort reports whether the rule applies to a port.
 func (t rule) hasPort(port string) bool { return t.port == "" || t.port == port }
 
-// matchRule finds the first rule of a request by name or by address. ip is invalid where it is not known.
+// matchRule returns the first rule that matches a request by name or address. ip is invalid if it is not known.
 func matchRule(rules []rule, d destination, ip netip.Addr) (rule, bool) {
 	at := slices.IndexFunc(rules, func(t rule) bool { return t.hasPort(d.port) && (t.matchName(d) || t.matchIP(ip)) })
 	if at < 0 {
@@ -56,12 +56,12 @@ func matchRule(rules []rule, d destination, ip netip.Addr) (rule, bool) {
 	return rules[at], true
 }
 
-// matchAddress reports whether an address is in one of the rules, whatever name led to it.
+// matchAddress reports whether a rule includes an address, whatever its name.
 func matchAddress(rules []rule, port string, ip netip.Addr) bool {
 	return slices.ContainsFunc(rules, func(t rule) bool { return t.hasPort(port) && t.matchIP(ip) })
 }
 
-// parseRule reads an entry of a list, nil for one that cannot be read.
+// parseRule parses an entry of a list; nil if it is invalid.
 func parseRule(text string) *rule {
 	if prefix, err := netip.ParsePrefix(text); err == nil {
 		if prefix.Addr().Is4In6() && prefix.Bits() >= 96 {
@@ -91,8 +91,8 @@ func parseRule(text string) *rule {
 	return found
 }
 
-// isHostName reports whether a name consists of labels (RFC 1123; with _, which names in private networks have), the last with a
-// letter.
+// isHostName reports whether a name consists of valid labels (RFC 1123, and _, which private networks use), the last
+// one with a letter.
 func isHostName(name string) bool {
 	if last := name[strings.LastIndexByte(name, '.')+1:]; !strings.ContainsFunc(last, func(r rune) bool { return r >= 'a' && r <= 'z' }) {
 		return false
@@ -109,18 +109,18 @@ func isHostName(name string) bool {
 
 // Problem is a mistake in a file of rules.
 type Problem struct {
-	// Path are the keys that lead to the place; an item of a list has its number.
+	// Path are the keys that lead to the mistake; items of lists by their index.
 	Path    []string
 	Message string
 }
 
 func (p *Problem) Error() string { return p.Message }
 
-// keys of a file of rules.
+// keys are the keys of a file of rules.
 var keys = []string{"private", "public", "allow", "deny"}
 
-// Parse reads the value of a file of rules: {private: deny, allow: [10.2.0.0/16, "api.internal:443"], deny: […]}. What the
-// file does not say is as in usual. The error is a *Problem.
+// Parse parses the value of a file of rules: {private: deny, allow: [10.2.0.0/16, "api.internal:443"], deny: […]}.
+// usual has the defaults. The error is a *Problem.
 func Parse(value any, usual *Policy) (*Policy, error) {
 	values, isMap := value.(map[string]any)
 	if value != nil && !isMap {
@@ -153,7 +153,7 @@ func Parse(value any, usual *Policy) (*Policy, error) {
 	return &p, nil
 }
 
-// readClass reads allow or deny.
+// readClass reads "allow" or "deny" at a key.
 func readClass(values map[string]any, key string, usual bool) (bool, error) {
 	value, has := values[key]
 	if !has {

@@ -1,7 +1,7 @@
-// Package exitcode holds what the commands exit with (docs/reference/exit-codes.md).
+// Package exitcode defines the exit statuses of the commands (docs/reference/exit-codes.md).
 package exitcode
 
-// The exit statuses. A worker never ends with the last two.
+// Exit statuses. A worker never ends with the last two.
 const (
 	OK          = 0
 	Failed      = 1
@@ -11,14 +11,14 @@ const (
 	Interrupted = 130 // what shells use for a command ended by Ctrl-C
 )
 
-// Doc says what a status means.
+// Doc is the meaning of a status.
 type Doc struct {
 	Status int
 	Doc    string
 }
 
-// All returns the statuses of starter run, in their order, as starter explain shows them. Other
-// commands give those that fit.
+// All returns the statuses of starter run in ascending order, as starter explain shows them. Other commands use a
+// subset.
 func All() []Doc {
 	return []Doc{
 		{OK, "the run completed, or was skipped under its concurrency key. For validate: no problems found"},

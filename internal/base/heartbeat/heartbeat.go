@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// Default is the time between two heartbeats unless the operator chooses another one. With a heartbeat an activity
-	// also learns that its workflow was cancelled.
+	// Default is the time between two heartbeats unless the operator configures another. Heartbeats also let an
+	// activity learn that its workflow was cancelled.
 	Default = interpreter.DefaultHeartbeat
-	// Longest is the longest time that an operator may choose: a lost worker is noticed after five minutes then, and a
-	// cancelled attempt ends up to a minute late.
+	// Longest is the longest interval that an operator may configure: a lost worker is then noticed after five
+	// minutes, and a cancelled attempt ends up to a minute late.
 	Longest = time.Minute
 )
 
-// Interval returns the time between two heartbeats of an activity: its workflow waits for several. It is Default
-// where the activity has no heartbeat timeout, and outside of activities.
+// Interval returns the time between two heartbeats of an activity: a fraction of its heartbeat timeout, so that a few
+// may be lost. It is Default if the activity has no heartbeat timeout, and outside of activities.
 func Interval(ctx context.Context) time.Duration {
 	if !activity.IsActivity(ctx) {
 		return Default
@@ -31,8 +31,8 @@ func Interval(ctx context.Context) time.Duration {
 	return Default
 }
 
-// ProgressInterval returns the time between two heartbeats that carry progress, which people watch: a second by
-// default, and no less than Interval where the operator has made heartbeats rarer.
+// ProgressInterval returns the time between two heartbeats with progress, which people watch: a second, or Interval
+// if the operator made that longer than Default.
 func ProgressInterval(ctx context.Context) time.Duration {
 	if interval := Interval(ctx); interval > Default {
 		return interval
@@ -40,7 +40,7 @@ func ProgressInterval(ctx context.Context) time.Duration {
 	return time.Second
 }
 
-// Ticker ticks at each Interval; never where the activity has no heartbeat timeout.
+// Ticker ticks every Interval; never if the activity has no heartbeat timeout.
 func Ticker(ctx context.Context) (ticks <-chan time.Time, stop func()) {
 	if activity.GetInfo(ctx).HeartbeatTimeout <= 0 {
 		return nil, func() {}

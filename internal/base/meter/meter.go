@@ -1,6 +1,5 @@
-// Package meter names what is counted of runs, and the spans that are recorded of them once
-// they have ended. It knows neither Temporal nor OpenTelemetry: workflows and
-// activities count, and package telemetry exports both.
+// Package meter defines the metrics and the spans of runs. It depends on neither Temporal nor OpenTelemetry:
+// workflows and activities count with it, and package telemetry exports the counts.
 package meter
 
 import (
@@ -11,7 +10,7 @@ import (
 	"reprise/interpreter/call"
 )
 
-// Kind says how a metric is counted.
+// Kind is the type of a metric.
 type Kind string
 
 // The kinds of metrics.
@@ -21,9 +20,8 @@ const (
 	Histogram Kind = "histogram" // of seconds
 )
 
-// Metric is something that is counted, under a name that dashboards know. No
-// label of it holds an element, a URL, a message or anything else that comes from
-// data.
+// Metric is a metric by the name that dashboards use. No label holds an element, a URL, a message or anything else
+// from data.
 type Metric struct {
 	Name   string // as Prometheus has it
 	Kind   Kind
@@ -52,16 +50,16 @@ const (
 	LabelType       = "type"
 )
 
-// Values of LabelRole: whose call it is.
+// Values of LabelRole: what the call belongs to.
 const (
 	RoleStep = "step"
 	RoleSink = "sink"
 )
 
-// ClassNone is the class of what has not failed.
+// ClassNone is the value of LabelClass without an error.
 const ClassNone = "none"
 
-// Metrics of workflows, which count once per event, whatever is replayed.
+// Metrics of workflows, counted once per event; replays count nothing.
 var (
 	Runs = &Metric{
 		"reprise_runs_total", Counter,
@@ -125,10 +123,10 @@ var (
 	}
 )
 
-// Readings are of states and of the server, and not of what this process has done: they are there after a restart, and
-// the same for every process that reads them.
+// Readings describe states and the server, not the work of this process: they survive a restart, and every process
+// that reads them reads the same.
 var (
-	// WatermarkAge is also set by the runs here as they move their watermarks, which is earlier.
+	// WatermarkAge is also set by runs in this process as they move watermarks, before the next reading.
 	WatermarkAge = &Metric{
 		"reprise_watermark_age_seconds", Gauge,
 		[]string{LabelPlaybook, LabelStep},
@@ -159,7 +157,7 @@ var (
 		[]string{LabelTaskQueue, LabelType},
 		"How long the oldest of these tasks has waited.",
 	}
-	// StoreUp is what this process finds, and not the same for all.
+	// StoreUp is what this process finds; it may differ between processes.
 	StoreUp = &Metric{
 		"reprise_payload_store_up", Gauge, nil,
 		"1 while the payload store accepts values of this process, 0 while it does not; without a payload store there is no value.",
@@ -170,12 +168,12 @@ var (
 	}
 )
 
-// Readings returns the metrics that are set, and keep their value until they are set again.
+// Readings returns the metrics that are set to a value, which they keep until the next one.
 func Readings() []*Metric {
 	return []*Metric{WatermarkAge, OpenRuns, OldestRun, QueueWorkers, BacklogTasks, BacklogAge, ReadingsAge, StoreUp}
 }
 
-// Metrics of logins that are kept for all workers.
+// Metrics of logins that all workers share.
 var (
 	LoginExchanges = &Metric{
 		"reprise_login_exchanges_total", Counter,
@@ -189,8 +187,8 @@ var (
 	}
 )
 
-// Metrics of activities, which count what this worker has done; workflows count
-// attempts that are answered from outside, and those that are runs of other playbooks.
+// Metrics of activities: the work of this worker. For attempts answered from outside, and attempts that are runs of
+// other playbooks, workflows count.
 var (
 	Attempts = &Metric{
 		"reprise_attempts_total", Counter,
@@ -239,7 +237,7 @@ var (
 	}
 )
 
-// Metrics of the interpreter of this process, replays included.
+// Metrics of the interpreter in this process, replays included.
 var (
 	Loads = &Metric{
 		"reprise_interpreter_loads_total", Counter,
@@ -252,7 +250,7 @@ var (
 	}
 )
 
-// Memory of this process, and the workflows that it keeps.
+// Memory of this process, and the workflows it caches.
 var (
 	Memory = &Metric{
 		"reprise_memory_live_bytes", Gauge, nil,
@@ -268,7 +266,7 @@ var (
 	}
 )
 
-// AllMetrics returns the metrics of a worker, in the order in which they are documented.
+// AllMetrics returns the metrics of a worker, in the order of their documentation.
 func AllMetrics() []*Metric {
 	return []*Metric{
 		Runs, RunTime, Steps, StepTime, StepRows, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits, WatermarkAge,
@@ -278,27 +276,26 @@ func AllMetrics() []*Metric {
 	}
 }
 
-// Recorder takes what is counted, with the values of the metric's labels in
-// their order. It is safe for concurrent use.
+// Recorder receives counts, with the label values in the order of the metric's labels. It is safe for concurrent use.
 type Recorder interface {
-	// Add counts n, which of a gauge may be less than 0.
+	// Add adds n, which may be negative for a gauge.
 	Add(m *Metric, n int64, values ...string)
 	Observe(m *Metric, took time.Duration, values ...string)
 }
 
-// Gauges take readings. They are safe for concurrent use.
+// Gauges receive readings. They are safe for concurrent use.
 type Gauges interface {
-	// Set sets a reading, with the values of the metric's labels in their order.
+	// Set sets a reading, with the label values in the order of the metric's labels.
 	Set(m *Metric, value float64, values ...string)
-	// Age has the metric show how long ago a time is, whenever it is read. What is known as of an earlier time than
-	// the reading there is does not replace it.
+	// Age makes the metric show the time since `since` whenever it is read. A value with an older asOf does not
+	// replace a newer one.
 	Age(m *Metric, since, asOf time.Time, values ...string)
 	// Clear removes a reading.
 	Clear(m *Metric, values ...string)
 }
 
-// maxRetryLabel is the last retry that LabelAttempt distinguishes. Each value of a label is a
-// series of its own, and a call may have a thousand retries.
+// maxRetryLabel is the last retry with its own value of LabelAttempt. Each value is a series, and a call may have a
+// thousand retries.
 const maxRetryLabel = 10
 
 // RetryLabel returns the value of LabelAttempt for the n-th retry of a request.
@@ -309,7 +306,7 @@ func RetryLabel(n int) string {
 	return strconv.Itoa(max(n, 1))
 }
 
-// ClassOf returns the value of LabelClass for an error; nil is none.
+// ClassOf returns the value of LabelClass for an error; ClassNone for nil.
 func ClassOf(failure *interpreter.ErrorObject) string {
 	if failure == nil {
 		return ClassNone
@@ -317,8 +314,7 @@ func ClassOf(failure *interpreter.ErrorObject) string {
 	return string(failure.Class)
 }
 
-// FailedAttempt counts what was decided about an attempt that failed; nil is one that
-// did not.
+// FailedAttempt counts the decision about a failed attempt; nil counts nothing.
 func FailedAttempt(to Recorder, facts call.Facts, failed *call.FailedAttempt) {
 	if failed != nil && !failed.Ended {
 		zeroRetries(to, failed.Retry, facts.Playbook, facts.Step, facts.Tool, ClassOf(failed.Error))
@@ -326,8 +322,7 @@ func FailedAttempt(to Recorder, facts call.Facts, failed *call.FailedAttempt) {
 	}
 }
 
-// Attempt counts an attempt that has ended, with how long it took: less than 0 where
-// that is not known.
+// Attempt counts an attempt that has ended, and how long it took; a negative duration is unknown.
 func Attempt(to Recorder, facts call.Facts, failure *interpreter.ErrorObject, took time.Duration) {
 	role := Role(facts.Place)
 	values := []string{facts.Playbook, facts.Step, facts.Tool, role, ClassOf(failure)}
@@ -346,14 +341,13 @@ func Call(to Recorder, facts call.Facts, result interpreter.CallResult) {
 	values := []string{facts.Playbook, facts.Step, facts.Tool, role, string(result.Status)}
 	to.Add(Calls, 1, values...)
 	to.Observe(CallTime, result.Meta.EndedAt.Sub(result.Meta.StartedAt), values...)
-	// A step fails with its sink, with the sink's error.
+	// A failed sink fails its step with the same error, which is counted once.
 	if failure := result.Error; failure != nil && failure.Exhausted && (role == RoleSink || failure.Kind != interpreter.KindSink) {
 		to.Add(Exhausted, 1, facts.Playbook, facts.Step, facts.Tool, ClassOf(failure))
 	}
 }
 
-// Role returns the value of LabelRole for a place in the playbook, which only sinks
-// have.
+// Role returns the value of LabelRole for a place in the playbook; only sinks have a place.
 func Role(place string) string {
 	if place != "" {
 		return RoleSink

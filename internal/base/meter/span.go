@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/call"
 )
 
-// Kinds of spans. Each is a part of a run, recorded once it has ended.
+// Kinds of spans. Each is a part of a run that has ended.
 const (
 	SpanRun       = "run"
 	SpanStep      = "step"
@@ -15,8 +15,8 @@ const (
 	SpanSink      = "sink"
 )
 
-// Span is a run, or a step, iteration or sink of it, that has ended. It holds no value of the run's data but
-// the message of an error.
+// Span describes an ended run, or an ended step, iteration or sink of it. The only data it holds is the message of an
+// error.
 type Span struct {
 	Kind     string // SpanRun and so on
 	Playbook string
@@ -34,7 +34,7 @@ type Span struct {
 	Ended    time.Time
 }
 
-// SinkSpan describes the call of a sink that has ended.
+// SinkSpan describes an ended call of a sink.
 func SinkSpan(facts call.Facts, result interpreter.CallResult) Span {
 	return Span{
 		Kind: SpanSink, Playbook: facts.Playbook, Step: facts.Step, Visit: facts.Visit, Index: facts.Index,
@@ -43,7 +43,7 @@ func SinkSpan(facts call.Facts, result interpreter.CallResult) Span {
 	}
 }
 
-// IterationSpan describes an iteration that has ended.
+// IterationSpan describes an ended iteration.
 func IterationSpan(playbook, step string, visit int, iteration interpreter.IterationResult) Span {
 	index, result := iteration.Index, iteration.Result
 	return Span{

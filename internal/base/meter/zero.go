@@ -7,11 +7,11 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// A counter that first appears as 1 has not increased, as Prometheus sees it: the first failure after a worker
-// started would raise no alert. The series that alert rules count therefore begin as 0, as soon as a
-// worker sees what they count.
+// To Prometheus, a counter that first appears as 1 has not increased, so that the first failure after a worker's
+// start would raise no alert. The series that alert rules use are therefore created as 0 as soon as a worker sees a
+// run, step or call that could increase them.
 
-// ZeroRun begins the series that alerts count of a run of a playbook: of the run, its loops and calls.
+// ZeroRun creates the series of a run that alert rules use: of the run, its loops and its calls.
 func ZeroRun(to Recorder, name string, book *playbook.Playbook) {
 	to.Add(Runs, 0, name, string(interpreter.Failed))
 	for _, step := range book.Steps {
@@ -19,7 +19,7 @@ func ZeroRun(to Recorder, name string, book *playbook.Playbook) {
 	}
 }
 
-// ZeroStep begins those of one step. A tool whose name is a template begins with its first attempt.
+// ZeroStep creates the series of one step. For a tool whose name is a template, the first attempt creates them.
 func ZeroStep(to Recorder, name string, book *playbook.Playbook, step *playbook.Step) {
 	if step.Loop != nil {
 		to.Add(Iterations, 0, name, step.Name, string(interpreter.Failed))
@@ -41,7 +41,7 @@ func zeroAction(to Recorder, name string, book *playbook.Playbook, step *playboo
 // failureClasses are the values of LabelClass for errors.
 var failureClasses = []interpreter.Class{interpreter.ClassFinal, interpreter.ClassRetryable, interpreter.ClassRateLimited}
 
-// ZeroCall begins those of the calls of a tool.
+// ZeroCall creates the series of the calls of a tool.
 func ZeroCall(to Recorder, name, step, tool, role string) {
 	for _, class := range failureClasses {
 		to.Add(Attempts, 0, name, step, tool, role, string(class))
@@ -49,14 +49,14 @@ func ZeroCall(to Recorder, name, step, tool, role string) {
 	}
 }
 
-// earlyRetries are the first retries of a request. The series of later ones begin with each of these, and not before:
-// most calls need none.
+// earlyRetries is the number of retries whose series are created with the call. Series of later retries are created
+// by each of these retries: most calls need none.
 const earlyRetries = 4
 
 // lateRetries are the values of LabelAttempt for later retries.
 var lateRetries = []string{"5", "6", "7", "8", "9", "10", "more"}
 
-// zeroRetries begins the series of later retries, where a retry is one of the first.
+// zeroRetries creates the series of later retries if this is an early one.
 func zeroRetries(to Recorder, retry int, values ...string) {
 	if retry > earlyRetries {
 		return

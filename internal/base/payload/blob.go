@@ -17,25 +17,24 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// ErrMissing says that a value is not in the store, or no longer.
+// ErrMissing says that a value is not, or no longer, in the store.
 var ErrMissing = errors.New("the value is missing")
 
-// ErrCorrupt says that what is in the store is not what was written.
+// ErrCorrupt says that a stored value is not what was written.
 var ErrCorrupt = errors.New("the value is corrupt")
 
-// reference is how a value is found again. It is kept in workflow history.
+// reference identifies a stored value. It is kept in workflow history.
 type reference struct {
 	key  string // sha256/, the first two digits of the hash, /, the hash
 	size int64  // bytes
 }
 
-// fresh is how long a value that is there already is not written again. An
-// older one is, so that rules which delete by age do not take a value that a new
-// run still needs.
+// fresh is the age up to which an existing value is not written again. Older values are rewritten, so that lifecycle
+// rules that delete by age do not delete a value that a new run needs.
 const fresh = 24 * time.Hour
 
-// maxBlob bounds what is read on behalf of a reference, in bytes. A reference comes from a
-// history, which others may have written, and its size is reserved before it is read.
+// maxBlob bounds how much is read for a reference, in bytes. References come from histories, which others may have
+// written, and memory of their size is reserved before reading.
 const maxBlob = 1 << 30
 
 var validKey = regexp.MustCompile(`^sha256/([0-9a-f]{2})/([0-9a-f]{64})$`)
@@ -46,7 +45,7 @@ func referenceTo(data []byte) reference {
 	return reference{key: "sha256/" + digits[:2] + "/" + digits, size: int64(len(data))}
 }
 
-// toClaim returns the reference as Temporal keeps it.
+// toClaim converts the reference to the form in which Temporal stores it.
 func (r reference) toClaim(store string) map[string]string {
 	return map[string]string{"key": r.key, "size": strconv.FormatInt(r.size, 10), "store": store}
 }
@@ -61,8 +60,8 @@ func parseClaim(claim map[string]string) (reference, error) {
 	return reference{key: claim["key"], size: size}, nil
 }
 
-// putValue writes a value and gives its reference. It is there whole once put
-// returns, and never in parts.
+// putValue writes a value and returns its reference. The value appears in the store as a whole, before putValue
+// returns.
 func (s *Store) putValue(ctx context.Context, data []byte) (reference, error) {
 	ref := referenceTo(data)
 	if s.kept.hasKey(ref.key) {
@@ -82,7 +81,7 @@ func (s *Store) putValue(ctx context.Context, data []byte) (reference, error) {
 	return ref, s.writeValue(ctx, ref, data)
 }
 
-// ownerOnly has a file readable by its owner alone, whatever the umask is, where its folder is for the owner alone.
+// ownerOnly makes a file readable by its owner only, whatever the umask, if its folder is.
 func ownerOnly(as func(any) bool) error {
 	var file *os.File
 	if !as(&file) {
@@ -110,8 +109,8 @@ func (s *Store) writeValue(ctx context.Context, ref reference, data []byte) erro
 	return err
 }
 
-// writeBlob writes a value where the store is. A folder without its marker is not the store, but what is left where nothing
-// is mounted any more.
+// writeBlob writes a value to the store. A folder without the marker is not the store: it may be a mount point where
+// nothing is mounted any more.
 func (s *Store) writeBlob(ctx context.Context, key string, data []byte) error {
 	bucket, err := s.openBucket(ctx)
 	if err == nil && s.place.IsFolder() {
@@ -129,7 +128,7 @@ const (
 	writeOperation = "write"
 )
 
-// Operations returns the names of what Watched observes.
+// Operations returns the names of operations that a Watch receives.
 func Operations() []string { return []string{readOperation, writeOperation} }
 
 func (s *Store) observeWatch(operation string, bytes int64, began time.Time, err error) {
@@ -138,14 +137,14 @@ func (s *Store) observeWatch(operation string, bytes int64, began time.Time, err
 	}
 }
 
-// mostTime bounds one reading or writing of so many bytes: a store that does
-// not answer must not hold a worker for ever.
+// mostTime bounds the read or write of a value by its size in bytes: a store that does not respond must not block a
+// worker forever.
 func mostTime(size int64) time.Duration {
 	const slowest = 256 << 10 // bytes a second
 	return 20*time.Second + time.Duration(size/slowest)*time.Second
 }
 
-// getValue reads a value and makes sure that it is what was written.
+// getValue reads a value and checks that it is what was written.
 func (s *Store) getValue(ctx context.Context, ref reference) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, mostTime(ref.size))
 	defer cancel()
@@ -165,7 +164,7 @@ func (s *Store) getValue(ctx context.Context, ref reference) ([]byte, error) {
 	return data, nil
 }
 
-// goneError returns errStoreGone in place of errNoStore: what is no store any more was one.
+// goneError replaces errNoStore by errStoreGone: the folder was a store when it was opened.
 func goneError(err error) error {
 	if errors.Is(err, errNoStore) {
 		return errStoreGone
@@ -173,7 +172,7 @@ func goneError(err error) error {
 	return err
 }
 
-// missingReason is why a value was not found: ErrMissing, unless the store is not where it was.
+// missingReason returns why a value was not found: ErrMissing, or an error if the store itself is gone.
 func (s *Store) missingReason(ctx context.Context) error {
 	bucket, err := s.openBucket(ctx)
 	if err == nil {
@@ -185,7 +184,7 @@ func (s *Store) missingReason(ctx context.Context) error {
 	return ErrMissing
 }
 
-// checkValue makes sure that a value is there, without reading it.
+// checkValue checks that a value exists, without reading it.
 func (s *Store) checkValue(ctx context.Context, ref reference) error {
 	bucket, err := s.openBucket(ctx)
 	if err != nil {
@@ -201,13 +200,11 @@ func (s *Store) checkValue(ctx context.Context, ref reference) error {
 	return nil
 }
 
-// mostScripts bounds the scripts that a process keeps in memory: a worker meets any number of
-// playbooks. Scripts are smaller than other stored values, and all children of a run need the
-// same one.
+// mostScripts bounds the scripts that a process caches: a worker meets any number of playbooks. Scripts are smaller
+// than other stored values, and all children of a run need the same one.
 const mostScripts = 64
 
-// getScript is getValue for a value that may be a script, as small ones are: it reads each
-// once while it is in use.
+// getScript is getValue with a cache for values below Threshold, which are scripts.
 func (s *Store) getScript(ctx context.Context, ref reference) ([]byte, error) {
 	if ref.size >= Threshold {
 		return s.getValue(ctx, ref)

@@ -16,19 +16,17 @@ import (
 )
 
 const (
-	// driverName is part of every reference in every history, so it never
-	// changes.
+	// driverName is part of every reference in every history, so it never changes.
 	driverName = "reprise"
 	driverType = "reprise/payload"
 )
 
-// Threshold is the size in bytes from which values go to the store. Histories
-// depend on it through what runs record at their start.
+// Threshold is the size in bytes from which values are stored. Histories depend on it through what runs record at
+// their start.
 const Threshold = 128 << 10
 
-// External returns the setting for clients and replayers. Without a store, values
-// stay in Temporal, and one that another program has stored is an error that
-// says where.
+// External returns the setting for clients and replayers. Without a store, values stay in Temporal, and reading a
+// value that another program has stored fails with an error that names its store.
 func (s *Store) External() converter.ExternalStorage {
 	d := &driver{store: s}
 	external := converter.ExternalStorage{
@@ -40,51 +38,50 @@ func (s *Store) External() converter.ExternalStorage {
 	return external
 }
 
-// ReadOnly is External for a client that reads stored values and stores none.
+// ReadOnly is External for a client that reads stored values but stores none.
 func (s *Store) ReadOnly() converter.ExternalStorage {
 	external := s.External()
 	external.DriverSelector = inline{}
 	return external
 }
 
-// Use has a client of the given options keep its large values in the store.
+// Use returns options for a client that puts its large values into the store.
 func (s *Store) Use(options client.Options) client.Options {
 	options.ExternalStorage = s.External()
 	return options
 }
 
-// inline leaves every value where it is.
+// inline leaves every value in Temporal.
 type inline struct{}
 
 func (inline) SelectDriver(converter.StorageDriverSelectContext, *commonpb.Payload) (converter.StorageDriver, error) {
 	return nil, nil
 }
 
-// isScript reports whether a value is the playbook of many children, which is stored
-// once for all of them.
+// isScript reports whether a value is the script of a playbook with many children, which is stored once for all of
+// them.
 func isScript(payload *commonpb.Payload) bool {
 	return payload.GetMetadata()[interpreter.ScriptMark] != nil
 }
 
-// selector selects values from Threshold on, and scripts of any size. It does not select values
-// that have to be in Temporal: those marked by Inline, and heartbeats, because an unavailable
-// store would end their activity.
+// selector selects values of at least Threshold, and scripts of any size. It does not select values that must be in
+// Temporal: those marked by Inline, and heartbeats, because an unavailable store would end their activity.
 type selector struct{ driver converter.StorageDriver }
 
 func (s selector) SelectDriver(
 	ctx converter.StorageDriverSelectContext, payload *commonpb.Payload,
 ) (converter.StorageDriver, error) {
-	// The SDK names the workflow of all that it stores, but for heartbeats.
+	// The SDK sets Target for everything it stores except heartbeats.
 	if ctx.Target == nil || payload.GetMetadata()[inlineMark] != nil || !isScript(payload) && proto.Size(payload) < Threshold {
 		return nil, nil
 	}
 	return s.driver, nil
 }
 
-// inlineMark is the name of the metadata of values that stay in Temporal.
+// inlineMark is the metadata key of values that stay in Temporal.
 const inlineMark = "reprise-inline"
 
-// Inline returns the payload marked to go into Temporal itself, which takes 2 MB.
+// Inline returns the payload marked to stay in Temporal, which accepts up to 2 MB.
 func (*Store) Inline(payload *commonpb.Payload) *commonpb.Payload {
 	marked := &commonpb.Payload{Metadata: maps.Clone(payload.GetMetadata()), Data: payload.GetData()}
 	if marked.Metadata == nil {
@@ -94,16 +91,16 @@ func (*Store) Inline(payload *commonpb.Payload) *commonpb.Payload {
 	return marked
 }
 
-// driver is how the SDK uses a store.
+// driver adapts a store to the SDK.
 type driver struct{ store *Store }
 
 // Name returns the driver's name in histories.
 func (*driver) Name() string { return driverName }
 
-// Type names the implementation.
+// Type returns the name of the implementation.
 func (*driver) Type() string { return driverType }
 
-// Store keeps payloads and gives a claim for each, in order.
+// Store stores payloads and returns a claim for each, in order.
 func (d *driver) Store(
 	ctx converter.StorageDriverStoreContext, payloads []*commonpb.Payload,
 ) ([]converter.StorageDriverClaim, error) {
@@ -137,8 +134,7 @@ func (d *driver) Store(
 	return claims, nil
 }
 
-// encodePayload encodes equal values as equal bytes, and so equal hashes: maps of metadata
-// are in one order.
+// encodePayload encodes equal values as equal bytes, so that their hashes are equal: metadata is in a fixed order.
 func encodePayload(payload *commonpb.Payload) ([]byte, error) {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(payload)
 	if err != nil {

@@ -15,30 +15,29 @@ import (
 )
 
 const (
-	// trusted is how long a store that took a value is taken to be there.
+	// trusted is how long the store is assumed to be available after a successful write.
 	trusted = 10 * time.Second
-	// probeEvery is the least time between two probes of a store that is away.
+	// probeEvery is the least time between two probes of an unavailable store.
 	probeEvery = 250 * time.Millisecond
 	// probeTimeout bounds one probe.
 	probeTimeout = 5 * time.Second
-	// driverPatience is how long the SDK's own operations are tried again. A
-	// workflow task has 10 s, an activity as long until its first heartbeat, and who queries
-	// a run waits 5 s for the answer.
+	// driverPatience is how long the SDK's operations are retried. A workflow task has 10 s, an activity the time
+	// until its first heartbeat, and a query 5 s.
 	driverPatience = 3 * time.Second
-	// awayTimeout bounds the SDK's own operations on a store that has been away for longer.
+	// awayTimeout bounds the SDK's operations while the store has been unavailable for longer than driverPatience.
 	awayTimeout = 2 * time.Second
-	// keptFor is how long values that Write has written are not searched again: until
-	// the SDK has sent the server their references.
+	// keptFor is how long the keys written by Write are remembered: until the SDK has sent the references to the
+	// server.
 	keptFor = time.Minute
 )
 
-// health is whether the store takes values, as far as this process knows.
+// health is whether the store is available, as far as this process knows.
 type health struct {
 	mu    sync.Mutex
 	err   error     // of the last writing, nil when it went well
 	at    time.Time // when that was
 	probe sync.Mutex
-	// failingSince is since when every operation has failed, zero if the last one went well.
+	// failingSince is when operations began to fail; zero if the last one succeeded.
 	failingSince time.Time
 	// gaveUp says that an operation has been tried for driverPatience since then, in vain.
 	gaveUp  bool
@@ -52,7 +51,7 @@ func (h *health) recordWrite(err error) {
 	h.recordOutcome(err)
 }
 
-// recordRead records the outcome of a reading. A store that has answered that it does not have a value is there.
+// recordRead records the outcome of a read. A store that reports a missing value is available.
 func (h *health) recordRead(ctx context.Context, err error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return
@@ -68,7 +67,7 @@ func (h *health) recordRead(ctx context.Context, err error) {
 	h.recordOutcome(err)
 }
 
-// recordOutcome records whether an operation went well. The lock is held.
+// recordOutcome records whether an operation succeeded. The lock must be held.
 func (h *health) recordOutcome(err error) {
 	switch {
 	case err == nil:
@@ -82,7 +81,7 @@ func (h *health) recordOutcome(err error) {
 	}
 }
 
-// isAway reports whether operations have failed for longer than it is worth to try them again.
+// isAway reports whether operations have failed for longer than retries are worthwhile.
 func (h *health) isAway() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +95,7 @@ func (h *health) giveUp() {
 	h.gaveUp = !h.failingSince.IsZero()
 }
 
-// Changed has an element when operations have begun to fail; nil, which never has, without a store.
+// Changed returns a channel that receives when operations begin to fail; without a store nil, which never receives.
 func (s *Store) Changed() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -104,7 +103,7 @@ func (s *Store) Changed() <-chan struct{} {
 	return s.health.changed
 }
 
-// lastWrite returns the outcome of the last write; false if that was too long ago.
+// lastWrite returns the outcome of the last write; false if it is too old to be trusted.
 func (h *health) lastWrite() (known bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,12 +114,12 @@ func (h *health) lastWrite() (known bool, err error) {
 	return !h.at.IsZero() && time.Since(h.at) < most, h.err
 }
 
-// probeValue is what a probe writes: always the same, so it takes its place
-// once, and as large as the values are that go to a store.
+// probeValue is what a probe writes: always the same, so that it takes space once, and as large as the smallest value
+// that is stored.
 var probeValue = bytes.Repeat([]byte("reprise asks whether this store takes values\n"), Threshold/45+1)
 
-// Ready reports whether the store takes values. It writes one where nothing was
-// written for some seconds. The error names the store. No store is always ready.
+// Ready returns nil if the store is available. It writes a probe if nothing was written for some seconds. The error
+// names the store. Without a store, it returns nil.
 func (s *Store) Ready(ctx context.Context) error {
 	if s == nil {
 		return nil
@@ -138,9 +137,8 @@ func (s *Store) Ready(ctx context.Context) error {
 	return s.writeValue(ctx, referenceTo(probeValue), probeValue)
 }
 
-// Write writes a payload in the form in which the SDK will write it, which then finds it
-// without asking the store. Payloads that stay in Temporal are not written. The error names key
-// and store.
+// Write stores a payload as the SDK would; the SDK then uses it without a request to the store. Payloads that stay in
+// Temporal are not written. The error names key and store.
 func (s *Store) Write(ctx context.Context, payload *commonpb.Payload) error {
 	if s == nil || proto.Size(payload) < Threshold {
 		return nil
@@ -156,7 +154,7 @@ func (s *Store) Write(ctx context.Context, payload *commonpb.Payload) error {
 	return err
 }
 
-// recentKeys are keys that were written a moment ago.
+// recentKeys are keys that were written recently.
 type recentKeys struct {
 	mu   sync.Mutex
 	keys map[string]time.Time
@@ -179,8 +177,8 @@ func (k *recentKeys) hasKey(key string) bool {
 	return found && time.Since(at) < keptFor
 }
 
-// tryPatiently tries again what may pass by itself, for some seconds, and only once where
-// that was in vain a moment ago. A value that is missing or corrupt stays so.
+// tryPatiently retries do for some seconds, or calls it once if the store has been unavailable for a while. Missing
+// and corrupt values are not retried.
 func (s *Store) tryPatiently(ctx context.Context, do func(context.Context) error) error {
 	if s.health.isAway() {
 		limited, cancel := context.WithTimeout(ctx, awayTimeout)

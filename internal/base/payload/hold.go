@@ -18,26 +18,23 @@ import (
 )
 
 const (
-	// checkTime bounds one check of the values of a workflow task. It keeps one of the
-	// worker's pollers.
+	// checkTime bounds one check of the values of a workflow task, which occupies one of the worker's pollers.
 	checkTime = 3 * time.Second
 	// checkWidth is how many values one check requests at a time.
 	checkWidth = 16
-	// checkEvery is how often the values of a held task are checked.
+	// checkEvery is the interval between checks of a held task.
 	checkEvery = time.Second
-	// checkFailures is how often in a row the server may not answer the holder of a
-	// task.
+	// checkFailures is how often in a row the server may fail to respond before a held task is abandoned.
 	checkFailures = 5
 )
 
-// Hold takes workflow tasks from a worker that can only fail, because values
-// of their run cannot be read or none can be written. The SDK reports the first such
-// failure of a task and then keeps silent, and the server waits longer each time, up to
-// ten minutes, in which the run gets nothing: not even its cancel. A held task is
-// returned once the values are there. A run that was cancelled, and of which a value is
-// gone, is ended as cancelled: what its code would have done is unknown.
+// Hold intercepts workflow tasks that can only fail, because values of their run cannot be read or none can be
+// written. The SDK would report the first failure of a task and then stay silent, while the server waits longer each
+// time, up to ten minutes, during which the run receives nothing, not even a cancel. A held task is returned to the
+// server once the values are available. A cancelled run with a missing value is ended as cancelled: what its code
+// would have done is unknown.
 //
-// details is the message with which such a run ends; reason names key and store.
+// details creates the message with which such a run ends; reason names key and store.
 func (s *Store) Hold(
 	logger *slog.Logger, details func(workflowType, reason string) *commonpb.Payloads,
 ) grpc.UnaryClientInterceptor {
@@ -56,7 +53,7 @@ func (s *Store) Hold(
 			store: s, service: workflowservice.NewWorkflowServiceClient(cc), details: details,
 			task: proto.CloneOf(task), namespace: poll.GetNamespace(), identity: poll.GetIdentity(),
 		}
-		// The check outlives the poll, like everything that the task triggers.
+		// The check may outlive the poll, as does everything that the task triggers.
 		background := context.WithoutCancel(ctx)
 		reason := h.checkTask(background)
 		if reason == nil {
@@ -81,8 +78,8 @@ type heldTask struct {
 	values    []reference // all of the run's; nil before they were searched
 }
 
-// checkTask returns the reason why the task would fail, nil if there is none, it is not the
-// store's fault, or it was not found in time.
+// checkTask returns why the task would fail; nil if there is no reason, it is not the store's fault, or it was not
+// found in time.
 func (h *heldTask) checkTask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -143,8 +140,8 @@ func (h *heldTask) readReferences(ctx context.Context) ([]reference, error) {
 	}
 }
 
-// awaitValues waits until the values are there, the run is to end, or the server no
-// longer waits for this task.
+// awaitValues waits until the values are available, the run is to be ended, or the server no longer waits for this
+// task.
 func (h *heldTask) awaitValues(ctx context.Context) {
 	for failures := 0; failures < checkFailures; {
 		time.Sleep(checkEvery)
@@ -169,8 +166,7 @@ func (h *heldTask) awaitValues(ctx context.Context) {
 	}
 }
 
-// pendingState reports whether the run was cancelled, and whether the server still
-// waits for this task.
+// pendingState reports whether the run was cancelled, and whether the server still waits for this task.
 func (h *heldTask) pendingState(ctx context.Context) (cancelled, waits bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -185,19 +181,19 @@ func (h *heldTask) pendingState(ctx context.Context) (cancelled, waits bool, err
 	return run.GetWorkflowExtendedInfo().GetCancelRequested(), waits, nil
 }
 
-// releaseTask has the server hand the task out again.
+// releaseTask makes the server dispatch the task again.
 func (h *heldTask) releaseTask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	// Where this does not arrive, the server's own time for the task ends later.
+	// If the request is lost, the task's timeout has the same effect later.
 	_, _ = h.service.RespondWorkflowTaskFailed(ctx, &workflowservice.RespondWorkflowTaskFailedRequest{
 		TaskToken: h.task.GetTaskToken(), Namespace: h.namespace, Identity: h.identity,
 		Cause: enumspb.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE,
 	})
 }
 
-// cancelRun ends the run as cancelled. If something has happened that the task does
-// not know of, the server refuses, and dispatches another task.
+// cancelRun ends the run as cancelled. If something happened that the task does not include, the server refuses and
+// dispatches another task.
 func (h *heldTask) cancelRun(ctx context.Context, reason error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

@@ -5,21 +5,20 @@ import (
 	"strconv"
 )
 
-// MaxBytesVariable is the environment variable that bounds single values.
+// MaxBytesVariable is the environment variable that limits the size of single values.
 const MaxBytesVariable = "REPRISE_MAX_RESULT_BYTES"
 
 const (
-	// DefaultMaxBytes bounds a value where there is a store and nothing else is
-	// said.
+	// DefaultMaxBytes is the default limit for a value.
 	DefaultMaxBytes = 64 << 20
 	leastMaxBytes   = 256 << 10 // the details of failures need some of it
-	// mostMaxBytes bounds what an operator may allow for one value, in bytes. A worker encodes
-	// a value in memory several times over, and more would stop it.
+	// mostMaxBytes bounds the configurable limit for one value, in bytes. A worker holds several encodings of a value
+	// in memory, and larger ones would stop it.
 	mostMaxBytes = 512 << 20
 )
 
-// MaxBytes reads REPRISE_MAX_RESULT_BYTES: how many bytes of JSON a value that
-// crosses a boundary may have. lookup is usually os.LookupEnv.
+// MaxBytes returns REPRISE_MAX_RESULT_BYTES: the limit, in bytes of JSON, for a value between workflows, activities
+// and clients. lookup is usually os.LookupEnv.
 func MaxBytes(lookup func(string) (string, bool)) (int, error) {
 	text, set := lookup(MaxBytesVariable)
 	if !set || text == "" {

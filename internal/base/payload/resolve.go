@@ -11,9 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Resolve puts stored values back into a message in place of the references to
-// them: the SDK does so for results, but not for the events of a history. The
-// message itself is changed.
+// Resolve replaces references in a message by the stored values: the SDK does so for results, but not for the events
+// of a history. It changes the message.
 func (s *Store) Resolve(ctx context.Context, message proto.Message) error {
 	return proxy.VisitPayloads(ctx, message, proxy.VisitPayloadsOptions{
 		SkipSearchAttributes: true,
@@ -40,7 +39,7 @@ func (s *Store) resolvePayload(ctx context.Context, payload *commonpb.Payload) (
 	return (&driver{store: s}).retrievePayload(ctx, claim)
 }
 
-// claimOf returns the claim in a reference to a stored value; nil if the value is no reference.
+// claimOf returns the claim in a reference to a stored value; nil if the payload is not a reference.
 func claimOf(payload *commonpb.Payload) (map[string]string, error) {
 	if string(payload.GetMetadata()[converter.MetadataMessageType]) != referenceName {
 		return nil, nil

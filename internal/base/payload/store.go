@@ -1,8 +1,7 @@
-// Package payload keeps large values outside of Temporal. Temporal refuses
-// values over 2 MB, and a history full of values just below that ends its run,
-// so the SDK passes what is large to a store and puts a reference in its place
-// (docs/concepts/loops.md#large-values). Every program that reads the
-// values of a run needs the run's store: workers, starters and replayers.
+// Package payload keeps large values outside of Temporal. Temporal refuses values over 2 MB, and a history full of
+// values just below that ends its run, so the SDK passes large values to a store and puts references in their place
+// (docs/concepts/loops.md#large-values). Every program that reads the values of a run needs the run's store: workers,
+// starters and replayers.
 package payload
 
 import (
@@ -28,12 +27,11 @@ import (
 // Variable is the environment variable that names the payload store.
 const Variable = "REPRISE_PAYLOAD_STORE"
 
-// openTimeout bounds how long a store may take to answer for the first time.
+// openTimeout bounds how long a store may take for its first response.
 const openTimeout = 15 * time.Second
 
-// Store stores values under the hash of their content: equal values are stored once, and
-// writing one again changes nothing. It is safe for concurrent use, also by many processes. nil
-// means that there is no store.
+// Store stores values under the hash of their content: equal values are stored once, and writing one again changes
+// nothing. It is safe for concurrent use, also by many processes. A nil store means that none is configured.
 type Store struct {
 	place  bucket.Location
 	mu     sync.Mutex
@@ -45,12 +43,12 @@ type Store struct {
 	scripts *lru.Cache[reference, []byte]
 }
 
-// Watch is called for each reading and writing of a value (operation is read or write):
-// its size, how long it took, and its error. It is called concurrently.
+// Watch is called for each read and write of a value (operation is "read" or "write") with its size, duration and
+// error. Calls may be concurrent.
 type Watch func(operation string, bytes int64, took time.Duration, err error)
 
-// Watched has watch called for reads and writes from now on. It is set before the store
-// is used; a nil store does nothing.
+// Watched makes the store call watch for reads and writes. It must be called before the store is used; a nil store
+// does nothing.
 func (s *Store) Watched(watch Watch) {
 	if s != nil {
 		s.watch = watch
@@ -58,9 +56,8 @@ func (s *Store) Watched(watch Watch) {
 }
 
 // Open opens the store at an address such as file:///var/lib/reprise/payloads,
-// s3://bucket/folder?region=eu-central-1, gs://bucket or azblob://container. The schemes of
-// clouds need package cloud. An empty address gives nil. Credentials come from the usual places
-// of each cloud, never from the address.
+// s3://bucket/folder?region=eu-central-1, gs://bucket or azblob://container. Cloud schemes need package cloud. An
+// empty address returns nil. Credentials come from each cloud's usual places, never from the address.
 func Open(ctx context.Context, address string) (*Store, error) {
 	if address == "" {
 		return nil, nil
@@ -75,7 +72,7 @@ func Open(ctx context.Context, address string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A client that may not list may still be allowed to read and write.
+	// A client without permission to list may still be allowed to read and write.
 	create := strings.Contains(store.place.Target, createOption+"=true")
 	if err := store.checkPlace(ctx, opened, create); err != nil && gcerrors.Code(err) != gcerrors.PermissionDenied {
 		_ = store.Close()
@@ -84,8 +81,8 @@ func Open(ctx context.Context, address string) (*Store, error) {
 	return store, nil
 }
 
-// OpenLater is Open for programs that can do without the store for a while: it is opened when it is first needed. The error
-// is one of the address; operations fail with a *StoreError while the store is away.
+// OpenLater is Open for programs that can run without the store for a while: it is opened when it is first needed.
+// The error is about the address; operations fail with a *StoreError while the store is unavailable.
 func OpenLater(address string) (*Store, error) {
 	if address == "" {
 		return nil, nil
@@ -99,19 +96,19 @@ func OpenLater(address string) (*Store, error) {
 		panic(err) // of a size that is not positive
 	}
 	store := &Store{place: at, scripts: scripts, health: health{changed: make(chan struct{}, 1)}}
-	// An address that no driver accepts is known at once, and buckets of clouds are opened without a request.
+	// An address that no driver accepts fails here; cloud buckets are opened without a request.
 	if _, err := store.openBucket(context.Background()); err != nil && !isOfFolder(err) {
 		return nil, err
 	}
 	return store, nil
 }
 
-// isOfFolder reports whether a store could not be opened because of the folder in its place.
+// isOfFolder reports whether opening a store failed because of its folder, which may become available later.
 func isOfFolder(err error) bool {
 	return errors.Is(err, errNoStore) || errors.As(err, new(*fs.PathError)) || errors.As(err, new(syscall.Errno))
 }
 
-// openBucket opens the bucket, or returns the one that is open.
+// openBucket returns the open bucket, and opens it the first time.
 func (s *Store) openBucket(ctx context.Context) (*blob.Bucket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +126,7 @@ func (s *Store) openBucket(ctx context.Context) (*blob.Bucket, error) {
 	return opened, nil
 }
 
-// openError returns a *StoreError that names the store.
+// openError converts an error of opening the store to a *StoreError that names the store.
 func (s *Store) openError(err error) error {
 	if s.place.IsFolder() && errors.Is(err, fs.ErrNotExist) {
 		err = errNoStore
@@ -138,7 +135,7 @@ func (s *Store) openError(err error) error {
 	return &StoreError{Text: err.Error(), Err: err}
 }
 
-// checkPlace makes sure that what is there is a store; with create a folder becomes one.
+// checkPlace checks that the location is a store. create turns a folder into one.
 func (s *Store) checkPlace(ctx context.Context, opened *blob.Bucket, create bool) error {
 	found, err := opened.IsAccessible(ctx)
 	switch {
@@ -152,7 +149,7 @@ func (s *Store) checkPlace(ctx context.Context, opened *blob.Bucket, create bool
 	return nil
 }
 
-// Away says why the store cannot be opened, nil where it can or where that takes a request to a cloud.
+// Away returns why the store cannot be opened; nil if it can, or if finding out takes a request to a cloud.
 func (s *Store) Away(ctx context.Context) error {
 	if s == nil || !s.place.IsFolder() {
 		return nil
@@ -168,21 +165,21 @@ func (s *Store) Away(ctx context.Context) error {
 }
 
 const (
-	// createOption is the option of an address that has the folder of a store made.
+	// createOption is the option of an address that creates the folder of a store.
 	createOption = "create_dir"
-	// marker is what a store in a folder has, so that an empty folder in its place is noticed: where a share is not
-	// mounted, each machine would keep its own values.
+	// marker is a file that every folder store has, so that an empty folder in its place is noticed: where a share is
+	// not mounted, each machine would keep its own values.
 	marker = "reprise-payload-store"
 )
 
-// errNoStore says that a folder is no store.
+// errNoStore says that a folder is not a store.
 var errNoStore = errors.New("the folder is not a payload store: it does not exist, has not been prepared, or what belongs there is not mounted; " +
 	"once for each store: starter setup --payload-store ADDRESS")
 
 // errStoreGone says that a folder is no longer the store that was opened there.
 var errStoreGone = errors.New("its folder is gone, or is no longer mounted")
 
-// checkMarker makes sure that a folder is a store; with create it becomes one.
+// checkMarker checks that a folder has the marker. create writes it.
 func checkMarker(ctx context.Context, opened *blob.Bucket, create bool) error {
 	found, err := opened.Exists(ctx, marker)
 	switch {
@@ -194,8 +191,8 @@ func checkMarker(ctx context.Context, opened *blob.Bucket, create bool) error {
 	return errNoStore
 }
 
-// Prepare makes the folder of a store, if its address is a folder's, and marks it as one. Others are as they
-// are. The error is that of Open.
+// Prepare creates and marks the folder of a store, if the address is that of a folder; cloud stores need nothing. The
+// error is that of Open.
 func Prepare(ctx context.Context, address string) error {
 	if !strings.HasPrefix(address, bucket.FileScheme) {
 		return nil
@@ -212,7 +209,7 @@ func Prepare(ctx context.Context, address string) error {
 	return store.Close()
 }
 
-// Directory returns the address of a store in a directory, which is made if need be.
+// Directory returns the address of a store in a directory, which is created on opening if it does not exist.
 func Directory(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -229,7 +226,7 @@ func (s *Store) Name() string {
 	return s.place.Name
 }
 
-// Close closes the store. Running operations end with an error.
+// Close closes the store. Operations in progress fail.
 func (s *Store) Close() error {
 	if s == nil {
 		return nil
@@ -242,11 +239,11 @@ func (s *Store) Close() error {
 	return s.opened.Close()
 }
 
-// FailureType is the type that a *StoreError has in failures of workflow tasks, queries and activities: by it others
-// recognise what holds a run. It is kept in workflow history.
+// FailureType is the type of a *StoreError in failures of workflow tasks, queries and activities, by which others
+// recognise what blocks a run. It is kept in workflow history.
 const FailureType = "StoreError"
 
-// StoreError says that the store is away, or that a value is not in it. The text names the store, and the value where there
+// StoreError says that the store is unavailable, or lacks a value. The text names the store, and the value if there
 // is one.
 type StoreError struct {
 	Text string

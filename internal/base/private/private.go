@@ -1,5 +1,6 @@
-// Package private knows the files that programs and their operator keep for themselves: keys, the state of local servers, journals,
-// connections, callers. Playbooks, and models that write them, neither read nor write those, by whatever name.
+// Package private recognizes the files that the programs and their operator keep for themselves: keys, the state of
+// local servers, journals, connections, callers. Playbooks, and models that write them, may neither read nor write
+// these files, by whatever name.
 package private
 
 import (
@@ -10,16 +11,16 @@ import (
 	"syscall"
 )
 
-// Folder is where programs keep what they need to continue, in the folder that they work in.
+// Folder is the folder, in the working directory, where programs store what they need to continue.
 const Folder = ".reprise"
 
-// BesideSuffix ends the name of a temporary file that replaces another one.
+// BesideSuffix ends the name of a temporary file that will replace another.
 const BesideSuffix = ".new"
 
 // keySuffixes end the names of the files that a local server stores next to its database.
 var keySuffixes = []string{".secret-key", ".callback-port", ".db.key"}
 
-// IsName reports whether a name, of a file or of a folder on the way to it, is one of ours, on file systems of any kind.
+// IsName reports whether the name of a file or folder is one of ours, also on file systems that ignore case.
 func IsName(name string) bool {
 	name = strings.TrimSuffix(strings.ToLower(name), BesideSuffix)
 	for _, suffix := range keySuffixes {
@@ -30,7 +31,7 @@ func IsName(name string) bool {
 	return strings.HasSuffix(name, Folder)
 }
 
-// InPath reports whether a path has such a name.
+// InPath reports whether a part of a path is such a name.
 func InPath(path string) bool {
 	for name := range strings.SplitSeq(filepath.ToSlash(path), "/") {
 		if IsName(name) {
@@ -40,7 +41,8 @@ func InPath(path string) bool {
 	return false
 }
 
-// IsServers reports whether a file is the database of a local server, or beside it: its keys have the name of the database.
+// IsServers reports whether a file is the database of a local server or one of its companion files, which a key file
+// with the database's name shows.
 func IsServers(path string) bool {
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
 		path = strings.TrimSuffix(path, suffix)
@@ -53,13 +55,13 @@ func IsServers(path string) bool {
 	return false
 }
 
-// Places are where one program has such files.
+// Places are the places of one program's private files.
 type Places struct {
 	Directory string   // in which the program works, "" for the working directory
 	Paths     []string // of files and folders that the operator has named
 }
 
-// IsNamed reports whether a file, or a folder, is one that the operator has named, by whatever name it was opened.
+// IsNamed reports whether a file or folder is one that the operator has named, even if it was opened by another name.
 func (f Places) IsNamed(info fs.FileInfo) bool {
 	for _, path := range f.Paths {
 		if there, err := os.Stat(path); err == nil && os.SameFile(info, there) {
@@ -69,7 +71,7 @@ func (f Places) IsNamed(info fs.FileInfo) bool {
 	return false
 }
 
-// Has reports whether a file, or a folder, is one of them. It may have another name, by links of any kind.
+// Has reports whether a file or folder is private. It may have another name, through links of any kind.
 func (f Places) Has(info fs.FileInfo) bool {
 	if f.IsNamed(info) {
 		return true
@@ -82,13 +84,13 @@ func (f Places) Has(info fs.FileInfo) bool {
 	return hasNames(info) && f.Holds(info)
 }
 
-// hasNames reports whether a file has more names than one.
+// hasNames reports whether a file has several names (hard links).
 func hasNames(info fs.FileInfo) bool {
 	known, ok := info.Sys().(*syscall.Stat_t)
 	return !info.IsDir() && (!ok || known.Nlink > 1)
 }
 
-// Holds reports whether a file is in Folder, or in one of the folders that are named.
+// Holds reports whether a file is inside Folder or a named folder.
 func (f Places) Holds(info fs.FileInfo) bool {
 	for _, folder := range append(f.programFolders(), f.Paths...) {
 		found := false
@@ -109,7 +111,7 @@ func (f Places) Holds(info fs.FileInfo) bool {
 	return false
 }
 
-// programFolders returns the folders of programs here.
+// programFolders returns the folders of programs.
 func (f Places) programFolders() []string {
 	if f.Directory == "" || f.Directory == "." {
 		return []string{Folder}
@@ -117,7 +119,7 @@ func (f Places) programFolders() []string {
 	return []string{filepath.Join(f.Directory, Folder), Folder}
 }
 
-// NamesPath reports whether a path is that of a file that the operator has named, whether or not it exists.
+// NamesPath reports whether a path is that of a named file, whether or not the file exists.
 func (f Places) NamesPath(path string) bool {
 	path, err := filepath.Abs(path)
 	for _, named := range f.Paths {

@@ -1,5 +1,5 @@
-// Package regular opens files by names from outside: it refuses pipes, sockets and devices, which could block a
-// command forever.
+// Package regular opens files whose names come from outside. It refuses pipes, sockets and devices, which could block
+// a command forever.
 package regular
 
 import (
@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// withoutWaiting opens a pipe that has no writer at once.
+// withoutWaiting makes opening a pipe without a writer return at once.
 const withoutWaiting = os.O_RDONLY | syscall.O_NONBLOCK
 
-// OpenFile opens a regular file, or a folder, for reading.
+// OpenFile opens a regular file or a folder for reading.
 func OpenFile(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, withoutWaiting, 0)
 	if err != nil {
@@ -21,7 +21,7 @@ func OpenFile(path string) (*os.File, error) {
 	return checkRegular(file, path)
 }
 
-// OpenIn opens a path within a root, as OpenFile does.
+// OpenIn is OpenFile for a path within a root.
 func OpenIn(root *os.Root, path string) (*os.File, error) {
 	file, err := root.OpenFile(path, withoutWaiting, 0)
 	if err != nil {
@@ -42,7 +42,7 @@ func checkRegular(file *os.File, path string) (*os.File, error) {
 	return file, nil
 }
 
-// Read reads a regular file as a whole.
+// Read reads a whole regular file.
 func Read(path string) ([]byte, error) {
 	file, err := OpenFile(path)
 	if err != nil {

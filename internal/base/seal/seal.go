@@ -1,5 +1,5 @@
-// Package seal encrypts what a run keeps of secrets: with AES-256-GCM and a key that
-// only workers have. A value that is sealed for one place cannot be opened at another.
+// Package seal encrypts the secrets that a run keeps, with AES-256-GCM and a key that only workers have. A value
+// sealed for one place cannot be opened at another.
 package seal
 
 import (
@@ -20,24 +20,23 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Variable is the environment variable of the keys, separated by commas: the
-// first one seals, and each opens what it has sealed.
+// Variable is the environment variable of the keys, separated by commas: the first key encrypts, all keys decrypt
+// what they encrypted.
 const Variable = "REPRISE_SECRET_KEY"
 
 // Advice says how to generate a key.
 const Advice = "generate one with: openssl rand -base64 32"
 
-// minKey is how many bytes of text a key has at least, and minDistinct how many
-// different ones.
+// minKey is the least number of bytes in the text of a key, and minDistinct the least number of different ones.
 const (
 	minKey      = 32
 	minDistinct = 10
 )
 
-// The form of what is sealed: version, ID of the key, nonce and text.
+// A sealed value consists of version, key ID, and nonce with ciphertext.
 const version = "v1"
 
-// Keys seal and open. They are safe for concurrent use. Nil has no key.
+// Keys encrypt and decrypt. They are safe for concurrent use. Nil has no key.
 type Keys struct{ all []key }
 
 type key struct {
@@ -46,7 +45,7 @@ type key struct {
 	private hpke.PrivateKey // opens what others seal
 }
 
-// Parse reads keys from the text of Variable; "" gives none. Errors reveal nothing of a key.
+// Parse parses the keys in the text of Variable; "" returns nil. Errors do not reveal keys.
 func Parse(text string) (*Keys, error) {
 	keys := &Keys{}
 	for _, part := range SplitKeys(text) {
@@ -65,7 +64,7 @@ func Parse(text string) (*Keys, error) {
 	return keys, nil
 }
 
-// SplitKeys returns the keys in a text, without empty ones.
+// SplitKeys returns the nonempty keys in a text.
 func SplitKeys(text string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -76,7 +75,7 @@ func SplitKeys(text string) []string {
 	return parts
 }
 
-// NewKey makes a key by chance, as Parse reads it.
+// NewKey returns a random key in the form that Parse reads.
 func NewKey() string {
 	secret := make([]byte, minKey)
 	_, _ = rand.Read(secret) // never fails
@@ -122,7 +121,7 @@ func keyID(derived []byte) string {
 	return hex.EncodeToString(mac.Sum(nil)[:size])
 }
 
-// IDs name the keys, the one that seals first.
+// IDs returns the IDs of the keys, that of the encrypting key first.
 func (k *Keys) IDs() []string {
 	if k == nil {
 		return nil
@@ -140,8 +139,7 @@ func (k *Keys) Seal(text []byte, place string) (string, error) {
 	return version + "." + first.id + "." + base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
-// Open decrypts what Seal has made for the place. The error names the keys by
-// their IDs.
+// Open decrypts what Seal encrypted for the place. The error names the keys by their IDs.
 func (k *Keys) Open(sealed, place string) ([]byte, error) {
 	parts := strings.Split(sealed, ".")
 	if len(parts) != 3 || parts[0] != version {
@@ -174,13 +172,13 @@ func (k *Keys) keyNames() string {
 	return "none"
 }
 
-// What others seal, in the terms of RFC 9180.
+// Encryption to a public key, by the algorithms of RFC 9180 (HPKE).
 var (
 	kem      = hpke.MLKEM768X25519()
 	kdf, enc = hpke.HKDFSHA256(), hpke.AES256GCM()
 )
 
-// PublicKey is that of the first key: who has it can seal and not open.
+// PublicKey returns the public key of the first key, with which others can encrypt but not decrypt.
 func (k *Keys) PublicKey() []byte {
 	if k == nil {
 		return nil
@@ -188,7 +186,7 @@ func (k *Keys) PublicKey() []byte {
 	return k.all[0].private.PublicKey().Bytes()
 }
 
-// SealTo encrypts a text for a place, for those who have the keys of a public key.
+// SealTo encrypts a text for a place and for the owners of a public key.
 func SealTo(public, text []byte, place string) ([]byte, error) {
 	key, err := kem.NewPublicKey(public)
 	if err != nil {
@@ -197,7 +195,7 @@ func SealTo(public, text []byte, place string) ([]byte, error) {
 	return hpke.Seal(key, kdf, enc, []byte(place), text)
 }
 
-// OpenSealed decrypts what SealTo has made for the place with the public key of one of the keys.
+// OpenSealed decrypts what SealTo encrypted for the place to the public key of one of the keys.
 func (k *Keys) OpenSealed(sealed []byte, place string) ([]byte, error) {
 	if k != nil {
 		for _, one := range k.all {

@@ -25,22 +25,20 @@ type ConnectionSecrets struct {
 	build sync.Once // of what follows, by ready
 
 	patterns []pattern
-	// distinct masks those of the secrets that cannot be taken for ordinary words, and
-	// echo checks quickly whether there is one.
+	// distinct masks the secrets that cannot be mistaken for ordinary words, and echo is a quick check for them.
 	distinct *masker
 	echo     *matcher
 }
 
-// newConnection takes apart what an operator has configured. It does not need to
-// be well-formed: what cannot be read is a secret as a whole and in its parts.
+// newConnection splits a configured connection into its secrets. It need not be well-formed: an unreadable connection
+// is secret as a whole and in its parts.
 func newConnection(raw string) *ConnectionSecrets {
 	c := &ConnectionSecrets{}
 	c.readConnection(strings.TrimSpace(raw))
 	return c
 }
 
-// withPatterns returns the connection with its patterns, which are made when they are first needed:
-// most secrets are never searched.
+// withPatterns returns the connection with its patterns, built on first use: most secrets are never searched for.
 func (c *ConnectionSecrets) withPatterns() *ConnectionSecrets {
 	c.build.Do(func() {
 		var distinct, echoes []pattern
@@ -61,20 +59,19 @@ func (c *ConnectionSecrets) withPatterns() *ConnectionSecrets {
 	return c
 }
 
-// Echoes reports whether an answer repeats a secret of the connection that cannot
-// be taken for an ordinary word. It knows the usual forms, and reads the answer
-// once.
+// Echoes reports whether a response repeats a secret of the connection that cannot be mistaken for an ordinary word.
+// It knows the usual forms, and reads the response once.
 func Echoes[T string | []byte](c *ConnectionSecrets, answer T) (echoes bool) {
 	eachMatch(c.withPatterns().echo, answer, func(int, int) bool { echoes = true; return false })
 	return echoes
 }
 
-// Text returns a text of an answer that went well, without the secrets that Echoes finds.
+// Text masks the secrets that Echoes finds in a text of a successful response.
 func (c *ConnectionSecrets) Text(text string) string {
 	return maskText([]*masker{c.withPatterns().distinct}, text)
 }
 
-// Value is Text for all texts and keys of a value of JSON. v is not changed.
+// Value is Text for all texts and keys of a JSON value. v is not changed.
 func (c *ConnectionSecrets) Value(v any) any {
 	return maskValue([]*masker{c.withPatterns().distinct}, v)
 }
@@ -105,7 +102,7 @@ func (c *ConnectionSecrets) readConnection(raw string) {
 	case strings.HasPrefix(rest, "//"):
 		c.readURL(raw, scheme)
 	case found && (scheme == "sqlite" || scheme == "file"):
-		// The path of a file is no secret.
+		// A file path is not a secret.
 	case found && scheme == "bearer":
 		c.readCredentials(rest, func(token string) { c.addSecrets(token); c.addParts(token) })
 	case found && scheme == "header":
@@ -116,9 +113,9 @@ func (c *ConnectionSecrets) readConnection(raw string) {
 	}
 }
 
-// readCredentials reads a secret that may be followed by a host, which is not secret: a text
-// that begins with the host would otherwise be masked as part of the secret. A secret that is
-// too short to be masked alone is masked together with its host.
+// readCredentials reads a secret that may be followed by a host, which is not secret: otherwise a text that begins
+// with the host would be masked as the end of the secret. A secret that is too short to be masked alone is masked
+// together with its host.
 func (c *ConnectionSecrets) readCredentials(text string, read func(string)) {
 	secret, host := CutHost(text)
 	if host != "" && len(secret) < minWord {
@@ -127,8 +124,8 @@ func (c *ConnectionSecrets) readCredentials(text string, read func(string)) {
 	read(secret)
 }
 
-// CutHost splits the host off a secret: what follows the last @http:// or @https://, which no
-// token contains (RFC 6750, section 2.1). host is "" if there is none.
+// CutHost splits the host off a secret: what follows the last @http:// or @https://, which no token contains (RFC
+// 6750, section 2.1). host is "" if there is none.
 func CutHost(text string) (secret, host string) {
 	lower := strings.ToLower(text)
 	at := max(strings.LastIndex(lower, "@http://"), strings.LastIndex(lower, "@https://"))
@@ -138,12 +135,12 @@ func CutHost(text string) (secret, host string) {
 	return strings.TrimSpace(text[:at]), text[at+1:]
 }
 
-// public are the keys of a connection that is a map whose texts may be shown. All others are secrets.
+// public are the keys of a connection map whose texts may be shown. All other texts are secrets.
 var public = []string{
 	"host", "cookies", "grant", "token_url", "authorize_url", "device_url", "scopes", "audience", "ca", "certificate", "issuer", "subject", "key_id", "algorithm", "lifetime", "service", "region",
 }
 
-// readObject reads a connection that is a map of what is sent.
+// readObject adds the secrets of a connection that is a map.
 func (c *ConnectionSecrets) readObject(raw string) {
 	var entry map[string]any
 	if err := json.Unmarshal([]byte(raw), &entry); err != nil {
@@ -163,7 +160,7 @@ func (c *ConnectionSecrets) readObject(raw string) {
 	}
 }
 
-// readMembers reads a map of a connection, and reports whether it holds a secret.
+// readMembers adds the secrets of a map within a connection, and reports whether there were any.
 func (c *ConnectionSecrets) readMembers(of map[string]any) bool {
 	if isSource(of) {
 		return false
@@ -194,13 +191,13 @@ func (c *ConnectionSecrets) readMembers(of map[string]any) bool {
 	return len(c.secrets)+len(c.short) > before
 }
 
-// isSource reports whether a map says where a secret is, and holds none.
+// isSource reports whether a map says where to read a secret, and so contains none.
 func isSource(of map[string]any) bool {
 	_, has := of["from"].(string)
 	return has
 }
 
-// isElsewhere reports whether all that a part of a connection has of secrets is in other places.
+// isElsewhere reports whether all secrets of a part of a connection are read from sources.
 func isElsewhere(part any) bool {
 	if list, isList := part.([]any); isList {
 		return slices.ContainsFunc(list, isElsewhere)
@@ -231,8 +228,8 @@ func (c *ConnectionSecrets) readMember(key, value string) {
 	}
 }
 
-// readPair reads a login whose user and password have separate keys, in the form in which it is sent
-// (RFC 6749, section 2.3.1).
+// readPair adds a login whose user and password have separate keys, in the form in which it is sent (RFC 6749,
+// section 2.3.1).
 func (c *ConnectionSecrets) readPair(of map[string]any, user, password string) {
 	id, _ := of[user].(string)
 	secret, isText := of[password].(string)
@@ -241,7 +238,7 @@ func (c *ConnectionSecrets) readPair(of map[string]any, user, password string) {
 	}
 }
 
-// readHeader reads the value of a header, which can be basic authentication.
+// readHeader adds the value of a header, which may be basic authentication.
 func (c *ConnectionSecrets) readHeader(value string) {
 	c.addSecrets(value)
 	c.addParts(value)
@@ -253,13 +250,13 @@ func (c *ConnectionSecrets) readHeader(value string) {
 	}
 }
 
-// users are names of members that hold the name of a user.
+// users are the names of members that hold user names.
 var users = []string{"user", "username", "user_name", "login", "email", "mail", "account", "tenant", "client_id"}
 
-// ordinary are names of members of a login that hold nothing secret.
+// ordinary are the names of members of a login that hold nothing secret.
 var ordinary = []string{"grant_type", "type", "method", "scope", "locale", "language"}
 
-// readLogin reads the request of a login. All that its body and headers have is secret, but names of users.
+// readLogin adds the secrets of a login request: everything in its body and headers except user names.
 func (c *ConnectionSecrets) readLogin(of map[string]any) {
 	if address, _ := of["url"].(string); strings.Contains(address, "://") {
 		c.readConnection(address)
@@ -273,7 +270,7 @@ func (c *ConnectionSecrets) readLogin(of map[string]any) {
 	c.readSent("", of["body"])
 }
 
-// readSent reads a value of a login by the name that it has.
+// readSent adds a value that a login sends, according to the name it is sent by.
 func (c *ConnectionSecrets) readSent(name string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -299,15 +296,14 @@ func (c *ConnectionSecrets) readSent(name string, value any) {
 	}
 }
 
-// pairOf reads user:password.
+// pairOf adds the parts of user:password.
 func (c *ConnectionSecrets) pairOf(pair string) {
 	user, password, _ := strings.Cut(pair, ":")
 	c.addName(user)
 	c.addSecrets(password, pair)
 }
 
-// addParts are the words of a text that look like secrets, such as the token in
-// "Token abc…".
+// addParts adds the words of a text that look like secrets, such as the token in "Token abc…".
 func (c *ConnectionSecrets) addParts(text string) {
 	for _, separators := range []string{" \t", " \t;,&=", " \t;,&=:?'\"/@"} {
 		for _, part := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
@@ -363,7 +359,7 @@ func (c *ConnectionSecrets) readURL(raw, scheme string) {
 	}
 }
 
-// addGuessed takes a part of a URL for a secret if it looks like one.
+// addGuessed adds a part of a URL that looks like a secret.
 func (c *ConnectionSecrets) addGuessed(text string, decode func(string) (string, error)) {
 	decoded, err := decode(text)
 	if err != nil {
@@ -374,7 +370,7 @@ func (c *ConnectionSecrets) addGuessed(text string, decode func(string) (string,
 	}
 }
 
-// brokenURL finds the login, and the rest, in a text that is no valid URL.
+// brokenURL adds the login, and the rest, of a text that is not a valid URL.
 func (c *ConnectionSecrets) brokenURL(raw string) {
 	c.addSecrets(raw)
 	_, rest, _ := strings.Cut(raw, "://")
@@ -385,10 +381,10 @@ func (c *ConnectionSecrets) brokenURL(raw string) {
 	c.addParts(rest)
 }
 
-// setting is one of a connection in words, such as host=db password='a b'.
+// setting matches a setting of a connection string, such as host=db password='a b'.
 var setting = regexp.MustCompile(`([A-Za-z_]+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)`)
 
-// addMalformed adds a text that no tool understands, or a token or path alone.
+// addMalformed adds a text that no tool understands, or that is a token. A file path is not added.
 func (c *ConnectionSecrets) addMalformed(raw string) {
 	if isPath(raw) {
 		return
@@ -408,18 +404,16 @@ func (c *ConnectionSecrets) addMalformed(raw string) {
 	c.addParts(raw)
 }
 
-// isPath reports whether a connection is the path of a file.
+// isPath reports whether a connection is a file path.
 func isPath(raw string) bool {
 	return !strings.ContainsAny(raw, " \t@?&=") &&
 		(strings.HasPrefix(raw, "/") || strings.HasPrefix(raw, "./") || strings.HasSuffix(raw, ".db") || strings.HasSuffix(raw, ".sqlite"))
 }
 
-// asInURL undoes the escapes of characters that a query may contain unescaped, since many
-// clients send them so.
+// asInURL undoes the escapes of characters that a query may contain unescaped: many clients send them so.
 var asInURL = strings.NewReplacer("%2C", ",", "%3A", ":", "%2F", "/", "%40", "@")
 
-// echoedForms returns the forms in which responses repeat a secret: unchanged, or with the
-// usual escapes.
+// echoedForms returns the forms in which responses repeat a secret: unchanged, or with the usual escapes.
 func echoedForms(secret string, found []pattern) []pattern {
 	all := found
 	for _, text := range []string{

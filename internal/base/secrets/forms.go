@@ -12,16 +12,15 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// kind says how a pattern is searched.
+// kind says where a pattern matches.
 type kind int
 
 const (
-	// anywhere: masked wherever it occurs.
+	// anywhere matches wherever the text occurs.
 	anywhere kind = iota
-	// encoded is part of a base64 text, whose characters beside it hold bits of
-	// the secret.
+	// encoded matches part of a base64 text; the adjacent characters hold bits of the secret.
 	encoded
-	// word is found only where no letter or digit is directly before or after it.
+	// word matches only if no letter or digit is adjacent.
 	word
 )
 
@@ -29,21 +28,21 @@ const (
 type pattern struct {
 	text string
 	kind kind
-	// pieces says that a piece of it at the end of a text is masked too.
+	// pieces says that a prefix of the pattern at the end of a text is masked too.
 	pieces bool
 }
 
-// Secrets of at least minSecret bytes are masked wherever they occur. Shorter ones, down to
-// minWord, are masked as whole words. Still shorter secrets would mask ordinary text: they are
-// only masked within longer ones, such as user:password and the whole URL.
+// Secrets of at least minSecret bytes are masked wherever they occur. Shorter ones, down to minWord, are masked as
+// whole words. Masking even shorter secrets would hide ordinary text: they are masked only within longer ones, such
+// as user:password and the whole URL.
 const (
 	minSecret = 6
 	minWord   = 3
 )
 
-// secretForms returns the patterns of a secret: how it appears in a text once escapes are
-// undone. Escapes are undone in the text that is masked, so they need no patterns of
-// their own, also where only some characters are escaped, or one is in several ways.
+// secretForms returns the patterns of a secret, as it appears in a text whose escapes have been undone. Escapes are
+// undone in the text to mask, so they need no patterns, even where only some characters are escaped or one is escaped
+// in several ways.
 func secretForms(secret string) []pattern {
 	seen := map[string]bool{}
 	var all []pattern
@@ -71,7 +70,7 @@ func secretForms(secret string) []pattern {
 	return all
 }
 
-// plainForms returns the ways to write a secret that are not undone as escapes.
+// plainForms returns spellings of a secret that are not escapes.
 func plainForms(secret string) []string {
 	all := []string{
 		secret,
@@ -84,7 +83,7 @@ func plainForms(secret string) []string {
 		all = append(all, old, strings.ToValidUTF8(old, "\uFFFD"))
 	}
 	all = append(all, misreadForms(secret)...)
-	// A secret that looks like an escape itself is read otherwise in deeper layers.
+	// A secret that itself looks like an escape reads differently in deeper layers.
 	for read := (layer{text: secret}); len(all) < 16; {
 		under, changed := read.unescaped()
 		if !changed {
@@ -101,7 +100,7 @@ func plainForms(secret string) []string {
 	return all
 }
 
-// misreadForms returns UTF-8 that was taken for the encoding of old web servers.
+// misreadForms returns a UTF-8 secret as it looks if decoded as Latin-1 or Windows-1252, as old web servers do.
 func misreadForms(secret string) []string {
 	var all []string
 	for _, table := range []*charmap.Charmap{charmap.ISO8859_1, charmap.Windows1252} {
@@ -112,9 +111,8 @@ func misreadForms(secret string) []string {
 	return all
 }
 
-// writtenForms returns the bytes that base64 may hold: the secret, in UTF-8 or in Latin-1 as clients
-// write logins, escaped as in a message of JSON, or as a login of OAuth 2.0 is (RFC 6749,
-// section 2.3.1).
+// writtenForms returns the byte sequences that base64 of a secret may encode: the secret, in UTF-8 or in Latin-1 as
+// clients write logins, escaped as in a JSON message, or as an OAuth 2.0 login (RFC 6749, section 2.3.1).
 func writtenForms(secret string) []string {
 	quoted, err := json.Marshal(secret)
 	all := []string{secret, url.QueryEscape(secret)}
@@ -127,13 +125,13 @@ func writtenForms(secret string) []string {
 	return all
 }
 
-// jsonPlain returns a secret in JSON that does not care for HTML.
+// jsonPlain returns a secret as JSON escapes it without escaping for HTML.
 func jsonPlain(secret string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(secret)
 }
 
-// base64Parts returns the parts of the base64 of a longer text that a secret in it
-// decides alone, at each of its three places in a group.
+// base64Parts returns the base64 characters that a secret alone determines within a longer encoded text, for each of
+// its three positions in a group.
 func base64Parts(text string) []string {
 	const bits = 6
 	all := make([]string, 0, 6)
@@ -150,8 +148,7 @@ func base64Parts(text string) []string {
 	return all
 }
 
-// toLatin1 returns a text as ISO 8859-1 has it; false where that is the same or where it
-// has not all of it.
+// toLatin1 returns a text in ISO 8859-1; false if that is the same, or cannot represent it.
 func toLatin1(text string) (string, bool) {
 	old := make([]byte, 0, len(text))
 	for _, r := range text {
@@ -163,8 +160,8 @@ func toLatin1(text string) (string, bool) {
 	return string(old), string(old) != text
 }
 
-// escapedForHTML returns a secret in a page, and in JSON that may be within one, where
-// non-ASCII characters may be escaped too.
+// escapedForHTML returns a secret as it is escaped in a page, and in JSON that may be inside one, where non-ASCII
+// characters may be escaped too.
 func escapedForHTML(secret string) []string {
 	quoted, err := json.Marshal(secret)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Handler masks log records before next sees them. A handler that already masks is returned
+// Handler returns a handler that masks log records before next sees them. A handler that already masks is returned
 // unchanged.
 func (s *Masker) Handler(next slog.Handler) slog.Handler {
 	if masks, ok := next.(handler); ok && masks.secrets == s {
@@ -54,7 +54,7 @@ func (h handler) maskAttr(attr slog.Attr) slog.Attr {
 		masked := lists.Map(members, h.maskAttr)
 		return slog.Attr{Key: attr.Key, Value: slog.GroupValue(masked...)}
 	case slog.KindAny:
-		// Values that change are logged as text.
+		// Values that may change later are logged as text.
 		text := fmt.Sprintf("%+v", value.Any())
 		if masked := h.secrets.Text(text); masked != text {
 			return slog.String(attr.Key, masked)

@@ -1,17 +1,15 @@
 package secrets
 
-// matcher finds patterns in a text. It reads every few bytes of it only: the last two
-// of a window as long as the shortest pattern say how far the next window can be (Wu
-// and Manber, A Fast Algorithm For Multi-Pattern Searching).
+// matcher finds patterns in a text. It reads only some bytes: the last two of a window as long as the shortest
+// pattern determine how far the next window can be (Wu and Manber, A Fast Algorithm For Multi-Pattern Searching).
 type matcher struct {
 	least int // bytes of the shortest pattern
 	mask  int
 	shift []uint8
 	byEnd map[[2]byte][]pattern // by the end of their first least bytes
-	// byHead and byTail are patterns of which pieces are searched, by their first and
-	// last minSecret bytes.
+	// byHead and byTail index the patterns whose pieces are searched for by their first and last minSecret bytes.
 	byHead, byTail map[string][]pattern
-	// begins has the slots of the first two bytes of those in byHead.
+	// begins marks the slots of the first two bytes of the patterns in byHead.
 	begins  []bool
 	longest int
 }
@@ -50,8 +48,7 @@ func newMatcher(patterns []pattern) *matcher {
 
 func (m *matcher) slotIndex(a, b byte) int { return (int(a)<<8 ^ int(a)<<3 ^ int(b)) & m.mask }
 
-// eachMatch calls found with the place of every pattern in the text until it says
-// false.
+// eachMatch calls found with the position of every match in the text, until found returns false.
 func eachMatch[T string | []byte](m *matcher, text T, found func(start, end int) bool) {
 	if m.least == 0 {
 		return
@@ -74,7 +71,7 @@ func eachMatch[T string | []byte](m *matcher, text T, found func(start, end int)
 	}
 }
 
-// matchExtent returns the part of the text that a found pattern covers.
+// matchExtent returns the part of the text that a match covers; false if the pattern does not match there.
 func matchExtent[T string | []byte](p pattern, text T, start int) (from, to int, ok bool) {
 	from, to = start, start+len(p.text)
 	switch p.kind {
@@ -86,7 +83,7 @@ func matchExtent[T string | []byte](p pattern, text T, start int) (from, to int,
 	return from, to, true
 }
 
-// base64Extent adds what stands for bits on both sides, too, and the padding.
+// base64Extent extends a match to the adjacent characters that hold its bits, and the padding.
 func base64Extent[T string | []byte](text T, from, to int) (int, int) {
 	if from > 0 && isBase64(text[from-1]) {
 		from--
@@ -100,7 +97,7 @@ func base64Extent[T string | []byte](text T, from, to int) (int, int) {
 	return from, to
 }
 
-// standsAlone returns false for a part of a longer name.
+// standsAlone reports whether a match is not part of a longer name.
 func standsAlone[T string | []byte](text T, from, to int) bool {
 	before := from > 0 && isBeside(text[from-1])
 	after := to < len(text) && text[to] != '.' && isBeside(text[to])
@@ -112,6 +109,5 @@ func isBase64(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '+' || c == '/' || c == '-' || c == '_'
 }
 
-// isBeside reports whether a byte makes a longer name of the word beside it. A
-// point does so where more follows.
+// isBeside reports whether a byte next to a word makes it part of a longer name. A dot does only if more follows.
 func isBeside(c byte) bool { return isWord(c) || c == '-' || c == '.' }

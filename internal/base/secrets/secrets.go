@@ -1,9 +1,8 @@
-// Package secrets keeps secrets out of what a worker writes: errors, logs, heartbeats,
-// dead letters. It gets the secrets and finds them in the forms in which servers, drivers
-// and Python repeat them: as they are, in base64, in hex, and behind a mixture of the
-// escapes of URLs, JSON, HTML and programming languages, several levels deep.
-// docs/decisions/0033-forms-of-secrets.md says which forms and why no others;
-// docs/concepts/security.md#how-secrets-are-kept-out-of-logs what is masked where.
+// Package secrets keeps secrets out of what a worker writes: errors, logs, heartbeats, dead letters. It is given the
+// secrets and finds them in the forms in which servers, drivers and Python repeat them: unchanged, in base64, in hex,
+// and behind mixtures of the escapes of URLs, JSON, HTML and programming languages, several levels deep.
+// docs/decisions/0033-forms-of-secrets.md lists the forms and why there are no others;
+// docs/concepts/security.md#how-secrets-are-kept-out-of-logs lists what is masked where.
 package secrets
 
 import (
@@ -15,12 +14,11 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Stars replace what was masked.
+// Stars replace masked text.
 const Stars = credential.Stars
 
-// maxAdded is how many secrets that were added one by one are remembered; the oldest is
-// forgotten first. Tokens that are fetched again and again expire, and all would be searched
-// for in each error.
+// maxAdded is how many individually added secrets are remembered; the oldest is forgotten first. Tokens expire and
+// are fetched again and again, and all would be searched for in each error.
 const maxAdded = 256
 
 // Masker masks secrets. It is safe for concurrent use. The zero value has none.
@@ -31,17 +29,17 @@ type Masker struct {
 	connections map[string]*ConnectionSecrets
 	added       []added
 	names       []string
-	// ready is the masker for all values, built on demand; nil after a value was added.
+	// ready is the masker for all values, built on first use; nil after a value was added.
 	ready *masker
 }
 
-// added is a secret that was added alone.
+// added is a secret that was added individually.
 type added struct {
 	value      string
 	connection *ConnectionSecrets
 }
 
-// masker has the matchers for a set of secrets.
+// masker has the matchers of a set of secrets.
 type masker struct{ long, words *matcher }
 
 func newMasker(patterns []pattern) *masker {
@@ -54,12 +52,10 @@ func newMasker(patterns []pattern) *masker {
 	}
 }
 
-// With returns a set that also masks what s masks. Secrets that are added to it are not
-// added to s.
+// With returns a Masker that also masks what s masks. Secrets added to it are not added to s.
 func (s *Masker) With() *Masker { return &Masker{parent: s} }
 
-// Add has values masked from now on, in every form. It is for secrets that are not
-// configured, such as a token that was fetched.
+// Add masks values from now on, in every form. It is for secrets that are not configured, such as a fetched token.
 func (s *Masker) Add(values ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,14 +64,14 @@ func (s *Masker) Add(values ...string) {
 	}
 }
 
-// AddToken is Add for one value. It gives what finds it in answers.
+// AddToken is Add for one value. It returns what finds the value in responses.
 func (s *Masker) AddToken(value string) *ConnectionSecrets {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.addSecret(value)
 }
 
-// addSecret is Add, with s.mu.
+// addSecret is AddToken with s.mu held.
 func (s *Masker) addSecret(value string) *ConnectionSecrets {
 	for _, known := range s.added {
 		if known.value == value {
@@ -93,8 +89,7 @@ func (s *Masker) addSecret(value string) *ConnectionSecrets {
 	return connection
 }
 
-// AddNames has names masked where they are words of their own. They are less than
-// secrets: those of users.
+// AddNames masks names that appear as separate words. They are less sensitive than secrets, such as user names.
 func (s *Masker) AddNames(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +100,8 @@ func (s *Masker) AddNames(names ...string) {
 	}
 }
 
-// AddConnection has the secrets of a connection masked, and gives them. Those
-// that are short, and names, are not: see [Set.Use].
+// AddConnection masks the secrets of a connection, and returns them. Short secrets and names are not masked: see
+// UseConnection.
 func (s *Masker) AddConnection(raw string) *ConnectionSecrets {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +116,7 @@ func (s *Masker) AddConnection(raw string) *ConnectionSecrets {
 	return connection
 }
 
-// Login adds credentials of a connection that come from a file or the environment and not from
-// its configuration.
+// Login adds credentials of a connection that come from a file or the environment rather than from its configuration.
 func (s *Masker) Login(connection *ConnectionSecrets, user, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,15 +134,15 @@ func (s *Masker) Login(connection *ConnectionSecrets, user, password string) {
 	}
 }
 
-// namesOf returns the users of a connection.
+// namesOf returns the user names of a connection.
 func (s *Masker) namesOf(connection *ConnectionSecrets) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Concat(connection.names, connection.logins)
 }
 
-// UseConnection masks everything about a connection, including its names and short secrets, in
-// what using it produces.
+// UseConnection masks everything about a connection, including its names and short secrets. It is for what is
+// produced while using it.
 func (s *Masker) UseConnection(connection *ConnectionSecrets) {
 	owner := s
 	for owner.parent != nil {
@@ -180,7 +174,7 @@ func (s *Masker) ownMasker() *masker {
 	return s.ready
 }
 
-// allMaskers returns the maskers of the set and of the sets that it is with.
+// allMaskers returns the maskers of the set and of its parents.
 func (s *Masker) allMaskers() []*masker {
 	var all []*masker
 	for ; s != nil; s = s.parent {
@@ -194,7 +188,7 @@ func (s *Masker) allMaskers() []*masker {
 // Text returns a text with all secrets replaced by stars.
 func (s *Masker) Text(text string) string { return maskText(s.allMaskers(), text) }
 
-// Value returns a value of JSON whose texts and keys are masked. v is not changed.
+// Value returns a JSON value whose texts and keys are masked. v is not changed.
 func (s *Masker) Value(v any) any { return maskValue(s.allMaskers(), v) }
 
 func maskValue(maskers []*masker, v any) any {
@@ -242,7 +236,7 @@ func maskText(maskers []*masker, text string) string {
 	return starSpans(text, places)
 }
 
-// addSpans adds where the original has secrets.
+// addSpans adds the parts of the original text that hold secrets.
 func (m *masker) addSpans(read layer, places []span) []span {
 	add := func(start, end int) bool {
 		places = append(places, span{read.originOf(start), read.originOf(end)})
@@ -273,9 +267,8 @@ func starSpans(text string, places []span) string {
 	return out.String()
 }
 
-// findPieces finds the beginning of a secret where a text was cut without regard for it: at
-// the end of the text or of a line, or before an ellipsis. At the start of the text it
-// finds the end of one.
+// findPieces finds the beginning of a secret where a text was truncated: at the end of the text or of a line, or
+// before an ellipsis. At the start of the text it finds the end of a secret.
 func (m *matcher) findPieces(text string, found func(start, end int) bool) {
 	for start := 0; start+minSecret <= len(text); {
 		end, next := cutEnd(text, start)
@@ -292,7 +285,7 @@ func (m *matcher) findPieces(text string, found func(start, end int) bool) {
 	}
 }
 
-// findHeads finds the longest beginning of a secret at the end of a text, from an offset on.
+// findHeads finds the longest beginning of a secret that ends the text, searching from an offset.
 func (m *matcher) findHeads(text string, at int, found func(start, end int) bool) {
 	for ; at+minSecret <= len(text); at++ {
 		if !m.begins[m.slotIndex(text[at], text[at+1])] {
@@ -307,8 +300,8 @@ func (m *matcher) findHeads(text string, at int, found func(start, end int) bool
 	}
 }
 
-// cutEnd is where a text may have been cut next: before a line break or an ellipsis, or at its
-// end. The next piece begins after it.
+// cutEnd returns where the text may have been truncated after start: before a line break or an ellipsis, or at its
+// end. next is where the next piece begins.
 func cutEnd(text string, start int) (end, next int) {
 	for i := start; i < len(text); i++ {
 		for _, mark := range cuts[text[i]] {
@@ -320,5 +313,5 @@ func cutEnd(text string, start int) (end, next int) {
 	return len(text), len(text)
 }
 
-// cuts are what follows a text that was cut, by their first bytes.
+// cuts are the marks that follow a truncated text, by their first bytes.
 var cuts = [256][]string{'\n': {"\n"}, '\r': {"\r\n"}, '.': {"..."}, 0xe2: {"…"}}

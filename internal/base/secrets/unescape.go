@@ -12,15 +12,14 @@ import (
 // and "%252525…" has as many layers as digits.
 const maxLayers = 4
 
-// layer is a text as it reads once its escapes are undone.
+// layer is a text after some escapes have been undone.
 type layer struct {
 	text string
-	// at is where in the original each byte comes from, and where it ends; nil for
-	// the original.
+	// at holds the original offset of each byte, and of the end; nil for the original text.
 	at []int32
 }
 
-// originOf is where in the original the byte begins.
+// originOf returns the original offset of a byte.
 func (l layer) originOf(i int) int {
 	if l.at == nil {
 		return i
@@ -28,8 +27,8 @@ func (l layer) originOf(i int) int {
 	return int(l.at[i])
 }
 
-// unescaped undoes one level of escapes: of URLs, of strings in JSON and programs, and of HTML.
-// It is false if there are none.
+// unescaped undoes one level of escapes: of URLs, of strings in JSON and programs, and of HTML. It returns false if
+// there are none.
 func (l layer) unescaped() (layer, bool) {
 	if strings.IndexByte(l.text, '%') < 0 && strings.IndexByte(l.text, '\\') < 0 && strings.IndexByte(l.text, '&') < 0 {
 		return l, false
@@ -54,12 +53,11 @@ func (l layer) unescaped() (layer, bool) {
 	return layer{text: string(out), at: append(at, int32(l.originOf(len(l.text))))}, changed
 }
 
-// leastWrapped is the length of a base64 line from which its break is taken for wrapping: lines
-// of RFC 2045, which PostgreSQL's encode and Python's encodebytes write, have 76 characters,
-// those of PEM 64.
+// leastWrapped is the length from which a base64 line counts as wrapped at its end: lines of RFC 2045, which
+// PostgreSQL's encode and Python's encodebytes write, have 76 characters, those of PEM 64.
 const leastWrapped = 60
 
-// joinLines removes line breaks within base64. It is false if there are none.
+// joinLines removes line breaks within base64. It returns false if there are none.
 func (l layer) joinLines() (layer, bool) {
 	var out []byte
 	var at []int32
@@ -81,7 +79,7 @@ func (l layer) joinLines() (layer, bool) {
 	return layer{text: string(append(out, l.text[end:]...)), at: append(l.appendPositions(at, end, len(l.text)), int32(l.originOf(len(l.text))))}, true
 }
 
-// appendPositions appends the original offsets of a part's bytes.
+// appendPositions appends the original offsets of a range of bytes.
 func (l layer) appendPositions(at []int32, start, end int) []int32 {
 	for i := start; i < end; i++ {
 		at = append(at, int32(l.originOf(i)))
@@ -91,8 +89,8 @@ func (l layer) appendPositions(at []int32, start, end int) []int32 {
 
 func isOtherThanBase64(r rune) bool { return r >= utf8.RuneSelf || !isBase64(byte(r)) }
 
-// readEscape reads the escape at the start of a text: its length, and the character that it
-// stands for. 0 is none.
+// readEscape returns the length of the escape at the start of a text, and the character it stands for; 0 if there is
+// none.
 func readEscape(text string) (n int, stands string) {
 	switch text[0] {
 	case '%':
@@ -133,7 +131,7 @@ func unescapeBackslash(text string) (n int, stands string) {
 	return 0, ""
 }
 
-// hexByte reads the byte of two digits at an offset.
+// hexByte reads a byte of two hexadecimal digits at an offset.
 func hexByte(text string, offset int) (n int, stands string) {
 	b, ok := parseDigits(text, offset, 2, 16)
 	if !ok {
@@ -142,7 +140,7 @@ func hexByte(text string, offset int) (n int, stands string) {
 	return offset + 2, string([]byte{byte(b)})
 }
 
-// octalByte reads \NNN, which may have less digits.
+// octalByte reads \NNN, which may have fewer digits.
 func octalByte(text string) (n int, stands string) {
 	for digits := 3; digits > 0; digits-- {
 		if b, ok := parseDigits(text, 1, digits, 8); ok && b < 256 {
@@ -152,7 +150,7 @@ func octalByte(text string) (n int, stands string) {
 	return 0, ""
 }
 
-// unescapeUnit reads \uXXXX, two of which can be one character.
+// unescapeUnit reads \uXXXX; a surrogate pair is one character.
 func unescapeUnit(text string) (n int, stands string) {
 	high, ok := parseDigits(text, 2, 4, 16)
 	if !ok {
@@ -166,7 +164,7 @@ func unescapeUnit(text string) (n int, stands string) {
 	return 6, string(rune(high))
 }
 
-// longestEntity is how many bytes an entity of HTML may have.
+// longestEntity is the greatest length of an HTML entity, in bytes.
 const longestEntity = 33
 
 func unescapeEntity(text string) (n int, stands string) {
@@ -180,7 +178,7 @@ func unescapeEntity(text string) (n int, stands string) {
 	return end + 1, stands
 }
 
-// parseDigits parses exactly digits characters at offset, in a base; false if they are no number.
+// parseDigits parses exactly digits characters at offset in a base; false if they are not a number.
 func parseDigits(text string, offset, digits, base int) (int64, bool) {
 	if len(text) < offset+digits || text[offset] == '+' || text[offset] == '-' {
 		return 0, false

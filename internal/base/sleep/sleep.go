@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits for a duration. Where the context ends before, it gives the cause at once.
+// For waits for a duration. If the context ends earlier, it returns the cause at once.
 func For(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
@@ -17,7 +17,8 @@ func For(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Unless waits for a duration. Where stop is closed before, it gives stopped at once, and where the context ends, its error.
+// Unless waits for a duration. It returns early with stopped if stop is closed, or with the context's error if that
+// ends.
 func Unless(ctx context.Context, d time.Duration, stop <-chan struct{}, stopped error) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,5 +1,4 @@
-// Package slots bounds what runs at the same time for one key, such as a workflow or a
-// sender.
+// Package slots limits how much runs at the same time for one key, such as a workflow or a sender.
 package slots
 
 import (
@@ -8,10 +7,10 @@ import (
 	"sync"
 )
 
-// ErrBusy says that as many wait for a slot of a key as may.
+// ErrBusy says that the maximum number of callers wait for a slot of the key.
 var ErrBusy = errors.New("too many are waiting for a slot")
 
-// ByKey has slots for each key.
+// ByKey manages the slots of each key.
 type ByKey struct {
 	each    int
 	waiting int // how many more of a key wait; 0 is no bound
@@ -20,20 +19,19 @@ type ByKey struct {
 	of map[string]*queue
 }
 
-// queue holds the slots of one key.
+// queue holds the slots of one key, and counts its users.
 type queue struct {
 	slots  chan struct{}
 	length int // those that have a slot, and those that wait for one
 }
 
-// New makes slots: each is their number for each key, and waiting is how many may wait for a
-// key; 0 is unbounded.
+// New returns a limiter: each is the number of slots per key, waiting how many callers may wait per key; 0 is
+// unbounded.
 func New(each, waiting int) *ByKey {
 	return &ByKey{each: each, waiting: waiting, of: map[string]*queue{}}
 }
 
-// Enter waits for a slot of a key until ctx is done. leave gives the slot to the next
-// one. The error is ErrBusy or that of ctx.
+// Enter waits for a slot of a key until ctx is done. leave releases it. The error is ErrBusy or that of ctx.
 func (b *ByKey) Enter(ctx context.Context, key string) (leave func(), err error) {
 	one, err := b.joinQueue(key)
 	if err != nil {
@@ -49,7 +47,7 @@ func (b *ByKey) Enter(ctx context.Context, key string) (leave func(), err error)
 	}, nil
 }
 
-// AcquireSlot waits for a free slot and takes it. The error comes from ctx.
+// AcquireSlot waits for a free slot and acquires it. The error is that of ctx.
 func AcquireSlot(ctx context.Context, slots chan<- struct{}) error {
 	select {
 	case slots <- struct{}{}:

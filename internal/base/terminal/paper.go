@@ -9,19 +9,19 @@ import (
 	"golang.org/x/term"
 )
 
-// Paper describes what a text is written to: a terminal, or a pipe or file.
+// Paper describes the output of a text: a terminal, or a pipe or file.
 type Paper struct {
 	Colour bool
 	Width  int // in columns; Unbounded for a pipe or a file
 }
 
-// Unbounded is the width of pipes and files: nothing in them is cut or wrapped, and tables have all their columns.
+// Unbounded is the width of pipes and files: nothing is cut or wrapped, and tables have all their columns.
 const Unbounded = 1 << 20
 
-// Lines breaks a line between words, into as many as the width requires.
+// Lines wraps a text between words at the paper's width.
 func (p Paper) Lines(said string) []string { return WrapText(said, p.Width) }
 
-// Shorten cuts a text as Shorten does for a terminal. For pipes and files it is whole, on one line.
+// Shorten cuts a text for a terminal. For pipes and files, it only joins its lines.
 func (p Paper) Shorten(text string, most int) string {
 	if p.Width >= Unbounded {
 		most = Unbounded
@@ -29,7 +29,7 @@ func (p Paper) Shorten(text string, most int) string {
 	return Shorten(text, most)
 }
 
-// LayoutWidth returns the width by which texts of several lines are laid out: 80 where nothing bounds it.
+// LayoutWidth returns the width for laying out texts of several lines: HelpColumns if the width is unbounded.
 func LayoutWidth(width int) int {
 	if width >= Unbounded {
 		return HelpColumns
@@ -37,7 +37,7 @@ func LayoutWidth(width int) int {
 	return width
 }
 
-// PaperOf describes what a stream writes to. Only terminals have colours, and not where NO_COLOR is set (no-color.org).
+// PaperOf describes what a stream writes to. Only terminals have colours, unless NO_COLOR is set (no-color.org).
 func PaperOf(w io.Writer) Paper {
 	if !IsTerminal(w) {
 		return Paper{Width: Unbounded}
@@ -51,7 +51,7 @@ func IsTerminal(w io.Writer) bool {
 	return file != nil && term.IsTerminal(int(file.Fd()))
 }
 
-// File returns the file that a stream goes to, nil for something else.
+// File returns the file that a stream writes to; nil if it is not a file.
 func File(w io.Writer) *os.File {
 	if s, ok := w.(*Screen); ok {
 		w = s.To
@@ -60,7 +60,7 @@ func File(w io.Writer) *os.File {
 	return file
 }
 
-// Width returns the width of the terminal, 80 for anything else: for help and other prose, which is wrapped everywhere.
+// Width returns the width of the terminal; 80 for other outputs, where help and other prose are wrapped too.
 func Width(w io.Writer) int {
 	const fallback, least = 80, 20
 	if file := File(w); file != nil {
@@ -71,8 +71,7 @@ func Width(w io.Writer) int {
 	return fallback
 }
 
-// Program returns this program as its user calls it: what is printed as a command is
-// pasted.
+// Program returns this program as its user calls it, so that printed commands can be pasted.
 func Program() string { return programName(os.Args[0]) }
 
 func programName(called string) string {

@@ -11,16 +11,15 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Screen is a standard stream. Data that could act on a terminal, or deceive its
-// reader, is shown and has no effect: every character that Visible changes. Colours of
-// our own are marked by Paper; what moves the cursor goes past it.
+// Screen is a standard stream. Data that could control a terminal or deceive its reader is shown without effect:
+// every character that Visible changes. Our own colours are marked by Paper; what moves the cursor bypasses Screen.
 type Screen struct {
 	To io.Writer
-	// Err is the first error of a write: what is missing then was requested.
+	// Err is the first error of a write: part of the requested output is then missing.
 	Err error
 }
 
-// Write takes whole characters, as all callers have them.
+// Write expects whole characters, as all callers write.
 func (s *Screen) Write(p []byte) (int, error) {
 	text := Visible(string(p))
 	if PaperOf(s.To).Colour {
@@ -32,7 +31,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Verbatim writes what is not for eyes alone: the text of a file.
+// Verbatim writes a text unchanged, such as the text of a file that is not only for people to read.
 func (s *Screen) Verbatim(text []byte) error {
 	_, err := s.To.Write(text)
 	if s.Err == nil {
@@ -41,10 +40,9 @@ func (s *Screen) Verbatim(text []byte) error {
 	return err
 }
 
-// Visible shows the characters that a terminal would obey, or would not show, as the
-// escapes of JSON: those that source.IsHidden names but line breaks and tabs. A JSON document has
-// them inside strings only, and means the same afterwards. Bytes that are no
-// UTF-8 are shown as in Go.
+// Visible replaces the characters that would control a terminal, or be invisible, by JSON escapes: those that
+// source.IsHidden names except line breaks and tabs. A JSON document has them only inside strings, and keeps its
+// meaning. Invalid UTF-8 is shown as in Go.
 func Visible(text string) string {
 	if !strings.ContainsFunc(text, IsUnsafe) {
 		return text
@@ -65,8 +63,8 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// IsUnsafe reports whether VisibleText may have to replace the character. RuneError counts,
-// because it stands for invalid bytes.
+// IsUnsafe reports whether Visible may have to replace the character. RuneError counts, because it stands for invalid
+// bytes.
 func IsUnsafe(r rune) bool {
 	return r != '\n' && r != '\t' && (r == utf8.RuneError || source.IsHidden(r))
 }

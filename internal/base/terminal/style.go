@@ -2,10 +2,10 @@ package terminal
 
 import "strings"
 
-// Style is how a text looks at a terminal that has colours.
+// Style is the look of a text at a terminal with colours.
 type Style int
 
-// The styles. What a status looks like says render.
+// The styles. Package render maps statuses to them.
 const (
 	Plain   Style = iota
 	Warning       // what is wrong: bold yellow
@@ -20,8 +20,8 @@ const (
 // codes are the parameters of the styles in SGR sequences (ECMA-48, 8.3.117).
 var codes = [...]string{Plain: "0", Warning: "1;33", Good: "32", Bad: "31", Active: "34", Held: "36", Asks: "35", Quiet: "2"}
 
-// A style begins with a mark: its number in three noncharacters, which no text has, and which
-// have no width. From data they would colour a line and no more.
+// A style begins with a mark: its number in three noncharacters, which text does not contain and which have no width.
+// If data contained a mark, it would only colour a line.
 const (
 	bits    = 3
 	zeroBit = '\ufffe'
@@ -40,7 +40,7 @@ func (s Style) escapeCode() string {
 	return b.String()
 }
 
-// styles replaces marks by what a terminal knows.
+// styles replaces marks by the terminal's escape sequences.
 var styles = func() *strings.Replacer {
 	var pairs []string
 	for style, code := range codes {
@@ -49,7 +49,7 @@ var styles = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// Paint returns a text in a style, for a Screen. It is as wide as without.
+// Paint marks a text with a style, for a Screen. The marks have no width.
 func (p Paper) Paint(style Style, text string) string {
 	if !p.Colour || style == Plain || text == "" {
 		return text
@@ -57,5 +57,5 @@ func (p Paper) Paint(style Style, text string) string {
 	return style.escapeCode() + text + Plain.escapeCode()
 }
 
-// Warning returns a text that must not be passed over.
+// Warning paints a text that must not be overlooked.
 func (p Paper) Warning(text string) string { return p.Paint(Warning, text) }

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// NewTable returns a table in the one style that this program has.
+// NewTable returns a table in the style of this program.
 func NewTable(columns ...any) table.Writer {
 	writer := table.NewWriter()
 	style := table.StyleLight
@@ -22,7 +22,7 @@ func NewTable(columns ...any) table.Writer {
 	return writer
 }
 
-// TableRow returns the cells of some columns. It panics if a column has no cell: a table would leave it out in silence.
+// TableRow returns the cells of some columns. It panics if a column has no cell: a table would silently omit it.
 func TableRow[C any](columns []string, cells map[string]C) table.Row {
 	return lists.Map(columns, func(name string) any {
 		cell, found := cells[name]
@@ -33,16 +33,16 @@ func TableRow[C any](columns []string, cells map[string]C) table.Row {
 	})
 }
 
-// HeadRow returns a row of the names of some columns.
+// HeadRow returns the heading row of some columns.
 func HeadRow(columns []string) table.Row {
 	return lists.Map(columns, func(name string) any { return name })
 }
 
-// leastName is the narrowest that a column of names becomes before other columns are left out.
+// leastName is the least width of a column of names before other columns are left out.
 const leastName = 16
 
-// FitColumns renders a table with the first set of columns that fits a width. Other commands take the names of its
-// rows, so these are never cut: a long one wraps. A column is left out where names would otherwise have less than two
+// FitColumns renders a table with the first set of columns that fits the width. Other commands accept the names in
+// its rows, so they are never cut: long names wrap. A column is left out if names would otherwise have less than two
 // fifths of the width.
 func FitColumns(width int, names []string, sets [][]string, render func(columns, names []string) string) string {
 	longest := widestLine(names)
@@ -77,8 +77,8 @@ func WrapNames(names []string, width int) []string {
 	return lists.Map(names, func(name string) string { return WrapName(name, width) })
 }
 
-// WrapName breaks a name into lines of a width: behind a mark between its words, where one is in the second half of the
-// line, else anywhere.
+// WrapName breaks a name into lines of a width: after a separator between words if there is one in the second half of
+// the line, else anywhere.
 func WrapName(name string, width int) string {
 	var lines []string
 	for text.StringWidth(name) > width {
@@ -101,26 +101,25 @@ func WrapName(name string, width int) string {
 	return strings.Join(append(lines, name), "\n")
 }
 
-// Elastic is a column that may be narrower than its cells. They are cut or wrapped to at least so many characters;
-// where Least is 0, the column may be left out.
+// Elastic is a column that may be narrower than its cells, which are cut or wrapped to no less than Least characters.
+// If Least is 0, the column may be left out.
 type Elastic struct {
 	Name  string
 	Least int
 	Cut   table.WidthEnforcer
 }
 
-// SnipCell cuts a cell with an ellipsis.
+// SnipCell cuts a cell and adds an ellipsis.
 func SnipCell(cell string, most int) string { return text.Snip(cell, most, "…") }
 
-// EachLine cuts the lines of a cell, each by itself.
+// EachLine returns an enforcer that cuts each line of a cell.
 func EachLine(cut table.WidthEnforcer) table.WidthEnforcer {
 	return func(cell string, most int) string {
 		return strings.Join(lists.Map(strings.Split(cell, "\n"), func(line string) string { return cut(line, most) }), "\n")
 	}
 }
 
-// Middle cuts an identifier to a width. Its beginning says whose it is and its end which one, so what
-// is left out is in the middle.
+// Middle shortens an identifier to a width by omitting its middle: the beginning says whose it is, the end which one.
 func Middle(id string, width int) string {
 	if text.StringWidth(id) <= width {
 		return id
@@ -140,8 +139,8 @@ func Middle(id string, width int) string {
 	return string(runes[:first]) + "…" + string(runes[len(runes)-last:])
 }
 
-// FitTable renders a table at a width: it makes elastic columns narrower, one after the other, until the table fits or all
-// have their least.
+// FitTable renders a table at a width: it narrows elastic columns one after the other until the table fits or all
+// have their least width.
 func FitTable(rows table.Writer, width int, columns ...Elastic) string {
 	rendered := rows.Render()
 	var configs []table.ColumnConfig

@@ -1,5 +1,5 @@
-// Package terminal writes for people at a terminal: texts that neither control it nor
-// break its lines, tables that fit it, and JSON.
+// Package terminal writes for people at a terminal: texts that can neither control it nor break its lines, tables
+// that fit it, and JSON.
 package terminal
 
 import (
@@ -13,10 +13,10 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Time returns a time in UTC: 2026-11-22 23:00:14 UTC.
+// Time formats a time in UTC: 2026-11-22 23:00:14 UTC.
 func Time(at time.Time) string { return at.UTC().Format(time.DateTime + " UTC") }
 
-// ClockText returns a time of day in UTC, with the day if it is not today.
+// ClockText formats a time of day in UTC, with the date if it is not today.
 func ClockText(at, now time.Time) string {
 	if at.UTC().Format(time.DateOnly) != now.UTC().Format(time.DateOnly) {
 		return Time(at)
@@ -24,7 +24,7 @@ func ClockText(at, now time.Time) string {
 	return at.UTC().Format(time.TimeOnly + " UTC")
 }
 
-// Ago is how long ago something was, for lists: 4m ago.
+// Ago formats how long ago a time was, for lists: 4m ago.
 func Ago(at, now time.Time) string {
 	const day = 24 * time.Hour
 	switch d := now.Sub(at); {
@@ -39,17 +39,17 @@ func Ago(at, now time.Time) string {
 	}
 }
 
-// OneLine replaces line breaks by spaces and keeps runs of spaces, which align columns.
+// OneLine replaces line breaks and tabs by spaces. It keeps runs of spaces, which align columns.
 func OneLine(line string) string {
 	return Visible(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(line))
 }
 
-// SecondsText returns a time in seconds as Duration shows it.
+// SecondsText formats a number of seconds like Duration.
 func SecondsText(n float64) string {
 	return Duration(time.Duration(n * float64(time.Second)).Round(time.Millisecond))
 }
 
-// Duration returns a duration in two units.
+// Duration formats a duration in at most two units.
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -71,7 +71,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// Shorten cuts a text to what fits into a line.
+// Shorten joins the lines of a text and cuts it to a number of characters.
 func Shorten(text string, most int) string {
 	text = Visible(strings.Join(strings.Fields(text), " "))
 	if utf8.RuneCountInString(text) > most {
@@ -80,7 +80,7 @@ func Shorten(text string, most int) string {
 	return text
 }
 
-// NumberText returns a number; "" for 0.
+// NumberText formats a number; "" for 0.
 func NumberText(n int) string {
 	if n == 0 {
 		return ""
@@ -88,14 +88,13 @@ func NumberText(n int) string {
 	return fmt.Sprint(n)
 }
 
-// CellText returns a text from data, cut to a width.
+// CellText returns a text from data for a table cell, cut to a width.
 func CellText(content string, width int) string { return text.Snip(OneLine(content), width, "…") }
 
-// HelpColumns is the most columns that help fills, however wide the terminal is.
+// HelpColumns is the maximum width of help, however wide the terminal is.
 const HelpColumns = 80
 
-// Paragraphs wraps the paragraphs of a text at a width. Those that begin with a space are left
-// unchanged.
+// Paragraphs wraps the paragraphs of a text at a width. Paragraphs that begin with a space are left unchanged.
 func Paragraphs(text string, width int) string {
 	filled := strings.Split(text, "\n\n")
 	for i, paragraph := range filled {
@@ -106,20 +105,20 @@ func Paragraphs(text string, width int) string {
 	return strings.Join(filled, "\n\n")
 }
 
-// WriteWrapped writes a line, on several where it is too long.
+// WriteWrapped writes a line, wrapped if it is too long.
 func WriteWrapped(b *strings.Builder, said string, width int) {
 	for _, line := range WrapText(said, width) {
 		b.WriteString(line + "\n")
 	}
 }
 
-// HangingLine writes a line after a margin, and indents its continuation lines further.
+// HangingLine returns a line after a margin, wrapped with further indented continuation lines.
 func HangingLine(margin, said string, width int) string {
 	lines := WrapText(OneLine(said), max(width-len(margin)-2, 20))
 	return margin + strings.Join(lines, "\n"+margin+"  ") + "\n"
 }
 
-// WrapText breaks a text between words at a width, and returns its lines.
+// WrapText wraps a text between words at a width, and returns its lines.
 func WrapText(said string, width int) (lines []string) {
 	if width >= Unbounded/2 { // also behind a margin
 		return strings.Split(strings.TrimRight(said, " \n"), "\n")
@@ -130,7 +129,7 @@ func WrapText(said string, width int) (lines []string) {
 	return lines
 }
 
-// ShellWord returns a text as one word of a shell.
+// ShellWord quotes a text as one word for a shell, if needed.
 func ShellWord(text string) string {
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,", r)
@@ -140,7 +139,7 @@ func ShellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// Count returns a number of things, with an s where there is not one.
+// Count returns a number with its noun, in the plural unless it is 1.
 func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"

@@ -1,9 +1,9 @@
-// Package visibility writes queries of Temporal's lists of workflows.
+// Package visibility writes queries for Temporal's lists of workflows.
 package visibility
 
 import "strings"
 
 var escapes = strings.NewReplacer(`\`, `\\`, `'`, `\'`)
 
-// Quote makes a text a value of a query.
+// Quote returns a text as a quoted value for a query.
 func Quote(text string) string { return "'" + escapes.Replace(text) + "'" }

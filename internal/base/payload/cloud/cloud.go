@@ -1,7 +1,6 @@
-// Package cloud lets payload stores be in S3 and, in a build with the tag
-// allclouds, in Google Cloud Storage and Azure Blob Storage as well. Only the
-// programs import it: the libraries of the three clouds together nearly double
-// what there is to compile.
+// Package cloud registers the drivers for payload stores in S3 and, in builds with the tag allclouds, in Google Cloud
+// Storage and Azure Blob Storage. Only the programs import it: the libraries of the three clouds nearly double what
+// has to be compiled.
 package cloud
 
 import _ "gocloud.dev/blob/s3blob" // s3://
