@@ -1,5 +1,5 @@
-// Package census reads figures of a namespace from its Temporal server, for gauges: open runs, tasks that wait,
-// workers, and the watermarks of loads. They are there whichever process has done the work, and after a restart.
+// Package census reads gauges about a namespace from its Temporal server: open runs, waiting tasks, workers, and the
+// watermarks of loads. They are available whichever process did the work, and after a restart.
 package census
 
 import (
@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// Every is the time between two rounds. Each worker and each starter serve with metrics makes them.
+	// Every is the time between two rounds, in each worker and each `starter serve` with metrics.
 	Every = time.Minute
-	// roundTimeout bounds a round: a server that does not answer must not hold the next one.
+	// roundTimeout bounds a round: a server that does not respond must not hold up the next one.
 	roundTimeout = 30 * time.Second
 )
 
-// Sampler reads figures round by round. Use one from one goroutine.
+// Sampler reads the figures round by round. It must be used from one goroutine.
 type Sampler struct {
 	Reader    *runs.Reader
 	To        meter.Gauges
@@ -39,12 +39,12 @@ type Sampler struct {
 	failing    bool // the last round failed
 }
 
-// NewSampler reads the figures of a namespace by a client. store is the payload store, nil for none.
+// NewSampler returns a Sampler for a namespace. store is the payload store, nil for none.
 func NewSampler(c client.Client, store *payload.Store, namespace string) *Sampler {
 	return &Sampler{Reader: &runs.Reader{Client: c, Store: store, Namespace: namespace}}
 }
 
-// Watch makes rounds until ctx ends. It does nothing where nobody takes the figures.
+// Watch makes rounds until ctx ends. It does nothing if c.To is nil.
 func (c *Sampler) Watch(ctx context.Context, every time.Duration) {
 	if c.To == nil {
 		return
@@ -58,7 +58,7 @@ func (c *Sampler) Watch(ctx context.Context, every time.Duration) {
 	}
 }
 
-// round reads everything once. What cannot be read keeps its last value, and meter.ReadingsAge shows that.
+// round reads everything once. A figure that cannot be read keeps its last value; meter.ReadingsAge shows its age.
 func (c *Sampler) round(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
@@ -72,7 +72,7 @@ func (c *Sampler) round(ctx context.Context) {
 	c.failing = err != nil
 }
 
-// countOpen counts the open runs of each status and finds the oldest.
+// countOpen counts the open runs with each status, and finds the oldest.
 func (c *Sampler) countOpen(ctx context.Context) error {
 	known := true
 	now, oldest := time.Now(), map[interpreter.Status]time.Time{}
@@ -106,7 +106,7 @@ func (c *Sampler) countOpen(ctx context.Context) error {
 	return nil
 }
 
-// readQueue reads the workers of the task queue and the tasks that wait for them.
+// readQueue counts the workers that poll the task queue, and the tasks that wait for them.
 func (c *Sampler) readQueue(ctx context.Context) error {
 	for kind, name := range map[enumspb.TaskQueueType]string{
 		enumspb.TASK_QUEUE_TYPE_WORKFLOW: "workflow", enumspb.TASK_QUEUE_TYPE_ACTIVITY: "activity",
@@ -126,7 +126,7 @@ func (c *Sampler) readQueue(ctx context.Context) error {
 	return nil
 }
 
-// countPolling counts those who have polled lately: the server lists others for minutes.
+// countPolling counts the workers that polled recently: the server lists others for minutes.
 func countPolling(pollers []*taskqueuepb.PollerInfo, now time.Time) (polling int) {
 	for _, poller := range pollers {
 		if (runs.Workers{Count: 1, LastPoll: poller.GetLastAccessTime().AsTime()}).Poll(now) {

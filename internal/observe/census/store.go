@@ -9,13 +9,13 @@ import (
 	"reprise/internal/base/payload"
 )
 
-// StoreEvery is the time between two checks of the payload store. A check writes a value unless one was written in the last
-// seconds.
+// StoreEvery is the time between two checks of the payload store. A check writes a value unless one was written in
+// the last seconds.
 const StoreEvery = 30 * time.Second
 
-// WatchStore logs when the payload store goes away and comes back, and shows it in meter.StoreUp, until ctx ends. It checks the
-// store every so often, and at once where an operation has failed. It does nothing without a store; to is nil where nobody takes
-// figures.
+// WatchStore logs when the payload store becomes unavailable or available again, and sets meter.StoreUp, until ctx
+// ends. It checks the store at the given interval, and at once after a failed operation. It does nothing if store is
+// nil; if to is nil, it only logs.
 func WatchStore(ctx context.Context, store *payload.Store, to meter.Gauges, logger *slog.Logger, every time.Duration) {
 	if store == nil {
 		return
@@ -53,10 +53,11 @@ func WatchStore(ctx context.Context, store *payload.Store, to meter.Gauges, logg
 	}
 }
 
-// storeRetry is when a store that is away is checked again, so that its return is reported soon.
+// storeRetry is the interval of checks while the store is unavailable, so that its return is reported soon.
 const storeRetry = 5 * time.Second
 
-// retryAt is when to check again after an error; nil, which never is, without one.
+// retryAt returns a channel that receives when to check again after an error; nil, which never receives, without an
+// error.
 func retryAt(err error) <-chan time.Time {
 	if err == nil {
 		return nil

@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// sweepBack is how long ago a run may have ended that the first sweep finds.
+	// sweepBack is how long ago a run may have ended for the first sweep to find it.
 	sweepBack = 30 * 24 * time.Hour
-	// sweepOverlap is how late the server may list that a run has ended.
+	// sweepOverlap is the longest delay after which the server lists a run as ended.
 	sweepOverlap = time.Minute
-	// mostSweepCalls bounds the calls to the server of a round for watermarks; the next round continues.
+	// mostSweepCalls bounds the calls to the server in one round; the next round continues the sweep.
 	mostSweepCalls = 30
-	// mostSwept bounds the playbooks of a sweep: each query names them. Metrics distinguish as many.
+	// mostSwept bounds the playbooks of a sweep, because each query names them. Metrics distinguish as many.
 	mostSwept = 100
-	// plainFor is how long a playbook without watermarks is not read again.
+	// plainFor is how long a playbook without watermarks is not checked again.
 	plainFor = time.Hour
 	// sweepPage is how many runs one call lists.
 	sweepPage = 100
 )
 
-// sweep goes over the runs that have ended since the sweep before, of each playbook the last: its result has the watermarks
-// of its steps, whatever keeps them.
+// sweep looks at the runs that have ended since the previous sweep. For each playbook it reads the last run: its
+// result has the watermarks of all its steps, wherever they are stored.
 type sweep struct {
 	since, began time.Time
 	seen         []string     // playbooks of this sweep
@@ -39,7 +39,7 @@ type sweep struct {
 	read         map[string]bool // playbooks whose watermarks are known
 }
 
-// sweepWatermarks continues the sweep, or begins the next one.
+// sweepWatermarks continues the current sweep, or begins the next one.
 func (c *Sampler) sweepWatermarks(ctx context.Context) error {
 	s, calls := &c.watermarks, 0
 	if s.plain == nil {
@@ -74,7 +74,7 @@ func (c *Sampler) sweepWatermarks(ctx context.Context) error {
 	return nil
 }
 
-// add takes from a page, whose runs have ended last first, the last run of each playbook.
+// add adds the last run of each new playbook on a page. Pages list runs that ended last first.
 func (s *sweep) add(page []runs.Found, now time.Time) {
 	known := map[string]bool{"": true}
 	for _, name := range s.seen {
@@ -92,7 +92,7 @@ func (s *sweep) add(page []runs.Found, now time.Time) {
 	}
 }
 
-// readWatermarks reads the watermarks of a run that has ended. One without a result has none.
+// readWatermarks reads the watermarks from the result of an ended run. A run without a result has none.
 func (c *Sampler) readWatermarks(ctx context.Context, run runs.Found) error {
 	result, err := ending.Of(ctx, c.Reader.Client.GetWorkflow(ctx, run.WorkflowID, run.LastRunID()))
 	if errors.Is(err, ending.ErrNoResult) || errors.Is(err, ending.ErrRefused) {
@@ -118,7 +118,7 @@ func (c *Sampler) readWatermarks(ctx context.Context, run runs.Found) error {
 	return nil
 }
 
-// addCompleted has the last run of a playbook read that completed: a run that failed may not know its watermarks.
+// addCompleted queues the last completed run of a playbook for reading: a failed run may not know the watermarks.
 func (c *Sampler) addCompleted(ctx context.Context, playbook string) error {
 	c.watermarks.read[playbook] = true // once is enough
 	page, err := c.Reader.Page(ctx, runs.Filter{Playbook: playbook, Status: interpreter.Completed, Children: true}, 1, nil)
@@ -126,7 +126,8 @@ func (c *Sampler) addCompleted(ctx context.Context, playbook string) error {
 	return err
 }
 
-// watermarkTime is where a step has left its watermark, false where that is no time or not known.
+// watermarkTime returns the time that a step's watermark has reached; false if the watermark is unknown or not a
+// time.
 func watermarkTime(record protocol.StepRecord, status interpreter.Status) (time.Time, bool) {
 	of := record.Incremental
 	if of == nil {

@@ -1,6 +1,5 @@
-// Package deadletter finds the iterations of runs that ended as failed or were
-// cancelled, and what became of them. It reads them from the histories that Temporal keeps, so they
-// are there as long as those are, also where a run was terminated.
+// Package deadletter finds failed and cancelled iterations of runs, and what became of them. It reads the histories
+// that Temporal stores, so it finds them for as long as those exist, even after a run was terminated.
 package deadletter
 
 import (
@@ -20,7 +19,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// States of a dead letter.
+// The states of a dead letter.
 const (
 	Open         = "open"         // it failed, and nothing has come after
 	Cancelled    = "cancelled"    // it never failed: it was cancelled, or did not begin
@@ -28,41 +27,40 @@ const (
 	Resolved     = "resolved"     // it ran again and succeeded
 )
 
-// Letter is a dead letter and what became of it, or a cancelled iteration: that is not a dead letter, but can be run
-// again like one.
+// Letter is a dead letter and what became of it. It may also be a cancelled iteration, which is not a dead letter but
+// can be run again like one.
 type Letter struct {
 	ID string `json:"id"` // of the iteration: run/step#visit/index
 	sink.DeadLetter
 	State string `json:"state"`
-	// FailedRuns counts the run itself and the reprocesses in which it failed.
+	// FailedRuns counts the runs in which it failed: the run itself and its reprocesses.
 	FailedRuns int `json:"failed_runs"`
-	// FailedIn is the workflow ID of the run in which it failed last, "" for none.
+	// FailedIn is the workflow ID of the run in which it failed last; "" if it never failed.
 	FailedIn string `json:"failed_in"`
 }
 
-// WasCancelled reports whether the iteration never failed, so it is not a dead letter.
+// WasCancelled reports whether the iteration was cancelled and never failed, so that it is not a dead letter.
 func (l Letter) WasCancelled() bool { return l.Error.Kind == interpreter.KindCancelled }
 
 // Reader reads dead letters. It is safe for concurrent use.
 type Reader struct{ runs.Reader }
 
-// Chain is a run with its reprocesses, and the dead letters of all of them.
+// Chain is a run with its reprocesses, and their dead letters.
 type Chain struct {
 	Origin  *runs.Run
 	Rounds  []*runs.Run
 	Letters []Letter // newest first
-	// Cancelled are the iterations that neither failed nor succeeded in any run, newest
-	// first: they were cancelled, did not begin, or were running when the run was
-	// terminated. Empty while the origin is running.
+	// Cancelled are the iterations that neither failed nor succeeded in any run, newest first: they were cancelled,
+	// were not started, or were running when the run was terminated. Empty while the origin is running.
 	Cancelled []Letter
-	// Lost counts failed iterations that the histories no longer describe.
+	// Lost counts failed iterations that are no longer in any history.
 	Lost int
 }
 
-// RoundID returns the workflow ID of the nth reprocess of a run.
+// RoundID returns the workflow ID of a run's nth reprocess.
 func RoundID(workflowID, runID string, n int) string { return protocol.RoundID(workflowID, runID, n) }
 
-// Chain reads a run and its reprocesses. The run may be given as one of these.
+// Chain reads a run and its reprocesses. The run may be given as one of its reprocesses.
 func (r *Reader) Chain(ctx context.Context, workflowID, runID string) (*Chain, error) {
 	origin, err := r.Run(ctx, workflowID, runID)
 	if err != nil {
@@ -95,7 +93,7 @@ func (c *Chain) Running() *runs.Run {
 	return nil
 }
 
-// iterationKey is the key of an iteration in every run of a chain.
+// iterationKey identifies an iteration in all runs of a chain.
 type iterationKey struct {
 	step         string
 	visit, index int
@@ -135,8 +133,7 @@ func (r *Reader) gatherLetters(ctx context.Context, c *Chain) error {
 	return nil
 }
 
-// addCancelled records the iterations of a loop of the origin, which has ended, that
-// neither failed nor succeeded.
+// addCancelled records the iterations of a loop that neither failed nor succeeded. The origin must have ended.
 func (r *Reader) addCancelled(
 	ctx context.Context, c *Chain, letters map[iterationKey]*Letter, loop *runs.Loop, book *playbook.Playbook,
 ) error {
@@ -164,8 +161,8 @@ func (r *Reader) addCancelled(
 	return nil
 }
 
-// indexAt returns the index of the element at a place of a loop's input, which may be a choice
-// of the collection.
+// indexAt returns the index of an element from its position in a loop's input, which may hold only some elements of
+// the collection.
 func indexAt(input protocol.LoopInput, position int) int {
 	if input.Chosen != nil {
 		return input.Chosen.Indexes[position]
@@ -173,12 +170,12 @@ func indexAt(input protocol.LoopInput, position int) int {
 	return position
 }
 
-// letterID returns the id of the letter of an iteration.
+// letterID returns the ID of an iteration's letter.
 func (c *Chain) letterID(at iterationKey) string {
 	return fmt.Sprintf("%s/%s#%d/%d", c.Origin.WorkflowID, at.step, at.visit, at.index)
 }
 
-// addFailed records a failure of an iteration, the first or another one.
+// addFailed records a failure of an iteration, the first or a repeated one.
 func (c *Chain) addFailed(
 	letters map[iterationKey]*Letter, run *runs.Run, loop *runs.Loop, failure interpreter.LoopError, book *playbook.Playbook,
 ) {
@@ -197,8 +194,8 @@ func (c *Chain) addFailed(
 	letter.FailedRuns++
 }
 
-// settleLetters sets the fate of iterations that did not fail in a reprocess. Cancelled ones do
-// not change.
+// settleLetters updates the state of iterations that did not fail in a reprocess. Cancelled iterations are left
+// unchanged.
 func (c *Chain) settleLetters(letters map[iterationKey]*Letter, run *runs.Run) {
 	for _, again := range run.Input.Reprocess.Loops {
 		loop := run.Loop(again.Step, again.Visit) // nil where it has not begun
@@ -215,15 +212,14 @@ func (c *Chain) settleLetters(letters map[iterationKey]*Letter, run *runs.Run) {
 	}
 }
 
-// CompareNewest orders letters by the time of their last attempt, the newest first, and letters of the same time by their
-// place.
+// CompareNewest orders letters by the time of their last attempt, newest first, then by their place.
 func CompareNewest(x, y Letter) int {
 	return cmp.Or(y.LastAttemptAt.Compare(x.LastAttemptAt), cmp.Compare(x.ExecutionID, y.ExecutionID),
 		cmp.Compare(x.Step, y.Step), cmp.Compare(x.Visit, y.Visit), cmp.Compare(x.Index, y.Index))
 }
 
-// FailedChild returns the workflow in whose history the last failure of an iteration is: its own, or that
-// of its batch. It is "" for an iteration that has not failed.
+// FailedChild returns the workflow whose history holds the last failure of an iteration: its own, or that of its
+// batch. It is "" for an iteration that has not failed.
 func (r *Reader) FailedChild(ctx context.Context, c *Chain, letter Letter) (string, error) {
 	for _, run := range append([]*runs.Run{c.Origin}, c.Rounds...) {
 		loop := run.Loop(letter.Step, letter.Visit)
@@ -240,14 +236,14 @@ func (r *Reader) FailedChild(ctx context.Context, c *Chain, letter Letter) (stri
 	return "", nil
 }
 
-// Filter selects dead letters; zero values select all.
+// Filter selects dead letters; its zero value selects all that are not resolved.
 type Filter struct {
 	Step  string
 	Class interpreter.Class
 	Since time.Time // of the last attempt
-	// All takes those that are resolved too.
+	// All also selects resolved letters.
 	All bool
-	// Cancelled takes the iterations that were cancelled too; they have no class.
+	// Cancelled also selects cancelled iterations; they have no error class.
 	Cancelled bool
 }
 
@@ -259,7 +255,7 @@ func (f Filter) Matches(letter Letter) bool {
 		!letter.LastAttemptAt.Before(f.Since)
 }
 
-// Select returns the letters that a filter matches, the newest first.
+// Select returns the letters that a filter selects, newest first.
 func (c *Chain) Select(filter Filter) []Letter {
 	all := slices.Clone(c.Letters)
 	if filter.Cancelled {
@@ -269,8 +265,8 @@ func (c *Chain) Select(filter Filter) []Letter {
 	return slices.DeleteFunc(all, func(letter Letter) bool { return !filter.Matches(letter) })
 }
 
-// CountCancelled counts the cancelled iterations that a filter would select if it included them, without those that a
-// reprocess runs now.
+// CountCancelled counts the cancelled iterations that a filter would select with Cancelled set, without those that a
+// reprocess is running.
 func (c *Chain) CountCancelled(filter Filter) int {
 	n := 0
 	for _, letter := range c.Cancelled {
@@ -281,14 +277,13 @@ func (c *Chain) CountCancelled(filter Filter) int {
 	return n
 }
 
-// UnfitError says why a playbook cannot run the iterations of another.
+// UnfitError says why a playbook cannot run the iterations of another one.
 type UnfitError struct{ Reason string }
 
 func (e *UnfitError) Error() string { return e.Reason }
 
-// PlanReprocess plans the next reprocess: the letters' iterations, as the origin
-// placed them, under a playbook that may be another than the origin's. An
-// *UnfitError says that it cannot run them.
+// PlanReprocess plans the next reprocess: the iterations of the letters, as the origin numbered them, with a playbook
+// that may differ from the origin's. An *UnfitError says why the playbook cannot run them.
 func (r *Reader) PlanReprocess(
 	ctx context.Context, chain *Chain, letters []Letter, book *playbook.Playbook,
 ) (*protocol.Reprocess, error) {
@@ -322,7 +317,7 @@ func (r *Reader) PlanReprocess(
 	return plan, nil
 }
 
-// hasStopped reports whether any run of a loop has ended before all of its iterations.
+// hasStopped reports whether a loop ended before all of its iterations in any run of the chain.
 func (c *Chain) hasStopped(of *runs.Loop) bool {
 	return slices.ContainsFunc(append([]*runs.Run{c.Origin}, c.Rounds...), func(run *runs.Run) bool {
 		loop := run.Loop(of.Step, of.Visit)
@@ -338,7 +333,7 @@ func indexesOf(loop *runs.Loop, letters []Letter) []int {
 	return indexes
 }
 
-// stepFits reports whether a playbook's step can run iterations of the origin's.
+// stepFits returns an error if a playbook's step cannot run the iterations of the origin's.
 func stepFits(before, book *playbook.Playbook, name string) error {
 	if step := book.Step(name); step == nil || step.Loop == nil {
 		return &UnfitError{fmt.Sprintf("the playbook has no step %q with a loop; that is where the iterations belong", name)}
@@ -354,7 +349,7 @@ func stepFits(before, book *playbook.Playbook, name string) error {
 	return nil
 }
 
-// iterationsOf returns the positions of iterations in the loop of the origin.
+// iterationsOf returns the elements of iterations in the loop of the origin.
 func (r *Reader) iterationsOf(ctx context.Context, loop *runs.Loop, indexes []int) (protocol.ReprocessLoop, error) {
 	input, err := r.LoopInput(ctx, loop)
 	if err != nil {

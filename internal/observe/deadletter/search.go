@@ -17,18 +17,16 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// reading is how many runs are read at once.
+// reading is how many runs are read concurrently.
 const reading = 8
 
-// ErrNoAttributes means that the namespace does not index which runs have dead letters, so only runs given by ID can be
-// read.
+// ErrNoAttributes means that the namespace does not index which runs have dead letters, so that only runs given by ID
+// can be read.
 var ErrNoAttributes = errors.New("the namespace does not have the search attribute " + protocol.DeadLettersAttribute)
 
-// Search finds the chains of all runs with dead letters that the namespace
-// still has, in no certain order; only those where something has happened since
-// a time, unless that is zero. Runs are known by the search attribute that they
-// set when a loop has ended, so a run that was terminated within its first loop
-// is not among them.
+// Search finds the chains of all runs with dead letters that are still in the namespace, in no particular order. If
+// since is not zero, it leaves out chains in which nothing has happened since. A run sets the search attribute when a
+// loop ends, so a run that was terminated during its first loop is not found.
 func (r *Reader) Search(ctx context.Context, namespace string, since time.Time) ([]*Chain, error) {
 	query := fmt.Sprintf("WorkflowType = '%s' AND %s > 0", protocol.PlaybookWorkflowName, protocol.DeadLettersAttribute)
 	if !since.IsZero() {
@@ -57,8 +55,7 @@ func (r *Reader) Search(ctx context.Context, namespace string, since time.Time) 
 	}
 }
 
-// searching gathers chains. A run and its reprocesses are found apart, and
-// belong to one.
+// searching collects chains. A run and its reprocesses are found separately, and are one chain.
 type searching struct {
 	reader *Reader
 	mu     sync.Mutex
@@ -94,8 +91,7 @@ func (s *searching) isKnown(runID string) bool {
 	return known
 }
 
-// ignoreGone takes a run that has just left the namespace for one that was not
-// found.
+// ignoreGone returns nil for an error that says that a run no longer exists.
 func ignoreGone(err error) error {
 	if errors.Is(err, runs.ErrNotFound) || connect.NotFound(err) {
 		return nil
@@ -103,7 +99,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// SelectLetters returns the letters of many chains that a filter matches, the newest first.
+// SelectLetters returns the letters of several chains that a filter selects, newest first.
 func SelectLetters(chains []*Chain, filter Filter) []Letter {
 	var all []Letter
 	for _, chain := range chains {

@@ -8,27 +8,26 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// mostInner bounds the playbooks that are drawn within another one, and the runs of these that
-// are queried. A playbook that runs itself would be drawn without end.
+// mostInner bounds the nested playbooks that are drawn, and the runs of them that are queried. A playbook that runs
+// itself would be drawn endlessly.
 const mostInner = 20
 
-// Children holds what is needed to draw the playbooks that a playbook runs inside its steps.
+// Children is needed to draw the playbooks that steps run, inside their steps.
 type Children struct {
-	// Files are the files that the playbook names by path, by the names of their files.
+	// Files are the playbooks that the playbook refers to by path, by file name.
 	Files map[string]string
-	// Run finds a run that a step has started; nil draws none.
+	// Run finds a run that a step started; if nil, playbooks are drawn without the status of their runs.
 	Run func(id string) (*playbook.Playbook, *runs.Status)
 
-	// Workload has the values of keys from which names in the picture are made; nil stands for the
-	// playbook's own.
+	// Workload has the values for names in the picture; nil means the playbook's own workload.
 	Workload any
 
 	drawn int      // so many
 	under []string // files that are being drawn
 }
 
-// drawChild returns the graph of the playbook that a step runs, nil for none, or where it is
-// not known, runs itself or would be one too many.
+// drawChild returns the graph of the playbook that a step runs; nil if it runs none or an unknown one, if the
+// playbook runs itself, or if mostInner is reached.
 func (b *Children) drawChild(book *playbook.Playbook, step *playbook.Step, status *runs.Status) *Diagram {
 	if b == nil || step.Action == nil {
 		return nil
@@ -69,8 +68,8 @@ func (b *Children) drawChild(book *playbook.Playbook, step *playbook.Step, statu
 	return New(inner, nil, b)
 }
 
-// startedRun returns the run that the last visit of a step has started last, nil for none.
-// Those of a loop are many, which its counts sum up.
+// startedRun returns the last run that the last visit of a step started; nil if there is none. A loop starts many
+// runs, which its counts summarize, so it has none here.
 func (b *Children) startedRun(step *playbook.Step, status *runs.Status) (*playbook.Playbook, *runs.Status) {
 	if b.Run == nil || status == nil || step.Loop != nil {
 		return nil, nil

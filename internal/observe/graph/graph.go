@@ -15,13 +15,13 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Diagram is a picture of a playbook, or of a run of it.
+// Diagram is the drawing of a playbook, or of a run of it.
 type Diagram struct {
 	title string
 	steps []*node
 }
 
-// node is a step with its sinks and where it leads.
+// node is a step with its sinks and routes.
 type node struct {
 	name    string
 	tool    string // "" for a router
@@ -45,13 +45,13 @@ type sinkNode struct {
 	when   string
 }
 
-// Texts of a graph are cut to so many characters.
+// Texts of a graph are cut to these numbers of characters.
 const (
 	shownCondition = 48
 	shownTarget    = 48
 )
 
-// New draws a playbook, with the status of a run unless that is nil. below describes the playbooks that it runs.
+// New draws a playbook, with the status of a run if status is not nil. below draws the playbooks that it runs.
 func New(book *playbook.Playbook, status *runs.Status, below *Children) *Diagram {
 	g := &Diagram{title: book.Name}
 	known, names := map[string]*node{}, namesOf(book, below)
@@ -91,8 +91,7 @@ func New(book *playbook.Playbook, status *runs.Status, below *Children) *Diagram
 	return g
 }
 
-// joinSteps records the steps that several routes lead to. Routes that lead back in a cycle do
-// not count.
+// joinSteps records the steps to which several routes lead. Routes that lead back in a cycle do not count.
 func (g *Diagram) joinSteps(known map[string]*node) {
 	for _, step := range g.steps {
 		ahead := 0
@@ -197,7 +196,7 @@ func sinksOf(step *playbook.Step, names names) []sinkNode {
 	return all
 }
 
-// sinkText returns a tool and where it writes to, as far as a field says it.
+// sinkText returns a tool and the target it writes to, if a field names one.
 func (n names) sinkText(action *playbook.Action) string {
 	text := n.toolText(action)
 	for _, name := range []string{"table", "path", "url"} {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// layoutBox is a box, or with size 0 a bend of a line that passes its layer.
+// layoutBox is a box. With size 0 it is a bend of a line that crosses a layer.
 type layoutBox struct {
 	width, height float64
 	layer         int
@@ -14,22 +14,21 @@ type layoutBox struct {
 	up, down      []*layoutBox
 }
 
-// layoutLine leads from a box to another through bends. One that leads up again is
-// laid out turned round.
+// layoutLine leads from one box to another through bends. A line that leads up is laid out in reverse.
 type layoutLine struct {
 	from, to *layoutBox
 	bends    []*layoutBox
 	turned   bool
 }
 
-// The room between boxes.
+// The gaps between boxes.
 const (
 	layerGap = 36.0
 	boxGap   = 28.0
 )
 
-// layOut places boxes, and gives the width and the height of all. Boxes are in
-// the order of their reading; the first begins.
+// layOut places the boxes and returns the size of the whole drawing. Boxes are given in reading order, the first step
+// first.
 func layOut(boxes []*layoutBox, lines []*layoutLine) (width, height float64) {
 	turnLines(boxes, lines)
 	layers := inLayers(boxes, lines)
@@ -69,7 +68,7 @@ func turnLines(boxes []*layoutBox, lines []*layoutLine) {
 	}
 }
 
-// inLayers puts every box below all that lead to it, and gives lines their bends.
+// inLayers puts every box in a layer below all boxes that lead to it, and adds the bends of lines.
 func inLayers(boxes []*layoutBox, lines []*layoutLine) [][]*layoutBox {
 	for range boxes { // the longest way has fewer lines than there are boxes
 		for _, line := range lines {
@@ -107,7 +106,7 @@ func inLayers(boxes []*layoutBox, lines []*layoutLine) [][]*layoutBox {
 	return layers
 }
 
-// upperAndLower returns the upper and the lower end.
+// upperAndLower returns the upper and lower ends of the line.
 func (l *layoutLine) upperAndLower() (top, bottom *layoutBox) {
 	if l.turned {
 		return l.to, l.from
@@ -120,7 +119,7 @@ func joinBoxes(top, bottom *layoutBox) *layoutBox {
 	return bottom
 }
 
-// sortLayers sorts every layer by the middle of the neighbours of its boxes.
+// sortLayers sorts each layer by the average position of the boxes' neighbours.
 func sortLayers(layers [][]*layoutBox, neighbours func(*layoutBox) []*layoutBox) {
 	at := map[*layoutBox]float64{}
 	note := func(layer []*layoutBox) {
@@ -148,7 +147,7 @@ func sortLayers(layers [][]*layoutBox, neighbours func(*layoutBox) []*layoutBox)
 	}
 }
 
-// placeBoxes gives boxes their coordinates: layers are in the middle of the whole.
+// placeBoxes sets the coordinates of the boxes; layers are centred.
 func placeBoxes(layers [][]*layoutBox) (width, height float64) {
 	widths := make([]float64, len(layers))
 	for i, layer := range layers {

@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// names are the values that names in a picture are made of: those of the workload, without secrets.
+// names resolves names in a picture: it has the values of the workload, without secrets.
 type names struct{ workload map[string]any }
 
 func namesOf(book *playbook.Playbook, below *Children) names {
@@ -24,11 +24,11 @@ func namesOf(book *playbook.Playbook, below *Children) names {
 
 var (
 	template = regexp.MustCompile(`\{\{\s*(.*?)\s*\}\}`)
-	// ofWorkload is an expression that is a key of the workload.
+	// ofWorkload matches an expression that is only a key of the workload.
 	ofWorkload = regexp.MustCompile(`^(?:workload\.)?([A-Za-z_][A-Za-z0-9_]*)$`)
 )
 
-// fillText puts the values of the workload into a text. Of other expressions it shows what they are, without braces.
+// fillText replaces expressions in a text by values of the workload. Other expressions are shown without braces.
 func (n names) fillText(text string) string {
 	return template.ReplaceAllStringFunc(text, func(found string) string {
 		inner := template.FindStringSubmatch(found)[1]

@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter"
 )
 
-// Measures of a picture, in pixels.
+// Sizes in a picture, in pixels.
 const (
 	svgLetter = 7.3 // the width of one, of a font whose letters are alike
 	svgLine   = 17.0
@@ -21,7 +21,7 @@ const (
 	svgMargin = 24.0
 )
 
-// svgBox is a box with its texts.
+// svgBox is a box with its text.
 type svgBox struct {
 	layoutBox
 	lines []string
@@ -29,12 +29,12 @@ type svgBox struct {
 	fill  string
 	round float64
 	inner *picture // of the playbook that it runs
-	// top is where that begins, below the box's upper side, and within its width.
+	// top is where the inner drawing begins, below the box's upper edge, and within is its width.
 	top, within float64
 }
 
-// svgStyle has the colours, dark ones where the reader asks for them. Boxes with a
-// state have the colour of that state and dark letters in both.
+// svgStyle has the colours, dark ones if the reader's system is in dark mode. Boxes with a status have the colour of
+// the status and dark letters in both modes.
 const svgStyle = `text{font:12px ui-monospace,monospace;fill:#111}
 .title,.label,.plain text{fill:#111}.title{font-weight:bold}.label{font-style:italic}
 rect{fill:#fff;stroke:#444}.loop{stroke-width:3}.sink{stroke-dasharray:3 2}path{fill:none;stroke:#666}
@@ -43,7 +43,7 @@ rect{fill:#fff;stroke:#444}.loop{stroke-width:3}.sink{stroke-dasharray:3 2}path{
 rect{stroke:#999}path{stroke:#aaa}marker path{fill:#aaa}.back{stroke:none}}
 `
 
-// SVG returns the graph as a picture that loads nothing else.
+// SVG returns the graph as a self-contained SVG.
 func (g *Diagram) SVG() string {
 	p := g.newPicture()
 	width, height := p.placeAll()
@@ -63,7 +63,7 @@ func (g *Diagram) SVG() string {
 	return b.String()
 }
 
-// picture gathers the boxes and lines of a graph.
+// picture has the boxes and lines of a graph.
 type picture struct {
 	boxes []*svgBox
 	lines []*svgConnection
@@ -78,14 +78,14 @@ func (p *picture) writeSVG(b *strings.Builder) {
 	}
 }
 
-// svgConnection is a line, or the part of one before or behind its label.
+// svgConnection is a line, or the part of a line before or after its label.
 type svgConnection struct {
 	layoutLine
 	isWrite bool // leads to a sink
 	begins  bool // leads to the label
 }
 
-// newPicture draws what is not placed yet.
+// newPicture creates the boxes and lines, not placed yet.
 func (g *Diagram) newPicture() *picture {
 	p := &picture{}
 	byName := map[string]*svgBox{}
@@ -118,8 +118,7 @@ func (g *Diagram) newPicture() *picture {
 	return p
 }
 
-// connectBoxes draws a connection between boxes, through its label, which is placed like a box
-// so that nothing covers it.
+// connectBoxes connects two boxes. A label is placed like a box between them, so that nothing covers it.
 func (p *picture) connectBoxes(from, to *svgBox, label string, isWrite bool) {
 	if label != "" {
 		box := newSVGBox([]string{label})
@@ -131,7 +130,7 @@ func (p *picture) connectBoxes(from, to *svgBox, label string, isWrite bool) {
 	p.lines = append(p.lines, &svgConnection{layoutLine{from: &from.layoutBox, to: &to.layoutBox}, isWrite, false})
 }
 
-// placeAll lays the picture out and gives its size.
+// placeAll lays out the picture and returns its size.
 func (p *picture) placeAll() (width, height float64) {
 	boxes, lines := make([]*layoutBox, len(p.boxes)), make([]*layoutLine, len(p.lines))
 	for i, b := range p.boxes {
@@ -162,7 +161,7 @@ func newSVGBox(lines []string) *svgBox {
 	return box
 }
 
-// nestDiagram makes room for a graph within the box, below its texts.
+// nestDiagram makes room for another graph inside the box, below its text.
 func (box *svgBox) nestDiagram(inner *Diagram) {
 	box.lines = append(box.lines, "runs "+inner.title)
 	box.width = max(box.width, svgWidth(box.lines[len(box.lines)-1])+2*svgInset)
@@ -246,5 +245,5 @@ func svgPath(line *layoutLine) string {
 	return path + fmt.Sprintf("V%.1f", to.y-down*to.height/2)
 }
 
-// svgText returns a text between tags.
+// svgText escapes a text for SVG.
 func svgText(said string) string { return html.EscapeString(terminal.OneLine(said)) }

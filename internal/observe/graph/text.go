@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// fillColour returns the fill colour of a box with a state, "" without one.
+// fillColour returns the fill colour for a status; "" without one.
 func fillColour(state interpreter.Status) string {
 	if state == "" {
 		return ""
@@ -19,7 +19,7 @@ func fillColour(state interpreter.Status) string {
 	return state.StatusColour().Fill
 }
 
-// Text returns the graph for a terminal: every step, and where it leads.
+// Text returns the graph as text for a terminal: every step and its routes.
 func (g *Diagram) Text() string {
 	return terminal.OneLine(g.title) + "\n" + g.stepsText()
 }
@@ -67,8 +67,7 @@ func (g *Diagram) stepsText() string {
 	return b.String()
 }
 
-// stepIDs name the steps in formats in which names are words: n1 and so on, and n1_1 for
-// those within.
+// stepIDs returns IDs of the steps for formats that need words: n1 and so on, and n1_1 for nested steps.
 func (g *Diagram) stepIDs(prefix string) map[string]string {
 	ids := map[string]string{}
 	for i, step := range g.steps {
@@ -77,8 +76,8 @@ func (g *Diagram) stepIDs(prefix string) map[string]string {
 	return ids
 }
 
-// Mermaid returns the graph for Mermaid. Labels are quoted, and the few characters that would still mean something are
-// entities.
+// Mermaid returns the graph in Mermaid syntax. Labels are quoted, and characters with a special meaning are written
+// as entities.
 func (g *Diagram) Mermaid() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "---\ntitle: %s\n---\nflowchart TD\n", yamlText(g.title))
@@ -91,8 +90,7 @@ func (g *Diagram) Mermaid() string {
 	return b.String()
 }
 
-// mermaidSteps writes steps whose IDs begin with a prefix, and records those in each
-// state.
+// mermaidSteps writes steps with prefixed IDs, and records the IDs by status in used.
 func (g *Diagram) mermaidSteps(b *strings.Builder, prefix, indent string, used map[interpreter.Status][]string) {
 	ids := g.stepIDs(prefix)
 	for _, step := range g.steps {
@@ -128,8 +126,7 @@ func (g *Diagram) mermaidSteps(b *strings.Builder, prefix, indent string, used m
 	}
 }
 
-// mermaidText writes whatever could be markup, of Mermaid, Markdown or HTML, as
-// an entity of Mermaid.
+// mermaidText writes characters that could be markup of Mermaid, Markdown or HTML as Mermaid entities.
 func mermaidText(text string) string {
 	var b strings.Builder
 	for _, r := range terminal.OneLine(text) {
@@ -142,7 +139,7 @@ func mermaidText(text string) string {
 	return b.String()
 }
 
-// yamlText returns a text in YAML's quotes.
+// yamlText returns a text as a quoted YAML string.
 func yamlText(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "---", `\x2d\x2d\x2d`, "<", `\x3c`).Replace(terminal.OneLine(text)) + `"`
 }
@@ -158,7 +155,7 @@ func (g *Diagram) DOT() string {
 	return b.String()
 }
 
-// dotSteps writes steps whose IDs begin with a prefix.
+// dotSteps writes steps with prefixed IDs.
 func (g *Diagram) dotSteps(b *strings.Builder, prefix, indent string) {
 	ids := g.stepIDs(prefix)
 	for _, step := range g.steps {
@@ -194,8 +191,7 @@ func (g *Diagram) dotSteps(b *strings.Builder, prefix, indent string) {
 	}
 }
 
-// dotText returns a string of DOT with a text in each line. DOT replaces names of
-// entities, so their sign is one itself.
+// dotText returns lines of text as a DOT string. DOT resolves HTML entities, so & is escaped.
 func dotText(lines ...string) string {
 	escaped := lists.Map(lines, func(line string) string {
 		return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;").Replace(terminal.OneLine(line))

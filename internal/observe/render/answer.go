@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Attempt returns the name of an attempt.
+// Attempt returns an attempt's name: its step with visit, index and so on.
 func Attempt(to interpreter.AnswerTo) string {
 	text := to.Step
 	if to.Visit > 1 {
@@ -26,7 +26,7 @@ func Attempt(to interpreter.AnswerTo) string {
 	return text
 }
 
-// Awaited says since when an attempt has waited for its answer, and until when it will.
+// Awaited describes since when an attempt has waited for its answer, and until when it will.
 func Awaited(awaits *interpreter.AwaitedDetails, now time.Time) string {
 	text := "awaits an answer for " + terminal.Duration(now.Sub(awaits.Since).Round(time.Second))
 	if awaits.Until.IsZero() {
@@ -35,10 +35,10 @@ func Awaited(awaits *interpreter.AwaitedDetails, now time.Time) string {
 	return text + ", until " + terminal.ClockText(awaits.Until, now)
 }
 
-// barWidth is how many columns a bar of progress has.
+// barWidth is the width of a progress bar, in columns.
 const barWidth = 20
 
-// Progress says how far an attempt has come, with a bar if its total is known.
+// Progress describes the progress of an attempt, with a bar if its total is known.
 func Progress(awaits *interpreter.AwaitedDetails) string {
 	text := terminal.Shorten(awaits.Progress(), 300)
 	if awaits.Total <= 0 || text == "" {
@@ -48,7 +48,7 @@ func Progress(awaits *interpreter.AwaitedDetails) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat("-", barWidth-full) + "] " + text
 }
 
-// AwaitedText returns what an attempt asks: the question, the options and the form.
+// AwaitedText describes what an attempt asks: the question, the options and the form.
 func AwaitedText(awaits *interpreter.AwaitedDetails) []string {
 	var said []string
 	if progress := Progress(awaits); progress != "" {
@@ -68,7 +68,7 @@ func AwaitedText(awaits *interpreter.AwaitedDetails) []string {
 	return said
 }
 
-// fieldText returns a field of a form with its type.
+// fieldText describes a field of a form and its type.
 func fieldText(item playbook.ApprovalItem) string {
 	kind := item.Type
 	if len(item.Choices) > 0 {

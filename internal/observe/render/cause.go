@@ -14,27 +14,28 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Cause is why a run failed, or the first of its iterations that did: the request, the answer and the policy that decided.
+// Cause is the reason why a run, or the first of its failed iterations, failed: the request, the response and the
+// policy that decided.
 type Cause struct {
 	Step string // with its visit and the index of the iteration; "" where no step failed
-	// Element is the element of the iteration, "" for none.
+	// Element is the element of the iteration; "" if the failure is not of an iteration.
 	Element string
 	Message string
-	// Request is the URL of the request, and Params are its parameters as JSON; "" where they are not known. Values of
-	// keys that name secrets are masked.
+	// Request is the URL, and Params are the parameters of the request as JSON; "" if unknown. Values of keys whose
+	// names suggest secrets are masked.
 	Request, Params string
-	// Answer is the status of the answer, and Headers are its headers; none where there was no answer.
+	// Answer is the status and Headers are the headers of the response; empty if there was none.
 	Answer  string
 	Headers []string
-	// Body is what the failure came with: a traceback, the output of a program, or the body of the answer.
+	// Body is what the failure reported: a traceback, the output of a program, or the response body.
 	Body Excerpt
-	// Policy is the policy that decided, and what it decided; "" where none did.
+	// Policy is the policy that decided and its decision; "" if none did.
 	Policy string
-	// Marked is the last line of the playbook's file that a traceback names, 0 for none.
+	// Marked is the last line of the playbook's file that a traceback names; 0 if there is none.
 	Marked int
 }
 
-// Cause is why the run failed, or the first of its iterations that did; nil for neither.
+// Cause returns why the run, or the first of its failed iterations, failed; nil if neither did.
 func (o EndedRun) Cause() *Cause {
 	record, failure := o.failedVisit(), o.Result.Error
 	for i := range o.Result.Steps {
@@ -66,7 +67,7 @@ func (o EndedRun) Cause() *Cause {
 	return cause
 }
 
-// describeFailure takes what a failure says itself.
+// describeFailure copies what the failure itself reports.
 func (c *Cause) describeFailure(failure *interpreter.ErrorObject) {
 	c.Message, c.Request = failure.Message, failure.URL
 	if params := failure.Params.Data; params != nil {
@@ -80,10 +81,10 @@ func (c *Cause) describeFailure(failure *interpreter.ErrorObject) {
 	c.Headers = lists.Map(playbook.SortedKeys(failure.Headers), func(name string) string { return name + ": " + failure.Headers[name] })
 }
 
-// shownParams bounds the parameters of a request, in bytes.
+// shownParams bounds the shown parameters of a request, in bytes.
 const shownParams = 2 << 10
 
-// markedLine returns the last line of the playbook's file that a text names, 0 for none.
+// markedLine returns the last line of the playbook's file that a text names; 0 if there is none.
 func (o EndedRun) markedLine(body Excerpt) (line int) {
 	if o.Book == nil {
 		return 0
@@ -95,7 +96,7 @@ func (o EndedRun) markedLine(body Excerpt) (line int) {
 	return line
 }
 
-// policyOf returns the policy that decided about a failure, with its place and what it decided; "" where none did.
+// policyOf returns the policy that decided about a failure, with its place and decision; "" if none did.
 func (o EndedRun) policyOf(record *protocol.StepRecord, failure *interpreter.ErrorObject) string {
 	if failure.Policy == 0 {
 		if record == nil || !failure.PoliciesDecide() {
@@ -131,11 +132,11 @@ const (
 // Excerpt is a long text whose middle can be folded.
 type Excerpt struct {
 	Head, Middle, Tail string
-	// Lines is how many the middle has.
+	// Lines is the number of lines in Middle.
 	Lines int
 }
 
-// NewExcerpt folds the middle of a long text.
+// NewExcerpt splits off the middle of a long text.
 func NewExcerpt(text string) Excerpt {
 	lines := strings.Split(text, "\n")
 	if len(lines) <= shownLines {
@@ -147,7 +148,7 @@ func NewExcerpt(text string) Excerpt {
 	}
 }
 
-// Body returns the response that a failure came with, as text; for a child run the message suffices.
+// Body returns the response that came with a failure, as text. For a child run it is empty: the message suffices.
 func Body(failure *interpreter.ErrorObject) Excerpt {
 	if failure == nil || failure.Kind == interpreter.KindPlaybook {
 		return Excerpt{}
@@ -155,13 +156,13 @@ func Body(failure *interpreter.ErrorObject) Excerpt {
 	return NewExcerpt(bodyText(failure.Body.Data))
 }
 
-// Text returns all of it.
+// Text returns the whole text.
 func (e Excerpt) Text() string {
 	return strings.Join(slices.DeleteFunc([]string{e.Head, e.Middle, e.Tail}, func(part string) bool { return part == "" }), "\n")
 }
 
-// firstAndLast returns the first and the last lines of a text, within so many lines and bytes, with a line between
-// them that says how much was left out.
+// firstAndLast returns the first and last lines of a text, limited in lines and bytes, with a line in between that
+// says how much was left out.
 func firstAndLast(text string, lines, size int) string {
 	all := strings.Split(text, "\n")
 	if len(all) <= lines && len(text) <= size {

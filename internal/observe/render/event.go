@@ -21,7 +21,7 @@ func Event(event runs.Event) string {
 	return strings.TrimSpace(eventPlace(event) + " " + strings.TrimPrefix(said, ": "))
 }
 
-// eventPlace is where an event happened.
+// eventPlace returns where an event happened.
 func eventPlace(event runs.Event) string {
 	where := cmp.Or(event.Sink, event.Step)
 	if event.Visit > 1 {
@@ -33,7 +33,7 @@ func eventPlace(event runs.Event) string {
 	return where
 }
 
-// eventFacts are what an event has besides its error.
+// eventFacts returns an event's details except its error.
 func eventFacts(event runs.Event) []string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }

@@ -15,8 +15,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Paused says what is paused in a run, since when, by whom and why; "" for nothing. now decides whether a time needs
-// its date.
+// Paused describes what is paused in a run, since when, by whom and why; "" if nothing is. Times are shown without
+// their date if it is that of now.
 func Paused(control interpreter.Control, now time.Time) string {
 	if control.Paused {
 		return "paused" + SinceText(control.Held[""], now)
@@ -27,7 +27,7 @@ func Paused(control interpreter.Control, now time.Time) string {
 	return strings.Join(texts, "; ")
 }
 
-// SinceText says when a command was given, by whom and why.
+// SinceText describes when a command was given, by whom and why.
 func SinceText(said interpreter.Said, now time.Time) string {
 	if said.At.IsZero() {
 		return Attribution(said)
@@ -35,7 +35,7 @@ func SinceText(said interpreter.Said, now time.Time) string {
 	return " since " + terminal.ClockText(said.At, now) + Attribution(said)
 }
 
-// Attribution returns who gave a command, and why.
+// Attribution describes who gave a command, and why.
 func Attribution(said interpreter.Said) string {
 	text := ""
 	if said.By != "" {
@@ -47,8 +47,8 @@ func Attribution(said interpreter.Said) string {
 	return text
 }
 
-// HeldByParent returns what a parent run has paused that a child run depends on: everything, or the step that started the
-// child.
+// HeldByParent returns the part of a parent run's pauses that affects a child run: everything, or the step that
+// started the child.
 func HeldByParent(parent runs.ChildWait) interpreter.Control {
 	control := *parent.Control
 	if !control.Paused {
@@ -66,8 +66,7 @@ func ResumeCommand(id string, control interpreter.Control) string {
 	return "to resume: " + command
 }
 
-// resumeCommands returns the commands that resume a run which is paused, or held by parent
-// runs.
+// resumeCommands returns the commands that resume a paused run, or the parent runs that hold it.
 func resumeCommands(status *runs.Status) []string {
 	var help []string
 	if status.Control.AnyPaused() {
@@ -79,7 +78,7 @@ func resumeCommands(status *runs.Status) []string {
 	return help
 }
 
-// deadLettersOf returns the command that shows what loops of a run that has ended have left.
+// deadLettersOf returns the command that shows the failed and cancelled iterations of an ended run.
 func deadLettersOf(status *runs.Status) []string {
 	failed, cancelled := 0, 0
 	for _, step := range status.Steps {
@@ -97,7 +96,7 @@ func deadLettersOf(status *runs.Status) []string {
 	return []string{"to see what failed: " + command}
 }
 
-// afterEnd returns the commands that show more of a run that has ended, of one that did not end well.
+// afterEnd returns the commands that show more about a run that failed or left iterations undone.
 func afterEnd(status *runs.Status) []string {
 	help := deadLettersOf(status)
 	if len(help) == 0 && status.Status == interpreter.Failed {
@@ -112,8 +111,8 @@ func StartWorker(taskQueue, flags string) string {
 	return "to start one: worker" + flags + " --task-queue " + terminal.ShellWord(taskQueue)
 }
 
-// queueOf returns the queue that a run waits in, else the first one in which one of its steps is stuck; nil
-// for none.
+// queueOf returns the queue that a run waits in, else the first queue in which one of its steps is stuck; nil if
+// there is none.
 func queueOf(status *runs.Status) *runs.QueuePosition {
 	if status.Queue != nil {
 		return status.Queue
@@ -126,7 +125,7 @@ func queueOf(status *runs.Status) *runs.QueuePosition {
 	return nil
 }
 
-// Help returns the commands that would help a run to continue, one per line.
+// Help returns commands that help a run to continue, one per line.
 func Help(status *runs.Status) []string {
 	switch queue := queueOf(status); {
 	case status.Ended():
@@ -171,10 +170,10 @@ func Help(status *runs.Status) []string {
 	return append(help, AnswerCommands(status)...)
 }
 
-// shownAnswers bounds the commands that a status names for what awaits an answer.
+// shownAnswers bounds the commands that a status shows for awaited answers.
 const shownAnswers = 5
 
-// AnswerCommands returns the commands that answer what a run waits for, or that show it.
+// AnswerCommands returns the commands that answer the attempts of a run, or that list them.
 func AnswerCommands(status *runs.Status) []string {
 	var help []string
 	for _, step := range status.Steps {
@@ -193,8 +192,7 @@ func AnswerCommands(status *runs.Status) []string {
 	return help
 }
 
-// childCommands returns the commands that answer or resume the runs that a step and its
-// iterations have started.
+// childCommands returns the commands that answer or resume runs started by a step and its iterations.
 func childCommands(step runs.Step) []string {
 	var help []string
 	found := map[string]bool{}
@@ -223,8 +221,8 @@ func childCommands(step runs.Step) []string {
 	return help
 }
 
-// loopAnswerOf returns the command that answers the first iteration of a loop which awaits
-// that, or shows them.
+// loopAnswerOf returns the command that answers the first awaiting iteration of a loop, or the command that lists
+// them.
 func loopAnswerOf(id string, step runs.Step) string {
 	for _, iteration := range step.Iterations {
 		if iteration.Awaits != nil {
@@ -234,8 +232,7 @@ func loopAnswerOf(id string, step runs.Step) string {
 	return fmt.Sprintf("to see what they await: %s status %s %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(step.Step))
 }
 
-// writeHelp writes a command without breaking it, on a line of its own if it does not fit after
-// its explanation.
+// writeHelp writes a command without breaking it. It goes on the next line if it does not fit after its explanation.
 func writeHelp(b *strings.Builder, help string, paper terminal.Paper) {
 	if text.StringWidth(help) > paper.Width {
 		help = strings.Replace(help, ": ", ":\n  ", 1)
@@ -245,7 +242,7 @@ func writeHelp(b *strings.Builder, help string, paper terminal.Paper) {
 	}
 }
 
-// isWaiting reports whether something of a step waits for a retry or for a person.
+// isWaiting reports whether part of a step waits for a retry or for a person.
 func isWaiting(step runs.Step) bool {
 	return step.Status == interpreter.RetryPending || step.Loop != nil && step.Loop.Waiting > 0 && step.EndedAt.IsZero()
 }

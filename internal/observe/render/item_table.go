@@ -12,7 +12,8 @@ import (
 // itemColumn is a column of an itemTable.
 type itemColumn[T any] struct {
 	name string
-	// dropped is when a narrow terminal leaves the column out: those with 1 first, then those with 2; 0 always stays.
+	// dropped says when a narrow terminal leaves the column out: columns with 1 first, then 2 and so on; 0 is never
+	// left out.
 	dropped int
 	cell    func(item T) string
 }
@@ -23,7 +24,7 @@ type itemTable[T any] struct {
 	columns []itemColumn[T]
 }
 
-// fitTable renders the table with as many columns as fit the terminal, and returns the names of these.
+// fitTable renders the table with as many columns as fit the terminal, and returns the titles of these columns.
 func (t itemTable[T]) fitTable(items []T, names []string, paper terminal.Paper) (rendered string, shown []string) {
 	rendered = terminal.FitColumns(paper.Width, names, t.columnSets(), func(columns, names []string) string {
 		var rows []table.Row

@@ -11,7 +11,7 @@ import (
 // masked stands for a value that is not shown.
 const masked = "••••"
 
-// Masked returns a copy of a value without the values of keys whose names suggest a secret.
+// Masked returns a copy of a value in which the values of keys whose names suggest secrets are masked.
 func Masked(value any) any {
 	switch of := value.(type) {
 	case map[string]any:
@@ -30,7 +30,7 @@ func Masked(value any) any {
 	return value
 }
 
-// MaskedJSON returns Masked as indented JSON of at most so many bytes. cut reports whether something was left out.
+// MaskedJSON returns Masked as indented JSON of at most `most` bytes. cut reports whether something was left out.
 func MaskedJSON(value any, most int) (text string, cut bool) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter"
 )
 
-// NowText says on one line what happens in an open run: who has paused it, or what its steps do. It returns "" if nothing
-// is known.
+// NowText describes in one line what an open run is doing: who paused it, or what its steps do. It returns "" if
+// nothing is known.
 func NowText(status *runs.Status) string {
 	if said, paused := status.Control.Held[""]; status.Control.Paused && paused {
 		return "paused" + Attribution(said) + agoText(said.At, status.At)
@@ -37,7 +37,7 @@ func NowText(status *runs.Status) string {
 	return text
 }
 
-// stepNow is StepNow, of a step that runs another playbook with that run and what holds it.
+// stepNow is StepNow, with the child run and what holds it for a step that runs another playbook.
 func stepNow(step runs.Step, status *runs.Status) string {
 	if step.Child == "" || step.Status != interpreter.Running {
 		return StepNow(step, status)
@@ -49,7 +49,7 @@ func stepNow(step runs.Step, status *runs.Status) string {
 	return text
 }
 
-// StepNow says on one line what happens in an open step.
+// StepNow describes in one line what an open step is doing.
 func StepNow(step runs.Step, status *runs.Status) string {
 	now := status.At
 	if said, paused := status.Control.Held[step.Step]; paused {

@@ -14,7 +14,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// StepName returns the name of the step of a record, with the number of the visit from the second one on.
+// StepName returns the step name of a record, with the visit number from the second visit on.
 func StepName(record protocol.StepRecord) string {
 	if record.Visit > 1 {
 		return fmt.Sprintf("%s#%d", record.Step, record.Visit)
@@ -46,7 +46,7 @@ func Report(w io.Writer, outcome EndedRun, paper terminal.Paper) {
 	_, _ = io.WriteString(w, b.String())
 }
 
-// writeError prints what the error came with that ended the run; the verdict has its message.
+// writeError prints the body of the error that ended the run; the verdict shows its message.
 func (o EndedRun) writeError(b *strings.Builder, record *protocol.StepRecord) {
 	var body strings.Builder
 	if o.writeBody(&body, o.Result.Error); body.Len() == 0 {
@@ -59,7 +59,7 @@ func (o EndedRun) writeError(b *strings.Builder, record *protocol.StepRecord) {
 	fmt.Fprintf(b, "error of %s:\n%s", of, body.String())
 }
 
-// StepTable returns a table of the steps that fits the terminal. What it leaves out follows below it; errors are
+// StepTable returns a table of the steps that fits the terminal. Details that do not fit follow below it; errors are
 // printed with the failure.
 func StepTable(records []protocol.StepRecord, paper terminal.Paper) string {
 	steps := itemTable[protocol.StepRecord]{title: "step", columns: []itemColumn[protocol.StepRecord]{
@@ -77,7 +77,7 @@ func StepTable(records []protocol.StepRecord, paper terminal.Paper) string {
 	return rendered + loopLines(records, paper.Width)
 }
 
-// errorCell returns the message of a step's error, whose whole text is below the table.
+// errorCell returns a step's error message, shortened: the full text is below the table.
 func errorCell(record protocol.StepRecord, paper terminal.Paper) string {
 	if record.Error == nil {
 		return ""
@@ -85,7 +85,7 @@ func errorCell(record protocol.StepRecord, paper terminal.Paper) string {
 	return paper.Shorten(record.Error.Message, 60)
 }
 
-// loopLines shows the progress of loops, one per line.
+// loopLines describes the progress of loops, one per line.
 func loopLines(records []protocol.StepRecord, width int) string {
 	var b strings.Builder
 	for _, record := range records {
@@ -99,7 +99,7 @@ func loopLines(records []protocol.StepRecord, width int) string {
 	return b.String()
 }
 
-// iterationsText sums up a loop; what is zero and no news is left out.
+// iterationsText summarizes the iterations of a loop, without zero counts.
 func iterationsText(record protocol.StepRecord) string {
 	if record.Loop == nil {
 		return ""
@@ -146,8 +146,8 @@ const (
 	shownBodyBytes = 2 << 10
 )
 
-// writeBody prints the beginning and the end of what an error came with: a traceback, the output of a program, or an
-// answer. Of a run of another playbook the message says it all.
+// writeBody prints the beginning and end of an error's body: a traceback, the output of a program, or a response. For
+// a run of another playbook it prints nothing: the message suffices.
 func (o EndedRun) writeBody(b *strings.Builder, failure *interpreter.ErrorObject) {
 	if failure == nil || failure.Kind == interpreter.KindPlaybook {
 		return
@@ -184,7 +184,7 @@ func bodyText(body any) string {
 // Element formats an element of a loop on one line.
 func Element(value any) string { return terminal.Shorten(expression.Text(value), 60) }
 
-// iterationFailure begins with the HTTP status, unless the message has it.
+// iterationFailure returns the message of a failed iteration, preceded by the HTTP status unless the message has it.
 func iterationFailure(failure interpreter.LoopError) string {
 	if failure.Error == nil {
 		return "failed"

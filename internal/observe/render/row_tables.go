@@ -12,13 +12,14 @@ import (
 	"reprise/interpreter"
 )
 
-// RowLine is what was done to data by a step, or in a table: a row of a table of figures.
+// RowLine is a line in a table of row counts: what was done to the data by a step, or in a table.
 type RowLine struct {
 	Step, Table string // "" for all of them
 	interpreter.RowTotals
 }
 
-// RowLines returns a line for each table. Read rows are in the line of the only table, else in a separate one.
+// RowLines returns a line for each table. Read rows are on the line of the only table, or on their own line if there
+// are several.
 func RowLines(step string, rows *interpreter.Rows) []RowLine {
 	if rows.IsEmpty() {
 		return nil
@@ -41,7 +42,7 @@ func RowLines(step string, rows *interpreter.Rows) []RowLine {
 	return lines
 }
 
-// statsRows writes what runs did to data: in all, by steps with their tables, and the watermarks of steps.
+// statsRows writes what runs did to data: in total, by step and table, and the watermarks of steps.
 func statsRows(w io.Writer, s stats.Stats, width int) {
 	steps := map[bool][]RowLine{}
 	several := severalPlaybooks(s)
@@ -66,12 +67,12 @@ func statsRows(w io.Writer, s stats.Stats, width int) {
 	}
 }
 
-// MarkText says where a watermark was before the runs, and where it was after them.
+// MarkText describes where a watermark was before the runs and where it was after them.
 func MarkText(mark stats.WatermarkMove) string {
 	return watermarkText(mark.Before, mark.After, endMove{to: mark.Pending}, mark.States, mark.State)
 }
 
-// rowSection writes figures as a table, or as lines where a terminal is too narrow for it: no figure is left out.
+// rowSection writes row counts as a table, or as lines if the terminal is too narrow: no count is left out.
 func rowSection(w io.Writer, title string, lines []RowLine, width int) {
 	if len(lines) == 0 {
 		return
@@ -105,7 +106,7 @@ func rowSection(w io.Writer, title string, lines []RowLine, width int) {
 	}
 }
 
-// stepAndTable returns the step and the table, as far as the line has them.
+// stepAndTable returns the step and table of the line, or "all".
 func (l RowLine) stepAndTable() string {
 	switch {
 	case l.Step == "" && l.Table == "":

@@ -14,7 +14,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// RowsText says what happened to rows, such as "3 read, 2 written (1 inserted, 1 updated), 1 rejected"; "" for nothing.
+// RowsText summarizes row counts, such as "3 read, 2 written (1 inserted, 1 updated), 1 rejected"; "" for no rows.
 func RowsText(totals interpreter.RowTotals) string {
 	var parts []string
 	for _, part := range []struct {
@@ -34,8 +34,8 @@ func RowsText(totals interpreter.RowTotals) string {
 	return strings.Join(parts, ", ")
 }
 
-// insertedText says how many of the written rows were inserted and updated, where some are known to be updated: without any, all that is
-// known is that they were written.
+// insertedText describes how many written rows were inserted and updated. It is "" if no updates were counted: then
+// it is only known that they were written.
 func insertedText(totals interpreter.RowTotals) string {
 	if totals.Updated == 0 {
 		return ""
@@ -47,7 +47,7 @@ func insertedText(totals interpreter.RowTotals) string {
 	return fmt.Sprintf(" (%s inserted, %s updated%s)", humanize.Comma(totals.Inserted), humanize.Comma(totals.Updated), either)
 }
 
-// CountText formats a number for a column of figures; 0 becomes "".
+// CountText formats a number for a column; 0 becomes "".
 func CountText(n int64) string {
 	if n == 0 {
 		return ""
@@ -63,10 +63,10 @@ func TableLabel(table interpreter.TableRows) string {
 	return terminal.OneLine(table.Table) + " of " + terminal.OneLine(table.Connection)
 }
 
-// OtherTables is the label for the tables that are not shown by name.
+// OtherTables is the label for the tables that are not listed by name.
 const OtherTables = "other tables"
 
-// tablesText says what was done to each table, at most most of them.
+// tablesText describes what was done to each table. It lists at most `most` tables by name.
 func tablesText(rows *interpreter.Rows, most int) []string {
 	if rows == nil {
 		return nil
@@ -89,10 +89,11 @@ func tablesText(rows *interpreter.Rows, most int) []string {
 	return said
 }
 
-// shownTables is how many tables of a step are shown at a terminal.
+// shownTables is how many tables of a step are listed on a terminal.
 const shownTables = 10
 
-// rowsOfStep says what a step did to data, by tables. What it has read is said with its state, where it keeps one.
+// rowsOfStep describes what a step did to data, by table. For a step with a state, the read rows are shown with the
+// state instead.
 func rowsOfStep(step runs.Step) []string {
 	totals := step.Rows.Totals()
 	if step.Incremental != nil {
@@ -101,7 +102,7 @@ func rowsOfStep(step runs.Step) []string {
 	return rowLines(step.Rows, totals)
 }
 
-// rowLines says what was done to data, by tables, with totals of them.
+// rowLines describes what was done to data, by table, with the totals.
 func rowLines(rows *interpreter.Rows, totals interpreter.RowTotals) []string {
 	tables := tablesText(rows, shownTables)
 	if len(tables) > 1 {
@@ -117,13 +118,14 @@ func rowLines(rows *interpreter.Rows, totals interpreter.RowTotals) []string {
 	return []string{strings.Join(said, "; ")}
 }
 
-// WatermarkText says where the watermark of a step was, and where it is, in a run with a status. warned says that the run has
-// warnings: one may be that the watermark was not moved at its end.
+// WatermarkText describes where the watermark of a step was and is, in a run with the given status. warned says that
+// the run has warnings: one may be that the watermark was not moved.
 func WatermarkText(read interpreter.StateRecord, run interpreter.Status, warned bool) string {
 	return watermarkText(read.BeginValue(), read.Watermark, endMove{read.MovesTo, run, warned}, read.States, read.State)
 }
 
-// endMove is where a run moves a watermark when it has completed, of a step that writes nothing; no value says that it does not.
+// endMove describes where the end of a run moves the watermark of a step that writes nothing. If to has no value, it
+// does not move.
 type endMove struct {
 	to     expression.Value
 	run    interpreter.Status // "" where it is not known
@@ -135,7 +137,8 @@ func (m endMove) done() bool {
 	return m.to.Data != nil && m.run == interpreter.Completed && !m.warned
 }
 
-// outcome says what becomes of the move; "" where it is done, and where there is none. moves is that it does.
+// outcome describes what becomes of the move; "" if it is done or there is none. moves is the verb phrase to use,
+// such as "which move".
 func (m endMove) outcome(moves string) string {
 	switch {
 	case m.to.Data == nil, m.done():
@@ -168,10 +171,10 @@ func watermarkText(before, after expression.Value, end endMove, states int, stat
 	return fmt.Sprintf("watermark from %s to %s", was, is)
 }
 
-// shownCursor is how much of a watermark is shown, in characters.
+// shownCursor bounds a shown watermark, in characters.
 const shownCursor = 100
 
-// cursorText returns a watermark, or where one begins that has no value yet.
+// cursorText formats a watermark; "the beginning" if it has no value yet.
 func cursorText(value expression.Value) string {
 	if value.Data == nil {
 		return "the beginning"
@@ -179,7 +182,7 @@ func cursorText(value expression.Value) string {
 	return terminal.Shorten(expression.Text(value.Data), shownCursor)
 }
 
-// rowsOfRun says what all steps did to data, "" if one step did all of it.
+// rowsOfRun describes what all steps did to data; "" if at most one step did anything.
 func rowsOfRun(status *runs.Status) string {
 	steps := lists.Filter(status.Steps, func(step runs.Step) bool { return !step.Rows.IsEmpty() })
 	if len(steps) < 2 {
@@ -201,7 +204,7 @@ func ShortRows(totals *interpreter.RowTotals) string {
 	return "0"
 }
 
-// writeRows prints what the steps of a run that has ended did to data, and what became of their watermarks.
+// writeRows prints what the steps of an ended run did to data, and what became of their watermarks.
 func writeRows(b *strings.Builder, result protocol.Result, paper terminal.Paper) {
 	counted := 0
 	line := func(format string, args ...any) {

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// shownPlaybook is how much of the name of a playbook a list has, in characters: the ID of a run begins with it.
+// shownPlaybook bounds the playbook's name in a list, in characters: the run's ID begins with it anyway.
 const shownPlaybook = 30
 
 // Runs returns a table of runs that fits the terminal.
@@ -21,7 +21,7 @@ func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 	return rendered
 }
 
-// runColumns returns the columns of a list of runs, behind the ID of the run.
+// runColumns returns the columns of a list of runs, after the ID.
 func runColumns(now time.Time, paper terminal.Paper) []itemColumn[runs.Found] {
 	return []itemColumn[runs.Found]{
 		{"playbook", 2, func(run runs.Found) string { return paper.Shorten(run.Playbook, shownPlaybook) }},
@@ -35,7 +35,7 @@ func runColumns(now time.Time, paper terminal.Paper) []itemColumn[runs.Found] {
 	}
 }
 
-// statusCell returns the status of a run, with its place where it waits for its turn.
+// statusCell returns the status of a run, with its queue position if it is queued.
 func statusCell(run runs.Found) string {
 	if run.Queue == nil || run.Queue.Position == 0 || run.Status != interpreter.Queued {
 		return string(run.Status)

@@ -14,7 +14,7 @@ import (
 	"reprise/internal/observe/stats"
 )
 
-// shownRuns bounds the runs that stats names one by one.
+// shownRuns bounds the runs that stats lists by name.
 const shownRuns = 20
 
 // Stats prints figures as tables that fit the terminal.
@@ -47,7 +47,7 @@ func Stats(w io.Writer, s stats.Stats, paper terminal.Paper) {
 	slowTable(w, "Slowest iterations", s.SlowestIterations, len(s.Runs)+s.ChildRuns.Runs > 1, width)
 }
 
-// workText says how long attempts and waits took in all, and how much of that rate limits are the reason for.
+// workText describes the total time of attempts and waits, and how much of it is due to rate limits.
 func workText(s stats.Stats) string {
 	said := fmt.Sprintf("%s of work in %s, %s waiting", terminal.SecondsText(s.AttemptSeconds), terminal.Count(s.AttemptsMade, "attempt"), terminal.SecondsText(s.WaitSeconds))
 	if s.LimitSeconds > 0 {
@@ -56,8 +56,8 @@ func workText(s stats.Stats) string {
 	return said
 }
 
-// writeSection writes a table with its title, as wide as a terminal at most if its elastic
-// columns give that; nothing where it has no rows.
+// writeSection writes a table with its title; elastic columns are narrowed to fit the width. It writes nothing if the
+// table is empty.
 func writeSection(w io.Writer, title string, rows table.Writer, width int, columns ...terminal.Elastic) {
 	if rows.Length() > 0 {
 		_, _ = fmt.Fprintf(w, "\n%s\n%s\n", title, terminal.FitTable(rows, width, columns...))
@@ -77,7 +77,7 @@ func childRuns(w io.Writer, of stats.ChildRunCounts) {
 	}
 }
 
-// stepOf names a step, with its playbook where that is not known without.
+// stepOf returns the name of a step, preceded by its playbook if named is set.
 func stepOf(playbook, step string, named bool) string {
 	if named {
 		return playbook + "/" + step
@@ -85,12 +85,12 @@ func stepOf(playbook, step string, named bool) string {
 	return step
 }
 
-// severalPlaybooks reports whether the steps are of more than one.
+// severalPlaybooks reports whether the steps belong to more than one playbook.
 func severalPlaybooks(s stats.Stats) bool {
 	return slices.ContainsFunc(s.Steps, func(of stats.Figures) bool { return of.Playbook != s.Steps[0].Playbook })
 }
 
-// figureTable is a table of steps: those of the runs, or those of their child runs.
+// figureTable writes a table of steps: those of the runs, or those of their child runs.
 func figureTable(w io.Writer, s stats.Stats, inChildRuns bool, width int) {
 	title, several := "Steps", severalPlaybooks(s)
 	if inChildRuns {

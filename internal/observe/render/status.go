@@ -1,5 +1,5 @@
-// Package render shows runs to people at a terminal: tables and texts of their status,
-// events, figures and results, and the commands that help them on.
+// Package render formats runs for people at a terminal: tables and texts of their status, events, figures and
+// results, and commands that help them to continue.
 package render
 
 import (
@@ -23,7 +23,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Status prints where a run is. Tables hold what is short; more about each step follows below them.
+// Status prints the status of a run. Short facts are in tables; more about each step follows below.
 func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	var b strings.Builder
 	terminal.WriteWrapped(&b, headOf(status, paper), paper.Width)
@@ -77,7 +77,7 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	_, _ = io.WriteString(w, b.String())
 }
 
-// writeSteps writes the table of the steps, and below it what of each does not fit in.
+// writeSteps writes the table of the steps, and below it the details of each step that do not fit in.
 func writeSteps(b *strings.Builder, status *runs.Status, paper terminal.Paper) {
 	if len(status.Steps) > 0 {
 		b.WriteString(statesTable(status, paper) + "\n")
@@ -103,18 +103,17 @@ func writeWarnings(b *strings.Builder, head string, warnings []string, paper ter
 	}
 }
 
-// saysError reports whether a run has failed with the failure of a step.
+// saysError reports whether a step's failure is the one that failed the run.
 func saysError(step runs.Step, failure *interpreter.ErrorObject) bool {
 	return hasFailed(step) && step.Error.Message == failure.Message
 }
 
-// hasFailed reports whether a step has ended with a failure that is shown.
+// hasFailed reports whether a step has ended with a failure to show.
 func hasFailed(step runs.Step) bool {
 	return step.Status.Ended() && step.Error != nil && step.Status != interpreter.Completed
 }
 
-// writeCause ends the status of a failed run: which step failed and why, with the first and the last line of what it
-// came with.
+// writeCause writes why a run failed: the failed step, its error, and the first and last lines of the error's body.
 func writeCause(b *strings.Builder, status *runs.Status, paper terminal.Paper) {
 	if status.Error == nil {
 		return
@@ -144,8 +143,8 @@ func writeFailure(b *strings.Builder, head string, item runs.Item, paper termina
 	}
 }
 
-// bothEnds returns the first and the last line of what an error came with, and how many lines are between them. For a
-// child run its message suffices.
+// bothEnds returns the first and last lines of an error's body, and how many lines are in between. For a child run it
+// returns nil: the message suffices.
 func bothEnds(failure *interpreter.ErrorObject, paper terminal.Paper) []string {
 	if failure.Kind == interpreter.KindPlaybook || failure.Body.Data == nil {
 		return nil
@@ -168,10 +167,10 @@ func bothEnds(failure *interpreter.ErrorObject, paper terminal.Paper) []string {
 	return shown
 }
 
-// shownOfLine is how much of a line of a body is shown, in columns.
+// shownOfLine bounds a shown line of a body, in columns.
 const shownOfLine = 300
 
-// endsOf returns a line, without its middle where it is too long for a terminal.
+// endsOf returns a line; on a terminal, the middle of a long line is left out.
 func endsOf(line string, paper terminal.Paper) string {
 	if paper.Width >= terminal.Unbounded {
 		return line
@@ -179,7 +178,7 @@ func endsOf(line string, paper terminal.Paper) string {
 	return terminal.Middle(terminal.OneLine(line), shownOfLine)
 }
 
-// lateText is how long a late run has been open, and how long it was expected to be.
+// lateText describes how long a late run has been open, and how long it was expected to take.
 func lateText(status *runs.Status) string {
 	text := "late: running for " + terminal.Duration(status.At.Sub(status.StartedAt))
 	if status.Expect > 0 {
@@ -188,7 +187,7 @@ func lateText(status *runs.Status) string {
 	return text
 }
 
-// runName returns a run with its playbook, as far as that is known.
+// runName returns a run's ID with its playbook, if that is known.
 func runName(id, playbook string) string {
 	if playbook == "" {
 		return terminal.Visible(id)
@@ -196,7 +195,7 @@ func runName(id, playbook string) string {
 	return terminal.Visible(id) + " (" + terminal.Visible(playbook) + ")"
 }
 
-// headOf returns the run in a line.
+// headOf describes the run in one line.
 func headOf(status *runs.Status, paper terminal.Paper) string {
 	shown := paper.Paint(styleOf(status.Status), string(status.Status))
 	name := runName(status.WorkflowID, status.Playbook)
@@ -218,8 +217,8 @@ func queueText(queue *runs.QueuePosition, now time.Time) string {
 	return "queued for " + terminal.Duration(now.Sub(queue.Since)) + " " + strings.Join(QueueTexts(queue, now), "; ")
 }
 
-// QueueTexts says under which key a run is queued, and what it waits for. The texts do not change while that stays the
-// same.
+// QueueTexts describes the key under which a run is queued, and what it waits for. The texts do not change while that
+// stays the same.
 func QueueTexts(queue *runs.QueuePosition, now time.Time) []string {
 	texts := []string{"under the concurrency key " + terminal.Visible(queue.Name.Key)}
 	if queue.Position > 0 {
@@ -246,7 +245,7 @@ func QueueTexts(queue *runs.QueuePosition, now time.Time) []string {
 	return texts
 }
 
-// StuckQueue says why the next run of a queue gets no slot, or returns "" if nothing is known to block it. queue may be
+// StuckQueue describes why the next run of a queue gets no slot; "" if nothing is known to block it. queue may be
 // nil.
 func StuckQueue(queue *runs.QueuePosition) string {
 	if queue == nil {
@@ -263,7 +262,7 @@ func StuckQueue(queue *runs.QueuePosition) string {
 	return ""
 }
 
-// turnText says how many runs are queued for the slot that a run has.
+// turnText describes the slot that a run has, and how many runs are queued for it.
 func turnText(turn *runs.QueueSlot) string {
 	said := "has a slot"
 	if turn.Running > 1 {
@@ -279,8 +278,8 @@ func stepLabel(step runs.Step) string {
 	return step.Step
 }
 
-// statesTable returns the steps with their status. Columns that do not fit are left out: the attempts first, then how
-// long they took.
+// statesTable returns a table of the steps with their status. Columns that do not fit are left out: the attempts
+// first, then the time, then the next retry.
 func statesTable(status *runs.Status, paper terminal.Paper) string {
 	states := itemTable[runs.Step]{title: "step", columns: []itemColumn[runs.Step]{
 		{"status", 0, func(step runs.Step) string { return paper.Paint(styleOf(step.Status), string(step.Status)) }},
@@ -292,7 +291,7 @@ func statesTable(status *runs.Status, paper terminal.Paper) string {
 	return rendered
 }
 
-// filledTable returns a table of the columns that some row has something in.
+// filledTable returns a table without the columns that are empty in all rows.
 func filledTable(head table.Row, rows []table.Row) table.Writer {
 	keep := make([]bool, len(head))
 	for i := range head {
@@ -324,7 +323,7 @@ func tookOf(step runs.Step, status *runs.Status) string {
 	return terminal.Duration(step.EndedAt.Sub(step.StartedAt))
 }
 
-// StepAttempt returns the attempt of a step's own call. For a loop, it counts the attempts of all iterations.
+// StepAttempt returns the attempt of a step's own call; "" for a loop.
 func StepAttempt(step runs.Step) string {
 	if step.Loop != nil {
 		return ""
@@ -332,8 +331,7 @@ func StepAttempt(step runs.Step) string {
 	return attemptOf(step.Item)
 }
 
-// attemptOf returns the number of the attempt that is running or comes next, else of the last one, and how many there
-// are: "2 of 8".
+// attemptOf returns the number of the running or next attempt, else of the last one, with the maximum: "2 of 8".
 func attemptOf(item runs.Item) string {
 	n := item.Attempt
 	if item.Status == interpreter.RetryPending && !item.NextRetryAt.IsZero() {
@@ -348,7 +346,7 @@ func attemptOf(item runs.Item) string {
 	return fmt.Sprint(n)
 }
 
-// nextOf is when the next retry is due.
+// nextOf describes when the next retry is due.
 func nextOf(item runs.Item, now time.Time) string {
 	switch left := item.NextRetryAt.Sub(now); {
 	case item.NextRetryAt.IsZero():
@@ -360,10 +358,11 @@ func nextOf(item runs.Item, now time.Time) string {
 	}
 }
 
-// quietActivity is how long an activity may have nothing to show before people read which worker has it.
+// quietActivity is how long an activity may show no progress before its worker is shown.
 const quietActivity = 10 * time.Second
 
-// activityText says which worker has an activity, of one that has run for a while without progress or was delivered again; else it is "".
+// activityText describes which worker runs an activity that has run for a while without progress, or was delivered
+// again; "" for others.
 func activityText(activity runs.PendingActivity, now time.Time) string {
 	last := activity.Since
 	if activity.Progress.After(last) {
@@ -424,8 +423,8 @@ func stepDetails(step runs.Step, end endMove, now time.Time, paper terminal.Pape
 	return said
 }
 
-// readText says how far a step has read that keeps a state, or a loop whose iterations do. end is what the run makes of the
-// state when it ends.
+// readText describes how far a step has read that keeps a state, or a loop whose iterations do. end says what the end
+// of the run does with the state.
 func readText(read *runs.IncrementalStatus, end endMove) string {
 	end.to = read.MovesTo
 	read = movedRead(read, end)
@@ -452,17 +451,17 @@ func readText(read *runs.IncrementalStatus, end endMove) string {
 	return fmt.Sprintf("read %s from %s; watermark %s is at %s%s", rows, cursorText(read.From), state, at, behind)
 }
 
-// endOf is what the end of a run makes of the states of its steps that write nothing.
+// endOf returns what the end of a run does with the states of steps that write nothing.
 func endOf(status *runs.Status) endMove {
 	return endMove{run: status.Status, warned: len(status.Warnings) > 0}
 }
 
-// countedRows returns a number of rows.
+// countedRows formats a number of rows.
 func countedRows(n int) string {
 	return strings.Replace(terminal.Count(n, "row"), strconv.Itoa(n), humanize.Comma(int64(n)), 1)
 }
 
-// movedRead returns the state of a step with the watermark where the end of the run has moved it.
+// movedRead returns the state of a step, with the moved watermark if the end of the run has moved it.
 func movedRead(read *runs.IncrementalStatus, end endMove) *runs.IncrementalStatus {
 	if !end.done() {
 		return read
@@ -472,7 +471,7 @@ func movedRead(read *runs.IncrementalStatus, end endMove) *runs.IncrementalStatu
 	return &moved
 }
 
-// BehindText says how far behind a watermark is; seconds becomes days for dates.
+// BehindText describes how far behind a watermark is. For dates, seconds are shown as days.
 func BehindText(as incremental.CursorType, seconds float64) string {
 	if as == incremental.Date {
 		return terminal.Count(int(seconds/(24*time.Hour).Seconds()), "day")
@@ -480,8 +479,7 @@ func BehindText(as incremental.CursorType, seconds float64) string {
 	return terminal.Duration(time.Duration(min(seconds*float64(time.Second), math.MaxInt64-1024)))
 }
 
-// childRunsText says what holds the child runs; the run that is known already has no name
-// there.
+// childRunsText describes what holds the child runs. The run that the caller names already is not named again.
 func childRunsText(children runs.ChildRuns, known string, now time.Time, paper terminal.Paper) []string {
 	in := func(run string) string {
 		if run == known {
@@ -498,7 +496,7 @@ func childRunsText(children runs.ChildRuns, known string, now time.Time, paper t
 	return said
 }
 
-// heldText says what holds a child run, or a step of it.
+// heldText describes what holds a child run, or a step of it.
 func heldText(held runs.ChildWait, now time.Time, paper terminal.Paper) string {
 	switch {
 	case held.Queue != nil:
@@ -513,8 +511,8 @@ func heldText(held runs.ChildWait, now time.Time, paper terminal.Paper) string {
 	return line
 }
 
-// itemText returns a state, its attempt and when the next one is due; of an attempt that awaits its
-// answer since when.
+// itemText describes a status, its attempt and when the next one is due; for an attempt that awaits its answer, since
+// when.
 func itemText(item runs.Item, now time.Time) string {
 	line := string(item.Status)
 	switch {
@@ -575,13 +573,13 @@ func CountsText(step runs.Step) string {
 	return line
 }
 
-// StatusCount is how many iterations are in some state.
+// StatusCount is the number of iterations with a status.
 type StatusCount struct {
 	N    int
 	What string
 }
 
-// AmongText lists, in brackets, how many iterations of a loop have each status; zeros are left out.
+// AmongText lists, in brackets, how many iterations of a loop have each status, without zeros.
 func AmongText(parts []StatusCount) string {
 	var some []string
 	for _, part := range parts {
@@ -595,7 +593,7 @@ func AmongText(parts []StatusCount) string {
 	return " (" + strings.Join(some, ", ") + ")"
 }
 
-// paceText returns a throughput in the unit that gives a readable number.
+// paceText formats a throughput in a unit that gives a readable number.
 func paceText(perSecond float64) string {
 	switch {
 	case perSecond >= 1:
@@ -606,7 +604,7 @@ func paceText(perSecond float64) string {
 	return fmt.Sprintf("%.1f/h", perSecond*3600)
 }
 
-// heldOf says what holds an item.
+// heldOf describes what holds an item.
 func heldOf(item runs.Item, now time.Time) string {
 	waiting := terminal.Visible(item.Waiting)
 	timed := item.Phrase != nil && !item.NextRetryAt.IsZero()
@@ -630,7 +628,8 @@ func heldOf(item runs.Item, now time.Time) string {
 	return waiting
 }
 
-// waitText is what holds an open item, and why its last attempt failed: "attempt 2 of 8 in 9m46s: HTTP 500 from GET …".
+// waitText describes what holds an open item, and why its last attempt failed: "attempt 2 of 8 in 9m46s: HTTP 500
+// from GET …".
 func waitText(item runs.Item, now time.Time, paper terminal.Paper) string {
 	held := heldOf(item, now)
 	if item.Error == nil || item.Status.Ended() {
@@ -650,15 +649,15 @@ func waitText(item runs.Item, now time.Time, paper terminal.Paper) string {
 	return held + "; " + failed
 }
 
-// messageOf returns the message of an error, which is cut for a terminal only.
+// messageOf returns the message of an error, shortened on a terminal.
 func messageOf(failure *interpreter.ErrorObject, paper terminal.Paper) string {
 	return paper.Shorten(failure.Message, shownMessage)
 }
 
-// shownMessage is how much of an error's message a status has, in characters.
+// shownMessage bounds an error's message in a status, in characters.
 const shownMessage = 300
 
-// shownIterations bounds the iterations of a step that are listed for eyes.
+// shownIterations bounds the listed iterations of a step.
 const shownIterations = 100
 
 // writeIterations lists iterations of a step.
@@ -695,7 +694,7 @@ func writeIterations(b *strings.Builder, step *runs.Step, end endMove, now time.
 	}
 }
 
-// styles are what tones look like at a terminal.
+// styles maps tones to styles of a terminal.
 var styles = map[interpreter.Tone]terminal.Style{
 	interpreter.ToneBad: terminal.Bad, interpreter.ToneWarning: terminal.Warning, interpreter.ToneGood: terminal.Good, interpreter.ToneActive: terminal.Active,
 	interpreter.ToneAsks: terminal.Asks, interpreter.ToneHeld: terminal.Held, interpreter.ToneQuiet: terminal.Quiet,

@@ -15,7 +15,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// EndedRun is an ended run and what is known of it.
+// EndedRun is an ended run and what is known about it.
 type EndedRun struct {
 	WorkflowID string
 	Result     protocol.Result
@@ -23,8 +23,7 @@ type EndedRun struct {
 	Book       *playbook.Playbook // nil where that is not known
 }
 
-// verdictText returns a run in a sentence: how it has ended, after how long, and of one that failed where
-// and why.
+// verdictText describes a run in a sentence: how it ended, after how long, and for a failed run where and why.
 func (o EndedRun) verdictText(paper terminal.Paper) string {
 	text := o.WorkflowID + ": " + paper.Paint(styleOf(o.Result.Status), string(o.Result.Status))
 	failed := o.Result.Error != nil
@@ -53,10 +52,10 @@ func (o EndedRun) verdictText(paper terminal.Paper) string {
 	return text + ": " + terminal.Shorten(message, shownVerdict)
 }
 
-// shownVerdict bounds what a verdict has of an error's message, in characters.
+// shownVerdict bounds an error's message in a verdict, in characters.
 const shownVerdict = 500
 
-// failedVisit returns the visit of a step that the run has failed with, nil for none.
+// failedVisit returns the step visit with which the run failed; nil if there is none.
 func (o EndedRun) failedVisit() *protocol.StepRecord {
 	for i, record := range slices.Backward(o.Result.Steps) {
 		if record.Status == interpreter.Failed && !record.Handled {
@@ -66,7 +65,7 @@ func (o EndedRun) failedVisit() *protocol.StepRecord {
 	return nil
 }
 
-// firstFailed returns the failed iteration of a loop with the lowest index, nil for none.
+// firstFailed returns the failed iteration of a loop with the lowest index; nil if there is none.
 func firstFailed(record *protocol.StepRecord) *interpreter.LoopError {
 	var first *interpreter.LoopError
 	if record.Loop == nil {
@@ -80,7 +79,7 @@ func firstFailed(record *protocol.StepRecord) *interpreter.LoopError {
 	return first
 }
 
-// stepPlace returns the file and the line of a step, "" where they are not known.
+// stepPlace returns the file and line of a step; "" if unknown.
 func (o EndedRun) stepPlace(step string) string {
 	if o.Book == nil {
 		return ""
@@ -92,11 +91,10 @@ func (o EndedRun) stepPlace(step string) string {
 	return fmt.Sprintf(" (%s:%d)", o.Book.File.Name, found.NamePos.Line)
 }
 
-// framePlace is where a frame of a traceback is in the code of a step or sink.
+// framePlace matches the place of a traceback frame in the code of a step or sink.
 var framePlace = regexp.MustCompile(`File "<([^">]+)>", line (\d+)`)
 
-// placeTraceback has the frames of a traceback in the code of a step or sink name the file of the playbook and its
-// lines.
+// placeTraceback replaces the places of traceback frames by the file and lines of the playbook.
 func (o EndedRun) placeTraceback(trace string) string {
 	if o.Book == nil {
 		return trace

@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter"
 )
 
-// waitsText is what the iterations of a loop wait for, a line for each group.
+// waitsText describes what the iterations of a loop wait for, a line for each group.
 func waitsText(step runs.Step, now time.Time) []string {
 	var lines []string
 	for _, group := range step.Waits {
@@ -25,7 +25,7 @@ func waitsText(step runs.Step, now time.Time) []string {
 	return lines
 }
 
-// waitsFor returns a group in words.
+// waitsFor describes what a group waits for.
 func waitsFor(group runs.WaitsFor) string {
 	verb := "wait"
 	if group.Items == 1 {
@@ -43,7 +43,7 @@ func waitsFor(group runs.WaitsFor) string {
 	return verb + what + ": " + terminal.Visible(group.Why)
 }
 
-// DueText says what an item waits for and when the wait ends, for a line that is not redrawn.
+// DueText describes what an item waits for and when the wait ends, for a line that is not redrawn.
 func DueText(item interpreter.CallStatus) string {
 	if item.Phrase == nil || item.NextRetryAt.IsZero() {
 		return item.Waiting
@@ -51,7 +51,7 @@ func DueText(item interpreter.CallStatus) string {
 	return item.Phrase.PhraseUntil("at " + item.NextRetryAt.UTC().Format("15:04:05 UTC"))
 }
 
-// CountDown says what an item waits for and how much of the wait is left, for a line that is redrawn.
+// CountDown describes what an item waits for and how much of the wait is left, for a line that is redrawn.
 func CountDown(item interpreter.CallStatus, now time.Time) string {
 	left := item.NextRetryAt.Sub(now)
 	switch {

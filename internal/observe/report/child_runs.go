@@ -8,13 +8,13 @@ import (
 	"reprise/interpreter"
 )
 
-// shownChildRuns bounds the runs of other playbooks that are listed.
+// shownChildRuns bounds the listed child runs.
 const shownChildRuns = 100
 
-// ChildRunTable lists the runs of other playbooks that a run started. Events are added as they are read.
+// ChildRunTable lists the child runs that a run started. Events are added as they are read.
 type ChildRunTable struct {
 	Rows []*ChildRun
-	// Left counts those that are not among the rows.
+	// Left counts the child runs beyond the limit, which have no row.
 	Left  int
 	known map[string]*ChildRun
 }
@@ -26,7 +26,7 @@ type ChildRun struct {
 	Attempt    int
 	Status     interpreter.Status
 	Error      string
-	// Link leads to it in the web UI, "" where that is not known.
+	// Link is its address in the web UI; "" if unknown.
 	Link    string
 	seconds float64
 }

@@ -1,5 +1,5 @@
-// Package report writes what happened in a run as one HTML file that needs nothing
-// else: no script, no font, no picture from elsewhere.
+// Package report writes what happened in a run as one self-contained HTML file: no script, font or picture is loaded
+// from elsewhere.
 package report
 
 import (
@@ -23,7 +23,7 @@ import (
 const (
 	// shownBoxes bounds the steps that are shown.
 	shownBoxes = 300
-	// shownText bounds a text from data, in letters.
+	// shownText bounds a text from data, in characters.
 	shownText = 400
 )
 
@@ -38,18 +38,18 @@ type Document struct {
 	Graph string
 	// Input and Result of the run as JSON, with secrets masked; "" for none.
 	Input, Result string
-	// Cause is why the run failed, or the first of its iterations that did; nil for neither.
+	// Cause is why the run, or the first of its failed iterations, failed; nil if neither did.
 	Cause *render.Cause
-	// Link leads to the run in Temporal's UI; "" is unknown.
+	// Link is the address of the run in Temporal's UI; "" if unknown.
 	Link string
-	// Commands continue from here.
+	// Commands are commands with which to continue.
 	Commands []string
 	Notes    []string
-	// At is when it was made.
+	// At is when the report was made.
 	At time.Time
 }
 
-// shownGraph bounds the picture of the steps, in bytes.
+// shownGraph bounds the size of Graph, in bytes.
 const shownGraph = 200 << 10
 
 //go:embed report.html
@@ -76,7 +76,7 @@ func Write(w io.Writer, doc Document) error {
 	return nil
 }
 
-// view is a document as its template has it.
+// view is the document in the form that the template uses.
 type view struct {
 	Document
 	Title     string
@@ -88,13 +88,13 @@ type view struct {
 	Drawing   drawing
 	Bars      []bar
 	Picture   template.URL // of the graph
-	// Tables shows what the run did to data, by table; RowsBySteps by step; RowsInChildRuns what child runs did,
-	// which the steps that start them include.
+	// Tables shows what the run did to data by table, and RowsBySteps by step. RowsInChildRuns shows the part that
+	// child runs did, which the steps that started them include.
 	Tables, RowsBySteps, RowsInChildRuns rowTable
 	Marks                                []string // of steps that keep a state
 }
 
-// rowTable is figures of rows under a title.
+// rowTable is a titled table of row counts.
 type rowTable struct {
 	Title, By string
 	Lines     []render.RowLine
@@ -174,7 +174,7 @@ func (v *view) addTiles() {
 	add("of both for rate limits", percentText(&v.Stats.LimitShare))
 }
 
-// itemTiles are the tiles of the items of the run, or of its child runs.
+// itemTiles adds the tiles for the items of the run, or of its child runs.
 func (v *view) itemTiles(inChildRuns bool) {
 	items, failures, retries, where := 0, 0, 0, ""
 	for _, of := range v.Stats.Steps {
@@ -193,7 +193,7 @@ func (v *view) itemTiles(inChildRuns bool) {
 		tile{Name: "retries" + where, Value: fmt.Sprint(retries)})
 }
 
-// addRows are the figures of rows and watermarks.
+// addRows adds row counts and watermarks.
 func (v *view) addRows() {
 	v.Tables = rowTable{Title: "Tables", By: "table", Lines: render.RowLines("", v.Stats.Rows)}
 	v.RowsBySteps, v.RowsInChildRuns = rowTable{Title: "Rows by step", By: "step"}, rowTable{Title: "Rows by step of child runs", By: "step"}
@@ -213,7 +213,7 @@ func (v *view) addRows() {
 	}
 }
 
-// addBoxes are the steps, in the order of the playbook, or else as they ran.
+// addBoxes adds the steps, in the order of the playbook if it is known, else in the order in which they ran.
 func (v *view) addBoxes() {
 	if v.Playbook == nil {
 		for _, name := range v.Status.Names() {
@@ -284,7 +284,7 @@ func (v *view) stepFacts(last *runs.Step, visits int) (facts []string) {
 	return facts
 }
 
-// routesOf say where a step leads.
+// routesOf returns the routes of a step.
 func routesOf(step *playbook.Step) []route {
 	var all []route
 	for _, of := range step.Next {

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Measures of the time line, in units of its SVG.
+// Sizes in the time line, in units of its SVG.
 const (
 	labelWidth   = 190
 	columnWidth  = 4
@@ -26,7 +26,7 @@ const (
 	labelLetters = 26
 )
 
-// drawing is the time line as its template draws it.
+// drawing is the time line in the form that its template draws.
 type drawing struct {
 	Width, Height, Right int
 	Ticks                []tick
@@ -50,8 +50,8 @@ type drawnLane struct {
 	Bands       []drawnBand
 }
 
-// drawnBand has a path for what runs, what waits, what is open and does neither,
-// and the ends of those that failed.
+// drawnBand has the SVG paths of a band: what was running, what was waiting, what was open but neither, and the ends
+// of failed items.
 type drawnBand struct {
 	Y, TextY, Height            int
 	Name                        string
@@ -110,9 +110,8 @@ func (t *Timeline) drawLane(l *lane, y int) drawnLane {
 	return drawn
 }
 
-// drawBand makes the paths of a band, whose full height stands for scale running things. If
-// only one thing runs at a time, it has the full height, even in columns where it begins or
-// ends.
+// drawBand makes the paths of a band, whose full height represents scale running things. If only one thing runs at a
+// time, it has the full height, even in columns where it begins or ends.
 func (b *band) drawBand(y, height int, scale float32) drawnBand {
 	var open, busy, waiting, failed shape
 	for i := range columns {
@@ -173,7 +172,7 @@ func (s *shape) svgPath() string {
 	return s.b.String()
 }
 
-// axisTicks returns the times at the axis, since the start.
+// axisTicks returns the times shown on the axis, relative to the start.
 func (t *Timeline) axisTicks() []tick {
 	whole := t.to.Sub(t.from)
 	every := whole
@@ -194,7 +193,7 @@ func (t *Timeline) axisTicks() []tick {
 	return ticks
 }
 
-// shortTime returns a time without units that are 0.
+// shortTime formats a time without units that are 0.
 func shortTime(d time.Duration) string {
 	if d >= 24*time.Hour {
 		if rest := d % (24 * time.Hour); rest != 0 {
@@ -205,7 +204,7 @@ func shortTime(d time.Duration) string {
 	return playbook.DurationText(d)
 }
 
-// tookText returns a time with as many digits as eyes want.
+// tookText formats a duration with few digits.
 func tookText(d time.Duration) string {
 	switch {
 	case d < time.Second:

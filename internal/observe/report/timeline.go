@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// columns is into how many parts the time of a run is cut.
+	// columns is the number of parts into which the time of a run is divided.
 	columns = 200
 	// shownLanes bounds the visits of steps that are drawn.
 	shownLanes = 200
-	// countedLeft bounds the count of the others.
+	// countedLeft bounds the count of visits that are not drawn.
 	countedLeft = 2000
-	// shownBands bounds the bands of one loop, allBands those of all.
+	// shownBands bounds the bands of one loop, and allBands those of all loops.
 	shownBands, allBands = 40, 100
 )
 
-// Timeline shows what was running when. Spans are added as they are read; its size is bounded, however large the run is.
+// Timeline shows what was running when. Spans are added as they are read; its size is bounded, however large the run
+// is.
 type Timeline struct {
 	from, to time.Time
 	lanes    []*lane
@@ -34,7 +35,7 @@ type visit struct {
 	number int
 }
 
-// lane is the visit of a step.
+// lane is a visit of a step.
 type lane struct {
 	visit
 	first    time.Time          // of its spans
@@ -45,8 +46,8 @@ type lane struct {
 	width    int                // how many iterations are a band
 }
 
-// band is one iteration, or some whose indexes follow each other. The series hold
-// for each column how many were running on average.
+// band is one iteration, or several with consecutive indexes. Each series has, for each column, how many were running
+// on average.
 type band struct {
 	open, busy, waiting [columns]float32
 	failed              [columns]int32 // that ended in it
@@ -91,7 +92,7 @@ func (t *Timeline) See(span stats.Span) {
 	}
 }
 
-// laneOf finds the lane of a visit; nil where there are too many.
+// laneOf returns the lane of a visit; nil if there are too many.
 func (t *Timeline) laneOf(of visit) *lane {
 	if known := t.known[of]; known != nil {
 		return known
@@ -108,8 +109,7 @@ func (t *Timeline) laneOf(of visit) *lane {
 	return begun
 }
 
-// bandOf finds the band of an iteration. Where there would be too many, neighbours
-// become one.
+// bandOf returns the band of an iteration. If there are too many bands, neighbours are merged.
 func (t *Timeline) bandOf(lane *lane, index int) *band {
 	if lane.bands == nil {
 		t.loops++
@@ -131,11 +131,10 @@ func (t *Timeline) bandOf(lane *lane, index int) *band {
 	return found
 }
 
-// maxBands is how many bands a loop may have.
+// maxBands returns how many bands a loop may have.
 func (t *Timeline) maxBands() int { return max(1, min(shownBands, allBands/t.loops)) }
 
-// shrinkTo merges bands of a lane until it has at most that many, including one for the given
-// index.
+// shrinkTo merges bands of a lane until it has at most `most`, including one for the given index.
 func (l *lane) shrinkTo(most, index int) {
 	for len(l.bands) > most || index/l.width >= most {
 		var merged []*band
@@ -164,17 +163,17 @@ func mergeBands(x, y *band) *band {
 	return x
 }
 
-// columnsAt returns a time in columns.
+// columnsAt converts a time to a position in columns.
 func (t *Timeline) columnsAt(when time.Time) float64 {
 	return min(max(float64(when.Sub(t.from))/float64(t.to.Sub(t.from))*columns, 0), columns)
 }
 
 func (t *Timeline) columnAt(when time.Time) int { return min(int(t.columnsAt(when)), columns-1) }
 
-// least is how much of a column the shortest span takes, so that it is seen.
+// least is the part of a column that the shortest span takes, so that it is visible.
 const least = 0.1
 
-// addSpan counts a span in the columns that it crosses.
+// addSpan adds a span to the columns that it crosses.
 func (t *Timeline) addSpan(series *[columns]float32, span stats.Span) {
 	from, to := t.columnsAt(span.From), t.columnsAt(span.To)
 	if to-from < least {
@@ -186,7 +185,7 @@ func (t *Timeline) addSpan(series *[columns]float32, span stats.Span) {
 	}
 }
 
-// maxRunning is how many were running at most, in one band and one column.
+// maxRunning returns the largest number that ran at the same time in a band and column.
 func (l *lane) maxRunning() float32 {
 	most := float32(1)
 	for _, band := range append(l.bands, &l.own) {

@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter"
 )
 
-// readActivities reads what workers are doing for the run, and the progress of their calls, which only heartbeats
-// show until the activity ends. It uses the earlier description of the run, so it makes no call.
+// readActivities adds the pending activities of the run, and the progress of their calls, which only heartbeats show
+// until the activity ends. It uses the earlier description of the run and makes no call to the server.
 func (q *inquiry) readActivities(ctx context.Context) {
 	for _, pending := range slices.Concat(q.run.activities, q.ofCalls) {
 		shown := activityOf(pending)
@@ -45,7 +45,7 @@ func activityOf(pending *workflowpb.PendingActivityInfo) PendingActivity {
 	return shown
 }
 
-// hostedStep returns the progress of a step's call in an activity; nil if its heartbeats do not show it.
+// hostedStep returns the progress of a step's call that runs in an activity; nil if heartbeats do not show it.
 func (q *inquiry) hostedStep(ctx context.Context, pending *workflowpb.PendingActivityInfo) *interpreter.HostedStep {
 	var read hostHeartbeat
 	if len(pending.GetHeartbeatDetails().GetPayloads()) == 0 || q.newValues(ctx).decodeInput(q.run.WorkflowID, pending.GetHeartbeatDetails(), &read) != nil {

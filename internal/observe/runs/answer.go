@@ -17,8 +17,7 @@ import (
 // AwaitedAttempt is an attempt that waits for an answer, and the workflow that accepts it.
 type AwaitedAttempt struct {
 	WorkflowID string `json:"workflow_id"`
-	// Run is the workflow ID of the run that asks, where that is a child run of the one
-	// that was read.
+	// Run is the workflow ID of the child run that the attempt belongs to; "" for the run that was read.
 	Run   string `json:"run,omitempty"`
 	Step  string `json:"step"`
 	Visit int    `json:"visit"`
@@ -31,10 +30,9 @@ func (a AwaitedAttempt) To() interpreter.AnswerTo {
 	return interpreter.AnswerTo{Step: a.Step, Visit: a.Visit, Index: a.Index, Attempt: a.Attempt}
 }
 
-// Awaiting finds the attempts of a run that await their answers: of a step, or of all
-// steps for "", and of one iteration where index is not nil. Left counts the children
-// of loops that were not queried: it queries a hundred of a loop at most. The error is
-// answers.ErrNoAnswer where no worker responds.
+// Awaiting finds the attempts of a run that await answers: of one step or, for "", of all steps, and of one iteration
+// if index is not nil. It queries at most a hundred children of a loop; left counts the others. The error is
+// answers.ErrNoAnswer if no worker responds.
 func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (awaited []AwaitedAttempt, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	switch {
@@ -47,7 +45,7 @@ func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *i
 	return awaited, left, nil
 }
 
-// awaitingOf is Awaiting of a run whose progress is known.
+// awaitingOf is Awaiting for a run whose progress is known.
 func (r *Reader) awaitingOf(
 	ctx context.Context, workflowID string, records []protocol.StepRecord, step string, index *int,
 ) (awaited []AwaitedAttempt, left int) {
@@ -77,7 +75,7 @@ func (r *Reader) awaitingOf(
 	return awaited, left
 }
 
-// awaitingIn queries the open children of a loop.
+// awaitingIn queries the open children of a loop for awaiting attempts.
 func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt, index *int) (awaited []AwaitedAttempt, left int) {
 	open, answers, left := r.openIterations(ctx, loop, index, func(protocol.Progress) bool { return true })
 	for i, answer := range answers {
@@ -94,8 +92,8 @@ func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt,
 	return awaited, left
 }
 
-// openIterations queries the open children of a loop for their iterations: those near
-// an index first, where one is given. wants says of which loops.
+// openIterations queries the open children of a loop for their iterations, those near index first if it is given.
+// wants decides by a loop's progress whether to query its children.
 func (r *Reader) openIterations(
 	ctx context.Context, loop string, index *int, wants func(protocol.Progress) bool,
 ) (open []string, answers []protocol.Iterations, left int) {
@@ -120,8 +118,8 @@ func (r *Reader) openIterations(
 	return open, answers, left
 }
 
-// nearestFirst puts those children first that may have an iteration: each is named by the
-// index of its first one.
+// nearestFirst puts those children first that may contain an iteration: the workflow ID of a child ends with the
+// index of its first iteration.
 func nearestFirst(open []string, index int) []string {
 	distance := func(id string) int {
 		first, err := firstIndex(id)
@@ -135,20 +133,18 @@ func nearestFirst(open []string, index int) []string {
 	return open
 }
 
-// Answer sends an answer to a workflow, and on to another where that says so, as
-// answers.Give does.
+// Answer sends an answer to a workflow and follows redirects, as answers.Send does.
 func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
 	taken, _, err := answers.Send(ctx, r.Client, workflowID, answer, r.patienceTime())
 	return taken, err
 }
 
-// mostRecalled bounds the attempts whose answers Recall queries: each has a mailbox of its own,
-// and a call may have a thousand attempts.
+// mostRecalled bounds the attempts that Recall queries: each has its own mailbox, and a call may have a thousand
+// attempts.
 const mostRecalled = 10
 
-// Recall finds the reply to an answer in a workflow that has ended since; false if that
-// accepted no such answer. Attempts counts the step's attempts, 0 if unknown; the last ten are
-// queried.
+// Recall finds the reply to an answer in a workflow that has ended since; false if it accepted no such answer.
+// attempts is the number of the step's attempts, 0 if unknown; the last ten are queried.
 func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpreter.Answer, attempts int) (taken interpreter.AnswerReceipt, found bool) {
 	attempts = cmp.Or(attempts, mostRecalled)
 	for attempt := attempts; attempt > max(0, attempts-mostRecalled); attempt-- {
@@ -166,7 +162,7 @@ func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpret
 	return taken, false
 }
 
-// Keep keeps an answer that no worker takes now, as answers.Deposit does.
+// Keep stores an answer in a mailbox until a worker responds, as answers.Deposit does.
 func (r *Reader) Keep(ctx context.Context, workflowID string, answer interpreter.Answer) error {
 	return answers.Deposit(ctx, r.Client, interpreter.MailboxAnswer{Workflow: workflowID, Answer: answer})
 }

@@ -15,29 +15,26 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// A step may run another playbook, as a run of its own. This file reads those runs, by
-// way of the one that has started them.
+// A step may run another playbook as a child run. This file reads child runs by way of the runs that started them.
 
-// ChildRuns is what was found in the runs that a step or an iteration started, and in their child runs, as far as they
-// were queried.
+// ChildRuns is what was found in the runs that a step or an iteration started, and in their child runs, as far as
+// they were queried.
 type ChildRuns struct {
 	// Awaited are the attempts of child runs that await answers.
 	Awaited []AwaitedAttempt `json:"below,omitempty"`
-	// ChildWait are the steps that something else holds, the runs that wait for their turn,
-	// and those that people have paused.
+	// Held are the steps of child runs that are held by something else, and child runs that are queued or paused.
 	Held []ChildWait `json:"held_below,omitempty"`
 }
 
-// ChildWait is a step of a child run that waits, or a child run that waits as a whole.
+// ChildWait is a waiting step of a child run, or a child run that waits as a whole.
 type ChildWait struct {
 	Run   string `json:"run"` // workflow ID
 	Step  string `json:"step,omitempty"`
 	Visit int    `json:"visit,omitempty"`
 	Item
-	// Queue is what the run waits for that has not got its turn under its concurrency
-	// key, and nil for a step.
+	// Queue is what a queued run waits for; nil for a step.
 	Queue *QueuePosition `json:"queue,omitempty"`
-	// Control is what people hold of the run itself; nil for a step.
+	// Control is what people have paused in the run; nil for a step.
 	Control *interpreter.Control `json:"control,omitempty"`
 }
 
@@ -53,9 +50,8 @@ func (c *ChildRuns) addStep(run string, record protocol.StepRecord) {
 	}
 }
 
-// describeChild queries a run, and the child runs of its steps, for what holds them. spend
-// counts a call to the server against a budget; missed is the first run that was not queried
-// because the budget was used up, "" for none.
+// describeChild queries a run, and the child runs of its steps, for what holds them. spend takes a call to the server
+// from a budget; missed is the first run that was not queried because the budget was used up, "" if there is none.
 func (r *Reader) describeChild(ctx context.Context, run string, spend func() bool) (children ChildRuns, missed string) {
 	for next := []string{run}; len(next) > 0; next = next[1:] {
 		if !spend() {
@@ -89,9 +85,8 @@ func (r *Reader) describeChild(ctx context.Context, run string, spend func() boo
 	return children, ""
 }
 
-// HeldByParents returns the parent runs of one which hold it: they are paused, or their
-// step which has started it, the next one first. It takes a call to the server for each
-// parent run and one more, and none for a run that is the first.
+// HeldByParents returns the parent runs that hold a run because they, or their step that started it, are paused; the
+// direct parent first. It makes a call for each parent run and one more, and none for a run without a parent.
 func (r *Reader) HeldByParents(ctx context.Context, run Found) ([]ChildWait, error) {
 	if !run.isChild {
 		return nil, nil
@@ -107,10 +102,9 @@ func (r *Reader) HeldByParents(ctx context.Context, run Found) ([]ChildWait, err
 	return held, nil
 }
 
-// heldByParents describes the parent runs, the next one first. Their controls are in
-// their memos; a child run learns of them with its next attempt. missed is the first
-// run that was not described because spend allows no more calls, or that gave no
-// answer.
+// heldByParents describes the parent runs that are paused, the direct parent first. Pauses are in their memos; a
+// child run learns of them with its next attempt. missed is the first run that was not described because the budget
+// was used up or the server did not respond.
 func (r *Reader) heldByParents(ctx context.Context, runs []interpreter.Parent, spend func() bool) (held []ChildWait, missed string) {
 	for _, parent := range slices.Backward(runs) {
 		if !spend() {
@@ -140,13 +134,12 @@ func controlOf(memo *commonpb.Memo) (control interpreter.Control) {
 	return control
 }
 
-// mostChildRuns bounds the child runs of one run that are queried. Each is a request to a
-// worker, and a loop may have 100,000 of them.
+// mostChildRuns bounds the child runs that are queried for one run. Each is a request to a worker, and a loop may
+// have 100,000 of them.
 const mostChildRuns = 100
 
-// AwaitingInChildren is Awaiting for the runs that steps of a run have started and that
-// are running, and their child runs. AwaitedAttempt.Run names them. It queries a
-// hundred of them; left counts those that it did not query.
+// AwaitingInChildren is Awaiting for the running child runs of a run's steps, and their child runs.
+// AwaitedAttempt.Run names them. It queries a hundred; left counts the others.
 func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string, index *int) (awaited []AwaitedAttempt, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	if err != nil {
@@ -179,7 +172,7 @@ func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string
 	return awaited, left, ctx.Err()
 }
 
-// openChildRuns returns the runs that steps have started and wait for.
+// openChildRuns returns the running child runs that steps wait for.
 func (r *Reader) openChildRuns(ctx context.Context, records []protocol.StepRecord) (ids []string, left int) {
 	for _, record := range records {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// The kinds of events; each has a row in the table below.
+// The kinds of events. Each has a row in the table below.
 const (
 	ExecutionStarted   = "execution_started"
 	ExecutionQueued    = "execution_queued"
@@ -33,7 +33,7 @@ const (
 	ExecutionCancelled = "execution_cancelled"
 )
 
-// Subject is the kind of thing that an event is about.
+// Subject is what an event is about.
 type Subject int
 
 // The subjects of events.
@@ -46,27 +46,26 @@ const (
 	OfSink
 )
 
-// Phase says what happened to the subject of an event.
+// Phase is what happened to the subject of an event.
 type Phase int
 
-// The phases. Only what begins and ends takes time.
+// The phases. Only subjects that begin and end have a duration.
 const (
 	Happens Phase = iota
 	Begins
 	Ends
 )
 
-// Kind describes a kind of events. Filters, help, documents, figures and reports are derived from the
-// table of kinds.
+// Kind describes a kind of event. Filters, help, documents, figures and reports are derived from the table of kinds.
 type Kind struct {
 	Name  string
 	Of    Subject
 	Phase Phase
-	// Doc says when there is such an event, in the reference.
+	// Doc says when the event occurs, for the reference.
 	Doc string
 }
 
-// kinds is the table, in the order in which a run has its events.
+// kinds is the table, in the order in which events of a run occur.
 var kinds = []Kind{
 	{ExecutionStarted, OfRun, Begins, "The run has started. `by` and `reason` name the person who started it on the page of runs, or who triggered its schedule."},
 	{
@@ -113,13 +112,13 @@ var kinds = []Kind{
 	{ExecutionCancelled, OfRun, Ends, "The run was cancelled. `by` and `reason` are those of the person who cancelled it, if given."},
 }
 
-// reasonNames lists the reasons of waits, for documents.
+// reasonNames lists the reasons of waits for the reference.
 func reasonNames() string {
 	names := lists.Map(interpreter.WaitReasons(), func(reason interpreter.Reason) string { return "`" + string(reason) + "`" })
 	return strings.Join(names, ", ")
 }
 
-// Kinds returns the table of the kinds of events, in the order in which a run has them.
+// Kinds returns all kinds of events, in the order in which they occur in a run.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
 // KindNames returns the names of all kinds of events.
@@ -127,7 +126,7 @@ func KindNames() []string {
 	return lists.Map(kinds, func(kind Kind) string { return kind.Name })
 }
 
-// Kind returns the row of the event's kind; without a name for one that has none.
+// Kind returns the row of the event's kind; an empty row if it is unknown.
 func (e Event) Kind() Kind {
 	if i := slices.IndexFunc(kinds, func(kind Kind) bool { return kind.Name == e.Event }); i >= 0 {
 		return kinds[i]
@@ -142,71 +141,68 @@ type Event struct {
 	Step  string    `json:"step,omitempty"`
 	Visit int       `json:"visit,omitempty"`
 	Index *int      `json:"index,omitempty"` // of the iteration
-	// Sink is the place of the sink whose attempt, wait or end it is.
+	// Sink is the place of the sink that the event is about.
 	Sink string `json:"sink,omitempty"`
-	// Attempt and Page are numbered from 1 within a call; for a wait they belong to the attempt
-	// before. If several pages were fetched together, AttemptTo and PageTo are the last ones.
+	// Attempt and Page are numbered from 1 within a call. A wait has those of the previous attempt. If several pages
+	// were fetched together, AttemptTo and PageTo are the last ones.
 	Attempt   int  `json:"attempt,omitempty"`
 	AttemptTo int  `json:"attempt_to,omitempty"`
 	Page      int  `json:"page,omitempty"`
 	PageTo    int  `json:"page_to,omitempty"`
 	IsRetry   bool `json:"is_retry,omitempty"` // the attempt before was one of the same request
-	// Delay is how many seconds a wait takes, NextRetryAt when it ends.
+	// Delay is the length of a wait in seconds, and NextRetryAt its end.
 	Delay       float64   `json:"delay,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
-	// Reason of a wait is an interpreter.Reason. Of a run that was cancelled the reason
-	// that was given, and By who did it, and so of the start of an attempt that people
-	// have resumed; of the end of an attempt By is who has answered it from outside,
-	// and Option what was chosen, of an approval.
+	// Reason is an interpreter.Reason for a wait, and the reason that people gave for a cancelled run or an attempt
+	// they resumed; By is who did that. For the end of an attempt that was answered from outside, By is who answered,
+	// and Option the option chosen in an approval.
 	Reason string `json:"reason,omitempty"`
 	Option string `json:"option,omitempty"`
 	By     string `json:"by,omitempty"`
-	// Duration in seconds; zero for what has not ended.
+	// Duration is in seconds; zero if the subject has not ended.
 	Duration float64 `json:"duration,omitempty"`
-	// Deliveries is how often the attempt was delivered to a worker, where that is more
-	// than once.
+	// Deliveries is how often the attempt was delivered to a worker, if more than once.
 	Deliveries int                `json:"deliveries,omitempty"`
 	Status     interpreter.Status `json:"status,omitempty"` // of what has ended
-	// Attempts and Pages are how many an iteration or step made and got.
+	// Attempts and Pages are the totals of an ended iteration or step.
 	Attempts int `json:"attempts,omitempty"`
 	Pages    int `json:"pages,omitempty"`
 	// Rows is what a finished run, step or iteration did to data; nil if nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 	// Incremental is the progress of a finished step that keeps a state; nil for others.
 	Incremental *interpreter.StateRecord `json:"incremental,omitempty"`
-	// Concurrency is the key under which the run waits for its turn, or has got it.
+	// Concurrency is the key under which the run is queued or got its slot.
 	Concurrency string `json:"concurrency,omitempty"`
-	// Child is the workflow ID of the run of another playbook that an attempt is.
+	// Child is the workflow ID of the child run that the attempt started.
 	Child   string                   `json:"child,omitempty"`
 	Stats   *interpreter.LoopStats   `json:"stats,omitempty"` // of a loop that has ended
 	Handled bool                     `json:"handled,omitempty"`
 	Error   *interpreter.ErrorObject `json:"error,omitempty"`
-	// ChildRunID is the run ID of Child, "" where it did not start or nobody waits for it.
+	// ChildRunID is the run ID of Child; "" if it did not start or its end is not awaited.
 	ChildRunID string `json:"-"`
 
 	key string // identifies it within the run
 }
 
-// EventFilter chooses events; zero values choose all of the run and its loops, but not
-// what is within iterations.
+// EventFilter selects events; its zero value selects all events of the run and its loops, but none within iterations.
 type EventFilter struct {
 	Step  string
 	Index *int
-	// Failed chooses iterations and steps that failed, with their attempts.
+	// Failed selects failed iterations and steps, with their attempts.
 	Failed bool
-	// Attempts chooses the attempts of all iterations too.
+	// Attempts also selects the attempts of all iterations.
 	Attempts bool
 	Kinds    []string // names of them
 	Follow   bool     // continue until the run has ended
 }
 
-// withinIterations reports whether the attempts of iterations are requested.
+// withinIterations reports whether attempts of iterations are requested.
 func (f EventFilter) withinIterations() bool {
 	return f.Attempts || f.Step != "" || f.Index != nil || f.Failed
 }
 
-// matchesEvent reports whether an event is requested; whether it has failed is checked where
-// that is known.
+// matchesEvent reports whether the filter selects an event. It does not check Failed, which needs the end of the
+// step.
 func (f EventFilter) matchesEvent(event Event) bool {
 	return (f.Step == "" || event.Step == f.Step) &&
 		(f.Index == nil || event.Index != nil && *event.Index == *f.Index) &&

@@ -9,9 +9,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Events returns the events of a run in their order, each once. The histories of
-// iterations are read only where they are requested. Not more is held at a time than
-// the histories of workflows that were open at the same time.
+// Events emits the events of a run in order, each once. Histories of iterations are read only if they are requested.
+// It holds in memory no more than the histories of workflows that were open at the same time.
 func (r *Reader) Events(ctx context.Context, run Found, filter EventFilter, emit func(Event) error) (EventsInfo, error) {
 	root := source{workflowID: run.WorkflowID, runID: run.RunID, workflow: protocol.PlaybookWorkflowName, first: true}
 	return mergeEvents(ctx, &serverOrigin{Reader: r, run: run}, root, filter, emit)

@@ -26,61 +26,58 @@ import (
 // Found is a run as the server lists it.
 type Found struct {
 	WorkflowID string `json:"workflow_id"`
-	// RunID is the first of its chain, as the start of the run gave it; in a list it is
-	// the last, where the server does not say which was the first.
+	// RunID is the first run ID of the chain, which the start of the run returned. In a list it is the last one if
+	// the server does not report the first.
 	RunID    string `json:"run_id"`
 	Playbook string `json:"playbook,omitempty"` // "" where the server does not know
-	// Status is running, completed, partial_success, failed or cancelled. A run that
-	// was terminated or timed out has failed.
+	// Status is the published status of the run. A run that was terminated or timed out is failed.
 	Status interpreter.Status `json:"status"`
-	// Since is when the run began to have the status, zero where that is not known: of one
-	// that is running or has ended.
+	// Since is when the run got its status; zero if unknown, and for runs that are running or have ended.
 	Since     time.Time `json:"since,omitzero"`
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
-	// NextRetryAt is when the first retry of a run is due that waits to retry; zero where people
-	// decide.
+	// NextRetryAt is when the first retry of a run is due that waits to retry; zero if people decide.
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
-	// DeadLetters counts the iterations that failed, in loops that have ended.
+	// DeadLetters counts the failed iterations in loops that have ended.
 	DeadLetters int `json:"dead_letters,omitempty"`
-	// Rows is what the finished steps did to data, for an open run at most a minute old; nil if nothing was counted.
+	// Rows is what the finished steps did to data; for an open run it is up to a minute old. Nil if nothing was
+	// counted.
 	Rows      *interpreter.RowTotals `json:"rows,omitempty"`
 	TaskQueue string                 `json:"task_queue"`
-	// Origin is the workflow ID of the run whose iterations this one runs again.
+	// Origin is the workflow ID of the run whose iterations this run repeats.
 	Origin string `json:"origin,omitempty"`
-	// Started is who has started the run on the page of runs, and why; of others it is empty.
+	// Started is who started the run on the page of runs, and why; empty for other runs.
 	Started interpreter.Said `json:"started,omitzero"`
-	// Schedule is the ID of the schedule that has started the run, "" for none.
+	// Schedule is the ID of the schedule that started the run; "" for none.
 	Schedule string `json:"-"`
-	// Queue is set for a run that waits for its turn under its concurrency key.
+	// Queue is set while the run is queued under its concurrency key.
 	Queue *QueuePosition `json:"queue,omitempty"`
 
-	// Expect is the time within which the run should end, by its playbook; 0 without one, or if the server does not
-	// know it.
+	// Expect is the time within which the run should end according to its playbook; 0 if it does not say or the
+	// server does not know.
 	Expect time.Duration `json:"-"`
-	// TaskSince is since when a task waits for a worker which decides how the run continues; zero for
-	// none, and where the run was not described.
+	// TaskSince is since when a workflow task has waited for a worker; zero if none waits, or the run was not
+	// described.
 	TaskSince time.Time `json:"-"`
 
 	last    string // run ID of the chain's last history
 	isChild bool   // a step of another run has started it
-	// cancelling says that a cancel was requested, if the run was described; stalled is as in
-	// Status.
+	// cancelling says that a cancel was requested; false if the run was not described. stalled is as in Status.
 	cancelling bool
 	stalled    string
-	// activities are the activities that had not ended, where the run was described.
+	// activities are the pending activities; nil if the run was not described.
 	activities []*workflowpb.PendingActivityInfo
-	// ended is how the server says that it ended.
+	// ended is the server's status of the last workflow.
 	ended enumspb.WorkflowExecutionStatus
 }
 
 // Ended reports whether the run has ended.
 func (f Found) Ended() bool { return !f.EndedAt.IsZero() }
 
-// IsChild reports whether a step of another run has started it.
+// IsChild reports whether a step of another run started this one.
 func (f Found) IsChild() bool { return f.isChild }
 
-// LateBy is how much longer than expected the run takes, or took; 0 for one that is not late.
+// LateBy returns how much longer than expected the run takes or took; 0 if it is not late.
 func (f Found) LateBy(now time.Time) time.Duration {
 	if f.Expect == 0 {
 		return 0
@@ -88,7 +85,7 @@ func (f Found) LateBy(now time.Time) time.Duration {
 	return max(0, cmp.Or(f.EndedAt, now).Sub(f.StartedAt)-f.Expect)
 }
 
-// NeedsPerson reports whether a person has to act before the open run continues, as far as the server's list says that.
+// NeedsPerson reports whether the open run continues only when a person acts, as far as the server's list shows it.
 func (f Found) NeedsPerson() bool {
 	switch f.Status {
 	case interpreter.Awaiting, interpreter.Paused:
@@ -99,7 +96,7 @@ func (f Found) NeedsPerson() bool {
 	return false
 }
 
-// UnknownError says that there is no run with an ID, or beginning with it.
+// UnknownError says that no run has the given ID, or one that begins with it.
 type UnknownError struct {
 	ID      string
 	RunID   string // that was requested, "" for the latest
@@ -123,7 +120,7 @@ func (e *UnknownError) Error() string {
 // Unwrap returns ErrNotFound.
 func (e *UnknownError) Unwrap() error { return ErrNotFound }
 
-// AmbiguousError means that several run IDs begin with the given one.
+// AmbiguousError says that several run IDs begin with the given text.
 type AmbiguousError struct {
 	ID   string
 	IDs  []string // some of them, sorted
@@ -138,10 +135,10 @@ func (e *AmbiguousError) Error() string {
 	return text + "; give more of it"
 }
 
-// NoRunError says that a workflow is no run of a playbook.
+// NoRunError says that a workflow is not a run of a playbook.
 type NoRunError struct {
 	ID, Type string
-	// Run is the workflow ID of the run that it is a part of, "" for none.
+	// Run is the workflow ID of the run that it is part of; "" if it is part of none.
 	Run string
 }
 
@@ -155,11 +152,10 @@ func (e *NoRunError) Error() string {
 // Unwrap returns ErrNotFound.
 func (e *NoRunError) Unwrap() error { return ErrNotFound }
 
-// Find finds a run by its workflow ID or the beginning of one, which no other run
-// may share; a whole ID comes before beginnings, and a run before its reprocesses.
-// An empty ID is the run that was started last, an empty runID the latest run
-// with the ID. It takes at most four calls to the server. The error is an
-// *UnknownError, *AmbiguousError or *NoRunError where the ID is why.
+// Find finds a run by its workflow ID, or by a unique beginning of it. A complete ID takes precedence over
+// beginnings, and a run over its reprocesses. An empty ID means the run that was started last, an empty runID the
+// latest run with the ID. It makes at most four calls to the server. The error is an *UnknownError, *AmbiguousError
+// or *NoRunError if the ID is the reason.
 func (r *Reader) Find(ctx context.Context, id, runID string) (Found, error) {
 	if id == "" {
 		return r.newestRun(ctx)
@@ -174,8 +170,8 @@ func (r *Reader) Find(ctx context.Context, id, runID string) (Found, error) {
 	return r.describeRun(ctx, id, runID)
 }
 
-// FindChild finds the run that an attempt is, by the event of its start. The error is an
-// *UnknownError where the server has deleted it.
+// FindChild finds the child run that an attempt started, from the event of the attempt's start. The error is an
+// *UnknownError if the server has deleted it.
 func (r *Reader) FindChild(ctx context.Context, event Event) (Found, error) {
 	return r.describeRun(ctx, event.Child, event.ChildRunID)
 }
@@ -207,8 +203,8 @@ func (r *Reader) describeRun(ctx context.Context, id, runID string) (Found, erro
 	return run, r.readBegin(ctx, &run)
 }
 
-// stalledBy is why an activity that is no attempt is delivered again, "" for none. What attempts and
-// states wait for is in the progress of the run.
+// stalledBy returns why an activity of a service workflow is retried; "" if none is. Waits of attempts and states are
+// in the progress of the run instead.
 func stalledBy(pending []*workflowpb.PendingActivityInfo) string {
 	for _, one := range pending {
 		name, failure := one.GetActivityType().GetName(), one.GetLastFailure()
@@ -219,7 +215,7 @@ func stalledBy(pending []*workflowpb.PendingActivityInfo) string {
 	return ""
 }
 
-// readBegin reads when a run started that has continued as new.
+// readBegin reads when a run started, if it has continued as new.
 func (r *Reader) readBegin(ctx context.Context, run *Found) error {
 	if run.RunID == run.last {
 		return nil
@@ -235,7 +231,7 @@ func (r *Reader) readBegin(ctx context.Context, run *Found) error {
 	return nil
 }
 
-// foundOf takes what the server lists of a run.
+// foundOf converts the server's list entry of a run.
 func foundOf(info *workflowpb.WorkflowExecutionInfo) Found {
 	run := Found{
 		WorkflowID: info.GetExecution().GetWorkflowId(), last: info.GetExecution().GetRunId(), ended: info.GetStatus(),
@@ -261,7 +257,7 @@ func foundOf(info *workflowpb.WorkflowExecutionInfo) Found {
 	if run.Status.Ended() {
 		return run
 	}
-	// The memo is written with what it says, the attribute only where the namespace has it.
+	// The memo is written together with its content; the search attribute only exists in some namespaces.
 	run.Queue = queueOf(info.GetMemo())
 	switch run.Status {
 	case interpreter.Paused:
@@ -276,8 +272,8 @@ func foundOf(info *workflowpb.WorkflowExecutionInfo) Found {
 	return run
 }
 
-// startedBy reads from the memo of a run who has started it or triggered its schedule, and why. Fields are its
-// search attributes.
+// startedBy returns who started a run or triggered its schedule, and why, from the run's memo. fields are its search
+// attributes.
 func startedBy(memo *commonpb.Memo, fields map[string]*commonpb.Payload) interpreter.Said {
 	var said interpreter.Said
 	var scheduled time.Time
@@ -291,7 +287,7 @@ func startedBy(memo *commonpb.Memo, fields map[string]*commonpb.Payload) interpr
 	return said
 }
 
-// readAttribute reads a search attribute; it leaves into unchanged if there is none.
+// readAttribute decodes a field; it leaves into unchanged if there is none.
 func readAttribute(fields map[string]*commonpb.Payload, name string, into any) {
 	if payload := fields[name]; payload != nil {
 		_ = converter.GetDefaultDataConverter().FromPayload(payload, into)
@@ -301,18 +297,18 @@ func readAttribute(fields map[string]*commonpb.Payload, name string, into any) {
 const (
 	// listPage is how many runs one call lists.
 	listPage = 100
-	// shownBeginnings bounds the IDs that an AmbiguousError names.
+	// shownBeginnings bounds the IDs that an AmbiguousError lists.
 	shownBeginnings = 5
 )
 
-// ofPlaybooks is the query for all runs; of a chain only the last history.
+// ofPlaybooks is the query for all runs; of a chain it finds only the last workflow run.
 const ofPlaybooks = "WorkflowType = '" + protocol.PlaybookWorkflowName + "' AND ExecutionStatus != 'ContinuedAsNew'"
 
-// OwnRuns is the list filter for runs. It leaves out other workflows, and runs that steps of other runs started: those
-// have the same search attributes.
+// OwnRuns is the list filter for runs. It leaves out other workflows, and child runs: those have the same search
+// attributes.
 const OwnRuns = ofPlaybooks + " AND ParentWorkflowId IS NULL"
 
-// idBeginningWith finds the one workflow ID that begins with a text.
+// idBeginningWith returns the only workflow ID that begins with a text.
 func (r *Reader) idBeginningWith(ctx context.Context, text string) (string, error) {
 	query := OwnRuns
 	if strings.Contains(text, "/") {
@@ -351,8 +347,8 @@ func (r *Reader) unknownError(ctx context.Context, id string) error {
 	return &UnknownError{ID: id, Nearest: expression.Suggest(id, ids)}
 }
 
-// newestRun finds the run that was started last. The server lists running ones first and
-// the others by their end, so a first page may not have it.
+// newestRun finds the run that was started last. The server lists running runs first and the others by their end, so
+// it may not be on the first page.
 func (r *Reader) newestRun(ctx context.Context) (Found, error) {
 	var newest *workflowpb.WorkflowExecutionInfo
 	query := OwnRuns

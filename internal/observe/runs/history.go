@@ -14,7 +14,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// history is what the events of one workflow run say of it and of its children.
+// history holds what the events of one workflow run say about it and its children.
 type history struct {
 	workflowID, runID string
 	firstRunID        string // of its chain
@@ -35,12 +35,12 @@ type child struct {
 	initiated         time.Time // when its parent requested it
 	event             int64     // by which it did
 	detached          bool      // its end is not awaited
-	// end is the event with which the child ended: the parent's, or its own if the parent ended
-	// before; nil while it runs.
+	// end is the event with which the child ended, in the parent's history or, if the parent ended first, in its own;
+	// nil while it runs.
 	end *historypb.HistoryEvent
 }
 
-// newHistory reads events.
+// newHistory creates a history from its events.
 func newHistory(workflowID, runID string, events []*historypb.HistoryEvent) *history {
 	h := &history{workflowID: workflowID, runID: runID}
 	byEvent := map[int64]*child{}
@@ -50,7 +50,7 @@ func newHistory(workflowID, runID string, events []*historypb.HistoryEvent) *his
 	return h
 }
 
-// applyEvent applies an event; byEvent are the children by the event that initiated them.
+// applyEvent applies an event. byEvent maps the IDs of initiating events to children.
 func (h *history) applyEvent(event *historypb.HistoryEvent, byEvent map[int64]*child) {
 	if started := event.GetWorkflowExecutionStartedEventAttributes(); started != nil {
 		h.taskQueue = started.GetTaskQueue().GetName()
@@ -66,7 +66,7 @@ func (h *history) applyEvent(event *historypb.HistoryEvent, byEvent map[int64]*c
 	}
 }
 
-// applyChild applies an event of a child.
+// applyChild applies an event about a child.
 func (h *history) applyChild(event *historypb.HistoryEvent, byEvent map[int64]*child) {
 	if initiated := event.GetStartChildWorkflowExecutionInitiatedEventAttributes(); initiated != nil {
 		begun := &child{
@@ -87,11 +87,10 @@ func (h *history) applyChild(event *historypb.HistoryEvent, byEvent map[int64]*c
 	}
 }
 
-// isClosed reports whether the workflow has ended, and did not continue.
+// isClosed reports whether the workflow has ended and did not continue as new.
 func (h *history) isClosed() bool { return !h.endedAt.IsZero() }
 
-// endedChild returns the event that initiated the child whose end an event is; 0
-// for other events.
+// endedChild returns the initiating event ID of the child whose end the event reports; 0 for other events.
 func endedChild(event *historypb.HistoryEvent) int64 {
 	for _, attributes := range []interface{ GetInitiatedEventId() int64 }{
 		event.GetChildWorkflowExecutionCompletedEventAttributes(),
@@ -131,7 +130,7 @@ func (r *Reader) recordedEvents(ctx context.Context, workflowID, runID string) (
 	return events, nil
 }
 
-// readBegun reads the first event of a run, and no more.
+// readBegun reads only the first event of a run.
 func (r *Reader) readBegun(ctx context.Context, workflowID, runID string) (*history, error) {
 	events := r.Client.GetWorkflowHistory(ctx, workflowID, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	first, err := events.Next()
@@ -141,8 +140,7 @@ func (r *Reader) readBegun(ctx context.Context, workflowID, runID string) (*hist
 	return newHistory(workflowID, runID, []*historypb.HistoryEvent{first}), nil
 }
 
-// Origin returns the run that a run belongs to: itself, or the one whose iterations it runs
-// again, by the workflow ID and the first run ID.
+// Origin returns the run that a reprocess belongs to, or else the run itself, by workflow ID and first run ID.
 func (r *Reader) Origin(ctx context.Context, workflowID, runID string) (originID, originRunID string, err error) {
 	first, input, err := r.startedWith(ctx, workflowID, runID)
 	if err != nil {
@@ -154,7 +152,7 @@ func (r *Reader) Origin(ctx context.Context, workflowID, runID string) (originID
 	return workflowID, first.firstRunID, nil
 }
 
-// Input is what a run was started with.
+// Input returns the input with which a run was started.
 func (r *Reader) Input(ctx context.Context, workflowID, runID string) (protocol.Input, error) {
 	_, input, err := r.startedWith(ctx, workflowID, runID)
 	return input, err
@@ -167,13 +165,12 @@ func (r *Reader) startedWith(ctx context.Context, workflowID, runID string) (fir
 	return first, input, r.newValues(ctx).decodeInput(workflowID, first.input, &input)
 }
 
-// endPatience bounds how long the reader waits for the end of a workflow whose parent was
-// terminated, which is certain to come.
+// endPatience bounds how long the reader waits for the end of a workflow whose parent was terminated; the end is
+// certain to come.
 const endPatience = 30 * time.Second
 
-// readOutlived finds out how a child ended whose parent was terminated and could not record it:
-// Temporal terminates the children then, unless they end before. It leaves a child that never
-// started unchanged.
+// readOutlived finds out how a child ended whose parent was terminated and so could not record it: Temporal
+// terminates such children unless they end earlier. A child that never started is left unchanged.
 func (r *Reader) readOutlived(ctx context.Context, parent *history, of *child) error {
 	if !parent.isClosed() || of.end != nil {
 		return nil
@@ -203,8 +200,8 @@ func (r *Reader) readOutlived(ctx context.Context, parent *history, of *child) e
 	}
 }
 
-// childRun finds the run of a child whose start its parent did not record, "" if there is none:
-// other runs may have its workflow ID by now.
+// childRun finds the run of a child whose start its parent did not record; "" if there is none. Its workflow ID may
+// belong to another run by now.
 func (r *Reader) childRun(ctx context.Context, parent *history, of *child) (string, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, of.workflowID, "")
 	if connect.NotFound(err) {

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// mostQueried bounds the open children of a loop that are queried for their iterations,
-	// each a request to a worker; beyond it the counts of the loop are shown.
+	// mostQueried bounds the open children of a loop that are queried for their iterations, each a request to a
+	// worker; for the others the counts of the loop are shown.
 	mostQueried = 100
-	// queriesAtOnce is how many of them at once.
+	// queriesAtOnce is how many queries are sent concurrently.
 	queriesAtOnce = 8
 )
 
-// severalAtOnce does something for each of n, for a few at a time.
+// severalAtOnce calls do for each i below n, a few at a time.
 func severalAtOnce(n int, do func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(queriesAtOnce)
@@ -41,25 +41,22 @@ func severalAtOnce(n int, do func(i int)) {
 // Iteration is the state of an iteration.
 type Iteration struct {
 	Index int `json:"index"`
-	// Child is the workflow ID of the run of another playbook that it has started last.
+	// Child is the workflow ID of the last child run that the iteration started.
 	Child string `json:"child,omitempty"`
-	// Element is the element of one that failed in a run that has ended.
+	// Element is the element of a failed iteration of an ended run.
 	Element expression.Value `json:"-"`
 	ChildRuns
 	Item
-	// Incremental is the progress of an open iteration that keeps a state, as of its last ended activity; nil for
-	// others.
+	// Incremental is the reading progress of an open iteration that keeps a state, as of its last ended activity; nil
+	// for others.
 	Incremental *IncrementalStatus `json:"incremental,omitempty"`
 	// Rows is what the child run has done to data so far; nil if nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 }
 
-// Iterations adds to one visit of a step with a loop the iterations that failed,
-// wait or are running, by index; those that went well or have not begun are only
-// counted. They become the step's. It takes a call for
-// the loop and each of its shards, one for each of at most a hundred children, and one
-// for each of at most a hundred runs of other playbooks that they have started; of a run
-// that has ended none.
+// Iterations adds to a visit of a looping step the iterations that failed, wait or are running, by index; those that
+// succeeded or have not begun are only counted. It calls the loop and each of its shards, at most a hundred children,
+// and at most a hundred child runs that they started. For an ended run it makes no calls.
 func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 	if step.Loop == nil {
 		return
@@ -75,7 +72,7 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 	r.describeChildren(ctx, run, step)
 }
 
-// addFailed takes the failures of a run that has ended.
+// addFailed adds the failed iterations of an ended run.
 func (s *Step) addFailed() {
 	for _, failure := range s.failed {
 		s.Iterations = append(s.Iterations, Iteration{Index: failure.Index, Element: failure.Element, Item: Item{
@@ -85,7 +82,7 @@ func (s *Step) addFailed() {
 	s.Left = s.Loop.Failed - len(s.Iterations)
 }
 
-// queryLoop queries a loop and its shards for the iterations that they know of.
+// queryLoop queries a loop and its shards for the iterations that they know about.
 func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answered map[int]Iteration) {
 	for ids := []string{step.Loop.WorkflowID}; len(ids) > 0; ids = ids[1:] {
 		var answer protocol.Iterations
@@ -104,7 +101,7 @@ func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answere
 	}
 }
 
-// queryOpen queries the open children of a loop, which know more than it.
+// queryOpen queries the open children of a loop, which know more about their iterations than the loop.
 func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answered map[int]Iteration) {
 	answers := make([]protocol.Iterations, min(len(step.open), mostQueried))
 	severalAtOnce(len(answers), func(i int) {
@@ -129,8 +126,8 @@ func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answere
 	}
 }
 
-// addTurns records which iterations of a child of a loop wait for their turns in an
-// activity, as its last heartbeat has it.
+// addTurns records which iterations of a loop's child wait for a rate limit inside an activity, from its last
+// heartbeat.
 func (r *Reader) addTurns(ctx context.Context, child string, iterations []protocol.IterationRecord) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, child, "")
 	if err != nil {
@@ -150,7 +147,7 @@ func (r *Reader) addTurns(ctx context.Context, child string, iterations []protoc
 	}
 }
 
-// addAnswered adds the iterations of the answers, by index.
+// addAnswered adds the answered iterations, by index.
 func (s *Step) addAnswered(answered map[int]Iteration) {
 	awaiting := 0
 	for _, iteration := range answered {
@@ -165,7 +162,7 @@ func (s *Step) addAnswered(answered map[int]Iteration) {
 	slices.SortFunc(s.Iterations, func(x, y Iteration) int { return cmp.Compare(x.Index, y.Index) })
 }
 
-// describeChildren describes the runs that the iterations of a step have started.
+// describeChildren describes the child runs that the iterations of a step started.
 func (r *Reader) describeChildren(ctx context.Context, run *Status, step *Step) {
 	var looked atomic.Int64
 	severalAtOnce(len(step.Iterations), func(i int) {
@@ -178,8 +175,8 @@ func (r *Reader) describeChildren(ctx context.Context, run *Status, step *Step) 
 	}
 }
 
-// silentAnswer stands for the answer of a child that gave none, because it is about to
-// begin or to end: all that is known is the index of its first element.
+// silentAnswer returns the answer of a child that did not respond, because it is about to begin or end: only the
+// index of its first element is known.
 func silentAnswer(workflowID string) protocol.Iterations {
 	index, err := firstIndex(workflowID)
 	if err != nil {
@@ -188,7 +185,7 @@ func silentAnswer(workflowID string) protocol.Iterations {
 	return protocol.Iterations{Iterations: []protocol.IterationRecord{{Index: index, CallStatus: interpreter.CallStatus{Status: interpreter.Running}}}}
 }
 
-// firstIndex returns the index of the first iteration of a child of a loop, which ends its workflow ID.
+// firstIndex returns the index of the first iteration in a child of a loop. The child's workflow ID ends with it.
 func firstIndex(workflowID string) (int, error) {
 	return strconv.Atoi(workflowID[strings.LastIndex(workflowID, "/")+1:])
 }

@@ -17,35 +17,35 @@ import (
 // ErrNoAttributes means that the namespace lacks the search attributes of Reprise, so runs cannot be filtered by them.
 var ErrNoAttributes = errors.New("the namespace does not have the search attributes of Reprise")
 
-// Filter chooses runs; zero values choose all.
+// Filter selects runs; its zero value selects all but child runs.
 type Filter struct {
 	Status   interpreter.Status // one that runs can have
 	Playbook string             // its name
 	Label    string             // name=value, of its playbook
 	Since    time.Time
-	// Children takes the runs too that steps of other runs have started.
+	// Children also selects runs that steps of other runs started.
 	Children bool
 	Limit    int // 0 is none
-	// EndedSince takes only runs that have ended since then.
+	// EndedSince selects only runs that ended since then.
 	EndedSince time.Time
-	// StartedBefore takes only runs that have started before then.
+	// StartedBefore selects only runs that started before then.
 	StartedBefore time.Time
-	// OtherThan leaves out the runs of these playbooks, and those whose playbook the server does not know.
+	// OtherThan leaves out the runs of these playbooks, and runs whose playbook the server does not know.
 	OtherThan []string
-	// Schedules takes only runs that these schedules have started.
+	// Schedules selects only runs that these schedules started.
 	Schedules []string
-	// Search is the beginning of a workflow ID or of the name of a playbook, or a whole label.
+	// Search is the beginning of a workflow ID or playbook name, or a complete label.
 	Search string
-	// Doing takes only open runs that do this.
+	// Doing selects only open runs that are doing this.
 	Doing string
-	// NeedsPerson takes only runs that continue when people act, and WithFailed those with
-	// failed iterations; Page alone reads them.
+	// NeedsPerson selects only runs that continue when people act, and WithFailed those with failed iterations; only
+	// Page uses them.
 	NeedsPerson, WithFailed bool
-	// Broken takes only runs that have failed, or that have ended otherwise with failed iterations; Page alone reads it.
+	// Broken selects only runs that failed, or ended with failed iterations; only Page uses it.
 	Broken bool
 }
 
-// What open runs do, as far as the server's list says that.
+// What open runs are doing, as far as the server's list shows it.
 const (
 	DoingWork = "running" // some of it runs
 	DoingWait = "waiting" // all of it waits for a retry whose time is known, or the run is queued
@@ -53,23 +53,19 @@ const (
 
 const isOpen = "ExecutionStatus = 'Running'"
 
-// List is the runs that a filter selects: running ones, the newest first, then those
-// that have ended, the last to end first. It takes a call for each hundred.
+// List holds the runs that a filter selects: running ones, newest first, then ended ones, the last to end first.
 type List struct {
 	Runs []Found `json:"runs"`
-	// More says that the limit left some out.
+	// More says that the limit left out some runs.
 	More bool `json:"more"`
-	// NoWorker are the task queues of open runs among these that no worker polls, where that was
-	// requested.
+	// NoWorker are the task queues of open runs in the list that no worker polls, if FindUnpolled was called.
 	NoWorker []string `json:"no_worker,omitempty"`
 }
 
-// mostTaskQueues bounds the task queues that FindUnpolled describes, each a request to the
-// server.
+// mostTaskQueues bounds the task queues that FindUnpolled describes, each a request to the server.
 const mostTaskQueues = 20
 
-// FindUnpolled finds the task queues of open runs in the list that no worker polls, by a call to the
-// server for each.
+// FindUnpolled finds the task queues of open runs in the list that no worker polls. It makes one call for each queue.
 func (r *Reader) FindUnpolled(ctx context.Context, list *List, now time.Time) {
 	var queues []string
 	for _, run := range list.Runs {
@@ -89,8 +85,8 @@ func (r *Reader) FindUnpolled(ctx context.Context, list *List, now time.Time) {
 	}
 }
 
-// List lists runs. The error wraps ErrNoAttributes where the filter names what the
-// namespace does not know.
+// List lists runs, with one call for each hundred. The error wraps ErrNoAttributes if the filter uses attributes that
+// the namespace lacks.
 func (r *Reader) List(ctx context.Context, filter Filter) (List, error) {
 	list, query := List{Runs: []Found{}}, filter.queryText()
 	var token []byte
@@ -159,7 +155,7 @@ func (f Filter) queryText() string {
 	return query
 }
 
-// executionCondition returns the condition that Temporal gives a run one of some statuses.
+// executionCondition returns a list filter for runs with one of some Temporal statuses.
 func executionCondition(statuses []string) string {
 	if len(statuses) == 1 {
 		return "ExecutionStatus = " + visibility.Quote(statuses[0])
@@ -181,9 +177,8 @@ func (e *QueryError) Error() string {
 // Unwrap returns the server's reason.
 func (e *QueryError) Unwrap() error { return e.Err }
 
-// Running lists the running runs that a list filter of Temporal selects, without child
-// runs. It takes a call for each hundred. The error is a *QueryError where the filter
-// is why.
+// Running lists the running runs that a Temporal list filter selects, without child runs. It makes one call for each
+// hundred. The error is a *QueryError if the filter is the reason.
 func (r *Reader) Running(ctx context.Context, filter string) ([]Found, error) {
 	var all []Found
 	var token []byte
@@ -210,10 +205,10 @@ func (r *Reader) Running(ctx context.Context, filter string) ([]Found, error) {
 	}
 }
 
-// unclosedError says why a list filter must not be put in parentheses: a closing one of its own
-// would undo ours and include what we exclude. The server's SQL has strings in both kinds of
-// quotes with escapes, names in backquotes without, and comments, in which quotes and
-// parentheses do not count; no filter needs comments.
+// unclosedError returns why a list filter cannot be put in parentheses: an unbalanced closing parenthesis would end
+// ours, and include runs that we exclude. The server's SQL has strings in both kinds of quotes with escapes, names in
+// backquotes without escapes, and comments; quotes and parentheses inside these do not count. Comments are refused:
+// no filter needs them.
 func unclosedError(filter string) error {
 	open := 0
 	for i := 0; i < len(filter); i++ {
@@ -244,7 +239,7 @@ func unclosedError(filter string) error {
 	return nil
 }
 
-// quotedLength is how long a text is up to the quote that ends it; -1 where none does.
+// quotedLength returns the length of a text up to the quote that ends it; -1 if there is none.
 func quotedLength(text string, end byte) int {
 	for i := 0; i < len(text); i++ {
 		switch {

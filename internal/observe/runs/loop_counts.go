@@ -9,7 +9,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// setPace says how fast a loop is.
+// setPace computes the pace of a loop and its remaining time.
 func (c *Counts) setPace(from, to time.Time) {
 	c.PerSecond, c.Left = 0, 0
 	if took := to.Sub(from).Seconds(); took > 0 && c.Done() > 0 && c.Unknown == 0 {
@@ -21,7 +21,7 @@ func (c *Counts) setPace(from, to time.Time) {
 	}
 }
 
-// summarizeLoop sets what holds a running loop that was counted.
+// summarizeLoop sets what holds a running loop whose iterations were counted.
 func (s *Step) summarizeLoop(now time.Time) {
 	c := s.Loop
 	c.setPace(s.StartedAt, now)
@@ -37,8 +37,8 @@ func (s *Step) summarizeLoop(now time.Time) {
 	}
 }
 
-// restLoop is a loop that is paused: it has no pace, and what its iterations do that were
-// not asked is to wait.
+// restLoop adjusts the counts of a paused loop: it has no pace, and running iterations that were not queried count as
+// waiting.
 func (s *Step) restLoop() {
 	c := s.Loop
 	c.PerSecond = 0
@@ -47,7 +47,7 @@ func (s *Step) restLoop() {
 	}
 }
 
-// setHeldBy says what holds a loop whose iterations were counted.
+// setHeldBy sets what holds a loop whose iterations were counted.
 func (s *Step) setHeldBy() {
 	if s.Status == interpreter.Paused {
 		return
@@ -76,8 +76,8 @@ func (s *Step) setHeldBy() {
 	}
 }
 
-// recountLoop counts the running iterations of a loop by the answers of all its open children;
-// iterations without an answer count as running.
+// recountLoop counts the running iterations of a loop from the answers of all its open children; iterations without
+// an answer count as running.
 func (s *Step) recountLoop(answers []protocol.Iterations) {
 	c, counted := s.Loop, Counts{}
 	s.turns, s.keepers = 0, 0
@@ -115,7 +115,7 @@ func (s *Step) recountLoop(answers []protocol.Iterations) {
 	}
 }
 
-// countIteration counts an iteration by its state.
+// countIteration counts an iteration by its status.
 func (c *Counts) countIteration(iteration protocol.IterationRecord) {
 	if iteration.Awaits != nil {
 		c.Awaiting++

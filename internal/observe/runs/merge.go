@@ -15,33 +15,33 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// ahead is how many histories are read before their turn.
+// ahead is how many histories are read in advance.
 const ahead = 8
 
 // origin is a source of one run's events.
 type origin interface {
-	// load reads a history and turns it into events; isGone recognises the error for a history
-	// that no longer exists.
+	// load reads a history and converts it to events; isGone recognises the error for a history that no longer
+	// exists.
 	load(ctx context.Context, from source, filter EventFilter) (*projector, error)
-	// records returns the visits of steps so far. note says why there are none, such as that no
-	// worker responds. latest also finds the histories in which the run has continued.
+	// records returns the step visits so far. note says why there are none, for example because no worker responds.
+	// latest also finds workflow runs in which the run continued as new.
 	records(ctx context.Context, latest bool) (records []protocol.StepRecord, note string, err error)
-	// revision changes when a history grows, or another attempt of it begins.
+	// revision changes when a history grows, or when another attempt in it begins.
 	revision(ctx context.Context, of source) (string, error)
 }
 
 // EventsInfo summarizes a list of events.
 type EventsInfo struct {
-	// Unasked counts the loops of which the attempts of iterations were not requested.
+	// Unasked counts the loops whose iterations have attempts that were not requested.
 	Unasked int
-	// Notes say what is missing, and why.
+	// Notes describe what is missing, and why.
 	Notes []string
-	// Histories is how many were read.
+	// Histories is the number of histories read.
 	Histories int
 }
 
-// merger merges the events of the histories of a run by time. It holds no more than the
-// histories of workflows that were open at the same time.
+// merger merges the events of the histories of a run by time. It holds no more than the histories of workflows that
+// were open at the same time.
 type merger struct {
 	origin
 	filter EventFilter
@@ -60,20 +60,20 @@ type merger struct {
 	failed  map[string]bool // steps with failures, step#visit
 }
 
-// openSource is a history that may grow.
+// openSource is a history that may still grow.
 type openSource struct {
 	source
 	revision string          // of the history, when it was read
 	seen     map[string]bool // events of it that are known
 }
 
-// read is a history that was read.
+// read is the result of reading a history.
 type read struct {
 	projector *projector
 	err       error
 }
 
-// mergeEvents emits the events of a run in their order, each once.
+// mergeEvents emits the events of a run in order, each once.
 func mergeEvents(ctx context.Context, from origin, root source, filter EventFilter, emit func(Event) error) (EventsInfo, error) {
 	m := &merger{
 		origin: from, filter: filter, emit: emit, seen: map[string]bool{}, open: map[string]*openSource{},
@@ -93,8 +93,7 @@ func (m *merger) pushItem(it item) {
 	heap.Push(&m.queue, it)
 }
 
-// emitAll emits what has happened and, where that is requested, what happens until the run
-// has ended.
+// emitAll emits what has happened and, if the filter follows the run, what happens until it ends.
 func (m *merger) emitAll(ctx context.Context) error {
 	if err := m.queueSteps(ctx); err != nil {
 		return err
@@ -112,7 +111,7 @@ func (m *merger) emitAll(ctx context.Context) error {
 	}
 }
 
-// drainKnown emits all that is known, and reads the histories that it leads to.
+// drainKnown emits all queued events, and reads the histories that they lead to.
 func (m *merger) drainKnown(ctx context.Context) error {
 	for m.queue.Len() > 0 {
 		it := heap.Pop(&m.queue).(item)
@@ -147,7 +146,7 @@ func (m *merger) matchesEvent(event Event) bool {
 	return m.filter.matchesEvent(event)
 }
 
-// readAhead begins to read the histories that are opened next.
+// readAhead starts reading the next histories.
 func (m *merger) readAhead(ctx context.Context) {
 	for i := 0; i < min(len(m.coming), ahead) && len(m.reads) < ahead; i++ {
 		from := m.coming[i]
@@ -163,7 +162,7 @@ func (m *merger) readAhead(ctx context.Context) {
 	}
 }
 
-// enterHistory reads a history that comes next.
+// enterHistory reads the next history.
 func (m *merger) enterHistory(ctx context.Context, from link) error {
 	m.readAhead(ctx)
 	var of read
@@ -186,7 +185,7 @@ func (m *merger) enterHistory(ctx context.Context, from link) error {
 	return nil
 }
 
-// addNew queues what is new in a history.
+// addNew queues the new events of a history.
 func (m *merger) addNew(known *openSource, p *projector) {
 	for _, event := range p.sortedEvents() {
 		if !known.seen[event.key] {
@@ -217,11 +216,11 @@ func (m *merger) addNew(known *openSource, p *projector) {
 	}
 }
 
-// pollInterval is how often open histories are read.
+// pollInterval is the pause between reads of open histories.
 const pollInterval = 500 * time.Millisecond
 
-// awaitNew waits until an open history has grown, and adds what is new. Looking at many takes
-// long; the pauses grow with it.
+// awaitNew waits until an open history has grown, and adds its new events. The pause grows with the time that reading
+// takes.
 func (m *merger) awaitNew(ctx context.Context) error {
 	for wait := pollInterval; ; {
 		if sleep.For(ctx, wait) != nil {
@@ -263,8 +262,8 @@ func (m *merger) pollOpen(ctx context.Context) (grown bool, err error) {
 	return grown, nil
 }
 
-// queueSteps queues the starts and ends of steps, which are in no history: the result of the run has
-// them, or its workflow answers.
+// queueSteps queues the starts and ends of steps, which no history has as events: they come from the result of the
+// run, or from its open workflow.
 func (m *merger) queueSteps(ctx context.Context) error {
 	records, note, err := m.records(ctx, m.filter.Follow)
 	if err != nil {
@@ -283,8 +282,8 @@ func (m *merger) queueSteps(ctx context.Context) error {
 		}
 		events = append(events, StepEvents(record)...)
 	}
-	// Of one moment, a step that takes no time ends before the next one starts: their
-	// records are in the order of their starts.
+	// At the same time, a step without duration ends before the next one starts: records are in the order of their
+	// starts.
 	slices.SortStableFunc(events, func(x, y Event) int { return x.At.Compare(y.At) })
 	for _, event := range events {
 		if !m.seen[event.key] {
@@ -295,7 +294,7 @@ func (m *merger) queueSteps(ctx context.Context) error {
 	return nil
 }
 
-// item is an event, or a history that has to be read before later events.
+// item is an event, or a history that must be read before later events.
 type item struct {
 	at     time.Time
 	number int
@@ -303,7 +302,7 @@ type item struct {
 	opens  *link
 }
 
-// eventQueue is items by time.
+// eventQueue orders items by time.
 type eventQueue []item
 
 func (q eventQueue) Len() int { return len(q) }
@@ -311,8 +310,7 @@ func (q eventQueue) Less(i, j int) bool {
 	return cmp.Or(q[i].at.Compare(q[j].at), cmp.Compare(q[i].sortRank(), q[j].sortRank()), cmp.Compare(q[i].number, q[j].number)) < 0
 }
 
-// sortRank sorts the end of an iteration after its attempts at the same moment, which are in
-// another history.
+// sortRank puts the end of an iteration after its attempts at the same time, which are in another history.
 func (it item) sortRank() int {
 	kind := it.event.Kind()
 	if kind.Of == OfIteration && kind.Phase == Ends || kind.Phase == Happens && it.event.Index != nil && it.event.Attempts > 0 {
@@ -333,9 +331,8 @@ func (q *eventQueue) Pop() any {
 	return last
 }
 
-// frames keep what an iteration does within its start and its end. These come from the history of its
-// loop, with times that may be by the clock of a worker; what it does comes from another history, with times of
-// the server.
+// frames keep the events of an iteration between its start and its end. These two come from the history of its loop,
+// possibly with times of a worker's clock; the events between come from another history, with times of the server.
 type frames map[string]*frame
 
 // frame is an iteration that has not ended.
@@ -348,7 +345,7 @@ func frameOf(event Event) string {
 	return fmt.Sprintf("%s#%d/%d", event.Step, event.Visit, *event.Index)
 }
 
-// frameOf returns the frame of an event's iteration.
+// frameOf returns the frame of an event's iteration, creating it if necessary.
 func (f frames) frameOf(event Event) *frame {
 	key := frameOf(event)
 	if f[key] == nil {
@@ -357,7 +354,7 @@ func (f frames) frameOf(event Event) *frame {
 	return f[key]
 }
 
-// noteQueued notes an event of a workflow of a type.
+// noteQueued records a queued event; workflow is the type of the workflow whose history has it.
 func (f frames) noteQueued(event Event, workflow string) {
 	switch {
 	case event.Index == nil:
@@ -370,7 +367,7 @@ func (f frames) noteQueued(event Event, workflow string) {
 	}
 }
 
-// dueTime is when an event may be emitted: the end of an iteration not before all that it has done.
+// dueTime returns when an event may be emitted: the end of an iteration not before the last of its events.
 func (f frames) dueTime(it item) time.Time {
 	if it.sortRank() > 0 {
 		if of := f[frameOf(it.event)]; of != nil && it.at.Before(of.last) {
@@ -380,8 +377,7 @@ func (f frames) dueTime(it item) time.Time {
 	return it.at
 }
 
-// emitNext returns the events to emit: the delayed start of the event's iteration, if it was
-// not emitted yet, and the event.
+// emitNext returns the events to emit: the delayed start of the event's iteration, if not emitted yet, and the event.
 func (f frames) emitNext(event Event) []Event {
 	if event.Index == nil || f[frameOf(event)] == nil {
 		return []Event{event}

@@ -9,7 +9,7 @@ import (
 )
 
 // OpenFilter selects the open runs with a status. known says that the namespace has our search attributes; without
-// them all open runs are running.
+// them all open runs count as running.
 func OpenFilter(status interpreter.Status, known bool) Filter {
 	if status == interpreter.Running && known {
 		return Filter{Doing: DoingWork}
@@ -17,12 +17,13 @@ func OpenFilter(status interpreter.Status, known bool) Filter {
 	return Filter{Status: status}
 }
 
-// mostOldestCalls bounds the calls of Oldest: among 100,000 open runs, halving finds the last hundred in ten.
+// mostOldestCalls bounds the calls of Oldest: among 100,000 open runs, bisection finds the last hundred in ten.
 const mostOldestCalls = 16
 
-// Oldest is when the oldest open run that a filter selects began, zero for none; so is one that began before a time, which
-// may be zero: mostly one call to the server, where that run is still open. The server lists the newest first, so
-// without it the time is found by halving, in at most sixteen calls; then the oldest that was found.
+// Oldest returns when the oldest open run that a filter selects started; zero if there is none. before is the result
+// of the previous call, or zero: if that run is still open, one call suffices. The server lists the newest runs
+// first, so otherwise the time is found by bisection in at most sixteen calls; after that it returns the oldest start
+// found.
 func Oldest(ctx context.Context, r *Reader, filter Filter, before, now time.Time) (time.Time, error) {
 	var oldest time.Time // that was found
 	empty := before      // none has started before then, except as it is zero
@@ -52,8 +53,8 @@ func Oldest(ctx context.Context, r *Reader, filter Filter, before, now time.Time
 	return oldest, nil
 }
 
-// earlierProbe returns a time at which to look for earlier runs: in the middle where both ends are known, else twice
-// as long ago, and zero where nothing is known.
+// earlierProbe returns a time before which to look for earlier runs: the middle if both bounds are known, else twice
+// as long ago, and zero if nothing is known.
 func earlierProbe(empty, oldest, now time.Time) time.Time {
 	switch {
 	case oldest.IsZero():

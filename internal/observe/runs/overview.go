@@ -12,10 +12,10 @@ import (
 	"reprise/interpreter"
 )
 
-// EndedCounts counts runs that have ended. Completed includes partial successes.
+// EndedCounts counts ended runs. Completed includes partial successes.
 type EndedCounts struct{ Completed, Failed int }
 
-// CountEnded counts the runs that have ended since a time, in one call to the server.
+// CountEnded counts the runs that ended since a time, in one call to the server.
 func CountEnded(ctx context.Context, r *Reader, since time.Time) (EndedCounts, error) {
 	var counts EndedCounts
 	counted, err := countRuns(ctx, r, Filter{EndedSince: since}.queryText()+" GROUP BY ExecutionStatus")
@@ -56,11 +56,11 @@ func countRuns(ctx context.Context, r *Reader, query string) (*workflowservice.C
 	return counted, nil
 }
 
-// mostOpen bounds the open runs that OpenRuns lists. The page of runs lists them with each
-// load, and a namespace may have 100,000.
+// mostOpen bounds the open runs that OpenRuns lists. The page of runs lists them with each load, and a namespace may
+// have 100,000.
 const mostOpen = 500
 
-// OpenRuns lists the open runs, the newest 500, in one call to the server; more says that there are others.
+// OpenRuns lists the newest 500 open runs, in one call to the server; more says that there are others.
 func OpenRuns(ctx context.Context, r *Reader) (open []Found, more bool, err error) {
 	page, err := r.listPage(ctx, OwnRuns+" AND "+isOpen, mostOpen, nil)
 	return page.Runs, page.Next != nil, err

@@ -16,17 +16,17 @@ import (
 // Page is a part of the runs that a filter selects, in the order of List.
 type Page struct {
 	Runs []Found
-	// Next is the token of the next page; nil where this is the last one.
+	// Next is the token of the next page; nil on the last one.
 	Next []byte
 }
 
-// Page lists one page of runs, in one call to the server. The error wraps
-// ErrNoAttributes where the filter names what the namespace does not know.
+// Page lists one page of runs, in one call to the server. The error wraps ErrNoAttributes if the filter uses
+// attributes that the namespace lacks.
 func (r *Reader) Page(ctx context.Context, filter Filter, size int, token []byte) (Page, error) {
 	return r.listPage(ctx, filter.pageQuery(), min(size, listPage), token)
 }
 
-// pageQuery returns the query of a filter with what List does not read.
+// pageQuery returns the query of a filter, including the conditions that only Page uses.
 func (f Filter) pageQuery() string {
 	query := f.queryText()
 	if f.NeedsPerson {
@@ -45,8 +45,8 @@ func (f Filter) pageQuery() string {
 	return query
 }
 
-// listPage lists one page of what a query selects. The error wraps ErrNoAttributes where the
-// query names what the namespace does not know.
+// listPage lists one page of a query's runs. The error wraps ErrNoAttributes if the query uses attributes that the
+// namespace lacks.
 func (r *Reader) listPage(ctx context.Context, query string, size int, token []byte) (page Page, err error) {
 	listed, err := r.listRuns(ctx, query, size, token)
 	if connect.InvalidArgument(err) {
@@ -59,8 +59,8 @@ func (r *Reader) listPage(ctx context.Context, query string, size int, token []b
 	return page, err
 }
 
-// Reprocesses finds the runs that run iterations of others again, by the workflow IDs of
-// those, in one call to the server: the newest hundred.
+// Reprocesses finds the reprocesses of the given runs, in one call to the server: the newest hundred. The result maps
+// workflow IDs of the origins to them.
 func (r *Reader) Reprocesses(ctx context.Context, of []Found) (map[string][]Found, error) {
 	all := map[string][]Found{}
 	if len(of) == 0 {
@@ -74,11 +74,11 @@ func (r *Reader) Reprocesses(ctx context.Context, of []Found) (map[string][]Foun
 	return all, err
 }
 
-// LastRunID returns the run ID of the last history that was known of the run.
+// LastRunID returns the last known run ID of the chain.
 func (f Found) LastRunID() string { return f.last }
 
-// Glance reads the Status of an open run with a limited number of calls to the server. It
-// neither counts workers nor reads queues.
+// Glance reads the Status of an open run with a limited number of calls to the server. It neither counts workers nor
+// reads queues.
 func (r *Reader) Glance(ctx context.Context, run Found, now time.Time, calls int) (*Status, error) {
 	status := &Status{Found: run, Workers: -1, Steps: []Step{}, At: now, Calls: max(0, StatusCalls-calls)}
 	q := &inquiry{Reader: r, status: status, run: run}

@@ -12,8 +12,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// source is the history of one workflow. No history of a run has more than a few thousand
-// events, so one is read as a whole.
+// source identifies the history of one workflow run. No history of a run has more than a few thousand events, so each
+// is read as a whole.
 type source struct {
 	workflowID, runID string
 	workflow          string // its type
@@ -23,14 +23,13 @@ type source struct {
 	only              map[int]bool // iterations that are requested, nil for all
 }
 
-// link is a further history to read from a time on: a child's, or the next of a chain.
+// link is another history to read from a time on: that of a child, or the next of a chain.
 type link struct {
 	at time.Time
 	source
 }
 
-// projector turns one history into events of the run. It reads no clock and does no
-// I/O.
+// projector converts one history to events of the run. It reads no clock and does no I/O.
 type projector struct {
 	values
 	source
@@ -42,19 +41,19 @@ type projector struct {
 	ended  map[int64]bool // activities
 	calls  map[callID]*lastAttempt
 	visits map[string]int // of steps, the last that was seen
-	// failedNotice lists the notices whose last attempt failed and, as far as known, is not
-	// repeated; decided is the event of the workflow's last decision.
+	// unsent lists the notices whose last attempt failed and, as far as known, is not repeated; decided is the event
+	// ID of the workflow's last decision.
 	unsent  []failedNotice
 	decided int64
 	indexes []int                  // of an iteration workflow
 	runs    map[int64]*playbookRun // of other playbooks, by the event that initiated them
 	limits  map[string]limit       // what timers bound, by their IDs
 	late    map[limit]bool         // what did not end in time
-	// cancelling are the runs of other playbooks that the workflow has cancelled, by their IDs.
+	// cancelling are the IDs of the child runs that the workflow has cancelled.
 	cancelling map[string]bool
-	// lastInput is when something last happened that the workflow had to decide about.
+	// lastInput is when something last happened that the workflow had to react to.
 	lastInput time.Time
-	// cancelled is why the run was to be cancelled, nil where no cancel was requested.
+	// cancelled is the request to cancel the run; nil if there was none.
 	cancelled *historypb.WorkflowExecutionCancelRequestedEventAttributes
 	queued    *QueuePosition // nil while the run does not wait for its turn
 }
@@ -67,20 +66,20 @@ type callID struct {
 	sink  string // its place
 }
 
-// limit is an attempt whose time a timer bounds.
+// limit identifies an attempt whose time is bounded by a timer.
 type limit struct {
 	callID
 	attempt int
 }
 
-// lastAttempt is the attempt that a call made last.
+// lastAttempt is the last attempt of a call.
 type lastAttempt struct {
 	attempt, page int
 	failure       *interpreter.ErrorObject
-	// began is when one began that is answered from outside, awaited since when its answer is.
+	// began is when an attempt that is answered from outside began, and awaited since when it has awaited its answer.
 	began, awaited time.Time
-	// waits says that the call waits for its next attempt, and settled is what people
-	// have decided about that; nil for nothing.
+	// waits says that the call waits for its next attempt, and settled is what people decided about that; nil if
+	// nothing.
 	waits   bool
 	settled *interpreter.Settlement
 }
@@ -92,8 +91,8 @@ func indexOr(index *int) int {
 	return *index
 }
 
-// projectHistory turns a history into the events of the run, in order, and returns links to
-// further histories. pending has the open activities.
+// projectHistory converts a history to the events of the run, in order, and links to further histories. filter
+// selects the events.
 func projectHistory(from source, recorded []*historypb.HistoryEvent, filter EventFilter, values values) (*projector, error) {
 	p := &projector{
 		values: values, source: from, h: newHistory(from.workflowID, from.runID, recorded), filter: filter,
@@ -124,7 +123,7 @@ func projectHistory(from source, recorded []*historypb.HistoryEvent, filter Even
 	return p, nil
 }
 
-// sortedEvents returns the events that are requested, by their times.
+// sortedEvents returns the requested events, by time.
 func (p *projector) sortedEvents() []Event {
 	events := slices.DeleteFunc(p.events, func(event Event) bool {
 		return p.only != nil && (event.Index == nil || !p.only[*event.Index])
@@ -133,11 +132,11 @@ func (p *projector) sortedEvents() []Event {
 	return events
 }
 
-// isOpen reports whether more may happen in the history.
+// isOpen reports whether the history may still grow.
 func (p *projector) isOpen() bool { return !p.h.isClosed() && p.h.nextRunID == "" }
 
-// add adds an event of the run: by is the event of the history that causes it, and which
-// distinguishes several of the same cause.
+// add adds an event of the run. by is the history event that caused it, and which distinguishes several events of one
+// cause.
 func (p *projector) add(by int64, which string, event Event) {
 	if event.Step == "" {
 		event.Page, event.PageTo = 0, 0 // of a notice of the run: it counts what was reported
@@ -146,7 +145,7 @@ func (p *projector) add(by int64, which string, event Event) {
 	p.events = append(p.events, event)
 }
 
-// lastOf returns the last event of a kind that was added for a call, nil for none.
+// lastOf returns the last event of a kind that was added for a call; nil if there is none.
 func (p *projector) lastOf(kind string, call callID) *Event {
 	for i := len(p.events) - 1; i >= 0; i-- {
 		if event := &p.events[i]; event.Event == kind && event.callOf() == call {
@@ -159,7 +158,7 @@ func (p *projector) lastOf(kind string, call callID) *Event {
 // callOf returns the ID of the call that the event is about.
 func (e *Event) callOf() callID { return callID{e.Step, e.Visit, indexOr(e.Index), e.Sink} }
 
-// readBegin reads what calls bring along into this history.
+// readBegin reads what calls and steps bring into this history from earlier ones.
 func (p *projector) readBegin(recorded []*historypb.HistoryEvent) error {
 	first := recorded[0]
 	switch p.workflow {
@@ -212,7 +211,7 @@ func (p *projector) restoreCall(snapshot call.Snapshot) {
 	p.calls[callID{p.step, p.visit, indexOr(snapshot.Index), ""}] = last
 }
 
-// apply turns an event of the history into those of the run.
+// apply converts a history event to events of the run.
 func (p *projector) apply(event *historypb.HistoryEvent) error {
 	for _, one := range []func(*historypb.HistoryEvent) (bool, error){
 		p.playbookEvent, p.activityEvent, p.taskEvent, p.waitEvent, p.recordSettled,
@@ -227,8 +226,7 @@ func (p *projector) apply(event *historypb.HistoryEvent) error {
 	return nil
 }
 
-// activityEvent applies an event of an activity. It is false for an event of something
-// else.
+// activityEvent applies an event of an activity. It returns false for other events.
 func (p *projector) activityEvent(event *historypb.HistoryEvent) (bool, error) {
 	if event.GetActivityTaskScheduledEventAttributes() != nil {
 		return true, p.activityScheduled(event)
@@ -246,8 +244,7 @@ func (p *projector) activityEvent(event *historypb.HistoryEvent) (bool, error) {
 	return false, nil
 }
 
-// taskEvent records when the workflow decided, and by what it had to. It is false for
-// an event of something else.
+// taskEvent records when the workflow decided, and since when it had to. It returns false for other events.
 func (p *projector) taskEvent(event *historypb.HistoryEvent) (bool, error) {
 	switch {
 	case event.GetWorkflowTaskCompletedEventAttributes() != nil:
@@ -260,7 +257,7 @@ func (p *projector) taskEvent(event *historypb.HistoryEvent) (bool, error) {
 	return true, nil
 }
 
-// waitEvent applies timers and markers. It is false for an event of something else.
+// waitEvent applies timers and markers. It returns false for other events.
 func (p *projector) waitEvent(event *historypb.HistoryEvent) (bool, error) {
 	switch {
 	case event.GetTimerStartedEventAttributes() != nil:

@@ -18,7 +18,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// madeActivity is an activity.
+// madeActivity is an activity and what is known about it.
 type madeActivity struct {
 	scheduled time.Time
 	id        string
@@ -29,8 +29,8 @@ type madeActivity struct {
 	settled   *interpreter.Settlement // by which people have let it begin, nil for none
 }
 
-// beganAt returns the earliest time at which the activity's first delivery may have begun. History
-// has only the start of the last delivery, which takes over what earlier ones did.
+// beganAt returns the earliest time at which the activity's first delivery may have begun. History has only the start
+// of the last delivery, which includes what earlier ones did.
 func (m *madeActivity) beganAt() time.Time {
 	if m.started.GetActivityTaskStartedEventAttributes().GetAttempt() > 1 {
 		return m.scheduled
@@ -47,7 +47,7 @@ type attemptInput struct {
 	Attempt int    `json:"attempt"`
 	Place   string `json:"place"`
 	Sends   string `json:"sends"`
-	// RateLimit is the limit under which the attempt waits for its turn, nil for none.
+	// RateLimit is set if the attempt waits for its turn under a rate limit.
 	RateLimit *struct{} `json:"rate_limit"`
 }
 
@@ -82,7 +82,7 @@ func (p *projector) activityScheduled(event *historypb.HistoryEvent) error {
 	return nil
 }
 
-// activityEnded adds an attempt, or those of calls that were hosted together.
+// activityEnded adds the end of an attempt, or the attempts of calls that an activity hosted together.
 func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error {
 	of := p.made[id]
 	if of.many != nil {
@@ -128,8 +128,7 @@ func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error
 	return nil
 }
 
-// attemptFailure is how an attempt failed, nil where it did not. It is false for an
-// attempt that was not made.
+// attemptFailure returns how an attempt failed, nil if it succeeded; false for an attempt that was not made.
 func (p *projector) attemptFailure(of *madeActivity, event *historypb.HistoryEvent) (*interpreter.ErrorObject, bool, error) {
 	if recorded := failureOf(event); recorded != nil {
 		if err := p.resolve(event); err != nil {
@@ -143,12 +142,11 @@ func (p *projector) attemptFailure(of *madeActivity, event *historypb.HistoryEve
 	return nil, !wasPutOff(event.GetActivityTaskCompletedEventAttributes().GetResult()), nil
 }
 
-// maxPutOff is more than the result of an attempt that was put off takes, in bytes. Larger
-// results are not decoded to find out whether they are one, which would decode every page of a
-// run.
+// maxPutOff is more than the encoded result of a postponed attempt takes, in bytes. Larger results are not decoded to
+// find out whether they are one, which would decode every page of a run.
 const maxPutOff = 4 << 10
 
-// wasPutOff reports whether a result says that the attempt was not made yet.
+// wasPutOff reports whether a result says that the attempt was postponed and not made.
 func wasPutOff(result *commonpb.Payloads) bool {
 	if len(result.GetPayloads()) != 1 || len(result.GetPayloads()[0].GetData()) > maxPutOff {
 		return false
@@ -159,7 +157,7 @@ func wasPutOff(result *commonpb.Payloads) bool {
 	return converter.GetDefaultDataConverter().FromPayloads(result, &read) == nil && read.PutOff != nil
 }
 
-// attemptStarted returns the start of an attempt, which becomes its call's last.
+// attemptStarted returns the start event of an attempt, and makes it the last attempt of its call.
 func (p *projector) attemptStarted(of *madeActivity) Event {
 	in := of.one
 	started := Event{
@@ -181,7 +179,7 @@ func (p *projector) attemptStarted(of *madeActivity) Event {
 	return started
 }
 
-// attemptEnded returns the end of an attempt.
+// attemptEnded returns the end event of an attempt.
 func attemptEnded(started Event, at time.Time, failure *interpreter.ErrorObject) Event {
 	end := started
 	end.At, end.Error, end.Event = at, failure, ActionCompleted
@@ -196,8 +194,8 @@ func failureOf(event *historypb.HistoryEvent) *failurepb.Failure {
 	return cmp.Or(event.GetActivityTaskFailedEventAttributes().GetFailure(), event.GetActivityTaskTimedOutEventAttributes().GetFailure())
 }
 
-// endedActivity returns the event that scheduled the activity whose end an event is; 0
-// for other events.
+// endedActivity returns the ID of the event that scheduled the activity whose end the event reports; 0 for other
+// events.
 func endedActivity(event *historypb.HistoryEvent) int64 {
 	for _, attributes := range []interface{ GetScheduledEventId() int64 }{
 		event.GetActivityTaskCompletedEventAttributes(), event.GetActivityTaskFailedEventAttributes(),

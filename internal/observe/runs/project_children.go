@@ -12,8 +12,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// addChildren adds the iterations that children ran, and links to their histories if those are
-// requested.
+// addChildren adds the iterations of child workflows, and links to their histories if those are requested.
 func (p *projector) addChildren() error {
 	batches, failed, err := p.readBatches()
 	if err != nil {
@@ -48,7 +47,7 @@ func (p *projector) addChildren() error {
 	return nil
 }
 
-// linkTo leads to the history of a child; false for one that is of no step.
+// linkTo returns a link to the history of a child; false if the child belongs to no step.
 func (p *projector) linkTo(begun *child) (link, bool) {
 	to := link{at: begun.initiated, source: source{
 		workflowID: begun.workflowID, runID: begun.runID, workflow: begun.workflow, step: p.step, visit: p.visit, first: true,
@@ -64,8 +63,7 @@ func (p *projector) linkTo(begun *child) (link, bool) {
 	return to, true
 }
 
-// readBatches are what the history of a loop has of its children, with the indexes of
-// the iterations that failed.
+// readBatches returns what the history of a loop records about its children, and the indexes of failed iterations.
 func (p *projector) readBatches() (map[*child]*batchReport, map[int]bool, error) {
 	batches, failed := map[*child]*batchReport{}, map[int]bool{}
 	for _, begun := range p.h.children {
@@ -91,7 +89,7 @@ func (p *projector) readBatches() (map[*child]*batchReport, map[int]bool, error)
 	return batches, failed, nil
 }
 
-// batchReport is what a loop's history says of a child.
+// batchReport is what a loop's history records about a child.
 type batchReport struct {
 	input    protocol.CallsInput
 	output   protocol.CallsOutput
@@ -118,7 +116,7 @@ func (p *projector) isRequested(report *batchReport, failed map[int]bool) bool {
 	return false
 }
 
-// addIterations adds those of one child: their start, and how they ended.
+// addIterations adds the starts and ends of a child's iterations.
 func (p *projector) addIterations(begun *child, report *batchReport) error {
 	if begun.end == nil {
 		return p.iterationsOpen(begun, report)
@@ -143,7 +141,7 @@ func (p *projector) addIterations(begun *child, report *batchReport) error {
 	return nil
 }
 
-// iterationsOpen adds the starts of those of a child that has not ended.
+// iterationsOpen adds the starts of iterations in a child that has not ended.
 func (p *projector) iterationsOpen(begun *child, report *batchReport) error {
 	sequential, err := p.isSequential(report)
 	for i, snapshot := range report.input.Calls {
@@ -162,8 +160,8 @@ func (p *projector) iterationEvent(kind string, at time.Time, index int) Event {
 	return Event{Event: kind, At: at, Step: p.step, Visit: p.visit, Index: &index}
 }
 
-// spanOf is when an iteration began and ended. One of several in a child begins and ends when
-// its call does, and not when the child does.
+// spanOf returns when an iteration began and ended. If a child has several iterations, each begins and ends with its
+// call, not with the child.
 func spanOf(iteration interpreter.IterationResult, begun *child, size int) (from, to time.Time) {
 	from, to = begun.initiated, begun.end.GetEventTime().AsTime()
 	meta := iteration.Result.Meta
@@ -179,8 +177,7 @@ func spanOf(iteration interpreter.IterationResult, begun *child, size int) (from
 	return from, to
 }
 
-// isSequential reports whether an element of a loop's batch begins when the one before it
-// has ended.
+// isSequential reports whether each element of a loop's batch begins when the previous one has ended.
 func (p *projector) isSequential(report *batchReport) (bool, error) {
 	if len(report.input.Calls) < 2 {
 		return false, nil
@@ -194,7 +191,7 @@ func (p *projector) isSequential(report *batchReport) (bool, error) {
 	return err == nil && step.Loop != nil && step.Loop.Mode != playbook.Parallel, nil
 }
 
-// addIteration adds how one ended.
+// addIteration adds how an iteration ended.
 func (p *projector) addIteration(by int64, event Event, iteration interpreter.IterationResult) {
 	which := fmt.Sprint(iteration.Index)
 	events := IterationEvents(event, iteration)
@@ -207,7 +204,7 @@ func (p *projector) addIteration(by int64, event Event, iteration interpreter.It
 	}
 }
 
-// IterationEvents returns the events of the end of an iteration; event is the last of them.
+// IterationEvents returns the events with which an iteration ends; event is the last of them.
 func IterationEvents(event Event, iteration interpreter.IterationResult) (events []Event) {
 	result := iteration.Result
 	event.Event, event.Attempts, event.Pages, event.Status = IterationCompleted, result.Meta.Attempts, result.Meta.Pages, result.Ended()
@@ -230,8 +227,8 @@ func IterationEvents(event Event, iteration interpreter.IterationResult) (events
 	return append(events, event)
 }
 
-// endingEvents are what comes before the end of an iteration or a step that failed, or lacks pages: kinds of events with
-// their errors.
+// endingEvents returns what precedes the end of an iteration or a step that failed or lacks pages: events with their
+// kind and error only.
 func endingEvents(status interpreter.CallStatus) []Event {
 	var events []Event
 	switch failure := status.Error; {

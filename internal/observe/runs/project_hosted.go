@@ -14,8 +14,8 @@ import (
 	"reprise/interpreter/call"
 )
 
-// hostEnded adds what an activity did that hosts calls: of each one pair for attempts that
-// succeeded one after the other, and one for each that failed.
+// hostEnded adds what an activity that hosts calls did: for each call, one pair of events for consecutive successful
+// attempts, and one for each failed attempt.
 func (p *projector) hostEnded(id int64, event *historypb.HistoryEvent) error {
 	of, output := p.made[id], call.DriveOutput{}
 	if err := p.resolve(event); err != nil {
@@ -66,7 +66,7 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *madeActivity, snap
 	attempted := event.At
 	if after.Attempts > before.Attempts {
 		made, failure := attemptsMade(before, after, driven, failure, ended)
-		// A page may be behind the last attempt, and what comes first is the next.
+		// The state may be one page behind the last attempt; then the sinks of that page come first.
 		event.IsRetry = before.RequestAttempts > 0 && before.Last.Error != nil
 		attempted = p.addAttempts(id, which, event, made, ended)
 		p.calls[callID{task.Step, task.Visit, indexOr(snapshot.Index), ""}] = &lastAttempt{
@@ -80,8 +80,8 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *madeActivity, snap
 	}
 }
 
-// attemptsMade returns the attempts of a hosted call since a state, and the failure of the last one. failure, by
-// which the call ended or waits, is more complete than what attempts keep; it may also belong to a request after a
+// attemptsMade returns the attempts of a hosted call since a state, and the failure of the last one. failure, with
+// which the call ended or waits, is more complete than what attempts record; it may also belong to a request after a
 // successful attempt.
 func attemptsMade(
 	before, after call.State, driven call.Driven, failure *interpreter.ErrorObject, ended time.Time,
@@ -102,8 +102,8 @@ func attemptsMade(
 	return made, failure
 }
 
-// addUnwritten adds the failed attempts of a hosted call's sinks, made from the time of first on.
-// Each becomes the last attempt of its sink.
+// addUnwritten adds the failed attempts of a hosted call's sinks, starting at the time of first. Each becomes the
+// last attempt of its sink.
 func (p *projector) addUnwritten(id int64, which string, first Event, failed call.Stretches, ended time.Time) {
 	event, at := first, first.At
 	for i, stretch := range failed {
@@ -119,8 +119,7 @@ func (p *projector) addUnwritten(id int64, which string, first Event, failed cal
 	}
 }
 
-// addAttempts adds attempts of a call, from the time of first on, and gives when the last
-// ended.
+// addAttempts adds attempts of a call, starting at the time of first, and returns when the last one ended.
 func (p *projector) addAttempts(id int64, which string, first Event, made call.Stretches, ended time.Time) time.Time {
 	event, at := first, first.At
 	for i, stretch := range made {
@@ -137,9 +136,9 @@ func (p *projector) addAttempts(id int64, which string, first Event, made call.S
 	return at
 }
 
-// attemptsBetween returns the attempts of a call between two states, as far as these show them:
-// those that succeeded together, and the last one if it failed. A result has their times;
-// otherwise they are taken to last until the end.
+// attemptsBetween returns the attempts of a call between two states, as far as these show them: the successful ones
+// together, and the last one if it failed. A result has their times; without one they are assumed to last until the
+// end.
 func attemptsBetween(
 	before, after call.State, failure *interpreter.ErrorObject, result *interpreter.CallResult, ended time.Time,
 ) call.Stretches {
@@ -171,7 +170,7 @@ func attemptsBetween(
 	return made
 }
 
-// clampTime clamps a time to an interval; an unknown time becomes its beginning.
+// clampTime limits a time to an interval; an unknown time becomes the beginning.
 func clampTime(from, at, to time.Time) time.Time {
 	switch {
 	case at.Before(from):
@@ -182,7 +181,7 @@ func clampTime(from, at, to time.Time) time.Time {
 	return at
 }
 
-// writtenAt is when the sinks of a hosted call were done, as far as known.
+// writtenAt returns when the sinks of a hosted call ended, as far as known.
 func writtenAt(attempted time.Time, driven call.Driven, ended time.Time) time.Time {
 	if driven.Result != nil {
 		return clampTime(attempted, driven.Result.Meta.EndedAt, ended)
@@ -190,9 +189,8 @@ func writtenAt(attempted time.Time, driven call.Driven, ended time.Time) time.Ti
 	return ended
 }
 
-// pagesWritten returns the first and the last page, 0 where that is the first, that the
-// sinks of a hosted call have taken. One whose sink is still to do, such as what the
-// call has left to its workflow to decide about, or has failed is not among them.
+// pagesWritten returns the first and last page that the sinks of a hosted call have written; last is 0 if it is the
+// first. Pages whose sinks are still to run, or have failed, do not count.
 func pagesWritten(before, after call.State, driven call.Driven) (first, last int) {
 	left, result := driven.Outcome, driven.Result
 	first, last = before.Successes+1, after.Successes
@@ -213,8 +211,8 @@ func pageIsDue(state call.State) bool {
 	return len(state.Todo) > 0 && state.Todo[0].Sink != nil && state.Todo[0].Sink.Page
 }
 
-// reachedState returns the state of a hosted call, and the failure of its last attempt, nil if
-// that succeeded.
+// reachedState returns the state that a hosted call reached, and the failure of its last attempt; nil if that
+// succeeded.
 func reachedState(driven call.Driven) (after call.State, failure *interpreter.ErrorObject) {
 	switch {
 	case driven.Result != nil:
@@ -239,13 +237,13 @@ func reachedState(driven call.Driven) (after call.State, failure *interpreter.Er
 	return after, failure
 }
 
-// behindSuccess reports whether the call failed after its last attempt had succeeded: a failed attempt would
-// belong to the page after so many successes.
+// behindSuccess reports whether the call failed after its last attempt had succeeded. A failed attempt would belong
+// to the page after the given number of successes.
 func behindSuccess(failure *interpreter.ErrorObject, successes int) bool {
 	return slices.Contains(behindAttempts, failure.Kind) || failure.Page > 0 && failure.Page <= successes
 }
 
-// behindAttempts are the kinds of failures of calls whose last attempt succeeded.
+// behindAttempts are the kinds of failures that occur after a successful last attempt.
 var behindAttempts = []interpreter.Kind{interpreter.KindSink, interpreter.KindExhausted, interpreter.KindRepeat}
 
 // addPair adds the start and the end of attempts.

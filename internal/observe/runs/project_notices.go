@@ -12,14 +12,14 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// failedNotice is a notice that failed, and the event that said so.
+// failedNotice is a notice that failed, and the event of its failure.
 type failedNotice struct {
 	call  callID
 	by    int64
 	event Event
 }
 
-// noteRetried says that a notice that failed is made again, or that its failure is ignored.
+// noteRetried records that a failed notice is retried, or that its failure is ignored.
 func (p *projector) noteRetried(notice callID) {
 	for i, failed := range slices.Backward(p.unsent) {
 		if failed.call == notice {
@@ -29,7 +29,7 @@ func (p *projector) noteRetried(notice callID) {
 	}
 }
 
-// pendingNotices returns the notices of a run that continues with an input.
+// pendingNotices returns the unsent notices in the input with which a run continues as new.
 func (p *projector) pendingNotices(input *commonpb.Payloads) ([]protocol.UnsentNotice, error) {
 	var continued struct {
 		State struct {
@@ -40,8 +40,8 @@ func (p *projector) pendingNotices(input *commonpb.Payloads) ([]protocol.UnsentN
 	return continued.State.Unsent, err
 }
 
-// failedNotices adds the notices that were not sent. No step fails with them, so nothing else
-// shows it. last is the last event of the history.
+// failedNotices adds the notices that were not sent. They fail no step, so nothing else shows them. last is the last
+// event of the history.
 func (p *projector) failedNotices(last *historypb.HistoryEvent) error {
 	if continued := last.GetWorkflowExecutionContinuedAsNewEventAttributes(); continued != nil && len(p.unsent) > 0 {
 		notices, err := p.pendingNotices(continued.GetInput())
@@ -60,7 +60,7 @@ func (p *projector) failedNotices(last *historypb.HistoryEvent) error {
 	return nil
 }
 
-// applyMarker applies what a workflow has recorded as a marker.
+// applyMarker applies a marker that the workflow recorded.
 func (p *projector) applyMarker(event *historypb.HistoryEvent) {
 	data := event.GetMarkerRecordedEventAttributes().GetDetails()["data"]
 	if len(data.GetPayloads()) == 0 {
@@ -85,7 +85,7 @@ func (p *projector) applyMarker(event *historypb.HistoryEvent) {
 	}
 }
 
-// ignoredMark adds that a sink counts as written although its last attempt has failed.
+// ignoredMark adds that a sink counts as written although its last attempt failed.
 func (p *projector) ignoredMark(event *historypb.HistoryEvent, mark protocol.IgnoredMark) {
 	at := p.waitingCall(mark.Ignored, mark.Index)
 	p.noteRetried(at)
@@ -96,8 +96,7 @@ func (p *projector) ignoredMark(event *historypb.HistoryEvent, mark protocol.Ign
 	}
 }
 
-// answerMark adds an attempt that is answered from outside: where it began without
-// sending anything, and how it ended.
+// answerMark adds an attempt that is answered from outside: its start, if nothing was sent for it, and its end.
 func (p *projector) answerMark(event *historypb.HistoryEvent, mark protocol.AnswerMark) {
 	of := &madeActivity{one: attemptInput{Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Page: mark.Page, Attempt: mark.Attempt}}
 	p.visits[mark.Step] = mark.Visit
@@ -128,7 +127,7 @@ func (p *projector) answerMark(event *historypb.HistoryEvent, mark protocol.Answ
 	p.add(id, "", end)
 }
 
-// addAwaits adds that an attempt which was sent, or sends nothing, awaits its answer.
+// addAwaits adds that an attempt awaits its answer.
 func (p *projector) addAwaits(by int64, started Event, at time.Time) {
 	awaits := started
 	awaits.Event, awaits.At, awaits.Reason, awaits.IsRetry, awaits.By = AnswerAwaited, at, string(interpreter.ReasonAnswer), false, ""

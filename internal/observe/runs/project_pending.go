@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter/call"
 )
 
-// addPending adds the attempts that are being made, which the history has no event of yet.
+// addPending adds the running attempts, for which the history has no event yet.
 func (p *projector) addPending(activities []*workflowpb.PendingActivityInfo) {
 	for _, activity := range activities {
 		if activity.GetState() != enumspb.PENDING_ACTIVITY_STATE_STARTED {
@@ -40,14 +40,14 @@ func (p *projector) pendingAttempt(id int64, of *madeActivity, activity *workflo
 	p.add(id, "", started)
 }
 
-// beforeTurn returns the wait for its turn of an attempt that has not begun.
+// beforeTurn returns the wait of an attempt that has not begun for its turn.
 func beforeTurn(started Event) Event {
 	started.Event, started.Reason = StepRetry, string(interpreter.ReasonTurn)
 	started.Attempt, started.IsRetry = started.Attempt-1, false
 	return started
 }
 
-// hostHeartbeat is what the heartbeats of an activity that hosts calls hold.
+// hostHeartbeat is the content of heartbeats of an activity that hosts calls.
 type hostHeartbeat struct {
 	Calls []*call.Driven `json:"calls"`
 	Doing []call.Doing   `json:"doing"`
@@ -55,9 +55,8 @@ type hostHeartbeat struct {
 	Step *interpreter.HostedStep `json:"step"`
 }
 
-// pendingHost adds what an activity that hosts calls has done and does, as its last
-// heartbeat has it. Its end gives the same attempts in other stretches, so who follows
-// the run gets them then.
+// pendingHost adds what an activity that hosts calls has done and is doing, from its last heartbeat. It adds nothing
+// when following a run: the activity's end reports the same attempts grouped differently.
 func (p *projector) pendingHost(id int64, of *madeActivity, activity *workflowpb.PendingActivityInfo) {
 	var read hostHeartbeat
 	if p.filter.Follow || len(activity.GetHeartbeatDetails().GetPayloads()) == 0 ||
@@ -87,7 +86,7 @@ func (p *projector) pendingHost(id int64, of *madeActivity, activity *workflowpb
 	}
 }
 
-// addDoing adds the attempts of a hosted call that makes another one.
+// addDoing adds the attempts of a hosted call that is making another one.
 func (p *projector) addDoing(id int64, of *madeActivity, doing call.Doing, now time.Time) {
 	in := attemptInput{
 		Step: of.many.Task.Step, Visit: of.many.Task.Visit, Index: of.many.Calls[doing.Call].Index,

@@ -11,15 +11,14 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// playbookRun is a run of another playbook: what an attempt of a step is.
+// playbookRun is a child run: an attempt of a step that runs another playbook.
 type playbookRun struct {
 	*child
 	madeActivity
 	recorded bool // its start
 }
 
-// playbookEvent applies the attempts that are runs of other playbooks. It is false for
-// an event of something else.
+// playbookEvent applies events of attempts that are child runs. It returns false for other events.
 func (p *projector) playbookEvent(event *historypb.HistoryEvent) (bool, error) {
 	switch {
 	case event.GetStartChildWorkflowExecutionInitiatedEventAttributes() != nil:
@@ -43,7 +42,7 @@ func (p *projector) playbookEvent(event *historypb.HistoryEvent) (bool, error) {
 	return false, nil
 }
 
-// playbookStarting records the run that an attempt starts.
+// playbookStarting records the child run that an attempt starts.
 func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error) {
 	for _, begun := range p.h.children {
 		if begun.event != event.GetEventId() || begun.workflow != protocol.PlaybookWorkflowName {
@@ -66,7 +65,7 @@ func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error
 	return false, nil
 }
 
-// playStarted adds the start of a run; one whose end is not awaited is done with that.
+// playStarted adds the start of a child run. A run whose end is not awaited ends its attempt at once.
 func (p *projector) playStarted(of *playbookRun, event *historypb.HistoryEvent) {
 	of.started, of.recorded = event, true
 	started := p.attemptStarted(&of.madeActivity)
@@ -81,7 +80,7 @@ func (p *projector) playStarted(of *playbookRun, event *historypb.HistoryEvent) 
 	}
 }
 
-// playEnded adds how a run has ended.
+// playEnded adds the end of a child run.
 func (p *projector) playEnded(of *playbookRun, event *historypb.HistoryEvent) error {
 	if of.detached && of.recorded {
 		return nil
@@ -115,7 +114,7 @@ func playEnd(started Event, event *historypb.HistoryEvent, failure *interpreter.
 	return end
 }
 
-// missingResult returns the error of a run that has ended without a result, nil for others.
+// missingResult returns why a child run ended without a result; nil if it has one.
 func missingResult(known bool, event *historypb.HistoryEvent) error {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED:

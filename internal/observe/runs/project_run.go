@@ -13,7 +13,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// runEvent applies what only the history of a run has.
+// runEvent applies events that only the history of a run has.
 func (p *projector) runEvent(event *historypb.HistoryEvent) error {
 	if written := event.GetWorkflowPropertiesModifiedEventAttributes(); written != nil {
 		p.queueChanged(event, written.GetUpsertedMemo())
@@ -69,8 +69,7 @@ func isEnd(event *historypb.HistoryEvent) bool {
 	return false
 }
 
-// queueChanged adds that the run waits for its turn under its concurrency key, or has got
-// it, as its memo says.
+// queueChanged adds that the run was queued under its concurrency key, or got its slot, according to its memo.
 func (p *projector) queueChanged(event *historypb.HistoryEvent, memo *commonpb.Memo) {
 	if p.workflow != protocol.PlaybookWorkflowName || memo.GetFields()[queue.Memo] == nil {
 		return
@@ -89,8 +88,7 @@ func (p *projector) queueChanged(event *historypb.HistoryEvent, memo *commonpb.M
 	p.add(event.GetEventId(), "", out)
 }
 
-// refusedMark makes a failure of the last attempt of a call, as a policy has of its
-// answer.
+// refusedMark converts the success of a call's last attempt to a failure: a policy refused its answer.
 func (p *projector) refusedMark(mark protocol.RefusedMark) {
 	at := p.waitingCall(mark.Refused, mark.Index)
 	if last := p.calls[at]; last != nil {

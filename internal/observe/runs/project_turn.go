@@ -15,9 +15,8 @@ import (
 	"reprise/interpreter"
 )
 
-// addTurn adds the wait for a turn under a rate limit that an activity made before its
-// attempt, of so many seconds, and gives when the attempt began. Where several attempts
-// are one pair of events, their waits are one wait in front of it.
+// addTurn adds the wait for a turn under a rate limit that an activity made before its attempt, in seconds, and
+// returns when the attempt began. If several attempts are one pair of events, their waits become one wait before it.
 func (p *projector) addTurn(id int64, which string, attempt Event, before int, seconds float64) time.Time {
 	if seconds <= 0 || attempt.At.IsZero() {
 		return attempt.At
@@ -31,8 +30,8 @@ func (p *projector) addTurn(id int64, which string, attempt Event, before int, s
 	return wait.NextRetryAt
 }
 
-// turnOf is how many seconds the attempt of an activity that has ended waited for its
-// turn. A result in the payload store is read only where the step has a rate limit.
+// turnOf returns how many seconds the attempt of an ended activity waited for its turn. A result in the payload store
+// is read only if the step has a rate limit.
 func (p *projector) turnOf(of *madeActivity, event *historypb.HistoryEvent) (float64, error) {
 	if recorded := failureOf(event); recorded != nil {
 		var application *temporal.ApplicationError
@@ -53,8 +52,7 @@ func (p *projector) turnOf(of *madeActivity, event *historypb.HistoryEvent) (flo
 	return firstTurn(result.GetPayloads()[0].GetData()), nil
 }
 
-// firstTurn reads the figure that is first in an encoded ToolResult; 0 where another
-// field does.
+// firstTurn returns the turn of an encoded ToolResult, which is its first field if set; else 0.
 func firstTurn(encoded []byte) float64 {
 	read := json.NewDecoder(bytes.NewReader(encoded))
 	for _, want := range []json.Token{json.Delim('{'), "turn"} {
@@ -67,7 +65,7 @@ func firstTurn(encoded []byte) float64 {
 	return turn
 }
 
-// hasBegun reports whether the heartbeats of an attempt say that it has its turn.
+// hasBegun reports whether the heartbeats of an attempt say that it got its turn.
 func hasBegun(heartbeat *commonpb.Payloads) bool {
 	var read struct {
 		State struct {

@@ -12,7 +12,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// addTimer adds the wait of a call. Of other timers it records those that bound a run.
+// addTimer adds the wait of a call, or records a timer that bounds an attempt.
 func (p *projector) addTimer(event *historypb.HistoryEvent) {
 	mark, marked := interpreter.ParseTimerMark(summaryOf(event))
 	timer := event.GetTimerStartedEventAttributes()
@@ -38,7 +38,7 @@ func (p *projector) holdMark(event *historypb.HistoryEvent, mark protocol.HoldMa
 	p.add(event.GetEventId(), "", p.waits(event, at, interpreter.ReasonPerson))
 }
 
-// waitingCall returns the call of a step or of the place of a sink.
+// waitingCall returns the call with a name, which is that of a step or the place of a sink.
 func (p *projector) waitingCall(name string, index *int) callID {
 	at := callID{step: name, visit: p.visit, index: indexOr(index)}
 	if step, _, isSink := strings.Cut(name, "."); isSink {
@@ -56,7 +56,7 @@ func (p *projector) waitingCall(name string, index *int) callID {
 	return at
 }
 
-// waits returns the beginning of a call's wait.
+// waits returns the event with which a call's wait begins.
 func (p *projector) waits(event *historypb.HistoryEvent, at callID, reason interpreter.Reason) Event {
 	out := Event{
 		Event: StepRetry, At: event.GetEventTime().AsTime(), Step: at.step, Visit: at.visit, Sink: at.sink, Reason: string(reason),
@@ -77,8 +77,7 @@ func (p *projector) waits(event *historypb.HistoryEvent, at callID, reason inter
 	return out
 }
 
-// recordSettled records what people have decided about waits. It is false for an event of
-// something else.
+// recordSettled records what people decided about waits. It returns false for other events.
 func (p *projector) recordSettled(event *historypb.HistoryEvent) (bool, error) {
 	if signal := event.GetWorkflowExecutionSignaledEventAttributes(); signal.GetSignalName() == protocol.ControlSignal {
 		var steering protocol.Steering
@@ -107,8 +106,7 @@ func (p *projector) recordSettled(event *historypb.HistoryEvent) (bool, error) {
 	return true, nil
 }
 
-// settleCalls records what people have decided about calls that wait. A call that is
-// skipped shows it in its failure.
+// settleCalls records what people decided about waiting calls. A skipped call gets a failure that says so.
 func (p *projector) settleCalls(decided protocol.ItemSettlement) {
 	for at, last := range p.calls {
 		index := &at.index
@@ -121,8 +119,8 @@ func (p *projector) settleCalls(decided protocol.ItemSettlement) {
 	}
 }
 
-// beginAttempt records that a call continues with its next attempt, and returns people's
-// decision that led to it; nil if its wait ended by itself.
+// beginAttempt records that a call continues with its next attempt, and returns the decision that ended its wait; nil
+// if the wait ended by itself.
 func (p *projector) beginAttempt(at callID) *interpreter.Settlement {
 	last := p.calls[at]
 	if last == nil {
@@ -133,7 +131,7 @@ func (p *projector) beginAttempt(at callID) *interpreter.Settlement {
 	return settled
 }
 
-// summaryOf returns the text that the UI shows next to an event.
+// summaryOf returns the summary that Temporal's UI shows with an event.
 func summaryOf(event interface{ GetUserMetadata() *sdkpb.UserMetadata }) string {
 	var summary string
 	if payload := event.GetUserMetadata().GetSummary(); payload != nil {

@@ -12,12 +12,12 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// defaultPatience is Reader.Patience unless that is set.
+// defaultPatience is the default of Reader.Patience.
 const defaultPatience = 5 * time.Second
 
 func (r *Reader) patienceTime() time.Duration { return cmp.Or(r.Patience, defaultPatience) }
 
-// Progress queries a run, a loop of it, a shard of one or a call for its progress.
+// Progress queries a run, a loop, a shard or a call for its progress.
 func (r *Reader) Progress(ctx context.Context, workflowID, runID string) (protocol.Progress, error) {
 	var progress protocol.Progress
 	return progress, r.queryWorkflow(ctx, workflowID, runID, protocol.ProgressQuery, &progress)
@@ -33,7 +33,7 @@ func (r *Reader) queryWorkflow(ctx context.Context, workflowID, runID, query str
 	return value.Get(into)
 }
 
-// CallProgress queries the workflow in which a step's call continues separately.
+// CallProgress queries the separate workflow in which a step's call continues.
 func (r *Reader) CallProgress(ctx context.Context, workflowID string) (protocol.IterationRecord, error) {
 	var answer protocol.Iterations
 	if err := r.queryWorkflow(ctx, workflowID, "", protocol.IterationsQuery, &answer); err != nil {
@@ -45,9 +45,8 @@ func (r *Reader) CallProgress(ctx context.Context, workflowID string) (protocol.
 	return answer.Iterations[0], nil
 }
 
-// LoopProgress queries a loop, and the open shards of a large one: a call for each of
-// them, two or three for a loop of 100,000 iterations, and one for each shard whose last
-// iterations wait.
+// LoopProgress queries a loop and its open shards: a call for each, two or three for a loop of 100,000 iterations,
+// and one for each shard whose last iterations wait.
 func (r *Reader) LoopProgress(ctx context.Context, workflowID string) (protocol.Progress, error) {
 	progress, unread, err := r.loopProgress(ctx, workflowID, func() bool { return true })
 	if err == nil && unread != "" {
@@ -56,8 +55,8 @@ func (r *Reader) LoopProgress(ctx context.Context, workflowID string) (protocol.
 	return progress, err
 }
 
-// loopProgress is LoopProgress for as long as spend allows another call. unread says what of the
-// loop was not read, "" for nothing: the rest of its iterations may have ended.
+// loopProgress is LoopProgress as long as spend allows another call. unread says which part of the loop was not read,
+// "" if all was: iterations in that part may have ended.
 func (r *Reader) loopProgress(
 	ctx context.Context, workflowID string, spend func() bool,
 ) (progress protocol.Progress, unread unread, err error) {
@@ -80,7 +79,7 @@ func (r *Reader) loopProgress(
 	return progress, unread, err
 }
 
-// unread is why something of a loop was not read.
+// unread is why part of a loop was not read.
 type unread string
 
 const (
@@ -88,7 +87,7 @@ const (
 	notAnswered unread = "not answered"
 )
 
-// addShard counts what an open shard says of itself, which its loop does not count yet.
+// addShard adds the counts of an open shard, which its loop does not include yet.
 func addShard(progress *protocol.Progress, shard protocol.Progress) {
 	progress.Stats.Success += shard.Stats.Success
 	progress.Stats.Failed += shard.Stats.Failed
@@ -106,7 +105,7 @@ func addShard(progress *protocol.Progress, shard protocol.Progress) {
 	progress.NextRetryAt = interpreter.EarlierTime(progress.NextRetryAt, shard.NextRetryAt)
 }
 
-// latestKnown returns the later one of two times, zero where one is not known.
+// latestKnown returns the later of two times; zero if one is not known.
 func latestKnown(a, b time.Time) time.Time {
 	switch {
 	case a.IsZero() || b.IsZero():
@@ -117,18 +116,17 @@ func latestKnown(a, b time.Time) time.Time {
 	return a
 }
 
-// Workers are the workers that the server knows to poll a task queue for workflow tasks.
+// Workers describes the workers that poll a task queue for workflow tasks, according to the server.
 type Workers struct {
 	Count int
-	// LastPoll is when the last of their polls began, zero if there are none: the server lists
-	// dead workers for minutes.
+	// LastPoll is when the last poll began; zero if there are no workers. The server lists dead workers for minutes.
 	LastPoll time.Time
 }
 
-// longestPoll is more than a poll takes: a worker that waits for tasks polls again once a minute.
+// longestPoll is longer than any poll: an idle worker polls again once a minute.
 const longestPoll = 75 * time.Second
 
-// Poll reports whether one of them has polled lately.
+// Poll reports whether a worker has polled recently.
 func (w Workers) Poll(now time.Time) bool {
 	return w.Count > 0 && now.Sub(w.LastPoll) <= longestPoll
 }

@@ -13,48 +13,46 @@ import (
 	"reprise/interpreter/queue"
 )
 
-// QueuePosition is what a run waits for that has not got its turn under its concurrency key.
+// QueuePosition describes what a queued run waits for.
 type QueuePosition struct {
 	Name queue.Name `json:"name"`
-	// WorkflowID is the ID of the workflow that gives the runs of the key their turns.
+	// WorkflowID is the ID of the workflow that grants the slots of the key.
 	WorkflowID string    `json:"workflow_id"`
 	Since      time.Time `json:"since,omitzero"`
 	Limit      int       `json:"limit,omitempty"`
-	// Position is the run's in the queue, from 1; 0 where that is not known.
+	// Position is the run's position in the queue, from 1; 0 if unknown.
 	Position int `json:"position,omitempty"`
-	// Holders are the workflow IDs of runs that have their turn, the first few of
-	// Running.
+	// Holders are the workflow IDs of the first few runs that have a slot.
 	Holders []string `json:"holders,omitempty"`
 	// HoldersSince is when each of Holders got its slot.
 	HoldersSince []time.Time `json:"holders_since,omitempty"`
 	Running      int         `json:"running,omitempty"`
-	// Stopped says that this workflow was terminated. No run gets a turn until one
-	// requests it again, which starts the workflow anew.
+	// Stopped says that the queue's workflow was terminated. No run gets a slot until one requests it again, which
+	// restarts the workflow.
 	Stopped bool `json:"stopped,omitempty"`
-	// NoWorker is a workflow that the run waits for and that no worker runs: the one that grants
-	// turns, or the first of Holders; nil if none is known.
+	// NoWorker is a workflow without a worker that the run waits for: the queue's workflow, or the first of Holders;
+	// nil if none is known.
 	NoWorker *MissingWorker `json:"no_worker,omitempty"`
 }
 
-// MissingWorker is a workflow that makes no progress: no worker polls its task queue, or none that does responds.
+// MissingWorker is a workflow that makes no progress: no worker polls its task queue, or none of them responds.
 type MissingWorker struct {
 	WorkflowID string `json:"workflow_id"`
 	TaskQueue  string `json:"task_queue"`
 }
 
-// QueueSlot is a run's turn under its concurrency key.
+// QueueSlot is a run's slot under its concurrency key.
 type QueueSlot struct {
 	Name       queue.Name `json:"name"`
 	WorkflowID string     `json:"workflow_id"` // as Queue has it
-	// Limit is how many runs have a turn at a time, Running how many have one, this one
-	// included, and Waiting how many wait for one.
+	// Limit is the number of slots. Running is how many runs have one, including this one, and Waiting how many are
+	// queued.
 	Limit   int `json:"limit"`
 	Running int `json:"running"`
 	Waiting int `json:"waiting"`
 }
 
-// queueOf reads from the memo of a running run whether it waits for its turn; nil where
-// it does not.
+// queueOf returns what a running run is queued for, from its memo; nil if it is not queued.
 func queueOf(memo *commonpb.Memo) *QueuePosition {
 	var ticket queue.Ticket
 	payload := memo.GetFields()[queue.Memo]
@@ -64,8 +62,7 @@ func queueOf(memo *commonpb.Memo) *QueuePosition {
 	return &QueuePosition{Name: ticket.Name, WorkflowID: ticket.Queue, Since: ticket.Since}
 }
 
-// queryQueue queries the workflow of a concurrency key for its status, and for the
-// positions of some runs.
+// queryQueue queries the workflow of a concurrency key for its status, and for the positions of some runs.
 func (r *Reader) queryQueue(ctx context.Context, id string, members []queue.Member) (queue.Status, error) {
 	var status queue.Status
 	err := r.queryWorkflow(ctx, id, "", queue.StatusQuery, &status, members)
@@ -75,7 +72,7 @@ func (r *Reader) queryQueue(ctx context.Context, id string, members []queue.Memb
 	return status, err
 }
 
-// QueueStatus returns the status of the runs of a concurrency key; zero where none has requested a turn.
+// QueueStatus returns the status of a concurrency key; zero if no run has requested a slot.
 func (r *Reader) QueueStatus(ctx context.Context, name queue.Name) (queue.Status, error) {
 	status, err := r.queryQueue(ctx, name.ID(), nil)
 	if connect.NotFound(err) {
@@ -84,7 +81,7 @@ func (r *Reader) QueueStatus(ctx context.Context, name queue.Name) (queue.Status
 	return status, err
 }
 
-// queuePosition says what a run with a ticket waits for, as the queue answers.
+// queuePosition describes what a run with a ticket waits for, from the queue's answer.
 func (r *Reader) queuePosition(ctx context.Context, ticket *queue.Ticket, run queue.Member) (*QueuePosition, error) {
 	queued := &QueuePosition{Name: ticket.Name, WorkflowID: ticket.Queue, Since: ticket.Since}
 	status, err := r.queryQueue(ctx, ticket.Queue, []queue.Member{run})
@@ -99,18 +96,16 @@ func (q *QueuePosition) applyStatus(status queue.Status, position int) {
 	q.Holders, q.HoldersSince = status.Holders, status.HoldersSince
 }
 
-// Queued says what a run with a ticket waits for, including missing workers. A worker of the run's
-// own task queue has responded. It makes at most four calls; the error is that the queue gave no
-// answer.
+// Queued describes what a run with a ticket waits for, including missing workers. A worker of the run's own task
+// queue must have responded. It makes at most four calls; the error is that the queue did not respond.
 func (r *Reader) Queued(ctx context.Context, run queue.Member, taskQueue string, ticket *queue.Ticket) (*QueuePosition, error) {
 	found, err := r.queuePosition(ctx, ticket, run)
 	r.findUnpolled(ctx, found, taskQueue, err == nil, func() bool { return true })
 	return found, err
 }
 
-// findUnpolled finds out whether a queue's workflow was stopped, and which workflow that a run waits
-// for has no worker; answered says that the queue has one. It makes one call to the server for the
-// queue and two for the first holder, if spend allows.
+// findUnpolled sets Stopped and NoWorker; answered says that the queue has responded. It makes one call for the queue
+// and two for the first holder, if spend allows.
 func (r *Reader) findUnpolled(ctx context.Context, found *QueuePosition, taskQueue string, answered bool, spend func() bool) {
 	keeper := ""
 	if spend() {
@@ -142,8 +137,8 @@ func (r *Reader) findUnpolled(ctx context.Context, found *QueuePosition, taskQue
 // mostQueues bounds the keys that Positions queries, each a request to a worker.
 const mostQueues = 20
 
-// Positions fills in the positions of runs that wait for their turns: a call to the
-// server for each key, for 20 keys at most. Without an answer they stay unknown.
+// Positions sets the positions of queued runs, with a call for each key, for at most 20 keys. Without an answer they
+// stay unknown.
 func (r *Reader) Positions(ctx context.Context, list []Found) {
 	waiting := map[string][]*Found{}
 	var queues []string

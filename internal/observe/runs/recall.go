@@ -23,8 +23,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Activities returns the activities, by name, with which runs read earlier runs, or a part of their own that ended
-// without a result. store holds large values.
+// Activities returns the activities, by name, with which runs read what earlier runs, or stopped workflows of their
+// own, have done. store holds large values.
 func Activities(store *payload.Store) map[string]any {
 	reader := func(ctx context.Context) *earlierRuns {
 		return &earlierRuns{&Reader{Client: activity.GetClient(ctx), Store: store, Namespace: activity.GetInfo(ctx).Namespace}}
@@ -45,12 +45,11 @@ func Activities(store *payload.Store) map[string]any {
 	}
 }
 
-// earlierRuns reads what runs have done that made a call, or a loop's iterations, before: for the run
-// that makes it again.
+// earlierRuns reads what earlier runs of a call, or of a loop's iterations, have done, for the run that makes it
+// again.
 type earlierRuns struct{ *Reader }
 
-// questionTime bounds one query of an earlier run: a worker answers it, from its
-// history.
+// questionTime bounds one query of an earlier run, which a worker answers from its history.
 const questionTime = 20 * time.Second
 
 // recallRuns reads what the runs have done that may have made a call before.
@@ -66,7 +65,7 @@ func (r *earlierRuns) recallRuns(ctx context.Context, in interpreter.Recall) (in
 		if err != nil {
 			return found, err
 		}
-		// An attempt of another page of the call is of another key.
+		// An attempt at another page of the call has another key.
 		for attempt := last; attempt > max(last-interpreter.MaxEarlier, 0); attempt-- {
 			known, err := r.recallOne(ctx, attemptID(run, in.Suffix, attempt), in.Key, &found)
 			if err != nil {
@@ -85,7 +84,7 @@ func attemptID(run, suffix string, attempt int) string {
 	return protocol.IDWithin(run, suffix+strconv.Itoa(attempt))
 }
 
-// lastAttempt returns the number of the last attempt that a run has made of a call, 0 for none.
+// lastAttempt returns the number of the last attempt of a call in a run; 0 if there is none.
 func (r *earlierRuns) lastAttempt(ctx context.Context, run, suffix string) (int, error) {
 	var failure error // after which nothing is looked for
 	exists := func(attempt int) bool {
@@ -105,7 +104,7 @@ func (r *earlierRuns) lastAttempt(ctx context.Context, run, suffix string) (int,
 	return low + sort.Search(high-low-1, func(i int) bool { return !exists(low + 1 + i) }), failure
 }
 
-// recallOne queries the run with an ID and a key. ok is false if it does not exist.
+// recallOne queries the run with an ID and a key. It returns false if the run does not exist.
 func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *interpreter.EarlierAnswers) (bool, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {
@@ -135,11 +134,11 @@ func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *inte
 	return true, nil
 }
 
-// mostOlder bounds the older workflows with one ID that are looked through. An ID that a
-// schedule uses each minute has thousands.
+// mostOlder bounds the older workflows with one ID that are searched. An ID that a schedule uses each minute has
+// thousands.
 const mostOlder = 20
 
-// keptOfOlder queries the runs that have had an ID before.
+// keptOfOlder queries the earlier runs that had an ID.
 func (r *earlierRuns) keptOfOlder(
 	ctx context.Context, newest *workflowpb.WorkflowExecutionInfo, key string,
 ) (kept interpreter.EarlierWork, why string, err error) {
@@ -171,11 +170,11 @@ func (r *earlierRuns) queryKept(ctx context.Context, info *workflowpb.WorkflowEx
 	return kept, why, err
 }
 
-// errNotBegun says that a workflow was ended before a worker had seen it.
+// errNotBegun says that a workflow was ended before a worker had run it.
 var errNotBegun = errors.New("it was ended before it began")
 
-// queryEnded queries an ended workflow. If it no longer exists, into is left unchanged; why
-// says why no worker can ever answer.
+// queryEnded queries an ended workflow. If it no longer exists, into is left unchanged; why says why no worker can
+// ever answer.
 func (r *earlierRuns) queryEnded(ctx context.Context, id, runID string, into any, query string, args ...any) (why string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
@@ -194,11 +193,11 @@ func (r *earlierRuns) queryEnded(ctx context.Context, id, runID string, into any
 	return "", fmt.Errorf("query what %s has done: %w", id, err)
 }
 
-// mostHops bounds how often a queried workflow names another one that has the call. Workflows
-// that name each other would be queried without end.
+// mostHops bounds how often a queried workflow refers to another that has the call. Workflows that refer to each
+// other would be queried endlessly.
 const mostHops = 20
 
-// readStopped reads the state in which a call was stopped. The error says that it is unknown.
+// readStopped reads the state in which a call was stopped. The error means that the state is unknown.
 func (r *earlierRuns) readStopped(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
 	question := protocol.StoppedQuestion{Step: in.Step, Visit: in.Visit, Index: in.Index}
 	id := in.By
@@ -212,8 +211,7 @@ func (r *earlierRuns) readStopped(ctx context.Context, in call.StoppedInput) (ca
 	return call.Stopped{}, fmt.Errorf("%s: more than %d runs have left it to the one before", in.By, mostHops)
 }
 
-// stoppedBy queries the workflow with an ID that was of the runs of a key. Others may
-// have had its ID since.
+// stoppedBy queries the workflow that had an ID among the runs of a key. Other workflows may have had the ID since.
 func (r *earlierRuns) stoppedBy(ctx context.Context, id, key string, question protocol.StoppedQuestion) (stopped call.Stopped, err error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
@@ -249,7 +247,7 @@ func (r *earlierRuns) stoppedBy(ctx context.Context, id, key string, question pr
 	return stopped, fmt.Errorf("the history of %s is gone", id)
 }
 
-// awaitEnd waits for the end of a run that must end: what it belongs to has.
+// awaitEnd waits for the end of a workflow that is certain to end, because the run it belongs to has ended.
 func (r *earlierRuns) awaitEnd(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) error {
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return nil
@@ -264,8 +262,7 @@ func (r *earlierRuns) awaitEnd(ctx context.Context, info *workflowpb.WorkflowExe
 	return nil
 }
 
-// notBegun reads the state of a call from the input of the workflow that should have made it
-// but was ended first.
+// notBegun reads the state of a call from the input of the workflow that should have made it but ended first.
 func (r *earlierRuns) notBegun(
 	ctx context.Context, info *workflowpb.WorkflowExecutionInfo, question protocol.StoppedQuestion,
 ) (stopped call.Stopped, err error) {
@@ -296,7 +293,7 @@ func (r *earlierRuns) notBegun(
 	return task.StoppedAs(task.Call(book, step, snapshot, func() float64 { return 0 })), nil
 }
 
-// trimLargest leaves out what is too large together.
+// trimLargest removes steps whose results are too large together.
 func trimLargest(found *interpreter.EarlierAnswers) {
 	size := 0
 	found.Steps = slices.DeleteFunc(found.Steps, func(step interpreter.EarlierStep) bool {
@@ -308,7 +305,7 @@ func trimLargest(found *interpreter.EarlierAnswers) {
 	})
 }
 
-// endedIterations reads how the iterations of loops have ended.
+// endedIterations reads how the iterations of loops ended.
 func (r *earlierRuns) endedIterations(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
 	ended := interpreter.EndedIterations{Iterations: []interpreter.IterationResult{}}
 	seen, known, size := map[int]bool{}, map[int]bool{}, 0
@@ -342,8 +339,8 @@ func (r *earlierRuns) endedIterations(ctx context.Context, in interpreter.EndedI
 	return ended, nil
 }
 
-// stoppedIterations returns the stopped iterations that no later loop has. known lists those
-// that later loops have; it adds its own.
+// stoppedIterations returns the stopped iterations that no later loop has. known holds the indexes that later loops
+// have; it adds its own.
 func (l *Loop) stoppedIterations(known map[int]bool) (begun []interpreter.BegunIteration) {
 	for _, iteration := range l.begun {
 		if !known[iteration.Index] {
@@ -357,8 +354,8 @@ func (l *Loop) stoppedIterations(known map[int]bool) (begun []interpreter.BegunI
 	return begun
 }
 
-// endedLoop reads a loop that has ended, or a shard of one; nil if the key is another. prints returns
-// the fingerprint of an iteration's request.
+// endedLoop reads an ended loop or shard; nil if its key differs. prints returns the fingerprint of an iteration's
+// request.
 func (r *earlierRuns) endedLoop(ctx context.Context, id, key string) (*Loop, func(interpreter.IterationResult) string, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {
@@ -383,8 +380,7 @@ func (r *earlierRuns) endedLoop(ctx context.Context, id, key string) (*Loop, fun
 	return loop, prints, r.collectChildren(ctx, loop, id, runID)
 }
 
-// iterationPrints returns the fingerprints of the requests of a loop's iterations; nil if the key is
-// another.
+// iterationPrints returns a function for the fingerprints of iterations' requests; nil if the loop's key differs.
 func (r *earlierRuns) iterationPrints(ctx context.Context, id, runID, key string) (func(interpreter.IterationResult) string, error) {
 	first, err := r.readBegun(ctx, id, runID)
 	if err != nil {

@@ -1,12 +1,11 @@
-// Package runs reads runs of playbooks from Temporal: a run is the chain of its
-// histories, with its loops, calls and iterations. All readers of runs use it: those
-// that follow a run, list runs, show status or events, and find dead letters.
+// Package runs reads runs of playbooks from Temporal: a run is the chain of its workflow runs, with its loops, calls
+// and iterations. Everything that reads runs uses it, whether it follows a run, lists runs, shows status or events,
+// or finds dead letters.
 //
-// Each method has a budget of calls to the server. Find takes at most four, List one
-// for each page of a hundred runs, Status at most StatusCalls, whatever the size of the
-// run: it queries the workflows, and reads no history of an iteration. Iterations takes
-// one call more for each child of the loop that is open, up to a bound. Events reads
-// histories page by page, those of iterations only where they are requested.
+// Each method has a budget of calls to the server. Find makes at most four, List one for each page of a hundred runs,
+// Status at most StatusCalls, whatever the size of the run: it queries the workflows, and reads no history of an
+// iteration. Iterations makes one more call for each open child of the loop, up to a bound. Events reads histories
+// page by page, those of iterations only if they are requested.
 package runs
 
 import (
@@ -32,12 +31,12 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Run is a run of a playbook, its whole chain of histories.
+// Run is a run of a playbook with all its histories.
 type Run struct {
 	WorkflowID string
 	RunID      string // the first of the chain
 	StartedAt  time.Time
-	// ScheduledAt is the time that a schedule started it for, zero for none.
+	// ScheduledAt is the time for which a schedule started it; zero for other runs.
 	ScheduledAt time.Time
 	TaskQueue   string
 	EndedAt     time.Time // zero while it is running
@@ -54,10 +53,10 @@ type Loop struct {
 	Step       string
 	Visit      int
 	Failed     []interpreter.LoopError // iterations, in no certain order
-	// Lost counts failed iterations that the histories no longer describe.
+	// Lost counts failed iterations that are no longer in any history.
 	Lost int
 
-	// Whole says that every iteration which did not fail succeeded.
+	// Whole says that every iteration which did not fail has succeeded.
 	Whole bool
 
 	input     *commonpb.Payloads
@@ -72,8 +71,8 @@ type Loop struct {
 // Succeeded reports whether an iteration is known to have succeeded.
 func (l *Loop) Succeeded(index int) bool { return l.Whole || l.succeeded[index] }
 
-// Run reads a run with all of its loops; an empty runID is the latest run with
-// that workflow ID. It is ErrNotFound where there is none.
+// Run reads a run with all of its loops; an empty runID means the latest run with the workflow ID. The error wraps
+// ErrNotFound if there is none.
 func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, workflowID, runID)
 	if connect.UnknownID(err) {
@@ -113,7 +112,7 @@ func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error
 	return run, r.readLoops(ctx, run, histories)
 }
 
-// followRun reads the histories of a run from one to the last.
+// followRun reads the histories of a run from the given one to the last.
 func (r *Reader) followRun(ctx context.Context, h *history) ([]*history, error) {
 	all := []*history{h}
 	for h.nextRunID != "" {
@@ -147,8 +146,8 @@ func (r *Reader) readLoops(ctx context.Context, run *Run, histories []*history) 
 	return nil
 }
 
-// readLoop reads how the iterations of a loop ended: from its result, and where
-// that does not have all of it from the histories of children.
+// readLoop reads how the iterations of a loop ended: from its result and, if that is incomplete, from the histories
+// of its children.
 func (r *Reader) readLoop(ctx context.Context, begun *child) (*Loop, error) {
 	loop := &Loop{WorkflowID: begun.workflowID, input: begun.input, runID: begun.runID, succeeded: map[int]bool{}}
 	if err := loop.identifyStep(); err != nil {
@@ -172,8 +171,8 @@ func (r *Reader) readLoop(ctx context.Context, begun *child) (*Loop, error) {
 	return loop, nil
 }
 
-// mergeResult adds what only the loop's result has: failures of iterations
-// without a child, and how many there are that nothing describes.
+// mergeResult adds what only the loop's result has: failures of iterations without a child, and the number of
+// failures without a description.
 func (l *Loop) mergeResult(result *interpreter.LoopResult) {
 	known := map[int]bool{}
 	for _, failure := range l.Failed {
@@ -187,7 +186,7 @@ func (l *Loop) mergeResult(result *interpreter.LoopResult) {
 	l.Lost = max(0, result.Stats.Failed-len(l.Failed))
 }
 
-// identifyStep takes the step and the visit from the workflow ID: run/step#visit.
+// identifyStep sets step and visit from the workflow ID: run/step#visit.
 func (l *Loop) identifyStep() error {
 	name := l.WorkflowID[strings.LastIndex(l.WorkflowID, "/")+1:]
 	step, visit, _ := strings.Cut(name, "#")
@@ -199,7 +198,7 @@ func (l *Loop) identifyStep() error {
 	return nil
 }
 
-// collectChildren collects what the children of a loop, or of a shard of one, have.
+// collectChildren collects the results of the children of a loop or shard.
 func (r *Reader) collectChildren(ctx context.Context, loop *Loop, workflowID, runID string) error {
 	if runID == "" {
 		return nil // it has not started
@@ -225,7 +224,7 @@ func (r *Reader) collectChildren(ctx context.Context, loop *Loop, workflowID, ru
 	return nil
 }
 
-// readIterations collects what one batch has.
+// readIterations collects the results of one batch.
 func (r *Reader) readIterations(ctx context.Context, loop *Loop, begun *child) error {
 	var output protocol.CallsOutput
 	known, err := r.newValues(ctx).decodeResult(begun, &output)
@@ -252,8 +251,7 @@ func (r *Reader) readIterations(ctx context.Context, loop *Loop, begun *child) e
 	return r.recordFailed(ctx, loop, begun, known, failed)
 }
 
-// stoppedIn records the iterations of a batch that have begun there and not ended, or
-// that could not continue.
+// stoppedIn records the iterations of a batch that began but did not end, or could not continue.
 func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, reported bool, output protocol.CallsOutput) error {
 	if !loop.findBegun {
 		return nil
@@ -279,8 +277,7 @@ func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, report
 	return nil
 }
 
-// wasCancelled reports whether a batch ended because a cancel ended what it
-// belongs to, or terminated it.
+// wasCancelled reports whether a batch ended because its run was cancelled or terminated.
 func wasCancelled(begun *child) bool {
 	switch begun.end.GetEventType() {
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
@@ -290,8 +287,8 @@ func wasCancelled(begun *child) bool {
 	return false
 }
 
-// recordFailed records the failed iterations of a batch with their elements; all of them where
-// the batch ended without a result.
+// recordFailed records the failed iterations of a batch with their elements; if the batch ended without a result, all
+// of its iterations.
 func (r *Reader) recordFailed(
 	ctx context.Context, loop *Loop, begun *child, known bool, failed []interpreter.IterationResult,
 ) error {
@@ -313,8 +310,7 @@ func (r *Reader) recordFailed(
 	return nil
 }
 
-// lostIteration returns an iteration whose workflow was terminated, timed out, or could not
-// start.
+// lostIteration returns the result of an iteration whose workflow was terminated, timed out or could not start.
 func lostIteration(index int, begun *child) interpreter.IterationResult {
 	ended := begun.end.GetEventTime().AsTime()
 	return interpreter.IterationResult{Index: index, Result: interpreter.CallResult{
@@ -327,8 +323,8 @@ func lostIteration(index int, begun *child) interpreter.IterationResult {
 	}}
 }
 
-// LoopInput is what a loop was started with, all of its elements included. Those of a source are what its shards were given;
-// the ones that it had read and given to none are in no input.
+// LoopInput returns the input of a loop, with all its elements. For a loop over a source they are the elements given
+// to shards; elements that were read but not given to a shard are in no input.
 func (r *Reader) LoopInput(ctx context.Context, loop *Loop) (protocol.LoopInput, error) {
 	var input protocol.LoopInput
 	err := r.newValues(ctx).decodeInput(loop.WorkflowID, loop.input, &input)
@@ -345,8 +341,8 @@ func (r *Reader) LoopInput(ctx context.Context, loop *Loop) (protocol.LoopInput,
 	return input, err
 }
 
-// sourceShards returns the inputs of the shards that were given elements of a source, by the workflow that reads it,
-// or by those that read on.
+// sourceShards returns the inputs of the shards that got elements of a source, from the workflow that reads the
+// source and those in which it continued.
 func (r *Reader) sourceShards(ctx context.Context, workflowID, runID string) ([]protocol.LoopInput, error) {
 	if runID == "" {
 		return nil, nil // it has not started
@@ -374,8 +370,7 @@ func (r *Reader) sourceShards(ctx context.Context, workflowID, runID string) ([]
 	return shards, nil
 }
 
-// ChildOf returns the workflow ID of the child of a loop in which an iteration was, "" where the loop has no such
-// iteration.
+// ChildOf returns the workflow ID of the child of a loop that ran an iteration; "" if the loop has no such iteration.
 func (r *Reader) ChildOf(ctx context.Context, loop *Loop, of *playbook.Loop, task protocol.Task, index int) (string, error) {
 	var input protocol.LoopInput
 	if err := r.newValues(ctx).decodeInput(loop.WorkflowID, loop.input, &input); err != nil {
@@ -398,24 +393,23 @@ func (r *Reader) ChildOf(ctx context.Context, loop *Loop, of *playbook.Loop, tas
 	return "", err
 }
 
-// Loop finds a visit of a step, nil if there is none.
+// Loop returns the loop of a step visit; nil if there is none.
 func (run *Run) Loop(step string, visit int) *Loop {
 	return lists.First(run.Loops, func(loop *Loop) bool { return loop.Step == step && loop.Visit == visit })
 }
 
-// Book returns the playbook that a run runs.
+// Book parses the playbook of the run.
 func (run *Run) Book() (*playbook.Playbook, error) {
 	return interpreter.Load(run.Input.Name, run.Input.Source)
 }
 
-// Playbook returns the playbook of a run, which its first event holds. It takes one call to the
-// server.
+// Playbook returns the playbook of a run, which its first event holds. It makes one call to the server.
 func (r *Reader) Playbook(ctx context.Context, run Found) (*playbook.Playbook, error) {
 	book, _, err := r.Source(ctx, run)
 	return book, err
 }
 
-// Source is Playbook with the files that the run has taken along, by their names.
+// Source returns the playbook and the files that the run included, by name.
 func (r *Reader) Source(ctx context.Context, run Found) (*playbook.Playbook, map[string]string, error) {
 	input, err := r.Input(ctx, run.WorkflowID, run.last)
 	if err != nil {
@@ -428,8 +422,7 @@ func (r *Reader) Source(ctx context.Context, run Found) (*playbook.Playbook, map
 	return book, input.Files, nil
 }
 
-// StepNames returns the names of the steps in the playbook of a run. It takes one call to the
-// server.
+// StepNames returns the names of the steps in the playbook of a run. It makes one call to the server.
 func (r *Reader) StepNames(ctx context.Context, run Found) ([]string, error) {
 	book, err := r.Playbook(ctx, run)
 	if err != nil {
@@ -439,7 +432,7 @@ func (r *Reader) StepNames(ctx context.Context, run Found) ([]string, error) {
 	return names, nil
 }
 
-// ErrNotFound means that the run does not exist, or that the server no longer keeps it.
+// ErrNotFound means that the run does not exist, or that the server has deleted it.
 var ErrNotFound = errors.New("there is no such run")
 
 // Reader reads runs from Temporal. It is safe for concurrent use.
@@ -448,7 +441,6 @@ type Reader struct {
 	Store  *payload.Store // of large values, nil for none
 	// Namespace is the namespace of the client; only List, Find and Status need it.
 	Namespace string
-	// Patience bounds one query of a workflow: without a worker it gets no answer, and
-	// a busy worker answers late.
+	// Patience bounds one query of a workflow: without a worker there is no answer, and a busy worker answers late.
 	Patience time.Duration
 }

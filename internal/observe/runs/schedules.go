@@ -25,23 +25,22 @@ import (
 type Schedule struct {
 	ID       string
 	Playbook string // its name
-	// Described is the server's description; Action starts the schedule's runs.
+	// Described is the server's description, and Action is what starts the runs.
 	Described *client.ScheduleDescription
 	Action    *client.ScheduleWorkflowAction
 }
 
-// StartedRun is a run that a schedule has started.
+// StartedRun is a run that a schedule started.
 type StartedRun struct {
 	At  time.Time // when it did
 	Run Found     // as it is now; without a status where the server has forgotten it
 }
 
-// NoScheduleError says that there is no schedule of a playbook with an ID, or
-// beginning with it.
+// NoScheduleError says that no schedule of a playbook has the given ID, or one that begins with it.
 type NoScheduleError struct {
 	ID      string
 	Nearest string // an ID that is like it, "" for none
-	// Type is the workflow type that the schedule of that ID starts, "" if there is none.
+	// Type is the workflow type that the schedule with that ID starts; "" if there is none.
 	Type string
 }
 
@@ -59,21 +58,20 @@ func (e *NoScheduleError) Error() string {
 const (
 	// schedulePage is how many schedules one call lists.
 	schedulePage = 500
-	// mostSchedules bounds how many schedules are read: the server lists all of a namespace,
-	// whoever they belong to.
+	// mostSchedules bounds how many schedules are read: the server lists all of a namespace, whatever they start.
 	mostSchedules = 10_000
-	// scheduleWidth is how many are requested at a time.
+	// scheduleWidth is how many schedules are described at a time.
 	scheduleWidth = 8
 )
 
-// Schedules reads the schedules of playbooks, and the runs that they have started.
+// Schedules reads the schedules of playbooks, and the runs that they started.
 type Schedules struct{ runs *Reader }
 
 // Schedules returns the reader of schedules.
 func (r *Reader) Schedules() Schedules { return Schedules{r} }
 
-// Find finds a schedule by its ID or the beginning of one, which no other may
-// share. The error is a *NoScheduleError or *AmbiguousError where the ID is why.
+// Find finds a schedule by its ID, or by a unique beginning of it. The error is a *NoScheduleError or *AmbiguousError
+// if the ID is the reason.
 func (s Schedules) Find(ctx context.Context, id string) (*Schedule, error) {
 	found, err := s.readSchedule(ctx, id)
 	var missing *NoScheduleError
@@ -103,8 +101,8 @@ type SchedulePage struct {
 	Last string
 }
 
-// List returns the schedules of playbooks after an ID, "" for the first, at most limit of them;
-// 0 is all.
+// List returns at most limit schedules of playbooks whose IDs follow after; "" starts at the first one, and a limit
+// of 0 returns all.
 func (s Schedules) List(ctx context.Context, after string, limit int) (SchedulePage, error) {
 	ids, err := s.listIDs(ctx)
 	if err != nil {
@@ -126,7 +124,7 @@ func (s Schedules) List(ctx context.Context, after string, limit int) (ScheduleP
 	return page, err
 }
 
-// describeAll reads schedules, without those that were deleted meanwhile.
+// describeAll reads schedules, leaving out those that were deleted meanwhile.
 func (s Schedules) describeAll(ctx context.Context, ids []string) ([]*Schedule, error) {
 	list := make([]*Schedule, len(ids))
 	group, asking := errgroup.WithContext(ctx)
@@ -145,8 +143,7 @@ func (s Schedules) describeAll(ctx context.Context, ids []string) ([]*Schedule, 
 	return slices.DeleteFunc(list, func(one *Schedule) bool { return one == nil }), err
 }
 
-// listIDs returns the ids of all schedules of playbooks, sorted. The list of the server
-// is a second or so behind.
+// listIDs returns the sorted IDs of all schedules of playbooks. The server's list lags by about a second.
 func (s Schedules) listIDs(ctx context.Context) ([]string, error) {
 	entries, err := s.runs.Client.ScheduleClient().List(ctx, client.ScheduleListOptions{PageSize: schedulePage})
 	if err != nil {
@@ -182,7 +179,7 @@ func (s Schedules) readSchedule(ctx context.Context, id string) (*Schedule, erro
 	return &Schedule{ID: id, Playbook: action.StaticSummary, Described: described, Action: action}, nil
 }
 
-// Input is what the runs of a schedule start with.
+// Input returns the input with which a schedule starts its runs.
 func (s Schedules) Input(ctx context.Context, of *Schedule) (protocol.Input, error) {
 	var input protocol.Input
 	payloads := &commonpb.Payloads{}
@@ -194,8 +191,7 @@ func (s Schedules) Input(ctx context.Context, of *Schedule) (protocol.Input, err
 	return input, s.runs.newValues(ctx).decodeInput("the schedule "+of.ID, payloads, &input)
 }
 
-// CountTimes counts the times of a schedule in an interval, up to most; more says that there
-// are others.
+// CountTimes counts the times of a schedule in an interval, up to most; more says that there are others.
 func (s Schedules) CountTimes(ctx context.Context, of *Schedule, from, to time.Time, most int) (count int, more bool, err error) {
 	for !from.After(to) {
 		answer, err := s.runs.Client.WorkflowService().ListScheduleMatchingTimes(ctx, &workflowservice.ListScheduleMatchingTimesRequest{
@@ -216,8 +212,8 @@ func (s Schedules) CountTimes(ctx context.Context, of *Schedule, from, to time.T
 	return count, false, nil
 }
 
-// Started returns the last runs of a schedule as they are now, the latest first, at most so
-// many. The server remembers ten.
+// Started returns the last runs of a schedule in their current state, latest first, at most `most`. The server
+// remembers ten.
 func (s Schedules) Started(ctx context.Context, of *Schedule, most int) ([]StartedRun, error) {
 	recent := slices.Clone(of.Described.Info.RecentActions)
 	slices.Reverse(recent)
@@ -239,8 +235,7 @@ func (s Schedules) Started(ctx context.Context, of *Schedule, most int) ([]Start
 	return list, nil
 }
 
-// lastRun reads the run that began with a run ID, in the history in which it is
-// now.
+// lastRun reads the run that began with a run ID, in its latest workflow run.
 func (s Schedules) lastRun(ctx context.Context, id, runID string) (Found, error) {
 	if last, err := s.runs.describeRun(ctx, id, ""); err != nil || last.RunID == runID {
 		return last, err

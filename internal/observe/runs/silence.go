@@ -13,17 +13,17 @@ import (
 	"reprise/internal/base/terminal"
 )
 
-// Silence is why a run gave no answer although workers poll its task queue.
+// Silence is why a run did not respond although workers poll its task queue.
 type Silence struct {
-	// HeldBy is HeldByStore or HeldByTask; HeldByNoWorker where nothing is known of a failure.
+	// HeldBy is HeldByStore or HeldByTask, or HeldByNoWorker if no failure is known.
 	HeldBy string
-	// Failure is the message of the last query or workflow task that failed; "" for HeldByNoWorker.
+	// Failure is the message of the last failed query or workflow task; "" for HeldByNoWorker.
 	Failure string
-	// calls is how many calls to the server it took to know.
+	// calls is how many calls to the server were needed to find out.
 	calls int
 }
 
-// Text returns the reason in words, for a run of a task queue; since is "" or says since when.
+// Text describes the reason for a run of a task queue; since is "" or says since when.
 func (s Silence) Text(taskQueue, since string) string {
 	switch s.HeldBy {
 	case HeldByStore:
@@ -34,13 +34,13 @@ func (s Silence) Text(taskQueue, since string) string {
 	return fmt.Sprintf("no worker of the task queue %q responds%s", taskQueue, since)
 }
 
-// mostFailure bounds the message of a failure in characters: it may quote a whole value.
+// mostFailure bounds a failure's message, in characters: it may quote a whole value.
 const mostFailure = 600
 
-// silenceCalls is the most calls to the server that Silence makes.
+// silenceCalls is the maximum number of calls to the server by Silence.
 const silenceCalls = 2
 
-// Silence finds out why a run gave no answer. unanswered is the error of a query or an update of it.
+// Silence finds out why a run did not respond. unanswered is the error of a query or an update.
 func (r *Reader) Silence(ctx context.Context, run Found, unanswered error) Silence {
 	if failure, failed := connect.QueryFailure(unanswered); failed {
 		return silenceOf(failure)
@@ -56,11 +56,11 @@ func (r *Reader) Silence(ctx context.Context, run Found, unanswered error) Silen
 	return silence
 }
 
-// taskFailureEvents is how many of a run's last events are searched for the failure of its workflow task: what follows it are
-// signals, answers of activities and timers. The first failure of a task alone is an event.
+// taskFailureEvents is how many of a run's last events are searched for the failure of its workflow task. Only the
+// first failure of a task is an event; signals, ended activities and timers may follow it.
 const taskFailureEvents = 100
 
-// lastTaskFailure reads why the run's workflow task failed; nil where that is not known.
+// lastTaskFailure reads why the run's workflow task failed; nil if unknown.
 func (r *Reader) lastTaskFailure(ctx context.Context, run Found) *failurepb.Failure {
 	page, err := r.Client.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
 		Namespace: r.Namespace, MaximumPageSize: taskFailureEvents,

@@ -9,14 +9,13 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// listedHolders says what holds a whole run, by its published status.
+// listedHolders maps a run's published status to what holds the whole run.
 var listedHolders = map[interpreter.Status]string{
 	interpreter.Awaiting: HeldByAnswer, interpreter.RetryPending: HeldByWait, interpreter.Paused: HeldByPause, interpreter.Queued: HeldByConcurrency,
 }
 
-// deriveStatus sets the status of a run that has not ended, what holds it, and since when, from its
-// steps and from what people have paused. If a step could not be read completely, it uses the
-// published status.
+// deriveStatus sets the status of an open run, what holds it, and since when, from its steps and from what people
+// have paused. If a step could not be read completely, it uses the published status.
 func (s *Status) deriveStatus() {
 	listed := s.Status
 	held, paused := s.pausedSince("")
@@ -34,13 +33,14 @@ func (s *Status) deriveStatus() {
 	}
 }
 
-// isElsewhere reports whether a step does something that was not read: a run of another playbook,
-// or a loop that gave no answer.
+// isElsewhere reports whether a step is doing something that was not read: in a child run, or in a loop that did not
+// respond.
 func (s Step) isElsewhere() bool {
 	return s.Status == interpreter.Running && (s.Child != "" || s.Loop != nil && (s.silent || s.Loop.Plays))
 }
 
-// pausedSince is when people began to hold a step, or with "" the run; false where they do not.
+// pausedSince returns since when people have paused a step or, for "", the run; false if they have not. A paused run
+// pauses all its steps.
 func (s *Status) pausedSince(step string) (since time.Time, paused bool) {
 	for name, said := range s.Control.Held {
 		if name == "" || name == step {
@@ -53,8 +53,8 @@ func (s *Status) pausedSince(step string) (since time.Time, paused bool) {
 	return since, paused || s.Control.Paused
 }
 
-// openStatus returns the status of a run that has not ended by that of its steps, what holds all
-// of it, and since when. An answer that is awaited comes before what runs: a person has to act.
+// openStatus returns the status of an open run from those of its steps, what holds all of it, and since when. An
+// awaited answer takes precedence over running steps: a person has to act.
 func openStatus(steps []Step) (status interpreter.Status, heldBy string, since time.Time) {
 	var waiting, awaiting []Step
 	running := false
@@ -89,20 +89,20 @@ func openStatus(steps []Step) (status interpreter.Status, heldBy string, since t
 	return status, heldBy, since
 }
 
-// isOpenLoop reports whether a loop has not ended, as far as its run knows: until
-// then it counts every iteration as cancelled. The sink on the step comes after.
+// isOpenLoop reports whether a loop has not ended, as far as its run knows: until then the record counts every
+// iteration as cancelled. The step's sink runs after that.
 func isOpenLoop(loop *protocol.LoopRecord) bool {
 	return loop != nil && loop.Stats.Cancelled == loop.Stats.Total
 }
 
-// WithCall returns the record of a step whose call continues in workflows of its own, updated to where that call is.
+// WithCall returns the record of a step whose call continues in another workflow, updated to the status of that call.
 func WithCall(record protocol.StepRecord, call protocol.IterationRecord) protocol.StepRecord {
 	call.Child = cmp.Or(call.Child, record.Child)
 	record.CallStatus, record.Incremental, record.Rows = call.CallStatus, call.Incremental, call.Rows
 	return record
 }
 
-// stepOf returns the step of a record, with how far it has read.
+// stepOf returns the step of a record, with its reading progress.
 func (q *inquiry) stepOf(record protocol.StepRecord) Step {
 	step := stepOf(record)
 	step.Incremental = newIncremental(record.Incremental, q.status.At)
@@ -126,7 +126,7 @@ func stepOf(record protocol.StepRecord) Step {
 	return step
 }
 
-// holders are what holds an item that waits, by the reason of the wait.
+// holders maps the reason of a wait to what holds the item.
 var holders = map[interpreter.Reason]string{
 	interpreter.ReasonFailure: HeldByWait, interpreter.ReasonRateLimited: HeldByWait, interpreter.ReasonPoll: HeldByWait,
 	interpreter.ReasonPage: HeldByWait, interpreter.ReasonTurn: HeldByRateLimit, interpreter.ReasonPaused: HeldByPause,
@@ -134,7 +134,7 @@ var holders = map[interpreter.Reason]string{
 	interpreter.ReasonState: HeldByConcurrency, interpreter.ReasonKeeper: HeldByState,
 }
 
-// itemOf describes a step or an iteration by its call's status.
+// itemOf converts a call's status to that of a step or an iteration.
 func itemOf(call interpreter.CallStatus) Item {
 	item := Item{
 		Status: call.Status, Attempt: call.Attempts, MaxAttempts: call.MaxAttempts, Pages: call.Pages,

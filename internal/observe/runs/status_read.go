@@ -21,7 +21,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// StatusCalls is the most calls to the server that Status makes. What does not fit is left out, with a note.
+// StatusCalls is the maximum number of calls to the server by Status. What would need more is left out, with a note.
 const StatusCalls = 6
 
 // inquiry is the state of one Status request.
@@ -29,11 +29,11 @@ type inquiry struct {
 	*Reader
 	status *Status
 	run    Found
-	// ofCalls are the activities of calls that continue in workflows of their own.
+	// ofCalls are the pending activities of calls that continue in other workflows.
 	ofCalls []*workflowpb.PendingActivityInfo
 }
 
-// spendCall takes a call from the budget, false where it is spent.
+// spendCall takes a call from the budget; false if none is left.
 func (q *inquiry) spendCall() bool {
 	if q.status.Calls == StatusCalls {
 		return false
@@ -46,10 +46,9 @@ func (q *inquiry) notef(format string, args ...any) {
 	q.status.Notes = append(q.status.Notes, fmt.Sprintf(format, args...))
 }
 
-// Status is where a run is: of one that is open, what its workflows answer; of
-// one that has ended, its result. It takes at most StatusCalls calls, and reads no
-// history but the last event of a run that has ended, and of one that was cancelled
-// the last ones.
+// Status reads the status of a run: an open run from the answers of its workflows, an ended one from its result. It
+// makes at most StatusCalls calls, and reads no history except the last event of an ended run, or the last events of
+// a cancelled one.
 func (r *Reader) Status(ctx context.Context, run Found, now time.Time) (*Status, error) {
 	status := &Status{Found: run, Workers: -1, Steps: []Step{}, At: now}
 	q := &inquiry{Reader: r, status: status, run: run}
@@ -62,11 +61,11 @@ func (r *Reader) Status(ctx context.Context, run Found, now time.Time) (*Status,
 	return status, q.open(ctx)
 }
 
-// lastEvents is how many of a run's last events are searched for a cancel: what
-// follows it are some for each child that it ends, and for each notice.
+// lastEvents is how many of a run's last events are searched for a cancel, which a few events for each child and
+// notice follow.
 const lastEvents = 200
 
-// readCancelled reads who has cancelled the run.
+// readCancelled reads who cancelled the run.
 func (q *inquiry) readCancelled(ctx context.Context) {
 	q.spendCall()
 	page, err := q.Client.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
@@ -85,7 +84,7 @@ func (q *inquiry) readCancelled(ctx context.Context) {
 	}
 }
 
-// open queries a run that has not ended, and meanwhile its workers.
+// open queries an open run and, at the same time, its workers.
 func (q *inquiry) open(ctx context.Context) error {
 	q.status.Calls += 2
 	var progress protocol.Progress
@@ -146,7 +145,7 @@ func (q *inquiry) open(ctx context.Context) error {
 	return nil
 }
 
-// rowsSoFar is what an open run has done to data, including steps that are still open.
+// rowsSoFar returns what an open run has done to data, including steps that are still open.
 func rowsSoFar(ended *interpreter.Rows, steps []Step) *interpreter.Rows {
 	for _, step := range steps {
 		if step.EndedAt.IsZero() {
@@ -156,7 +155,7 @@ func rowsSoFar(ended *interpreter.Rows, steps []Step) *interpreter.Rows {
 	return ended
 }
 
-// explainSilence notes why no worker has answered for the run although some poll its task queue.
+// explainSilence notes why no worker responded for the run although some poll its task queue.
 func (q *inquiry) explainSilence(ctx context.Context, workers Workers, unanswered error) {
 	silence := q.Silence(ctx, q.run, unanswered)
 	q.status.Calls += silence.calls
@@ -168,7 +167,8 @@ func (q *inquiry) explainSilence(ctx context.Context, workers Workers, unanswere
 	q.notef("%s, so the steps of the run are not known; is one running?", silence.Text(q.run.TaskQueue, q.waitsSince(workers)))
 }
 
-// waitsSince says how long a task of the run has waited for a worker, else when a worker has polled last.
+// waitsSince describes how long a task of the run has waited for a worker or, without a task, when a worker last
+// polled.
 func (q *inquiry) waitsSince(workers Workers) (since string) {
 	switch at := q.status.At; {
 	case !q.run.TaskSince.IsZero():
@@ -181,8 +181,7 @@ func (q *inquiry) waitsSince(workers Workers) (since string) {
 	return since
 }
 
-// readQueue reads what a run waits for that has not got its turn, and the runs that wait
-// for the turn of one that has.
+// readQueue reads what a queued run waits for, or which runs are queued behind one that has a slot.
 func (q *inquiry) readQueue(ctx context.Context, ticket *queue.Ticket) {
 	switch {
 	case ticket.Waits():
@@ -203,7 +202,7 @@ func (q *inquiry) readQueue(ctx context.Context, ticket *queue.Ticket) {
 	}
 }
 
-// queuedBehind is what the run, or a visit of a step, waits for that is queued. The first call is spent.
+// queuedBehind returns what the run, or a visit of a step, is queued for. The caller has spent the first call.
 func (q *inquiry) queuedBehind(ctx context.Context, ticket *queue.Ticket, visit string) *QueuePosition {
 	waits := queue.Member{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID, Visit: visit}
 	position, err := q.queuePosition(ctx, ticket, waits)
@@ -214,7 +213,7 @@ func (q *inquiry) queuedBehind(ctx context.Context, ticket *queue.Ticket, visit 
 	return position
 }
 
-// addStep adds the status of a visit of a step.
+// addStep adds the status of a step visit.
 func (q *inquiry) addStep(ctx context.Context, record protocol.StepRecord) {
 	if record.Call != "" && record.EndedAt.IsZero() && q.spendCall() {
 		if call, err := q.CallProgress(ctx, record.Call); err == nil {
@@ -242,8 +241,7 @@ func (q *inquiry) addStep(ctx context.Context, record protocol.StepRecord) {
 	q.status.Steps = append(q.status.Steps, step)
 }
 
-// loop queries a running loop, with its shards, and with what is left of the budget its
-// children.
+// loop queries a running loop, its shards and, with the rest of the budget, its children.
 func (q *inquiry) loop(ctx context.Context, step *Step) {
 	progress, unread, err := q.loopProgress(ctx, step.Loop.WorkflowID, q.spendCall)
 	if err != nil && !connect.NotFound(err) { // else it has not begun
@@ -278,14 +276,14 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	step.summarizeLoop(q.status.At)
 }
 
-// readSource adds what the source of a loop does, and how many elements it has given.
+// readSource sets the state of the loop's source, and how many elements it has given.
 func (s *Step) readSource(source protocol.SourceProgress, total int) {
 	item := itemOf(source.CallStatus)
 	s.Loop.Total, s.Loop.Open, s.Loop.Source = total, source.Reads, &item
 }
 
-// addOpenIterations queries the children of a loop where few are open for their
-// iterations that wait or have ended: the loop does not know of those in slots.
+// addOpenIterations queries the children of a loop, if few are open, for iterations that wait or have ended: the loop
+// itself does not know about iterations in slots.
 func (q *inquiry) addOpenIterations(ctx context.Context, step *Step) {
 	if left := StatusCalls - q.status.Calls; len(step.open) > left {
 		if step.Loop.Waiting > 0 {
@@ -326,7 +324,7 @@ func (q *inquiry) openIterations(ctx context.Context, open []string) []protocol.
 	return answers
 }
 
-// readEnded reads the result of a run that has ended.
+// readEnded reads the result of an ended run.
 func (q *inquiry) readEnded(ctx context.Context) error {
 	q.spendCall()
 	result, err := q.lastResult(ctx, q.run)
@@ -344,8 +342,8 @@ func (q *inquiry) readEnded(ctx context.Context) error {
 	return nil
 }
 
-// lastProgress queries a run that ended without a result for its last progress: a worker can
-// still answer. Items that had not ended then never will.
+// lastProgress queries a run that ended without a result for its last progress: a worker can still answer. Items that
+// had not ended then never will.
 func (q *inquiry) lastProgress(ctx context.Context) {
 	q.notef("the run ended without a result: %s", endWord(q.run.ended))
 	q.spendCall()
@@ -393,8 +391,8 @@ func (r *Reader) FailureOf(ctx context.Context, run Found) (*interpreter.ErrorOb
 	return nil, err
 }
 
-// lastResult returns the result of a run that has ended, by its last event. A run that gave none
-// has no status; one that was refused has the error.
+// lastResult returns the result of an ended run from its last event. If the run ended without a result, Status is
+// empty; if the playbook was refused, Error is set.
 func (r *Reader) lastResult(ctx context.Context, run Found) (protocol.Result, error) {
 	events := r.Client.GetWorkflowHistory(ctx, run.WorkflowID, run.last, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	end, err := events.Next()

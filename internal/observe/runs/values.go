@@ -17,19 +17,18 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// values reads the values in a history. resolve puts those in place that the history only
-// refers to, since they are in a payload store.
+// values decodes the values in a history. resolve replaces references to a payload store by the stored values.
 type values struct {
 	resolve func(proto.Message) error
 }
 
-// newValues reads with what the reader has of payload stores.
+// newValues returns values that use the reader's payload store.
 func (r *Reader) newValues(ctx context.Context) values {
 	return values{resolve: func(message proto.Message) error { return r.Store.Resolve(ctx, message) }}
 }
 
-// decodeResult decodes the result of a child that has ended, or the details of its failure. It is false
-// where the child gave neither.
+// decodeResult decodes the result of an ended child, or the details of its failure. It returns false if the child has
+// neither.
 func (v values) decodeResult(of *child, into any) (bool, error) {
 	if of.end == nil {
 		return false, nil
@@ -67,8 +66,8 @@ func decodeFailure(failure *failurepb.Failure, into any) bool {
 	return protocol.DetailsOf(temporal.GetDefaultFailureConverter().FailureToError(failure), into)
 }
 
-// decodeInput reads the first arguments of a workflow or an activity. Those behind them may
-// be in a payload store that this program does not have.
+// decodeInput decodes the first arguments of a workflow or an activity. Later arguments may be in a payload store
+// that this program does not have.
 func (v values) decodeInput(of string, input *commonpb.Payloads, into ...any) error {
 	payloads := input.GetPayloads()
 	first := &commonpb.Payloads{Payloads: slices.Clone(payloads[:min(len(into), len(payloads))])}
@@ -81,7 +80,7 @@ func (v values) decodeInput(of string, input *commonpb.Payloads, into ...any) er
 	return nil
 }
 
-// resultOf returns the result of a run by its last event.
+// resultOf returns the result of a run from its last event.
 func (v values) resultOf(run *child) (protocol.Result, error) {
 	var result protocol.Result
 	known, err := v.decodeResult(run, &result)

@@ -13,11 +13,10 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Waits counts what waits in a running run, or in one step of it, or one iteration of
-// that: for a retry, a poll, a page, a turn or a person, and where held is true for the
-// end of a pause. Attempts that are answered from outside are not among them. It takes
-// the calls of Status, and those of Iterations for each loop. whole is false where some
-// of it was not queried.
+// Waits counts what waits in a running run, in one step of it, or in one iteration of that: for a retry, a poll, a
+// page, a turn or a person and, if held is set, for the end of a pause. Attempts that are answered from outside do
+// not count. It makes the calls of Status, and those of Iterations for each loop. whole is false if part of the run
+// was not queried.
 func (r *Reader) Waits(ctx context.Context, run Found, step string, index *int, held bool) (n int, whole bool) {
 	status, err := r.Status(ctx, run, time.Now())
 	if err != nil {
@@ -46,7 +45,7 @@ func (r *Reader) Waits(ctx context.Context, run Found, step string, index *int, 
 	return n, whole
 }
 
-// waitsOf counts the iterations of a loop that wait, or only one of them.
+// waitsOf counts the waiting iterations of a loop, or only one of them.
 func (r *Reader) waitsOf(ctx context.Context, status *Status, visit *Step, index *int, held bool) (n int) {
 	r.Iterations(ctx, status, visit)
 	for _, iteration := range visit.Iterations {
@@ -57,8 +56,7 @@ func (r *Reader) waitsOf(ctx context.Context, status *Status, visit *Step, index
 	return n
 }
 
-// mayEnd reports whether people may end what the item waits for; that of a pause only
-// where they give it up.
+// mayEnd reports whether people may end what the item waits for. A pause counts only if held is set.
 func (i Item) mayEnd(held bool) bool {
 	switch i.HeldBy {
 	case HeldByWait, HeldByRateLimit, HeldByPerson:
@@ -69,24 +67,24 @@ func (i Item) mayEnd(held bool) bool {
 	return false
 }
 
-// WaitsFor is iterations of a loop that wait for the same, for the same reason.
+// WaitsFor is a group of iterations of a loop that wait for the same thing, for the same reason.
 type WaitsFor struct {
 	Items  int                `json:"items"`
 	Reason interpreter.Reason `json:"reason"`
-	// Why is what the attempts before ended with, without the paths of URLs.
+	// Why is how the previous attempts ended, without the paths of URLs.
 	Why         string    `json:"why,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"` // of the first of them; zero where that is unknown
 }
 
 const (
-	// shownWaits bounds the groups that are distinguished; the last one is of all others.
+	// shownWaits bounds the groups that are distinguished; the last group has all others.
 	shownWaits = 5
-	// mostSampled is how many children are queried of a loop that has too many for all of them
-	// to be: the groups of their waits are then those of a sample.
+	// mostSampled is how many children are queried of a loop that has too many to query all: the groups of its waits
+	// are then those of a sample.
 	mostSampled = 2
 )
 
-// groupWaits sets what the iterations of the answers wait for.
+// groupWaits sets what the iterations in the answers wait for.
 func (s *Step) groupWaits(answers []protocol.Iterations) {
 	s.Waits, s.WaitsOf = nil, 0
 	for _, answer := range answers {
@@ -123,14 +121,14 @@ func (s *Step) addWait(one WaitsFor) {
 }
 
 const (
-	// shownGist bounds the text of a group.
+	// shownGist bounds the text of a group, in characters.
 	shownGist = 120
-	// cutMark follows a query that a message cuts.
+	// cutMark follows the query of a URL that a message truncates.
 	cutMark = " … (cut)"
 )
 
-// errorGist returns an error reduced to what similar errors share: of its address the host only, and
-// for a child run its failure.
+// errorGist reduces an error to what similar errors share: it keeps only the host of an address, and for a child run
+// its failure.
 func errorGist(failure *interpreter.ErrorObject) string {
 	text := failure.Message
 	if below, _ := failure.Body.Data.(map[string]any); failure.Kind == interpreter.KindPlaybook {
@@ -141,7 +139,7 @@ func errorGist(failure *interpreter.ErrorObject) string {
 	return terminal.Shorten(hostOnly(text, failure.URL), shownGist)
 }
 
-// hostOnly replaces an address in a text by its host, even if the text cuts the address short.
+// hostOnly replaces an address in a text by its host, even if the text truncates the address.
 func hostOnly(text, address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" {

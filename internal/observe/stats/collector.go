@@ -14,23 +14,21 @@ import (
 )
 
 const (
-	// mostSlow is how many of the slowest iterations are kept: stats reads histories of any
-	// length in bounded memory.
+	// mostSlow is how many of the slowest items are kept: stats reads histories of any length in bounded memory.
 	mostSlow = 10
-	// mostAlike bounds the kinds of errors and of failures that are distinguished. A message
-	// that has a number in it makes a kind for each iteration.
+	// mostAlike bounds the kinds of errors and failures that are distinguished. A message that contains a number
+	// creates a kind for each iteration.
 	mostAlike = 100
-	// shownIndexes is how many iterations a failure names.
+	// shownIndexes is how many iterations a failure group lists.
 	shownIndexes = 5
-	// mostMessage bounds the message by which failures are grouped, in bytes, because one is
-	// stored for each group.
+	// mostMessage bounds the message by which failures are grouped, in bytes, because one is stored for each group.
 	mostMessage = 1000
-	// mostSteps bounds the steps of all playbooks together: figures of a namespace may be of
-	// any number of playbooks.
+	// mostSteps bounds the steps of all playbooks together: figures of a namespace may include any number of
+	// playbooks.
 	mostSteps = 10_000
 )
 
-// bars are the lower ends of the histogram's.
+// bars are the lower ends of the histogram's bars.
 var bars = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 21, 51, 101}
 
 // Collector sums up runs, one after another.
@@ -57,7 +55,7 @@ type Collector struct {
 	marks    map[markKey]int // where watermarks are among those of the figures
 }
 
-// stepKey distinguishes the figures of steps.
+// stepKey identifies the figures of a step.
 type stepKey struct {
 	playbook, step string
 	child          bool
@@ -73,14 +71,14 @@ func NewCollector(see func(Span)) *Collector {
 	}
 }
 
-// Begin says to which run the following events belong.
+// Begin sets the run that the following events belong to.
 func (c *Collector) Begin(run runs.Found) {
 	c.beginRun(run, false)
 	c.stats.Runs = append(c.stats.Runs, *c.current)
 	c.current = &c.stats.Runs[len(c.stats.Runs)-1]
 }
 
-// BeginChild says to which child run the following events belong.
+// BeginChild sets the child run that the following events belong to.
 func (c *Collector) BeginChild(run runs.Found) {
 	c.beginRun(run, true)
 	c.stats.ChildRuns.Runs++
@@ -98,7 +96,7 @@ func (c *Collector) beginRun(run runs.Found, child bool) {
 	c.spans, c.rows = NewSpans(c.addSpan), rowCounts{open: map[item]*interpreter.Rows{}}
 }
 
-// NextChild returns the start of a child run that has not been read, and how many are left behind it. more is false if
+// NextChild returns the start of a child run that has not been read, and how many are left after it. more is false if
 // all have been read.
 func (c *Collector) NextChild() (start runs.Event, left int, more bool) {
 	for len(c.children) > 0 {
@@ -127,7 +125,7 @@ func (c *Collector) Add(event runs.Event) {
 // Seen returns how many events of the run were added, and how many items of all runs have ended.
 func (c *Collector) Seen() (seen, ended int) { return c.current.Events, c.ended }
 
-// End ends the run at the time it ended, or was read.
+// End ends the current run; an open run is read up to now.
 func (c *Collector) End(now time.Time, notes ...string) {
 	run := c.current
 	if run.At = run.EndedAt; run.EndedAt.IsZero() {
@@ -167,7 +165,7 @@ func (c *Collector) addSpan(span Span) {
 	}
 }
 
-// figuresOf returns the figures of a step; of all beyond a bound those of one that has no name.
+// figuresOf returns the figures of a step. Beyond mostSteps, steps share the figures of a step without a name.
 func (c *Collector) figuresOf(step string) *Figures {
 	key := stepKey{c.current.Playbook, step, c.child}
 	if c.steps[key] == nil && len(c.order) >= mostSteps {
@@ -206,7 +204,7 @@ func (c *Collector) addWait(figures *Figures, reason string, took float64) {
 	}
 }
 
-// addItem adds an iteration or the visit of a step.
+// addItem adds an iteration or a step visit.
 func (c *Collector) addItem(figures *Figures, span Span) {
 	event := span.Event
 	slow := Slow{
@@ -262,7 +260,7 @@ func (c *Collector) countEnd(figures *Figures, span Span) {
 	figures.countRetries(retries)
 }
 
-// countAttempts counts one, or those of pages that were fetched together.
+// countAttempts counts one attempt, or those of pages that were fetched together.
 func (f *Figures) countAttempts(event runs.Event, took float64) {
 	f.AttemptSeconds += took
 	if event.Child != "" {
@@ -273,7 +271,7 @@ func (f *Figures) countAttempts(event runs.Event, took float64) {
 	f.AttemptsMade += max(1, event.AttemptTo-event.Attempt+1)
 }
 
-// countOpen counts an item that is running: what has happened to it, and not what may.
+// countOpen counts a running item: what has happened to it, not what may happen.
 func (f *Figures) countOpen(span Span) {
 	f.Open++
 	if span.Failures > 0 {
@@ -289,7 +287,7 @@ func (f *Figures) countRetries(retries int) {
 	}
 }
 
-// addFailure adds an item that failed.
+// addFailure adds a failed item.
 func (c *Collector) addFailure(event runs.Event) {
 	failure := cmp.Or(event.Error, &interpreter.ErrorObject{})
 	c.errorCount(failure).Items++
@@ -316,7 +314,7 @@ func (f FailureGroup) groupID() string {
 	return fmt.Sprintf("%q %q %t %q %q %d", f.Playbook, f.Step, f.InChildRuns, f.Class, f.Kind, f.Status)
 }
 
-// addSlow keeps the slowest, the first of those that took as long.
+// addSlow inserts an item in the list of the slowest; of equally slow ones it keeps the first.
 func addSlow(kept []Slow, slow Slow) []Slow {
 	at, _ := slices.BinarySearchFunc(kept, slow, func(x, y Slow) int {
 		if x.Seconds >= y.Seconds {
@@ -390,7 +388,7 @@ func (f *Figures) withRates() Figures {
 	return copied
 }
 
-// shareOf returns n of all, nil for none.
+// shareOf returns n/all, rounded; nil if all is 0.
 func shareOf(n, all int) *float64 {
 	if all == 0 {
 		return nil

@@ -9,31 +9,31 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// mostWatermarks bounds the watermarks that are listed: a state for each tenant makes one for
-// each iteration.
+// mostWatermarks bounds the listed watermarks: with a state for each tenant, every iteration has one.
 const mostWatermarks = 100
 
-// WatermarkMove is where the state of a step was before the runs, and where it was after them.
+// WatermarkMove is where the watermark of a step was before the runs, and where it was after them.
 type WatermarkMove struct {
 	Playbook    string `json:"playbook,omitempty"`
 	Step        string `json:"step"`
 	InChildRuns bool   `json:"in_child_runs,omitempty"`
 	State       string `json:"state"`
-	// States is the number of states of a loop's iterations, of which State has the lowest watermark; 0
-	// for a single state.
+	// States is the number of states of a loop's iterations, of which State has the lowest watermark; 0 for a single
+	// state.
 	States int                    `json:"states,omitempty"`
 	Type   incremental.CursorType `json:"type,omitempty"`
 	// Before is the watermark that the first visit found or, if unknown, where it began to read. After is the
 	// watermark at the end of the last visit.
 	Before expression.Value `json:"before"`
 	After  expression.Value `json:"after"`
-	// Pending is where it moves when the run of the last visit has completed, of a step that writes nothing; nil for none.
+	// Pending is where the watermark of a step that writes nothing moves when the last run completes; nil if there is
+	// none.
 	Pending expression.Value `json:"pending,omitzero"`
 
 	first, last time.Time // of the visits that Before and After are of
 }
 
-// markKey distinguishes watermarks.
+// markKey identifies a watermark.
 type markKey struct {
 	stepKey
 	state string
@@ -43,11 +43,12 @@ type markKey struct {
 type rowCounts struct {
 	steps *interpreter.Rows // of the steps
 	ended *interpreter.Rows // of the run, as it said at its end
-	// open is what the ended iterations of visits did that have not ended.
+	// open is what the ended iterations of open visits did.
 	open map[item]*interpreter.Rows
 }
 
-// addRows counts what an event says of data: a visit that has ended says it for its iterations, and a run for its steps.
+// addRows counts what an event reports about data: an ended visit includes its iterations, and an ended run its
+// steps.
 func (c *Collector) addRows(event runs.Event) {
 	visit := item{event.Step, event.Visit, -1}
 	switch event.Event {
@@ -83,7 +84,7 @@ func (c *Collector) endRows() {
 	}
 }
 
-// allRows adds up the runs. One that another of them has started is part of that.
+// allRows adds up the runs. A run that another of them started is already part of that one.
 func (c *Collector) allRows() (all *interpreter.Rows) {
 	for _, run := range c.stats.Runs {
 		if !c.inside[run.RunID] {

@@ -22,30 +22,28 @@ const (
 type Span struct {
 	Of       string
 	From, To time.Time
-	// Event is the event that ended the span, or the one that began it if Open is set. For a
-	// wait it is the one that describes it.
+	// Event is the event that ended the span, or the one that began it if Open is set. For a wait it is the one that
+	// describes it.
 	Event runs.Event
 	Open  bool
-	// Failures and Retries are how many attempts of an open item have failed, and were
-	// made again.
+	// Failures and Retries are the numbers of failed and repeated attempts of an open item.
 	Failures, Retries int
 }
 
-// SpanBuilder turns the events of one run, in their order, into spans. It holds what is
-// running and no more.
+// SpanBuilder converts the events of one run, in order, to spans. It holds only what is running.
 type SpanBuilder struct {
 	emit  func(Span)
 	items map[item]*openItem
 }
 
-// item is an iteration, or the visit of a step.
+// item identifies an iteration or a step visit.
 type item struct {
 	step  string
 	visit int
 	index int // -1 of a step
 }
 
-// openItem is the part of an item that has not ended.
+// openItem is what is known about an item that has not ended.
 type openItem struct {
 	began *runs.Event
 	calls map[string]*call // by the place of their sink, "" of the item's own
@@ -58,7 +56,7 @@ type call struct {
 	retries       int // attempts that were made again after a failure
 }
 
-// NewSpans has every span given to emit when it has ended.
+// NewSpans returns a builder that calls emit with every span when it has ended.
 func NewSpans(emit func(Span)) *SpanBuilder {
 	return &SpanBuilder{emit: emit, items: map[item]*openItem{}}
 }
@@ -71,8 +69,7 @@ func itemOf(event runs.Event) item {
 	return of
 }
 
-// Add applies an event. Events that belong to no step, such as notices of the run, have
-// no span.
+// Add applies an event. Events without a step, such as notices of the run, have no span.
 func (s *SpanBuilder) Add(event runs.Event) {
 	if event.Step == "" {
 		return
@@ -85,7 +82,7 @@ func (s *SpanBuilder) Add(event runs.Event) {
 	}
 }
 
-// beginSubject applies the begin of something.
+// beginSubject applies the beginning of a subject.
 func (s *SpanBuilder) beginSubject(event runs.Event, of runs.Subject) {
 	switch of {
 	case runs.OfStep, runs.OfIteration:
@@ -104,7 +101,7 @@ func (s *SpanBuilder) beginSubject(event runs.Event, of runs.Subject) {
 	}
 }
 
-// endSubject applies the end of something.
+// endSubject applies the end of a subject.
 func (s *SpanBuilder) endSubject(event runs.Event, of runs.Subject) {
 	switch of {
 	case runs.OfAttempt:
@@ -127,7 +124,7 @@ func (s *SpanBuilder) endSubject(event runs.Event, of runs.Subject) {
 	}
 }
 
-// Close ends the open spans: the run has ended, or is read no longer.
+// Close ends the open spans: the run has ended, or is no longer read.
 func (s *SpanBuilder) Close(at time.Time) {
 	all := slices.SortedFunc(maps.Keys(s.items), func(x, y item) int {
 		return cmp.Or(cmp.Compare(x.step, y.step), cmp.Compare(x.visit, y.visit), cmp.Compare(x.index, y.index))
@@ -159,8 +156,8 @@ func (s *SpanBuilder) Close(at time.Time) {
 	clear(s.items)
 }
 
-// sentAt returns when a request was sent that waits for an answer from outside; for other
-// attempts, their end. Waiting for people is not counted as work.
+// sentAt returns when a request that awaits an answer from outside was sent; for other attempts, their end. Waiting
+// for people does not count as work.
 func (c *call) sentAt(from, to time.Time) time.Time {
 	if c.wait == nil || c.wait.Event != runs.AnswerAwaited || c.wait.At.After(to) {
 		return to
@@ -184,8 +181,7 @@ func (s *SpanBuilder) callOf(event runs.Event) *call {
 	return of.calls[event.Sink]
 }
 
-// endWait ends the wait of a call: when its time was over, or before, where it was
-// cut short.
+// endWait ends the wait of a call: when it was due, or earlier if it was cut short.
 func (s *SpanBuilder) endWait(of *call, at time.Time) {
 	wait := of.wait
 	if of.wait = nil; wait == nil {
@@ -199,7 +195,7 @@ func (s *SpanBuilder) endWait(of *call, at time.Time) {
 	s.emit(span)
 }
 
-// endItem ends an item with all that it did.
+// endItem ends an item and everything in it.
 func (s *SpanBuilder) endItem(event runs.Event, kind string) {
 	of := itemOf(event)
 	state := s.items[of]

@@ -1,6 +1,6 @@
-// Package stats sums up runs: how many attempts things needed, which errors they met, what they
-// waited for and what took long. It consumes the events of internal/observe/runs in their
-// order, and its size is bounded, however many iterations a run has.
+// Package stats sums up runs: how many attempts items needed, which errors occurred, what they waited for and what
+// took long. It consumes the events of internal/observe/runs in order, and its size is bounded, however many
+// iterations a run has.
 package stats
 
 import (
@@ -10,41 +10,37 @@ import (
 	"reprise/interpreter"
 )
 
-// Stats sums up one run or several, each with its child runs.
+// Stats sums up one or several runs, each with its child runs.
 type Stats struct {
 	Runs []RunSummary `json:"runs"`
-	// ChildRuns are the runs that steps of the runs have started and wait for, and theirs.
+	// ChildRuns counts the child runs that steps started and wait for, at any depth.
 	ChildRuns ChildRunCounts `json:"child_runs"`
-	// Attempts is the histogram of attempts until success, of the iterations and of
-	// the steps without a loop that succeeded. Pages do not count: what fetched ten
-	// with twelve attempts needed 3.
+	// Attempts is the histogram of attempts until success, for successful iterations and steps without a loop. Pages
+	// do not count: an item that fetched ten pages with twelve attempts needed 3.
 	Attempts []Bar        `json:"attempts"`
 	Errors   []ErrorCount `json:"errors"`
 	Waits    []Waits      `json:"waits"`
-	// AttemptsMade are all attempts, each page of its own. One that is a child run does
-	// not count, as the attempts of that run do.
+	// AttemptsMade counts all attempts, including one for each page. Attempts that are child runs do not count: their
+	// own attempts do.
 	AttemptsMade int `json:"attempts_made"`
-	// AttemptSeconds and WaitSeconds are what these attempts and all waits took
-	// together; LimitSeconds is the part of the waits whose reason was rate_limited
-	// or turn, and LimitShare its share in attempts and waits.
+	// AttemptSeconds and WaitSeconds are the total times of these attempts and of all waits. LimitSeconds is the part
+	// of the waits with the reason rate_limited or turn, and LimitShare its share of attempts and waits.
 	AttemptSeconds float64   `json:"attempt_seconds"`
 	WaitSeconds    float64   `json:"wait_seconds"`
 	LimitSeconds   float64   `json:"limit_seconds"`
 	LimitShare     float64   `json:"limit_share"`
 	Steps          []Figures `json:"steps"`
-	// Rows is what the runs did to data, by tables, including child runs, counted once; nil if nothing was counted.
+	// Rows is what the runs did to data, by table, including child runs, counted once; nil if nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
-	// Watermarks are the watermarks of the steps that keep a state, in the order in which they have ended. WatermarksLeft counts
-	// those beyond the hundred that it lists.
+	// Watermarks are the watermarks of steps that keep a state, in the order in which the steps ended. WatermarksLeft
+	// counts those beyond the hundred that are listed.
 	Watermarks     []WatermarkMove `json:"watermarks,omitempty"`
 	WatermarksLeft int             `json:"watermarks_left,omitempty"`
-	// SlowestSteps and SlowestIterations are the ten that took longest, also of those
-	// that are running.
+	// SlowestSteps and SlowestIterations are the ten that took longest, including running ones.
 	SlowestSteps      []Slow         `json:"slowest_steps"`
 	SlowestIterations []Slow         `json:"slowest_iterations"`
 	Failures          []FailureGroup `json:"failures"`
-	// FailuresLeft counts the items that failed in ways beyond the hundred that
-	// Failures distinguishes.
+	// FailuresLeft counts the failed items beyond the hundred groups in Failures.
 	FailuresLeft int      `json:"failures_left,omitempty"`
 	Notes        []string `json:"notes"`
 }
@@ -52,13 +48,13 @@ type Stats struct {
 // ChildRunCounts counts child runs at any depth.
 type ChildRunCounts struct {
 	Runs int `json:"runs"` // whose figures are counted
-	// Running are those among them that have not ended.
+	// Running counts the child runs that have not ended.
 	Running int `json:"running"`
-	// Unread counts child runs without figures, because the server has deleted them.
+	// Unread counts child runs without figures because the server has deleted them.
 	Unread int `json:"unread"`
 }
 
-// RunSummary is a run that was summed up.
+// RunSummary is one of the runs.
 type RunSummary struct {
 	WorkflowID string             `json:"workflow_id"`
 	RunID      string             `json:"run_id"`
@@ -66,7 +62,7 @@ type RunSummary struct {
 	Status     interpreter.Status `json:"status"`
 	StartedAt  time.Time          `json:"started_at"`
 	EndedAt    time.Time          `json:"ended_at,omitzero"`
-	// At is up to when it was read.
+	// At is the time up to which the run was read.
 	At     time.Time `json:"at"`
 	Events int       `json:"events"`
 	// Rows is what the run did to data, including child runs; so far, if it is open.
@@ -80,7 +76,7 @@ type Bar struct {
 	Items int `json:"items"`
 }
 
-// ErrorCount counts errors that are alike: the attempts that ended with one, and the iterations and steps that did.
+// ErrorCount counts similar errors: the attempts, and the iterations and steps, that ended with one.
 type ErrorCount struct {
 	Class    interpreter.Class `json:"class"`
 	Kind     interpreter.Kind  `json:"kind"`
@@ -89,20 +85,19 @@ type ErrorCount struct {
 	Items    int               `json:"items"`
 }
 
-// Waits are the waits with the same reason.
+// Waits sums up the waits with one reason.
 type Waits struct {
 	Reason  string  `json:"reason"`
 	Waits   int     `json:"waits"`
 	Seconds float64 `json:"seconds"`
 }
 
-// Figures are the figures of a step, over all of its visits and runs. An item is an
-// iteration, or a visit of a step without a loop. Items = Success + Failed +
-// Cancelled + Open.
+// Figures are the figures of a step, over all its visits and runs. An item is an iteration, or a visit of a step
+// without a loop. Items = Success + Failed + Cancelled + Open.
 type Figures struct {
 	Playbook string `json:"playbook,omitempty"`
 	Step     string `json:"step"`
-	// InChildRuns says that the figures belong to the step in child runs only.
+	// InChildRuns says that the figures are of child runs only.
 	InChildRuns bool `json:"in_child_runs,omitempty"`
 	Visits      int  `json:"visits"`
 	Items       int  `json:"items"`
@@ -110,27 +105,26 @@ type Figures struct {
 	Failed      int  `json:"failed"`
 	Cancelled   int  `json:"cancelled"`
 	Open        int  `json:"open"`
-	// FirstTry counts those that succeeded without a retry, Retried those that
-	// were tried again, however they ended, and Retries how often all were.
+	// FirstTry counts the items that succeeded without a retry, Retried those that were retried, however they ended,
+	// and Retries their retries.
 	FirstTry int `json:"first_try"`
 	Retried  int `json:"retried"`
 	Retries  int `json:"retries"`
-	// Reliability is FirstTry divided by the iterations that succeeded, failed, or have failed
-	// once and are still open. RetryRate is Retried divided by the same number. SuccessRate is
-	// Success divided by the ended iterations. They are nil if there are none.
+	// Reliability is FirstTry divided by the number of items that succeeded, failed, or failed once and are still
+	// open. RetryRate is Retried divided by the same number. SuccessRate is Success divided by the ended items. They
+	// are nil if the divisor is 0.
 	Reliability *float64 `json:"reliability"`
 	SuccessRate *float64 `json:"success_rate"`
 	RetryRate   *float64 `json:"retry_rate"`
-	// AttemptsMade is as in Stats; ChildRuns are the attempts that were child runs.
+	// AttemptsMade is as in Stats; ChildRuns counts the attempts that were child runs.
 	AttemptsMade int `json:"attempts_made"`
 	ChildRuns    int `json:"child_runs,omitempty"`
-	// AttemptSeconds, WaitSeconds and LimitSeconds are as in Stats, with the time of
-	// attempts that are child runs.
+	// AttemptSeconds, WaitSeconds and LimitSeconds are as in Stats, but include attempts that are child runs.
 	AttemptSeconds float64 `json:"attempt_seconds"`
 	WaitSeconds    float64 `json:"wait_seconds"`
 	LimitSeconds   float64 `json:"limit_seconds"`
-	// Rows is what the step did to data. If it runs playbooks, it includes what they did, which the figures of their
-	// own steps show too.
+	// Rows is what the step did to data. For a step that runs playbooks, it includes what they did, which the figures
+	// of their own steps show too.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 
 	looped       bool    // its items are iterations
@@ -149,7 +143,7 @@ type Slow struct {
 	Status     interpreter.Status `json:"status"`
 }
 
-// FailureGroup is the items of a step that failed in the same way.
+// FailureGroup has the items of a step that failed in the same way.
 type FailureGroup struct {
 	Playbook    string            `json:"playbook,omitempty"`
 	Step        string            `json:"step"`
@@ -174,7 +168,7 @@ func (b Bar) Name() string {
 	return fmt.Sprintf("%d–%d", b.From, b.To)
 }
 
-// Name returns the range of attempts that a bar counts.
+// Name returns the step with its visit and index.
 func (s Slow) Name() string {
 	name := s.Step
 	if s.Visit > 1 {
@@ -186,7 +180,7 @@ func (s Slow) Name() string {
 	return name
 }
 
-// PercentText formats a share. It says 0% or 100% only if that is exact.
+// PercentText formats a share. It shows 0% and 100% only for exact values.
 func PercentText(share float64) string {
 	switch text := fmt.Sprintf("%.1f%%", 100*share); {
 	case text == "100.0%" && share < 1:
