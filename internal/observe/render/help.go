@@ -232,7 +232,7 @@ func loopAnswerOf(id string, step runs.Step) string {
 	return fmt.Sprintf("to see what they await: %s status %s %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(step.Step))
 }
 
-// writeHelp writes a command without breaking it. It goes on the next line if it does not fit after its explanation.
+// writeHelp writes a command without breaking it. It is put on the next line if it does not fit after its explanation.
 func writeHelp(b *strings.Builder, help string, paper terminal.Paper) {
 	if text.StringWidth(help) > paper.Width {
 		help = strings.Replace(help, ": ", ":\n  ", 1)
