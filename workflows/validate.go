@@ -12,7 +12,7 @@ import (
 
 var errNoParent = errors.New("it is part of a run, and no run has started it; start " + protocol.PlaybookWorkflowName)
 
-// childOnly guards a workflow that only runs as a child.
+// childOnly returns the workflow function run, except that it fails if the workflow is not a child.
 func childOnly[In, Out any](
 	run func(workflow.Context, In, call.Script) (Out, error),
 ) func(workflow.Context, In, call.Script) (Out, error) {

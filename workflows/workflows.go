@@ -1,7 +1,6 @@
-// Package workflows is the Temporal side of Reprise: it has package interpreter decide,
-// waits durably, and calls the activities by name. It holds no rule of the language.
-//
-// Each package below imports only packages before it: protocol, gate, keeper, control, drive, loop, run.
+// Package workflows is the Temporal side of Reprise: it lets package interpreter decide, waits durably, and calls
+// activities by name. It contains no rules of the playbook language.
+// || Each package below imports only packages before it: protocol, gate, keeper, control, drive, loop, run.
 package workflows
 
 import (
@@ -19,13 +18,12 @@ import (
 	"reprise/workflows/run"
 )
 
-// Registry is what workflows are registered with: a worker, a replayer or the
-// test environment.
+// Registry is where workflows are registered: a worker, a replayer or the test environment.
 type Registry interface {
 	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
 }
 
-// Register binds the workflows to their names.
+// Register registers the workflows under their names.
 func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(run.PlaybookWorkflow, workflow.RegisterOptions{Name: protocol.PlaybookWorkflowName})
 	registry.RegisterWorkflowWithOptions(childOnly(loop.LoopWorkflow), workflow.RegisterOptions{Name: protocol.LoopWorkflowName})

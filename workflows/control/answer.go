@@ -17,21 +17,21 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// maxAnswered bounds the answers that a workflow remembers to recognise repeated ones, keeping
-// the latest, because they are in the state with which it continues as new.
+// maxAnswered bounds the answers that a workflow remembers in order to recognise repeated ones. The latest are
+// kept; they are part of the state with which the workflow continues as new.
 const maxAnswered = 200
 
-// AwaitedCall is a call whose attempts are answered from outside.
+// AwaitedCall is a call whose attempts are answered by people or other systems.
 type AwaitedCall struct {
 	Call *call.Call
-	// Sent says that the attempt is being made, and is not awaited yet.
+	// Sent says that the attempt's request is being sent, and nobody awaits the attempt yet.
 	Sent bool
 	// Stirred says that the driver has to check the attempt again: progress has
 	// arrived, or the call continues as new.
 	Stirred bool
 }
 
-// AwaitAnswer records a call that may be answered, until it is over.
+// AwaitAnswer records a call that may be answered, until over is called.
 func (c *Controls) AwaitAnswer(awaited *AwaitedCall) (over func()) {
 	c.awaited = append(c.awaited, awaited)
 	return func() {
@@ -39,7 +39,7 @@ func (c *Controls) AwaitAnswer(awaited *AwaitedCall) (over func()) {
 	}
 }
 
-// ServeAnswers sets the handlers of answers, and of queries of the attempts that await them.
+// ServeAnswers sets the handlers of answers, and of queries about the attempts that await them.
 func (c *Controls) ServeAnswers(ctx workflow.Context) error {
 	return errors.Join(
 		OnUpdate(ctx, c, &c.Answers, protocol.AnswerUpdate, c.checkAnswer, c.acceptAnswer),
@@ -47,9 +47,9 @@ func (c *Controls) ServeAnswers(ctx workflow.Context) error {
 	)
 }
 
-// AwaitAnswers makes the workflow accept answers, by updates and signals, once the calls that begin
-// now have reached what they wait for: before, no attempt is awaited. Its coroutine is started after
-// the waiting handlers, so these continue when all others have run.
+// AwaitAnswers makes the workflow accept answers, by updates and signals, once the calls that begin now have
+// reached the attempt that they wait for. Its coroutine is started after the waiting handlers, so that these
+// continue when all others have run.
 func (c *Controls) AwaitAnswers(ctx workflow.Context) {
 	if c.awaitsAnswers {
 		return
@@ -61,16 +61,17 @@ func (c *Controls) AwaitAnswers(ctx workflow.Context) {
 	})
 }
 
-// checkAnswer refuses an answer if no attempt awaits it.
+// checkAnswer returns an error for an answer that no attempt awaits.
 func (c *Controls) checkAnswer(answer interpreter.Answer) error {
 	_, err := c.findAwaited(answer)
 	if id := interpreter.AnsweredAt(err); id != "" && !c.isReachable(id) {
-		return nil // the handler waits until it is: a sender that goes there earlier would find no workflow
+		return nil // the handler waits: before the other workflow exists, the sender would not find it
 	}
 	return answerError(err)
 }
 
-// acceptAnswer has the call accept an answer that is for it, and refers the senders of others to the workflow that has it.
+// acceptAnswer passes an answer to the call that awaits it. If another workflow has the call, the error refers the
+// sender to that workflow, once it exists.
 func (c *Controls) acceptAnswer(ctx workflow.Context, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
 	taken, err := c.giveAnswer(ctx, answer)
 	if id := interpreter.AnsweredAt(err); id != "" && c.awaitReachable(ctx, id) != nil {
@@ -79,14 +80,14 @@ func (c *Controls) acceptAnswer(ctx workflow.Context, answer interpreter.Answer)
 	return taken, answerError(err)
 }
 
-// drainAnswers applies answers that have arrived and were not read yet.
+// drainAnswers applies answers that have arrived as signals but were not read yet.
 func (c *Controls) drainAnswers(ctx workflow.Context) {
 	for answer := range gate.Arrived[interpreter.Answer](workflow.GetSignalChannel(ctx, protocol.AnswerSignal)) {
 		c.answerSignalled(ctx, answer)
 	}
 }
 
-// answerSignalled applies an answer whose sender does not wait for the outcome.
+// answerSignalled applies an answer that arrived as a signal, whose sender does not wait for the outcome.
 func (c *Controls) answerSignalled(ctx workflow.Context, answer interpreter.Answer) {
 	_, err := c.giveAnswer(ctx, answer)
 	if id := interpreter.AnsweredAt(err); id != "" {
@@ -98,27 +99,26 @@ func (c *Controls) answerSignalled(ctx workflow.Context, answer interpreter.Answ
 	}
 }
 
-// Bounds of the answers that wait to be passed on, to one call and in all.
+// Bounds on the answers that wait to be forwarded, to one call and in total.
 const (
-	// maxForwardedTo bounds the answers to one call that wait to be passed on to the workflow
-	// that has it. Without it, whoever has the call's token could fill the workflow.
+	// maxForwardedTo bounds the answers to one call that wait to be forwarded to the workflow that has the call.
+	// Otherwise a holder of the call's token could fill the memory of this workflow.
 	maxForwardedTo = 100
-	// maxForwarded bounds the answers to all calls that wait to be passed on, in the memory and
-	// the next history of the workflow.
+	// maxForwarded bounds the answers to all calls that wait to be forwarded. They are in the memory of the
+	// workflow and in its next history.
 	maxForwarded = 2000
 )
 
-// forwardedAnswer is an answer that is passed on to another workflow.
+// forwardedAnswer is an answer to be forwarded to another workflow.
 type forwardedAnswer struct {
 	id     string
 	answer interpreter.Answer
-	digest string // identifies the answer; all progress has the same
+	digest string // identifies the answer; "" for progress
 }
 
-// forwardAnswer passes an answer on to the workflow that accepts it. One is on its way at a
-// time: Temporal fails every task of a workflow that sends too many signals at once. Of
-// those that wait the newest progress and one of each other answer is enough; beyond
-// the bounds an answer is dropped.
+// forwardAnswer forwards an answer to the workflow that accepts it. Answers are sent one at a time, because
+// Temporal fails every task of a workflow that sends too many signals at once. Of the waiting answers to a call,
+// only the newest progress and one copy of each other answer is kept; beyond the bounds, answers are dropped.
 func (c *Controls) forwardAnswer(ctx workflow.Context, id string, answer interpreter.Answer) {
 	to, digest := 0, ""
 	if answer.Verb != interpreter.AnswerProgress {
@@ -142,12 +142,12 @@ func (c *Controls) forwardAnswer(ctx workflow.Context, id string, answer interpr
 	c.forwards = append(c.forwards, forwardedAnswer{id, answer, digest})
 	if !c.forwarding {
 		c.forwarding = true
-		disconnected, _ := workflow.NewDisconnectedContext(ctx) // the receiver may continue after a cancel
+		disconnected, _ := workflow.NewDisconnectedContext(ctx) // the receiver may outlive a cancel of this workflow
 		workflow.Go(disconnected, c.passOn)
 	}
 }
 
-// passOn passes on what waits, one answer after the other.
+// passOn sends the waiting answers one after the other.
 func (c *Controls) passOn(ctx workflow.Context) {
 	defer func() { c.forwarding = false }()
 	for len(c.forwards) > 0 {
@@ -162,8 +162,8 @@ func (c *Controls) passOn(ctx workflow.Context) {
 	}
 }
 
-// isReachable reports whether the workflow that accepts an answer in place of this one
-// exists: the workflow of a call that has just moved may not have begun.
+// isReachable reports whether the workflow that accepts an answer in place of this one exists. The workflow of a
+// call that has just moved may not have begun.
 func (c *Controls) isReachable(id string) bool {
 	return !c.ChildCalls[id] || slices.ContainsFunc(c.Children, func(child *gate.SteeredChild) bool {
 		return child.ID == id && child.Child.GetChildWorkflowExecution().IsReady()
@@ -174,8 +174,8 @@ func (c *Controls) awaitReachable(ctx workflow.Context, id string) error {
 	return workflow.Await(ctx, func() bool { return c.isReachable(id) })
 }
 
-// answerError is an error of an answer as clients get it: an application error with the
-// type of the interpreter's.
+// answerError converts an error about an answer for clients: to an application error whose type is that of the
+// *interpreter.AnswerError.
 func answerError(err error) error {
 	if refused, ok := errors.AsType[*interpreter.AnswerError](err); ok {
 		return temporal.NewNonRetryableApplicationError(refused.Message, refused.Type, nil, refused.WorkflowID)
@@ -183,7 +183,7 @@ func answerError(err error) error {
 	return err
 }
 
-// giveAnswer has the call accept an answer that is for it.
+// giveAnswer passes an answer to the call that awaits it, and returns the receipt.
 func (c *Controls) giveAnswer(ctx workflow.Context, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
 	found, err := c.findAwaited(answer)
 	switch {
@@ -207,14 +207,14 @@ func (c *Controls) giveAnswer(ctx workflow.Context, answer interpreter.Answer) (
 	return taken, nil
 }
 
-// answerTarget is what an answer is for: a call of this workflow, or one whose attempt
-// has been answered in the same way before.
+// answerTarget is the call of this workflow that an answer is for, or the receipt of the same answer to an attempt
+// answered before.
 type answerTarget struct {
 	call   *AwaitedCall
 	before *interpreter.AnswerReceipt
 }
 
-// findAwaited finds what an answer is for. The error is an *interpreter.AnswerError.
+// findAwaited returns the target of an answer. The error is an *interpreter.AnswerError.
 func (c *Controls) findAwaited(answer interpreter.Answer) (answerTarget, error) {
 	if err := answer.Check(); err != nil {
 		return answerTarget{}, err
@@ -238,15 +238,14 @@ func (c *Controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 		return answerTarget{before: before}, nil
 	}
 	if len(open) == 1 {
-		return answerTarget{}, open[0].Call.View().CheckAnswer(answer) // it has its answer
+		return answerTarget{}, open[0].Call.View().CheckAnswer(answer) // the attempt already has an answer
 	}
 	return answerTarget{}, c.notAwaited(answer.AnswerTo)
 }
 
-// duplicateOf is the earlier reply to an answer that arrives again with its ID: a
-// sender does not always know whether its update arrived, and sends the answer as a
-// signal too. By then another attempt may be running, for which the answer is not
-// meant.
+// duplicateOf returns the receipt of the same answer, recognised by its ID, if it arrived before; otherwise nil. A
+// sender that does not know whether its update arrived sends the answer again as a signal. By then another attempt
+// may be running, for which the answer is not meant.
 func (c *Controls) duplicateOf(answer interpreter.Answer) *interpreter.AnswerReceipt {
 	if answer.ID == "" {
 		return nil
@@ -260,8 +259,8 @@ func (c *Controls) duplicateOf(answer interpreter.Answer) *interpreter.AnswerRec
 	return nil
 }
 
-// findAnswered finds an attempt that was answered; before is the reply if it was the same
-// answer, nil for another one.
+// findAnswered reports whether the attempt has been answered; before is the receipt if the answer was the same, nil
+// if it was another one.
 func (c *Controls) findAnswered(answer interpreter.Answer) (before *interpreter.AnswerReceipt, over bool) {
 	digest := answer.Digest()
 	for _, one := range slices.Backward(c.Answered) {
@@ -276,7 +275,7 @@ func (c *Controls) findAnswered(answer interpreter.Answer) (before *interpreter.
 	return nil, over
 }
 
-// notAwaited is the error of an answer that is for nothing here.
+// notAwaited returns the error for an answer that no attempt of this workflow awaits.
 func (c *Controls) notAwaited(to interpreter.AnswerTo) error {
 	for _, awaited := range c.awaited {
 		if to.MatchesCall(awaited.Call.View().Address()) && to != (interpreter.AnswerTo{Key: to.Key}) {
@@ -296,14 +295,14 @@ func (c *Controls) notAwaited(to interpreter.AnswerTo) error {
 	return &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: message}
 }
 
-// AnswerElsewhereError refuses an answer whose attempt another workflow hosts.
+// AnswerElsewhereError returns the error that refers an answer to the workflow that accepts it.
 func AnswerElsewhereError(id string) error {
 	return &interpreter.AnswerError{
 		Type: interpreter.AnswerElsewhere, WorkflowID: id, Message: fmt.Sprintf("workflow %s accepts this answer; send it there", id),
 	}
 }
 
-// callNames names calls, at most ten of them.
+// callNames lists the names of calls, at most ten.
 func callNames(calls []*AwaitedCall) string {
 	const shown = 10
 	names := lists.Map(calls[:min(len(calls), shown)], func(call *AwaitedCall) string { return gate.CallName(call.Call) })

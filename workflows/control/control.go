@@ -1,5 +1,6 @@
-// Package control is what a workflow knows of the requests of people to its run: commands, answers, pauses. It ends the
-// waits that a request ends, passes requests on to the children, and has the slot of a child in the window of its loop.
+// Package control holds what a workflow knows about requests of people to its run: commands, answers, pauses. It
+// ends the waits that a request concerns, passes requests on to child workflows, and manages a child's slot in the
+// window of its loop.
 package control
 
 import (
@@ -19,42 +20,41 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Controls is what a workflow knows of the requests of people to its run, with the
-// waits that they may end and the children to which they are passed on.
+// Controls holds what a workflow knows about requests of people to its run, the waits that they may end, and the
+// children to which they are passed on.
 type Controls struct {
 	interpreter.Control
 	Run      string // workflow ID of the run
 	Parents  []interpreter.Parent
 	Waits    []*OpenWait
-	awaited  []*AwaitedCall            // calls that are answered from outside
-	Answered []protocol.AcceptedAnswer // the last answers that were accepted
-	Updates  int                       // commands and answers that this history has accepted
-	// Elsewhere names the other workflow that accepts an answer, or says that its
-	// attempt is over; nil where that is not known, and for a workflow that knows of no
-	// other.
+	awaited  []*AwaitedCall            // calls that people or other systems answer
+	Answered []protocol.AcceptedAnswer // the latest answers that were accepted
+	Updates  int                       // number of commands and answers that this history has accepted
+	// Elsewhere returns an error that names the workflow which accepts an answer, or that says that the attempt is
+	// over. It returns nil if this is not known; the field is nil if no other workflow can have the attempt.
 	Elsewhere func(interpreter.AnswerTo) error
 	// ChildCalls are the IDs of child workflows in which calls of this one continue.
 	ChildCalls map[string]bool
-	// forwards are answers that wait to be passed on, and forwarding says that one is.
+	// forwards are answers that wait to be forwarded; forwarding is true while they are being sent.
 	forwards   []forwardedAnswer
 	forwarding bool
 	Children   []*gate.SteeredChild
 	slot       *Slot // in the window of a loop, nil for none
 	Shared     func(workflow.Context, protocol.SharedWindow)
-	// Commands wait until the run has begun, and Answers until it awaits some.
+	// Commands and Answers hold back updates: Commands until the run has begun, Answers until it awaits any.
 	Commands, Answers updateGate
 	awaitsAnswers     bool
-	// Reports are the last reports of the children, by their workflow IDs. Reported is the last report that was sent to
-	// the parent workflow; changed makes another one if the waits have changed.
+	// Reports are the latest reports of the children, by workflow ID. Reported is the last report sent to the
+	// parent workflow; changed sends another one if the waits have changed.
 	Reports  map[string]protocol.WaitReport
 	Reported protocol.WaitReport
 	changed  func(workflow.Context)
 	debounce debounce
 }
 
-// OpenWait is a wait of a call in this workflow that people may end.
+// OpenWait is a wait of a call in this workflow that people may end early.
 type OpenWait struct {
-	// Step and Index name what waits; call is the call that waits, nil for moves at the end of a run.
+	// Step and Index identify the waiting step; call is the waiting call, nil for moves at the end of a run.
 	Step    string
 	Index   *int
 	call    *call.Call
@@ -62,16 +62,16 @@ type OpenWait struct {
 	End     workflow.CancelFunc
 	settled *protocol.ItemSettlement
 	renews  bool
-	called  bool // back for a turn that is free
+	called  bool // a slot under the rate limit is free
 }
 
-// NewOpenWait is a wait of a call.
+// NewOpenWait returns the wait of a call.
 func NewOpenWait(call *call.Call) *OpenWait {
 	of := call.Config()
 	return &OpenWait{Step: playbook.LoopStep(of.Step.Name), Index: of.Index, call: call}
 }
 
-// ErrRenews ends the wait of a call that continues as new.
+// ErrRenews ends a wait because its call continues as new, where the wait continues.
 var ErrRenews = errors.New("the wait continues as new")
 
 // EndWaits ends all waits, because the workflow continues as new.
@@ -86,8 +86,8 @@ func (c *Controls) EndWaits() {
 	}
 }
 
-// WithControls gives a workflow what it knows of the control of its run, and of its
-// parent runs.
+// WithControls adds the controls of a run to the context of a workflow, with what is known about its control and
+// its parent runs.
 func WithControls(
 	ctx workflow.Context, run string, known interpreter.Control, parents []interpreter.Parent,
 ) (workflow.Context, *Controls) {
@@ -95,13 +95,13 @@ func WithControls(
 	return gate.WithChildren(ctx, c), c
 }
 
-// ControlsOf are the controls of the workflow, which WithControls has given it.
+// ControlsOf returns the controls that WithControls added to the context.
 func ControlsOf(ctx workflow.Context) *Controls {
 	return gate.ChildrenOf(ctx).(*Controls) // WithControls put it there
 }
 
-// ApplyFromParent applies what the parent workflow passes on. slot is what it may grant, nil for
-// nothing.
+// ApplyFromParent applies the steerings that the parent workflow sends. slot is the slot that they may grant, nil
+// for none.
 func (c *Controls) ApplyFromParent(ctx workflow.Context, slot *Slot) {
 	c.slot = slot
 	gate.OnSignal(ctx, protocol.ControlSignal, func(ctx workflow.Context, steering protocol.Steering) {
@@ -112,8 +112,7 @@ func (c *Controls) ApplyFromParent(ctx workflow.Context, slot *Slot) {
 	c.ListenForTurns(ctx)
 }
 
-// ListenForTurns ends waits for a turn under a rate limit where the limiter has one
-// that no worker leases.
+// ListenForTurns ends waits for a slot under a rate limit when the limiter has a free one.
 func (c *Controls) ListenForTurns(ctx workflow.Context) {
 	gate.OnSignal(ctx, ratelimit.TurnSignal, func(_ workflow.Context, call ratelimit.TurnCall) {
 		means := protocol.ItemSettlement{Step: playbook.LoopStep(call.Step), Index: call.Index}
@@ -126,7 +125,7 @@ func (c *Controls) ListenForTurns(ctx workflow.Context) {
 	})
 }
 
-// Drain applies the signals that have arrived, before the workflow continues as new.
+// Drain applies the signals that have already arrived, before the workflow continues as new.
 func (c *Controls) Drain(ctx workflow.Context) {
 	for steering := range gate.Arrived[protocol.Steering](workflow.GetSignalChannel(ctx, protocol.ControlSignal)) {
 		c.Apply(ctx, steering)
@@ -134,8 +133,8 @@ func (c *Controls) Drain(ctx workflow.Context) {
 	c.drainAnswers(ctx)
 }
 
-// Apply records what people have requested, ends the waits that are meant and passes it
-// on. It returns the number of waits that end here, and whether a child is signalled.
+// Apply records a request of people, ends the waits that it concerns, and passes it on. It returns the number of
+// waits that end in this workflow, and whether a child is signalled.
 func (c *Controls) Apply(ctx workflow.Context, steering protocol.Steering) (ended int, signalled bool) {
 	if shared := steering.Shared; shared != nil && c.Shared != nil {
 		c.Shared(ctx, *shared)
@@ -151,7 +150,7 @@ func (c *Controls) Apply(ctx workflow.Context, steering protocol.Steering) (ende
 	return ended, signalled
 }
 
-// applyOne is Apply, of one decision at most.
+// applyOne applies a steering with at most one decision.
 func (c *Controls) applyOne(ctx workflow.Context, steering protocol.Steering) (ended int, signalled bool) {
 	c.applyControl(steering)
 	if steering.Slot != nil && c.slot != nil {
@@ -170,7 +169,7 @@ func (c *Controls) applyOne(ctx workflow.Context, steering protocol.Steering) (e
 	return ended, signalled
 }
 
-// settleWaits ends the waits that a settlement means.
+// settleWaits ends the waits that a settlement concerns, and returns their number.
 func (c *Controls) settleWaits(ctx workflow.Context, settlement *protocol.ItemSettlement) int {
 	ended := 0
 	for _, wait := range c.Waits {
@@ -186,13 +185,13 @@ func (c *Controls) settleWaits(ctx workflow.Context, settlement *protocol.ItemSe
 	return ended
 }
 
-// refusesSettlement reports whether a decision cannot apply to a step, because nothing of it may
-// be tried now. Only the run checks that; the workflows that it signals trust it.
+// refusesSettlement reports whether a decision to retry cannot apply to a step because it is paused. Only the run
+// checks that; the workflows that it signals rely on it.
 func (c *Controls) refusesSettlement(ctx workflow.Context, settlement *protocol.ItemSettlement, step string) bool {
 	return settlement != nil && !settlement.Skip && c.IsPaused(step) && workflow.GetInfo(ctx).WorkflowExecution.ID == c.Run
 }
 
-// OpenWait records a wait that people may end, until it is over.
+// OpenWait records a wait that people may end, until over is called.
 func (c *Controls) OpenWait(wait *OpenWait) (over func()) {
 	c.Waits = append(c.Waits, wait)
 	return func() {
@@ -200,14 +199,14 @@ func (c *Controls) OpenWait(wait *OpenWait) (over func()) {
 	}
 }
 
-// waitMark is the mark of a timer by which a call waits.
+// waitMark returns the mark for the timer of a waiting call.
 func waitMark(machine *call.Call, wait interpreter.Wait) interpreter.TimerMark {
 	of := machine.Config()
 	return interpreter.TimerMark{Call: of.Place(), Index: of.Index, Reason: wait.Reason}
 }
 
-// SleepFor is a durable timer whose summary says what a call waits for. It ends early
-// if people decide about the call. The error is ctx's, if it was cancelled.
+// SleepFor waits with a durable timer whose summary says what the call waits for. The wait ends early if a person
+// decides about the call. The error is ErrRenews, or that of a cancelled ctx.
 func (c *Controls) SleepFor(ctx workflow.Context, call *call.Call, wait interpreter.Wait) (*protocol.ItemSettlement, error) {
 	timer, end := workflow.WithCancel(ctx)
 	open := NewOpenWait(call)
@@ -232,8 +231,8 @@ func (w *OpenWait) WaitOutcome(ctx workflow.Context, err error) (*protocol.ItemS
 	return nil, err
 }
 
-// AwaitRelease waits until people resume a call that is held, or decide about it. The error
-// is ctx's, if it was cancelled.
+// AwaitRelease waits until people resume a held call, or decide about it. The error is ErrRenews, or that of a
+// cancelled ctx.
 func (c *Controls) AwaitRelease(ctx workflow.Context, call *call.Call, hold interpreter.Hold) (*protocol.ItemSettlement, error) {
 	open := NewOpenWait(call)
 	open.paused = !hold.Exhausted
@@ -244,7 +243,7 @@ func (c *Controls) AwaitRelease(ctx workflow.Context, call *call.Call, hold inte
 	return open.WaitOutcome(ctx, err)
 }
 
-// RenderHold renders whether people hold the run, and why.
+// RenderHold describes whether people hold the run, and why.
 func (c *Controls) RenderHold() string {
 	what := ""
 	switch {
@@ -263,7 +262,7 @@ func (c *Controls) RenderHold() string {
 	return "**" + what + "**\n\n"
 }
 
-// describeAttempt describes the attempt with an address.
+// describeAttempt returns the details of the attempt with an address.
 func (c *Controls) describeAttempt(to interpreter.AnswerTo) (protocol.AttemptDetails, error) {
 	for _, one := range slices.Backward(c.Answered) {
 		if one.Is(to) {

@@ -24,19 +24,19 @@ import (
 // MinShownWait is the shortest wait for a retry that changes the status of a run.
 const MinShownWait = 30 * time.Second
 
-// OpenWaits adds up what is open of a workflow, and what of it waits.
+// OpenWaits summarizes the open work of a workflow, and how much of it waits.
 type OpenWaits struct {
 	open  int
 	of    map[interpreter.Status]int
-	until time.Time // when the first wait for a retry is over; zero where people decide about all
-	// Expires is when the first wait that a child has reported is over.
+	until time.Time // when the first wait for a retry ends; zero if only people end them
+	// Expires is when the first wait reported by a child ends.
 	Expires time.Time
-	// Reported says that a child has reported a wait, held that something is paused here, and
-	// fresh that a wait without an end may have just begun.
+	// Reported says that a child has reported a wait, Held that something is paused in this workflow, and fresh
+	// that a wait without an end may have just begun.
 	Reported, Held, fresh bool
 }
 
-// Add adds something that is open, and until when it waits for a retry.
+// Add adds one piece of open work; until is the end of its wait for a retry.
 func (w *OpenWaits) Add(status interpreter.Status, until time.Time) {
 	if w.of == nil {
 		w.of = map[interpreter.Status]int{}
@@ -51,14 +51,14 @@ func (w *OpenWaits) Add(status interpreter.Status, until time.Time) {
 	}
 }
 
-// addReport adds what a child has reported.
+// addReport adds the open work that a child has reported.
 func (w *OpenWaits) addReport(report protocol.WaitReport) {
 	fresh := w.fresh
 	w.Add(report.Status, report.Until)
 	w.fresh, w.Reported, w.Expires = fresh, true, interpreter.EarlierTime(w.Expires, report.Until)
 }
 
-// Status is the status of a workflow of which this is open.
+// Status returns the status of a workflow with this open work.
 func (w *OpenWaits) Status() interpreter.Status {
 	paused, queued, waiting := w.of[interpreter.Paused], w.of[interpreter.Queued], w.of[interpreter.RetryPending]
 	switch {
@@ -76,7 +76,7 @@ func (w *OpenWaits) Status() interpreter.Status {
 	return interpreter.Running
 }
 
-// waitReport is the report of the status.
+// waitReport returns the report to the parent workflow.
 func (w *OpenWaits) waitReport() protocol.WaitReport {
 	report := protocol.WaitReport{Status: w.Status()}
 	if report.Status == interpreter.RetryPending {

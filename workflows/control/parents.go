@@ -11,7 +11,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// ParentsOf are the runs that the run of a task belongs to, the root first.
+// ParentsOf returns the parent runs of a task's run, the root first.
 func ParentsOf(task protocol.Task) []interpreter.Parent {
 	if task.Nesting == nil {
 		return nil
@@ -19,12 +19,12 @@ func ParentsOf(task protocol.Task) []interpreter.Parent {
 	return task.Nesting.Parents
 }
 
-// ParentsOfChild are the parent runs of one that a step starts.
+// ParentsOfChild returns the parent runs of a run that a step starts; line is its Parent.Queue.
 func (c *Controls) ParentsOfChild(step, line string) []interpreter.Parent {
 	return append(slices.Clone(c.Parents), interpreter.Parent{Run: c.Run, Step: step, Control: c.Of(step), Queue: line})
 }
 
-// Task is a task with what is known by now of the parent runs.
+// Task returns a task with the current controls of the parent runs.
 func (c *Controls) Task(task protocol.Task) protocol.Task {
 	if len(c.Parents) == 0 || task.Nesting == nil {
 		return task
@@ -35,15 +35,14 @@ func (c *Controls) Task(task protocol.Task) protocol.Task {
 	return task
 }
 
-// IsPaused reports whether no attempt of a step may begin: its run holds it, or a parent
-// run.
+// IsPaused reports whether this run or a parent run holds the attempts of a step.
 func (c *Controls) IsPaused(step string) bool {
 	return c.Control.IsPaused(step) || slices.ContainsFunc(c.Parents, func(parent interpreter.Parent) bool {
 		return parent.Control.IsPaused(parent.Step)
 	})
 }
 
-// knowsHold reports whether what held an attempt is known here.
+// knowsHold reports whether this workflow knows of the pause that held an attempt.
 func (c *Controls) knowsHold(hold interpreter.Hold) bool {
 	if hold.Run == "" {
 		return c.Version >= hold.Version
@@ -53,7 +52,7 @@ func (c *Controls) knowsHold(hold interpreter.Hold) bool {
 	})
 }
 
-// applyControl records the control of the run, or of a parent run.
+// applyControl records a newer control of the run, or of a parent run.
 func (c *Controls) applyControl(steering protocol.Steering) {
 	if steering.Run == "" {
 		if steering.Control.Version > c.Version {
@@ -68,7 +67,7 @@ func (c *Controls) applyControl(steering protocol.Steering) {
 	}
 }
 
-// ListenToParent applies what the parent run passes on, of a run that has one.
+// ListenToParent applies the steerings that the parent run sends, if there is a parent run.
 func (c *Controls) ListenToParent(ctx workflow.Context) {
 	if len(c.Parents) == 0 {
 		return
@@ -76,7 +75,7 @@ func (c *Controls) ListenToParent(ctx workflow.Context) {
 	gate.OnSignal(ctx, protocol.ControlSignal, func(ctx workflow.Context, steering protocol.Steering) { c.Apply(ctx, c.fromParent(steering)) })
 }
 
-// DrainParent is drain, of a run that has a parent.
+// DrainParent is Drain for the signals of the parent run, if there is one.
 func (c *Controls) DrainParent(ctx workflow.Context) {
 	if len(c.Parents) == 0 {
 		return
@@ -86,8 +85,8 @@ func (c *Controls) DrainParent(ctx workflow.Context) {
 	}
 }
 
-// fromParent names the run whose people gave a command. A parent run decides nothing about the
-// waits of this one.
+// fromParent names the run to which people gave a command, and removes decisions: a parent run decides nothing
+// about the waits of this one.
 func (c *Controls) fromParent(steering protocol.Steering) protocol.Steering {
 	if steering.Run == "" {
 		steering.Run = c.Parents[len(c.Parents)-1].Run
@@ -95,14 +94,14 @@ func (c *Controls) fromParent(steering protocol.Steering) protocol.Steering {
 	return protocol.Steering{Control: steering.Control, Resumes: steering.Resumes, Run: steering.Run}
 }
 
-// HoldFor is what may hold an attempt of a step.
+// HoldFor returns what an attempt of a step must check to learn whether it is paused.
 func (c *Controls) HoldFor(step string) *interpreter.PausedBy {
 	return &interpreter.PausedBy{
 		Run: c.Run, Step: step, Version: c.Version, Parents: (&call.Nesting{Parents: c.Parents}).BriefParents(),
 	}
 }
 
-// Admission is the request for runs that this one waits for.
+// Admission returns the request to admit count runs that this run waits for.
 func (c *Controls) Admission(tree interpreter.Tree, count int) interpreter.Admission {
 	admission := interpreter.Admission{Tree: tree, Count: count}
 	for _, parent := range c.Parents {

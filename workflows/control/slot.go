@@ -12,37 +12,35 @@ import (
 )
 
 const (
-	// parkFrom is the shortest wait for which a child releases its slot in the window
-	// of its loop: a release and another grant cost some ten events.
+	// parkFrom is the shortest wait for which a child releases its slot in the window of its loop: releasing and
+	// acquiring it cost about ten events.
 	parkFrom = 5 * time.Second
-	// ParkUntil is the length of the loop's history up to which its children may release their
-	// slots; in a longer one they keep them while they wait.
+	// ParkUntil is the length of the loop's history beyond which children keep their slots while they wait.
 	ParkUntil = 2000
 )
 
-// Slot is the place of a child workflow among the children of its loop that may run at the same time. While every
-// call of the child has a long wait, the child releases the slot so that another child can run, and requests one
-// again before it continues. The child stays open and shows what it waits for.
+// Slot is the permission of a child workflow to run, one of a limited number that its loop grants. When every call
+// of the child is in a long wait, the child releases the slot so that another child can run, and acquires one again
+// before it continues. The child stays open and shows what it waits for.
 type Slot struct {
 	input      *protocol.CallsInput
-	width      int  // how many of its calls may run at a time
+	width      int  // number of its calls that may run at a time
 	held       bool // the child has a slot
 	mayRelease bool
-	running    int // calls that run
-	Waiting    int // calls that want to
+	running    int // number of running calls
+	Waiting    int // number of calls that are ready to run
 	parked     []*ParkedCall
-	ended      func() (ended, failed int) // of the child's iterations
-	requested  bool                       // the loop has the request for a slot
+	ended      func() (ended, failed int) // numbers of ended and failed iterations of the child
+	requested  bool                       // the child has requested a slot from the loop
 }
 
-// ParkedCall is a call that waits, until a time or, where that is zero, until people
-// end that, and what for.
+// ParkedCall is a waiting call: what it waits for, and until when; zero if only people end the wait.
 type ParkedCall struct {
 	Until time.Time
 	Why   string
 }
 
-// NewSlot is the slot with which a child begins. All of its calls want to run.
+// NewSlot returns the slot with which a child begins. All of its calls are ready to run.
 func NewSlot(ctx workflow.Context, input *protocol.CallsInput, width int, ended func() (ended, failed int)) *Slot {
 	return &Slot{
 		input: input, ended: ended, width: max(width, 1), held: true, Waiting: len(input.Calls),
@@ -50,7 +48,7 @@ func NewSlot(ctx workflow.Context, input *protocol.CallsInput, width int, ended 
 	}
 }
 
-// acceptGrant applies a grant of the loop.
+// acceptGrant records that the loop has granted a slot.
 func (p *Slot) acceptGrant(given protocol.SlotGrant) {
 	p.held, p.requested, p.mayRelease = true, false, given.MayRelease
 }
@@ -69,13 +67,13 @@ func (p *Slot) Acquire(ctx workflow.Context) error {
 	return nil
 }
 
-// CallDone records that a call has ended.
+// CallDone records that a running call has ended.
 func (p *Slot) CallDone(ctx workflow.Context) {
 	p.running--
 	p.releaseSlot(ctx)
 }
 
-// ParkCall records that a call waits. back waits until it may continue.
+// ParkCall records that a running call waits. back waits until it may continue.
 func (p *Slot) ParkCall(ctx workflow.Context, call ParkedCall) (back func() error) {
 	p.parked = append(p.parked, &call)
 	p.running--
@@ -90,8 +88,8 @@ func (p *Slot) ParkCall(ctx workflow.Context, call ParkedCall) (back func() erro
 // StayParked records that a parked call does not continue in this history.
 func (p *Slot) StayParked() { p.running++ }
 
-// Releases reports whether the child may release its slot when all its calls wait for long, or
-// has released it already. Its loop knows what the child waits for.
+// Releases reports whether the child has released its slot, or may do so when all its calls are in long waits. Then
+// its loop knows what the child waits for.
 func (p *Slot) Releases() bool { return p != nil && (p.mayRelease || !p.held) }
 
 // KeepSlot makes the child keep its slot in this history; a nil slot has no effect.
@@ -101,7 +99,7 @@ func (p *Slot) KeepSlot() {
 	}
 }
 
-// releaseSlot releases the slot where all calls of the child wait.
+// releaseSlot releases the slot if all calls of the child are in long waits.
 func (p *Slot) releaseSlot(ctx workflow.Context) {
 	if !p.held || !p.mayRelease || p.running > 0 || p.Waiting > 0 || len(p.parked) == 0 || ctx.Err() != nil {
 		return
@@ -122,8 +120,7 @@ func (p *Slot) signalLoop(ctx workflow.Context, request protocol.SlotRequest) {
 	gate.Signal(ctx, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.SlotSignal, request)
 }
 
-// IsLongWait is until when a call is parked that is about to wait; false where that is
-// not worth the release of a slot.
+// IsLongWait returns when a wait that begins now ends, and whether it is long enough to release the slot.
 func IsLongWait(ctx workflow.Context, wait interpreter.Wait) (until time.Time, long bool) {
 	return workflow.Now(ctx).Add(wait.Delay), wait.Delay >= parkFrom
 }

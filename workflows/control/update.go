@@ -11,16 +11,16 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// updateGate makes updates wait that arrive before the workflow can check them. They may arrive with
-// its first task, or while it validates its input. The SDK refuses an update without a handler as
-// soon as nothing else can run, so a workflow sets all handlers before it waits for anything.
+// updateGate holds back updates that arrive before the workflow can check them. They may arrive with its first
+// task, or while it validates its input. The SDK rejects an update without a handler as soon as nothing else can
+// run, so a workflow sets all handlers before it waits for anything.
 type updateGate struct {
 	opened  bool
-	refusal error // of all updates; nil for none
+	refusal error // error for all updates; nil for none
 	waiting int
 }
 
-// passGate returns once the gate is open, also after a cancel.
+// passGate returns once the gate is open, even after a cancel.
 func (g *updateGate) passGate(ctx workflow.Context) {
 	g.waiting++
 	defer func() { g.waiting-- }()
@@ -33,7 +33,7 @@ func (g *updateGate) Open(ctx workflow.Context) {
 	gate.AwaitDespiteCancel(ctx, func() bool { return g.waiting == 0 })
 }
 
-// RefuseUpdates refuses all updates of a run that does not begin, with the reason.
+// RefuseUpdates refuses all updates of a run that ends before it started, for the given reason.
 func (c *Controls) RefuseUpdates(ctx workflow.Context, reason error) {
 	message := "the run ended before it started: " + protocol.AttemptError(reason).Message
 	c.Commands.refusal = errors.New(message)
@@ -42,8 +42,8 @@ func (c *Controls) RefuseUpdates(ctx workflow.Context, reason error) {
 	c.Answers.Open(ctx)
 }
 
-// OnUpdate has the workflow accept an update once its gate is open, unless check refuses it, and
-// counts it.
+// OnUpdate registers an update handler. Once the gate is open, it calls do for each update, unless check returns an
+// error, and counts the update.
 func OnUpdate[In, Out any](
 	ctx workflow.Context, c *Controls, g *updateGate, name string, check func(In) error, do func(workflow.Context, In) (Out, error),
 ) error {

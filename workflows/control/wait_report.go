@@ -10,17 +10,16 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// reportedShare is the fraction of the run's age that a wait must last to be reported: it
-// bounds the number of reports of a run of any length.
+// reportedShare limits the reports of a long run: a wait is reported only if it lasts at least 1/reportedShare of
+// the age of the run.
 const reportedShare = 100
 
-// ShortestReported is the duration from which a wait is reported, for a run that began at the
-// given time.
+// ShortestReported returns the shortest wait that is reported, for a run that started at began.
 func ShortestReported(ctx workflow.Context, began time.Time) time.Duration {
 	return max(MinShownWait, workflow.Now(ctx).Sub(began)/reportedShare)
 }
 
-// AddChild adds a child that has not ended, by its last report.
+// AddChild adds an open child, with the status from its last report.
 func (w *OpenWaits) AddChild(ctx workflow.Context, controls *Controls, id string) {
 	if report := controls.Reports[id]; report.Waits(workflow.Now(ctx)) {
 		w.addReport(report)
@@ -29,7 +28,7 @@ func (w *OpenWaits) AddChild(ctx workflow.Context, controls *Controls, id string
 	w.Add(interpreter.Running, time.Time{})
 }
 
-// ListenForReports records what children report. changed is called after each.
+// ListenForReports records the reports of children. changed is called after each.
 func (c *Controls) ListenForReports(ctx workflow.Context, changed func(workflow.Context)) {
 	c.changed = changed
 	gate.OnSignal(ctx, protocol.WaitsSignal, func(ctx workflow.Context, report protocol.WaitReport) {
@@ -43,8 +42,8 @@ func (c *Controls) ListenForReports(ctx workflow.Context, changed func(workflow.
 	})
 }
 
-// Report reports to the parent workflow what is open here, where that has changed and what waits
-// takes at least so long.
+// Report sends the open work of this workflow to the parent workflow if it has changed; waits shorter than shortest
+// are not reported.
 func (c *Controls) Report(ctx workflow.Context, waits OpenWaits, shortest time.Duration) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
 	if parent == nil || ctx.Err() != nil {
@@ -70,15 +69,15 @@ func (c *Controls) Report(ctx workflow.Context, waits OpenWaits, shortest time.D
 	gate.Signal(ctx, parent.ID, protocol.WaitsSignal, next)
 }
 
-// debounce is a status without a known end that is reported once it has lasted.
+// debounce is a status without a known end, which is reported only if it lasts for a while.
 type debounce struct {
 	status interpreter.Status
 	due    time.Time
 	drop   workflow.CancelFunc
 }
 
-// hasLasted reports whether a status has lasted so long. Where it has not, what is open is looked at
-// again once it may have.
+// hasLasted reports whether a status has lasted for at least long. If not, the open work is checked again at the
+// time when it may have.
 func (c *Controls) hasLasted(ctx workflow.Context, status interpreter.Status, long time.Duration) bool {
 	now := workflow.Now(ctx)
 	if c.debounce.status == status {
@@ -90,7 +89,7 @@ func (c *Controls) hasLasted(ctx workflow.Context, status interpreter.Status, lo
 	return false
 }
 
-// dropDebounce forgets a status that has not lasted.
+// dropDebounce discards a status that has not lasted.
 func (c *Controls) dropDebounce() {
 	if c.debounce.drop != nil {
 		c.debounce.drop()

@@ -14,13 +14,13 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// StepOverError refuses an answer to a step that has ended.
+// StepOverError returns the error for an answer to a step that has ended.
 func StepOverError(step string) error {
 	return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf("the attempt is over: step %s has ended", step)}
 }
 
-// beginAwaited begins an attempt that is answered from outside: it sends the attempt's request,
-// if there is one. The answer may arrive before that has ended.
+// beginAwaited begins an attempt that is answered from outside, and sends its request, if it has one. The answer
+// may arrive before the request has been sent.
 func (d *Driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput) {
 	outcome := interpreter.Outcome{}
 	if request := d.Call.View().Request; request.Sends() {
@@ -39,12 +39,11 @@ func (d *Driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 	logFailed(ctx, d.Call)
 }
 
-// awaitAnswer waits until the attempt is answered, its time is over, or the driver has to
-// check it again.
+// awaitAnswer waits until the attempt is answered, its time is over, or Stirred is set.
 func (d *Driver) awaitAnswer(ctx workflow.Context, awaited await.Awaited) {
 	wait := awaited.Wait(d.Call.View().Reported)
 	d.Waiting(d.Call, &wait, time.Time{})
-	over := func() bool { // progress may have come as the time was over, and makes it begin anew
+	over := func() bool { // progress that arrived at the same time extends the deadline
 		until := awaited.Until
 		if now := d.Call.View().Awaited; now != nil {
 			until = now.Until
@@ -55,7 +54,7 @@ func (d *Driver) awaitAnswer(ctx workflow.Context, awaited await.Awaited) {
 	err := workflow.Await(ctx, func() bool { return d.Call.View().HasAnswer() || d.awaited.Stirred || timer.over })
 	d.awaited.Stirred = false
 	switch {
-	case err != nil && !d.Call.View().HasAnswer(): // an accepted answer counts, though the run is cancelled
+	case err != nil && !d.Call.View().HasAnswer(): // an accepted answer counts even if the run is cancelled
 		d.notifyCancel(ctx)
 		d.cancelCall(ctx)
 	case d.Call.View().HasAnswer() || over():
@@ -81,19 +80,19 @@ func (d *Driver) awaitAnswer(ctx workflow.Context, awaited await.Awaited) {
 	}
 }
 
-// answerMark is the mark of the current attempt.
+// answerMark returns the history marker of the current attempt.
 func (d *Driver) answerMark() protocol.AnswerMark {
 	return protocol.AnswerMark{AnswerTo: d.Call.View().Address(), Page: d.Call.View().Page}
 }
 
-// answerTimer is the timer of an attempt that awaits its answer. Progress moves the end of the time, and another timer is
-// started only when this one is over.
+// answerTimer is the timer of an attempt that awaits an answer. Progress extends the deadline without a new timer:
+// another one is started only when this one has fired.
 type answerTimer struct {
 	stop workflow.CancelFunc
 	over bool
 }
 
-// startAnswerTimer gives a timer that is over when the time of the attempt is, or before.
+// startAnswerTimer returns the running timer or starts one; it fires at the deadline of the attempt, or earlier.
 func (d *Driver) startAnswerTimer(ctx workflow.Context, awaited await.Awaited) *answerTimer {
 	if d.answerTimer != nil && !d.answerTimer.over {
 		return d.answerTimer
@@ -111,7 +110,7 @@ func (d *Driver) startAnswerTimer(ctx workflow.Context, awaited await.Awaited) *
 	return started
 }
 
-// stopAnswerTimer stops the timer of an attempt that is not awaited here any more.
+// stopAnswerTimer stops the timer of an attempt that this workflow no longer awaits.
 func (d *Driver) stopAnswerTimer() {
 	if d.answerTimer != nil {
 		d.answerTimer.stop()
@@ -119,11 +118,11 @@ func (d *Driver) stopAnswerTimer() {
 	}
 }
 
-// cancelTime bounds the request that reports a cancel.
+// cancelTime bounds the request that reports a cancel to the server.
 const cancelTime = 30 * time.Second
 
-// notifyCancel notifies the other side that the attempt is cancelled, where the step
-// says how. The outcome changes nothing.
+// notifyCancel reports to the server that the attempt was cancelled, if the step has a request for that. Its
+// outcome is ignored.
 func (d *Driver) notifyCancel(ctx workflow.Context) {
 	d.stopAnswerTimer()
 	if d.Call.View().Awaited != nil {
@@ -147,14 +146,13 @@ func (d *Driver) notifyCancel(ctx workflow.Context) {
 }
 
 const (
-	// mostSettling is how often an attempt whose time is over checks, a second apart,
-	// whether its mailboxes are empty, each time for some seconds.
+	// mostSettling bounds how often, a second apart, an expired attempt checks whether its mailboxes are empty.
+	// Each check takes up to some seconds.
 	mostSettling = 15
 )
 
-// settleKept waits until the answers to the attempt that were kept in mailboxes have been
-// delivered, before the attempt times out: while no worker was there, they could not be
-// accepted.
+// settleKept waits until answers to the attempt that are stored in mailboxes have been delivered, before the
+// attempt times out. Mailboxes store answers while no worker can accept them.
 func (d *Driver) settleKept(ctx workflow.Context) {
 	to := gate.ToTool(interpreter.SettleActivity, keeper.MailTimeout, "checks for answers that are kept")
 	to.Tries = mostSettling

@@ -16,9 +16,9 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// A step may run another playbook. The child run is a run as any other, a child of the
-// workflow that makes the step's attempts: it is validated by itself, and people find,
-// pause and cancel it by its own ID. Of its parent it knows only whether that holds it.
+// A step may run another playbook. The child run is a run like any other, and a child of the workflow that makes
+// the step's attempts: it is validated separately, and people find, pause and cancel it by its own ID. Of its
+// parent it knows only whether the parent is paused.
 
 // playRun makes an attempt by running another playbook to its end.
 func (d *Driver) playRun(ctx workflow.Context, in interpreter.ToolInput) interpreter.Outcome {
@@ -60,8 +60,7 @@ func (d *Driver) playRun(ctx workflow.Context, in interpreter.ToolInput) interpr
 	return playChild(ctx, id, input, in)
 }
 
-// playChild runs a playbook as a child and waits for its end, as long as the attempt
-// may take.
+// playChild runs a playbook as a child and waits for its end, at most for the timeout of the attempt.
 func playChild(ctx workflow.Context, id string, input protocol.Input, in interpreter.ToolInput) interpreter.Outcome {
 	scope, cancel := workflow.WithCancel(ctx)
 	late, limit := false, in.Timeout()
@@ -89,7 +88,7 @@ func playChild(ctx workflow.Context, id string, input protocol.Input, in interpr
 	}
 }
 
-// playDetached starts a playbook that continues by itself.
+// playDetached starts a playbook whose end is not awaited.
 func playDetached(ctx workflow.Context, id string, input protocol.Input, in interpreter.ToolInput) interpreter.Outcome {
 	to := gate.ToDetached(protocol.PlaybookWorkflowName, id, attemptSummary(in))
 	to.Attributes = input.InitialAttributes()
@@ -112,34 +111,34 @@ func failedTimeout(id string, limit time.Duration) interpreter.Outcome {
 	}}
 }
 
-// actsOnResumes reports whether a steering of a child run resumes something that was held.
+// actsOnResumes reports whether a steering resumes a child run that was paused.
 func actsOnResumes(steering protocol.Steering) bool {
 	return steering.Resumes && steering.Settle == nil
 }
 
 const (
-	// admitTimeout bounds one request, which may queue after many others.
+	// admitTimeout bounds a request for admission, which may queue behind many others.
 	admitTimeout = 10 * time.Minute
-	// mayStartTimeout bounds the look whether a parent run was cancelled.
+	// mayStartTimeout bounds the check whether a parent run was cancelled.
 	mayStartTimeout = 10 * time.Second
-	// cancelTreeTimeout bounds a cancel of all child runs of one.
+	// cancelTreeTimeout bounds the cancel of all descendants of a run.
 	cancelTreeTimeout = 10 * time.Minute
 )
 
-// Allowance is how many runs of other playbooks a workflow may start without a request.
+// Allowance is the number of child runs that a workflow may start without requesting admission.
 type Allowance struct {
 	Left int
-	None bool // no run is granted any more
+	None bool // no further runs are admitted
 }
 
-// Consume uses up to n of it.
+// Consume uses up to n of the allowance, and returns how many.
 func (a *Allowance) Consume(n int) int {
 	consumed := min(n, a.Left)
 	a.Left -= consumed
 	return consumed
 }
 
-// Unused is how many runs may start without a request.
+// Unused returns the number of runs that may start without a request; 0 for nil.
 func (a *Allowance) Unused() int {
 	if a == nil {
 		return 0
@@ -147,8 +146,8 @@ func (a *Allowance) Unused() int {
 	return a.Left
 }
 
-// admitRun waits for the admission of a run that the call starts; nil if it may start now. A
-// held run keeps its admission.
+// admitRun requests admission for a run that the call starts. It returns nil if the run may start now, else the
+// outcome of the attempt. An attempt that is held by a pause keeps its admission.
 func (d *Driver) admitRun(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
 	d.Allowance = cmp.Or(d.Allowance, &Allowance{})
 	var admitted interpreter.AdmissionAnswer
@@ -179,15 +178,15 @@ func (d *Driver) admitRun(ctx workflow.Context, tree interpreter.Tree, step stri
 	return &interpreter.Outcome{PutOff: &interpreter.PutOff{Hold: admitted.Hold}}
 }
 
-// mayStart reports whether an admitted run may start now. If a parent run was cancelled since,
-// it returns false once ctx is cancelled too. Runs that do not answer do not hold it up.
+// mayStart reports whether an admitted run may start now. If a parent run was cancelled in the meantime, it returns
+// false, after ctx has been cancelled too. Runs that do not respond cause no delay.
 func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpreter.AdmissionAnswer {
 	controls := control.ControlsOf(ctx)
 	start := interpreter.RunStart{Admission: controls.Admission(tree, 0), Attempt: controls.HoldFor(step)}
 	to := gate.ToLocal(interpreter.MayStartActivity, mayStartTimeout, "checks whether step "+step+" may start a run now")
 	answer, err := gate.Send[interpreter.AdmissionAnswer](ctx, to, start, "the question whether a run may start now")
 	if answer.Closed {
-		ctx.Done().Receive(ctx, nil) // its own cancel is on its way
+		ctx.Done().Receive(ctx, nil) // the cancel of this run will arrive
 	}
 	if err != nil && ctx.Err() == nil {
 		gate.Logger(ctx).Warn("cannot check whether a parent run was cancelled or paused", "error", err)
@@ -195,9 +194,8 @@ func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpre
 	return answer
 }
 
-// RequestAdmission requests the admission of runs. Where a parent run was cancelled it
-// returns once ctx is cancelled too: who ended before that would be a failure to a
-// parent that does not know of the cancel yet.
+// RequestAdmission requests the admission of runs. If a parent run was cancelled, it waits for the cancel of ctx:
+// if this run ended earlier, a parent that does not know of the cancel yet would see a failure.
 func RequestAdmission(ctx workflow.Context, start interpreter.RunStart, step string) (interpreter.AdmissionAnswer, error) {
 	summary := fmt.Sprintf("asks whether step %s may start a run", step)
 	switch {
@@ -209,13 +207,12 @@ func RequestAdmission(ctx workflow.Context, start interpreter.RunStart, step str
 	to := gate.ToTool(interpreter.AdmitActivity, admitTimeout, summary)
 	admitted, err := gate.Send[interpreter.AdmissionAnswer](ctx, to, start, "the question whether a run may start")
 	if admitted.Closed {
-		ctx.Done().Receive(ctx, nil) // its own cancel is on its way
+		ctx.Done().Receive(ctx, nil) // the cancel of this run will arrive
 	}
 	return admitted, err
 }
 
-// CancelTree has the child runs of a run, of any depth, cancelled. Their ends show the
-// outcome.
+// CancelTree cancels all descendants of a run. Whether that succeeded shows in their ends.
 func CancelTree(ctx workflow.Context, tree interpreter.CancelTree) {
 	tree.First = tree.Run
 	if root := workflow.GetInfo(ctx).RootWorkflowExecution; root != nil {

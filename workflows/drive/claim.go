@@ -13,12 +13,13 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// StateTimeout bounds one delivery of the activity for states.
+// StateTimeout bounds one delivery of the activity that claims and moves states.
 const StateTimeout = time.Minute
 
-// ReachState has a state claimed, or states moved. place names the step. Where their keeper is out of reach, such as
-// a file that another process has locked, shown shows the wait until they are, and with nil its end. people may end the wait:
-// the state is tried again at once, or given up. The error is ErrRenews where the wait continues in the next history.
+// ReachState claims or moves states; place is the step, for summaries. If their store cannot be reached, for
+// example because another process has locked a file, it retries. shown is called with the wait while it lasts, and
+// with nil when it ends. people returns a wait that people may end: then the store is tried again at once, or given
+// up. The error is ErrRenews if the wait continues in the next history.
 func ReachState(
 	ctx workflow.Context, input interpreter.StateInput, place string, people func() *control.OpenWait, shown func(wait *interpreter.Wait),
 ) (interpreter.StateOutput, error) {
@@ -54,7 +55,7 @@ func ReachState(
 	}
 }
 
-// sendState has a state claimed, or states moved, in so many tries.
+// sendState sends one request to claim or move states, with at most so many deliveries.
 func sendState(ctx workflow.Context, input interpreter.StateInput, place string, tries int32) (interpreter.StateOutput, error) {
 	summary := place + ": moves its state"
 	switch {

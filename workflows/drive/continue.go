@@ -10,26 +10,24 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// A run that a step has started may replace an earlier one: it is another attempt of
-// the call, or a reprocess runs the call again. It reads the results of what has
-// completed from the earlier runs, and its steps have them without a call.
+// A run started by a step may replace an earlier one: as another attempt of the call, or because a reprocess
+// repeats the call. It reads the results of completed steps from the earlier runs and does not repeat these steps.
 
-// recallTime bounds the queries of earlier runs, recallTries how often they are sent.
+// recallTime bounds a query of earlier runs, recallTries how often it is sent.
 const (
 	recallTime  = 2 * time.Minute
 	recallTries = 10
 )
 
-// ToRecall is an activity that queries earlier runs.
+// ToRecall returns an activity that queries earlier runs, for Send.
 func ToRecall(name, summary string) gate.Recipient {
 	to := gate.ToTool(name, recallTime, summary)
 	to.Tries = recallTries
 	return to
 }
 
-// earlierRuns names the runs that may have made an attempt's call before: earlier attempts of
-// the same request, and those of the earlier runs that this run replaces. It is nil if there
-// are none.
+// earlierRuns returns the runs that may have made an attempt's call before: earlier attempts of the same request,
+// and the earlier runs that this run replaces. It is nil if there are none.
 func (d *Driver) earlierRuns(task protocol.Task, nesting *call.Nesting, in interpreter.ToolInput) *interpreter.Recall {
 	recall := &interpreter.Recall{Key: in.OperationKey, Runs: nesting.Before}
 	first := in.Attempt - min(d.Call.View().RequestAttempts, interpreter.MaxEarlier)

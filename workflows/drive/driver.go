@@ -1,5 +1,5 @@
-// Package drive makes one call: it has package interpreter/call decide, waits durably, sends the attempts to activities
-// and child runs, and continues the call in another history where this one is full.
+// Package drive makes one call: it lets package interpreter/call decide, waits durably, sends attempts to
+// activities and child runs, and continues the call in another history when the current one is full.
 package drive
 
 import (
@@ -18,52 +18,48 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// WaitRecorder records when a call begins and, with nil, ends a wait, for progress.
+// WaitRecorder is notified when a call begins a wait and, with nil, when the wait ends, to show the progress.
 type WaitRecorder func(call *call.Call, wait *interpreter.Wait, until time.Time)
 
-// RecordNoWait is the waiter of a call whose waits nothing shows.
+// RecordNoWait is a WaitRecorder that does nothing.
 func RecordNoWait(*call.Call, *interpreter.Wait, time.Time) {}
 
-// Driver drives a call until it has ended, or continues as new: it runs what the call
-// requests and applies the outcome to it.
+// Driver drives a call until it has ended or continues as new: it carries out the commands of the call and reports
+// the outcomes to it.
 type Driver struct {
 	Call    *call.Call
 	Waiting WaitRecorder
-	// Host has activities fetch pages of the call; nil where all of it stays in the
-	// workflow.
+	// Host lets activities fetch pages of the call; nil to do everything in the workflow.
 	Host *ActivityHost
-	// Renews reports whether the call continues as new, before everything that it does
-	// once it has begun; nil is never.
+	// Renews is asked before each step of a call that has begun whether the call continues as new; nil means never.
 	Renews func() bool
-	// Slot is the slot of the call's child in the window of its loop; nil where the call
-	// keeps what it has.
+	// Slot is the slot of the call's child workflow in the window of its loop; nil if the call never releases one.
 	Slot *control.Slot
-	// apart says that activities may fetch pages, alone that the next page is fetched
-	// by an attempt of its own.
+	// apart says that activities may fetch several pages, alone that the next page must be fetched by a single
+	// attempt.
 	apart, alone bool
-	// Plays records the runs of other playbooks that attempts start, by their workflow
-	// IDs; nil for none.
+	// Plays is called with the workflow IDs of runs of other playbooks that attempts start; may be nil.
 	Plays func(child string)
-	// Allowance counts admissions that were granted and not used; nil is none.
+	// Allowance has admissions that were granted and not used; nil for none.
 	Allowance *Allowance
-	// until is when a wait ends that continues in the next history.
+	// until is the end of a wait that continues in the next history.
 	until time.Time
-	// awaited and answerTimer are of a call whose attempts are answered from outside.
+	// awaited and answerTimer are set for a call whose attempts are answered from outside.
 	awaited      *control.AwaitedCall
 	closeAwaited func()
 	answerTimer  *answerTimer
 }
 
-// Drive drives a call to its end within the workflow. slot is the slot of its child workflow, nil
-// where it keeps what it has.
+// Drive drives a call to its end within the workflow. slot is the slot of its child workflow, nil if it never
+// releases one.
 func Drive(ctx workflow.Context, call *call.Call, waiting WaitRecorder, slot *control.Slot) interpreter.CallResult {
 	d := &Driver{Call: call, Waiting: waiting, Slot: slot}
 	d.Run(ctx)
 	return *call.Result()
 }
 
-// Run drives the call until it has ended, or continues as new; then snapshot is its
-// input there, else nil.
+// Run drives the call until it has ended, and returns nil, or until it continues as new, and returns the snapshot
+// to continue from.
 func (d *Driver) Run(ctx workflow.Context) (snapshot *call.Snapshot) {
 	ended := d.Call.Finished() // and counted
 	if !ended && d.awaited == nil && d.Call.View().Traits().Awaits {
@@ -83,8 +79,8 @@ func (d *Driver) Run(ctx workflow.Context) (snapshot *call.Snapshot) {
 	return snapshot
 }
 
-// CloseAnswers has answers to the call refused. A call that continues as new accepts
-// answers until then: they are in its state.
+// CloseAnswers ends the acceptance of answers to the call. A call that continues as new accepts answers until then,
+// because they become part of its state.
 func (d *Driver) CloseAnswers() {
 	if d.awaited != nil {
 		d.closeAwaited()
@@ -118,7 +114,7 @@ func (d *Driver) advanceCall(ctx workflow.Context) *call.Snapshot {
 	return nil
 }
 
-// carryOutNext does what the call requests next.
+// carryOutNext carries out the next command of the call.
 func (d *Driver) carryOutNext(ctx workflow.Context) {
 	alone, held := d.alone, control.ControlsOf(ctx).IsPaused(d.Call.Config().Step.Name)
 	if d.alone = false; d.apart && !alone && !held && d.Call.View().FetchesPage() {
@@ -143,7 +139,7 @@ func (d *Driver) carryOutNext(ctx workflow.Context) {
 	}
 }
 
-// changeState has the state that the step keeps between runs claimed or moved.
+// changeState claims or moves the state that the step keeps between runs.
 func (d *Driver) changeState(ctx workflow.Context, input interpreter.StateInput) {
 	output, err := ReachState(ctx, input, d.Call.Config().Place(), func() *control.OpenWait { return control.NewOpenWait(d.Call) }, func(wait *interpreter.Wait) {
 		d.Waiting(d.Call, wait, time.Time{})
@@ -159,8 +155,8 @@ func (d *Driver) changeState(ctx workflow.Context, input interpreter.StateInput)
 	}
 }
 
-// continueInput is the state with which the call continues in another history. wait is the wait
-// that is due, nil for none.
+// continueInput returns the snapshot with which the call continues in another history. wait is the wait that is
+// due, nil for none.
 func (d *Driver) continueInput(ctx workflow.Context, wait *interpreter.Wait) *call.Snapshot {
 	var snapshot call.Snapshot
 	if d.Host != nil {
@@ -177,8 +173,8 @@ func (d *Driver) continueInput(ctx workflow.Context, wait *interpreter.Wait) *ca
 	return &snapshot
 }
 
-// fetchPages has an activity fetch pages of the call until something else is due. A page that
-// it cannot return with others is fetched alone.
+// fetchPages lets an activity fetch pages of the call until something else is due. A page that is too large to be
+// returned with others is fetched by a single attempt.
 func (d *Driver) fetchPages(ctx workflow.Context) {
 	host := d.Host
 	input := call.DriveInput{Task: host.Task, Calls: []call.Snapshot{host.Snapshot}, Width: 1, Pages: true}
@@ -188,12 +184,12 @@ func (d *Driver) fetchPages(ctx workflow.Context) {
 	output, further := HostCalls(ctx, input, []*call.Call{d.Call},
 		fmt.Sprintf("%s from page %d", gate.WithIndex(host.Task.Step, host.Snapshot.Index), d.Call.View().Pages+1))
 	host.lost = len(output.Calls) == 0 || output.Calls[0].State == nil
-	if d.alone = !further; ctx.Err() != nil { // a cancelled activity has given its pages too
+	if d.alone = !further; ctx.Err() != nil { // a cancelled activity has returned its pages too
 		d.cancelCall(ctx)
 	}
 }
 
-// makeAttempt makes one attempt, unless its step is held.
+// makeAttempt makes one attempt, unless the step is paused.
 func (d *Driver) makeAttempt(ctx workflow.Context, input interpreter.ToolInput) {
 	if controls := control.ControlsOf(ctx); controls.IsPaused(d.Call.Config().Step.Name) {
 		d.Call.Hold(interpreter.Hold{Version: controls.Version})
@@ -214,7 +210,7 @@ func (d *Driver) makeAttempt(ctx workflow.Context, input interpreter.ToolInput) 
 	logFailed(ctx, d.Call)
 }
 
-// runAttempt makes an attempt: an activity does, or a run of another playbook.
+// runAttempt makes an attempt, in an activity or as a run of another playbook.
 func (d *Driver) runAttempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
 	if playbook.TraitsOf(input.Tool).Plays {
 		began := workflow.Now(ctx)
@@ -227,8 +223,8 @@ func (d *Driver) runAttempt(ctx workflow.Context, input interpreter.ToolInput) i
 	return runTool(ctx, input)
 }
 
-// awaitTime waits as long as the call has to, or until people end that. The page after
-// it is usually followed by another wait.
+// awaitTime waits for the duration of wait, or until people end it. For a call that pages, the next page is usually
+// followed by another wait.
 func (d *Driver) awaitTime(ctx workflow.Context, wait interpreter.Wait) {
 	defer d.endRest()
 	until, long := control.IsLongWait(ctx, wait)
@@ -243,7 +239,7 @@ func (d *Driver) awaitTime(ctx workflow.Context, wait interpreter.Wait) {
 	d.alone = true
 }
 
-// awaitResume waits until people resume the call, or decide about it.
+// awaitResume waits until people resume the call or decide about it.
 func (d *Driver) awaitResume(ctx workflow.Context, hold interpreter.Hold) {
 	defer d.endRest()
 	d.markHold(ctx, hold)
@@ -256,7 +252,8 @@ func (d *Driver) awaitResume(ctx workflow.Context, hold interpreter.Hold) {
 	}
 }
 
-// markHold records in the history, once, that the call waits for a person.
+// markHold records in the history, once, that the call waits for a person to decide after its attempts were used
+// up.
 func (d *Driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
 	if !hold.Exhausted || hold.Recorded {
 		return
@@ -265,8 +262,8 @@ func (d *Driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
 	d.Call.HoldRecorded()
 }
 
-// endWait applies the end of a wait or a hold to the call: by people's decision, by a cancel,
-// or by itself.
+// endWait applies the end of a wait or hold to the call: a cancel if err is set, a person's decision if settlement
+// is, otherwise byItself.
 func (d *Driver) endWait(ctx workflow.Context, settlement *protocol.ItemSettlement, err error, byItself func()) {
 	switch {
 	case err != nil:
@@ -278,8 +275,8 @@ func (d *Driver) endWait(ctx workflow.Context, settlement *protocol.ItemSettleme
 	}
 }
 
-// parkCall records that the call waits, until a time or, where that is zero, until people
-// end that, and parks it in its slot for a long wait.
+// parkCall records that the call waits, until a time or, if that is zero, until people end the wait, and parks it
+// in its slot during a long wait.
 func (d *Driver) parkCall(
 	ctx workflow.Context, wait *interpreter.Wait, until time.Time, long bool, waits func() (*protocol.ItemSettlement, error),
 ) (*protocol.ItemSettlement, error) {
@@ -306,7 +303,7 @@ func (d *Driver) endRest() {
 
 func (d *Driver) cancelCall(ctx workflow.Context) { d.Call.Cancel(workflow.Now(ctx)) }
 
-// logFailed logs the decision about an attempt that failed.
+// logFailed logs and counts the last attempt if it failed.
 func logFailed(ctx workflow.Context, call *call.Call) {
 	failed := call.View().FailedAttempt()
 	if failed == nil {

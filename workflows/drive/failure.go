@@ -10,10 +10,10 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// pauseRateLimitTimeout bounds how long the other attempts may take to be paused.
+// pauseRateLimitTimeout bounds the activity that pauses other attempts under a rate limit.
 const pauseRateLimitTimeout = 5 * time.Second
 
-// recordIgnored records that a policy of a sink has ignored its failure, which no other event shows.
+// recordIgnored records that a policy ignored the failure of a sink, which no other event shows.
 func (d *Driver) recordIgnored(ctx workflow.Context, failure *interpreter.ErrorObject) {
 	config := d.Call.Config()
 	if failure == nil || config.Sink == nil || !d.Call.Finished() || d.Call.Result().Failed() {
@@ -22,9 +22,9 @@ func (d *Driver) recordIgnored(ctx workflow.Context, failure *interpreter.ErrorO
 	gate.RecordMarker(ctx, protocol.IgnoredMark{Ignored: config.Place(), Index: config.Index})
 }
 
-// recordRuled records that a policy turned the last answer into a failure, and pauses other attempts under
-// its rate limit if a policy found in the outcome that they have to wait. The call itself waits in any
-// case. input is nil if the attempt was answered from outside.
+// recordRuled records that a policy turned the last response into a failure. It also pauses other attempts under
+// the rate limit if a policy read a requested wait from the outcome; the call itself waits in any case. input is
+// nil if the attempt was answered from outside.
 func (d *Driver) recordRuled(ctx workflow.Context, input *interpreter.ToolInput) {
 	view := d.Call.View()
 	if view.Refused != nil {

@@ -15,17 +15,14 @@ import (
 )
 
 const (
-	// timeoutSlack is what an activity has beyond the time limit that its tool
-	// enforces itself.
+	// timeoutSlack is the time that an activity has beyond the time limit that its tool enforces.
 	timeoutSlack = 15 * time.Second
-	// maxTurnWait is far more than a paced attempt waits for its turn within its
-	// activity, before the time limit of the tool begins to run. A longer wait is the
-	// workflow's.
+	// maxTurnWait bounds the wait of an attempt for its rate limit slot within its activity, before the time limit
+	// of the tool begins. It is generous, because longer waits happen in the workflow.
 	maxTurnWait = 10 * time.Minute
 )
 
-// storeSlack is how long an attempt may wait for the payload store, before it
-// and after it.
+// storeSlack returns how long an attempt may wait for the payload store, before and after it.
 func storeSlack(ctx workflow.Context) time.Duration {
 	if gate.OutboxOf(ctx).Limits.OffloadAbove == 0 {
 		return 0
@@ -47,13 +44,13 @@ func runTool(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outc
 	switch {
 	case err == nil:
 		return result.Outcome()
-	case ctx.Err() != nil && protocol.IsTimeout(err): // a cancelled activity whose worker is lost is not dispatched again
+	case ctx.Err() != nil && protocol.IsTimeout(err): // after a cancel, a lost worker's activity is not delivered again
 		return interpreter.Outcome{Err: protocol.CancelledError()}
 	}
 	return interpreter.Outcome{Err: protocol.AttemptError(err)}
 }
 
-// attemptSummary is shown in Temporal's UI next to the activity.
+// attemptSummary returns the text shown beside the activity in Temporal's UI.
 func attemptSummary(input interpreter.ToolInput) string {
 	name := input.Step
 	if input.Place != "" {
@@ -62,25 +59,25 @@ func attemptSummary(input interpreter.ToolInput) string {
 	return fmt.Sprintf("%s page %d attempt %d", gate.WithIndex(name, input.Index), input.Page, input.Attempt)
 }
 
-// maxDriveTime bounds one activity that hosts calls. It is far more than their
-// share of it takes, and heartbeats notice a lost worker long before.
+// maxDriveTime bounds an activity that hosts calls. It is far longer than these usually take, and missing
+// heartbeats reveal a lost worker much earlier.
 const maxDriveTime = 6 * time.Hour
 
-// ActivityHost runs calls in an activity that does many things at once.
+// ActivityHost drives calls in an activity that carries out several commands at once.
 type ActivityHost struct {
 	Task     protocol.Task
 	Snapshot call.Snapshot
-	// MostPages bounds the pages that the next activity fetches; nil for no bound of the host's.
+	// MostPages returns a bound on the pages that the next activity fetches; nil for none.
 	MostPages func() int
-	// lost says that the last activity has not reported what it has done.
+	// lost says that the last activity has not reported its progress.
 	lost bool
 }
 
-// forgetTimeout bounds how long ledgers may take to forget.
+// forgetTimeout bounds the deletion of ledger entries.
 const forgetTimeout = 5 * time.Second
 
-// ForgetNotes has ledgers drop their entries of calls that have ended: the results are in
-// history now, and no call continues from an entry any more. It costs one event.
+// ForgetNotes deletes the ledger entries of calls that have ended: their results are in history now, so no call
+// continues from an entry any more. It costs one event.
 func ForgetNotes(ctx workflow.Context, task protocol.Task, noted call.Noted, calls ...call.Snapshot) {
 	if noted == call.NotNoted {
 		return
@@ -93,9 +90,8 @@ func ForgetNotes(ctx workflow.Context, task protocol.Task, noted call.Noted, cal
 	}
 }
 
-// HostCalls has DriveActivity drive calls, and applies its output: a cancelled or
-// failed activity reports what it has done too. further says that one of them has
-// progressed. Without a report the output has no calls.
+// HostCalls drives calls with DriveActivity and applies its output; a cancelled or failed activity also reports its
+// progress. further says whether any call has advanced. Without a report the output has no calls.
 func HostCalls(
 	ctx workflow.Context, input call.DriveInput, calls []*call.Call, summary string,
 ) (output call.DriveOutput, further bool) {
@@ -119,7 +115,7 @@ func HostCalls(
 	return output, further
 }
 
-// LoadStep compiles a task's playbook and finds its step.
+// LoadStep compiles a task's playbook and returns it with the task's step.
 func LoadStep(task protocol.Task) (*playbook.Playbook, *playbook.Step, error) {
 	book, step, err := task.Load()
 	if err != nil {
@@ -128,10 +124,10 @@ func LoadStep(task protocol.Task) (*playbook.Playbook, *playbook.Step, error) {
 	return book, step, nil
 }
 
-// hostInput is the input of an activity that hosts calls.
+// hostInput is the input of an activity that hosts calls, in the form in which Send can separate the script.
 type hostInput struct{ call.DriveInput }
 
-// SplitScript has the script of the task travel by itself.
+// SplitScript separates the script of the task, which is sent as an argument of its own.
 func (h hostInput) SplitScript() (any, call.Script) {
 	task, script := h.Task.Apart()
 	h.Task = task

@@ -11,7 +11,7 @@ import (
 	"reprise/workflows/gate"
 )
 
-// CountCall counts a call that has ended here.
+// CountCall counts a call that has ended in this workflow.
 func CountCall(ctx workflow.Context, call *call.Call) {
 	facts, result := call.View().Facts(), *call.Result()
 	meter.Call(gate.MetricsOf(ctx), facts, result)
@@ -20,12 +20,12 @@ func CountCall(ctx workflow.Context, call *call.Call) {
 	}
 }
 
-// countAttempt counts an attempt that no activity has made.
+// countAttempt counts an attempt that was not made by an activity.
 func countAttempt(ctx workflow.Context, call *call.Call, began time.Time, failure *interpreter.ErrorObject) {
 	meter.Attempt(gate.MetricsOf(ctx), call.View().Facts(), failure, workflow.Now(ctx).Sub(began))
 }
 
-// countWait counts a wait that begins here.
+// countWait records the duration of a wait that begins in this workflow.
 func countWait(ctx workflow.Context, call *call.Call, wait interpreter.Wait) {
 	if !wait.Rest {
 		facts := call.View().Facts()

@@ -12,8 +12,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// WaitsForPeople is the news of a call that waits for people, as its policy is
-// exhausted; false for other waits.
+// WaitsForPeople returns the news that a call waits for people because its attempts are used up; false for other
+// waits.
 func WaitsForPeople(machine *call.Call, wait *interpreter.Wait, visit int) (call.News, bool) {
 	if wait == nil || wait.Reason != interpreter.ReasonPerson {
 		return call.News{}, false
@@ -27,11 +27,11 @@ func WaitsForPeople(machine *call.Call, wait *interpreter.Wait, visit int) (call
 // ParentNotifier passes news from a child of a run to its parent workflow, which sends the notices.
 type ParentNotifier struct {
 	Book      *playbook.Playbook
-	Once      bool // an event is passed on once, and not for each iteration
+	Once      bool // pass each event on once, not for each iteration
 	signalled []string
 }
 
-// Signal signals the parent workflow, where the playbook has notices of the event.
+// Signal sends news to the parent workflow, if the playbook has notices of the event.
 func (n *ParentNotifier) Signal(ctx workflow.Context, news call.News) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
 	if parent == nil || !n.Book.Notifies(news.Event) || n.Once && slices.Contains(n.signalled, news.Event) {
@@ -46,7 +46,7 @@ func HasNewsOfChildren(book *playbook.Playbook) bool {
 	return book.Notifies(playbook.EventPaused) || book.Notifies(playbook.EventExhausted)
 }
 
-// Listen passes on the news of children.
+// Listen passes the news of this workflow's children on to its parent.
 func (n *ParentNotifier) Listen(ctx workflow.Context) {
 	if HasNewsOfChildren(n.Book) {
 		gate.OnSignal(ctx, protocol.NewsSignal, n.Signal)

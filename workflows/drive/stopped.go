@@ -12,9 +12,9 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// ContinueCall continues the call that the run by was making when it was stopped. If its
-// request has changed, the call begins again, with a warning. If its state cannot be read, the
-// call fails, because its request may have been sent before.
+// ContinueCall continues the call that the run by was making when it was stopped. If the request has changed, the
+// call starts anew, with a warning. If the state cannot be read, the call fails, because its request may have been
+// sent before.
 func ContinueCall(ctx workflow.Context, task protocol.Task, machine *call.Call, by string) (warning string) {
 	name := gate.WithIndex(task.Step, machine.Config().Index)
 	question := call.StoppedInput{By: by, Key: task.Run.Identity(), Step: task.Step, Visit: task.Visit, Index: machine.Config().Index}
@@ -40,7 +40,7 @@ func ContinueCall(ctx workflow.Context, task protocol.Task, machine *call.Call, 
 	return fmt.Sprintf("an earlier run was stopped during a call, which starts again with the same keys: step %s: its request has changed", name)
 }
 
-// recallLedgers has ledgers return what they hold of a call beyond its state.
+// recallLedgers applies what ledgers hold of a call beyond its state.
 func (c *ActivityHost) recallLedgers(ctx workflow.Context, machine *call.Call) {
 	if len(machine.View().Ledgers(workflow.Now(ctx))) == 0 {
 		machine.Recalled()
@@ -56,7 +56,7 @@ func (c *ActivityHost) recallLedgers(ctx workflow.Context, machine *call.Call) {
 	}
 }
 
-// BegunBetween are the iterations, of a range of indexes, that an earlier loop had begun.
+// BegunBetween returns the iterations in a range of indexes that an earlier loop had begun.
 func BegunBetween(all []interpreter.BegunIteration, first, last int) []interpreter.BegunIteration {
 	return lists.Filter(all, func(begun interpreter.BegunIteration) bool { return begun.Index >= first && begun.Index <= last })
 }

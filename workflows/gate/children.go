@@ -8,46 +8,44 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// SteeredChildren is implemented by a workflow that has children: it knows each child that starts and ends, and passes the
-// commands of people on to the open ones.
+// SteeredChildren is implemented by a workflow that has children. It learns of each child that starts and ends, and
+// passes commands of people on to the open ones.
 type SteeredChildren interface {
-	// SteerChild passes commands on to a child, from when its input is made until it has ended. A
-	// child whose start waits for room in a workflow task gets the commands of that time once
-	// it has begun.
+	// SteerChild starts passing commands on to a child, before its start is sent. If that start has to wait for
+	// room in a workflow task, commands are delivered once the child has begun.
 	SteerChild(to Recipient) *SteeredChild
-	// StopSteering ends the signals to a child.
+	// StopSteering stops the signals to a child.
 	StopSteering(child *SteeredChild)
-	// AcceptedUpdates is how many commands and answers the workflow's history has accepted.
+	// AcceptedUpdates returns the number of commands and answers that the workflow's history has accepted.
 	AcceptedUpdates() int
 }
 
 type childrenKey struct{}
 
-// WithChildren makes the workflow's children known in its context. A workflow that starts
-// children calls it first.
+// WithChildren adds the workflow's SteeredChildren to its context. A workflow that starts children calls it first.
 func WithChildren(ctx workflow.Context, c SteeredChildren) workflow.Context {
 	return workflow.WithValue(ctx, childrenKey{}, c)
 }
 
-// ChildrenOf returns what WithChildren has put into the context; nil for a workflow that starts no children.
+// ChildrenOf returns what WithChildren added to the context; nil if the workflow starts no children.
 func ChildrenOf(ctx workflow.Context) SteeredChildren {
 	c, _ := ctx.Value(childrenKey{}).(SteeredChildren)
 	return c
 }
 
-// SteeredChild is a child to which commands are passed on, one signal at a time. A busy server
-// delivers signals late and out of order, and delays the run's other signals behind them.
-// Commands wait until the previous signal has arrived, and are then sent together. Granting a
-// slot is a separate signal, because a child never waits for two of them.
+// SteeredChild is a child to which commands are passed on, one signal at a time. A busy server delivers signals
+// late and out of order, and delays the run's other signals behind them. So commands wait until the previous signal
+// has been delivered, and are then sent together. Grants of slots are sent separately, because a child never waits
+// for two of them.
 type SteeredChild struct {
 	Recipient
 	Child   workflow.ChildWorkflowFuture // nil until it is started
-	last    workflow.Future              // the last signal; nil before the first
-	waiting []protocol.Steering          // what is to be sent after it
+	last    workflow.Future              // the previous signal; nil before the first
+	waiting []protocol.Steering          // to be sent once last has been delivered
 	Ended   bool
 }
 
-// recordStart records the child that was started; from now on it is signalled.
+// recordStart records that the child was started; waiting commands are sent now.
 func (s *SteeredChild) recordStart(ctx workflow.Context, child workflow.ChildWorkflowFuture) {
 	if s.Child = child; len(s.waiting) > 0 {
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
@@ -55,13 +53,13 @@ func (s *SteeredChild) recordStart(ctx workflow.Context, child workflow.ChildWor
 	}
 }
 
-// SignalChild signals the child at once, or once the last signal has arrived. It waits until
+// SignalChild sends a command to the child at once, or after the previous signal has been delivered. It waits until
 // the child has begun.
 func (s *SteeredChild) SignalChild(ctx workflow.Context, steering protocol.Steering) {
 	if s.Child != nil && s.Child.GetChildWorkflowExecution().Get(ctx, nil) != nil {
-		return // and it never will
+		return // it never will begin
 	}
-	if steering.Run == "" { // a child run knows of its parent only the control of the step that started it
+	if steering.Run == "" { // a child run only learns the control of the step that started it
 		steering.Control = steering.Control.Of(s.Step)
 	}
 	if s.Child != nil && len(s.waiting) == 0 && (s.last == nil || s.last.IsReady()) {
@@ -74,8 +72,8 @@ func (s *SteeredChild) SignalChild(ctx workflow.Context, steering protocol.Steer
 	}
 }
 
-// signalWaiting sends the child the commands that have waited for the last signal to arrive, in one signal. A child that has
-// ended gets none.
+// signalWaiting sends the waiting commands in one signal, once the previous one has been delivered. It drops them
+// if the child has ended.
 func (s *SteeredChild) signalWaiting(ctx workflow.Context) {
 	for len(s.waiting) > 0 {
 		if s.Child.GetChildWorkflowExecution().Get(ctx, nil) != nil || s.last != nil && s.last.Get(ctx, nil) != nil || s.Ended {
@@ -88,12 +86,13 @@ func (s *SteeredChild) signalWaiting(ctx workflow.Context) {
 	}
 }
 
-// maxThen bounds the decisions that are sent together: they are one signal, which Temporal
-// refuses over 2 MB, and a person may send any number while a child is busy.
+// maxThen bounds the decisions that are sent together: they are one signal, which Temporal rejects above 2 MB, and
+// a person may make any number while a child is busy.
 const maxThen = 100
 
-// mergeSteering adds a steering to the list of steerings to be sent, in their order. Of controls only the latest is kept, since each
-// has all that people requested. A decision about waiting calls is dropped if one that waits already covers the same calls.
+// mergeSteering adds a steering to the ordered list of those to be sent. Only the latest control is kept, since
+// each includes all earlier requests. A decision about waiting calls is dropped if one in the list covers the same
+// calls.
 func mergeSteering(waiting []protocol.Steering, next protocol.Steering) []protocol.Steering {
 	for i := range waiting {
 		w := &waiting[i]

@@ -23,7 +23,7 @@ const (
 // MarkdownTable is a table in the details of a workflow, which Temporal's UI renders.
 type MarkdownTable struct{ text strings.Builder }
 
-// NewMarkdownTable makes an empty table with the given column names.
+// NewMarkdownTable returns an empty table with the given column names.
 func NewMarkdownTable(columns ...string) *MarkdownTable {
 	const usual = 256 // bytes
 	s := &MarkdownTable{}
@@ -50,8 +50,7 @@ func (s *MarkdownTable) Row(cells ...string) {
 
 func (s *MarkdownTable) String() string { return s.text.String() }
 
-// LinkTo is a Markdown link to another workflow of the namespace, relative to the page of
-// details.
+// LinkTo returns a Markdown link to another workflow of the namespace, relative to the page of details.
 func LinkTo(ctx workflow.Context, text, id string) string {
 	return fmt.Sprintf("[%s](namespaces/%s/workflows/%s)", text, url.PathEscape(workflow.GetInfo(ctx).Namespace), url.PathEscape(id))
 }
@@ -64,8 +63,7 @@ func RenderTime(at time.Time) string {
 	return at.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// RenderReason is the text of a table's last column: what the iteration waits for, or else its
-// last error, shortened.
+// RenderReason returns the last column of a row: what the iteration waits for, else its last error, shortened.
 func RenderReason(waiting string, failure *interpreter.ErrorObject) string {
 	if waiting != "" {
 		return source.Code(waiting, protocol.MaxText)
@@ -73,8 +71,8 @@ func RenderReason(waiting string, failure *interpreter.ErrorObject) string {
 	return source.Code(failure.ShortText(), protocol.MaxText)
 }
 
-// QuestionText is the question of an attempt that awaits an answer, with the command that
-// answers it; "" if it awaits none.
+// QuestionText describes an attempt that awaits an answer: its question, and the command to answer it. It returns
+// "" if none awaits one.
 func QuestionText(id, step string, index *int, awaiting *interpreter.AwaitedDetails) string {
 	if awaiting == nil {
 		return ""
@@ -89,7 +87,7 @@ func QuestionText(id, step string, index *int, awaiting *interpreter.AwaitedDeta
 	return text + ". To answer: " + source.Code(AnswerCommand(id, step, index, awaiting), protocol.MaxWorkflowID+2*protocol.MaxText) + "\n"
 }
 
-// AnswerCommand is the command that answers an attempt.
+// AnswerCommand returns the command with which a person answers an attempt.
 func AnswerCommand(id, step string, index *int, awaiting *interpreter.AwaitedDetails) string {
 	verb, option := awaiting.AnswerCommand()
 	command := "starter " + verb + " " + id + " " + step
@@ -102,6 +100,6 @@ func AnswerCommand(id, step string, index *int, awaiting *interpreter.AwaitedDet
 	return command
 }
 
-// MostListed bounds the iterations of each kind in the answer to a query, which Temporal
-// refuses over 2 MB. Readers want to see where the loop is, not all of it.
+// MostListed bounds the iterations of each kind in the result of a query, which Temporal rejects above 2 MB.
+// Readers want to see where the loop is, not all of it.
 const MostListed = 500

@@ -8,18 +8,18 @@ import (
 	"reprise/interpreter"
 )
 
-// A workflow continues as new beyond these, in events and bytes. Running work still
-// ends within Temporal's own suggestion of 4,096 events and 4 MB.
+// Bounds of a history, in events and bytes, beyond which a workflow continues as new. They leave running work room
+// to end below the 4,096 events and 4 MB at which Temporal suggests to continue as new.
 const (
 	LongHistory  = interpreter.LongHistory
 	LargeHistory = interpreter.LargeHistory
-	// ManyUpdates is how many commands and answers a history accepts before it counts
-	// as long. Temporal refuses more than 2,000.
+	// ManyUpdates is the number of commands and answers after which a history counts as long. Temporal rejects more
+	// than 2,000.
 	ManyUpdates = 500
 )
 
-// HistoryIsLong reports whether a workflow should continue as new: its history has many events, bytes or updates, or Temporal
-// suggests it.
+// HistoryIsLong reports whether a workflow should continue as new: its history has many events, bytes or updates, or
+// Temporal suggests it.
 func HistoryIsLong(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	if c := ChildrenOf(ctx); c != nil && c.AcceptedUpdates() > ManyUpdates {

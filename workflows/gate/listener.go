@@ -7,34 +7,33 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// listener handles the signals of a workflow in one coroutine: the SDK runs each
-// coroutine in each workflow task, whether there is anything to do for it or not.
+// listener handles all signals of a workflow in one coroutine, because the SDK runs every coroutine in every
+// workflow task, whether it has work or not.
 type listener struct{ signals []handledSignal }
 
-// handledSignal is the name of a signal with its handler.
+// handledSignal is a signal with its handler.
 type handledSignal struct {
 	arrived func() bool
-	handle  func(workflow.Context) // one that has arrived
+	handle  func(workflow.Context) // handles one signal that has arrived
 }
 
-// OnSignal registers the handler of a signal. Signals of one name are handled one after the
-// other, as they arrive. If signals of several names arrive in one task, signals of the name
-// registered first are handled first. ctx has to be the workflow's own: the context of a branch may be
-// cancelled.
+// OnSignal registers the handler of a signal. Signals of one name are handled one after the other, in order of
+// arrival. If signals of several names arrive in one task, those of the name registered first are handled first.
+// ctx must be the context of the workflow itself: that of a branch may be cancelled.
 func OnSignal[In any](ctx workflow.Context, name string, handle func(workflow.Context, In)) {
 	arrived := workflow.GetSignalChannel(ctx, name)
 	OutboxOf(ctx).listener.addSignal(ctx, handledSignal{
 		arrived: func() bool { return arrived.Len() > 0 },
 		handle: func(ctx workflow.Context) {
 			var message In
-			if arrived.ReceiveAsync(&message) { // what cannot be decoded is dropped
+			if arrived.ReceiveAsync(&message) { // a signal that cannot be decoded is dropped
 				handle(ctx, message)
 			}
 		},
 	})
 }
 
-// Arrived iterates over the signals that have arrived on a channel, and does not wait for more.
+// Arrived iterates over the signals that have arrived on a channel, without waiting for more.
 func Arrived[In any](signals workflow.ReceiveChannel) iter.Seq[In] {
 	return func(yield func(In) bool) {
 		for {
@@ -53,7 +52,7 @@ func (l *listener) addSignal(ctx workflow.Context, signals handledSignal) {
 	}
 }
 
-// listenAlways handles signals until the workflow ends, and after it was cancelled too.
+// listenAlways handles signals until the workflow ends, even after it was cancelled.
 func (l *listener) listenAlways(ctx workflow.Context) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	for workflow.Await(disconnected, l.hasArrived) == nil {

@@ -8,8 +8,7 @@ import (
 	"reprise/internal/base/meter"
 )
 
-// Metrics counts what a workflow does, with the handler of the SDK, which counts
-// nothing while the workflow replays.
+// Metrics counts what a workflow does, with the SDK's metrics handler, which does nothing during a replay.
 type Metrics struct{ ctx workflow.Context }
 
 // MetricsOf returns the metrics of a workflow.
@@ -41,14 +40,14 @@ func metricTags(m *meter.Metric, values []string) map[string]string {
 	return all
 }
 
-// SpanRecorder records the spans of a run as they end, also when they are replayed.
+// SpanRecorder receives the spans of a run as they end, including during a replay.
 type SpanRecorder interface {
 	Ended(ctx workflow.Context, span meter.Span)
 }
 
 type spansKey struct{}
 
-// WithSpans sets the recorder of spans for a context.
+// WithSpans adds a recorder of spans to the context.
 func WithSpans(ctx workflow.Context, spans SpanRecorder) workflow.Context {
 	return workflow.WithValue(ctx, spansKey{}, spans)
 }
@@ -62,13 +61,13 @@ func Emit(ctx workflow.Context, span meter.Span) {
 
 type seriesKey struct{}
 
-// WithSeries sets the recorder of Series for a context.
+// WithSeries adds the recorder for Series to the context.
 func WithSeries(ctx workflow.Context, to meter.Recorder) workflow.Context {
 	return workflow.WithValue(ctx, seriesKey{}, to)
 }
 
-// Series is where series begin as 0, also in a replay: each worker exports those of what it sees. It does
-// nothing where nobody counts.
+// Series returns the recorder with which series are created with the value 0, even in a replay: each worker exports
+// the series that it has seen. Without WithSeries it does nothing.
 func Series(ctx workflow.Context) meter.Recorder {
 	if to, ok := ctx.Value(seriesKey{}).(meter.Recorder); ok {
 		return to

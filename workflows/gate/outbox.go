@@ -11,31 +11,30 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// maxTaskBytes bounds what one workflow task may start. The commands of a task
-// travel in one message, and Temporal terminates a run whose message is over
-// 4 MB, however small each command is.
+// maxTaskBytes bounds the input that one workflow task sends. The commands of a task travel in one message, and
+// Temporal terminates a run whose message exceeds 4 MB, however small each command is.
 const maxTaskBytes = 1_500_000
 
-// Outbox counts the bytes that the current workflow task starts, and knows
-// how large a value may be. Another task has begun when the history is longer, and, where
-// tests skip time and no history grows, when what the one before has started is over. The listener of the workflow's signals is kept with it.
+// Outbox counts the bytes that the current workflow task sends, and knows the maximum size of a value. A new task
+// has begun when the history is longer or, in tests that skip time and have no growing history, when something
+// started in the previous task has ended. It also has the listener of the workflow's signals.
 type Outbox struct {
 	listener listener
 	Limits   interpreter.RunLimits
 	length   int
-	task     int // number of the current one
+	task     int // number of the current task
 	bytes    int
 	waiting  bool
-	script   *packedScript // that was sent last
+	script   *packedScript // the script that was sent last
 }
 
-// encodedValue is a value as Temporal's data converter writes it.
+// encodedValue is a value in the form of Temporal's data converter.
 type encodedValue struct {
-	value any // which the converter takes as it is
+	value any // accepted by the converter unchanged
 	size  int // in bytes, as JSON
 }
 
-// encodeValue encodes a value with metadata. If it cannot be encoded, the value is kept and the
+// encodeValue encodes a value, with metadata. A value that cannot be encoded is kept as it is, so that the
 // converter reports the error.
 func encodeValue(value any, metadata ...string) encodedValue {
 	payload, err := converter.GetDefaultDataConverter().ToPayload(value)
@@ -48,14 +47,14 @@ func encodeValue(value any, metadata ...string) encodedValue {
 	return encodedValue{value: converter.NewRawValue(payload), size: len(payload.GetData())}
 }
 
-// packedScript is a script in the encoded form in which it is sent.
+// packedScript is a script in its encoded form.
 type packedScript struct {
 	call.Script
 	encodedValue
 }
 
-// packScript encodes a script once, so that all children that need it are sent the same bytes. Its
-// metadata marks it for the payload store.
+// packScript encodes a script once, so that all children that need it get the same bytes. Its metadata marks it for
+// the payload store.
 func (o *Outbox) packScript(script call.Script) *packedScript {
 	if last := o.script; last == nil || !last.Equal(script) {
 		o.script = &packedScript{Script: script, encodedValue: encodeValue(script, interpreter.ScriptMark)}
@@ -65,34 +64,34 @@ func (o *Outbox) packScript(script call.Script) *packedScript {
 
 type outboxKey struct{}
 
-// WithOutbox gives a workflow its outbox; every workflow does so first. The
-// limits come from history, so that a replay decides the same.
+// WithOutbox adds an outbox to the context; every workflow calls it first. The limits come from history, so that a
+// replay decides the same.
 func WithOutbox(ctx workflow.Context, limits interpreter.RunLimits) workflow.Context {
 	return (&Outbox{Limits: limits}).With(ctx)
 }
 
-// With puts the outbox into another context of the same workflow.
+// With adds the outbox to another context of the same workflow.
 func (o *Outbox) With(ctx workflow.Context) workflow.Context {
 	return workflow.WithValue(ctx, outboxKey{}, o)
 }
 
-// OutboxOf returns the outbox that WithOutbox has put into the workflow's context.
+// OutboxOf returns the outbox that WithOutbox added to the context.
 func OutboxOf(ctx workflow.Context) *Outbox {
 	return ctx.Value(outboxKey{}).(*Outbox) // WithOutbox put it there
 }
 
-// PayloadCap is how many bytes of JSON may cross a boundary in this run.
+// PayloadCap returns the largest size, in bytes of JSON, of a value that this run may send or return.
 func PayloadCap(ctx workflow.Context) int { return OutboxOf(ctx).Limits.PayloadCap() }
 
-// TaskBytes returns how many of a task's bytes pass through Temporal itself and not through the
-// payload store.
+// TaskBytes returns how many bytes of a task are sent through Temporal itself rather than the payload store.
 func (o *Outbox) TaskBytes(task protocol.Task) int {
 	task, script := task.Apart()
 	return o.Limits.InlineSize(interpreter.EncodedSize(task)) + o.Limits.InlineScriptSize(o.packScript(script).size)
 }
 
-// admitBytes waits until size more bytes fit into what the current workflow task sends: it returns at once, or in a later task. task is
-// the number of the task that it returns in, for taskEnded. The error is ctx's, if that was cancelled meanwhile; then nothing may be sent.
+// admitBytes waits until size more bytes fit into the current workflow task: it returns at once, or in a later
+// task. task is the number of the task in which it returns, for taskEnded. If ctx is cancelled meanwhile, it
+// returns ctx's error, and nothing may be sent.
 func admitBytes(ctx workflow.Context, size int) (task int, err error) {
 	o := OutboxOf(ctx)
 	for !o.hasRoom(ctx, size) {
@@ -112,16 +111,15 @@ func (o *Outbox) hasRoom(ctx workflow.Context, size int) bool {
 	return o.bytes == 0 || o.bytes+size <= maxTaskBytes
 }
 
-// taskEnded says that something which was started in a task is over, so a later task has begun and its bytes are counted from
-// zero. Further reports about the same task change nothing.
+// taskEnded records that something started in a task has ended, so that a later task has begun and its bytes are
+// counted from zero. Further calls for the same task do nothing.
 func (o *Outbox) taskEnded(task int) {
 	if o.task == task {
 		o.task, o.bytes = task+1, 0
 	}
 }
 
-// waitForTask waits for another workflow task. One short timer brings it for all that
-// wait.
+// waitForTask waits for another workflow task, which one short timer triggers for all waiting callers.
 func (o *Outbox) waitForTask(ctx workflow.Context) error {
 	if o.waiting {
 		return workflow.Await(ctx, func() bool { return !o.waiting })

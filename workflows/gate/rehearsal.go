@@ -9,9 +9,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Rehearsal observes the runs of `starter test`: the decisions of their calls, and what they
-// send. Time is skipped there, and waits have no jitter, so that tests can name them. Runs on a
-// server have none.
+// Rehearsal observes the runs of `starter test`: the decisions of their calls, and what they send. Their time is
+// skipped and their waits have no jitter, so that tests can state exact times. Runs on a server have no Rehearsal.
 type Rehearsal interface {
 	// Observer returns the observer of the calls of the workflow with this ID.
 	Observer(workflowID string) call.Observer
@@ -26,19 +25,18 @@ type Rehearsal interface {
 
 type rehearsalKey struct{}
 
-// WithRehearsal sets the rehearsal of a workflow. Its children need a context of their own that
-// has it.
+// WithRehearsal adds a rehearsal to the context of a workflow. Contexts of its children do not inherit it.
 func WithRehearsal(ctx workflow.Context, rehearsal Rehearsal) workflow.Context {
 	return workflow.WithValue(ctx, rehearsalKey{}, rehearsal)
 }
 
-// RehearsalOf returns the rehearsal of a workflow, nil on a server.
+// RehearsalOf returns the rehearsal of a workflow; nil on a server.
 func RehearsalOf(ctx workflow.Context) Rehearsal {
 	rehearsal, _ := ctx.Value(rehearsalKey{}).(Rehearsal)
 	return rehearsal
 }
 
-// CallObserver returns the observer of this workflow's calls, nil on a server.
+// CallObserver returns the observer of this workflow's calls; nil on a server.
 func CallObserver(ctx workflow.Context) call.Observer {
 	if rehearsal := RehearsalOf(ctx); rehearsal != nil {
 		return rehearsal.Observer(workflow.GetInfo(ctx).WorkflowExecution.ID)

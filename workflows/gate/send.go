@@ -1,8 +1,8 @@
-// Package gate is where everything leaves a workflow and arrives in it. Send gives something to an activity or a
-// child, ContinueAsNew to the workflow's own next history: Temporal refuses what is too large in a way that leaves the
-// run hanging, and ends a run that sends too much at once, so both measure first. Nothing else may call what they
-// call. OnSignal handles what arrives. The rest is what every workflow needs of the SDK: its log, metrics, random
-// numbers, and texts for Temporal's UI.
+// Package gate is the entry and exit of a workflow. Everything that leaves passes through Send and Start, which
+// send input to an activity or a child, or through ContinueAsNew. Temporal rejects input that is too large in a way
+// that leaves the run hanging, and ends a run that sends too much at once, so these functions measure first;
+// nothing else may call the SDK functions that they use. OnSignal handles what arrives. The rest is what every
+// workflow needs of the SDK: its log, metrics, random numbers, and texts for Temporal's UI.
 package gate
 
 import (
@@ -18,27 +18,24 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Recipient is an activity or a child workflow to which Send and Start pass input. It has
-// timeouts, and a summary for Temporal's UI. ToTool and the functions after it make one.
+// Recipient is an activity or a child workflow that Send and Start can start, with its timeouts and a summary for
+// Temporal's UI. ToTool and the functions after it make one.
 type Recipient struct {
 	kind    recipientKind
-	name    string        // of the activity or workflow
+	name    string        // of the activity or workflow type
 	summary string        // what Temporal's UI shows beside it
-	Details string        // and below that
-	limit   time.Duration // of an activity
-	Tries   int32         // of an activity; 0 is MostDeliveries
-	ID      string        // of a child
-	// reports is set if the details of a failure, or of a cancel, hold what was done until
-	// then.
+	Details string        // a longer text that the UI shows for a child
+	limit   time.Duration // timeout of an activity
+	Tries   int32         // maximum deliveries of an activity; 0 is MostDeliveries
+	ID      string        // workflow ID of a child
+	// reports is set if the details of a failure or cancel contain a partial result.
 	reports bool
-	// Acts returns whether a child has to obey a command, and Step is the step that the command
-	// is for.
+	// Acts reports whether a child has to obey a command; Step is the step that the child works for.
 	Acts func(protocol.Steering) bool
 	Step string
-	// Urgent gives an activity the highest of Temporal's priorities, so that workers take it
-	// before others of the task queue.
+	// Urgent gives an activity Temporal's highest priority, so that workers run it before others of the task queue.
 	Urgent bool
-	// Attributes are the search attributes with which a child starts.
+	// Attributes are the initial search attributes of a child.
 	Attributes []temporal.SearchAttributeUpdate
 }
 
@@ -51,47 +48,46 @@ const (
 	isDetached // a child whose end is not awaited: its result is its workflow.Execution
 )
 
-// ToTool is an activity that makes one attempt. Its failure is an ErrorObject.
+// ToTool returns an activity that makes one attempt. Its failure is an ErrorObject.
 func ToTool(name string, limit time.Duration, summary string) Recipient {
 	return Recipient{name: name, limit: limit, summary: summary}
 }
 
-// ToHost is an activity that makes many attempts, and reports its progress.
+// ToHost returns an activity that makes many attempts, and reports partial results.
 func ToHost(name string, limit time.Duration, summary string) Recipient {
 	return Recipient{name: name, limit: limit, summary: summary, reports: true}
 }
 
-// ToLocal is an activity in the same worker. Its input is not in history.
+// ToLocal returns an activity in the same worker. Its input is not in history.
 func ToLocal(name string, limit time.Duration, summary string) Recipient {
 	return Recipient{kind: isLocal, name: name, limit: limit, summary: summary}
 }
 
-// ToChild is a child workflow with an ID for a step, which reports its progress. acts
-// says which requests of people it is signalled.
+// ToChild returns a child workflow that works for a step and reports partial results. acts selects the steerings
+// that are passed on to it.
 func ToChild(name, id, step, summary string, acts func(protocol.Steering) bool) Recipient {
 	return Recipient{kind: isChild, name: name, ID: id, Step: step, summary: summary, reports: true, Acts: acts}
 }
 
-// ToDetached is a child workflow that continues when this workflow ends.
+// ToDetached returns a child workflow that continues when this workflow ends.
 func ToDetached(name, id, summary string) Recipient {
 	return Recipient{kind: isDetached, name: name, ID: id, summary: summary}
 }
 
-// Signal sends a signal to a workflow. Within a run its outcome is not awaited: a
-// workflow that has ended need not be signalled.
+// Signal sends a signal to a workflow. Callers do not wait for its delivery: a workflow that has ended need not be
+// signalled.
 func Signal(ctx workflow.Context, id, name string, message any) workflow.Future {
 	return workflow.SignalExternalWorkflow(ctx, id, "", name, message)
 }
 
-// signalChild is Signal for a child. It waits until the child has begun.
+// signalChild sends a signal to a child. It waits until the child has begun.
 func signalChild(ctx workflow.Context, child workflow.ChildWorkflowFuture, name string, message any) workflow.Future {
 	return child.SignalChildWorkflow(ctx, name, message)
 }
 
-// Send gives input to an activity or a child and waits for its result, which may also
-// be the details of a failure. what is the input in words. The error is an
-// *interpreter.ErrorObject if the input is too large, ctx.Err() if ctx was
-// cancelled before anything was sent, and otherwise Temporal's error.
+// Send starts an activity or a child with input and waits for its result, which may also be a partial result in the
+// details of a failure. what describes the input in messages. The error is an *interpreter.ErrorObject if the input
+// is too large, ctx.Err() if ctx was cancelled before anything was sent, and otherwise Temporal's error.
 func Send[Out any](ctx workflow.Context, to Recipient, input any, what string) (out Out, err error) {
 	sent, err := Start(ctx, to, input, what)
 	if err != nil {
@@ -100,24 +96,24 @@ func Send[Out any](ctx workflow.Context, to Recipient, input any, what string) (
 	return Receive[Out](ctx, sent)
 }
 
-// Handle is an activity or a child that was started and whose result was not received yet.
+// Handle is an activity or child that was started and whose result was not received yet.
 type Handle struct {
 	to     Recipient
 	result workflow.Future
 	// started resolves when the server has started the child; nil for an activity.
 	started workflow.Future
-	steered *SteeredChild // a child that people steer
-	task    int           // number of the workflow task that has started it
+	steered *SteeredChild // set if commands of people are passed on to the child
+	task    int           // number of the workflow task that started it
 }
 
-// HasStarted reports whether the start of a child is settled: the server has started it, or has refused to.
+// HasStarted reports whether the server has started the child or has rejected its start.
 func (s *Handle) HasStarted() bool { return s.started.IsReady() }
 
 // HasResult reports whether Receive returns at once.
 func (s *Handle) HasResult() bool { return s.result.IsReady() }
 
-// Start gives input to an activity or a child, once the workflow task has room for that.
-// The error is as of Send, for the results that were not sent.
+// Start starts an activity or a child, once the workflow task has room for the input. Errors are those of Send
+// about input that was not sent.
 func Start(ctx workflow.Context, to Recipient, input any, what string) (*Handle, error) {
 	s := &Handle{to: to}
 	args := []any{input}
@@ -141,7 +137,7 @@ func Start(ctx workflow.Context, to Recipient, input any, what string) (*Handle,
 		s.task = task
 	}
 	if to.kind == isDetached {
-		ctx, _ = workflow.NewDisconnectedContext(ctx) // which would cancel it with this workflow
+		ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel of this workflow must not cancel it
 	}
 	ctx = to.sendOptions(ctx)
 	switch to.kind {
@@ -161,7 +157,7 @@ func Start(ctx workflow.Context, to Recipient, input any, what string) (*Handle,
 	return s, nil
 }
 
-// Receive waits for a result; its errors are as of Send.
+// Receive waits for the result of a handle. Errors are those of Send about input that was sent.
 func Receive[Out any](ctx workflow.Context, s *Handle) (out Out, err error) {
 	err = s.result.Get(ctx, &out)
 	if err != nil && s.to.reports && protocol.DetailsOf(err, &out) {
@@ -169,7 +165,7 @@ func Receive[Out any](ctx workflow.Context, s *Handle) (out Out, err error) {
 	}
 	s.stopSignals(ctx)
 	if s.to.kind != isLocal {
-		OutboxOf(ctx).taskEnded(s.task) // what it has started is over
+		OutboxOf(ctx).taskEnded(s.task) // the task that started it has ended
 	}
 	return out, err
 }
@@ -181,14 +177,13 @@ func (s *Handle) stopSignals(ctx workflow.Context) {
 	}
 }
 
-// scriptCarrier is an input whose task has a script. The script is sent as an argument of its
-// own.
+// scriptCarrier is an input that contains a task with a script, which is sent as an argument of its own.
 type scriptCarrier interface {
 	SplitScript() (rest any, script call.Script)
 }
 
-// encodeInput encodes an input as the arguments of an activity or child, and returns how many bytes of them go through Temporal itself,
-// not through the payload store. failure is set if the input is too large to be sent.
+// encodeInput encodes an input as arguments of an activity or child. bytes is the size of the part that is sent
+// through Temporal itself rather than the payload store. failure is set if the input is too large.
 func encodeInput(ctx workflow.Context, input any, what string) (args []any, bytes int, failure *interpreter.ErrorObject) {
 	o, total, throughTemporal := OutboxOf(ctx), 0, 0
 	if parted, is := input.(scriptCarrier); is {
@@ -202,13 +197,13 @@ func encodeInput(ctx workflow.Context, input any, what string) (args []any, byte
 	return append([]any{sent.value}, args...), o.Limits.InlineSize(sent.size) + throughTemporal, failure
 }
 
-// RecordMarker records a small value in the history for programs that read it.
+// RecordMarker records a small value in the history, for programs that read histories.
 func RecordMarker(ctx workflow.Context, mark any) {
 	workflow.SideEffect(ctx, func(workflow.Context) any { return mark })
 }
 
-// ContinueAsNew ends the history of a workflow. The workflow returns next, an error by which Temporal continues it as new with input.
-// failure is set instead if the input is too large; what names it in that message.
+// ContinueAsNew returns the error, next, with which a workflow returns in order to continue as new with input. If
+// the input is too large, it sets failure instead; what describes the input in the message.
 func ContinueAsNew(ctx workflow.Context, name string, input any, what string) (failure *interpreter.ErrorObject, next error) {
 	args, _, failure := encodeInput(ctx, input, what)
 	if failure != nil {
@@ -217,7 +212,7 @@ func ContinueAsNew(ctx workflow.Context, name string, input any, what string) (f
 	return nil, workflow.NewContinueAsNewError(ctx, name, args...)
 }
 
-// FailureOr returns next, with which a workflow continues as new, or else its failure.
+// FailureOr returns failure if it is set, else next, for a workflow that tries to continue as new.
 func FailureOr(failure *interpreter.ErrorObject, next error) error {
 	if failure != nil {
 		return failure
@@ -225,14 +220,13 @@ func FailureOr(failure *interpreter.ErrorObject, next error) error {
 	return next
 }
 
-// MostDeliveries bounds how often Temporal delivers an activity. Without it, the activity
-// of a tool that no worker has would be delivered forever. The activity itself counts how
-// often an attempt has lost its worker, which has a smaller bound, because only it knows
+// MostDeliveries bounds the deliveries of an activity, which would otherwise continue forever if no worker has its
+// tool. For attempts that lost their worker the activity itself applies a smaller bound, because only it knows
 // which deliveries may have acted.
 const MostDeliveries = 1000
 
-// sendOptions are the options of whatever is sent there. Temporal's own retry of an activity
-// only delivers one again when its worker was lost or returned it.
+// sendOptions adds the options of the recipient to the context. Temporal's retries of an activity only redeliver it
+// when its worker was lost or returned it.
 func (d Recipient) sendOptions(ctx workflow.Context) workflow.Context {
 	switch d.kind {
 	case isLocal:

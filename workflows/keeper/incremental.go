@@ -15,9 +15,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// StateWorkflow keeps the states of a group: of a step whose rows go to no table. Its
-// decisions are a rule of the interpreter (incremental.Keeper). It never ends: what it
-// knows is what the next run of the playbook begins with.
+// StateWorkflow keeps a group of states for a step that writes to no table. incremental.Keeper makes the decisions.
+// It never ends, because the next run of the playbook begins with these states.
 func StateWorkflow(ctx workflow.Context, snapshot []byte) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
@@ -34,7 +33,7 @@ func StateWorkflow(ctx workflow.Context, snapshot []byte) error {
 	return serveUntilOver(ctx, k)
 }
 
-// undoMoves undoes moves of a run that was cancelled before it knew what became of them.
+// undoMoves undoes the moves of a run that was cancelled before it learned whether they were made.
 func (k *states) undoMoves(ctx workflow.Context, writes []incremental.StateWrite) {
 	if err := incremental.CheckWrites(writes); err != nil {
 		gate.Logger(ctx).Warn("no moves to undo", "error", err)
@@ -46,7 +45,7 @@ func (k *states) undoMoves(ctx workflow.Context, writes []incremental.StateWrite
 	k.changed = true
 }
 
-// states drives a Keeper.
+// states connects a Keeper to its workflow.
 type states struct {
 	*incremental.Keeper
 	endless
@@ -98,10 +97,10 @@ func (k *states) next(ctx workflow.Context) (failure *interpreter.ErrorObject, n
 	return gate.ContinueAsNew(ctx, incremental.WorkflowName, snapshot, "the states of a step")
 }
 
-// shownStates bounds the states that the details name.
+// shownStates bounds the states that the details list.
 const shownStates = 20
 
-// renderStates shows the first of the states.
+// renderStates writes the first states into the details.
 func (k *states) renderStates(ctx workflow.Context) {
 	table := gate.NewMarkdownTable("state", "watermark", "moved", "run")
 	for _, state := range k.States(incremental.NameRange{Most: shownStates}) {
@@ -114,15 +113,15 @@ func (k *states) renderStates(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d states of %d\n\n%s", k.Len(), incremental.MaxStates, table))
 }
 
-// commandTimeout bounds what a person waits for.
+// commandTimeout bounds how long a person waits for the command.
 const commandTimeout = time.Minute
 
-// mostCommandTries is how often a command is delivered whose destination is away; after that it
-// fails, and the person is still there to read why.
+// mostCommandTries bounds the deliveries of a command whose destination is not available; after that it fails while
+// the person is still there to read why.
 const mostCommandTries = 3
 
-// StateCommandWorkflow has a worker, which has the connections, do what a person wants to know of
-// states or to change.
+// StateCommandWorkflow lets a worker, which has the connections, carry out a person's command to read or change
+// states.
 func StateCommandWorkflow(ctx workflow.Context, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
 	to := gate.ToTool(interpreter.StateCommandActivity, commandTimeout, "what a person wants of states")

@@ -18,12 +18,12 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// exchangeTimeout bounds an exchange, with all that its worker does around the request.
+// exchangeTimeout bounds an exchange, including the worker's work around the request.
 const exchangeTimeout = time.Minute
 
-// LoginWorkflow keeps the tokens of one login for the workers of its task queue. It alone has them make exchanges, one at a
-// time, since many servers revoke a login whose refresh token comes twice. Its decisions are a rule of the interpreter
-// (login.StoredLogin). Once there was a login it never ends: without it somebody has to log in anew.
+// LoginWorkflow keeps the tokens of one login for the workers of its task queue. All exchanges are made on its
+// request, one at a time, since many servers revoke a login whose refresh token is used twice. login.StoredLogin
+// makes the decisions. Once a login exists it never ends, because without it somebody has to log in again.
 func LoginWorkflow(ctx workflow.Context, stored login.StoredLogin) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
@@ -35,13 +35,13 @@ func LoginWorkflow(ctx workflow.Context, stored login.StoredLogin) error {
 	return serveUntilOver(ctx, k)
 }
 
-// storedLogin drives a StoredLogin.
+// storedLogin connects a StoredLogin to its workflow.
 type storedLogin struct {
 	login.StoredLogin
 	endless
 
-	waiting []login.TokenRequest // that are not answered
-	asked   bool                 // somebody has sent an update
+	waiting []login.TokenRequest // requests without an answer
+	asked   bool                 // an update was received
 }
 
 func (k *storedLogin) serveUpdates(ctx workflow.Context) error {
@@ -76,7 +76,7 @@ func (k *storedLogin) serveQueries(ctx workflow.Context) error {
 	)
 }
 
-// giveToken answers a worker once there is a token, or none to be had.
+// giveToken answers a worker's request once there is a token, or an error that rules one out.
 func (k *storedLogin) giveToken(ctx workflow.Context, request login.TokenRequest) (answer login.TokenAnswer, err error) {
 	k.Connection, k.asked = request.Connection, true
 	if k.Adopt(request.Seed, workflow.Now(ctx)) {
@@ -92,13 +92,13 @@ func (k *storedLogin) giveToken(ctx workflow.Context, request login.TokenRequest
 	return answer, err
 }
 
-// challengeTimeout bounds the request for a device's code, and loginTimeout how long a person may take with one.
+// challengeTimeout bounds the request for a device's code, and loginTimeout the time that a person has to enter it.
 const (
 	challengeTimeout = time.Minute
 	loginTimeout     = 30 * time.Minute
 )
 
-// beginLogin has a worker say where a person logs in.
+// beginLogin lets a worker find out where a person has to log in.
 func (k *storedLogin) beginLogin(ctx workflow.Context, start login.LoginStart) (login.LoginChallenge, error) {
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
 	k.Connection, k.asked = start.Connection, true
@@ -107,7 +107,8 @@ func (k *storedLogin) beginLogin(ctx workflow.Context, start login.LoginStart) (
 	return gate.Send[login.LoginChallenge](ctx, to, start, "a login")
 }
 
-// finishLogin has a worker exchange what a person has brought. It is no exchange of the refresh token, so it waits for none.
+// finishLogin lets a worker exchange the code of a person's login for tokens. It does not use the refresh token, so
+// it waits for no other exchange.
 func (k *storedLogin) finishLogin(ctx workflow.Context, proof login.LoginProof) (login.LoginResult, error) {
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
 	k.Connection, k.asked = proof.Connection, true
@@ -116,7 +117,7 @@ func (k *storedLogin) finishLogin(ctx workflow.Context, proof login.LoginProof) 
 		limit = loginTimeout
 	}
 	to := gate.ToTool(login.ProofActivity, limit, "the login by "+proof.By)
-	to.Tries = 1 // a code is good once
+	to.Tries = 1 // a code can be used once
 	outcome, err := gate.Send[login.ExchangeOutcome](ctx, to, proof, "a login")
 	if err != nil {
 		return login.LoginResult{}, err
@@ -126,7 +127,7 @@ func (k *storedLogin) finishLogin(ctx workflow.Context, proof login.LoginProof) 
 	return login.LoginResult{Status: k.Status(), Failure: failure}, nil
 }
 
-// isWanted reports whether somebody waits for an exchange.
+// isWanted reports whether a request waits for an exchange.
 func (k *storedLogin) isWanted(ctx workflow.Context) bool {
 	return slices.ContainsFunc(k.waiting, func(request login.TokenRequest) bool {
 		_, answered := k.Answer(request, workflow.Now(ctx))
@@ -134,12 +135,13 @@ func (k *storedLogin) isWanted(ctx workflow.Context) bool {
 	})
 }
 
-// isLong keeps the history while somebody waits: no handler may wait for this loop then, and this loop for no person.
+// isLong reports whether the workflow should continue as new. It does not while a request waits: handlers would
+// wait for this loop, and the loop for a person.
 func (k *storedLogin) isLong(ctx workflow.Context) bool {
 	return workflow.AllHandlersFinished(ctx) && k.endless.isLong(ctx)
 }
 
-// isOver ends the workflow of a login that nobody has made.
+// isOver reports whether the workflow ends because nobody has logged in.
 func (k *storedLogin) isOver(ctx workflow.Context) bool {
 	return k.asked && k.Issued == 0 && workflow.AllHandlersFinished(ctx)
 }
@@ -148,20 +150,20 @@ func (k *storedLogin) isDue(ctx workflow.Context) bool {
 	return k.changed || k.isOver(ctx) || k.isWanted(ctx)
 }
 
-// act makes the exchange that somebody waits for, once the one before it cannot be reported any more.
+// act makes an exchange if a request waits for one, once the previous exchange can no longer be reported.
 func (k *storedLogin) act(ctx workflow.Context) {
 	k.endless.act(ctx)
 	if !k.isWanted(ctx) {
 		return
 	}
 	if wait := k.ReportedBy.Sub(workflow.Now(ctx)); wait > 0 {
-		_, _ = workflow.AwaitWithTimeout(ctx, wait, func() bool { return !k.isWanted(ctx) }) // no cancel ends it
+		_, _ = workflow.AwaitWithTimeout(ctx, wait, func() bool { return !k.isWanted(ctx) }) // a cancel does not end it
 		return
 	}
 	k.exchange(ctx)
 }
 
-// exchange has a worker exchange the refresh token.
+// exchange lets a worker exchange the refresh token.
 func (k *storedLogin) exchange(ctx workflow.Context) {
 	request, refresh := k.NextExchange(), k.Refresh
 	to := gate.ToTool(login.ExchangeActivity, exchangeTimeout, fmt.Sprintf("exchange %d of the login %s", request.Number, k.Connection))
@@ -171,7 +173,7 @@ func (k *storedLogin) exchange(ctx workflow.Context) {
 		outcome = lostExchange(request, err)
 	}
 	if k.changed = true; refresh != k.Refresh {
-		return // reported from a spool, or another login, meanwhile
+		return // meanwhile it was reported from a spool, or a new login was made
 	}
 	required := k.Required
 	k.End(outcome, err != nil, workflow.Now(ctx))
@@ -183,7 +185,8 @@ func (k *storedLogin) exchange(ctx workflow.Context) {
 	}
 }
 
-// lostExchange is the outcome of an exchange that no worker has reported. Its last heartbeat says whether it may have been sent.
+// lostExchange returns the outcome of an exchange that no worker has reported. Its last heartbeat shows whether the
+// request may have been sent.
 func lostExchange(request login.ExchangeRequest, err error) login.ExchangeOutcome {
 	end, mark := login.EndUnanswered, login.ExchangeMark{}
 	if lost, ok := errors.AsType[*temporal.TimeoutError](err); ok && (!lost.HasLastHeartbeatDetails() || lost.LastHeartbeatDetails(&mark) == nil && !mark.Sent) {
@@ -199,7 +202,7 @@ func (k *storedLogin) next(ctx workflow.Context) (failure *interpreter.ErrorObje
 	return gate.ContinueAsNew(ctx, login.WorkflowName, k.StoredLogin, "the tokens of a login")
 }
 
-// render shows what may be shown.
+// render writes the login's status into the details, without secrets.
 func (k *storedLogin) render(ctx workflow.Context) {
 	table, status := gate.NewMarkdownTable("what", ""), k.Status()
 	for _, row := range [][2]string{

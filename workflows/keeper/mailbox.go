@@ -12,21 +12,20 @@ import (
 )
 
 const (
-	// MailTimeout bounds an activity for a mailbox: shorter than heartbeatTimeout, since it
-	// sends none.
+	// MailTimeout bounds an activity of a mailbox. It is shorter than heartbeatTimeout, since the activity sends no
+	// heartbeats.
 	MailTimeout = 9 * time.Second
-	// deliverAgain is how long a mailbox waits for the workflow that accepts its
-	// answers, where that has not answered a thousand requests.
+	// deliverAgain is the pause of a mailbox whose deliveries have all failed, because the workflow that accepts
+	// its answers did not respond.
 	deliverAgain = time.Minute
 )
 
-// MailboxWorkflow keeps the answers to one attempt that arrived while no worker accepted them,
-// and delivers them in order until one is accepted: the rest are too late then. Its history is
-// the box, whose size its senders bound (internal/base/answers). It ends when it is empty, so
-// it never continues as new.
+// MailboxWorkflow stores the answers to one attempt that arrived while no worker accepted them, and delivers them
+// in order until one is accepted; the rest are then too late. Its history is the mailbox, whose size the senders
+// bound (internal/base/answers). It ends when it is empty, so it never continues as new.
 func MailboxWorkflow(ctx workflow.Context, box interpreter.Mailbox) (*interpreter.MailboxResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would lose answers that were accepted
-	// Answers are delivered as they arrived, so none is too large to be sent.
+	// Answers are delivered unchanged, so none is too large to be sent.
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{MaxPayload: math.MaxInt32})
 	m := &mailbox{over: map[interpreter.AnswerTo]bool{}, seen: map[string]bool{}}
 	m.result.Refused = box.Refused
@@ -39,15 +38,15 @@ func MailboxWorkflow(ctx workflow.Context, box interpreter.Mailbox) (*interprete
 	return &m.result, nil
 }
 
-// mailbox is what a MailboxWorkflow knows of the answers that it has delivered.
+// mailbox records which answers a MailboxWorkflow has delivered.
 type mailbox struct {
-	over   map[interpreter.AnswerTo]bool // attempts that have their answer; by address, without its index
+	over   map[interpreter.AnswerTo]bool // attempts that have an answer; by address, without the index
 	seen   map[string]bool
 	result interpreter.MailboxResult
 }
 
-// deliverAnswer makes a worker send an answer to the workflow that accepts it, until the
-// outcome is known. Repeating an answer has no effect.
+// deliverAnswer lets a worker send an answer to the workflow that accepts it, until the outcome is known. A
+// repeated answer has no effect.
 func (m *mailbox) deliverAnswer(ctx workflow.Context, kept interpreter.MailboxAnswer) {
 	digest, at := kept.Answer.Digest(), kept.Answer.AnswerTo
 	at.Index = nil // it is the same in all that is kept here
@@ -61,7 +60,7 @@ func (m *mailbox) deliverAnswer(ctx workflow.Context, kept interpreter.MailboxAn
 		delivered, err := gate.Send[interpreter.DeliveryResult](ctx, to, kept, "an answer")
 		if err != nil {
 			gate.Logger(ctx).Warn("cannot deliver an answer yet", "workflow_id", kept.Workflow, "step", kept.Answer.Step, "error", err)
-			_ = workflow.Sleep(ctx, deliverAgain) // no cancel ends it
+			_ = workflow.Sleep(ctx, deliverAgain) // a cancel does not end it
 			continue
 		}
 		switch delivered.Fate {

@@ -13,8 +13,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// PartitionsWorkflow stores the statuses of one playbook's partitions, by the playbook's name;
-// partition.Ledger has the rules. It never ends, because a backfill may need it a year later.
+// PartitionsWorkflow stores the statuses of one playbook's partitions. partition.Ledger has the rules. It never
+// ends, because a backfill may need it a year later.
 func PartitionsWorkflow(ctx workflow.Context, snapshot []byte) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
@@ -47,7 +47,7 @@ func PartitionsWorkflow(ctx workflow.Context, snapshot []byte) error {
 	return serveUntilOver(ctx, k)
 }
 
-// partitions drives a Ledger.
+// partitions connects a Ledger to its workflow.
 type partitions struct {
 	*partition.Ledger
 	endless

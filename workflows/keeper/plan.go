@@ -10,10 +10,10 @@ import (
 	"reprise/workflows/gate"
 )
 
-// planTimeout bounds a plan, with the requests of its samples.
+// planTimeout bounds a plan, including its sample requests.
 const planTimeout = 4 * time.Minute
 
-// PlanWorkflow has a worker, which has the connections, find out what a run would do.
+// PlanWorkflow lets a worker, which has the connections, determine what a run would do.
 func PlanWorkflow(ctx workflow.Context, input call.PlanInput) (interpreter.PlanAnswer, error) {
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
 	to := gate.ToTool(interpreter.PlanActivity, planTimeout, "what a run would do")

@@ -17,29 +17,25 @@ import (
 )
 
 const (
-	// queueIdle is how long the workflow of a concurrency key stays that no run has.
+	// queueIdle is how long the workflow of an unused concurrency key stays open.
 	queueIdle = time.Minute
-	// A run that was terminated cannot release its turn, so the queue checks its
-	// members: while a run waits after checkFirst, which doubles up to checkLast; else
-	// every checkIdle.
+	// Intervals of checks for runs that ended without releasing their slot, such as terminated ones. While runs
+	// wait, the first check comes after checkFirst, and the interval doubles up to checkLast; otherwise it is
+	// checkIdle.
 	checkFirst = 5 * time.Second
 	checkLast  = time.Minute
 	checkIdle  = time.Hour
-	// mostChecked is how many runs with a slot a queue checks at a time: each check is a
-	// request to the server, and all of them are one activity.
+	// mostChecked bounds the runs with a slot that one activity checks: each check is a request to the server.
 	mostChecked = 100
-	// mostCheckedWaiting is how many of the first runs that wait a queue checks in the same
-	// way.
+	// mostCheckedWaiting bounds the waiting runs, from the head of the queue, that are checked in the same way.
 	mostCheckedWaiting = 20
-	// mostDelivering bounds how many messages of a queue are on their way at once;
-	// Temporal accepts 2,000.
+	// mostDelivering bounds the messages of a queue that are being sent at the same time; Temporal accepts 2,000.
 	mostDelivering = 200
 )
 
-// ConcurrencyWorkflow gives the runs of one concurrency key their turns. Runs request
-// and release a turn by signals; it answers with signals. Its decisions are a rule of
-// the interpreter (interpreter/queue). It ends when no run has a turn or waits
-// for one; the next run starts it again.
+// ConcurrencyWorkflow grants slots to the runs of one concurrency key. Runs request and release a slot by signals,
+// and it answers with signals. Package interpreter/queue makes the decisions. It ends when no run has a slot or
+// waits for one; the next run starts it again.
 func ConcurrencyWorkflow(ctx workflow.Context, state queue.Queue) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget which runs have a turn
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
@@ -55,33 +51,33 @@ func ConcurrencyWorkflow(ctx workflow.Context, state queue.Queue) error {
 	return serveUntilOver(ctx, k)
 }
 
-// queueKeeper drives the queue of a key.
+// queueKeeper connects the queue of a key to its workflow.
 type queueKeeper struct {
 	queue           *queue.Queue
 	requests        workflow.ReceiveChannel
-	delivering      int // messages on their way
+	delivering      int // number of messages being sent
 	gone            []queue.Member
 	mode            queueMode
-	alarm           workflow.Future // the end of mode's time
+	alarm           workflow.Future // the timer that ends the mode
 	stop            workflow.CancelFunc
-	patience        time.Duration // before the next check, while a run waits
-	checked         int           // runs with a turn, before the next check
-	checkingCircles bool          // an activity looks for circles
-	over            bool          // no run has needed the queue for a while
-	delivered       int           // messages that were on their way when the wait began
+	patience        time.Duration // interval before the next check while a run waits
+	checked         int           // runs with a slot that were checked so far
+	checkingCircles bool          // an activity is looking for runs that wait for each other
+	over            bool          // the queue has been empty for queueIdle
+	delivered       int           // value of delivering when the wait began
 	victim          queue.Victim
 }
 
-// queueMode is what a queue waits for in addition to requests.
+// queueMode is the timer that a queue waits for, in addition to requests.
 type queueMode int
 
 const (
-	queueEmpty   queueMode = iota + 1 // its end
-	queueHeld                         // a check of the runs with a turn
-	queueWaiting                      // the same, while runs wait
+	queueEmpty   queueMode = iota + 1 // the end of the workflow
+	queueHeld                         // a check of the runs with a slot
+	queueWaiting                      // the same check while runs wait
 )
 
-// drainRequests applies the requests of runs, and removes the runs that have ended.
+// drainRequests applies the requests that have arrived, and removes runs that have ended.
 func (k *queueKeeper) drainRequests(ctx workflow.Context) {
 	for request := range gate.Arrived[queue.Request](k.requests) {
 		if err := request.Check(); err != nil {
@@ -101,10 +97,10 @@ func (k *queueKeeper) drainRequests(ctx workflow.Context) {
 	}
 }
 
-// isCircle reports whether a run is to fail, as others wait for it.
+// isCircle reports whether a run must fail because runs wait for each other.
 func (k *queueKeeper) isCircle() bool { return k.victim.WorkflowID != "" }
 
-// deliverMessages sends messages, a number of them at a time.
+// deliverMessages starts sending messages, up to mostDelivering at the same time.
 func (k *queueKeeper) deliverMessages(ctx workflow.Context) {
 	for k.mayDeliver() {
 		message := k.queue.Messages[0]
@@ -121,7 +117,7 @@ func (k *queueKeeper) mayDeliver() bool {
 	return len(k.queue.Messages) > 0 && k.delivering < mostDelivering
 }
 
-// deliverDecision signals a decision to a run. A run that cannot be signalled has ended.
+// deliverDecision signals a decision to a run. If that fails, the run has ended.
 func (k *queueKeeper) deliverDecision(ctx workflow.Context, message queue.Message) {
 	if err := gate.Signal(ctx, message.To.WorkflowID, queue.DecisionSignal, message.Decision).Get(ctx, nil); err != nil {
 		k.gone = append(k.gone, message.To)
@@ -142,7 +138,7 @@ func (k *queueKeeper) isOver(workflow.Context) bool { return k.over }
 
 func (k *queueKeeper) isLong(ctx workflow.Context) bool { return gate.HistoryIsLong(ctx) }
 
-// act delivers decisions, and has the next check or the end come in time.
+// act sends decisions and starts the timer of the next check, or of the end.
 func (k *queueKeeper) act(ctx workflow.Context) {
 	k.deliverMessages(ctx)
 	k.describeQueue(ctx)
@@ -175,8 +171,7 @@ func (k *queueKeeper) isDue(workflow.Context) bool {
 		k.delivering < k.delivered && k.queue.Empty()
 }
 
-// woke handles the signals and timers that have arrived since. A queue that was idle for its
-// whole time ends.
+// woke handles what ended the wait. A queue that was empty for queueIdle ends.
 func (k *queueKeeper) woke(ctx workflow.Context) {
 	switch {
 	case !k.alarm.IsReady():
@@ -189,8 +184,8 @@ func (k *queueKeeper) woke(ctx workflow.Context) {
 	k.drainRequests(ctx)
 }
 
-// checkHolder frees the state of a terminated run, before another run fails because of a
-// deadlock that no longer exists.
+// checkHolder releases the state held by a terminated run, before another run fails because of a conflict that no
+// longer exists.
 func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
 	if !k.queue.Name.State || request.OnConflict != playbook.ConflictSkip || len(k.queue.Holders) == 0 || k.queue.Has(request.Member) {
 		return
@@ -203,7 +198,7 @@ func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
 	k.queue.Remove(workflow.Now(ctx), ended...)
 }
 
-// checkMembers frees the turns of runs that have ended without a release.
+// checkMembers releases the slots of runs that have ended without a release.
 func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 	var members []queue.Member
 	holders := k.queue.Holders
@@ -227,8 +222,8 @@ func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 	k.checkCircles(ctx)
 }
 
-// checkCircles looks for runs that wait for each other, concurrently with the other work of the
-// queue, since it queries other queues, which may not answer.
+// checkCircles looks for runs that wait for each other, in the background, since it queries other queues, which may
+// not respond.
 func (k *queueKeeper) checkCircles(ctx workflow.Context) {
 	if k.checkingCircles || len(k.queue.ParentQueues()) == 0 {
 		return
@@ -236,7 +231,7 @@ func (k *queueKeeper) checkCircles(ctx workflow.Context) {
 	k.checkingCircles = true
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		to := gate.ToTool(queue.DeadlockActivity, gate.QueueTimeout, "checks whether runs wait for each other")
-		to.Tries = 1 // the next check is soon
+		to.Tries = 1 // the next check follows soon
 		victim, err := gate.Send[queue.Victim](ctx, to, k.queue.Name.ID(), "the name of concurrency")
 		if k.checkingCircles = false; err != nil {
 			gate.Logger(ctx).Warn("cannot check whether runs wait for each other", "error", err)
@@ -246,8 +241,7 @@ func (k *queueKeeper) checkCircles(ctx workflow.Context) {
 	})
 }
 
-// next continues with the requests that have arrived and the messages that are
-// still to be sent.
+// next continues with the requests that have arrived and the messages that remain to be sent.
 func (k *queueKeeper) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
 	if err := workflow.Await(ctx, func() bool { return k.delivering == 0 && !k.checkingCircles }); err != nil {
 		return nil, err
@@ -256,10 +250,10 @@ func (k *queueKeeper) next(ctx workflow.Context) (failure *interpreter.ErrorObje
 	return gate.ContinueAsNew(ctx, queue.WorkflowName, *k.queue, "the queue of the concurrency key")
 }
 
-// shownInDetails bounds the runs that the details of a queue name.
+// shownInDetails bounds the runs that the details list.
 const shownInDetails = 20
 
-// describeQueue writes the status of the queue.
+// describeQueue writes the status of the queue into the details.
 func (k *queueKeeper) describeQueue(ctx workflow.Context) {
 	table := gate.NewMarkdownTable("run", "state", "since")
 	row := func(member queue.Entry, state string) {

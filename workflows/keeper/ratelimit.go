@@ -12,14 +12,13 @@ import (
 	"reprise/workflows/gate"
 )
 
-// limiterIdle is how long a limiter stays without a request.
+// limiterIdle is how long a limiter without requests stays open.
 const limiterIdle = time.Minute
 
-// RateLimitWorkflow shares one rate limit between all workers of a task queue. Workers lease
-// turns from it, many at a time. It decides only when the next turn is, and signals calls that
-// wait elsewhere if no worker leases the free turns. It ends when there was no request for a
-// while, no call waits elsewhere and the turns that it gave are over; the next lease starts it
-// again.
+// RateLimitWorkflow shares one rate limit between all workers of a task queue. Workers lease slots from it, many at
+// a time. It decides only when the next slot is free, and signals calls that wait elsewhere if no worker leases the
+// free slots. It ends when there was no request for a while, no call waits elsewhere and the granted slots have
+// passed; the next lease starts it again.
 func RateLimitWorkflow(ctx workflow.Context, limiter ratelimit.Limiter) error {
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
 	k := &rateLimiter{Limiter: limiter, lastRequest: workflow.Now(ctx)}
@@ -36,16 +35,16 @@ func RateLimitWorkflow(ctx workflow.Context, limiter ratelimit.Limiter) error {
 	return serveUntilOver(ctx, k)
 }
 
-// rateLimiter keeps a limiter.
+// rateLimiter connects a limiter to its workflow.
 type rateLimiter struct {
 	ratelimit.Limiter
-	lastRequest time.Time // of a lease, or of a call that waits elsewhere
-	wakes       time.Time // the end of the wait
+	lastRequest time.Time // of a lease, or of calls that wait elsewhere
+	wakes       time.Time // when the timer fires
 	timer       workflow.Future
-	stop        workflow.CancelFunc // ends the timer
+	stop        workflow.CancelFunc // cancels the timer
 }
 
-// recordAway records the calls that wait elsewhere.
+// recordAway records calls that wait elsewhere, outside a worker's lease.
 func (k *rateLimiter) recordAway(ctx workflow.Context, away []ratelimit.Away) {
 	if err := ratelimit.CheckAway(away); err != nil {
 		gate.Logger(ctx).Warn("slots in use that no worker reports are dropped", "error", err)
@@ -55,7 +54,7 @@ func (k *rateLimiter) recordAway(ctx workflow.Context, away []ratelimit.Away) {
 	k.NoteAway(away)
 }
 
-// idleAt is when the workflow is no longer needed, if nothing happens.
+// idleAt returns when the workflow ends unless another request arrives.
 func (k *rateLimiter) idleAt() time.Time {
 	if over := k.lastRequest.Add(limiterIdle); over.After(k.Next) {
 		return over
@@ -71,7 +70,7 @@ func (k *rateLimiter) isLong(ctx workflow.Context) bool {
 	return workflow.GetInfo(ctx).GetContinueAsNewSuggested()
 }
 
-// dueAt is when there is something to do.
+// dueAt returns when there is something to do.
 func (k *rateLimiter) dueAt() time.Time {
 	if call := k.CallAt(); !call.IsZero() {
 		return call
@@ -79,8 +78,8 @@ func (k *rateLimiter) dueAt() time.Time {
 	return k.idleAt()
 }
 
-// act signals the calls that wait elsewhere and may be made. A deadline that moves is checked when the timer ends and not
-// before, so that leases cost no timers.
+// act signals the waiting calls that may now be made, and starts the next timer. A later deadline is noticed only
+// when the timer fires, so that leases cost no timers.
 func (k *rateLimiter) act(ctx workflow.Context) {
 	for _, away := range k.CallBack(workflow.Now(ctx)) {
 		gate.Signal(ctx, away.Workflow, ratelimit.TurnSignal, ratelimit.TurnCall{Step: away.Step, Index: away.Index})
@@ -100,8 +99,7 @@ func (k *rateLimiter) next(ctx workflow.Context) (failure *interpreter.ErrorObje
 	return gate.ContinueAsNew(ctx, ratelimit.WorkflowName, k.Limiter, "the rate limit")
 }
 
-// maxLease bounds how many slots one lease may take: it is granted within one workflow task,
-// and clients can request one.
+// maxLease bounds the slots of one lease: it is granted within one workflow task, and any client can request one.
 const maxLease = 10_000
 
 func validLease(request ratelimit.LeaseRequest) error {

@@ -1,7 +1,7 @@
-// Package keeper has the workflows that belong to no run and outlive them: rate limits, queues of concurrency keys,
-// states, partitions, the trees of runs, logins, mailboxes. Each keeps one thing for runs to come.
-//
-// A thing has one name: its rules are in interpreter, its workflow is here, and its activities are in activities/keeper, where it has any.
+// Package keeper has the workflows that outlive runs: rate limits, queues of concurrency keys, states, partitions,
+// trees of runs, logins, mailboxes. Each keeps one thing for later runs.
+// || Each thing has the same name in three places: its rules are in package interpreter, its workflow is here, and
+// its activities, if any, are in activities/keeper.
 package keeper
 
 import (
@@ -13,22 +13,23 @@ import (
 
 // service is a workflow that stays open for later runs, and continues as new when its history gets long.
 type service interface {
-	// isOver reports whether the workflow ends: nobody needs what it keeps.
+	// isOver reports whether the workflow ends because nobody needs it any more.
 	isOver(ctx workflow.Context) bool
-	// isLong reports whether the history has the length at which the workflow continues as new.
+	// isLong reports whether the history is so long that the workflow continues as new.
 	isLong(ctx workflow.Context) bool
-	// act does what is due, and starts the timers of the wait that follows.
+	// act does what is due, and starts the timer of the next wait.
 	act(ctx workflow.Context)
-	// isDue ends the wait.
+	// isDue reports whether the wait is over.
 	isDue(ctx workflow.Context) bool
 	// woke is called after each wait.
 	woke(ctx workflow.Context)
-	// next returns the error with which the workflow continues as new with its state, or the reason why it
-	// cannot.
+	// next returns the error with which the workflow continues as new with its state, or a failure if the state is
+	// too large.
 	next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error)
 }
 
-// serveUntilOver keeps a service open until it is over. One that keeps too much for another history stays in this one.
+// serveUntilOver runs a service until it is over. A service whose state is too large to continue as new stays in
+// its history.
 func serveUntilOver(ctx workflow.Context, s service) error {
 	stays := false
 	for !s.isOver(ctx) {
@@ -52,16 +53,16 @@ func serveUntilOver(ctx workflow.Context, s service) error {
 	return awaitHandlers(ctx)
 }
 
-// awaitHandlers waits until all updates that have come are answered.
+// awaitHandlers waits until all received updates are answered.
 func awaitHandlers(ctx workflow.Context) error {
 	return workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 }
 
-// endless is the part of a service that never ends, and acts only where it is asked to.
+// endless implements the methods of a service that never ends, and acts only on request.
 type endless struct {
-	// changed says that what is kept has changed since its description was written.
+	// changed says that the details do not show the latest state.
 	changed bool
-	// describe writes what is kept into the details that Temporal's UI shows.
+	// describe writes the state into the details that Temporal's UI shows.
 	describe func(ctx workflow.Context)
 }
 

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// treeIdle is how long the workflow of a tree stays without a request. The next
-	// request starts it again, with the count of the last one.
+	// treeIdle is how long the workflow of a tree stays open without requests. The next request starts it again,
+	// with the count of the previous one.
 	treeIdle = 10 * time.Minute
 )
 
-// TreeWorkflow counts the child runs that start in the tree of a first run.
+// TreeWorkflow counts the runs that start in the tree of a first run.
 func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
@@ -42,10 +42,10 @@ func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 	return serveUntilOver(ctx, k)
 }
 
-// tree keeps the census of a tree.
+// tree connects the census of a tree to its workflow.
 type tree struct {
 	census         interpreter.Census
-	requests, seen int // so far, and when the last wait began
+	requests, seen int // received so far, and at the begin of the last wait
 	idle           workflow.Future
 }
 

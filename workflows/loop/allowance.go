@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// mostAdmitted is how many runs a loop requests at once from the census of its tree: runs
-	// it does not start are not available to others.
+	// mostAdmitted bounds the runs that a loop requests at once from its tree: while it has not started them, they
+	// are not available to others.
 	mostAdmitted = 100
 )
 
-// requestsRuns reports whether the loop requests the runs of its iterations.
+// requestsRuns reports whether the loop requests admission for the runs of its iterations.
 func (l *Loop) requestsRuns() bool {
 	nesting := l.Input.Task.Nesting
 	return nesting != nil && nesting.Tree.Most > 0 && l.playsRuns()
 }
 
-// admitRuns gives how many of the runs of n iterations may start without a request: each
-// gets one, and requests what follows itself. It requests many at once, and never more
-// than the rest of the loop needs.
+// admitRuns returns how many of n iterations may start a run without a request of their own. Each gets at most one,
+// and requests further ones itself. The loop requests many at once, but not more than its remaining iterations
+// (rest) need.
 func (l *Loop) admitRuns(ctx workflow.Context, n, rest int) int {
 	if !l.requestsRuns() {
 		return 0
@@ -36,7 +36,7 @@ func (l *Loop) admitRuns(ctx workflow.Context, n, rest int) int {
 	return l.allowance.Consume(n)
 }
 
-// returnAllowance returns what the loop's iterations have not been given.
+// returnAllowance returns the admissions that no iteration has used.
 func (l *Loop) returnAllowance(ctx workflow.Context) {
 	if l.allowance.Left == 0 || ctx.Err() != nil {
 		return
@@ -48,8 +48,8 @@ func (l *Loop) returnAllowance(ctx workflow.Context) {
 	l.allowance.Left = 0
 }
 
-// cancelRuns has the runs of iterations, and their child runs of any depth, cancelled at
-// once, as the failure budget of the loop is spent.
+// cancelRuns cancels the runs of iterations, with all their descendants, at once, because the failure budget of the
+// loop is spent.
 func (l *Loop) cancelRuns(ctx workflow.Context) {
 	if !l.playsRuns() || len(l.batches) == 0 {
 		return

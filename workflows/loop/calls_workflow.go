@@ -21,11 +21,10 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// CallsWorkflow makes calls of a step: the iterations of one batch of its loop, usually
-// one, or the one call of a step that has become too long for the history of its run.
-// It ends as failed where all of them failed, so that people see the failure where they
-// expect it; the results are in the details. It continues as new as often as its
-// history gets long.
+// CallsWorkflow makes calls of a step: the iterations of one batch of its loop, usually one, or the single call of
+// a step that has become too long for the history of its run. It fails if all of its iterations failed, so that
+// people see the failure in Temporal's UI; the results are then in the details of the failure. It continues as new
+// whenever its history gets long.
 func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.Script) (*protocol.CallsOutput, error) {
 	input.Task = input.Task.With(script)
 	ctx = gate.WithOutbox(ctx, input.Task.Limits)
@@ -94,7 +93,7 @@ func newBatch(
 	return b
 }
 
-// ResumeCall makes a call that continues from its snapshot.
+// ResumeCall builds a call that continues from a snapshot.
 func ResumeCall(
 	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task protocol.Task, snapshot call.Snapshot,
 ) *call.Call {
@@ -109,42 +108,39 @@ func ResumeCall(
 	return call
 }
 
-// batch is the calls of one CallsWorkflow.
+// batch has the calls of one CallsWorkflow.
 type batch struct {
 	step     *playbook.Step
 	notifier drive.ParentNotifier
 	input    protocol.CallsInput
 	calls    []*call.Call
-	drivers  []*drive.Driver // of calls that have begun here
+	drivers  []*drive.Driver // of calls that have begun in this history
 	ended    []interpreter.IterationResult
-	over     []bool // calls that are in ended
-	// earlier are the IDs of the workflows that had begun the calls when they were
-	// stopped, "" for calls that need no query.
+	over     []bool // whether a call's result is in ended
+	// earlier has, for each call, the ID of the workflow whose stopped call it continues; "" if it need not be
+	// queried.
 	earlier []string
-	// counted are calls that metrics have counted already, as an activity has completed
-	// them.
+	// counted says which calls are already in the metrics, because an activity completed them.
 	counted []bool
-	// budget is the error of the loop once its failure budget is spent; stop then
-	// cancels what is running.
+	// budget is the error of the loop once its failure budget is spent; stop then cancels running calls.
 	budget *interpreter.ErrorObject
 	stop   workflow.CancelFunc
-	// remaining are the calls that continue in the next history of this workflow: once
-	// one of them has to, all do.
+	// remaining are the calls that continue in the next history. When one has to, all do.
 	remaining []int
 	renewing  bool
 	renewal   drive.Renewal
 	waits     []*interpreter.Wait // of running calls, nil for none
 	until     []time.Time         // of these waits
-	// children are the runs of other playbooks that calls have started last.
+	// children are the workflow IDs of the last runs of other playbooks that the calls started.
 	children []string
-	hosted   []int // calls that an activity makes
-	// slot is the slot in the loop's window; nil where one iteration follows the other.
+	hosted   []int // calls that an activity drives
+	// slot is the slot in the loop's window; nil if iterations run one after the other.
 	slot *control.Slot
-	// allowance is how many runs of other playbooks the calls may start without a request.
+	// allowance is the number of runs of other playbooks that the calls may start without a request.
 	allowance drive.Allowance
 }
 
-// makeCalls drives the calls until they have ended, or continue as new.
+// makeCalls drives the calls until they have ended or continue as new.
 func (b *batch) makeCalls(ctx workflow.Context) {
 	if b.slot != nil {
 		b.runParallel(ctx, b.step.Loop.MaxConcurrency)
@@ -157,7 +153,7 @@ func (b *batch) makeCalls(ctx workflow.Context) {
 	slices.Sort(b.remaining)
 }
 
-// runParallel makes the calls at the same time.
+// runParallel runs the calls concurrently.
 func (b *batch) runParallel(ctx workflow.Context, width int) {
 	all := b.openCalls()
 	for due := b.dueCalls(all); b.worthHosting(ctx, due) && b.hostCalls(ctx, due, width); {
@@ -183,7 +179,7 @@ func (b *batch) runParallel(ctx workflow.Context, width int) {
 	group.Wait(ctx)
 }
 
-// openCalls are the calls that have not ended.
+// openCalls returns the calls that have not ended.
 func (b *batch) openCalls() []int {
 	open := make([]int, 0, len(b.calls))
 	for i := range b.calls {
@@ -194,7 +190,7 @@ func (b *batch) openCalls() []int {
 	return open
 }
 
-// outcomeCounts counts the iterations that have ended, and how many of them failed.
+// outcomeCounts counts the ended iterations, and those of them that failed.
 func (b *batch) outcomeCounts() (ended, failed int) {
 	for _, iteration := range b.ended {
 		if iteration.Result.Failed() && !iteration.Cancelled {
@@ -204,7 +200,7 @@ func (b *batch) outcomeCounts() (ended, failed int) {
 	return len(b.ended), failed
 }
 
-// dueCalls are the calls that an activity can take further.
+// dueCalls returns the given calls that an activity can advance.
 func (b *batch) dueCalls(calls []int) []int {
 	return lists.Filter(calls, b.isDue)
 }
@@ -214,13 +210,12 @@ func (b *batch) isDue(i int) bool {
 	return !view.Traits().InWorkflow && (!view.Begun || view.SinkDue())
 }
 
-// worthHosting reports whether calls that are due go to one activity: not where that
-// would make no more than the one sink that is due.
+// worthHosting reports whether one activity should drive the due calls. It is not worth it for a single sink.
 func (b *batch) worthHosting(ctx workflow.Context, due []int) bool {
 	return !gate.HistoryIsLong(ctx) && (len(due) > 1 || len(due) == 1 && !b.calls[due[0]].View().Begun)
 }
 
-// runSequential runs one call after the other to its end, waits and sinks included.
+// runSequential runs each call to its end, including waits and sinks, before the next one.
 func (b *batch) runSequential(ctx workflow.Context) {
 	open := b.openCalls()
 	for at, i := range open {
@@ -237,11 +232,10 @@ func (b *batch) runSequential(ctx workflow.Context) {
 	}
 }
 
-// hostCalls makes one activity run all attempts, pages and sinks of some calls until they need
-// to wait; with a width of 0, one call after the other up to the first that has to wait. It
-// returns the state of each call that did not end because it waits, or because its sink writes
-// what has to be in history first. The workflow continues from there, one attempt at a time
-// where the activity itself failed. further is false there.
+// hostCalls lets one activity make all attempts, pages and sinks of some calls until they must wait. With a width
+// of 0 the calls run one after the other, up to the first that must wait. A call that has not ended then waits, or
+// has a sink whose write must be recorded in history first, and the workflow continues it. If the activity fails,
+// further is false and the workflow makes single attempts.
 func (b *batch) hostCalls(ctx workflow.Context, due []int, width int) (further bool) {
 	if ctx.Err() != nil {
 		return false
@@ -274,7 +268,7 @@ func (b *batch) hostCalls(ctx workflow.Context, due []int, width int) (further b
 		drive.CountCall(ctx, calls[at])
 		b.countResult(*driven.Result)
 	}
-	if len(b.calls) > 1 || !b.calls[0].Finished() { // a batch of one ends with it and describes that
+	if len(b.calls) > 1 || !b.calls[0].Finished() { // a batch of one ends now and describes its end
 		b.describeBatch(ctx)
 	}
 	drive.ForgetNotes(ctx, b.input.Task, noted, ended...)
@@ -282,7 +276,7 @@ func (b *batch) hostCalls(ctx workflow.Context, due []int, width int) (further b
 	return further && b.budget == nil
 }
 
-// nextInput is the input with which the remaining calls continue as new.
+// nextInput returns the input with which the remaining calls continue as new.
 func (b *batch) nextInput(controls *control.Controls) protocol.CallsInput {
 	next := b.input
 	next.Task = controls.Task(next.Task)
@@ -295,8 +289,7 @@ func (b *batch) nextInput(controls *control.Controls) protocol.CallsInput {
 	return next
 }
 
-// stayHere keeps calls in this history that are too large to continue as new. Where the
-// history is full they fail.
+// stayHere keeps calls that are too large to continue as new in this history. If it is full, they fail.
 func (b *batch) stayHere(ctx workflow.Context, failure *interpreter.ErrorObject) {
 	now := workflow.Now(ctx)
 	full := workflow.GetInfo(ctx).GetCurrentHistorySize() > drive.FullestHistory
@@ -319,7 +312,7 @@ func (b *batch) stayHere(ctx workflow.Context, failure *interpreter.ErrorObject)
 	b.renewal.RenewLater(ctx)
 }
 
-// knownCounts is the progress of the loop, nil if it has no failure budget.
+// knownCounts returns the counts of the whole loop; nil if it has no failure budget.
 func (b *batch) knownCounts() *interpreter.LoopCounts {
 	if b.input.Known == nil {
 		return nil
@@ -328,7 +321,7 @@ func (b *batch) knownCounts() *interpreter.LoopCounts {
 	return &known
 }
 
-// abandonCalls ends iterations that were to continue as new.
+// abandonCalls ends, as cancelled, iterations that should have continued as new.
 func (b *batch) abandonCalls(ctx workflow.Context) {
 	for _, i := range b.remaining {
 		b.endCall(ctx, i, interpreter.IterationResult{Cancelled: true})
@@ -336,7 +329,7 @@ func (b *batch) abandonCalls(ctx workflow.Context) {
 	b.remaining = nil
 }
 
-// endCall records how a call has ended.
+// endCall records the end of a call.
 func (b *batch) endCall(ctx workflow.Context, i int, result interpreter.IterationResult) {
 	if index := b.input.Calls[i].Index; index != nil {
 		result.Index = *index
@@ -347,16 +340,15 @@ func (b *batch) endCall(ctx workflow.Context, i int, result interpreter.Iteratio
 	b.ended, b.over[i] = append(b.ended, result), true
 }
 
-// countResult adds an iteration that has ended to what the batch knows of the loop.
+// countResult adds the result of an ended iteration to the counts of the loop.
 func (b *batch) countResult(result interpreter.CallResult) {
 	if b.input.Known != nil {
 		b.input.Known.CountResult(result)
 	}
 }
 
-// withinBudget ends the batch once the failure budget of its loop is spent: what is
-// running is cancelled, the rest never begins. spent is the error with which an
-// activity has found that.
+// withinBudget ends the batch once the failure budget of its loop is spent: running calls are cancelled, others
+// never begin. spent is the error if an activity has already found that, else nil.
 func (b *batch) withinBudget(spent *interpreter.ErrorObject) {
 	if spent == nil && b.input.Known != nil {
 		spent = b.input.Known.BudgetError(b.step)
@@ -367,7 +359,7 @@ func (b *batch) withinBudget(spent *interpreter.ErrorObject) {
 	}
 }
 
-// runIteration runs one call to its end, with the sinks of its policies and of the loop.
+// runIteration runs one call to its end, including the sinks of its policies and of the loop.
 func (b *batch) runIteration(ctx workflow.Context, i int) {
 	call := b.calls[i]
 	if ctx.Err() != nil && !call.Finished() && b.step.Loop != nil {
@@ -396,15 +388,14 @@ func (b *batch) runIteration(ctx workflow.Context, i int) {
 	if b.counted[i] {
 		return
 	}
-	if len(b.calls) > 1 { // a batch of one ends with it and describes that
+	if len(b.calls) > 1 { // a batch of one ends now and describes its end
 		b.describeBatch(ctx)
 	}
 	b.countResult(result)
 	b.withinBudget(nil)
 }
 
-// mustRenew reports whether the calls continue as new. When one has to, all do, those that
-// wait included.
+// mustRenew reports whether the calls continue as new. When one has to, all do, including waiting ones.
 func (b *batch) mustRenew(ctx workflow.Context) bool {
 	if !b.renewing && !b.renewal.IsDue(ctx, b.calls...) {
 		return false
@@ -415,7 +406,7 @@ func (b *batch) mustRenew(ctx workflow.Context) bool {
 	return true
 }
 
-// callsOutput is the iterations that ended, in their order.
+// callsOutput returns the iterations that ended, in order.
 func (b *batch) callsOutput() *protocol.CallsOutput {
 	if b.step.Loop != nil && b.step.Loop.StatsOnly {
 		for i := range b.ended {
@@ -444,8 +435,8 @@ func (b *batch) finishBatch(ctx workflow.Context) (*protocol.CallsOutput, error)
 		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 }
 
-// firstFailure is the failure of the first iteration where all of them failed. Details that
-// Temporal may not keep of a failure are better a result.
+// firstFailure returns the failure of the first iteration if all of them failed, nil otherwise. It is also nil if
+// the output would not fit into the details of a failure.
 func (b *batch) firstFailure(output *protocol.CallsOutput) *interpreter.ErrorObject {
 	several := len(output.Iterations) > 1
 	if len(output.Iterations) == 0 {

@@ -15,7 +15,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// describeLoop writes the status of the loop, or of this shard of it.
+// describeLoop writes the status of the loop, or of this shard, into the details.
 func (l *Loop) describeLoop(ctx workflow.Context) {
 	rest, stats := l.countParked(), l.Result.Stats
 	waiting, active := rest.waiting, rest.activeCalls(l.active)
@@ -35,7 +35,7 @@ func (l *Loop) describeLoop(ctx workflow.Context) {
 	l.reportWaits(ctx)
 }
 
-// failureLines are the first iterations that failed, and where to look.
+// failureLines lists the first failed iterations, with links.
 func (l *Loop) failureLines(ctx workflow.Context) string {
 	if len(l.Result.Errors) == 0 {
 		return ""
@@ -52,7 +52,7 @@ func (l *Loop) failureLines(ctx workflow.Context) string {
 	return "\n" + table.String()
 }
 
-// childOf is the workflow ID of the child in which an iteration was.
+// childOf returns the workflow ID of the child that ran an iteration.
 func (l *Loop) childOf(index int) string {
 	if l.Shard.Open || l.Input.Source != nil { // batches begin where the shard does
 		if position := index - l.Shard.First; position >= 0 && len(l.Input.Elements) > 0 {
@@ -66,7 +66,7 @@ func (l *Loop) childOf(index int) string {
 	return protocol.BatchID(l.Input.Task, index)
 }
 
-// waitLines are the first children that wait without a slot, and what for.
+// waitLines lists the first children that wait without a slot, and what they wait for.
 func (l *Loop) waitLines(ctx workflow.Context) string {
 	var table *gate.MarkdownTable
 	rows := 0
@@ -97,8 +97,8 @@ func (l *Loop) waitLines(ctx workflow.Context) string {
 	return "\n" + table.String()
 }
 
-// describeBatch writes the status of the batch: how many iterations have each status, with
-// details of some.
+// describeBatch writes the status of the batch into the details: the number of iterations with each status, and
+// some of them.
 func (b *batch) describeBatch(ctx workflow.Context) {
 	records := b.iterationRecords()
 	var counts []string

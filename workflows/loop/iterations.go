@@ -30,7 +30,7 @@ func (l *Loop) iterationRecords() (protocol.Iterations, error) {
 	return answer, nil
 }
 
-// waitRecorder records what an iteration, or a sink of it, waits for, and shows it.
+// waitRecorder returns a recorder of the waits of a call and its sinks, which updates the details.
 func (b *batch) waitRecorder(ctx workflow.Context, i int) drive.WaitRecorder {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		b.waits[i], b.until[i] = wait, until
@@ -50,7 +50,7 @@ func (b *batch) openIterations() (protocol.Iterations, error) {
 	return answer, nil
 }
 
-// iterationRecords are the states of the batch's iterations, in their order.
+// iterationRecords returns the states of the batch's iterations, in order.
 func (b *batch) iterationRecords() []protocol.IterationRecord {
 	records := make([]protocol.IterationRecord, 0, len(b.input.Ended)+len(b.calls))
 	most := retry.MostAttempts(b.step, b.input.Task.Limits)

@@ -1,5 +1,5 @@
-// Package loop has the workflows of a loop: LoopWorkflow starts a child for each iteration or batch, or shards of itself,
-// and CallsWorkflow makes the calls of such a child.
+// Package loop has the workflows of a loop: LoopWorkflow starts a child for each iteration or batch, or for each
+// shard of a large loop, and CallsWorkflow makes the calls of such a child.
 package loop
 
 import (
@@ -24,8 +24,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// LoopWorkflow runs a loop: a child workflow per iteration or batch, within
-// the loop's window, and one aggregate of them all.
+// LoopWorkflow runs a loop: it starts a child workflow for each iteration or batch, within the loop's window, and
+// aggregates the results.
 func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Script) (*interpreter.LoopResult, error) {
 	input.Task = input.Task.With(script)
 	ctx = gate.WithOutbox(ctx, input.Task.Limits)
@@ -66,7 +66,7 @@ func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Sc
 	return l.end(ctx)
 }
 
-// end is the result of the loop, or of a shard of it.
+// end returns the result of the loop, or of a shard of it.
 func (l *Loop) end(ctx workflow.Context) (*interpreter.LoopResult, error) {
 	l.describeLoop(ctx)
 	l.Result.Shrink(l.step.Name, gate.PayloadCap(ctx))
@@ -76,7 +76,7 @@ func (l *Loop) end(ctx workflow.Context) (*interpreter.LoopResult, error) {
 	return l.Result, nil
 }
 
-// Loop is one run of LoopWorkflow: a whole loop, or a shard of one.
+// Loop is the state of a LoopWorkflow, which runs a whole loop or a shard of one.
 type Loop struct {
 	Input  protocol.LoopInput
 	Shard  protocol.Shard
@@ -89,18 +89,18 @@ type Loop struct {
 	cancelChildren workflow.CancelFunc
 	window         *window
 	notifier       drive.ParentNotifier
-	batches        []*openBatch // the batches that are open, in order of their start
-	active         int          // iterations in open batches
+	batches        []*openBatch // open batches, in the order of their start
+	active         int          // number of iterations in open batches
 	shards         []*openShard
-	started        int                    // elements that have begun here or in shards, once no more will
+	started        int                    // elements that have begun in this workflow or in shards; set once no more will begin
 	shared         protocol.SharedWindow  // what other shards use of the window
-	allowance      drive.Allowance        // what the iterations may start, and have not been given
-	reported       *protocol.SharedWindow // what this shard uses, as it has reported to its loop; nil before it lingers
-	// largest is the size of the largest result of a child in this history, bytes the
-	// sum of all of them: more than the loop's result will have.
+	allowance      drive.Allowance        // admitted runs that no iteration has received yet
+	reported       *protocol.SharedWindow // what this shard uses, as last reported to its loop; nil before it lingers
+	// largest is the size of the largest result of a child in this history, bytes the sum of their sizes: an upper
+	// bound for the loop's own result.
 	largest, bytes int
-	// source is read by this workflow, nil for none. left is from where the source is read on, once that is left to another
-	// workflow; nil before that, and where it has ended.
+	// source is read by this workflow, nil for none. left is the snapshot from which another workflow reads on; nil
+	// until then, and if the source has ended.
 	source *sourceReader
 	left   *call.Snapshot
 }
@@ -118,8 +118,8 @@ func newLoop(input protocol.LoopInput, step *playbook.Step, controls *control.Co
 	return l
 }
 
-// newWindow is one slot for a sequential loop: it starts an iteration when the one
-// before has ended. People may change the width of a parallel loop while it runs.
+// newWindow returns the window of the loop. A sequential loop has one slot, so that an iteration starts when the
+// previous one has ended. People may change the width of a parallel loop while it runs.
 func (l *Loop) newWindow() *window {
 	if l.loop.Mode != playbook.Parallel {
 		one := func() int { return 1 }
@@ -136,12 +136,12 @@ func (l *Loop) newWindow() *window {
 	}
 }
 
-// loopWidth is how many batches of the whole loop may run at a time.
+// loopWidth returns the number of batches of the whole loop that may run at a time.
 func (l *Loop) loopWidth() int {
 	return max(1, cmp.Or(l.controls.TuningOf(l.step.Name).MaxConcurrency, l.loop.MaxConcurrency)/l.batchSize())
 }
 
-// indexAt is the index of the element at a position of the input.
+// indexAt returns the index of the element at a position of the input.
 func (l *Loop) indexAt(position int) int {
 	if chosen := l.Input.Chosen; chosen != nil {
 		return chosen.Indexes[position]
@@ -149,8 +149,7 @@ func (l *Loop) indexAt(position int) int {
 	return l.Shard.First + position
 }
 
-// positionOf is the position of the iteration with an index; false where the input does not
-// have it.
+// positionOf returns the position of the iteration with an index; false if the input does not have it.
 func (l *Loop) positionOf(index int) (int, bool) {
 	if chosen := l.Input.Chosen; chosen != nil {
 		return slices.BinarySearch(chosen.Indexes, index)
@@ -159,7 +158,7 @@ func (l *Loop) positionOf(index int) (int, bool) {
 	return position, position >= 0 && position < l.Result.Stats.Total
 }
 
-// elementAt is the element at a position, nil where another workflow has it.
+// elementAt returns the element at a position; nil if another workflow has it.
 func (l *Loop) elementAt(position int) any {
 	if position < len(l.Input.Elements) {
 		return l.Input.Elements[position].Data
@@ -172,7 +171,7 @@ func (l *Loop) elementAt(position int) any {
 	return nil
 }
 
-// sizeText is the size of the collection for people, who see that the source may give more.
+// sizeText returns the size of the collection for people; "so far" if a source may provide more.
 func sizeText(l *Loop) string {
 	if l.Shard.Open {
 		return fmt.Sprintf("%d so far", l.collectionSize())
@@ -180,7 +179,7 @@ func sizeText(l *Loop) string {
 	return fmt.Sprint(l.collectionSize())
 }
 
-// collectionSize is the size of the collection.
+// collectionSize returns the size of the collection.
 func (l *Loop) collectionSize() int {
 	if l.Input.Chosen != nil {
 		return l.Input.Chosen.Size
@@ -188,11 +187,11 @@ func (l *Loop) collectionSize() int {
 	return l.Shard.Size
 }
 
-// batchSize is how many elements one child runs.
+// batchSize returns the number of elements of a batch.
 func (l *Loop) batchSize() int { return l.loop.BatchOf(l.collectionSize()) }
 
-// runLeaf starts the batches in order. A history that is long enough ends the
-// leaf early; the rest is another shard.
+// runLeaf starts the batches in order. If its history becomes long, it ends early and leaves the rest to another
+// shard.
 func (l *Loop) runLeaf(ctx workflow.Context) {
 	size, total := l.batchSize(), len(l.Input.Elements)
 	window := l.window
@@ -229,8 +228,8 @@ func (l *Loop) runLeaf(ctx workflow.Context) {
 	}
 }
 
-// withinBudget ends the loop once its failure budget is spent: iterations in flight
-// are cancelled, the rest never start.
+// withinBudget ends the loop once its failure budget is spent: running iterations are cancelled, others never
+// start.
 func (l *Loop) withinBudget(ctx workflow.Context) {
 	if l.Result.Budget == nil {
 		l.Result.Budget = l.knownCounts().BudgetError(l.step)
@@ -241,7 +240,7 @@ func (l *Loop) withinBudget(ctx workflow.Context) {
 	}
 }
 
-// knownCounts is the progress of the whole loop, as this shard knows it.
+// knownCounts returns the counts of the whole loop, as far as this shard knows them.
 func (l *Loop) knownCounts() interpreter.LoopCounts {
 	return interpreter.LoopCounts{
 		Size:    l.Shard.Size,
@@ -250,18 +249,17 @@ func (l *Loop) knownCounts() interpreter.LoopCounts {
 }
 
 const (
-	// maxStarting bounds the children of a loop that the server has yet to start, after the
-	// first ones. Without it, starts and ends of children compete for the lock of the loop's
-	// workflow, which the server waits for half a second each; after eleven failures it tries
-	// again 3 s later.
+	// maxStarting bounds the children, after the first ones, that were sent to the server and have not started.
+	// With more, starts and ends of children compete for the lock of the loop's workflow, for which the server
+	// waits half a second each; after eleven failures it tries again 3 s later.
 	maxStarting = 50
-	// firstStarting is how many children may be starting at the beginning of a history, when
-	// hardly any child ends: except on a very busy server, so many do not wait for that lock.
+	// firstStarting is the same bound at the beginning of a history, when hardly any child ends: unless the server
+	// is very busy, so many do not wait for that lock.
 	firstStarting = 100
 )
 
-// mayStart reports whether the loop may start another child than the ones that this history
-// has sent: it is not paused, and the server has started most of those before.
+// mayStart reports whether the loop may start another child after the sent ones: it is not paused, and the server
+// has started most of these.
 func (l *Loop) mayStart(sent int) bool {
 	switch {
 	case l.controls.IsPaused(l.step.Name):
@@ -278,7 +276,7 @@ func (l *Loop) mayStart(sent int) bool {
 	return starting < maxStarting
 }
 
-// callInputs are the calls of the elements from first up to end, not begun yet.
+// callInputs returns snapshots of calls that have not begun, for the elements from first up to end.
 func (l *Loop) callInputs(first, end int) []call.Snapshot {
 	calls, size := make([]call.Snapshot, 0, end-first), l.collectionSize()
 	if l.Shard.Open {
@@ -291,9 +289,9 @@ func (l *Loop) callInputs(first, end int) []call.Snapshot {
 	return calls
 }
 
-// startChild starts calls in one child workflow, which has a slot in the window. While all
-// of them wait for long it releases the slot. admitted is how many runs of other playbooks
-// they may start without a request.
+// startChild starts calls in one child workflow, which has a slot in the window. The child releases the slot while
+// all of its calls are in long waits. admitted is the number of runs of other playbooks that they may start without
+// a request.
 func (l *Loop) startChild(ctx workflow.Context, calls []call.Snapshot, admitted int) {
 	index := *calls[0].Index
 	input := protocol.CallsInput{
@@ -314,8 +312,8 @@ func (l *Loop) startChild(ctx workflow.Context, calls []call.Snapshot, admitted 
 	}
 }
 
-// awaitChildren records how children have ended. One coroutine does that for all of them:
-// the SDK runs each in each workflow task, whether there is anything to do for it or not.
+// awaitChildren records the ends of all children, in one coroutine, because the SDK runs every coroutine in every
+// workflow task, whether it has work or not.
 func (l *Loop) awaitChildren(ctx workflow.Context) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx) // cancelled ones end too
 	for {
@@ -326,7 +324,7 @@ func (l *Loop) awaitChildren(ctx workflow.Context) {
 	}
 }
 
-// endedBatch is the first open batch whose child has ended, nil for none.
+// endedBatch returns the first open batch whose child has ended, nil for none.
 func (l *Loop) endedBatch() *openBatch {
 	for _, b := range l.batches {
 		if b.sent != nil && b.sent.HasResult() {
@@ -336,7 +334,7 @@ func (l *Loop) endedBatch() *openBatch {
 	return nil
 }
 
-// childEnded records how the calls of a child ended, or that it was not started.
+// childEnded records the results of a child's calls, or that it was not started.
 func (l *Loop) childEnded(ctx workflow.Context, b *openBatch, output protocol.CallsOutput, err error) {
 	switch {
 	case err == nil:
@@ -355,8 +353,8 @@ func (l *Loop) childEnded(ctx workflow.Context, b *openBatch, output protocol.Ca
 	l.withinBudget(ctx)
 }
 
-// actsOnCalls reports whether a child with some calls has to act on a request of
-// people: a decision about one of them, or a resume of its step.
+// actsOnCalls returns a filter for the requests of people that a child with these calls has to act on: decisions
+// about one of them, and resumes of its step.
 func actsOnCalls(calls []call.Snapshot) func(protocol.Steering) bool {
 	return func(steering protocol.Steering) bool {
 		if steering.Settle == nil {
@@ -376,7 +374,7 @@ func (l *Loop) addIteration(ctx workflow.Context, iteration interpreter.Iteratio
 	}
 }
 
-// failAll accounts for elements whose child gave nothing, so that none is lost.
+// failAll records a failure for all elements of a child that returned no results, so that none is lost.
 func (l *Loop) failAll(ctx workflow.Context, calls []call.Snapshot, failure *interpreter.ErrorObject) {
 	for _, call := range calls {
 		l.addIteration(ctx, interpreter.IterationResult{
@@ -387,7 +385,7 @@ func (l *Loop) failAll(ctx workflow.Context, calls []call.Snapshot, failure *int
 	}
 }
 
-// childSummary is shown in Temporal's UI next to the child, as Markdown.
+// childSummary returns the summary of a child in Temporal's UI, as Markdown.
 func (l *Loop) childSummary(calls []call.Snapshot) string {
 	if len(calls) > 1 {
 		return fmt.Sprintf("%s %d–%d of %s", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, sizeText(l))
@@ -409,8 +407,8 @@ func (l *Loop) loopProgress() (protocol.Progress, error) {
 	}, nil
 }
 
-// AwaitsAnswers reports whether attempts of a step are answered from outside, as far as
-// the playbook names the tool literally.
+// AwaitsAnswers reports whether attempts of a step are answered from outside; false if its tool is given by an
+// expression.
 func AwaitsAnswers(step *playbook.Step) bool {
 	return step.Action.Traits().Awaits
 }
@@ -420,7 +418,7 @@ func (l *Loop) playsRuns() bool {
 	return l.book.Resolve(l.step.Action).Traits().Plays
 }
 
-// countIteration counts an iteration that has ended, and its dead letter.
+// countIteration adds an ended iteration, and its dead letter, to the metrics.
 func (l *Loop) countIteration(ctx workflow.Context, iteration interpreter.IterationResult) {
 	book, step, state := l.Input.Task.Run.Playbook, l.step.Name, interpreter.Completed
 	if iteration.Cancelled {
@@ -434,8 +432,8 @@ func (l *Loop) countIteration(ctx workflow.Context, iteration interpreter.Iterat
 	gate.Emit(ctx, meter.IterationSpan(book, step, l.Input.Task.Visit, iteration))
 }
 
-// signalExhausted signals an iteration in which a policy has used up its attempts or pages,
-// before the loop has ended.
+// signalExhausted signals, before the loop has ended, that a policy has used up its attempts or pages in an
+// iteration.
 func (l *Loop) signalExhausted(ctx workflow.Context, iteration interpreter.IterationResult) {
 	if failure, _ := call.Exhausted(iteration.Result, nil); failure != nil {
 		l.notifier.Signal(ctx, call.News{
@@ -445,7 +443,7 @@ func (l *Loop) signalExhausted(ctx workflow.Context, iteration interpreter.Itera
 	}
 }
 
-// answeredElsewhere says that an iteration has ended, where it has.
+// answeredElsewhere returns an error if the iteration that an answer is for has ended.
 func (b *batch) answeredElsewhere(to interpreter.AnswerTo) error {
 	ended := slices.ContainsFunc(b.ended, func(one interpreter.IterationResult) bool { return to.Index != nil && one.Index == *to.Index })
 	if ended && to.Step == b.step.Name {
@@ -454,9 +452,8 @@ func (b *batch) answeredElsewhere(to interpreter.AnswerTo) error {
 	return nil
 }
 
-// EndedIn accounts for the iterations of a loop, or of a shard of one, that was ended
-// from outside: its histories show how they ended. Iterations that they do not show
-// count as cancelled.
+// EndedIn adds the iterations of a loop, or of a shard, that was terminated: it reads their outcomes from its
+// histories. Iterations without an outcome count as cancelled.
 func (l *Loop) EndedIn(ctx workflow.Context, id string, failure *interpreter.ErrorObject) {
 	l.Result.Broken = failure
 	question := interpreter.EndedInput{Loops: []string{id}}

@@ -15,49 +15,46 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// A loop that does not fit one history is a tree: its inner workflows run their shards
-// one after another, and only leaves start iterations. No history then grows with the
-// loop, and each result is copied to a parent once. A shard that has nothing left to
-// start lingers while the next one begins; it keeps what it needs of the loop's window,
-// and the next one has the rest.
+// A loop that does not fit into one history is a tree: its inner workflows run shards one after another, and only
+// leaves start iterations. So no history grows with the loop, and each result is copied to one parent. A shard that
+// has nothing left to start lingers while the next one begins: it keeps the part of the loop's window that it still
+// uses, and the next one gets the rest.
 const (
-	// leafBatches is how many children a leaf may have. A sequential loop adds
-	// nine events for each.
+	// leafBatches bounds the children of a leaf. A sequential loop adds nine events for each.
 	leafBatches = 400
-	// fanShards is how many shards an inner workflow has at most. Their inputs
-	// and results are all it holds.
+	// fanShards bounds the shards of an inner workflow, whose history contains their inputs and results.
 	fanShards = 12
 
-	// leafElements is how many elements a loop may have that starts its iterations
-	// itself. A shard ends early and leaves the rest to its loop; a whole loop cannot,
-	// and would hold the results of its shards beside the results of its own iterations.
+	// leafElements bounds the elements of a loop that starts its iterations itself. A shard can end early and leave
+	// the rest to its loop; a whole loop cannot, and would hold results of shards in addition to those of its own
+	// iterations.
 	leafElements = 5000
 
-	// heavyTask is the size, in bytes, from which what all children of a loop get
-	// decides how many a history holds.
+	// heavyTask is the size of a task, in bytes, above which it reduces the number of children in a history, since
+	// every child gets it.
 	heavyTask = 64_000
 
-	// fullHistory bounds the history of a leaf including what is still to be written: the
-	// results of the running children, and its own.
+	// fullHistory bounds the history of a leaf, including what is still to be written: the results of running
+	// children and its own.
 	fullHistory = 3_700_000
 )
 
-// isFull reports whether a leaf starts no more children.
+// isFull reports whether a leaf must not start further children.
 func (l *Loop) isFull(ctx workflow.Context) bool {
 	expected := workflow.GetInfo(ctx).GetCurrentHistorySize() + (l.window.open+1)*l.largest +
 		gate.OutboxOf(ctx).Limits.InlineSize(l.bytes)
 	return gate.HistoryIsLong(ctx) || expected > fullHistory
 }
 
-// weighOutput records the size of what a child has given.
+// weighOutput records the size of a child's output.
 func (l *Loop) weighOutput(ctx workflow.Context, output protocol.CallsOutput) {
 	size := interpreter.EncodedSize(output)
 	l.largest = max(l.largest, gate.OutboxOf(ctx).Limits.InlineSize(size))
 	l.bytes += size
 }
 
-// childRoom is how many children a leaf may have, and how many shards another workflow
-// of the tree: fewer where each of them gets a large playbook or large values.
+// childRoom returns how many children a leaf may have, and how many shards an inner workflow: fewer if each of them
+// gets a large playbook or large values.
 func (l *Loop) childRoom(ctx workflow.Context) (leaf, shards int) {
 	size := gate.OutboxOf(ctx).TaskBytes(l.Input.Task)
 	if size < heavyTask {
@@ -67,8 +64,8 @@ func (l *Loop) childRoom(ctx workflow.Context) (leaf, shards int) {
 	return max(room, 1), min(fanShards, max(room, 2))
 }
 
-// shardSize is how many elements a shard of n has: whole batches, and few enough
-// shards for one history.
+// shardSize returns the number of elements in each shard of n elements: whole batches, and few enough shards for
+// one history.
 func (l *Loop) shardSize(ctx workflow.Context, n int) int {
 	leaf, shards := l.childRoom(ctx)
 	batches := (n + l.batchSize() - 1) / l.batchSize()
@@ -76,16 +73,15 @@ func (l *Loop) shardSize(ctx workflow.Context, n int) int {
 	return min(n, perShard*l.batchSize())
 }
 
-// lingering reports to a loop that one of its shards has nothing left to start, and what
-// it still uses of the loop's window. It is sent again as that gets less. Kept in
-// workflow history.
+// lingering is the signal of a shard to its loop that it has nothing left to start, with what it still uses of the
+// loop's window. It is sent again when it uses less. Kept in workflow history.
 type lingering struct {
 	First int `json:"first"` // index of the shard's first element
-	// ID is the workflow ID of a shard that reads the source of the loop on, of which several may have no element, and Source
-	// is from where the next one reads it.
+	// ID is the workflow ID of a shard that reads the source of the loop, since several may have no element. Source
+	// is the snapshot from which the next one reads on.
 	ID     string                `json:"id,omitempty"`
 	Source *call.Snapshot        `json:"source,omitempty"`
-	Next   int                   `json:"next"` // elements that it accounts for
+	Next   int                   `json:"next"` // number of elements that it handles
 	Shared protocol.SharedWindow `json:"shared"`
 }
 
@@ -94,20 +90,20 @@ type openShard struct {
 	id         string
 	first, end int // positions of its elements
 	elements   []expression.Value
-	reads      *protocol.LoopSource // the part of the source that it reads, in place of elements; nil for none
-	source     *call.Snapshot       // from where the source is read on behind it, as it has reported; nil before that
-	// next is how many of the elements the shard accounts for, which is less if its history
-	// gets long; known once it lingers or has ended.
+	reads      *protocol.LoopSource // the part of the source that it reads, instead of elements; nil for none
+	source     *call.Snapshot       // the snapshot from which the next shard reads on; nil until it is reported
+	// next is the number of its elements that the shard handles, which is less than all if its history gets long;
+	// known once it lingers or has ended.
 	next    int
 	lingers bool
-	uses    protocol.SharedWindow // of the loop's window, while it lingers
-	sent    protocol.SharedWindow // what the others use, as the shard was signalled last
+	uses    protocol.SharedWindow // what it uses of the loop's window while it lingers
+	sent    protocol.SharedWindow // what the others use, as last signalled to the shard
 	ended   bool
 	gaveUp  bool
 }
 
-// runShards runs the elements from a position on, shard by shard. A shard whose last
-// iterations wait, or of which few still run, does not delay the next.
+// runShards runs the elements from a position on, shard by shard. A shard whose last iterations wait, or of which
+// only a few still run, does not delay the next one.
 func (l *Loop) runShards(ctx workflow.Context, from int) {
 	size := l.shardSize(ctx, len(l.Input.Elements)-from)
 	for from < len(l.Input.Elements) && ctx.Err() == nil && l.Result.Budget == nil {
@@ -137,14 +133,14 @@ func (l *Loop) newShard(first, end int) *openShard {
 	return l.openShard(&openShard{id: protocol.ChildID(l.Input.Task, name), first: first, end: end, elements: l.Input.Elements[first:end]})
 }
 
-// openShard opens a shard, which has what the others leave of the window.
+// openShard opens a shard, which gets the unused part of the window.
 func (l *Loop) openShard(p *openShard) *openShard {
 	p.sent = l.usedWindow()
 	l.shards = append(l.shards, p)
 	return p
 }
 
-// runShard runs a shard in a workflow of its own and merges its result.
+// runShard runs a shard in a child workflow and merges its result.
 func (l *Loop) runShard(ctx workflow.Context, p *openShard) {
 	index, known := l.indexAt(p.first), l.knownCounts()
 	input := protocol.LoopInput{
@@ -183,7 +179,7 @@ func (l *Loop) runShard(ctx workflow.Context, p *openShard) {
 	}
 }
 
-// endShard closes a shard, and leaves what it used to the others.
+// endShard closes a shard, and leaves its part of the window to the others.
 func (l *Loop) endShard(ctx workflow.Context, p *openShard) {
 	p.ended = true
 	l.shards = slices.DeleteFunc(l.shards, func(other *openShard) bool { return other == p })
@@ -191,14 +187,14 @@ func (l *Loop) endShard(ctx workflow.Context, p *openShard) {
 	l.describeLoop(ctx)
 }
 
-// listenForShards records which shards linger.
+// listenForShards records which shards linger, and what they use.
 func (l *Loop) listenForShards(ctx workflow.Context) {
 	gate.OnSignal(ctx, protocol.LingerSignal, func(ctx workflow.Context, next lingering) {
 		at := slices.IndexFunc(l.shards, func(p *openShard) bool {
 			return next.ID == p.id || next.ID == "" && p.reads == nil && l.indexAt(p.first) == next.First
 		})
 		if at < 0 || next.Shared.Check() != nil {
-			return // it has ended meanwhile
+			return // it has ended in the meantime
 		}
 		p := l.shards[at]
 		if next.Source != nil {
@@ -209,7 +205,7 @@ func (l *Loop) listenForShards(ctx workflow.Context) {
 			p.lingers, p.next, p.uses = shardsLinger(l), next.Next, next.Shared
 		case !p.lingers && next.Next > 0 && next.Next <= p.end-p.first:
 			p.lingers, p.next, p.uses = true, next.Next, next.Shared
-		case p.lingers: // its use gets less, and signals may arrive in another order
+		case p.lingers: // use only decreases, and signals may arrive in another order
 			p.uses = protocol.SharedWindow{Slots: min(p.uses.Slots, next.Shared.Slots), Open: min(p.uses.Open, next.Shared.Open)}
 		}
 		l.shareWindow(ctx)
@@ -217,8 +213,8 @@ func (l *Loop) listenForShards(ctx workflow.Context) {
 	})
 }
 
-// usedWindow is what other shards of the whole loop use that linger, as this one knows, and
-// its own shards.
+// usedWindow returns what lingering shards use, both those of this workflow and, as far as known, others of the
+// whole loop.
 func (l *Loop) usedWindow() protocol.SharedWindow {
 	used := l.shared
 	for _, p := range l.shards {
@@ -246,8 +242,8 @@ func (l *Loop) applyShared(ctx workflow.Context, shared protocol.SharedWindow) {
 	}
 }
 
-// waitUntil waits until a condition holds. A shard that may linger meanwhile reports that,
-// and does not end before the report has arrived.
+// waitUntil waits for a condition. Meanwhile, a shard that may linger reports that, and does not end before the
+// report has arrived.
 func (l *Loop) waitUntil(ctx workflow.Context, until func() bool) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	var sending workflow.Future
@@ -266,7 +262,7 @@ func (l *Loop) waitUntil(ctx workflow.Context, until func() bool) {
 	}
 }
 
-// lingeringReport is the report that this shard lingers, or leaves the rest of the source to the next.
+// lingeringReport returns the report that this shard lingers, or leaves the rest of the source to the next one.
 func lingeringReport(ctx workflow.Context, l *Loop, uses protocol.SharedWindow) lingering {
 	report := lingering{First: l.Shard.First, Next: l.started, Shared: uses}
 	if l.Input.Source != nil {
@@ -280,9 +276,8 @@ func shardsLinger(l *Loop) bool {
 	return l.loop.Mode == playbook.Parallel && l.loop.FailureBudget == nil
 }
 
-// lingeringUse is what a shard with nothing left to start uses of the loop's window: the slots
-// that are used, and no fewer than its share, because waiting batches may come back all
-// at once; never more than it has reported.
+// lingeringUse returns what a shard with nothing left to start uses of the loop's window: its used slots, but at
+// least its share, because waiting batches may come back all at once, and never more than it has reported.
 func (l *Loop) lingeringUse() protocol.SharedWindow {
 	share := (l.loopWidth()*l.active + protocol.MaxOpen - 1) / protocol.MaxOpen
 	uses := protocol.SharedWindow{Slots: max(l.window.used+l.window.returning, share), Open: l.active}
@@ -295,8 +290,8 @@ func (l *Loop) lingeringUse() protocol.SharedWindow {
 	return uses
 }
 
-// mayLinger reports whether a shard has to report that it lingers, because a slot of the
-// window is free for the next shard; or that it uses less than it has reported.
+// mayLinger reports whether a shard must report that it lingers, because a slot is free for the next shard, or that
+// it uses less than it has reported.
 func (l *Loop) mayLinger(ctx workflow.Context) bool {
 	if l.Input.Shard == nil || !l.Shard.MayLinger || l.started == 0 || ctx.Err() != nil || l.Result.Budget != nil {
 		return false

@@ -17,21 +17,22 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// A loop over a source makes one call, page by page, and runs what the pages contribute in shards, which are those of any large
-// loop: a shard has its elements in its input, and lingers. The workflow that reads starts no iteration itself. When its history
-// gets long it reads no further and has another one read on from where the call is, as its child, or by a signal to its parent. Both
-// may linger, so that an iteration that waits for hours delays neither the source nor the other iterations.
+// A loop over a source makes one call, page by page, and runs the rows of the pages in shards. These are like those
+// of any large loop: a shard has its elements in its input, and lingers. The workflow that reads the source starts
+// no iteration itself. When its history gets long, it stops reading, and another workflow reads on from there: a
+// child, or one started by its parent after a signal. Both may linger, so that an iteration that waits for hours
+// delays neither the source nor other iterations.
 const (
-	// shardElements and shardBytes bound what is given to one shard of a loop over a source, whose input would else grow
+	// shardElements and shardBytes bound the input of one shard of a loop over a source, which would otherwise grow
 	// with max_concurrency and the size of pages.
 	shardElements = leafElements
 	shardBytes    = 500_000
 
-	// readingShare is the part of a history that a workflow fills with reading if it then starts workflows that read on: they
-	// fill the rest.
+	// readingShare divides the history of a workflow that starts other readers: it stops reading when one
+	// readingShare-th is filled.
 	readingShare = 3
-	// readersPerLevel is how many workflows the first one of a loop has read on before the next of them have some of their own:
-	// so its own history stays short, however much there is.
+	// readersPerLevel is the number of readers that the first workflow of a loop starts directly before further
+	// ones start readers of their own, so that its history stays short however large the source is.
 	readersPerLevel = 8
 )
 
@@ -39,12 +40,12 @@ const (
 type sourceReader struct {
 	loop *Loop
 	call *call.Call
-	// buffer are the elements that were read and are in no shard yet, the last ones of those that the result counts.
+	// buffer are the elements that were read and are not in a shard yet.
 	buffer []expression.Value
-	// ahead are the pages of which some elements may not have begun.
+	// ahead are the pages with elements that may not have begun.
 	ahead []readPages
-	pages int  // how many were taken from the call
-	over  bool // nothing more is read here
+	pages int  // number of pages taken from the call
+	over  bool // this workflow reads no further
 	wait  *interpreter.Wait
 	until time.Time
 }
@@ -52,10 +53,11 @@ type sourceReader struct {
 // readPages are pages that were read together.
 type readPages struct {
 	count int
-	end   int // position behind the last of their elements
+	end   int // position after their last element
 }
 
-// runSource reads the source and runs its elements, until it has ended or others read it on, and their shards have ended too.
+// runSource reads the source and runs its elements, until it has ended, or others read on, and all shards have
+// ended.
 func (l *Loop) runSource(ctx workflow.Context) {
 	reading, stop := workflow.WithCancel(ctx)
 	s := newSource(ctx, l)
@@ -84,12 +86,12 @@ func (l *Loop) runSource(ctx workflow.Context) {
 	s.leaveRest(ctx)
 }
 
-// goesOn reports whether the loop begins more iterations.
+// goesOn reports whether the loop may begin further iterations.
 func (l *Loop) goesOn(ctx workflow.Context) bool {
 	return ctx.Err() == nil && l.Result.Budget == nil
 }
 
-// runNext runs a shard until the next may begin.
+// runNext starts a shard and waits until the next one may begin.
 func runNext(ctx workflow.Context, l *Loop, p *openShard) *openShard {
 	l.describeLoop(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -100,7 +102,7 @@ func runNext(ctx workflow.Context, l *Loop, p *openShard) *openShard {
 	return p
 }
 
-// readOn has other workflows read the rest of the source, one after another.
+// readOn starts workflows that read the rest of the source, one after another.
 func (s *sourceReader) readOn(ctx workflow.Context) {
 	l := s.loop
 	for n := 0; l.left != nil && l.goesOn(ctx); n++ {
@@ -113,7 +115,7 @@ func (s *sourceReader) readOn(ctx workflow.Context) {
 		first := l.Result.Stats.Total
 		for _, p := range l.shards {
 			if p.reads != nil {
-				first += p.next // which the result does not have yet
+				first += p.next // not in the result yet
 			}
 		}
 		name := fmt.Sprintf("/source-%d-%d", l.indexAt(first), l.left.State.Attempts)
@@ -128,7 +130,7 @@ func (s *sourceReader) readOn(ctx workflow.Context) {
 	}
 }
 
-// leaveRest has the parent have the source read on, unless it was signalled before.
+// leaveRest signals the parent to let another workflow read on, unless it has been signalled before.
 func (s *sourceReader) leaveRest(ctx workflow.Context) {
 	l := s.loop
 	if l.left == nil || l.Input.Shard == nil || l.reported != nil || !l.goesOn(ctx) {
@@ -137,7 +139,7 @@ func (s *sourceReader) leaveRest(ctx workflow.Context) {
 	_ = gate.Signal(ctx, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal, lingeringReport(ctx, l, l.lingeringUse())).Get(ctx, nil)
 }
 
-// newSource makes the call of the source, or continues it.
+// newSource returns the reader of the source, whose call begins or continues.
 func newSource(ctx workflow.Context, l *Loop) *sourceReader {
 	s := &sourceReader{loop: l}
 	l.source, l.Shard.Open = s, true
@@ -146,14 +148,14 @@ func newSource(ctx workflow.Context, l *Loop) *sourceReader {
 	return s
 }
 
-// task is the task of the source.
+// task returns the task of the source's call.
 func (s *sourceReader) task() protocol.Task {
 	task := s.loop.Input.Task
 	task.Step, task.Data = s.loop.loop.Source.Name, s.loop.Input.Source.Data
 	return task
 }
 
-// read makes the call of the source, until it has ended or is left to another workflow.
+// read makes the call of the source until it has ended or is left to another workflow.
 func (s *sourceReader) read(ctx workflow.Context) {
 	l := s.loop
 	d := &drive.Driver{
@@ -168,7 +170,7 @@ func (s *sourceReader) read(ctx workflow.Context) {
 	l.describeLoop(ctx)
 }
 
-// end records how the source ended.
+// end records the end of the source.
 func (s *sourceReader) end(ctx workflow.Context) {
 	l, result := s.loop, *s.call.Result()
 	l.Shard.Open = false
@@ -183,8 +185,8 @@ func (s *sourceReader) end(ctx workflow.Context) {
 	}
 }
 
-// pauses takes what was read, and waits until the iterations need more, before everything that the call does. It is true where
-// another workflow reads on.
+// pauses adds the rows read so far and waits until the iterations need more. The driver calls it before each step
+// of the call. It returns true if another workflow must read on.
 func (s *sourceReader) pauses(ctx workflow.Context) bool {
 	s.addElements()
 	if s.call.View().EndsNext() {
@@ -204,7 +206,7 @@ func (s *sourceReader) full(ctx workflow.Context) bool {
 	return gate.HistoryIsLong(ctx) || info.GetCurrentHistoryLength() > gate.LongHistory/share || info.GetCurrentHistorySize() > gate.LargeHistory/share
 }
 
-// addElements adds the elements of the pages that the call has read since the last time.
+// addElements adds the elements of pages that the call has read since the last time.
 func (s *sourceReader) addElements() {
 	elements, l := s.call.RemoveElements(), s.loop
 	read := s.call.View().Pages
@@ -226,7 +228,7 @@ func (s *sourceReader) begun(before int) {
 	}
 }
 
-// aheadPages is how many pages have elements that may not have begun.
+// aheadPages returns the number of pages with elements that may not have begun.
 func (s *sourceReader) aheadPages() (count int) {
 	for _, pages := range s.ahead {
 		count += pages.count
@@ -234,7 +236,7 @@ func (s *sourceReader) aheadPages() (count int) {
 	return count
 }
 
-// width is how many pages the source may be ahead of the iterations: as many as iterations run at a time.
+// width returns how many pages the source may be ahead of the iterations: as many as iterations run at a time.
 func (s *sourceReader) width() int {
 	l := s.loop
 	if l.loop.Mode != playbook.Parallel {
@@ -246,7 +248,8 @@ func (s *sourceReader) width() int {
 	return l.loop.MaxConcurrency
 }
 
-// nextShard opens a shard of elements that were read, at most half of what may be ahead: the rest is read meanwhile.
+// nextShard opens a shard with elements that were read, from at most half of the pages that may be ahead, so that
+// reading continues meanwhile.
 func (s *sourceReader) nextShard(first int) *openShard {
 	l, count, size := s.loop, 0, 0
 	most := min(len(s.buffer), shardElements)
@@ -267,7 +270,7 @@ func (s *sourceReader) nextShard(first int) *openShard {
 	return l.openShard(&openShard{id: protocol.ChildID(l.Input.Task, name), first: first, end: first + count, elements: elements})
 }
 
-// waiter records what the source waits for, and shows it.
+// waiter returns a recorder of the waits of the source, which updates the details.
 func (s *sourceReader) waiter(ctx workflow.Context) drive.WaitRecorder {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		s.wait, s.until = wait, until
@@ -279,7 +282,7 @@ func (s *sourceReader) waiter(ctx workflow.Context) drive.WaitRecorder {
 	}
 }
 
-// progress is how far the source has come, nil for a loop that has none here.
+// progress returns the progress of the source; nil if this workflow reads none.
 func (s *sourceReader) progress() *protocol.SourceProgress {
 	if s == nil {
 		return nil
@@ -287,7 +290,7 @@ func (s *sourceReader) progress() *protocol.SourceProgress {
 	return &protocol.SourceProgress{Reads: s.loop.Shard.Open, CallStatus: s.call.View().Status(s.wait, s.until)}
 }
 
-// waits is the status of a source that is read; nil for others, and for one that waits for the iterations.
+// waits returns the status of a source that is being read; nil for none, and while it waits for the iterations.
 func (s *sourceReader) waits() *interpreter.CallStatus {
 	if s == nil || s.over || s.wait == nil && s.aheadPages() >= s.width() {
 		return nil

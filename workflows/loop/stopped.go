@@ -11,7 +11,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// stoppedCall answers workflows that continue an iteration of the batch.
+// stoppedCall answers the query of a workflow that continues an iteration of this batch.
 func (b *batch) stoppedCall(question protocol.StoppedQuestion) (call.Stopped, error) {
 	for i, snapshot := range b.input.Calls {
 		switch {
@@ -25,7 +25,7 @@ func (b *batch) stoppedCall(question protocol.StoppedQuestion) (call.Stopped, er
 	return call.Stopped{Key: b.input.Task.Run.Identity()}, nil
 }
 
-// resumeStopped resumes what earlier runs have left of the iterations.
+// resumeStopped continues the iterations that earlier runs had begun.
 func (b *batch) resumeStopped(ctx workflow.Context) {
 	group := workflow.NewWaitGroup(ctx)
 	for i, by := range b.earlier {
@@ -52,7 +52,7 @@ func (b *batch) resumeStopped(ctx workflow.Context) {
 	group.Wait(ctx)
 }
 
-// begunIn returns the iterations that had begun in an earlier loop.
+// begunIn returns the ID of the workflow in which an iteration had begun in an earlier loop; "" for none.
 func (l *Loop) begunIn(index int) string {
 	at, found := slices.BinarySearchFunc(l.Input.Begun, index, func(begun interpreter.BegunIteration, index int) int {
 		return begun.Index - index

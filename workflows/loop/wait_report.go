@@ -10,8 +10,8 @@ import (
 	"reprise/workflows/control"
 )
 
-// reportWaits reports to the loop, or the run, that all calls that have begun wait. The parent
-// knows what the run holds, which steps await answers, and why a slot was released.
+// reportWaits reports to the parent workflow when all calls of the batch that have begun are waiting. It reports
+// nothing if the parent already knows why: the run is paused, the step awaits answers, or the slot was released.
 func (b *batch) reportWaits(ctx workflow.Context) {
 	waits := b.openWaits(ctx)
 	if waits.Held || AwaitsAnswers(b.step) || b.slot.Releases() && !waits.Reported {
@@ -20,7 +20,7 @@ func (b *batch) reportWaits(ctx workflow.Context) {
 	control.ControlsOf(ctx).Report(ctx, waits, control.ShortestReported(ctx, b.input.Task.Began()))
 }
 
-// OpenWaits adds up the calls that have begun.
+// openWaits summarizes the calls that have begun.
 func (b *batch) openWaits(ctx workflow.Context) (waits control.OpenWaits) {
 	for i, call := range b.calls {
 		if b.over[i] || call.Finished() {
@@ -41,16 +41,14 @@ func (b *batch) openWaits(ctx workflow.Context) (waits control.OpenWaits) {
 	return waits
 }
 
-// reportWaits reports to the run, or to the loop that this is a shard of, that all iterations that
-// may act wait.
+// reportWaits reports to the parent workflow when all iterations that could run are waiting.
 func (l *Loop) reportWaits(ctx workflow.Context) {
 	if !l.controls.IsPaused(l.step.Name) && !AwaitsAnswers(l.step) {
 		l.controls.Report(ctx, l.openWaits(ctx), control.ShortestReported(ctx, l.Input.Task.Began()))
 	}
 }
 
-// OpenWaits adds up the batches and shards that are open. A batch that has released its slot has
-// sent no report.
+// openWaits summarizes the open batches and shards. A batch that has released its slot has sent no report.
 func (l *Loop) openWaits(ctx workflow.Context) (waits control.OpenWaits) {
 	for _, b := range l.batches {
 		due := b.request.At

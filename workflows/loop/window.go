@@ -13,8 +13,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// window is how many batches of a loop may run, and how many may be open, those
-// that wait included.
+// window limits the batches of a loop that may run, and those that may be open, which includes waiting ones.
 type window struct {
 	size      func() int // slots
 	used      int
@@ -25,8 +24,7 @@ type window struct {
 
 func (w *window) hasFree() bool { return w.used < w.size() }
 
-// acquireSlot takes a slot for a new batch, once admits allows that. Parked batches go
-// first.
+// acquireSlot takes a slot for a new batch, once letsIn allows it. Parked batches have precedence.
 func (w *window) acquireSlot(ctx workflow.Context, letsIn func() bool) error {
 	if err := workflow.Await(ctx, func() bool {
 		return w.hasFree() && w.returning == 0 && w.open < w.maxOpen() && letsIn()
@@ -45,18 +43,17 @@ type openBatch struct {
 	id      string // of its workflow
 	index   int    // of its first iteration
 	calls   []call.Snapshot
-	sent    *gate.Handle // its child, nil before that
-	holds   bool         // a slot in the window
+	sent    *gate.Handle // its child; nil before it is started
+	holds   bool         // whether it has a slot in the window
 	ended   bool
-	request protocol.SlotRequest // with which it has released its slot, where it holds none
-	// within counts its ended iterations, as far as it has reported.
+	request protocol.SlotRequest // with which it released its slot, if it has none
+	// within counts its ended iterations, as far as it has reported them.
 	within interpreter.LoopStats
-	late   int // releases that the loop knows of, and whose signals have not arrived
+	late   int // releases that the loop knows of and whose signals have not arrived
 }
 
-// listenForSlots records which children release their slots, and grants slots to children
-// that request one again. The signals of a child may arrive in another order: a child
-// that requests a slot has released its own.
+// listenForSlots records which children release their slots, and grants slots to children that request one again.
+// The signals of a child may arrive out of order: a child that requests a slot has released its own before.
 func (l *Loop) listenForSlots(ctx workflow.Context) {
 	gate.OnSignal(ctx, protocol.SlotSignal, func(ctx workflow.Context, next protocol.SlotRequest) {
 		at := slices.IndexFunc(l.batches, func(b *openBatch) bool { return b.index == next.Index })
@@ -87,7 +84,7 @@ func (l *Loop) listenForSlots(ctx workflow.Context) {
 	})
 }
 
-// grantSlot grants a child a slot again.
+// grantSlot waits for a free slot and grants it to a child.
 func (l *Loop) grantSlot(ctx workflow.Context, b *openBatch) {
 	l.window.returning++
 	err := workflow.Await(ctx, func() bool { return b.ended || l.window.hasFree() })
@@ -104,7 +101,7 @@ func (l *Loop) grantSlot(ctx workflow.Context, b *openBatch) {
 	})
 }
 
-// closeBatch forgets a child that has ended, and frees its slot.
+// closeBatch removes a child that has ended, and frees its slot.
 func (l *Loop) closeBatch(b *openBatch) {
 	b.ended = true
 	if b.holds {
@@ -113,22 +110,21 @@ func (l *Loop) closeBatch(b *openBatch) {
 	l.batches = slices.DeleteFunc(l.batches, func(other *openBatch) bool { return other == b })
 }
 
-// parkedCounts is what the children of a loop do that have no slot: how many iterations
-// wait, and when the first of them continues; zero where people decide. returning is
-// how many only wait for a slot: of a batch that people have resumed all, else the one
-// that is due. within counts the ended iterations of open batches.
+// parkedCounts describes the children of a loop that have no slot: waiting iterations, when the first of them
+// continues (zero if only people end the waits), and returning ones, which wait only for a slot: all of a batch
+// that people have resumed, otherwise the one that is due. within counts the ended iterations of open batches.
 type parkedCounts struct {
 	waiting, returning int
 	next               time.Time
 	within             interpreter.LoopStats
 }
 
-// activeCalls is how many of the loop's open iterations may act.
+// activeCalls returns how many of the loop's open iterations can run.
 func (r parkedCounts) activeCalls(all int) int {
 	return all - r.waiting - r.returning - r.within.Success - r.within.Failed
 }
 
-// countParked counts over the children that are open.
+// countParked summarizes the open children that have no slot.
 func (l *Loop) countParked() (rest parkedCounts) {
 	for _, b := range l.batches {
 		rest.within.Success += b.within.Success

@@ -6,17 +6,17 @@ import (
 	"reprise/interpreter"
 )
 
-// Answers from outside come as updates of the workflow that hosts the attempt, or,
-// where the sender does not wait for the outcome, as signals (docs/concepts/answers.md).
+// Answers from outside arrive as updates of the workflow that hosts the attempt or, if the sender does not wait for
+// the outcome, as signals (docs/concepts/answers.md).
 const (
 	// AnswerUpdate takes an interpreter.Answer and returns an interpreter.AnswerReceipt.
 	AnswerUpdate = interpreter.AnswerUpdate
-	// AnswerSignal takes an interpreter.Answer, from a sender that does not wait to hear whether it was accepted.
+	// AnswerSignal takes an interpreter.Answer, from a sender that does not wait for the outcome.
 	AnswerSignal = "answer"
 )
 
-// AcceptedAnswer records an answer that an attempt got, so that a second one is refused with who was first. Kept in workflow
-// history.
+// AcceptedAnswer records the answer that an attempt received, so that the refusal of a second one can name the
+// first. Kept in workflow history.
 type AcceptedAnswer struct {
 	Key     string                    `json:"key"`    // of the attempt
 	Digest  string                    `json:"digest"` // of the answer
@@ -28,36 +28,33 @@ type AcceptedAnswer struct {
 	At     time.Time              `json:"at,omitzero"`
 }
 
-// Is reports whether an address means the attempt that was answered; it may name the attempt by its key, or its step and index.
+// Is reports whether an address refers to the answered attempt, by its key or by its step and index.
 func (a AcceptedAnswer) Is(to interpreter.AnswerTo) bool {
 	at := a.Receipt.Address()
 	at.Key = a.Key
 	return (to.Step != "" || to.Key != "") && to.Matches(at)
 }
 
-// AttemptDetailsQuery takes an interpreter.AnswerTo that names an attempt, and returns
-// its AttemptDetails: the request, for the people who are to answer it.
+// AttemptDetailsQuery takes an interpreter.AnswerTo that identifies an attempt, and returns its AttemptDetails, for
+// the people who have to answer it.
 const AttemptDetailsQuery = "asked"
 
-// AttemptDetails is what a workflow knows of an attempt that is answered from outside. Exactly
-// one field is set; none if the workflow does not know the attempt, or no longer waits for its
-// answer.
+// AttemptDetails describes an attempt that is answered from outside. Exactly one field is set; none if the workflow
+// does not know the attempt, or no longer waits for its answer.
 type AttemptDetails struct {
-	// Awaiting is the attempt that has no answer yet; Since is zero while its request
-	// is still being sent.
+	// Awaiting describes an attempt without an answer; Since is zero while its request is still being sent.
 	Awaiting *interpreter.AwaitedDetails `json:"awaiting,omitempty"`
-	// Answered is the answer that the attempt has.
+	// Answered is the answer that the attempt received.
 	Answered *AcceptedAnswer `json:"answered,omitempty"`
-	// Elsewhere is the ID of the workflow that accepts the answer in place of this one.
+	// Elsewhere is the ID of the workflow that accepts the answer instead of this one.
 	Elsewhere string `json:"elsewhere,omitempty"`
 }
 
 // A call that was stopped before its end is continued by the run that replaces its run
-// (interpreter/call/stopped.go). Its state is read from the workflow that was making it, by
-// a query, which a worker answers from the history.
+// (interpreter/call/stopped.go). The state of the call is read from the workflow that was making it, by a query
+// that a worker answers from the history.
 
-// StoppedQuestion says which call is meant; a workflow with one call of a visit needs
-// no index.
+// StoppedQuestion identifies a stopped call. If the workflow has only one call of the visit, the index may be nil.
 type StoppedQuestion struct {
 	Step  string `json:"step"`
 	Visit int    `json:"visit"`

@@ -8,24 +8,23 @@ import (
 )
 
 const (
-	// MaxText is how many runes of a text by the playbook's author a description shows:
-	// summaries over 400 bytes are refused.
+	// MaxText is the number of runes that a description shows of a text by the playbook's author: Temporal rejects
+	// summaries over 400 bytes.
 	MaxText = 120
 )
 
-// DescribeRun says which playbook a run, or a part of one, is about. Texts of the playbook's
-// author are escaped.
+// DescribeRun returns which playbook a run, or a part of one, executes. Texts of the playbook's author are escaped.
 func DescribeRun(book *playbook.Playbook) string {
 	return fmt.Sprintf("Playbook %s, hash %s", source.Code(book.Name, MaxText), source.Code(ShortHash(book), MaxText))
 }
 
-// ShortHash is as much of a playbook's hash as people need to distinguish it.
+// ShortHash returns the first characters of a playbook's hash, which suffice for people to distinguish playbooks.
 func ShortHash(book *playbook.Playbook) string {
 	const digits = 12
 	return book.Hash[:digits]
 }
 
-// DescribeChild says which playbook a child of a run belongs to.
+// DescribeChild returns which run and step a child workflow belongs to.
 func DescribeChild(book *playbook.Playbook, task Task) string {
 	return fmt.Sprintf("%s, step %s of the run %s", DescribeRun(book), source.Code(task.Step, MaxText), source.Code(RunID(task), MaxText))
 }

@@ -16,9 +16,9 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Errors of Temporal, in the words of playbooks.
+// This file converts errors of Temporal to errors of playbooks.
 
-// DetailsOf reads the details of a workflow or activity that failed or was cancelled.
+// DetailsOf decodes the details of a workflow or activity that failed or was cancelled; false if there are none.
 func DetailsOf(err error, into any) bool {
 	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok && application.HasDetails() {
 		return application.Details(into) == nil
@@ -35,7 +35,7 @@ func IsCancelled(err error) bool {
 	return errors.As(err, &cancelled)
 }
 
-// IsTimeout reports whether err is a timeout of Temporal's, which says nothing about what an activity has done.
+// IsTimeout reports whether err is a timeout of Temporal's. Then it is unknown what the activity has done.
 func IsTimeout(err error) bool {
 	var timeout *temporal.TimeoutError
 	return errors.As(err, &timeout)
@@ -46,14 +46,15 @@ func UnsentError(err error) (*interpreter.ErrorObject, bool) {
 	return errors.AsType[*interpreter.ErrorObject](err)
 }
 
-// Abandoned reports whether err is only the cancel of the workflow itself, so that nothing is known about what it waited for.
+// Abandoned reports whether err is only the cancel of the workflow itself, so that nothing is known about the
+// outcome it waited for.
 func Abandoned(ctx workflow.Context, err error) bool {
 	_, ours := UnsentError(err)
 	return ctx.Err() != nil && !ours
 }
 
-// ChildError describes a child workflow that ended without saying how it went: it
-// was terminated, or timed out.
+// ChildError returns the error for a child workflow that ended without reporting a result: it was terminated, or
+// timed out.
 func ChildError(err error) *interpreter.ErrorObject {
 	if failure, ours := UnsentError(err); ours {
 		return failure
@@ -63,8 +64,8 @@ func ChildError(err error) *interpreter.ErrorObject {
 	}
 }
 
-// AttemptError is the error of an attempt whose activity ended with err, as its call
-// gets it: the tool's failure, or what the end of the activity means.
+// AttemptError returns the error of an attempt whose activity ended with err: the tool's failure, or an error
+// derived from the end of the activity.
 func AttemptError(err error) *interpreter.ErrorObject {
 	if failure, ours := UnsentError(err); ours {
 		return failure
@@ -94,7 +95,7 @@ func AttemptError(err error) *interpreter.ErrorObject {
 			Message: "the attempt exceeded its time limit",
 		}
 	}
-	if errors.Is(err, converter.ErrUnableToDecode) { // the next attempt would answer the same
+	if errors.Is(err, converter.ErrUnableToDecode) { // the next attempt would return the same
 		return &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error()}
 	}
 	return &interpreter.ErrorObject{
@@ -102,7 +103,7 @@ func AttemptError(err error) *interpreter.ErrorObject {
 	}
 }
 
-// FailedWith is the result of something that has failed.
+// FailedWith returns a call result with the failure; for nil a success.
 func FailedWith(failure *interpreter.ErrorObject) interpreter.CallResult {
 	if failure == nil {
 		return interpreter.CallResult{Status: interpreter.StatusSuccess}
@@ -110,8 +111,8 @@ func FailedWith(failure *interpreter.ErrorObject) interpreter.CallResult {
 	return interpreter.CallResult{Status: interpreter.StatusError, Error: failure}
 }
 
-// EndOf turns the end of a child run into the outcome of the attempt that started it: its result, or its failure.
-// ended is false if the child run was cancelled, which is no outcome.
+// EndOf converts the end of a child run to the outcome of the attempt that started it: its result, or its failure.
+// ended is false if the child run was cancelled, which is not an outcome.
 func EndOf(id string, result Result, err error) (outcome interpreter.Outcome, ended bool) {
 	if err != nil {
 		return interpreter.Outcome{Err: playError(id, err), Rows: rowsOf(err)}, !IsCancelled(err)
@@ -123,7 +124,7 @@ func EndOf(id string, result Result, err error) (outcome interpreter.Outcome, en
 			outcome.Warnings = []string{fmt.Sprintf("the playbook that it ran has %s: %s", source.Count(n, "warning"), id)}
 		}
 		return outcome, true
-	case interpreter.Skipped: // as its playbook asks, which is no failure
+	case interpreter.Skipped: // its playbook demands that it is skipped, which is not a failure
 		return interpreter.Outcome{Warnings: []string{fmt.Sprintf("the playbook that it ran was skipped: %s", id)}}, true
 	case interpreter.Cancelled:
 		return interpreter.Outcome{Err: playError(id, temporal.NewCanceledError()), Rows: result.Rows}, false
@@ -132,7 +133,7 @@ func EndOf(id string, result Result, err error) (outcome interpreter.Outcome, en
 	return interpreter.Outcome{Err: runFailed(id, failure), Rows: result.Rows}, true
 }
 
-// rowsOf is what a failed or cancelled run did to data, nil if its end does not say it.
+// rowsOf returns what a failed or cancelled run did to data; nil if its error does not include that.
 func rowsOf(err error) *interpreter.Rows {
 	var (
 		failed    *temporal.ApplicationError
@@ -151,8 +152,8 @@ func rowsOf(err error) *interpreter.Rows {
 	return result.Rows
 }
 
-// runFailed is the failure of a run as its step has it. Where the cause is in a child
-// run further down, that run is named, and not the runs between.
+// runFailed returns the failure of a run, for the step that started it. If the cause is in a deeper child run, the
+// error names that one and not the runs in between.
 func runFailed(id string, cause *interpreter.ErrorObject) *interpreter.ErrorObject {
 	in, message, shown := id, cause.ShortMessage(), cause.ShrunkError()
 	if below, _ := cause.Body.Data.(map[string]any); cause.Kind == interpreter.KindPlaybook && below != nil {
@@ -178,7 +179,8 @@ func runFailed(id string, cause *interpreter.ErrorObject) *interpreter.ErrorObje
 	}
 }
 
-// playError is the failure of a child run that ended without a result: it was terminated, timed out, or could not be started.
+// playError returns the failure of a child run that ended without a result: it was terminated, timed out, or could
+// not be started.
 func playError(id string, err error) *interpreter.ErrorObject {
 	if failure, ours := UnsentError(err); ours {
 		return failure
@@ -191,7 +193,7 @@ func playError(id string, err error) *interpreter.ErrorObject {
 		failure.Class, failure.Type, status = interpreter.ClassFinal, string(interpreter.KindCancelled), interpreter.Cancelled
 		failure.Message = fmt.Sprintf("the run %s was cancelled", id)
 	case errors.As(err, &application):
-		// It was refused, and would be again.
+		// Temporal rejected the start, and would do so again.
 		failure.Class, failure.Type = interpreter.ClassFinal, application.Type()
 		failure.Final = application.Type() == InvalidPlaybook || application.Type() == InvalidInput
 		failure.Message = fmt.Sprintf("the run %s failed: %s", id, application.Message())
@@ -203,17 +205,18 @@ func playError(id string, err error) *interpreter.ErrorObject {
 	return failure
 }
 
-// CancelledError is the failure of an attempt that was cancelled.
+// CancelledError returns the failure of an attempt that was cancelled.
 func CancelledError() *interpreter.ErrorObject { return AttemptError(temporal.NewCanceledError()) }
 
-// FailedOutcome is the outcome of an attempt that could not start its child run, with a message for people.
+// FailedOutcome returns the outcome of an attempt that could not start its child run, with a message for people.
 func FailedOutcome(class interpreter.Class, format string, args ...any) interpreter.Outcome {
 	return interpreter.Outcome{Err: &interpreter.ErrorObject{
 		Kind: interpreter.KindPlaybook, Class: class, Message: fmt.Sprintf(format, args...),
 	}}
 }
 
-// NotContinuedError is the failure of what cannot be continued now: a later run may.
+// NotContinuedError returns the failure of work of an earlier run that cannot be continued now; a later run may be
+// able to.
 func NotContinuedError(why string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: call.TypeNotContinued,

@@ -12,13 +12,12 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// MaxWorkflowID is how many bytes a workflow ID may have. Temporal refuses a
-// longer one, and for a child in a way that leaves its parent hanging.
+// MaxWorkflowID is the maximum length of a workflow ID, in bytes. Temporal rejects a longer one, and for a child in
+// a way that leaves its parent hanging.
 const MaxWorkflowID = 1000
 
-// IDWithin is the ID of a workflow that belongs to another: the other's ID and a
-// suffix. Where that is longer than Temporal accepts, a digest replaces the end
-// of the other's ID.
+// IDWithin returns the ID of a workflow that belongs to another one: the other's ID and a suffix. If that exceeds
+// the maximum, a digest replaces the end of the other's ID.
 func IDWithin(id, suffix string) string {
 	if len(id)+len(suffix) <= MaxWorkflowID {
 		return id + suffix
@@ -32,21 +31,21 @@ func IDWithin(id, suffix string) string {
 	return id[:room] + "~" + hex.EncodeToString(digest[:])[:digits] + suffix
 }
 
-// RunID is the workflow ID of the run that a task belongs to.
+// RunID returns the workflow ID of the run that a task belongs to.
 func RunID(task Task) string { return cmp.Or(task.ID, task.Run.WorkflowID) }
 
-// ChildID is the ID of a child that a task has: its loop or its call, with a
-// suffix that of a shard of the loop. Children are found by it.
+// ChildID returns the ID of a task's child workflow: its loop or its call or, with a suffix, a part of that loop.
+// Clients find children by these IDs.
 func ChildID(task Task, suffix string) string {
 	return IDWithin(RunID(task), fmt.Sprintf("/%s#%d%s", task.Step, task.Visit, suffix))
 }
 
-// BatchID is the ID of the child of a loop whose batch begins with iteration first.
+// BatchID returns the ID of the child of a loop whose batch begins with iteration first.
 func BatchID(task Task, first int) string { return ChildID(task, fmt.Sprintf("/%d", first)) }
 
-// IterationID is the ID of the child that has an iteration of a task's loop. size is the size
-// of the collection; chosen selects the elements of the loop or shard, nil for all. It returns
-// false if no element has the index.
+// IterationID returns the ID of the child that runs an iteration of a task's loop. size is the size of the
+// collection; chosen selects the elements of the loop or shard, nil for all. It returns false if no element has the
+// index.
 func IterationID(task Task, loop *playbook.Loop, size int, chosen *Subset, index int) (string, bool) {
 	position, found := index, index >= 0 && index < size
 	if chosen != nil {
@@ -62,12 +61,12 @@ func IterationID(task Task, loop *playbook.Loop, size int, chosen *Subset, index
 	return BatchID(task, first), true
 }
 
-// PlayID is the workflow ID of the run that an attempt starts.
+// PlayID returns the workflow ID of the run that an attempt starts.
 func PlayID(task Task, in interpreter.ToolInput) string {
 	return ChildID(task, fmt.Sprintf("%s!%d", IndexSuffix(in), in.Attempt))
 }
 
-// IndexSuffix is the end of the ID of what belongs to an iteration, "" outside of a loop.
+// IndexSuffix returns the suffix that identifies an iteration in IDs, "" outside of a loop.
 func IndexSuffix(in interpreter.ToolInput) string {
 	if in.Index == nil {
 		return ""
@@ -75,15 +74,15 @@ func IndexSuffix(in interpreter.ToolInput) string {
 	return fmt.Sprintf("/%d", *in.Index)
 }
 
-// RoundID is the workflow ID of a run's nth reprocess: the same for all that start it,
-// so that Temporal starts it once.
+// RoundID returns the workflow ID of a run's nth reprocess. Everybody who starts it uses this ID, so that Temporal
+// starts it only once.
 func RoundID(workflowID, runID string, n int) string {
 	return IDWithin(workflowID, fmt.Sprintf("/reprocess-%s-%d", runID[max(0, len(runID)-roundIDLength):], n))
 }
 
-// roundIDLength is how much of the end of a run ID distinguishes reprocesses with one workflow
-// ID: the end is random, the beginning is the time.
+// roundIDLength is the length of the part of a run ID, from its end, that distinguishes reprocesses with one
+// workflow ID: the end is random, the beginning is the time.
 const roundIDLength = 12
 
-// VisitName is the name by which the queue of a state knows a visit of a step.
+// VisitName returns the name of a visit of a step in the queue of its state.
 func VisitName(step string, visit int) string { return fmt.Sprintf("%s#%d", step, visit) }

@@ -20,24 +20,20 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// The input of children, and of a workflow's own next history, was validated when the
-// run began and is not validated again. A client that starts a workflow with such an
-// input of its own would avoid the validation, so each is refused unless the server
-// vouches for it: a child has a parent, and the state of a run names the first run ID
-// of its chain, which is unknown before that run has begun. The owner of a worker in
-// the namespace can write both, and can do more than that anyway: such an input may
-// fail the tasks of its own workflow.
+// The input of a child, and of a workflow's next history, was validated when the run began and is not validated
+// again. A client that starts a workflow with such an input would bypass the validation, so each is refused unless
+// the server confirms its origin: a child has a parent, and the state of a run contains the first run ID of its
+// chain, which is unknown before that run has begun. The owner of a worker in the namespace can write both, but can
+// do more than that anyway: such an input may fail the tasks of its own workflow.
 
-// InvalidInput is the type of the failure of a workflow whose input does not fit:
-// no worker has written it.
+// InvalidInput is the error type of a workflow whose input cannot have been written by a worker.
 const InvalidInput = "invalid_input"
 
-// InvalidPlaybook is the type of the failure of a run whose playbook was refused by the
-// validation.
+// InvalidPlaybook is the error type of a run whose playbook failed the validation.
 const InvalidPlaybook = "invalid_playbook"
 
-// Check refuses a request to run iterations again where the playbook has no such loop,
-// or the elements are not a choice from its collection.
+// Check returns an error if the playbook does not have the loops to run again, or if the elements cannot be a
+// selection from their collections.
 func (p *Reprocess) Check(book *playbook.Playbook) error {
 	for _, again := range p.Loops {
 		step := book.Step(again.Step)
@@ -60,7 +56,7 @@ func (p *Reprocess) Check(book *playbook.Playbook) error {
 	return nil
 }
 
-// checkPositions finds positions that n elements of a collection cannot have.
+// checkPositions returns an error for positions that n elements of a collection cannot have.
 func (c *Subset) checkPositions(n int) error {
 	switch {
 	case len(c.Indexes) != n:
@@ -76,9 +72,8 @@ func (c *Subset) checkPositions(n int) error {
 	return nil
 }
 
-// PartitionRequest is the request from which validation computes the run's partition. The answer is in
-// history and is used from then on, because rules of time zones may have changed when the run is
-// replayed.
+// PartitionRequest returns the request from which validation computes the run's partition. The result is in history
+// and is used from then on, because time zone rules may have changed when the run is replayed.
 func (in Input) PartitionRequest(ctx workflow.Context) *interpreter.PartitionRequest {
 	request := interpreter.PartitionRequest{Key: in.Partition}
 	var scheduled time.Time
@@ -95,8 +90,8 @@ func (in Input) PartitionRequest(ctx workflow.Context) *interpreter.PartitionReq
 	return &request
 }
 
-// RunMissing makes a backfill run the partitions that its validation has found missing; nil for
-// other runs.
+// RunMissing makes a backfill run the partitions that its validation found missing; nil, for other runs, changes
+// nothing.
 func (in *Input) RunMissing(missing *partition.Selection) {
 	if missing == nil {
 		return
@@ -108,26 +103,26 @@ func (in *Input) RunMissing(missing *partition.Selection) {
 	}
 }
 
-// ScheduledAt is zero for a run that no schedule has started.
+// ScheduledAt returns the time that a schedule started the run for; zero for runs without a schedule.
 func ScheduledAt(ctx workflow.Context) time.Time {
 	at, _ := workflow.GetTypedSearchAttributes(ctx).GetTime(temporal.NewSearchAttributeKeyTime(ScheduledAttribute))
 	return at.UTC()
 }
 
-// InitialAttributes returns the search attributes for a run that another one starts.
+// InitialAttributes returns the search attributes of a run that another run starts.
 func (in Input) InitialAttributes() []temporal.SearchAttributeUpdate {
 	if !in.SearchAttributes {
 		return nil
 	}
 	book, err := interpreter.Load(in.Name, in.Source)
 	if err != nil {
-		return nil // its validation refuses it
+		return nil // the validation refuses it
 	}
 	return []temporal.SearchAttributeUpdate{temporal.NewSearchAttributeKeyKeyword(PlaybookAttribute).ValueSet(book.Name)}
 }
 
-// WithoutParent is the input of a run that no step of another one has started: the data of a
-// parent run and the workers' files are left out.
+// WithoutParent returns the input for a run that no step has started: without the data of a parent run and the
+// files of the workers.
 func (in Input) WithoutParent() Input {
 	in.Called = nil
 	files := maps.Clone(in.Files)
@@ -136,7 +131,7 @@ func (in Input) WithoutParent() Input {
 	return in
 }
 
-// ParentRuns are the runs that a run belongs to, the root first; none for a root.
+// ParentRuns returns the parent runs, the root first; none for a root.
 func (in Input) ParentRuns() []interpreter.Parent {
 	if in.Called == nil {
 		return nil

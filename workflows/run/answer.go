@@ -10,9 +10,9 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// answeredElsewhere names the workflow that accepts an answer to a call that is not in the
-// run's own history: one that makes a step's call in place of the run, or an iteration of its
-// loop. It is nil if the run knows no such attempt.
+// answeredElsewhere returns an error that names the workflow which accepts an answer to a call outside the run's
+// own history: one that makes a step's call in place of the run, or an iteration of its loop. It returns nil if the
+// run knows no such attempt.
 func (r *run) answeredElsewhere(to interpreter.AnswerTo) error {
 	over := false
 	for _, record := range slices.Backward(r.records) {
@@ -32,7 +32,7 @@ func (r *run) answeredElsewhere(to interpreter.AnswerTo) error {
 	return nil
 }
 
-// answeredInLoop names the workflow that accepts an answer to an iteration.
+// answeredInLoop returns an error that names the workflow which accepts an answer to an iteration.
 func (r *run) answeredInLoop(record *protocol.StepRecord, index *int) error {
 	size := record.Loop.Stats.Total
 	if index == nil {

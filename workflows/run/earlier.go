@@ -15,19 +15,19 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// earlier is the part of a run that has to do with runs that it replaces, and runs that replace it.
+// earlier is the part of a run that deals with runs that it replaces, and with runs that replace it.
 type earlier struct {
 	*frame
 	*visits
 	protocol.RunEarlier
 	// stepBytes is the encoded size of Work.Steps, at most MaxEarlierBytes.
 	stepBytes int
-	// task is what a call of a step needs.
+	// task returns the task of a step.
 	task func(interpreter.Start) protocol.Task
 }
 
-// replacedRuns are the workflow IDs of the earlier runs that this one replaces, the last one
-// first: of a reprocess the reprocesses before it and the run itself.
+// replacedRuns returns the workflow IDs of the earlier runs that this one replaces, latest first: for a reprocess
+// the previous reprocesses and the original run.
 func (e *earlier) replacedRuns() []string {
 	again := e.input.Reprocess
 	if again == nil {
@@ -40,14 +40,14 @@ func (e *earlier) replacedRuns() []string {
 	return append(before, again.Origin.WorkflowID)
 }
 
-// workSoFar answers runs that replace this one.
+// workSoFar answers the query of a run that replaces this one.
 func (e *earlier) workSoFar() (interpreter.EarlierWork, error) {
 	work := e.Work
 	work.Run, work.Wrote, work.Calls = e.Run, work.Wrote || e.hasWritten(), e.keptCalls()
 	return work, nil
 }
 
-// hasWritten reports whether the run has begun more than reads.
+// hasWritten reports whether the run has begun a step that does more than read.
 func (e *earlier) hasWritten() bool {
 	return slices.ContainsFunc(e.records, func(record *protocol.StepRecord) bool {
 		step := e.book.Step(record.Step)
@@ -55,8 +55,8 @@ func (e *earlier) hasWritten() bool {
 	})
 }
 
-// recallResults reads the results of the earlier runs that this one replaces. An attempt
-// begins anew where those before it have only read: the data may be why they failed.
+// recallResults reads the results of the earlier runs that this one replaces. If those have only read, nothing is
+// reused: the data may be the reason why they failed.
 func (e *earlier) recallResults(ctx workflow.Context) {
 	if e.input.Called.Recall == nil {
 		return
@@ -87,7 +87,7 @@ func (e *earlier) recallResults(ctx workflow.Context) {
 	e.Run.WorkflowID, e.Run.RunID, e.Run.StartedAt = found.Run.WorkflowID, found.Run.RunID, found.Run.StartedAt
 }
 
-// printRequest is the fingerprint of a step's request; "" where no run will compare it.
+// printRequest returns the digest of a step's request; "" if no run will compare it.
 func (e *earlier) printRequest(task protocol.Task, call *call.Call, at time.Time) string {
 	if e.input.Called == nil {
 		return ""
@@ -95,8 +95,8 @@ func (e *earlier) printRequest(task protocol.Task, call *call.Call, at time.Time
 	return task.Print(call, at)
 }
 
-// earlierResult is the result that an earlier run has of a visit of a step, nil where it has
-// none for the same request. It then belongs to this run.
+// earlierResult returns, and adopts, the result that an earlier run has for a visit of a step; nil if it has none
+// for the same request.
 func (e *earlier) earlierResult(record *protocol.StepRecord, print func(at time.Time) string) *interpreter.CallResult {
 	at := e.stepAt(record)
 	if at < 0 {
@@ -122,8 +122,8 @@ func (e *earlier) stepAt(record *protocol.StepRecord) int {
 	})
 }
 
-// keepStep keeps how a visit has ended for runs that may replace this one. The results
-// of secret steps are made again: they may have run out.
+// keepStep stores the result of a visit for runs that may replace this one. Results of secret steps are not stored,
+// because they may expire.
 func (e *earlier) keepStep(step *playbook.Step, record *protocol.StepRecord, print string, result interpreter.CallResult) {
 	if e.input.Called == nil || result.Failed() || print == "" || step.Secret {
 		return
@@ -144,8 +144,7 @@ func (e *earlier) keepStep(step *playbook.Step, record *protocol.StepRecord, pri
 	e.Work.Steps = append(slices.Clip(e.Work.Steps), kept)
 }
 
-// continueLoop runs the iterations of a loop that have not ended well in an earlier
-// run.
+// continueLoop runs the iterations of a loop that have not succeeded in an earlier run.
 func (r *run) continueLoop(
 	ctx workflow.Context, step *playbook.Step, input protocol.LoopInput, record *protocol.StepRecord,
 ) (*interpreter.LoopResult, *interpreter.ErrorObject) {
@@ -160,7 +159,7 @@ func (r *run) continueLoop(
 	switch {
 	case len(earlier) == 0:
 		return r.runLoop(ctx, step, input, record)
-	case input.Source != nil: // which may give other elements now, under the keys of those before
+	case input.Source != nil: // it may now return other elements under the same keys
 		return nil, protocol.NotContinuedError(fmt.Sprintf("step %s: a loop over a source that an earlier run has begun cannot be continued; "+
 			"start the playbook in a run of its own, or reprocess the iterations of the earlier run", step.Name))
 	}
@@ -200,7 +199,7 @@ func (r *run) continueLoop(
 	return all, nil
 }
 
-// recordLoop records the loop of a visit, and returns the earlier loops.
+// recordLoop records the workflow ID of a visit's loop, and returns those of earlier loops.
 func (e *earlier) recordLoop(record *protocol.StepRecord, id string) []string {
 	if e.input.Called == nil {
 		return nil
@@ -222,8 +221,8 @@ func (e *earlier) recordLoop(record *protocol.StepRecord, id string) []string {
 	return earlier
 }
 
-// endedBefore are the iterations that have ended well in earlier loops and would make
-// the same request again, by index, and the stopped ones.
+// endedBefore returns the iterations that succeeded in earlier loops and would make the same request again, by
+// index, and the stopped ones.
 func (e *earlier) endedBefore(
 	ctx workflow.Context, step *playbook.Step, input protocol.LoopInput, earlier []string,
 ) (map[int]interpreter.IterationResult, []interpreter.BegunIteration, *interpreter.ErrorObject) {
@@ -249,7 +248,7 @@ func (e *earlier) endedBefore(
 	return ended, found.Begun, nil
 }
 
-// readEnded reads how the iterations of earlier loops have ended.
+// readEnded reads the outcomes of the iterations of earlier loops.
 func (e *earlier) readEnded(
 	ctx workflow.Context, step *playbook.Step, earlier []string,
 ) (found interpreter.EndedIterations, failure *interpreter.ErrorObject) {

@@ -13,7 +13,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// resumeCall resumes what an earlier run has left of the call of a visit.
+// resumeCall continues the call that an earlier run had begun for a visit, if there is one.
 func (e *earlier) resumeCall(ctx workflow.Context, record *protocol.StepRecord, task protocol.Task, call *call.Call) {
 	at := e.keptCallAt(record)
 	if at < 0 {
@@ -37,7 +37,7 @@ func (e *earlier) keptCallAt(record *protocol.StepRecord) int {
 	})
 }
 
-// keptCalls are the calls that have begun, here and in earlier runs, and not ended well.
+// keptCalls returns the calls that have begun, in this run or earlier ones, and have not succeeded.
 func (e *earlier) keptCalls() []interpreter.EarlierCall {
 	calls := slices.Clone(e.Work.Calls)
 	for _, record := range e.records {
@@ -56,7 +56,7 @@ func (e *earlier) keptCalls() []interpreter.EarlierCall {
 	return calls
 }
 
-// stoppedCall answers runs that continue a call of this one.
+// stoppedCall answers the query of a run that continues a call of this one.
 func (e *earlier) stoppedCall(question protocol.StoppedQuestion) (call.Stopped, error) {
 	for _, record := range slices.Backward(e.records) {
 		call := e.callOf(record)
@@ -68,8 +68,8 @@ func (e *earlier) stoppedCall(question protocol.StoppedQuestion) (call.Stopped, 
 	return call.Stopped{Key: e.Run.Identity()}, nil
 }
 
-// earlierLoops are the workflow IDs of the loops of a visit in the runs before a
-// reprocess, the last one first.
+// earlierLoops returns the workflow IDs of the loops of a visit in the runs that a reprocess replaces, latest
+// first.
 func (e *earlier) earlierLoops(record *protocol.StepRecord) []string {
 	within := fmt.Sprintf("/%s#%d", record.Step, record.Visit)
 	return lists.Map(e.replacedRuns(), func(run string) string { return protocol.IDWithin(run, within) })

@@ -17,21 +17,21 @@ import (
 )
 
 // frame is what all parts of a run share: what the run executes, and its progress. Only the run changes it, and
-// earlier if the run replaces others. Any part may warn, or fail the run.
+// earlier if the run replaces others. Any part may add a warning or fail the run.
 type frame struct {
 	protocol.RunFrame
-	id    string // of its workflow
+	id    string // workflow ID
 	book  *playbook.Playbook
 	input protocol.Input
 	// controls has people's requests to the run.
 	controls *control.Controls
-	cancel   workflow.CancelFunc // of every branch
+	cancel   workflow.CancelFunc // cancels every branch
 }
 
-// newScope is what expressions see now.
+// newScope returns the scope of expressions with the current data.
 func (f *frame) newScope() *interpreter.Scope { return interpreter.NewScope(f.book, f.Run, f.Data) }
 
-// startedAt is when the run first started; the origin of a reprocess did before.
+// startedAt returns when the run started; for a reprocess, when the reprocess started.
 func (f *frame) startedAt() time.Time {
 	if !f.StartedAt.IsZero() {
 		return f.StartedAt
@@ -47,7 +47,7 @@ func (f *frame) failRun(failure *interpreter.ErrorObject) {
 	f.cancel()
 }
 
-// warnAbsent warns once of members that a step names and that are not there.
+// warnAbsent warns, once each, about missing members that expressions of a step read.
 func (f *frame) warnAbsent(where string, absent []string) {
 	for _, text := range absent {
 		found, _, _ := strings.Cut(text, ",")
@@ -57,16 +57,15 @@ func (f *frame) warnAbsent(where string, absent []string) {
 	}
 }
 
-// warnOf warns about questionable data that expressions have noted; where names the
-// expressions.
+// warnOf warns about questionable data that expressions have reported; where names the expressions.
 func (f *frame) warnOf(where string, budget *expression.Budget) {
 	for _, text := range budget.Notes() {
 		f.addWarning(where + ": " + text)
 	}
 }
 
-// isStrict reports whether failed iterations of a step keep the run from being
-// completed, however many of them the step itself lets pass.
+// isStrict reports whether failed iterations of a step make the run a partial success although the step tolerates
+// them.
 func (f *frame) isStrict(record *protocol.StepRecord) bool {
 	return (f.input.Strict || f.book.Strict) && record.Loop != nil && record.Loop.Stats.Failed > 0
 }
@@ -76,7 +75,7 @@ func (f *frame) addWarning(text string) {
 	f.Warnings = lists.Add(f.Warnings, text)
 }
 
-// runTree is the tree of the run.
+// runTree returns the tree that the run belongs to.
 func (f *frame) runTree() interpreter.Tree {
 	if called := f.input.Called; called != nil {
 		return called.Tree
@@ -84,7 +83,7 @@ func (f *frame) runTree() interpreter.Tree {
 	return interpreter.Tree{Root: f.First, Most: f.Limits.MaxRuns}
 }
 
-// knownFiles are the playbooks that the run names and has.
+// knownFiles returns the playbooks that the run names, by file name.
 func (f *frame) knownFiles() map[string]string {
 	if len(f.Files) == 0 {
 		return f.input.Files
@@ -96,8 +95,7 @@ func (f *frame) knownFiles() map[string]string {
 	return all
 }
 
-// calledBy is the attempt that has started the run, with what is known of the parent runs
-// by now.
+// calledBy returns the attempt that started the run, with the current controls of the parent runs.
 func (f *frame) calledBy() *protocol.ParentAttempt {
 	if f.input.Called == nil {
 		return nil

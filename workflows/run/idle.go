@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// visitedTooOften fails the run where a step would be made more often than the operator allows: a cycle
-// whose conditions do not end it.
+// visitedTooOften fails the run if a step would be visited more often than the operator allows, as in a cycle whose
+// conditions never end it.
 func (r *run) visitedTooOften(start interpreter.Start) bool {
 	most := r.Limits.MaxVisits
 	if most == 0 || start.Visit <= most {
@@ -22,15 +22,15 @@ func (r *run) visitedTooOften(start interpreter.Start) bool {
 	return true
 }
 
-// maxIdleVisits bounds how many steps may end one after the other without an attempt. A
-// cycle of such steps takes no time: all of it is one workflow task, which no timeout of the run
-// would ever end, and which Temporal would deliver again and again.
+// maxIdleVisits bounds the steps that may end one after the other without an attempt. A cycle of such steps takes
+// no time: it is one workflow task, which no timeout of the run would end and which Temporal would deliver again
+// and again.
 const maxIdleVisits = 2000
 
-// idle counts the steps that ended since one made an attempt.
+// idle counts the steps that have ended since the last one that made an attempt.
 type idle struct{ visits int }
 
-// checkCycles fails the run once a cycle has gone round too often.
+// checkCycles fails the run after too many steps without an attempt.
 func (i *idle) checkCycles(r *run, done stepEnd) {
 	loop := done.record.Loop
 	if done.result.Meta.Attempts > 0 || loop != nil && loop.Stats.Total > 0 {

@@ -13,15 +13,14 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// countCancelled counts the iterations of a loop that were cancelled, or never
-// began.
+// countCancelled counts the iterations of a loop that were cancelled or never began.
 func (f *frame) countCancelled(ctx workflow.Context, record *protocol.StepRecord) {
 	if n := record.Loop.Stats.Cancelled; n > 0 {
 		gate.MetricsOf(ctx).Add(meter.Iterations, int64(n), f.Run.Playbook, record.Step, string(interpreter.Cancelled))
 	}
 }
 
-// countStep counts a visit of a step that has ended.
+// countStep counts and logs a visit of a step that has ended.
 func (f *frame) countStep(ctx workflow.Context, record *protocol.StepRecord) {
 	gate.MetricsOf(ctx).Add(meter.Steps, 1, f.Run.Playbook, record.Step, string(record.Status))
 	gate.MetricsOf(ctx).Observe(meter.StepTime, record.EndedAt.Sub(record.StartedAt), f.Run.Playbook, record.Step, string(record.Status))
@@ -33,8 +32,8 @@ func (f *frame) countStep(ctx workflow.Context, record *protocol.StepRecord) {
 	})
 }
 
-// otherTable is the label of targets that the playbook does not name literally, such as files
-// whose names come from data.
+// otherTable is the label of targets that the playbook does not name literally, such as files whose names depend on
+// data.
 const otherTable = "other"
 
 // countRows counts what a visit of a step did to data, by the tables that the playbook names.
@@ -67,7 +66,7 @@ func (f *frame) countRows(ctx workflow.Context, record *protocol.StepRecord) {
 	}
 }
 
-// markWatermark reports the watermark of a step that has moved it, if it is a time.
+// markWatermark sets the metric of a moved watermark, if the watermark is a time.
 func (f *frame) markWatermark(ctx workflow.Context, step string, of incremental.CursorType, watermark incremental.Cursor) {
 	if at, ok := incremental.TimeOf(of, watermark); ok {
 		gate.MetricsOf(ctx).Mark(meter.WatermarkAge, at, f.Run.Playbook, step)

@@ -14,18 +14,18 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// moves is the part of a run that moves states at its end, of steps that write nothing.
+// moves is the part of a run that moves states at its end, for steps that write nothing.
 type moves struct {
 	*frame
 	protocol.RunMoves
-	// wait is what the moves wait for, nil for nothing.
+	// wait is the current wait of the moves, nil for none.
 	wait *interpreter.Wait
-	// describe shows the status of the run after a change.
+	// describe updates the displayed status of the run.
 	describe func(workflow.Context)
 }
 
-// keepMoves keeps the moves of a step that writes nothing. Another visit of it has claimed anew the
-// states that it moves.
+// keepMoves stores the moves of a step that writes nothing. They replace those of an earlier visit, because the
+// later visit has claimed the states again.
 func (m *moves) keepMoves(step string, meta *interpreter.CallIncremental) {
 	if meta == nil || len(meta.Pending) == 0 {
 		return
@@ -37,9 +37,10 @@ func (m *moves) keepMoves(step string, meta *interpreter.CallIncremental) {
 	m.Pending[at].Moves = incremental.JoinMoves(incremental.WithoutLater(m.Pending[at].Moves, meta.Pending), meta.Pending)
 }
 
-// settleMoves moves what waited for the end of the run, and reports whether the run is completed. What cannot be moved is
-// read again. A run that is cancelled, or reaches its timeout, before a state has moved is not completed: a move of which
-// it does not know is undone. Once one has moved it is: no other run reads these rows again.
+// settleMoves makes the stored moves at the end of the run, and reports whether the run is completed. If a move
+// fails, the next run reads the rows again. A run that is cancelled, or reaches its timeout, before a state has
+// moved is not completed, and moves with an unknown outcome are undone. Once one state has moved, the run is
+// completed: no other run reads these rows again.
 func (m *moves) settleMoves(ctx workflow.Context) (completed bool) {
 	moving, stop := workflow.WithCancel(ctx)
 	m.cancel = stop
@@ -65,7 +66,7 @@ func (m *moves) settleMoves(ctx workflow.Context) (completed bool) {
 	return moved || moving.Err() == nil
 }
 
-// recordMoved records that the states of a step have moved, or why some have not.
+// recordMoved records that the states of a step have moved, or warns that they have not.
 func (m *moves) recordMoved(ctx workflow.Context, pending protocol.PendingState, failed error) {
 	if failed != nil {
 		m.Warnings = append(m.Warnings, fmt.Sprintf("step %s: its state was not moved, so the next run reads the same rows again: %s",
@@ -77,8 +78,8 @@ func (m *moves) recordMoved(ctx workflow.Context, pending protocol.PendingState,
 	}
 }
 
-// undoMoves has the keepers of states undo moves that they may have made, or may be about to make: a signal arrives
-// also where an update does not.
+// undoMoves lets the keepers of states undo moves that they may have made, or may be about to make. It uses
+// signals, which also arrive where an update does not.
 func undoMoves(ctx workflow.Context, all []incremental.Moves) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	for _, moves := range all {
@@ -88,7 +89,7 @@ func undoMoves(ctx workflow.Context, all []incremental.Moves) {
 	}
 }
 
-// recordWait shows in the status of the run that it waits at its end, and for what.
+// recordWait returns a function that shows the current wait in the status of the run.
 func (m *moves) recordWait(ctx workflow.Context) func(wait *interpreter.Wait) {
 	return func(wait *interpreter.Wait) {
 		m.wait = wait

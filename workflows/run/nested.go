@@ -11,7 +11,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// nestingOf is what the tasks of a step know of the parent and child runs.
+// nestingOf returns what the tasks of a step know of parent and child runs.
 func (r *run) nestingOf(step *playbook.Step) *call.Nesting {
 	nesting := call.Nesting{Parents: r.controls.Parents}
 	if called := r.input.Called; called != nil {
@@ -32,7 +32,7 @@ func (r *run) nestingOf(step *playbook.Step) *call.Nesting {
 	return &nesting
 }
 
-// checkCalled refuses input that only a parent run can write.
+// checkCalled returns an error for input that only a parent run can write, if the run has no parent.
 func checkCalled(ctx workflow.Context, input protocol.Input) error {
 	if workflow.GetInfo(ctx).ParentWorkflowExecution != nil {
 		return nil

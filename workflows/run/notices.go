@@ -17,29 +17,28 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Notices notify others of what happens to a run. Notices of a step are a part of it, as
-// its sinks are. Notices of the run go beside its steps: no pause holds them, no cancel
-// ends them, and the run waits for them only before it ends. Notices that are not sent
-// when the run continues as new are in its input. A notice that fails is a warning and
-// nothing else.
+// Notices report events of a run to others. Notices of a step are part of it, as its sinks are. Notices of the run
+// are sent beside its steps: they are not affected by pauses and cancels, and the run waits for them only before it
+// ends. Those not sent when the run continues as new are in its next input. A notice that fails causes only a
+// warning.
 
-// noticePatience is how long a run waits for its notices before it ends, and for their
-// running attempts before it continues as new.
+// noticePatience is how long a run waits for its notices before it ends, and for their running attempts before it
+// continues as new.
 const noticePatience = 5 * time.Minute
 
-// notices is the part of a run that notifies others.
+// notices is the part of a run that sends notices.
 type notices struct {
 	*frame
 	protocol.RunNotices
-	// describe shows the status of the run after a change.
+	// describe updates the displayed status of the run.
 	describe func(workflow.Context)
-	open     []*openNotice // the notices that are being sent
+	open     []*openNotice // notices that are being sent
 	ending   bool          // the run only waits for its notices
-	// renewing says that the run continues as new once no attempt is running.
+	// renewing says that the run continues as new once no attempt of a notice is running.
 	renewing bool
-	// once has the events of steps that were sent, each once per visit.
+	// once has the events of steps that are sent once per visit and have been.
 	once map[string]bool
-	// outbox is the outbox of the run, which the context of an update does not have.
+	// outbox is the outbox of the run, which the context of an update handler lacks.
 	outbox *gate.Outbox
 }
 
@@ -49,8 +48,7 @@ type openNotice struct {
 	controls *control.Controls
 }
 
-// notifyStep sends the notices of how a visit of a step has ended, after its sinks and
-// before its routes.
+// notifyStep sends the notices about the end of a visit of a step, after its sinks and before its routes.
 func (n *notices) notifyStep(ctx workflow.Context, done stepEnd) {
 	start, result := done.start, done.result
 	status := result.Ended()
@@ -75,8 +73,8 @@ func (n *notices) notifyStep(ctx workflow.Context, done stepEnd) {
 	}
 }
 
-// noticeWaiter shows in the record of a step that a notice of it waits. The error of
-// the notice is not the step's.
+// noticeWaiter returns a recorder that shows the waits of a notice in the record of its step, without the error of
+// the notice.
 func (n *notices) noticeWaiter(ctx workflow.Context, record *protocol.StepRecord) drive.WaitRecorder {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		failure := record.Error
@@ -86,7 +84,7 @@ func (n *notices) noticeWaiter(ctx workflow.Context, record *protocol.StepRecord
 	}
 }
 
-// recordSent records how the call of a notice has ended.
+// recordSent records the outcome of a notice.
 func (n *notices) recordSent(notice *playbook.Sink, result interpreter.CallResult) {
 	if result.Failed() {
 		n.addWarning(call.NoticeFailed(notice, result.Error))
@@ -96,7 +94,7 @@ func (n *notices) recordSent(notice *playbook.Sink, result interpreter.CallResul
 	}
 }
 
-// notifyAll has all notices sent that report some news, beside what the run does.
+// notifyAll starts sending all notices about an event, beside the steps of the run.
 func (n *notices) notifyAll(ctx workflow.Context, news call.News, result interpreter.CallResult) {
 	notices := n.book.Notices(news.Event)
 	if len(notices) == 0 || n.ending {
@@ -111,7 +109,7 @@ func (n *notices) notifyAll(ctx workflow.Context, news call.News, result interpr
 	}
 }
 
-// sendNotice has a notice sent beside what the run does, from its state.
+// sendNotice starts sending a notice beside the steps of the run, from its stored state if it has one.
 func (n *notices) sendNotice(ctx workflow.Context, notice *playbook.Sink, unsent protocol.UnsentNotice, scope *interpreter.Scope, result any) {
 	beside, _ := workflow.NewDisconnectedContext(n.outbox.With(ctx))
 	beside, controls := control.WithControls(beside, "", interpreter.Control{}, nil)
@@ -126,7 +124,7 @@ func (n *notices) sendNotice(ctx workflow.Context, notice *playbook.Sink, unsent
 		snapshot := d.Run(ctx)
 		at := slices.Index(n.open, under)
 		if at < 0 {
-			return // the run has not waited for it
+			return // the run has not waited for the notice
 		}
 		n.open = slices.Delete(n.open, at, at+1)
 		if snapshot != nil {
@@ -138,7 +136,7 @@ func (n *notices) sendNotice(ctx workflow.Context, notice *playbook.Sink, unsent
 	})
 }
 
-// noticeCall is the call of a notice of the run, with its state.
+// noticeCall returns the call of a notice of the run, with its stored state.
 func (n *notices) noticeCall(
 	notice *playbook.Sink, unsent protocol.UnsentNotice, scope *interpreter.Scope, result any, random func() float64,
 ) *call.Call {
@@ -149,7 +147,7 @@ func (n *notices) noticeCall(
 	return call
 }
 
-// notifyOnce is notify for events that are sent once per visit of a step.
+// notifyOnce is notifyAll for events that are sent once per visit of a step.
 func (n *notices) notifyOnce(ctx workflow.Context, news call.News) {
 	key := fmt.Sprintf("%s/%s#%d", news.Event, news.Step, news.Visit)
 	if n.once[key] || !n.book.Notifies(news.Event) {
@@ -162,8 +160,7 @@ func (n *notices) notifyOnce(ctx workflow.Context, news call.News) {
 	n.notifyAll(ctx, news, protocol.FailedWith(news.Error))
 }
 
-// settleOpen waits for the notices that are being sent, and drops notices that take
-// too long.
+// settleOpen waits for the notices that are being sent, and drops those that take too long.
 func (n *notices) settleOpen(ctx workflow.Context) {
 	if len(n.open) == 0 {
 		return
@@ -178,8 +175,7 @@ func (n *notices) settleOpen(ctx workflow.Context) {
 	n.open = nil
 }
 
-// packOpen has the notices that are being sent continue in the next history, once
-// their attempts have ended.
+// packOpen stores the notices that are being sent for the next history, once their attempts have ended.
 func (n *notices) packOpen(ctx workflow.Context) {
 	n.renewing = len(n.open) > 0
 	for _, under := range n.open {
@@ -188,7 +184,7 @@ func (n *notices) packOpen(ctx workflow.Context) {
 	n.settleOpen(ctx)
 }
 
-// unpackOpen continues with the notices of the history before, or of pack.
+// unpackOpen continues with notices that packOpen has stored.
 func (n *notices) unpackOpen(ctx workflow.Context) {
 	unsent := n.Unsent
 	n.Unsent, n.renewing = nil, false
@@ -199,7 +195,7 @@ func (n *notices) unpackOpen(ctx workflow.Context) {
 	}
 }
 
-// notifyEnd sends the notices of how the run has ended, and waits for them.
+// notifyEnd sends the notices about the end of the run, and waits for all notices.
 func (n *notices) notifyEnd(ctx workflow.Context, result *protocol.Result) {
 	ended := protocol.FailedWith(result.Error)
 	ended.Data = result.Result
@@ -208,7 +204,7 @@ func (n *notices) notifyEnd(ctx workflow.Context, result *protocol.Result) {
 	n.settleOpen(ctx)
 }
 
-// notifyPaused sends the notices that people have paused the run, or a step of it.
+// notifyPaused sends the notices that people have paused the run or a step.
 func (n *notices) notifyPaused(ctx workflow.Context, command protocol.CommandInput) {
 	n.notifyAll(ctx, call.News{
 		Event: playbook.EventPaused, Step: command.Step, Status: interpreter.Paused, Reason: command.Reason, By: command.By,
@@ -230,7 +226,7 @@ func (n *notices) notifyExhausted(ctx workflow.Context, done stepEnd) {
 	}
 }
 
-// listenForNews handles the news of the children of the run.
+// listenForNews sends notices about the news of child workflows.
 func (n *notices) listenForNews(ctx workflow.Context) {
 	if !drive.HasNewsOfChildren(n.book) {
 		return
@@ -238,7 +234,7 @@ func (n *notices) listenForNews(ctx workflow.Context) {
 	gate.OnSignal(ctx, protocol.NewsSignal, func(ctx workflow.Context, news call.News) {
 		switch step := n.book.Step(news.Step); {
 		case step == nil || news.Event != playbook.EventPaused && news.Event != playbook.EventExhausted:
-		case step.Loop == nil: // a call, which people may hold more than once
+		case step.Loop == nil: // people may hold a call more than once
 			n.notifyAll(ctx, news, protocol.FailedWith(news.Error))
 		default:
 			n.notifyOnce(ctx, news)
@@ -246,8 +242,7 @@ func (n *notices) listenForNews(ctx workflow.Context) {
 	})
 }
 
-// watchLate sends the notices that the run takes longer than it is expected to, counted
-// from its first start.
+// watchLate sends the notices that the run takes longer than expected, measured from its first start.
 func (n *notices) watchLate(ctx workflow.Context) {
 	if n.book.Expect == 0 || n.Late {
 		return

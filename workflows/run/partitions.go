@@ -12,13 +12,14 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// partitions is the part of a run that reports to the workflow of its playbook's partitions what becomes of them.
+// partitions is the part of a run that reports the status of its partition to the ledger of its playbook's
+// partitions.
 type partitions struct {
 	*frame
 	protocol.RunPartitions
 }
 
-// noteBegin notes that the run has begun its partition, once.
+// noteBegin records, once, that the run of a partition has begun.
 func (p *partitions) noteBegin(ctx workflow.Context) {
 	if p.Run.Partition != nil && p.input.Reprocess == nil && !p.Noted && ctx.Err() == nil {
 		p.Noted = true
@@ -26,8 +27,7 @@ func (p *partitions) noteBegin(ctx workflow.Context) {
 	}
 }
 
-// noteEnd records what became of the partition, before the run reports its end. A run
-// that was cancelled leaves what was known of it.
+// noteEnd records the outcome of the partition, before the run ends. A cancelled run restores the previous status.
 func (p *partitions) noteEnd(ctx workflow.Context, status interpreter.Status) {
 	if !p.Noted {
 		return
@@ -35,7 +35,7 @@ func (p *partitions) noteEnd(ctx workflow.Context, status interpreter.Status) {
 	p.notePartition(ctx, outcomeOf(status))
 }
 
-// outcomeOf is the status of a partition after its run has ended with a status.
+// outcomeOf returns the status of a partition whose run has ended with a status.
 func outcomeOf(status interpreter.Status) partition.Status {
 	switch status {
 	case interpreter.Completed:
@@ -46,8 +46,8 @@ func outcomeOf(status interpreter.Status) partition.Status {
 	return partition.Failed
 }
 
-// notePartition has the workflow of the playbook's partitions know of the run. What it does not
-// know of is run again by a backfill.
+// notePartition records the status of the partition in the ledger. If that fails, a backfill runs the partition
+// again.
 func (p *partitions) notePartition(ctx workflow.Context, status partition.Status) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	noted := partition.Note{Playbook: p.book.Name, Partition: *p.Run.Partition, Identity: p.Identity, Run: p.id, Status: status}
@@ -58,8 +58,8 @@ func (p *partitions) notePartition(ctx workflow.Context, status partition.Status
 	}
 }
 
-// claimPartitions claims the partitions that a backfill is to run. A backfill whose partitions another one
-// is to run as well is skipped: both would run partitions that the other has not begun.
+// claimPartitions claims the partitions of a backfill. If another backfill has claimed any of them, this one is
+// skipped, because both would run partitions that have not begun.
 func (p *partitions) claimPartitions(ctx workflow.Context) {
 	if p.input.Claim == nil || p.Claimed || ctx.Err() != nil {
 		return
@@ -74,7 +74,7 @@ func (p *partitions) claimPartitions(ctx workflow.Context) {
 	}
 }
 
-// releaseClaim releases the claim. Where that fails, the next claim of them finds that the run has ended.
+// releaseClaim releases the claim. If that fails, the next claim detects that the run has ended.
 func (p *partitions) releaseClaim(ctx workflow.Context) {
 	if !p.Claimed || p.Conflict != nil {
 		return

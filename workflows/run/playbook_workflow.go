@@ -1,5 +1,5 @@
-// Package run has PlaybookWorkflow, the run of a playbook: it goes from step to step, makes their calls or starts their
-// loops, and serves the commands of people.
+// Package run has PlaybookWorkflow, which runs a playbook: it follows the graph of steps, makes their calls or
+// starts their loops, and handles the commands of people.
 package run
 
 import (
@@ -20,12 +20,12 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// PlaybookWorkflow runs a playbook: it walks the graph of its steps, several
-// branches at a time, until no branch is left.
+// PlaybookWorkflow runs a playbook: it follows the graph of its steps, several branches at a time, until no branch
+// is left.
 func PlaybookWorkflow(ctx workflow.Context, input protocol.Input) (*protocol.Result, error) {
 	ctx, controls := control.WithControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, interpreter.Control{}, nil)
 	r := newRun(controls)
-	// Progress is answered from the first task on: a run that gives no answer is shown as one without a worker.
+	// Progress is served from the first task on: a run that does not respond is shown as one without a worker.
 	if err := errors.Join(r.steering.serveUpdates(ctx), workflow.SetQueryHandler(ctx, protocol.ProgressQuery, r.status.runProgress)); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func PlaybookWorkflow(ctx workflow.Context, input protocol.Input) (*protocol.Res
 	r.cancel = cancel
 	r.watchCancel(ctx, branches)
 	r.watchRun(ctx)
-	controls.Commands.Open(ctx) // commands that have come have effect before the run begins
+	controls.Commands.Open(ctx) // commands received so far take effect before the run begins
 	if next := r.queues.acquireSlot(ctx, branches, r.continueAsNew); next != nil {
 		return nil, next
 	}
@@ -75,7 +75,7 @@ func PlaybookWorkflow(ctx workflow.Context, input protocol.Input) (*protocol.Res
 	return r.executeSteps(ctx, branches)
 }
 
-// enterRun validates a run that begins. The state of a continued run has to belong to it.
+// enterRun validates a run that begins, or checks that the state of a continued run belongs to it.
 func enterRun(ctx workflow.Context, input *protocol.Input) (*playbook.Playbook, error) {
 	begins := input.State == nil
 	if begins {
@@ -115,11 +115,11 @@ func enterRun(ctx workflow.Context, input *protocol.Input) (*playbook.Playbook, 
 	return book, nil
 }
 
-// checkTimeout bounds the validation, which is plain computation.
+// checkTimeout bounds the validation, which is pure computation.
 const checkTimeout = 30 * time.Second
 
-// validateRun has the playbook checked in full by a worker that knows the tools. The
-// answer is in history, so a replay sees the same one.
+// validateRun lets a worker, which knows its tools, check the playbook in full. The result is in history, so a
+// replay sees the same one.
 func validateRun(ctx workflow.Context, input protocol.Input) (interpreter.CheckResult, error) {
 	check := interpreter.CheckInput{
 		Name: input.Name, Source: input.Source, Workload: input.Workload, Files: input.Files, Partition: input.PartitionRequest(ctx),
@@ -136,15 +136,15 @@ func validateRun(ctx workflow.Context, input protocol.Input) (interpreter.CheckR
 	return answer, nil
 }
 
-// run is one execution of a playbook: it goes from step to step, and gives its parts what they need.
+// run is one execution of a playbook: it follows the steps, and connects its parts.
 type run struct {
 	*frame
 	*visits
 	protocol.RunPath
 	graph  *interpreter.Graph
 	idle   idle
-	stays  bool // in this history to the end
-	begins bool // and a step has started it
+	stays  bool // in this history until its end
+	begins bool // and a step of another run has started it
 
 	status     *status
 	notices    *notices
@@ -155,7 +155,7 @@ type run struct {
 	steering   *steering
 }
 
-// newRun makes a run of its parts, each with what it needs of the others.
+// newRun creates a run and its parts, each with what it needs from the others.
 func newRun(controls *control.Controls) *run {
 	f, v := &frame{controls: controls}, &visits{}
 	r := &run{frame: f, visits: v}
@@ -176,7 +176,7 @@ func newRun(controls *control.Controls) *run {
 	return r
 }
 
-// serveQueries sets the handlers of the queries about what the run has done, which are unknown before it begins.
+// serveQueries sets the handlers of queries about the work of the run, which cannot be answered before it begins.
 func (r *run) serveQueries(ctx workflow.Context) error {
 	return errors.Join(
 		workflow.SetQueryHandler(ctx, interpreter.EarlierQuery, r.earlier.workSoFar),
@@ -184,7 +184,7 @@ func (r *run) serveQueries(ctx workflow.Context) error {
 	)
 }
 
-// beginRun begins the run, or continues it where its last history ended.
+// beginRun begins the run, or continues it from its previous history.
 func (r *run) beginRun(ctx workflow.Context, book *playbook.Playbook, input protocol.Input) {
 	state := *input.State
 	info := workflow.GetInfo(ctx)
@@ -217,7 +217,7 @@ func (r *run) beginRun(ctx workflow.Context, book *playbook.Playbook, input prot
 	r.Routing = r.graph.BeginRouting()
 }
 
-// loadState gives the run and its parts the state of the history before.
+// loadState distributes the state from the previous history to the run and its parts.
 func (r *run) loadState(state protocol.RunState) {
 	r.RunFrame, r.RunPath = state.RunFrame, state.RunPath
 	r.loadRecords(state.Records)
@@ -225,7 +225,7 @@ func (r *run) loadState(state protocol.RunState) {
 	r.queues.RunQueues, r.partitions.RunPartitions, r.moves.RunMoves = state.RunQueues, state.RunPartitions, state.RunMoves
 }
 
-// saveState is what load takes.
+// saveState is the reverse of loadState.
 func (r *run) saveState() protocol.RunState {
 	state := protocol.RunState{
 		RunFrame: r.RunFrame, RunPath: r.RunPath, RunStatus: r.status.RunStatus, RunEarlier: r.earlier.RunEarlier,
@@ -236,8 +236,8 @@ func (r *run) saveState() protocol.RunState {
 	return state
 }
 
-// continueAsNew returns the error with which the run continues as new, nil if it does not. A
-// run with too large a state stays: Temporal allows far longer histories than it advises.
+// continueAsNew returns the error with which the run continues as new, nil if it does not. A run whose state is too
+// large stays in its history: Temporal allows far longer ones than it recommends.
 func (r *run) continueAsNew(ctx workflow.Context) error {
 	if r.stays || !gate.HistoryIsLong(ctx) {
 		return nil
@@ -256,11 +256,11 @@ func (r *run) continueAsNew(ctx workflow.Context) error {
 	return next
 }
 
-// maxRecords bounds the step visits that a run keeps when it continues as new; the last count.
-// A run with a cycle for months has any number.
+// maxRecords bounds the step visits that a run keeps when it continues as new; the latest are kept. A run with a
+// cycle may have any number.
 const maxRecords = 1000
 
-// continuedInput is the input of the run's next history.
+// continuedInput returns the input of the run's next history.
 func (r *run) continuedInput() protocol.Input {
 	next, state := r.input, r.saveState()
 	state.Work = state.Work.WithinBytes(interpreter.MaxEarlierAlong)
@@ -279,8 +279,8 @@ type stepEnd struct {
 	result interpreter.CallResult
 }
 
-// executeSteps starts the steps that may start and completes the steps that have ended until no
-// branch is left, the run fails, or it is cancelled.
+// executeSteps starts steps when they may start, and completes those that have ended, until no branch is left, the
+// run fails, or it is cancelled.
 func (r *run) executeSteps(ctx, branches workflow.Context) (*protocol.Result, error) {
 	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
 	running := 0
@@ -316,7 +316,7 @@ func (r *run) executeSteps(ctx, branches workflow.Context) (*protocol.Result, er
 	}
 }
 
-// watchRun begins to watch what may happen while the run continues.
+// watchRun starts watching for events during the run: its timeout, lateness, news, signals.
 func (r *run) watchRun(ctx workflow.Context) {
 	r.watchTimeout(ctx)
 	r.notices.watchLate(ctx)
@@ -324,8 +324,7 @@ func (r *run) watchRun(ctx workflow.Context) {
 	r.notices.listenForNews(ctx)
 }
 
-// watchTimeout fails the run once the playbook's timeout is over, counted from
-// its first start.
+// watchTimeout fails the run at the playbook's timeout, measured from its first start.
 func (r *run) watchTimeout(ctx workflow.Context) {
 	if r.book.Timeout == 0 {
 		return
@@ -341,7 +340,7 @@ func (r *run) watchTimeout(ctx workflow.Context) {
 	})
 }
 
-// completeStep records how a step ended and follows its routes.
+// completeStep records the end of a step and follows its routes.
 func (r *run) completeStep(ctx workflow.Context, done stepEnd) {
 	step, result := done.start.Step, done.result
 	if rehearsal := gate.RehearsalOf(ctx); rehearsal != nil {
@@ -371,8 +370,7 @@ func (r *run) completeStep(ctx workflow.Context, done stepEnd) {
 	}
 }
 
-// failLate turns a step whose vars or routes cannot be evaluated into one that failed.
-// It keeps its result.
+// failLate makes a step fail whose vars or routes cannot be evaluated. It keeps its result.
 func (r *run) failLate(ctx workflow.Context, done stepEnd, err error) interpreter.CallResult {
 	failed := done.result
 	failed.Status = interpreter.StatusError
@@ -382,8 +380,8 @@ func (r *run) failLate(ctx workflow.Context, done stepEnd, err error) interprete
 	return failed
 }
 
-// followFailed follows the routes of a step that failed late. If these cannot be
-// evaluated either, the failure stays unhandled.
+// followFailed follows the routes of a step that failLate has failed. If these cannot be evaluated either, the
+// failure stays unhandled.
 func (r *run) followFailed(
 	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
 ) ([]interpreter.Arrival, bool) {
@@ -391,7 +389,7 @@ func (r *run) followFailed(
 	return arrivals, handled && err == nil
 }
 
-// followRoutes evaluates vars, after a success, and the routes.
+// followRoutes evaluates the vars of a successful step, and the routes.
 func (r *run) followRoutes(
 	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
 ) ([]interpreter.Arrival, bool, error) {
@@ -415,7 +413,7 @@ func (r *run) followRoutes(
 	return arrivals, handled, err
 }
 
-// keepResult makes the result of a step visible to the steps after it.
+// keepResult makes the result of a step available to later steps.
 func (r *run) keepResult(done stepEnd) {
 	r.showStep(done.start.Step.Name, done.result)
 	r.addWarnings(done)
@@ -430,7 +428,7 @@ func (r *run) keepResult(done stepEnd) {
 	}
 }
 
-// addWarnings adds the warnings of a step to the run's.
+// addWarnings adds the warnings of a step to those of the run.
 func (r *run) addWarnings(done stepEnd) {
 	r.Warnings = append(r.Warnings, done.result.Warnings...)
 	if done.result.LoopWarning != "" {
@@ -439,13 +437,13 @@ func (r *run) addWarnings(done stepEnd) {
 	}
 }
 
-// showStep is what expressions see of a step from now on.
+// showStep sets the result of a step in the data of expressions.
 func (r *run) showStep(name string, result interpreter.CallResult) {
 	r.Data = r.Data.WithStep(name, result)
 }
 
-// finishRun returns the run's result; a failed run fails its workflow and a
-// cancelled one cancels it, with the result in the details.
+// finishRun returns the run's result. A failed run fails its workflow and a cancelled one cancels it, with the
+// result in the details.
 func (r *run) finishRun(ctx workflow.Context) (*protocol.Result, error) {
 	result := &protocol.Result{Status: r.endStatus(ctx), Error: r.Failure}
 	if result.Status == interpreter.Completed || result.Status == interpreter.Partial {
@@ -480,7 +478,7 @@ func (r *run) finishRun(ctx workflow.Context) (*protocol.Result, error) {
 	return result, nil
 }
 
-// endStatus is the status with which the run ends.
+// endStatus returns the status with which the run ends.
 func (r *run) endStatus(ctx workflow.Context) interpreter.Status {
 	switch {
 	case r.Failure != nil:
@@ -495,8 +493,8 @@ func (r *run) endStatus(ctx workflow.Context) interpreter.Status {
 	return interpreter.Completed
 }
 
-// runOutput evaluates the playbook's output; without one, and in a reprocess, the
-// result is the result of the last ended step that has a tool.
+// runOutput sets the result of the run: the playbook's evaluated output or, without one and in a reprocess, the
+// result of the last ended step that has a tool.
 func (r *run) runOutput(ctx workflow.Context, result *protocol.Result) {
 	result.Result = r.Last
 	if r.book.Output == nil || r.input.Reprocess != nil {
@@ -520,6 +518,6 @@ func (r *run) runOutput(ctx workflow.Context, result *protocol.Result) {
 	}
 }
 
-// wasSkipped reports whether the run ended before it began, as its playbook requires or as another
+// wasSkipped reports whether the run ended before it began, because its playbook requires that or because another
 // backfill runs its partitions.
 func (r *run) wasSkipped() bool { return r.partitions.Conflict != nil || r.queues.skipped() }

@@ -16,45 +16,44 @@ import (
 )
 
 const (
-	// slotRetry is how long a run waits before it requests its slot again for the first time; it then doubles.
+	// slotRetry is how long a run waits before it repeats the request for its slot; the interval then doubles.
 	slotRetry = 2 * time.Minute
-	// mostSlotRetry bounds how long a run waits before it requests its slot again from the
-	// workflow of its key, which may have been terminated meanwhile.
+	// mostSlotRetry bounds that interval. The workflow of the key may have been terminated in the meantime.
 	mostSlotRetry = time.Hour
-	// mostReleases is how often a run that ends has a terminated queue started again, so that
-	// the next run gets its slot: without an end the run itself would never end.
+	// mostReleases bounds how often an ending run restarts a terminated queue to release its slot for the next run.
+	// Without a bound the run itself might never end.
 	mostReleases = 5
 )
 
-// queues is the part of a run that waits for others: for the slot of the run under its concurrency key, and of its visits for the
-// state of their step.
+// queues is the part of a run that waits in queues: for the slot of the run under its concurrency key, and for the
+// slots of visits that need the state of their step.
 type queues struct {
 	*frame
 	protocol.RunQueues
-	// visits are the slots of visits that need the state of their step, or have it.
+	// visits are the tickets of visits that need the state of their step, or have it.
 	visits []*stateTicket
-	// again says that people have the run request its slot again.
+	// again says that people have requested that the run repeat its request for a slot.
 	again bool
-	// describe shows the status of the run after a change, and publish publishes it.
+	// describe updates the displayed status of the run, and publish the search attribute.
 	describe func(workflow.Context)
 	publish  func(workflow.Context, interpreter.Control)
 }
 
-// skipped reports whether the run is not to begin, as others have its key.
+// skipped reports whether the run must not begin, because other runs have its key.
 func (q *queues) skipped() bool { return q.Ticket != nil && q.Ticket.State == queue.Skipped }
 
 // queued reports whether the run waits in the queue of its key.
 func (q *queues) queued() bool { return q.Ticket != nil && q.Ticket.State == queue.Queued }
 
-// waits reports whether the run has requested its slot and has no answer that lets it begin, or ends it.
+// waits reports whether the run has requested its slot and is waiting for the decision.
 func (q *queues) waits() bool { return q.Ticket.Waits() }
 
 func (q *queues) requestAgain() { q.again = true }
 
 func (q *queues) ticket() *queue.Ticket { return q.Ticket }
 
-// acquireSlot returns when the run may begin, or must not because it failed, was cancelled or
-// was skipped. The error is the one with which it continues as new: see renew.
+// acquireSlot returns when the run may begin, or must end because it failed, was cancelled or was skipped. The
+// error is the one with which it continues as new: see renew.
 func (q *queues) acquireSlot(ctx, branches workflow.Context, renew func(workflow.Context) error) (next error) {
 	q.listenToQueues(ctx)
 	if q.book.Concurrency == nil {
@@ -72,7 +71,7 @@ func (q *queues) acquireSlot(ctx, branches workflow.Context, renew func(workflow
 		}
 		q.Ticket = &queue.Ticket{Queue: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
 	}
-	q.controls.AwaitAnswers(ctx) // none may be due for long
+	q.controls.AwaitAnswers(ctx) // the slot may take a long time
 	for wait := slotRetry; q.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostSlotRetry) {
 		if next := renew(ctx); next != nil {
 			return next
@@ -87,8 +86,8 @@ func (q *queues) acquireSlot(ctx, branches workflow.Context, renew func(workflow
 	return nil
 }
 
-// waitsForItself is the failure of a run that can never get a slot: its parents, which
-// wait for its end, have all slots. It is nil for other runs.
+// waitsForItself returns the failure of a run that can never get a slot, because all slots are held by its parents,
+// which wait for its end; nil for other runs.
 func (q *queues) waitsForItself(name queue.Name) *interpreter.ErrorObject {
 	if q.book.Concurrency.OnConflict == playbook.ConflictSkip {
 		return nil
@@ -106,14 +105,13 @@ func (q *queues) waitsForItself(name queue.Name) *interpreter.ErrorObject {
 		"use another key in the playbook", strings.Join(holders, " and "), name.Key))
 }
 
-// waitsForEver is the failure of a run that would never get its slot, however often
-// it is tried.
+// waitsForEver returns the failure of a run that would never get its slot; it is final, so that it is not retried.
 func waitsForEver(message string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: message}
 }
 
-// awaitDecision waits until the queue of a ticket has decided or the request is to be
-// repeated, for so long, or until ctx is cancelled. summary is the timer's.
+// awaitDecision waits until the queue of a ticket has decided, repeats returns true, the time wait is over, or ctx
+// is cancelled. summary is that of the timer.
 func awaitDecision(ctx workflow.Context, ticket *queue.Ticket, wait time.Duration, summary string, repeats func() bool) {
 	if !ticket.Waits() {
 		return
@@ -137,20 +135,20 @@ func (q *queues) requestSlot(ctx workflow.Context) error {
 	return sendToQueue(ctx, q.Ticket, gate.ToTool(queue.EnterActivity, gate.QueueTimeout, "requests its slot"), request)
 }
 
-// sendToQueue makes a worker send a request to the queue of a ticket, and start the queue's
-// workflow if there is none.
+// sendToQueue lets a worker send a request to the queue of a ticket, and start the queue's workflow if it is not
+// running.
 func sendToQueue(ctx workflow.Context, ticket *queue.Ticket, to gate.Recipient, request queue.Request) error {
 	_, err := gate.Send[struct{}](ctx, to, queue.Enter{Name: ticket.Name, Request: request}, "the name of concurrency")
 	return err
 }
 
-// member is the run as its queue knows it.
+// member returns the identity of the run in queues.
 func (q *queues) member(ctx workflow.Context) queue.Member {
 	return queue.Member{WorkflowID: q.id, RunID: workflow.GetInfo(ctx).FirstRunID}
 }
 
-// listenToQueues applies the answers of queues, to the end of the run: a run that has its
-// slot may be replaced.
+// listenToQueues applies decisions of queues until the end of the run: even a run that has its slot may be
+// replaced.
 func (q *queues) listenToQueues(ctx workflow.Context) {
 	gate.OnSignal(ctx, queue.DecisionSignal, func(ctx workflow.Context, answer queue.Decision) {
 		switch {
@@ -163,7 +161,7 @@ func (q *queues) listenToQueues(ctx workflow.Context) {
 	})
 }
 
-// applyDecision applies an answer of the queue.
+// applyDecision applies a decision about the slot of the run.
 func (q *queues) applyDecision(ctx workflow.Context, answer queue.Decision) {
 	waited := q.Ticket.State == queue.Queued
 	if !q.Ticket.Apply(answer) {
@@ -179,7 +177,7 @@ func (q *queues) applyDecision(ctx workflow.Context, answer queue.Decision) {
 		}
 	case queue.Skipped:
 		q.Warnings = append(q.Warnings, fmt.Sprintf("the run was skipped: %s holds the concurrency key %q (on_conflict: skip)", answer.By, key))
-	case queue.Replaced: // the queue has the run cancelled too
+	case queue.Replaced: // the queue also cancels the run
 		q.Warnings = append(q.Warnings, fmt.Sprintf("the run was cancelled: %s takes the concurrency key %q (on_conflict: cancel_running)", answer.By, key))
 	case queue.Deadlocked:
 		q.failRun(waitsForEver(fmt.Sprintf("runs wait for each other in a circle: under the concurrency key %q %s", key, answer.Why)))
@@ -200,17 +198,16 @@ func (q *queues) showTicket(ctx workflow.Context, ticket *queue.Ticket) {
 	q.publish(ctx, q.controls.Control)
 }
 
-// releaseSlot releases the run's slot, and returns when the server has the message: a
-// message that a workflow has not sent when it ends is lost. A run that still waits
-// uses the activity with which it has requested its slot: thousands may be cancelled at
-// once, where only so many have a slot.
+// releaseSlot releases the run's slot, and returns when the server has the message, because a message not sent when
+// a workflow ends is lost. A run that still waits sends it with the activity that requested the slot: thousands of
+// waiting runs may be cancelled at once, while only a few have a slot.
 func (q *queues) releaseSlot(ctx workflow.Context) {
 	if q.Ticket != nil && q.Ticket.State != queue.Skipped {
 		leaveQueue(ctx, q.Ticket, q.member(ctx))
 	}
 }
 
-// leaveQueue makes a run, or a visit of one, leave the queue of a ticket.
+// leaveQueue removes a run, or a visit of one, from the queue of a ticket.
 func leaveQueue(ctx workflow.Context, ticket *queue.Ticket, member queue.Member) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	request := queue.Request{Member: member, Leave: true}

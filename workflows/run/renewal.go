@@ -10,8 +10,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// callInChild continues a call in a child workflow once it has become too long for the run's
-// own history.
+// callInChild continues a call in a child workflow because it has become too long for the run's own history.
 func (r *run) callInChild(
 	ctx workflow.Context, task protocol.Task, snapshot call.Snapshot, machine *call.Call, admitted int,
 ) interpreter.CallResult {

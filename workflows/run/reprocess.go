@@ -7,10 +7,9 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// reprocessLoops runs iterations of another run that failed or were cancelled, loop
-// by loop, under that run's keys: what it has written is not written twice. Nothing before or
-// after the loops runs. A loop that fails does not keep the others from
-// running.
+// reprocessLoops runs iterations of another run that failed or were cancelled, loop by loop, under that run's keys,
+// so that nothing is written twice. Steps before and after the loops do not run. If a loop fails, the others still
+// run.
 func (r *run) reprocessLoops(ctx, branches workflow.Context) (*protocol.Result, error) {
 	loops := r.input.Reprocess.Loops
 	for r.Reprocessed < len(loops) && branches.Err() == nil {
@@ -26,7 +25,7 @@ func (r *run) reprocessLoops(ctx, branches workflow.Context) (*protocol.Result, 
 	return r.finishRun(ctx)
 }
 
-// keepLoop records how a loop of a reprocess ended.
+// keepLoop records the end of a loop of a reprocess.
 func (r *run) keepLoop(ctx workflow.Context, done stepEnd) {
 	r.Last = done.result.Data
 	r.addWarnings(done)

@@ -15,23 +15,23 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// One visit of a step at a time has the state that the step keeps between runs: its slot is that
-// of a queue of its own, by the workflow of concurrency keys. A visit waits for no other queue while it
-// has a state, so that visits never wait for each other in a circle. No run continues as new
-// while a step has not ended, so the slots are no part of what it continues with.
+// Only one visit of a step at a time has the state that the step keeps between runs. It is the slot of a queue,
+// served by the workflow of concurrency keys. A visit waits for no other queue while it has a state, so visits
+// never wait for each other in a circle. A run does not continue as new before its steps have ended, so these slots
+// are not part of its state.
 
-// stateTicket is the slot of a visit.
+// stateTicket is the position of a visit in the queue of its step's state.
 type stateTicket struct {
 	queue.Ticket
 	visit  string
 	record *protocol.StepRecord
-	// repeats says that people have requested that the visit ask for its state again, and skipped
-	// that they ended its wait.
+	// repeats says that people have requested that the visit repeat its request, and skipped that they ended its
+	// wait.
 	repeats bool
 	skipped *interpreter.Settlement
 }
 
-// queuedVisits are the tickets of visits that are queued for the state of their step, by name.
+// queuedVisits returns the tickets of visits that wait for the state of their step, by VisitName.
 func (q *queues) queuedVisits() map[string]queue.Ticket {
 	queued := map[string]queue.Ticket{}
 	for _, t := range q.visits {
@@ -42,7 +42,7 @@ func (q *queues) queuedVisits() map[string]queue.Ticket {
 	return queued
 }
 
-// withState makes a visit of a step once it has the state of the step.
+// withState calls visit once the visit has the state of its step, if the step keeps one.
 func (q *queues) withState(
 	ctx workflow.Context, start interpreter.Start, record *protocol.StepRecord, visit func() interpreter.CallResult,
 ) interpreter.CallResult {
@@ -57,8 +57,8 @@ func (q *queues) withState(
 	return visit()
 }
 
-// acquireState returns when the visit has the state of its step, or why it cannot have it. release
-// is called in both cases.
+// acquireState returns when the visit has the state of its step, or the reason why it cannot get it. release must
+// be called in both cases.
 func (q *queues) acquireState(
 	ctx workflow.Context, start interpreter.Start, record *protocol.StepRecord,
 ) (release func(), failure *interpreter.ErrorObject) {
@@ -93,7 +93,7 @@ func (q *queues) acquireState(
 	return release, t.failure()
 }
 
-// visitOf is the visit as its queue knows it.
+// visitOf returns the identity of the visit in its queue.
 func (q *queues) visitOf(ctx workflow.Context, t *stateTicket) queue.Member {
 	member := q.member(ctx)
 	member.Visit = t.visit
@@ -109,8 +109,8 @@ func (q *queues) requestState(ctx workflow.Context, t *stateTicket, conflict pla
 	return sendToQueue(ctx, &t.Ticket, gate.ToTool(queue.EnterActivity, gate.QueueTimeout, "asks for the state of "+t.record.Step), request)
 }
 
-// applyStateDecision applies an answer of the queue of a state. A visit that has ended returns a slot
-// that it is given after all: its request has arrived twice.
+// applyStateDecision applies a decision of the queue of a state. If the visit has ended, the slot is released at
+// once: its request was delivered twice.
 func (q *queues) applyStateDecision(ctx workflow.Context, answer queue.Decision) {
 	at := slices.IndexFunc(q.visits, func(t *stateTicket) bool { return t.Queue == answer.Queue && t.visit == answer.Visit })
 	if at < 0 {
@@ -135,7 +135,7 @@ func (q *queues) applyStateDecision(ctx workflow.Context, answer queue.Decision)
 	q.describe(ctx)
 }
 
-// waitText says of a visit that waits what it waits for.
+// waitText describes what a waiting visit waits for.
 func (t *stateTicket) waitText() string {
 	text := "waits for the state " + t.Name.Key
 	if t.By != "" {
@@ -144,7 +144,7 @@ func (t *stateTicket) waitText() string {
 	return text
 }
 
-// skipFailure is the failure of a visit that a person skipped while it waited for its state.
+// skipFailure returns the failure of a visit that a person skipped while it waited for its state.
 func (t *stateTicket) skipFailure() *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{
 		Kind: interpreter.KindExplicit, Class: interpreter.ClassFinal,
@@ -152,8 +152,8 @@ func (t *stateTicket) skipFailure() *interpreter.ErrorObject {
 	}
 }
 
-// waiting are the tickets of visits that wait for the state of their step; of the one that is named,
-// or of all for "". An iteration waits for none.
+// waiting returns the tickets of visits that wait for the state of their step, for the step of a command, or for
+// all if it names none. There are none for an iteration.
 func (q *queues) waiting(command protocol.CommandInput) []*stateTicket {
 	if command.Index != nil {
 		return nil
@@ -163,10 +163,11 @@ func (q *queues) waiting(command protocol.CommandInput) []*stateTicket {
 	})
 }
 
-// waitingVisits counts the visits that wait for the state of their step.
+// waitingVisits returns the number of visits, among those that a command applies to, that wait for the state of
+// their step.
 func (q *queues) waitingVisits(command protocol.CommandInput) int { return len(q.waiting(command)) }
 
-// settle has visits that wait for the state of their step request it again, or fail.
+// settle makes the waiting visits that a command applies to repeat their requests or, if it skips them, fail.
 func (q *queues) settle(command protocol.CommandInput, settlement interpreter.Settlement) (ended int) {
 	waiting := q.waiting(command)
 	for _, t := range waiting {
@@ -177,7 +178,7 @@ func (q *queues) settle(command protocol.CommandInput, settlement interpreter.Se
 	return len(waiting)
 }
 
-// failure is why the queue has not given the state, nil where it has.
+// failure returns why the queue has not granted the state; nil if it has.
 func (t *stateTicket) failure() *interpreter.ErrorObject {
 	message := ""
 	switch t.State {
@@ -194,7 +195,7 @@ func (t *stateTicket) failure() *interpreter.ErrorObject {
 	}
 }
 
-// releaseState gives the state to the next visit that waits for it, whatever came of this one.
+// releaseState releases the state for the next visit that waits for it, whatever the outcome of this one.
 func (q *queues) releaseState(ctx workflow.Context, t *stateTicket) {
 	if t.failure() == nil {
 		leaveQueue(ctx, &t.Ticket, q.visitOf(ctx, t))

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// shownVisits is how many visits of steps the details of a run show: the newest.
+	// shownVisits is the number of visits of steps that the details of a run show: the latest.
 	shownVisits = 40
 )
 
-// describeRun writes the status of the run, and publishes it where it has changed.
+// describeRun writes the status of the run into the details, and publishes it if it has changed.
 func (s *status) describeRun(ctx workflow.Context) {
 	records := s.records
 	table := gate.NewMarkdownTable("step", "state", "progress", "next retry", "waits for, or last error")
@@ -39,7 +39,7 @@ func (s *status) describeRun(ctx workflow.Context) {
 		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(s.id, protocol.MaxWorkflowID), "`")))
 }
 
-// latenessText says that the run takes longer than expected.
+// latenessText returns a note that the run takes longer than expected; "" if it does not.
 func (s *status) latenessText() string {
 	if !s.late() {
 		return ""
@@ -47,7 +47,7 @@ func (s *status) latenessText() string {
 	return fmt.Sprintf("**the run is late: it was expected to end within %s**\n\n", s.book.Expect)
 }
 
-// movingText says for what a run waits at its end.
+// movingText returns what a run waits for at its end, "" for nothing.
 func movingText(wait *interpreter.Wait) string {
 	if wait == nil {
 		return ""
@@ -55,7 +55,7 @@ func movingText(wait *interpreter.Wait) string {
 	return fmt.Sprintf("**waits: %s**\n\n", source.Code(wait.Summary, protocol.MaxText))
 }
 
-// ticketText says of a run that waits for its slot what it waits for.
+// ticketText returns what a run waits for before it has its slot; "" if it does not wait.
 func ticketText(ctx workflow.Context, ticket *queue.Ticket) string {
 	if !ticket.Waits() {
 		return ""
@@ -64,8 +64,7 @@ func ticketText(ctx workflow.Context, ticket *queue.Ticket) string {
 		gate.LinkTo(ctx, "concurrency key "+source.Code(ticket.Name.Key, protocol.MaxText), ticket.Queue), gate.RenderTime(ticket.Since))
 }
 
-// openQuestions renders the questions to people in steps whose calls are made here, and
-// the commands that answer.
+// openQuestions renders the questions to people of calls in this workflow, with the commands that answer them.
 func (s *status) openQuestions() string {
 	text := ""
 	for _, record := range s.records {
@@ -76,8 +75,7 @@ func (s *status) openQuestions() string {
 	return text
 }
 
-// stepCells are the cells of a visit of a step; call is nil where its call is not made
-// here.
+// stepCells returns the table cells of a visit of a step; call is nil if its call is not made in this workflow.
 func stepCells(ctx workflow.Context, record protocol.StepRecord, call *call.Call) []string {
 	name, progress := source.Code(record.Step, protocol.MaxText), ""
 	if record.Visit > 1 {

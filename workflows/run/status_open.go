@@ -15,34 +15,36 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// status is the part of a run that shows it: in search attributes, in the details of Temporal's UI, and in answers to queries.
+// status is the part of a run that shows it: in search attributes, in the details of Temporal's UI, and in results
+// of queries.
 type status struct {
 	*frame
 	*visits
 	protocol.RunStatus
 	queues  queueView
 	routing *interpreter.Routing
-	// late reports whether the run takes longer than expected, and moving is what moves at its end wait for, nil for nothing.
+	// late reports whether the run takes longer than expected, and moving returns what the moves at its end wait
+	// for, nil for nothing.
 	late   func() bool
 	moving func() *interpreter.Wait
-	// reportsUntil is when the status is published again, as a wait is over that a child has
-	// reported; dropTimer ends the timer.
+	// reportsUntil is when the status must be published again, because a wait reported by a child ends then;
+	// dropTimer cancels the timer for it.
 	reportsUntil time.Time
 	dropTimer    workflow.CancelFunc
 }
 
-// queueView is what is shown of the slots of a run.
+// queueView is what the status shows of the slots of a run.
 type queueView interface {
-	// ticket is the ticket of the run, nil where its playbook has no concurrency key.
+	// ticket returns the ticket of the run, nil if its playbook has no concurrency key.
 	ticket() *queue.Ticket
 	// queued reports whether the run waits for its slot.
 	queued() bool
-	// queuedVisits are the tickets of visits that wait for the state of their step, by their names.
+	// queuedVisits returns the tickets of visits that wait for the state of their step, by VisitName.
 	queuedVisits() map[string]queue.Ticket
 }
 
-// publishOpen publishes the status of a run that has not ended, where it has changed, and reports
-// it to the parent run. requested is the control that the run is about to have.
+// publishOpen publishes the status of an open run if it has changed, and reports it to the parent run. requested is
+// the control that the run is about to have.
 func (s *status) publishOpen(ctx workflow.Context, requested interpreter.Control) {
 	if ctx.Err() != nil || s.Failure != nil || s.Published.Ended() {
 		return // another status follows at once
@@ -57,7 +59,7 @@ func (s *status) publishOpen(ctx workflow.Context, requested interpreter.Control
 	}
 }
 
-// openWaits adds up what is open of a run that has not ended.
+// openWaits summarizes the open work of the run.
 func (s *status) openWaits(ctx workflow.Context, requested interpreter.Control) (waits control.OpenWaits) {
 	switch {
 	case requested.Paused:
@@ -96,13 +98,13 @@ func (s *status) addVisit(ctx workflow.Context, waits *control.OpenWaits, record
 		waits.Add(record.Status, time.Time{})
 	case !due.IsZero() && due.Sub(since) < control.MinShownWait:
 		waits.Add(interpreter.Running, time.Time{})
-	default: // without a time people decide
+	default: // without a time, only people end the wait
 		waits.Add(interpreter.RetryPending, due)
 	}
 }
 
-// watchReports has the status published again once the first wait is over that a child has
-// reported: the child sends no signal then.
+// watchReports publishes the status again when the first wait that a child has reported ends, since the child sends
+// no signal then.
 func (s *status) watchReports(ctx workflow.Context, waits control.OpenWaits) {
 	expires := waits.Expires
 	if waits.Status() != interpreter.RetryPending {
@@ -126,8 +128,7 @@ func (s *status) watchReports(ctx workflow.Context, waits control.OpenWaits) {
 	})
 }
 
-// runProgress answers ProgressQuery. It is called often, so it omits errors of single
-// iterations and bulky data of others.
+// runProgress answers ProgressQuery. It is called often, so it omits errors of iterations and other large data.
 func (s *status) runProgress() (protocol.Progress, error) {
 	if s.book == nil { // its validation is not over
 		return protocol.Progress{Control: s.controls.Control}, nil
@@ -152,8 +153,7 @@ func (s *status) runProgress() (protocol.Progress, error) {
 	return progress, nil
 }
 
-// finalRecords lists the visits in the order they began, then the steps that
-// no branch reached.
+// finalRecords returns the visits in the order in which they began, then the steps that no branch reached.
 func (s *status) finalRecords() []protocol.StepRecord {
 	records := s.snapshotRecords()
 	if s.input.Reprocess != nil {
@@ -175,8 +175,7 @@ func (s *status) publishStatus(ctx workflow.Context, status interpreter.Status) 
 	}
 }
 
-// publishDeadLetters counts the failed iterations of a loop in the search
-// attribute, as soon as the loop has ended.
+// publishDeadLetters adds the failed iterations of a loop to the search attribute, as soon as the loop has ended.
 func (s *status) publishDeadLetters(ctx workflow.Context, failed int) {
 	if failed == 0 {
 		return
@@ -187,10 +186,10 @@ func (s *status) publishDeadLetters(ctx workflow.Context, failed int) {
 	}
 }
 
-// rowsEvery is how often an open run writes its figures.
+// rowsEvery is the interval in which an open run writes RowsMemo.
 const rowsEvery = time.Minute
 
-// addRows adds what a step did to data.
+// addRows adds what a step did to data, and shows it from time to time.
 func (s *status) addRows(ctx workflow.Context, rows *interpreter.Rows) {
 	if rows == nil {
 		return
@@ -200,7 +199,7 @@ func (s *status) addRows(ctx workflow.Context, rows *interpreter.Rows) {
 	}
 }
 
-// showRows writes into the memo what the steps that have ended did to data.
+// showRows writes what the ended steps did to data into the memo.
 func (s *status) showRows(ctx workflow.Context) {
 	if s.Rows == nil {
 		return
@@ -212,7 +211,7 @@ func (s *status) showRows(ctx workflow.Context) {
 	}
 }
 
-// upsert sets a search attribute, and with it NextRetryAttribute.
+// upsert sets a search attribute and, in the same event, NextRetryAttribute.
 func (s *status) upsert(ctx workflow.Context, update temporal.SearchAttributeUpdate) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	updates := []temporal.SearchAttributeUpdate{update}
@@ -224,8 +223,8 @@ func (s *status) upsert(ctx workflow.Context, update temporal.SearchAttributeUpd
 	}
 }
 
-// nextRetry sets the attribute to the time of the first due retry of the steps, as far as
-// children have reported theirs; it has no value without one.
+// nextRetry returns the update of NextRetryAttribute: the time of the first due retry of the steps, as far as
+// children have reported theirs; it unsets the attribute if there is none.
 func (s *status) nextRetry(ctx workflow.Context) temporal.SearchAttributeUpdate {
 	var next time.Time
 	for _, record := range s.records {

@@ -6,7 +6,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// completeProgress completes the progress of a run with what is not in the records.
+// completeProgress adds to the progress of a run what is not in the records.
 func (s *status) completeProgress(progress *protocol.Progress) {
 	progress.Control, progress.Late, progress.Ticket, progress.States = s.controls.Control, s.late(), s.queues.ticket(), s.queues.queuedVisits()
 	progress.ValidationWarnings = s.ValidationWarnings

@@ -18,24 +18,26 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// steering is the part of a run that takes commands of people.
+// steering is the part of a run that handles commands of people.
 type steering struct {
 	*frame
 	*visits
 	queues  queueControl
 	routing *interpreter.Routing
-	// paused notifies others of a pause, describe shows the status of the run after a change, and publish publishes it.
+	// paused sends the notices of a pause, describe updates the displayed status of the run, and publish the search
+	// attribute.
 	paused   func(workflow.Context, protocol.CommandInput)
 	describe func(workflow.Context)
 	publish  func(workflow.Context, interpreter.Control)
 }
 
-// queueControl is what people may do about the slots of a run.
+// queueControl is what commands can do with the slots of a run.
 type queueControl interface {
-	// waits reports whether the run waits for its slot, and requestAgain has it request that again.
+	// waits reports whether the run waits for its slot, and requestAgain makes it repeat the request.
 	waits() bool
 	requestAgain()
-	// waitingVisits is how many of the visits that a command means wait for the state of their step, and settle ends their waits.
+	// waitingVisits returns how many of the visits that a command applies to wait for the state of their step, and
+	// settle ends their waits.
 	waitingVisits(command protocol.CommandInput) int
 	settle(command protocol.CommandInput, settlement interpreter.Settlement) (ended int)
 }
@@ -64,17 +66,16 @@ func (s *steering) serveUpdates(ctx workflow.Context) error {
 }
 
 const (
-	// mostCommands is how many commands and answers a history accepts before it refuses
-	// commands, which it does until it has continued as new. Temporal refuses all updates of a
-	// history that has 2,000 of them, a pause and a resume included.
+	// mostCommands is the number of commands and answers after which a history refuses further commands, until the
+	// run has continued as new. Temporal rejects all updates of a history that has 2,000 of them, even those that
+	// pause or resume the run.
 	mostCommands = 2 * gate.ManyUpdates
-	// mostUrgent is from how many on a history also refuses a pause and a resume of the whole
-	// run.
+	// mostUrgent is the number after which a history also refuses to pause and resume the whole run.
 	mostUrgent = 3 * gate.ManyUpdates
 )
 
-// checkRoom refuses a command for which the run's history has no room. A run continues as
-// new between its steps only, and Temporal would refuse all commands at some point.
+// checkRoom returns an error if the run's history has no room for a command. A run continues as new only between
+// its steps, and Temporal would at some point reject all commands.
 func (s *steering) checkRoom(update string, command protocol.CommandInput) error {
 	most, urgent := mostCommands, "the whole run can still be paused, resumed and cancelled"
 	if command.Step == "" && (update == protocol.PauseUpdate || update == protocol.ResumeUpdate) {
@@ -87,7 +88,7 @@ func (s *steering) checkRoom(update string, command protocol.CommandInput) error
 		s.controls.Updates, cmp.Or(strings.Join(s.runningSteps(), " and "), "what is running"), urgent)
 }
 
-// commandedStep finds the step of a command, nil where it means the run.
+// commandedStep returns the step of a command, nil if it is for the whole run.
 func (s *steering) commandedStep(command protocol.CommandInput) (*playbook.Step, error) {
 	if len(command.Reason) > protocol.MaxSaid || len(command.By) > protocol.MaxSaid {
 		return nil, fmt.Errorf("reason and by may have %d bytes each", protocol.MaxSaid)
@@ -127,7 +128,7 @@ func (s *steering) checkPause(command protocol.CommandInput) error {
 	return cmp.Or(s.checkAhead(step), s.checkSize(command, protocol.CommandInput.Pauses))
 }
 
-// checkAhead refuses a step that will not run any more.
+// checkAhead returns an error for a step that will not run any more.
 func (s *steering) checkAhead(step *playbook.Step) error {
 	for _, record := range slices.Backward(s.records) {
 		if record.Step == step.Name && record.EndedAt.IsZero() {
@@ -151,7 +152,7 @@ func (s *steering) checkResume(command protocol.CommandInput) error {
 	return nil
 }
 
-// checkRetryNow refuses where nothing waits, or where what waits is held anyway.
+// checkRetryNow returns an error if nothing waits, or if what waits is paused.
 func (s *steering) checkRetryNow(command protocol.CommandInput) error {
 	if err := s.checkSettle(command); err != nil {
 		return err
@@ -172,15 +173,14 @@ func (s *steering) checkSkip(command protocol.CommandInput) error {
 	return s.checkSettle(command)
 }
 
-// checkSettle refuses where nothing waits. Only a loop knows which of its iterations
-// wait.
+// checkSettle returns an error if nothing waits. For a loop it cannot be known which iterations wait.
 func (s *steering) checkSettle(command protocol.CommandInput) error {
 	step, err := s.commandedStep(command)
 	if err != nil {
 		return err
 	}
 	settlement := protocol.ItemSettlement{Step: command.Step, Index: command.Index}
-	for _, wait := range s.controls.Waits { // also the moves of a step that has ended
+	for _, wait := range s.controls.Waits { // including the moves of an ended step
 		if settlement.IsAbout(wait.Step, wait.Index) {
 			return nil
 		}
@@ -203,7 +203,7 @@ func (s *steering) checkSettle(command protocol.CommandInput) error {
 	return fmt.Errorf("nothing waits: %s", s.doingText(step))
 }
 
-// checkIndex refuses an iteration that the loop of a step does not have.
+// checkIndex returns an error for an iteration that the loop of a step does not have.
 func (s *steering) checkIndex(step *playbook.Step, index *int) error {
 	if index == nil {
 		return nil
@@ -217,7 +217,7 @@ func (s *steering) checkIndex(step *playbook.Step, index *int) error {
 	return nil
 }
 
-// doingText says what a step is doing that does not wait, or all of them.
+// doingText describes what a step that does not wait is doing; for nil, what all of them are.
 func (s *steering) doingText(step *playbook.Step) string {
 	for _, record := range s.records {
 		if call := s.live[record]; call != nil && (step == nil || record.Step == step.Name) {
@@ -266,7 +266,7 @@ func (s *steering) setTuning(ctx workflow.Context, command protocol.CommandInput
 	return s.changeControl(ctx, command, false, protocol.CommandInput.Tunes)
 }
 
-// changedControl is the control of the run after a command; false where that is nothing new.
+// changedControl returns the control of the run after a command; false if the command changes nothing.
 func (s *steering) changedControl(
 	command protocol.CommandInput, at time.Time, changes func(protocol.CommandInput, *interpreter.Control) bool,
 ) (control interpreter.Control, changed bool) {
@@ -277,8 +277,7 @@ func (s *steering) changedControl(
 	return control, changed
 }
 
-// checkSize refuses a command if the run's pauses and settings would then be larger than its
-// memo may have.
+// checkSize returns an error if, after a command, the run's pauses and settings would exceed the size of its memo.
 func (s *steering) checkSize(command protocol.CommandInput, changes func(protocol.CommandInput, *interpreter.Control) bool) error {
 	control, changed := s.changedControl(command, s.Run.StartedAt, changes)
 	if !changed {
@@ -287,8 +286,8 @@ func (s *steering) checkSize(command protocol.CommandInput, changes func(protoco
 	return control.CheckSize()
 }
 
-// changeControl changes the control of the run: it is written where attempts see it, and
-// passed on to the workflows that have to act.
+// changeControl changes the control of the run, writes it where attempts see it, and passes it on to the child
+// workflows that have to act.
 func (s *steering) changeControl(
 	ctx workflow.Context, command protocol.CommandInput, resumes bool, changes func(protocol.CommandInput, *interpreter.Control) bool,
 ) (protocol.CommandResult, error) {
@@ -317,7 +316,7 @@ func (s *steering) skipWaits(ctx workflow.Context, command protocol.CommandInput
 	return s.settleWaits(ctx, command, true)
 }
 
-// settleWaits ends waits: the items are tried again now, or skipped.
+// settleWaits ends the waits that a command applies to: the calls are retried now, or skipped.
 func (s *steering) settleWaits(ctx workflow.Context, command protocol.CommandInput, skip bool) (protocol.CommandResult, error) {
 	settlement := interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By}
 	settled := s.queues.settle(command, settlement)
@@ -328,8 +327,8 @@ func (s *steering) settleWaits(ctx workflow.Context, command protocol.CommandInp
 	return protocol.CommandResult{Changed: ended > 0 || signalled, Control: s.controls.Control, Ended: ended, Signalled: signalled}, nil
 }
 
-// actsOnStep is what the loop or the call of a step is signalled: all that changes the
-// run, and decisions about that step.
+// actsOnStep returns a filter for what the loop or the call of a step is signalled: changes of control, and
+// decisions about that step.
 func actsOnStep(name string) func(protocol.Steering) bool {
 	return func(steering protocol.Steering) bool {
 		return steering.Settle == nil || steering.Settle.Step == "" || steering.Settle.Step == name

@@ -56,7 +56,7 @@ func (r *run) runStep(ctx workflow.Context, start interpreter.Start) stepEnd {
 	if !done.result.Failed() {
 		r.moves.keepMoves(step.Name, done.result.Meta.Incremental)
 	}
-	if record.From == "" { // else the earlier run has sent its notices
+	if record.From == "" { // otherwise the earlier run has sent its notices
 		r.notices.notifyExhausted(ctx, done)
 		r.notices.notifyStep(ctx, done)
 	}
@@ -64,7 +64,7 @@ func (r *run) runStep(ctx workflow.Context, start interpreter.Start) stepEnd {
 	return done
 }
 
-// runCall runs a step without a loop; its sink belongs to the call.
+// runCall makes the call of a step without a loop, including its sinks.
 func (r *run) runCall(ctx workflow.Context, start interpreter.Start, record *protocol.StepRecord) interpreter.CallResult {
 	task := r.taskOf(start)
 	call := loop.ResumeCall(ctx, r.book, start.Step, task, call.Snapshot{})
@@ -83,8 +83,8 @@ func (r *run) runCall(ctx workflow.Context, start interpreter.Start, record *pro
 	return result
 }
 
-// checkSinks fails a step before it begins whose sink at its end has a connection that no attempt would
-// find missing. Each connection is looked for once in a run.
+// checkSinks fails a step before it begins if one of its sinks has a missing connection that no attempt would
+// detect. Each connection is checked once in a run.
 func (r *run) checkSinks(ctx workflow.Context, config *call.Config, record *protocol.StepRecord) *interpreter.CallResult {
 	if r.Sinks == nil { // nothing was looked for when the run began
 		return nil
@@ -110,7 +110,7 @@ func (r *run) checkSinks(ctx workflow.Context, config *call.Config, record *prot
 	}
 }
 
-// makeCall runs the call of a step to its end.
+// makeCall drives the call of a step to its end.
 func (r *run) makeCall(ctx workflow.Context, record *protocol.StepRecord, task protocol.Task, call *call.Call) interpreter.CallResult {
 	r.live[record] = call
 	defer delete(r.live, record)
@@ -129,7 +129,7 @@ func (r *run) makeCall(ctx workflow.Context, record *protocol.StepRecord, task p
 	return r.callInChild(ctx, task, *snapshot, call, d.Allowance.Unused())
 }
 
-// taskOf is what the calls of a step need, wherever they run.
+// taskOf returns the task of a step, which its calls need wherever they run.
 func (r *run) taskOf(start interpreter.Start) protocol.Task {
 	task := protocol.Task{
 		Name: r.input.Name, Source: r.input.Source, Hash: protocol.ShortHash(r.book), Run: r.Run, Step: start.Step.Name, Visit: start.Visit,
@@ -142,7 +142,7 @@ func (r *run) taskOf(start interpreter.Start) protocol.Task {
 	return task
 }
 
-// showChildRun shows the run of another playbook in the step's record.
+// showChildRun returns a function that shows the run of another playbook in the step's record.
 func (r *run) showChildRun(ctx workflow.Context, record *protocol.StepRecord) func(string) {
 	return func(child string) {
 		record.Child = child
@@ -150,7 +150,7 @@ func (r *run) showChildRun(ctx workflow.Context, record *protocol.StepRecord) fu
 	}
 }
 
-// waitRecorder shows a wait in the step's record.
+// waitRecorder returns a recorder that shows a wait in the step's record.
 func (r *run) waitRecorder(ctx workflow.Context, record *protocol.StepRecord) drive.WaitRecorder {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		record.Await(wait, until, call.View().Last)
@@ -161,8 +161,7 @@ func (r *run) waitRecorder(ctx workflow.Context, record *protocol.StepRecord) dr
 	}
 }
 
-// loop runs a step's loop in a child workflow, then the sink on the step with
-// the aggregate.
+// loop runs a step's loop in a child workflow, then writes the aggregate to the sinks of the step.
 func (r *run) loop(
 	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, args any, record *protocol.StepRecord,
 ) interpreter.CallResult {
@@ -186,7 +185,7 @@ func (r *run) loop(
 	return result
 }
 
-// makeLoop runs the loop of a step, and its sink.
+// makeLoop runs the loop of a step and its sinks.
 func (r *run) makeLoop(
 	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, args any, record *protocol.StepRecord, input protocol.LoopInput,
 ) interpreter.CallResult {
@@ -213,7 +212,7 @@ func (r *run) makeLoop(
 	return r.stepSinks(ctx, start, scope, args, result, record, aggregate.ReadAll())
 }
 
-// publishStaged publishes the rows that are staged for some sinks, where all was read and nothing has failed.
+// publishStaged publishes the rows staged for the sinks, if everything was read and nothing has failed.
 func (r *run) publishStaged(
 	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, sinks []*playbook.Sink, readAll bool,
 	result interpreter.CallResult, record *protocol.StepRecord,
@@ -235,8 +234,8 @@ func (r *run) publishStaged(
 	return result
 }
 
-// loopInput is what the loop of a step runs over: its collection, or in a
-// reprocess the elements chosen from it.
+// loopInput returns the input of a step's loop: its whole collection or, in a reprocess, the elements chosen from
+// it.
 func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope) (protocol.LoopInput, error) {
 	input := protocol.LoopInput{Task: r.taskOf(start), Control: r.controls.Of(start.Step.Name)}
 	if r.input.Reprocess != nil {
@@ -262,7 +261,8 @@ func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *in
 	return input, nil
 }
 
-// printed is what the fingerprint of a loop says of its elements: they are not known of a source, whose call is.
+// printed returns the values that represent the elements of a loop in its digest. For a source, whose elements are
+// not known yet, these are the values that its call uses.
 func printed(input protocol.LoopInput) []expression.Value {
 	if from := input.Source; from != nil {
 		return []expression.Value{from.Data.Workload, from.Data.Vars, from.Data.Steps}
@@ -287,7 +287,7 @@ func (r *run) runLoop(
 	switch {
 	case err == nil:
 		return &result, nil
-	case protocol.IsCancelled(err): // and none of it has reported its progress
+	case protocol.IsCancelled(err): // and no part of it has reported its progress
 		return interpreter.NewLoopResult(len(elements)), nil
 	}
 	failure := protocol.ChildError(err)
@@ -304,8 +304,8 @@ func (r *run) runLoop(
 	return broken, nil
 }
 
-// stepSinks writes the aggregate of a loop to the sinks on its step, whatever its status, and publishes what they stage. The
-// first that fails ends the rest.
+// stepSinks writes the aggregate of a loop, whatever its status, to the sinks of its step, and publishes what they
+// stage. After the first failed sink, the others are not written.
 func (r *run) stepSinks(
 	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, args any,
 	result interpreter.CallResult, record *protocol.StepRecord, readAll bool,
@@ -335,7 +335,7 @@ func (r *run) stepSinks(
 	return r.publishStaged(ctx, start, scope, lists.Filter(step.Sinks, r.book.Stages), readAll, result, record)
 }
 
-// closeRecord fills in the record of a step that has ended.
+// closeRecord completes the record of a step that has ended.
 func (r *run) closeRecord(ctx workflow.Context, record *protocol.StepRecord, result interpreter.CallResult) {
 	child := record.Child
 	record.EndedAt, record.CallStatus = workflow.Now(ctx), result.CallStatus()

@@ -7,9 +7,8 @@ import (
 	"reprise/workflows/drive"
 )
 
-// watchCancel cancels all child runs, of any depth, at once when the run is cancelled: passed
-// on level by level, the cancel would wait for the work of the runs between, which would start
-// more runs in that time.
+// watchCancel cancels all descendants of the run at once when it is cancelled. Passed on level by level, the cancel
+// would be delayed by the work of the runs in between, which would start further runs.
 func (r *run) watchCancel(ctx, branches workflow.Context) {
 	if len(r.book.Callers()) == 0 {
 		return
@@ -17,7 +16,7 @@ func (r *run) watchCancel(ctx, branches workflow.Context) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	workflow.Go(disconnected, func(ctx workflow.Context) {
 		branches.Done().Receive(ctx, nil)
-		if len(r.controls.Parents) == 0 || r.Failure != nil { // else the run does that was cancelled first
+		if len(r.controls.Parents) == 0 || r.Failure != nil { // otherwise the run that was cancelled first does it
 			drive.CancelTree(ctx, interpreter.CancelTree{Tree: r.runTree(), Run: r.id})
 		}
 	})

@@ -13,9 +13,8 @@ var (
 	errNotCalled    = errors.New("it claims that a step of another run started it, or that a worker found its files, and neither is true")
 )
 
-// checkContinued refuses the state of a run that was not written by the history before
-// this one. Cron schedules and retries follow other histories too, with the input that
-// a client has written.
+// checkContinued returns an error for a state that was not written by the previous history of this run. Cron
+// schedules and retries also follow other histories, but with an input that a client has written.
 func checkContinued(ctx workflow.Context, state *protocol.RunState) error {
 	info := workflow.GetInfo(ctx)
 	if info.ContinuedExecutionRunID == "" || state.First == "" || state.First != info.FirstRunID {

@@ -9,14 +9,14 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// visits are the visits of steps that have begun, in that order.
+// visits has the visits of steps that have begun, in order.
 type visits struct {
 	records []*protocol.StepRecord
-	live    map[*protocol.StepRecord]*call.Call // of the steps that make a call
-	stopped map[*protocol.StepRecord]*call.Call // of iterations whose calls were cancelled
+	live    map[*protocol.StepRecord]*call.Call // calls of steps that are made in this workflow
+	stopped map[*protocol.StepRecord]*call.Call // calls that were cancelled
 }
 
-// loadRecords continues with the visits of the history before.
+// loadRecords restores the visits from the previous history.
 func (v *visits) loadRecords(records []protocol.StepRecord) {
 	v.live, v.stopped = map[*protocol.StepRecord]*call.Call{}, map[*protocol.StepRecord]*call.Call{}
 	for i := range records {
@@ -28,7 +28,7 @@ func (v *visits) snapshotRecords() []protocol.StepRecord {
 	return lists.Map(v.records, func(record *protocol.StepRecord) protocol.StepRecord { return *record })
 }
 
-// runningSteps are the names of the steps that have begun and not ended.
+// runningSteps returns the names of steps with an open visit.
 func (v *visits) runningSteps() []string {
 	var names []string
 	for _, record := range v.records {
@@ -46,7 +46,7 @@ func (v *visits) isInChild(step *playbook.Step) bool {
 	})
 }
 
-// callOf is the call of a visit that is made here, or was stopped; nil for none.
+// callOf returns the call of a visit that is made in this workflow, or was stopped in it; nil for none.
 func (v *visits) callOf(record *protocol.StepRecord) *call.Call {
 	if call := v.live[record]; call != nil {
 		return call
@@ -54,7 +54,7 @@ func (v *visits) callOf(record *protocol.StepRecord) *call.Call {
 	return v.stopped[record]
 }
 
-// childOf is the workflow ID of the child in which a visit continues, "" for none.
+// childOf returns the ID of the child workflow that runs a visit, "" for none.
 func (v *visits) childOf(record *protocol.StepRecord) string {
 	switch {
 	case record.Loop != nil:
