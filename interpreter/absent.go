@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// AbsentAtEnd warns about members of a step's result that later steps read and that a result of
-// its shape does not have: they are always nil, and a sink would write only that
+// AbsentAtEnd returns warnings about members of a step's result that later steps read although a result of its
+// shape does not have them. They are always nil, and a sink would write nothing else
 // (docs/concepts/expressions.md#names).
 func AbsentAtEnd(step *playbook.Step, result CallResult) []string {
 	nodes := routeNodes(step)
@@ -43,7 +43,7 @@ func AbsentAtEnd(step *playbook.Step, result CallResult) []string {
 	})...)
 }
 
-// policyNodes are the values of a step's retry that are worked out from an answer.
+// policyNodes returns the values of a step's retry that are evaluated for a response.
 func policyNodes(step *playbook.Step) []*playbook.Node {
 	var nodes []*playbook.Node
 	for _, policy := range step.Retry {
@@ -55,8 +55,8 @@ func policyNodes(step *playbook.Step) []*playbook.Node {
 	return nodes
 }
 
-// lastAnswer returns the last response of a result: for pages that were collected unchanged,
-// the last page. It is nil if parts of pages were collected.
+// lastAnswer returns the last response in a result: for pages collected unchanged, the last page. It returns nil if
+// parts of pages were collected.
 func lastAnswer(step *playbook.Step, result any) any {
 	collects := false
 	for collect := range step.Collects() {
@@ -71,8 +71,9 @@ func lastAnswer(step *playbook.Step, result any) any {
 	return result
 }
 
-// AbsentInSinks warns of members of texts, numbers and booleans that sinks read of the result which they write, and of rows in
-// members that it does not have, as an answer that is an error in a body has none: the sinks write nothing then.
+// AbsentInSinks returns warnings about what sinks read from the result that they write and that is not there:
+// members of texts, numbers and booleans, and rows at a path that the result lacks, as an error response with
+// status 200 does. The sinks then write nothing.
 func AbsentInSinks(sinks []*playbook.Sink, result any) []string {
 	var nodes []*playbook.Node
 	for _, sink := range sinks {
@@ -96,10 +97,11 @@ func AbsentInSinks(sinks []*playbook.Sink, result any) []string {
 	return absent
 }
 
-// expectsNone matches what an author writes who expects that a member may not be there.
+// expectsNone matches what an author writes to allow for a missing member.
 var expectsNone = regexp.MustCompile(`\?|\|\||\b(or|in|if|defined|default|get|coalesce|try)\b`)
 
-// rowsMissing says that rows are made of a path into a map that does not have it; "" if all is well. A member that is nil is there.
+// rowsMissing returns a warning if rows are read at a path that the result does not have; "" otherwise. A member
+// with the value nil counts as present.
 func rowsMissing(rows *playbook.Node, find func(expression.Ref) memberPath) string {
 	if rows == nil {
 		return ""
@@ -128,7 +130,7 @@ func rowsMissing(rows *playbook.Node, find func(expression.Ref) memberPath) stri
 	return ""
 }
 
-// AbsentAtStart is AbsentAtEnd for what a step reads of the steps before it.
+// AbsentAtStart is AbsentAtEnd for what a step reads from earlier steps.
 func AbsentAtStart(book *playbook.Playbook, step *playbook.Step, data Data) []string {
 	nodes := routeNodes(step)
 	if step.Action != nil {
@@ -148,12 +150,12 @@ func AbsentAtStart(book *playbook.Playbook, step *playbook.Step, data Data) []st
 	return findAbsences(nodes, func(ref expression.Ref) memberPath { return ofStep(book, data, ref, hidden) })
 }
 
-// AbsentInOutput is AbsentAtEnd for what the output reads of the steps.
+// AbsentInOutput is AbsentAtEnd for what the output reads from steps.
 func AbsentInOutput(book *playbook.Playbook, data Data) []string {
 	return findAbsences([]*playbook.Node{book.Output}, func(ref expression.Ref) memberPath { return ofStep(book, data, ref, nil) })
 }
 
-// routeNodes are the values that follow a step: its vars and its routes.
+// routeNodes returns the values evaluated after a step: its vars and its routes.
 func routeNodes(step *playbook.Step) []*playbook.Node {
 	nodes := lists.Map(step.Vars, func(entry *playbook.Entry) *playbook.Node { return entry.Value })
 	for _, route := range step.Next {
@@ -165,8 +167,8 @@ func routeNodes(step *playbook.Step) []*playbook.Node {
 	return nodes
 }
 
-// ofStep returns which member of a step's result a name reads; not for names that a local name
-// hides.
+// ofStep returns the path into a step's result that a reference reads; the zero value for other references, and for
+// names that a local name hides.
 func ofStep(book *playbook.Playbook, data Data, ref expression.Ref, hidden []string) memberPath {
 	owner, path := ref.Root, ref.Path
 	if ref.Root == "steps" && len(path) > 1 && startsWith(path[1:], "data") {
@@ -182,8 +184,8 @@ func ofStep(book *playbook.Playbook, data Data, ref expression.Ref, hidden []str
 
 func startsWith(path []any, key string) bool { return len(path) > 0 && path[0] == key }
 
-// hasShape reports whether the language knows the members of a step's result: the
-// aggregate of a loop, and what SQL gives.
+// hasShape reports whether the members of a step's result are known in advance: those of a loop's aggregate, and of
+// an SQL result.
 func hasShape(step *playbook.Step) bool {
 	if step.Loop != nil {
 		return true
@@ -195,8 +197,8 @@ func hasShape(step *playbook.Step) bool {
 	return playbook.TraitsOf(name).Dialect != ""
 }
 
-// memberPath is a path into a value, and how the author wrote what holds it. The language
-// knows the members of what is shaped.
+// memberPath is a path into a value, with the owner of the value as the author wrote it. shaped says that all
+// members of the value are known.
 type memberPath struct {
 	owner  string
 	value  any
@@ -204,8 +206,8 @@ type memberPath struct {
 	shaped bool
 }
 
-// findAbsences checks the constant paths of nodes. find returns the value that one
-// leads into, nil where nothing is known of it.
+// findAbsences checks the constant paths in nodes. find returns what such a path reads; the zero value if nothing
+// is known about it.
 func findAbsences(nodes []*playbook.Node, find func(expression.Ref) memberPath) []string {
 	var absent []string
 	seen := map[string]bool{} // what is absent, at its first place
@@ -230,8 +232,8 @@ func findAbsences(nodes []*playbook.Node, find func(expression.Ref) memberPath) 
 	return absent
 }
 
-// memberOfText says which member of a path is requested of a text, number or boolean, which has
-// no members; "" if all is well.
+// memberOfText returns which member a path reads from a text, number or boolean, none of which have members, and a
+// hint; "" if it reads none.
 func memberOfText(of memberPath) (what, hint string) {
 	for i, key := range of.path {
 		name, isName := key.(string)
@@ -264,8 +266,8 @@ func memberOfText(of memberPath) (what, hint string) {
 	return "", ""
 }
 
-// absenceText says which member of a path a value of a known shape does not have.
-// Behind results, errors and rows nothing is known.
+// absenceText returns a warning if a value of a known shape lacks a member of a path. Members of results, errors
+// and rows are unknown.
 func absenceText(owner string, value any, path []any) string {
 	if len(path) == 0 {
 		return ""

@@ -10,51 +10,49 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Answer is what a person or another system answers to an attempt that awaits it: of tool
-// webhook or approval (docs/concepts/answers.md). Kept in workflow history.
+// Answer is the answer of a person or another system to an attempt of tool webhook or approval
+// (docs/concepts/answers.md). Kept in workflow history.
 type Answer struct {
 	AnswerTo
 
 	Verb AnswerVerb `json:"verb"`
-	// Result is the result of a webhook that is complete.
+	// Result is the result of a completed webhook.
 	Result expression.Value `json:"result,omitzero"`
-	// Message and Details say why an attempt has failed; Message also goes with
-	// progress. Retryable false says that no other attempt would help.
+	// Message and Details say why an attempt failed; Message may also accompany progress. Retryable false says that
+	// another attempt would not help.
 	Message   string           `json:"message,omitempty"`
 	Details   expression.Value `json:"details,omitzero"`
 	Retryable *bool            `json:"retryable,omitempty"`
-	// Done and Total are the progress; a Total of 0 is unknown.
+	// Done and Total are the progress; a Total of 0 means unknown.
 	Done  int64 `json:"done,omitempty"`
 	Total int64 `json:"total,omitempty"`
-	// Option and Form are a person's answer to an approval; By and Comment say
-	// who answers and why.
+	// Option and Form are a person's answer to an approval; By and Comment say who answered and why.
 	Option  string         `json:"option,omitempty"`
 	Form    map[string]any `json:"form,omitempty"`
 	By      string         `json:"by,omitempty"`
 	Comment string         `json:"comment,omitempty"`
-	// ID shows the sender whether an AnswerReceipt is about this answer or about the
-	// same one before. It may be any text.
+	// ID lets the sender detect whether an AnswerReceipt is for this answer or for an identical earlier one. It may
+	// be any text.
 	ID string `json:"id,omitempty"`
 }
 
-// AnswerTo says which attempt an answer is for. What is left out is not compared,
-// but one attempt must be meant.
+// AnswerTo identifies the attempt that an answer is for. Empty fields are not compared, but exactly one attempt
+// must match.
 type AnswerTo struct {
 	Step    string `json:"step,omitempty"`
 	Visit   int    `json:"visit,omitempty"`
 	Index   *int   `json:"index,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
-	// Key is the attempt key, which is all of the above.
+	// Key is the attempt key, which alone identifies the attempt.
 	Key string `json:"key,omitempty"`
 }
 
-// Matches reports whether an address is one of the attempt at a full one.
+// Matches reports whether a, which may be partial, refers to the attempt with the full address at.
 func (a AnswerTo) Matches(at AnswerTo) bool {
 	return a.MatchesCall(at) && (a.Attempt == 0 || a.Attempt == at.Attempt) && (a.Key == "" || a.Key == at.Key)
 }
 
-// MatchesCall reports whether an address is one of the call of an attempt, in this
-// attempt or another.
+// MatchesCall reports whether a refers to the call of the attempt at, in any attempt.
 func (a AnswerTo) MatchesCall(at AnswerTo) bool {
 	return (a.Step == "" || a.Step == at.Step) && (a.Visit == 0 || a.Visit == at.Visit) &&
 		(a.Index == nil || at.Index != nil && *a.Index == *at.Index)
@@ -67,9 +65,8 @@ type AnswerVerb string
 const (
 	AnswerComplete AnswerVerb = "complete" // the attempt has succeeded
 	AnswerFail     AnswerVerb = "fail"     // the attempt has failed
-	AnswerProgress AnswerVerb = "progress" // it is still running, and its time begins anew
-	// AnswerOversized stands for an answer that is too large to be read. It is
-	// always refused.
+	AnswerProgress AnswerVerb = "progress" // it is still running, and its deadline is extended
+	// AnswerOversized replaces the verb of an answer that is too large to be read. It is always refused.
 	AnswerOversized AnswerVerb = "oversized"
 )
 
@@ -89,40 +86,39 @@ func (t AnswerReceipt) Address() AnswerTo {
 	return AnswerTo{Step: t.Step, Visit: t.Visit, Index: t.Index, Attempt: t.Attempt}
 }
 
-// Bounds of what an answer may hold, in bytes.
+// Bounds of an answer.
 const (
-	// maxAnswerText bounds the message and the comment of an answer, in bytes. A holder of a token may answer, and the answer is in history, in summaries and on the page.
+	// maxAnswerText bounds the message and the comment of an answer, in bytes. Any holder of a token may answer,
+	// and the answer is in history, in summaries and on the page of the run.
 	maxAnswerText = 4 << 10
 	// maxAnswerBy bounds the name, the option and the ID of an answer, in bytes each.
 	maxAnswerBy = 500
-	// maxDetails bounds the details of an answer that fails, in bytes of JSON, as those of an
-	// HTTP answer that failed are.
+	// maxDetails bounds the details of a failure, in bytes of JSON, like those of a failed HTTP response.
 	maxDetails = 16 << 10
 )
 
-// Types of errors with which an answer is refused.
+// Types of errors about answers.
 const (
-	// AnswerRefused is the code of an answer that is refused because of its content.
+	// AnswerRefused means that the content of the answer is not acceptable.
 	AnswerRefused = "answer_refused"
-	// AnswerLate is an answer to an attempt that is over.
+	// AnswerLate means that the attempt is over.
 	AnswerLate = "answer_late"
-	// AnswerUnknown is an answer to nothing that this workflow knows of.
+	// AnswerUnknown means that the workflow knows no such attempt.
 	AnswerUnknown = "answer_unknown"
-	// AnswerElsewhere is an answer for another workflow, whose ID is the detail
-	// of the error.
+	// AnswerElsewhere means that another workflow accepts the answer; its ID is the detail of the error.
 	AnswerElsewhere = "answer_elsewhere"
 )
 
-// AnswerError says why an answer is refused; Type is one of those above.
+// AnswerError says why an answer was refused; Type is one of the types above.
 type AnswerError struct {
 	Type    string
 	Message string
-	// WorkflowID is the ID of AnswerElsewhere.
+	// WorkflowID is the ID of the workflow that accepts the answer, for AnswerElsewhere.
 	WorkflowID string
 }
 
-// AnsweredAt is the ID of the workflow that awaits the answer instead, if the error says so;
-// else "".
+// AnsweredAt returns the ID of the workflow that accepts the answer instead, if the error is of type
+// AnswerElsewhere; otherwise "".
 func AnsweredAt(err error) string {
 	if refused, ok := errors.AsType[*AnswerError](err); ok {
 		return refused.WorkflowID
@@ -132,18 +128,18 @@ func AnsweredAt(err error) string {
 
 func (e *AnswerError) Error() string { return e.Message }
 
-// RefusedAnswer is the error for an answer that is refused because of its content.
+// RefusedAnswer returns the error for an answer whose content is not acceptable.
 func RefusedAnswer(format string, args ...any) error {
 	return &AnswerError{Type: AnswerRefused, Message: fmt.Sprintf(format, args...)}
 }
 
-// OversizedAnswer is the error for an answer that is larger than it may be.
+// OversizedAnswer returns the error for an answer larger than most bytes.
 func OversizedAnswer(most int) error {
 	return RefusedAnswer("an answer may have %d bytes; store larger data elsewhere, and answer with its location", most)
 }
 
-// Check returns an error for an answer that nothing can accept: without a known verb, or with
-// too much of something.
+// Check returns an error for an answer that no attempt can accept: with an unknown verb, fields of another verb, or
+// values that are too large.
 func (a Answer) Check() error {
 	switch a.Verb {
 	case AnswerComplete, AnswerFail, AnswerProgress:
@@ -154,7 +150,7 @@ func (a Answer) Check() error {
 	return RefusedAnswer("an answer is complete, fail or progress, not %q", a.Verb)
 }
 
-// checkPlace finds numbers that no attempt has.
+// checkPlace returns an error for numbers that no attempt has.
 func (a Answer) checkPlace() error {
 	if a.Visit < 0 || a.Attempt < 0 || a.Index != nil && *a.Index < 0 {
 		return RefusedAnswer("visits and attempts count from 1, and an index from 0")
@@ -162,7 +158,7 @@ func (a Answer) checkPlace() error {
 	return nil
 }
 
-// checkSizes returns an error for values that are too large to keep.
+// checkSizes returns an error for values that are too large.
 func (a Answer) checkSizes() error {
 	switch {
 	case len(a.Message) > maxAnswerText, len(a.Comment) > maxAnswerText:
@@ -175,7 +171,7 @@ func (a Answer) checkSizes() error {
 	return nil
 }
 
-// checkVerb finds what its verb does not say.
+// checkVerb returns an error if a field required by the verb is missing or invalid.
 func (a Answer) checkVerb() error {
 	switch {
 	case a.Verb == AnswerFail && a.Message == "":
@@ -188,7 +184,7 @@ func (a Answer) checkVerb() error {
 	return nil
 }
 
-// checkForeign finds what belongs to another verb.
+// checkForeign returns an error for fields that belong to another verb.
 func (a Answer) checkForeign() error {
 	switch {
 	case a.Verb != AnswerComplete && (a.Result.Data != nil || a.Option != "" || len(a.Form) > 0):
@@ -199,7 +195,7 @@ func (a Answer) checkForeign() error {
 	return nil
 }
 
-// UnmarshalJSON keeps the numbers of a form exact.
+// UnmarshalJSON decodes the answer, and keeps the numbers of a form exact.
 func (a *Answer) UnmarshalJSON(text []byte) error {
 	type plain Answer
 	exact := struct {
@@ -217,8 +213,8 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// SentBytes is the size of the answer when it is sent to a workflow, with the JSON escapes of
-// the SDK. 0 if it cannot be sent.
+// SentBytes returns the size of the answer when it is sent to a workflow, with the JSON escapes of the SDK; 0 if it
+// cannot be encoded.
 func (a Answer) SentBytes() int {
 	encoded, err := json.Marshal(a)
 	if err != nil {
@@ -227,8 +223,8 @@ func (a Answer) SentBytes() int {
 	return len(encoded)
 }
 
-// Digest identifies an answer among those to the same attempt. A sender that says the same
-// again does so with another ID.
+// Digest identifies an answer among those to the same attempt. The ID is part of it: a sender that repeats an
+// answer on purpose uses another ID.
 func (a Answer) Digest() string {
 	retryable := any(nil)
 	if a.Retryable != nil {
@@ -237,16 +233,15 @@ func (a Answer) Digest() string {
 	return expression.Hash(string(a.Verb), a.Result.Data, a.Message, a.Details.Data, retryable, a.Option, a.Form, a.By, a.Comment)
 }
 
-// ReportedProgress is progress that the other side reports for an awaited attempt. It survives
-// retries. Kept with call.State.
+// ReportedProgress is progress reported for an awaited attempt. It survives retries. Kept with call.State.
 type ReportedProgress struct {
 	Done    int64     `json:"done"`
-	Total   int64     `json:"total,omitempty"` // 0 is not known
+	Total   int64     `json:"total,omitempty"` // 0 means unknown
 	Message string    `json:"message,omitempty"`
 	At      time.Time `json:"at"`
 }
 
-// String is the progress in a few words.
+// String describes the progress in a few words.
 func (r *ReportedProgress) String() string {
 	text := fmt.Sprintf("%d done", r.Done)
 	if r.Total > 0 {

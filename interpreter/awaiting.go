@@ -10,24 +10,23 @@ import (
 	"reprise/interpreter/source"
 )
 
-// AwaitedDetails describes an attempt that a person or another system answers. Nothing
-// is decided by it.
+// AwaitedDetails describes, for display, an attempt that a person or another system answers.
 type AwaitedDetails struct {
 	Attempt int       `json:"attempt"`
 	Since   time.Time `json:"since"`
 	// Until is the deadline, zero for none; progress extends it.
 	Until time.Time `json:"until,omitzero"`
-	// Done, Total and Message are the last reported progress; a Total of 0 is unknown. Reported
-	// is the time of that report, zero for none.
+	// Done, Total and Message are the latest reported progress; a Total of 0 means unknown. Reported is the time of
+	// that report, zero for none.
 	Done     int64     `json:"done,omitempty"`
 	Total    int64     `json:"total,omitempty"`
 	Message  string    `json:"message,omitempty"`
 	Reported time.Time `json:"reported,omitzero"`
-	// Approval is the question to people, nil of tool webhook.
+	// Approval is the question to people; nil for tool webhook.
 	Approval *playbook.Approval `json:"approval,omitempty"`
 }
 
-// Progress describes the reported progress in a few words, "" before the first report.
+// Progress describes the reported progress in a few words; "" before the first report.
 func (a *AwaitedDetails) Progress() string {
 	if a.Reported.IsZero() {
 		return ""
@@ -35,8 +34,8 @@ func (a *AwaitedDetails) Progress() string {
 	return (&ReportedProgress{Done: a.Done, Total: a.Total, Message: a.Message}).String()
 }
 
-// Question is the first line of the question to people, "" for none. Values in it are
-// short and have no lines of their own, so that the author's words stay around them.
+// Question returns the first line of the question to people, "" for none. Values in it are shortened and contain no
+// line breaks, so that the author's own words remain visible.
 func (a *AwaitedDetails) Question() string {
 	const shownValue = 32 // runes
 	if a.Approval == nil {
@@ -58,8 +57,8 @@ func (a *AwaitedDetails) Question() string {
 	return strings.TrimSpace(strings.TrimLeft(asked.String(), "#"))
 }
 
-// AnswerCommand returns the verb of the command that answers, and its arguments after the names
-// of the run and step: of several options, the first.
+// AnswerCommand returns the verb of the command that answers, and its argument after the names of the run and step:
+// an option, the first if there are several.
 func (a *AwaitedDetails) AnswerCommand() (verb, option string) {
 	switch {
 	case a.Approval == nil:

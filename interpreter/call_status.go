@@ -2,39 +2,38 @@ package interpreter
 
 import "time"
 
-// CallStatus is the status of a call, as queries carry it to whoever shows it. As part of a
-// StepRecord kept in workflow history.
+// CallStatus is the status of a call, as queries return it. As part of a StepRecord kept in workflow history.
 type CallStatus struct {
 	Status Status `json:"status"`
-	// Reason is why it waits, "" where it does not; Waiting says it in words, and NextRetryAt is
-	// until when, zero where that is unknown.
+	// Reason is why the call waits, "" if it does not; Waiting describes the wait in words, and NextRetryAt is its
+	// end, zero if unknown.
 	Reason Reason `json:"reason,omitempty"`
-	// Since is when it began to wait, zero where it does not, or that is not known here.
+	// Since is when the wait began; zero without a wait, or if that is unknown.
 	Since       time.Time `json:"since,omitzero"`
-	Attempts    int       `json:"attempts"` // made; while it runs, with the one that is being made
+	Attempts    int       `json:"attempts"` // attempts made, including a running one
 	Pages       int       `json:"pages"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	Waiting     string    `json:"waiting,omitempty"`
 	// Cause is the cause of the Wait.
 	Cause string `json:"cause,omitempty"`
-	// Phrase is Waiting in pieces, nil where that says no time.
+	// Phrase has the parts of Waiting; nil if it contains no time.
 	Phrase *WaitPhrase `json:"phrase,omitempty"`
-	// MaxAttempts is how many attempts a request gets that keeps failing; 0 where that is not
-	// known, and of a call that has ended.
+	// MaxAttempts is the number of attempts that a failing request gets; 0 if unknown, and for a call that has
+	// ended.
 	MaxAttempts int `json:"max_attempts,omitempty"`
-	// Awaits is the attempt that a person or another system answers, nil for none.
+	// Awaits describes the attempt that a person or another system must answer, nil for none.
 	Awaits *AwaitedDetails `json:"awaits,omitempty"`
-	// Child is the workflow ID of the run of another playbook that it has started last.
+	// Child is the workflow ID of the last run of another playbook that the call started.
 	Child string `json:"child,omitempty"`
-	// Error is the last one: of the attempt before, where the call has not ended.
+	// Error is the last error: of the previous attempt, if the call has not ended.
 	Error *ErrorObject `json:"error,omitempty"`
-	// Cut says why a successful call lacks pages, nil if it lacks none; a loop has one of its own.
+	// Cut says why a successful call lacks pages, nil if it has all; a loop has Cut in its own result.
 	Cut *ErrorObject `json:"cut,omitempty"`
-	// SinkErrors are the errors of CallResult.
+	// SinkErrors are those of CallResult.
 	SinkErrors []ErrorObject `json:"sink_errors,omitempty"`
 }
 
-// Await notes that the call waits until a time, or for nil that it does not.
+// Await records that the call waits until a time; a nil wait records that it does not.
 func (s *CallStatus) Await(wait *Wait, until time.Time) {
 	s.Status, s.Reason, s.Waiting, s.Cause, s.Phrase, s.NextRetryAt, s.Since, s.MaxAttempts = Running, "", "", "", nil, time.Time{}, time.Time{}, 0
 	if wait == nil {
@@ -49,14 +48,14 @@ func (s *CallStatus) Await(wait *Wait, until time.Time) {
 	}
 }
 
-// After completes since when it waits by the failure that it waits after, nil for none.
+// After sets since when the call waits, if that is unknown, to the end of the failed attempt; last is nil for none.
 func (s *CallStatus) After(last *ErrorObject) {
 	if s.Since.IsZero() && s.Reason.AfterFailure() && last != nil {
 		s.Since = last.At
 	}
 }
 
-// CallStatus is the status of a call that has ended with the result.
+// CallStatus returns the status of a call that has ended with the result.
 func (r CallResult) CallStatus() CallStatus {
 	status := CallStatus{Status: r.Ended(), Attempts: r.Meta.Attempts, Pages: r.Meta.Pages, Error: r.Error, SinkErrors: r.SinkErrors}
 	if r.Cut != nil && r.Cut.Index == nil && !r.Failed() {
@@ -65,7 +64,7 @@ func (r CallResult) CallStatus() CallStatus {
 	return status
 }
 
-// Ended is the status of what has ended with the result.
+// Ended returns the status of a step or iteration that has ended with the result.
 func (r CallResult) Ended() Status {
 	switch {
 	case r.Status == Partial:

@@ -10,9 +10,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// CaptureData copies out of data only what the nodes name: a child workflow gets
-// no more than its expressions can reach. Lists are kept whole, since an index
-// into a part of them would mean another element.
+// CaptureData copies from data only what the nodes use, so that a child workflow gets only what its expressions can
+// read. Lists are copied whole, since an index into a part of one would refer to another element.
 func CaptureData(book *playbook.Playbook, data Data, nodes []*playbook.Node) Data {
 	paths := dataPaths(book, nodes)
 	whole := map[string]any{
@@ -26,7 +25,7 @@ func CaptureData(book *playbook.Playbook, data Data, nodes []*playbook.Node) Dat
 	}
 }
 
-// dataPaths are the places in data that the nodes name.
+// dataPaths returns the paths into data that the nodes read.
 func dataPaths(book *playbook.Playbook, nodes []*playbook.Node) [][]string {
 	var paths [][]string
 	for _, node := range nodes {
@@ -37,8 +36,9 @@ func dataPaths(book *playbook.Playbook, nodes []*playbook.Node) [][]string {
 	return paths
 }
 
-// UncapturedNames lists the results and vars that the iterations of a step in book read, with its sink and notices, and did not read in
-// origin, the playbook of the earlier run. That run did not record them, so they cannot be run again from its record.
+// UncapturedNames lists the results and vars that the iterations of step name in book read, with its sink and
+// notices, and did not read in origin, the playbook of the earlier run. That run did not record them, so these
+// iterations cannot be run again from its record.
 func UncapturedNames(origin, book *playbook.Playbook, name string) []string {
 	kept := loopPaths(origin, name)
 	var missing []string
@@ -59,7 +59,7 @@ func loopPaths(book *playbook.Playbook, name string) [][]string {
 	return dataPaths(book, append(book.CallNodes(step), step.EndNodes()...))
 }
 
-// PrunePaths copies of a map what lies at some paths.
+// PrunePaths returns a copy of a map with only the values at some paths.
 func PrunePaths(whole map[string]any, paths [][]string) map[string]any {
 	pruned := map[string]any{}
 	for _, path := range withoutCovered(paths) {
@@ -68,7 +68,7 @@ func PrunePaths(whole map[string]any, paths [][]string) map[string]any {
 	return pruned
 }
 
-// withoutCovered sorts the paths and drops those that a shorter one includes.
+// withoutCovered returns the paths sorted, without those below another one.
 func withoutCovered(paths [][]string) [][]string {
 	const separator = "\x00"
 	keys := lists.Map(paths, func(path []string) string { return strings.Join(path, separator) + separator })
@@ -85,7 +85,7 @@ func withoutCovered(paths [][]string) [][]string {
 	return kept
 }
 
-// copyPath copies the branch that path names from one map into another.
+// copyPath copies the value at a path from one map into another.
 func copyPath(from, to map[string]any, path []string) {
 	value, found := from[path[0]]
 	if !found || value == nil {

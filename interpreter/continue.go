@@ -8,36 +8,35 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// A run that a step has started may replace an earlier one: it is another attempt of the same
-// call, or a reprocess runs the call again. Its operations then have the keys of the earlier
-// run's, and calls that ended well there are not repeated
-// (docs/concepts/runs.md#playbooks-in-playbooks).
+// A run started by a step may replace an earlier one: as another attempt of the same call, or because a reprocess
+// repeats the call. Its operations then have the keys of the earlier run, and calls that succeeded there are not
+// repeated (docs/concepts/runs.md#playbooks-in-playbooks).
 
-// Names of what reads earlier runs. They are part of histories.
+// Names of activities and queries that read earlier runs. They are part of histories.
 const (
-	// RecallActivity reads what earlier runs have done.
+	// RecallActivity reads the work of earlier runs.
 	RecallActivity = "recall"
-	// EndedActivity reads from histories how iterations of loops have ended.
+	// EndedActivity reads from histories the outcomes of iterations.
 	EndedActivity = "ended_iterations"
-	// EarlierQuery answers with Kept, also when the run has ended.
+	// EarlierQuery returns an EarlierWork, even when the run has ended.
 	EarlierQuery = "kept"
 )
 
-// Calls whose results are left out are made again.
+// Calls whose results are dropped because of these bounds are repeated.
 const (
-	// MaxEarlierBytes bounds the results that a run takes over from an earlier one, in bytes of JSON:
-	// they are in its first message, which Temporal refuses over 2 MB.
+	// MaxEarlierBytes bounds the results that a run reuses from earlier ones, in bytes of JSON: they are in a
+	// single message, which Temporal rejects above 2 MB.
 	MaxEarlierBytes = 1 << 20
-	// MaxEarlierAlong bounds the results that a run takes along into its next history, in bytes of
-	// JSON, beside what its steps need.
+	// MaxEarlierAlong bounds the results that a run passes to its next history for later runs, in bytes of JSON, in
+	// addition to the data of its steps.
 	MaxEarlierAlong = 256 << 10
 )
 
-// Identity begins the operation keys of a run. In a run started by a step it is derived from
-// the key of the call, so that all attempts of the call have the same.
+// Identity returns the prefix of the operation keys of a run. For a run started by a step it is derived from the
+// key of the call, so that all attempts of the call have the same.
 func (r RunInfo) Identity() string { return cmp.Or(r.Key, r.RunID) }
 
-// WholeLap distinguishes the runs of one identity, "" for the first.
+// WholeLap returns a text that distinguishes the runs of one identity, "" for the first.
 func (r RunInfo) WholeLap() string {
 	switch {
 	case r.Round == 0:
@@ -48,7 +47,7 @@ func (r RunInfo) WholeLap() string {
 	return fmt.Sprintf("%s.%d", r.Lap, r.Round)
 }
 
-// ChildLap is RunInfo.Lap of the run that an attempt of this one starts.
+// ChildLap returns the RunInfo.Lap of the run that an attempt of this run starts.
 func (r RunInfo) ChildLap(attempt int) string {
 	lap := r.WholeLap()
 	if lap == "" && attempt == 1 {
@@ -57,38 +56,37 @@ func (r RunInfo) ChildLap(attempt int) string {
 	return fmt.Sprintf("%sa%d", lap, attempt)
 }
 
-// Recall says which runs may have made a call before; kept in workflow history.
+// Recall identifies the runs that may have made a call before; kept in workflow history.
 type Recall struct {
 	// Key is RunInfo.Key of all of them.
 	Key string `json:"key"`
-	// Attempts are the workflow IDs of the attempts before, the last one first.
+	// Attempts are the workflow IDs of runs started by previous attempts, latest first.
 	Attempts []string `json:"attempts,omitempty"`
-	// Runs are the workflow IDs of the earlier runs of the one above, the last one
-	// first. Theirs are found by Suffix and the number of an attempt.
+	// Runs are the workflow IDs of the earlier runs of the parent run, latest first. The runs that their attempts
+	// started are found by Suffix and the number of the attempt.
 	Runs   []string `json:"runs,omitempty"`
 	Suffix string   `json:"suffix,omitempty"`
 }
 
-// MaxEarlier bounds the earlier runs whose histories are read when a run takes the place of one
-// that took the place of another one.
+// MaxEarlier bounds the earlier runs that are read when a run replaces one that itself replaced another one, and so
+// on.
 const MaxEarlier = 5
 
-// EarlierWork is what a run that a step has started has done, for one that replaces it.
-// It travels through history.
+// EarlierWork is the work of a run started by a step, for a run that replaces it. It travels through history.
 type EarlierWork struct {
 	Run   RunInfo       `json:"run"`
 	Steps []EarlierStep `json:"steps,omitempty"`
 	Loops []EarlierLoop `json:"loops,omitempty"`
-	// Calls are of steps without a loop.
+	// Calls are the unfinished calls of steps without a loop.
 	Calls []EarlierCall `json:"calls,omitempty"`
-	// Wrote says that more than reads was begun.
+	// Wrote says that the run has begun more than reads.
 	Wrote bool `json:"wrote,omitempty"`
-	// Left are the steps whose results were too large.
+	// Left are the steps whose results were dropped because they were too large.
 	Left []string `json:"left,omitempty"`
 }
 
-// WithinBytes drops the largest results until the rest fits into so many bytes. Dropped results
-// are named.
+// WithinBytes drops the largest results until the rest is at most most bytes, and records the names of their steps
+// in Left.
 func (k EarlierWork) WithinBytes(most int) EarlierWork {
 	sizes, size := make([]int, len(k.Steps)), 0
 	for i, step := range k.Steps {
@@ -110,34 +108,34 @@ func (k EarlierWork) WithinBytes(most int) EarlierWork {
 	return k
 }
 
-// EarlierStep is a visit of a step that has ended well; kept in workflow history.
+// EarlierStep is a visit of a step that has succeeded; kept in workflow history.
 type EarlierStep struct {
 	Step   string      `json:"step"`
 	Visit  int         `json:"visit"`
-	Print  string      `json:"print"` // of what was requested
-	From   string      `json:"from"`  // workflow ID of the run that has made the call
+	Print  string      `json:"print"` // digest of what was requested
+	From   string      `json:"from"`  // workflow ID of the run that made the call
 	Result CallResult  `json:"result"`
 	Loop   *LoopRecord `json:"loop,omitempty"` // without its errors
 }
 
-// EarlierLoop is a visit of a step with a loop and the workflow IDs of the loops that
-// have run for it, the last one first; kept in workflow history.
+// EarlierLoop is a visit of a step with a loop, and the workflow IDs of the loops that have run for it, latest
+// first; kept in workflow history.
 type EarlierLoop struct {
 	Step  string   `json:"step"`
 	Visit int      `json:"visit"`
 	Runs  []string `json:"runs"`
 }
 
-// EarlierAnswers is what earlier runs have done; kept in workflow history.
+// EarlierAnswers is the combined work of earlier runs; kept in workflow history.
 type EarlierAnswers struct {
 	EarlierWork
-	// From are the workflow IDs of those that have, the last one first.
+	// From are the workflow IDs of the runs that were read, latest first.
 	From []string `json:"from,omitempty"`
-	// Silent lists earlier runs that could not answer, with the reason.
+	// Silent lists earlier runs that could not be read, with the reason.
 	Silent []string `json:"silent,omitempty"`
 }
 
-// Merge adds what an earlier run has answered to what later ones have.
+// Merge adds the work of an earlier run to that of later ones.
 func (r *EarlierAnswers) Merge(id string, kept EarlierWork) {
 	if len(r.From) == 0 {
 		r.Run = kept.Run
@@ -163,7 +161,7 @@ func (r *EarlierAnswers) Merge(id string, kept EarlierWork) {
 	r.Left = lists.Add(r.Left, kept.Left...)
 }
 
-// mergeCalls adds the calls of an earlier run. What a later one has done of them counts.
+// mergeCalls adds the unfinished calls of an earlier run, except those that a later one has ended or begun.
 func (r *EarlierAnswers) mergeCalls(calls []EarlierCall) {
 	for _, call := range calls {
 		ended := slices.ContainsFunc(r.Steps, func(has EarlierStep) bool { return has.Step == call.Step && has.Visit == call.Visit })
@@ -174,41 +172,39 @@ func (r *EarlierAnswers) mergeCalls(calls []EarlierCall) {
 	}
 }
 
-// Add notes an earlier loop.
+// Add adds an earlier loop, up to MaxEarlier.
 func (l *EarlierLoop) Add(run string) {
 	if !slices.Contains(l.Runs, run) && len(l.Runs) < MaxEarlier {
 		l.Runs = append(l.Runs, run)
 	}
 }
 
-// EndedInput says which loops are meant: workflow IDs, the last one first. Kept in
-// workflow history.
+// EndedInput identifies loops by their workflow IDs, latest first. Kept in workflow history.
 type EndedInput struct {
 	Loops []string `json:"loops"`
-	// Key begins the operation keys of the loop's run; with it, the answer has fingerprints.
-	// Without it, the loop belongs to the reading run.
+	// Key is the prefix of the operation keys of the loop's run; with it, the result has digests. Without it, the
+	// loop belongs to the reading run.
 	Key string `json:"key,omitempty"`
 }
 
-// EndedIterations are the iterations that have ended in loops, by index; kept in
-// workflow history.
+// EndedIterations are the iterations of loops that have ended, by index; kept in workflow history.
 type EndedIterations struct {
 	Iterations []IterationResult `json:"iterations"`
-	// Prints are the prints of what the iterations have requested.
+	// Prints are the digests of what the iterations requested.
 	Prints []string `json:"prints,omitempty"`
-	// Begun lists the stopped iterations.
+	// Begun lists the iterations that were stopped.
 	Begun []BegunIteration `json:"begun,omitempty"`
-	// Left lists iterations whose results were dropped because together they are too large.
+	// Left lists iterations whose results were dropped because all of them together are too large.
 	Left []LeftOut `json:"left,omitempty"`
 }
 
-// LeftOut is an iteration whose result is left out; kept in workflow history.
+// LeftOut is an iteration whose result was dropped; kept in workflow history.
 type LeftOut struct {
 	Index  int  `json:"i"`
 	Failed bool `json:"f,omitempty"`
 }
 
-// IterationResult returns what is known of the iteration's result.
+// IterationResult returns the part of the iteration's result that is still known.
 func (l LeftOut) IterationResult() IterationResult {
 	result := IterationResult{Index: l.Index, Result: CallResult{Status: StatusSuccess}}
 	if l.Failed {
@@ -218,7 +214,7 @@ func (l LeftOut) IterationResult() IterationResult {
 	return result
 }
 
-// MergeChosen adds the iterations of a loop over a choice of the elements.
+// MergeChosen adds the result of a loop over a selection of the elements, with their indexes.
 func (l *LoopResult) MergeChosen(indexes []int, chosen *LoopResult) {
 	if len(l.Results) > 0 && len(chosen.Results) == len(indexes) {
 		for position, index := range indexes {
@@ -230,19 +226,17 @@ func (l *LoopResult) MergeChosen(indexes []int, chosen *LoopResult) {
 	l.MergeShard(0, &rest)
 }
 
-// EarlierCall is the call of a visit that has begun and not ended well; kept in workflow
-// history.
+// EarlierCall is the unfinished call of a visit; kept in workflow history.
 type EarlierCall struct {
 	Step  string `json:"step"`
 	Visit int    `json:"visit"`
-	// By is the workflow ID of the one that was making the call when it was stopped, ""
-	// where the call has failed: then it begins anew.
+	// By is the ID of the workflow that was making the call when it was stopped; "" if the call has failed and
+	// starts anew.
 	By string `json:"by,omitempty"`
 }
 
-// BegunIteration is an iteration that has begun and not ended in an earlier loop; kept
-// in workflow history.
+// BegunIteration is an iteration that has begun and not ended in an earlier loop; kept in workflow history.
 type BegunIteration struct {
 	Index int    `json:"i"`
-	By    string `json:"by"` // workflow ID of the one that was making its call
+	By    string `json:"by"` // ID of the workflow that was making its call
 }

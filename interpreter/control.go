@@ -9,76 +9,74 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// ControlMemo is the key under which a run keeps its Control in the memo of its
-// workflow, where every description of the run has it.
+// ControlMemo is the key of a run's Control in the memo of its workflow, which is part of every description of the
+// run.
 const ControlMemo = "reprise_control"
 
-// Control is the commands of people to an open run (docs/how-to/steer-a-run.md).
-// Kept in workflow history, and in the memo of the run's workflow.
+// Control has the pauses and settings that people requested of an open run (docs/how-to/steer-a-run.md). Kept in
+// workflow history, and in the memo of the run's workflow.
 type Control struct {
-	// Version counts the commands, so that who receives them in two ways knows
-	// which is the later one.
+	// Version counts the commands, so that a receiver can tell which of two Controls is newer.
 	Version int  `json:"version"`
 	Paused  bool `json:"paused,omitempty"`
-	// Steps are the steps that are paused by themselves, sorted.
+	// Steps are the steps that are paused individually, sorted.
 	Steps []string `json:"steps,omitempty"`
-	// Tunings are by step.
+	// Tunings are settings by step.
 	Tunings map[string]Tuning `json:"tunings,omitempty"`
-	// Said is about the last command.
+	// Said is who gave the last command, when and why.
 	Said Said `json:"said,omitzero"`
-	// Held says who has paused what is paused: the run under "", steps by name.
+	// Held says who paused what is paused: under "" for the run, under their names for steps.
 	Held map[string]Said `json:"held,omitempty"`
 }
 
-// Said is who said something, when and why; kept in workflow history.
+// Said is who requested something, when and why; kept in workflow history.
 type Said struct {
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at,omitzero"`
 }
 
-// Tuning is people's settings of a running step; kept in workflow history.
+// Tuning has people's settings for a running step; kept in workflow history.
 type Tuning struct {
-	// MaxConcurrency replaces that of the step's loop; 0 keeps the playbook's.
+	// MaxConcurrency replaces that of the step's loop; 0 keeps the value of the playbook.
 	MaxConcurrency int `json:"max_concurrency,omitempty"`
-	// Rate is the rate of the step's attempts; nil is the playbook's.
+	// Rate bounds the step's attempts; nil keeps the rate of the playbook.
 	Rate *Rate `json:"rate,omitempty"`
 }
 
-// Rate is how many attempts may begin in a time; kept in workflow history.
+// Rate is the number of attempts that may begin in a period; kept in workflow history.
 type Rate struct {
 	Requests   int     `json:"requests"`
 	PerSeconds float64 `json:"per_seconds"`
 }
 
-// Hold is why an attempt is not made. Kept in workflow history.
+// Hold is the reason why an attempt is not made. Kept in workflow history.
 type Hold struct {
-	// Version is the version of the Control which held it: its run or its step is paused.
+	// Version is the version of the Control with the pause.
 	Version int `json:"version,omitempty"`
-	// Run is the workflow ID of the run above whose Control that was; "" is the
-	// attempt's own.
+	// Run is the workflow ID of the parent run with that Control; "" for the attempt's own run.
 	Run string `json:"run,omitempty"`
-	// Exhausted says that its policy has used up its attempts and leaves it to
-	// people how the call continues.
+	// Exhausted says that the attempts of its policy are used up and that people must decide how the call
+	// continues.
 	Exhausted bool `json:"exhausted,omitempty"`
-	// Failure is the failure of a poll if people give it up, without its answer; nil if the
-	// last attempt failed.
+	// Failure is the failure of a poll if people give it up, without the last response; nil if the last attempt
+	// failed.
 	Failure *ErrorObject `json:"failure,omitempty"`
-	// Recorded says that the history has a marker of the hold, because it waits for people.
+	// Recorded says that the history has a marker of the hold.
 	Recorded bool `json:"recorded,omitempty"`
 }
 
 // Settlement is what a person decided about a call that waits or is paused: `retry-now` makes its next attempt at once, `skip` fails
 // it. Kept in workflow history.
 type Settlement struct {
-	// Skip fails the item; else its next attempt is made now.
+	// Skip makes the call fail; otherwise its next attempt is made now.
 	Skip bool `json:"skip,omitempty"`
-	// Reason and By say why, and who.
+	// Reason and By say why it was decided, and by whom.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
 }
 
-// SkipText says who has skipped an item, and why.
+// SkipText describes who skipped the call, and why.
 func (s Settlement) SkipText() string {
 	said := "skipped"
 	if s.By != "" {
@@ -90,7 +88,8 @@ func (s Settlement) SkipText() string {
 	return said
 }
 
-// Wait returns the hold as a wait without a known end. failure comes from the state.
+// Wait returns the hold as a wait without a known end. failure is the failure of the call, used if Exhausted is
+// set.
 func (h Hold) Wait(failure *ErrorObject) Wait {
 	if h.Exhausted {
 		return Wait{Reason: ReasonPerson, Summary: "waits for a person: " + failure.ShortText()}
@@ -98,11 +97,11 @@ func (h Hold) Wait(failure *ErrorObject) Wait {
 	return Wait{Reason: ReasonPaused, Summary: "paused"}
 }
 
-// IsZero has encoding/json omit an empty record.
+// IsZero makes encoding/json omit an empty Control.
 func (c Control) IsZero() bool { return c.Version == 0 }
 
-// Of returns the part of the control that concerns a step: whether it is held, and its
-// settings. Its size does not depend on other steps.
+// Of returns the part of the control that concerns a step: whether it is paused, and its settings. Its size does
+// not depend on other steps.
 func (c Control) Of(step string) Control {
 	of := Control{Version: c.Version, Paused: c.Paused}
 	if _, alone := slices.BinarySearch(c.Steps, step); alone {
@@ -114,11 +113,11 @@ func (c Control) Of(step string) Control {
 	return of
 }
 
-// maxControl bounds the Control of a run, as JSON in bytes: it is in the memo, which
-// every attempt and every list of runs reads.
+// maxControl bounds the Control of a run, in bytes of JSON: it is in the memo, which every attempt and every list
+// of runs reads.
 const maxControl = 50_000
 
-// CheckSize returns an error if the control is larger than a run can keep.
+// CheckSize returns an error if the control is larger than maxControl.
 func (c Control) CheckSize() error {
 	if size := EncodedSize(c); size > maxControl {
 		return fmt.Errorf("the pauses and settings, with their authors and reasons, would have %d bytes, and a run can keep %d; "+
@@ -138,17 +137,16 @@ func (t Tuning) Check() error {
 	return nil
 }
 
-// IsPaused reports whether no attempt of a step may begin.
+// IsPaused reports whether no attempt of a step may begin because the step or the run is paused.
 func (c Control) IsPaused(step string) bool {
 	_, alone := slices.BinarySearch(c.Steps, playbook.LoopStep(step))
 	return c.Paused || alone
 }
 
-// AnyPaused reports whether it holds the run or some of its steps.
+// AnyPaused reports whether the run or any step is paused.
 func (c Control) AnyPaused() bool { return c.Paused || len(c.Steps) > 0 }
 
-// Pause holds the run, or with a name one of its steps; false where it was so
-// already.
+// Pause pauses the run or, with a name, one of its steps; it returns false if that was already paused.
 func (c *Control) Pause(step string) bool {
 	at, alone := slices.BinarySearch(c.Steps, step)
 	switch {
@@ -163,8 +161,7 @@ func (c *Control) Pause(step string) bool {
 	return true
 }
 
-// Resume resumes the run, its steps included, or with a name one of them;
-// false where nothing was held.
+// Resume resumes the run with all its steps or, with a name, one step; it returns false if nothing was paused.
 func (c *Control) Resume(step string) bool {
 	at, alone := slices.BinarySearch(c.Steps, step)
 	switch {
@@ -179,7 +176,7 @@ func (c *Control) Resume(step string) bool {
 	return true
 }
 
-// Record keeps who gave the last command, and so who paused what is held since.
+// Record stores who gave the last command, and for newly paused things who paused them.
 func (c *Control) Record(said Said) {
 	names := c.Steps
 	if c.Paused {
@@ -196,7 +193,7 @@ func (c *Control) Record(said Said) {
 	c.Said, c.Held = said, held
 }
 
-// PausedBy is who paused a step, or the run with it.
+// PausedBy returns who paused a step, or the run.
 func (c Control) PausedBy(step string) Said {
 	if c.Paused {
 		return c.Held[""]
@@ -207,7 +204,7 @@ func (c Control) PausedBy(step string) Said {
 // TuningOf returns people's settings of a step.
 func (c Control) TuningOf(step string) Tuning { return c.Tunings[step] }
 
-// TuneStep lays what people set for a step over what was set before.
+// TuneStep merges new settings for a step over earlier ones.
 func (c *Control) TuneStep(step string, tuning Tuning) {
 	tunings := playbook.CloneMap(c.Tunings, 1)
 	laid := tunings[step]
@@ -222,7 +219,7 @@ func (c *Control) TuneStep(step string, tuning Tuning) {
 	c.Version++
 }
 
-// Over lays the rate over a limit of the playbook, nil for none.
+// Over returns a limit of the playbook, which may be nil, with its rate replaced by r, if r is not nil.
 func (r *Rate) Over(limit *ratelimit.Limit, in ToolInput) *ratelimit.Limit {
 	if r == nil {
 		return limit
@@ -235,6 +232,5 @@ func (r *Rate) Over(limit *ratelimit.Limit, in ToolInput) *ratelimit.Limit {
 	return &laid
 }
 
-// ControlPatience is how old what an attempt knows of its run's Control may be
-// when it begins.
+// ControlPatience is the maximum age of what an attempt knows about its run's Control when it begins.
 const ControlPatience = time.Second

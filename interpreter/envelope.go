@@ -11,15 +11,15 @@ import (
 	"reprise/interpreter/source"
 )
 
-// An answer often is an envelope: its rows are a list within it. A table that is given the whole gets one row, in which all rows
-// are JSON. Nobody wants that who has not written it out.
+// A response often is an envelope: its rows are a list inside it. A table that gets the whole response then has one
+// row with all rows as JSON, which only an author who wrote that out can want.
 
-// identities are names of members that identify rows. A map with one of them is a row itself, even if it
-// contains lists.
+// identities are names of members that identify rows. A map with one of them counts as a row, even if it contains
+// lists.
 var identities = []string{"id", "_id", "uuid", "guid", "gid", "key", "sid", "number", "code"}
 
-// EnvelopeInSink warns of a sink whose table gets an envelope of rows as one row; "" for none. result is what it writes, or with pages
-// one of those that it writes.
+// EnvelopeInSink returns a warning if a sink would write an envelope of rows to its table as one row; "" otherwise.
+// result is what it writes; with pages, one of the pages.
 func EnvelopeInSink(book *playbook.Playbook, sink *playbook.Sink, result any, pages bool) string {
 	action := book.Resolve(sink.Action)
 	if !action.WritesRows() {
@@ -43,7 +43,8 @@ func EnvelopeInSink(book *playbook.Playbook, sink *playbook.Sink, result any, pa
 		sink.Place, sink.Pos.Line, gets, dottedPath(within), source.Count(n, "map"), write)
 }
 
-// writtenPath is where the result has what a sink writes; plain is false where it is made otherwise.
+// writtenPath returns the path in the result of what a sink writes; plain is false if the sink writes something
+// else.
 func writtenPath(action *playbook.Action) (path []any, plain bool) {
 	if action.Args == nil {
 		return nil, true
@@ -66,7 +67,7 @@ func pathTexts(path []any) []string { return lists.Map(path, expression.Text) }
 
 func dottedPath(path []any) string { return strings.Join(pathTexts(path), ".") }
 
-// keyColumns are the columns by which the table distinguishes rows, and the usual ones.
+// keyColumns returns the columns that may identify rows: the key of the sink, and common names.
 func keyColumns(action *playbook.Action) []string {
 	columns := slices.Clone(identities)
 	if key := action.Field("key"); key != nil {
@@ -79,8 +80,8 @@ func keyColumns(action *playbook.Action) []string {
 	return columns
 }
 
-// listOfMaps finds the longest list of maps, or of lists of maps, within a map and its inner maps; n is 0 if there is
-// none.
+// listOfMaps returns the path and length of the longest list of maps, or of lists of maps, in a map and its inner
+// maps; n is 0 if there is none.
 func listOfMaps(row map[string]any, level int) (path []any, n int) {
 	const levels = 2
 	for _, name := range playbook.SortedKeys(row) {

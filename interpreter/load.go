@@ -12,14 +12,13 @@ import (
 	"reprise/interpreter/source"
 )
 
-// cachedBooks bounds how many compiled playbooks a worker keeps.
+// cachedBooks bounds the compiled playbooks that a worker keeps in memory.
 const cachedBooks = 64
 
 var loaded = newBooks(decodeBook)
 
-// Load decodes a playbook that was validated. It is tolerant: only what
-// Decode itself calls an error is one, so that checks added later never break
-// the replay of older runs.
+// Load decodes a playbook that was validated before. It only reports what Decode itself considers an error, so that
+// later checks never break the replay of older runs.
 func Load(name, text string) (*playbook.Playbook, error) { return loaded.loadPlaybook(name, text) }
 
 func decodeBook(name, text string) (*playbook.Playbook, error) {
@@ -31,16 +30,15 @@ func decodeBook(name, text string) (*playbook.Playbook, error) {
 	return book, nil
 }
 
-// books keeps compiled playbooks by the hash of their source, those used last.
-// Compiling is a pure function of the source, so it makes no difference to a
-// workflow whether its playbook comes from here. A caller that needs one that is being
-// compiled waits for it, and for no other.
+// books caches recently used compiled playbooks by the hash of their source. Compiling is a pure function of the
+// source, so the cache makes no difference to a workflow. Concurrent callers that need the same playbook wait for a
+// single compilation, and for no other one.
 type books struct {
 	decode func(name, text string) (*playbook.Playbook, error)
 	kept   *lru.Cache[[sha256.Size]byte, bookLoader]
 }
 
-// bookLoader returns a playbook, which it compiles at the first call.
+// bookLoader compiles a playbook on the first call, and returns it.
 type bookLoader func() (*playbook.Playbook, error)
 
 func newBooks(decode func(name, text string) (*playbook.Playbook, error)) *books {
@@ -64,14 +62,13 @@ func (b *books) loadPlaybook(name, text string) (*playbook.Playbook, error) {
 	}
 	decoded, err := book()
 	if err != nil {
-		b.kept.Remove(hash) // a text that is no playbook evicts none
+		b.kept.Remove(hash) // a text that is not a playbook must not evict one
 	}
 	return decoded, err
 }
 
-// loads counts what Load has done.
+// loads counts how often Load used its cache, and how often it compiled.
 var loads struct{ cached, compiled atomic.Int64 }
 
-// LoadCounts are how often this process took a playbook from its cache, and how
-// often it compiled one.
+// LoadCounts returns how often this process took a playbook from its cache, and how often it compiled one.
 func LoadCounts() (cached, compiled int64) { return loads.cached.Load(), loads.compiled.Load() }

@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Elements lists what a loop runs over: the items of a list, or the entries of
-// a map in the order of its keys as {key, value}.
+// Elements returns the elements of a loop: the items of a list, or the entries of a map as {key, value} in key
+// order.
 func Elements(collection any) ([]any, error) {
 	switch c := collection.(type) {
 	case []any:
@@ -25,15 +25,15 @@ func Elements(collection any) ([]any, error) {
 	return nil, fmt.Errorf("loop.collection must be a list or a map, not %s", expression.TypeName(collection))
 }
 
-// IterationResult is how one iteration ended; kept in workflow history.
+// IterationResult is the result of one iteration; kept in workflow history.
 type IterationResult struct {
 	Index     int        `json:"index"`
 	Result    CallResult `json:"result"`
 	Cancelled bool       `json:"cancelled,omitempty"`
 }
 
-// LoopStats counts iterations: Total = Success + Failed + Cancelled. Truncated
-// ones are among the successes. Kept in workflow history.
+// LoopStats counts iterations: Total = Success + Failed + Cancelled. Truncated counts some of the successes. Kept
+// in workflow history.
 type LoopStats struct {
 	Total     int `json:"total"`
 	Success   int `json:"success"`
@@ -48,12 +48,12 @@ type LoopError struct {
 	Element  expression.Value `json:"element"`
 	Error    *ErrorObject     `json:"error"`
 	Attempts int              `json:"attempts"`
-	// LastAttemptAt is when the last attempt ended, or where none was made when
-	// the iteration did. Expressions do not see it.
+	// LastAttemptAt is when the last attempt ended, or when the iteration ended if it made none. Expressions do not
+	// see it.
 	LastAttemptAt time.Time `json:"last_attempt_at,omitzero"`
 }
 
-// NewLoopError describes a failed iteration.
+// NewLoopError returns the LoopError of a failed iteration.
 func NewLoopError(element any, iteration IterationResult) LoopError {
 	result, failure := iteration.Result, *iteration.Result.Error
 	failure.At = time.Time{} // it is beside it
@@ -63,41 +63,40 @@ func NewLoopError(element any, iteration IterationResult) LoopError {
 	}
 }
 
-// LoopResult gathers the iterations of a loop in the collection's order; kept
-// in workflow history.
+// LoopResult collects the results of a loop in the order of its collection; kept in workflow history.
 type LoopResult struct {
 	Results []expression.Value `json:"results"`
 	Errors  []LoopError        `json:"errors"` // by index
 	Stats   LoopStats          `json:"stats"`
-	// Attempts and Pages add up those of all iterations.
+	// Attempts and Pages are the sums over all iterations.
 	Attempts int `json:"attempts"`
 	Pages    int `json:"pages"`
-	// Partial counts the successes that were partial ones.
+	// Partial counts the successes that were partial successes.
 	Partial int `json:"partial,omitempty"`
-	// Incomplete counts the successes that have not read all, truncated ones aside.
+	// Incomplete counts the successes that have not read everything for a reason other than truncation.
 	Incomplete int `json:"incomplete,omitempty"`
-	// Cut is the Cut of the first iteration that has one.
+	// Cut is the Cut of the first iteration, in collection order, that has one.
 	Cut *Cut `json:"cut,omitempty"`
-	// Budget is set when the failure budget ended the loop.
+	// Budget is the error if the failure budget ended the loop; nil otherwise.
 	Budget *ErrorObject `json:"budget,omitempty"`
-	// SourceError is the failure of the source, which gave no more elements; SourceCut says that it gave not all that it has.
+	// SourceError is the failure of the source, after which no elements came; SourceCut says that it did not return
+	// all its elements.
 	SourceError *ErrorObject `json:"source_error,omitempty"`
 	SourceCut   bool         `json:"source_cut,omitempty"`
-	// Broken is set when the loop, or a shard of it, was ended from outside.
+	// Broken is the error if the loop, or a shard of it, was terminated from outside; nil otherwise.
 	Broken   *ErrorObject `json:"broken,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
-	// Incremental sums up the states of the iterations; nil for none.
+	// Incremental summarizes the states of the iterations; nil for none.
 	Incremental *CallIncremental `json:"incremental,omitempty"`
-	// Rows is what all iterations did to data, failed ones included; nil if nothing was counted.
+	// Rows counts what all iterations did to data, including failed ones; nil if nothing was counted.
 	Rows *Rows `json:"rows,omitempty"`
-	// Next is set where a shard of a loop ended before its end, because its
-	// history was long enough: the position in the shard of the first element that
-	// did not start.
+	// Next is set if a shard of a loop ended early because its history became long: the position in the shard of
+	// the first element that did not start.
 	Next int `json:"next,omitempty"`
 }
 
-// NewLoopResult prepares the result of a loop over n elements. Every iteration
-// counts as cancelled until Add records how it ended, so none is ever lost.
+// NewLoopResult returns the result of a loop over n elements. Every iteration counts as cancelled until Add records
+// its end, so that none is ever lost.
 func NewLoopResult(n int) *LoopResult {
 	return &LoopResult{
 		Results: make([]expression.Value, n), Errors: []LoopError{},
@@ -105,16 +104,16 @@ func NewLoopResult(n int) *LoopResult {
 	}
 }
 
-// Grow adds n elements that a source gave; they count as cancelled until Add records how they ended.
+// Grow adds n elements from a source, which count as cancelled until Add records their end.
 func (l *LoopResult) Grow(n int) {
 	l.Stats.Total += n
 	l.Stats.Cancelled += n
 }
 
-// DropResults keeps counts and errors only (docs/concepts/loops.md).
+// DropResults drops the results of iterations, and keeps counts and errors (docs/concepts/loops.md).
 func (l *LoopResult) DropResults() { l.Results = []expression.Value{} }
 
-// Add records how the iteration at a position of the loop, from 0, ended.
+// Add records the result of the iteration at a position of the loop, from 0.
 func (l *LoopResult) Add(position int, element any, iteration IterationResult) {
 	result := iteration.Result
 	l.Attempts += result.Meta.Attempts
@@ -153,7 +152,7 @@ func (l *LoopResult) Add(position int, element any, iteration IterationResult) {
 	}
 }
 
-// MergeShard adds the iterations of a shard of the loop that begins at a position.
+// MergeShard adds the result of a shard that begins at a position of the loop.
 func (l *LoopResult) MergeShard(position int, shard *LoopResult) {
 	if len(l.Results) > 0 {
 		copy(l.Results[position:], shard.Results)
@@ -188,24 +187,24 @@ func (l *LoopResult) MergeShard(position int, shard *LoopResult) {
 	l.SourceCut = l.SourceCut || shard.SourceCut
 }
 
-// addCut keeps the first in the collection's order.
+// addCut keeps the cut of the first iteration in collection order.
 func (l *LoopResult) addCut(cut *Cut) {
 	if cut != nil && (l.Cut == nil || *cut.Index < *l.Cut.Index) {
 		l.Cut = cut
 	}
 }
 
-// ReadAll reports whether every iteration has read all that it was to read.
+// ReadAll reports whether every iteration has read everything that it was supposed to.
 func (l *LoopResult) ReadAll() bool {
 	return l.Stats.Success == l.Stats.Total && l.Stats.Truncated+l.Incomplete+l.Partial == 0 && l.Budget == nil && l.Broken == nil &&
 		l.SourceError == nil && !l.SourceCut
 }
 
-// maxLoopWarnings bounds the warnings of iterations that a loop repeats: 100,000 iterations may
-// have as many. The stats count all of them.
+// maxLoopWarnings bounds the warnings of iterations that a loop's result repeats: 100,000 iterations may have as
+// many. The stats count all of them.
 const maxLoopWarnings = 20
 
-// AddWarning adds a warning of the loop itself.
+// AddWarning adds a warning, up to maxLoopWarnings.
 func (l *LoopResult) AddWarning(warning string) {
 	switch n := len(l.Warnings); {
 	case n < maxLoopWarnings:
@@ -215,18 +214,16 @@ func (l *LoopResult) AddWarning(warning string) {
 	}
 }
 
-// addError inserts an error so that errors have the collection's order, in whatever order
-// iterations end.
+// addError inserts an error so that errors are in collection order, in whatever order iterations end.
 func (l *LoopResult) addError(failure LoopError) {
 	at := sort.Search(len(l.Errors), func(i int) bool { return l.Errors[i].Index > failure.Index })
 	l.Errors = slices.Insert(l.Errors, at, failure)
 }
 
-// EndedCount counts the iterations that succeeded or failed.
+// EndedCount returns the number of iterations that succeeded or failed.
 func (l *LoopResult) EndedCount() int { return l.Stats.Success + l.Stats.Failed }
 
-// OverBudget checks the failure budget and, when it is spent, returns the error
-// with the exact figures.
+// OverBudget returns an error with the exact figures if the failure budget is spent; nil otherwise.
 func (l *LoopResult) OverBudget(step string, budget *playbook.FailureBudget) *ErrorObject {
 	if budget == nil || l.EndedCount() == 0 || l.EndedCount() < budget.MinSamples {
 		return nil
@@ -237,16 +234,16 @@ func (l *LoopResult) OverBudget(step string, budget *playbook.FailureBudget) *Er
 	return l.budgetExceeded(step, budget)
 }
 
-// SaysWhatFailed reports whether the error of a step says which of its iterations failed, as the error of a loop does
-// and that of its failure budget does not.
+// SaysWhatFailed reports whether the error of a step names a failed iteration. That of a loop does, that of its
+// failure budget does not.
 func (e *ErrorObject) SaysWhatFailed() bool {
 	return e != nil && e.Kind == KindLoop && e.Type != typeBudgetExceeded
 }
 
-// typeBudgetExceeded is the type of the error of a loop whose failure budget is spent.
+// typeBudgetExceeded is the error type of a loop whose failure budget is spent.
 const typeBudgetExceeded = "FailureBudgetExceeded"
 
-// budgetExceeded is that error, with the figures of the stats.
+// budgetExceeded returns that error, with the figures of the stats.
 func (l *LoopResult) budgetExceeded(step string, budget *playbook.FailureBudget) *ErrorObject {
 	return &ErrorObject{
 		Kind: KindLoop, Class: ClassFinal, Type: typeBudgetExceeded,
@@ -257,18 +254,18 @@ func (l *LoopResult) budgetExceeded(step string, budget *playbook.FailureBudget)
 	}
 }
 
-// failureRate is the share of failures among the iterations that have ended.
+// failureRate returns the share of failures among the ended iterations.
 func (l *LoopResult) failureRate() float64 { return float64(l.Stats.Failed) / float64(l.EndedCount()) }
 
-// LoopCounts is the progress of a loop as its failure budget needs it; batches continue
-// counting from it. Kept in workflow history.
+// LoopCounts has the counts of a loop that its failure budget depends on; batches continue counting from them. Kept
+// in workflow history.
 type LoopCounts struct {
 	Size    int `json:"size"` // of the whole loop
 	Success int `json:"success"`
 	Failed  int `json:"failed"`
 }
 
-// CountResult adds how an iteration ended; one that was cancelled did not end.
+// CountResult counts the result of an iteration, unless it was cancelled.
 func (k *LoopCounts) CountResult(result CallResult) {
 	switch {
 	case !result.Failed():
@@ -278,8 +275,7 @@ func (k *LoopCounts) CountResult(result CallResult) {
 	}
 }
 
-// BudgetError is the error of a loop whose failure budget is spent, nil where it is
-// not; see OverBudget.
+// BudgetError returns the error of a loop whose failure budget is spent, nil otherwise; see OverBudget.
 func (k LoopCounts) BudgetError(step *playbook.Step) *ErrorObject {
 	all := LoopResult{Stats: LoopStats{
 		Total: k.Size, Success: k.Success, Failed: k.Failed, Cancelled: k.Size - k.Success - k.Failed,
@@ -287,8 +283,8 @@ func (k LoopCounts) BudgetError(step *playbook.Step) *ErrorObject {
 	return all.OverBudget(step.Name, step.Loop.FailureBudget)
 }
 
-// LoopStatus is the step's status by success/total, unrounded (docs/concepts/loops.md).
-// An empty collection is completed.
+// LoopStatus returns the status of the step, determined by the share of successes, unrounded
+// (docs/concepts/loops.md). A loop over an empty collection is completed.
 func (l *LoopResult) LoopStatus(thresholds playbook.Thresholds) Status {
 	if l.Budget != nil || l.Broken != nil || l.SourceError != nil {
 		return Failed
@@ -306,7 +302,7 @@ func (l *LoopResult) LoopStatus(thresholds playbook.Thresholds) Status {
 	return Failed
 }
 
-// ExprValue is the loop's result as expressions see it.
+// ExprValue returns the loop's result for expressions.
 func (l *LoopResult) ExprValue() map[string]any {
 	results := lists.Map(l.Results, func(result expression.Value) any { return result.Data })
 	failures := make([]any, len(l.Errors))
@@ -322,7 +318,7 @@ func (l *LoopResult) ExprValue() map[string]any {
 	}}
 }
 
-// CallResult is the loop's result as that of its step.
+// CallResult returns the loop's result as the result of its step.
 func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) CallResult {
 	status := l.LoopStatus(step.Loop.Thresholds)
 	if status == Completed && l.Partial > 0 {
@@ -348,14 +344,14 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 	return result
 }
 
-// failureWarning says how many iterations failed, whatever the loop's own error, which an error of
-// its sink may replace.
+// failureWarning returns the warning that counts the failed iterations. It is given in addition to the loop's own
+// error, which an error of its sink may replace.
 func (l *LoopResult) failureWarning(step *playbook.Step) string {
 	share := 100 * float64(l.Stats.Failed) / float64(l.Stats.Total)
 	return fmt.Sprintf("step %s: %d of %d iterations failed (%.3g%%)", step.Name, l.Stats.Failed, l.Stats.Total, share) + firstOf(l.Errors)
 }
 
-// firstOf is the first error in words, behind the figures.
+// firstOf describes the first failed iteration, as the end of a message.
 func firstOf(failed []LoopError) string {
 	if len(failed) == 0 {
 		return ""
@@ -388,10 +384,10 @@ func (l *LoopResult) failureOf(step *playbook.Step) *ErrorObject {
 	return failure
 }
 
-// typeSourceFailed is the type of the error of a loop whose source failed.
+// typeSourceFailed is the error type of a loop whose source failed.
 const typeSourceFailed = "SourceFailed"
 
-// sourceFailed is that error: what the source gave until then, and how that ended.
+// sourceFailed returns that error: the number of elements before the failure, and their outcomes.
 func (l *LoopResult) sourceFailed(step *playbook.Step) *ErrorObject {
 	return &ErrorObject{
 		Kind: KindLoop, Class: ClassFinal, Type: typeSourceFailed, Status: l.SourceError.Status,
@@ -400,8 +396,7 @@ func (l *LoopResult) sourceFailed(step *playbook.Step) *ErrorObject {
 	}
 }
 
-// DeadLetterSink is where a step's failed iterations are written; nil for
-// nowhere.
+// DeadLetterSink returns the sink of a step's failed iterations; nil for none.
 func DeadLetterSink(step *playbook.Step) *playbook.Sink {
 	if step.Loop == nil {
 		return nil
@@ -409,8 +404,8 @@ func DeadLetterSink(step *playbook.Step) *playbook.Sink {
 	return step.Loop.DeadLetter
 }
 
-// Unwritten warns of a failure that comes after, or instead of, the sinks of its
-// iteration.
+// Unwritten returns warnings about a failed iteration that its dead letter sink does not get, because it failed
+// after, or without, its sinks.
 func Unwritten(step *playbook.Step) []string {
 	if DeadLetterSink(step) == nil {
 		return nil
@@ -418,7 +413,8 @@ func Unwritten(step *playbook.Step) []string {
 	return []string{"its failure is not written to the sink of loop.dead_letter, but starter dead-letters lists it"}
 }
 
-// TextSoFar is Text for a loop whose source may give more elements: "35 completed, 1 failed, 164 to go of 200 so far".
+// TextSoFar is Text for a loop whose source may return more elements: "35 completed, 1 failed, 164 to go of 200 so
+// far".
 func (s LoopStats) TextSoFar(open bool) string {
 	if !open {
 		return s.Text()
@@ -426,8 +422,8 @@ func (s LoopStats) TextSoFar(open bool) string {
 	return s.Text() + " so far"
 }
 
-// Text describes the progress or the end of a loop in the same words everywhere: "35 completed,
-// 1 failed, 164 to go of 200". It omits zeros that are no news.
+// Text describes the progress or the end of a loop, in the same words everywhere: "35 completed, 1 failed, 164 to
+// go of 200". It omits zeros without information.
 func (s LoopStats) Text() string {
 	parts := []string{fmt.Sprintf("%d completed", s.Success)}
 	for _, part := range []struct {

@@ -7,35 +7,33 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Answers that no worker accepts at once are kept in a mailbox: a workflow of its own for
-// each attempt, so that a flood of answers fills the mailbox of its attempt and nothing
-// else (docs/decisions/0023-kept-answers.md). Its names are part of histories, so they
-// never change.
+// Answers that no worker accepts at once are stored in a mailbox: a separate workflow for each attempt, so that a
+// flood of answers fills only the mailbox of its attempt (docs/decisions/0023-kept-answers.md). The names are part
+// of histories, so they never change.
 const (
 	// AnswerUpdate accepts an Answer and returns an AnswerReceipt.
 	AnswerUpdate = "answer"
 	// MailboxWorkflow takes a Mailbox and returns a MailboxResult.
 	MailboxWorkflow = "MailboxWorkflow"
-	// MailboxSignal brings a MailboxAnswer.
+	// MailboxSignal delivers a MailboxAnswer to the mailbox.
 	MailboxSignal = "keep"
-	// DeliverActivity takes a MailboxAnswer and returns a Delivered. SettleActivity takes a list of
-	// mailboxes, by ID, and returns once they are empty.
+	// DeliverActivity takes a MailboxAnswer and returns a DeliveryResult. SettleActivity takes a list of mailboxes,
+	// by ID, and returns once they are empty.
 	DeliverActivity = "answer_deliver"
 	SettleActivity  = "answer_settle"
 )
 
 // Bounds of a mailbox.
 const (
-	// MaxMailboxAnswers is how many answers a mailbox keeps for one attempt. A holder of a token
-	// may send any number before the attempt awaits one.
+	// MaxMailboxAnswers bounds the answers that a mailbox stores for one attempt. A holder of a token may send any
+	// number before the attempt awaits one.
 	MaxMailboxAnswers = 100
-	// MaxMailboxBytes bounds the history of a mailbox, in bytes, because Temporal terminates
-	// workflows with histories of 50 MB.
+	// MaxMailboxBytes bounds the history of a mailbox, in bytes, because Temporal terminates workflows with
+	// histories of 50 MB.
 	MaxMailboxBytes = 8 << 20
 )
 
-// MailboxAnswer is an answer on its way to the workflow that awaits it, or knows which one does;
-// kept in workflow history.
+// MailboxAnswer is an answer for a workflow that awaits it, or knows which workflow does; kept in workflow history.
 type MailboxAnswer struct {
 	Workflow string `json:"workflow"`
 	Answer   Answer `json:"answer"`
@@ -43,10 +41,9 @@ type MailboxAnswer struct {
 
 // Mailbox is the argument of MailboxWorkflow; kept in workflow history.
 type Mailbox struct {
-	// Progress is the newest report of progress, for which there is a separate mailbox: nil if
-	// answers come by signals.
+	// Progress is the newest report of progress, which has a separate mailbox; nil if answers arrive by signals.
 	Progress *MailboxAnswer `json:"progress,omitempty"`
-	// Refused are answers that the mailbox before this one found not to fit.
+	// Refused are answers that the previous mailbox had delivered and that were refused.
 	Refused []MailboxRefusal `json:"refused,omitempty"`
 }
 
@@ -56,35 +53,35 @@ type DeliveryResult struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Fate says whether an answer was accepted.
+// Fate says whether a stored answer was accepted.
 type Fate string
 
 // The fates of answers.
 const (
 	FateAccepted Fate = "taken"   // it counts
-	FateRefused  Fate = "refused" // it does not fit, and another one may
-	FateLate     Fate = "late"    // the attempt has another one, or is over
+	FateRefused  Fate = "refused" // it was refused; another one may be accepted
+	FateLate     Fate = "late"    // the attempt has another answer, or is over
 )
 
-// MailboxResult says which answers did not fit; kept in workflow history.
+// MailboxResult lists the answers that were refused; kept in workflow history.
 type MailboxResult struct {
 	Refused []MailboxRefusal `json:"refused,omitempty"`
 }
 
-// MailboxRefusal is an answer that did not fit.
+// MailboxRefusal is an answer that was refused.
 type MailboxRefusal struct {
 	Digest  string `json:"digest"`
 	Message string `json:"message"`
 }
 
-// MailboxID is the workflow ID of the mailbox for the answer: one per attempt if the answer has
-// the attempt's key, as tokens do, else one per step in the run whose workflow ID is given.
-// Reports of progress have a separate one, so that they do not use up room for answers.
+// MailboxID returns the workflow ID of the mailbox for the answer: one per attempt if the answer has the attempt's
+// key, as tokens do, otherwise one per step of the run with the given workflow ID. Reports of progress have a
+// separate mailbox, so that they do not use up room for answers.
 func (a Answer) MailboxID(workflow string) string {
 	return a.mailboxID(workflow, a.Verb == AnswerProgress)
 }
 
-// MailboxIDs are the workflow IDs of all that may keep answers to an attempt of a run.
+// MailboxIDs returns the workflow IDs of all mailboxes that may have answers to an attempt of a run.
 func (a AnswerTo) MailboxIDs(run string) []string {
 	step := AnswerTo{Step: a.Step, Index: a.Index}
 	return []string{a.mailboxID(run, true), a.mailboxID(run, false), step.mailboxID(run, true), step.mailboxID(run, false)}

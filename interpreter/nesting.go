@@ -5,22 +5,21 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// KindPlaybook is the failure of a run of another playbook.
+// KindPlaybook is the kind of error of a failed run of another playbook.
 const KindPlaybook Kind = "playbook"
 
-// Parent is a run that another run belongs to: one of its steps runs that playbook.
-// Kept in workflow history.
+// Parent is a parent run: one of its steps runs the playbook. Kept in workflow history.
 type Parent struct {
 	Run  string `json:"run"` // its workflow ID
 	Step string `json:"step"`
-	// Control has the parent run's commands as its children know them.
+	// Control has the controls of the parent run that its children know.
 	Control Control `json:"control,omitzero"`
-	// Queue is the workflow ID of that of its concurrency key, "" where it has no turn.
+	// Queue is the workflow ID of the queue of the parent's concurrency key, "" if it has no slot there.
 	Queue string `json:"queue,omitempty"`
 }
 
-// FilesOf returns the files that a call of PlaybookTool needs, directly or through the
-// playbooks in them; nil for none.
+// FilesOf returns the playbooks that a call of PlaybookTool needs, directly or through other playbooks; nil for
+// none.
 func FilesOf(book *playbook.Playbook, action *playbook.Action, files map[string]string) map[string]string {
 	if len(files) == 0 {
 		return nil
@@ -38,7 +37,7 @@ func gatherPlaybooks(book *playbook.Playbook, action *playbook.Action, files, fo
 		return
 	}
 	if name := action.Field(playbook.FieldName); name != nil && !name.Constant() {
-		for _, file := range playbook.SortedKeys(files) { // which one is known when it is called
+		for _, file := range playbook.SortedKeys(files) { // which one it is becomes known when it is called
 			found[file] = files[file]
 		}
 		return
@@ -51,7 +50,7 @@ func gatherPlaybooks(book *playbook.Playbook, action *playbook.Action, files, fo
 	found[file] = text
 	inner, err := Load(file, text)
 	if err != nil {
-		return // its run will say so
+		return // its run will report that
 	}
 	for _, call := range inner.Callers() {
 		gatherPlaybooks(inner, call, files, found)

@@ -18,8 +18,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// ExpressionError turns an error of rendering or evaluating into the final
-// error of the call, with the place in the playbook.
+// ExpressionError converts an error of rendering or evaluating to the final error of the call, with the place in
+// the playbook.
 func ExpressionError(book *playbook.Playbook, where string, err error) *ErrorObject {
 	message := where + ": " + err.Error()
 	if eval, ok := errors.AsType[*playbook.EvalError](err); ok {
@@ -31,8 +31,8 @@ func ExpressionError(book *playbook.Playbook, where string, err error) *ErrorObj
 	return &ErrorObject{Kind: KindExpression, Class: ClassFinal, Message: message}
 }
 
-// ShortText is the error in a few words, for summaries and tables. Temporal's UI reads
-// summaries as Markdown; a type that a tool made up is no link there.
+// ShortText describes the error in a few words, for summaries and tables. Temporal's UI renders summaries as
+// Markdown, so a type that a tool chose must not become a link.
 func (e *ErrorObject) ShortText() string {
 	switch {
 	case e == nil:
@@ -47,10 +47,10 @@ func (e *ErrorObject) ShortText() string {
 	return string(e.Kind)
 }
 
-// shortMessage is how many characters a summary has of a message that a playbook made.
+// shortMessage is the number of characters that a summary shows of a message from a playbook.
 const shortMessage = 60
 
-// plainText is a text in which Markdown finds no link and no format.
+// plainText replaces characters that have a meaning in Markdown.
 func plainText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("[]<>!`*|", r) || unicode.IsControl(r) {
@@ -60,7 +60,7 @@ func plainText(text string) string {
 	}, text)
 }
 
-// FailedAt is when the last attempt of a failed call ended.
+// FailedAt returns when the last attempt of a failed call ended.
 func (r CallResult) FailedAt() time.Time {
 	if r.Error != nil && !r.Error.At.IsZero() {
 		return r.Error.At
@@ -68,36 +68,35 @@ func (r CallResult) FailedAt() time.Time {
 	return r.Meta.EndedAt
 }
 
-// The statuses of an envelope (docs/concepts/runs.md#results); that of a loop may be
-// Partial.
+// The statuses of an envelope (docs/concepts/runs.md#results); that of a loop may also be Partial.
 const (
 	StatusSuccess Status = "success"
 	StatusError   Status = "error"
 )
 
-// Outcome is what one attempt gave: data, or an error, or that it was put off. Kept in
-// workflow history where an activity returns it.
+// Outcome is the outcome of one attempt: data, an error, or that it was put off. Kept in workflow history if an
+// activity returns it.
 type Outcome struct {
 	Data any
 	Meta ToolMeta
 	Err  *ErrorObject
-	// PutOff is set where the attempt was not made yet; nothing else is then.
+	// PutOff is set if the attempt was not made yet; then no other field is.
 	PutOff *PutOff
-	// Partial says that the data come from a run that ended as partial_success.
+	// Partial says that the data comes from a run that ended as partial_success.
 	Partial bool
-	// Warnings about a successful attempt, shown after the step's name. They are not stored.
+	// Warnings are about a successful attempt, shown after the step's name. They are not stored.
 	Warnings []string
-	// Rows is what a child run did to data if the attempt started one, whether it failed or not; for other attempts
-	// see Meta. It is not stored.
+	// Rows counts what a child run did to data if the attempt started one, whether it failed or not; for other
+	// attempts see Meta. It is not stored.
 	Rows *Rows
 }
 
-// outcomeJSON is how an outcome is kept.
+// outcomeJSON is the stored form of an outcome.
 type outcomeJSON struct {
 	Data  expression.Value `json:"data,omitzero"`
 	Meta  ToolMeta         `json:"meta,omitzero"`
 	Error *ErrorObject     `json:"error,omitempty"`
-	// PutOff and Partial are copied from the Outcome.
+	// PutOff and Partial are those of the Outcome.
 	PutOff  *PutOff `json:"put_off,omitempty"`
 	Partial bool    `json:"partial,omitempty"`
 }
@@ -107,7 +106,7 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 	return json.Marshal(outcomeJSON{Data: expression.Of(o.Data), Meta: o.Meta, Error: o.Err, PutOff: o.PutOff, Partial: o.Partial})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (o *Outcome) UnmarshalJSON(data []byte) error {
 	var kept outcomeJSON
 	if err := json.Unmarshal(data, &kept); err != nil {
@@ -120,33 +119,31 @@ func (o *Outcome) UnmarshalJSON(data []byte) error {
 // Failed reports whether the attempt failed.
 func (o Outcome) Failed() bool { return o.Err != nil }
 
-// PutOff says what an attempt that was not made yet waits for, and until when. It is no
-// failure, and does not count as an attempt. Kept in workflow history.
+// PutOff says what an attempt that was not made yet waits for. It is not a failure, and does not count as an
+// attempt. Kept in workflow history.
 type PutOff struct {
-	// Turn is the turn of a rate limit: the attempt has given up its place until it comes.
+	// Turn is the slot of a rate limit that the attempt waits for; it has left the limiter's queue until then.
 	Turn *ratelimit.Reservation `json:"turn,omitempty"`
-	// Hold is the hold of a run or a step which is paused.
+	// Hold is the pause of the run or step.
 	Hold *Hold `json:"hold,omitempty"`
 }
 
-// CallResult is the final outcome of a call, an iteration or a loop; kept in
-// workflow history.
+// CallResult is the final result of a call, an iteration or a loop; kept in workflow history.
 type CallResult struct {
 	Status   Status           `json:"status"` // success, partial_success or error
 	Data     expression.Value `json:"data,omitzero"`
 	Error    *ErrorObject     `json:"error,omitempty"`
 	Meta     CallMeta         `json:"meta"`
 	Warnings []string         `json:"warnings,omitempty"`
-	// Cut is set where a call that succeeded lacks pages because its policy was exhausted, or an iteration of a
-	// loop does.
+	// Cut is set if a successful call, or an iteration of a loop, lacks pages because its policy was exhausted.
 	Cut *Cut `json:"cut,omitempty"`
-	// LoopWarning says how many iterations of a loop failed, "" for none. It is a warning of the run.
+	// LoopWarning counts the failed iterations of a loop; "" for none. The run repeats it as a warning.
 	LoopWarning string `json:"loop_warning,omitempty"`
-	// SinkErrors are failures of sinks after the call's own failure.
+	// SinkErrors are failures of sinks after the call itself had failed.
 	SinkErrors []ErrorObject `json:"sink_errors,omitempty"`
 }
 
-// Cut says how a policy was exhausted before a call had all pages. Index is the iteration of a loop, nil elsewhere.
+// Cut says how a policy was exhausted before a call had all pages. Index is the iteration of a loop, nil otherwise.
 // Kept in workflow history.
 type Cut struct {
 	Index *int        `json:"index,omitempty"`
@@ -158,38 +155,37 @@ type CallMeta struct {
 	Attempts  int  `json:"attempts"`
 	Pages     int  `json:"pages"`
 	Truncated bool `json:"truncated,omitempty"`
-	// Incomplete says that the call has not read everything, for another reason than
-	// truncation.
+	// Incomplete says that the call has not read everything, for a reason other than truncation.
 	Incomplete bool      `json:"incomplete,omitempty"`
 	StartedAt  time.Time `json:"started_at"`
 	EndedAt    time.Time `json:"ended_at"`
-	Tool       ToolMeta  `json:"tool,omitzero"` // of the last answer
+	Tool       ToolMeta  `json:"tool,omitzero"` // of the last response
 	// Incremental describes the state that the step keeps between runs; nil for none.
 	Incremental *CallIncremental `json:"incremental,omitempty"`
 	// LeftOut counts what the call's tables did not accept, nil if they accepted everything.
 	LeftOut *RowCounts `json:"left_out,omitempty"`
-	// Rows is what the call, its pages and its sinks did to data; nil if nothing was counted.
+	// Rows counts what the call, with its pages and sinks, did to data; nil if nothing was counted.
 	Rows *Rows `json:"rows,omitempty"`
 }
 
-// CallIncremental is what a call did with its state; kept in workflow history.
+// CallIncremental describes what a call did with its state; kept in workflow history.
 type CallIncremental struct {
 	State  string                 `json:"state"`
 	Type   incremental.CursorType `json:"type,omitempty"`
-	Format string                 `json:"format,omitempty"` // that of incremental.Form
-	// From is where the call read from, Watermark the state's watermark after it.
+	Format string                 `json:"format,omitempty"` // the format of incremental.Form
+	// From is the cursor from which the call read, Watermark the watermark after the call.
 	From      incremental.Cursor `json:"from,omitzero"`
 	Watermark incremental.Cursor `json:"watermark,omitzero"`
 	Rows      int                `json:"rows"`
 	// Moved says that the call has moved the watermark.
 	Moved bool `json:"moved,omitempty"`
-	// Before is where the state was before the call, which may be ahead of From by its lag; zero where that is not known.
+	// Before is the watermark before the call, which may be later than From by the lag; zero if unknown.
 	Before incremental.Cursor `json:"before,omitzero"`
-	// States counts the states of a loop, 0 elsewhere. State, From and Watermark then describe
-	// the state with the lowest watermark, Rows and Moved all of them.
+	// States is the number of states of a loop, otherwise 0. State, From and Watermark are then those of the state
+	// with the lowest watermark, while Rows and Moved describe all of them.
 	States int `json:"states,omitempty"`
-	// Pending move the watermark, or those of a loop, once the run has ended as completed, where
-	// nothing is written; nil where that is done.
+	// Pending are moves, of this state or those of a loop, that are made once the run has completed, because the
+	// call writes nothing; nil if they were made with its writes.
 	Pending []incremental.Moves `json:"pending,omitempty"`
 }
 
@@ -201,8 +197,7 @@ func (i *CallIncremental) exprValue() map[string]any {
 	return value
 }
 
-// withStates adds what an iteration, or a shard of the loop, did to its states to what the loop
-// knows of all.
+// withStates adds the states of an iteration, or of a shard, to those of the loop, and returns the sum.
 func (i *CallIncremental) withStates(of *CallIncremental) *CallIncremental {
 	if of == nil {
 		return i
@@ -222,7 +217,7 @@ func (i *CallIncremental) withStates(of *CallIncremental) *CallIncremental {
 	return &all
 }
 
-// addPending adds the moves that wait for the end of the run.
+// addPending adds moves that are made at the end of the run.
 func (i *CallIncremental) addPending(of *CallIncremental) {
 	if of != nil {
 		i.Pending = incremental.JoinMoves(i.Pending, of.Pending)
@@ -232,7 +227,7 @@ func (i *CallIncremental) addPending(of *CallIncremental) {
 // Failed reports whether the result is a failure.
 func (r CallResult) Failed() bool { return r.Status == StatusError }
 
-// Envelope is the result as expressions see it: {status, data, error, meta}.
+// Envelope returns the result for expressions: {status, data, error, meta}.
 func (r CallResult) Envelope() map[string]any {
 	return map[string]any{
 		"status": string(r.Status),
@@ -281,8 +276,8 @@ func textMap(texts map[string]string) map[string]any {
 	return values
 }
 
-// Value is the error as expressions see it; nil for no error, so that
-// `error is defined` distinguishes failures from successes.
+// Value returns the error for expressions; nil for no error, so that `error is defined` distinguishes failures from
+// successes.
 func (e *ErrorObject) Value() any {
 	if e == nil {
 		return nil
@@ -321,7 +316,7 @@ func (e *ErrorObject) Value() any {
 	return value
 }
 
-// AnswerMeta is the meta of an answer that failed.
+// AnswerMeta returns the meta of a failed response.
 func (e *ErrorObject) AnswerMeta() ToolMeta {
 	meta := *e.Answer
 	meta.Status = cmp.Or(meta.Status, e.Status)
@@ -331,11 +326,11 @@ func (e *ErrorObject) AnswerMeta() ToolMeta {
 	return meta
 }
 
-// IsFinal reports whether trying again cannot help.
+// IsFinal reports whether a retry cannot help.
 func (e *ErrorObject) IsFinal() bool { return e.Final || e.Class == ClassFinal }
 
-// PoliciesDecide reports whether policies may decide about the error. The other
-// kinds end the call at once: trying again cannot help.
+// PoliciesDecide reports whether policies may rule on the error. Other errors end the call at once, because a retry
+// cannot help.
 func (e *ErrorObject) PoliciesDecide() bool {
 	if e.Final {
 		return false
@@ -363,15 +358,13 @@ func ClassifyHTTP(status int, limited bool) Class {
 	return ClassFinal
 }
 
-// retryableStates are the SQLSTATE classes that may pass when tried again:
-// connection exceptions, transaction rollbacks, insufficient resources and
-// operator intervention, and of their states a lock that was not available in time, and
-// a transaction that was silent for too long
-// (PostgreSQL manual, appendix A).
+// retryableStates are prefixes of SQLSTATE codes for which a retry may help: the classes connection exception,
+// transaction rollback, insufficient resources and operator intervention, and the states of a lock not available in
+// time and of a transaction idle for too long (PostgreSQL manual, appendix A).
 var retryableStates = []string{"08", "40", "53", "57", "55P03", "25P03"}
 
-// protocolViolation is 08P01: a statement that takes no parameters was given
-// some. It belongs to the connection class and yet is permanent.
+// protocolViolation is 08P01, which also occurs when a statement gets parameters that it does not have. It belongs
+// to the connection class, but is permanent.
 const protocolViolation = "08P01"
 
 // ClassifySQLState returns the class of an SQLSTATE code.

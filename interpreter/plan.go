@@ -8,8 +8,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Names of the workflow that has a worker find out what a run would do, and of its activity. Both
-// accept a call.PlanInput and give a PlanAnswer.
+// Names of the workflow in which a worker determines what a run would do, and of its activity. Both take a
+// call.PlanInput and return a PlanAnswer.
 const (
 	PlanWorkflow = "PlanWorkflow"
 	PlanActivity = "plan"
@@ -18,7 +18,7 @@ const (
 // PlanAnswer describes what a run of a playbook would do, if that is known without running it;
 // kept in workflow history.
 type PlanAnswer struct {
-	// Problems is the text of what the worker has found wrong with the playbook, "" for nothing.
+	// Problems is the text of the errors that the worker found in the playbook, "" for none.
 	Problems string     `json:"problems,omitempty"`
 	Count    int        `json:"count,omitempty"`
 	Warnings []string   `json:"warnings,omitempty"`
@@ -27,29 +27,29 @@ type PlanAnswer struct {
 
 // StepPlan predicts what a step would do; kept in workflow history.
 type StepPlan struct {
-	Step string `json:"step"` // of a playbook that a step runs, STEP/INNER
+	Step string `json:"step"` // for a playbook run by a step, STEP/INNER
 	Tool string `json:"tool,omitempty"`
-	// Request is the first one, "" where that is not known.
+	// Request is the first request, "" if unknown.
 	Request string `json:"request,omitempty"`
-	// Loop is nil for a step without one.
+	// Loop is nil if the step has no loop.
 	Loop   *LoopPlan   `json:"loop,omitempty"`
 	States []StatePlan `json:"states,omitempty"`
 	Sinks  []SinkPlan  `json:"sinks,omitempty"`
-	// Sampled says that the first request was made. Unsampled says why not, where it was to be made.
+	// Sampled says that the first request was made. Unsampled says why not, if that was requested.
 	Sampled   bool   `json:"sampled,omitempty"`
 	Unsampled string `json:"unsampled,omitempty"`
-	// Unknown says what of the step only a run knows.
+	// Unknown says what about the step only a run can determine.
 	Unknown string `json:"unknown,omitempty"`
 	Problem string `json:"problem,omitempty"`
-	// Warnings are the warnings of the call, where the sample is all that it would read.
+	// Warnings are those of the call, if the sample is everything that it would read.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// LoopPlan describes a loop's elements, as far as known; kept in workflow history.
+// LoopPlan describes a loop's elements, as far as they are known; kept in workflow history.
 type LoopPlan struct {
-	// Size is how many there are, nil where only a run knows.
+	// Size is the number of elements, nil if only a run can determine it.
 	Size    *int   `json:"size,omitempty"`
-	Shown   int    `json:"shown,omitempty"` // elements whose sinks are listed
+	Shown   int    `json:"shown,omitempty"` // number of elements whose sinks are listed
 	Unknown string `json:"unknown,omitempty"`
 }
 
@@ -61,11 +61,10 @@ type StatePlan struct {
 	Watermark expression.Value       `json:"watermark"`
 	ReadsFrom expression.Value       `json:"reads_from"` // incremental.value of the run
 	MovedAt   time.Time              `json:"moved_at,omitzero"`
-	Run       string                 `json:"run,omitempty"`     // that claimed it last
-	Table     string                 `json:"table,omitempty"`   // that of incremental.State
-	Emptied   bool                   `json:"emptied,omitempty"` // its table has no rows because of what was loaded
-	// Holders lists the workflow IDs of the runs that hold the key, and OnConflict says what happens to
-	// another run.
+	Run       string                 `json:"run,omitempty"`     // the last run that claimed it
+	Table     string                 `json:"table,omitempty"`   // as in incremental.State
+	Emptied   bool                   `json:"emptied,omitempty"` // its table has lost all loaded rows
+	// Holders lists the workflow IDs of the runs that hold the key, and OnConflict what happens to another run.
 	Holders    []string            `json:"holders,omitempty"`
 	OnConflict playbook.OnConflict `json:"on_conflict"`
 	Problem    string              `json:"problem,omitempty"`
@@ -76,58 +75,58 @@ type SinkPlan struct {
 	Place string `json:"place"` // within the playbook
 	Tool  string `json:"tool"`
 	Auth  string `json:"auth,omitempty"`
-	// Target is what the sink writes to, as written in the playbook; Table is what it would do to
-	// a table.
+	// Target is the sink's destination, as written in the playbook; Table is what it would do to a table.
 	Target string     `json:"target,omitempty"`
 	Table  *TablePlan `json:"table,omitempty"`
-	// Element is the element of the loop, where the target depends on it.
+	// Element is the element of the loop, if the target depends on it.
 	Element expression.Value `json:"element,omitzero"`
-	// Attempts is how many a table sink makes of a write without a retry of its own, while they fail as retryable; 0 for other sinks.
+	// Attempts is how often a table sink without its own retry tries a write that fails as retryable; 0 for other
+	// sinks.
 	Attempts int `json:"attempts,omitempty"`
 	// Unknown says what cannot be predicted without a run, and why.
 	Unknown string `json:"unknown,omitempty"`
 	Problem string `json:"problem,omitempty"`
 }
 
-// ReplacedRows are the rows whose column is at least From, and less than To, each "" for no bound.
+// ReplacedRows are the rows whose column is at least From and less than To; each is "" if there is no such bound.
 type ReplacedRows struct {
 	Column string `json:"column"`
 	From   string `json:"from,omitempty"`
 	To     string `json:"to,omitempty"`
 }
 
-// TablePlan predicts what a write would do to a table in its present form; kept in workflow
-// history.
+// TablePlan predicts what a write would do to a table in its present state; kept in workflow history.
 type TablePlan struct {
 	Name string `json:"name"`
-	// Qualified is the table as its database names it, the same for each spelling; "" where that was not looked up.
+	// Qualified is the canonical name of the table in its database, the same for each spelling; "" if it was not
+	// looked up.
 	Qualified string   `json:"qualified,omitempty"`
 	Exists    bool     `json:"exists"`
-	Empty     bool     `json:"empty,omitempty"` // it exists, and has no rows
+	Empty     bool     `json:"empty,omitempty"` // it exists and has no rows
 	Mode      string   `json:"mode"`
 	Key       []string `json:"key,omitempty"`
-	// ReplaceWhere bounds what mode replace replaces, nil where that is all rows.
+	// ReplaceWhere bounds the rows that mode replace replaces, nil for all rows.
 	ReplaceWhere *ReplacedRows `json:"replace_where,omitempty"`
-	// MaxDelete is the share of the table that delete_missing may delete, nil where nothing is.
+	// MaxDelete is the share of the table that delete_missing may delete, nil if it deletes nothing.
 	MaxDelete *float64 `json:"max_delete,omitempty"`
-	// MadeBy is the step that makes the table by a statement, where it does not exist; the sink would not make it.
+	// MadeBy is the step that creates a missing table by a statement, so that the sink would not create it.
 	MadeBy string `json:"made_by,omitempty"`
-	// NewFile says that the file of the database would be made.
+	// NewFile says that the database file would be created.
 	NewFile bool `json:"new_file,omitempty"`
 	// DDL are the statements that would change the table, in order.
 	DDL []DDL `json:"ddl,omitempty"`
-	// FromRows says that more of the table follows from rows that were not read: all of them, or
-	// those behind a sample.
+	// FromRows says that further changes depend on rows that were not read: all of them, or those beyond a sample.
 	FromRows bool `json:"from_rows,omitempty"`
-	// Rows is the number of sampled rows, nil without a sample. LeftOut counts what the contract leaves out of them.
+	// Rows is the number of sampled rows, nil without a sample. LeftOut counts those that the schema contract
+	// leaves out.
 	Rows     *int       `json:"rows,omitempty"`
 	LeftOut  *RowCounts `json:"left_out,omitempty"`
-	Rejected string     `json:"rejected,omitempty"` // table of rows that the database refuses
+	Rejected string     `json:"rejected,omitempty"` // table for rows that the database rejects
 	// Children are the tables for lists in the rows.
 	Children []TablePlan `json:"children,omitempty"`
 }
 
-// Changes are the statements that would change the table, and those for lists in its rows.
+// Changes returns the statements that would change the table and its child tables.
 func (p *TablePlan) Changes() (all []*DDL) {
 	for i := range p.DDL {
 		all = append(all, &p.DDL[i])
@@ -138,7 +137,7 @@ func (p *TablePlan) Changes() (all []*DDL) {
 	return all
 }
 
-// Each does something with the plan of a table and with those of the tables for lists in its rows, until it fails.
+// Each calls do for the plan of the table and for those of its child tables, until it fails.
 func (p TablePlan) Each(do func(TablePlan) error) error {
 	if err := do(p); err != nil {
 		return err

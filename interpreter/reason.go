@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Reason is why a call waits, as events and summaries name it.
+// Reason is the reason of a call's wait, as named in events and summaries.
 type Reason string
 
 // The reasons of a wait; each has a row in the table below.
@@ -16,25 +16,24 @@ const (
 	ReasonRateLimited Reason = "rate_limited"
 	ReasonPoll        Reason = "poll"
 	ReasonPage        Reason = "page"
-	ReasonTurn        Reason = "turn" // under a rate limit
+	ReasonTurn        Reason = "turn" // a slot under a rate limit
 	ReasonPaused      Reason = "paused"
-	ReasonPerson      Reason = "person" // a person decides
-	ReasonAnswer      Reason = "answer" // of the current attempt
-	ReasonSlot        Reason = "slot"   // in the window of its loop
+	ReasonPerson      Reason = "person" // a person must decide
+	ReasonAnswer      Reason = "answer" // an answer to the current attempt
+	ReasonSlot        Reason = "slot"   // a slot in the window of its loop
 	ReasonState       Reason = "state"  // another visit has the state of the step
-	ReasonKeeper      Reason = "keeper" // what keeps the state of the step is out of reach
+	ReasonKeeper      Reason = "keeper" // the store of the step's state cannot be reached
 )
 
-// reasonInfo is all that is to know of a reason.
+// reasonInfo has the properties of a reason.
 type reasonInfo struct {
 	reason                Reason
 	status                Status
 	event, timed, failure bool
 }
 
-// reasons is the table of reasons to wait: the status, whether the wait is one before an
-// attempt, which is an event of the run, whether its end is known, and whether it follows a
-// failure, which is shown with it.
+// reasons has for each reason: the status of what waits; whether the wait precedes an attempt, and is therefore an
+// event of the run; whether its end is known; and whether it follows a failure, which is then shown with it.
 var reasons = []reasonInfo{
 	{reason: ReasonFailure, status: RetryPending, event: true, timed: true, failure: true},
 	{reason: ReasonRateLimited, status: RetryPending, event: true, timed: true, failure: true},
@@ -49,8 +48,8 @@ var reasons = []reasonInfo{
 	{reason: ReasonKeeper, status: RetryPending},
 }
 
-// infoOf returns the row of the reason; false if it has none and is treated like one that ends
-// by itself.
+// infoOf returns the row of the reason. For an unknown reason it returns false, and a row for a wait that ends by
+// itself.
 func (r Reason) infoOf() (reasonInfo, bool) {
 	i := slices.IndexFunc(reasons, func(row reasonInfo) bool { return row.reason == r })
 	if i < 0 {
@@ -59,7 +58,7 @@ func (r Reason) infoOf() (reasonInfo, bool) {
 	return reasons[i], true
 }
 
-// Status is the status of what waits for the reason.
+// Status returns the status of something that waits for the reason.
 func (r Reason) Status() Status {
 	info, _ := r.infoOf()
 	return info.status
@@ -71,7 +70,7 @@ func (r Reason) IsKnown() bool {
 	return known
 }
 
-// IsTimed reports whether it is known when a wait for the reason ends.
+// IsTimed reports whether the end of a wait for the reason is known.
 func (r Reason) IsTimed() bool {
 	info, _ := r.infoOf()
 	return info.timed
@@ -83,12 +82,12 @@ func (r Reason) AfterFailure() bool {
 	return info.failure
 }
 
-// Reasons are all reasons to wait.
+// Reasons returns all reasons.
 func Reasons() []Reason {
 	return lists.Map(reasons, func(row reasonInfo) Reason { return row.reason })
 }
 
-// WaitReasons are the reasons of waits before attempts.
+// WaitReasons returns the reasons of waits before attempts.
 func WaitReasons() []Reason {
 	return slices.DeleteFunc(Reasons(), func(reason Reason) bool {
 		info, _ := reason.infoOf()
@@ -96,43 +95,44 @@ func WaitReasons() []Reason {
 	})
 }
 
-// Wait is a pause before the next attempt; kept with call.State.
+// Wait is a wait of a call; kept with call.State.
 type Wait struct {
 	Delay   time.Duration `json:"delay"`
 	Reason  Reason        `json:"reason"`
 	Summary string        `json:"summary"`
-	// Cause is why a state is out of reach, as calls that wait for others have it too; "" of other
-	// waits.
+	// Cause is why the store of a state cannot be reached, for display also by calls that wait behind this one; ""
+	// for other waits.
 	Cause string `json:"cause,omitempty"`
-	// Phrase is the summary in pieces, nil where that says no time.
+	// Phrase has the parts of the summary; nil if it contains no time.
 	Phrase *WaitPhrase `json:"phrase,omitempty"`
-	// Most is how many attempts, polls or restarts its policy gives, 0 where it bounds none.
+	// Most is the number of attempts, polls or restarts that the policy allows, 0 for no bound.
 	Most int `json:"most,omitempty"`
-	// Rest is set if the wait began in another history or activity, and this is the rest of it.
+	// Rest is set if this is the remainder of a wait that began in another history or activity.
 	Rest bool `json:"rest,omitempty"`
 }
 
-// WaitPhrase describes a wait before an attempt in pieces, so that it can be composed with another
+// WaitPhrase has the parts of a description of a wait before an attempt, so that it can be composed with another
 // name or time without parsing.
 type WaitPhrase struct {
 	What string `json:"what"`          // follows the wait: "attempt 2 of 5"
 	Why  string `json:"why,omitempty"` // ": HTTP 503"
 }
 
-// PhraseOf is the phrase with the name of the call and how long it waits: "fetch: attempt 2 of 5 after 1s: HTTP 503".
+// PhraseOf returns the description with the name of the call and the duration: "fetch: attempt 2 of 5 after 1s:
+// HTTP 503".
 func (p *WaitPhrase) PhraseOf(name string, delay time.Duration) string {
 	return name + ": " + p.What + " after " + delay.Round(time.Millisecond).String() + p.Why
 }
 
-// PhraseUntil is the phrase with a text that says when the wait is over, and without a name.
+// PhraseUntil returns the description without a name, and with a text for the end of the wait.
 func (p *WaitPhrase) PhraseUntil(when string) string { return p.What + " " + when + p.Why }
 
-// PhrasedWait is a wait whose summary says the name of its call and how long it waits.
+// PhrasedWait returns a wait whose summary has the name of the call and the duration.
 func PhrasedWait(name string, delay time.Duration, reason Reason, phrase WaitPhrase) *Wait {
 	return &Wait{Delay: delay, Reason: reason, Summary: phrase.PhraseOf(name, delay), Phrase: &phrase}
 }
 
-// EarlierTime is the earlier of two times; zero, for unknown, is later than any.
+// EarlierTime returns the earlier of two times; the zero time, for unknown, counts as later than any.
 func EarlierTime(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

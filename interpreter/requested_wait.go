@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// ReadWait reads the value of retry_after, with the clock of the response's headers. Nil, an
-// empty text, zero and past times mean no wait; unread says what cannot be read.
+// ReadWait parses the value of retry_after, relative to the Date header of the response if it has one. Nil, an
+// empty text, zero and past times mean no wait; unread says why the value cannot be parsed.
 func ReadWait(value any, headers map[string]string, now time.Time) (wait time.Duration, unread string) {
 	switch value.(type) {
 	case nil:

@@ -9,11 +9,10 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Arrival is a branch that has reached a step and has not started it; kept in
-// workflow history.
+// Arrival is a branch that has reached a step which has not started; kept in workflow history.
 type Arrival struct {
 	Step string           `json:"step"`
-	From int              `json:"from"` // place in the file of the step it came from, -1 at the start
+	From int              `json:"from"` // index in the file of the step it came from, -1 at the start
 	Args expression.Value `json:"args,omitzero"`
 }
 
@@ -21,7 +20,7 @@ type Arrival struct {
 type Start struct {
 	Step  *playbook.Step
 	Visit int // from 1
-	Args  any // of the routes that led here
+	Args  any // args of the routes that led here, merged
 }
 
 // Routing is the position of a run in the graph; kept in workflow history.
@@ -31,14 +30,14 @@ type Routing struct {
 	Running []string       `json:"running,omitempty"`
 }
 
-// Graph answers which steps may start. It is built from the playbook alone.
+// Graph determines which steps may start. It depends only on the playbook.
 type Graph struct {
 	book  *playbook.Playbook
-	place map[string]int // of a step in the file
-	reach [][]bool       // [from][to], by place: to can follow from
+	place map[string]int // index of a step in the file
+	reach [][]bool       // [from][to], by index: whether to can follow from
 }
 
-// NewGraph works out which step can reach which.
+// NewGraph returns the graph of a playbook's routes.
 func NewGraph(book *playbook.Playbook) *Graph {
 	graph := &Graph{book: book, place: make(map[string]int, len(book.Steps))}
 	for i, step := range book.Steps {
@@ -51,7 +50,7 @@ func NewGraph(book *playbook.Playbook) *Graph {
 	return graph
 }
 
-// targetIndexes are the places of the steps that routes of a step lead to.
+// targetIndexes returns the indexes of the steps that the routes of a step lead to.
 func (g *Graph) targetIndexes(step *playbook.Step) []int {
 	var places []int
 	for _, route := range step.Next {
@@ -80,12 +79,12 @@ func reachableSteps(next [][]int, from int) []bool {
 	return seen
 }
 
-// canReach reports whether a branch at one step can come to another.
+// canReach reports whether a branch at one step can reach another.
 func (g *Graph) canReach(from, to string) bool {
 	return g.reach[g.place[from]][g.place[to]]
 }
 
-// BeginRouting puts the first branch before the first step.
+// BeginRouting returns the position before the first step.
 func (g *Graph) BeginRouting() Routing {
 	return Routing{
 		Visits:  map[string]int{},
@@ -93,9 +92,8 @@ func (g *Graph) BeginRouting() Routing {
 	}
 }
 
-// Startable removes the steps that may start now from the waiting ones and
-// marks them as running. A step waits while another branch can still reach it;
-// where that would make every branch wait, the first in the file continues
+// Startable removes the steps that may start now from the waiting ones, and marks them as running. A step waits
+// while another branch can still reach it; if every branch would wait, the first one in the file starts
 // (docs/concepts/runs.md#routes).
 func (g *Graph) Startable(routing *Routing) []Start {
 	var starts []Start
@@ -127,7 +125,7 @@ func (g *Graph) nextStartable(routing *Routing) *playbook.Step {
 	return nil
 }
 
-// isHeld reports whether another branch can still reach the step, or is in it.
+// isHeld reports whether another branch can still reach the step, or is at it.
 func (g *Graph) isHeld(routing *Routing, step string) bool {
 	for _, running := range routing.Running {
 		if running == step || g.canReach(running, step) {
@@ -137,8 +135,7 @@ func (g *Graph) isHeld(routing *Routing, step string) bool {
 	return slices.ContainsFunc(routing.Waiting, func(arrival Arrival) bool { return arrival.Step != step && g.canReach(arrival.Step, step) })
 }
 
-// startStep joins the branches that wait at the step; their args are laid over
-// each other in the order of the file.
+// startStep joins the branches that wait at the step, and merges their args in file order.
 func (g *Graph) startStep(routing *Routing, step *playbook.Step) Start {
 	var joined, rest []Arrival
 	for _, arrival := range routing.Waiting {
@@ -161,7 +158,7 @@ func (g *Graph) startStep(routing *Routing, step *playbook.Step) Start {
 	return Start{Step: step, Visit: routing.Visits[step.Name], Args: args}
 }
 
-// EndStep removes the step from the running ones and adds where its branch goes.
+// EndStep removes the step from the running ones and adds where its branch continues.
 func (g *Graph) EndStep(routing *Routing, step *playbook.Step, arrivals []Arrival) {
 	for i, running := range routing.Running {
 		if running == step.Name {
@@ -172,10 +169,9 @@ func (g *Graph) EndStep(routing *Routing, step *playbook.Step, arrivals []Arriva
 	routing.Waiting = append(routing.Waiting, arrivals...)
 }
 
-// Follow chooses where a branch goes after a step. After a success the first
-// entry with a truthy when wins, else the unconditional entries together, else
-// `else`. After a failure only entries whose when names error count; handled
-// says that one matched.
+// Follow returns where a branch continues after a step. After a success: the first entry whose when is true,
+// otherwise all unconditional entries, otherwise `else`. After a failure only entries whose when uses `error`
+// count; handled says that one was true.
 func Follow(
 	step *playbook.Step, failed bool, scope *Scope, budget *expression.Budget,
 ) (arrivals []Arrival, handled bool, err error) {

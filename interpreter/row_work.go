@@ -13,34 +13,34 @@ import (
 	"reprise/interpreter/source"
 )
 
-// RowWork changes the rows of a sink before they are written. The attempt evaluates its expressions row by row, each
-// with the budget of a decision, so a list may have any length. Kept in workflow history.
+// RowWork says how an attempt changes the rows of a sink before they are written. It evaluates the expressions row
+// by row, each with the budget of a decision, so that a list may have any length. Kept in workflow history.
 type RowWork struct {
-	// Map is the mapping of the list that is given, map(xs, …), which comes before the rest; nil for none.
+	// Map is the mapping map(xs, …) that is applied to the list first; nil for none.
 	Map     *RowField  `json:"map,omitempty"`
 	Fields  []RowField `json:"fields,omitempty"`
 	Exclude []string   `json:"exclude,omitempty"`
-	// Only says that Fields are all that is left of a row.
+	// Only says that rows keep only Fields.
 	Only bool `json:"only,omitempty"`
-	// Scope holds what the names in Fields mean, but for the row, and for the result where that is what is written.
+	// Scope has the values of the names in Fields, except the row, and except the result if it is what is written.
 	Scope expression.Value `json:"scope,omitzero"`
-	// Now is what now() returns: when the request was rendered.
+	// Now is the value of now(): when the request was rendered.
 	Now  time.Time `json:"now,omitzero"`
-	File string    `json:"file,omitempty"` // the playbook's, for messages
+	File string    `json:"file,omitempty"` // name of the playbook's file, for messages
 }
 
-// RowField is a field that is laid over rows. Kept in workflow history.
+// RowField is a field that is added to, or replaces one of, each row. Kept in workflow history.
 type RowField struct {
 	Name string `json:"name"`
-	// Template is the text as the author wrote it, "" for a constant, which is Value.
+	// Template is the template as the author wrote it; "" for a constant, which is in Value.
 	Template string           `json:"template,omitempty"`
 	Value    expression.Value `json:"value,omitzero"`
 	// Places are the places of Template in the file.
 	Places TextPlaces `json:"places,omitempty"`
 }
 
-// TextPlaces maps the characters of a text to a file: each entry has the place of the character at Offset; the
-// following ones are on the same line. Kept in workflow history.
+// TextPlaces maps the characters of a text to places in a file: an entry has the place of the character at Offset;
+// the following characters, up to the next entry, are on the same line. Kept in workflow history.
 type TextPlaces []TextPlace
 
 // TextPlace is an entry of TextPlaces. Line and Column begin at 1.
@@ -50,7 +50,7 @@ type TextPlace struct {
 	Column int `json:"column"`
 }
 
-// PlacesOf are the places of the text of a node.
+// PlacesOf returns the places of the text of a node.
 func PlacesOf(node *playbook.Node) (places TextPlaces) {
 	if node.File() == nil {
 		return nil
@@ -65,7 +65,7 @@ func PlacesOf(node *playbook.Node) (places TextPlaces) {
 	return places
 }
 
-// At is the place of a character, zero where it is not known.
+// At returns the place of a character; zero if unknown.
 func (p TextPlaces) At(offset int) (at source.Position) {
 	for _, place := range p {
 		if place.Offset <= offset || at.IsZero() {
@@ -75,12 +75,12 @@ func (p TextPlaces) At(offset int) (at source.Position) {
 	return at
 }
 
-// NewRowMap is the mapping of args that are a template.
+// NewRowMap returns the mapping of args that are a template.
 func NewRowMap(args *playbook.Node) *RowField {
 	return &RowField{Name: "args", Template: args.Raw, Places: PlacesOf(args)}
 }
 
-// NewRowFields are fields as a sink has them.
+// NewRowFields returns the fields of a sink.
 func NewRowFields(entries []*playbook.Entry) []RowField {
 	return lists.Map(entries, func(entry *playbook.Entry) RowField {
 		if entry.Value.Template == nil {
@@ -90,19 +90,19 @@ func NewRowFields(entries []*playbook.Entry) []RowField {
 	})
 }
 
-// ShapedRows is what an attempt has in place of its rows once they are in shape.
+// ShapedRows has the rows of an attempt after its RowWork.
 type ShapedRows struct {
 	Args, Result *expression.Value
-	// Notes are what the expressions have to say of data that they could use.
+	// Notes are warnings of the expressions about questionable data.
 	Notes []string
 }
 
-// Parts processes rows in parts, perhaps concurrently: part processes those from one index up to, but without,
-// another. It returns the notes of all parts in order, or the error of the first part that fails.
+// Parts processes rows in parts, perhaps concurrently: it calls part for ranges of indexes, from inclusive and to
+// exclusive. It returns the notes of all parts in order, or the error of the first part that fails.
 type Parts func(rows int, part func(from, to int) ([]string, error)) ([]string, error)
 
-// Reshape applies the attempt's RowWork to its rows. The error says where an expression failed or a row is no map; or
-// it comes from parts.
+// Reshape applies the attempt's RowWork to its rows. The error says where an expression failed, or that a row is
+// not a map, or is that of parts.
 func (in ToolInput) Reshape(parts Parts) (shaped ShapedRows, err error) {
 	shaped = ShapedRows{Args: in.Args, Result: in.Result}
 	from := in.Result
@@ -140,25 +140,26 @@ func (in ToolInput) Reshape(parts Parts) (shaped ShapedRows, err error) {
 	return shaped, nil
 }
 
-// InShape is the attempt with its rows in shape.
+// InShape returns the attempt with the given rows in place of its own, and without RowWork.
 func (in ToolInput) InShape(of ShapedRows) ToolInput {
 	in.Args, in.Result, in.Shape, in.Reshaped = of.Args, of.Result, nil, nil
 	return in
 }
 
-// distinguishesRows reports whether the rows of the page have to stay beside those that are written, to be recognized.
+// distinguishesRows reports whether the rows of the page must be kept beside the written ones, because the state
+// recognizes rows by them.
 func (in ToolInput) distinguishesRows() bool { return in.State != nil && in.State.Rows != nil }
 
 // fieldValue is a field of RowWork during evaluation.
 type fieldValue struct {
 	*RowField
 
-	template *expression.Template // nil where the value is known
+	template *expression.Template // nil if the value is known
 	value    any
-	ofRow    bool // it depends on the row
+	ofRow    bool // whether it depends on the row
 }
 
-// readFields reads the fields.
+// readFields parses the mapping and the fields.
 func (w *RowWork) readFields() (mapping *expression.RowMap, fields []fieldValue, err error) {
 	if w.Map != nil {
 		template, problems := expression.ParseTemplate(w.Map.Template)
@@ -184,10 +185,10 @@ func (w *RowWork) readFields() (mapping *expression.RowMap, fields []fieldValue,
 	return mapping, fields, nil
 }
 
-// errOtherBuild is an expression that this build cannot read.
+// errOtherBuild is the error about an expression that this build cannot parse.
 var errOtherBuild = errors.New("it was written for another build and cannot be evaluated here")
 
-// rowShaper makes rows of rows, one part of a list.
+// rowShaper applies a RowWork to one part of a list.
 type rowShaper struct {
 	work    *RowWork
 	mapping *expression.RowMap // nil for none
@@ -196,7 +197,7 @@ type rowShaper struct {
 	budget  *expression.Budget
 }
 
-// rowScope is the scope of the expressions over rows.
+// rowScope is the scope of expressions over rows.
 type rowScope struct {
 	captured map[string]any
 	result   *expression.Value
@@ -214,7 +215,7 @@ func (s *rowScope) Lookup(name string) (any, bool) {
 	return s.result.Data, true
 }
 
-// shapePart makes the rows from one index up to but without another.
+// shapePart shapes the rows with indexes from (inclusive) to (exclusive).
 func (s *rowShaper) shapePart(list, rows []any, from, to int) ([]string, error) {
 	s.budget = expression.DecisionBudget(s.work.Now)
 	if err := s.putMapped(list, rows, from, to); err != nil {
@@ -231,12 +232,12 @@ func (s *rowShaper) shapePart(list, rows []any, from, to int) ([]string, error) 
 	return s.budget.Notes(), nil
 }
 
-// changesRows reports whether rows are changed behind their mapping.
+// changesRows reports whether there is work after the mapping.
 func (s *rowShaper) changesRows() bool {
 	return len(s.fields) > 0 || len(s.work.Exclude) > 0 || s.work.Only
 }
 
-// putMapped puts the rows in place as the mapping makes them.
+// putMapped sets the rows to the result of the mapping.
 func (s *rowShaper) putMapped(list, rows []any, from, to int) error {
 	if s.mapping == nil {
 		copy(rows[from:to], list[from:to])
@@ -251,7 +252,7 @@ func (s *rowShaper) putMapped(list, rows []any, from, to int) error {
 	return nil
 }
 
-// shapeRow makes a row of the row at an index.
+// shapeRow returns the shaped form of the row at an index.
 func (s *rowShaper) shapeRow(i int, from any) (any, error) {
 	row, isMap := from.(map[string]any)
 	if !isMap {
@@ -278,7 +279,8 @@ func (s *rowShaper) shapeRow(i int, from any) (any, error) {
 	return shaped, nil
 }
 
-// evaluateField works out the value of a field for the row at an index, and for those behind it where it does not depend on the row.
+// evaluateField sets the value of a field for the row at an index. A value that does not depend on the row is then
+// kept for the following rows.
 func (s *rowShaper) evaluateField(i int, field *fieldValue) (err error) {
 	noted := s.budget.NoteCount()
 	field.value, err = field.template.Render(&s.scope, s.budget)
@@ -294,13 +296,13 @@ func (s *rowShaper) evaluateField(i int, field *fieldValue) (err error) {
 	return nil
 }
 
-// placeNote describes a place for the end of a message.
+// placeNote returns a place as the end of a message.
 func (p TextPlaces) placeNote(offset int) string {
 	at := p.At(offset)
 	return fmt.Sprintf(" (line %d, column %d)", at.Line, at.Column)
 }
 
-// rowError is the error of an expression over a row.
+// rowError returns the error of an expression over a row, with its place.
 func (s *rowShaper) rowError(i int, field *RowField, what string, err error) error {
 	text, place := err.Error(), field.Places.At(0)
 	if failure, ok := errors.AsType[*expression.Error](err); ok {

@@ -9,55 +9,53 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// MostTables bounds the tables that Rows counts separately; the others are counted together.
-// Without it, a loop that writes a table per iteration would have a result that grows with it.
+// MostTables bounds the tables that Rows counts separately; the others are counted together. Without it, the result
+// of a loop that writes one table per iteration would grow with the loop.
 const MostTables = 50
 
-// Rows counts what a call, a loop or a run has done to data: the rows that it read, and what it wrote to each table. Nil, and
-// zero, mean "was not counted". It is a value: Plus makes a new one. Kept in workflow history.
-//
-// An attempt that is made again counts once, since only an attempt with a result does. For a write that the ledger of its
-// destination knows already, as its worker was lost behind it, the figure is what the ledger says: of modes insert, insert_or_ignore and
-// replace the rows of that write, where insert_or_ignore may have left some out; of others, and where a call continues from
-// its ledger entry, the rows that the write was given, as an entry is made before its write: how many of them were rejected, or were there,
-// is not known then. A reprocess that finds a write made
-// counts it as well as the run before. What a failed attempt has done outside of a transaction is not counted.
+// Rows counts what a call, a loop or a run did to data: the rows that it read, and what it wrote to each table.
+// Nil, and zero, mean "was not counted". It is a value: Plus returns a new one. Kept in workflow history.
+// || Repeated attempts count once, since only an attempt with a result counts. If a worker is lost after a write,
+// the write is found in the ledger of its destination. Then modes insert, insert_or_ignore and replace count the
+// rows of that write, of which insert_or_ignore may have omitted some; other modes, and a call that continues from
+// its ledger entry, count the rows given to the write, because the entry is made before the write, and it is not
+// known how many of them were rejected or existed already. A reprocess that finds a write already made counts it
+// again. What a failed attempt did outside of a transaction is not counted.
 type Rows struct {
 	RowTotals
-	// Tables are in the order of their names: at most MostTables, the largest.
+	// Tables are the MostTables largest tables, sorted by name.
 	Tables []TableRows `json:"tables,omitempty"`
-	// Others adds up the tables that are not among Tables, nil for none. A table that is added again may be in both.
+	// Others is the sum over all other tables, nil for none. A table that is added again may be in both.
 	Others *RowTotals `json:"others,omitempty"`
 }
 
 // RowTotals are numbers of rows.
 type RowTotals struct {
-	// Read counts rows that pages contributed, and that files and queries returned; a value that is no list counts as
-	// one row if the step has a sink, else not. Zero in a table.
+	// Read counts rows that pages contributed, and that files and queries returned. A value that is not a list
+	// counts as one row if the step has a sink, otherwise as none. It is zero for a table.
 	Read int64 `json:"read,omitempty"`
-	// Written counts rows that were inserted, updated, or given to something that is not a table. It includes
-	// Inserted and Updated, which are zero if the database cannot distinguish them cheaply: for upserts of SQLite,
-	// and of PostgreSQL into anything but a plain table.
+	// Written counts rows that were inserted, updated, or given to something other than a table. It includes
+	// Inserted and Updated, which are zero if the database cannot distinguish them cheaply: for upserts in SQLite,
+	// and in PostgreSQL into anything but a plain table.
 	Written  int64 `json:"written,omitempty"`
 	Inserted int64 `json:"inserted,omitempty"`
 	Updated  int64 `json:"updated,omitempty"`
 	Deleted  int64 `json:"deleted,omitempty"`
-	// Rejected counts rows that the database refused, Discarded those that the schema contract left
-	// out.
+	// Rejected counts rows that the database rejected, Discarded those that the schema contract left out.
 	Rejected  int64 `json:"rejected,omitempty"`
 	Discarded int64 `json:"discarded,omitempty"`
 }
 
-// TableRows counts what was done to a table, or to what else a sink writes to.
+// TableRows counts what was done to a table, or to another destination of a sink.
 type TableRows struct {
-	// Table is its name, rendered; without one the path of a file, else the tool.
+	// Table is its rendered name or, without one, the path of a file, otherwise the tool.
 	Table string `json:"table"`
 	// Connection is the connection of the table, or the host of a request; "" for none.
 	Connection string `json:"connection,omitempty"`
 	RowTotals
 }
 
-// Plus is the sum of two totals.
+// Plus returns the sum of two totals.
 func (t RowTotals) Plus(more RowTotals) RowTotals {
 	return RowTotals{
 		Read: t.Read + more.Read, Written: t.Written + more.Written, Inserted: t.Inserted + more.Inserted, Updated: t.Updated + more.Updated,
@@ -65,13 +63,13 @@ func (t RowTotals) Plus(more RowTotals) RowTotals {
 	}
 }
 
-// ChangedRows is how many rows were written or deleted.
+// ChangedRows returns how many rows were written or deleted.
 func (t RowTotals) ChangedRows() int64 { return t.Written + t.Deleted }
 
-// totalSize orders tables by how much was done to them.
+// totalSize is the number by which tables are ordered.
 func (t RowTotals) totalSize() int64 { return t.ChangedRows() + t.Rejected + t.Discarded }
 
-// ToRows is the figures as those of one table, empty where nothing was done to it.
+// ToRows returns the counts as Rows with one table; empty if they are all zero.
 func (t TableRows) ToRows() *Rows {
 	if t.RowTotals == (RowTotals{}) {
 		return &Rows{}
@@ -82,7 +80,7 @@ func (t TableRows) ToRows() *Rows {
 // IsEmpty reports whether nothing was counted.
 func (r *Rows) IsEmpty() bool { return r == nil || r.RowTotals == RowTotals{} }
 
-// CountedOrNil is the figures, nil where nothing was counted.
+// CountedOrNil returns r, or nil if nothing was counted.
 func (r *Rows) CountedOrNil() *Rows {
 	if r.IsEmpty() {
 		return nil
@@ -90,7 +88,7 @@ func (r *Rows) CountedOrNil() *Rows {
 	return r
 }
 
-// Totals are the totals of all tables; zero for nil.
+// Totals returns the totals over all tables; zero for nil.
 func (r *Rows) Totals() RowTotals {
 	if r == nil {
 		return RowTotals{}
@@ -98,7 +96,7 @@ func (r *Rows) Totals() RowTotals {
 	return r.RowTotals
 }
 
-// Plus is the sum of two, either of which may be nil.
+// Plus returns the sum of two Rows, each of which may be nil.
 func (r *Rows) Plus(more *Rows) *Rows {
 	if r == nil || more == nil {
 		return cmp.Or(r, more)
@@ -129,7 +127,7 @@ func byName(a, b TableRows) int {
 	return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Connection, b.Connection))
 }
 
-// keepLargest keeps the largest tables.
+// keepLargest keeps the MostTables largest tables, and adds the others to Others.
 func (r *Rows) keepLargest() {
 	if len(r.Tables) <= MostTables {
 		return
@@ -142,7 +140,7 @@ func (r *Rows) keepLargest() {
 	slices.SortFunc(r.Tables, byName)
 }
 
-// leaveOut adds to the tables that are not kept by themselves.
+// leaveOut adds totals to Others.
 func (r *Rows) leaveOut(totals RowTotals) {
 	if r.Others != nil {
 		totals = totals.Plus(*r.Others)
@@ -150,7 +148,7 @@ func (r *Rows) leaveOut(totals RowTotals) {
 	r.Others = &totals
 }
 
-// Table is what the attempt writes to, without figures.
+// Table returns the table, or other destination, of the attempt, without counts.
 func (in ToolInput) Table() TableRows {
 	named := TableRows{Table: in.Tool, Connection: in.Auth}
 	table, isTable := in.Fields["table"].Data.(string)
@@ -169,7 +167,7 @@ func (in ToolInput) Table() TableRows {
 	return named
 }
 
-// GivenRows counts what a sink was given, as written.
+// GivenRows returns the rows given to a sink, counted as written.
 func (in ToolInput) GivenRows() *Rows {
 	table := in.Table()
 	if in.Staging == nil || in.Staging.Do == "" && expression.Text(in.Fields["mode"].Data) != "replace" {

@@ -8,8 +8,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// WithStep lays how a step has ended over data, as it shows to expressions after
-// the step.
+// WithStep returns data with the result of a step, for later expressions.
 func (d Data) WithStep(name string, result CallResult) Data {
 	steps := expression.Merge(d.Steps.Data, map[string]any{name: nil})
 	steps.(map[string]any)[name] = result.Envelope() // Merge of maps gives a map
@@ -17,48 +16,44 @@ func (d Data) WithStep(name string, result CallResult) Data {
 	return d
 }
 
-// RunInfo is constant during a run; kept in workflow history. A reprocess has the RunInfo of
-// the original run.
+// RunInfo identifies a run; it is constant during the run, and kept in workflow history. A reprocess has the
+// RunInfo of the original run.
 type RunInfo struct {
 	WorkflowID string    `json:"workflow_id"` // execution_id in expressions
-	RunID      string    `json:"run_id"`      // the first of the chain
+	RunID      string    `json:"run_id"`      // that of the first history of the run
 	StartedAt  time.Time `json:"started_at"`
 	Playbook   string    `json:"playbook"`
-	// ScheduledAt is the time that a schedule started the run for; zero for a run
-	// that none has started.
+	// ScheduledAt is the time that a schedule started the run for; zero for other runs.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	// Round numbers the reprocesses of a run, from 1; 0 is the run itself.
 	Round int `json:"round,omitempty"`
-	// Key is the operation key of the call that has started the run, "" for a run that no
-	// step has: the keys of its operations follow from it. Lap distinguishes the runs that
-	// the call has started, "" for the first.
+	// Key is the operation key of the call that started the run, from which the keys of its operations are derived;
+	// "" if no step started it. Lap distinguishes the runs started by one call; "" for the first.
 	Key string `json:"key,omitempty"`
 	Lap string `json:"lap,omitempty"`
-	// FullRefresh are the steps that read from the initial values of their states, in place of
-	// their watermarks.
+	// FullRefresh are the steps that read from the initial values of their states instead of their watermarks.
 	FullRefresh []string `json:"full_refresh,omitempty"`
 	// Partition is the run's partition; nil if its playbook has none.
 	Partition *partition.Partition `json:"partition,omitempty"`
 }
 
-// Data is everything expressions can name that the run has gathered. Children
-// get a pruned copy of it (see CaptureData); kept in workflow history.
+// Data is what the run has gathered for expressions. Children get a reduced copy (see CaptureData); kept in
+// workflow history.
 type Data struct {
 	Workload expression.Value `json:"workload,omitzero"`
 	Vars     expression.Value `json:"vars,omitzero"`
-	Steps    expression.Value `json:"steps,omitzero"` // step -> envelope
+	Steps    expression.Value `json:"steps,omitzero"` // envelopes by step
 }
 
-// ElementPosition places an iteration within its loop; kept in workflow history.
+// ElementPosition is the position of an iteration in its loop; kept in workflow history.
 type ElementPosition struct {
 	Index int `json:"index"` // from 0
-	Size  int `json:"size"`  // of the collection; 0 while the source of the loop has not ended
+	Size  int `json:"size"`  // of the collection; 0 while the source of the loop may return more
 }
 
-// Scope resolves the names of an expression at its position (docs/concepts/expressions.md#names):
-// words of the language first, then the element, into, steps
-// and workload keys. It is built once per call and read only; With lays more
-// names over it.
+// Scope resolves the names of an expression (docs/concepts/expressions.md#names): words of the language first, then
+// the element, into, steps and workload keys. It is built once per call and not changed; With returns a scope with
+// further names.
 type Scope struct {
 	parent *Scope
 	locals map[string]any
@@ -72,12 +67,12 @@ type Scope struct {
 	position *ElementPosition
 }
 
-// NewScope is the scope of a run.
+// NewScope returns the scope of a run.
 func NewScope(book *playbook.Playbook, run RunInfo, data Data) *Scope {
 	return &Scope{book: book, run: run, data: data}
 }
 
-// WithElement is the scope of one iteration.
+// WithElement returns the scope of one iteration.
 func (s *Scope) WithElement(name string, value any, position ElementPosition) *Scope {
 	inner := *s.rootScope()
 	inner.parent, inner.locals = nil, nil
@@ -85,15 +80,15 @@ func (s *Scope) WithElement(name string, value any, position ElementPosition) *S
 	return &inner
 }
 
-// With lays names over the scope.
+// With returns a scope with names that have precedence over those of s.
 func (s *Scope) With(locals map[string]any) *Scope {
 	return &Scope{parent: s, locals: locals}
 }
 
-// Book is the playbook of the scope.
+// Book returns the playbook of the scope.
 func (s *Scope) Book() *playbook.Playbook { return s.rootScope().book }
 
-// Element is the element of the iteration, nil outside a loop.
+// Element returns the element of the iteration, nil outside a loop.
 func (s *Scope) Element() any { return s.rootScope().value }
 
 func (s *Scope) rootScope() *Scope {
@@ -103,7 +98,7 @@ func (s *Scope) rootScope() *Scope {
 	return s
 }
 
-// Lookup finds a name; see expression.Scope.
+// Lookup implements expression.Scope.
 func (s *Scope) Lookup(name string) (any, bool) {
 	for ; s.parent != nil; s = s.parent {
 		if value, found := s.locals[name]; found {
@@ -145,7 +140,7 @@ func (s *Scope) lookupRoot(name string) (any, bool) {
 	return value, found
 }
 
-// exprValue is run in expressions. What it lacks is nil in them.
+// exprValue returns the value of `run` in expressions. Missing members are nil.
 func (r RunInfo) exprValue() map[string]any {
 	words := map[string]any{"id": r.RunID, "started_at": expression.TimeText(r.StartedAt), "playbook": r.Playbook}
 	if !r.ScheduledAt.IsZero() { // the values of other runs stay as they are in their histories

@@ -14,20 +14,19 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// sealedKey is the one member of a result that is sealed: {"$sealed": "v1.…"}.
+// sealedKey is the only member of a sealed result: {"$sealed": "v1.…"}.
 const sealedKey = "$sealed"
 
-// Sealed is the result of a secret step as a run has it. text is what the
-// activity has made of it.
+// Sealed returns the result of a secret step as runs store it. text is the encrypted result, made by the activity.
 func Sealed(text string) expression.Value { return expression.Of(map[string]any{sealedKey: text}) }
 
-// SealedText is the text of a sealed result, "" for every other value.
+// SealedText returns the text of a sealed result, "" for every other value.
 func SealedText(v any) string {
 	text, _ := expression.Member(v, sealedKey).(string)
 	return text
 }
 
-// holdsSealed reports whether a value has a sealed result in it.
+// holdsSealed reports whether a value contains a sealed result.
 func holdsSealed(v any) bool {
 	switch v := v.(type) {
 	case []any:
@@ -54,32 +53,31 @@ func RefuseSealed(book *playbook.Playbook, what string, values ...any) error {
 	return fmt.Errorf("%s would contain the result of a secret step, which only fields of later calls may use", what)
 }
 
-// SecretWork says which secret results an attempt uses or makes; kept in workflow history.
+// SecretWork says which secret results an attempt uses or produces; kept in workflow history.
 type SecretWork struct {
-	// Run is the first run of the chain. A result is sealed for it and its step.
+	// Run is the run ID of the run's first history. Results are sealed for that run and their step.
 	Run string `json:"run"`
-	// Seals says that the attempt's own result is to be sealed.
+	// Seals says that the attempt's own result must be sealed.
 	Seals bool `json:"seals,omitempty"`
-	// Sealed are the sealed results that Deferred uses, by the names of their steps.
+	// Sealed are the sealed results that Deferred uses, by step.
 	Sealed   map[string]string    `json:"sealed,omitempty"`
 	Deferred []DeferredExpression `json:"deferred,omitempty"`
-	// Now is what now() returns in Deferred: when the request was rendered.
+	// Now is the value of now() in Deferred: when the request was rendered.
 	Now time.Time `json:"now,omitzero"`
 }
 
-// DeferredExpression is an expression that uses a secret result: the activity evaluates it.
-// Until then it is masked by stars. Kept in workflow history.
+// DeferredExpression is an expression that uses a secret result, so that only the activity evaluates it. Until then
+// asterisks replace its value. Kept in workflow history.
 type DeferredExpression struct {
 	In   RequestPart `json:"in"`
-	Path []string    `json:"path"` // keys, and indexes of lists; the first is the field's name
-	// Template is the text as the author wrote it; "" for a parameter of the
-	// statement, whose number is Path.
+	Path []string    `json:"path"` // keys, and indexes of lists; the first is the name of the field
+	// Template is the template as the author wrote it; "" for a parameter of the statement, whose number is Path.
 	Template string `json:"template,omitempty"`
 	// Dialect is the dialect of the statement.
 	Dialect statement.Dialect `json:"dialect,omitempty"`
-	// Steps are the secret steps it uses.
+	// Steps are the secret steps that it uses.
 	Steps []string `json:"steps"`
-	// Scope holds what its other names mean.
+	// Scope has the values of its other names.
 	Scope expression.Value `json:"scope,omitzero"`
 }
 
@@ -93,15 +91,14 @@ const (
 	InParams RequestPart = "params"
 )
 
-// SealedResult returns the sealed result of a step, "" if it has none because it has not run,
-// or its failure was ignored.
+// SealedResult returns the sealed result of a step; "" if it has none, because it has not run or its failure was
+// ignored.
 func (s *Scope) SealedResult(step string) string {
 	return SealedText(expression.Member(expression.Member(s.rootScope().data.Steps.Data, step), "data"))
 }
 
-// Reveal returns the attempt with deferred values filled in. opened has the results by the
-// names of their steps; seen is called with each expression's value. Errors may contain parts
-// of secrets.
+// Reveal returns the attempt with deferred values filled in. opened has the decrypted results by step; seen is
+// called with each expression's value. Errors may contain parts of secrets.
 func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, error) {
 	work := in.Secret
 	fields := make(map[string]any, len(in.Fields))
@@ -142,7 +139,7 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 	return in, nil
 }
 
-// placeText is the position of a deferred expression, for messages.
+// placeText returns the position of a deferred expression, for messages.
 func (d DeferredExpression) placeText() string {
 	if d.In == InFields {
 		return strings.Join(d.Path, ".")
@@ -150,11 +147,10 @@ func (d DeferredExpression) placeText() string {
 	return string(d.In) + "." + strings.Join(d.Path, ".")
 }
 
-// errNotDeferred is something that no call of this build defers.
+// errNotDeferred is the error about something that this build would not defer.
 var errNotDeferred = errors.New("it was deferred by another build and cannot be evaluated here")
 
-// deferredText is what a deferred expression is evaluated from: a text, or a
-// parameter of a statement.
+// deferredText is the source of a deferred expression: a template, or a parameter of a statement.
 type deferredText struct {
 	node  *playbook.Node // nil for a parameter
 	isURL bool
@@ -162,8 +158,7 @@ type deferredText struct {
 	param int
 }
 
-// readText returns the text of the expression. statements caches parsed statements of the
-// attempt.
+// readText returns the source of the expression. statements caches the parsed statements of the attempt.
 func (d DeferredExpression) readText(in ToolInput, statements map[statement.Dialect]*statement.Statement) (deferredText, error) {
 	if d.In != InParams {
 		node, problems := playbook.NewTemplate(d.Template)
@@ -183,7 +178,8 @@ func (d DeferredExpression) readText(in ToolInput, statements map[statement.Dial
 	return deferredText{sql: parsed, param: i}, nil
 }
 
-// statement is the SQL whose parameters the attempt has: its own, or that of the source whose rows it moves.
+// statement returns the SQL statement whose parameters the attempt has: its own, or that of the source whose rows
+// it moves.
 func (in ToolInput) statement() string {
 	if from, err := in.Nested(playbook.FieldFrom); err == nil && playbook.TraitsOf(in.Tool).Moves {
 		in = from
@@ -191,7 +187,7 @@ func (in ToolInput) statement() string {
 	return expression.Text(in.Fields[playbook.FieldStatement].Data)
 }
 
-// isURL reports whether a path of the fields is the URL of a request.
+// isURL reports whether a path in the fields is the URL of a request.
 func isURL(path []string) bool {
 	if playbook.IsRequestField(path[0]) {
 		path = path[1:]
@@ -210,8 +206,8 @@ func (t deferredText) renderText(scope expression.Scope, budget *expression.Budg
 	}
 }
 
-// revealSecrets reports the value of each expression over secrets, which others may repeat
-// without the text around it.
+// revealSecrets calls seen with the value of each expression that uses secrets, because a server may repeat it
+// without the surrounding text.
 func (t deferredText) revealSecrets(d DeferredExpression, scope expression.Scope, now time.Time, seen func(any)) {
 	budget := expression.NewBudget(expression.DecisionLimits, now)
 	for _, segment := range t.textTemplate().Segments() {
@@ -231,7 +227,7 @@ func (t deferredText) textTemplate() *expression.Template {
 	return t.node.Template
 }
 
-// usesResult reports whether an expression with these names uses one of the results.
+// usesResult reports whether an expression with these references uses a secret result.
 func (d DeferredExpression) usesResult(refs []expression.Ref) bool {
 	return slices.ContainsFunc(refs, func(ref expression.Ref) bool {
 		if ref.Root != "steps" || len(ref.Path) == 0 {
@@ -242,7 +238,7 @@ func (d DeferredExpression) usesResult(refs []expression.Ref) bool {
 	})
 }
 
-// placeValue returns a copy of a value with another one at a path.
+// placeValue returns a copy of v in which the value at a path is replaced.
 func placeValue(v any, path []string, value any) any {
 	if len(path) == 0 {
 		return value

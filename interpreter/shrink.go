@@ -9,28 +9,28 @@ import (
 	"reprise/interpreter/source"
 )
 
-// What is too large to cross a boundary is cut down to a size before it does.
-// Here is what each thing goes without first, and what it says of that. Counts,
-// statuses and messages stay; sizes are bytes of JSON, see EncodedSize.
+// Values that exceed the size of a payload are reduced before they are sent. This file defines what each kind of
+// value omits first, and how it reports that. Counts, statuses and messages are kept; sizes are bytes of JSON, see
+// EncodedSize.
 
-// MaxFailureDetails is what Temporal surely keeps of a failure's details, in bytes. It drops
-// larger details, and the run would end without saying why.
+// MaxFailureDetails is a size of failure details, in bytes, that Temporal reliably stores. It drops larger details,
+// and the run would end without an explanation.
 const MaxFailureDetails = 100_000
 
-// bulky is the size from which data is left out of an error that has to be small.
+// bulky is the size, in bytes, above which data is removed from an error that has to be small.
 const bulky = 2000
 
-// warningRoom is more than the size of a warning that says what was left out.
+// warningRoom is an upper bound for the size of a warning about removed data.
 const warningRoom = 200
 
-// Measure returns the size of a value that is about to cross a boundary, and the
-// error of one that cannot, because it is larger than most.
+// Measure returns the encoded size of a value, and an error if it exceeds most; what describes the value in the
+// message.
 func Measure(v any, most int, what string) (int, *ErrorObject) {
 	size := EncodedSize(v)
 	return size, CheckSize(size, most, what)
 }
 
-// CheckSize returns the error of what has more bytes than may cross a boundary.
+// CheckSize returns an error if size exceeds most bytes.
 func CheckSize(size, most int, what string) *ErrorObject {
 	if size <= most {
 		return nil
@@ -43,7 +43,7 @@ func tooLarge(message string) *ErrorObject {
 	return &ErrorObject{Kind: KindPayloadTooLarge, Class: ClassFinal, Message: message}
 }
 
-// TooLargeResult replaces the result of an iteration that is too large.
+// TooLargeResult returns the failure that replaces an iteration's result which is too large.
 func TooLargeResult(result CallResult, step *playbook.Step, message string) CallResult {
 	return CallResult{
 		Status: StatusError, Error: tooLarge(message), Meta: result.Meta,
@@ -51,13 +51,13 @@ func TooLargeResult(result CallResult, step *playbook.Step, message string) Call
 	}
 }
 
-// ShortMessage is the error's message without the end of one that is very long.
+// ShortMessage returns the error's message, cut off if it is very long.
 func (e *ErrorObject) ShortMessage() string {
 	const shown = 2000
 	return source.Cut(e.Message, shown)
 }
 
-// BriefError is the error without what answers held.
+// BriefError returns the error without contents of responses.
 func (e *ErrorObject) BriefError() ErrorObject {
 	small := *e
 	small.Message, small.Headers, small.Body, small.Collected = e.ShortMessage(), nil, expression.Value{}, expression.Value{}
@@ -65,8 +65,8 @@ func (e *ErrorObject) BriefError() ErrorObject {
 	return small
 }
 
-// ShrunkError is an error without its bulky data: what was collected, the body, or
-// both. Headers and params go first: a loop may have many errors with a few of them each.
+// ShrunkError returns the error without large data: first headers and params, since a loop may have many errors
+// with a few of them each, then collected data, the body, or both.
 func (e *ErrorObject) ShrunkError() *ErrorObject {
 	if e == nil {
 		return nil
@@ -96,9 +96,8 @@ func (e *ErrorObject) ShrunkError() *ErrorObject {
 	return &small
 }
 
-// ShrinkResult makes sure that a call's result has at most most bytes. An error goes
-// without its bulk, and data that is too large is a failure that says so; what is
-// the result in words.
+// ShrinkResult reduces a call's result to most bytes. An error loses its large data; data that is too large becomes
+// a failure that says so. what describes the result in the message.
 func (r *CallResult) ShrinkResult(what string, most int) {
 	_, failure := Measure(r, most, what)
 	if failure == nil {
@@ -110,13 +109,12 @@ func (r *CallResult) ShrinkResult(what string, most int) {
 	}
 	r.Error = r.Error.ShrunkError()
 	if EncodedSize(r) > most {
-		r.Data = expression.Value{} // of a call whose sink failed
+		r.Data = expression.Value{} // the data of a call whose sink failed
 	}
 }
 
-// Shrink makes sure that a loop's result has at most most bytes. What failed
-// iterations had collected is left out first; a loop whose results are too large
-// fails and says so.
+// Shrink reduces a loop's result to most bytes. Data collected by failed iterations is removed first; a loop whose
+// results are too large fails with an error that says so.
 func (l *LoopResult) Shrink(step string, most int) {
 	if EncodedSize(l) <= most {
 		return
@@ -139,8 +137,7 @@ func (l *LoopResult) Shrink(step string, most int) {
 	}
 }
 
-// dropPending gives up moves that wait for the end of the run, of a loop that fails, and gives their
-// size.
+// dropPending removes the moves at the end of the run, because the loop fails, and returns their size.
 func (l *LoopResult) dropPending() int {
 	if l.Incremental == nil || l.Incremental.Pending == nil {
 		return 0
@@ -151,8 +148,7 @@ func (l *LoopResult) dropPending() int {
 	return size
 }
 
-// cutErrors keeps as many errors of a loop as surely have room; the stats still
-// count all of them.
+// cutErrors keeps as many errors of a loop as fit into half of most bytes; the stats still count all of them.
 func (l *LoopResult) cutErrors(step string, most int) {
 	all := len(l.Errors)
 	l.Errors = l.Errors[:errorsWithin(l.Errors, 0, most/2)]
@@ -160,8 +156,7 @@ func (l *LoopResult) cutErrors(step string, most int) {
 		"see the child workflows for the others", step, all, len(l.Errors))}
 }
 
-// errorsWithin is how many of the errors, from the first, take at most room bytes, with
-// so many more for each.
+// errorsWithin returns how many errors, from the first, fit into room bytes, with between bytes added to each.
 func errorsWithin(errors []LoopError, between, room int) int {
 	size := 0
 	for i, failure := range errors {
@@ -172,11 +167,11 @@ func errorsWithin(errors []LoopError, between, room int) int {
 	return len(errors)
 }
 
-// aroundResult is more bytes than an output of one call has around its result.
+// aroundResult is an upper bound for the bytes that the output of one call has in addition to its result.
 const aroundResult = 1000
 
-// Shrink makes sure that the output has at most most bytes: a result that is
-// too large becomes a failure that says so, and bulky error data is left out.
+// Shrink reduces the output to most bytes: a result that is too large becomes a failure that says so, and large
+// data of errors is removed.
 func (o *CallsOutput) Shrink(step *playbook.Step, most int) {
 	if step.Loop == nil {
 		for i := range o.Iterations {
@@ -187,9 +182,9 @@ func (o *CallsOutput) Shrink(step *playbook.Step, most int) {
 	share := (most - MaxFailureDetails) / max(len(o.Iterations), 1)
 	for i := range o.Iterations {
 		result := &o.Iterations[i].Result
-		result.Meta.Tool = ToolMeta{} // headers, which no loop's result has
+		result.Meta.Tool = ToolMeta{} // headers, which no loop's result contains
 		if result.Failed() {
-			result.Data = expression.Value{} // of a call whose sink failed; neither has a loop's result that
+			result.Data = expression.Value{} // the data of a call whose sink failed, which a loop's result does not contain either
 		}
 		if size := EncodedSize(result.Data); size > share {
 			*result = TooLargeResult(*result, step, fmt.Sprintf("the result of iteration %d has %d bytes, more than the %d that it may have; "+

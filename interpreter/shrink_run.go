@@ -8,13 +8,13 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// bulk is something that a run's result can go without.
+// bulk is a part of a run's result that can be removed.
 type bulk struct {
 	what  string
-	leave func(*RunResult) bool // reports whether there was any of it
+	leave func(*RunResult) bool // removes it, and reports whether there was any
 }
 
-// bulks is what a run's result that is too large goes without, in this order.
+// bulks are the parts that are removed, in this order, from a result that is too large.
 var bulks = []bulk{
 	{"the warnings of validation, which starter validate shows", dropValidation},
 	{"the rows of steps by table", dropTables},
@@ -24,16 +24,16 @@ var bulks = []bulk{
 	{"the bodies of the answers that failed steps", dropErrors(ofSteps, dropBody)},
 }
 
-// lasts are dropped if that was not enough: what people look for first.
+// lasts are removed only if that was not enough: people look for them first.
 var lasts = []bulk{
 	{"the result; write it with a sink, or select less with `output`", dropResult},
 	{"what the failure had collected", dropErrors(ofRun, dropCollected)},
 	{"the body of the answer", dropErrors(ofRun, dropBody)},
 }
 
-// Shrink reduces a run's result to most bytes. It drops bulky data, each with a warning;
-// records, statuses and messages stay, and the failure that ended the run is reduced last.
-// Shared parts of the result are copied first.
+// Shrink reduces a run's result to most bytes. It removes large data, with a warning for each kind; records,
+// statuses and messages are kept, and the failure that ended the run is reduced last. Shared parts of the result
+// are copied before they are changed.
 func (r *RunResult) Shrink(most int) {
 	if EncodedSize(r) <= most {
 		return
@@ -45,7 +45,7 @@ func (r *RunResult) Shrink(most int) {
 	r.shrinkVisits(most)
 }
 
-// goWithout leaves out one thing after the other until the rest is small enough.
+// goWithout removes one part after the other until the result is small enough.
 func (r *RunResult) goWithout(bulks []bulk, most int) {
 	for _, bulk := range bulks {
 		if EncodedSize(r) > most && bulk.leave(r) {
@@ -60,7 +60,7 @@ func dropValidation(r *RunResult) bool {
 	return had
 }
 
-// dropTables keeps the totals of the steps, and the tables of the run as a whole.
+// dropTables removes the tables of steps but keeps their totals, and the tables of the run as a whole.
 func dropTables(r *RunResult) bool {
 	left := false
 	for i := range r.Steps {
@@ -71,7 +71,7 @@ func dropTables(r *RunResult) bool {
 	return left
 }
 
-// copyOwn copies what Shrink changes: a run still uses its records.
+// copyOwn copies what Shrink changes, because the run still uses its records.
 func (r *RunResult) copyOwn() {
 	own := func(failure **ErrorObject) {
 		if *failure != nil {
@@ -145,8 +145,8 @@ func dropResult(r *RunResult) bool {
 	return left
 }
 
-// shrinkLoops keeps as many errors of iterations as there is room for, the same
-// share of every loop; the stats still count all of them.
+// shrinkLoops removes errors of iterations, in equal shares for every loop, until the rest fits; the stats still
+// count all of them.
 func (r *RunResult) shrinkLoops(most int) {
 	if EncodedSize(r) <= most {
 		return
@@ -170,12 +170,12 @@ func (r *RunResult) shrinkLoops(most int) {
 	}
 }
 
-// mostWarnings is how many warnings a result keeps that is too large otherwise: a result that
-// Temporal refuses leaves the run hanging.
+// mostWarnings bounds the warnings that a result keeps when it is too large even without them: a result that
+// Temporal rejects leaves the run hanging.
 const mostWarnings = 50
 
-// shrinkVisits keeps as many records as there is room for, where a run has made
-// thousands of visits: the oldest go first, and of them those that went well.
+// shrinkVisits removes records of a run with very many visits until the rest fits: the oldest first, and successful
+// ones before others.
 func (r *RunResult) shrinkVisits(most int) {
 	if EncodedSize(r) <= most {
 		return

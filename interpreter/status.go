@@ -7,12 +7,11 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Status is the status of a step, an iteration or a run, or what an envelope says. These
-// are two sets: an envelope is StatusSuccess, StatusError or Partial, the others are
-// never any of the first two.
+// Status is the status of a step, an iteration or a run, or of an envelope. An envelope has StatusSuccess,
+// StatusError or Partial; the others never have the first two.
 type Status string
 
-// The statuses of steps, iterations and runs; each has a row in the table below.
+// The statuses of steps, iterations and runs; each has a row in statuses.
 const (
 	Completed Status = "completed"
 	Partial   Status = "partial_success"
@@ -21,27 +20,27 @@ const (
 	Skipped   Status = "skipped"
 	Running   Status = "running"
 	Pending   Status = "pending"
-	// Awaiting is the status of what has an attempt that a person or another system answers.
+	// Awaiting means that an attempt waits for the answer of a person or another system.
 	Awaiting Status = "awaiting"
-	// RetryPending is what waits before it tries again.
+	// RetryPending means waiting for the next attempt.
 	RetryPending Status = "retry_pending"
-	// Paused is a step, an iteration or a run that people hold.
+	// Paused means held by people.
 	Paused Status = "paused"
-	// Queued is a run that waits for its turn under its concurrency key.
+	// Queued means that a run waits for a slot under its concurrency key.
 	Queued Status = "queued"
 )
 
-// Owner says whose status a status can be.
+// Owner says what can have a status.
 type Owner int
 
-// The owners of statuses, which add up.
+// The owners of statuses, as bits.
 const (
 	OfStep Owner = 1 << iota
 	OfIteration
 	OfRun
 )
 
-// Ending says whether a status is open, or ended well, in part or badly.
+// Ending says whether a status is open, or how it has ended: well, in part, or badly.
 type Ending int
 
 // The endings.
@@ -52,12 +51,12 @@ const (
 	Bad
 )
 
-// Tally is the figure of a loop that counts the iterations of a status.
+// Tally is the counter of a loop that includes the iterations with a status.
 type Tally int
 
-// The tallies. Those of an open loop add up to its size.
+// The tallies. For an open loop, their sum is its size.
 const (
-	TallyNone Tally = iota // of no iteration
+	TallyNone Tally = iota // for statuses that iterations do not have
 	TallySuccess
 	TallyFailed
 	TallyCancelled
@@ -66,40 +65,40 @@ const (
 	TallyPending
 )
 
-// Colour is how a status is drawn. Fill is a background for dark letters, distinct from the
-// others in grey too; Ink and DarkInk are for letters and bars on light and dark pages, and
-// Tone is for terminals, whose users choose the colours.
+// Colour says how a status is drawn. Fill is a background for dark letters, distinct from the others in grayscale
+// too; Ink and DarkInk are for letters and bars on light and dark pages; Tone is for terminals, whose users choose
+// the colours.
 type Colour struct {
 	Fill, Ink, DarkInk string
 	Tone               Tone
 }
 
-// Tone classifies statuses for terminals.
+// Tone classifies statuses for the colours of terminals.
 type Tone int
 
 // The tones.
 const (
-	ToneNone    Tone = iota // of no status
+	ToneNone    Tone = iota // for no status
 	ToneBad                 // it failed
-	ToneWarning             // something went wrong, and may still end well
+	ToneWarning             // something went wrong, and may still succeed
 	ToneGood                // it ended well
-	ToneActive              // it runs
+	ToneActive              // it is running
 	ToneAsks                // somebody has to act
-	ToneHeld                // people or a queue hold it
+	ToneHeld                // held by people or a queue
 	ToneQuiet               // it needs no attention
 )
 
-// Listing is how the server's list of runs knows a status.
+// Listing says how the server's list of runs represents a status.
 type Listing struct {
-	// Executions are the statuses of such runs in Temporal.
+	// Executions are the Temporal statuses of such runs.
 	Executions []string
-	// Attribute says that finding them requires our search attribute; Default that a run
-	// without that attribute has this status.
+	// Attribute says that finding such runs requires StatusAttribute; Default that a run without that attribute has
+	// this status.
 	Attribute, Default bool
 }
 
-// StatusInfo describes a status. Code that shows, counts, filters or documents statuses reads it,
-// so a new status is a new row.
+// StatusInfo describes a status. All code that shows, counts, filters or documents statuses reads it, so a new
+// status is a new row.
 type StatusInfo struct {
 	Status Status
 	Of     Owner
@@ -107,7 +106,7 @@ type StatusInfo struct {
 	Tally  Tally
 	Colour Colour
 	List   Listing
-	// Doc says in whole sentences what it means, for docs/reference/statuses.md.
+	// Doc explains the status in whole sentences, for docs/reference/statuses.md.
 	Doc string
 }
 
@@ -117,7 +116,7 @@ const (
 	grey, darkGrey   = "#667080", "#98a2b1"
 )
 
-// statuses is the table, in display order: what is wrong, what waits, what runs, what is done.
+// statuses has all statuses in display order: problems, waiting, running, done.
 var statuses = []StatusInfo{
 	{
 		Status: Failed, Of: OfStep | OfIteration | OfRun, Ending: Bad, Tally: TallyFailed,
@@ -185,10 +184,10 @@ var statuses = []StatusInfo{
 	},
 }
 
-// Statuses returns the table, in display order.
+// Statuses returns all statuses with their descriptions, in display order.
 func Statuses() []StatusInfo { return slices.Clone(statuses) }
 
-// EachStatus calls yield with the statuses in the order of the table, until it returns false.
+// EachStatus calls yield with the statuses in display order, until it returns false.
 func EachStatus(yield func(Status) bool) {
 	for i := range statuses {
 		if !yield(statuses[i].Status) {
@@ -197,12 +196,12 @@ func EachStatus(yield func(Status) bool) {
 	}
 }
 
-// StatusesOf are the statuses that something can have, in the order of the table.
+// StatusesOf returns the statuses that an owner can have, in display order.
 func StatusesOf(owner Owner) []Status {
 	return lists.Pick(statuses, func(info StatusInfo) (Status, bool) { return info.Status, info.Of&owner != 0 })
 }
 
-// Info is the row of the status; false for one without.
+// Info returns the description of the status; false for an unknown one.
 func (s Status) Info() (StatusInfo, bool) {
 	i := slices.IndexFunc(statuses, func(info StatusInfo) bool { return info.Status == s })
 	if i < 0 {
@@ -211,7 +210,7 @@ func (s Status) Info() (StatusInfo, bool) {
 	return statuses[i], true
 }
 
-// Word is the status as people read it on pages and in pictures.
+// Word returns the status as pages and graphs show it.
 func (s Status) Word() string {
 	switch s {
 	case RetryPending:
@@ -222,17 +221,17 @@ func (s Status) Word() string {
 	return strings.ReplaceAll(string(s), "_", " ")
 }
 
-// Ending is the ending of the status; Open for one without a row.
+// Ending returns the ending of the status; Open for an unknown one.
 func (s Status) Ending() Ending {
 	info, _ := s.Info()
 	return info.Ending
 }
 
-// Ended reports whether what has the status has ended.
+// Ended reports whether the status is final.
 func (s Status) Ended() bool { return s.Ending() != Open }
 
-// Tally is the figure of a loop that counts an iteration of the status. One without a figure
-// counts as running, so none is uncounted.
+// Tally returns the counter of a loop for iterations with the status. Unknown statuses count as running, so that
+// every iteration is counted.
 func (s Status) Tally() Tally {
 	if info, _ := s.Info(); info.Tally != TallyNone {
 		return info.Tally
@@ -240,7 +239,7 @@ func (s Status) Tally() Tally {
 	return TallyRunning
 }
 
-// StatusColour is the colour of the status, or of one that is pending.
+// StatusColour returns the colour of the status; of pending for an unknown one.
 func (s Status) StatusColour() Colour {
 	info, known := s.Info()
 	if !known {
@@ -249,8 +248,7 @@ func (s Status) StatusColour() Colour {
 	return info.Colour
 }
 
-// RunStatus is the status of a run from its status in Temporal, and maybe the
-// search attribute another.
+// RunStatus returns the status of a run from its Temporal status and its search attribute, which may be "".
 func RunStatus(execution string, attribute Status) Status {
 	status := Running // of whatever else a run that is open can be
 	for _, info := range statuses {
@@ -265,7 +263,7 @@ func RunStatus(execution string, attribute Status) Status {
 	return status
 }
 
-// String names the owners as documents do.
+// String returns the names of the owners, for documents.
 func (o Owner) String() string {
 	text := ""
 	for _, of := range []struct {

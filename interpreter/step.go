@@ -7,8 +7,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// EndScope holds the names that vars, next and a step's own sink may use once
-// the step has ended.
+// EndScope returns the scope of vars, next and a step's own sinks once the step has ended.
 func EndScope(scope *Scope, args any, result CallResult) *Scope {
 	names := map[string]any{
 		"result": result.Data.Data,
@@ -26,8 +25,7 @@ func EndScope(scope *Scope, args any, result CallResult) *Scope {
 	return scope.With(names)
 }
 
-// RenderVars evaluates the vars of a step, each seeing those before it, and
-// lays them over vars.
+// RenderVars returns vars with the evaluated vars of a step, each of which can use the previous ones.
 func RenderVars(step *playbook.Step, vars any, scope *Scope, budget *expression.Budget) (any, error) {
 	merged := expression.OrEmpty(vars)
 	for _, entry := range step.Vars {
@@ -40,8 +38,7 @@ func RenderVars(step *playbook.Step, vars any, scope *Scope, budget *expression.
 	return merged, nil
 }
 
-// withKey copies a map with one member set: a variable takes its new value and
-// is not merged with the one before.
+// withKey returns a copy of a map with one member set. The value replaces an earlier one, without merging.
 func withKey(m any, key string, value any) map[string]any {
 	copied := playbook.CloneMap(expression.MapOf(m), 1)
 	copied[key] = value
@@ -61,8 +58,7 @@ func Collection(loop *playbook.Loop, scope *Scope, budget *expression.Budget) ([
 	return elements, nil
 }
 
-// ExpressionFailure is the result of something that failed outside a call,
-// because an expression of it failed.
+// ExpressionFailure returns the failed result of something outside a call whose expression failed.
 func ExpressionFailure(book *playbook.Playbook, where string, err error, now time.Time) CallResult {
 	return CallResult{
 		Status: StatusError, Error: ExpressionError(book, where, err),

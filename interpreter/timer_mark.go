@@ -10,23 +10,24 @@ import (
 // WaitsForSlot describes an iteration that only waits for a slot in the window of its loop.
 const WaitsForSlot = "waits for a slot in the loop's window"
 
-// TimerMark says of a timer in a history which call waits by it, and why.
+// TimerMark identifies the call that waits for a timer in a history, and why.
 type TimerMark struct {
 	Call   string `json:"call"` // the step, or the place of a sink
 	Index  *int   `json:"index,omitempty"`
 	Reason Reason `json:"reason,omitempty"`
-	// Limits is the attempt that the timer bounds, where nothing waits by it.
+	// Limits is the number of the attempt whose time the timer limits, if no call waits for the timer.
 	Limits int `json:"limits,omitempty"`
 }
 
-// markBegin is the beginning of a mark, after the text of a summary.
+// markBegin is the beginning of a mark, which follows the text of a summary.
 const markBegin = ` {"call":`
 
-// mostSummary bounds the text before a mark, in characters: the server refuses summaries over
-// 400 bytes, and with them the task of the workflow.
+// mostSummary bounds the text before a mark, in characters: the server rejects a workflow task with a summary over
+// 400 bytes.
 const mostSummary = 160
 
-// Summary is a text for people followed by the mark. Temporal stores no other data of a timer.
+// Summary returns a text for people followed by the mark. The summary is the only data of a timer that Temporal
+// stores.
 func (m TimerMark) Summary(text string) string {
 	mark, err := json.Marshal(m)
 	if err != nil {
@@ -35,7 +36,7 @@ func (m TimerMark) Summary(text string) string {
 	return source.Cut(text, mostSummary) + " " + string(mark)
 }
 
-// ParseTimerMark reads the mark of a summary; false for a timer that has none.
+// ParseTimerMark returns the mark in a summary; false if it has none.
 func ParseTimerMark(summary string) (TimerMark, bool) {
 	at := strings.LastIndex(summary, markBegin)
 	if at < 0 {

@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Names of the workflow that counts the runs of a tree, and of its requests.
+// Names of the workflow that counts the runs of a tree, and of its update and query.
 const (
 	TreeWorkflow       = "TreeWorkflow"
 	TreeUpdate         = "admit"
@@ -18,30 +18,26 @@ const (
 	CancelTreeActivity = "cancel-tree"
 )
 
-// Tree is a first run with all runs that start below it, at any depth. Kept in
-// workflow history.
+// Tree is a first run with all its descendants. Kept in workflow history.
 type Tree struct {
-	// Root is the ID of the first run's first history, which no other run has.
+	// Root is the run ID of the first run's first history, which is unique.
 	Root string `json:"root"`
-	// Most bounds the runs that may start below the root run; 0 is unbounded.
+	// Most bounds the descendants of the root run; 0 is unbounded.
 	Most int `json:"most,omitempty"`
 }
 
-// WorkflowID is the ID of the workflow that counts the tree's runs.
+// WorkflowID returns the ID of the workflow that counts the tree's runs.
 func (t Tree) WorkflowID() string { return "reprise-tree/" + t.Root }
 
-// Admission requests that runs may start under the first run of a tree. Kept in
-// workflow history.
+// Admission requests to start runs in a tree. Kept in workflow history.
 type Admission struct {
 	Tree Tree `json:"tree"`
-	// Count is how many runs are to start. A negative Count returns admissions that were not
-	// used. It is 0 for a run that was admitted before.
+	// Count is the number of runs to start. A negative Count returns unused admissions. It is 0 for a run that was
+	// admitted before.
 	Count int `json:"count,omitempty"`
-	// Runs are the workflow IDs of the runs that wait for those that are to start, the
-	// first one first.
+	// Runs are the workflow IDs of the runs that wait for those to be started, outermost first.
 	Runs []string `json:"runs,omitempty"`
-	// Close is the workflow ID of a run that was cancelled: no more start that it waits
-	// for.
+	// Close is the workflow ID of a run that was cancelled: no further run that it would wait for may start.
 	Close string `json:"close,omitempty"`
 }
 
@@ -56,16 +52,15 @@ func (a Admission) Check() error {
 	return nil
 }
 
-// RunStart requests that a step may start runs now. Kept in workflow history.
+// RunStart asks whether a step may start runs now. Kept in workflow history.
 type RunStart struct {
 	Admission
-	// Attempt is the attempt that starts the run; nil if the runs start later, each by an
-	// attempt that requests admission again.
+	// Attempt is the attempt that starts the run; nil if the runs start later, each by an attempt that asks again.
 	Attempt *PausedBy `json:"attempt,omitempty"`
 }
 
-// PausedBy names what can hold an attempt: the control of its run, which is known up to a
-// version, and the controls of parent runs. Kept in workflow history.
+// PausedBy lists what can pause an attempt: the control of its run, which is known up to a version, and the
+// controls of parent runs. Kept in workflow history.
 type PausedBy struct {
 	Run     string   `json:"run"`
 	Step    string   `json:"step"`
@@ -73,28 +68,28 @@ type PausedBy struct {
 	Parents []Parent `json:"parents,omitempty"`
 }
 
-// AdmissionAnswer is the answer to an Admission, or to a RunStart. Kept in workflow history.
+// AdmissionAnswer is the result of an Admission, or of a RunStart. Kept in workflow history.
 type AdmissionAnswer struct {
 	Count int `json:"count"`
-	// Hold says that the run, or a parent run, is paused: nothing starts before that is
-	// resumed. What was admitted stays so.
+	// Hold says that the run, or a parent run, is paused: nothing may start before it is resumed. Admitted runs
+	// stay admitted.
 	Hold *Hold `json:"hold,omitempty"`
-	// Closed says that none may start as a run that waits for them was cancelled.
+	// Closed says that none may start because a run that waits for them was cancelled.
 	Closed bool `json:"closed,omitempty"`
 }
 
-// Census is how many runs of a tree were admitted. Kept in workflow history.
+// Census counts the admitted runs of a tree. Kept in workflow history.
 type Census struct {
 	Admitted int `json:"admitted"`
-	// Closed are the runs that were cancelled last.
+	// Closed are the runs that were cancelled most recently.
 	Closed []string `json:"closed,omitempty"`
 }
 
-// mostClosed bounds the cancelled runs that a census remembers, in the history of a tree. They
-// end within minutes, and a tree may cancel any number.
+// mostClosed bounds the cancelled runs that a census remembers, in the history of a tree. They end within minutes,
+// and a tree may cancel any number.
 const mostClosed = 100
 
-// Admit counts runs, and says how many of those requested may start.
+// Admit counts the requested runs, and returns how many of them may start.
 func (c *Census) Admit(asked Admission) AdmissionAnswer {
 	if asked.Close != "" && !slices.Contains(c.Closed, asked.Close) {
 		c.Closed = append(c.Closed, asked.Close)
@@ -120,24 +115,22 @@ func (c Census) Check() error {
 	return nil
 }
 
-// CancelTree requests the cancel of all descendants of a run that was cancelled, or of a loop.
-// Kept in workflow history.
+// CancelTree requests the cancel of all descendants of a run that was cancelled, or of a loop. Kept in workflow
+// history.
 type CancelTree struct {
-	// Tree has no more runs start below the cancelled one; none below a loop, which starts
-	// none itself by then.
+	// Tree is set for a cancelled run: no further runs may start below it. It is zero for a loop, which starts none
+	// by then.
 	Tree Tree `json:"tree,omitzero"`
-	// First is the workflow ID of the tree's first run, and Run that of the cancelled one
-	// or of the loop.
+	// First is the workflow ID of the tree's first run, and Run that of the cancelled run, or of the loop.
 	First string `json:"first"`
 	Run   string `json:"run"`
 }
 
-// DetachedMemo marks runs that no step waits for, which a cancel of their parents
-// leaves alone.
+// DetachedMemo marks runs that no step waits for, and which are not cancelled with their parents.
 const DetachedMemo = "reprise_detached"
 
-// TooManyRuns is the failure of an attempt whose run may not start: that no policy
-// is asked about, as each repetition would start one more.
+// TooManyRuns returns the failure of an attempt that may not start a run. It is final, because each retry would
+// start another run.
 func (t Tree) TooManyRuns(step string) *ErrorObject {
 	text := fmt.Sprintf("step %s: the top-level run has started %d child runs, at any depth, the most that %s allows",
 		step, t.Most, playbook.RunsVariable)

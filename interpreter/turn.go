@@ -1,7 +1,7 @@
 package interpreter
 
-// TurnOf is how many seconds a failed attempt waited for its turn under a rate limit: the
-// second detail of its error, after the ErrorObject.
+// TurnOf returns how many seconds a failed attempt waited for a slot under a rate limit: the second detail of its
+// error, after the ErrorObject.
 func TurnOf(failure interface{ Details(d ...any) error }) (turn float64) {
 	var object ErrorObject
 	if failure.Details(&object, &turn) != nil {
