@@ -16,7 +16,7 @@ const ControlMemo = "reprise_control"
 // Control has the pauses and settings that people requested of an open run (docs/how-to/steer-a-run.md). Kept in
 // workflow history, and in the memo of the run's workflow.
 type Control struct {
-	// Version counts the commands, so that a receiver can tell which of two Controls is newer.
+	// Version counts the commands, so that a receiver knows which of two Controls is newer.
 	Version int  `json:"version"`
 	Paused  bool `json:"paused,omitempty"`
 	// Steps are the steps that are paused individually, sorted.
