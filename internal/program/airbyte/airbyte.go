@@ -1,5 +1,6 @@
-// Package airbyte converts low-code manifests of Airbyte's connectors into playbooks with tests. What has no
-// counterpart is a gap: it is a comment at its place and in the result, and the rest of its stream is converted.
+// Package airbyte converts low-code manifests of Airbyte connectors to playbooks with tests. A part without a
+// counterpart is a gap: it becomes a comment at its place and an entry in the result, and the rest of its stream is
+// converted.
 package airbyte
 
 import (
@@ -13,27 +14,27 @@ import (
 	"reprise/interpreter/playbook/check"
 )
 
-// Options say what of a manifest becomes a playbook.
+// Options choose what to convert, and how.
 type Options struct {
 	Name string // of the playbook
-	// Connector names the connections and the database; "" is the name of the playbook.
+	// Connector names the connections and the database; "" means the name of the playbook.
 	Connector string
 	File      string   // name of the file of the playbook, which the test names; "" is that of the playbook
 	Streams   []string // those to convert, with their parents; none for all
 	Sink      string   // where rows go, one of scaffold.Sinks; "" is SQLite
-	// Read reads files that the manifest names, such as schemas, relative to it; nil if they are not
-	// available.
+	// Read reads files that the manifest refers to, such as schemas, by their path relative to the manifest; nil if
+	// they are not available.
 	Read func(path string) ([]byte, error)
 }
 
-// Gap is something in a stream that has no counterpart.
+// Gap is a part of a stream that has no counterpart.
 type Gap struct {
 	Stream    string `json:"stream"`
 	Component string `json:"component"` // its type, such as CustomRecordExtractor
 	Reason    string `json:"reason"`
 }
 
-// String returns the gap as a line.
+// String returns the gap on one line.
 func (g Gap) String() string {
 	if g.Reason == "" {
 		return g.Component
@@ -41,18 +42,18 @@ func (g Gap) String() string {
 	return g.Component + ": " + g.Reason
 }
 
-// Result is a playbook that was made of a manifest.
+// Result is the playbook made from a manifest.
 type Result struct {
 	scaffold.Draft
 
 	Streams []string
-	// Gaps are what was not converted.
+	// Gaps are the parts that were not converted.
 	Gaps []Gap
-	// Secrets is the file of secrets that a step of the playbook reads, "" for none.
+	// Secrets is the name of the secrets file that a step of the playbook reads; "" if there is none.
 	Secrets string
 }
 
-// Names returns the names of the streams of a manifest.
+// Names returns the names of a manifest's streams.
 func Names(data []byte) ([]string, error) {
 	manifest, err := readManifest(data)
 	if err != nil {
@@ -65,7 +66,8 @@ func Names(data []byte) ([]string, error) {
 	return names, nil
 }
 
-// Convert makes a playbook of a manifest. The error says what cannot be read of it, or which stream it does not have.
+// Convert converts a manifest to a playbook. The error says what cannot be read, or which requested stream does not
+// exist.
 func Convert(data []byte, options Options) (*Result, error) {
 	manifest, err := readManifest(data)
 	if err != nil {
@@ -99,7 +101,7 @@ func Convert(data []byte, options Options) (*Result, error) {
 	return result, nil
 }
 
-// mentionedKeys finds the keys of the configuration that a manifest reads: no step and no element takes their names.
+// mentionedKeys finds the configuration keys that a manifest reads: steps and elements must not use their names.
 var mentionedKeys = regexp.MustCompile(`config(?:\.get\(|\[)\s*['"]([A-Za-z0-9_-]+)['"]|config\.([A-Za-z0-9_]+)`)
 
 func streamName(stream component) string {
@@ -113,7 +115,7 @@ func streamNames(streams []component) (names []string) {
 	return names
 }
 
-// converter makes one playbook.
+// converter converts one manifest.
 type converter struct {
 	Options
 
@@ -129,7 +131,7 @@ type converter struct {
 	notes    []string
 }
 
-// unusedName returns a name for a step or an element that nothing else has.
+// unusedName returns the first name, with a number if necessary, that no step, element or key has.
 func (c *converter) unusedName(names ...string) string {
 	for i := 1; ; i++ {
 		for _, name := range names {
@@ -144,13 +146,13 @@ func (c *converter) unusedName(names ...string) string {
 	}
 }
 
-// pageSize is a key of workload with the number of rows of a page, which tests make smaller.
+// pageSize is a workload key for the number of rows on a page; tests set it to a smaller number.
 type pageSize struct {
 	name string
 	rows int
 }
 
-// sizeOf returns the key of workload for a number of rows.
+// sizeOf returns the workload key for a page size.
 func (c *converter) sizeOf(rows int) code {
 	for _, one := range c.sizes {
 		if one.rows == rows {
@@ -162,7 +164,7 @@ func (c *converter) sizeOf(rows int) code {
 	return code{text: one.name, prec: precAtom, calm: true}
 }
 
-// addNote adds what people have to know, once.
+// addNote adds a note for people, unless it was added before.
 func (c *converter) addNote(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(c.notes, text) {
 		c.notes = append(c.notes, text)

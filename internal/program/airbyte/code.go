@@ -11,24 +11,24 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// code is an expression of playbooks.
+// code is an expression of a playbook, with what is known about its value.
 type code struct {
 	text string
 	prec int
-	// value is the value of a constant.
+	// value is the value if known is set.
 	value any
 	known bool
-	// of is the negated code.
+	// of is the negated operand if the expression is a negation.
 	of *code
-	// falsy and calm say what it is while there is no response: false, and no error.
+	// While there is no response, falsy says that the value is false, and calm that evaluating it is no error.
 	falsy, calm bool
-	// texty, timed and dated say what it gives: a text, a time, a day.
+	// texty, timed and dated say that the value is a text, a time or a day.
 	texty, timed, dated bool
-	// path says that it is a name with members.
+	// path says that it is a name followed by members.
 	path bool
 }
 
-// Precedences, from the weakest.
+// Precedences, weakest first.
 const (
 	precChoice = iota + 1
 	precOr
@@ -41,7 +41,7 @@ const (
 	precAtom
 )
 
-// operandText returns the text of an operand where one of at least a precedence is needed.
+// operandText returns the text for use as an operand, in parentheses if its precedence is below prec.
 func (c code) operandText(prec int) string {
 	if c.prec < prec {
 		return "(" + c.text + ")"
@@ -49,7 +49,7 @@ func (c code) operandText(prec int) string {
 	return c.text
 }
 
-// constantCode returns the code of a value.
+// constantCode returns the expression for a constant.
 func constantCode(v any) code {
 	c := code{prec: precAtom, value: v, known: true, falsy: !expression.Truthy(v), calm: true}
 	switch v := v.(type) {
@@ -75,7 +75,7 @@ func constantCode(v any) code {
 	return c
 }
 
-// quoteText returns a text in an expression, in the quotes that YAML leaves alone where it can.
+// quoteText returns a text as a string literal, if possible in the quotes that need no escapes in YAML.
 func quoteText(text string) string {
 	if !strings.ContainsAny(text, "'\\\n\r\t") {
 		return "'" + text + "'"
@@ -83,7 +83,7 @@ func quoteText(text string) string {
 	return strconv.Quote(text)
 }
 
-// callCode returns a call of a function.
+// callCode returns a function call.
 func callCode(name string, args ...code) code {
 	c := code{prec: precAtom, calm: true}
 	texts := make([]string, len(args))
@@ -95,14 +95,14 @@ func callCode(name string, args ...code) code {
 	return c
 }
 
-// pathCode returns a name followed by keys.
+// pathCode returns a name followed by members.
 func pathCode(root string, keys ...any) code {
 	return code{text: root + memberPath(keys), prec: precAtom, falsy: true, calm: true, path: true}
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// memberPath writes the keys that follow a name.
+// memberPath returns the members that follow a name, as they are written in expressions.
 func memberPath(keys []any) string {
 	var b strings.Builder
 	for _, key := range keys {
@@ -122,7 +122,7 @@ func memberPath(keys []any) string {
 	return b.String()
 }
 
-// memberCode returns a member of any expression.
+// memberCode returns a member of an expression.
 func memberCode(of code, key any) code {
 	if of.known {
 		if name, isText := key.(string); isText || of.value == nil {
@@ -207,7 +207,7 @@ func choiceCode(test, then, otherwise code) code {
 	}
 }
 
-// compareCode returns a comparison; with nil it is false.
+// compareCode returns a comparison, which is false for nil.
 func compareCode(operator string, a, b code) code {
 	if a.known && b.known && (operator == "==" || operator == "!=") {
 		return constantCode((expression.Text(a.value) == expression.Text(b.value)) == (operator == "=="))
@@ -222,7 +222,7 @@ func compareCode(operator string, a, b code) code {
 	return code{text: a.operandText(precJoin) + " " + operator + " " + b.operandText(precJoin), prec: precCompare, falsy: falsy, calm: calm}
 }
 
-// definedCode reports whether something is there.
+// definedCode returns an expression that reports whether a value is defined.
 func definedCode(c code) code {
 	if c.known {
 		return constantCode(c.value != nil)
@@ -230,7 +230,7 @@ func definedCode(c code) code {
 	return code{text: c.operandText(precPipe) + " is defined", prec: precCompare, falsy: c.falsy, calm: c.calm}
 }
 
-// joinTexts returns a text of several parts.
+// joinTexts returns the concatenation of parts.
 func joinTexts(parts []code) code {
 	if len(parts) == 1 {
 		return parts[0]
@@ -255,7 +255,7 @@ func joinTexts(parts []code) code {
 	return code{text: strings.Join(texts, " ~ "), prec: precJoin, calm: calm, texty: true}
 }
 
-// templateValue returns an expression, or the parts of a text, as a value of YAML: a constant, or a text with templates.
+// templateValue returns parts as a YAML value: a constant, or a text with templates.
 func templateValue(parts []code) any {
 	if len(parts) == 1 {
 		if parts[0].known {

@@ -15,10 +15,10 @@ import (
 	"reprise/interpreter/playbook/check"
 )
 
-// trace has the paths of the configuration keys that templates read.
+// trace records the paths of the configuration keys that templates read.
 type trace struct {
 	plain, secret [][]string
-	// required lists the keys for which there is no default.
+	// required lists the keys without a default.
 	required [][]string
 }
 
@@ -30,18 +30,18 @@ func (t *trace) addPaths(paths [][]string, to *[][]string) {
 	}
 }
 
-// mergeTrace adds what another trace has.
+// mergeTrace adds the keys of another trace.
 func (t *trace) mergeTrace(other trace) {
 	t.addPaths(other.plain, &t.plain)
 	t.addPaths(other.secret, &t.secret)
 	t.addPaths(other.required, &t.required)
 }
 
-// secretsStep is the name of the step that reads secrets which no connection can send.
+// secretsStep is the name of the step that reads the secrets which no connection can send.
 const secretsStep = "secrets"
 
-// configKeys resolves keys of the configuration, and notes them in the trace: plain ones are keys of workload, secret
-// ones members of what the step of secrets reads. Optional ones may be missing.
+// configKeys returns a resolver of configuration keys that records them in the trace. Plain keys become keys of
+// workload, secret ones members of the result of the secrets step. Optional keys may be missing.
 func (c *converter) configKeys(into *trace, optional bool) func(keys []any) (code, error) {
 	return func(keys []any) (code, error) {
 		var path []string
@@ -80,7 +80,7 @@ func path0(first string, keys []any) code {
 	return pathCode(first, keys[1:]...)
 }
 
-// readSpec returns the connection specification: of the manifest, or of a file beside it.
+// readSpec returns the connection specification from the manifest, or from a file next to it.
 func (c *converter) readSpec() component {
 	spec := c.manifest.of("spec")
 	for _, name := range []string{"spec.yaml", "spec.json"} {
@@ -103,8 +103,8 @@ func (c *converter) readSpec() component {
 	return spec.of("connectionSpecification")
 }
 
-// schemaOf returns the schema of a key of the configuration; nil where the specification does not have it. Alternatives
-// are searched in turns.
+// schemaOf returns the schema of a configuration key; nil if the specification lacks it. It searches all
+// alternatives.
 func (c *converter) schemaOf(path []string) component {
 	at := c.spec
 	for _, key := range path {
@@ -129,7 +129,7 @@ func propertyAt(of component, key string) component {
 	return nil
 }
 
-// isSecret reports whether a key of the configuration is one: the specification says so, or its name does.
+// isSecret reports whether a configuration key is a secret, according to the specification or, without one, its name.
 func (c *converter) isSecret(path []string) bool {
 	last := path[len(path)-1]
 	schema := c.schemaOf(path)
@@ -140,7 +140,7 @@ func (c *converter) isSecret(path []string) bool {
 	return secret || credential.NamesSecret(last)
 }
 
-// sampleValue returns the value of a key of the workload: its default, or, where it is required, an example of it.
+// sampleValue returns the value for a workload key: its default or, if it is required, an example.
 func (c *converter) sampleValue(path []string) any {
 	schema := c.schemaOf(path)
 	last := path[len(path)-1]
@@ -187,7 +187,7 @@ func (c *converter) sampleValue(path []string) any {
 	return ""
 }
 
-// toCanonical returns a value as expressions have it.
+// toCanonical converts a value to the types that expressions use.
 func toCanonical(value any) any {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -200,10 +200,10 @@ func toCanonical(value any) any {
 	return decoded
 }
 
-// placeholder is an example that says the form of a time.
+// placeholder matches an example that describes the format of a time instead of being one.
 var placeholder = regexp.MustCompile(`(?i)yyyy|dd/mm`)
 
-// textOf returns a value as text; templates are left unevaluated.
+// textOf returns a value as text; a template is returned unevaluated.
 func textOf(of any) string {
 	if template, isTemplate := of.(node.Verbatim); isTemplate {
 		return string(template)
@@ -233,7 +233,7 @@ func isRequired(of component, path []string) bool {
 	return false
 }
 
-// workloadValues returns the keys of the configuration that are read, with their values.
+// workloadValues returns the plain configuration keys that are read, with their values.
 func (c *converter) workloadValues() map[string]any {
 	out := map[string]any{}
 	for _, path := range c.read.plain {

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// incremental is how a step reads what is new.
+// incremental is the incremental reading of a step.
 type incremental struct {
 	cursor  string
 	source  string // path to the cursor where another field gives it, ""
@@ -23,16 +23,16 @@ type incremental struct {
 	lag     string
 	state   string
 	options []sliceOption
-	// start and end bound the current slice, in the form that the API expects.
+	// start and end are the bounds of the current slice, in the API's format.
 	start, end code
 	feed       bool // rows come newest first: the first old one ends the pages
-	// kept says that there is a state.
+	// kept says that the step keeps a state.
 	kept bool
-	// names of the fields of a slice
+	// The names of the slice's fields.
 	startField, endField string
 }
 
-// addTo adds the slice at hand to a scope.
+// addTo adds the current slice to a scope.
 func (i *incremental) addTo(roots scope, s *step) {
 	resolve := func(keys []any) (code, error) {
 		switch {
@@ -61,14 +61,14 @@ func (i *incremental) addTo(roots scope, s *step) {
 	}
 }
 
-// newerThanSlice returns the condition that a row is not older than the slice.
+// newerThanSlice returns the condition that a row is not older than the start of the slice.
 func (i *incremental) newerThanSlice(row code) code {
 	of := memberCode(row, i.cursor)
 	later := callCode("latest", of, code{text: "incremental.value"})
 	return code{text: later.text + " == " + of.text, prec: precCompare}
 }
 
-// convertCursor fills what a step reads incrementally.
+// convertCursor converts a stream's cursor.
 func (c *converter) convertCursor(s *step, cursor component) {
 	switch kind := cursor.kind(); kind {
 	case "DatetimeBasedCursor":
@@ -126,7 +126,7 @@ func (c *converter) convertCursor(s *step, cursor component) {
 	}
 }
 
-// cursorOfSlice reports whether the cursor is a field that a transformation makes of something else than the row.
+// cursorOfSlice reports whether the cursor is a field that a transformation fills from the slice instead of the row.
 func (c *converter) cursorOfSlice(s *step, cursor string) bool {
 	for _, one := range s.of.componentList("transformations") {
 		for _, field := range one.componentList("fields") {
@@ -140,7 +140,7 @@ func (c *converter) cursorOfSlice(s *step, cursor string) bool {
 	return false
 }
 
-// usesSlice says which ends of the slice requests use: "start", "end", both, or "" for none.
+// usesSlice returns a text that contains "start" and "end" if requests use these bounds of the slice; "" for none.
 func (c *converter) usesSlice(s *step, cursor component, i *incremental) string {
 	used := ""
 	text := expression.Text(toCanonical(map[string]any(s.of.of("retriever"))))
@@ -158,7 +158,7 @@ func (c *converter) usesSlice(s *step, cursor component, i *incremental) string 
 	return used
 }
 
-// convertFormats says how the cursors of rows are read.
+// convertFormats sets the type and format of the rows' cursors.
 func (c *converter) convertFormats(s *step, i *incremental, cursor component, send string) {
 	forms, _ := cursor["cursor_datetime_formats"].([]any)
 	if len(forms) == 0 {
@@ -198,7 +198,7 @@ func (c *converter) convertFormats(s *step, i *incremental, cursor component, se
 	}
 }
 
-// firstValue is where the first run begins, as an expression over the workload.
+// firstValue returns where the first run begins, as an expression over the workload.
 func (c *converter) firstValue(s *step, i *incremental, cursor component) (code, bool) {
 	start, err := c.datetimeCode(s, cursor, "start_datetime")
 	if err != nil {
@@ -213,7 +213,7 @@ func (c *converter) firstValue(s *step, i *incremental, cursor component) (code,
 	return start, true
 }
 
-// inForm returns the start in the format of the cursor, where it is a day or a time in a form that it says.
+// inForm returns the start in the format of the cursor, if it is a day or a time in a known format.
 func (i *incremental) inForm(start code, from string) code {
 	if i.format == "" || i.isNumber() > 0 || start.known {
 		return start
@@ -234,8 +234,8 @@ func (i *incremental) inForm(start code, from string) code {
 // simplePath matches members of a row whose names need no quotes.
 var simplePath = regexp.MustCompile(`row((?:\.[A-Za-z_]\w*)+)`)
 
-// fromAdded has the cursor read from the field that an added field copies: rows do not have added fields yet when
-// they are read.
+// fromAdded replaces a cursor that is an added field by the field it copies: when rows are read, they do not have
+// added fields yet.
 func (i *incremental) fromAdded(s *step) {
 	for _, field := range s.fields {
 		if field.name != i.cursor {
@@ -253,7 +253,7 @@ func (i *incremental) fromAdded(s *step) {
 	}
 }
 
-// datetimeCode returns a MinMaxDatetime, or a text. There is no state where it is read.
+// datetimeCode returns a MinMaxDatetime, or a text, as an expression. The state is not available in it.
 func (c *converter) datetimeCode(s *step, cursor component, key string) (code, error) {
 	of := cursor.of(key)
 	if of == nil {
@@ -291,7 +291,8 @@ func (c *converter) datetimeCode(s *step, cursor component, key string) (code, e
 
 var digits = regexp.MustCompile(`\d+`)
 
-// lagAmount returns a duration of a cursor; of one that is made of the configuration it is the default.
+// lagAmount returns a duration of the cursor. If it depends on the configuration, the default is used, and noted as a
+// gap.
 func (c *converter) lagAmount(s *step, cursor component, key string) string {
 	text := cursor.text(key)
 	if value, isText := c.translateAt(s, atIncremental, cursor, key, nil).(string); isText {
@@ -311,7 +312,7 @@ func (c *converter) lagAmount(s *step, cursor component, key string) string {
 	return amount
 }
 
-// convertBounds fills the ends of slices.
+// convertBounds sets the bounds of slices.
 func (c *converter) convertBounds(s *step, i *incremental, cursor component, start code, send string, ended bool) {
 	end := code{text: "run.started_at", prec: precAtom, calm: true, timed: true}
 	if cursor["end_datetime"] != nil {
@@ -381,12 +382,12 @@ func (i *incremental) isDate() bool {
 	return i.format != "" && i.isNumber() == 0 && !strings.ContainsAny(i.format, "HIMST")
 }
 
-// isNumber is how many units of the cursor's numeric format make a second; 0 for other formats.
+// isNumber returns how many units of the cursor's numeric format make a second; 0 for other formats.
 func (i *incremental) isNumber() int {
 	return map[string]int{"%s": 1, "%ms": 1000, "%us": 1000000}[i.format]
 }
 
-// sliceEnd returns an end of a slice that is moved back by the granularity of cursors.
+// sliceEnd returns the end of a slice moved back by the cursor's granularity.
 func (i *incremental) sliceEnd(to code, granularity string) code {
 	if n := i.isNumber(); n > 0 {
 		if length, err := time.ParseDuration(lagInHours(granularity, false)); err == nil {
@@ -399,7 +400,8 @@ func (i *incremental) sliceEnd(to code, granularity string) code {
 	return callCode("add_time", to, constantCode("-"+granularity))
 }
 
-// timeAsSent returns a time in the form that the API is sent; plain times are not in the format of the cursor.
+// timeAsSent returns a time in the format that the API expects. plainTime says that the time is not in the cursor's
+// format.
 func (c *converter) timeAsSent(s *step, i *incremental, at code, send string, plainTime bool) code {
 	numeric := i.isNumber() > 0
 	switch {
@@ -426,7 +428,7 @@ func (c *converter) timeAsSent(s *step, i *incremental, at code, send string, pl
 	return sent
 }
 
-// lagInHours returns an amount as a lag has it: a duration, or days.
+// lagInHours returns an amount as `lag` accepts it: a duration, or days.
 func lagInHours(amount string, days bool) string {
 	if amount == "" {
 		return ""
@@ -455,7 +457,7 @@ func lagInHours(amount string, days bool) string {
 	return expression.Text(total) + "h" + rest
 }
 
-// node is the key incremental of a step.
+// incrementalPairs returns the members of the step's key `incremental`.
 func (i *incremental) incrementalPairs() []pair {
 	out := []pair{{"cursor_path", i.cursorPath()}, {"initial_value", i.initial}}
 	for _, one := range []pair{{"type", i.kind}, {"format", i.format}, {"lag", i.lag}, {"step", i.step}, {"until", i.until}, {"state", i.stateValue()}} {
@@ -473,7 +475,7 @@ func (i *incremental) stateValue() any {
 	return node.Verbatim(i.state)
 }
 
-// cursorPath returns the cursor as a path.
+// cursorPath returns the path to the cursor.
 func (i *incremental) cursorPath() string {
 	if i.source != "" {
 		return i.source

@@ -18,7 +18,7 @@ type policy struct {
 	then    []pair
 }
 
-// convertErrors fills the policies for failures: what the manifest says, and what the CDK retries by itself.
+// convertErrors converts the policies for failures: those of the manifest, and what the CDK retries by default.
 func (c *converter) convertErrors(s *step, requester component) {
 	handlers := []component{requester.of("error_handler")}
 	if handlers[0].kind() == "CompositeErrorHandler" {
@@ -53,7 +53,7 @@ func (c *converter) convertErrors(s *step, requester component) {
 	s.failures = append(s.failures, policy{when: "error.class in ['retryable', 'rate_limited']", then: usual})
 }
 
-// defaultRetries is how often a worker retries at most, unless its operator says otherwise.
+// defaultRetries is the maximum number of retries of a worker by default.
 const defaultRetries = 10
 
 // retryPolicy returns the keys of a policy that retries.
@@ -61,7 +61,7 @@ func retryPolicy(backoff []pair, retries int) []pair {
 	return append([]pair{{"max_attempts", min(retries, defaultRetries) + 1}}, backoff...)
 }
 
-// backoffPolicies is how long the strategies of a handler wait.
+// backoffPolicies returns the keys that express how long a handler's strategies wait.
 func (c *converter) backoffPolicies(s *step, handler component, retries int) (out []pair) {
 	if retries > defaultRetries {
 		c.addNote("stream %s: %d retries are more than the %d that a worker allows by default: raise REPRISE_RETRY_MAX_RETRIES_LIMIT and max_attempts", s.stream, retries, defaultRetries)
@@ -114,7 +114,7 @@ func hasPair(list []pair, name string) bool {
 	return slices.ContainsFunc(list, func(one pair) bool { return one.name == name })
 }
 
-// secondsOf returns a number of seconds as a duration.
+// secondsOf converts a number of seconds to a duration.
 func (c *converter) secondsOf(s *step, of component, key string) any {
 	switch value := c.translateAt(s, atRetry, of, key, nil).(type) {
 	case int, float64:
@@ -130,8 +130,8 @@ func (c *converter) secondsOf(s *step, of component, key string) any {
 	return nil
 }
 
-// filterPolicies are the policies of a filter of responses: one for failures, and one for answers that succeed and are
-// none.
+// filterPolicies adds the policies of a response filter: one for failures, and one for successful responses that it
+// treats as failures.
 func (c *converter) filterPolicies(s *step, filter component, waits []pair) {
 	if filter.kind() == "Custom" {
 		s.addGap(atRetry, customName(filter, "CustomResponseFilter"), "")
@@ -176,7 +176,7 @@ func (c *converter) filterPolicies(s *step, filter component, waits []pair) {
 	}
 }
 
-// convertPredicate returns a condition over the body that a name has.
+// convertPredicate converts a condition over the response body, which has the name root in the playbook.
 func (c *converter) convertPredicate(s *step, filter component, predicate string, root []any) (string, error) {
 	var into trace
 	headers := "this.meta.headers"
@@ -208,7 +208,7 @@ func (c *converter) convertPredicate(s *step, filter component, predicate string
 	return guard + " and " + condition.operandText(precAnd), nil
 }
 
-// statusCodes returns the status codes that mean failure, and those that mean success.
+// statusCodes splits status codes into those that mean failure and those that mean success.
 func statusCodes(of any) (failed, succeeded []int) {
 	list, _ := of.([]any)
 	for _, one := range list {
@@ -234,7 +234,7 @@ func codeAmong(name string, codes []int) string {
 	return name + " in [" + strings.Join(texts, ", ") + "]"
 }
 
-// errorMessage is what a filter says, "" for nothing.
+// errorMessage returns the error message of a filter; "" if it has none.
 func (c *converter) errorMessage(s *step, filter component, body string) any {
 	text := filter.text("error_message")
 	if text == "" {
@@ -249,7 +249,7 @@ func (c *converter) errorMessage(s *step, filter component, body string) any {
 	return value
 }
 
-// failureAction returns what a policy for failures does, nil for nothing.
+// failureAction returns what a policy for failures does; nil if nothing.
 func (c *converter) failureAction(s *step, filter component, waits []pair) []pair {
 	switch action := filter.text("action"); action {
 	case "RETRY", "RATE_LIMITED", "":
@@ -267,7 +267,7 @@ func (c *converter) failureAction(s *step, filter component, waits []pair) []pai
 	}
 }
 
-// successAction returns what a policy does for an answer that reports success.
+// successAction returns what a policy does for a response that reports success.
 func (c *converter) successAction(s *step, filter component, waits []pair) []pair {
 	message := c.errorMessage(s, filter, "response")
 	if message == "" {

@@ -5,7 +5,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// argumentCode returns an argument by its place or its name; ok is false where there is none.
+// argumentCode returns an argument by position or name; ok is false if it is missing.
 func (s scope) argumentCode(args []jinja.Operand, named map[string]jinja.Operand, place int, names ...string) (c code, ok bool, err error) {
 	for _, name := range names {
 		if n, found := named[name]; found {
@@ -20,7 +20,7 @@ func (s scope) argumentCode(args []jinja.Operand, named map[string]jinja.Operand
 	return code{}, false, nil
 }
 
-// textArgument returns an argument that is a constant text.
+// textArgument returns an argument that must be a constant text.
 func (s scope) textArgument(n *jinja.Invocation, place int, fallback string, names ...string) (string, error) {
 	c, ok, err := s.argumentCode(n.Args, n.Named, place, names...)
 	if err != nil || !ok || c.known && c.value == nil {
@@ -49,7 +49,7 @@ func (s scope) callCode(n *jinja.Invocation) (code, error) {
 	return unsupportedError("a call of an expression")
 }
 
-// The form of times that macros have unless they are given another.
+// usualFormat is the default time format of macros.
 const usualFormat = "%Y-%m-%dT%H:%M:%S.%f%z"
 
 func (s scope) functionCode(name string, n *jinja.Invocation) (code, error) {
@@ -108,7 +108,7 @@ func (s scope) functionCode(name string, n *jinja.Invocation) (code, error) {
 	return unsupportedError("the function %s", name)
 }
 
-// simpleCall translates a function whose arguments need no change.
+// simpleCall translates a function call whose arguments need no change.
 func (s scope) simpleCall(name string, args []jinja.Operand) (code, error) {
 	translated, err := s.translateAll(args)
 	return callCode(name, translated...), err
@@ -139,7 +139,7 @@ func (s scope) dayDelta(n *jinja.Invocation) (code, error) {
 	return formatTime(at, format)
 }
 
-// readAs returns a time that is written in a form; "" for one that date can read.
+// readAs returns a time parsed from a format, if `date` needs to know it.
 func readAs(of code, format string) code {
 	layout, ok := layoutOf(format)
 	if !ok || isUsual(format) {
@@ -148,7 +148,7 @@ func readAs(of code, format string) code {
 	return callCode("date", of, constantCode(layout))
 }
 
-// formatTime returns a time in a form of strftime.
+// formatTime returns a time formatted by a strftime format.
 func formatTime(of code, format string) (code, error) {
 	switch format {
 	case "%s":
@@ -169,12 +169,13 @@ func formatTime(of code, format string) (code, error) {
 	return c, nil
 }
 
-// layoutOf returns the layout of Go's package time for a form; ok is false for one that it does not know.
+// layoutOf returns the layout for Go's package time; ok is false if the format is not supported.
 func layoutOf(format string) (string, bool) {
 	return expression.LayoutOfStrftime(format)
 }
 
-// optionalConfig is the root of keys of the configuration that have something else in their place where they are missing.
+// optionalConfig is the scope's root for configuration keys that may be missing because the expression has a default
+// for them.
 const optionalConfig = "config "
 
 func (s scope) methodCode(of jinja.Operand, name string, n *jinja.Invocation) (code, error) {
@@ -229,7 +230,7 @@ func (s scope) methodCode(of jinja.Operand, name string, n *jinja.Invocation) (c
 	return unsupportedError("the method %s", name)
 }
 
-// methods are the functions that do what a method of a text in Python does, with the same arguments; texty ones give a text.
+// methods maps methods of Python texts to functions with the same arguments; texty functions return a text.
 var methods = map[string]struct {
 	name  string
 	texty bool
@@ -245,7 +246,7 @@ var methods = map[string]struct {
 	"endswith":     {"hasSuffix", false},
 }
 
-// joinCode returns the `join` of a separator.
+// joinCode returns the `join` of a list with a separator.
 func (s scope) joinCode(separator jinja.Operand, args []jinja.Operand) (code, error) {
 	between, err := s.translateNode(separator)
 	if err != nil || len(args) != 1 {
@@ -257,7 +258,7 @@ func (s scope) joinCode(separator jinja.Operand, args []jinja.Operand) (code, er
 	return c, err
 }
 
-// orDefault returns a value, or another where it is nil.
+// orDefault returns a value, or another if it is nil.
 func orDefault(of, other code) code {
 	if of.known {
 		if of.value == nil {
@@ -269,7 +270,7 @@ func orDefault(of, other code) code {
 	return c
 }
 
-// sameFilters are the filters that have the same name as a function here, or which one they have.
+// sameFilters maps Jinja filters to the functions that do the same.
 var sameFilters = map[string]string{
 	"int": "int", "float": "float", "string": "string", "lower": "lower", "upper": "upper", "length": "len", "count": "len",
 	"tojson": "toJSON", "join": "join", "replace": "replace", "first": "first", "last": "last", "round": "round", "trim": "trim", "abs": "abs",

@@ -15,7 +15,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// login is what a connection sends, with placeholders for secrets.
+// login is how a connection authenticates, with placeholders for secrets.
 type login struct {
 	name           string
 	bearer         string
@@ -24,11 +24,11 @@ type login struct {
 	oauth          map[string]any
 	session, jwt   map[string]any
 	host           string
-	// other connections that may be used instead
+	// others are the names of other connections that may be used instead.
 	others []string
 }
 
-// formOf returns a text of a component with placeholders for its templates; secret says that it has secrets.
+// formOf returns a text of a component with placeholders for its templates; secret says that it contains secrets.
 func (c *converter) formOf(s *step, of component, text string) (form string, secret bool) {
 	if !jinja.HasTemplate(text) {
 		return text, false
@@ -81,7 +81,7 @@ func (l *login) addHeader(name, form string) {
 	l.headers[name] = form
 }
 
-// outOfURL returns a requester whose address has no secrets in its query, which the connection adds.
+// outOfURL returns a requester without the secrets in the query of its address. The connection sends them instead.
 func (l *login) outOfURL(c *converter, s *step, requester component) component {
 	out := maps.Clone(requester)
 	for _, key := range []string{"url_base", "path", "url"} {
@@ -106,7 +106,7 @@ func (l *login) outOfURL(c *converter, s *step, requester component) component {
 	return out
 }
 
-// indexOutside returns the place of a character that is in no template; -1 for none.
+// indexOutside returns the position of a character outside of templates; -1 if there is none.
 func indexOutside(text string, c byte) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -134,7 +134,7 @@ func (c *converter) loginOf(s *step, requester component) *login {
 	return l
 }
 
-// useSelected is the first of several authenticators; the operator may set the connection to any of them.
+// useSelected uses the first of several authenticators; the operator may configure any of them.
 func (l *login) useSelected(c *converter, s *step, of component) {
 	all := of.of("authenticators")
 	names := make([]string, 0, len(all))
@@ -231,10 +231,10 @@ func (l *login) byOAuth(c *converter, s *step, of component) {
 	}
 }
 
-// constantHost is the beginning of an address whose host has no template.
+// constantHost matches the beginning of an address whose host contains no template.
 var constantHost = regexp.MustCompile(`^https?://[A-Za-z0-9.:-]+`)
 
-// nameConnection names the connection of a step, "" where none is needed.
+// nameConnection returns the name of a step's connection; "" if it needs none.
 func (c *converter) nameConnection(s *step, l *login) string {
 	if l.bearer == "" && l.user == "" && l.password == "" && len(l.headers)+len(l.query)+len(l.oauth)+len(l.session)+len(l.jwt) == 0 {
 		return ""
@@ -262,8 +262,7 @@ func (c *converter) nameConnection(s *step, l *login) string {
 	return l.name
 }
 
-// connectionText returns the connection that an operator has to configure, with placeholders for
-// secrets.
+// connectionText returns the connection that the operator has to configure, with placeholders for secrets.
 func (l *login) connectionText() string {
 	behind := ""
 	if l.host != "" {
@@ -296,7 +295,7 @@ func (l *login) connectionText() string {
 	return strings.TrimSpace(b.String())
 }
 
-// connectionParts returns the parts of a connection that is a map.
+// connectionParts returns the connection as a map.
 func (l *login) connectionParts() map[string]any {
 	out := map[string]any{}
 	if l.bearer != "" {

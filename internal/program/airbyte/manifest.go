@@ -14,7 +14,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// component is a part of a manifest.
+// component is a component of a manifest.
 type component map[string]any
 
 func (c component) kind() string { return c.text("type") }
@@ -24,7 +24,7 @@ func (c component) text(key string) string {
 	return text
 }
 
-// of returns the component under a key, nil if there is none.
+// of returns the component at a key; nil if there is none.
 func (c component) of(key string) component {
 	below, _ := c[key].(map[string]any)
 	return below
@@ -45,13 +45,13 @@ func (c component) componentList(key string) (list []component) {
 	return list
 }
 
-// givenParameters returns the values that a component was given with $parameters.
+// givenParameters returns the component's $parameters.
 func (c component) givenParameters() map[string]any {
 	parameters, _ := c[parametersKey].(map[string]any)
 	return parameters
 }
 
-// wholeNumber returns a whole number; ok is false where there is none.
+// wholeNumber returns a whole number; ok is false if there is none.
 func (c component) wholeNumber(key string) (n int, ok bool) {
 	switch v := c[key].(type) {
 	case int:
@@ -70,7 +70,7 @@ const (
 	refKey        = "$ref"
 )
 
-// readManifest reads the text of a manifest, with references followed and parameters passed on, as the CDK does.
+// readManifest parses a manifest, resolves its references and propagates parameters, as the CDK does.
 func readManifest(data []byte) (component, error) {
 	root, err := yamltree.Parse(data)
 	if err != nil {
@@ -97,7 +97,7 @@ func readManifest(data []byte) (component, error) {
 	return propagateParameters("", top, nil), nil
 }
 
-// plainValue returns a node of YAML as a value.
+// plainValue converts a YAML node to a value.
 func plainValue(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -120,10 +120,10 @@ func plainValue(n *yaml.Node) any {
 	return v
 }
 
-// references follows the references of a manifest.
+// references resolves the references of a manifest.
 type references struct{ root map[string]any }
 
-// resolveValue resolves the references in a value; open are the references being resolved.
+// resolveValue resolves the references in a value; open lists the references that are being resolved.
 func (r *references) resolveValue(of any, open []string) (any, error) {
 	switch of := of.(type) {
 	case map[string]any:
@@ -185,7 +185,7 @@ func (r *references) followReference(ref string, open []string) (any, error) {
 	return r.resolveValue(found, append(slices.Clone(open), ref))
 }
 
-// memberOf returns the member that a reference begins with; its name may have slashes of its own.
+// memberOf returns the member with which a reference begins, whose name may contain slashes.
 func memberOf(of any, path string) (found any, rest string, ok bool) {
 	first, rest, _ := strings.Cut(path, "/")
 	switch of := of.(type) {
@@ -206,7 +206,7 @@ func memberOf(of any, path string) (found any, rest string, ok bool) {
 	return nil, "", false
 }
 
-// usualTypes are the types of components that need not say theirs, by the type and the key of their parent.
+// usualTypes are the default types of components, by the parent's type and key.
 var usualTypes = map[string]string{
 	"CompositeErrorHandler.error_handlers": "DefaultErrorHandler", "DatetimeBasedCursor.end_datetime": "MinMaxDatetime",
 	"DatetimeBasedCursor.end_time_option": "RequestOption", "DatetimeBasedCursor.start_datetime": "MinMaxDatetime",
@@ -221,8 +221,8 @@ var usualTypes = map[string]string{
 	"CustomPartitionRouter.parent_stream_configs": "ParentStreamConfig",
 }
 
-// propagateParameters passes the parameters of components on to those below them, where they take the place of keys that are
-// missing. What has no type is no component, and keeps its keys.
+// propagateParameters passes parameters to nested components, where they replace missing keys. A map without a type
+// is not a component, and keeps its keys.
 func propagateParameters(field string, of map[string]any, inherited map[string]any) map[string]any {
 	out := maps.Clone(of)
 	if _, has := out["type"]; !has {

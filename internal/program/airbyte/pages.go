@@ -14,14 +14,14 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// answer is a made response.
+// answer is a response made up for a test.
 type answer struct {
 	body    any
 	headers map[string]any
 	link    string
 }
 
-// pageAnswers returns the answers that a step gets, and the params of the request for the second.
+// pageAnswers returns the responses for a step, and the params of the second request.
 func (t *tester) pageAnswers(s *step) (entries []*yaml.Node, next map[string]any) {
 	full, fewer := testRows, 1
 	if s.paging != nil {
@@ -58,7 +58,7 @@ func (t *tester) pageAnswers(s *step) (entries []*yaml.Node, next map[string]any
 	return append(entries, ending), next
 }
 
-// entryNode returns the entry of an answer.
+// entryNode returns the response as an entry of a test.
 func (a answer) entryNode() *yaml.Node {
 	n := node.EmptyMap()
 	headers := map[string]any{}
@@ -76,7 +76,7 @@ func (a answer) entryNode() *yaml.Node {
 	return n
 }
 
-// placeRows returns a body with rows at the path of a step.
+// placeRows returns a body with rows at the step's path.
 func (t *tester) placeRows(s *step, rows []any) any {
 	return placeAt(s.path, rows)
 }
@@ -117,7 +117,7 @@ var (
 	oneKey     = regexp.MustCompile(`\.(\w+)|\['([^']*)'\]`)
 )
 
-// demand lists what a paging condition reads of a response.
+// demand lists what a paging condition reads from a response.
 type demand struct {
 	members [][]string
 	fields  []string // of the last row, that are no keys
@@ -125,7 +125,7 @@ type demand struct {
 	link    bool
 }
 
-// askedOf finds what the condition and the token read.
+// askedOf returns what the paging condition and the token read.
 func askedOf(s *step) (a demand) {
 	text := s.paging.when.text + " " + s.paging.token.text
 	for _, found := range ofResponse.FindAllStringSubmatch(text, -1) {
@@ -158,14 +158,14 @@ func isWithin(path, part []string) bool {
 	return len(part) <= len(path) && slices.Equal(path[:len(part)], part)
 }
 
-// nextPath is where next pages are, relative to the page before.
+// nextPath is the path of the second page, relative to the first.
 const nextPath = "/page-2"
 
-// absent says that a member is left out.
+// absent is the value of a member that is to be left out.
 type absent struct{}
 
-// solveDemand returns an answer the members that make the paging condition ask for another page, or not; nil if none
-// were found.
+// solveDemand adds members to a response so that the paging condition asks for another page, or does not; nil if none
+// were found that do.
 func (t *tester) solveDemand(s *step, of answer, a demand, more bool) *answer {
 	values := []any{absent{}, "next-2", false, true, 1, 2, 1000, "null", nil, ""}
 	if more {
@@ -215,7 +215,7 @@ func (t *tester) solveDemand(s *step, of answer, a demand, more bool) *answer {
 	return nil
 }
 
-// withFields returns a body whose rows have fields that lead to another page, or lack them.
+// withFields returns a body whose rows have the fields that lead to another page, or lack them.
 func (t *tester) withFields(s *step, body any, fields []string, has bool) any {
 	list, _ := t.placedRows(s, answer{body: body}).([]any)
 	if slices.Contains(s.path, "*") {
@@ -258,7 +258,7 @@ func withMember(body any, path []string, value any) any {
 	return out
 }
 
-// answerScope returns the scope of conditions over an answer.
+// answerScope returns the scope of conditions over a response.
 func (t *tester) answerScope(s *step, of answer) expression.MapScope {
 	links := map[string]any{}
 	if of.link != "" {
@@ -291,7 +291,7 @@ func (t *tester) placedRows(s *step, of answer) any {
 	return at
 }
 
-// evaluateText returns the value of an expression; ok is false where it has none.
+// evaluateText evaluates an expression; ok is false if it fails.
 func evaluateText(text string, scope expression.MapScope) (value any, ok bool) {
 	program, problems := expression.Compile(text)
 	if len(problems) > 0 {
@@ -301,13 +301,13 @@ func evaluateText(text string, scope expression.MapScope) (value any, ok bool) {
 	return value, err == nil
 }
 
-// hasNextPage reports whether the condition for pages is true; ok is false where it is an error.
+// hasNextPage reports whether the paging condition is true; ok is false if it fails.
 func (t *tester) hasNextPage(s *step, of answer) (more, ok bool) {
 	value, ok := evaluateText(s.paging.when.text, t.answerScope(s, of))
 	return expression.Truthy(value), ok
 }
 
-// hasToken reports whether the token of the next page is one that can be sent.
+// hasToken reports whether the token of the next page is a value that can be sent.
 func (t *tester) hasToken(s *step, of answer) bool {
 	value, ok := evaluateText(s.paging.token.text, t.answerScope(s, of))
 	if !ok || value == nil || value == "" {
@@ -320,7 +320,7 @@ func (t *tester) hasToken(s *step, of answer) bool {
 	return !isBool
 }
 
-// nextParams returns the params of the second request that differ.
+// nextParams returns the params that differ in the second request.
 func (t *tester) nextParams(s *step, of answer) map[string]any {
 	out := map[string]any{}
 	for name, value := range s.paging.changes.params {

@@ -9,22 +9,22 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// paging is the policy for further pages.
+// paging is the policy that fetches more pages.
 type paging struct {
 	when    code
 	url     any // of the next request, nil for the same
 	changes *injection
-	// without are params that only the first request has.
+	// without are the params that only the first request has.
 	without []string
 	token   code
 	size    any // of a page, nil where that is not known
 }
 
-// plainKey is a key that needs no quotes in a path.
+// plainKey matches a key that needs no quotes in a path.
 var plainKey = plainName
 
-// tokenOf returns the token of the next page and the condition under which there is one. The token is nil if the
-// API does not page.
+// tokenOf returns the token of the next page, with the condition under which there is one. The token is nil if the
+// API does not paginate.
 func (c *converter) tokenOf(s *step, retriever component) (*token, component) {
 	paginator := retriever.of("paginator")
 	switch kind := paginator.kind(); kind {
@@ -62,7 +62,7 @@ func (c *converter) tokenOf(s *step, retriever component) (*token, component) {
 	return t, paginator
 }
 
-// token is how a strategy finds its next page.
+// token is how a pagination strategy finds the next page.
 type token struct {
 	kind  string
 	value code
@@ -71,7 +71,7 @@ type token struct {
 	first any // that the first request sends, nil for none
 }
 
-// responseScope returns the scope of templates that see a response.
+// responseScope returns the scope of templates over a response.
 func (c *converter) responseScope(s *step) scope {
 	rows := s.rowsCode()
 	last := callCode("last", rows)
@@ -207,7 +207,7 @@ func (c *converter) countedToken(s *step, t *token, strategy component, into *tr
 	return nil
 }
 
-// convertPaging fills the policy for further pages, and the size and number of the first.
+// convertPaging converts the pagination: the policy for more pages, and page size and number of the first request.
 func (c *converter) convertPaging(s *step, paginator component, t *token, requester component) {
 	if paginator == nil {
 		return
@@ -266,7 +266,7 @@ func (c *converter) convertPaging(s *step, paginator component, t *token, reques
 	s.paging = p
 }
 
-// tokenInputs are the parts of a request that read the token of its page: they are there again for the next one.
+// tokenInputs adds the parts of a request that read the page token: the next request must evaluate them again.
 func (c *converter) tokenInputs(s *step, p *paging, requester component, token code) {
 	roots := c.responseScope(s)
 	roots["next_page_token"] = func(keys []any) (code, error) {
@@ -295,7 +295,7 @@ func (c *converter) tokenInputs(s *step, p *paging, requester component, token c
 	}
 }
 
-// sliceParams returns the params of partitions and slices of time.
+// sliceParams returns the names of the params for partitions and time slices.
 func (s *step) sliceParams() (names []string) {
 	var options []sliceOption
 	if s.loop != nil {

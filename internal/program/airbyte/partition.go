@@ -20,7 +20,7 @@ type loop struct {
 	options    []sliceOption
 }
 
-// sliceOption is a value of a partition or a slice that goes into requests.
+// sliceOption is a value of a partition or time slice that is part of requests.
 type sliceOption struct {
 	option component
 	value  code
@@ -44,7 +44,7 @@ func (l *loop) partitionField(keys []any) (code, error) {
 	return unsupportedError("the field %v of the partition", keys[0])
 }
 
-// stateName names the state of an element, "" where the default does.
+// stateName returns the name of an element's state; "" for the default.
 func (l *loop) stateName(name string) string {
 	switch {
 	case l.whole && !l.nested:
@@ -62,20 +62,20 @@ func (l *loop) stateName(name string) string {
 	return name
 }
 
-// parentSlice is the field with the partition of the parent.
+// parentSlice is the field that holds the partition of the parent.
 const parentSlice = "parent_slice"
 
 // source is a list of partitions.
 type source struct {
 	list string // expression
-	// constant is the list where it is constant.
+	// constant is the list if it is constant.
 	constant any
 	fields   []string
 	nested   bool
 	about    string // what the elements are called, where their field cannot be their name
 }
 
-// convertPartitions fills the loop of a step.
+// convertPartitions converts partition routers to the step's loop.
 func (c *converter) convertPartitions(s *step, retriever component) {
 	routers := retriever.componentList("partition_router")
 	if len(routers) == 0 {
@@ -123,7 +123,7 @@ func (c *converter) convertPartitions(s *step, retriever component) {
 	s.loop = l
 }
 
-// elementName returns a name for an element: that of another loop may be taken again.
+// elementName returns a name for a loop's element. Different loops may use the same name.
 func (c *converter) elementName(names ...string) string {
 	for _, name := range names {
 		name = check.FreeName(name)
@@ -135,7 +135,7 @@ func (c *converter) elementName(names ...string) string {
 	return c.unusedName("item", names[0]+"_item")
 }
 
-// combineSources returns every combination of the partitions of several routers.
+// combineSources returns all combinations of the partitions of several routers.
 func combineSources(sources []source) source {
 	all := sources[0]
 	for _, next := range sources[1:] {
@@ -154,7 +154,7 @@ func combineSources(sources []source) source {
 	return all
 }
 
-// sendField notes that a field of the partition goes into requests; its code follows once the element has a name.
+// sendField records that a field of the partition is part of requests. Its code is set when the element has a name.
 func (l *loop) sendField(of component, field string) {
 	if option := of.of("request_option"); option != nil {
 		l.options = append(l.options, sliceOption{option: option, value: code{text: field}})
@@ -181,7 +181,7 @@ func (c *converter) listSource(s *step, l *loop, router component) source {
 	return out
 }
 
-// parentSource returns the partitions below one or several parents.
+// parentSource returns the partitions from one or several parent streams.
 func (c *converter) parentSource(s *step, l *loop, router component, deep, nested bool) source {
 	configs := router.componentList("parent_stream_configs")
 	var lists []string
@@ -250,7 +250,7 @@ func hasField(fields []string, field string) bool {
 	return false
 }
 
-// parentValue returns the value of a row of a parent by its key, in which # is the row.
+// parentValue returns the value of a parent's row by its key, as an expression in which # is the row.
 func (s *step) parentValue(c *converter, key string) (string, error) {
 	if one, isAdded := s.added[key]; isAdded {
 		var into trace
@@ -275,7 +275,7 @@ func (s *step) parentValue(c *converter, key string) (string, error) {
 	return text, nil
 }
 
-// parentElements returns the list of partitions below a parent.
+// parentElements returns the list of a parent's partitions as an expression.
 func (c *converter) parentElements(from *step, field, value string, deep, nested bool) string {
 	element := value
 	if nested {

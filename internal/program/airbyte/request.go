@@ -14,7 +14,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// convertRequest fills the request of a step, and how it pages.
+// convertRequest converts the request of a step, and its pagination.
 func (c *converter) convertRequest(s *step, retriever, requester component) {
 	s.method = strings.ToUpper(requester.text("http_method"))
 	if s.method == "GET" {
@@ -32,10 +32,10 @@ func (c *converter) convertRequest(s *step, retriever, requester component) {
 	s.auth = c.nameConnection(s, login)
 }
 
-// nothing is the scope of the first request, which has no token of a page.
+// nothing is the scope of the first request, which has no page token.
 var nothing = scope{"next_page_token": func([]any) (code, error) { return constantCode(nil), nil }}
 
-// requestURL returns the address of the requests. Secrets in its query are left to the connection.
+// requestURL returns the URL of requests. Secrets in its query are left to the connection.
 func (c *converter) requestURL(s *step, requester component, roots scope) any {
 	base, path := requester.text("url_base"), requester.text("path")
 	if whole := requester.text("url"); whole != "" && base == "" {
@@ -68,7 +68,7 @@ func (c *converter) requestURL(s *step, requester component, roots scope) any {
 	return templateValue(flattenTexts(parts))
 }
 
-// trimSlash returns an expression without a slash at its end, or its beginning.
+// trimSlash removes a slash from the end of an expression, or from its beginning.
 func trimSlash(parts []code, end bool) []code {
 	parts = slices.Clone(parts)
 	at := 0
@@ -88,7 +88,7 @@ func trimSlash(parts []code, end bool) []code {
 	return parts
 }
 
-// flattenTexts joins texts that are beside each other.
+// flattenTexts joins adjacent constant texts.
 func flattenTexts(parts []code) (out []code) {
 	for _, part := range parts {
 		if n := len(out); n > 0 && part.known && out[n-1].known {
@@ -100,7 +100,7 @@ func flattenTexts(parts []code) (out []code) {
 	return out
 }
 
-// convertInputs are the params, headers and body of the first request.
+// convertInputs converts the params, headers and body of the first request.
 func (c *converter) convertInputs(s *step, requester component, login *login) {
 	s.params = c.secretsOut(s, requester, "request_parameters", login.addQuery)
 	s.headers = c.secretsOut(s, requester, "request_headers", login.addHeader)
@@ -123,7 +123,7 @@ func (c *converter) convertInputs(s *step, requester component, login *login) {
 	}
 }
 
-// requestMap returns a map of a request, in which nil and empty values are left out, as the CDK does.
+// requestMap returns a map of the request without nil and empty values, as the CDK does.
 func (c *converter) requestMap(s *step, of component, key string, roots scope) map[string]any {
 	out := map[string]any{}
 	fields, isMap := of[key].(map[string]any)
@@ -157,7 +157,7 @@ func cmpErr(a, b error) error {
 	return b
 }
 
-// secretsOut returns a map of a request without what holds secrets, which the connection sends.
+// secretsOut returns a map of the request without the entries that contain secrets. The connection sends those.
 func (c *converter) secretsOut(s *step, of component, key string, send func(name, form string)) map[string]any {
 	fields, isMap := of[key].(map[string]any)
 	if !isMap {
@@ -175,10 +175,10 @@ func (c *converter) secretsOut(s *step, of component, key string, send func(name
 	return c.requestMap(s, rest, key, nothing)
 }
 
-// number matches what Python accepts as a number.
+// number matches the numbers that Python accepts.
 var number = regexp.MustCompile(`^-?\d{1,15}(\.\d+)?$`)
 
-// typedBody returns a body with texts evaluated as Python does, as the CDK sends them.
+// typedBody returns a body in which texts are evaluated as Python does, as the CDK sends them.
 func typedBody(of any) any {
 	switch of := of.(type) {
 	case map[string]any:
@@ -206,7 +206,7 @@ func typedBody(of any) any {
 	return of
 }
 
-// injectValue puts a value where a request option says, in the first request or, into other maps, in those that follow.
+// injectValue puts a value where a request option says: in the first request or, with into, in the following ones.
 func (c *converter) injectValue(s *step, at string, option component, value any, into *injection) {
 	name := c.translateAt(s, at, option, "field_name", nil)
 	text, isText := name.(string)
@@ -243,7 +243,7 @@ func newInjection() *injection {
 	return &injection{params: map[string]any{}, headers: map[string]any{}, body: map[string]any{}, form: map[string]any{}}
 }
 
-// addInjection lays an injection over the first request.
+// addInjection merges an injection into the first request.
 func (s *step) addInjection(of *injection) {
 	maps.Copy(s.params, of.params)
 	maps.Copy(s.headers, of.headers)
@@ -263,7 +263,7 @@ func (s *step) addInjection(of *injection) {
 	}
 }
 
-// sliceOptions are what partitions and slices of time add to each request.
+// sliceOptions adds the values of partitions and time slices to each request.
 func (c *converter) sliceOptions(s *step) {
 	all := newInjection()
 	if s.loop != nil {
@@ -279,7 +279,7 @@ func (c *converter) sliceOptions(s *step) {
 	s.addInjection(all)
 }
 
-// convertDecoder says how responses are read.
+// convertDecoder converts how responses are decoded.
 func (c *converter) convertDecoder(s *step, requester, retriever component) {
 	decoder := retriever.of("decoder")
 	if decoder == nil {
@@ -303,7 +303,7 @@ func (c *converter) convertDecoder(s *step, requester, retriever component) {
 	}
 }
 
-// convertBudget is how often the API may be called.
+// convertBudget converts the limits on requests to the API.
 func (c *converter) convertBudget(s *step) {
 	for _, policy := range c.manifest.of("api_budget").componentList("policies") {
 		switch policy.kind() {
@@ -323,7 +323,7 @@ func (c *converter) convertBudget(s *step) {
 	}
 }
 
-// addLimit keeps the limit with the fewest requests for their time.
+// addLimit adds a rate limit; of several it keeps the strictest.
 func (c *converter) addLimit(s *step, requests, period any) {
 	n, isNumber := requests.(int)
 	amount, err := amountOf(expression.Text(period))
@@ -343,7 +343,7 @@ func (c *converter) addLimit(s *step, requests, period any) {
 	s.rateLimit = &pair{name: amount, value: n}
 }
 
-// hasToken reports whether a value of a request reads the token of a page.
+// hasToken reports whether a value of a request reads the page token.
 func hasToken(of any) bool {
 	switch of := of.(type) {
 	case string:

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// convertTransformations fill what is added to rows and removed from them.
+// convertTransformations converts what is added to and removed from rows.
 func (c *converter) convertTransformations(s *step) {
 	for _, one := range s.of.componentList("transformations") {
 		switch kind := one.kind(); kind {
@@ -35,7 +35,7 @@ func (c *converter) convertTransformations(s *step) {
 	}
 }
 
-// recordScope returns the scope of templates that see a row.
+// recordScope returns the scope of templates over a row.
 func recordScope(root string) scope { return scope{"record": rootedKeys(root)} }
 
 func (c *converter) addField(s *step, of, field component) {
@@ -72,7 +72,7 @@ func (c *converter) addField(s *step, of, field component) {
 	s.setField(keys, joinTexts(parts), templateValue(parts))
 }
 
-// setField sets a field of the rows, also one within another.
+// setField sets a field of the rows, which may be nested.
 func (s *step) setField(keys []string, value code, whole any) {
 	if len(keys) > 1 {
 		inner := value.text
@@ -126,7 +126,7 @@ func (c *converter) removeFields(s *step, of component) {
 	}
 }
 
-// convertSchema fills the types of columns that rows do not show: times and days.
+// convertSchema sets the column types that rows do not show: times and days.
 func (c *converter) convertSchema(s *step) {
 	schema := c.schemaDocument(s)
 	for _, name := range playbook.SortedKeys(schema.of("properties")) {
@@ -144,7 +144,7 @@ func (c *converter) convertSchema(s *step) {
 	}
 }
 
-// kindsOf returns the types that a property may have, without null.
+// kindsOf returns the types of a property, without null.
 func kindsOf(property component) (kinds []string) {
 	list, isList := property["type"].([]any)
 	if !isList {
@@ -158,7 +158,7 @@ func kindsOf(property component) (kinds []string) {
 	return kinds
 }
 
-// schemaDocument returns the JSON Schema of a stream, nil if it is not available.
+// schemaDocument returns the JSON Schema of a stream; nil if it is not available.
 func (c *converter) schemaDocument(s *step) component {
 	loader := s.of.of("schema_loader")
 	switch kind := loader.kind(); kind {

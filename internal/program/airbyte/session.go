@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// formedValue returns a value of a component with placeholders for its templates.
+// formedValue returns a component's value with placeholders for its templates.
 func (c *converter) formedValue(s *step, of component, value any) any {
 	switch value := value.(type) {
 	case string:
@@ -30,7 +30,7 @@ func (c *converter) formedValue(s *step, of component, value any) any {
 	return value
 }
 
-// useRefreshToken is a login with a refresh token, whose answer has the access token.
+// useRefreshToken converts a login with a refresh token whose response has the access token.
 func (l *login) useRefreshToken(c *converter, s *step, of component) {
 	if of["refresh_token_updater"] != nil {
 		s.addGap(atRequest, "OAuthAuthenticator", "refresh_token_updater: an API that gives a new refresh token each time refuses the old one; no connection keeps the new one")
@@ -66,7 +66,7 @@ func (l *login) useRefreshToken(c *converter, s *step, of component) {
 	}
 }
 
-// bySession is a login whose answer has a token for later requests.
+// bySession converts a login whose response has a token for later requests.
 func (l *login) bySession(c *converter, s *step, of component) {
 	requester := of.of("login_requester")
 	base, path := requester.text("url_base"), requester.text("path")
@@ -101,7 +101,7 @@ func (l *login) bySession(c *converter, s *step, of component) {
 	}
 }
 
-// legacySession is the older form of a login, with a user and a password.
+// legacySession converts the older form of a login, with user and password.
 func (l *login) legacySession(c *converter, s *step, of component) {
 	base := s.of.of("retriever").of("requester").text("url_base")
 	body := map[string]any{"username": c.formedValue(s, of, of.text("username")), "password": c.formedValue(s, of, of.text("password"))}
@@ -112,7 +112,7 @@ func (l *login) legacySession(c *converter, s *step, of component) {
 	}
 }
 
-// byJWT is a service account that signs its tokens.
+// byJWT converts a service account that signs its tokens.
 func (l *login) byJWT(c *converter, s *step, of component) {
 	l.jwt = map[string]any{}
 	payload, headers := of.of("jwt_payload"), of.of("jwt_headers")

@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// The places of a step at which gaps are noted.
+// The keys of a step at which gaps are noted.
 const (
 	atRequest     = "url"
 	atLoop        = "loop"
@@ -26,9 +26,9 @@ type step struct {
 	name   string
 	table  string
 	of     component
-	// full is the read of a parent from its start, which keeps no state.
+	// full marks the separate reading of a parent from its start, which keeps no state.
 	full bool
-	// written says that its rows go to a table, read that other steps need them.
+	// written says that the rows are written to a table, read that other steps need them.
 	written, read bool
 
 	needed          []string // fields of its rows, by templates and those below
@@ -58,19 +58,19 @@ type step struct {
 	use             string // the list of policies that it shares, "" for one of its own
 }
 
-// added is a field that a transformation adds, which steps below may need.
+// added is a field added by a transformation, which child steps may need.
 type added struct {
 	text  string
 	scope func(into *trace) scope
 }
 
-// pair is a name with its value.
+// pair is a key with its value.
 type pair struct {
 	name  string
 	value any
 }
 
-// addGap notes that something has no counterpart.
+// addGap records a part without a counterpart.
 func (s *step) addGap(at, component, format string, args ...any) {
 	one := Gap{Stream: s.stream, Component: component, Reason: fmt.Sprintf(format, args...)}
 	for _, known := range s.gaps[at] {
@@ -81,7 +81,7 @@ func (s *step) addGap(at, component, format string, args ...any) {
 	s.gaps[at] = append(s.gaps[at], one)
 }
 
-// newStep returns the step that reads a stream; full for one that is read from its start for those below it.
+// newStep returns the step that reads a stream; full requests one that reads everything, for its child streams.
 func (c *converter) newStep(of component, full bool) *step {
 	name := streamName(of)
 	id := name
@@ -111,7 +111,8 @@ func (c *converter) newStep(of component, full bool) *step {
 	return s
 }
 
-// sameStream reports whether two streams read the same: what only those below them have was passed on to one of them.
+// sameStream reports whether two streams make the same requests, ignoring parameters that were passed on only for
+// child streams.
 func sameStream(a, b component) bool {
 	return reflect.DeepEqual(requestOf(a), requestOf(b))
 }
@@ -121,7 +122,7 @@ func requestOf(stream component) []any {
 	return []any{requester["url_base"], requester["path"], requester["http_method"], requester["request_body_json"]}
 }
 
-// convertStep fills a step.
+// convertStep converts all parts of a step.
 func (c *converter) convertStep(s *step) {
 	retriever := s.of.of("retriever")
 	if kind := s.of.kind(); kind != "DeclarativeStream" {
@@ -153,7 +154,7 @@ func (c *converter) convertStep(s *step) {
 	s.key = c.keyOf(s)
 }
 
-// customName returns a custom component with its class.
+// customName returns the name of a custom component with its class.
 func customName(of component, kind string) string {
 	class := of.text("class_name")
 	if class == "" {
@@ -189,7 +190,7 @@ func (c *converter) keyOf(s *step) (key []string) {
 	return key
 }
 
-// stepScope returns the scope of every template of a step.
+// stepScope returns the scope of the step's templates.
 func (c *converter) stepScope(s *step, of component, into *trace) scope {
 	parameters := of.givenParameters()
 	out := scope{
@@ -235,7 +236,7 @@ func resolveParameter(c *converter, s *step, of component, parameters map[string
 	return c.stepScope(s, without, into).translateExpression(text)
 }
 
-// translateAt returns a value of a component in the scope of a step; what it reads of the configuration is noted.
+// translateAt translates a component's value in the scope of a step, and records the configuration it reads.
 func (c *converter) translateAt(s *step, at string, of component, key string, roots scope) any {
 	var into trace
 	value, err := c.stepScope(s, of, &into).withRoots(roots).translateValue(of[key])
@@ -247,7 +248,7 @@ func (c *converter) translateAt(s *step, at string, of component, key string, ro
 	return value
 }
 
-// convertSelector says where the rows of a response are.
+// convertSelector converts where the rows are in a response.
 func (c *converter) convertSelector(s *step, selector component) {
 	extractor := selector.of("extractor")
 	switch kind := extractor.kind(); kind {
@@ -301,14 +302,14 @@ func (c *converter) convertSelector(s *step, selector component) {
 	s.where = &condition
 }
 
-// rootedKeys resolves the keys behind a name.
+// rootedKeys returns a resolver of the members of a name.
 func rootedKeys(name string) func(keys []any) (code, error) {
 	return func(keys []any) (code, error) { return pathCode(name, keys...), nil }
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// rowsPath returns the path to the rows as `rows` has it, "" for whole responses.
+// rowsPath returns the path to the rows in the syntax of `rows`; "" for the whole response.
 func (s *step) rowsPath() string {
 	var b strings.Builder
 	for i, key := range s.path {
@@ -330,7 +331,7 @@ func (s *step) rowsPath() string {
 	return strings.TrimPrefix(b.String(), ".")
 }
 
-// rowsCode returns the rows of the response at hand.
+// rowsCode returns the rows of the current response as an expression.
 func (s *step) rowsCode() code {
 	for _, key := range s.path {
 		if key == "*" {

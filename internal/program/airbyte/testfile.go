@@ -18,10 +18,10 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// testRows is how many rows a page of a test has, where the number of rows decides whether there is another.
+// testRows is the number of rows on a test page if the number of rows decides whether there is another page.
 const testRows = 2
 
-// tester writes the test of a playbook, with made answers.
+// tester writes the test of a playbook, with made-up responses.
 type tester struct {
 	c        *converter
 	workload map[string]any // as the test has it
@@ -61,7 +61,7 @@ func newTester(c *converter, workload map[string]any, secrets string) *tester {
 
 func (t *tester) setWorkload(key string, value any) { t.changed[key], t.workload[key] = value, value }
 
-// setAddress gives the address of a step, and its loop, the keys of workload that they need.
+// setAddress sets the workload keys that the address and loop of a step need.
 func (t *tester) setAddress(s *step) {
 	url := textOf(s.url)
 	for i, found := range nameInBraces.FindAllStringSubmatchIndex(url, -1) {
@@ -87,17 +87,17 @@ func (t *tester) setAddress(s *step) {
 	}
 }
 
-// nameInBraces is a name at the beginning of an expression.
+// nameInBraces matches a name at the beginning of an expression.
 var nameInBraces = regexp.MustCompile(`\{\{ \(?([A-Za-z_]\w*)`)
 
-// aDate is a text that begins with a date.
+// aDate matches a text that begins with a date.
 var aDate = regexp.MustCompile(`^20\d\d-\d\d-\d\d`)
 
 // testDay is a day shortly before the clock of tests.
 const testDay = "2025-12-30"
 
-// valueForTest returns a value of the workload for a test: dates shortly before its clock, and values for empty
-// ones.
+// valueForTest returns a workload value for a test: dates shortly before the test's clock, and nonempty values for
+// empty ones.
 func valueForTest(value any) (any, bool) {
 	switch value := value.(type) {
 	case string:
@@ -136,7 +136,7 @@ func (t *tester) testFile() []byte {
 	return []byte(yamltree.Encode(top))
 }
 
-// testNode returns the beginning of a test.
+// testNode returns a test with its name and workload.
 func (t *tester) testNode(name string) *yaml.Node {
 	n := node.EmptyMap()
 	node.AddKey(n, "name", recording.TextNode(name))
@@ -171,8 +171,8 @@ func (t *tester) connectionsNode() *yaml.Node {
 	return n
 }
 
-// pagesTest makes a test in which each step reads its pages and each list of policies handles
-// one temporary failure.
+// pagesTest returns a test in which each step reads its pages, and each list of policies handles one temporary
+// failure.
 func (t *tester) pagesTest() *yaml.Node {
 	answers, requests := node.EmptyMap(), node.EmptyMap()
 	failed := map[string]bool{}
@@ -209,7 +209,7 @@ func (t *tester) pagesTest() *yaml.Node {
 	return n
 }
 
-// ignoredStatus returns a status that the policies of a step take for no rows, 0 for none.
+// ignoredStatus returns a status that the step's policies ignore; 0 if there is none.
 func (t *tester) ignoredStatus(s *step) int {
 	for _, status := range []int{404, 403, 401, 400, 402, 422} {
 		if t.ignoresStatus(s, status) {
@@ -230,10 +230,10 @@ func (t *tester) ignoresStatus(s *step, status int) bool {
 	return false
 }
 
-// statusOf finds the statuses in the condition of a policy.
+// statusOf matches the statuses in the condition of a policy.
 var statusOf = regexp.MustCompile(`^error\.status (?:==|in) \[?([0-9, ]+)\]?$`)
 
-// refusedTest has each step that takes a status for no rows get one; nil where no step does.
+// refusedTest returns a test in which each step that ignores a status gets it; nil if no step ignores one.
 func (t *tester) refusedTest() *yaml.Node {
 	answers := node.EmptyMap()
 	found := false
@@ -259,7 +259,7 @@ func (t *tester) refusedTest() *yaml.Node {
 	return n
 }
 
-// fieldsOf returns the fields of rows that a step, or one below it, names.
+// fieldsOf returns the row fields that a step, or a child step, uses.
 func (t *tester) fieldsOf(s *step) map[string]bool {
 	fields := map[string]bool{}
 	for _, key := range s.key {
@@ -294,16 +294,16 @@ func (t *tester) fieldsOf(s *step) map[string]bool {
 	return fields
 }
 
-// ofRow finds a member of the row.
+// ofRow matches a member of the row.
 var ofRow = regexp.MustCompile(`row((?:\.\w+|\['[^']*'\])+)`)
 
-// mapOfRow matches a member of the row that has to be a map.
+// mapOfRow matches a member of the row that must be a map.
 var mapOfRow = regexp.MustCompile(`(?:merge|omit)\(row((?:\.\w+)+)`)
 
-// lastField finds a member of the last row.
+// lastField matches a member of the last row.
 var lastField = regexp.MustCompile(`last\([^()]*(?:\([^()]*\))?[^()]*\)\.(\w+)`)
 
-// madeRow returns a made row.
+// madeRow returns a made-up row.
 func (t *tester) madeRow(s *step, n int) map[string]any {
 	row := map[string]any{}
 	schema := t.c.schemaDocument(s)
@@ -354,7 +354,7 @@ func (t *tester) madeValue(s *step, name string, schema component, n int) any {
 	return n
 }
 
-// madeRows are made rows, from a number on.
+// madeRows returns made-up rows, numbered from `from`.
 func (t *tester) madeRows(s *step, from, count int) []any {
 	out := make([]any, count)
 	for i := range out {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// isoDuration is a duration of ISO 8601 such as P30D or PT1H.
+// isoDuration matches an ISO 8601 duration such as P30D or PT1H.
 var isoDuration = regexp.MustCompile(`^P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d+))?S)?)?$`)
 
-// amountOf returns a duration of ISO 8601 as an amount of add_time.
+// amountOf converts an ISO 8601 duration to an amount of add_time.
 func amountOf(iso string) (string, error) {
 	found := isoDuration.FindStringSubmatch(strings.TrimSpace(iso))
 	if found == nil || iso == "P" || strings.HasSuffix(iso, "T") {
@@ -35,18 +35,18 @@ func amountOf(iso string) (string, error) {
 	return b.String(), nil
 }
 
-// plainFormat returns a format of times in which the fraction is written as zeros.
+// plainFormat returns a time format in which a constant fraction of zeros is replaced by the milliseconds.
 func plainFormat(format string) string { return strings.ReplaceAll(format, ".000Z", ".%_msZ") }
 
-// isUsual reports whether a form of times is one that date can read, whatever it looks like in detail.
+// isUsual reports whether `date` can parse times in a format without knowing it.
 func isUsual(format string) bool {
 	return strings.HasPrefix(format, "%Y-%m-%d") || format == "%s" || format == "%F" || format == ""
 }
 
-// isExact reports whether a form says all of a time: what is written in it is the same each time.
+// isExact reports whether formatting with a format is unambiguous: the same time is always written in the same way.
 func isExact(format string) bool {
 	return !strings.Contains(format, "%f") && !strings.Contains(format, "%z") && !strings.Contains(format, "%_ms")
 }
 
-// countsPages is a cursor that counts pages.
+// countsPages matches a token that counts pages.
 var countsPages = regexp.MustCompile(`^\{\{ ?\(?next_page_token\['next_page_token'\] or 0\)? \+ 1 ?\}\}$`)

@@ -9,10 +9,10 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// scope says what the names of a template are in a playbook. The error of a root says what has no counterpart.
+// scope resolves the names of templates to expressions. The error of a resolver says what has no counterpart.
 type scope map[string]func(keys []any) (code, error)
 
-// withRoots returns the scope with other roots.
+// withRoots returns the scope with additional or replaced names.
 func (s scope) withRoots(roots scope) scope {
 	all := scope{}
 	for name, root := range s {
@@ -24,7 +24,7 @@ func (s scope) withRoots(roots scope) scope {
 	return all
 }
 
-// unsupportedError says what of a template has no counterpart.
+// unsupportedError returns an error that says what has no counterpart.
 func unsupportedError(format string, args ...any) (code, error) {
 	return code{}, fmt.Errorf(format, args...)
 }
@@ -53,7 +53,7 @@ func (s scope) textParts(text string) ([]code, error) {
 	return []code{one}, err
 }
 
-// translateValue translates any value with templates into one for a playbook: maps and lists too.
+// translateValue translates any value with templates, including maps and lists.
 func (s scope) translateValue(of any) (any, error) {
 	switch of := of.(type) {
 	case string:
@@ -89,7 +89,7 @@ func (s scope) translateValue(of any) (any, error) {
 	return of, nil
 }
 
-// translateExpression translates a text that is one condition or value.
+// translateExpression translates a text that is a single condition or value.
 func (s scope) translateExpression(text string) (code, error) {
 	parts, err := s.textParts(text)
 	if err != nil {
@@ -239,8 +239,7 @@ func (s scope) sliceCode(n *jinja.Portion) (code, error) {
 	return code{text: of.operandText(precAtom) + "[" + bounds[0] + ":" + bounds[1] + "]", prec: precAtom, texty: of.texty}, err
 }
 
-// splitPath splits a path into its root and its members; `get` on a map is a member, unless it has a non-empty
-// default.
+// splitPath splits a path into its root and members. A `get` on a map is a member, unless it has a nonempty default.
 func splitPath(tree jinja.Operand) (root jinja.Operand, list []jinja.Operand) {
 	switch n := tree.(type) {
 	case *jinja.Index:
@@ -342,7 +341,7 @@ func (s scope) binaryCode(n *jinja.Binary) (code, error) {
 	return arithmeticCode(n.Operator, left, right)
 }
 
-// compareWithNil compares, and treats nil as Python does.
+// compareWithNil returns a comparison that treats nil as Python does.
 func compareWithNil(operator string, left, right code) code {
 	if right.known && right.value == nil && (operator == "==" || operator == "!=") {
 		if operator == "==" {

@@ -16,7 +16,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// warehouse is the connection of the database that rows go to.
+// warehouse is the connection of the database to which rows are written.
 const warehouse = "warehouse"
 
 // writeResult writes the playbook and its test.
@@ -78,7 +78,7 @@ func (c *converter) writeResult(result *Result) {
 	}
 }
 
-// commonBase returns the beginning of the addresses of all steps, "" where they differ. It becomes a key of workload.
+// commonBase returns the common base URL of all steps, which becomes a workload key; "" if they differ.
 func (c *converter) commonBase() string {
 	if len(c.list) == 0 || c.names["api"] {
 		return ""
@@ -101,7 +101,7 @@ func (c *converter) commonBase() string {
 	return base
 }
 
-// belowBase returns an address with the key of workload for its beginning.
+// belowBase returns an address in which the base URL is replaced by the workload key.
 func belowBase(address any, base string) any {
 	text, isText := address.(string)
 	if template, isTemplate := address.(node.Verbatim); isTemplate {
@@ -115,7 +115,7 @@ func belowBase(address any, base string) any {
 	return address
 }
 
-// headComment says what the playbook is, and what it needs.
+// headComment returns the comment that describes the playbook and what it needs.
 func (c *converter) headComment(result *Result) string {
 	lines := []string{c.Connector + ": " + terminal.Count(len(result.Streams), "stream") + " of a low-code connector of Airbyte"}
 	for _, one := range result.Connections {
@@ -136,7 +136,7 @@ func (c *converter) secretNames() (names []string) {
 	return names
 }
 
-// commentWorkload says what the specification says of the keys that it requires.
+// commentWorkload adds the specification's descriptions to required keys.
 func (c *converter) commentWorkload(workload *yaml.Node) {
 	for i := 0; i+1 < len(workload.Content); i += 2 {
 		key, value := workload.Content[i], workload.Content[i+1]
@@ -176,7 +176,7 @@ func policyNode(p policy) *yaml.Node {
 	return n
 }
 
-// valueNode returns a value in one line.
+// valueNode returns a value on one line.
 func valueNode(of any) *yaml.Node {
 	if list, isList := of.([]string); isList {
 		n := node.FlowList()
@@ -188,7 +188,7 @@ func valueNode(of any) *yaml.Node {
 	return node.ValueNode(of)
 }
 
-// sharedPolicies returns the lists of policies that several steps have, which then name them.
+// sharedPolicies returns the lists of policies that several steps use, and makes the steps refer to them.
 func (c *converter) sharedPolicies() *yaml.Node {
 	named := node.EmptyMap()
 	count := map[string]int{}
@@ -223,7 +223,7 @@ func policyList(policies []policy) *yaml.Node {
 	return list
 }
 
-// commentGaps puts the gaps of a place above a key.
+// commentGaps puts the gaps of a place in a comment above its key.
 func (s *step) commentGaps(n *yaml.Node, at string) {
 	for i := 0; i < len(n.Content); i += 2 {
 		if n.Content[i].Value == at && len(s.gaps[at]) > 0 {
@@ -241,7 +241,7 @@ func gapComment(gaps []Gap) string {
 	return strings.Join(lines, "\n")
 }
 
-// stepNode returns a step.
+// stepNode returns a step as YAML.
 func (c *converter) stepNode(s *step) *yaml.Node {
 	n := node.EmptyMap()
 	node.AddKey(n, "step", recording.TextNode(s.name))
@@ -333,10 +333,10 @@ func (c *converter) loopNode(s *step) *yaml.Node {
 	return n
 }
 
-// collectsPages reports whether rows of several pages are written together: where they replace those of the table.
+// collectsPages reports whether the rows of all pages are written together, because they replace those of the table.
 func (s *step) collectsPages() bool { return s.loop != nil && s.writeMode() == "replace" }
 
-// stepSink returns the sink on the step, nil where it is elsewhere.
+// stepSink returns the sink of the step; nil if its rows are written elsewhere.
 func (c *converter) stepSink(s *step) *yaml.Node {
 	if s.loop != nil || s.hasPages() || !s.written {
 		return nil
@@ -383,7 +383,7 @@ func (c *converter) retryNode(s *step) *yaml.Node {
 	return list
 }
 
-// readsSlices reports whether a step reads in slices of time, which are pages.
+// readsSlices reports whether a step reads time slices, which are pages.
 func (s *step) readsSlices() bool {
 	return s.incremental != nil && s.incremental.kept && s.incremental.step != ""
 }
@@ -391,7 +391,7 @@ func (s *step) readsSlices() bool {
 // hasPages reports whether rows come in several pages.
 func (s *step) hasPages() bool { return s.paging != nil || s.readsSlices() }
 
-// pageNode returns the policy for pages, with where they go.
+// pageNode returns the policy for pages, with the sink of each page.
 func (c *converter) pageNode(s *step, when string, then *yaml.Node) *yaml.Node {
 	if s.read || s.collectsPages() || !s.written || c.Sink == scaffold.SinkNone {
 		node.AddKey(then, "collect", node.FlowMap())
@@ -413,7 +413,7 @@ func onlySink(sink *yaml.Node) *yaml.Node {
 	return n
 }
 
-// writeMode is how rows are written.
+// writeMode returns the sink's mode.
 func (s *step) writeMode() string {
 	switch {
 	case len(s.key) > 0:
@@ -424,7 +424,7 @@ func (s *step) writeMode() string {
 	return "replace"
 }
 
-// sinkNode is what writes the rows, nil for none.
+// sinkNode returns the sink for the rows; nil if there is none.
 func (c *converter) sinkNode(s *step) *yaml.Node {
 	n := node.EmptyMap()
 	switch c.Sink {

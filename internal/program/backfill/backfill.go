@@ -1,5 +1,5 @@
-// Package backfill says what became of the partitions of a playbook, and makes the playbook whose
-// run makes up for some of them.
+// Package backfill reports which partitions of a playbook are done, failed or missing, and creates the playbook that
+// runs some of them.
 package backfill
 
 import (
@@ -20,7 +20,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Row is the status of a partition and the run that set it.
+// Row is a partition with its status and the run that set it.
 type Row struct {
 	Key    string           `json:"key"`
 	Start  time.Time        `json:"start,omitzero"`
@@ -30,7 +30,7 @@ type Row struct {
 	Index  int              `json:"-"`
 }
 
-// Matrix has the statuses of the partitions of a playbook.
+// Matrix has the statuses of a playbook's partitions.
 type Matrix struct {
 	Playbook string                   `json:"playbook"`
 	Identity string                   `json:"identity"`
@@ -40,7 +40,7 @@ type Matrix struct {
 	ledger   *partition.Ledger
 }
 
-// Read reads what became of the partitions that are complete.
+// Read reads the statuses of all partitions whose time is over.
 func Read(ctx context.Context, c client.Client, book *playbook.Playbook, now time.Time) (*Matrix, error) {
 	all, err := book.Partitions.Complete(now)
 	if err != nil {
@@ -58,7 +58,7 @@ func Read(ctx context.Context, c client.Client, book *playbook.Playbook, now tim
 	return m, nil
 }
 
-// newMatrix is what a ledger knows of partitions.
+// newMatrix returns the statuses that a ledger has.
 func newMatrix(book *playbook.Playbook, all []partition.Partition, ledger *partition.Ledger) *Matrix {
 	m := &Matrix{Playbook: book.Name, Identity: book.Identity(), unit: book.Partitions.UnitName(), ledger: ledger}
 	for _, p := range all {
@@ -90,10 +90,10 @@ func readLedger(ctx context.Context, c client.Client, name string) (*partition.L
 	return partition.ReadLedger(packed)
 }
 
-// askedAtOnce is how many runs the server is asked about at a time.
+// askedAtOnce is how many runs are described concurrently.
 const askedAtOnce = 16
 
-// settleRuns asks about the runs that have not noted their ends. One that is over was terminated.
+// settleRuns finds out whether runs that did not record their end are open. One that is not was terminated.
 func settleRuns(ctx context.Context, c client.Client, rows []Row) error {
 	var all errgroup.Group
 	all.SetLimit(askedAtOnce)
@@ -120,7 +120,7 @@ func settleRun(ctx context.Context, c client.Client, row *Row) error {
 	return nil
 }
 
-// openRun returns the ID of the first history of a run that is open, "" for none.
+// openRun returns the first run ID of an open run; "" if it is not open.
 func openRun(ctx context.Context, c client.Client, id string) (first string, err error) {
 	found, err := c.DescribeWorkflowExecution(ctx, id, "")
 	info := found.GetWorkflowExecutionInfo()
@@ -133,7 +133,7 @@ func openRun(ctx context.Context, c client.Client, id string) (first string, err
 	return info.GetFirstRunId(), nil
 }
 
-// Claim returns the claim of a backfill of some partitions.
+// Claim returns the claim of a backfill for some partitions.
 func (m *Matrix) Claim(keys []string) partition.BackfillClaim {
 	chosen := make(map[string]bool, len(keys))
 	for _, key := range keys {
@@ -148,8 +148,8 @@ func (m *Matrix) Claim(keys []string) partition.BackfillClaim {
 	return partition.ClaimOf(m.Playbook, all)
 }
 
-// FindOpen returns the workflow ID of an open backfill that runs some of the partitions which a claim is
-// about, and the keys of these; "" for none.
+// FindOpen returns the workflow ID of an open backfill that runs some of the claimed partitions, and the keys of
+// these; "" if there is none.
 func (m *Matrix) FindOpen(ctx context.Context, c client.Client, claim partition.BackfillClaim) (id string, keys []string, err error) {
 	for _, other := range m.ledger.ClaimsOverlapping(claim) {
 		first, err := openRun(ctx, c, other.Run)
@@ -170,7 +170,7 @@ func (m *Matrix) FindOpen(ctx context.Context, c client.Client, claim partition.
 	return "", nil, nil
 }
 
-// Choices of which partitions a backfill runs.
+// Choices of the partitions to backfill.
 const (
 	OnlyMissing = "missing"
 	OnlyFailed  = "failed"
@@ -178,11 +178,11 @@ const (
 	OnlyAll     = "all"
 )
 
-// Only are all of them.
+// Only lists the choices.
 var Only = []string{OnlyMissing, OnlyFailed, OnlyStale, OnlyAll}
 
-// Select returns the keys of the partitions that a choice means. None of them runs now, and what has
-// failed is missing.
+// Select returns the keys of the partitions that a choice selects. Running partitions are never selected, and missing
+// includes failed.
 func (m *Matrix) Select(only string) []string {
 	wanted := map[string][]partition.Status{
 		OnlyMissing: {partition.Missing, partition.Failed},
@@ -199,16 +199,16 @@ func (m *Matrix) Select(only string) []string {
 	return keys
 }
 
-// LimitRange leaves the partitions from one to another, both included.
+// LimitRange keeps only the partitions with indexes from one to another, inclusive.
 func (m *Matrix) LimitRange(from, to int) {
 	m.Rows = slices.DeleteFunc(m.Rows, func(row Row) bool { return row.Index < from || row.Index > to })
 	m.countStatuses()
 }
 
-// FileName returns the name of the playbook of a backfill, of a playbook in a file.
+// FileName returns the name of the backfill playbook for a playbook file.
 func FileName(file string) string { return file + "#backfill" }
 
-// CalledName returns the name under which that playbook calls the file.
+// CalledName returns the name by which the backfill playbook calls the file.
 func CalledName(file string) string { return playbook.FileAt(FileName(file), pathOf(file)) }
 
 func pathOf(file string) string {
@@ -219,15 +219,14 @@ func pathOf(file string) string {
 	return path.Base(strings.ReplaceAll(name, `\`, "/"))
 }
 
-// Suffix is appended to the name of a playbook to name the playbook of its backfill.
+// Suffix is appended to a playbook's name to name its backfill playbook.
 const Suffix = ".backfill"
 
-// Name returns the name of the playbook of a backfill.
+// Name returns the name of a playbook's backfill playbook.
 func Name(book *playbook.Playbook) string { return book.Name + Suffix }
 
-// Source returns the playbook of a backfill: a loop whose elements are keys, and whose step runs the
-// playbook. Its workload are keys, and given, which is the workload of each run. A partition that
-// fails makes it a partial success.
+// Source returns the backfill playbook: a loop over keys whose step runs the playbook. Its workload has the keys, and
+// as given the workload of each run. A failed partition makes it a partial success.
 func Source(book *playbook.Playbook, file string, concurrency int) []byte {
 	return fmt.Appendf(nil, `apiVersion: reprise/v1
 kind: Playbook
@@ -250,7 +249,7 @@ output: "{{ backfill.stats }}"
 `, Name(book), "Runs "+book.Name+" for partitions of it.", pathOf(file), concurrency)
 }
 
-// Workload returns the workload of the playbook of a backfill.
+// Workload returns the workload of the backfill playbook.
 func Workload(keys []string, given map[string]any) map[string]any {
 	if given == nil {
 		given = map[string]any{}

@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/partition"
 )
 
-// signs are the marks of the statuses in a matrix.
+// signs are the marks of statuses in a matrix.
 var signs = map[partition.Status]string{
 	partition.Done: "#", partition.Running: ">", partition.Failed: "x", partition.Stale: "s", partition.Missing: ".",
 }
@@ -19,7 +19,7 @@ const (
 	shownPartitions = 10 // partitions that are named
 )
 
-// Text shows the matrix within 80 columns: a line for each day, month, year or decade.
+// Text returns the matrix within 80 columns: a line for each day, month, year or decade.
 func (m *Matrix) Text() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: %s\n", m.Playbook, m.Tally())
@@ -44,15 +44,15 @@ func (m *Matrix) Text() string {
 	return text.String()
 }
 
-// CalendarLine is a line of the calendar: a day, month, year or decade of partitions.
+// CalendarLine is a line of the calendar: the partitions of a day, month, year or decade.
 type CalendarLine struct {
 	Label string
-	// Indent is how many partitions the line lacks at its beginning.
+	// Indent is the number of partitions missing at the beginning of the line.
 	Indent int
 	Rows   []Row
 }
 
-// Lines returns the calendar, the earliest first.
+// Lines returns the calendar, earliest first.
 func (m *Matrix) Lines() (lines []CalendarLine) {
 	for i, row := range m.Rows {
 		label, indent := m.lineLabel(i, row)
@@ -65,7 +65,7 @@ func (m *Matrix) Lines() (lines []CalendarLine) {
 	return lines
 }
 
-// Columns is how many partitions a line of the calendar has at most.
+// Columns returns the maximum number of partitions on a line of the calendar.
 func (m *Matrix) Columns() int {
 	switch m.unit {
 	case partition.Hour:
@@ -82,7 +82,7 @@ func (m *Matrix) Columns() int {
 	return chunk
 }
 
-// Tally counts the partitions by their status.
+// Tally describes how many partitions have each status.
 func (m *Matrix) Tally() string {
 	text := terminal.Count(len(m.Rows), "partition")
 	for _, status := range partition.Statuses {
@@ -93,7 +93,7 @@ func (m *Matrix) Tally() string {
 	return text
 }
 
-// lineLabel returns the label of the line of a partition, and how far that is from the line's beginning.
+// lineLabel returns the label of a partition's line, and the partition's position on it.
 func (m *Matrix) lineLabel(i int, row Row) (label string, indent int) {
 	switch m.unit {
 	case partition.Hour:
@@ -113,8 +113,8 @@ func (m *Matrix) lineLabel(i int, row Row) (label string, indent int) {
 	return label, indent
 }
 
-// Ranges names the partitions that have a status, spans of time that follow each other as "FIRST to LAST", and most
-// ranges at most; more is how many it leaves out.
+// Ranges returns the partitions with a status. Consecutive ones are written as "FIRST to LAST". It returns at most
+// `most` ranges; more is how many it leaves out.
 func (m *Matrix) Ranges(status partition.Status, most int) (ranges []string, more int) {
 	for i := 0; i < len(m.Rows); i++ {
 		if m.Rows[i].Status != status {
@@ -146,7 +146,7 @@ func (m *Matrix) labelWidth() int {
 	return len("2024-01")
 }
 
-// writeNames names the first partitions of a status.
+// writeNames writes the names of the first partitions with a status.
 func (m *Matrix) writeNames(text *strings.Builder, status partition.Status) {
 	var named []string
 	for _, row := range m.Rows {

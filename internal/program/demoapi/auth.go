@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// The OAuth 2.0 client that the demo API knows.
+// The OAuth 2.0 client that the demo API accepts.
 const (
 	DemoClient = "demo"
 	DemoSecret = "demo-secret"
 )
 
-// checkBearer expects the token of the query parameter "token" in the Authorization
-// header (RFC 6750, section 2.1).
+// checkBearer requires the query parameter "token" as bearer token in the Authorization header (RFC 6750, section
+// 2.1).
 func (s *Server) checkBearer(w http.ResponseWriter, r *http.Request) {
 	token := r.URL.Query().Get("token")
 	if token == "" || r.Header.Get("Authorization") != "Bearer "+token {
@@ -25,7 +25,7 @@ func (s *Server) checkBearer(w http.ResponseWriter, r *http.Request) {
 	respondJSON(w, http.StatusOK, object{"authenticated": true})
 }
 
-// checkBasic expects the user and password of the query (RFC 7617).
+// checkBasic requires the user and password from the query (RFC 7617).
 func (s *Server) checkBasic(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	user, password, ok := r.BasicAuth()
@@ -37,19 +37,18 @@ func (s *Server) checkBasic(w http.ResponseWriter, r *http.Request) {
 	respondJSON(w, http.StatusOK, object{"authenticated": true, "user": user})
 }
 
-// tokenUses are the access tokens that are good, with how many requests they are
-// good for; negative is any number.
+// tokenUses has the valid access tokens, and how many requests each is valid for; negative is unlimited.
 type tokenUses struct {
 	mu    sync.Mutex
 	count int
 	left  map[string]int
 }
 
-// maxIssued bounds how many tokens are kept; then all are forgotten at once. Without it, a
-// server that runs for months collects them.
+// maxIssued bounds how many tokens are stored. When it is reached, all are forgotten; otherwise a server that runs
+// for months would collect them.
 const maxIssued = 1000
 
-// addToken issues a token that can be used a number of times.
+// addToken issues a token that is valid for a number of requests.
 func (i *tokenUses) addToken(uses int) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -62,7 +61,7 @@ func (i *tokenUses) addToken(uses int) string {
 	return token
 }
 
-// useToken takes one use of a token and reports whether it was good.
+// useToken consumes one use of a token and reports whether it was valid.
 func (i *tokenUses) useToken(token string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -74,9 +73,8 @@ func (i *tokenUses) useToken(token string) bool {
 	return true
 }
 
-// issueToken is the token endpoint for the client credentials grant (RFC 6749,
-// section 4.4). Its tokens are good for an hour, or for the number of requests
-// that the query parameter "uses" says.
+// issueToken is the token endpoint for the client credentials grant (RFC 6749, section 4.4). Its tokens are valid for
+// an hour, or for the number of requests in the query parameter "uses".
 func (s *Server) issueToken(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	uses := p.intValue("uses", -1, 1, 1_000_000)
@@ -98,7 +96,7 @@ func (s *Server) issueToken(w http.ResponseWriter, r *http.Request) {
 	respondJSON(w, http.StatusOK, object{"access_token": s.issued.addToken(uses), "token_type": "Bearer", "expires_in": 3600})
 }
 
-// checkOAuth2 expects a token of the token endpoint that is still good.
+// checkOAuth2 requires a valid token from the token endpoint.
 func (s *Server) checkOAuth2(w http.ResponseWriter, r *http.Request) {
 	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !bearer || !s.issued.useToken(token) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// fault is the failure that a client asked for: the listed pages answer status
-// for the first times requests (0: always).
+// fault is the failure that a client requested: the first `times` requests (0: all) for the listed pages get
+// `status`.
 type fault struct {
 	pages      map[int]bool
 	status     int
@@ -37,9 +37,8 @@ func readFault(p *params) fault {
 	return f
 }
 
-// applyFaults applies the rate limit and the failure that the client asked for. It
-// reports true when it has answered the request. The page of a list without
-// pages is 1.
+// applyFaults applies the rate limit and the failure that the client requested. It returns true if it has answered
+// the request. A list without pages has page 1.
 func (s *Server) applyFaults(w http.ResponseWriter, p *params, page, defaultRate int) bool {
 	rate := p.intOrHeader("rate_limit", "X-Rate-Limit", defaultRate, 1, 1_000_000)
 	f := readFault(p)
@@ -49,8 +48,8 @@ func (s *Server) applyFaults(w http.ResponseWriter, p *params, page, defaultRate
 	return s.limitRate(w, p.r, rate) || s.failRequest(w, p.r, f, page)
 }
 
-// limitRate answers 429 with Retry-After when the scenario sends more than rate
-// requests per second to this path. A rate of 0 is no limit.
+// limitRate answers 429 with Retry-After if the scenario sends more than rate requests per second to this path. A
+// rate of 0 is no limit.
 func (s *Server) limitRate(w http.ResponseWriter, r *http.Request, rate int) bool {
 	if rate == 0 {
 		return false

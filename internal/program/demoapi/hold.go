@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Barrier makes requests wait, so that something can happen while they are
-// open. One whose client goes away is not answered.
+// Barrier holds up requests, so that something can happen while they are open. A request whose client disconnects is
+// not answered.
 type Barrier struct {
 	server *Server
 	match  func(*http.Request) bool
@@ -19,14 +19,12 @@ type Barrier struct {
 	open    bool
 }
 
-// Hold lets logged requests that match wait until Release. The function is
-// called for every request, by many goroutines.
+// Hold holds up logged requests that match until Release. match is called for every request, concurrently.
 func (s *Server) Hold(match func(*http.Request) bool) *Barrier {
 	return s.addBarrier(&Barrier{match: match})
 }
 
-// HoldAnswer is Hold for requests that have been carried out and wait for their
-// answer.
+// HoldAnswer is like Hold, but carries out requests and holds up only their responses.
 func (s *Server) HoldAnswer(match func(*http.Request) bool) *Barrier {
 	return s.addBarrier(&Barrier{match: match, done: true})
 }
@@ -39,14 +37,14 @@ func (s *Server) addBarrier(h *Barrier) *Barrier {
 	return h
 }
 
-// HeldRequests is how many requests have been held.
+// HeldRequests returns how many requests have been held up.
 func (h *Barrier) HeldRequests() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.waiting
 }
 
-// Release lets those continue that wait, and holds no more.
+// Release lets held requests continue, and ends the barrier.
 func (h *Barrier) Release() {
 	h.server.mu.Lock()
 	h.server.holds = slices.DeleteFunc(h.server.holds, func(other *Barrier) bool { return other == h })
@@ -59,8 +57,7 @@ func (h *Barrier) Release() {
 	}
 }
 
-// waitForHolds returns once the request may continue, and false when its client went away
-// before.
+// waitForHolds returns true when the request may continue, and false if its client has disconnected.
 func (s *Server) waitForHolds(r *http.Request, done bool) bool {
 	s.mu.Lock()
 	holds := slices.Clone(s.holds)
@@ -80,7 +77,7 @@ func (h *Barrier) waitForRelease(r *http.Request) bool {
 	}
 }
 
-// releaseAll ends every hold.
+// releaseAll releases every barrier.
 func (s *Server) releaseAll() {
 	s.mu.Lock()
 	holds := slices.Clone(s.holds)

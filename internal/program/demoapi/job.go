@@ -5,15 +5,15 @@ import (
 	"net/http"
 )
 
-// createJob accepts a job: job-1, job-2 and so on within the scenario.
+// createJob creates a job: job-1, job-2 and so on within the scenario.
 func (s *Server) createJob(w http.ResponseWriter, r *http.Request) {
 	id := fmt.Sprintf("job-%d", s.scenarioOf(r).countUp("jobs"))
 	w.Header().Set("Location", "/api/v1/jobs/"+id)
 	respondJSON(w, http.StatusAccepted, object{"id": id, "status": "pending"})
 }
 
-// pollJob is pending until the request number ready_after (1 by default). Any
-// ID is a job, whether it was created or not.
+// pollJob reports a job as pending until request number ready_after (1 by default). Any ID is accepted, whether the
+// job was created or not.
 func (s *Server) pollJob(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	readyAfter := p.intValue("ready_after", 1, 1, 1_000_000)

@@ -15,14 +15,13 @@ import (
 
 const (
 	defaultPageSize = 10
-	// maxPageSize is the rule of the API for pageSize and limit, which playbooks meet as a 400.
+	// maxPageSize is the API's limit for pageSize and limit. Exceeding it is a 400, which playbooks have to handle.
 	maxPageSize = 100
 )
 
-// rowSpan returns the rows from offset on, at most limit of them, numbered from 1,
-// each made by row. It is never nil: an empty page is [] in JSON. Rows are
-// structs, which are encoded several times faster than maps: what a benchmark
-// measures is the client.
+// rowSpan returns at most limit rows after offset, numbered from 1, each made by row. It is never nil: an empty page
+// is [] in JSON. Rows are structs, which are encoded several times faster than maps, so that benchmarks measure the
+// client.
 func rowSpan[Row any](items, offset, limit int, row func(n int) Row) []Row {
 	rows := make([]Row, 0, min(limit, max(items-offset, 0)))
 	for n := offset + 1; n <= min(offset+limit, items); n++ {
@@ -35,7 +34,7 @@ func (s *Server) totalPages(size int) int {
 	return (s.options.Items + size - 1) / size
 }
 
-// pageParams reads page and pageSize; page is small enough for page*size.
+// pageParams reads page and pageSize. page is limited so that page*size does not overflow.
 func pageParams(p *params) (page, size int) {
 	return p.intValue("page", 1, 1, math.MaxInt32), p.intValue("pageSize", defaultPageSize, 1, maxPageSize)
 }
@@ -46,7 +45,7 @@ type assessment struct {
 	Score     int    `json:"score"`
 }
 
-// listAssessments pages by number.
+// listAssessments paginates by number.
 func (s *Server) listAssessments(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	page, size := pageParams(p)
@@ -68,8 +67,7 @@ type user struct {
 	Name  string `json:"name"`
 }
 
-// listUsers pages by offset. For the purpose of fail_pages the page is
-// offset / limit + 1.
+// listUsers paginates by offset. For fail_pages, the page is offset / limit + 1.
 func (s *Server) listUsers(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	offset, limit := p.intValue("offset", 0, 0, math.MaxInt32), p.intValue("limit", defaultPageSize, 1, maxPageSize)
@@ -91,7 +89,7 @@ type event struct {
 	Type      string `json:"type"`
 }
 
-// listEvents pages by an opaque cursor, null after the last page.
+// listEvents paginates by an opaque cursor, which is null after the last page.
 func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	limit := p.intValue("limit", defaultPageSize, 1, maxPageSize)
@@ -113,8 +111,7 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
 	respondJSON(w, http.StatusOK, object{"events": rows, "next_cursor": next})
 }
 
-// writeCursor encodes the offset in URL-safe base64, whose padding "=" clients have to escape
-// in queries.
+// writeCursor encodes the offset in URL-safe base64, whose padding "=" clients have to escape in queries.
 func writeCursor(offset int) string {
 	return base64.URLEncoding.EncodeToString([]byte("after:" + strconv.Itoa(offset)))
 }
@@ -140,8 +137,8 @@ type order struct {
 	ID       int    `json:"id"`
 }
 
-// listOrders pages by link, in the body and in a Link header (RFC 8288). The links
-// are relative and keep the other query parameters.
+// listOrders paginates by link, in the body and in a Link header (RFC 8288). The links are relative and keep the
+// other query parameters.
 func (s *Server) listOrders(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	page, size := pageParams(p)
@@ -169,7 +166,7 @@ func pageLink(u *url.URL, page int) string {
 	return u.Path + "?" + query.Encode()
 }
 
-// listLimited answers up to rate_limit requests per second, 5 by default.
+// listLimited accepts rate_limit requests per second, 5 by default.
 func (s *Server) listLimited(w http.ResponseWriter, r *http.Request) {
 	if s.applyFaults(w, &params{r: r}, 1, 5) {
 		return
@@ -177,8 +174,8 @@ func (s *Server) listLimited(w http.ResponseWriter, r *http.Request) {
 	respondJSON(w, http.StatusOK, object{"ok": true, "n": s.scenarioOf(r).countUp("limited")})
 }
 
-// exportUsers serves a file like those of old programs: compressed CSV in windows-1252 with
-// semicolons, in which "-" is an empty value.
+// exportUsers serves a file like those of legacy systems: compressed CSV in windows-1252 with semicolons, in which
+// "-" is an empty value.
 func (s *Server) exportUsers(w http.ResponseWriter, r *http.Request) {
 	if s.applyFaults(w, &params{r: r}, 1, 0) {
 		return

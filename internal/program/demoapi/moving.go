@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// maxMovingRows bounds the rows of a moving collection at its start, and by twice as many
-	// later ones: anybody who reaches the server may make one.
+	// maxMovingRows bounds the initial rows of a moving collection, and twice as many later ones: anybody who reaches
+	// the server may create a collection.
 	maxMovingRows = 1_000
-	// maxCollections bounds the moving collections of one scenario, which are kept in memory.
+	// maxCollections bounds the moving collections of one scenario, which are in memory.
 	maxCollections = 1_000
-	// maxMovingLog bounds the answers that are kept of one moving collection, in memory; the
-	// oldest are forgotten first.
+	// maxMovingLog bounds the logged responses of one moving collection, which are in memory; the oldest are
+	// forgotten first.
 	maxMovingLog = 1_000
-	// movingGap is the distance of the first rows' ids where rows move: others
-	// are inserted between them.
+	// movingGap is the distance between the initial ids of a moving collection, so that rows can be inserted between
+	// them.
 	movingGap = 10
 )
 
-// MovingRow is a row of a collection that moves.
+// MovingRow is a row of a moving collection.
 type MovingRow struct {
 	Collection string `json:"collection"`
 	ID         int    `json:"id"`
 	Version    int    `json:"version"` // another for every change in the collection
 }
 
-// MovingAnswer is what one read of a collection was answered.
+// MovingAnswer is the response to one read of a moving collection.
 type MovingAnswer struct {
 	N       int         `json:"n"`       // from 1, in order of the reads
 	Query   string      `json:"query"`   // raw, without "?"
@@ -50,8 +50,7 @@ type MovingAnswer struct {
 	Changes []string    `json:"changes"` // what happened to the collection since the read before
 }
 
-// moving is a collection whose rows change between any two reads. Its changes are drawn
-// from its seed.
+// moving is a collection whose rows change between any two reads. The changes are determined by its seed.
 type moving struct {
 	mu      sync.Mutex
 	name    string
@@ -67,7 +66,7 @@ type moving struct {
 	answers []*MovingAnswer
 }
 
-// movingSetup is how a collection begins.
+// movingSetup is the initial state of a moving collection.
 type movingSetup struct {
 	seed, rows, changes int
 }
@@ -86,7 +85,7 @@ func newMoving(name string, setup movingSetup) *moving {
 	return c
 }
 
-// putRow inserts the row or gives it another version, and says which.
+// putRow inserts a row, or gives it a new version, and describes what it did.
 func (c *moving) putRow(id int) string {
 	c.version++
 	made := MovingRow{Collection: c.name, ID: id, Version: c.version}
@@ -99,7 +98,7 @@ func (c *moving) putRow(id int) string {
 	return fmt.Sprintf("%d inserted", id)
 }
 
-// removeRow deletes a row and reports whether it was there.
+// removeRow deletes a row and reports whether it existed.
 func (c *moving) removeRow(id int) bool {
 	at, found := slices.BinarySearchFunc(c.rows, id, byID)
 	if found {
@@ -111,9 +110,8 @@ func (c *moving) removeRow(id int) bool {
 
 func byID(row MovingRow, id int) int { return row.ID - id }
 
-// moveRows changes some rows, half of them among those of the last answer, where a
-// client that reads once more sees it. Some rows are always left, and never more
-// than twice as many as at first.
+// moveRows changes some rows, half of them among those of the last response, where a client that reads again notices
+// it. Some rows are always left, and there are never more than twice the initial number.
 func (c *moving) moveRows() []string {
 	made := c.byHand
 	c.byHand = nil
@@ -146,8 +144,7 @@ func (c *moving) moveRows() []string {
 	return made
 }
 
-// readRows moves the collection and answers what is asked for. The answer is in the
-// log and not yet sent.
+// readRows moves the collection, then reads the requested rows. It logs the response, which has not been sent yet.
 func (c *moving) readRows(request MovingAnswer) MovingAnswer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +166,7 @@ func (c *moving) readRows(request MovingAnswer) MovingAnswer {
 	return request
 }
 
-// noteAnswer notes how a read ended. One that failed had no rows.
+// noteAnswer records how a read ended. A failed read had no rows.
 func (c *moving) noteAnswer(n, status int, sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,8 +180,8 @@ func (c *moving) noteAnswer(n, status int, sent bool) {
 	}
 }
 
-// moving returns a collection of the scenario, created by the first request for it; nil if
-// there are too many.
+// movingCollection returns a collection of the scenario, created by the first request for it; nil if there are too
+// many.
 func (s *scenario) movingCollection(name string, setup movingSetup) *moving {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +193,7 @@ func (s *scenario) movingCollection(name string, setup movingSetup) *moving {
 	return found
 }
 
-// Moving returns what the reads of a collection were answered, in their order.
+// Moving returns the responses to the reads of a collection, in order.
 func (s *Server) Moving(scenario, collection string) []MovingAnswer {
 	scenario = cmp.Or(scenario, defaultScenario)
 	state := s.scenarios.getScenario(scenario)
@@ -221,8 +218,8 @@ func (s *Server) addMoving() {
 	})
 }
 
-// movingCollection returns the collection that the path names. If it does not exist, it answers
-// the request and returns nil.
+// movingCollection returns the collection that the path names. If there is an error, it answers the request and
+// returns nil.
 func (s *Server) movingCollection(w http.ResponseWriter, p *params) *moving {
 	setup := movingSetup{
 		seed: p.intValue("seed", 0, 0, math.MaxInt32), rows: p.intValue("rows", 12, 1, maxMovingRows),
@@ -238,10 +235,9 @@ func (s *Server) movingCollection(w http.ResponseWriter, p *params) *moving {
 	return c
 }
 
-// readMoving pages by the id of the last row (after), or by offset, through a collection that
-// changes between any two reads. Without a seed it changes by PUT and DELETE alone. For
-// fail_pages, the page is the number of the read; with fail_from, every read after that id
-// fails.
+// readMoving paginates by the id of the last row (after), or by offset, through a collection that changes between any
+// two reads. Without a seed, only PUT and DELETE change it. For fail_pages, the page is the number of the read; with
+// fail_from, every read after that id fails.
 func (s *Server) readMoving(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	request := MovingAnswer{
@@ -267,7 +263,7 @@ func (s *Server) readMoving(w http.ResponseWriter, r *http.Request) {
 	c.noteAnswer(answer.N, recorder.status, sent)
 }
 
-// movingPage returns the body of an answer: how to continue is null after the last page.
+// movingPage returns the body of a response. The members for continuing are null on the last page.
 func movingPage(answer MovingAnswer) object {
 	page := object{"rows": answer.Rows, "more": answer.More, "next": nil, "next_offset": nil}
 	if answer.More {

@@ -12,8 +12,7 @@ const (
 	medicationsPage = 5 // rows per page of medications
 )
 
-// MissingPatient is the one listed patient whose medications answer 404
-// always.
+// MissingPatient is the one listed patient whose medications are always 404.
 const MissingPatient = "p13"
 
 // Medication is one row of /api/v1/patients/{id}/medications.
@@ -24,8 +23,8 @@ type Medication struct {
 	DoseMG    int    `json:"dose_mg"`
 }
 
-// Fault is a failure built into the medications: the first request per scenario
-// for this page of this patient answers Status.
+// Fault is a failure built into the medications: the first request of a scenario for this page of this patient gets
+// Status.
 type Fault struct {
 	Patient    string
 	Page       int
@@ -33,7 +32,7 @@ type Fault struct {
 	RetryAfter int // seconds, sent as Retry-After if above 0
 }
 
-// PatientID returns the ID of the nth patient, from 1, round and round.
+// PatientID returns the ID of the nth patient, from 1; after the last patient it starts over.
 func PatientID(n int) string { return fmt.Sprintf("p%02d", (n-1)%patients+1) }
 
 // Patients returns the IDs that /api/v1/patients lists, in its order.
@@ -64,7 +63,7 @@ func FirstRequestFaults() []Fault {
 	}
 }
 
-// patientNumber returns the inverse of PatientID, 0 for an unknown patient.
+// patientNumber is the inverse of PatientID; it returns 0 for an unknown patient.
 func patientNumber(id string) int {
 	if len(id) != 3 || id[0] != 'p' {
 		return 0
@@ -76,8 +75,7 @@ func patientNumber(id string) int {
 	return n
 }
 
-// MedicationPages returns how many pages a patient has, from 1 to 4, and 0 for
-// a patient who answers 404.
+// MedicationPages returns how many pages a patient has, from 1 to 4, and 0 for a patient whose medications are 404.
 func MedicationPages(id string) int {
 	n := patientNumber(id)
 	if n == 0 || id == MissingPatient {
@@ -86,8 +84,8 @@ func MedicationPages(id string) int {
 	return (n-1)%4 + 1
 }
 
-// Medications returns all rows of one patient in the order of the pages, none
-// for a patient who answers 404.
+// Medications returns all rows of one patient in the order of the pages, none for a patient whose medications are
+// 404.
 func Medications(id string) []Medication {
 	pages := MedicationPages(id)
 	if pages == 0 {
@@ -120,9 +118,8 @@ func AllMedications() []Medication {
 // MedicationRows returns the number of rows of all patients together.
 func MedicationRows() int { return len(AllMedications()) }
 
-// MedicationRequests returns how many requests to the medications it takes to
-// read every page of every patient when each built-in failure is met once and
-// the 404 is not repeated.
+// MedicationRequests returns how many requests for medications are needed to read every page of every patient, if
+// each built-in failure occurs once and the 404 is not retried.
 func MedicationRequests() int {
 	requests := len(FirstRequestFaults()) + 1
 	for _, id := range Patients() {
@@ -164,8 +161,8 @@ func (s *Server) listMedications(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-// firstRequestFault answers with the built-in failure of this page, if it has
-// one and the scenario has not met it yet.
+// firstRequestFault answers with the built-in failure of this page, if it has one that has not occurred in this
+// scenario.
 func (s *Server) firstRequestFault(w http.ResponseWriter, r *http.Request, id string, page int) bool {
 	for _, f := range FirstRequestFaults() {
 		if f.Patient != id || f.Page != page {

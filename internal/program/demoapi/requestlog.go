@@ -24,7 +24,7 @@ type Request struct {
 	begun, ended int // places in the order of all beginnings and ends; ended is 0 while it runs
 }
 
-// loggedHeaders are kept in the log. Of Authorization only the scheme is kept.
+// loggedHeaders are kept in the log. Of Authorization, only the scheme is logged.
 var loggedHeaders = []string{
 	"Accept", "Authorization", "Content-Type", "Idempotency-Key", "Traceparent",
 	"Traceparent", "User-Agent", "X-Request-Id", "X-Scenario",
@@ -66,7 +66,7 @@ func (l *requestLog) beginRequest(r *http.Request) func(status int) {
 
 func (l *requestLog) elapsedMillis() int64 { return l.now().Sub(l.start).Milliseconds() }
 
-// sinceStart returns the time now, in milliseconds since the server was made.
+// sinceStart returns the current time in milliseconds since the server was created.
 func (l *requestLog) sinceStart() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +102,7 @@ func (l *requestLog) listRequests(scenario, prefix string) []Request {
 	return found
 }
 
-// clearRequests forgets the entries of a scenario, all of them if it is empty.
+// clearRequests removes the entries of a scenario, or all of them if it is empty.
 func (l *requestLog) clearRequests(scenario string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,19 +111,18 @@ func (l *requestLog) clearRequests(scenario string) {
 	})
 }
 
-// Requests returns the logged requests of a scenario, of all if it is empty, in
-// order of arrival.
+// Requests returns the logged requests of a scenario, or of all scenarios if it is empty, in order of arrival.
 func (s *Server) Requests(scenario string) []Request { return s.log.listRequests(scenario, "") }
 
-// CountRequests returns how many logged requests of a scenario (of all if it is
-// empty) have a path that starts with the prefix.
+// CountRequests returns how many logged requests of a scenario (of all if it is empty) have a path that starts with
+// the prefix.
 func (s *Server) CountRequests(scenario, prefix string) int {
 	return len(s.log.listRequests(scenario, prefix))
 }
 
-// MaxConcurrent returns the largest number of logged requests of a scenario (of
-// all if it is empty) that were in progress at one time. It goes by the order of
-// beginnings and ends and not by the clock, so it is exact for short requests.
+// MaxConcurrent returns the largest number of logged requests of a scenario (of all if it is empty) that were in
+// progress at the same time. It uses the order of starts and ends instead of the clock, so it is exact for short
+// requests.
 func (s *Server) MaxConcurrent(scenario string) int {
 	type edge struct{ place, delta int }
 	var edges []edge

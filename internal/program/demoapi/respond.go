@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// object is a JSON object in the making.
+// object is a JSON object.
 type object map[string]any
 
 // respondJSON writes value as JSON with the given status.
@@ -29,7 +29,7 @@ func respondJSON(w http.ResponseWriter, status int, value any) {
 	_, _ = w.Write(body)
 }
 
-// respondError writes the one error shape that all routes share.
+// respondError writes an error in the format that all routes share.
 func respondError(w http.ResponseWriter, status int, format string, args ...any) {
 	respondJSON(w, status, object{"error": object{
 		"status":  status,
@@ -38,7 +38,7 @@ func respondError(w http.ResponseWriter, status int, format string, args ...any)
 	}})
 }
 
-// statusCode turns a status text into a word: 503 is "service_unavailable".
+// statusCode converts a status to a word: 503 is "service_unavailable".
 func statusCode(status int) string {
 	text := http.StatusText(status)
 	if text == "" {
@@ -48,14 +48,13 @@ func statusCode(status int) string {
 	return strings.ToLower(replace.Replace(text))
 }
 
-// bodyAllowed says whether a response of this status may have a body (RFC 9110,
-// sections 15.3.5 and 15.4.5).
+// bodyAllowed reports whether a response with this status may have a body (RFC 9110, sections 15.3.5 and 15.4.5).
 func bodyAllowed(status int) bool {
 	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
 }
 
-// params reads whole numbers from the query and remembers the first problem, so
-// that a handler asks for all it needs and checks once.
+// params reads whole numbers from the query and keeps the first problem, so that a handler reads all it needs and
+// checks once.
 type params struct {
 	r     *http.Request
 	query url.Values // parsed when it is first asked for
@@ -70,7 +69,7 @@ func (p *params) textValue(name string) string {
 	return p.query.Get(name)
 }
 
-// textOrHeader returns text with a header as the second source.
+// textOrHeader returns the named parameter, or else a header.
 func (p *params) textOrHeader(name, header string) string {
 	if value := p.textValue(name); value != "" {
 		return value
@@ -78,13 +77,13 @@ func (p *params) textOrHeader(name, header string) string {
 	return p.r.Header.Get(header)
 }
 
-// intValue returns the named parameter, fallback if it is absent. A value that is no number, or
-// is outside least..most, is an error.
+// intValue returns the named parameter, or fallback if it is absent. A value that is not a number, or outside
+// least..most, is an error.
 func (p *params) intValue(name string, fallback, least, most int) int {
 	return p.parseInt(name, p.textValue(name), fallback, least, most)
 }
 
-// intOrHeader returns int with a header as the second source.
+// intOrHeader is intValue with a header as the second source.
 func (p *params) intOrHeader(name, header string, fallback, least, most int) int {
 	return p.parseInt(name, p.textOrHeader(name, header), fallback, least, most)
 }
@@ -103,7 +102,7 @@ func (p *params) parseInt(name, text string, fallback, least, most int) int {
 	return fallback
 }
 
-// rejectBad answers 400 if a parameter was bad, and reports whether it did.
+// rejectBad answers 400 if a parameter was invalid, and reports whether it did.
 func (p *params) rejectBad(w http.ResponseWriter) bool {
 	if p.err == nil {
 		return false

@@ -13,11 +13,10 @@ import (
 	"reprise/internal/base/sleep"
 )
 
-// maxSlow bounds how long /slow waits: a connection that waits for hours keeps the server from
-// stopping.
+// maxSlow bounds how long /slow waits: a connection that is open for hours keeps the server from stopping.
 const maxSlow = 5 * time.Minute
 
-// answerStatus answers any method with the code in the path.
+// answerStatus answers any method with the status in the path.
 func (s *Server) answerStatus(w http.ResponseWriter, r *http.Request) {
 	code, err := strconv.Atoi(r.PathValue("code"))
 	if err != nil || code < 200 || code > 599 {
@@ -42,7 +41,7 @@ func (s *Server) answerStatus(w http.ResponseWriter, r *http.Request) {
 	respondJSON(w, code, object{"status": code})
 }
 
-// answerFlaky fails the first times requests per scenario and key, then answers 200.
+// answerFlaky fails the first `times` requests per scenario and key, then answers 200.
 func (s *Server) answerFlaky(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	times, status := p.intValue("times", 2, 0, 1_000_000), p.intValue("status", 503, 400, 599)

@@ -14,7 +14,7 @@ import (
 
 const (
 	firstSales = 12
-	// maxSales is how many sales the API has; a higher ID is a 400.
+	// maxSales bounds the IDs of sales; a higher ID is a 400.
 	maxSales    = 1_000
 	salesInTime = 3 // so many have one time
 )
@@ -22,8 +22,7 @@ const (
 // salesBegin is the time of the first sale.
 var salesBegin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// sale is a row that can change later. Its times are a function of how many changes came
-// before it.
+// sale is a row that can change. Its times depend only on the number of changes before it.
 type sale struct {
 	ID        int    `json:"id"`
 	Version   int    `json:"version"` // from 1
@@ -44,7 +43,7 @@ func newSales() *sales {
 	return s
 }
 
-// putSale inserts a sale or changes it: then it comes last.
+// putSale inserts or changes a sale; a changed sale comes last.
 func (s *sales) putSale(id int) sale {
 	at := salesBegin.Add(time.Duration(s.changes/salesInTime) * time.Minute)
 	made := sale{ID: id, Version: 1, UpdatedAt: at.Format(time.RFC3339)}
@@ -64,7 +63,7 @@ func (s *sales) removeSale(id int) bool {
 	return len(s.rows) < before
 }
 
-// changedSince returns the sales that were changed then or later, those of one time by their ids.
+// changedSince returns the sales changed at that time or later; those of the same time are sorted by id.
 func (s *sales) changedSince(updatedSince string) []sale {
 	found := lists.Filter(s.rows, func(one sale) bool { return one.UpdatedAt >= updatedSince })
 	slices.SortStableFunc(found, func(a, b sale) int {
@@ -73,7 +72,7 @@ func (s *sales) changedSince(updatedSince string) []sale {
 	return found
 }
 
-// sales of the request's scenario, whose lock the caller has.
+// allSales returns the sales of the scenario. The caller must hold its lock.
 func (s *scenario) allSales() *sales {
 	if s.sold == nil {
 		s.sold = newSales()
@@ -81,7 +80,7 @@ func (s *scenario) allSales() *sales {
 	return s.sold
 }
 
-// readSales answers what was changed at updated_since or later, in the order of the changes, by
+// readSales answers with the sales changed at updated_since or later, in the order of the changes, paginated by
 // offset.
 func (s *Server) readSales(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
@@ -105,7 +104,7 @@ func (s *Server) readSales(w http.ResponseWriter, r *http.Request) {
 	respondJSON(w, http.StatusOK, object{"sales": append([]sale{}, found[min(offset, to):to]...), "has_more": to < len(found), "total": len(found)})
 }
 
-// changeSale makes a sale, or another version of one.
+// changeSale creates a sale, or a new version of one.
 func (s *Server) changeSale(w http.ResponseWriter, r *http.Request) {
 	id, ok := saleID(w, r)
 	if !ok {
@@ -133,7 +132,7 @@ func (s *Server) deleteSale(w http.ResponseWriter, r *http.Request) {
 	respondJSON(w, http.StatusOK, object{"deleted": id})
 }
 
-// saleID returns the id in the path. What is none is answered.
+// saleID returns the id in the path. If it is invalid, it answers the request and returns false.
 func saleID(w http.ResponseWriter, r *http.Request) (id int, ok bool) {
 	id, err := strconv.Atoi(r.PathValue("id"))
 	if err != nil || id < 1 || id > maxSales {

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// maxScenarios bounds memory in a long-lived server. The scenario created first
-// is forgotten first.
+// maxScenarios bounds memory in a long-lived server. The oldest scenario is forgotten first.
 const maxScenarios = 2_000
 
-// defaultScenario is the key of requests that name none.
+// defaultScenario is the key of requests without one.
 const defaultScenario = "default"
 
 // scenarioKey returns the request's scenario: header X-Scenario, or else the
@@ -21,7 +20,7 @@ func scenarioKey(r *http.Request) string {
 	return cmp.Or(r.Header.Get("X-Scenario"), r.URL.Query().Get("scenario"), defaultScenario)
 }
 
-// scenario is what one client-chosen key has seen so far.
+// scenario is the state of one client-chosen key.
 type scenario struct {
 	mu       sync.Mutex
 	counters map[string]int
@@ -40,8 +39,8 @@ func (s *scenario) countUp(name string) int {
 	return s.counters[name]
 }
 
-// allowRequest admits at most limit requests per path within any one second. When it
-// refuses it returns how long until the next one would be admitted.
+// allowRequest admits at most limit requests per path within any one second. If it refuses, it returns how long until
+// the next one would be admitted.
 func (s *scenario) allowRequest(path string, limit int, now time.Time) (bool, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +53,7 @@ func (s *scenario) allowRequest(path string, limit int, now time.Time) (bool, ti
 	return false, time.Second - now.Sub(kept[len(kept)-limit])
 }
 
-// scenarios holds the state of every key in use, up to a limit.
+// scenarios holds the states of all keys, up to a limit.
 type scenarios struct {
 	mu    sync.Mutex
 	limit int
@@ -62,7 +61,7 @@ type scenarios struct {
 	order []string
 }
 
-// getScenario returns the scenario of the key, a new one if it is unknown.
+// getScenario returns the state of a key, a new one if the key is unknown.
 func (s *scenarios) getScenario(key string) *scenario {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +83,7 @@ func (s *scenarios) getScenario(key string) *scenario {
 	return created
 }
 
-// resetScenario forgets one key, or all of them when key is empty.
+// resetScenario forgets one key, or all of them if key is empty.
 func (s *scenarios) resetScenario(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,12 +1,10 @@
-// Package demoapi is a small HTTP API that behaves badly on request: it pages
-// in four styles, fails chosen pages, limits rates, answers slowly, late, cut
-// short or not at all, and has collections whose rows change while they are read. Examples and tests run against it.
+// Package demoapi is a small HTTP API that misbehaves on request: it paginates in four styles, fails chosen pages,
+// limits rates, responds slowly, incompletely or not at all, and has collections whose rows change while they are
+// read. Examples and tests run against it.
 //
-// Everything it answers is a function of the request and of counters kept per
-// scenario, a key which the client chooses (header X-Scenario or query
-// parameter "scenario"). Two clients with different keys never disturb each
-// other, and the same key after a reset sees the same answers again. It has no
-// access control: bind it to loopback addresses only.
+// Its responses depend only on the request and on counters of the scenario, a key that the client chooses (header
+// X-Scenario or query parameter "scenario"). Clients with different keys never disturb each other, and after a reset
+// the same key gets the same responses again. It has no access control: bind it to loopback addresses only.
 package demoapi
 
 import (
@@ -26,8 +24,7 @@ import (
 type Options struct {
 	// Items is the number of rows behind each paginated list, 35 by default.
 	Items int
-	// LogSize bounds the request log in entries, 10,000 by default. The oldest
-	// entries go first.
+	// LogSize bounds the request log in entries, 10,000 by default. The oldest entries are removed first.
 	LogSize int
 	// Latency is added to every request under /api/, none by default.
 	Latency time.Duration
@@ -86,13 +83,13 @@ func New(options Options) *Server {
 	s.handleAPI("PUT /api/v1/sales/{id}", s.changeSale)
 	s.handleAPI("DELETE /api/v1/sales/{id}", s.deleteSale)
 	s.addMoving()
-	// A chosen status, or what was sent.
+	// Routes that answer with a chosen status, or with the request.
 	s.handleRoute("/status/{code}", s.answerStatus)
 	s.handleRoute("/flaky", s.answerFlaky)
 	s.handleRoute("/slow", s.answerSlow)
 	s.handleRoute("/echo", s.echoRequest)
 	s.handleRoute("/redirect", s.redirectTo)
-	// Trouble below the status: size, compression, broken bodies and connections.
+	// Problems below the HTTP status: size, compression, broken bodies and connections.
 	s.handleRoute("/body", s.answerBody)
 	s.handleRoute("/truncated", s.truncateBody)
 	s.handleRoute("/drop", s.dropConnection)
@@ -124,7 +121,7 @@ func (s *Server) Start(ctx context.Context, addr string) (string, error) {
 	s.done = make(chan struct{})
 	go func() {
 		defer close(s.done)
-		// The error is always ErrServerClosed; any other is an accept failure, which the clients see.
+		// Serve returns ErrServerClosed after Close; clients notice any other error.
 		_ = s.http.Serve(listener)
 	}()
 	s.detach = context.AfterFunc(ctx, func() { _ = s.Close() })
@@ -138,8 +135,8 @@ func (s *Server) URL() string {
 	return s.url
 }
 
-// Close ends the listener and cuts every open connection. It returns once no
-// more requests are accepted, and does nothing on a server that never started.
+// Close stops listening and cuts all open connections. It returns once no more requests are accepted, and does
+// nothing on a server that was not started.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	server, done, detach := s.http, s.done, s.detach
@@ -186,8 +183,7 @@ func (s *Server) handleAPI(pattern string, handler http.HandlerFunc) {
 	})
 }
 
-// statusRecorder remembers the status for the request log. Zero stands for a
-// request that was dropped without an answer.
+// statusRecorder records the status for the request log; 0 if the connection was dropped without a response.
 type statusRecorder struct {
 	http.ResponseWriter
 	status int
@@ -206,8 +202,7 @@ func (w *statusRecorder) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// addControl registers the routes that are about the server itself. They are
-// not logged.
+// addControl registers the routes about the server itself. They are not logged.
 func (s *Server) addControl() {
 	s.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		respondJSON(w, http.StatusOK, object{"routes": s.routes})

@@ -8,9 +8,8 @@ import (
 	"strconv"
 )
 
-// answerBody answers with a JSON string that is exactly "bytes" bytes long, its quotes
-// included (1,024 by default). With gzip=1 it is sent compressed whatever the
-// client accepts, about a thousand times smaller.
+// answerBody answers with a JSON string that is exactly "bytes" bytes long, quotes included (1,024 by default). With
+// gzip=1 it is compressed, to about a thousandth, whatever the client accepts.
 func (s *Server) answerBody(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	size := p.intValue("bytes", 1024, 2, 1<<30)
@@ -29,8 +28,7 @@ func (s *Server) answerBody(w http.ResponseWriter, r *http.Request) {
 	_ = compressed.Close()
 }
 
-// writeString writes a JSON string of size bytes in pieces, and stops when the
-// client has gone.
+// writeString writes a JSON string of size bytes in pieces, and stops when the client disconnects.
 func writeString(w io.Writer, size int) {
 	piece := bytes.Repeat([]byte{'x'}, 64<<10)
 	if _, err := w.Write([]byte{'"'}); err != nil {
@@ -44,15 +42,15 @@ func writeString(w io.Writer, size int) {
 	_, _ = w.Write([]byte{'"'})
 }
 
-// isTroubled counts a request and says whether it is among the first "times"
-// of its path in the scenario; times 0, the default, means always.
+// isTroubled counts a request and reports whether it is among the first "times" of its path in the scenario; times 0,
+// the default, means always.
 func (s *Server) isTroubled(p *params) bool {
 	times := p.intValue("times", 0, 0, 1_000_000)
 	nth := s.scenarioOf(p.r).countUp("trouble " + p.r.URL.Path)
 	return times == 0 || nth <= times
 }
 
-// truncateBody promises more bytes than it sends, then ends the connection.
+// truncateBody announces more bytes than it sends, then closes the connection.
 func (s *Server) truncateBody(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	troubled := s.isTroubled(p)
@@ -68,7 +66,7 @@ func (s *Server) truncateBody(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"data":[1,2`)
 }
 
-// dropConnection ends the connection without an answer.
+// dropConnection closes the connection without a response.
 func (s *Server) dropConnection(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	troubled := s.isTroubled(p)
@@ -81,7 +79,7 @@ func (s *Server) dropConnection(w http.ResponseWriter, r *http.Request) {
 	respondJSON(w, http.StatusOK, object{"ok": true})
 }
 
-// notJSON claims to be JSON and is not.
+// notJSON answers with HTML that is declared as JSON.
 func (s *Server) notJSON(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, "<html><body>Bad gateway</body></html>")

@@ -12,17 +12,16 @@ import (
 // maxBody bounds the request bodies that are read, in bytes: each is read into memory.
 const maxBody = 1 << 20
 
-// maxOthers bounds the bodies that are kept beside the first of a key: a client that repeats
-// itself would fill the memory.
+// maxOthers bounds the differing bodies stored for a key: a client that repeats itself would fill the memory.
 const maxOthers = 10
 
-// Write is one stored effect of POST /api/v1/writes.
+// Write is the stored result of POST /api/v1/writes.
 type Write struct {
 	ID       int    `json:"id"` // from 1, in order of arrival within the scenario
 	Key      string `json:"key"`
 	Body     any    `json:"body"`     // the JSON value, or the text if it is not JSON
 	Attempts int    `json:"attempts"` // requests with this key, the first included
-	// Others are bodies that came later under the same key and differ, ten at most.
+	// Others are later bodies with the same key that differ, at most ten.
 	Others []any `json:"others,omitempty"`
 
 	raw string
@@ -37,12 +36,10 @@ func (s *Server) Writes(scenario string) []Write {
 	return lists.Map(state.order, func(key string) Write { return *state.writes[key] })
 }
 
-// createWrite stores the body once per Idempotency-Key. With fail_after=n it
-// stores, and loses the answer of the first n requests: the case in which a
-// client that repeats without a key would write twice. With drop_every=n it
-// stores, and closes the connection without an answer, at the first request of
-// every n-th key. A key that comes with another body is refused, or with
-// other_body=keep answered like any other repeat: the first body is kept.
+// createWrite stores the body once per Idempotency-Key. With fail_after=n, it stores the body but fails the first n
+// requests, so that a client that retries without a key writes twice. With drop_every=n, it stores the body but
+// closes the connection without a response for the first request of every nth key. A known key with another body is
+// refused or, with other_body=keep, answered like a repeat: the first body is kept.
 func (s *Server) createWrite(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	failAfter := p.intValue("fail_after", 0, 0, 1_000_000)
@@ -75,9 +72,8 @@ func (s *Server) createWrite(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// storeWrite keeps the body under the key unless the key is taken. It returns a copy
-// of what is stored now, whether this call stored it, and whether the stored
-// body is the given one.
+// storeWrite stores the body unless the key is known. It returns a copy of the stored write, whether this call stored
+// it, and whether the stored body equals the given one.
 func (s *scenario) storeWrite(key string, body []byte) (stored Write, isNew, same bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// codeBlocks renders the fenced blocks of a document in colours: each kind of word has a class, whose colours are in
+// codeBlocks renders fenced code blocks with syntax highlighting: each kind of token has a class, whose colour is in
 // site.css.
 type codeBlocks struct{}
 
-// RegisterFuncs registers the function for fenced blocks.
+// RegisterFuncs registers the renderer for fenced code blocks.
 func (c codeBlocks) RegisterFuncs(register renderer.NodeRendererFuncRegisterer) {
 	register.Register(ast.KindFencedCodeBlock, c.renderCode)
 }
@@ -36,10 +36,10 @@ func (codeBlocks) renderCode(w util.BufWriter, document []byte, node ast.Node, e
 	return ast.WalkSkipChildren, err
 }
 
-// plainLanguages are the languages of output, which has no colours.
+// plainLanguages are languages without highlighting.
 var plainLanguages = map[string]bool{"": true, "text": true}
 
-// codeBlock returns a block of code as HTML.
+// codeBlock returns a code block as HTML.
 func codeBlock(language, text string) (template.HTML, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<pre tabindex="0"><code class="language-%s">`, template.HTMLEscapeString(language))
@@ -53,7 +53,7 @@ func codeBlock(language, text string) (template.HTML, error) {
 	return template.HTML(b.String()), nil //nolint:gosec // escaped
 }
 
-// classes writes the words with their classes and nothing around them.
+// classes formats tokens with their classes, without a surrounding element.
 var classes = chromahtml.New(chromahtml.WithClasses(true), chromahtml.PreventSurroundingPre(true))
 
 func highlightCode(b *bytes.Buffer, lexer chroma.Lexer, text string) error {
@@ -64,17 +64,17 @@ func highlightCode(b *bytes.Buffer, lexer chroma.Lexer, text string) error {
 	return classes.Format(b, &chroma.Style{}, chroma.Literator(withTemplates(words.Tokens())...))
 }
 
-// templateIn is a template in a text: {{ … }}.
+// templateIn matches a template in a text: {{ … }}.
 var templateIn = regexp.MustCompile(`\{\{.*?\}\}`)
 
-// inBraces are words of YAML's maps in one line that the lexer takes for one: a value with the braces that close
-// after it, and a value with the key after it.
+// inBraces matches tokens of YAML flow maps that the lexer does not split: a value with the closing braces after it,
+// and a value with the next key.
 var inBraces = map[chroma.TokenType]*regexp.Regexp{
 	chroma.Literal: regexp.MustCompile(`^(.+?)([}\]]+)()$`),
 	chroma.NameTag: regexp.MustCompile(`^(.*)(,\s+)(\S+)$`),
 }
 
-// splitWord splits a token at the braces within it.
+// splitWord splits a token that inBraces matches.
 func splitWord(word chroma.Token) []chroma.Token {
 	pattern := inBraces[word.Type]
 	if pattern == nil {
@@ -87,7 +87,7 @@ func splitWord(word chroma.Token) []chroma.Token {
 	return []chroma.Token{{Type: chroma.Literal, Value: parts[1]}, {Type: chroma.Punctuation, Value: parts[2]}, {Type: word.Type, Value: parts[3]}}
 }
 
-// withTemplates has templates as words of their own.
+// withTemplates splits templates off as separate tokens.
 func withTemplates(given []chroma.Token) []chroma.Token {
 	var all, words []chroma.Token
 	for _, word := range given {

@@ -19,17 +19,17 @@ import (
 	"reprise/internal/program/reference"
 )
 
-// firstOfAll is the priority of a renderer that comes before those of goldmark.
+// firstOfAll is the priority of a renderer that precedes those of goldmark.
 const firstOfAll = 100
 
-// markdown keeps the HTML of the documents: they are ours, and a few anchors are written so.
+// markdown passes HTML in documents through: they are ours, and a few anchors are written in HTML.
 var markdown = goldmark.New(
 	goldmark.WithRendererOptions(html.WithUnsafe(), renderer.WithNodeRenderers(util.Prioritized(codeBlocks{}, firstOfAll))),
 	goldmark.WithExtensions(extension.Table, extension.Strikethrough),
 	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 )
 
-// renderPage makes a page of a document. known are the web pages of documents, to which links lead.
+// renderPage renders a document. known maps documents to their web pages, for links.
 func renderPage(name string, document []byte, known map[string]string) (*page, error) {
 	made := &page{Path: webPath(name), Source: name}
 	tree := markdown.Parser().Parse(text.NewReader(document), parser.WithContext(parser.NewContext(parser.WithIDs(anchors{}))))
@@ -74,7 +74,7 @@ func renderPage(name string, document []byte, known map[string]string) (*page, e
 	return made, nil
 }
 
-// beginHeading notes a heading.
+// beginHeading adds a heading.
 func (p *page) beginHeading(node *ast.Heading, document []byte) {
 	title := plainText(node, document)
 	id, _ := node.AttributeString("id")
@@ -89,7 +89,7 @@ func (p *page) beginHeading(node *ast.Heading, document []byte) {
 	p.parts = append(p.parts, part{Page: p.Path, Of: p.Title, Anchor: anchor, Title: title})
 }
 
-// collectTexts gives each part its text.
+// collectTexts sets the text of each part.
 func (p *page) collectTexts(tree ast.Node, document []byte) {
 	at := -1
 	for node := tree.FirstChild(); node != nil; node = node.NextSibling() {
@@ -103,7 +103,7 @@ func (p *page) collectTexts(tree ast.Node, document []byte) {
 	}
 }
 
-// linkTarget is where a link of the page leads; "" where the site does not have that.
+// linkTarget returns the target of a link on the site; "" if the site does not have it.
 func (p *page) linkTarget(to string, known map[string]string) (string, error) {
 	target, anchor, _ := strings.Cut(to, "#")
 	if target == "" || strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
@@ -124,7 +124,7 @@ func (p *page) linkTarget(to string, known map[string]string) (string, error) {
 	return up + page + anchor, nil
 }
 
-// unlinkText puts the text of a link in its place: it leads to a file that is no page.
+// unlinkText replaces a link to a file that is not a page by its text.
 func unlinkText(link *ast.Link) {
 	parent := link.Parent()
 	for child := link.FirstChild(); child != nil; {
@@ -135,7 +135,7 @@ func unlinkText(link *ast.Link) {
 	parent.RemoveChild(parent, link)
 }
 
-// plainText returns the text of a node as people read it.
+// plainText returns the text of a node without markup.
 func plainText(node ast.Node, document []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(node, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -161,11 +161,11 @@ func plainText(node ast.Node, document []byte) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// anchors gives headings the anchors that code forges give them, so that links work in both: small
-// letters, digits, - and _, a hyphen for each space, and a number for one that is there already.
+// anchors generates the same anchors for headings as code forges, so that links work in both: lower case, digits, -
+// and _, a hyphen for each space, and a number if the anchor exists already.
 type anchors map[string]bool
 
-// Generate makes the anchor of a heading.
+// Generate returns the anchor of a heading.
 func (a anchors) Generate(value []byte, _ ast.NodeKind) []byte {
 	first := reference.AnchorOf(string(value))
 	id := first
@@ -176,5 +176,5 @@ func (a anchors) Generate(value []byte, _ ast.NodeKind) []byte {
 	return []byte(id)
 }
 
-// Put notes an anchor that is given.
+// Put records an explicit anchor.
 func (a anchors) Put(value []byte) { a[string(value)] = true }

@@ -1,5 +1,5 @@
-// Package docsite makes web pages of the project's documents: navigation, anchors, search, light
-// and dark. The starter serves them, and writes them as files for any web server.
+// Package docsite renders the project's documents as web pages with navigation, anchors, search, and light and dark
+// themes. The starter serves them, and writes them as files for any web server.
 package docsite
 
 import (
@@ -25,13 +25,13 @@ import (
 	"reprise/internal/program/reference"
 )
 
-// Site is the pages, made once. It is safe for concurrent use.
+// Site is a rendered site. It is immutable and safe for concurrent use.
 type Site struct {
 	files map[string][]byte // by path
 	pages []*page
 }
 
-// page is one document.
+// page is a rendered document.
 type page struct {
 	Path    string // of the web page: how-to/backfill.html
 	Source  string // of the document: docs/how-to/backfill.md
@@ -41,10 +41,10 @@ type page struct {
 	parts   []part
 }
 
-// heading is one of a page.
+// heading is a heading of a page.
 type heading struct{ ID, Title string }
 
-// part is what search finds: the text from one heading to the next.
+// part is a search result: the text from one heading to the next.
 type part struct {
 	Page   string `json:"page"`
 	Of     string `json:"of"` // the page's title
@@ -53,21 +53,20 @@ type part struct {
 	Text   string `json:"text"`
 }
 
-// group is a part of the navigation.
+// group is a group of the navigation.
 type group struct {
 	Name  string
 	pages []string // documents
 	Pages []*page
 }
 
-// Has reports whether the group has a page.
+// Has reports whether the group contains a page.
 func (g group) Has(at string) bool {
 	return slices.ContainsFunc(g.Pages, func(p *page) bool { return p.Path == at })
 }
 
-// groups are the documents in the order of reading: by their names, or all of a folder, of which
-// index.md is first. Those that no group names, decisions and examples, are left to links and
-// search.
+// groups are the documents in reading order, by name or folder; in a folder, index.md comes first. Documents in no
+// group, such as decisions and examples, are reached by links and search.
 var groups = []group{
 	{Name: "Tutorial", pages: []string{"README.md", "docs/tutorial.md"}},
 	{Name: "How-to", pages: []string{
@@ -85,7 +84,7 @@ var groups = []group{
 	{Name: "Appendix", pages: []string{"docs/appendix/", "docs/architecture.md", "docs/decisions/index.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}},
 }
 
-// referencePages returns the pages of the reference in its order.
+// referencePages returns the pages of the reference in order.
 func referencePages() []string {
 	names := []string{reference.Folder + "index.md"}
 	for _, page := range reference.Pages() {
@@ -100,8 +99,7 @@ var (
 	frame  = template.Must(template.ParseFS(assets, "page.html"))
 )
 
-// New makes the pages of documents and of examples, which are playbooks by their names. made are further files of the
-// site, by their names, which no folder has.
+// New renders documents and example playbooks. made are generated files of the site, by name.
 func New(documents, examples fs.FS, made map[string]string) (*Site, error) {
 	s := &Site{files: map[string][]byte{}}
 	for name, text := range made {
@@ -138,7 +136,7 @@ func New(documents, examples fs.FS, made map[string]string) (*Site, error) {
 	return s, s.writeFiles()
 }
 
-// addExamples makes a page of each playbook.
+// addExamples adds a page for each playbook.
 func (s *Site) addExamples(examples fs.FS, known map[string]string) error {
 	names, err := fs.Glob(examples, "*.yaml")
 	if err != nil {
@@ -164,7 +162,7 @@ func (s *Site) addExamples(examples fs.FS, known map[string]string) error {
 	return nil
 }
 
-// webPath is where the page of a document is.
+// webPath returns the path of a document's web page.
 func webPath(document string) string {
 	if document == "README.md" {
 		return "index.html"
@@ -176,7 +174,7 @@ func webPath(document string) string {
 	return name
 }
 
-// At returns the web page, with its heading, of a heading of a document: docs/tutorial.md#4-pages.
+// At returns the web page and anchor for a link such as docs/tutorial.md#4-pages.
 func At(link string) string {
 	document, heading, found := strings.Cut(link, "#")
 	if !found {
@@ -185,7 +183,7 @@ func At(link string) string {
 	return webPath(document) + "#" + heading
 }
 
-// navigationGroups returns the groups with those of their pages that there are.
+// navigationGroups returns the groups with the pages that exist.
 func (s *Site) navigationGroups() []group {
 	var all []group
 	for _, one := range groups {
@@ -206,7 +204,7 @@ func (s *Site) navigationGroups() []group {
 	return all
 }
 
-// pageOrder is where a page comes in its group: as the group names it, and in a folder index.md first.
+// pageOrder returns the position of a page in its group: the group's order, in a folder with index.md first.
 func pageOrder(p *page, names []string) int {
 	for i, name := range names {
 		if p.Source == name || strings.HasPrefix(p.Source, name) {
@@ -219,7 +217,7 @@ func pageOrder(p *page, names []string) int {
 	return 2 * len(names)
 }
 
-// writeFiles makes the files.
+// writeFiles renders all pages to files.
 func (s *Site) writeFiles() error {
 	navigation := s.navigationGroups()
 	search := &page{Path: "search.html", Title: "Search", Body: `<h1>Search</h1><p id="found" role="status"></p><ol id="results" class="results"></ol><noscript><p>Search needs a script. The pages are in the list beside this.</p></noscript>`}
@@ -253,16 +251,16 @@ func (s *Site) writeFiles() error {
 	return nil
 }
 
-// view is what a page shows.
+// view is the data of a page's template.
 type view struct {
 	*page
 	Up     string // leads to the top
 	Groups []group
-	// Previous and Next are the neighbours in the navigation, nil for none.
+	// Previous and Next are the neighbours in the navigation; nil at the ends.
 	Previous, Next *page
 }
 
-// pageAt returns the page at a position, nil beyond the ends.
+// pageAt returns the page at a position; nil beyond the ends.
 func pageAt(pages []*page, at int) *page {
 	if at < 0 || at >= len(pages) {
 		return nil
@@ -270,7 +268,7 @@ func pageAt(pages []*page, at int) *page {
 	return pages[at]
 }
 
-// types are the content types of the site's files, by their extensions.
+// types maps file extensions to content types.
 var types = map[string]string{
 	".svg": "image/svg+xml", ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
 	".png": "image/png",
@@ -295,7 +293,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Write writes the files into a folder, which is made if it is not there.
+// Write writes the files into a folder, creating it if necessary.
 func (s *Site) Write(folder string) error {
 	for name, text := range s.files {
 		at := filepath.Join(folder, filepath.FromSlash(name))
@@ -311,7 +309,7 @@ func (s *Site) Write(folder string) error {
 	return nil
 }
 
-// Size is how many files the site has, and how many bytes.
+// Size returns the number of files and their total size in bytes.
 func (s *Site) Size() (files, bytes int) {
 	for _, text := range s.files {
 		bytes += len(text)
@@ -319,16 +317,15 @@ func (s *Site) Size() (files, bytes int) {
 	return len(s.files), bytes
 }
 
-// Picture returns the file of the drawing of a Mermaid diagram, from the top of the repository. Its name
-// follows from the diagram, so a diagram that changes has none until it is drawn again.
+// Picture returns the path, within the repository, of the drawing of a Mermaid diagram. The name depends on the
+// diagram, so a changed diagram has no drawing until it is drawn again.
 func Picture(diagram string) string {
 	const digits = 12
 	sum := sha256.Sum256([]byte(strings.TrimSpace(diagram)))
 	return "docs/pictures/" + hex.EncodeToString(sum[:])[:digits] + ".svg"
 }
 
-// placeDrawings replaces the sources of diagrams by drawings, because browsers cannot draw them
-// without an external script.
+// placeDrawings replaces diagram sources by drawings, because browsers cannot draw them without an external script.
 func (p *page) placeDrawings(tree ast.Node, document []byte, known map[string]string) {
 	title := p.Title
 	for node := tree.FirstChild(); node != nil; {

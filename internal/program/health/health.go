@@ -1,5 +1,5 @@
-// Package health reports whether a program is alive and ready for work, as Kubernetes and load balancers ask: at GET /livez
-// and GET /readyz of an address of its own.
+// Package health reports whether a program is alive and ready for work, to Kubernetes and load balancers: at GET
+// /livez and GET /readyz of a separate address.
 package health
 
 import (
@@ -17,16 +17,15 @@ import (
 )
 
 const (
-	// patience is how long one check may take.
+	// patience bounds one check.
 	patience = 3 * time.Second
-	// keptFor is how long the outcome of a check is used again, so that frequent requests do not
-	// keep what is checked busy.
+	// keptFor is how long the result of a check is reused, so that frequent probes do not overload what is checked.
 	keptFor = time.Second
 )
 
-// Dependency is something that a program needs for its work. Its methods are safe for concurrent use.
+// Dependency is something that a program needs in order to work. Its methods are safe for concurrent use.
 type Dependency struct {
-	// Reason is the sentence of what is wrong where Check fails.
+	// Reason is what probes report if Check fails.
 	Reason string
 	Check  func(context.Context) error
 
@@ -35,7 +34,7 @@ type Dependency struct {
 	err   error
 }
 
-// Err is why what is needed is not there, nil where it is. It is checked unless it was a moment ago.
+// Err returns why the dependency is not available; nil if it is. The result of a recent check is reused.
 func (d *Dependency) Err(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,7 +48,7 @@ func (d *Dependency) Err(ctx context.Context) error {
 	return d.err
 }
 
-// Temporal checks that the server of a client answers.
+// Temporal checks that the server of a client responds.
 func Temporal(c client.Client) *Dependency {
 	return &Dependency{Reason: "the Temporal server does not respond", Check: func(ctx context.Context) error {
 		_, err := c.CheckHealth(ctx, &client.CheckHealthRequest{})
@@ -57,7 +56,7 @@ func Temporal(c client.Client) *Dependency {
 	}}
 }
 
-// Server answers probes. A nil one has no address, and does nothing.
+// Server answers probes. A nil server does nothing.
 type Server struct {
 	logger   *slog.Logger
 	listener net.Listener
@@ -68,7 +67,8 @@ type Server struct {
 	needs []*Dependency
 }
 
-// Listen answers at an address, host:port, from now on: alive, and not ready until Ready. "" is no address.
+// Listen answers probes at an address, host:port: the program is alive, and not ready until Ready is called. For ""
+// it returns nil.
 func Listen(ctx context.Context, address string, logger *slog.Logger) (*Server, error) {
 	if address == "" {
 		return nil, nil //nolint:nilnil // nobody asked for it
@@ -103,10 +103,10 @@ func (s *Server) Needs(dependency *Dependency) {
 	s.needs = append(s.needs, dependency)
 }
 
-// Ready says that the program takes work.
+// Ready reports the program as ready for work.
 func (s *Server) Ready() { s.setState("") }
 
-// Draining says that the program takes no more work, and ends what it has begun.
+// Draining reports that the program accepts no more work, and finishes what it has begun.
 func (s *Server) Draining() { s.setState("it is stopping") }
 
 func (s *Server) setState(why string) {
@@ -118,7 +118,7 @@ func (s *Server) setState(why string) {
 	s.state = why
 }
 
-// missingReason is why the program is not ready, "" if it is.
+// missingReason returns why the program is not ready; "" if it is.
 func (s *Server) missingReason(ctx context.Context) string {
 	s.mu.Lock()
 	state, needs := s.state, s.needs
@@ -135,7 +135,7 @@ func (s *Server) missingReason(ctx context.Context) string {
 	return ""
 }
 
-// respondProbe answers a probe. What is wrong is a sentence without addresses or errors, which are in the log.
+// respondProbe answers a probe. The reason is a sentence without addresses or errors, which are in the log.
 func (s *Server) respondProbe(w http.ResponseWriter, missing string) {
 	body := map[string]string{"status": "ok"}
 	w.Header().Set("Content-Type", "application/json")
@@ -147,7 +147,7 @@ func (s *Server) respondProbe(w http.ResponseWriter, missing string) {
 	_ = json.NewEncoder(w).Encode(body) // a probe that does not wait gets no answer
 }
 
-// URL is where probes find the server, "" without an address.
+// URL returns the URL for probes; "" without an address.
 func (s *Server) URL() string {
 	if s == nil {
 		return ""
@@ -155,7 +155,7 @@ func (s *Server) URL() string {
 	return "http://" + s.listener.Addr().String()
 }
 
-// Close ends the server.
+// Close stops the server.
 func (s *Server) Close() {
 	if s != nil {
 		_ = s.server.Close()

@@ -14,12 +14,12 @@ import (
 	"google.golang.org/grpc"
 )
 
-// settledPoll is how long a poll is open until it counts as accepted: a server that refuses one does so at once, and one
-// that accepts it responds when there is a task, or after a minute.
+// settledPoll is how long a poll has to be open to count as accepted: a server that refuses polls does so at once;
+// one that accepts them responds when there is a task, or after a minute.
 const settledPoll = 2 * time.Second
 
-// Polls records whether the server accepts the polls of a worker. A server may respond to health checks and still
-// refuse polls: its database is away, or the rights of the API key were withdrawn. Safe for concurrent use.
+// Polls records whether the server accepts a worker's polls. A server may respond to health checks and still refuse
+// polls, because its database is down or the API key's permissions were withdrawn. It is safe for concurrent use.
 type Polls struct {
 	now func() time.Time
 
@@ -30,10 +30,10 @@ type Polls struct {
 	failedAt time.Time         // when that was
 }
 
-// NewPolls returns a record without polls.
+// NewPolls returns an empty record.
 func NewPolls() *Polls { return &Polls{now: time.Now, open: map[int]time.Time{}} }
 
-// ClientOptions returns options for a worker's client on whose polls readiness depends.
+// ClientOptions returns options for a worker's client, and makes readiness depend on its polls.
 func (s *Server) ClientOptions(options client.Options) client.Options {
 	if s == nil {
 		return options
@@ -50,7 +50,7 @@ func (p *Polls) Dependency() *Dependency {
 	return &Dependency{Reason: "the Temporal server refuses polls", Check: func(context.Context) error { return p.lastRefusal() }}
 }
 
-// InterceptPoll returns the interceptor of a worker's connection that records its polls.
+// InterceptPoll is the interceptor of a worker's connection that records its polls.
 func (p *Polls) InterceptPoll(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
@@ -67,7 +67,7 @@ func (p *Polls) InterceptPoll(
 	return err
 }
 
-// isPoll reports whether a request asks for a task of a queue.
+// isPoll reports whether a request polls a task queue.
 func isPoll(request any) bool {
 	switch request.(type) {
 	case *workflowservice.PollWorkflowTaskQueueRequest, *workflowservice.PollActivityTaskQueueRequest:
@@ -94,8 +94,8 @@ func (p *Polls) endPoll(number int, refused error) {
 	}
 }
 
-// lastRefusal is why the server refuses polls, nil if it accepts them: the last one that ended was accepted, or one that
-// began after the refusal has been open for a while.
+// lastRefusal returns why the server refuses polls; nil if it accepts them: the last poll that ended was accepted, or
+// one that began after the refusal has been open for a while.
 func (p *Polls) lastRefusal() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

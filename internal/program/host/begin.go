@@ -19,14 +19,13 @@ import (
 	"reprise/interpreter/partition"
 )
 
-// begin runs at the begin of a run: validation and, for schedules, updates that they need.
+// begin validates a run at its start and, for scheduled runs, updates the schedule if needed.
 type begin struct {
 	catalogue *activities.Catalogue
 	renewed   sync.Map // schedule to the day on which this worker has looked at it last
 }
 
-// checkRun returns the validation of a run that begins. It finds the partitions of a backfill that runs
-// what is missing.
+// checkRun validates a starting run. For a backfill of missing partitions, it also finds them.
 func (b *begin) checkRun(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
 	c := attempt.WorkerOf(ctx).Client
 	b.renewSchedule(ctx, c)
@@ -41,14 +40,14 @@ func (b *begin) checkRun(ctx context.Context, in interpreter.CheckInput) (interp
 	return result, err
 }
 
-// scheduledID is a workflow ID as schedules make them.
+// scheduledID matches the workflow IDs of scheduled runs.
 var scheduledID = regexp.MustCompile(`^(.+)-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
 
 // renewTime bounds how long a run waits for its schedule.
 const renewTime = 5 * time.Second
 
-// renewSchedule updates a run's schedule for the transitions of clocks that are known now, once a day. If
-// that fails, the schedule still has the transitions of ten years, and later runs try again.
+// renewSchedule updates a run's schedule, at most once a day, for clock changes that have become known. If that
+// fails, the schedule still has the clock changes of ten years, and later runs try again.
 func (b *begin) renewSchedule(ctx context.Context, c client.Client) {
 	if c == nil || !activity.IsActivity(ctx) {
 		return
@@ -69,12 +68,12 @@ func (b *begin) renewSchedule(ctx context.Context, c client.Client) {
 	}
 }
 
-// mostMissing bounds the partitions of one run. A run that was asked for years of hours at once
-// would be one loop of tens of thousands; the next run takes the others.
+// mostMissing bounds the partitions of one run. A run for years of hours would be one loop of tens of thousands of
+// iterations; the next run takes the rest.
 const mostMissing = 1000
 
-// missingPartitions returns the partitions of the playbook which a backfill calls that are missing now, and how many
-// there are beyond mostMissing.
+// missingPartitions returns the missing partitions of the playbook that a backfill calls, and how many there are
+// beyond mostMissing.
 func missingPartitions(ctx context.Context, c client.Client, in interpreter.CheckInput) (*partition.Selection, int, error) {
 	called := backfill.CalledName(strings.TrimSuffix(in.Name, backfill.FileName("")))
 	book, err := interpreter.Load(called, in.Files[called])
@@ -92,7 +91,7 @@ func missingPartitions(ctx context.Context, c client.Client, in interpreter.Chec
 	return &partition.Selection{Keys: keys, Claim: matrix.Claim(keys)}, more, nil
 }
 
-// keysOfRun returns the first keys of all, as many as one run has, and how many more there are.
+// keysOfRun returns the keys for one run, and how many are left.
 func keysOfRun(all []string) (keys []string, more int) {
 	more = max(len(all)-mostMissing, 0)
 	return all[:len(all)-more], more

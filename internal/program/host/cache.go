@@ -19,13 +19,13 @@ import (
 	"reprise/internal/base/meter"
 )
 
-// CachedWorkflows is how many workflows a process keeps in memory by default. One that
-// waits for an answer takes some 80 kB and the size of its data.
+// CachedWorkflows is how many workflows a process caches by default. One that awaits an answer takes about 80 kB plus
+// the size of its data.
 const CachedWorkflows = 2000
 
-// KeepWorkflows bounds the workflows that the workers of this process keep in memory
-// together; 0 is CachedWorkflows. One that is not kept is read again from its history
-// when something happens to it. It counts for workers that are made afterwards.
+// KeepWorkflows bounds the workflows that the workers of this process cache together; 0 is CachedWorkflows. An
+// evicted workflow is replayed from its history when something happens to it. It applies to workers created
+// afterwards.
 func KeepWorkflows(most int) {
 	worker.SetStickyWorkflowCacheSize(cmp.Or(most, CachedWorkflows))
 }
@@ -34,22 +34,22 @@ func KeepWorkflows(most int) {
 const CacheVariable = "REPRISE_CACHE_BYTES"
 
 const (
-	// usualCacheBytes is the bound where nothing bounds the process itself.
+	// usualCacheBytes is the bound if the memory of the process is not limited.
 	usualCacheBytes = 512 << 20
 	leastCacheBytes = 32 << 20
 	// cacheTick is how often the memory is measured.
 	cacheTick = 250 * time.Millisecond
-	// After workflows were dropped to little avail, as something else takes the memory,
-	// they are left alone for firstCalm, which doubles up to longestCalm.
+	// After evicting workflows has freed little memory, because something else uses it, they are left alone for
+	// firstCalm, which doubles up to longestCalm.
 	firstCalm   = 10 * time.Second
 	longestCalm = 5 * time.Minute
-	// littleAvail is the share of the bound that has to become free.
+	// littleAvail: less than this fraction (1/8) of the bound counts as little.
 	littleAvail = 8
 )
 
-// CacheBytes reads REPRISE_CACHE_BYTES: the memory in use, in bytes, beyond which the
-// workers of this process keep no workflows. lookup is usually os.LookupEnv. Without it
-// the bound is half of what the process may take, by GOMEMLIMIT or its cgroup.
+// CacheBytes returns REPRISE_CACHE_BYTES: the memory in use, in bytes, above which the workers of this process evict
+// cached workflows. lookup is usually os.LookupEnv. The default is half of the process's limit from GOMEMLIMIT or its
+// cgroup.
 func CacheBytes(lookup func(string) (string, bool)) (int64, error) {
 	text, set := lookup(CacheVariable)
 	if set && text != "" {
@@ -66,7 +66,7 @@ func CacheBytes(lookup func(string) (string, bool)) (int64, error) {
 	return max(leastCacheBytes, limit/2), nil
 }
 
-// cgroupBytes returns the memory that the process's cgroup may take, where it says so.
+// cgroupBytes returns the memory limit of the process's cgroup, if there is one.
 func cgroupBytes(read func(string) ([]byte, error)) int64 {
 	for _, name := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		text, err := read(name)
@@ -81,9 +81,9 @@ func cgroupBytes(read func(string) ([]byte, error)) int64 {
 	return math.MaxInt64
 }
 
-// WatchCache drops cached workflows of this process while the memory in use is above a bound,
-// until ctx ends. The SDK's cache counts workflows and ignores their sizes
-// (docs/decisions/0024-cache-by-bytes.md). recorder gets the figures; nil for none.
+// WatchCache evicts the cached workflows of this process whenever the memory in use exceeds a bound, until ctx ends.
+// The SDK's cache counts workflows and ignores their sizes (docs/decisions/0024-cache-by-bytes.md). recorder gets the
+// figures; nil for none.
 func WatchCache(ctx context.Context, bound int64, recorder meter.Recorder, logger *slog.Logger) {
 	w := &cacheWatch{bound: bound, recorder: recorder, logger: logger}
 	w.addMetric(meter.MemoryBound, bound)
@@ -101,7 +101,7 @@ func WatchCache(ctx context.Context, bound int64, recorder meter.Recorder, logge
 	}
 }
 
-// cacheWatch bounds the memory that workflows take.
+// cacheWatch is the state of WatchCache.
 type cacheWatch struct {
 	bound    int64
 	recorder meter.Recorder
@@ -117,7 +117,7 @@ func (w *cacheWatch) addMetric(m *meter.Metric, n int64) {
 	}
 }
 
-// checkMemory drops the workflows that are kept where the memory in use is above the bound.
+// checkMemory evicts the cached workflows if the memory in use exceeds the bound.
 func (w *cacheWatch) checkMemory(now time.Time) {
 	live := w.measureMemory()
 	if live <= w.bound || now.Before(w.until) {
@@ -141,7 +141,7 @@ func (w *cacheWatch) checkMemory(now time.Time) {
 		"bound", w.bound, "before", live, "after", left, "variable", CacheVariable)
 }
 
-// measureMemory returns the memory in use, as the last garbage collection found it, without what ReserveHeap has
+// measureMemory returns the memory in use according to the last garbage collection, without what ReserveHeap
 // reserved.
 func (w *cacheWatch) measureMemory() int64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}

@@ -22,9 +22,8 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Connections reads connections from a YAML file, a map of names to texts and maps, and falls
-// back on the environment; with path "" it uses the environment only. Errors never quote a
-// connection.
+// Connections reads connections from a YAML file that maps names to texts and maps, and falls back on the
+// environment; without a path it uses only the environment. Errors never quote a connection.
 func Connections(path string) (tool.ConnectionResolver, error) {
 	environment := activities.EnvConnections(os.LookupEnv)
 	if err := checkVariables(os.Environ()); err != nil {
@@ -40,7 +39,8 @@ func Connections(path string) (tool.ConnectionResolver, error) {
 	return activities.FirstOf{file, environment}, nil
 }
 
-// checkVariables refuses connections of an environment that no attempt could use, as those of a file are refused.
+// checkVariables refuses connections in environment variables that no attempt could use, as is done for those in a
+// file.
 func checkVariables(entries []string) error {
 	for _, entry := range slices.Sorted(slices.Values(entries)) { // of two mistakes always the same is reported
 		name, value, _ := strings.Cut(entry, "=")
@@ -62,8 +62,8 @@ func checkVariables(entries []string) error {
 	return nil
 }
 
-// connectionFile is a file of connections, which is read again when it has changed. One that cannot be read leaves what was
-// read before. It is safe for concurrent use.
+// connectionFile is a connections file, which is read again when it changes. If it cannot be read, the previous
+// connections stay. It is safe for concurrent use.
 type connectionFile struct {
 	path string
 
@@ -73,7 +73,7 @@ type connectionFile struct {
 	connections activities.Connections
 }
 
-// LogTo sets who gets what is wrong with a changed file.
+// LogTo sets the logger for errors in a changed file.
 func (f *connectionFile) LogTo(logger *slog.Logger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,7 @@ func (f *connectionFile) Connection(name string) (string, bool) {
 // Texts returns all connections.
 func (f *connectionFile) Texts() []string { return f.currentConnections().Texts() }
 
-// currentConnections returns the connections as the file has them now.
+// currentConnections returns the connections in the file's current version.
 func (f *connectionFile) currentConnections() activities.Connections {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,7 +98,7 @@ func (f *connectionFile) currentConnections() activities.Connections {
 	return f.connections
 }
 
-// readChanged reads the file if it has changed. It reports each state of a broken one once.
+// readChanged reads the file if it has changed. It reports each broken version once.
 func (f *connectionFile) readChanged() error {
 	info, err := os.Stat(f.path)
 	if err != nil && f.seen == nil && f.connections != nil {
@@ -126,7 +126,7 @@ func readConnections(path string) (activities.Connections, error) {
 	}
 	value, found := playbook.Data(source.NewFile(path, data))
 	if problems := found.Errors(); len(problems) > 0 {
-		// A message may quote the line, and the line may hold a password.
+		// A parse error may quote a line that holds a password, so only its place is reported.
 		first := problems[0]
 		return nil, fmt.Errorf("read the connections: %s:%s: not a YAML map of names to URLs [%s]", path, first.Pos, first.Code)
 	}
@@ -145,7 +145,7 @@ func readConnections(path string) (activities.Connections, error) {
 	return connections, nil
 }
 
-// problemPlace is where a problem of a connection is, such as connections.yaml:3:5.
+// problemPlace returns the place of a connection's problem, such as connections.yaml:3:5.
 func problemPlace(path string, data []byte, name string, err error) string {
 	problem, ok := errors.AsType[*connection.Problem](err)
 	if !ok {
@@ -154,7 +154,7 @@ func problemPlace(path string, data []byte, name string, err error) string {
 	return keyPlace(path, data, append([]string{name}, problem.Path...))
 }
 
-// keyPlace is where keys, and numbers of items of lists, lead to in a YAML file.
+// keyPlace returns the place in a YAML file to which keys, and indexes of list items, lead.
 func keyPlace(path string, data []byte, keys []string) string {
 	root, unread := yamltree.Parse(data)
 	if unread != nil || len(root.Content) == 0 {
@@ -163,8 +163,8 @@ func keyPlace(path string, data []byte, keys []string) string {
 	return fmt.Sprintf("%s:%s", path, yamltree.Position(yamltree.KeyAt(root.Content[0], keys)))
 }
 
-// displayName names a connection. Where the name was forgotten, a URL or a token is in its
-// place.
+// displayName returns a connection's name for messages. If the name was forgotten, it is a URL or a token, which is
+// not shown.
 func displayName(name string) string {
 	if credential.LooksSecret(name) || strings.ContainsAny(name, ":/@ ") {
 		return "what follows a name"
@@ -172,8 +172,8 @@ func displayName(name string) string {
 	return fmt.Sprintf("connection %q", name)
 }
 
-// Resolve returns connections with the values of the secrets that they have elsewhere, for a program that sends
-// nothing. One whose secret cannot be read is not known; the logger gets why.
+// Resolve returns connections with the values of their secret sources, for a program that sends nothing. A connection
+// whose secret cannot be read is unknown; the logger gets the reason.
 func Resolve(from tool.ConnectionResolver, logger *slog.Logger) tool.ConnectionResolver {
 	activities.FirstOf{from}.LogTo(logger)
 	return resolved{from, &connection.Sources{

@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Egress reads the operator's rules about addresses from a YAML file. What the file does not say, and all with path "", is as in
-// usual.
+// Egress reads the operator's rules about addresses from a YAML file. usual has the defaults, and all rules if path
+// is "".
 func Egress(path string, usual *egress.Policy) (*egress.Policy, error) {
 	if path == "" {
 		return usual, nil

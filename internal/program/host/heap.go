@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// Go collects garbage each time the heap has doubled. A worker's heap has some ten megabytes, which a load allocates
-// again every thirty pages: a fifth of the processor time was spent on collections. A block that counts as heap and
-// is never written takes no memory, but delays collections by its size. Large heaps grow as without it.
+// Go collects garbage each time the heap has doubled. A worker's heap has about ten megabytes, which a load allocates
+// again every thirty pages, so that a fifth of the processor time was spent on collections. A block that counts as
+// heap but is never written takes no memory, and delays collections by its size. Large heaps grow as without it.
 const (
-	// mostReserved is the size of the block, in bytes: garbage may gather up to it, which a
-	// worker with little memory cannot spare.
+	// mostReserved is the largest size of the block, in bytes. As much garbage may accumulate, which a worker with
+	// little memory cannot spare.
 	mostReserved = 32 << 20
-	// reservedShare of what the process may take is the most that garbage may add.
+	// reservedShare limits the block to this fraction (1/16) of the process's memory limit.
 	reservedShare = 16
 )
 
@@ -24,7 +24,7 @@ var (
 	reserved    atomic.Int64 // its length
 )
 
-// ReserveHeap has the workers of this process collect garbage less often while their heap is small, unless GOGC says how often.
+// ReserveHeap makes this process collect garbage less often while its heap is small, unless GOGC is set.
 func ReserveHeap() {
 	reserveOnce.Do(func() {
 		reserve = make([]byte, reservedBytes(os.LookupEnv, min(debug.SetMemoryLimit(-1), cgroupBytes(os.ReadFile))))
@@ -32,7 +32,7 @@ func ReserveHeap() {
 	})
 }
 
-// reservedBytes returns the length of the block of a process that may take limit bytes.
+// reservedBytes returns the size of the block for a process with a memory limit.
 func reservedBytes(lookup func(string) (string, bool), limit int64) int64 {
 	if text, _ := lookup("GOGC"); text != "" {
 		return 0

@@ -1,5 +1,5 @@
-// Package host binds Reprise's workflows and tools to a Temporal worker. The
-// worker binary and the starter, which can bring its own worker, share it.
+// Package host binds Reprise's workflows and tools to a Temporal worker. The worker binary and the starter, which can
+// run its own worker, share it.
 package host
 
 import (
@@ -33,37 +33,33 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Options are what the owner of a worker chooses. The zero value works.
+// Options configure a worker. The zero value works.
 type Options struct {
 	TaskQueue string // "" is workflows.DefaultTaskQueue
-	// MaxAttempts bounds how many attempts of tools run at once; 0 is 200.
+	// MaxAttempts bounds the attempts of tools that run at the same time; 0 is 200.
 	MaxAttempts int
 	StopTimeout time.Duration // how long running attempts may continue at the end; 0 is 10 s
-	// OnFatalError is called when the worker cannot continue, such as when its
-	// namespace is gone; nil for none.
+	// OnFatalError is called if the worker cannot continue, for example because its namespace was deleted; nil for
+	// none.
 	OnFatalError func(error)
-	// Telemetry records the parts of runs; nil for none. The catalogue and the client
-	// have it too.
+	// Telemetry records the parts of runs; nil for none. The catalogue and the client must have the same.
 	Telemetry *telemetry.Telemetry
 }
 
 const (
 	defaultMaxAttempts = 200
 	defaultStopTimeout = 10 * time.Second
-	// returnTime is what attempts that were cut at the end have to hand
-	// themselves back.
+	// returnTime is the time for attempts that were cut off at the end to return.
 	returnTime = attempt.StopGrace + 2*time.Second
-	// heartbeatThrottle bounds how long a cancellation takes to reach an
-	// attempt: it travels in the answer to a heartbeat.
+	// heartbeatThrottle bounds how long a cancellation takes to reach an attempt, with the response to a heartbeat.
 	heartbeatThrottle = time.Second
-	// mostThought is how long workflow code may run without waiting. The default of 1 s
-	// is what encoding and measuring 64 MiB takes on a busy machine; what else workflow
-	// code does is bounded by itself.
+	// mostThought is how long workflow code may run without yielding. The SDK's default of 1 s is as long as encoding
+	// and measuring 64 MiB takes on a busy machine; the other work of workflow code has its own bounds.
 	mostThought = 8 * time.Second
 )
 
-// NewWorker makes a worker that runs playbooks with the tools of a catalogue.
-// The caller starts and stops it, and closes the catalogue afterwards.
+// NewWorker returns a worker that runs playbooks with the tools of a catalogue. The caller starts and stops it, and
+// then closes the catalogue.
 func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options) worker.Worker {
 	options.TaskQueue = cmp.Or(options.TaskQueue, protocol.DefaultTaskQueue)
 	options.MaxAttempts = cmp.Or(options.MaxAttempts, defaultMaxAttempts)
@@ -85,21 +81,20 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 	return w
 }
 
-// workflowPollers polls separately for the first tasks of runs and children, and for later tasks. By
-// default, the SDK has two pollers for both kinds, and sends both to later tasks while the server's last
-// hint says that some are waiting; if the hint is outdated, first tasks wait 5 to 10 s until the server
-// forwards them.
+// workflowPollers polls separately for the first tasks of runs and children, and for later tasks. By default, the SDK
+// has two pollers for both kinds, and uses both for later tasks while the server's last hint says that some are
+// waiting; if the hint is outdated, first tasks wait 5 to 10 s until the server forwards them.
 func workflowPollers() worker.PollerBehavior {
 	return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{})
 }
 
-// Registry takes workflows and activities: a worker or the test environment.
+// Registry registers workflows and activities: a worker, or the test environment.
 type Registry interface {
 	workflows.Registry
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }
 
-// Register binds the workflows, the tools of a catalogue and its check to their names.
+// Register registers the workflows, the tools of a catalogue, and the activities that check runs.
 func Register(registry Registry, catalogue *activities.Catalogue) {
 	workflows.Register(registry)
 	registry.RegisterActivityWithOptions((&begin{catalogue: catalogue}).checkRun, activity.RegisterOptions{Name: interpreter.CheckActivity})
@@ -119,10 +114,9 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	}
 }
 
-// Payloads are how large the values of runs may be on a worker with the given
-// payload store, nil for none: REPRISE_MAX_RESULT_BYTES, and without a store
-// never more than Temporal takes; and how much of them a worker holds at once,
-// REPRISE_MAX_ANSWERS_BYTES. lookup is usually os.LookupEnv.
+// Payloads returns the size limits for values of runs on a worker with the given payload store, nil for none:
+// REPRISE_MAX_RESULT_BYTES for one value, without a store never more than Temporal accepts, and
+// REPRISE_MAX_ANSWERS_BYTES for all that the worker holds at once. lookup is usually os.LookupEnv.
 func Payloads(store *payload.Store, lookup func(string) (string, bool)) (attempt.Payloads, error) {
 	most, err := payload.MaxBytes(lookup)
 	if err != nil {
@@ -138,11 +132,11 @@ func Payloads(store *payload.Store, lookup func(string) (string, bool)) (attempt
 	return attempt.Payloads{MaxBytes: most, AnswersBytes: answers, OffloadAbove: payload.Threshold, Store: store}, nil
 }
 
-// OperatorFiles are the files of the operator, each "" for none.
+// OperatorFiles are the operator's files; each is "" if there is none.
 type OperatorFiles struct{ Connections, RateLimits, Egress string }
 
-// Resources are what files of the operator and the environment give to tools: connections, rate limits, limits, and which
-// addresses they reach. What the file of the last does not say is as in usual.
+// Resources returns what the operator's files and the environment provide to tools: connections, rate limits, other
+// limits, and the addresses that tools may reach. usual has the defaults of the egress rules.
 func Resources(files OperatorFiles, usual *egress.Policy) (resources activities.Resources, err error) {
 	if resources.Connections, err = Connections(files.Connections); err != nil {
 		return resources, err
@@ -159,22 +153,22 @@ func Resources(files OperatorFiles, usual *egress.Policy) (resources activities.
 	return resources, err
 }
 
-// PrivateFiles returns files of the operator that playbooks neither read nor write.
+// PrivateFiles returns the operator's files, which playbooks can neither read nor write.
 func PrivateFiles(files OperatorFiles) []string {
 	return slices.DeleteFunc([]string{
 		files.Connections, files.RateLimits, files.Egress, os.Getenv(connection.DirectoryVariable), usualConnections, usualCallers,
 	}, func(path string) bool { return path == "" })
 }
 
-// The names that files of connections and of callers usually have. starter serve, which reads the callers, may have the folder
-// of a worker that does not know its flags.
+// Usual names of the files of connections and callers. A worker may share its folder with `starter serve`, whose
+// flags it does not know.
 const (
 	usualConnections = "connections.yaml"
 	usualCallers     = "callers.yaml"
 )
 
-// RateLimits returns the operator's, of a YAML file: a map of keys to limits in the
-// words of rate_limit. Path "" is none.
+// RateLimits reads the operator's rate limits from a YAML file, a map of keys to limits in the syntax of rate_limit.
+// It returns nil if path is "".
 func RateLimits(path string) (attempt.RateLimits, error) {
 	if path == "" {
 		return nil, nil
@@ -191,8 +185,8 @@ func RateLimits(path string) (attempt.RateLimits, error) {
 	return limits, nil
 }
 
-// ClientOptions returns options for a worker's client, which keeps large values in the store,
-// nil for none. logger reports runs that wait for the store; nil for none.
+// ClientOptions returns options for a worker's client that keeps large values in the store, nil for none. logger
+// reports runs that wait for the store; nil for none.
 func ClientOptions(store *payload.Store, options client.Options, logger *slog.Logger) client.Options {
 	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
 	options = store.Use(options)
@@ -205,9 +199,8 @@ func ClientOptions(store *payload.Store, options client.Options, logger *slog.Lo
 	return options
 }
 
-// cancelledDetails returns the details of a workflow that was cancelled and cannot report its
-// progress. Only runs have any: the parent of another workflow counts its work as
-// cancelled.
+// cancelledDetails returns the failure details of a workflow that was cancelled and cannot report its progress. Only
+// runs have details: the parents of other workflows count their work as cancelled.
 func cancelledDetails(workflowType, reason string) *commonpb.Payloads {
 	if workflowType != protocol.PlaybookWorkflowName {
 		return nil

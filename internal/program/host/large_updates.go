@@ -13,13 +13,12 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// largestUpdate is how many bytes an update may bring. The Temporal server delivers
-// larger ones, and accepts no answer that repeats them, as those of the SDK do: the
-// workflow task would fail until the server drops the update.
+// largestUpdate is the largest accepted update, in bytes. The Temporal server delivers larger ones, but refuses
+// responses that repeat them, as the SDK's do: the workflow task would fail until the server drops the update.
 const largestUpdate = 2_000_000
 
-// refuseLargeUpdates replaces the content of an update that is too large by a marker, which the
-// workflow refuses. The content does not reach the history.
+// refuseLargeUpdates replaces the content of an update that is too large by a marker, which the workflow refuses. The
+// content does not reach the history.
 func refuseLargeUpdates(
 	ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {

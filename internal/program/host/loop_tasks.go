@@ -10,16 +10,15 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// maxLoopTasks bounds the workflow tasks of loops that are remembered: more than a worker
-// has at a time. Those that were never answered make room for others.
+// maxLoopTasks bounds the remembered workflow tasks of loops: more than a worker has at a time. Tasks that were never
+// answered are evicted.
 const maxLoopTasks = 4096
 
-// loopTasks makes the next workflow task of a loop come from its queue. The SDK requests it
-// with the response to the previous task, so a loop whose children start and end at the same
-// time has a task for every one or two of these events, each of which locks the loop's
-// workflow. On the queue a task collects what comes until a worker polls it, which is longer
-// the busier the server is. Where nothing has come meanwhile, there is no next task, and no
-// difference.
+// loopTasks makes the server dispatch the next workflow task of a loop through its task queue. The SDK requests it in
+// the response to the previous task, so that a loop whose children start and end at the same time has a task for
+// every one or two of these events, each of which locks the loop's workflow. A queued task collects events until a
+// worker polls it, which takes longer the busier the server is. If no event has arrived, there is no next task, and
+// no difference.
 type loopTasks struct {
 	open *lru.Cache[string, struct{}] // tokens of the loops' tasks
 }
@@ -35,7 +34,7 @@ func newLoopTasks() *loopTasks {
 func (l *loopTasks) interceptPoll(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
-	// A task that begins another one while a local activity runs needs that one at once.
+	// A task that begins another one while a local activity runs needs the next one at once.
 	if done, is := request.(*workflowservice.RespondWorkflowTaskCompletedRequest); is && !done.GetForceCreateNewWorkflowTask() {
 		if l.open.Remove(string(done.GetTaskToken())) {
 			done.ReturnNewWorkflowTask = false
@@ -53,7 +52,7 @@ func (l *loopTasks) interceptPoll(
 	return nil
 }
 
-// rememberTask remembers a task that the worker has got, where it is a loop's.
+// rememberTask records a task that the worker received, if it is of a loop.
 func (l *loopTasks) rememberTask(task *workflowservice.PollWorkflowTaskQueueResponse) {
 	if task.GetWorkflowType().GetName() == protocol.LoopWorkflowName && task.GetQuery() == nil {
 		l.open.Add(string(task.GetTaskToken()), struct{}{})

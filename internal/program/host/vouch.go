@@ -22,8 +22,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Seal returns a code of some texts that can be made with the key only; in hex. Other texts
-// have another seal, however they are cut.
+// Seal returns a code, in hex, for some texts that can only be made with the key. The same characters split
+// differently have another code.
 func Seal(key string, texts ...string) string {
 	mac := hmac.New(sha256.New, []byte(key))
 	for _, text := range texts {
@@ -32,17 +32,16 @@ func Seal(key string, texts ...string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// CodeMemo is the member of a run's memo that says which code its starter
-// vouches for: a Code, kept in workflow history.
+// CodeMemo is the member of a run's memo that says which code its starter vouches for: a Code, kept in workflow
+// history.
 const CodeMemo = "reprise_code"
 
-// Code says which code of a run's playbook its starter has read. It is valid for one workflow
-// ID, so a copy of it is of no use.
+// Code lists the code of a run's playbook that its starter has read. It is valid for one workflow ID, so that copying
+// it is useless.
 type Code struct {
 	Hashes []string `json:"hashes"` // SHA-256 of each, hex
 	Seal   string   `json:"seal"`
-	// Base is the workflow ID of a schedule's actions, to which the server adds the time; ""
-	// for other runs.
+	// Base is the workflow ID of a schedule's actions, to which the server appends the time; "" for other runs.
 	Base string `json:"base,omitempty"`
 }
 
@@ -52,8 +51,8 @@ func VouchMemo(key, workflowID string, codes []string) map[string]any {
 	return map[string]any{CodeMemo: Code{Hashes: hashes, Seal: sealOf(key, "code", workflowID, hashes)}}
 }
 
-// VouchSchedule returns the memo of the runs of a schedule whose actions have that workflow
-// ID. It is good for all of them: for the ID with a time behind it.
+// VouchSchedule returns the memo of the runs of a schedule with the given workflow ID. It is valid for all of them:
+// for the ID followed by a time.
 func VouchSchedule(key, base string, codes []string) map[string]any {
 	hashes := hashesOf(codes)
 	return map[string]any{CodeMemo: Code{Hashes: hashes, Seal: sealOf(key, "code of schedule", base, hashes), Base: base}}
@@ -72,13 +71,11 @@ func hashOf(code string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// maxKnownRuns bounds how many runs a Guard remembers; a worker meets any number of them in its
-// life.
+// maxKnownRuns bounds the runs that a Guard remembers; a worker meets any number of them.
 const maxKnownRuns = 1000
 
-// Guard checks for a local worker whether code comes from a starter that has its key.
-// Other clients of the server, a web page among them, may start runs, but bring no
-// code. It is safe for concurrent use.
+// Guard checks, for a local worker, whether code comes from a starter that has the worker's key. Other clients of the
+// server, such as a web page, may start runs, but their code is not run. It is safe for concurrent use.
 type Guard struct {
 	client client.Client
 	key    string
@@ -87,12 +84,12 @@ type Guard struct {
 	known map[string][]string // hashes by run ID
 }
 
-// NewGuard makes the guard of a worker.
+// NewGuard returns the guard of a worker.
 func NewGuard(c client.Client, key string) *Guard {
 	return &Guard{client: c, key: key, known: map[string][]string{}}
 }
 
-// Check refuses code that no starter vouches for, in the activity that would run it.
+// Check refuses code that no starter vouches for. It is called in the activity that would run the code.
 func (g *Guard) Check(ctx context.Context, code string) error {
 	hashes, err := g.allowedHashes(ctx, activity.GetInfo(ctx).WorkflowExecution)
 	if err != nil {
@@ -110,8 +107,8 @@ func (g *Guard) Check(ctx context.Context, code string) error {
 	}
 }
 
-// allowedHashes returns the hashes of the code that an execution may run: what the memo at the
-// root of its tree vouches for.
+// allowedHashes returns the hashes of the code that an execution may run, from the memo at the root of its tree of
+// runs.
 func (g *Guard) allowedHashes(ctx context.Context, of workflow.Execution) ([]string, error) {
 	if of.ID == "" {
 		return nil, nil // an activity that a client started by itself
@@ -184,8 +181,7 @@ func isScheduled(workflowID, base string) bool {
 	return found && err == nil
 }
 
-// Vouched reports whether a starter with the key vouches for all the code of a
-// run; it does for that of one without any.
+// Vouched reports whether a starter with the key vouches for all the code of a run, or the run has none.
 func Vouched(ctx context.Context, c client.Client, key, workflowID, runID string, codes []string) (bool, error) {
 	g := NewGuard(c, key)
 	run, err := g.describeExecution(ctx, workflowID, runID)

@@ -1,5 +1,5 @@
-// Package localserver runs a Temporal server with its web UI as a child process, for
-// users without one: the official CLI's development server, or this project's own.
+// Package localserver runs a Temporal server with its web UI as a child process, for users without a server: the
+// official CLI's development server, or this project's own.
 package localserver
 
 import (
@@ -12,15 +12,14 @@ import (
 	"strings"
 )
 
-// BinaryVariable names the environment variable that chooses the server.
+// BinaryVariable is the environment variable that selects the server binary.
 const BinaryVariable = "REPRISE_DEVSERVER"
 
 // ErrNotFound says that this machine has no server to start.
 var ErrNotFound = errors.New("no Temporal server found to start")
 
-// Find returns the path of a binary that understands "server start-dev":
-// REPRISE_DEVSERVER, else temporal on PATH, else devserver beside this
-// executable or in bin/ of the checkout around the working directory.
+// Find returns the path of a binary that supports "server start-dev": REPRISE_DEVSERVER, else temporal on PATH, else
+// devserver next to this executable or in bin/ of the checkout around the working directory.
 func Find() (string, error) {
 	if chosen := os.Getenv(BinaryVariable); chosen != "" {
 		path, err := exec.LookPath(chosen)
@@ -55,8 +54,8 @@ func candidatePaths() []string {
 	return paths
 }
 
-// checkoutFolder returns the directory of this module's go.mod, at or above the working
-// directory; "" outside of one.
+// checkoutFolder returns the directory of this module's go.mod, which is the working directory or a parent; ""
+// outside of a checkout.
 func checkoutFolder() string {
 	dir, err := os.Getwd()
 	if err != nil {

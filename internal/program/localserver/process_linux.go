@@ -2,8 +2,8 @@ package localserver
 
 import "syscall"
 
-// childAttr puts the server into a process group of its own: Ctrl-C on the
-// terminal must reach us alone, so that the run can still be cancelled there.
+// childAttr puts the server into its own process group: Ctrl-C on the terminal must reach only this process, so that
+// the run can still be cancelled on the server.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

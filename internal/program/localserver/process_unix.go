@@ -4,6 +4,6 @@ package localserver
 
 import "syscall"
 
-// childAttr puts the server into a process group of its own, as on Linux. Only
-// Linux can also tie the child's life to ours.
+// childAttr puts the server into its own process group, as on Linux. Only Linux can also tie the child's life to
+// ours.
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -26,21 +26,20 @@ import (
 	"reprise/internal/base/private"
 )
 
-// Options choose how a server runs. The zero value is a server in memory on
-// free ports.
+// Options configure a server. The zero value is a server in memory on free ports.
 type Options struct {
 	Binary    string // "" is what Find finds
 	Port      int    // 0: a free one
 	UIPort    int    // 0: a free one
 	DBFile    string // SQLite file that keeps the state; "" is memory
 	Namespace string // "" is connect.DefaultNamespace
-	// Key is what clients have to send if the server requires it. Only this project's server
-	// can, not the one of the official CLI. "" requires none.
+	// Key is what clients must send; "" requires none. Only this project's server supports it, not the official
+	// CLI's.
 	Key string
-	// Attributes are search attributes that the namespace knows.
+	// Attributes are search attributes to register in the namespace.
 	Attributes map[string]enums.IndexedValueType
 	Env        []string // more variables, NAME=value
-	// ReadyTimeout is how long the server may take until it serves; 0 is a minute.
+	// ReadyTimeout bounds how long the server may take to become ready; 0 is a minute.
 	ReadyTimeout time.Duration
 }
 
@@ -57,15 +56,15 @@ type Server struct {
 	folder  string // of the socket, "" for none
 }
 
-// Variables of this project's own server: the key, and where its web UI is. Temporal's own command
-// ignores them.
+// Variables of this project's own server: the key, and the address of its web UI. Temporal's own command ignores
+// them.
 const (
 	keyVariable      = "DEVSERVER_API_KEY"
 	uiSocketVariable = "DEVSERVER_UI_SOCKET"
 	uiPathVariable   = "DEVSERVER_UI_PATH"
 )
 
-// UIPath is below which the web UI is at a socket.
+// UIPath is the path of the web UI at its socket.
 const UIPath = "/temporal"
 
 const (
@@ -74,8 +73,8 @@ const (
 	attempts     = 3 // a free port can be taken before the server listens on it
 )
 
-// Start runs a server and returns once it serves and its web UI answers. The
-// caller stops it; it dies with this process in any case (on Linux).
+// Start starts a server and returns once it serves and its web UI responds. The caller stops it; it ends with this
+// process in any case (on Linux).
 func Start(ctx context.Context, options Options) (*Server, error) {
 	if options.Binary == "" {
 		binary, err := Find()
@@ -120,7 +119,8 @@ func startServer(ctx context.Context, options Options) (*Server, error) {
 	}
 	cmd := serverCommand(options, port, uiPort)
 	if options.Key != "" {
-		// The web UI sends the key for whoever asks it, so others do not reach it.
+		// The web UI sends the key on behalf of anybody who can reach it, so it listens on a socket in a private
+		// folder.
 		if server.folder, err = os.MkdirTemp("", "reprise-"); err != nil {
 			return nil, fmt.Errorf("make a folder for the socket of the web UI: %w", err)
 		}
@@ -146,11 +146,12 @@ func serverCommand(options Options, port, uiPort int) *exec.Cmd {
 	args := []string{
 		"server", "start-dev", "--ip", "127.0.0.1", "--port", strconv.Itoa(port), "--ui-port", strconv.Itoa(uiPort),
 		"--namespace", options.Namespace, "--log-level", "error",
-		// Ours has these by itself, Temporal's own command has not: runs take turns.
+		// This project's server has this setting built in, Temporal's own command does not: runs share workers
+		// fairly.
 		"--dynamic-config-value", "matching.enableFairness=true",
 		"--dynamic-config-value", "matching.numTaskqueueWritePartitions=1",
-		// Temporal's own command opens an HTTP API, on a free port and for every web
-		// page. It cannot be turned off, but serve a host that no client can name.
+		// Temporal's own command opens an HTTP API, on a free port and for every web page. It cannot be disabled, but
+		// it can be limited to a host name that no client can guess.
 		"--dynamic-config-value", `frontend.httpAllowedHosts=["` + rand.Text() + `"]`,
 	}
 	if options.DBFile != "" {
@@ -160,7 +161,7 @@ func serverCommand(options Options, port, uiPort int) *exec.Cmd {
 		args = append(args, "--search-attribute", name+"="+options.Attributes[name].String())
 	}
 	cmd := privateCommand(options.Binary, args)
-	// The user's own settings are about the server of their choice, not this one.
+	// The user's own settings are for the server of their choice, not this one.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "TEMPORAL_") || strings.HasPrefix(entry, "DEVSERVER_")
 	})
@@ -168,8 +169,8 @@ func serverCommand(options Options, port, uiPort int) *exec.Cmd {
 	return cmd
 }
 
-// privateCommand returns a command whose files nobody else can read, histories of runs among them. This project's own
-// server sees to that itself, Temporal's does not.
+// privateCommand returns a command whose files, which include histories of runs, nobody else can read. This project's
+// own server ensures that itself, Temporal's does not.
 func privateCommand(binary string, args []string) *exec.Cmd {
 	const shell = "/bin/sh"
 	//nolint:noctx // it ends with Stop, which is gentler than a context
@@ -179,23 +180,22 @@ func privateCommand(binary string, args []string) *exec.Cmd {
 	return exec.Command(shell, append([]string{"-c", `umask 077; exec "$0" "$@"`, binary}, args...)...) //nolint:noctx // as above
 }
 
-// socketPath returns the socket of the web UI.
+// socketPath returns the path of the web UI's socket.
 func (s *Server) socketPath() string { return filepath.Join(s.folder, "ui") }
 
-// removeFiles removes what the server had beside its state.
+// removeFiles removes the server's temporary files; its state is kept.
 func (s *Server) removeFiles() {
 	if s.folder != "" {
 		_ = os.RemoveAll(s.folder)
 	}
 }
 
-// ClientOptions are how this server is connected to.
+// ClientOptions returns options to connect to this server.
 func (s *Server) ClientOptions() client.Options {
 	return connect.WithKey(client.Options{HostPort: s.Address, Namespace: s.Namespace}, s.key)
 }
 
-// awaitReady waits until the namespace answers and the web UI, which starts
-// last, accepts connections.
+// awaitReady waits until the namespace responds and the web UI, which starts last, accepts connections.
 func (s *Server) awaitReady(ctx context.Context, uiPort int, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -223,7 +223,7 @@ func (s *Server) awaitReady(ctx context.Context, uiPort int, limit time.Duration
 	})
 }
 
-// checkAccepts returns nil where something takes connections at an address.
+// checkAccepts returns nil if a listener at an address accepts connections.
 func checkAccepts(ctx context.Context, network, at string) error {
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, at)
 	if err == nil {
@@ -254,17 +254,17 @@ func (s *Server) pollUntil(ctx context.Context, check func() error) error {
 	}
 }
 
-// Exited returns a channel that is closed once the server's process has ended, however that came.
+// Exited returns a channel that is closed once the server's process has ended, for whatever reason.
 func (s *Server) Exited() <-chan struct{} { return s.process.Exited }
 
-// Output returns the end of what the server has printed.
+// Output returns the end of the server's output.
 func (s *Server) Output() string { return s.process.Output.String() }
 
 // PID returns the process ID of the server.
 func (s *Server) PID() int { return s.process.Cmd.Process.Pid }
 
-// Stop ends the server. One that keeps its state in a file may first put it
-// in order; one in memory has nothing to lose.
+// Stop ends the server. A server that keeps its state in a file is shut down cleanly; one in memory has nothing to
+// lose.
 func (s *Server) Stop() {
 	defer s.removeFiles()
 	if s.durable {
@@ -278,7 +278,7 @@ func (s *Server) Stop() {
 	s.process.Kill()
 }
 
-// Kill ends the server at once. Its file stays usable.
+// Kill ends the server at once. Its database file remains usable.
 func (s *Server) Kill() {
 	s.process.Kill()
 	s.removeFiles()
@@ -297,8 +297,7 @@ func portOr(ctx context.Context, port int) (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
-// ServerFile is what `starter dev` has written of the server that it runs in the working
-// directory.
+// ServerFile describes the server that `starter dev` runs in the working directory.
 type ServerFile struct {
 	Address      string `json:"address"`
 	PayloadStore string `json:"payload_store"`
@@ -307,8 +306,8 @@ type ServerFile struct {
 	UISocket     string `json:"ui_socket"` // "" where the web UI has a port
 }
 
-// KeptAt returns the server of `starter dev` if it has the given address, else the zero value.
-// The key in another user's file is not used.
+// KeptAt returns the server of `starter dev` if it has the given address, else the zero value. The key in another
+// user's file is not used.
 func KeptAt(address string) ServerFile {
 	data, err := ReadOwn(filepath.Join(private.Folder, "dev.json"))
 	if err != nil {
@@ -321,7 +320,7 @@ func KeptAt(address string) ServerFile {
 	return kept
 }
 
-// spelledAddress returns an address with one name for this machine: people type localhost.
+// spelledAddress returns an address with "localhost" for any name of this machine, as people type it.
 func spelledAddress(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err == nil && isLoopback(host) {

@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// ErrForeign says that a file which leads to a local server may be another user's: whoever wrote it would get
-// the playbooks and keys that are sent there.
+// ErrForeign says that a file that leads to a local server may belong to another user, who would get the playbooks
+// and keys that are sent there.
 var ErrForeign = errors.New("it is not followed")
 
-// ReadOwn reads a file that leads to a local server, where it belongs to this user and nobody else can read or write it.
-// The error wraps ErrForeign where it may be another user's.
+// ReadOwn reads a file that leads to a local server. The error wraps ErrForeign unless the file belongs to this user
+// and nobody else can read or write it.
 func ReadOwn(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
@@ -43,8 +43,8 @@ func ReadOwn(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, most))
 }
 
-// OwnFolder makes a folder accessible to this user only, creating it if need be. In another user's folder, or behind
-// another user's link, that user could replace its files.
+// OwnFolder makes a folder accessible to this user only, creating it if necessary. In another user's folder, or
+// behind another user's link, that user could replace its files.
 func OwnFolder(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -61,14 +61,15 @@ func OwnFolder(path string) error {
 	return os.Chmod(path, 0o700) //nolint:gosec // a folder
 }
 
-// keepPrivate takes the rights of others from a database file that an earlier version, or another program, has made.
+// keepPrivate removes the permissions of others from a database file that an earlier version, or another program, has
+// created.
 func keepPrivate(file string) {
 	for _, path := range []string{file, file + "-wal", file + "-shm", file + "-journal"} {
 		_ = os.Chmod(path, 0o600) // of nothing to lose: it is not there, or not ours
 	}
 }
 
-// CheckLoopback refuses an address that is not on this machine: a local server has no other.
+// CheckLoopback refuses an address that is not on this machine: a local server has only local addresses.
 func CheckLoopback(path, address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || !isLoopback(host) {
@@ -77,5 +78,5 @@ func CheckLoopback(path, address string) error {
 	return nil
 }
 
-// isLoopback reports whether a host names this machine by itself.
+// isLoopback reports whether a host is this machine.
 func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }

@@ -11,11 +11,11 @@ import (
 	"reprise/interpreter/source"
 )
 
-// sourceFixAll is the kind of an action that editors can run when a file is saved.
+// sourceFixAll is the kind of a code action that editors can run when a file is saved.
 const sourceFixAll protocol.CodeActionKind = "source.fixAll"
 
-// codeActions returns the fixes for the problems of a range, one by one, and an action for all certain
-// fixes at once, like `starter validate --fix`.
+// codeActions returns a fix for each problem in a range, and an action for all certain fixes at once, like `starter
+// validate --fix`.
 func (s *Server) codeActions(p protocol.CodeActionParams) []protocol.CodeAction {
 	actions := []protocol.CodeAction{}
 	doc := s.findDocument(p.TextDocument.URI)
@@ -54,13 +54,13 @@ func (s *Server) codeActions(p protocol.CodeActionParams) []protocol.CodeAction 
 	return actions
 }
 
-// replaceBytes replaces bytes of the document.
+// replaceBytes returns an edit that replaces bytes of the document.
 func (d *document) replaceBytes(at uri.URI, from, to int, text string) *protocol.WorkspaceEdit {
 	within := protocol.Range{Start: positionOf(d.content, from), End: positionOf(d.content, to)}
 	return &protocol.WorkspaceEdit{Changes: map[uri.URI][]protocol.TextEdit{at: {{Range: within, NewText: text}}}}
 }
 
-// rangesMeet reports whether two ranges have a place in common.
+// rangesMeet reports whether two ranges overlap or touch.
 func rangesMeet(a, b protocol.Range) bool {
 	return !isAfter(a.Start, b.End) && !isAfter(b.Start, a.End)
 }

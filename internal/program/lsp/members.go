@@ -17,11 +17,10 @@ import (
 	"reprise/interpreter/source"
 )
 
-// dotted is a path of names whose last one is being typed.
+// dotted matches a path of names whose last one is being typed.
 var dotted = regexp.MustCompile(`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*)\.\w*$`)
 
-// pathBefore returns the names and indexes that lead to the member which is typed at a place; nil where
-// none is.
+// pathBefore returns the names and indexes that lead to the member being typed; nil if none is being typed.
 func pathBefore(before string) []string {
 	match := dotted.FindStringSubmatch(before)
 	if match == nil {
@@ -30,8 +29,8 @@ func pathBefore(before string) []string {
 	return strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(match[1]), ".")
 }
 
-// completeMembers proposes the members of a path, if they are known from the language, or from answers
-// in the tests of the playbook.
+// completeMembers proposes the members of a path, if they are known from the language or from responses in the
+// playbook's tests.
 func completeMembers(doc *document, line int, path []string, add func(kind protocol.CompletionItemKind, label, detail, doc, insert string)) {
 	if doc.book == nil {
 		return
@@ -54,7 +53,8 @@ func completeMembers(doc *document, line int, path []string, add func(kind proto
 	}
 }
 
-// resultOf returns the step whose result, or answer, a path leads into, and the rest of the path; "" for none.
+// resultOf returns the step whose result or response a path leads into, and the rest of the path; "" if it leads into
+// none.
 func (d *document) resultOf(line int, path []string) (step string, rest []string) {
 	rest = path[1:]
 	switch root := path[0]; {
@@ -76,7 +76,7 @@ func (d *document) resultOf(line int, path []string) (step string, rest []string
 	return step, rest
 }
 
-// stepAt returns the step that a line belongs to, "" for none.
+// stepAt returns the step that a line belongs to; "" for none.
 func (d *document) stepAt(line int) string {
 	name := ""
 	for _, step := range stepsOf(d.text) {
@@ -107,8 +107,8 @@ func keysBelow(value any, path []string) []string {
 	return playbook.SortedKeys(object)
 }
 
-// stepAnswers returns the answers for a step in the tests of the document, and in the recordings that they
-// name.
+// stepAnswers returns the responses for a step in the tests of the document, and in the recordings that they refer
+// to.
 func (d *document) stepAnswers(step string) []any {
 	if !strings.HasPrefix(string(d.at), uri.FileScheme+"://") {
 		return nil
@@ -137,7 +137,7 @@ func (d *document) stepAnswers(step string) []any {
 	return all
 }
 
-// answerValues returns the values of one entry of a test's answers.
+// answerValues returns the response values of one entry in a test's answers.
 func answerValues(answer *playbook.TestAnswer, folder, step string) []any {
 	const firstFailure = 400
 	switch {

@@ -7,22 +7,22 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// place says where in a document a cursor is.
+// place describes the position of a cursor within a document.
 type place struct {
 	// keys lead from the top of the document to the map that the cursor is in.
 	keys []string
-	// key is the key whose value the cursor is in, "" where it is at a key.
+	// key is the key whose value the cursor is in; "" if it is at a key.
 	key string
-	// expression is set within {{ }}.
+	// expression says that the cursor is inside {{ }}.
 	expression bool
-	// tool is the tool of the nearest call around, "" for none.
+	// tool is the tool of the nearest enclosing call; "" for none.
 	tool string
 }
 
-// keyed is a line that begins with a key: its dashes, the key, and the value.
+// keyed matches a line that begins with a key: its dashes, the key and the value.
 var keyed = regexp.MustCompile(`^( *)((?:- +)*)([\w.-]+):(?: +(.*))?$`)
 
-// keyLine is a line that begins with a key, as keyed finds it. Columns are bytes.
+// keyLine is a line that keyed matches. Columns are in bytes.
 type keyLine struct {
 	dash   int // column of the first dash, -1 for none
 	column int // of the key
@@ -42,8 +42,8 @@ func parseKeyLine(line string) (keyLine, bool) {
 	return w, true
 }
 
-// placeOf finds the place of a cursor from the text before it, by indentation and braces,
-// because the document need not be valid YAML while it is edited.
+// placeOf determines the place of a cursor from the text before it, by indentation and braces, because the document
+// need not be valid YAML while it is being edited.
 func placeOf(t text, line, at int) place {
 	before := t.lineAt(line)[:min(at, len(t.lineAt(line)))]
 	p := place{expression: strings.LastIndex(before, "{{") > strings.LastIndex(before, "}}")}
@@ -59,7 +59,7 @@ func placeOf(t text, line, at int) place {
 	return p
 }
 
-// keysAround returns the keys that lead to a line, which is at one of a map or an item of a list.
+// keysAround returns the keys that lead to a line, which is a key of a map or an item of a list.
 func keysAround(t text, line int, at keyLine) []string {
 	var keys []string
 	for n := line - 1; n >= 0; n-- {
@@ -83,8 +83,8 @@ func keysAround(t text, line int, at keyLine) []string {
 	return keys
 }
 
-// flowKeys parses braces in a value: keys are the keys of the maps that are open at its end,
-// starting with the value's own, and last is the key whose value the end is in.
+// flowKeys parses braces in a value. keys are the keys of the maps that are open at its end, starting with the
+// value's own; last is the key whose value the end is in.
 func flowKeys(key, value string) (keys []string, last string) {
 	last = key
 	quote := byte(0)
@@ -116,7 +116,7 @@ func flowKeys(key, value string) (keys []string, last string) {
 	return keys, last
 }
 
-// toolAround finds the tool among the siblings of a key at a column.
+// toolAround returns the tool among the siblings of a key at a column.
 func toolAround(t text, line, column int) string {
 	begin := line
 	for ; begin > 0; begin-- { // the first key of the map
@@ -138,7 +138,7 @@ func toolAround(t text, line, column int) string {
 	return ""
 }
 
-// sections are the sections of the language by the last keys that lead to them.
+// sections maps the last keys of a place to the section of the language that is there.
 var sections = map[string]string{
 	"": "playbook", "metadata": "metadata", "schedule": "schedule", "triggers": "trigger", "concurrency": "concurrency",
 	"partitions": "partitions", "workbook": "workbook entry", "workflow": "step", "loop": "loop", "source": "source", "incremental": "incremental",
@@ -147,7 +147,7 @@ var sections = map[string]string{
 	"sink": "sink", "on_success": "notice", "on_failure": "notice", "notify": "notify", "expect": "expect", "next": "next entry",
 }
 
-// sectionName returns the name of the section whose keys may be at a place; "" where keys are free.
+// sectionName returns the section whose keys are allowed at a place; "" if any keys are.
 func (p place) sectionName() string {
 	last := ""
 	if len(p.keys) > 0 {

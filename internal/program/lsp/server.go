@@ -1,5 +1,5 @@
-// Package lsp is a language server of playbooks, for editors: problems while somebody types,
-// completion, hover, and steps that are found and renamed (Language Server Protocol 3.16).
+// Package lsp is a language server for playbooks: diagnostics while typing, completion, hover, and finding and
+// renaming steps (Language Server Protocol 3.16).
 package lsp
 
 import (
@@ -21,7 +21,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Server answers one editor. It is safe for concurrent use.
+// Server serves one editor. It is safe for concurrent use.
 type Server struct {
 	tools   playbook.Tools
 	options check.Options
@@ -35,27 +35,27 @@ type document struct {
 	at   uri.URI
 	name string
 	text text
-	// content is the present text of the document.
+	// content is the current text of the document.
 	content string
-	// file is the text in which problems have their places, nil if the document is no playbook;
-	// found are its problems, and problems the same in the editor's form.
+	// file is the text that problems refer to, nil if the document is not a playbook; found are its problems, and
+	// problems the same in LSP form.
 	file     *source.File
 	found    source.Diagnostics
 	problems []protocol.Diagnostic
-	// book is what could be decoded last, nil for nothing.
+	// book is the last version that could be decoded; nil if there is none.
 	book *playbook.Playbook
 }
 
-// mostBytes bounds a document that is looked at, in bytes. An editor sends all of a file with
-// each key, also of one that is no playbook.
+// mostBytes bounds a document that is checked, in bytes. An editor sends the whole file with each keystroke, also for
+// files that are not playbooks.
 const mostBytes = 4 << 20
 
-// New makes a server that checks playbooks for tools.
+// New returns a server that checks playbooks for the given tools.
 func New(tools playbook.Tools, options check.Options) *Server {
 	return &Server{tools: tools, options: options, documents: map[uri.URI]*document{}}
 }
 
-// Serve answers requests on a stream until the editor ends it or ctx ends.
+// Serve answers requests on a stream until the editor closes it or ctx ends.
 func (s *Server) Serve(ctx context.Context, stream io.ReadWriteCloser) error {
 	conn := jsonrpc2.NewConn(jsonrpc2.NewStream(stream))
 	conn.Go(ctx, func(ctx context.Context, reply jsonrpc2.Replier, request jsonrpc2.Request) error {
@@ -77,7 +77,7 @@ func (s *Server) Serve(ctx context.Context, stream io.ReadWriteCloser) error {
 	return nil
 }
 
-// decodeParams returns a handler of the parameters of a method.
+// decodeParams decodes the parameters of a request and calls its handler.
 func decodeParams[P any](request jsonrpc2.Request, handle func(P) (any, error)) (any, error) {
 	var params P
 	if err := json.Unmarshal(request.Params(), &params); err != nil {
@@ -86,7 +86,7 @@ func decodeParams[P any](request jsonrpc2.Request, handle func(P) (any, error)) 
 	return handle(params)
 }
 
-// answerRequest carries out one request.
+// answerRequest handles one request.
 func (s *Server) answerRequest(ctx context.Context, conn jsonrpc2.Conn, request jsonrpc2.Request) (any, error) {
 	show := func(at uri.URI, content string) error { return s.showDocument(ctx, conn, at, content) }
 	switch request.Method() {
@@ -137,7 +137,7 @@ func (s *Server) answerRequest(ctx context.Context, conn jsonrpc2.Conn, request 
 	return nil, fmt.Errorf("%w: %s", jsonrpc2.ErrMethodNotFound, request.Method())
 }
 
-// capabilities are what editors may ask for.
+// capabilities are the server's capabilities.
 var capabilities = protocol.InitializeResult{
 	Capabilities: protocol.ServerCapabilities{
 		TextDocumentSync:   protocol.TextDocumentSyncKindFull,
@@ -148,7 +148,7 @@ var capabilities = protocol.InitializeResult{
 	ServerInfo: &protocol.ServerInfo{Name: "reprise"},
 }
 
-// showDocument takes a document as it is now, and publishes its problems.
+// showDocument stores the current text of a document, and publishes its problems.
 func (s *Server) showDocument(ctx context.Context, conn jsonrpc2.Conn, at uri.URI, content string) error {
 	doc, problems := s.checkDocument(at, content)
 	s.mu.Lock()
@@ -167,14 +167,14 @@ func publishProblems(ctx context.Context, conn jsonrpc2.Conn, at uri.URI, proble
 	return nil
 }
 
-// findDocument returns an open document, nil for none.
+// findDocument returns an open document; nil if it is not open.
 func (s *Server) findDocument(at uri.URI) *document {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.documents[at]
 }
 
-// checkDocument looks for the problems of a document.
+// checkDocument checks a document.
 func (s *Server) checkDocument(at uri.URI, content string) (*document, []protocol.Diagnostic) {
 	doc := &document{at: at, name: filepath.Base(string(at)), text: newText(content), content: content, problems: []protocol.Diagnostic{}}
 	if len(content) > mostBytes || !strings.HasSuffix(doc.name, playbook.TestSuffix) && !isPlaybook(content) {
@@ -207,7 +207,7 @@ func (s *Server) findProblems(file *source.File) (*playbook.Playbook, source.Dia
 	return check.Validate(file, s.tools, s.options)
 }
 
-// isPlaybook says whether a YAML file is meant to be a playbook: editors open others too.
+// isPlaybook reports whether a YAML file is meant to be a playbook: editors open other files too.
 func isPlaybook(content string) bool {
 	return strings.Contains(content, "apiVersion: reprise/") || strings.Contains(content, "apiVersion: noetl.io/")
 }

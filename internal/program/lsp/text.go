@@ -9,15 +9,15 @@ import (
 	"reprise/interpreter/source"
 )
 
-// text is a document by its lines. Editors count UTF-16 units from 0, positions of
-// diagnostics characters from 1, and Go bytes.
+// text is a document split into lines. Editors count UTF-16 units from 0, diagnostics characters from 1, and Go
+// bytes.
 type text []string
 
 func newText(content string) text {
 	return strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(content), "\n")
 }
 
-// lineAt is one of the document, "" beyond its end.
+// lineAt returns a line; "" beyond the end.
 func (t text) lineAt(n int) string {
 	if n < 0 || n >= len(t) {
 		return ""
@@ -25,7 +25,7 @@ func (t text) lineAt(n int) string {
 	return t[n]
 }
 
-// byteOffset returns the byte of a line at which an editor's position is.
+// byteOffset converts an editor's position in a line to a byte offset.
 func byteOffset(line string, units uint32) int {
 	at := 0
 	for at < len(line) && units > 0 {
@@ -57,7 +57,7 @@ func unitsOf(r rune) uint32 {
 	return 1
 }
 
-// rangeOf returns the range of bytes of a line.
+// rangeOf converts a range of bytes in a line to an editor's range.
 func rangeOf(t text, line, from, to int) protocol.Range {
 	content := t.lineAt(line)
 	from, to = min(from, len(content)), min(to, len(content))
@@ -67,8 +67,8 @@ func rangeOf(t text, line, from, to int) protocol.Range {
 	}
 }
 
-// positionOf converts an offset to an editor's position. Editors end lines at LF, CRLF or CR; YAML has
-// more line breaks, so diagnostics may have other lines.
+// positionOf converts an offset to an editor's position. Editors end lines at LF, CRLF or CR; YAML has more line
+// breaks, so diagnostics may count lines differently.
 func positionOf(content string, at int) protocol.Position {
 	before := content[:min(max(at, 0), len(content))]
 	if strings.HasSuffix(before, "\r") && strings.HasPrefix(content[len(before):], "\n") {
@@ -79,7 +79,7 @@ func positionOf(content string, at int) protocol.Position {
 	return protocol.Position{Line: uint32(lines), Character: countUnits(before[begin:])} //nolint:gosec // lines of a document
 }
 
-// wordAt returns the range of what begins at a place: a word, or a character.
+// wordAt returns the range of the word, or character, that begins at a position.
 func (d *document) wordAt(place source.Position) protocol.Range {
 	start := positionOf(d.content, d.file.ByteOffset(place))
 	line := int(start.Line)
@@ -94,7 +94,7 @@ func (d *document) wordAt(place source.Position) protocol.Range {
 	return rangeOf(d.text, line, from, to)
 }
 
-// isWord reports whether a byte may be in a name.
+// isWord reports whether a byte may be part of a name.
 func isWord(b byte) bool {
 	return b == '_' || b == '-' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }

@@ -17,7 +17,7 @@ import (
 	"reprise/interpreter/playbook/check"
 )
 
-// completeAt proposes what may be written at a place.
+// completeAt proposes completions at a position.
 func (s *Server) completeAt(at protocol.TextDocumentPositionParams) *protocol.CompletionList {
 	list := &protocol.CompletionList{Items: []protocol.CompletionItem{}}
 	doc := s.findDocument(at.TextDocument.URI)
@@ -58,14 +58,14 @@ func (s *Server) completeAt(at protocol.TextDocumentPositionParams) *protocol.Co
 	return list
 }
 
-// keyProposal is a key that may be somewhere.
+// keyProposal is a proposed key.
 type keyProposal struct {
 	playbook.Key
 
 	detail string
 }
 
-// keysAt returns the keys that may be at a place: of its section, and the fields of its tool.
+// keysAt returns the keys that are allowed at a place: those of its section, and the fields of its tool.
 func (s *Server) keysAt(p place) []keyProposal {
 	var all []keyProposal
 	for _, section := range playbook.Sections() {
@@ -84,7 +84,7 @@ func (s *Server) keysAt(p place) []keyProposal {
 	return all
 }
 
-// valuesAt returns the words that a field of a tool accepts.
+// valuesAt returns the words that a tool's field accepts.
 func (s *Server) valuesAt(p place) []string {
 	spec, found := s.tools.Spec(p.tool)
 	if !found {
@@ -122,7 +122,7 @@ func completeExpression(doc *document, add func(kind protocol.CompletionItemKind
 	}
 }
 
-// hoverAt explains the word at a place; nil where there is nothing to say.
+// hoverAt explains the word at a position; nil if there is nothing to explain.
 func (s *Server) hoverAt(at protocol.TextDocumentPositionParams) *protocol.Hover {
 	doc := s.findDocument(at.TextDocument.URI)
 	if doc == nil {
@@ -180,7 +180,7 @@ var (
 	inList      = regexp.MustCompile(`\bnext: *\[([^\]]*)\]`)
 )
 
-// stepsOf returns the steps of a document, in its order.
+// stepsOf returns the steps of a document, in order.
 func stepsOf(t text) []use {
 	var all []use
 	for n, line := range t {
@@ -225,7 +225,7 @@ func usesOf(t text, name string) []use {
 	return slices.SortedFunc(maps.Keys(found), func(x, y use) int { return cmp.Or(x.line-y.line, x.from-y.from) })
 }
 
-// stepAt returns the step whose name is at a place.
+// stepAt returns the step whose name is at a position.
 func (s *Server) stepAt(at protocol.TextDocumentPositionParams) (*document, use, bool) {
 	doc := s.findDocument(at.TextDocument.URI)
 	if doc == nil {
@@ -246,7 +246,7 @@ func locationOf(at uri.URI, t text, one use) protocol.Location {
 	return protocol.Location{URI: at, Range: rangeOf(t, one.line, one.from, one.from+len(one.name))}
 }
 
-// definitionOf is where a step is.
+// definitionOf returns the place where a step is defined.
 func (s *Server) definitionOf(at protocol.TextDocumentPositionParams) []protocol.Location {
 	doc, step, found := s.stepAt(at)
 	if !found {
@@ -269,7 +269,7 @@ func (s *Server) referencesOf(at protocol.TextDocumentPositionParams) []protocol
 // stepName matches valid names of steps.
 var stepName = regexp.MustCompile(`^[A-Za-z_]\w{0,63}$`)
 
-// renameStep names a step otherwise, wherever it is named.
+// renameStep renames a step everywhere.
 func (s *Server) renameStep(p protocol.RenameParams) (any, error) {
 	doc, step, found := s.stepAt(p.TextDocumentPositionParams)
 	switch {

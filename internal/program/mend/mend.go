@@ -1,6 +1,5 @@
-// Package mend corrects mistakes in a playbook that have one certain correction: older forms,
-// misspelt words, and others whose diagnostic carries a fix. It leaves comments and everything
-// else unchanged.
+// Package mend corrects mistakes in a playbook that have exactly one certain correction: older forms, misspelt words,
+// and others whose diagnostic carries a fix. It leaves comments and everything else unchanged.
 package mend
 
 import (
@@ -11,20 +10,20 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Result is a file with what could be mended.
+// Result is a corrected file.
 type Result struct {
 	Text    []byte
 	Changes []source.Change // places are in the text as it was by then
 }
 
-// Check finds the problems of a text.
+// Check returns the problems of a text.
 type Check func(*source.File) source.Diagnostics
 
-// rounds is how often a text is checked again, as what is mended may show the next problem. Two
-// corrections that undo each other would else alternate without end.
+// rounds bounds how often a text is checked again, because a correction may reveal the next problem. Two corrections
+// that undo each other would alternate endlessly.
 const rounds = 10
 
-// MendFile mends a file.
+// MendFile corrects a file.
 func MendFile(file *source.File, check Check) Result {
 	result := MendOlder(file)
 	for range rounds {
@@ -42,7 +41,7 @@ func MendFile(file *source.File, check Check) Result {
 	return result
 }
 
-// MendOlder rewrites the older forms of a file, as `starter migrate` does.
+// MendOlder rewrites the older forms in a file, as `starter migrate` does.
 func MendOlder(file *source.File) Result {
 	migration := migrate.MigrateFile(file)
 	return Result{Text: migration.Text, Changes: migration.Changes}

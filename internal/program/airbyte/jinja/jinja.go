@@ -1,9 +1,9 @@
-// Package jinja reads the templates of Jinja that low-code manifests of Airbyte have, as trees. It evaluates nothing.
+// Package jinja parses the Jinja templates of Airbyte's low-code manifests into trees. It evaluates nothing.
 package jinja
 
 import "fmt"
 
-// Operand is a part of an expression: one of the types below.
+// Operand is part of an expression: one of the types below.
 type Operand any
 
 // Literal is a constant: string, int, float64, bool or nil.
@@ -12,24 +12,23 @@ type Literal struct{ Value any }
 // Name is the name of a variable.
 type Name struct{ ID string }
 
-// Index is a member, by a key that is text, or an element. Dotted says that it was written behind a dot.
+// Index is a member of a value, by a text key, or an element of a list. Dotted says that it was written after a dot.
 type Index struct {
 	Of, Key Operand
 	Dotted  bool
 }
 
-// Portion is a part of a list or text; From and To are nil where they were left out.
+// Portion is a slice of a list or text; From and To are nil if omitted.
 type Portion struct{ Of, From, To Operand }
 
-// Invocation is a call of a function. If Function is an Index, it is a call of a method of that
-// value.
+// Invocation is a function call. If Function is an Index, it is a method call.
 type Invocation struct {
 	Function Operand
 	Args     []Operand
 	Named    map[string]Operand
 }
 
-// Filter is a filter with what it is applied to.
+// Filter is a filter applied to a value.
 type Filter struct {
 	Name  string
 	Of    Operand
@@ -37,7 +36,7 @@ type Filter struct {
 	Named map[string]Operand
 }
 
-// Unary is `not`, `-` or `+` with its operand.
+// Unary is the operator `not`, `-` or `+` with its operand.
 type Unary struct {
 	Operator string
 	Of       Operand
@@ -49,7 +48,7 @@ type Binary struct {
 	Left, Right Operand
 }
 
-// Predicate is `x is name`, with its argument or nil.
+// Predicate is the test `x is name` with its argument, or nil.
 type Predicate struct {
 	Of   Operand
 	Name string
@@ -57,25 +56,25 @@ type Predicate struct {
 	Arg  Operand
 }
 
-// Ternary is `Then if If else Else`; Else is nil where it was left out.
+// Ternary is `Then if If else Else`; Else is nil if omitted.
 type Ternary struct{ If, Then, Else Operand }
 
 // Tuple is a list or a tuple.
 type Tuple struct{ Items []Operand }
 
-// Dict is a map with its entries in their order.
+// Dict is a map with its entries in order.
 type Dict struct{ Keys, Values []Operand }
 
-// Concat is what a template is made of: texts, as Literal, and expressions.
+// Concat is a template: texts, as Literal, and expressions.
 type Concat struct{ Parts []Operand }
 
-// Let is `{% set Name = Value %}` with what follows it.
+// Let is `{% set Name = Value %}` with the template that follows it.
 type Let struct {
 	Name      string
 	Value, In Operand
 }
 
-// Error says what of a template cannot be read.
+// Error says what cannot be parsed.
 type Error struct{ Message string }
 
 // Error returns the message.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// token is a word of an expression.
+// token is a token of an expression.
 type token struct {
 	kind  byte // n name, s string, i number, o operator, 0 end
 	text  string
@@ -14,7 +14,7 @@ type token struct {
 
 var operators = []string{"==", "!=", "<=", ">=", "//", "**", "<", ">", "+", "-", "*", "/", "%", "~", "|", ".", ",", ":", "(", ")", "[", "]", "{", "}", "="}
 
-// lexTokens splits an expression into its words.
+// lexTokens splits an expression into tokens.
 func lexTokens(source string) (tokens []token, err error) {
 	rest := source
 	for {

@@ -2,18 +2,18 @@ package jinja
 
 import "slices"
 
-// parser reads one expression.
+// parser parses one expression.
 type parser struct {
 	tokens []token
 	at     int
 	depth  int
 }
 
-// maxDepth bounds the nesting of expressions and blocks. Reading is recursive, so without it a manifest full of
+// maxDepth bounds the nesting of expressions and blocks. Parsing is recursive, so without it a manifest full of
 // brackets would exhaust the stack.
 const maxDepth = 60
 
-// ParseExpression reads what is between braces.
+// ParseExpression parses the text between braces.
 func ParseExpression(source string) (Operand, error) {
 	tokens, err := lexTokens(source)
 	if err != nil {
@@ -29,7 +29,7 @@ func ParseExpression(source string) (Operand, error) {
 
 func (p *parser) peekToken() token { return p.tokens[p.at] }
 
-// acceptToken takes the next token if it is one of the operators or words.
+// acceptToken consumes the next token if it is one of the given operators or words.
 func (p *parser) acceptToken(texts ...string) (string, bool) {
 	t := p.peekToken()
 	if t.kind == 's' || t.kind == 'i' || t.kind == 0 || !slices.Contains(texts, t.text) {
@@ -69,7 +69,7 @@ func (p *parser) parseCondition() (Operand, error) {
 	return c, err
 }
 
-// parseLogic reads `or` (level 0), `and` (1) and `not` (2).
+// parseLogic parses `or` (level 0), `and` (1) and `not` (2).
 func (p *parser) parseLogic(level int) (Operand, error) {
 	words := []string{"or", "and"}
 	if level == len(words) {
@@ -206,7 +206,7 @@ func (p *parser) parsePrimary() (Operand, error) {
 	return nil, errorf("%q was not expected", t.text)
 }
 
-// parseItems reads a list up to its bracket; comma says that it had one.
+// parseItems parses a list up to its closing bracket; comma says that it contained a comma.
 func (p *parser) parseItems(end string) (items []Operand, comma bool, err error) {
 	for {
 		if _, ok := p.acceptToken(end); ok {

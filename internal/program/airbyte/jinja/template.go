@@ -2,7 +2,7 @@ package jinja
 
 import "strings"
 
-// Parse reads a text with templates. A text without any is one Literal.
+// Parse parses a text with templates. A text without templates is one Literal.
 func Parse(text string) (Operand, error) {
 	r := &reader{rest: strings.TrimSuffix(text, "\n")}
 	parts, end, err := r.readParts()
@@ -36,7 +36,7 @@ type reader struct {
 	depth int
 }
 
-// readParts reads up to the end, or up to a block that ends or continues another, whose words it returns.
+// readParts reads up to the end, or up to a block such as `else` or `endif`, whose words it returns.
 func (r *reader) readParts() (parts []Operand, end string, err error) {
 	if r.depth++; r.depth > maxDepth {
 		return nil, "", errorf("blocks are nested too deep")
@@ -96,8 +96,7 @@ func (r *reader) readParts() (parts []Operand, end string, err error) {
 	}
 }
 
-// readInner returns the text between the braces that begin at a place, and continues after
-// them.
+// readInner returns the text inside the braces at a position, and continues after them.
 func (r *reader) readInner(at int) (string, error) {
 	closing := map[byte]string{'{': "}}", '%': "%}", '#': "#}"}[r.rest[at+1]]
 	quote := byte(0)
@@ -130,7 +129,7 @@ func (r *reader) readInner(at int) (string, error) {
 	return "", errorf("braces are not closed")
 }
 
-// readBlock reads an `if` with its branches.
+// readBlock reads an `if` block with its branches.
 func (r *reader) readBlock(test string) (Operand, error) {
 	c := &Ternary{}
 	var err error
@@ -160,7 +159,7 @@ func (r *reader) readBlock(test string) (Operand, error) {
 	return c, nil
 }
 
-// readLet reads an assignment, and what follows up to the end of its block.
+// readLet reads an assignment, and the template up to the end of the enclosing block.
 func (r *reader) readLet(text string) (*Let, string, error) {
 	name, value, found := strings.Cut(text, "=")
 	if name = strings.TrimSpace(name); !found || strings.ContainsAny(name, " ,.") {
