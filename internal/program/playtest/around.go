@@ -18,14 +18,14 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// around wraps the workflows and activities of a test.
+// around intercepts the workflows and activities of a test.
 type around struct {
 	interceptor.WorkerInterceptorBase
 
 	stage *stage
 }
 
-// InterceptWorkflow rehearses the workflows.
+// InterceptWorkflow intercepts the workflows.
 func (a *around) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	return &inbound{interceptor.WorkflowInboundInterceptorBase{Next: next}, a.stage}
 }
@@ -55,7 +55,7 @@ type outbound struct {
 	stage *stage
 }
 
-// GetInfo says, as a server does, which run the chain has begun with.
+// GetInfo adds the first run ID of the chain, which a server would know.
 func (o *outbound) GetInfo(ctx workflow.Context) *workflow.Info {
 	info := o.Next.GetInfo(ctx)
 	if info.FirstRunID == "" {
@@ -64,7 +64,7 @@ func (o *outbound) GetInfo(ctx workflow.Context) *workflow.Info {
 	return info
 }
 
-// NewTimerWithOptions notes the waits of calls.
+// NewTimerWithOptions records the waits of calls.
 func (o *outbound) NewTimerWithOptions(ctx workflow.Context, d time.Duration, options workflow.TimerOptions) workflow.Future {
 	if mark, ok := interpreter.ParseTimerMark(options.Summary); ok && mark.Limits == 0 {
 		id := workflow.GetInfo(ctx).WorkflowExecution.ID
@@ -76,7 +76,7 @@ func (o *outbound) NewTimerWithOptions(ctx workflow.Context, d time.Duration, op
 	return o.Next.NewTimerWithOptions(ctx, d, options)
 }
 
-// SignalExternalWorkflow loses signals to workflows that serve many runs: there are none.
+// SignalExternalWorkflow drops signals to workflows that serve many runs, because a test has none of them.
 func (o *outbound) SignalExternalWorkflow(ctx workflow.Context, workflowID, runID, name string, arg any) workflow.Future {
 	if o.stage.seen.knowsWorkflow(workflowID) {
 		return o.Next.SignalExternalWorkflow(ctx, workflowID, runID, name, arg)
@@ -100,7 +100,7 @@ func (s *stage) Observer(workflowID string) call.Observer {
 	}
 }
 
-// hostedObserver returns the observer of calls in an activity.
+// hostedObserver returns the observer of the calls that an activity hosts.
 func (s *stage) hostedObserver(ctx context.Context) call.Observer {
 	if !activity.IsActivity(ctx) {
 		return func(call.Observation) {}
@@ -108,33 +108,33 @@ func (s *stage) hostedObserver(ctx context.Context) call.Observer {
 	return s.Observer(activity.GetInfo(ctx).WorkflowExecution.ID)
 }
 
-// Followed is shown where a branch goes after a step.
+// Followed records where a branch continues after a step.
 func (s *stage) Followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival) {
 	s.seen.addRoute(book, step, arrivals, book.Hash == s.suite.Book.Hash)
 }
 
-// StepBegan is shown that a visit of a step has begun.
+// StepBegan records that a visit of a step has begun.
 func (s *stage) StepBegan(book *playbook.Playbook, record protocol.StepRecord) {
 	if book.Hash == s.suite.Book.Hash {
 		s.addEvents(runs.StepEvents(protocol.StepRecord{Step: record.Step, Visit: record.Visit, StartedAt: record.StartedAt})...)
 	}
 }
 
-// StepEnded is shown how it has ended.
+// StepEnded records how a visit of a step ended.
 func (s *stage) StepEnded(book *playbook.Playbook, record protocol.StepRecord) {
 	if book.Hash == s.suite.Book.Hash {
 		s.addEvents(runs.StepEvents(record)[1:]...)
 	}
 }
 
-// IterationEnded is shown how an iteration has ended.
+// IterationEnded records how an iteration ended.
 func (s *stage) IterationEnded(workflowID string, task call.Task, iteration interpreter.IterationResult) {
 	if s.seen.loopPlace(workflowID) == "" {
 		s.addEvents(runs.IterationEvents(runs.Event{Step: task.Step, Visit: task.Visit, Index: &iteration.Index}, iteration)...)
 	}
 }
 
-// InterceptActivity gives activities the server of the test.
+// InterceptActivity makes activities use the test's server instead of a Temporal client.
 func (a *around) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
 	return &attempts{interceptor.ActivityInboundInterceptorBase{Next: next}, a.stage}
 }
@@ -151,8 +151,8 @@ func (a *attempts) Init(out interceptor.ActivityOutboundInterceptor) error {
 
 type lostKey struct{}
 
-// ExecuteActivity runs an activity, until its worker is lost: then it is dispatched again,
-// and what it has done meanwhile is lost with it.
+// ExecuteActivity runs an activity. When its worker is lost, it runs the activity again; the result of the lost one
+// is dropped.
 func (a *attempts) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	type ended struct {
 		result any
@@ -177,7 +177,7 @@ func (a *attempts) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteA
 	}
 }
 
-// loseWorker ends the activity as a worker does that is lost, and does not return before.
+// loseWorker simulates the loss of the worker. It returns when the activity's context has ended.
 func loseWorker(ctx context.Context) error {
 	if lost, ok := ctx.Value(lostKey{}).(chan struct{}); ok {
 		select {
@@ -189,7 +189,7 @@ func loseWorker(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// clientInterceptor gives activities another client. The SDK has no name for the type.
+// clientInterceptor replaces the activities' client. The SDK has no name for the client's type.
 type clientInterceptor[C any] struct {
 	interceptor.ActivityOutboundInterceptorBase
 

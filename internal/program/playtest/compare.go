@@ -16,29 +16,28 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Failure is one thing that a test expected and did not get.
+// Failure is an expectation of a test that was not met.
 type Failure struct {
-	// Pos is where the file of tests says so.
+	// Pos is the place of the expectation in the test file.
 	Pos source.Position
 	// What is expected, such as requests.fetch.
 	What string
-	// Message says what is wrong. It may have several lines.
+	// Message describes the difference, in one or several lines.
 	Message string
-	// Why says what decided, with its line in the playbook; "" if unknown.
+	// Why describes what decided, with its line in the playbook; "" if unknown.
 	Why string
-	// Add is YAML to add to the test; "" for nothing.
+	// Add is YAML to add to the test; "" if there is nothing to add.
 	Add string
 }
 
-// coversValue reports whether a value has what is wanted: of maps the members that are given, of
-// lists all elements in order, else the same value. Numbers and texts of numbers are the same in
-// requests, where everything is text.
+// coversValue reports whether a value matches what is wanted: a map must have the given members, a list all elements
+// in order, anything else must be equal. In requests, where everything is text, numbers match texts of numbers.
 func coversValue(wanted, got any) bool { return matchValues(wanted, got, false, sameScalar) }
 
-// equalValues compares values in full. What was not written is nil.
+// equalValues compares complete values. A missing member counts as nil.
 func equalValues(wanted, got any) bool { return matchValues(wanted, got, true, sameScalar) }
 
-// matchValues compares values; whole says that maps must not have further members.
+// matchValues compares values; whole says that maps must not have additional members.
 func matchValues(wanted, got any, whole bool, same func(a, b any) bool) bool {
 	switch wanted := wanted.(type) {
 	case string:
@@ -67,7 +66,7 @@ func matchValues(wanted, got any, whole bool, same func(a, b any) bool) bool {
 	return same(wanted, got)
 }
 
-// sameScalar compares scalars: 1.1 and 1.10 are the same number, 1 and "1" are not the same.
+// sameScalar compares scalars: 1.1 and 1.10 are the same number, 1 and "1" differ.
 func sameScalar(a, b any) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -82,8 +81,7 @@ func sameScalar(a, b any) bool {
 	return expression.Text(a) == expression.Text(b)
 }
 
-// coversRequest compares a request: its params, headers and form are texts, and names of headers
-// have no case.
+// coversRequest compares a request: its params, headers and form are texts, and header names are case-insensitive.
 func coversRequest(wanted, got map[string]any) bool {
 	for name, value := range wanted {
 		has, known := got[name]
@@ -115,7 +113,7 @@ func lowerHeaders(headers any) any {
 	return lower
 }
 
-// withQuery returns the URL of a request with its params in order.
+// withQuery returns the URL of a request with its params sorted.
 func withQuery(request map[string]any) string {
 	params, _ := request["params"].(map[string]any)
 	parts := lists.Map(playbook.SortedKeys(params), func(name string) string { return name + "=" + expression.Text(params[name]) })
@@ -169,7 +167,7 @@ func (c *comparison) compareAll() {
 	}
 }
 
-// whyFailed says which policy let the run fail.
+// whyFailed returns the policy that made the run fail.
 func (c *comparison) whyFailed() string {
 	failure := c.outcome.result.Error
 	if failure == nil {
@@ -185,7 +183,7 @@ func (c *comparison) whyFailed() string {
 	return ""
 }
 
-// describeVerdict says what decided about an outcome, with its line.
+// describeVerdict describes the policy that decided about an outcome, with its line.
 func (c *comparison) describeVerdict(place string, v verdict) string {
 	what := "a success"
 	if v.seen.Error != nil {
@@ -227,7 +225,7 @@ func (c *comparison) compareError() {
 	}
 }
 
-// chosenOf returns the expected members of a value, so that a difference does not show others.
+// chosenOf returns only the expected members of a value, so that a difference does not show others.
 func chosenOf(wanted, got any) any {
 	object, isMap := wanted.(map[string]any)
 	has, gotMap := got.(map[string]any)
@@ -267,7 +265,7 @@ func (c *comparison) compareRequests() {
 	}
 }
 
-// differenceOfRequests shows of a request what is wanted of it.
+// differenceOfRequests shows the difference between requests, limited to the expected members.
 func differenceOfRequests(wanted, got map[string]any) string {
 	shown, _ := chosenOf(loweredHeaders(wanted), got).(map[string]any)
 	if url, isText := wanted["url"].(string); isText && strings.Contains(url, "?") {
@@ -277,8 +275,7 @@ func differenceOfRequests(wanted, got map[string]any) string {
 	return showDifference(loweredHeaders(wanted), shown)
 }
 
-// asWritten writes the params of a request that are whole numbers as numbers, which is how people
-// write them.
+// asWritten converts whole numbers in a request's params to numbers, as people write them.
 func asWritten(request map[string]any) {
 	params, _ := request["params"].(map[string]any)
 	for name, value := range params {
@@ -297,7 +294,7 @@ func loweredHeaders(wanted map[string]any) map[string]any {
 	return wanted
 }
 
-// whyRequest says what decided that the request at a position was made, or that none was.
+// whyRequest returns what decided that the request at a position was made, or that none was.
 func (c *comparison) whyRequest(place string, got []request, at int) string {
 	verdicts := c.stage.seen.verdicts[place]
 	if at > 0 && at < len(got) {
@@ -332,7 +329,7 @@ func listRequests(all []request) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// requestsOf returns the requests of some calls, those of an iteration together.
+// requestsOf returns the requests of some calls, grouped by iteration.
 func (s *stage) requestsOf(name playbook.CallName) []request {
 	s.seen.mu.Lock()
 	defer s.seen.mu.Unlock()
@@ -340,7 +337,7 @@ func (s *stage) requestsOf(name playbook.CallName) []request {
 	return byIteration(all, func(r request) caller { return r.who })
 }
 
-// waitsOf are how long some calls waited.
+// waitsOf returns the waits of some calls.
 func (s *stage) waitsOf(name playbook.CallName) []time.Duration {
 	s.seen.mu.Lock()
 	defer s.seen.mu.Unlock()
@@ -353,7 +350,7 @@ func (s *stage) waitsOf(name playbook.CallName) []time.Duration {
 	return delays
 }
 
-// waitAccuracy is the difference from an expected wait that tests tolerate.
+// waitAccuracy is how much a wait may differ from the expected one.
 const waitAccuracy = time.Millisecond
 
 func (c *comparison) compareWaits() {
@@ -373,7 +370,7 @@ func (c *comparison) compareWaits() {
 	}
 }
 
-// whyWait says what decided about the first wait that differs.
+// whyWait returns what decided about the first wait that differs.
 func (c *comparison) whyWait(place string, wanted, got []time.Duration) string {
 	at := 0
 	for at < len(wanted) && at < len(got) && (wanted[at]-got[at]).Abs() < waitAccuracy {
@@ -396,7 +393,7 @@ func listDurations(all []time.Duration) string {
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
-// rowsOf returns the rows that some sinks have written.
+// rowsOf returns the rows that some sinks wrote.
 func (s *stage) rowsOf(name playbook.CallName) []any {
 	s.seen.mu.Lock()
 	defer s.seen.mu.Unlock()
@@ -450,7 +447,7 @@ func (c *comparison) compareRoutes() {
 	}
 }
 
-// statusOf returns the status of the last visit of a step; skipped for one that no branch has reached.
+// statusOf returns the status of a step's last visit; skipped if no branch reached the step.
 func statusOf(records []interpreter.StepRecord, step string) string {
 	status := string(interpreter.Skipped)
 	for _, record := range records {
@@ -483,7 +480,7 @@ func listTexts(texts []string) string {
 	return "  " + strings.Join(texts, "\n  ")
 }
 
-// briefRequest returns a request in a line: method and URL with its params, else what there is.
+// briefRequest returns a request on one line: method and URL with params, or else its fields.
 func briefRequest(request map[string]any) string {
 	if request["url"] != nil && request["method"] != nil {
 		line := expression.Text(request["method"]) + " " + expression.Text(request["url"])

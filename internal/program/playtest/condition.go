@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// conditionOf returns the condition that an expected value is; nil for one that is compared.
+// conditionOf returns the condition that an expected value is; nil if it is a value to compare.
 func conditionOf(wanted string) *expression.Template {
 	text := strings.TrimSpace(wanted)
 	if !strings.HasPrefix(text, "{{") || !strings.HasSuffix(text, "}}") {
@@ -20,8 +20,8 @@ func conditionOf(wanted string) *expression.Template {
 	return condition
 }
 
-// conditionHolds reports whether a condition holds over what was got: that is value, and the members of a map have their names. One
-// that cannot be evaluated does not hold.
+// conditionHolds reports whether an actual value fulfils a condition. The condition refers to it as value, and to the
+// members of a map by their names. A condition that fails to evaluate is not fulfilled.
 func conditionHolds(condition *expression.Template, got any) bool {
 	scope := expression.MapScope{}
 	for name, member := range expression.MapOf(got) {

@@ -10,10 +10,10 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Coverage is which parts of a playbook the tests have shown: its steps, policies and routes.
+// Coverage lists the parts of a playbook that tests executed: steps, policies and routes.
 type Coverage struct {
 	File string
-	// Parts are all of them, in the order of the file.
+	// Parts are all parts, in the order of the file.
 	Parts []CoveredPart
 }
 
@@ -24,7 +24,7 @@ type CoveredPart struct {
 	Took bool   // by a test
 }
 
-// Covered is how many parts a test took.
+// Covered returns how many parts some test executed.
 func (c *Coverage) Covered() int {
 	n := 0
 	for _, part := range c.Parts {
@@ -35,7 +35,7 @@ func (c *Coverage) Covered() int {
 	return n
 }
 
-// Percent returns the share of parts that a test took, of 100.
+// Percent returns the percentage of parts that some test executed.
 func (c *Coverage) Percent() float64 {
 	if len(c.Parts) == 0 {
 		return 100
@@ -43,12 +43,12 @@ func (c *Coverage) Percent() float64 {
 	return 100 * float64(c.Covered()) / float64(len(c.Parts))
 }
 
-// Missed returns the parts that no test took.
+// Missed returns the parts that no test executed.
 func (c *Coverage) Missed() []CoveredPart {
 	return slices.DeleteFunc(slices.Clone(c.Parts), func(p CoveredPart) bool { return p.Took })
 }
 
-// CoverageOf sums up what tests of one suite have shown of its playbook.
+// CoverageOf combines the coverage of the tests of one suite.
 func CoverageOf(suite *Suite, reports []*Report) *Coverage {
 	c := &Coverage{File: suite.Book.File.Name}
 	took := coveredParts(suite, reports)
@@ -78,8 +78,8 @@ func sinksOf(step *playbook.Step) []*playbook.Sink {
 	return lists.Map(step.SinkCalls(), func(call playbook.CallAt) *playbook.Sink { return call.Sink })
 }
 
-// coveredParts returns the parts of the playbook that a test took: steps by name, others by place,
-// because each run compiles the playbook again.
+// coveredParts returns the parts of the playbook that a test executed: steps by name, others by place, because each
+// run compiles the playbook again.
 func coveredParts(suite *Suite, reports []*Report) map[string]bool {
 	took := map[string]bool{}
 	for _, report := range reports {

@@ -23,23 +23,24 @@ import (
 )
 
 const (
-	// databasePatience bounds making and dropping what a test has in PostgreSQL.
+	// databasePatience bounds creating and dropping a test's objects in PostgreSQL.
 	databasePatience = time.Minute
 	// databasePrefix begins the names of databases, roles and schemas of tests.
 	databasePrefix = "reprise_test_"
-	// dayOfName is the layout of the day in these names.
+	// dayOfName is the layout of the date in these names.
 	dayOfName = "20060102"
 )
 
-// leftBehind are queries for statements that drop what tests of another day have left behind, as they were killed. The day is in the names,
-// as the server does not know when a database was made.
+// leftBehind are queries that return statements to drop what killed tests left behind on earlier days. The date is in
+// the names, because the server does not know when a database was created.
 var leftBehind = []string{
 	"SELECT format('DROP DATABASE IF EXISTS %I WITH (FORCE)', datname) FROM pg_database WHERE datname::text ~ $1 AND substr(datname::text, length($2) + 1, 8) < $3",
 	"SELECT format('DROP SCHEMA IF EXISTS %I CASCADE', nspname) FROM pg_namespace WHERE nspname::text ~ $1 AND substr(nspname::text, length($2) + 1, 8) < $3",
 	"SELECT format('DROP ROLE IF EXISTS %I', rolname) FROM pg_roles WHERE rolname::text ~ $1 AND substr(rolname::text, length($2) + 1, 8) < $3",
 }
 
-// dropLeft drops what tests left behind more than a day ago, if the role may. Leftovers do not fail a test.
+// dropLeft drops what tests left behind more than a day ago, if the role is allowed to. Failures to drop do not fail
+// a test.
 func dropLeft(ctx context.Context, conn *pgx.Conn) {
 	const day = 24 * time.Hour
 	for _, query := range leftBehind {
@@ -54,19 +55,19 @@ func dropLeft(ctx context.Context, conn *pgx.Conn) {
 	}
 }
 
-// bounds keep a test away from the data of others on the server.
+// bounds is what keeps a test away from other data on the server.
 type bounds int
 
 const (
-	// ownRole is a database with a role that has rights nowhere else.
+	// ownRole is a database with its own role, which has no rights elsewhere.
 	ownRole bounds = iota
-	// ownDatabase is a database with the role of --postgres.
+	// ownDatabase is a database owned by the role of --postgres.
 	ownDatabase
-	// ownSchema is a schema of the database of --postgres.
+	// ownSchema is a schema in the database of --postgres.
 	ownSchema
 )
 
-// database is what a test has for itself in PostgreSQL.
+// database is a test's own database or schema in PostgreSQL.
 type database struct {
 	server string // URL of --postgres
 	name   string
@@ -76,7 +77,7 @@ type database struct {
 	undo   []string // statements that drop it, the last first
 }
 
-// newDatabase makes a database with its own role, if the URL's role may, else a schema.
+// newDatabase creates a database with its own role if the URL's role is allowed to, else a schema.
 func newDatabase(server string) (_ *database, err error) {
 	parsed, err := url.Parse(server)
 	if err != nil || parsed.Scheme != "postgres" && parsed.Scheme != "postgresql" {
@@ -116,7 +117,7 @@ func newDatabase(server string) (_ *database, err error) {
 	return d, d.makeAlone(ctx, conn, parsed)
 }
 
-// makeWithRole makes a database that a role of its own owns.
+// makeWithRole creates a database and the role that owns it.
 func (d *database) makeWithRole(ctx context.Context, conn *pgx.Conn, server *url.URL) error {
 	d.bounds = ownRole
 	password := rand.Text()
@@ -138,7 +139,7 @@ func (d *database) makeWithRole(ctx context.Context, conn *pgx.Conn, server *url
 	return nil
 }
 
-// makeAlone makes a database that the role of the URL owns.
+// makeAlone creates a database that the role of the URL owns.
 func (d *database) makeAlone(ctx context.Context, conn *pgx.Conn, server *url.URL) error {
 	d.bounds = ownDatabase
 	if err := d.createDroppable(ctx, conn, "CREATE DATABASE "+d.name, "DROP DATABASE IF EXISTS "+d.name+" WITH (FORCE)"); err != nil {
@@ -148,7 +149,7 @@ func (d *database) makeAlone(ctx context.Context, conn *pgx.Conn, server *url.UR
 	return d.enterDatabase(ctx)
 }
 
-// makeSchema makes a schema in the database of the URL.
+// makeSchema creates a schema in the database of the URL.
 func (d *database) makeSchema(ctx context.Context, conn *pgx.Conn, server *url.URL) error {
 	d.bounds = ownSchema
 	if err := d.createDroppable(ctx, conn, "CREATE SCHEMA "+d.name, "DROP SCHEMA IF EXISTS "+d.name+" CASCADE"); err != nil {
@@ -162,7 +163,7 @@ func (d *database) makeSchema(ctx context.Context, conn *pgx.Conn, server *url.U
 	return d.enterDatabase(ctx)
 }
 
-// leadTo returns the URL of a database of the server, with the schema that unqualified names are of.
+// leadTo returns the URL of a database on the server, with the schema for unqualified names.
 func (d *database) leadTo(server *url.URL, name string, user *url.Userinfo, schema string) string {
 	there, query := *server, server.Query()
 	query.Del("search_path")
@@ -180,7 +181,7 @@ func (d *database) leadTo(server *url.URL, name string, user *url.Userinfo, sche
 	return there.String()
 }
 
-// createDroppable makes something, and notes how it is dropped.
+// createDroppable executes a statement, and records the statement that undoes it.
 func (d *database) createDroppable(ctx context.Context, conn *pgx.Conn, made, drop string) error {
 	if _, err := conn.Exec(ctx, made); err != nil {
 		return fmt.Errorf("create a database for the test on the server of --postgres: %w", err)
@@ -191,8 +192,8 @@ func (d *database) createDroppable(ctx context.Context, conn *pgx.Conn, made, dr
 	return nil
 }
 
-// enterDatabase finds out whether the URL leads to what was made: a pooler in between may keep to another database, or
-// to another schema.
+// enterDatabase checks that the URL leads to what was created: a pooler in between may lead to another database or
+// schema.
 func (d *database) enterDatabase(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, d.url)
 	if err != nil {
@@ -213,7 +214,7 @@ func (d *database) enterDatabase(ctx context.Context) error {
 	return nil
 }
 
-// dropAll drops what was made.
+// dropAll drops what was created.
 func (d *database) dropAll() error {
 	if len(d.undo) == 0 {
 		return nil
@@ -235,13 +236,13 @@ func (d *database) dropAll() error {
 	return errors.Join(errs...)
 }
 
-// ofServer are the verbs of statements about what is the server's, and beyondDatabase what they are about then.
+// A statement whose verb is in ofServer changes more than tables if beyondDatabase matches it.
 var (
 	ofServer       = []string{"alter", "comment", "create", "do", "drop", "grant", "reassign", "reindex", "revoke", "security"}
 	beyondDatabase = regexp.MustCompile(`(?i)\b(database|group|owned|role|system|tablespace|user)\b`)
 )
 
-// confineInput refuses what could leave the place of the test.
+// confineInput refuses statements that could affect anything outside of the test's database or schema.
 func (d *database) confineInput(in interpreter.ToolInput) error {
 	text, states := in.Fields[playbook.FieldStatement]
 	switch {

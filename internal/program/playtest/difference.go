@@ -12,10 +12,10 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// shownDifference bounds the text of a difference.
+// shownDifference bounds the text of a difference, in bytes.
 const shownDifference = 4000
 
-// showDifference shows what was expected and what came, line by line: - is expected, + came.
+// showDifference shows the difference line by line: - for expected, + for actual lines.
 func showDifference(wanted, got any) string {
 	want, have := yamlOf(wanted), yamlOf(got)
 	if want == have { // they differ by their types
@@ -33,7 +33,7 @@ func showDifference(wanted, got any) string {
 	return strings.TrimRight(text, "\n")
 }
 
-// yamlOf returns a value as people write it.
+// yamlOf returns a value as YAML.
 func yamlOf(v any) string {
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)
@@ -44,7 +44,7 @@ func yamlOf(v any) string {
 	return b.String()
 }
 
-// flowOf returns a value in one line of YAML.
+// flowOf returns a value as YAML on one line.
 func flowOf(v any) string {
 	node := &yaml.Node{}
 	if err := node.Encode(v); err != nil || reflect.ValueOf(v).Kind() == reflect.Invalid {

@@ -17,9 +17,9 @@ import (
 	"reprise/interpreter/source"
 )
 
-// runEvents are the events of the run itself, as starter events has them of a run on a server. Events of child runs
-// belong to those runs. Each attempt has its own events, because how many pages one activity fetches depends on the
-// machine.
+// runEvents collects the events of the run itself, as `starter events` shows them for a run on a server. Events of
+// child runs belong to those runs. Each attempt has its own events, because how many pages one activity fetches
+// depends on the machine.
 type runEvents struct {
 	events []runs.Event
 	begun  map[string]bool // iterations
@@ -34,7 +34,7 @@ func eventCall(event runs.Event) string {
 	return fmt.Sprintf("%s#%d/%d/%s", event.Step, event.Visit, index, event.Sink)
 }
 
-// addEvents notes events. An iteration begins with its first one.
+// addEvents records events. The first event of an iteration also starts it.
 func (s *stage) addEvents(events ...runs.Event) {
 	at := s.now()
 	s.seen.mu.Lock()
@@ -59,7 +59,7 @@ func (h *runEvents) addEvent(event runs.Event) {
 	h.events = append(h.events, event)
 }
 
-// addAttempt notes the events of an attempt.
+// addAttempt records the events of an attempt.
 func (s *stage) addAttempt(seen call.Observation) {
 	event := runs.Event{At: s.now(), Step: seen.Step, Visit: seen.Visit, Index: seen.Index, Sink: seen.Place}
 	s.seen.mu.Lock()
@@ -105,7 +105,7 @@ func (s *stage) addAttempt(seen call.Observation) {
 	}
 }
 
-// endSink notes the end of a sink or a notice. Of a sink that fails its call the end of the call says so.
+// endSink records the end of a sink or a notice. If a sink fails its call, the end of the call reports that.
 func (h *runEvents) endSink(event runs.Event, seen call.Observation) {
 	ignored := len(seen.Policies) > 0 && seen.Policies[len(seen.Policies)-1].Then.Ignore
 	event.Attempt, event.Page = 0, 0
@@ -122,7 +122,7 @@ func (h *runEvents) endSink(event runs.Event, seen call.Observation) {
 	h.addEvent(event)
 }
 
-// lastEnd returns the last end of an attempt of a call.
+// lastEnd returns the end of a call's last attempt.
 func (h *runEvents) lastEnd(key string) *runs.Event {
 	for i := len(h.events) - 1; i >= 0; i-- {
 		event := &h.events[i]
@@ -133,7 +133,7 @@ func (h *runEvents) lastEnd(key string) *runs.Event {
 	return nil
 }
 
-// addWait notes a wait of a call.
+// addWait records a wait of a call.
 func (s *stage) addWait(mark interpreter.TimerMark, delay time.Duration) {
 	if !slices.Contains(interpreter.WaitReasons(), mark.Reason) || mark.Reason == interpreter.ReasonTurn || delay <= 0 {
 		return
@@ -157,8 +157,8 @@ func (s *stage) addWait(mark interpreter.TimerMark, delay time.Duration) {
 	h.addEvent(event)
 }
 
-// eventsOf returns the events of the run from its start to its end. Those of iterations side by side are in the order
-// of their collection.
+// eventsOf returns the events of the run from its start to its end. Events of concurrent iterations are in the order
+// of the collection.
 func (c *comparison) eventsOf() []runs.Event {
 	c.stage.seen.mu.Lock()
 	all := slices.Clone(c.stage.seen.happened.events)
@@ -182,7 +182,7 @@ func (c *comparison) eventsOf() []runs.Event {
 	return append(append([]runs.Event{{Event: runs.ExecutionStarted, At: c.stage.begun}}, all...), end)
 }
 
-// compareEvents compares the events of the kinds that the test names, in their order.
+// compareEvents compares the events whose kinds the test names, in order.
 func (c *comparison) compareEvents() {
 	wanted := c.test.Expect.Events
 	if len(wanted) == 0 {
@@ -213,7 +213,7 @@ func (c *comparison) compareEvents() {
 	}
 }
 
-// fieldsOf returns an event as a test compares it.
+// fieldsOf returns the fields of an event that a test can compare.
 func fieldsOf(event runs.Event) map[string]any {
 	encoded, err := json.Marshal(event)
 	if err != nil {
@@ -233,7 +233,7 @@ func wantedEvent(event *playbook.TestEvent) string {
 	return event.Name + " " + flowOf(event.Fields)
 }
 
-// briefEvent returns an event in a line, without its time.
+// briefEvent returns an event on one line, without its time.
 func briefEvent(event runs.Event) string {
 	fields := fieldsOf(event)
 	for _, name := range []string{"event", "at", "duration", "next_retry_at", "stats"} {
@@ -256,7 +256,7 @@ func listEvents(all []runs.Event) string {
 	return strings.Join(lines, "\n")
 }
 
-// checkEvents finds names of events and of their fields that there are not.
+// checkEvents finds unknown names of events and of their fields.
 func checkEvents(file *source.File, test *playbook.Test, known names) (found source.Diagnostics) {
 	fields := eventFields()
 	for _, event := range test.Expect.Events {

@@ -42,7 +42,7 @@ type junitFailure struct {
 	Text    string `xml:",cdata"`
 }
 
-// WriteJUnit writes reports as JUnit's XML, a suite for each file.
+// WriteJUnit writes reports as JUnit XML, a suite for each file.
 func WriteJUnit(w io.Writer, reports []*Report) error {
 	all := junitSuites{}
 	total := 0.0

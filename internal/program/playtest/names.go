@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// names are the calls of a playbook by the names that tests have for them.
+// names are the calls of a playbook by the names that tests use for them.
 type names struct {
 	steps  map[string]*playbook.Step
 	places map[string]bool // of sinks and notices
@@ -34,7 +34,7 @@ func (n *names) addNames(book *playbook.Playbook, prefix string) {
 	}
 }
 
-// isKnown reports whether there is a call of a name.
+// isKnown reports whether there is a call with a name.
 func (n *names) isKnown(place string) bool {
 	notice, _, _ := cutLast(place) // of an event
 	return n.steps[place] != nil || n.places[place] || n.places[notice] || n.opaque && strings.Contains(place, "/")
@@ -55,7 +55,7 @@ func (n *names) allNames() []string {
 	return slices.Compact(all)
 }
 
-// checkNames finds names of calls that the playbook does not have, and answers whose order is not fixed.
+// checkNames finds names of calls that the playbook lacks, and lists of answers whose order is not determined.
 func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Diagnostics) {
 	known := names{steps: map[string]*playbook.Step{}, places: map[string]bool{}}
 	known.addNames(book, "")
@@ -112,7 +112,7 @@ func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Di
 	return found
 }
 
-// answersOf returns the answers of a test, and of the runs before it.
+// answersOf returns the answers of a test, including those of earlier runs that it describes.
 func answersOf(test *playbook.Test) []*playbook.TestAnswers {
 	all := slices.Clone(test.Answers)
 	for _, before := range test.Before {
@@ -121,7 +121,7 @@ func answersOf(test *playbook.Test) []*playbook.TestAnswers {
 	return all
 }
 
-// stepOf returns the step of a place. The source of a loop is a step of its own, which has no iterations.
+// stepOf returns the step of a place. The source of a loop counts as a separate step, which has no iterations.
 func stepOf(place string) string {
 	if strings.HasSuffix(place, playbook.SourceSuffix) {
 		return place
@@ -130,8 +130,7 @@ func stepOf(place string) string {
 	return step
 }
 
-// sharesAnswers reports whether several iterations share a list of answers whose order they
-// would have to agree on.
+// sharesAnswers reports whether concurrent iterations share a list of answers, so that their order is not determined.
 func sharesAnswers(step *playbook.Step, answers *playbook.TestAnswers) bool {
 	return inParallel(step) && answers.Index == nil && answers.Element == nil && sharedAnswers(answers) > 1
 }
@@ -140,7 +139,7 @@ func inParallel(step *playbook.Step) bool {
 	return step != nil && step.Loop != nil && step.Loop.Mode == playbook.Parallel
 }
 
-// sharedAnswers is how many of the answers are for any iteration.
+// sharedAnswers returns how many of the answers can be used by any iteration.
 func sharedAnswers(answers *playbook.TestAnswers) int {
 	n := 0
 	for _, answer := range answers.Answers {
@@ -151,8 +150,8 @@ func sharedAnswers(answers *playbook.TestAnswers) int {
 	return n
 }
 
-// outerLoop returns a concurrent step around a call whose iteration the name does not give; ""
-// for none.
+// outerLoop returns a step with a concurrent loop around a call whose iteration the name does not give; "" if there
+// is none.
 func (n *names) outerLoop(name playbook.CallName) string {
 	parts := strings.Split(name.Place, "/")
 	for i, chosen := range name.Outer {

@@ -11,8 +11,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// answerFromOutside says of an attempt that is awaited what the test says: progress, as often as
-// it does, and then how it ends.
+// answerFromOutside answers an awaiting attempt as the test says: with progress reports, then with its end.
 func (s *stage) answerFromOutside(workflowID string, seen call.Observation) {
 	place := s.seen.loopPlace(workflowID) + seen.Step
 	who := caller{place: place, visit: seen.Visit, attempt: seen.Attempt}
@@ -50,7 +49,7 @@ func (s *stage) sendAnswer(workflowID string, to interpreter.AnswerTo, answer *p
 	}
 }
 
-// toAnswer converts an answer in a test to the answer that is sent.
+// toAnswer converts an answer in a test to the answer to send.
 func toAnswer(to interpreter.AnswerTo, answer *playbook.TestAnswer) interpreter.Answer {
 	said := func(word string) string {
 		if answer.Says[word] == nil {

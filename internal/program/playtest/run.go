@@ -14,13 +14,13 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Report is how a test ended.
+// Report is the result of a test.
 type Report struct {
 	Suite *Suite
 	Test  *playbook.Test
 	// Failures lists unmet expectations in the order of the file; empty if the test passed.
 	Failures []Failure
-	// Clock is how long the run took by the test's clock, and Took how long it took to show that.
+	// Clock is the duration of the run by the test's clock, and Took the real time that the test took.
 	Clock, Took time.Duration
 
 	stage   *stage
@@ -30,7 +30,7 @@ type Report struct {
 // Result returns the result of the run; the error says why there is none.
 func (r *Report) Result() (protocol.Result, error) { return r.outcome.result, r.outcome.err }
 
-// Warnings returns the warnings of a completed run, if the test expects nothing about warnings.
+// Warnings returns the warnings of a completed run, if the test does not expect any.
 func (r *Report) Warnings() []string {
 	if r.outcome.err != nil || r.outcome.result.Status != interpreter.Completed || r.Test.Expect.Words.Has("warnings") {
 		return nil
@@ -38,7 +38,7 @@ func (r *Report) Warnings() []string {
 	return r.outcome.result.Warnings
 }
 
-// Passed reports whether the run was as expected.
+// Passed reports whether the run met all expectations.
 func (r *Report) Passed() bool { return len(r.Failures) == 0 }
 
 // Run runs one test.
@@ -88,7 +88,7 @@ func (s *Suite) Run(test *playbook.Test, options Options) *Report {
 	return report
 }
 
-// wentWell reports whether a run before the test's own ended and used its answers.
+// wentWell reports whether an earlier run of the test ended and used its answers.
 func (r *Report) wentWell(run *playbook.Test) bool {
 	r.Failures = append(r.Failures, r.stage.missFailures()...)
 	if err := r.outcome.err; err != nil {
@@ -100,7 +100,7 @@ func (r *Report) wentWell(run *playbook.Test) bool {
 	return len(r.Failures) == 0
 }
 
-// keepsStateInPostgres returns a step whose state is kept there, "" for none.
+// keepsStateInPostgres returns a step that keeps its state in PostgreSQL; "" if there is none.
 func (s *Suite) keepsStateInPostgres() string {
 	for _, step := range s.Book.Steps {
 		if home := s.Book.StateHome(step); step.Incremental != nil && home != nil {
@@ -112,7 +112,8 @@ func (s *Suite) keepsStateInPostgres() string {
 	return ""
 }
 
-// failedBefore returns the steps that had failed when a request had no answer: a notice may be about them.
+// failedBefore describes the steps that had failed when a request had no answer: the request may be a notice about
+// them.
 func failedBefore(records []interpreter.StepRecord) string {
 	var texts []string
 	for _, record := range records {
@@ -127,7 +128,7 @@ func (r *Report) addFailure(pos source.Position, what, message string) {
 	r.Failures = append(r.Failures, Failure{Pos: pos, What: what, Message: message})
 }
 
-// missFailures returns the requests that the test had no answer for, and what it asked for in vain.
+// missFailures returns the requests without an answer, and the test's own mistakes.
 func (s *stage) missFailures() []Failure {
 	s.script.mu.Lock()
 	defer s.script.mu.Unlock()
@@ -149,7 +150,7 @@ func (s *stage) missFailures() []Failure {
 	return all
 }
 
-// unusedFailures returns the answers that nobody asked for.
+// unusedFailures returns the answers that no attempt used.
 func (s *stage) unusedFailures() []Failure {
 	var all []Failure
 	s.script.mu.Lock()
@@ -168,7 +169,7 @@ func (s *stage) unusedFailures() []Failure {
 	return all
 }
 
-// kindOf says in short what an answer is.
+// kindOf describes an answer in a few words.
 func kindOf(a *playbook.TestAnswer) string {
 	switch {
 	case a.FromOutside():
@@ -185,8 +186,8 @@ func kindOf(a *playbook.TestAnswer) string {
 	return "status 200"
 }
 
-// RunAll runs tests side by side, and gives their reports in their order. each is called
-// when one has ended, by one test at a time; nil is nobody.
+// RunAll runs tests concurrently, and returns their reports in order. each, unless nil, is called after each test,
+// never concurrently.
 func RunAll(all []SelectedTest, options Options, each func(*Report)) []*Report {
 	reports := make([]*Report, len(all))
 	var group sync.WaitGroup
@@ -212,13 +213,13 @@ func RunAll(all []SelectedTest, options Options, each func(*Report)) []*Report {
 	return reports
 }
 
-// SelectedTest is a test that is to run.
+// SelectedTest is a test to run.
 type SelectedTest struct {
 	Suite *Suite
 	Test  *playbook.Test
 }
 
-// Text returns a failure as people read it, with the place of the test in front.
+// Text returns the failure for people to read, preceded by the place in the test file.
 func (f Failure) Text(file string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%s: %s", file, f.Pos, f.What)

@@ -16,7 +16,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// script has the answers of a test, which attempts use up. It is safe for concurrent use.
+// script has the answers of a test, which attempts consume. It is safe for concurrent use.
 type script struct {
 	mu         sync.Mutex
 	lists      []*answerList
@@ -26,7 +26,7 @@ type script struct {
 	complaints []complaint
 }
 
-// answerList are the answers of some calls.
+// answerList has the answers for calls with a name.
 type answerList struct {
 	playbook.CallName
 
@@ -40,37 +40,37 @@ type entry struct {
 	used bool
 }
 
-// unansweredRequest is a request that no answer was left for.
+// unansweredRequest is a request for which no answer was left.
 type unansweredRequest struct {
 	who     caller
 	request map[string]any
-	// needs is an entry that would answer it.
+	// needs is an entry that would answer the request.
 	needs string
 }
 
-// complaint is something else that the test has got wrong, as the run shows.
+// complaint is a mistake in the test that only the run showed.
 type complaint struct {
 	pos  source.Position
 	text string
 }
 
-// caller is a call as tests name it.
+// caller identifies a call in the terms of tests.
 type caller struct {
 	place string
 	iteration
-	// outer are the iterations whose runs it is of, the first one first.
+	// outer are the iterations whose child runs contain the call, the outermost first.
 	outer   []iteration
 	visit   int
 	attempt int
 }
 
-// iteration is one of a loop, or none.
+// iteration is an iteration of a loop, or none.
 type iteration struct {
 	index   *int
 	element any
 }
 
-// displayName is what a person calls it.
+// displayName returns the name of the call for people.
 func (c caller) displayName() string {
 	parts := strings.Split(c.place, "/")
 	for i, part := range parts {
@@ -92,7 +92,7 @@ func (c caller) displayName() string {
 	return strings.Join(parts, "/")
 }
 
-// isNamed reports whether a name of a test is one of the call.
+// isNamed reports whether a name in a test refers to the call.
 func (c caller) isNamed(name playbook.CallName) bool {
 	if name.Place != c.place || !c.isAmong(name.TestIterations) {
 		return false
@@ -109,7 +109,7 @@ func (c caller) isNamed(name playbook.CallName) bool {
 	return true
 }
 
-// isAmong reports whether an iteration is one of those that are chosen.
+// isAmong reports whether an iteration is one of the chosen ones.
 func (i iteration) isAmong(chosen playbook.TestIterations) bool {
 	if chosen.Index != nil && (i.index == nil || *chosen.Index != *i.index) {
 		return false
@@ -141,7 +141,7 @@ func newScript(suite *Suite, test *playbook.Test) *script {
 		}
 		s.lists = append(s.lists, list)
 	}
-	// Lists that name iterations come first.
+	// Lists that name iterations take precedence.
 	slices.SortStableFunc(s.lists, func(a, b *answerList) int { return chosenIndex(b.CallName) - chosenIndex(a.CallName) })
 	return s
 }
@@ -156,7 +156,7 @@ func chosenIndex(name playbook.CallName) int {
 	return n
 }
 
-// nextAnswer consumes the next matching answer of a call; nil if there is none.
+// nextAnswer consumes the next answer of a call if it fits; nil if there is none.
 func (s *script) nextAnswer(who caller, fits func(*playbook.TestAnswer) bool) *playbook.TestAnswer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *script) nextAnswer(who caller, fits func(*playbook.TestAnswer) bool) *p
 	return found.TestAnswer
 }
 
-// findEntry returns the answer that is next for a call.
+// findEntry returns the next unused answer for a call.
 func (s *script) findEntry(who caller) *entry {
 	for _, list := range s.lists {
 		if !who.isNamed(list.CallName) {
@@ -183,14 +183,14 @@ func (s *script) findEntry(who caller) *entry {
 	return nil
 }
 
-// hasAnswers reports whether the test has answers for calls of a place at all.
+// hasAnswers reports whether the test has any answers for a call.
 func (s *script) hasAnswers(who caller) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.lists, func(list *answerList) bool { return who.isNamed(list.CallName) })
 }
 
-// addMiss notes a request that no answer was left for.
+// addMiss records a request without an answer.
 func (s *script) addMiss(u unansweredRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,21 +203,21 @@ func (s *script) addComplaint(pos source.Position, text string) {
 	s.complaints = append(s.complaints, complaint{pos, text})
 }
 
-// loseNext has the next attempt of a step lose its worker.
+// loseNext makes the next attempt of a step lose its worker.
 func (s *script) loseNext(step string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lose[step] = true
 }
 
-// dueAct records that people's action is due.
+// dueAct records that an action of people is due.
 func (s *script) dueAct(act *playbook.TestAct) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.performed[act] = true
 }
 
-// losesWorker reports, once, that the attempt at hand loses its worker.
+// losesWorker reports, once, whether the current attempt loses its worker.
 func (s *script) losesWorker(who caller) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +229,7 @@ func (s *script) losesWorker(who caller) bool {
 	return true
 }
 
-// unusedAnswers returns the answers that nobody asked for, in the order of the file. The caller has the lock.
+// unusedAnswers returns the unused answers, in the order of the file. The caller must hold the lock.
 func (s *script) unusedAnswers() []*playbook.TestAnswer {
 	var all []*playbook.TestAnswer
 	for _, list := range s.lists {

@@ -14,8 +14,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// observations records what tests compare, while the run is made. It is safe for concurrent
-// use.
+// observations records what tests compare, during the run. It is safe for concurrent use.
 type observations struct {
 	mu       sync.Mutex
 	prefixes map[string]string          // steps above a workflow, by its ID
@@ -49,7 +48,7 @@ type write struct {
 	rows []any
 }
 
-// verdict is the decision of policies about an outcome.
+// verdict is what policies decided about an outcome.
 type verdict struct {
 	index *int
 	seen  call.Observation
@@ -63,7 +62,7 @@ func newSeen() *observations {
 	}
 }
 
-// enterWorkflow notes a workflow that begins: what is above it, and the elements of its calls.
+// enterWorkflow records a starting workflow: its place in the tree of loops and runs, and the elements of its calls.
 func (s *observations) enterWorkflow(workflowID, parentID string, args []any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +125,7 @@ func (s *observations) loopPlace(workflowID string) string {
 	return s.prefixes[workflowID]
 }
 
-// iterationAt returns the iteration of an index that a workflow runs, and the iterations that the
-// run itself belongs to.
+// iterationAt returns the iteration that a workflow runs at an index, and the iterations that contain the run itself.
 func (s *observations) iterationAt(workflowID string, index *int) (of iteration, outer []iteration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,8 +147,8 @@ func (s *observations) addRequest(who caller, at time.Duration, _ string, what m
 	s.requests[who.place] = append(s.requests[who.place], request{who, at, what})
 }
 
-// addWait notes a wait before an attempt. Those for a turn under a rate limit depend on who
-// comes first.
+// addWait records a wait before an attempt. Waits for a turn under a rate limit are ignored, because they depend on
+// which attempt comes first.
 func (s *observations) addWait(workflowID string, mark interpreter.TimerMark, delay time.Duration) {
 	if !slices.Contains(interpreter.WaitReasons(), mark.Reason) || mark.Reason == interpreter.ReasonTurn || delay <= 0 {
 		return
@@ -162,7 +160,7 @@ func (s *observations) addWait(workflowID string, mark interpreter.TimerMark, de
 	s.paused[place] = append(s.paused[place], wait{who, delay})
 }
 
-// addRows notes what a sink has written. What a table or file has once is noted once.
+// addRows records what a sink wrote. A write that tables and files recognize as repeated is recorded once.
 func (s *observations) addRows(who caller, in interpreter.ToolInput, rows []any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +172,7 @@ func (s *observations) addRows(who caller, in interpreter.ToolInput, rows []any)
 	s.written[who.place] = append(s.written[who.place], write{who, rows})
 }
 
-// addDecision notes what policies say of an outcome.
+// addDecision records what policies decided about an outcome.
 func (s *observations) addDecision(prefix string, seen call.Observation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +186,7 @@ func (s *observations) addDecision(prefix string, seen call.Observation) {
 	s.verdicts[prefix+place] = append(s.verdicts[prefix+place], verdict{seen.Index, seen})
 }
 
-// addRoute notes that a step has ended, and where its branch goes.
+// addRoute records that a step has ended, and where its branch continues.
 func (s *observations) addRoute(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival, own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +213,7 @@ func (s *observations) addRoute(book *playbook.Playbook, step *playbook.Step, ar
 	}
 }
 
-// byIteration puts what iterations did side by side in the order of their collections.
+// byIteration sorts what concurrent iterations did into the order of their collections.
 func byIteration[T any](all []T, who func(T) caller) []T {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b T) int { return slices.Compare(loopPositions(who(a)), loopPositions(who(b))) })

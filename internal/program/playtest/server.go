@@ -18,8 +18,8 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// server stands for the Temporal server that activities ask, with the workflows that serve
-// many runs: they decide by the same code.
+// server replaces the Temporal server for activities, including the workflows that serve many runs: it makes their
+// decisions with the same code.
 type server struct {
 	client.Client
 
@@ -35,7 +35,7 @@ type limiter struct {
 	pause time.Time
 }
 
-// DescribeWorkflow knows no run: what people have said holds it in its workflow.
+// DescribeWorkflow knows no run: in a test, people's commands are not read from a memo.
 func (*server) DescribeWorkflow(context.Context, string, string) (*client.WorkflowExecutionDescription, error) {
 	return nil, connect.NoServer()
 }
@@ -55,10 +55,10 @@ func (*server) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecut
 	return &workflowservice.ListWorkflowExecutionsResponse{}, nil
 }
 
-// SignalWorkflow loses its signal.
+// SignalWorkflow drops its signal.
 func (*server) SignalWorkflow(context.Context, string, string, string, any) error { return nil }
 
-// UpdateWorkflow answers the updates of states. Others are refused: no test shows what they do.
+// UpdateWorkflow answers the updates of states. Other updates are refused: tests have no use for them.
 func (s *server) UpdateWorkflow(_ context.Context, options client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *server) UpdateWorkflow(_ context.Context, options client.UpdateWorkflow
 	return nil, fmt.Errorf("update %s needs a server", options.UpdateName)
 }
 
-// setWatermark sets a state to the watermark that the test says earlier runs have left.
+// setWatermark sets a state to the watermark that the test says earlier runs left.
 func (s *server) setWatermark(keeper *incremental.Keeper, claim incremental.Claim) error {
 	value, given := s.before[claim.Name]
 	if !given {
@@ -99,7 +99,7 @@ func (s *server) setWatermark(keeper *incremental.Keeper, claim incremental.Clai
 	return nil
 }
 
-// Turn returns the turn of the limit's workflow, for one attempt at a time.
+// Turn returns when an attempt gets its turn under a rate limit, as the limit's workflow would; nil if at once.
 func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimi
 	return &ratelimit.Reservation{At: at, Promised: at, Since: now}
 }
 
-// Pause pauses all attempts under a limit.
+// Pause pauses all attempts under a rate limit.
 func (s *server) Pause(limit ratelimit.Limit, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *server) limiterOf(limit ratelimit.Limit) *limiter {
 	return s.limits[key]
 }
 
-// updateResult is an update that was answered at once.
+// updateResult is the result of an update that was answered at once.
 type updateResult struct{ data []byte }
 
 func answerTo(v any) (client.WorkflowUpdateHandle, error) {

@@ -39,25 +39,23 @@ import (
 const runID = "test"
 
 const (
-	// longestRun is when a run ends that nothing else ends: one that awaits an answer which
-	// the test does not give.
+	// longestRun ends a run that would not end otherwise: one that awaits an answer which the test does not have.
 	longestRun = 10 * 365 * 24 * time.Hour
-	// idleLimit bounds how long a tool may run, in real time: without it a tool that hangs
-	// would hang the test.
+	// idleLimit bounds how long a tool may run, in real time: without it, a tool that hangs would hang the test.
 	idleLimit = 5 * time.Minute
-	// mostAttempts bounds the attempts of a test. Waits take no time there, so that a playbook
-	// that polls without end would never end the test.
+	// mostAttempts bounds the attempts of a test. Waits take no time in tests, so a playbook that polls forever would
+	// never end.
 	mostAttempts = 20_000
 )
 
-// Options say how tests run.
+// Options say how to run tests.
 type Options struct {
-	// Postgres is the URL of a server on which each test has a database of its own; "" has
-	// the answers of postgres written in the tests.
+	// Postgres is the URL of a server on which each test gets its own database; if "", tests contain the responses of
+	// postgres.
 	Postgres string
 	// PythonCommand is "" for python3.
 	PythonCommand string
-	// DenyPython refuses playbooks that run Python code.
+	// DenyPython refuses playbooks that contain Python code.
 	DenyPython bool
 }
 
@@ -72,12 +70,12 @@ type stage struct {
 	script  *script
 	seen    *observations
 	server  *server
-	// database is in PostgreSQL; nil without one.
+	// database is the test's database in PostgreSQL; nil if there is none.
 	database *database
 	number   int // of the run, behind those before it
-	// attempts is held by activities that run: a run that failed leaves some behind.
+	// attempts is held, for reading, by running activities: a failed run may leave some behind.
 	attempts sync.RWMutex
-	// attemptsMade counts them, so that a run that goes in a circle ends.
+	// attemptsMade counts the attempts, so that an endless run can be stopped.
 	attemptsMade atomic.Int64
 	stopped      atomic.Pointer[string] // why the test had the run stop, nil for not
 }
@@ -89,8 +87,8 @@ type outcome struct {
 	took   time.Duration
 }
 
-// newStage prepares a test, or a run before it. It uses the folder and the states of the earlier
-// stage, nil for none.
+// newStage prepares a test, or an earlier run of the test. It uses the folder and the states of the previous stage;
+// nil if there is none.
 func newStage(suite *Suite, test *playbook.Test, options Options, before *stage) (*stage, error) {
 	began := test.Clock
 	switch {
@@ -112,7 +110,7 @@ func newStage(suite *Suite, test *playbook.Test, options Options, before *stage)
 	return s, nil
 }
 
-// makePlaces makes the folder of the test, and its database.
+// makePlaces creates the test's folder and its database.
 func (s *stage) makePlaces() (err error) {
 	if s.dir, err = os.MkdirTemp("", "starter-test-"); err != nil {
 		return fmt.Errorf("create a folder for the test: %w", err)
@@ -123,7 +121,7 @@ func (s *stage) makePlaces() (err error) {
 	return err
 }
 
-// removeFolder drops the folder of the test, and what it has elsewhere.
+// removeFolder removes the test's folder and its database.
 func (s *stage) removeFolder() error {
 	var err error
 	if s.database != nil {
@@ -132,7 +130,7 @@ func (s *stage) removeFolder() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// writeFiles makes the files of the test in its folder.
+// writeFiles creates the test's files in its folder.
 func (s *stage) writeFiles() error {
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
@@ -159,17 +157,17 @@ func (s *stage) now() time.Time {
 	return s.env.Now().UTC()
 }
 
-// sinceBegin is how long the run has taken, of the test's clock.
+// sinceBegin returns how long the run has taken by the test's clock.
 func (s *stage) sinceBegin() time.Duration { return s.now().Sub(s.begun) }
 
-// stopRun ends the run, as the test has failed. Only the first reason counts.
+// stopRun ends the run because the test has failed. Only the first reason is kept.
 func (s *stage) stopRun(why string) {
 	if s.stopped.CompareAndSwap(nil, &why) {
 		s.env.CancelWorkflow()
 	}
 }
 
-// runPlaybook makes the run.
+// runPlaybook executes the run.
 func (s *stage) runPlaybook() (o outcome) {
 	catalogue, err := s.openTools()
 	if err != nil {
@@ -207,7 +205,7 @@ func orEmpty(m map[string]any) map[string]any {
 	return m
 }
 
-// endOf reads the result of a run that has not succeeded. The error is that it has none.
+// endOf reads the result of an unsuccessful run. The error is that it has none.
 func endOf(err error, into *protocol.Result) error {
 	var application *temporal.ApplicationError
 	if errors.As(err, &application) && application.HasDetails() {
@@ -225,7 +223,7 @@ func endOf(err error, into *protocol.Result) error {
 	return err
 }
 
-// openTools makes the environment with the tools.
+// openTools creates the test environment and its tools.
 func (s *stage) openTools() (*activities.Catalogue, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	environment := &testsuite.WorkflowTestSuite{}
@@ -266,10 +264,10 @@ func (s *stage) openTools() (*activities.Catalogue, error) {
 	return catalogue, nil
 }
 
-// registerAlone registers replacements of services shared with other runs, of which there are
-// none in a test: turns, admissions, kept answers.
+// registerAlone registers replacements of services that runs share, since a test has no other runs: rate limits,
+// queues, earlier answers.
 func (s *stage) registerAlone() {
-	// The code of the playbook was compiled when it was read.
+	// The playbook's code was compiled when the suite was loaded.
 	checks := activities.NewCatalogue(activities.Resources{Playbooks: s.suite.folder})
 	for name, run := range map[string]any{
 		interpreter.CheckActivity: func(_ context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
@@ -293,7 +291,7 @@ func (s *stage) registerAlone() {
 	}
 }
 
-// enterQueue returns a run its turn at once: nobody else wants it.
+// enterQueue gives a run its slot at once: no other run competes for it.
 func (s *stage) enterQueue(ctx context.Context, enter queue.Enter) error {
 	if enter.Request.Leave {
 		return nil
@@ -304,7 +302,7 @@ func (s *stage) enterQueue(ctx context.Context, enter queue.Enter) error {
 	})
 }
 
-// ignoredUpdate returns an update whose answer nobody reads.
+// ignoredUpdate returns update callbacks that ignore the result.
 func ignoredUpdate(onReject func(error)) *testsuite.TestUpdateCallback {
 	return &testsuite.TestUpdateCallback{OnAccept: func() {}, OnReject: onReject, OnComplete: func(any, error) {}}
 }
@@ -352,14 +350,14 @@ func (s *stage) testConnections() (testConnections, error) {
 	return connections, nil
 }
 
-// testConnections are the connections of a test.
+// testConnections has the connections of a test.
 type testConnections struct {
 	given    map[string]string
 	postgres *database // of the test, nil for none
 	names    []string  // of connections of postgres, nil for all that are not given
 }
 
-// Connection finds a connection by name. Whatever a test gives, PostgreSQL is its own database.
+// Connection returns a connection by name. PostgreSQL connections always lead to the test's own database.
 func (m testConnections) Connection(name string) (string, bool) {
 	text, given := m.given[name]
 	switch {
@@ -373,13 +371,13 @@ func (m testConnections) Connection(name string) (string, bool) {
 	return "bearer:made-up-token", true
 }
 
-// isPostgres reports whether a connection leads to PostgreSQL.
+// isPostgres reports whether a connection is for PostgreSQL.
 func isPostgres(connection string) bool {
 	scheme, _, _ := strings.Cut(connection, ":")
 	return strings.EqualFold(scheme, "postgres") || strings.EqualFold(scheme, "postgresql")
 }
 
-// confineInput refuses what could leave the test's place in PostgreSQL.
+// confineInput refuses what could affect PostgreSQL outside of the test's database or schema.
 func (m testConnections) confineInput(in interpreter.ToolInput) error {
 	if m.postgres == nil {
 		return nil

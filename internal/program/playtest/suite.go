@@ -1,5 +1,5 @@
-// Package playtest runs tests of playbooks without a server: real workflows and activities,
-// with waits skipped. The test says how the outside world answers.
+// Package playtest runs tests of playbooks without a server: real workflows and activities, with waits skipped. The
+// test contains the responses of the outside world.
 package playtest
 
 import (
@@ -22,13 +22,12 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Suite is a file of tests with the playbook that it tests, both of them valid. It is safe
-// for concurrent use.
+// Suite is a valid test file with its valid playbook. It is safe for concurrent use.
 type Suite struct {
 	Path  string // of the file of tests
 	Tests *playbook.Tests
 	Book  *playbook.Playbook
-	// Warnings are what validation warns of the playbook.
+	// Warnings are the warnings of the playbook's validation.
 	Warnings source.Diagnostics
 
 	read       ReadFileFunc
@@ -39,7 +38,7 @@ type Suite struct {
 	checked    sync.Map // answers of the validation, by its input
 }
 
-// InvalidError says what is wrong with a file of tests, or with its playbook.
+// InvalidError says what is wrong with a test file or its playbook.
 type InvalidError struct {
 	File  *source.File
 	Found source.Diagnostics
@@ -47,23 +46,22 @@ type InvalidError struct {
 
 func (e *InvalidError) Error() string { return e.Found.Errors().Error() }
 
-// PathOf returns the file of tests of a playbook.
+// PathOf returns the path of a playbook's test file.
 func PathOf(book string) string {
 	return strings.TrimSuffix(book, filepath.Ext(book)) + playbook.TestSuffix
 }
 
-// IsTests reports whether a file is one of tests by its name.
+// IsTests reports whether a path is that of a test file.
 func IsTests(path string) bool { return strings.HasSuffix(path, playbook.TestSuffix) }
 
-// ReadFileFunc reads the file at a path: of tests, of a playbook, or of recorded answers. Its errors
-// satisfy errors.Is(err, fs.ErrNotExist) where there is none.
+// ReadFileFunc reads a file: tests, a playbook or recorded answers. Its errors satisfy errors.Is(err, fs.ErrNotExist)
+// if the file does not exist.
 type ReadFileFunc func(path string) ([]byte, error)
 
-// Load reads a file of tests with its playbook. The error is an *InvalidError where one of
-// them is not right.
+// Load reads a test file and its playbook. The error is an *InvalidError if one of them is invalid.
 func Load(path string) (*Suite, error) { return LoadFrom(path, os.ReadFile) }
 
-// LoadFrom is Load with files from a reader, which may refuse some.
+// LoadFrom is Load with files from read, which may refuse some.
 func LoadFrom(path string, read ReadFileFunc) (*Suite, error) {
 	s := &Suite{Path: path, recordings: map[string]*recording.Recording{}, read: read}
 	data, err := s.readFile(path)
@@ -101,7 +99,7 @@ func (s *Suite) readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// loadBook reads the playbook, and those that it runs.
+// loadBook reads the playbook, and the playbooks that it runs.
 func (s *Suite) loadBook() error {
 	name := filepath.Join(filepath.Dir(s.Path), filepath.FromSlash(s.Tests.Playbook))
 	data, err := s.readFile(name)
@@ -121,7 +119,7 @@ func (s *Suite) loadBook() error {
 	return nil
 }
 
-// everyWorkload has the keys of all tests, so that the roots are known which only these supply.
+// everyWorkload returns the workload keys of all tests, because some names are defined only by these.
 func (s *Suite) everyWorkload() map[string]any {
 	all := map[string]any{}
 	for _, test := range s.Tests.Tests {
@@ -130,8 +128,8 @@ func (s *Suite) everyWorkload() map[string]any {
 	return all
 }
 
-// readCalled reads a playbook that another one runs. The ones that a worker would find by
-// name are in the folder of the playbook.
+// readCalled reads a playbook that another one runs. Playbooks that a worker would find by name are in the playbook's
+// folder.
 func (s *Suite) readCalled(name string) ([]byte, error) {
 	if file, named := strings.CutPrefix(name, playbook.NamedScheme); named {
 		return activities.ReadNamed(s.folder, file)
@@ -139,7 +137,7 @@ func (s *Suite) readCalled(name string) ([]byte, error) {
 	return s.readFile(name)
 }
 
-// loadRecordings reads the recorded answers that tests name.
+// loadRecordings reads the recorded answers that tests refer to.
 func (s *Suite) loadRecordings() (found source.Diagnostics) {
 	for _, test := range s.Tests.Tests {
 		for _, answers := range answersOf(test) {
@@ -174,7 +172,7 @@ func newProblem(file *source.File, pos source.Position, code, format string, arg
 	return source.Diagnostic{File: file.Name, Pos: pos, Severity: source.Error, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// recordedAnswers returns the answers that replace an entry with recorded.
+// recordedAnswers returns the answers that replace an entry with `recorded`.
 func (s *Suite) recordedAnswers(answer *playbook.TestAnswer, of playbook.CallName) []*playbook.TestAnswer {
 	var all []*playbook.TestAnswer
 	for _, entry := range s.recordings[answer.Recorded].Entries(of.Place) {
@@ -198,12 +196,12 @@ func (s *Suite) recordedAnswers(answer *playbook.TestAnswer, of playbook.CallNam
 	return all
 }
 
-// Select returns the tests whose names hold a text.
+// Select returns the tests whose names match.
 func (s *Suite) Select(match func(name string) bool) []*playbook.Test {
 	return slices.DeleteFunc(slices.Clone(s.Tests.Tests), func(t *playbook.Test) bool { return !match(t.Name) })
 }
 
-// checkOnce returns the validation of a run, whose answer is the same for the same input.
+// checkOnce caches the validation of runs, which is the same for the same input.
 func (s *Suite) checkOnce(in interpreter.CheckInput, check func() interpreter.CheckResult) interpreter.CheckResult {
 	at := ""
 	if in.Partition != nil {

@@ -16,8 +16,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// aroundTool answers attempts in place of tools, keeps what tests compare of them, and keeps them
-// within the folder of the test.
+// aroundTool wraps a tool: it answers attempts from the script instead, records what tests compare, and keeps
+// attempts within the test's folder.
 func (s *stage) aroundTool(name string, run attempt.Func) attempt.Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		attempt := &doing{in: in}
@@ -57,7 +57,7 @@ func (s *stage) aroundTool(name string, run attempt.Func) attempt.Func {
 	}
 }
 
-// answerAttempt answers an attempt of another tool than http from the script; false where the tool runs.
+// answerAttempt answers an attempt of a tool other than http from the script; false if the tool must run.
 func (s *stage) answerAttempt(ctx context.Context, who caller, in interpreter.ToolInput, writes bool) (interpreter.ToolResult, bool, error) {
 	if s.script.losesWorker(who) {
 		return interpreter.ToolResult{}, false, loseWorker(ctx)
@@ -96,7 +96,8 @@ func (s *stage) answerAttempt(ctx context.Context, who caller, in interpreter.To
 	return interpreter.ToolResult{Data: expression.Of(answer.Result)}, true, nil
 }
 
-// isScripted reports whether an attempt needs a database, or a store, that the test does not have.
+// isScripted reports whether an attempt needs a database or a store that the test does not have, so that it must be
+// answered from the script.
 func (s *stage) isScripted(in interpreter.ToolInput) bool {
 	return slices.ContainsFunc(movedBetween(in), func(of interpreter.ToolInput) bool {
 		return of.Tool == "postgres" && s.database == nil || of.Tool == "file" && of.Auth != "" && !s.hasFolder(of.Auth)
@@ -110,7 +111,7 @@ func (s *stage) hasFolder(auth string) bool {
 	return isFolder && filepath.IsLocal(folder)
 }
 
-// movedBetween returns the source and the destination of an attempt that moves rows, and any other attempt itself.
+// movedBetween returns the source and destination of an attempt that moves rows; any other attempt unchanged.
 func movedBetween(in interpreter.ToolInput) []interpreter.ToolInput {
 	from, err := in.Nested(playbook.FieldFrom)
 	to, other := in.Nested(playbook.FieldTo)
@@ -120,24 +121,23 @@ func movedBetween(in interpreter.ToolInput) []interpreter.ToolInput {
 	return []interpreter.ToolInput{from, to}
 }
 
-// fetchesBody reports whether an attempt moves the body of an answer, which the test gives as it does to http.
+// fetchesBody reports whether an attempt moves a response body, which the test provides as for http.
 func (s *stage) fetchesBody(in interpreter.ToolInput) bool {
 	from, err := in.Nested(playbook.FieldFrom)
 	return err == nil && playbook.TraitsOf(in.Tool).Moves && from.Tool == "http" && !s.isScripted(in)
 }
 
-// typeTestFailed is the type of the errors that the test makes, and not the playbook.
+// typeTestFailed is the type of errors that the test causes, not the playbook.
 const typeTestFailed = "TestFailed"
 
-// testFailedf returns the failure of an attempt that was not made, because the test has failed.
+// testFailedf returns the error of an attempt that was not made because the test has failed.
 func testFailedf(format string, args ...any) *tool.Error {
 	failure := tool.ConfigErrorf(format, args...)
 	failure.Type = typeTestFailed
 	return failure
 }
 
-// timedOut returns the failure of an attempt that has timed out. It does not advance the test's
-// clock.
+// timedOut returns the error of an attempt that timed out. It does not advance the test's clock.
 func timedOut(in interpreter.ToolInput) error {
 	return &tool.Error{
 		Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
@@ -145,13 +145,14 @@ func timedOut(in interpreter.ToolInput) error {
 	}
 }
 
-// changesTables reports whether a statement defines something, so that its result says nothing.
+// changesTables reports whether a statement is DDL, which has no result.
 func changesTables(in interpreter.ToolInput) bool {
 	words := strings.Fields(expression.Text(in.Fields[playbook.FieldStatement].Data))
 	return len(words) > 0 && slices.Contains([]string{"CREATE", "ALTER", "DROP", "TRUNCATE", "COMMENT", "SET"}, strings.ToUpper(words[0]))
 }
 
-// requestOf is what an attempt asks of another tool than http: its fields, args and the values of a statement.
+// requestOf returns the request of an attempt of a tool other than http: its fields, args and the values of a
+// statement.
 func requestOf(in interpreter.ToolInput) map[string]any {
 	request := map[string]any{}
 	for name, value := range in.Fields {
@@ -170,7 +171,7 @@ func valuesOf(in interpreter.ToolInput) []any {
 	return lists.Map(in.Params, func(value expression.Value) any { return value.Data })
 }
 
-// writtenBy returns what a sink has written: rows, or the values of a statement.
+// writtenBy returns what a sink writes: rows, or the values of a statement.
 func writtenBy(in interpreter.ToolInput) []any {
 	if statement, isStatement := in.Fields[playbook.FieldStatement]; isStatement {
 		return []any{map[string]any{"statement": statement.Data, "values": valuesOf(in)}}
@@ -183,7 +184,7 @@ func writtenBy(in interpreter.ToolInput) []any {
 	return in.Rows()
 }
 
-// fenceFiles refuses files outside of the folder of the test.
+// fenceFiles refuses files outside of the test's folder.
 func (s *stage) fenceFiles(in interpreter.ToolInput) error {
 	for _, of := range movedBetween(in) {
 		if err := s.fenceFile(of); err != nil {

@@ -22,11 +22,10 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// maxRequestBody bounds what is kept of the body of a request, in bytes: a test keeps all
-// requests until it ends.
+// maxRequestBody bounds the stored body of a request, in bytes: a test stores all requests until it ends.
 const maxRequestBody = 1 << 20
 
-// doing is the attempt that a request belongs to, and what came of the request.
+// doing is the current attempt, and the result of its request.
 type doing struct {
 	in                   interpreter.ToolInput
 	unanswered, timedOut bool
@@ -34,10 +33,10 @@ type doing struct {
 
 type doingKey struct{}
 
-// transport answers the requests of the tool http from the script.
+// transport answers requests of the http tool from the script.
 type transport struct{ stage *stage }
 
-// errUnanswered ends an attempt that the test has no answer for.
+// errUnanswered ends an attempt for which the test has no answer.
 var errUnanswered = errors.New("the test has no more answers for this request")
 
 // RoundTrip answers one request.
@@ -78,8 +77,8 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return respondAs(request, answer, t.stage)
 }
 
-// describeRequest returns a request as tests compare it: method, url without its query, params,
-// headers by lower-case names, body.
+// describeRequest returns a request in the form in which tests compare it: method, url without query, params, headers
+// with lower-case names, body.
 func describeRequest(request *http.Request) (map[string]any, error) {
 	bare := *request.URL
 	bare.RawQuery, bare.Fragment = "", ""
@@ -137,11 +136,11 @@ func listOrOne(values []string) any {
 	return lists.Map(values, func(value string) any { return value })
 }
 
-// ofTheWire are headers that say how a body was sent. That of a test is not packed, whatever a
-// recording says of the one that it was.
+// ofTheWire are headers about the transfer of a body. Bodies of tests are not compressed, even if the recorded body
+// was.
 var ofTheWire = []string{"content-length", "content-encoding", "transfer-encoding"}
 
-// respondAs makes the answer of HTTP that a test says.
+// respondAs creates the HTTP response for an answer in the test.
 func respondAs(request *http.Request, answer *playbook.TestAnswer, s *stage) (*http.Response, error) {
 	status := cmp.Or(answer.Status, http.StatusOK)
 	header := http.Header{"Date": {s.now().Format(http.TimeFormat)}}
@@ -177,7 +176,7 @@ func respondAs(request *http.Request, answer *playbook.TestAnswer, s *stage) (*h
 	}, nil
 }
 
-// tokenAnswer answers whoever fetches a token of OAuth 2.0.
+// tokenAnswer answers a request for an OAuth 2.0 token.
 func tokenAnswer(request *http.Request) (*http.Response, error) {
 	body := []byte(`{"access_token": "made-up-token", "token_type": "Bearer", "expires_in": 3600}`)
 	return &http.Response{
@@ -186,7 +185,7 @@ func tokenAnswer(request *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// isTokenURL reports whether a connection of the test fetches its tokens there.
+// isTokenURL reports whether a URL is the token URL of a connection of the test.
 func (s *stage) isTokenURL(at *url.URL) bool {
 	for _, connection := range s.test.Connections {
 		for _, kind := range []string{"oauth2", "jwt"} {

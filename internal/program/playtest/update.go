@@ -13,9 +13,9 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Updated returns a file of tests in which the present keys of expect have the actual values.
-// Comments and everything else are kept. It returns how many tests have changed. Tests without
-// a result, and those whose expect is a map in one line, are unchanged and listed in left.
+// Updated returns the test file with actual values for the existing keys of expect. Comments and everything else are
+// kept. changed is the number of changed tests. Tests without a result, and those whose expect is a flow map, are
+// unchanged and listed in left.
 func Updated(suite *Suite, reports []*Report) (text []byte, changed int, left []*Report, err error) {
 	root, err := yamltree.Parse(suite.Tests.File.Bytes())
 	if err != nil {
@@ -50,14 +50,13 @@ func Updated(suite *Suite, reports []*Report) (text []byte, changed int, left []
 	return []byte(strings.Join(lines, "")), len(edits), left, nil
 }
 
-// edit replaces lines, counted from 0, by a text.
+// edit replaces lines, counted from 0, by text.
 type edit struct {
 	from, to int
 	text     string
 }
 
-// editTest returns the edit that writes actual values into a test; false if the test is written
-// in one line.
+// editTest returns the edit that writes actual values into a test; false if its expect is written on one line.
 func (r *Report) editTest(test *yaml.Node, lines []string) (edit, bool) {
 	at := yamltree.IndexOf(test, "expect")
 	if at < 0 || test.Style&yaml.FlowStyle != 0 || test.Content[at+1].Kind != yaml.MappingNode {
@@ -93,13 +92,13 @@ func (r *Report) editTest(test *yaml.Node, lines []string) (edit, bool) {
 	return edit{from, to, b.String()}, true
 }
 
-// isBelow reports whether a line is one of a value whose key is at a column, from 0.
+// isBelow reports whether a line belongs to the value of a key at a column, counted from 0.
 func isBelow(line string, column int) bool {
 	text := strings.TrimLeft(line, " ")
 	return strings.TrimSpace(text) == "" || len(line)-len(text) > column
 }
 
-// rewriteExpect replaces expected by actual values.
+// rewriteExpect replaces expected values by actual ones.
 func (r *Report) rewriteExpect(expect *yaml.Node) {
 	e, result := &r.Test.Expect, &r.outcome.result
 	if expect.Kind != yaml.MappingNode {
@@ -142,7 +141,7 @@ func (r *Report) rewriteExpect(expect *yaml.Node) {
 	}
 }
 
-// rewriteLists does the same for expectations by call.
+// rewriteLists does the same for expectations about calls.
 func (r *Report) rewriteLists(expect *yaml.Node) {
 	e, keys := &r.Test.Expect, yamltree.Keys(expect)
 	for _, list := range e.Requests {
@@ -179,7 +178,7 @@ func (r *Report) rewriteLists(expect *yaml.Node) {
 	}
 }
 
-// replaceList replaces a list by the name of its call, if it differs.
+// replaceList replaces a list of items for a call, if it differs.
 func replaceList(lists *yaml.Node, list *playbook.TestList, items []any) {
 	if items == nil {
 		items = []any{}
@@ -189,7 +188,7 @@ func replaceList(lists *yaml.Node, list *playbook.TestList, items []any) {
 	}
 }
 
-// replaceNode replaces the value of a node and keeps its comments.
+// replaceNode replaces the value of a node, and keeps its comments.
 func replaceNode(n *yaml.Node, v any) {
 	var made yaml.Node
 	if err := made.Encode(v); err != nil {

@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Codes of problems, which playbooks have too.
+// Codes of diagnostics, which playbooks have too.
 const (
 	codeConflict   = "conflicting-keys"
 	codeEmpty      = "empty"
@@ -40,8 +40,7 @@ const (
 	keyParams   = "params"
 )
 
-// Read reads a recording with the limits of a playbook. It may be used if no diagnostic is
-// an error.
+// Read parses a recording, with the limits that playbooks have. The recording is usable if no diagnostic is an error.
 func Read(file *source.File) (*Recording, source.Diagnostics) {
 	value, found := playbook.Data(file)
 	if found = found.Errors(); len(found) > 0 {
@@ -58,7 +57,7 @@ func Read(file *source.File) (*Recording, source.Diagnostics) {
 	return recording, r.found
 }
 
-// reader gathers what is wrong with a recording.
+// reader collects the problems of a recording.
 type reader struct {
 	file  *source.File
 	found source.Diagnostics
@@ -70,13 +69,13 @@ func (r *reader) errorf(at *yaml.Node, code, format string, args ...any) {
 	})
 }
 
-// part is a value with the node that says where it is.
+// part is a value with the node that has its place.
 type part struct {
 	node  *yaml.Node
 	value any
 }
 
-// ownNode returns the node itself, where an alias stands for it.
+// ownNode returns the node, with an alias resolved.
 func (p part) ownNode() *yaml.Node {
 	if p.node.Kind == yaml.AliasNode {
 		return p.node.Alias
@@ -103,7 +102,7 @@ func (p part) keyNodes() []*yaml.Node {
 	return all
 }
 
-// isMap reports a value that is no map, and unknown keys; without known keys, any are accepted.
+// isMap reports a value that is not a map, and unknown keys; if known is empty, any key is accepted.
 func (r *reader) isMap(p part, what string, known ...string) bool {
 	if _, is := p.value.(map[string]any); !is {
 		r.errorf(p.node, codeWrongType, "%s must be a map, not a %s", what, expression.TypeName(p.value))
@@ -191,7 +190,7 @@ func (r *reader) readEntry(of part, what string) Entry {
 	return entry
 }
 
-// checkKind refuses an entry that is not exactly one of the three kinds.
+// checkKind reports an entry that is not exactly one of the three kinds.
 func (r *reader) checkKind(of part, what string) {
 	var kinds []string
 	for _, key := range []string{keyStatus, keyError, keyResult} {
@@ -252,7 +251,7 @@ func (r *reader) readText(of part, what string) string {
 	return text
 }
 
-// readTexts returns a map of texts by names in lower case; numbers are texts as well, as in retry-after: 3.
+// readTexts returns a map of texts with lower-case keys; numbers become texts, as in retry-after: 3.
 func (r *reader) readTexts(of part, what string) map[string]string {
 	texts := map[string]string{}
 	if !r.isMap(of, what) {

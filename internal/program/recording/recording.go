@@ -1,6 +1,5 @@
-// Package recording reads and writes the answers that steps of a playbook got: what
-// `starter try --record` writes, and what tests of playbooks answer with. Its form is in
-// docs/how-to/test-a-playbook.md.
+// Package recording reads and writes the responses that steps of a playbook got: what `starter try --record` writes
+// and tests of playbooks use. docs/how-to/test-a-playbook.md describes the format.
 package recording
 
 import (
@@ -14,23 +13,23 @@ import (
 	"reprise/interpreter/source"
 )
 
-// MaxBytes is the largest recording that is written or read, in bytes: as large as a playbook,
-// since tests hold recordings.
+// MaxBytes is the largest recording that is written or read, in bytes: as large as a playbook, since tests may
+// contain recordings.
 const MaxBytes = playbook.MaxFileBytes
 
-// The failures that an entry can name: an attempt that got no answer.
+// The failures that an entry can have instead of a response.
 const (
 	ErrorConnection = "connection"
 	ErrorTimeout    = "timeout"
 )
 
-// Recording is the answers of one or several steps, in the order in which they came.
+// Recording has the responses of one or several steps, in the order in which they arrived.
 type Recording struct {
 	Playbook string // file of the playbook, "" for not said
 	Steps    []Step
 }
 
-// Step is the answers that one step, or one sink, got.
+// Step has the responses that one step, or one sink, got.
 type Step struct {
 	// Name is the name of the step (fetch), of a sink (fetch.sink), or of a step of a playbook that a
 	// step runs (load/fetch).
@@ -46,7 +45,7 @@ type Entry struct {
 	Element *expression.Value // of the loop; nil outside of one
 	Status  int               // 0 for none
 	Headers map[string]string // of the answer, by names in lower case
-	// Body is the JSON of an answer, BodyText one that is no JSON; both nil for an empty one.
+	// Body is the JSON of a response, BodyText a body that is not JSON; both are nil for an empty one.
 	Body     *expression.Value
 	BodyText *string
 	Error    string            // ErrorConnection or ErrorTimeout, "" for none
@@ -61,7 +60,7 @@ type Request struct {
 	Body        *expression.Value // nil for none
 }
 
-// Entries returns the entries of a step, nil where the recording has none.
+// Entries returns the entries of a step; nil if there are none.
 func (r *Recording) Entries(step string) []Entry {
 	for _, one := range r.Steps {
 		if one.Name == step {
@@ -71,7 +70,7 @@ func (r *Recording) Entries(step string) []Entry {
 	return nil
 }
 
-// Add appends the answer to an attempt of a step.
+// Add appends the response to an attempt of a step.
 func (r *Recording) Add(step string, entry Entry) {
 	for i := range r.Steps {
 		if r.Steps[i].Name == step {
@@ -82,7 +81,7 @@ func (r *Recording) Add(step string, entry Entry) {
 	r.Steps = append(r.Steps, Step{Name: step, Entries: []Entry{entry}})
 }
 
-// Load reads a file. The error has all problems of the file with their lines.
+// Load reads a file. The error lists all problems of the file with their lines.
 func Load(path string) (*Recording, error) {
 	data, err := regular.Read(path)
 	if err != nil {
@@ -91,7 +90,7 @@ func Load(path string) (*Recording, error) {
 	return Parse(path, data)
 }
 
-// Parse reads the text of a file. Errors are like those of Load.
+// Parse parses the text of a file. Errors are like those of Load.
 func Parse(path string, data []byte) (*Recording, error) {
 	file := source.NewFile(path, data)
 	recording, found := Read(file)

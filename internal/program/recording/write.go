@@ -22,11 +22,11 @@ import (
 // header is the comment at the top of recordings.
 const header = "# written by starter with --record; secrets were replaced by " + secrets.Stars + "\n"
 
-// ErrTooLarge says that a recording would be larger than is read again.
+// ErrTooLarge says that a recording exceeds MaxBytes.
 var ErrTooLarge = errors.New("the recording has more than 1 MiB; record fewer pages, or a smaller page")
 
-// Write writes a recording with secrets masked: those in known, values of headers that carry
-// credentials, and members of bodies that are named like secrets. known may be nil.
+// Write writes a recording with secrets masked: those that known finds, values of headers that carry credentials, and
+// members of bodies whose names suggest secrets. known may be nil.
 func Write(w io.Writer, recording *Recording, known *secrets.Masker) error {
 	known = cmp.Or(known, &secrets.Masker{})
 	answers := &yaml.Node{Kind: yaml.MappingNode}
@@ -103,13 +103,13 @@ func maskedText(text string, known *secrets.Masker) string {
 }
 
 var (
-	// address finds addresses within a text, and addressPart the parts of one.
+	// address matches a URL within a text, and addressPart a part of one.
 	address     = regexp.MustCompile(`https?://[^\s"'<>]+`)
 	addressPart = regexp.MustCompile(`[^/?&=#]+`)
 )
 
-// maskedAddresses masks addresses part by part: one that holds a secret would else be a secret as a whole, and a
-// recording says where its answers came from.
+// maskedAddresses masks URLs part by part: otherwise a URL that contains a secret would be masked as a whole, but a
+// recording should show where its responses came from.
 func maskedAddresses(text string, known *secrets.Masker) string {
 	return address.ReplaceAllStringFunc(text, func(found string) string {
 		const scheme = len("http")
@@ -117,7 +117,7 @@ func maskedAddresses(text string, known *secrets.Masker) string {
 	})
 }
 
-// withMaskedAddresses masks the addresses in all texts of a value.
+// withMaskedAddresses masks the URLs in all texts of a value.
 func withMaskedAddresses(value any, known *secrets.Masker) any {
 	switch of := value.(type) {
 	case map[string]any:
@@ -134,7 +134,7 @@ func withMaskedAddresses(value any, known *secrets.Masker) any {
 	return value
 }
 
-// maskedHeaders leaves out those that carry credentials.
+// maskedHeaders returns masked headers, without those that carry credentials.
 func maskedHeaders(headers map[string]string, known *secrets.Masker) map[string]any {
 	shown := map[string]any{}
 	for _, name := range playbook.SortedKeys(headers) {
@@ -145,8 +145,8 @@ func maskedHeaders(headers map[string]string, known *secrets.Masker) map[string]
 	return shown
 }
 
-// MaskedValue masks secrets in a value: texts in which known finds one or that look like one, and members named like
-// one, such as access_token. known may be nil.
+// MaskedValue masks secrets in a value: texts in which known finds one or that look like one, and members whose names
+// suggest one, such as access_token. known may be nil.
 func MaskedValue(value any, known *secrets.Masker) any {
 	if known != nil {
 		value = known.Value(withMaskedAddresses(value, known))
@@ -154,7 +154,7 @@ func MaskedValue(value any, known *secrets.Masker) any {
 	return starSecrets("", value)
 }
 
-// starSecrets returns a value without what is a secret by its name, which a list gives to its items.
+// starSecrets masks values whose names suggest secrets. Items of a list have the name of the list.
 func starSecrets(name string, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -178,13 +178,13 @@ func addKey(n *yaml.Node, key string, value *yaml.Node) {
 	n.Content = append(n.Content, TextNode(key), value)
 }
 
-// plain are texts that YAML reads as text without quotes.
+// plain matches texts that need no quotes in YAML.
 var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*$|^[0-9]+(ms|s|m|h)$`)
 
-// words are the words that YAML or readers of it take for something else.
+// words are the words that YAML, or programs that read it, do not take for texts.
 var words = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n", "True", "False", "Null", "Yes", "No", "On", "Off", "TRUE", "FALSE", "NULL", "YES", "NO", "ON", "OFF", "Y", "N"}
 
-// TextNode returns the node of a text, with quotes where YAML could take it for something else.
+// TextNode returns the node of a text, quoted if YAML could take it for something else.
 func TextNode(text string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 	if !plain.MatchString(text) || slices.Contains(words, text) {
@@ -193,11 +193,10 @@ func TextNode(text string) *yaml.Node {
 	return n
 }
 
-// shortMap is how many bytes a map or list has in JSON that is written in one line.
+// shortMap is the largest size of a map or list, in bytes of JSON, that is written on one line.
 const shortMap = 60
 
-// ValueNode returns a canonical value as YAML; flow writes it in one line, which short values get
-// anyway.
+// ValueNode returns a value as YAML; flow writes it on one line, as short values are anyway.
 func ValueNode(value any, flow bool) *yaml.Node {
 	switch value := value.(type) {
 	case string:

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// hole is where a word is put into the YAML around it.
+// hole marks the place in the surrounding YAML where a word is inserted.
 const hole = "@"
 
-// wordForm is how a word is written.
+// wordForm is the example of a word, and the YAML around it.
 type wordForm struct {
 	snippet string // the word with a value
 	around  string // the YAML around it, with a hole
 }
 
-// samples are the examples of a file by section and word.
+// samples has the examples of a file, by section and word.
 type samples map[string]map[string]wordForm
 
 var (
@@ -36,10 +36,10 @@ var (
 	nameExamples, functionExamples           = readNames(namesText), readFunctions(functionsText)
 )
 
-// every is the section whose words are written alike in all that have them.
+// every is the section for words that are written alike wherever they are allowed.
 const every = "every"
 
-// readSamples reads a file of examples, whose head describes its form.
+// readSamples parses a file of examples. The file's first lines describe the format.
 func readSamples(text string) samples {
 	all := samples{}
 	for _, section := range strings.Split(text, "\n# ")[1:] {
@@ -61,7 +61,7 @@ func readSamples(text string) samples {
 	return all
 }
 
-// exampleOf returns the example of a word: that of its section, or of all that have the word.
+// exampleOf returns the example of a word in its section, or else the one for all sections.
 func (s samples) exampleOf(section, word string) wordForm {
 	one, found := s[section][word]
 	if !found {
@@ -70,7 +70,7 @@ func (s samples) exampleOf(section, word string) wordForm {
 	return one
 }
 
-// ofField returns the example of a field of a tool. Table fields of sqlite use the examples of postgres.
+// ofField returns the example of a tool's field. Table fields of sqlite use the examples of postgres.
 func (s samples) ofField(tool, field string) wordForm {
 	one := s.exampleOf(tool, field)
 	if one.snippet == "" && tool == "sqlite" {
@@ -80,7 +80,7 @@ func (s samples) ofField(tool, field string) wordForm {
 	return one
 }
 
-// readNames reads the examples of names in expressions.
+// readNames parses the examples of names in expressions.
 func readNames(text string) map[string]string {
 	all := map[string]string{}
 	for name, words := range readSamples(text) {
@@ -89,7 +89,8 @@ func readNames(text string) map[string]string {
 	return all
 }
 
-// readFunctions reads the examples of functions, a call and its result. A function may have several; the first is shown.
+// readFunctions parses the examples of functions: a call and its result. A function may have several; the first one
+// is shown.
 func readFunctions(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -101,8 +102,7 @@ func readFunctions(text string) map[string]string {
 	return all
 }
 
-// wholeYAML returns the word in the YAML around it. It replaces what the YAML says of the word, or
-// else the hole.
+// wholeYAML returns the word inside its YAML. It replaces the word's lines there, or else the hole.
 func (s wordForm) wholeYAML() string {
 	lines := strings.Split(s.around, "\n")
 	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, hole) })
@@ -129,13 +129,12 @@ func isBelow(line string, column int) bool {
 	return len(line) > column && strings.TrimSpace(line[:column+1]) == "" && !strings.HasSuffix(line, hole)
 }
 
-// withoutHole leaves out the line with the hole.
+// withoutHole removes the line with the hole.
 func withoutHole(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.TrimSpace(line) == hole })
 }
 
-// snippetLines returns the lines of the snippet; the first one continues the text before the
-// hole.
+// snippetLines returns the lines of the snippet; the first one continues the text before the hole.
 func (s wordForm) snippetLines(before string) []string {
 	lines := strings.Split(s.snippet, "\n")
 	for i := range lines {
@@ -145,7 +144,7 @@ func (s wordForm) snippetLines(before string) []string {
 	return lines
 }
 
-// usual lists keys that examples omit from a playbook.
+// usual are the keys of a playbook that examples omit.
 var usual = []string{
 	"apiVersion: reprise/v1", "kind: Playbook", "metadata: {name: example}",
 	`workload: {api: "http://127.0.0.1:1", ids: [1, 2], day: "2026-01-31", region: north}`, "workflow: [{step: begin, vars: {a: 1}}]",
@@ -155,8 +154,8 @@ var usual = []string{
 // depend on it.
 var ExampleTime = time.Date(2026, time.June, 15, 12, 0, 0, 0, time.UTC)
 
-// WholePlaybook returns an example as a whole playbook: one that begins with "- " is the list of steps, and what
-// it leaves out is as usual.
+// WholePlaybook returns an example as a whole playbook: an example that begins with "- " is the list of steps, and
+// omitted keys get their usual values.
 func WholePlaybook(example string) string {
 	if strings.HasPrefix(example, "- ") {
 		example = "workflow:\n" + example

@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// paths are the paths of sections, as people write them.
+// paths maps sections to their paths, as people write them.
 var paths = map[string]string{
 	"playbook": "", "metadata": "metadata", "schedule": "metadata.schedule", "trigger": "metadata.triggers", "concurrency": "concurrency",
 	"partitions": "partitions", "workbook entry": "workbook", "step": "step", "tool": "tool", "loop": "loop", "source": "loop.source", "incremental": "incremental",
@@ -20,7 +20,7 @@ var paths = map[string]string{
 	"tests": "", "test test": "tests", "test before": "tests.before", "test answer": "tests.answers", "test at": "tests.at", "test expect": "tests.expect",
 }
 
-// testSections returns the sections of files of tests, by names that playbooks have not.
+// testSections returns the sections of test files, with names that differ from those of playbooks.
 func testSections() []playbook.Section {
 	sections := playbook.TestSections()
 	for i := range sections {
@@ -67,7 +67,7 @@ func (r *Reference) addKeys(sections []playbook.Section, kind Kind) {
 	}
 }
 
-// types say what may be behind keys.
+// types describe the values of keys.
 var types = map[playbook.WordKind]string{
 	playbook.WordText:       "text, without templates",
 	playbook.WordName:       "text that is not empty, without templates",
@@ -124,11 +124,11 @@ func boundsText(key playbook.Key) string {
 	return ""
 }
 
-// anchors are the sections at which other sections' paths begin.
+// anchors are the sections at which paths of other sections begin.
 var anchors = []string{"playbook", "step", "sink", "notice", "notify", "workbook entry"}
 
-// placesOf returns the places of a section, or of those of its keys that the retry of sinks and notices
-// cannot have, from the nearest anchors.
+// placesOf returns the paths of a section from the nearest anchors. stepsOnly leaves out places where the retry of
+// sinks and notices cannot have the key.
 func (r *Reference) placesOf(section string, stepsOnly bool) []string {
 	if slices.Contains(anchors, section) {
 		return []string{anchorName(section)}
@@ -139,10 +139,10 @@ func (r *Reference) placesOf(section string, stepsOnly bool) []string {
 	return slices.Compact(found)
 }
 
-// writers are the sections whose retry is for failures only.
+// writers are the sections whose retry is only for failures.
 var writers = []string{"sink", "notice", "notify"}
 
-// keyPath is the way from a section up to an anchor.
+// keyPath is the path from a section up to an anchor.
 type keyPath struct {
 	path      string
 	seen      []string // sections
@@ -184,8 +184,7 @@ func (r *Reference) climbTo(section string, way keyPath, visit func(string)) {
 	}
 }
 
-// findPath finds keys by a path that begins at any section: the name of the section, or one of its
-// keys.
+// findPath finds keys by a path that begins at any section: with the section's name, or with one of its keys.
 func (r *Reference) findPath(question string) []Entry {
 	parts := strings.Split(question, ".")
 	var found []Entry
@@ -216,7 +215,7 @@ func lastOf(path string) string {
 	return last
 }
 
-// walkPath follows keys down from a section.
+// walkPath follows keys downwards from a section.
 func (r *Reference) walkPath(section string, parts []string) (Entry, bool) {
 	entry, ok := r.Key(section, parts[0])
 	if !ok || len(parts) == 1 {
@@ -229,7 +228,7 @@ func (r *Reference) walkPath(section string, parts []string) (Entry, bool) {
 	return r.walkPath(of, parts[1:])
 }
 
-// Child returns the section that is behind a key of a section, "" for none.
+// Child returns the section that is the value of a key; "" if there is none.
 func (r *Reference) Child(section, key string) string {
 	for _, one := range r.sections[section].Keys {
 		if one.Name == key || slices.Contains(one.Aliases, key) || slices.Contains(one.Older, key) {
@@ -239,13 +238,12 @@ func (r *Reference) Child(section, key string) string {
 	return ""
 }
 
-// Sections returns the sections of playbooks, then those of files of tests, whose keys have entries.
+// Sections returns the sections of playbooks, then those of test files.
 func (r *Reference) Sections() []playbook.Section {
 	return append(playbook.Sections(), testSections()...)
 }
 
-// EntryBelow returns the entry of a key or field of e, by its name; false if e has none with that
-// name.
+// EntryBelow returns the entry of a key or field of e by name; false if there is none.
 func (r *Reference) EntryBelow(e Entry, word string) (Entry, bool) {
 	switch e.Kind {
 	case OfTool:

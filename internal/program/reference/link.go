@@ -7,17 +7,17 @@ import (
 	"unicode"
 )
 
-// Folder is where the pages of the reference are.
+// Folder is the folder of the reference's pages.
 const Folder = "docs/reference/"
 
-// Page is one of the reference.
+// Page is a page of the reference.
 type Page struct {
 	Name  string // of the file, without .md
 	Title string
 	About string // one sentence
 }
 
-// Pages returns the pages of the reference in the order of reading.
+// Pages returns the pages of the reference in reading order.
 func Pages() []Page {
 	return []Page{
 		{"playbook", "Playbook", "The keys at the top of a playbook, with `metadata`, `concurrency`, `partitions`, `workbook`, `policies` and notices."},
@@ -42,20 +42,20 @@ func Pages() []Page {
 	}
 }
 
-// pages are the names of the pages that have the sections of the language.
+// pages maps sections of the language to pages.
 var pages = map[string]string{
 	"metadata": "playbook", "concurrency": "playbook", "partitions": "playbook", "workbook": "playbook", "notify": "playbook", "expect": "playbook",
 	"on_failure": "playbook", "step": "step", "tool": "step", "rate_limit": "step", "next": "step", "loop": "loop", "incremental": "incremental",
 	"retry": "retry", "sink": "sinks",
 }
 
-// pagesOf are the pages that list all entries of a kind.
+// pagesOf maps kinds to the pages that list all their entries.
 var pagesOf = map[Kind]string{
 	OfTool: "tools", OfField: "tools", OfName: "expressions", OfFunction: "expressions", OfTestKey: "tests", OfCode: "diagnostics", OfStatus: "statuses",
 	OfEvent: "events", OfAttribute: "search-attributes", OfMetric: "metrics", OfVariable: "configuration", OfFile: "configuration", OfExit: "exit-codes",
 }
 
-// PageOf returns the name of the page that has an entry.
+// PageOf returns the name of the page with an entry.
 func PageOf(e Entry) string {
 	if e.Kind != OfKey {
 		return pagesOf[e.Kind]
@@ -67,7 +67,7 @@ func PageOf(e Entry) string {
 	return pages[head]
 }
 
-// PageOfSection returns the name of the page that has a section of the language.
+// PageOfSection returns the name of the page with a section of the language.
 func PageOfSection(section string) string {
 	path := paths[section]
 	if strings.HasPrefix(section, "test") {
@@ -77,13 +77,14 @@ func PageOfSection(section string) string {
 	return cmp.Or(pages[head], "playbook")
 }
 
-// linkOf is where the reference has an entry.
+// linkOf returns the link to an entry in the reference.
 func linkOf(e Entry) string { return Folder + PageOf(e) + ".md#" + AnchorOf(e.Label()) }
 
 // OfDiagnostic returns the file and heading that explain a diagnostic.
 func OfDiagnostic(code string) string { return linkOf(Entry{Kind: OfCode, Name: code}) }
 
-// Label returns the heading of an entry in the reference. That of a function has brackets, as names may be spelt alike.
+// Label returns the heading of an entry in the reference. That of a function has parentheses, because other entries
+// may have the same name.
 func (e Entry) Label() string {
 	switch e.Kind {
 	case OfFunction:
@@ -93,7 +94,7 @@ func (e Entry) Label() string {
 	return e.Heading()
 }
 
-// AnchorOf returns the anchor of a heading, as code forges make it.
+// AnchorOf returns the anchor of a heading, as code forges generate it.
 func AnchorOf(heading string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(heading) {
@@ -107,8 +108,8 @@ func AnchorOf(heading string) string {
 	return b.String()
 }
 
-// concepts maps paths of keys to the heading that explains them. An entry has the heading of
-// the longest path with which its own begins.
+// concepts maps paths of keys to the headings that explain them. An entry uses the heading of the longest matching
+// prefix of its path.
 var concepts = map[string]string{
 	"metadata.schedule": "docs/how-to/schedule.md", "metadata.triggers": "docs/how-to/call-from-outside.md", "concurrency": "docs/concepts/concurrency.md",
 	"partitions": "docs/concepts/state.md#partitions", "workbook": "docs/concepts/runs.md#workbook-and-named-policies", "policies": "docs/concepts/runs.md#workbook-and-named-policies",
@@ -136,7 +137,7 @@ var concepts = map[string]string{
 	"loop.source": "docs/concepts/loops.md#elements-from-a-source",
 }
 
-// conceptsOf are the headings that explain all entries of a kind.
+// conceptsOf maps kinds to the headings that explain all their entries.
 var conceptsOf = map[Kind]string{
 	OfTool: "docs/concepts/attempts.md", OfField: "docs/concepts/attempts.md", OfName: "docs/concepts/expressions.md#names", OfFunction: "docs/concepts/expressions.md",
 	OfTestKey: "docs/how-to/test-a-playbook.md", OfCode: "", OfStatus: "docs/concepts/runs.md#how-a-run-ends", OfEvent: "docs/how-to/look-at-a-run.md",
@@ -144,7 +145,7 @@ var conceptsOf = map[Kind]string{
 	OfExit: "docs/concepts/runs.md#how-a-run-ends",
 }
 
-// conceptOf returns the heading that explains an entry, "" for none.
+// conceptOf returns the heading that explains an entry; "" if there is none.
 func conceptOf(e Entry) string {
 	if e.Kind != OfKey {
 		return conceptsOf[e.Kind]
@@ -162,7 +163,7 @@ func conceptOf(e Entry) string {
 	return ""
 }
 
-// families are the words that are read together.
+// families are the keys that belong together.
 var families = [][]string{
 	{"retry.then.max_attempts", "retry.then.max_elapsed", "retry.then.on_exhausted"},
 	{"retry.then.delay", "retry.then.initial_delay", "retry.then.max_delay", "retry.then.backoff", "retry.then.backoff_multiplier", "retry.then.jitter"},
@@ -187,7 +188,7 @@ var families = [][]string{
 	{"step.vars", "output"},
 }
 
-// relatedTo returns the names of entries that are read together with one.
+// relatedTo returns the names of related entries.
 func relatedTo(e Entry) []string {
 	var names []string
 	for _, family := range families {
@@ -199,5 +200,5 @@ func relatedTo(e Entry) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == e.Name })
 }
 
-// PathOfSection returns the path of a section, "" for the top of a file.
+// PathOfSection returns the path of a section; "" for the top level of a file.
 func PathOfSection(section string) string { return paths[section] }

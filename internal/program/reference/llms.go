@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// guide is what a model is shown before the reference.
+// guide is the introduction that models read before the reference.
 //
 //go:embed guide.md
 var guide string
 
-// link is one of llms.txt.
+// link is a link in llms.txt.
 type link struct{ to, name, about string }
 
-// LLMs returns llms.txt (https://llmstxt.org): what Reprise is, and where its documents are.
+// LLMs returns llms.txt (https://llmstxt.org): what Reprise is, and links to its documents.
 func LLMs() string {
 	var b strings.Builder
 	head, _, _ := strings.Cut(guide, "\n## ")
@@ -49,7 +49,7 @@ func writeLinks(b *strings.Builder, title string, links []link) {
 	}
 }
 
-// LLMsFull returns llms-full.txt: a guide, and all entries.
+// LLMsFull returns llms-full.txt: the guide and all entries.
 func (r *Reference) LLMsFull() string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(guide) + "\n")

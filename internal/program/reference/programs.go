@@ -3,8 +3,8 @@ package reference
 // attribute is a search attribute of runs.
 type attribute struct{ name, kind, doc string }
 
-// attributes lists the search attributes that starter setup adds to a namespace; a test compares them
-// with what workflows write.
+// attributes are the search attributes that `starter setup` adds to a namespace; a test compares them with what
+// workflows write.
 var attributes = []attribute{
 	{"RepriseStatus", "Keyword", "The status of the run. It changes when the run ends, is paused or queued, or awaits an answer, and when everything in it waits for a retry or for a person. In loops and child runs, that wait must last at least 30 s and a hundredth of the run's time so far."},
 	{"ReprisePlaybook", "Keyword", "The name of the playbook."},
@@ -26,7 +26,7 @@ const (
 	ofPrograms = "worker and starter"
 )
 
-// variables are all that the programs read; a test compares them with the code.
+// variables are all variables that the programs read; a test compares them with the code.
 var variables = []variable{
 	{"REPRISE_TASK_QUEUE", ofPrograms, "The task queue of the workers. Same as `--task-queue`.", "reprise", "reprise"},
 	{"REPRISE_CONNECTIONS", ofWorkers + ", and serve", "A YAML file of connections by name. Same as `--connections`.", "none", "/etc/reprise/connections.yaml"},
@@ -67,7 +67,7 @@ var variables = []variable{
 // file is a file that a program reads.
 type file struct{ name, of, doc, example string }
 
-// files are the files that operators write; a test reads the examples.
+// files are the files that operators write; a test checks the examples.
 var files = []file{
 	{
 		"connections.yaml", ofWorkers + ", and serve",

@@ -1,6 +1,6 @@
-// Package reference documents each word of the language: keys, names and functions of
-// expressions, tools and their fields, diagnostics, statuses, events and exit codes. starter
-// explain, the editor, starter mcp, the JSON Schema and llms-full.txt show it.
+// Package reference documents every word of the language: keys, names and functions of expressions, tools and their
+// fields, diagnostics, statuses, events and exit codes. `starter explain`, editors, `starter mcp`, the JSON Schema
+// and llms-full.txt use it.
 package reference
 
 import (
@@ -22,7 +22,7 @@ import (
 	"reprise/interpreter/playbook/check"
 )
 
-// Kind says what an entry is about.
+// Kind is the kind of word that an entry documents.
 type Kind string
 
 // The kinds of entries.
@@ -43,7 +43,7 @@ const (
 	OfExit      Kind = "exit code"
 )
 
-// Kinds returns all of them, in the order in which they are listed.
+// Kinds returns all kinds, in the order in which they are listed.
 func Kinds() []Kind {
 	return []Kind{
 		OfKey, OfTool, OfField, OfName, OfFunction, OfTestKey, OfCode, OfStatus, OfEvent, OfAttribute, OfMetric, OfVariable, OfFile, OfExit,
@@ -55,35 +55,35 @@ type Entry struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name"` // as people ask for it, such as retry.then.max_wait
 	Doc  string `json:"doc"`  // Markdown, one paragraph
-	// Type says what may be there, Bounds from where to where a number may be, and Default
-	// what counts where the word is left out; each is "" for nothing to say.
+	// Type describes the accepted values, Bounds the range of a number, and Default what an omitted word means; each
+	// is "" if there is nothing to say.
 	Type    string `json:"type,omitempty"`
 	Bounds  string `json:"bounds,omitempty"`
 	Default string `json:"default,omitempty"`
-	// Words are the words that are accepted: values of a choice, members of a name, or the keys
-	// and fields below a section or tool.
+	// Words are the accepted words: values of a choice, members of a name, or the keys and fields of a section or
+	// tool.
 	Words []string `json:"words,omitempty"`
-	// Where are the places in which it may be.
+	// Where lists the places where the word is allowed.
 	Where    []string `json:"where,omitempty"`
 	Required bool     `json:"required,omitempty"`
-	// Example is YAML, or a call of a function with what it gives: see WholePlaybook.
+	// Example is YAML, or a function call with its result; see WholePlaybook.
 	Example string `json:"example,omitempty"`
-	// Snippet is the key or field alone with a value: max_wait: 10m.
+	// Snippet is just the key or field with a value: max_wait: 10m.
 	Snippet string `json:"snippet,omitempty"`
-	// Wrong is an example that has the diagnostic, and Right the same without it.
+	// Wrong is an example that causes the diagnostic, and Right a corrected one.
 	Wrong string `json:"wrong,omitempty"`
 	Right string `json:"right,omitempty"`
-	// Title is what a heading says of it, where that is more than the name.
+	// Title is the heading of the entry, if that is more than the name.
 	Title string `json:"title,omitempty"`
-	// Related are the names of entries that belong to the same thing.
+	// Related are the names of related entries.
 	Related []string `json:"related,omitempty"`
-	// Link is the file and heading of the reference that have it, Concept those that explain it,
-	// "" for none.
+	// Link is the file and heading of the entry in the reference, and Concept the heading that explains it; "" if
+	// there is none.
 	Link    string `json:"link"`
 	Concept string `json:"concept,omitempty"`
 }
 
-// Reference is every entry. It is immutable and safe for concurrent use.
+// Reference has all entries. It is immutable and safe for concurrent use.
 type Reference struct {
 	entries   []Entry
 	at        []spot                      // of the entries
@@ -93,7 +93,7 @@ type Reference struct {
 	spellings map[string]map[string]string // of keys: section, then any spelling, to the name
 }
 
-// New makes the reference of the language with a catalogue of tools.
+// New returns the reference of the language with a catalogue of tools.
 func New(tools playbook.Tools) *Reference {
 	r := &Reference{
 		keys: map[string]map[string]Entry{}, fields: map[string]map[string]Entry{}, sections: map[string]playbook.Section{},
@@ -128,7 +128,7 @@ func (r *Reference) addCodes() {
 	}
 }
 
-// addRuns adds what is seen of runs.
+// addRuns adds statuses, events and other words about runs.
 func (r *Reference) addRuns() {
 	for _, status := range interpreter.Statuses() {
 		r.addEntry(Entry{Kind: OfStatus, Name: string(status.Status), Doc: status.Doc, Where: []string{status.Of.String()}})
@@ -144,7 +144,7 @@ func (r *Reference) addRuns() {
 	}
 }
 
-// addPrograms adds what the programs read and give.
+// addPrograms adds what the programs read, and their exit codes.
 func (r *Reference) addPrograms() {
 	for _, one := range variables {
 		r.addEntry(Entry{Kind: OfVariable, Name: one.name, Doc: one.doc, Default: one.absent, Where: []string{one.of}, Example: one.name + "=" + one.example})
@@ -157,7 +157,7 @@ func (r *Reference) addPrograms() {
 	}
 }
 
-// linkEntries adds links and facts that follow from other entries.
+// linkEntries adds links, and facts that follow from other entries.
 func (r *Reference) linkEntries() {
 	for i := range r.entries {
 		e := &r.entries[i]
@@ -171,7 +171,7 @@ func (r *Reference) linkEntries() {
 	}
 }
 
-// toSentence turns a phrase of a table into a sentence.
+// toSentence converts a phrase in a table to a sentence.
 func toSentence(text string) string {
 	if text == "" {
 		return ""
@@ -185,12 +185,12 @@ func toSentence(text string) string {
 
 func (r *Reference) addEntry(e Entry) { r.addAt(e, spot{}) }
 
-// addAt adds an entry that is found by its section, or tool, too.
+// addAt adds an entry that can also be found by its section or tool.
 func (r *Reference) addAt(e Entry, at spot) {
 	r.entries, r.at = append(r.entries, e), append(r.at, at)
 }
 
-// spot is the section, or tool, of a word.
+// spot is the section or tool of a word.
 type spot struct{ section, word string }
 
 func (r *Reference) addTools(tools playbook.Tools) {
@@ -215,7 +215,7 @@ func (r *Reference) addTools(tools playbook.Tools) {
 	}
 }
 
-// needsText says which other fields a field needs.
+// needsText describes which other fields a field needs.
 func needsText(field playbook.Field) string {
 	if len(field.Needs) == 0 {
 		return ""
@@ -224,12 +224,12 @@ func needsText(field playbook.Field) string {
 	return " Only with " + strings.Join(words, " or ") + "."
 }
 
-// listItem writes a map as one of a list.
+// listItem returns a map as an item of a list.
 func listItem(yaml string) string {
 	return strings.ReplaceAll("- "+strings.ReplaceAll(yaml, "\n", "\n  "), "\n  \n", "\n\n")
 }
 
-// fieldTypes say what the fields of tools may hold.
+// fieldTypes describe the values of tools' fields.
 var fieldTypes = map[playbook.FieldKind]string{
 	playbook.KindValue:     "any value",
 	playbook.KindText:      "text",
@@ -247,10 +247,10 @@ var fieldTypes = map[playbook.FieldKind]string{
 	playbook.KindCall:      "a map with tool and the fields of that tool",
 }
 
-// Entries returns all, in the order of Kinds and of the documentation.
+// Entries returns all entries, in the order of Kinds and of the documentation.
 func (r *Reference) Entries() []Entry { return slices.Clone(r.entries) }
 
-// Key returns the entry of a key, in any spelling, of a section.
+// Key returns the entry of a key, in any spelling, in a section.
 func (r *Reference) Key(section, key string) (Entry, bool) {
 	e, ok := r.keys[section][cmp.Or(r.spellings[section][key], key)]
 	return e, ok
@@ -262,7 +262,7 @@ func (r *Reference) Field(tool, field string) (Entry, bool) {
 	return e, ok
 }
 
-// Of returns the entry of a name of a kind.
+// Of returns the entry with a kind and name.
 func (r *Reference) Of(kind Kind, name string) (Entry, bool) {
 	i := slices.IndexFunc(r.entries, func(e Entry) bool { return e.Kind == kind && e.Name == name })
 	if i < 0 {
@@ -271,10 +271,10 @@ func (r *Reference) Of(kind Kind, name string) (Entry, bool) {
 	return r.entries[i], true
 }
 
-// Find returns the entries that a question is about: a name of any kind, or a path of keys such as
-// retry.then.max_wait, which may begin at any section. Equal entries of several sections are returned once.
-// Otherwise the question may be the end of the name of a field or test key, such as csv.delimiter, or a value:
-// upsert gives the fields mode that accept it.
+// Find returns the entries that match a question: a name of any kind, or a path of keys such as retry.then.max_wait,
+// which may begin at any section. Equal entries of several sections are returned once. If nothing matches, the
+// question may be the end of the name of a field or test key, such as csv.delimiter, or a value: upsert finds the
+// fields `mode` that accept it.
 func (r *Reference) Find(question string) []Entry {
 	question = plainQuestion(question)
 	found := lists.Filter(r.entries, func(e Entry) bool { return e.Kind != OfKey && strings.EqualFold(e.Name, question) })
@@ -293,7 +293,7 @@ func (r *Reference) Find(question string) []Entry {
 	})
 }
 
-// distinctEntries returns the entries that a condition selects; of those with the same text only the first.
+// distinctEntries returns the selected entries; of those with the same text only the first.
 func (r *Reference) distinctEntries(selects func(Entry) bool) []Entry {
 	var found []Entry
 	for _, e := range r.entries {
@@ -304,7 +304,7 @@ func (r *Reference) distinctEntries(selects func(Entry) bool) []Entry {
 	return found
 }
 
-// plainQuestion takes brackets of templates, functions and lists off a question.
+// plainQuestion removes the brackets of templates, functions and lists from a question.
 func plainQuestion(question string) string {
 	question = strings.TrimSpace(strings.Trim(strings.TrimSpace(question), "{}"))
 	if name, _, isCall := strings.Cut(question, "("); isCall {
@@ -331,10 +331,10 @@ func plainQuestion(question string) string {
 	return out.String()
 }
 
-// connectionPrefix begins the variables of connections, which end with a name.
+// connectionPrefix begins the environment variables of connections, which end with the connection's name.
 const connectionPrefix = "REPRISE_AUTH_"
 
-// Suggest returns the name that was meant, "" where none is near.
+// Suggest returns the name that was probably meant; "" if none is similar.
 func (r *Reference) Suggest(question string) string {
 	question = plainQuestion(question)
 	var names []string
@@ -365,7 +365,7 @@ func cutLast(path string) (before, last string, found bool) {
 	return path[:i], path[i+1:], true
 }
 
-// wordsBelow returns the words that are below a path.
+// wordsBelow returns the words below a path.
 func (r *Reference) wordsBelow(path string) []string {
 	var names []string
 	for _, e := range r.Find(path) {
@@ -380,7 +380,7 @@ func (r *Reference) Index(kind Kind) []string {
 	return lists.Pick(r.entries, func(e Entry) (string, bool) { return e.Name, e.Kind == kind })
 }
 
-// Plural is what a kind is called in lists.
+// Plural returns the plural of a kind, for lists.
 func (k Kind) Plural() string {
 	switch k {
 	case OfStatus:
@@ -390,7 +390,7 @@ func (k Kind) Plural() string {
 	}
 }
 
-// Markdown returns the entry as an editor shows it.
+// Markdown returns the entry as editors show it.
 func (e Entry) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** (%s)\n\n%s\n", escapeText(e.Heading()), e.Kind, e.Doc)
@@ -410,13 +410,13 @@ func escapeText(text string) string {
 	return strings.NewReplacer("_", `\_`, "*", `\*`, "[", `\[`).Replace(text)
 }
 
-// Heading is what a heading says of the entry.
+// Heading returns the heading of the entry.
 func (e Entry) Heading() string { return cmp.Or(e.Title, e.Name) }
 
-// Property is one thing that is said of an entry.
+// Property is a fact about an entry.
 type Property struct{ Name, Text string }
 
-// Facts are what is said of an entry besides its text and examples.
+// Facts returns what is known about an entry besides its text and examples.
 func (e Entry) Facts() []Property {
 	facts := []Property{
 		{"type", e.Type},
@@ -434,13 +434,13 @@ func (e Entry) Facts() []Property {
 	return slices.DeleteFunc(facts, func(fact Property) bool { return fact.Text == "" })
 }
 
-// wordsOf says what Entry.Words are.
+// wordsOf names what Entry.Words are for each kind.
 var wordsOf = map[Kind]string{OfKey: "accepts", OfField: "accepts", OfTestKey: "accepts", OfTool: "fields", OfName: "members", OfMetric: "labels"}
 
 //go:embed codes.txt
 var codesText string
 
-// explanation is what codes.txt says of a diagnostic.
+// explanation is the text about a diagnostic in codes.txt.
 type explanation struct{ why, wrong, right string }
 
 var explanations = readExplanations(codesText)

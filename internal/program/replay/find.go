@@ -27,19 +27,20 @@ import (
 const (
 	// listPage is how many workflows one call lists.
 	listPage = 500
-	// mostCandidates bounds the closed workflows of a type among which a sample is chosen, each page a request.
+	// mostCandidates bounds the closed workflows of a type from which a sample is chosen; each page of them is a
+	// request.
 	mostCandidates = 2000
 )
 
-// typeNames collects the names of the workflows of this program.
+// typeNames collects the names of this program's workflow types.
 type typeNames struct{ names []string }
 
-// RegisterWorkflowWithOptions is called for each workflow.
+// RegisterWorkflowWithOptions records the name of a workflow type.
 func (t *typeNames) RegisterWorkflowWithOptions(_ any, options workflow.RegisterOptions) {
 	t.names = append(t.names, options.Name)
 }
 
-// workflowTypes returns the names of the workflows of this program, sorted.
+// workflowTypes returns the sorted names of this program's workflow types.
 func workflowTypes() []string {
 	var all typeNames
 	workflows.Register(&all)
@@ -47,7 +48,7 @@ func workflowTypes() []string {
 	return all.names
 }
 
-// ofTypes returns the list filter of workflows of this program.
+// ofTypes returns the list filter for workflows of this program.
 func ofTypes() string {
 	return "WorkflowType IN (" + strings.Join(lists.Map(workflowTypes(), visibility.Quote), ", ") + ")"
 }
@@ -64,14 +65,14 @@ func Matching(ctx context.Context, c client.Client, filter string) ([]Execution,
 	return found, err
 }
 
-// OfRun finds a run, its earlier histories and all workflows that belong to it.
+// OfRun finds a run, the earlier workflow runs of its chain, and all workflows that belong to it.
 func OfRun(ctx context.Context, c client.Client, workflowID string) ([]Execution, error) {
 	found, _, err := listExecutions(ctx, c, ofTypes()+" AND RootWorkflowId = "+visibility.Quote(workflowID), 0)
 	return found, err
 }
 
-// Sample finds closed workflows of this program that have ended since a time: most in all, of each type and playbook about
-// equally many, the last to end first. more is true where there are others.
+// Sample finds closed workflows of this program that ended since a time: at most `most`, about equally many of each
+// type and playbook, the last to end first. more says that there are others.
 func Sample(ctx context.Context, c client.Client, since time.Time, most int) (sample []Execution, more bool, err error) {
 	groups := map[string][]Execution{}
 	for _, name := range workflowTypes() {
@@ -103,7 +104,7 @@ func Sample(ctx context.Context, c client.Client, since time.Time, most int) (sa
 	return sample, more, nil
 }
 
-// listExecutions lists workflows, most of them where that is not 0. more is true where there are others.
+// listExecutions lists workflows, at most `most` unless that is 0. more says that there are others.
 func listExecutions(ctx context.Context, c client.Client, filter string, most int) (found []Execution, more bool, err error) {
 	var token []byte
 	for {
@@ -131,7 +132,8 @@ func executionOf(info *workflowpb.WorkflowExecutionInfo) Execution {
 	return one
 }
 
-// InFolder finds the histories in a folder: files that end in .json, as the web UI and temporal workflow show write them.
+// InFolder finds the histories in a folder: files that end in .json, as the web UI and `temporal workflow show` write
+// them.
 func InFolder(folder string) ([]Execution, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -149,7 +151,7 @@ func InFolder(folder string) ([]Execution, error) {
 	return found, nil
 }
 
-// readHistory reads the history of an execution, and for one in a file its IDs.
+// readHistory reads the history of an execution. For a history in a file, it also sets the IDs.
 func (r *Replayer) readHistory(ctx context.Context, execution *Execution) (*historypb.History, error) {
 	if execution.file != "" {
 		return readFile(execution)

@@ -1,5 +1,5 @@
-// Package replay replays histories of workflows with the workflows of this program: a history that does not fit would block its
-// run once workers of this build get it.
+// Package replay replays histories with this program's workflows: a history that does not match would block its run
+// as soon as a worker of this build gets it.
 package replay
 
 import (
@@ -25,25 +25,25 @@ import (
 	"reprise/workflows"
 )
 
-// atOnce is how many histories are read and replayed at a time: each is in memory as a whole.
+// atOnce is how many histories are replayed concurrently: each is in memory as a whole.
 const atOnce = 4
 
-// Execution is a workflow whose history is replayed.
+// Execution is a workflow run whose history is replayed.
 type Execution struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id,omitempty"`
 	Type       string `json:"type,omitempty"`
 	Playbook   string `json:"playbook,omitempty"`
-	// file has the history, "" where the server has it.
+	// file is the path of the history; "" if the server has it.
 	file string
 }
 
-// Mismatch is a history that this build does not fit.
+// Mismatch is a history that this build does not match.
 type Mismatch struct {
 	Execution
-	// Event is the number of the last event that was replayed without an error; 0 if unknown.
+	// Event is the ID of the last event that was replayed without an error; 0 if unknown.
 	Event int64 `json:"event"`
-	// Expected is what the history has, and Got what this build does instead; "" is nothing.
+	// Expected is what the history has, and Got what this build does instead; "" means nothing.
 	Expected string `json:"expected,omitempty"`
 	Got      string `json:"got,omitempty"`
 	Error    string `json:"error"`
@@ -55,23 +55,23 @@ type UnreadHistory struct {
 	Error string `json:"error"`
 }
 
-// Report is what came of all histories.
+// Report is the result for all histories.
 type Report struct {
 	Histories int `json:"histories"`
 	Events    int `json:"events"`
-	// NotBegun counts workflows of which no worker has seen a task yet, so that every build fits.
+	// NotBegun counts workflows that no worker has run yet, so that every build matches.
 	NotBegun   int             `json:"not_begun"`
 	Mismatches []Mismatch      `json:"mismatches"`
 	Unread     []UnreadHistory `json:"unread"`
-	// Left says that more closed workflows were found than the sample takes.
+	// Left says that there are closed workflows beyond the sample.
 	Left bool `json:"left,omitempty"`
 }
 
-// Replayer replays histories. Client is nil where they are in files.
+// Replayer replays histories. Client is nil if they are in files.
 type Replayer struct {
 	Client client.Client
 	Store  *payload.Store // of large values, nil for none
-	// SaveTo is the folder for histories without values; "" saves none.
+	// SaveTo is the folder for saved histories, whose values are removed; "" saves none.
 	SaveTo string
 
 	mu     sync.Mutex
@@ -79,7 +79,7 @@ type Replayer struct {
 	saved  atomic.Int64
 }
 
-// All replays executions, some at a time. The error is one of saving, or ctx's.
+// All replays executions, a few at a time. The error is from saving, or from ctx.
 func (r *Replayer) All(ctx context.Context, executions []Execution) (Report, error) {
 	r.report.Mismatches, r.report.Unread = []Mismatch{}, []UnreadHistory{}
 	var group errgroup.Group
@@ -94,7 +94,7 @@ func (r *Replayer) All(ctx context.Context, executions []Execution) (Report, err
 	return r.report, errors.Join(ctx.Err(), err)
 }
 
-// replayExecution reads, saves and replays one history. The error is one of saving.
+// replayExecution reads, saves and replays one history. The error is from saving.
 func (r *Replayer) replayExecution(ctx context.Context, execution Execution) error {
 	history, err := r.readHistory(ctx, &execution)
 	if err != nil {
@@ -137,10 +137,11 @@ func (r *Replayer) addUnread(execution Execution, err error) {
 	r.report.Unread = append(r.report.Unread, UnreadHistory{Execution: execution, Error: err.Error()})
 }
 
-// fewestEvents is what the SDK can replay: a workflow has begun with a task that a worker has.
+// fewestEvents is the shortest history that the SDK can replay: the workflow has started, and a worker got its first
+// task.
 const fewestEvents = 3
 
-// replayHistory replays the decided part of a history under its own IDs, from which IDs of children derive.
+// replayHistory replays the decided part of a history with its original IDs, from which IDs of children derive.
 func (r *Replayer) replayHistory(execution Execution, history *historypb.History) (err error) {
 	if history = decidedPart(history); len(history.GetEvents()) < fewestEvents {
 		return nil
@@ -157,15 +158,15 @@ func (r *Replayer) replayHistory(execution Execution, history *historypb.History
 			err = fmt.Errorf("the workflow code panicked: %v", stopped)
 		}
 	}()
-	// The replayer may change what it is given.
+	// The replayer may change the history, so it gets a copy.
 	return replayer.ReplayWorkflowHistoryWithOptions(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), proto.CloneOf(history), worker.ReplayWorkflowHistoryOptions{
 		OriginalExecution: workflow.Execution{ID: execution.WorkflowID, RunID: execution.RunID},
 	})
 }
 
-// decidedPart returns the part of a history that workflow code has decided, up to what its last workflow task has
-// done; empty if none has ended. What came later, such as a request to cancel of which no worker knows yet, or a
-// termination, would have it decide more.
+// decidedPart returns the part of a history that workflow code has decided: up to the last event that its last
+// completed workflow task caused; empty if no task has completed. Later events, such as a cancel request or a
+// termination, have not been processed by the workflow.
 func decidedPart(history *historypb.History) *historypb.History {
 	events := history.GetEvents()
 	for i, event := range slices.Backward(events) {
@@ -176,8 +177,8 @@ func decidedPart(history *historypb.History) *historypb.History {
 	return &historypb.History{}
 }
 
-// isOfTask reports whether an event is the completion of a workflow task, or what it has done. The server writes that an update
-// was accepted, refused or completed without the number of the task.
+// isOfTask reports whether an event is the completion of a workflow task, or was caused by one. Events about
+// accepted, rejected and completed updates have no task ID.
 func isOfTask(event *historypb.HistoryEvent) bool {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED,
@@ -190,7 +191,7 @@ func isOfTask(event *historypb.HistoryEvent) bool {
 	return of != nil && of.Message().Fields().ByName("workflow_task_completed_event_id") != nil
 }
 
-// describeMismatch finds where a history stops to fit: the shortest beginning of it that fails.
+// describeMismatch finds where a history stops matching: the shortest beginning of it that fails.
 func (r *Replayer) describeMismatch(execution Execution, history *historypb.History, err error) Mismatch {
 	mismatch := Mismatch{Execution: execution, Error: err.Error()}
 	mismatch.Expected, mismatch.Got = compareTexts(err.Error())
@@ -215,7 +216,7 @@ func (r *Replayer) describeMismatch(execution Execution, history *historypb.Hist
 	return mismatch
 }
 
-// The SDK's words for a history that does not fit.
+// The SDK's messages about a history that does not match.
 var (
 	differs = regexp.MustCompile(`(?s)history event is (.*), replay command is (.*)$`)
 	missing = regexp.MustCompile(`(?s)missing replay command for (.*)$`)
@@ -223,7 +224,8 @@ var (
 	extra   = regexp.MustCompile(`(?s)extra replay command for (.*)$`)
 )
 
-// compareTexts reads what was expected and what came from the SDK's error; "" where it says something else.
+// compareTexts extracts what was expected and what came instead from the SDK's error; "" if the error says something
+// else.
 func compareTexts(message string) (expected, got string) {
 	if found := differs.FindStringSubmatch(message); found != nil {
 		return found[1], found[2]

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// saveStripped writes a history without its values to a folder.
+// saveStripped saves a history without its values in a folder.
 func saveStripped(folder string, number int64, history *historypb.History) error {
 	stripped := proto.CloneOf(history)
 	stripValues(stripped.ProtoReflect())
@@ -32,12 +32,13 @@ func saveStripped(folder string, number int64, history *historypb.History) error
 	return nil
 }
 
-// personal are the fields of texts that people or other systems have written; IDs and names of types stay.
+// personal are the fields with texts written by people or other systems; IDs and names of types are kept.
 var personal = map[protoreflect.Name]bool{
 	"identity": true, "message": true, "stack_trace": true, "reason": true, "cause": true, "binary_checksum": true,
 }
 
-// stripValues replaces the values in a message by their types and sizes, and the texts of people and errors by their lengths.
+// stripValues replaces the values in a message by their types and sizes, and texts of people and errors by their
+// lengths.
 func stripValues(message protoreflect.Message) {
 	switch value := message.Interface().(type) {
 	case *commonpb.Payload:
@@ -69,7 +70,7 @@ func stripValues(message protoreflect.Message) {
 	})
 }
 
-// stripPayload leaves the encoding of a value, its type in JSON, and its size in bytes.
+// stripPayload replaces a value by its encoding, JSON type, and size in bytes.
 func stripPayload(value *commonpb.Payload) {
 	kept := map[string][]byte{"bytes": []byte(strconv.Itoa(len(value.GetData())))}
 	if encoding := value.GetMetadata()["encoding"]; encoding != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ofCmd is how a line begins, or continues, that was copied for cmd of Windows.
+// ofCmd matches a command line that was copied for the Windows shell cmd.
 var ofCmd = regexp.MustCompile(`(?i)^(curl|curl\.exe)\s+\^"|\^\r?\n`)
 
-// cmdWords returns the arguments of a curl in a line of cmd.
+// cmdWords returns the arguments of a curl command line for cmd.
 func cmdWords(line string) ([]string, error) {
 	words, open := windowsWords(withoutCarets(line))
 	switch {
@@ -46,8 +46,8 @@ func withoutCarets(line string) string {
 	return out.String()
 }
 
-// windowsWords splits a line into arguments, as programs of Windows do: backslashes count before a quote
-// only. It reports whether a quote is left open.
+// windowsWords splits a command line into arguments as Windows programs do: backslashes are special only before a
+// quote. It reports whether a quote is left open.
 func windowsWords(line string) (words []string, open bool) {
 	var word strings.Builder
 	begun, quoted := false, false

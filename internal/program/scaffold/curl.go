@@ -16,12 +16,12 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// maxCurl is the longest line of curl that is read, in bytes: it comes from standard input, and
-// is read again at each of its words.
+// maxCurl is the longest accepted curl command line, in bytes: it comes from standard input, and parsing it takes
+// quadratic time.
 const maxCurl = 1 << 20
 
-// FromCurl reads a command line of curl, as people type it and as browsers copy it for bash. The error says what
-// cannot be read, and never a value of it.
+// FromCurl describes a curl command line, as people type it or browsers copy it. The error says what cannot be read,
+// without its value.
 func FromCurl(line string) (*Description, error) {
 	d, err := readCurl(line, func(name string) string { return "$" + name })
 	if err != nil {
@@ -31,7 +31,7 @@ func FromCurl(line string) (*Description, error) {
 	return d, nil
 }
 
-// readCurl reads the request of a line with all that is in it; variable gives what stands for a variable of the shell.
+// readCurl reads the request of a command line with everything in it; variable returns the text for a shell variable.
 func readCurl(line string, variable func(name string) string) (*Description, error) {
 	words, err := curlWords(line, variable)
 	if err != nil {
@@ -49,7 +49,7 @@ func readCurl(line string, variable func(name string) string) (*Description, err
 	return c.d, nil
 }
 
-// curlWords returns the arguments of the first curl of a script of a shell.
+// curlWords returns the arguments of the first curl command in a shell script.
 func curlWords(line string, variable func(name string) string) (words []string, err error) {
 	line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "$ "))
 	switch {
@@ -89,7 +89,7 @@ func curlWords(line string, variable func(name string) string) (words []string, 
 	return words, nil
 }
 
-// firstCurl returns the words of the first curl of a script, nil for none.
+// firstCurl returns the words of the first curl command in a script; nil if there is none.
 func firstCurl(script *syntax.File) (found []*syntax.Word) {
 	syntax.Walk(script, func(node syntax.Node) bool {
 		call, isCall := node.(*syntax.CallExpr)
@@ -101,8 +101,8 @@ func firstCurl(script *syntax.File) (found []*syntax.Word) {
 	return found
 }
 
-// joinAmpersands quotes each & in an unquoted address, where a shell would end the command: people often
-// paste such lines. Characters after a backslash outside of quotes are literal, as zsh pastes addresses.
+// joinAmpersands quotes each & in an unquoted URL, where a shell would end the command: people often paste such
+// lines. Characters after a backslash outside of quotes are literal, as zsh pastes URLs.
 func joinAmpersands(line string) string {
 	var out strings.Builder
 	quote, dollar := byte(0), false
@@ -139,7 +139,7 @@ func isCurl(command string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(strings.ToLower(command), ".exe"), "curl")
 }
 
-// reasonOf returns the message of a parser without what it quotes.
+// reasonOf returns the message of a parse error without quoted text.
 func reasonOf(err error) string {
 	if of, ok := errors.AsType[syntax.ParseError](err); ok {
 		return fmt.Sprintf("line %d, column %d: %s", of.Pos.Line(), of.Pos.Col(), of.Text)
@@ -147,7 +147,7 @@ func reasonOf(err error) string {
 	return "it is not one"
 }
 
-// curl gathers what the words of a command say.
+// curl collects the options of a command.
 type curl struct {
 	d       *Description
 	address string
@@ -158,8 +158,8 @@ type curl struct {
 	plain   bool // by --globoff, brackets of the address are text
 }
 
-// Options of curl: those that say something of the request take a word by its long name; of the others it
-// matters only whether they have a value.
+// Options of curl. Options that affect the request are listed by their long names; of the others it only matters
+// whether they have a value.
 var (
 	curlShort = map[byte]string{
 		'X': "request", 'H': "header", 'd': "data", 'F': "form", 'G': "get", 'g': "globoff", 'u': "user", 'b': "cookie", 'A': "user-agent", 'e': "referer",
@@ -187,7 +187,7 @@ var (
 	}
 )
 
-// readWord reads the next option or address, and gives the words behind it.
+// readWord reads the next option or URL, and returns the remaining words.
 func (c *curl) readWord(words []string) ([]string, error) {
 	word, rest := words[0], words[1:]
 	switch {
@@ -208,7 +208,7 @@ func (c *curl) readWord(words []string) ([]string, error) {
 	return rest, nil
 }
 
-// readLetters reads combined short options, the last of which may be followed by its value.
+// readLetters reads combined short options, the last of which may have a value.
 func (c *curl) readLetters(letters string, rest []string) ([]string, error) {
 	for i := range len(letters) {
 		name, known := curlShort[letters[i]]
@@ -227,7 +227,7 @@ func (c *curl) readLetters(letters string, rest []string) ([]string, error) {
 	return rest, nil
 }
 
-// readLongOption reads an option by its long name, with the next word as its value where it has one.
+// readLongOption reads an option by its long name, with the next word as its value if it has one.
 func (c *curl) readLongOption(name string, rest []string) ([]string, error) {
 	if !slices.Contains(curlReads, name) && !slices.Contains(curlSkips, name) {
 		return rest, c.readOption(name, "")
@@ -291,7 +291,7 @@ func (c *curl) readOption(name, value string) error {
 	return nil
 }
 
-// addContent adds a body. That of a file is not read.
+// addContent adds a body. A body from a file is refused.
 func (c *curl) addContent(value string) error {
 	if strings.HasPrefix(value, "@") {
 		return errors.New("the body is read from a file; write it into the command instead of @FILE")
@@ -300,7 +300,7 @@ func (c *curl) addContent(value string) error {
 	return nil
 }
 
-// encodePair returns a value of --data-urlencode as a pair of a form.
+// encodePair returns a value of --data-urlencode as an encoded form field.
 func encodePair(value string) string {
 	name, text, found := strings.Cut(value, "=")
 	if !found {
@@ -309,10 +309,10 @@ func encodePair(value string) string {
 	return name + "=" + url.QueryEscape(text)
 }
 
-// globbed finds what curl makes several addresses of.
+// globbed matches what curl expands to several URLs.
 var globbed = regexp.MustCompile(`\{[^{}]*,[^{}]*\}|\[[0-9a-zA-Z]+-[0-9a-zA-Z]+(:[0-9]+)?\]`)
 
-// buildRequest makes the request from the parsed options.
+// buildRequest creates the request from the parsed options.
 func (c *curl) buildRequest() error {
 	if c.address == "" {
 		return errors.New("the command has no URL, such as https://api.example.com/users")
@@ -343,7 +343,7 @@ func (c *curl) buildRequest() error {
 	return nil
 }
 
-// methods are the methods that tool http sends.
+// methods are the methods that the http tool supports.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 // setAddress splits an address into its parts.
@@ -361,7 +361,7 @@ func (r *Request) setAddress(address string) error {
 	return nil
 }
 
-// pairsOf returns the pairs of a query or form, in order; numbers are numbers.
+// pairsOf returns the pairs of a query or form, in order; numbers become numbers.
 func pairsOf(query string) (pairs []Pair) {
 	for _, part := range strings.Split(query, "&") {
 		name, value, _ := strings.Cut(part, "=")
@@ -373,7 +373,7 @@ func pairsOf(query string) (pairs []Pair) {
 	return pairs
 }
 
-// addPair adds a value; the values of one name are a list.
+// addPair adds a value; several values of one name become a list.
 func addPair(pairs []Pair, name string, value any) []Pair {
 	for i := range pairs {
 		if pairs[i].Name != name {
@@ -396,7 +396,7 @@ func unescapeText(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// numberOf returns the number that a text is, where it is written as numbers are, else the text.
+// numberOf returns the number that a text represents in the usual notation, else the text.
 func numberOf(text string) any {
 	const digits = 9 // digits of a number that is surely none of an identifier
 	if len(text) == 0 || len(text) > digits || len(text) > 1 && text[0] == '0' || strings.Trim(text, "0123456789") != "" {
@@ -409,7 +409,7 @@ func numberOf(text string) any {
 	return value
 }
 
-// setBody reads a body by its content type.
+// setBody parses a body according to its content type.
 func (r *Request) setBody(text, contentType string) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	value, err := expression.Decode([]byte(text))

@@ -17,29 +17,29 @@ import (
 	"reprise/interpreter/playbook/check"
 )
 
-// Description is a request as somebody has described it, and what is known of its answers. Once hide was called,
-// nothing in it is secret.
+// Description is a request as somebody described it, and what is known about its responses. After hideSecrets was
+// called, nothing in it is secret.
 type Description struct {
 	Name string // of what is requested, "" for not said
 	Desc string // one line, "" for none
 	Request
-	// Accepts are parameters that the API knows and that the request does not have, with their usual values, nil for none.
+	// Accepts are parameters that the API supports but the request does not use, with their usual values, or nil.
 	Accepts []Pair
 	Answer  *Response // nil where none is known
-	// Later are requests of the same kind that followed, in order.
+	// Later are later requests of the same kind, in order.
 	Later []Request
-	// Poll is the request for the progress of a job that Request has started; nil for none.
+	// Poll is the request for the progress of a job that Request starts; nil if there is none.
 	Poll *Request
 	// Notes are remarks for people about how the description was read.
 	Notes []string
-	// login is how requests authenticate; nil for nothing.
+	// login is how requests authenticate; nil if they do not.
 	login *login
-	// given are values that are passed with each run, since they must not be in a file.
+	// given are the names of values that each run must be given, because they must not be in a file.
 	given []string
-	// probed says that Answer came from a probe, with so many rows.
+	// probed says that Answer came from a probe. rows is the number of rows in it.
 	probed bool
 	rows   int
-	// known are the secrets that were taken out, which may be elsewhere as well.
+	// known are the secrets that were removed, which may occur elsewhere too.
 	known secrets.Masker
 }
 
@@ -55,7 +55,7 @@ type Request struct {
 	Text    string // a body that is neither
 }
 
-// Response is an answer of HTTP.
+// Response is an HTTP response.
 type Response struct {
 	Body   any  // canonical
 	Linked bool // the header Link leads to the next page
@@ -67,7 +67,7 @@ type Pair struct {
 	Value any // canonical, or a template
 }
 
-// findPair returns the value of a name, whatever its case.
+// findPair returns the value of a name, ignoring case.
 func findPair(pairs []Pair, name string) (any, bool) {
 	for _, pair := range pairs {
 		if strings.EqualFold(pair.Name, name) {
@@ -81,15 +81,15 @@ func dropPairs(pairs []Pair, drop func(Pair) bool) []Pair {
 	return slices.DeleteFunc(slices.Clone(pairs), drop)
 }
 
-// login is how a request logs in, without the secret itself.
+// login is how a request authenticates, without the secret itself.
 type login struct {
 	name string // of the connection
-	// below says that the connection has a path, below which the address is.
+	// below says that the connection's address has a path, to which the request's path is relative.
 	below bool
 	form  string // what it looks like
 }
 
-// isSecret reports whether a value must not get into a file.
+// isSecret reports whether a value must not be written to a file.
 func isSecret(name string, value any) bool {
 	text, isText := value.(string)
 	switch {
@@ -105,11 +105,11 @@ func isSecret(name string, value any) bool {
 	return credential.MayName(name) && credential.LooksSecret(text)
 }
 
-// browser are headers that browsers send by themselves, and those that the tool sets.
+// browser matches headers that browsers add by themselves, and those that the http tool sets.
 var browser = regexp.MustCompile(`^(sec-.*|user-agent|origin|referer|accept-language|accept-encoding|priority|pragma|cache-control|dnt|te|connection|content-length|host|if-none-match|if-modified-since|upgrade-insecure-requests|x-requested-with|:.*|postman-token|traceparent|tracestate|newrelic|x-client-data)$`)
 
-// hideSecrets takes everything secret out of the description: what logs in becomes a connection, and what cannot be one a
-// value that is passed with each run.
+// hideSecrets removes all secrets from the description: credentials become a connection, and other secrets become
+// values that each run is given.
 func (d *Description) hideSecrets() {
 	d.hideUser()
 	d.filterHeaders()
@@ -138,7 +138,7 @@ func (d *Description) hideSecrets() {
 	}
 }
 
-// learnSecrets adds the secrets of a request to those that are known.
+// learnSecrets records the secrets of a request.
 func (d *Description) learnSecrets(r *Request) {
 	for _, header := range r.Headers {
 		if isLoginHeader(header) {
@@ -152,7 +152,7 @@ func (d *Description) learnSecrets(r *Request) {
 	d.known.Add(d.pathSecrets(r.Path)...)
 }
 
-// learnValue adds the secrets of a value.
+// learnValue records the secrets in a value.
 func (d *Description) learnValue(name string, value any) {
 	switch of := value.(type) {
 	case map[string]any:
@@ -172,7 +172,7 @@ func (d *Description) learnValue(name string, value any) {
 	}
 }
 
-// learnHeader adds the secrets of a header that logs in.
+// learnHeader records the secrets in a header that authenticates.
 func (d *Description) learnHeader(name, value string) {
 	d.known.Add(value)
 	switch name {
@@ -192,8 +192,7 @@ func (d *Description) learnHeader(name, value string) {
 	}
 }
 
-// isSecret reports whether a value must not get into a file, because it looks like a secret or is one
-// that was taken out elsewhere.
+// isSecret reports whether a value must not be written to a file, because it looks like a secret or is a known one.
 func (d *Description) isSecret(name string, value any) bool {
 	if text, isText := value.(string); isText && d.known.Text(text) != text {
 		return true
@@ -210,7 +209,7 @@ func (d *Description) hostURL() string {
 	return parsed.Scheme + "://" + parsed.Host
 }
 
-// hideUser takes user and password out of the address.
+// hideUser removes user and password from the URL.
 func (d *Description) hideUser() {
 	parsed, err := url.Parse(d.Base)
 	if err != nil || parsed.User == nil {
@@ -226,8 +225,7 @@ func (d *Description) hideUser() {
 	d.loginBy(parsed.Scheme + "://USER:PASSWORD@" + parsed.Host)
 }
 
-// loginBy makes the request authenticate by a connection; the first method that is found
-// counts.
+// loginBy makes the request authenticate with a connection. Only the first method that is found is used.
 func (d *Description) loginBy(form string) bool {
 	if d.login != nil {
 		return false
@@ -236,7 +234,7 @@ func (d *Description) loginBy(form string) bool {
 	return true
 }
 
-// connectionName is made of the host: github of api.github.com.
+// connectionName returns a name derived from the host: github for api.github.com.
 func (d *Description) connectionName() string {
 	parsed, err := url.Parse(d.hostURL())
 	if err != nil || parsed.Hostname() == "" || net.ParseIP(parsed.Hostname()) != nil || parsed.Hostname() == "localhost" {
@@ -253,7 +251,7 @@ func (d *Description) connectionName() string {
 	return NameOf(labels[len(labels)-1], "api")
 }
 
-// filterHeaders keeps those that the request needs.
+// filterHeaders keeps only the headers that the request needs.
 func (d *Description) filterHeaders() {
 	var kept []Pair
 	isLogin := func(p Pair) bool { return p.Name == "authorization" }
@@ -290,12 +288,12 @@ func (d *Description) filterHeaders() {
 	d.Headers = kept
 }
 
-// isLoginHeader reports whether a header is a secret.
+// isLoginHeader reports whether a header contains credentials.
 func isLoginHeader(header Pair) bool {
 	return header.Name == "authorization" || header.Name == "cookie" || credential.InHeader(header.Name) || isSecret(header.Name, header.Value)
 }
 
-// impliesType reports whether the tool sends the content type by itself.
+// impliesType reports whether the tool sets the content type by itself.
 func (d *Description) impliesType(contentType string) bool {
 	media, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	switch strings.TrimSpace(media) {
@@ -324,7 +322,7 @@ func canonicalHeader(name string) string {
 	return strings.Join(words, "-")
 }
 
-// useAuthorization makes a connection of an Authorization header.
+// useAuthorization converts an Authorization header to a connection.
 func (d *Description) useAuthorization(value string) {
 	scheme, rest, _ := strings.Cut(value, " ")
 	switch strings.ToLower(scheme) {
@@ -345,7 +343,7 @@ func (d *Description) useAuthorization(value string) {
 	}
 }
 
-// hidePairs makes a value that is passed with each run of each pair that holds a secret.
+// hidePairs replaces secret values of pairs by values that each run is given.
 func (d *Description) hidePairs(pairs []Pair, what string) []Pair {
 	all := slices.Clone(pairs)
 	for i, pair := range all {
@@ -356,7 +354,7 @@ func (d *Description) hidePairs(pairs []Pair, what string) []Pair {
 	return all
 }
 
-// passTemplate returns the template of a value that each run is given.
+// passTemplate returns the template for a value that each run is given.
 func (d *Description) passTemplate(name, what string) node.Verbatim {
 	key := check.FreeName(NameOf(name, "secret"))
 	if !slices.Contains(d.given, key) {
@@ -367,7 +365,7 @@ func (d *Description) passTemplate(name, what string) node.Verbatim {
 	return node.Verbatim("{{ " + key + " }}")
 }
 
-// hideIn takes secrets out of a body.
+// hideIn removes secrets from a body.
 func (d *Description) hideIn(value any, name string) any {
 	switch of := value.(type) {
 	case map[string]any:
@@ -390,8 +388,9 @@ func (d *Description) hideIn(value any, name string) any {
 	return value
 }
 
-// hidePath takes segments out of the path that are secrets, or that may be some: the path up to the last of them is the connection's. An
-// address has to have something below that, and a connection that fetches tokens has no path: there each run is given them.
+// hidePath removes segments from the path that are, or may be, secrets: the path up to the last of them becomes part
+// of the connection. If nothing would be left after them, or the connection fetches tokens and so has no path, each
+// run is given them instead.
 func (d *Description) hidePath() {
 	suspects := d.pathSecrets(d.Path)
 	segments, end := strings.Split(d.Path, "/"), 0
@@ -414,8 +413,8 @@ func (d *Description) hidePath() {
 	d.Path = strings.Join(segments, "/")
 }
 
-// beginBelow moves the first segments of the path, with hidden ones in it, into the connection's address, if
-// there is a connection.
+// beginBelow moves the first segments of the path into the connection's address, with hidden ones replaced. It
+// returns false if there can be no such connection.
 func (d *Description) beginBelow(first []string, hidden []int, rest []string) bool {
 	_, host, _ := strings.Cut(d.hostURL(), "://")
 	if strings.Join(rest, "") == "" || host == "" || !strings.HasSuffix(d.Base, host) || inPath.MatchString(strings.Join(first, "/")) {
@@ -436,7 +435,7 @@ func (d *Description) beginBelow(first []string, hidden []int, rest []string) bo
 	return true
 }
 
-// pathSecrets returns the segments of a path of the API that may be secrets.
+// pathSecrets returns the segments of an API path that may be secrets.
 func (d *Description) pathSecrets(path string) []string {
 	host := ""
 	if parsed, err := url.Parse(d.Base); err == nil {
@@ -445,8 +444,8 @@ func (d *Description) pathSecrets(path string) []string {
 	return credential.PathSuspects(host, path)
 }
 
-// hideStrings returns an answer as a test may have it: without what is named like a secret, with few rows and short
-// texts.
+// hideStrings returns a response that may be in a test: without members whose names suggest secrets, with few rows
+// and short texts.
 func hideStrings(value any) any {
 	const shownRows = 2
 	switch of := value.(type) {
@@ -474,7 +473,7 @@ func hideStrings(value any) any {
 	return value
 }
 
-// hiddenText returns a text of an answer without secrets, and not too long.
+// hiddenText returns a text of a response without secrets, shortened.
 func hiddenText(name, text string) string {
 	const shownText = 200
 	if shown := credential.WithoutInside(text); shown != text {

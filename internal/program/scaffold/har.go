@@ -12,11 +12,11 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// maxDocument is the largest HAR file or document of OpenAPI that is read, in bytes. Parsed, it
-// takes some twenty times as much memory.
+// maxDocument is the largest HAR file or OpenAPI document that is read, in bytes. Parsed, it takes about twenty times
+// as much memory.
 const maxDocument = 64 << 20
 
-// archive is the part of a HAR file (version 1.2) that is read.
+// archive is the part of a HAR file (version 1.2) that is used.
 type archive struct {
 	Log struct {
 		Entries []entry `json:"entries"`
@@ -50,8 +50,9 @@ type nameValue struct {
 	Value string `json:"value"`
 }
 
-// FromHAR reads a recording of a browser. It chooses the most frequent kind of request with JSON answers, the first
-// one if several are equally frequent. The error says what is missing, without values of the file.
+// FromHAR describes a request recorded by a browser. It chooses the most frequent kind of request with JSON
+// responses, the first one if several are equally frequent. The error says what is missing, without values of the
+// file.
 func FromHAR(data []byte) (*Description, error) {
 	if len(data) > maxDocument {
 		return nil, fmt.Errorf("the HAR file is larger than %d MiB", maxDocument>>20)
@@ -93,7 +94,7 @@ func FromHAR(data []byte) (*Description, error) {
 	return first, nil
 }
 
-// requestKind returns the same for requests that differ only in their parameters.
+// requestKind returns a key that is the same for requests that differ only in their parameters.
 func (d *Description) requestKind() string {
 	query := ""
 	if body, isMap := d.Body.(map[string]any); isMap { // of GraphQL, many things have one address
@@ -102,7 +103,7 @@ func (d *Description) requestKind() string {
 	return strings.Join([]string{d.Method, d.Base, d.Path, query}, " ")
 }
 
-// describeEntry returns a request that was answered with JSON, nil for others.
+// describeEntry describes a request with a JSON response; nil for others.
 func (e entry) describeEntry() *Description {
 	d := &Description{}
 	d.Method = strings.ToUpper(strings.ToValidUTF8(e.Request.Method, ""))
@@ -133,7 +134,7 @@ func (e entry) describeEntry() *Description {
 	return d
 }
 
-// answerValue returns the value of the answer; false where that is no map or list of JSON.
+// answerValue returns the response's value; false unless it is a JSON object or array.
 func (e entry) answerValue() (any, bool) {
 	text := []byte(e.Response.Content.Text)
 	if e.Response.Content.Encoding == "base64" {

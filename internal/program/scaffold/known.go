@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// service is what is known of the answers of an API by its host, where nothing else says what they look like.
+// service is what is known about an API's responses from its host, if there is no example.
 type service struct {
 	host    string   // its end
 	answer  string   // JSON; RESOURCE stands for the last part of the path
@@ -18,7 +18,7 @@ type service struct {
 	path    string   // a part of the path that requests have, "" for any
 }
 
-// services are APIs that many use. Their styles of paging are in their documentation.
+// services are widely used APIs. Their documentation describes their pagination.
 var services = []service{
 	{host: "api.github.com", answer: `[{"id": 1}]`, accepts: []string{"per_page"}, linked: true},
 	{host: "gitlab.com", answer: `[{"id": 1}]`, accepts: []string{"per_page"}, linked: true},
@@ -46,8 +46,8 @@ var services = []service{
 	{host: "pokeapi.co", answer: `{"count": 1, "next": "https://x", "results": [{"name": "x"}]}`, accepts: []string{"limit", "offset"}},
 }
 
-// applyKnown adds what is known of the API's answers where the description has none: by its host, else by the parameters that
-// the request has.
+// applyKnown adds what is known about the API's responses if the description has none: by host, else from the
+// request's parameters.
 func (w *writer) applyKnown() {
 	if w.of.Answer != nil && (w.of.Answer.Body != nil || w.of.Answer.Linked) {
 		return
@@ -75,7 +75,7 @@ func (w *writer) applyKnown() {
 	w.guessRows()
 }
 
-// requestsMany reports whether a request asks for many things: by its parameters, by its name, or by its path.
+// requestsMany reports whether a request is for a list: by its parameters, name or path.
 func (w *writer) requestsMany(last string, of service) bool {
 	if w.of.Method == "POST" {
 		return w.of.Body != nil && (strings.HasSuffix(last, "query") || strings.HasSuffix(last, "search"))
@@ -89,7 +89,7 @@ func (w *writer) requestsMany(last string, of service) bool {
 	return w.of.Method == "GET" && (of.path != "" || strings.HasSuffix(strings.TrimSuffix(last, ".json"), "s"))
 }
 
-// resourceOf returns the name of a resource as a JSON string, without characters that would end it.
+// resourceOf returns the name of a resource for use in a JSON string.
 func resourceOf(segment string) string {
 	segment = strings.TrimSuffix(segment, ".json")
 	if !identifier.MatchString(segment) {
@@ -98,8 +98,8 @@ func resourceOf(segment string) string {
 	return strings.ToLower(segment)
 }
 
-// guessRows supposes where rows are of a request whose parameters number pages or rows, or say how many rows are wanted. Where only that is
-// known it supposes an offset: an API that pages otherwise answers the first page again, which is an error.
+// guessRows guesses where the rows are if the request has parameters for page, offset or page size. If only the size
+// is known, it assumes an offset: an API that paginates differently returns the first page again, which is an error.
 func (w *writer) guessRows() {
 	f := newFinder(w.of)
 	for _, names := range [][]string{pageParams, offsetParams, guessedSizes} {
@@ -117,10 +117,10 @@ func (w *writer) guessRows() {
 	}
 }
 
-// guessedSizes are names of parameters that say how many rows are wanted, and hardly anything else.
+// guessedSizes are the names of parameters that almost certainly mean the page size.
 var guessedSizes = []string{"limit", "perpage", "pagesize", "maxresults", "pagelimit", "resultsperpage", "itemsperpage"}
 
-// noteGuess notes a guess, in the file and in the output.
+// noteGuess adds a note about a guess, in the file and in the output.
 func (w *writer) noteGuess(guess string) {
 	w.guesses = append(w.guesses, guess)
 	how := "; check with starter try, or use --probe to send the request"
@@ -130,7 +130,7 @@ func (w *writer) noteGuess(guess string) {
 	w.made.Notes = append(w.made.Notes, "a guess: "+guess+how)
 }
 
-// guessGraphQL supposes the answer of a query of GraphQL that asks for a pageInfo: the query says where it is.
+// guessGraphQL derives the structure of the response from a GraphQL query that requests a pageInfo.
 func (w *writer) guessGraphQL() bool {
 	query, _ := expression.MapOf(w.of.Body)["query"].(string)
 	path := pageInfoPath(query)
@@ -151,7 +151,7 @@ func (w *writer) guessGraphQL() bool {
 
 var queryToken = regexp.MustCompile(`"(?:\\.|[^"\\])*"|[A-Za-z_][A-Za-z0-9_]*|[{}():]`)
 
-// pageInfoPath returns the path to a query's pageInfo, by aliases; nil if it has none.
+// pageInfoPath returns the path to a query's pageInfo, using aliases; nil if it has none.
 func pageInfoPath(query string) []string {
 	var open []string
 	last, inParens, isAliased := "", 0, false

@@ -10,16 +10,16 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// answerMember is a value somewhere in an answer.
+// answerMember is a member of a response, at any depth.
 type answerMember struct {
 	path  []string
 	value any
 }
 
-// plainName returns the last part of its path, in the form of plain.
+// plainName returns the last name of the path in normalized form.
 func (m answerMember) plainName() string { return plainName(m.path[len(m.path)-1]) }
 
-// parentName returns the part before that, "" for none.
+// parentName returns the normalized name before the last one; "" if there is none.
 func (m answerMember) parentName() string {
 	if len(m.path) < 2 {
 		return ""
@@ -29,14 +29,14 @@ func (m answerMember) parentName() string {
 
 var notPlain = regexp.MustCompile(`[^a-z0-9]`)
 
-// plainName returns a name without what styles of writing differ in: page[number], pageNumber and page_number are one.
+// plainName normalizes a name: page[number], pageNumber and page_number become the same.
 func plainName(name string) string { return notPlain.ReplaceAllString(strings.ToLower(name), "") }
 
-// mostDepth is how deep members of answers are looked for: real APIs keep their rows within two
-// envelopes, and a deep document has too many lists to choose from.
+// mostDepth is the depth to which members of responses are searched: real APIs put their rows at most two envelopes
+// deep, and a deep document has too many lists to choose from.
 const mostDepth = 4
 
-// membersOf returns the members of maps in an answer, those of the least depth first, lists not entered.
+// membersOf returns the members of objects in a response, by increasing depth. Lists are not entered.
 func membersOf(answer any) []answerMember {
 	var all []answerMember
 	level := []answerMember{{value: answer}}
@@ -54,12 +54,12 @@ func membersOf(answer any) []answerMember {
 	return all
 }
 
-// usualRows are names of what holds the rows of an answer.
+// usualRows are the usual names of the member with the rows.
 var usualRows = []string{
 	"data", "items", "results", "records", "rows", "entries", "value", "values", "list", "objects", "content", "nodes", "edges", "members", "elements", "collection", "resources", "hits",
 }
 
-// rowsOf finds the rows of an answer: path is nil if the answer itself is the list, ok false if there are none.
+// rowsOf finds the rows of a response: path is nil if the response itself is the list, ok false if there are none.
 // resource is the last segment of the request's path.
 func rowsOf(answer any, resource string) (path []string, ok bool) {
 	if _, isList := answer.([]any); isList {
@@ -94,7 +94,7 @@ func rowsOf(answer any, resource string) (path []string, ok bool) {
 	return best.path, points > 0
 }
 
-// valueAt returns the value at a path, nil if there is none.
+// valueAt returns the value at a path; nil if there is none.
 func valueAt(value any, path []string) any {
 	for _, key := range path {
 		value = expression.MapOf(value)[key]
@@ -102,7 +102,7 @@ func valueAt(value any, path []string) any {
 	return value
 }
 
-// setAt returns an answer with another value at a path; what is on the way is made.
+// setAt returns a response with another value at a path, creating objects on the way.
 func setAt(value any, path []string, to any) any {
 	if len(path) == 0 {
 		return to
@@ -115,7 +115,7 @@ func setAt(value any, path []string, to any) any {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// expressionOf is how an expression names a member of a value.
+// expressionOf returns an expression for a member of a value.
 func expressionOf(root string, path []string) string {
 	for _, key := range path {
 		if identifier.MatchString(key) {
@@ -128,12 +128,12 @@ func expressionOf(root string, path []string) string {
 	return root
 }
 
-// canCollect reports whether a path can be in collect, which is dotted.
+// canCollect reports whether a path can be used in `collect`, whose paths are dotted.
 func canCollect(path []string) bool {
 	return !slices.ContainsFunc(path, func(key string) bool { return strings.ContainsAny(key, ".[]") || key == "" })
 }
 
-// keyOf guesses the column that identifies rows, "" if unknown.
+// keyOf guesses the column that identifies rows; "" if unknown.
 func keyOf(rows any) string {
 	list, _ := rows.([]any)
 	if len(list) == 0 {

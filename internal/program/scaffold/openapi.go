@@ -19,7 +19,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Operation is one that a document of OpenAPI describes.
+// Operation is an operation in an OpenAPI document.
 type Operation struct {
 	ID     string // operationId, else method and path
 	Method string
@@ -27,13 +27,14 @@ type Operation struct {
 	Desc   string // one line
 }
 
-// OpenAPIDocument is a document of OpenAPI: 3.0, 3.1, or Swagger 2.0.
+// OpenAPIDocument is an OpenAPI document: version 3.0, 3.1, or Swagger 2.0.
 type OpenAPIDocument struct {
 	of   *openapi3.T
 	from string // where it was read, for servers without a host
 }
 
-// ReadOpenAPI reads a document in JSON or YAML. References to other files are not followed. from is its URL, "" for a file.
+// ReadOpenAPI parses a document in JSON or YAML. References to other files are not followed. from is its URL; "" for
+// a file.
 func ReadOpenAPI(data []byte, from string) (of *OpenAPIDocument, err error) {
 	if len(data) > maxDocument {
 		return nil, fmt.Errorf("the document is larger than %d MiB", maxDocument>>20)
@@ -62,7 +63,7 @@ func ReadOpenAPI(data []byte, from string) (of *OpenAPIDocument, err error) {
 	return document, nil
 }
 
-// readSwagger reads version 2.0.
+// readSwagger parses version 2.0.
 func readSwagger(data []byte) (*openapi3.T, error) {
 	var tree any
 	if err := yaml.Unmarshal(data, &tree); err != nil {
@@ -79,8 +80,8 @@ func readSwagger(data []byte) (*openapi3.T, error) {
 	return openapi2conv.ToV3(&old)
 }
 
-// asJSONTree returns a tree of YAML as JSON has it, where the status 200 is a text as a key. It has one schema where
-// items is a list of them, which Swagger does not allow and some documents have.
+// asJSONTree converts a YAML tree to what JSON would have, with texts as keys, such as the status 200. A list of
+// schemas in `items` is replaced by one schema: Swagger does not allow the list, but some documents have it.
 func asJSONTree(tree any) any {
 	switch of := tree.(type) {
 	case map[any]any:
@@ -104,7 +105,7 @@ func asJSONTree(tree any) any {
 	return tree
 }
 
-// Operations returns all of the document, by path and method; those that read go first.
+// Operations returns all operations of the document, by path and method; those that read come first.
 func (d *OpenAPIDocument) Operations() (all []Operation) {
 	if d.of.Paths == nil {
 		return nil
@@ -131,7 +132,7 @@ func firstLine(text string) string {
 	return strings.TrimSpace(line)
 }
 
-// findOperation returns the operation of an ID, which may be its method and path.
+// findOperation returns the operation with an ID, or with a method and path.
 func (d *OpenAPIDocument) findOperation(id string) (Operation, error) {
 	all := d.Operations()
 	var ids []string
@@ -152,7 +153,7 @@ func (d *OpenAPIDocument) findOperation(id string) (Operation, error) {
 	return Operation{}, fmt.Errorf("the document has no operation %q, expected one of %s%s", id, strings.Join(ids[:min(len(ids), shown)], ", "), more)
 }
 
-// DescribeOperation describes an operation.
+// DescribeOperation describes the request of an operation.
 func (d *OpenAPIDocument) DescribeOperation(id string) (of *Description, err error) {
 	one, err := d.findOperation(id)
 	if err != nil {
@@ -182,7 +183,7 @@ func (d *OpenAPIDocument) DescribeOperation(id string) (of *Description, err err
 	return of, nil
 }
 
-// setBase takes the first server. One without a host belongs to where the document is.
+// setBase sets the base URL to the first server. A server without a host is relative to the document's URL.
 func (d *OpenAPIDocument) setBase(of *Description, operation *openapi3.Operation) {
 	servers := d.of.Servers
 	if operation.Servers != nil && len(*operation.Servers) > 0 {
@@ -215,7 +216,7 @@ func (d *OpenAPIDocument) setBase(of *Description, operation *openapi3.Operation
 	of.Base, of.Path = base.Base, strings.TrimRight(base.Path, "/")+of.Path
 }
 
-// addParameter adds one that is required, and notes the others.
+// addParameter adds a required parameter, and lists an optional one.
 func (d *Description) addParameter(p *openapi3.Parameter) {
 	value := usualValue(p)
 	if _, isMap := value.(map[string]any); isMap {
@@ -232,7 +233,7 @@ func (d *Description) addParameter(p *openapi3.Parameter) {
 	}
 }
 
-// usualValue returns a value that a parameter may have.
+// usualValue returns an example value of a parameter.
 func usualValue(p *openapi3.Parameter) any {
 	if p.Example != nil {
 		return toCanonical(p.Example)
@@ -261,7 +262,7 @@ func usualValue(p *openapi3.Parameter) any {
 	return sampleOf(p.Schema, p.Name)
 }
 
-// toCanonical returns a value of a document as values of the language are; nil where that is not possible.
+// toCanonical converts a value of a document to the types that the language uses; nil if that is not possible.
 func toCanonical(value any) any {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -309,7 +310,7 @@ func exampleOf(media *openapi3.MediaType) any {
 	return sampleOf(media.Schema, "")
 }
 
-// answerOf returns the answer of a success; nil if it is not documented.
+// answerOf returns the response for success; nil if it is not documented.
 func answerOf(operation *openapi3.Operation) *Response {
 	if operation.Responses == nil {
 		return nil
@@ -340,7 +341,7 @@ func answerOf(operation *openapi3.Operation) *Response {
 	return nil
 }
 
-// linkHeader finds texts that speak of the header.
+// linkHeader matches texts that mention the Link header.
 var linkHeader = regexp.MustCompile("(?i)\\blink[`'\"]? (response )?header|`link` header|rel=\"?next")
 
 // useSecurity makes the request authenticate as the document says.
@@ -362,7 +363,7 @@ func (d *OpenAPIDocument) useSecurity(of *Description, operation *openapi3.Opera
 	}
 }
 
-// loginOf adds what a scheme asks for, with a word in place of the secret.
+// loginOf adds the credentials of a security scheme, with a placeholder for the secret.
 func (d *Description) loginOf(scheme *openapi3.SecurityScheme) bool {
 	switch {
 	case scheme.Type == "http" && strings.EqualFold(scheme.Scheme, "basic"):

@@ -21,10 +21,10 @@ const (
 	StyleWebhook = "webhook"
 )
 
-// Styles are the styles that a playbook can be made for.
+// Styles are the supported styles.
 var Styles = []string{StylePage, StyleOffset, StyleCursor, StyleLink, StylePoll, StyleExport, StyleGraphQL, StyleWebhook}
 
-// Names of parameters, by what they say, in the form of plain.
+// Normalized names of parameters, by meaning.
 var (
 	pageParams   = []string{"page", "pagenumber", "pageno", "pagenum", "pageindex", "currentpage", "pg", "p"}
 	offsetParams = []string{"offset", "skip", "startindex", "startat", "start", "resultoffset", "firstresult", "pageoffset", "sysparmoffset", "recordoffset", "from"}
@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// Names of members of answers, by what they say.
+// Normalized names of members in responses, by meaning.
 var (
 	moreMembers  = []string{"hasmore", "hasnextpage", "hasnext", "more", "morerecords", "hasmoreitems", "istruncated", "truncated", "moreresults"}
 	lastMembers  = []string{"islast", "islastpage", "last", "done", "complete", "isdone", "finished", "endofrecords", "endofstream"}
@@ -50,33 +50,34 @@ var (
 	}
 )
 
-// paging is how an API pages, and what a playbook and its test need of that.
+// paging is how an API paginates, with what a playbook and its test need.
 type paging struct {
 	style string
-	// when is the expression that says that there is more.
+	// when is the expression that is true if there are more pages.
 	when string
-	// Of params, url and body one says how the next request differs.
+	// One of params, url and body says how the next request differs.
 	params []Pair
 	url    string
 	body   any
-	// more and last are what an answer has that leads on, and one that does not.
+	// more and last are the members with which a test's response says that there is another page, or that there is
+	// none.
 	more, last []answerMember
-	// moreHeaders are the headers of an answer that leads on.
+	// moreHeaders are the headers of a test's response that has another page.
 	moreHeaders map[string]string
-	// sent are the parameters of the second request of the test, nil where they are not compared.
+	// sent are the parameters of the second request of the test; nil if they are not compared.
 	sent map[string]any
-	// sized says that a page with fewer rows than page_size is the last one, so the size of pages has to be known.
+	// sized says that a page with fewer rows than page_size is the last one, so that the page size has to be known.
 	sized bool
-	// guess says what of it is a guess, "" for nothing.
+	// guess describes which part of it is a guess; "" if none is.
 	guess string
 }
 
-// addSign adds what a member of an answer is where that leads on, and where it does not.
+// addSign adds a member of the response with its values for a page that has a next one, and for the last page.
 func (p *paging) addSign(path []string, more, last any) {
 	p.more, p.last = append(p.more, answerMember{path, more}), append(p.last, answerMember{path, last})
 }
 
-// finder finds how a request pages.
+// finder finds out how a request paginates.
 type finder struct {
 	of      *Description
 	answer  any
@@ -108,7 +109,7 @@ func pairsOfMap(value any) (pairs []Pair) {
 	return pairs
 }
 
-// findParam finds the first parameter of some names, in their order.
+// findParam finds the first of some parameters, in the order of names.
 func (f *finder) findParam(names []string) (name string, value any) {
 	for _, wanted := range names {
 		for _, pair := range slices.Concat(f.of.Params, f.of.Accepts, pairsOfMap(f.of.Body)) {
@@ -130,7 +131,7 @@ func (f *finder) inBody(name string) bool {
 	return false
 }
 
-// findMember finds the first member of some names that fits.
+// findMember finds the first member that has one of some names and fits.
 func (f *finder) findMember(names []string, fits func(answerMember) bool) (answerMember, bool) {
 	for _, wanted := range names {
 		for _, one := range f.members {
@@ -146,7 +147,7 @@ func isNumber(m answerMember) bool { _, is := m.value.(int); return is }
 
 func isBool(m answerMember) bool { _, is := m.value.(bool); return is }
 
-// isAddress reports whether a member leads somewhere.
+// isAddress reports whether a member is a URL or a path.
 func isAddress(m answerMember) bool {
 	text, isText := m.value.(string)
 	return isText && (strings.Contains(text, "://") || strings.HasPrefix(text, "/") || strings.HasPrefix(text, "?"))
@@ -162,7 +163,7 @@ func isMark(m answerMember) bool {
 	return false
 }
 
-// findPaging finds how the request pages: "" of style for not at all.
+// findPaging finds out how the request paginates; the style is "" if it does not.
 func (f *finder) findPaging() paging {
 	for _, look := range []func() (paging, bool){f.graphqlPaging, f.comparePages, f.linkHeader, f.ownMark, f.addressPaging, f.markPaging, f.lastRow, f.offsetPaging, f.numberPaging} {
 		if found, ok := look(); ok {
@@ -172,10 +173,10 @@ func (f *finder) findPaging() paging {
 	return paging{}
 }
 
-// rowsText is how an expression names the rows of an answer.
+// rowsText returns an expression for the rows of a response.
 func (f *finder) rowsText() string { return expressionOf("response", f.rows) }
 
-// linkHeader returns the header Link (RFC 8288).
+// linkHeader returns pagination by the Link header (RFC 8288).
 func (f *finder) linkHeader() (paging, bool) {
 	if f.of.Answer == nil || !f.of.Answer.Linked {
 		return paging{}, false
@@ -186,12 +187,12 @@ func (f *finder) linkHeader() (paging, bool) {
 	}, true
 }
 
-// nextAddress returns the address of the second page of a test.
+// nextAddress returns the URL of a test's second page.
 func (f *finder) nextAddress() string {
 	return f.of.Base + inPath.ReplaceAllString(f.of.Path, "1") + "?page=2"
 }
 
-// addressPaging returns a member that holds the address of the next page.
+// addressPaging returns pagination by a member with the URL of the next page.
 func (f *finder) addressPaging() (paging, bool) {
 	isNext := func(m answerMember) bool {
 		return isAddress(m) && (slices.Contains(urlMembers, m.plainName()) || m.parentName() == "next" && slices.Contains([]string{"href", "url", "link", "uri"}, m.plainName()))
@@ -209,7 +210,7 @@ func (f *finder) addressPaging() (paging, bool) {
 	return paging{}, false
 }
 
-// ownMark returns a mark that the next request sends as the parameter of the same name.
+// ownMark returns pagination by a cursor that the next request sends in the parameter of the same name.
 func (f *finder) ownMark() (paging, bool) {
 	for _, one := range f.members {
 		if !slices.Contains(markMembers, one.plainName()) || !isMark(one) || one.value == nil {
@@ -222,7 +223,7 @@ func (f *finder) ownMark() (paging, bool) {
 	return paging{}, false
 }
 
-// markPaging returns a member that the next request sends back.
+// markPaging returns pagination by a cursor that the next request sends.
 func (f *finder) markPaging() (paging, bool) {
 	found, ok := f.findMember(markMembers, func(m answerMember) bool {
 		return isMark(m) && (m.value != nil || !slices.Contains([]string{"next", "after", "cursor", "offset"}, m.plainName()) || f.cursorParam(m) != "")
@@ -240,7 +241,7 @@ func (f *finder) markPaging() (paging, bool) {
 	return p, true
 }
 
-// pagingByMark returns paging by a member whose value the next request sends as a parameter.
+// pagingByMark returns pagination by a member whose value the next request sends as a parameter.
 func (f *finder) pagingByMark(path []string, param string) paging {
 	text := expressionOf("response", path)
 	p := paging{style: StyleCursor, when: text}
@@ -255,7 +256,7 @@ func (f *finder) pagingByMark(path []string, param string) paging {
 	return p
 }
 
-// untilEnd stops paging when the answer says that its page is the last one, because a link to a next page may
+// untilEnd ends pagination when the response says that its page is the last one, because a link to a next page may
 // still be there.
 func (f *finder) untilEnd(p *paging) {
 	if last, has := f.findMember(lastMembers, isBool); has {
@@ -273,7 +274,7 @@ func (f *finder) sendParam(p *paging, param string, value node.Verbatim, sent an
 	p.params, p.sent = []Pair{{param, value}}, map[string]any{param: sent}
 }
 
-// cursorParam returns the parameter that sends a mark: preferably one of the same name.
+// cursorParam returns the parameter that sends a cursor, preferably one of the same name.
 func (f *finder) cursorParam(m answerMember) string {
 	own := strings.TrimPrefix(m.plainName(), "next")
 	names := []string{m.plainName(), own}
@@ -295,7 +296,7 @@ func (f *finder) cursorParam(m answerMember) string {
 	return name
 }
 
-// guessedParam is what a parameter is probably called.
+// guessedParam returns the probable name of a parameter.
 func guessedParam(name string) string {
 	for _, prefix := range []string{"next_", "next"} {
 		if rest, has := strings.CutPrefix(name, prefix); has && rest != "" {
@@ -311,7 +312,7 @@ func guessedParam(name string) string {
 	return name
 }
 
-// lastRow returns paging by the key of the last row, as Stripe's starting_after.
+// lastRow returns pagination by the key of the last row, such as Stripe's starting_after.
 func (f *finder) lastRow() (paging, bool) {
 	param, _ := f.findParam([]string{"startingafter", "afterid", "sinceid", "lastid"})
 	more, has := f.findMember(moreMembers, isBool)
@@ -331,7 +332,7 @@ func (f *finder) lastRow() (paging, bool) {
 	return p, true
 }
 
-// offsetPaging counts rows.
+// offsetPaging returns pagination by row offset.
 func (f *finder) offsetPaging() (paging, bool) {
 	param, value := f.findParam(offsetParams)
 	if param == "" || !f.hasRows {
@@ -356,7 +357,7 @@ func (f *finder) pagingByOffset(param string, first int) paging {
 	return p
 }
 
-// firstParams returns the parameters of the request with one that the first page needs.
+// firstParams returns the request's parameters with the one that the first page needs.
 func (f *finder) firstParams(param string, value int) []Pair {
 	if f.inBody(param) {
 		return f.of.Params
@@ -370,7 +371,7 @@ func (f *finder) firstParams(param string, value int) []Pair {
 	return append(pairs, Pair{param, value})
 }
 
-// numberPaging counts pages.
+// numberPaging returns pagination by page number.
 func (f *finder) numberPaging() (paging, bool) {
 	param, value := f.findParam(pageParams)
 	if param == "" || !f.hasRows {
@@ -400,7 +401,7 @@ func (f *finder) pagingByNumber(param string, first int) paging {
 	return p
 }
 
-// setEnd says when pages that are counted end: as the answer says, else with one that is not full.
+// setEnd sets when counted pages end: when the response says so, or else with a page that is not full.
 func (f *finder) setEnd(p *paging) {
 	rows := f.rowsText()
 	if more, has := f.findMember(moreMembers, isBool); has {
@@ -428,7 +429,7 @@ func (f *finder) setEnd(p *paging) {
 	p.last = []answerMember{{f.rows, []any{}}}
 }
 
-// testRows is how many rows the first page of a test has.
+// testRows is the number of rows on a test's first page.
 const testRows = 2
 
 // comparePages finds the parameter in which later requests differ, and where its value comes from.
@@ -460,7 +461,7 @@ func (f *finder) comparePages() (paging, bool) {
 	return paging{}, false
 }
 
-// findSource is where an answer has a value that the next request sends.
+// findSource returns where a response has a value that the next request sends.
 func (f *finder) findSource(value any) ([]string, bool) {
 	const least = 4 // characters of a value that is not there by chance
 	text := expression.Text(value)
@@ -472,7 +473,7 @@ func (f *finder) findSource(value any) ([]string, bool) {
 	return nil, false
 }
 
-// graphqlPaging pages by a pageInfo in the answer (the specification of cursor connections of GraphQL).
+// graphqlPaging returns pagination by a pageInfo in the response (the GraphQL cursor connections specification).
 func (f *finder) graphqlPaging() (paging, bool) {
 	query, isText := expression.MapOf(f.of.Body)["query"].(string)
 	if !isText || !strings.Contains(query, "{") {

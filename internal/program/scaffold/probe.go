@@ -16,8 +16,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Probe is the request of a line of curl that is sent once, for its answer to say how the API pages. It has what logs in, and
-// gets into no file.
+// Probe is the request of a curl command line that is sent once to learn how the API paginates. It contains the
+// credentials, and is not written to any file.
 type Probe struct {
 	URL     string
 	Params  map[string]any
@@ -29,11 +29,11 @@ type Probe struct {
 // Secrets returns the secrets of the request.
 func (p *Probe) Secrets() *secrets.Masker { return p.known }
 
-// String returns the request without its parameters and headers.
+// String describes the request without its parameters and headers.
 func (p *Probe) String() string { return "GET " + p.address }
 
-// ProbeOf parses a curl command into the request that it would send. lookup finds shell variables. The error says why
-// the request cannot be sent, without its values.
+// ProbeOf parses a curl command line into the request to send. lookup finds shell variables. The error says why the
+// request cannot be sent, without its values.
 func ProbeOf(line string, lookup func(name string) (string, bool)) (*Probe, error) {
 	var missing []string
 	d, err := readCurl(line, func(name string) string {
@@ -81,8 +81,8 @@ func (d *Description) newProbe() (*Probe, error) {
 	return p, nil
 }
 
-// ApplyProbe derives paging from the answer to a probe. The answer's values stay out of the files, which get its
-// names and made-up values of the same kinds.
+// ApplyProbe derives the pagination from the response to a probe. The response's values are not written to files,
+// only its names, with made-up values of the same kinds.
 func (d *Description) ApplyProbe(p *Probe, body any, linked bool) {
 	d.Answer = &Response{Body: d.known.Value(p.known.Value(hideStrings(similarValue(body, "", false)))), Linked: linked}
 	d.probed = true
@@ -98,7 +98,8 @@ var (
 	likeDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 )
 
-// similarValue returns a value with others of the same kind in it. What leads to the next page stays, outside of rows.
+// similarValue returns a value in which values are replaced by others of the same kind. What leads to the next page
+// is kept, except in rows.
 func similarValue(value any, name string, inRows bool) any {
 	switch of := value.(type) {
 	case map[string]any:
@@ -134,15 +135,15 @@ func similarValue(value any, name string, inRows bool) any {
 	return 1.5
 }
 
-// leadsOn reports whether a text is about the next page, or about how far a job is.
+// leadsOn reports whether a text leads to the next page, or is the status of a job.
 func leadsOn(name, text string) bool {
 	return slices.Contains(urlMembers, name) || slices.Contains(markMembers, name) ||
 		slices.Contains([]string{"href", "url", "link", "uri"}, name) && strings.Contains(text, "/") ||
 		slices.Contains([]string{"status", "state"}, name) && slices.Contains(openStatuses, strings.ToLower(text))
 }
 
-// noteProbe notes what a probe could not decide: an answer with rows, but without a sign of further pages. If it has
-// as many rows as were requested, there are probably more.
+// noteProbe notes what a probe could not decide: a response with rows, but without a sign of further pages. If it has
+// as many rows as requested, there are probably more.
 func (w *writer) noteProbe() {
 	if !w.of.probed || !w.found.hasRows || w.paging.style != "" {
 		return
@@ -162,13 +163,13 @@ func (w *writer) noteProbe() {
 	w.noteGuess(says + ", but does not show how to request it; the playbook counts rows in offset")
 }
 
-// isFull reports whether the answer of the probe has as many rows as were asked for.
+// isFull reports whether the probe's response has as many rows as requested.
 func (w *writer) isFull() bool {
 	_, size := w.found.findParam(guessedSizes)
 	return size != nil && w.of.rows > 0 && expression.Text(size) == strconv.Itoa(w.of.rows)
 }
 
-// saysMore reports whether the answer of the probe says that there is more than its rows.
+// saysMore reports whether the probe's response says that there are more rows.
 func (w *writer) saysMore() bool {
 	_, more := w.found.findMember(moreMembers, func(m answerMember) bool { return m.value == true })
 	_, total := w.found.findMember(totalMembers, func(m answerMember) bool { n, isNumber := m.value.(int); return isNumber && n > w.of.rows })

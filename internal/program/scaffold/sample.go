@@ -10,30 +10,28 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Bounds of a sample that is made of a schema.
+// Bounds of a sample that is generated from a schema.
 const (
-	// mostSampleDepth is how deep a sample follows a schema. Schemas that name themselves have
-	// no end.
+	// mostSampleDepth is how deep a sample follows a schema. Recursive schemas have no end.
 	mostSampleDepth = 6
-	// mostSampleMembers bounds the members of each object of a sample, which people read.
+	// mostSampleMembers bounds the members of each object in a sample, which people read.
 	mostSampleMembers = 40
-	// mostSampleValues bounds the values of a sample in all: schemas that name each other grow
-	// with every level.
+	// mostSampleValues bounds the total values of a sample: schemas that refer to each other grow with every level.
 	mostSampleValues = 2000
 )
 
-// sampler makes one sample.
+// sampler generates one sample.
 type sampler struct {
 	left int // values that it may still make
 }
 
-// sampleOf is what sampler.sampleValue makes of a schema.
+// sampleOf generates a sample of a schema.
 func sampleOf(ref *openapi3.SchemaRef, name string) any {
 	return (&sampler{left: mostSampleValues}).sampleValue(ref, name, 0)
 }
 
-// sampleValue makes a value that fits a schema, for people to change and for tests to answer with; name is the
-// member's, "" for none. Circular schemas are cut at a depth.
+// sampleValue generates a value that matches a schema, for people to change and for tests to respond with; name is
+// the member's name, or "". Recursive schemas are cut off at a depth.
 func (s *sampler) sampleValue(ref *openapi3.SchemaRef, name string, depth int) any {
 	if s.left--; ref == nil || ref.Value == nil || depth > mostSampleDepth || s.left < 0 {
 		return nil
@@ -71,7 +69,7 @@ func (s *sampler) sampleValue(ref *openapi3.SchemaRef, name string, depth int) a
 	return sampleScalar(schema, name)
 }
 
-// firstOf returns the first choice that is not null.
+// firstOf returns the first alternative that is not null.
 func firstOf(choices openapi3.SchemaRefs) *openapi3.SchemaRef {
 	isNull := func(ref *openapi3.SchemaRef) bool { return ref.Value != nil && ref.Value.Type.Is("null") }
 	if i := slices.IndexFunc(choices, func(ref *openapi3.SchemaRef) bool { return !isNull(ref) }); i >= 0 {

@@ -1,5 +1,5 @@
-// Package scaffold writes a playbook and its test from a curl command, a HAR file, an OpenAPI document,
-// or a named style of paging. Secrets do not get into what it writes.
+// Package scaffold writes a playbook and its test from a curl command, a HAR file, an OpenAPI document, or a named
+// style of pagination. It never writes secrets.
 package scaffold
 
 import (
@@ -12,7 +12,7 @@ import (
 	"reprise/activities/tool"
 )
 
-// Sinks are where the rows of a new playbook may go.
+// Sinks are the destinations for the rows of a new playbook.
 var Sinks = []string{SinkSQLite, SinkPostgres, SinkFile, SinkNone}
 
 // The words of Sinks.
@@ -23,7 +23,7 @@ const (
 	SinkNone     = "none"
 )
 
-// Options say how a playbook is made of a description.
+// Options say how to write a playbook from a description.
 type Options struct {
 	Name  string // of the playbook; "" follows from the description
 	File  string // name of its file, which the test names; "" is that of the playbook
@@ -32,30 +32,30 @@ type Options struct {
 	Style string // one of Styles, in place of what is found; ""
 }
 
-// FileOf returns the name of the file of a playbook.
+// FileOf returns the file name of a playbook.
 func FileOf(name string) string { return name + ".yaml" }
 
-// Draft is a playbook that was written.
+// Draft is a generated playbook.
 type Draft struct {
 	Name     string
 	Playbook []byte
 	Test     []byte // nil where none can be made
-	// Style is the style of its paging, "" for none.
+	// Style is the style of its pagination; "" for none.
 	Style string
-	// Connections are the connections that it needs, with what to set.
+	// Connections are the connections that it needs, with what to configure.
 	Connections []Connection
 	// Notes are remarks for people, such as what was left out.
 	Notes []string
 }
 
-// Connection is one that a playbook names.
+// Connection is a connection that a playbook uses.
 type Connection struct {
 	Name     string `json:"name"`
 	Variable string `json:"variable"` // of the environment
 	Form     string `json:"form"`     // what it looks like, with words in place of secrets
 }
 
-// Make writes the playbook of a description. The error says what cannot be made of it.
+// Make generates the playbook of a description. The error says what is not possible.
 func Make(of *Description, options Options) (*Draft, error) {
 	options.Sink = cmp.Or(options.Sink, SinkSQLite)
 	if !slices.Contains(Sinks, options.Sink) {
@@ -74,12 +74,12 @@ func Make(of *Description, options Options) (*Draft, error) {
 	return w.made, nil
 }
 
-// nameLength is how long names are made.
+// nameLength is the maximum length of generated names.
 const nameLength = 40
 
 var notName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// NameOf makes a name of a text; fallback is for one without letters.
+// NameOf derives a name from a text; fallback is used for a text without letters.
 func NameOf(text, fallback string) string {
 	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(camel.ReplaceAllString(text, "${1}_$2")), "_"), "_")
 	name = strings.Trim(name[:min(len(name), nameLength)], "_")
@@ -94,7 +94,7 @@ func NameOf(text, fallback string) string {
 
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// NewConnection is one by its name.
+// NewConnection returns a connection with the environment variable that configures it.
 func NewConnection(name, form string) Connection {
 	return Connection{Name: name, Variable: tool.ConnectionVariable(name), Form: form}
 }

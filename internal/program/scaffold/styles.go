@@ -31,7 +31,7 @@ func FromStyle(style string) *Description {
 	return d
 }
 
-// styleOf is what a style usually has.
+// styleOf returns the usual parameters and response of a style.
 func styleOf(style string) *Description {
 	d := &Description{}
 	body := map[string]string{
@@ -60,7 +60,7 @@ func styleOf(style string) *Description {
 	return d
 }
 
-// decodeJSON returns the value of a JSON that is written in this program.
+// decodeJSON decodes a JSON constant.
 func decodeJSON(text string) any {
 	value, err := expression.Decode([]byte(text))
 	if err != nil {
@@ -69,14 +69,14 @@ func decodeJSON(text string) any {
 	return value
 }
 
-// The steps of an export.
+// The names of the steps of an export.
 const (
 	startStep    = "start"
 	awaitStep    = "await_export"
 	downloadStep = "download"
 )
 
-// exportSteps start a job, wait for its end and fetch what it has made.
+// exportSteps returns the steps that start a job, wait for its end and fetch what it produced.
 func (w *writer) exportSteps() *yaml.Node {
 	start, await, download := node.EmptyMap(), node.EmptyMap(), node.EmptyMap()
 	node.AddKey(start, "step", recording.TextNode(startStep))
@@ -125,7 +125,7 @@ func (w *writer) exportAnswers() (answers, expect *yaml.Node) {
 	return answers, expect
 }
 
-// webhookSteps start work elsewhere, and wait until that says how it ended.
+// webhookSteps returns a step that starts work elsewhere, and waits until that reports its end.
 func (w *writer) webhookSteps() *yaml.Node {
 	step, request := node.EmptyMap(), node.EmptyMap()
 	node.AddKey(step, "step", recording.TextNode(startStep))

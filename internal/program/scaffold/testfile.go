@@ -56,7 +56,7 @@ func (w *writer) testWorkload() *yaml.Node {
 	return workload
 }
 
-// testConnections are made up: a test sends nothing.
+// testConnections returns made-up connections: a test sends nothing.
 func (w *writer) testConnections() *yaml.Node {
 	connections := node.EmptyMap()
 	if login := w.of.login; login != nil {
@@ -69,7 +69,7 @@ func (w *writer) testConnections() *yaml.Node {
 	return connections
 }
 
-// testAnswers returns the answers of the test, and its expectation.
+// testAnswers returns the answers of the test, and what it expects.
 func (w *writer) testAnswers() (answers, expect *yaml.Node) {
 	switch w.paging.style {
 	case StyleExport:
@@ -112,7 +112,7 @@ func (w *writer) testAnswers() (answers, expect *yaml.Node) {
 	return answers, expect
 }
 
-// expectedNode returns the status and the result of the run.
+// expectedNode returns the expected status and result of the run.
 func (w *writer) expectedNode(bodies int) *yaml.Node {
 	expect := node.EmptyMap()
 	node.AddKey(expect, "status", recording.TextNode("completed"))
@@ -133,7 +133,7 @@ func (w *writer) expectedNode(bodies int) *yaml.Node {
 	return expect
 }
 
-// pageBodies returns the answers of two pages, or of one if there is no paging.
+// pageBodies returns the responses of two pages, or of one without pagination.
 func (w *writer) pageBodies() []any {
 	answer := w.found.answer
 	if !w.found.hasRows {
@@ -158,7 +158,7 @@ func (w *writer) pageBodies() []any {
 	return []any{first, second}
 }
 
-// withMembers returns an answer with other values of some members.
+// withMembers returns a response with other values for some members.
 func withMembers(answer any, members []answerMember) any {
 	for _, one := range members {
 		answer = setAt(answer, one.path, one.value)
@@ -166,7 +166,7 @@ func withMembers(answer any, members []answerMember) any {
 	return answer
 }
 
-// madeRows returns three rows like the first of a list, which differ in their keys.
+// madeRows returns three rows like the first one of a list, with different keys.
 func madeRows(list any) []any {
 	known, _ := list.([]any)
 	first := any(map[string]any{"id": 1})
@@ -193,7 +193,7 @@ func madeRows(list any) []any {
 	return rows
 }
 
-// pollAnswers returns the answers of a job that ends with its second answer.
+// pollAnswers returns the answers of a job that has ended at the second poll.
 func (w *writer) pollAnswers() (answers, expect *yaml.Node) {
 	answer := w.found.answer
 	if expression.MapOf(answer) == nil {

@@ -16,7 +16,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// writer writes one playbook with its test.
+// writer generates one playbook and its test.
 type writer struct {
 	Options
 
@@ -24,7 +24,7 @@ type writer struct {
 	made   *Draft
 	found  *finder
 	paging paging
-	// element is the name of the loop's element, list the key of workload that has them; "" without a loop.
+	// element is the name of the loop's element, and list the workload key of the elements; "" without a loop.
 	element, list string
 	elements      []any
 	table         string // for the rows
@@ -32,7 +32,7 @@ type writer struct {
 	guesses       []string
 }
 
-// planCall decides how the request pages, what it loops over, and what its rows are called.
+// planCall decides how the request paginates, what it loops over, and what its rows are called.
 func (w *writer) planCall() {
 	w.applyKnown()
 	w.found = newFinder(w.of)
@@ -69,7 +69,7 @@ func (w *writer) planCall() {
 	}
 }
 
-// assumeStyle makes the request page in the given style, with the usual names of that style.
+// assumeStyle makes the request paginate in the given style, with the usual names of that style.
 func (w *writer) assumeStyle() {
 	usual := styleOf(w.Style)
 	if w.of.Answer == nil || !w.found.hasRows {
@@ -96,7 +96,7 @@ func (w *writer) assumeStyle() {
 	w.noteGuess("parameters and fields have the names that are usual for this style")
 }
 
-// mergeAnswers adds the members of another answer, except its rows, to an answer.
+// mergeAnswers adds the members of another response, except its rows.
 func mergeAnswers(answer, more any, rows []string) any {
 	if len(rows) == 0 {
 		return more
@@ -110,7 +110,7 @@ func mergeAnswers(answer, more any, rows []string) any {
 	return merged
 }
 
-// isJob reports whether the answer describes a job that has not ended.
+// isJob reports whether the response describes a job that has not ended.
 func (f *finder) isJob() bool {
 	status, has := f.findMember([]string{"status", "state"}, func(m answerMember) bool {
 		text, isText := m.value.(string)
@@ -128,7 +128,7 @@ var (
 	likeAnID = regexp.MustCompile(`^(\d+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]{24})$`)
 )
 
-// planLoop decides what in the path is filled in, and from where.
+// planLoop decides which parts of the path are filled in, and from where.
 func (w *writer) planLoop() {
 	w.of.Path = asColon.ReplaceAllString(w.of.Path, "/{$1}")
 	if w.Each == "" {
@@ -194,10 +194,10 @@ func (w *writer) writeFiles() {
 	}
 }
 
-// warehouse is the connection of the database that rows go to.
+// warehouse is the connection of the database that rows are written to.
 const warehouse = "warehouse"
 
-// headComment says what the file needs.
+// headComment describes what the playbook needs.
 func (w *writer) headComment() string {
 	lines := []string{terminal.OneLine(w.made.Name + ": " + w.of.Method + " " + w.of.Path)}
 	if login := w.of.login; login != nil {
@@ -206,7 +206,7 @@ func (w *writer) headComment() string {
 	return strings.Join(lines, "\n")
 }
 
-// workloadNode has what differs between runs.
+// workloadNode returns the workload: what differs between runs.
 func (w *writer) workloadNode() *yaml.Node {
 	workload := node.EmptyMap()
 	if !w.isBelow() {
@@ -229,7 +229,7 @@ func (w *writer) workloadNode() *yaml.Node {
 	return workload
 }
 
-// pageSize is the key of workload for the number of rows of a page.
+// pageSize is the workload key of the page size.
 const pageSize = "page_size"
 
 func (w *writer) pageSize() int {
@@ -241,7 +241,7 @@ func (w *writer) pageSize() int {
 	return usual
 }
 
-// pathNames returns the names in the path that workload has.
+// pathNames returns the workload keys that are used in the path.
 func (w *writer) pathNames() (names []string) {
 	for _, match := range inPath.FindAllStringSubmatch(w.of.Path, -1) {
 		if name := w.placeName(match[1]); match[1] != w.element && !slices.Contains(names, name) {
@@ -251,10 +251,10 @@ func (w *writer) pathNames() (names []string) {
 	return names
 }
 
-// placeName returns the key of workload for a place of the path.
+// placeName returns the workload key for a placeholder in the path.
 func (w *writer) placeName(name string) string { return check.FreeName(NameOf(name, "id")) }
 
-// urlTemplate returns the address as a template.
+// urlTemplate returns the URL as a template.
 func (w *writer) urlTemplate() string {
 	path, begin := node.EscapeBraces(w.of.Path), "{{ api }}"
 	if w.isBelow() {
@@ -269,7 +269,7 @@ func (w *writer) urlTemplate() string {
 	})
 }
 
-// isBelow reports whether the address is below the path of its connection.
+// isBelow reports whether the URL is relative to the path of its connection.
 func (w *writer) isBelow() bool { return w.of.login != nil && w.of.login.below }
 
 // stepsNode returns the steps of the playbook.
@@ -339,7 +339,7 @@ func (w *writer) writeRequest(step *yaml.Node) {
 	}
 }
 
-// bodyValue returns the body of the request, with the number of rows of a page where that is in it.
+// bodyValue returns the body of the request, with the page size replaced by the workload key.
 func (w *writer) bodyValue() any {
 	if w.paging.sized && w.found.inBody(w.found.size) {
 		return setAt(w.of.Body, []string{w.found.size}, node.Verbatim("{{ "+pageSize+" }}"))
@@ -373,7 +373,7 @@ func (w *writer) writeLoop(step *yaml.Node) {
 	node.AddKey(step, "loop", loop)
 }
 
-// policiesNode returns the policies of the step: what failed and may work later, and what there is more of.
+// policiesNode returns the step's policies: for failures, polls and pages.
 func (w *writer) policiesNode() *yaml.Node {
 	list := &yaml.Node{Kind: yaml.SequenceNode}
 	if _, isOK := expression.MapOf(w.found.answer)["ok"].(bool); isOK {
@@ -421,16 +421,16 @@ func (w *writer) policiesNode() *yaml.Node {
 	return list
 }
 
-// defaultPages is how many pages a playbook requests at most.
+// defaultPages is the default maximum number of pages.
 const defaultPages = 1000
 
-// failurePolicy tries again what may work later.
+// failurePolicy returns the policy that retries temporary failures.
 func (w *writer) failurePolicy() *yaml.Node {
 	return policyNode("Retry a failure that may pass; after a 429, wait as long as the server says.", "error.class in ['retryable', 'rate_limited']",
 		node.FlowMap("max_attempts", recording.ValueNode(5, true)))
 }
 
-// pollPolicy asks again until a job has ended.
+// pollPolicy returns the policy that polls until a job has ended.
 func pollPolicy(status string) *yaml.Node {
 	open := "['" + strings.Join(openStatuses[:len(openStatuses)-1], "', '") + "']"
 	return policyNode("The job is still running: check again, for up to an hour.", "lower("+status+") in "+open,
@@ -450,7 +450,7 @@ func (w *writer) collectsRows() bool {
 	return w.paging.when != "" && canCollect(w.found.rows)
 }
 
-// sinkNode is what writes the rows away, nil for none.
+// sinkNode returns the sink for the rows; nil if there is none.
 func (w *writer) sinkNode() *yaml.Node {
 	if w.Sink == SinkNone {
 		return nil
@@ -490,8 +490,8 @@ func (w *writer) tableSink(sink *yaml.Node) {
 	node.AddKey(sink, "schema_contract", recording.TextNode("evolve"))
 }
 
-// rowKey returns the column that distinguishes the rows of a sink, "" where that is not known. Without
-// it another run writes the rows twice.
+// rowKey returns the column that identifies the rows of a sink; "" if unknown. Without it, another run writes the
+// rows twice.
 func (w *writer) rowKey() string {
 	switch {
 	case w.found.hasRows:
@@ -502,7 +502,7 @@ func (w *writer) rowKey() string {
 	return ""
 }
 
-// sinkArgs returns the rows where the result is something else; "" where it is them.
+// sinkArgs returns the expression for the rows if the result is something else; "" if the result is the rows.
 func (w *writer) sinkArgs() string {
 	rows := "result"
 	if !w.collectsRows() && len(w.found.rows) > 0 {

@@ -1,7 +1,6 @@
-// Package schema writes the JSON Schema of playbooks, for editors and other tools. It is made of
-// the tables that decode the language and of the specs of the tools, so it knows every word,
-// type, bound and default that they do. What takes more than one place to see, such as names
-// and routes, it leaves to starter validate.
+// Package schema generates the JSON Schema of playbooks, for editors and other tools. It uses the tables that decode
+// the language and the specs of the tools, so it contains every word, type, bound and default. Rules about more than
+// one place, such as names and routes, are left to `starter validate`.
 package schema
 
 import (
@@ -19,21 +18,21 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// File is where the schema is in the repository.
+// File is the path of the schema in the repository.
 const File = "schema/playbook.schema.json"
 
 // node is a schema, or a part of one.
 type node map[string]any
 
-// generator carries what the definitions share.
+// generator has what the definitions share.
 type generator struct {
 	tools    playbook.Tools
 	words    *reference.Reference
 	sections map[string]playbook.Section
 }
 
-// Generate returns the schema, draft 7, as indented JSON that ends with a line break. It accepts each playbook
-// that starter validate finds no error in, given the same tools.
+// Generate returns the schema, draft 7, as indented JSON with a final line break. It accepts every playbook in which
+// `starter validate` finds no error, given the same tools.
 func Generate(tools playbook.Tools) ([]byte, error) {
 	g := &generator{tools: tools, words: reference.New(tools), sections: map[string]playbook.Section{}}
 	definitions := node{}
@@ -73,10 +72,10 @@ func sectionSlug(section string) string { return strings.ReplaceAll(section, " "
 
 func sectionRef(section string) node { return node{"$ref": "#/definitions/" + sectionSlug(section)} }
 
-// fieldsOf returns the name of the definition with the fields of a tool.
+// fieldsOf returns the name of the definition of a tool's fields.
 func fieldsOf(tool string) string { return "fields_of_" + tool }
 
-// whereIs is true of a map whose key has a value.
+// whereIs returns a schema that matches a map with a certain value of a key.
 func whereIs(key string, value node) node {
 	return node{"required": []string{key}, "properties": node{key: value}}
 }
@@ -128,7 +127,7 @@ func (g *generator) sectionNode(s playbook.Section) node {
 // durationPattern is the pattern of Go's durations, such as 1h30m.
 const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 
-// routeRules returns the keys that an entry of next must combine.
+// routeRules returns the rules about keys that an entry of next must combine.
 func routeRules() []node {
 	return []node{
 		{"oneOf": []node{{"required": []string{"step"}}, {"required": []string{"then"}}, {"required": []string{"else"}}}},
@@ -146,7 +145,7 @@ func requireNames(names ...string) node {
 	return anyOf(some...)
 }
 
-// describeKey adds what people read to the schema of a value. An example is the key with a value.
+// describeKey adds a description for people to the schema of a value. example is the key with a value.
 func describeKey(value node, key playbook.Key, example string) node {
 	text := keySentence(key, example)
 	with := node{"description": strings.ReplaceAll(text, "`", ""), "markdownDescription": text}
@@ -164,7 +163,7 @@ func describeKey(value node, key playbook.Key, example string) node {
 	return with
 }
 
-// keySentence is what a key says, with an example of one line, in Markdown.
+// keySentence returns the documentation of a key, with a one-line example, in Markdown.
 func keySentence(key playbook.Key, example string) string {
 	text := key.Doc
 	if text != "" {
@@ -176,7 +175,7 @@ func keySentence(key playbook.Key, example string) string {
 	return text + " Such as `" + example + "`."
 }
 
-// valueOf returns the value of the one key of a text of YAML, nil for none.
+// valueOf returns the value of the only key in a YAML text; nil if there is none.
 func valueOf(text string) any {
 	var pair map[string]any
 	if yaml.Unmarshal([]byte(text), &pair) != nil || len(pair) != 1 {
@@ -193,14 +192,14 @@ func valueOf(text string) any {
 	return nil
 }
 
-// toolNames are all that tool may have, that which calls the workbook too.
+// toolNames returns the accepted values of `tool`, including that for the workbook.
 func (g *generator) toolNames() []string {
 	names := append([]string{playbook.WorkbookTool}, g.tools.Names()...)
 	slices.Sort(names)
 	return names
 }
 
-// toolSpec returns the spec of a tool; that of workbook has the name of an entry.
+// toolSpec returns the spec of a tool. The spec for the workbook has the name of an entry.
 func (g *generator) toolSpec(tool string) playbook.ToolSpec {
 	if tool == playbook.WorkbookTool {
 		return playbook.ToolSpec{Name: tool, Fields: []playbook.Field{{

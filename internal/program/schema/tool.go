@@ -10,11 +10,10 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// routing are the words of a step that calls nothing.
+// routing are the keys of a step that calls no tool.
 var routing = []string{"step", "desc", "vars", "next", "join", "on_success", "on_failure"}
 
-// callRules returns the rules of a section that calls a tool: which fields are beside it, for each
-// tool.
+// callRules returns the rules of a section that calls a tool: which fields each tool accepts.
 func (g *generator) callRules(s playbook.Section) []node {
 	rules := lists.Map(g.callableTools(s.Name), func(name string) node { return node{"if": isTool(name), "then": g.callNode(s, g.toolSpec(name))} })
 	known := node{"enum": g.toolNames()}
@@ -30,7 +29,7 @@ func (g *generator) callRules(s playbook.Section) []node {
 	return rules
 }
 
-// isTool is true of a call of the tool, whose fields may be grouped.
+// isTool returns a schema that matches a call of a tool, whose fields may be grouped.
 func isTool(name string) node {
 	return whereIs("tool", anyOf(node{"const": name}, node{
 		"type": "object", "required": []string{"kind"}, "properties": node{"kind": node{"const": name}},
@@ -62,7 +61,7 @@ func sortedNames(names []string) []string {
 	return slices.Compact(names)
 }
 
-// demandedFields returns the fields that a call has to have, beside tool or under it.
+// demandedFields returns the required fields of a call, next to `tool` or inside it.
 func demandedFields(spec playbook.ToolSpec) []node {
 	has := func(name string) []node {
 		return []node{
@@ -104,7 +103,7 @@ func (g *generator) fieldNode(field playbook.Field) node {
 	return value
 }
 
-// FieldSentence is what a field of a tool says, with its default.
+// FieldSentence returns the documentation of a tool's field, with its default.
 func FieldSentence(field playbook.Field) string {
 	text := field.Doc
 	if field.Default != "" {
@@ -151,7 +150,7 @@ func (g *generator) fieldKind(field playbook.Field) node {
 	return node{}
 }
 
-// requestNode returns a map with the fields of http.
+// requestNode returns the schema of a map with the fields of http.
 func (g *generator) requestNode() node {
 	properties := node{"auth": typesNode("string")}
 	for _, field := range g.toolSpec(playbook.NoticeTool).Fields {
@@ -160,7 +159,7 @@ func (g *generator) requestNode() node {
 	return node{"type": "object", "required": []string{"url"}, "properties": properties, "additionalProperties": false}
 }
 
-// nestedTool returns a map with one of some tools and its fields.
+// nestedTool returns the schema of a map with one of several tools and its fields.
 func (g *generator) nestedTool(field playbook.Field) node {
 	rules := lists.Map(field.Enum, func(name string) node {
 		spec := g.toolSpec(name)
@@ -180,7 +179,7 @@ func (g *generator) nestedTool(field playbook.Field) node {
 	return node{"type": "object", "required": []string{playbook.FieldTool}, "properties": node{playbook.FieldTool: node{"enum": field.Enum}}, "allOf": rules}
 }
 
-// keysOf returns a map with fixed keys.
+// keysOf returns the schema of a map with fixed keys.
 func (g *generator) keysOf(field playbook.Field) node {
 	properties, required := node{}, []string{}
 	for _, key := range field.Keys {
@@ -192,7 +191,8 @@ func (g *generator) keysOf(field playbook.Field) node {
 	return node{"type": "object", "properties": properties, "additionalProperties": false, "required": required}
 }
 
-// acceptedWords returns the texts that a field accepts, in any case; all of some types where it accepts any.
+// acceptedWords returns the schema of the words that a field accepts, in any case; if it accepts any, of all values
+// of some types.
 func acceptedWords(field playbook.Field, kinds ...string) node {
 	if len(field.Enum) == 0 {
 		return typesNode(kinds...)
@@ -201,7 +201,7 @@ func acceptedWords(field playbook.Field, kinds ...string) node {
 	return anyOf(node{"enum": field.Enum}, node{"type": "string", "pattern": "^(" + strings.Join(patterns, "|") + ")$"})
 }
 
-// anyCase returns a pattern of a word in any case.
+// anyCase returns a pattern that matches a word in any case.
 func anyCase(word string) string {
 	var pattern strings.Builder
 	for _, r := range word {

@@ -11,7 +11,7 @@ const (
 	onlyBrace = `^\s*\{\{[\s\S]*\}\}\s*$`
 )
 
-// textNode returns text that is known before the run.
+// textNode returns the schema of a text without templates, which is known before the run.
 func textNode() node { return node{"type": "string", "not": node{"pattern": template}} }
 
 func nameNode() node {
@@ -62,7 +62,7 @@ func (g *generator) kindNode(s playbook.Section, key playbook.Key) node {
 	return node{}
 }
 
-// plainKinds are the kinds that name no section.
+// plainKinds are the kinds of keys whose values are not sections.
 var plainKinds = map[playbook.WordKind]func(playbook.Key) node{
 	playbook.WordText:       func(playbook.Key) node { return textNode() },
 	playbook.WordName:       func(playbook.Key) node { return nameNode() },
@@ -110,7 +110,7 @@ func durationNode(seconds node) node {
 	return anyOf(seconds, node{"type": "string", "pattern": duration})
 }
 
-// orTemplate returns a value of some types, or one template that gives it.
+// orTemplate returns the schema of a value with one of some types, or a template that produces one.
 func orTemplate(kinds ...string) node {
 	return anyOf(typesNode(kinds...), node{"type": "string", "pattern": onlyBrace})
 }

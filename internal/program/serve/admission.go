@@ -11,15 +11,14 @@ import (
 	"time"
 )
 
-// arrivalCost is the memory that a body uses besides its bytes.
+// arrivalCost is the memory that an arriving body uses in addition to its bytes.
 const arrivalCost = 16 << 10
 
-// ofToken returns the sender of a request with the token of an attempt.
+// ofToken returns the sender name for requests with the token of an attempt.
 func ofToken(workflowID string) string { return "token of " + workflowID }
 
-// admitRequest reads the body of a request and acquires a slot for it, which leave releases.
-// Without a slot a body only uses memory, and clients that stall have to make room for
-// others: crowd decides which.
+// admitRequest reads the body of a request and acquires a slot for it, which leave releases. A body without a slot
+// only uses memory, and clients that stall have to make room for others: crowd decides which.
 func (s *Server) admitRequest(w http.ResponseWriter, r *http.Request, arrivals *crowd, slots *turns, sender string) (body []byte, leave func(), err error) {
 	if encoding := valueOf(r.Header, "Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, nil, newProblem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the body uncompressed, without Content-Encoding")
@@ -46,7 +45,7 @@ func (s *Server) admitRequest(w http.ResponseWriter, r *http.Request, arrivals *
 	return body, leave, err
 }
 
-// arriving is a body that is read.
+// arriving is a body that is being read.
 type arriving struct {
 	in      *crowd
 	member  *crowdMember
@@ -56,8 +55,8 @@ type arriving struct {
 	body    []byte
 }
 
-// readBody reads a body to its end. A read fails when the deadline for the whole body is over,
-// or when less has arrived than the minimal rate demands.
+// readBody reads the whole body. A read fails when the deadline for the whole body is over, or when the body arrives
+// more slowly than the minimal rate.
 func (a *arriving) readBody(from io.Reader) ([]byte, error) {
 	const atOnce = 64 << 10 // bytes of a read
 	for grown := 0; ; {
@@ -77,10 +76,10 @@ func (a *arriving) readBody(from io.Reader) ([]byte, error) {
 	}
 }
 
-// bytesAtLeast is how many bytes of a body are read at once, if they are there.
+// bytesAtLeast is how many bytes of a body are read at once, if available.
 const bytesAtLeast = 4 << 10
 
-// setDeadline says until when the next bytes have to be there.
+// setDeadline sets the deadline for the next bytes.
 func (a *arriving) setDeadline() {
 	until := a.began.Add(a.limits.Stall + time.Duration(float64(len(a.body))/float64(a.limits.Rate)*float64(time.Second)))
 	if all := a.began.Add(a.limits.Body); all.Before(until) {
@@ -89,7 +88,7 @@ func (a *arriving) setDeadline() {
 	_ = a.control.SetReadDeadline(until)
 }
 
-// liftDeadline lifts the limit, for the client may wait for its answer.
+// liftDeadline removes the deadline: from now on the client waits for its response.
 func (a *arriving) liftDeadline() error {
 	if !a.in.growMember(a.member, 0, func() { _ = a.control.SetReadDeadline(time.Time{}) }) {
 		return busyProblem()

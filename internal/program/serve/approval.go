@@ -57,8 +57,7 @@ func styleHash() string {
 type page struct {
 	Title, Note, Fault string
 	Heading            template.HTML // of a question; "" is the title
-	// Step is the name of the step, "" if nothing of the attempt is shown; other empty fields
-	// are omitted.
+	// Step is the name of the step; "" if nothing about the attempt is shown. Other empty fields are omitted.
 	Run, Step, Index, Since string
 	// Deadline says what happens without an answer, and when; "" if nothing does.
 	Deadline       string
@@ -69,10 +68,10 @@ type page struct {
 	Options        []string
 }
 
-// Style returns the style of every page.
+// Style returns the style sheet of every page.
 func (page) Style() template.CSS { return template.CSS(approvalStyle) } //nolint:gosec // ours
 
-// pageField is an input.
+// pageField is an input of the form.
 type pageField struct {
 	ID, Name, Type, Title, Value, Fault string
 	Choices                             []string
@@ -80,7 +79,7 @@ type pageField struct {
 	Most                                int // characters; 0 is no bound
 }
 
-// pageAnswer returns the page as an answer.
+// pageAnswer renders the page as a response.
 func (p page) pageAnswer(status int) (answer, error) {
 	var text bytes.Buffer
 	if err := approvalPage.Execute(&text, p); err != nil {
@@ -89,7 +88,7 @@ func (p page) pageAnswer(status int) (answer, error) {
 	return answer{status: status, header: pageHeader.Clone(), body: text.Bytes()}, nil
 }
 
-// openAttempt is an attempt whose token somebody has.
+// openAttempt is an attempt that the request's token belongs to.
 type openAttempt struct {
 	address callback.Address
 	protocol.AttemptDetails
@@ -98,11 +97,11 @@ type openAttempt struct {
 // pageHandler answers a request for a page. typed is the form that was posted.
 type pageHandler func(r *http.Request, found openAttempt, typed url.Values) (answer, error)
 
-// noSuchLink is for people who have come with a link that leads nowhere.
+// noSuchLink is shown to people whose link leads nowhere.
 const noSuchLink = "Part of the link may be missing: mail programs sometimes break long links in two. Copy the whole link, or ask the sender " +
 	"to send it again."
 
-// pageOf returns the routes of the page: their refusals are pages too.
+// pageOf returns a handler that answers with pages, also if a request is refused.
 func (s *Server) pageOf(handle pageHandler) func(http.ResponseWriter, *http.Request) (answer, error) {
 	return func(w http.ResponseWriter, r *http.Request) (answer, error) {
 		given, err := s.findApproval(w, r, handle)
@@ -149,9 +148,8 @@ func (s *Server) findApproval(w http.ResponseWriter, r *http.Request, handle pag
 	return handle(r, found, typed)
 }
 
-// sameOrigin refuses what pages of others post. Where a browser sends no site, over
-// plain HTTP, it names no origin either, as the pages require: then the token is what
-// counts.
+// sameOrigin refuses forms posted from pages of other sites. Over plain HTTP, browsers send no Sec-Fetch-Site, and
+// the pages make them send the origin "null": then the token alone counts.
 func sameOrigin(r *http.Request) error {
 	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "null" {
 		return nil
@@ -162,7 +160,7 @@ func sameOrigin(r *http.Request) error {
 	return nil
 }
 
-// attemptDetails queries the workflow that hosts an attempt, or the one that it names.
+// attemptDetails queries the workflow that hosts an attempt, following redirects.
 func (s *Server) attemptDetails(ctx context.Context, address callback.Address) (openAttempt, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
@@ -235,8 +233,8 @@ func momentText(at time.Time) string {
 	return at.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// Deadline says what happens unless somebody answers in time: "If nobody answers by Mon 30 Nov, 09:00 UTC (in 14h00m):
-// rejected". It is "" where an attempt awaits its answer without an end.
+// Deadline describes what happens unless somebody answers in time: "If nobody answers by Mon 30 Nov, 09:00 UTC (in
+// 14h00m): rejected". It is "" if the attempt waits without a limit.
 func Deadline(approval *playbook.Approval, until, now time.Time) string {
 	if until.IsZero() {
 		return ""
@@ -254,7 +252,7 @@ func Deadline(approval *playbook.Approval, until, now time.Time) string {
 	return fmt.Sprintf("If nobody answers by %s (%s): %s.", until.UTC().Format("Mon 2 Jan, 15:04 UTC"), inWords(until.Sub(now)), outcome)
 }
 
-// inWords is in how long something is, in words.
+// inWords describes a remaining time in words.
 func inWords(left time.Duration) string {
 	switch {
 	case left <= 0:
@@ -269,10 +267,10 @@ func inWords(left time.Duration) string {
 	return fmt.Sprintf("in %d days", int(left.Hours()/24))
 }
 
-// shownTitle bounds the title of a page, in letters.
+// shownTitle bounds the title of a page, in characters.
 const shownTitle = 120
 
-// Names of the inputs that every page has; those of the form begin with formPrefix.
+// Names of the inputs on every page. Names of an approval's own fields begin with formPrefix.
 const (
 	formPrefix   = "form."
 	fieldBy      = "by"
@@ -352,7 +350,7 @@ func (a openAttempt) latePage() (answer, error) {
 	return shown.pageAnswer(http.StatusConflict)
 }
 
-// retryPage returns the page with typed values and errors.
+// retryPage returns the page with the typed values and errors.
 func (a openAttempt) retryPage(typed url.Values, faults map[string]string) (answer, error) {
 	shown, err := a.approvalPage()
 	if err != nil {
@@ -384,7 +382,7 @@ func (s *Server) admitForm(w http.ResponseWriter, r *http.Request, sender string
 	return typed, leave, nil
 }
 
-// readForm reads what a page posts.
+// readForm parses a posted form.
 func readForm(body []byte) (url.Values, error) {
 	typed, err := readFields(body)
 	if err != nil {
@@ -396,8 +394,7 @@ func readForm(body []byte) (url.Values, error) {
 	return typed, nil
 }
 
-// readApproval returns the answer that was typed, and what is wrong with it by the name of
-// its input.
+// readApproval returns the typed answer, and errors by the names of the inputs.
 func readApproval(approval *playbook.Approval, typed url.Values) (given interpreter.Answer, faults map[string]string) {
 	given = interpreter.Answer{
 		Verb: interpreter.AnswerComplete, Option: typed.Get(fieldOption), By: strings.TrimSpace(typed.Get(fieldBy)),

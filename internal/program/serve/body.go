@@ -9,15 +9,15 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// MaxBody is how many bytes a request's body may have: it is read into memory before its
-// signature is known, and becomes the workload of a run, in history.
+// MaxBody is the largest body of a request, in bytes: it is read into memory before its signature is checked, and
+// becomes the workload of a run, in history.
 const MaxBody = 1 << 20
 
 func tooLarge() *Problem {
 	return newProblem(http.StatusRequestEntityTooLarge, "too-large", "the body may have at most %d bytes", MaxBody)
 }
 
-// wantJSON refuses bodies that do not say that they are JSON.
+// wantJSON refuses bodies that are not declared as JSON.
 func wantJSON(header http.Header) error {
 	kind, params, err := mime.ParseMediaType(header.Get("Content-Type"))
 	charset, given := params["charset"]
@@ -27,7 +27,7 @@ func wantJSON(header http.Header) error {
 	return nil
 }
 
-// readJSON reads a JSON text: UTF-8, and no key twice in a map.
+// readJSON parses a JSON text, which must be UTF-8 without duplicate keys.
 func readJSON(body []byte) (any, error) {
 	if !utf8.Valid(body) {
 		return nil, badRequest("the body is not valid UTF-8")
@@ -39,7 +39,7 @@ func readJSON(body []byte) (any, error) {
 	return value, nil
 }
 
-// readObject reads a JSON object; no body at all is an empty one.
+// readObject parses a JSON object; an empty body counts as an empty object.
 func readObject(body []byte) (map[string]any, error) {
 	if len(body) == 0 {
 		return map[string]any{}, nil
@@ -55,8 +55,7 @@ func readObject(body []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// admitObject admits a request whose body is a JSON object: of a caller, or of the
-// owner of a token.
+// admitObject admits a request whose body is a JSON object, from a caller or the owner of a token.
 func (s *Server) admitObject(w http.ResponseWriter, r *http.Request, sender string) (object map[string]any, leave func(), err error) {
 	if r.ContentLength != 0 {
 		if err := wantJSON(r.Header); err != nil {

@@ -24,14 +24,13 @@ const answerPatience = 5 * time.Second
 
 // callbackAnswer says whether an answer to an attempt was accepted.
 type callbackAnswer struct {
-	// Accepted says that the attempt has the answer; else it is kept until a worker is
-	// there that says so.
+	// Accepted says that the attempt has the answer; otherwise it is stored until a worker accepts it.
 	Accepted bool `json:"accepted"`
-	// Repeated says that the same answer had come before.
+	// Repeated says that the same answer was received before.
 	Repeated bool `json:"repeated,omitempty"`
 }
 
-// postCallback answers an attempt that awaits it.
+// postCallback returns the handler for answers to attempts that await them.
 func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWriter, *http.Request) (answer, error) {
 	return func(w http.ResponseWriter, r *http.Request) (_ answer, err error) {
 		defer func() { logRefusal(r, err) }()
@@ -60,18 +59,18 @@ func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWri
 	}
 }
 
-// shownRefusal bounds what the log says of a refusal, in characters.
+// shownRefusal bounds a refusal in the log, in characters.
 const shownRefusal = 200
 
-// logRefusal adds the reason for refusing an answer to the request's log entry, in the sender's
-// words. They contain names of fields and steps, and of the sent values at most an option.
+// logRefusal adds the reason for refusing an answer to the request's log entry, as it was sent to the client. Reasons
+// contain names of fields and steps, and of the sent values at most an option.
 func logRefusal(r *http.Request, err error) {
 	if refused, ok := errors.AsType[*Problem](err); ok {
 		logWith(r, "refused", source.Cut(refused.Detail, shownRefusal))
 	}
 }
 
-// readAnswer reads the body of a callback. It refuses what the verb has no word for.
+// readAnswer parses the body of a callback. It refuses fields that the verb does not have.
 func readAnswer(verb interpreter.AnswerVerb, object map[string]any) (interpreter.Answer, error) {
 	given := interpreter.Answer{Verb: verb}
 	words := answerWords(verb, &given)
@@ -97,10 +96,10 @@ func readAnswer(verb interpreter.AnswerVerb, object map[string]any) (interpreter
 	return given, nil
 }
 
-// word reads a field of a body; wanted says what it must be where it is not ok.
+// word reads a field of a body. If ok is false, wanted describes what the field must be.
 type word func(value any) (wanted string, ok bool)
 
-// answerWords returns the fields that the body of a verb may have.
+// answerWords returns the fields that a verb's body may have.
 func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[string]word {
 	text := func(into *string) word {
 		return func(value any) (string, bool) {
@@ -145,9 +144,8 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 	return map[string]word{"done": number(&into.Done), "total": number(&into.Total), "message": text(&into.Message)}
 }
 
-// deliverAnswer sends an answer to the workflow that hosts the attempt, or to the one that this
-// workflow names. If no worker responds, or too many answers are being sent, the answer is
-// stored; later answers queue after stored ones.
+// deliverAnswer sends an answer to the workflow that hosts the attempt, following redirects. If no worker responds,
+// or too many answers are being sent, the answer is stored; later answers queue after stored ones.
 func (s *Server) deliverAnswer(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
 	if size, most := given.SentBytes(), cmp.Or(s.MaxAnswer, interpreter.MaxInlinePayload); size > most {
 		return answer{}, newProblem(http.StatusRequestEntityTooLarge, "too-large",
@@ -179,11 +177,11 @@ func (s *Server) deliverAnswer(ctx context.Context, workflowID string, given int
 	return reply, err
 }
 
-// errUnsaid says that no workflow has replied to an answer: no worker has responded, or
-// the workflow has continued as new meanwhile, or has ended.
+// errUnsaid says that no workflow has replied to an answer: no worker responded, or the workflow continued as new
+// meanwhile, or has ended.
 var errUnsaid = errors.New("no workflow has replied to the answer")
 
-// sendAnswer sends an answer to a workflow, and gives the outcome and the last receiver.
+// sendAnswer sends an answer to a workflow, and returns the outcome and the last receiver.
 func (s *Server) sendAnswer(ctx context.Context, workflowID string, given interpreter.Answer) (reply answer, at string, err error) {
 	accepted, at, err := answers.Send(ctx, s.Client, workflowID, given, answerPatience)
 	var refused *interpreter.AnswerError
@@ -200,14 +198,14 @@ func (s *Server) sendAnswer(ctx context.Context, workflowID string, given interp
 	return answer{}, at, errUnsaid
 }
 
-// errRefused returns the problem of an answer that the step does not take.
+// errRefused returns the problem for an answer that the step does not accept.
 func errRefused(why string) error {
 	return newProblem(http.StatusUnprocessableEntity, "answer-refused", "%s", why)
 }
 
-// errLate is the problem of an answer that comes too late.
+// errLate is the problem for an answer that comes too late.
 var errLate = newProblem(http.StatusConflict, "answer-late", "the attempt has already ended or has a different answer; this one was not accepted")
 
-// errFull is returned for an answer if the mailbox is full.
+// errFull is the problem for an answer if the mailbox is full.
 var errFull = newProblem(http.StatusTooManyRequests, "answers-full",
 	"%s; none has been delivered yet, try again later", answers.ErrFull).withHeader("Retry-After", "60")

@@ -24,10 +24,10 @@ import (
 	"reprise/interpreter/source"
 )
 
-// anyPlaybook stands for all playbooks of the folder.
+// anyPlaybook stands for all playbooks in the folder.
 const anyPlaybook = "*"
 
-// caller is a client that may start runs with a token.
+// caller is a client that starts runs with a token.
 type caller struct {
 	name      string
 	hashes    [][sha256.Size]byte // of the tokens
@@ -35,7 +35,7 @@ type caller struct {
 	role      Role
 }
 
-// Role is what the holder of a token may do on the page of runs.
+// Role is what the owner of a token may do on the page of runs.
 type Role string
 
 // The roles. RoleNone may not see the page.
@@ -49,8 +49,8 @@ func (c *caller) mayRun(name string) bool {
 	return slices.Contains(c.playbooks, anyPlaybook) || slices.Contains(c.playbooks, name)
 }
 
-// Callers are the callers listed in a file. Changes of the file apply from the next request on; while it is missing
-// or unreadable, there are no callers. They are safe for concurrent use; nil has none.
+// Callers are the callers listed in a file. Changes to the file apply from the next request on; while it is missing
+// or unreadable, there are no callers. Callers are safe for concurrent use; nil has none.
 type Callers struct {
 	path string
 
@@ -59,7 +59,7 @@ type Callers struct {
 	callers []*caller
 }
 
-// fileState distinguishes versions of a file.
+// fileState identifies the version of a file.
 type fileState struct {
 	size     int64
 	modified time.Time
@@ -73,20 +73,19 @@ func stateOf(path string) (fileState, error) {
 	return fileState{info.Size(), info.ModTime()}, nil
 }
 
-// mostCallers bounds the bytes of a file of callers, which is read again when it changes: a
-// path that names a log must not fill the memory.
+// mostCallers bounds the size of the file of callers, in bytes. It is read again when it changes: a path that names a
+// log must not fill the memory.
 const mostCallers = 1 << 20
 
-// OpenCallers reads a file of callers: a YAML map of names to sha256, the hex hash
-// of a token or a list of them, playbooks, the list of those that the caller may start, and
-// role, what the caller may do on the page of runs.
+// OpenCallers reads a file of callers: a YAML map from names to sha256, the hex hash of a token or a list of hashes;
+// playbooks, the list of those that the caller may start; and role, what the caller may do on the page of runs.
 func OpenCallers(path string) (*Callers, error) {
 	c := &Callers{path: path}
 	return c, c.readChanged()
 }
 
-// readChanged reads the file again if it has changed. Where it cannot be read nobody is a caller: who was taken out of it
-// must not get in because of a mistake elsewhere in it.
+// readChanged reads the file again if it has changed. If it cannot be read, there are no callers: somebody who was
+// removed from it must not be admitted because of a mistake elsewhere in it.
 func (c *Callers) readChanged() (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,8 +116,8 @@ func (c *Callers) readChanged() (err error) {
 	return nil
 }
 
-// findCaller returns the caller whose token a request has, nil for none. It compares every
-// token, in constant time.
+// findCaller returns the caller with a request's token; nil if there is none. It compares every token, in constant
+// time.
 func (c *Callers) findCaller(token string) *caller {
 	if c == nil {
 		return nil
@@ -138,8 +137,8 @@ func (c *Callers) findCaller(token string) *caller {
 	return found
 }
 
-// HolderOf returns the name and the role of who has a token, "" and RoleNone for nobody. The file is
-// read again if it has changed; while it cannot be read, nobody has one.
+// HolderOf returns the name and role of a token's owner; "" and RoleNone if there is none. The file is read again if
+// it has changed; while it cannot be read, no token is valid.
 func (c *Callers) HolderOf(token string) (name string, role Role, err error) {
 	if c == nil {
 		return "", RoleNone, nil
@@ -153,7 +152,7 @@ func (c *Callers) HolderOf(token string) (name string, role Role, err error) {
 	return "", RoleNone, nil
 }
 
-// bearerToken returns the token of a request; has says that it comes with one.
+// bearerToken returns the token of a request; has says that the request has one, valid or not.
 func bearerToken(header http.Header) (token string, has bool) {
 	values := header.Values("Authorization")
 	if len(values) != 1 {
@@ -163,11 +162,10 @@ func bearerToken(header http.Header) (token string, has bool) {
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "bearer")
 }
 
-// callerName is what callers may be called: part of workflow IDs.
+// callerName matches valid names of callers, which become part of workflow IDs.
 var callerName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// parseCallers reads a file of callers. Its errors quote no value: a mistaken file may
-// have a token there.
+// parseCallers parses a file of callers. Its errors quote no values: in a wrong file they may be tokens.
 func parseCallers(path string, text []byte) ([]*caller, error) {
 	value, found := playbook.Data(source.NewFile(path, text))
 	if problems := found.Errors(); len(problems) > 0 {
@@ -240,8 +238,8 @@ func textsOf(value any) ([]string, bool) {
 	return texts, ok
 }
 
-// NewToken makes a token for a caller, and the line that stands for it in the file
-// of callers. No playbooks are all, or none for a token that has a role.
+// NewToken creates a token for a caller, and its line for the file of callers. Empty playbooks means all, or none for
+// a token with a role.
 func NewToken(name string, playbooks []string, role Role) (token, line string, err error) {
 	const size = 32
 	if !callerName.MatchString(name) {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// certificateKept is for how long the files of a certificate are not read again.
+// certificateKept is how long the files of a certificate are not read again.
 const certificateKept = time.Second
 
-// Certificate is the certificate of two files. Changes in them count from the next connection on.
-// It is safe for concurrent use.
+// Certificate is a certificate in two files. Changes to them apply from the next connection on. It is safe for
+// concurrent use.
 type Certificate struct {
 	certificate, key string // paths
 
@@ -22,16 +22,14 @@ type Certificate struct {
 	pair    *tls.Certificate
 }
 
-// OpenCertificate reads a certificate, with those between it and its root, and its
-// key: PEM files.
+// OpenCertificate reads a certificate with its intermediate certificates, and its key, in PEM.
 func OpenCertificate(certificate, key string) (*Certificate, error) {
 	c := &Certificate{certificate: certificate, key: key}
 	_, err := c.readChanged()
 	return c, err
 }
 
-// readChanged reads the files again if one of them has changed. known says that the log
-// has the error already.
+// readChanged reads the files again if one of them has changed. known says that the error has been logged already.
 func (c *Certificate) readChanged() (known bool, err error) {
 	var state [2]fileState
 	for i, path := range []string{c.certificate, c.key} {

@@ -8,11 +8,10 @@ import (
 	"sync"
 )
 
-// crowd bounds the memory of clients whose requests are not complete: bodies that arrive,
-// connections without a request. A new member is always admitted; if need be, another one is
-// removed: the oldest of the sender that uses the most, if that exceeds a fair share, else the
-// oldest of all. Quick clients are young members, and stalling ones are old, whatever their
-// addresses.
+// crowd bounds the memory of clients with incomplete requests: arriving bodies, and connections without a request. A
+// new member is always admitted, if necessary by removing another: the oldest of the sender that uses the most, if
+// that exceeds its fair share, else the oldest of all. Quick clients are young members, and stalling ones are old,
+// whatever their addresses.
 type crowd struct {
 	room int
 
@@ -22,18 +21,17 @@ type crowd struct {
 	members *list.List     // of *member, the oldest first
 }
 
-// crowdMember is one of a crowd.
+// crowdMember is a member of a crowd.
 type crowdMember struct {
 	sender string
 	size   int
-	// out makes it go. It is called once at most, and must not call the crowd.
+	// out disconnects the member. It is called at most once, and must not call the crowd.
 	out  func()
 	kept int           // while it is not 0 it need not go
 	at   *list.Element // nil once it has gone
 }
 
-// largestShare of the room is what one sender may use before its own have to go first:
-// an eighth.
+// largestShare limits the room of a sender to this fraction (1/8), above which its own members are removed first.
 const largestShare = 8
 
 func newCrowd(room int) *crowd {
@@ -50,8 +48,8 @@ func (c *crowd) addMember(sender string, size int, out func()) *crowdMember {
 	return one
 }
 
-// growMember returns a member more room, and then calls then before it can be removed. It returns
-// false if the member was removed.
+// growMember gives a member more room, and then calls then before the member can be removed. It returns false if the
+// member was removed.
 func (c *crowd) growMember(one *crowdMember, size int, then func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,21 +64,21 @@ func (c *crowd) growMember(one *crowdMember, size int, then func()) bool {
 	return true
 }
 
-// releaseMember releases what a member uses.
+// releaseMember removes a member that has finished.
 func (c *crowd) releaseMember(one *crowdMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.removeMember(one)
 }
 
-// pinMember says that a member need not go, until free.
+// pinMember exempts a member from removal until unpinMember is called.
 func (c *crowd) pinMember(one *crowdMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one.kept++
 }
 
-// unpinMember ends a keep. The member is the youngest then.
+// unpinMember ends a pin, and makes the member the youngest.
 func (c *crowd) unpinMember(one *crowdMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +87,7 @@ func (c *crowd) unpinMember(one *crowdMember) {
 	}
 }
 
-// allotRoom gives a member more of the room, and removes others for it.
+// allotRoom gives a member more room, and removes others to make it.
 func (c *crowd) allotRoom(one *crowdMember, size int) {
 	one.size += size
 	c.used += size
@@ -104,7 +102,7 @@ func (c *crowd) allotRoom(one *crowdMember, size int) {
 	}
 }
 
-// removeMember takes a member out, once.
+// removeMember removes a member, once.
 func (c *crowd) removeMember(one *crowdMember) {
 	if one.at == nil {
 		return
@@ -117,7 +115,7 @@ func (c *crowd) removeMember(one *crowdMember) {
 	}
 }
 
-// nextToRemove returns the member that goes next, nil for none.
+// nextToRemove returns the member to remove next; nil if there is none.
 func (c *crowd) nextToRemove() *crowdMember {
 	large, most := "", max(c.room/largestShare, 1)
 	for sender, size := range c.of {
@@ -140,14 +138,13 @@ func (c *crowd) nextToRemove() *crowdMember {
 	return oldest
 }
 
-// connections are the connections of a listener. Where there are too many, one without a request
-// is closed.
+// connections accepts the connections of a listener. If there are too many, one without a request is closed.
 type connections struct {
 	net.Listener
 	crowd *crowd
 }
 
-// Accept waits for a connection.
+// Accept waits for the next connection.
 func (c *connections) Accept() (net.Conn, error) {
 	accepted, err := c.Listener.Accept()
 	if err != nil {
@@ -158,7 +155,7 @@ func (c *connections) Accept() (net.Conn, error) {
 	return one, nil
 }
 
-// connection is one of connections.
+// connection is an accepted connection.
 type connection struct {
 	net.Conn
 	crowd  *crowd
@@ -166,7 +163,7 @@ type connection struct {
 	once   sync.Once
 }
 
-// Close closes it.
+// Close closes the connection.
 func (c *connection) Close() error {
 	c.once.Do(func() { c.crowd.releaseMember(c.member) })
 	return c.Conn.Close()
@@ -174,8 +171,7 @@ func (c *connection) Close() error {
 
 type connectionKey struct{}
 
-// withConnection stores the connection in the context of its requests, as net/http's
-// ConnContext.
+// withConnection stores the connection in the context of its requests, as net/http's ConnContext.
 func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	if wrapped, ok := conn.(interface{ NetConn() net.Conn }); ok { // of TLS
 		conn = wrapped.NetConn()
@@ -186,7 +182,7 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// keepOpen keeps the connection of a request while it is.
+// keepOpen exempts the connection of a request from being closed, until over is called.
 func keepOpen(ctx context.Context) (over func()) {
 	one, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {
@@ -196,8 +192,8 @@ func keepOpen(ctx context.Context) (over func()) {
 	return func() { one.crowd.unpinMember(one.member) }
 }
 
-// addressOf returns the sender of an address: the address, and of IPv6, where each client
-// has very many, the network.
+// addressOf returns the sender for a remote address: the address, or the network for IPv6, where each client has a
+// great many addresses.
 func addressOf(remote string) string {
 	const network = 64 // bits
 	at, err := netip.ParseAddrPort(remote)

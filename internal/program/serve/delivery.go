@@ -13,20 +13,19 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// delivery is what a sender sends with a signed request.
+// delivery is the content of a signed request.
 type delivery struct {
-	// id is the same when the sender repeats it. Unless the author names a header it is made of what is
-	// signed: else a copy of a delivery could be run again under another name.
+	// id identifies a delivery and its repetitions. Unless the author names a header, it is derived from what is
+	// signed: otherwise a copy of a delivery with another ID could start another run.
 	id string
-	// byBody says that the delivery can only be identified by its body, which another delivery may
-	// have as well.
+	// byBody says that only its body identifies the delivery, which another delivery may have too.
 	byBody  bool
 	event   string // "" where the sender has none
 	trigger map[string]any
 	body    any
 }
 
-// readDelivery takes a signed request apart.
+// readDelivery parses a signed request.
 func readDelivery(trigger *playbook.Trigger, header http.Header, body []byte) (delivery, error) {
 	value, err := deliveryBody(trigger, body)
 	if err != nil {
@@ -57,7 +56,7 @@ func readDelivery(trigger *playbook.Trigger, header http.Header, body []byte) (d
 	return d, nil
 }
 
-// startsRun reports whether a run is started for the delivery.
+// startsRun reports whether the delivery starts a run.
 func (d delivery) startsRun(trigger *playbook.Trigger) bool {
 	if trigger.Sender == playbook.GitHub && d.event == "ping" {
 		return false
@@ -65,8 +64,8 @@ func (d delivery) startsRun(trigger *playbook.Trigger) bool {
 	return trigger.Events == nil || slices.Contains(trigger.Events, d.event)
 }
 
-// deliveryBody decodes a body. The trigger says in which format, or it is recognized from the
-// body itself, since the Content-Type is not signed: GitHub and Slack send JSON or a form.
+// deliveryBody decodes a body. Its format is given by the trigger or recognized from the body itself, since the
+// Content-Type is not signed: GitHub and Slack send JSON or a form.
 func deliveryBody(trigger *playbook.Trigger, body []byte) (any, error) {
 	kind := trigger.Body
 	switch trigger.Sender {
@@ -89,14 +88,13 @@ func deliveryBody(trigger *playbook.Trigger, body []byte) (any, error) {
 	return string(body), nil
 }
 
-// looksLikeJSON reports whether a text begins as a map or list of JSON does, and no
-// form.
+// looksLikeJSON reports whether a text begins like a JSON object or array, and so is not a form.
 func looksLikeJSON(text []byte) bool {
 	text = bytes.TrimLeft(text, " \t\r\n")
 	return bytes.HasPrefix(text, []byte("{")) || bytes.HasPrefix(text, []byte("["))
 }
 
-// formBody returns a form as a map. The field payload, where senders put JSON, is read.
+// formBody decodes a form to a map. JSON in the field payload, where senders put it, is decoded too.
 func formBody(body []byte) (any, error) {
 	values, err := readFields(body)
 	if err != nil {
@@ -114,7 +112,7 @@ func formBody(body []byte) (any, error) {
 	return fields, nil
 }
 
-// readFields reads a form: UTF-8, and no field twice.
+// readFields parses a form, which must be UTF-8 without duplicate fields.
 func readFields(body []byte) (url.Values, error) {
 	fields, err := url.ParseQuery(string(body))
 	if err != nil {
@@ -131,12 +129,12 @@ func readFields(body []byte) (url.Values, error) {
 	return fields, nil
 }
 
-// mostHeaders bounds the headers that a run gets, in bytes of each: the sender chooses them,
-// and they are in the history.
+// mostHeaders bounds each header that is passed to a run, in bytes: the sender chooses them, and they are stored in
+// history.
 const mostHeaders = 1000
 
-// deliveryHeaders returns the headers that the trigger names, and those of its sender that say
-// something of a delivery. None is a secret or a signature.
+// deliveryHeaders returns the headers that the trigger names, and those of its sender that describe a delivery. None
+// is a secret or a signature.
 func deliveryHeaders(trigger *playbook.Trigger, header http.Header) map[string]any {
 	names := slices.Clone(trigger.Headers)
 	switch trigger.Sender {
@@ -154,7 +152,7 @@ func deliveryHeaders(trigger *playbook.Trigger, header http.Header) map[string]a
 	return headers
 }
 
-// identityOf returns the header that identifies a delivery.
+// identityOf returns the value of the header that identifies a delivery.
 func identityOf(header http.Header, name string) (string, error) {
 	values := header.Values(name)
 	switch {
@@ -166,7 +164,7 @@ func identityOf(header http.Header, name string) (string, error) {
 	return values[0], nil
 }
 
-// valueOf returns the value of a header, and of one that occurs several times all of them.
+// valueOf returns the value of a header; if it occurs several times, all values.
 func valueOf(header http.Header, name string) string { return strings.Join(header.Values(name), ", ") }
 
 // textAt returns a text, or a whole number, at a path of maps; "" if there is none.

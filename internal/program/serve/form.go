@@ -8,19 +8,19 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// FormField is an input of the form of an approval, as the page shows it.
+// FormField is an input of an approval's form.
 type FormField = pageField
 
-// FormOf returns the inputs of an approval's form and a comment, for a known person, with typed
-// values and errors by the names of inputs.
+// FormOf returns the inputs of an approval's form and a comment, for a known person, with typed values and errors by
+// name.
 func FormOf(approval *playbook.Approval, typed url.Values, faults map[string]string) []FormField {
 	var shown page
 	shown.fillFields(approval, typed, faults)
 	return lists.Filter(shown.Fields, func(field FormField) bool { return field.Name != fieldBy })
 }
 
-// TypedAnswer is what a known person has typed as the answer to an approval, with errors by the
-// names of inputs.
+// TypedAnswer returns the answer that a known person typed into an approval's form, with errors by the names of
+// inputs.
 func TypedAnswer(approval *playbook.Approval, typed url.Values, by string) (interpreter.Answer, map[string]string) {
 	kept := url.Values{fieldBy: {by}}
 	for name, values := range typed {

@@ -14,7 +14,7 @@ func (s *Server) getHealth(_ http.ResponseWriter, r *http.Request) (answer, erro
 	return answer{status: http.StatusOK, body: map[string]string{"status": "ok"}}, nil
 }
 
-// document describes the routes and their answers: OpenAPI 3.1.
+// document is the OpenAPI 3.1 description of the routes.
 //
 //go:embed openapi.json
 var document []byte

@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter"
 )
 
-// hasKept reports whether answers to the attempt are stored that no workflow has accepted yet.
-// If that is unknown, the answer is sent directly. The error is that the mailbox is full.
+// hasKept reports whether answers to the attempt are stored that no workflow has accepted yet. If that is unknown,
+// the answer is sent directly. The error is that the mailbox is full.
 func (s *Server) hasKept(ctx context.Context, kept interpreter.MailboxAnswer) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
@@ -41,8 +41,8 @@ func (s *Server) keepAnswer(ctx context.Context, kept interpreter.MailboxAnswer)
 	return answer{status: http.StatusAccepted, body: callbackAnswer{}}, nil
 }
 
-// orRefused returns the problem of an answer that comes too late: where it was kept before, and
-// did not fit, that it did not.
+// orRefused returns the problem for a late answer. If the same answer was stored before and then refused, it says
+// why.
 func (s *Server) orRefused(ctx context.Context, kept interpreter.MailboxAnswer, err error) error {
 	if !errors.Is(err, errLate) || kept.Answer.Verb == interpreter.AnswerProgress {
 		return err

@@ -23,8 +23,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// markdown renders the questions to people. It shows HTML as the text that it is, loads
-// nothing from outside, and knows no links but those of safeLink.
+// markdown renders the questions for people. It shows HTML as text, loads nothing from other sites, and allows only
+// the links that safeLink accepts.
 var markdown = goldmark.New(
 	goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(withoutParser(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser())...),
@@ -38,13 +38,12 @@ var markdown = goldmark.New(
 	goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(tame{}, 1000))), // after those of extensions
 )
 
-// withoutParser leaves a parser out.
+// withoutParser removes a parser.
 func withoutParser(parsers []util.PrioritizedValue, left any) []util.PrioritizedValue {
 	return slices.DeleteFunc(parsers, func(one util.PrioritizedValue) bool { return one.Value == left })
 }
 
-// Question renders what an approval asks as safe HTML: its first heading, "" for none, and the
-// rest.
+// Question renders what an approval asks as safe HTML: its first heading, "" if there is none, and the rest.
 func Question(approval *playbook.Approval) (title, message template.HTML, err error) {
 	filled := newStandIns(approval.Pieces())
 	context := parser.NewContext()
@@ -60,8 +59,8 @@ func Question(approval *playbook.Approval) (title, message template.HTML, err er
 	return title, template.HTML(filled.fillPage(rest)), nil //nolint:gosec // it knows no HTML, tame has the rest, and values are escaped
 }
 
-// Title is what an approval asks in one line without Markdown: its heading, else its first paragraph; "" if it has
-// neither.
+// Title returns what an approval asks, on one line without Markdown: its heading, else its first paragraph; "" if it
+// has neither.
 func Title(approval *playbook.Approval) string {
 	title, message, err := Question(approval)
 	if err != nil {
@@ -76,20 +75,20 @@ func Title(approval *playbook.Approval) string {
 	return source.ShortenMiddle(strings.Join(strings.FieldsFunc(textOf(title), isSpace), " "), shownTitle)
 }
 
-// firstParagraph is a paragraph with which a rendered message begins.
+// firstParagraph matches a paragraph at the beginning of a rendered message.
 var firstParagraph = regexp.MustCompile(`(?s)^<p>(.*?)</p>`)
 
-// firstHeading is a heading with which a rendered message begins.
+// firstHeading matches a heading at the beginning of a rendered message.
 var firstHeading = regexp.MustCompile(`^<h[1-6]>(.*)</h[1-6]>\n`)
 
 var anyTag = regexp.MustCompile(`<[^>]*>`)
 
-// textOf returns the text of HTML that Question gave.
+// textOf returns the text of HTML from Question.
 func textOf(text template.HTML) string {
 	return html.UnescapeString(anyTag.ReplaceAllString(string(text), ""))
 }
 
-// standIns are the words that stand for values while Markdown is read.
+// standIns are the words that replace values while Markdown is parsed, so that values are never parsed as Markdown.
 type standIns struct {
 	markdown string
 	values   []string
@@ -99,8 +98,8 @@ type standIns struct {
 
 var standInsKey = parser.NewContextKey()
 
-// standInLetters are the letters that number a stand-in. All have as many, so that
-// what follows one is never part of it.
+// standInLetters is the number of letters that number a stand-in. It is fixed, so that what follows a stand-in is
+// never taken for part of it.
 const standInLetters = 4
 
 func newStandIns(pieces []playbook.Piece) *standIns {
@@ -121,8 +120,8 @@ func newStandIns(pieces []playbook.Piece) *standIns {
 	return s
 }
 
-// standIn returns a word for a value. It is one that ends domains, of which addresses in a
-// text are known, so that none is cut within it.
+// standIn returns a word to replace a value. It ends like a domain, so that an address in a text is recognized and
+// not cut within the word.
 func (s *standIns) standIn(value string) string {
 	number := len(s.values)
 	s.values = append(s.values, value)
@@ -134,7 +133,7 @@ func (s *standIns) standIn(value string) string {
 	return s.word + string(letters)
 }
 
-// valueOf returns the value of a stand-in.
+// valueOf returns the value that a stand-in replaces.
 func (s *standIns) valueOf(standIn string) string {
 	number := 0
 	for _, letter := range standIn[len(s.word):] {
@@ -146,7 +145,7 @@ func (s *standIns) valueOf(standIn string) string {
 	return s.values[number]
 }
 
-// fillPage puts values into a page, in which stand-ins are nowhere but in texts.
+// fillPage replaces the stand-ins in a page by values. Stand-ins occur only in texts.
 func (s *standIns) fillPage(page string) string {
 	return s.pattern.ReplaceAllStringFunc(page, func(found string) string {
 		value := Readable(s.valueOf(found))
@@ -157,11 +156,11 @@ func (s *standIns) fillPage(page string) string {
 	})
 }
 
-// isFigure is a number as people write it, with its unit or currency: it stays in one line.
+// isFigure matches a number in everyday notation, with its unit or currency, which is kept on one line.
 var isFigure = regexp.MustCompile(`^[-+−]?(\p{Sc}|[A-Z]{3})?\s?\d[\d.,'’\s]{0,40}\s?(%|\p{Sc}|\pL{1,4})?$`)
 
-// fillAddress fills an address. A value is all of it, or a part that changes nothing else
-// of it: there it is escaped. ofData says that a value decides where the address leads.
+// fillAddress fills in an address. A value may be the whole address, or a part that cannot change the rest of it:
+// there it is escaped. ofData says that a value decides where the address leads.
 func (s *standIns) fillAddress(written string) (address string, ofData bool) {
 	if s.pattern.FindString(written) == written && written != "" {
 		return s.valueOf(written), true
@@ -179,8 +178,8 @@ func (s *standIns) fillAddress(written string) (address string, ofData bool) {
 	return address, s.pattern.MatchString(host(written))
 }
 
-// Readable returns a text of data as people see it: what hides is shown, and it takes no
-// more of a page than a paragraph does, so that the rest of the page is seen.
+// Readable returns a text from data for people: hidden characters are shown, and it takes no more of a page than a
+// paragraph, so that the rest of the page is seen.
 func Readable(value string) string {
 	const shownLetters, shownLines = 1000, 30
 	value = source.ShortenMiddle(source.ReadableText(value), shownLetters)
@@ -190,11 +189,11 @@ func Readable(value string) string {
 	return value
 }
 
-// tame removes from a document what a page must not have: pictures, links that are no web
-// pages, and headings above the page's own. It fills in addresses.
+// tame removes what a page must not contain from a document: pictures, links that do not lead to web pages, and
+// headings above the page's own. It fills in addresses.
 type tame struct{}
 
-// Transform is called by the parser.
+// Transform implements parser.ASTTransformer.
 func (tame) Transform(document *ast.Document, reader text.Reader, context parser.Context) {
 	filled, isFilled := context.Get(standInsKey).(*standIns)
 	if !isFilled {
@@ -234,7 +233,8 @@ func (tame) Transform(document *ast.Document, reader text.Reader, context parser
 	}
 }
 
-// lettersInOneLine is how many letters of the author's a cell has at most that stays in one line: numbers and dates do.
+// lettersInOneLine is the greatest length of a cell that is kept on one line, as numbers and dates are. Only the
+// author's letters count.
 const lettersInOneLine = 30
 
 // cellText returns the text of a cell.
@@ -249,8 +249,8 @@ func cellText(cell *tables.TableCell, markdown []byte) string {
 	return b.String()
 }
 
-// fillLink fills the address of a link, and takes a link away that must not be there.
-// Where data decides where it leads, people see where.
+// fillLink fills in the address of a link, and removes a link that is not allowed. If data decides where it leads,
+// the address is shown.
 func (s *standIns) fillLink(node ast.Node, markdown []byte) {
 	link, isLink := node.(*ast.Link)
 	if auto, isAuto := node.(*ast.AutoLink); isAuto {
@@ -275,7 +275,7 @@ func (s *standIns) fillLink(node ast.Node, markdown []byte) {
 	}
 }
 
-// replaceByText puts the text of a link or picture into its place.
+// replaceByText replaces a link or picture by its text.
 func replaceByText(node ast.Node) {
 	parent := node.Parent()
 	for child := node.FirstChild(); child != nil; child = node.FirstChild() {
@@ -285,7 +285,7 @@ func replaceByText(node ast.Node) {
 	parent.RemoveChild(parent, node)
 }
 
-// safeLink reports whether people may be led to an address.
+// safeLink reports whether a page may link to an address.
 func safeLink(address string) bool {
 	parsed, err := url.Parse(address)
 	return err == nil && (slices.Contains([]string{"http", "https"}, parsed.Scheme) && parsed.Host != "" || parsed.Scheme == "mailto") &&

@@ -14,13 +14,13 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Problem is an answer that says why a request was not done: RFC 9457.
+// Problem is a response that says why a request failed (RFC 9457).
 type Problem struct {
 	Type   string `json:"type"` // urn:reprise:problem: and a word
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
-	// Errors are the problems of a playbook that must not run.
+	// Errors are the problems of an invalid playbook.
 	Errors []Flaw `json:"errors,omitempty"`
 
 	header http.Header // besides the usual ones
@@ -36,7 +36,7 @@ type Flaw struct {
 
 func (p *Problem) Error() string { return p.Title + ": " + p.Detail }
 
-// shownDetail bounds what a problem says, in bytes.
+// shownDetail bounds a problem's detail, in bytes.
 const shownDetail = 2000
 
 func newProblem(status int, word, format string, args ...any) *Problem {
@@ -60,13 +60,13 @@ func (p *Problem) withHeader(name, value string) *Problem {
 	return p
 }
 
-// unauthorizedProblem returns the one answer to unknown clients, whatever they request.
+// unauthorizedProblem returns the same response for all unknown clients, whatever they request.
 func unauthorizedProblem() *Problem {
 	return newProblem(http.StatusUnauthorized, "unauthorized", "the request has neither a valid token nor a valid signature").
 		withHeader("WWW-Authenticate", "Bearer")
 }
 
-// notFound answers both for missing things and for those that the caller may not see.
+// notFound returns the response for things that do not exist, and for those that the caller may not see.
 func notFound() *Problem {
 	return newProblem(http.StatusNotFound, "not-found", "not found, or not visible to you")
 }
@@ -75,7 +75,7 @@ func badRequest(format string, args ...any) *Problem {
 	return newProblem(http.StatusBadRequest, "bad-request", format, args...)
 }
 
-// InvalidPlaybook says that a playbook must not run.
+// InvalidPlaybook returns the problem for a playbook that is invalid.
 func InvalidPlaybook(file string, found source.Diagnostics) *Problem {
 	p := newProblem(http.StatusUnprocessableEntity, "invalid-playbook", "%s has %d problems; nothing was started", file, len(found))
 	found, _ = found.FirstOf(playbook.MaxShown)
@@ -85,13 +85,12 @@ func InvalidPlaybook(file string, found source.Diagnostics) *Problem {
 	return p
 }
 
-// UnfitWorkload says that a playbook does not take a workload.
+// UnfitWorkload returns the problem for a workload that a playbook does not accept.
 func UnfitWorkload(reasons ...string) *Problem {
 	return newProblem(http.StatusUnprocessableEntity, "unfit-workload", "%s", strings.Join(reasons, "\n"))
 }
 
-// problemOf is what clients get of an error. Errors of the server itself are only in
-// its log.
+// problemOf returns what clients are sent for an error. Internal errors are only in the log.
 func problemOf(err error) *Problem {
 	var known *Problem
 	switch {
@@ -113,7 +112,7 @@ type answer struct {
 
 func (p *Problem) problemAnswer() answer { return answer{status: p.Status, header: p.header, body: p} }
 
-// writeTo sends an answer.
+// writeTo sends the response.
 func (a answer) writeTo(w http.ResponseWriter) {
 	header := w.Header()
 	maps.Copy(header, a.header)

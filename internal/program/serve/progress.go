@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// progressPause is the least time between two reports of progress of one attempt that
-	// go to its workflow: each is kept in its history.
+	// progressPause is the least time between two progress reports of one attempt that are sent to its workflow: each
+	// is stored in its history.
 	progressPause = 500 * time.Millisecond
-	// keptPause is the pause while no worker takes reports: each one then needs a workflow of
-	// its own, which replaces the one before.
+	// keptPause is the pause while no worker accepts reports: each report then needs a separate workflow, which
+	// replaces the previous one.
 	keptPause = 10 * time.Second
-	// mostReporting bounds the attempts whose reports of progress are held back. Each is kept
-	// in memory for a second, and tokens of any number of attempts may report.
+	// mostReporting bounds the attempts whose progress reports are held back. Each is in memory for a second, and
+	// tokens of any number of attempts may report.
 	mostReporting = 10_000
 )
 
-// reporting holds back reports of progress that come too often. The newest counts:
-// it is sent when the pause is over, or before another answer to the attempt.
+// reporting holds back progress reports that come too often. Only the newest is sent, when the pause is over or
+// before another answer to the attempt.
 type reporting struct {
 	send func(context.Context, string, interpreter.Answer) (answer, error)
 	mu   sync.Mutex
 	open map[string]*reports // by the key of the attempt
 	left sync.WaitGroup      // those that are to be sent
-	// ends says that the server is about to end, and nothing is held back any more.
+	// ends says that the server is stopping, so that nothing is held back any more.
 	ends bool
 }
 
@@ -41,8 +41,8 @@ type reports struct {
 	pause   *time.Timer // until the next one is sent; nil while one is
 }
 
-// acceptReport takes a report of progress. The first one is sent at once; one that is held
-// back is answered as what a worker has not taken yet.
+// acceptReport accepts a progress report. The first one is sent at once; one that is held back is answered as if no
+// worker had accepted it yet.
 func (p *reporting) acceptReport(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
 	p.mu.Lock()
 	one, known := p.open[given.Key]
@@ -69,12 +69,11 @@ func (p *reporting) acceptReport(ctx context.Context, workflowID string, given i
 	return reply, err
 }
 
-// errReporting is returned for a report if too many are pending.
+// errReporting is the problem for a report if too many are held back.
 var errReporting = newProblem(http.StatusServiceUnavailable, "busy",
 	"%d attempts are reporting progress already; repeat this report later", mostReporting).withHeader("Retry-After", "5")
 
-// recordSent records the outcome of a report. A newer report that has arrived since is sent after a
-// pause.
+// recordSent records the outcome of a report. A newer report that has arrived since is sent after a pause.
 func (p *reporting) recordSent(workflowID, key string, one *reports, reply answer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +88,7 @@ func (p *reporting) recordSent(workflowID, key string, one *reports, reply answe
 	one.pause = time.AfterFunc(pause, func() { p.sendNewest(workflowID, key, one) })
 }
 
-// recordOutcome records the outcome of the last report. It is called under the lock.
+// recordOutcome records the outcome of the last report. The lock must be held.
 func (p *reporting) recordOutcome(one *reports, reply answer, err error) {
 	body, _ := reply.body.(callbackAnswer)
 	one.over, one.kept = err, err == nil && !body.Accepted
@@ -127,7 +126,7 @@ func (p *reporting) flushReport(ctx context.Context, workflowID string, one *rep
 	return p.send(ctx, workflowID, *newest)
 }
 
-// flushBefore sends what was held back of an attempt, before another answer to it.
+// flushBefore sends a report that was held back for an attempt, before another answer to it.
 func (p *reporting) flushBefore(ctx context.Context, workflowID, key string) {
 	p.mu.Lock()
 	one := p.open[key]
@@ -143,7 +142,7 @@ func (p *reporting) flushBefore(ctx context.Context, workflowID, key string) {
 	one.endPause()
 }
 
-// flushAll sends everything that was held back.
+// flushAll sends all reports that were held back.
 func (p *reporting) flushAll() {
 	p.mu.Lock()
 	p.ends = true
@@ -154,7 +153,7 @@ func (p *reporting) flushAll() {
 	p.left.Wait()
 }
 
-// endPause ends the pause. It is called under the lock.
+// endPause ends the pause. The lock must be held.
 func (r *reports) endPause() {
 	if r.pause != nil && r.pause.Stop() {
 		r.pause.Reset(0)

@@ -30,23 +30,23 @@ import (
 // request, kept in workflow history.
 const requestMemo = "reprise_request"
 
-// request is what started a run.
+// request identifies the request that started a run.
 type request struct {
-	// Caller is the name of a caller, or @ and the sender of a delivery.
+	// Caller is the name of a caller, or @ followed by the sender of a delivery.
 	Caller   string `json:"caller"`
 	Playbook string `json:"playbook"`
 	Body     string `json:"body"` // SHA-256 of the request, hex
 }
 
-// runDocument is a run as callers get it.
+// runDocument describes a run to callers.
 type runDocument struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"`
 	StatusURL  string `json:"status_url,omitempty"`
-	// Repeated says that an earlier request had started the run.
+	// Repeated says that an earlier request started the run.
 	Repeated bool               `json:"repeated,omitempty"`
 	Status   interpreter.Status `json:"status"`
-	// Result is there once the run has ended.
+	// Result is set once the run has ended.
 	Result   *expression.Value        `json:"result,omitempty"`
 	Error    *interpreter.ErrorObject `json:"error,omitempty"`
 	Warnings []string                 `json:"warnings"`
@@ -64,11 +64,11 @@ type startRequest struct {
 	workload map[string]any
 	wait     time.Duration
 	readable bool // the caller may read the run's status
-	// instead is the answer to a request that starts nothing.
+	// instead is the response to a request that starts nothing.
 	instead *answer
 }
 
-// postRun starts a run of a playbook for a caller, or for a sender.
+// postRun starts a run of a playbook for a caller or a sender.
 func (s *Server) postRun(w http.ResponseWriter, r *http.Request) (answer, error) {
 	document, wait, instead, err := s.startRun(w, r)
 	switch {
@@ -81,7 +81,7 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) (answer, error)
 	return runAnswer(document), nil
 }
 
-// startRun reads a request and does it. There may be an answer instead of a run.
+// startRun reads a request and starts its run. If nothing is started, it returns a response instead.
 func (s *Server) startRun(w http.ResponseWriter, r *http.Request) (runDocument, time.Duration, *answer, error) {
 	order, leave, err := s.readOrder(w, r)
 	if err != nil {
@@ -102,8 +102,8 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request) (runDocument, 
 	return document, order.wait, nil, nil
 }
 
-// readOrder reads a request that may start a run. It acquires a slot, which leave releases.
-// Unknown clients have separate slots, so that they do not delay others.
+// readOrder reads a request that may start a run. It acquires a slot, which leave releases. Unknown clients have
+// separate slots, so that they do not delay others.
 func (s *Server) readOrder(w http.ResponseWriter, r *http.Request) (order startRequest, leave func(), err error) {
 	if _, has := bearerToken(r.Header); has {
 		caller, err := s.callerOf(r)
@@ -112,7 +112,7 @@ func (s *Server) readOrder(w http.ResponseWriter, r *http.Request) (order startR
 		}
 		return s.ofCaller(caller, w, r)
 	}
-	// A refusal before the body is there would show which playbooks there are.
+	// Refusing a request before its body has arrived would reveal which playbooks exist.
 	body, leave, err := s.admitRequest(w, r, s.strangers, s.deliveries, addressOf(r.RemoteAddr))
 	if err != nil {
 		return order, nil, err
@@ -123,8 +123,7 @@ func (s *Server) readOrder(w http.ResponseWriter, r *http.Request) (order startR
 	return order, leave, err
 }
 
-// runAnswer returns the answer for a run: 200 once it has ended, and for a request that
-// was repeated, else 202.
+// runAnswer returns the response about a run: 200 if it has ended or the request was repeated, else 202.
 func runAnswer(document runDocument) answer {
 	given := answer{status: http.StatusAccepted, body: document, header: http.Header{}}
 	if document.Result != nil || document.Repeated {
@@ -136,7 +135,7 @@ func runAnswer(document runDocument) answer {
 	return given
 }
 
-// ofCaller reads the request of a caller with a token. It takes a place, as order does.
+// ofCaller reads the request of a caller with a token. It acquires a slot, which leave releases.
 func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request) (order startRequest, leave func(), err error) {
 	name := r.PathValue("name")
 	if !caller.mayRun(name) {
@@ -162,7 +161,7 @@ func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request
 	return order, leave, err
 }
 
-// checkWorkload refuses a workload that callers must not give, and logs what it is.
+// checkWorkload refuses a workload that callers must not send, and sets Body to its hash.
 func (o *startRequest) checkWorkload() error {
 	book, err := interpreter.Load(o.Playbook+".yaml", string(o.source))
 	if _, forged := o.workload[playbook.TriggerKey]; forged && err == nil && len(book.Triggers) > 0 {
@@ -176,7 +175,7 @@ func (o *startRequest) checkWorkload() error {
 	return nil
 }
 
-// callerOf returns the sender of a request with a token.
+// callerOf returns the caller of a request with a token.
 func (s *Server) callerOf(r *http.Request) (*caller, error) {
 	if s.Callers != nil {
 		if err := s.Callers.readChanged(); err != nil {
@@ -203,10 +202,10 @@ func (s *Server) readPlaybook(name string) ([]byte, error) {
 	return text, err
 }
 
-// waitParameter is the query parameter of waitOf.
+// waitParameter is the query parameter that waitOf reads.
 const waitParameter = "wait"
 
-// waitOf is how long a request wants to wait for the end of a run.
+// waitOf returns how long a request wants to wait for the end of a run.
 func waitOf(r *http.Request) (time.Duration, error) {
 	values, given := r.URL.Query()[waitParameter]
 	if !given {
@@ -222,10 +221,10 @@ func waitOf(r *http.Request) (time.Duration, error) {
 	return wait, nil
 }
 
-// keyHeader names a request, so that it is done once.
+// keyHeader is the header with which a request can be repeated without effect.
 const keyHeader = "Idempotency-Key"
 
-// printable is what a key may be.
+// printable matches valid idempotency keys.
 var printable = regexp.MustCompile(`^[!-~]([ -~]{0,253}[!-~])?$`)
 
 func idempotencyKey(header http.Header) (string, error) {
@@ -242,8 +241,8 @@ func idempotencyKey(header http.Header) (string, error) {
 // plain matches keys that can be part of a workflow ID unchanged.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// workflowID returns equal IDs for requests of a caller with the same key. Names of callers and plain
-// keys contain neither : nor ~.
+// workflowID returns the workflow ID of the run, which is the same for requests of a caller with the same key. Names
+// of callers and plain keys contain neither : nor ~.
 func (o startRequest) workflowID() string {
 	key := o.key
 	if !plain.MatchString(key) {
@@ -257,17 +256,17 @@ func hashOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// bodyWindow is how long another delivery with the same body is taken for the same one.
+// bodyWindow is the time within which another delivery with the same body counts as the same one.
 const bodyWindow = 24 * time.Hour
 
-// onDay returns the order of a delivery that is known by its body, as its key is on the day of a time.
+// onDay returns the order of a delivery that is identified by its body, with its key for the day of a time.
 func (o startRequest) onDay(at time.Time) startRequest {
 	o.key = hashOf([]byte(o.key + "\n" + at.UTC().Format(time.DateOnly)))
 	return o
 }
 
-// beginOnce starts a run for a delivery that is known by its body, unless one that came within bodyWindow has
-// started a run. Whether that was the same delivery cannot be known, so it is no success.
+// beginOnce starts a run for a delivery that is identified by its body, unless one within bodyWindow has started a
+// run. Whether that was the same delivery is unknown, so it is not reported as success.
 func (s *Server) beginOnce(ctx context.Context, order startRequest) (runDocument, error) {
 	now := s.Now()
 	yesterday := order.onDay(now.Add(-bodyWindow)).workflowID()
@@ -295,7 +294,7 @@ func sameBody(workflowID string, at time.Time) error {
 		"identity: header NAME in metadata.triggers", workflowID, at.UTC().Format(time.RFC3339), bodyWindow)
 }
 
-// beginRun starts a run, or finds the one that an earlier request has started.
+// beginRun starts a run, or finds the one that an earlier request started.
 func (s *Server) beginRun(ctx context.Context, order startRequest) (runDocument, error) {
 	if order.byBody {
 		return s.beginOnce(ctx, order)
@@ -332,7 +331,7 @@ func (s *Server) beginRun(ctx context.Context, order startRequest) (runDocument,
 	return document, nil
 }
 
-// found is a run that the Temporal server knows.
+// found is a run on the Temporal server.
 type found struct {
 	request
 
@@ -341,11 +340,11 @@ type found struct {
 	ended     bool
 }
 
-// ownIDs are the IDs that workflowID makes. The Temporal server gets no others: it has
-// errors of its own for some texts.
+// ownIDs matches the IDs that workflowID makes. Other texts are not sent to the Temporal server, which fails
+// differently for some of them.
 var ownIDs = regexp.MustCompile(`^[A-Za-z0-9_.@~:-]{1,300}$`)
 
-// findRun finds a run that was started here; the error is notFound where there is none.
+// findRun finds a run that was started through this API; the error is notFound if there is none.
 func (s *Server) findRun(ctx context.Context, workflowID string) (found, error) {
 	if !ownIDs.MatchString(workflowID) {
 		return found{}, notFound()
@@ -372,7 +371,7 @@ func (s *Server) findRun(ctx context.Context, workflowID string) (found, error) 
 	return run, nil
 }
 
-// getRun answers a caller with the status of a run that it has started.
+// getRun responds with the status of a run to the caller that started it.
 func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) {
 	caller, err := s.callerOf(r)
 	if err != nil {
@@ -400,7 +399,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) 
 	return answer{status: http.StatusOK, body: document}, nil
 }
 
-// findFor finds a run that a caller has started.
+// findFor finds a run that a caller started.
 func (s *Server) findFor(ctx context.Context, caller *caller, workflowID string) (found, error) {
 	leave, err := s.requests.enterRequest(ctx, caller.name)
 	if err != nil {
@@ -414,11 +413,11 @@ func (s *Server) findFor(ctx context.Context, caller *caller, workflowID string)
 	return run, err
 }
 
-// endedPatience is how long it may take to read how a run ended.
+// endedPatience bounds how long reading the end of a run may take.
 const endedPatience = 10 * time.Second
 
-// awaitEnd waits for the end of a run, for some time; if the run is still open, or cannot be
-// queried, the document is left unchanged. Waits end when the server stops.
+// awaitEnd waits for the end of a run, for a limited time. If the run is still open, or cannot be queried, the
+// document is left unchanged. Waits end when the server stops.
 func (s *Server) awaitEnd(ctx context.Context, document *runDocument, wait time.Duration) {
 	if wait == 0 {
 		return

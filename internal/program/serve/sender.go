@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// ofSender reads a delivery that one of the playbook's triggers has signed.
+// ofSender reads a delivery that was signed for one of the playbook's triggers.
 func (s *Server) ofSender(r *http.Request, body []byte) (startRequest, error) {
 	name := r.PathValue("name")
 	source, err := s.readPlaybook(name)
@@ -44,7 +44,7 @@ func (s *Server) ofSender(r *http.Request, body []byte) (startRequest, error) {
 	return order, nil
 }
 
-// senderName returns the sender of a trigger as a caller. No caller with a token has an @.
+// senderName returns the name of a trigger's sender as a caller. Callers with a token have no @ in their names.
 func senderName(trigger *playbook.Trigger) string {
 	identity := trigger.Signer()
 	if !callerName.MatchString(identity) {
@@ -53,8 +53,8 @@ func senderName(trigger *playbook.Trigger) string {
 	return "@" + identity
 }
 
-// signedTrigger returns the trigger of a playbook that has signed a body, nil for none. An
-// unknown playbook takes the same time.
+// signedTrigger returns the trigger of a playbook for which a body was signed; nil if there is none. An unknown
+// playbook takes the same time.
 func (s *Server) signedTrigger(name string, source []byte, header http.Header, body []byte) *playbook.Trigger {
 	triggers := []*playbook.Trigger{}
 	if source != nil {
@@ -85,7 +85,7 @@ var (
 	errShortSecret = errors.New("its secret is shorter than 16 bytes")
 )
 
-// TriggerSecret returns the secret of a trigger. Its error says why there is none.
+// TriggerSecret returns the secret of a trigger. The error says why there is none.
 func TriggerSecret(from tool.ConnectionResolver, trigger *playbook.Trigger) (string, error) {
 	if from == nil {
 		return "", errNoSecret

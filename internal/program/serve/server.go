@@ -1,8 +1,8 @@
-// Package serve is an HTTP server with which others start runs of playbooks, read their status,
-// and answer attempts. Clients are callers with a token, or senders that sign their requests.
+// Package serve is an HTTP server through which others start runs of playbooks, read their status, and answer
+// attempts. Clients are callers with a token, or senders that sign their requests.
 //
-// The server stores nothing: the memo of a run says what was started, for whom and by which
-// request. So several servers can run, and restarts lose nothing.
+// The server stores nothing: the memo of a run says what was started, for whom and by which request. So several
+// servers can run, and restarts lose nothing.
 package serve
 
 import (
@@ -38,7 +38,7 @@ type Order struct {
 	File       string // name of the playbook's file, for messages
 	Source     []byte
 	Workload   map[string]any
-	// Memo is kept with the run.
+	// Memo is the memo of the run.
 	Memo map[string]any
 }
 
@@ -48,37 +48,36 @@ type Begun struct {
 	Warnings []string // about the workload
 }
 
-// StartedError says that there is, or was, a run with the workflow ID.
+// StartedError says that a run with the workflow ID exists or existed.
 type StartedError struct{ WorkflowID string }
 
 func (e *StartedError) Error() string { return "a run already exists with the ID " + e.WorkflowID }
 
-// Options are what a server is made of.
+// Options configure a server.
 type Options struct {
 	Client client.Client
-	// Start begins a run, once: its error is a *StartedError where there was one with
-	// the ID, and a *Problem where the caller is to learn what is wrong.
+	// Start starts a run, once: the error is a *StartedError if there was a run with the ID, and a *Problem if the
+	// caller is to be told what is wrong.
 	Start func(context.Context, Order) (Begun, error)
-	// Playbooks is the folder of those that can be started; "" has none.
+	// Playbooks is the folder of the playbooks that can be started; "" if there is none.
 	Playbooks string
 	Callers   *Callers
-	// Keys open the tokens of callbacks: those of the workers. Nil opens none.
+	// Keys decrypt the tokens of callbacks. They are the workers' keys; nil accepts no token.
 	Keys *seal.Keys
-	// MaxAnswer is how many bytes of JSON an answer may take; 0 is
-	// interpreter.MaxInlinePayload, for a client without a payload store.
+	// MaxAnswer is the largest answer, in bytes of JSON; 0 is interpreter.MaxInlinePayload, for a client without a
+	// payload store.
 	MaxAnswer int
-	// Secrets resolve what triggers name.
+	// Secrets resolves the connections that triggers name.
 	Secrets tool.ConnectionResolver
-	// Masked learns the secrets that are used; nil makes a new set.
+	// Masked masks the secrets that are used; nil creates a new masker.
 	Masked *secrets.Masker
 	Logger *slog.Logger // nil discards
 	Limits Limits
-	// Now is the time; nil is time.Now.
+	// Now returns the time; nil is time.Now.
 	Now func() time.Time
 }
 
-// Limits bound what a server does at once and for how long; zero values have
-// defaults.
+// Limits bound how much a server does concurrently and for how long; zero values mean defaults.
 type Limits struct {
 	Connections int           // open ones
 	Requests    int           // of callers that run, those that wait for a result apart
@@ -126,11 +125,11 @@ func (l *Limits) setDefaults() {
 }
 
 const (
-	// maxHeader is how many bytes the header of a request may have: net/http reads it into
-	// memory before anything is known of the client, up to 1 MB by default.
+	// maxHeader is the largest header of a request, in bytes: net/http reads it into memory before anything is known
+	// about the client, up to 1 MB by default.
 	maxHeader = 32 << 10
-	// maxWait is how long a request may wait for the result of a run. Proxies end a connection
-	// that is silent for longer, and each waiting request holds a poll of the server.
+	// maxWait bounds how long a request may wait for the result of a run. Proxies close connections that are silent
+	// for longer, and each waiting request occupies a poll of the server.
 	maxWait = time.Minute
 )
 
@@ -153,7 +152,7 @@ type Server struct {
 	health     *health.Dependency // of the Temporal server
 }
 
-// New makes a server.
+// New returns a server.
 func New(options Options) *Server {
 	options.Limits.setDefaults()
 	options.Logger = cmp.Or(options.Logger, slog.New(slog.DiscardHandler))
@@ -180,16 +179,14 @@ func New(options Options) *Server {
 // route is one kind of request.
 type route struct {
 	method, path string
-	// query are the query parameters that it takes. A page takes any: what sends its
-	// link adds some.
+	// query are the accepted query parameters. A page accepts any: services that send its link add some.
 	query []string
 	page  bool
-	// handle gives the answer. problemOf renders its error.
+	// handle returns the response. Errors are converted by problemOf.
 	handle func(w http.ResponseWriter, r *http.Request) (answer, error)
 }
 
-// checkQuery refuses what a route has no query parameter for, so that one that is
-// misspelt is noticed.
+// checkQuery refuses unknown query parameters, so that misspelt ones are noticed.
 func (r route) checkQuery(request *http.Request) error {
 	if r.page || request.URL.RawQuery == "" {
 		return nil
@@ -213,7 +210,7 @@ func (r route) checkQuery(request *http.Request) error {
 	return nil
 }
 
-// allRoutes returns all of them. Their answers are in openapi.json.
+// allRoutes returns all routes. openapi.json describes their responses.
 func (s *Server) allRoutes() []route {
 	return []route{
 		{method: http.MethodGet, path: "/healthz", handle: s.getHealth},
@@ -228,8 +225,7 @@ func (s *Server) allRoutes() []route {
 	}
 }
 
-// Run answers requests on a listener until ctx ends, and then those that are
-// open. With a certificate the server speaks TLS.
+// Run serves requests on a listener until ctx ends, and then finishes open ones. With a certificate it uses TLS.
 func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *Certificate) error {
 	limits := s.Limits
 	server := &http.Server{
@@ -281,7 +277,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// noRouteAnswer turns the mux's answer to a request without a route into a problem.
+// noRouteAnswer converts the mux's response to a request without a route to a problem.
 func noRouteAnswer(none http.Handler, r *http.Request) answer {
 	seen := &statusOnly{header: http.Header{}}
 	none.ServeHTTP(seen, r)
@@ -292,7 +288,7 @@ func noRouteAnswer(none http.Handler, r *http.Request) answer {
 	return notFound().problemAnswer()
 }
 
-// statusOnly takes the status and the headers of an answer.
+// statusOnly records only the status and headers of a response.
 type statusOnly struct {
 	header http.Header
 	status int
@@ -302,7 +298,7 @@ func (s *statusOnly) Header() http.Header         { return s.header }
 func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 func (s *statusOnly) WriteHeader(status int)      { s.status = status }
 
-// routeHandler returns a route with what all have in common.
+// routeHandler returns the handler of a route, with what all routes have in common.
 func (s *Server) routeHandler(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -312,7 +308,7 @@ func (s *Server) routeHandler(route route) http.Handler {
 	})
 }
 
-// answerRoute has a route answer. A mistake of ours is an answer like others.
+// answerRoute calls the route's handler. A panic becomes a response.
 func (s *Server) answerRoute(route route, w http.ResponseWriter, r *http.Request) (given answer) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -334,7 +330,7 @@ func (s *Server) answerRoute(route route, w http.ResponseWriter, r *http.Request
 	return failed.problemAnswer()
 }
 
-// sendReply sends an answer and logs it: the route, and not the path.
+// sendReply sends a response and logs it, with the route instead of the path.
 func (s *Server) sendReply(w http.ResponseWriter, r *http.Request, route string, began time.Time, answer answer) {
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Now().Add(s.Limits.Write))
@@ -350,7 +346,7 @@ func (s *Server) sendReply(w http.ResponseWriter, r *http.Request, route string,
 	s.Logger.Info("request", attributes...)
 }
 
-// methodOf returns a method as the log has it: clients may send any text.
+// methodOf returns a method for the log, shortened: clients may send any text.
 func methodOf(r *http.Request) string {
 	const shown = 10
 	if len(r.Method) > shown {
@@ -359,10 +355,10 @@ func methodOf(r *http.Request) string {
 	return r.Method
 }
 
-// closing is how long a client that is still sending may take to read its answer.
+// closing is how long a client that is still sending has to read its response.
 const closing = 500 * time.Millisecond
 
-// logFields are what the log says of a request.
+// logFields are additional fields of a request's log entry.
 type logFields struct {
 	all     []any
 	arrived bool // its body is there
@@ -370,7 +366,7 @@ type logFields struct {
 
 type logFieldsKey struct{}
 
-// recordArrival records that the body of a request is there.
+// recordArrival records that the body of a request has arrived.
 func recordArrival(r *http.Request) {
 	if notes, ok := r.Context().Value(logFieldsKey{}).(*logFields); ok {
 		notes.arrived = true

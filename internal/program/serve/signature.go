@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// tolerance is how old, or how early, a signature with a time may be.
+	// tolerance is how far the time of a signature may differ from now.
 	tolerance = 5 * time.Minute
-	// minSecret is how many bytes the secret of a trigger has at least.
+	// minSecret is the least length of a trigger's secret, in bytes.
 	minSecret = 16
-	// mostSignatures bounds the signatures that one header of Stripe has. Each costs an HMAC
-	// over the body, before anything is known of the sender.
+	// mostSignatures bounds the signatures in one Stripe header. Each costs an HMAC over the body, before anything is
+	// known about the sender.
 	mostSignatures = 16
 )
 
@@ -35,8 +35,8 @@ var (
 	errForged   = errors.New("the signature does not match the body and the secret")
 )
 
-// verifySignature checks that a body was signed as a trigger says. The error says why not, for
-// the log; none shows anything of the secret.
+// verifySignature checks that a body was signed as a trigger requires. The error says why not, for the log; it never
+// reveals the secret.
 func verifySignature(trigger *playbook.Trigger, secret string, header http.Header, body []byte, now time.Time) error {
 	switch trigger.Sender {
 	case playbook.GitHub:
@@ -56,7 +56,7 @@ func verifySignature(trigger *playbook.Trigger, secret string, header http.Heade
 	return verifyParts(header, trigger.SignatureHeader(), trigger.Prefix, algorithm, decode, secret, body)
 }
 
-// singleValue returns the value of a header that occurs once.
+// singleValue returns the value of a header that must occur exactly once.
 func singleValue(header http.Header, name string) (string, error) {
 	if values := header.Values(name); len(values) == 1 {
 		return values[0], nil
@@ -64,7 +64,7 @@ func singleValue(header http.Header, name string) (string, error) {
 	return "", errUnsigned
 }
 
-// verifyParts checks a signature of some parts, such as the body alone.
+// verifyParts checks a signature over some parts, such as only the body.
 func verifyParts(
 	header http.Header, name, prefix string, algorithm func() hash.Hash, decode func(string) ([]byte, error), secret string, parts ...[]byte,
 ) error {
@@ -119,7 +119,7 @@ func verifySlack(secret string, header http.Header, name string, body []byte, no
 	return checkTime(at, now)
 }
 
-// checkTime refuses a signature of another time, which somebody may have kept.
+// checkTime refuses a signature with another time, which may be a replay.
 func checkTime(text string, now time.Time) error {
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

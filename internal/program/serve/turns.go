@@ -9,38 +9,37 @@ import (
 )
 
 const (
-	// answersOfOne is how many answers one workflow gets at a time. The Temporal server
-	// accepts ten of all its clients, and has further ones try again later.
+	// answersOfOne is how many answers are sent to one workflow concurrently. The Temporal server accepts ten from
+	// all its clients, and makes others retry later.
 	answersOfOne = 5
-	// waitingForOne is how many more wait for that.
+	// waitingForOne is how many more answers may wait for that.
 	waitingForOne = 20
-	// turnPatience is for how long. An answer that does not get its turn is left with
-	// the Temporal server.
+	// turnPatience is how long they may wait. After that, an answer is stored on the Temporal server.
 	turnPatience = 500 * time.Millisecond
 	// queuing is how long a request may wait for a slot.
 	queuing = 5 * time.Second
-	// requestsOfOne is the share of the slots that one sender has at a time: a quarter.
+	// requestsOfOne limits the slots of one sender to this fraction (1/4).
 	requestsOfOne = 4
 )
 
-// turns bound what runs at the same time: for one sender, and for all.
+// turns limits how much runs concurrently: for one sender, and for all.
 type turns struct {
 	all      chan struct{}
 	each     *slots.ByKey  // by sender
 	patience time.Duration // how long one waits; 0 is not at all
 }
 
-// newTurns makes the turns for answers, by workflow ID.
+// newTurns returns the limits for answers, by workflow ID.
 func newTurns(most int) *turns {
 	return &turns{all: make(chan struct{}, most), each: slots.New(answersOfOne, waitingForOne), patience: turnPatience}
 }
 
-// newRequestTurns makes the turns for requests; no sender can have all of them.
+// newRequestTurns returns the limits for requests; no sender can use all slots.
 func newRequestTurns(most int, patience time.Duration) *turns {
 	return &turns{all: make(chan struct{}, most), each: slots.New(max(1, most/requestsOfOne), 0), patience: patience}
 }
 
-// acquireTurn waits for a turn; ok is false where none comes soon. over ends it.
+// acquireTurn waits for a slot, which over releases; ok is false if none becomes free soon.
 func (t *turns) acquireTurn(ctx context.Context, sender string) (over func(), ok bool) {
 	limited, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()
@@ -58,7 +57,8 @@ func (t *turns) acquireTurn(ctx context.Context, sender string) (over func(), ok
 	}, true
 }
 
-// enterRequest acquires a turn for a request. The error is a problem to answer with, if there is no turn.
+// enterRequest acquires a slot for a request, which leave releases. The error is the problem to respond with if there
+// is none.
 func (t *turns) enterRequest(ctx context.Context, sender string) (leave func(), err error) {
 	leave, ok := t.acquireTurn(ctx, sender)
 	if !ok {
