@@ -57,7 +57,7 @@ func (e *StartedError) Error() string { return "a run already exists with the ID
 type Options struct {
 	Client client.Client
 	// Start starts a run, once: the error is a *StartedError if there was a run with the ID, and a *Problem if the
-	// caller is to be told what is wrong.
+	// caller should learn what is wrong.
 	Start func(context.Context, Order) (Begun, error)
 	// Playbooks is the folder of the playbooks that can be started; "" if there is none.
 	Playbooks string

@@ -22,11 +22,11 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Plan is a run that may start.
+// Plan describes a run to start.
 type Plan struct {
 	WorkflowID string
 	Playbook   string // its name
-	// Summary and Details are what Temporal's UI shows of the run from its start to its end.
+	// Summary and Details are what Temporal's UI shows about the run.
 	Summary, Details string
 	Input            protocol.Input
 	Labels           map[string]string  // of the playbook; lists find the run by them
@@ -39,19 +39,19 @@ type Plan struct {
 	Fairness         temporal.Priority  // as far as it is set
 }
 
-// NewID makes up the workflow ID of a run.
+// NewID generates the workflow ID of a run.
 func NewID(book *playbook.Playbook) string {
 	return book.Name + "-" + strings.ToLower(rand.Text()[:6])
 }
 
-// LeastAttributes returns the search attributes without which a run gets none.
+// LeastAttributes returns the search attributes without which a run gets no search attributes at all.
 func LeastAttributes() []string {
 	return []string{protocol.StatusAttribute, protocol.PlaybookAttribute, protocol.OriginAttribute}
 }
 
-// useAttributes sets the search attributes that the namespace knows. The server refuses the run
-// until LeastAttributes, and others that were added with them, can be used; an attribute that
-// was added alone is first set in the next run.
+// useAttributes enables the search attributes that the namespace has. The server refuses the run until
+// LeastAttributes, and others that were added with them, are usable; an attribute that was added separately is first
+// set in the next run.
 func (p *Plan) useAttributes(known connect.Attributes) {
 	p.Input.SearchAttributes = known.Has(LeastAttributes()...)
 	has := func(name string) bool {
@@ -64,7 +64,7 @@ func (p *Plan) useAttributes(known connect.Attributes) {
 	p.Input.DeadLetters, p.Input.NextRetry = has(protocol.DeadLettersAttribute), has(protocol.NextRetryAttribute)
 }
 
-// withExpectation returns a memo with the expectation of the plan, which lists read.
+// withExpectation returns a memo with the plan's expected duration, which lists read.
 func (p *Plan) withExpectation(memo map[string]any) map[string]any {
 	if p.Expect == 0 {
 		return memo
@@ -78,8 +78,7 @@ func (p *Plan) withExpectation(memo map[string]any) map[string]any {
 	return with
 }
 
-// searchAttributes returns the search attributes that the run starts with; none where its
-// namespace has none.
+// searchAttributes returns the run's initial search attributes; none if its namespace has none.
 func (p *Plan) searchAttributes() temporal.SearchAttributes {
 	if !p.Input.SearchAttributes {
 		return temporal.SearchAttributes{}
@@ -96,7 +95,7 @@ func (p *Plan) searchAttributes() temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(attributes...)
 }
 
-// attributeLabels returns the labels that fit a search attribute, each as name=value.
+// attributeLabels returns the labels that fit into a search attribute, each as name=value.
 func (p *Plan) attributeLabels() []string {
 	const most, longest = 50, 255 // labels, and bytes of one
 	var all []string
@@ -108,20 +107,19 @@ func (p *Plan) attributeLabels() []string {
 	return all
 }
 
-// Priority returns the priority of the run. Unless it shares a fairness key, the run has its own.
-// Temporal passes it on to all workflows and activities of the run.
+// Priority returns the priority of the run, which Temporal applies to all its workflows and activities. Unless the
+// run shares a fairness key, it gets its own.
 func (p *Plan) Priority() temporal.Priority {
 	priority := p.Fairness
 	priority.FairnessKey = cmp.Or(priority.FairnessKey, FairnessKey(p.WorkflowID))
 	return priority
 }
 
-// MaxFairnessKey is how many bytes of a fairness key Temporal accepts; it refuses the start of
-// a run with a longer one.
+// MaxFairnessKey is the longest fairness key, in bytes; Temporal refuses to start a run with a longer one.
 const MaxFairnessKey = 64
 
-// FairnessKey returns the ID of a run. One that is too long keeps its beginning, for
-// people, and a hash that distinguishes it from others with the same beginning.
+// FairnessKey returns a run's workflow ID, shortened if it is too long: its beginning, for people, and a hash that
+// distinguishes it from others.
 func FairnessKey(workflowID string) string {
 	if len(workflowID) <= MaxFairnessKey {
 		return workflowID
@@ -135,16 +133,15 @@ func FairnessKey(workflowID string) string {
 	return beginning + hash
 }
 
-// Texts of the details of a run. Temporal refuses summaries of more than 400 bytes and
-// details of more than 20,000.
+// Limits of a run's texts. Temporal refuses summaries of more than 400 bytes and details of more than 20,000.
 const (
 	shownKeys  = 30 // of the workload
 	shownKey   = 40 // runes of one of them
 	shownProse = 3000
 )
 
-// DetailsMarkdown say what a run runs, in Markdown: the playbook, the names of its
-// workload's keys, never their values, and what the author says of it.
+// DetailsMarkdown describes a run in Markdown: the playbook, the names of the workload's keys but not their values,
+// and the author's description.
 func DetailsMarkdown(book *playbook.Playbook, workload any, said string) string {
 	details := protocol.DescribeRun(book) + "\n"
 	given, _ := workload.(map[string]any)

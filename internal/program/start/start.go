@@ -20,25 +20,25 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Destination is where runs start.
+// Destination is where runs are started.
 type Destination struct {
 	Client    client.Client
 	TaskQueue string
-	// Key vouches for the code of playbooks, on a local server; "" on others.
+	// Key vouches for the code of playbooks on a local server; "" for other servers.
 	Key string
 }
 
-// ErrInterrupted is the end of a start before its run began.
+// ErrInterrupted says that a start was interrupted before the run began.
 var ErrInterrupted = errors.New("interrupted before the run began")
 
-// StartedError says that a run with the ID exists.
+// StartedError says that a run with the ID exists already.
 type StartedError struct{ WorkflowID, RunID string }
 
 func (e *StartedError) Error() string {
 	return fmt.Sprintf("a run with the ID %q is open; choose another --workflow-id, or leave it out", e.WorkflowID)
 }
 
-// UnsureError says that the answer to a start was lost: the run may have begun.
+// UnsureError says that the response to a start was lost: the run may have begun.
 type UnsureError struct {
 	WorkflowID string
 	Err        error
@@ -51,8 +51,8 @@ func (e *UnsureError) Error() string {
 // Unwrap returns the reason.
 func (e *UnsureError) Unwrap() error { return e.Err }
 
-// Run starts a run with the search attributes that its namespace should know. The error
-// is a *StartedError, an *UnsureError or ErrInterrupted where that is why.
+// Run starts a run, with the search attributes that its namespace has. The error is a *StartedError, an *UnsureError
+// or ErrInterrupted if one of them is the reason.
 func Run(ctx context.Context, to Destination, plan Plan, known connect.Attributes) (run client.WorkflowRun, err error) {
 	err = WithAttributes(ctx, plan, known, func(plan Plan) error {
 		options := client.StartWorkflowOptions{
@@ -87,8 +87,8 @@ func startError(plan Plan, err error) error {
 	return fmt.Errorf("start the run: %w", err)
 }
 
-// ScheduleAction returns the action of a schedule that starts a planned run; input is already
-// encoded. memo is the memo of the present action if it vouches for the same code, else nil.
+// ScheduleAction returns the action of a schedule that starts a planned run; input is already encoded. memo is the
+// memo of the schedule's current action if it vouches for the same code, else nil.
 func (t Destination) ScheduleAction(plan Plan, input *commonpb.Payload, memo map[string]any) *client.ScheduleWorkflowAction {
 	if memo == nil && t.Key != "" && len(plan.Codes) > 0 {
 		memo = host.VouchSchedule(t.Key, plan.WorkflowID, plan.Codes)
@@ -101,15 +101,14 @@ func (t Destination) ScheduleAction(plan Plan, input *commonpb.Payload, memo map
 }
 
 const (
-	// attributeDelay is how long a server may take until runs can use search
-	// attributes that were just added, and attributeRetry the time between two tries.
+	// attributeDelay is how long after adding search attributes a server may take until runs can use them, and
+	// attributeRetry the interval of retries.
 	attributeDelay = 5 * time.Second
 	attributeRetry = 200 * time.Millisecond
 )
 
-// WithAttributes submits a plan to the server, to be run now or later, with the search
-// attributes that its namespace should know. Where the server cannot use them yet the
-// plan is submitted again, in the end without them.
+// WithAttributes calls submit with a plan that has the search attributes of the namespace. If the server cannot use
+// them yet, the plan is submitted again, and finally without them.
 func WithAttributes(ctx context.Context, plan Plan, known connect.Attributes, submit func(Plan) error) error {
 	plan.useAttributes(known)
 	deadline := time.Now().Add(attributeDelay)
@@ -128,7 +127,7 @@ func WithAttributes(ctx context.Context, plan Plan, known connect.Attributes, su
 	}
 }
 
-// namesAttributes reports whether a refusal is about search attributes.
+// namesAttributes reports whether an error is about search attributes.
 func namesAttributes(err error) bool {
 	names := append(slices.Collect(maps.Keys(protocol.SearchAttributes())), "search attribute")
 	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(err.Error(), name) })

@@ -21,7 +21,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// sending is one command on its way to runs.
+// sending is one command that is being sent to runs.
 type sending struct {
 	*Dispatcher
 
@@ -30,7 +30,7 @@ type sending struct {
 	workers map[string]int // that listen, by task queue
 }
 
-// sendTo sends the command to one run, and describes what came of it.
+// sendTo sends the command to one run, and describes the result.
 func (s *sending) sendTo(ctx context.Context, run runs.Found) Result {
 	result := Result{Found: run, Outcome: Refused}
 	if run.Ended() {
@@ -81,7 +81,7 @@ func (s *sending) sendTo(ctx context.Context, run runs.Found) Result {
 	return result
 }
 
-// awaitedText says which iterations of a run await an answer, where nothing waits for a retry.
+// awaitedText describes which iterations of a run await an answer, for a command that found no waits to end.
 func (s *sending) awaitedText(ctx context.Context, run runs.Found) string {
 	status, err := s.Runs.Status(ctx, run, time.Now())
 	if err != nil {
@@ -101,8 +101,8 @@ func (s *sending) awaitedText(ctx context.Context, run runs.Found) string {
 	return ""
 }
 
-// addSettled records how many waits a command has ended; those in loops are counted before.
-// whole is false if the count is incomplete.
+// addSettled records how many waits a command ended. Those in loops were counted before. whole is false if the count
+// is incomplete.
 func (r *Result) addSettled(waits int, whole bool) {
 	if waits = max(waits, r.Reply.Ended); !r.Reply.Signalled {
 		waits, whole = r.Reply.Ended, true
@@ -110,7 +110,7 @@ func (r *Result) addSettled(waits int, whole bool) {
 	r.Waits, r.WaitsMore = &waits, !whole
 }
 
-// countWorkers counts the workers of a task queue, which is described once.
+// countWorkers counts the workers of a task queue, each of which is described only once.
 func (s *sending) countWorkers(ctx context.Context, queue string) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,8 +124,7 @@ func (s *sending) countWorkers(ctx context.Context, queue string) (int, error) {
 	return workers.Count, err
 }
 
-// updateRun sends the command to the run that was found, not to another one that has
-// its ID by now.
+// updateRun sends the command to the run that was found, even if another run has its ID by now.
 func (s *sending) updateRun(ctx context.Context, run runs.Found) (protocol.CommandResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, sendPatience)
 	defer cancel()
@@ -136,7 +135,7 @@ func (s *sending) updateRun(ctx context.Context, run runs.Found) (protocol.Comma
 	return reply, err
 }
 
-// explainRefusal says why an update came to nothing, and what would work.
+// explainRefusal describes why an update had no effect, and what to do.
 func (s *sending) explainRefusal(ctx context.Context, run runs.Found, err error) (outcome CommandOutcome, message string) {
 	var refused *temporal.ApplicationError
 	switch {
@@ -166,7 +165,7 @@ func statusHint(run runs.Found) string {
 	return fmt.Sprintf("%s status %s shows its status", terminal.Program(), terminal.ShellWord(run.WorkflowID))
 }
 
-// cancelRun requests the cancel of a run.
+// cancelRun requests the cancellation of a run.
 func (s *sending) cancelRun(ctx context.Context, result Result) Result {
 	run := result.Found
 	_, err := s.Client.WorkflowService().RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{

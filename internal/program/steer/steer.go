@@ -1,5 +1,5 @@
-// Package steer sends the commands of people to runs, and describes what came of
-// them. The commands of starter and the buttons of its web page use it alike.
+// Package steer sends people's commands to runs, and describes the results. The commands of starter and the buttons
+// of its web pages use it.
 package steer
 
 import (
@@ -26,26 +26,26 @@ const (
 	Cancel   = "cancel"
 )
 
-// updates are the updates that the commands send. A cancel is Temporal's own.
+// updates maps commands to the updates that they send. A cancel is a request to Temporal instead.
 var updates = map[string]string{
 	Pause: protocol.PauseUpdate, Resume: protocol.ResumeUpdate, RetryNow: protocol.RetryNowUpdate,
 	Skip: protocol.SkipUpdate, Set: protocol.SetUpdate,
 }
 
 const (
-	// sendsAtOnce is how many runs a command is sent to at the same time.
+	// sendsAtOnce is how many runs a command is sent to concurrently.
 	sendsAtOnce = 10
-	// sendPatience is how long a run may take to answer: only its worker responds.
+	// sendPatience is how long to wait for a run's worker to respond.
 	sendPatience = 10 * time.Second
 )
 
-// Command is what is done to runs.
+// Command is a command to runs.
 type Command struct {
 	Name string // one of the names above
 	protocol.CommandInput
 }
 
-// Words returns the command without its runs.
+// Words describes the command without the runs.
 func (c Command) Words() string {
 	text := c.Name
 	if c.Step != "" {
@@ -57,7 +57,7 @@ func (c Command) Words() string {
 	return text
 }
 
-// endsWaits reports whether the command ends waits.
+// endsWaits reports whether the command is one that ends waits.
 func (c Command) endsWaits() bool { return c.Name == RetryNow || c.Name == Skip }
 
 // CommandOutcome says whether a run accepted a command.
@@ -72,22 +72,21 @@ const (
 	Kept      CommandOutcome = "kept"    // the server keeps it until a worker is back
 )
 
-// Result is the answer of a run to a command.
+// Result is the response of a run to a command.
 type Result struct {
 	runs.Found
 	Outcome CommandOutcome          `json:"outcome,omitempty"` // "" where nothing was sent
 	Message string                  `json:"message,omitempty"`
 	Reply   *protocol.CommandResult `json:"reply,omitempty"`
-	// Waits counts the waits that the command has ended, which for loops were counted right
-	// before. WaitsMore says that there may have been others. Nil for commands that end no
-	// waits.
+	// Waits counts the waits that the command ended; those in loops were counted just before. WaitsMore says that
+	// there may have been more. Nil for commands that do not end waits.
 	Waits     *int `json:"waits,omitempty"`
 	WaitsMore bool `json:"waits_more,omitempty"`
-	// HeldByParents are the parent runs that still hold it, of a command that resumes something.
+	// HeldByParents are the parent runs that still hold the run after a command to resume.
 	HeldByParents []runs.ChildWait `json:"held_by_parents,omitempty"`
 }
 
-// Failed reports whether the run has not accepted the command, as far as is known.
+// Failed reports whether the run refused the command or its outcome is unknown.
 func (r Result) Failed() bool { return r.Outcome == Refused || r.Outcome == Unknown }
 
 // Dispatcher sends commands to runs. It is safe for concurrent use.
@@ -97,8 +96,8 @@ type Dispatcher struct {
 	Runs      *runs.Reader
 }
 
-// Find finds runs by their IDs or unique prefixes of them, without duplicates. The error is
-// that of runs.Reader.Find for the first one that was not found.
+// Find finds runs by their IDs or unique prefixes of them, without duplicates. The error is that of runs.Reader.Find
+// for the first run that was not found.
 func (s *Dispatcher) Find(ctx context.Context, ids []string) ([]runs.Found, error) {
 	found, failures := make([]runs.Found, len(ids)), make([]error, len(ids))
 	var group errgroup.Group
@@ -124,8 +123,8 @@ func (s *Dispatcher) Find(ctx context.Context, ids []string) ([]runs.Found, erro
 	return each, nil
 }
 
-// Send sends a command to runs, ten at a time; a refusal by one does not stop the others. each
-// is called with every result, one at a time; all are returned in the order of the runs.
+// Send sends a command to runs, ten at a time; a refusal by one does not stop the others. each is called with every
+// result, never concurrently; the results are returned in the order of the runs.
 func (s *Dispatcher) Send(ctx context.Context, command Command, to []runs.Found, each func(Result)) []Result {
 	sending := &sending{Dispatcher: s, command: command, workers: map[string]int{}}
 	results := make([]Result, len(to))

@@ -10,7 +10,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// describeResult describes a run after a command.
+// describeResult describes the result of a command.
 func (c Command) describeResult(result Result) string {
 	what, reply := "", *result.Reply
 	if c.Index != nil {
@@ -35,7 +35,7 @@ func (c Command) describeResult(result Result) string {
 	return c.settledText(what, result)
 }
 
-// settledText describes which waits a command has ended.
+// settledText describes which waits a command ended.
 func (c Command) settledText(what string, result Result) string {
 	verb := "retried now"
 	if c.Name == Skip {

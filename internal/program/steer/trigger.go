@@ -23,14 +23,14 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Outcomes of a trigger.
+// Outcomes of triggering a schedule.
 const (
 	Started = "started"
 	Skipped = "skipped" // another run is open, and the schedule skips then
 	Waiting = "waiting" // the run has not begun yet
 )
 
-// TriggerResult is what came of a trigger. Without IDs the run has not begun.
+// TriggerResult is the result of triggering a schedule. The IDs are empty if the run has not begun.
 type TriggerResult struct{ Outcome, WorkflowID, RunID string }
 
 // Trigger makes a schedule start a run now, and waits for the run for a limited time. It first records in the
@@ -38,7 +38,7 @@ type TriggerResult struct{ Outcome, WorkflowID, RunID string }
 func (s *Dispatcher) Trigger(
 	ctx context.Context, found *runs.Schedule, overlap enumspb.ScheduleOverlapPolicy, said interpreter.Said, patience time.Duration,
 ) (TriggerResult, error) {
-	// The IDs of runs name the second: of two in one second the server starts one.
+	// The IDs of scheduled runs contain the second: if two are due in the same second, the server starts only one.
 	recent := found.Described.Info.RecentActions
 	if n := len(recent); n > 0 && time.Since(recent[n-1].ActualTime) < time.Second {
 		if err := sleep.For(ctx, time.Second); err != nil {
@@ -65,16 +65,16 @@ func (s *Dispatcher) Trigger(
 }
 
 const (
-	// mostTriggers is how many triggers a schedule keeps in its memo: those whose runs may not
-	// have begun. A memo grows with each of them, up to the 2 MB that Temporal accepts.
+	// mostTriggers is how many triggers a schedule's memo holds: those whose runs may not have begun. Each makes the
+	// memo larger, and Temporal accepts up to 2 MB.
 	mostTriggers = 20
-	// mostKeeping is how often a trigger is kept again that another update of the schedule has
-	// undone: programs that update it all the time would else keep the command.
+	// mostKeeping is how often a trigger is recorded again after another update of the schedule undid it: programs
+	// that constantly update it would block the command forever.
 	mostKeeping = 5
 )
 
-// keepTrigger keeps in the memo of a schedule's action who triggers it at a time. The server leaves out, without
-// an error, an update of a schedule that has changed since it was described.
+// keepTrigger records in the memo of a schedule's action who triggers it at a time. The server ignores, without an
+// error, an update of a schedule that has changed since it was described.
 func (s *Dispatcher) keepTrigger(ctx context.Context, id string, at time.Time, said interpreter.Said) error {
 	for range mostKeeping {
 		described, err := s.Client.WorkflowService().DescribeSchedule(ctx, &workflowservice.DescribeScheduleRequest{Namespace: s.Namespace, ScheduleId: id})
@@ -95,7 +95,7 @@ func (s *Dispatcher) keepTrigger(ctx context.Context, id string, at time.Time, s
 	return nil // others change it all the time: who triggers it is not worth refusing the trigger
 }
 
-// addTrigger adds who triggers a schedule at a time to the memo of its action; true where that is there already.
+// addTrigger adds who triggers a schedule at a time to the memo of its action; true if it is there already.
 func addTrigger(action *workflowpb.NewWorkflowExecutionInfo, key string, said interpreter.Said) (isKept bool, err error) {
 	if action == nil {
 		return true, nil // it starts no workflow
@@ -127,7 +127,7 @@ func addTrigger(action *workflowpb.NewWorkflowExecutionInfo, key string, said in
 	return false, nil
 }
 
-// awaitTriggered finds the run that was not there before.
+// awaitTriggered waits for a run that the schedule did not have before.
 func (s *Dispatcher) awaitTriggered(ctx context.Context, before *runs.Schedule, patience time.Duration) (TriggerResult, error) {
 	known := func(one client.ScheduleActionResult) bool {
 		return slices.ContainsFunc(before.Described.Info.RecentActions, func(old client.ScheduleActionResult) bool {

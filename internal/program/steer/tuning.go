@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// TuningText describes people's settings of a step.
+// TuningText describes people's settings for a step.
 func TuningText(tuning interpreter.Tuning) string {
 	var parts []string
 	if tuning.MaxConcurrency > 0 {
@@ -23,7 +23,7 @@ func TuningText(tuning interpreter.Tuning) string {
 	return strings.Join(parts, " ")
 }
 
-// perText returns the time of a rate.
+// perText returns the period of a rate.
 func perText(seconds float64) string {
 	switch seconds {
 	case 1:
@@ -36,7 +36,7 @@ func perText(seconds float64) string {
 	return time.Duration(seconds * float64(time.Second)).String()
 }
 
-// ParseTuning reads what is to be set, such as max_concurrency=5 and rate_limit=20/s.
+// ParseTuning parses settings such as max_concurrency=5 and rate_limit=20/s.
 func ParseTuning(words []string) (interpreter.Tuning, error) {
 	var tuning interpreter.Tuning
 	if len(words) == 0 {
@@ -72,7 +72,7 @@ func ParseTuning(words []string) (interpreter.Tuning, error) {
 	return tuning, nil
 }
 
-// unknownKey refuses what is no setting.
+// unknownKey returns the error for an unknown setting.
 func unknownKey(key string) error {
 	known := []string{KeyConcurrency, KeyRate}
 	if near := expression.Suggest(key, known); near != "" {
@@ -87,10 +87,10 @@ const (
 	KeyRate        = "rate_limit"
 )
 
-// longestRate is the longest time of a rate.
+// longestRate is the longest period of a rate.
 const longestRate = 24 * time.Hour
 
-// parseRate reads a rate such as 20/s, 100/m or 5/30s.
+// parseRate parses a rate such as 20/s, 100/m or 5/30s.
 func parseRate(text string) (interpreter.Rate, error) {
 	count, per, found := strings.Cut(text, "/")
 	if per != "" && !strings.ContainsAny(per[:1], "0123456789") {

@@ -16,7 +16,7 @@ import (
 	"reprise/workflows/gate"
 )
 
-// Client has a client of the given options count, and take traces along.
+// Client returns options for a client that records metrics and propagates traces.
 func (t *Telemetry) Client(options client.Options) client.Options {
 	if t == nil {
 		return options
@@ -28,7 +28,7 @@ func (t *Telemetry) Client(options client.Options) client.Options {
 	return options
 }
 
-// Activities returns what records attempts for a worker; nil if t is nil.
+// Activities returns what records a worker's attempts; nil if t is nil.
 func (t *Telemetry) Activities() attempt.Telemetry {
 	if t == nil {
 		return nil
@@ -36,7 +36,7 @@ func (t *Telemetry) Activities() attempt.Telemetry {
 	return watcher{recorder: t.recorder, t: t}
 }
 
-// Store has the operations of a payload store counted.
+// Store makes the operations of a payload store counted.
 func (t *Telemetry) Store(store *payload.Store) {
 	if t == nil {
 		return
@@ -56,7 +56,7 @@ func (t *Telemetry) Store(store *payload.Store) {
 	})
 }
 
-// Interceptors are what a worker needs to record the parts of runs.
+// Interceptors returns the interceptors with which a worker records the parts of runs.
 func (t *Telemetry) Interceptors() []interceptor.WorkerInterceptor {
 	if t == nil {
 		return nil
@@ -64,8 +64,7 @@ func (t *Telemetry) Interceptors() []interceptor.WorkerInterceptor {
 	return []interceptor.WorkerInterceptor{&recording{t: t}}
 }
 
-// BeginSpan begins the span of a command; end ends it with the error of the command,
-// nil for none.
+// BeginSpan begins the span of a command; end ends it with the command's error, or nil.
 func (t *Telemetry) BeginSpan(ctx context.Context, name string) (within context.Context, end func(error)) {
 	if t == nil || t.traces == nil {
 		return ctx, func(error) {}
@@ -84,7 +83,7 @@ type recording struct {
 	t *Telemetry
 }
 
-// InterceptWorkflow is called for each workflow.
+// InterceptWorkflow wraps each workflow.
 func (i *recording) InterceptWorkflow(
 	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
 ) interceptor.WorkflowInboundInterceptor {
@@ -96,7 +95,7 @@ type recordedWorkflow struct {
 	t *Telemetry
 }
 
-// ExecuteWorkflow runs the workflow, which can begin series, within a trace that has its spans.
+// ExecuteWorkflow runs the workflow with a recorder that can create series, and within the trace that has its spans.
 func (w *recordedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	ctx = gate.WithSeries(ctx, w.t.recorder)
 	if w.t.traces == nil {

@@ -11,13 +11,13 @@ import (
 	"reprise/internal/base/secrets"
 )
 
-// sending is what OpenTelemetry's variables configure.
+// sending is the configuration from OpenTelemetry's environment variables.
 type sending struct {
 	disabled        bool
 	metrics, traces bool
 }
 
-// fromEnvironment reads them. The exporters read the rest themselves.
+// fromEnvironment reads the variables. The exporters read others themselves.
 func fromEnvironment(known *secrets.Masker) (sending, error) {
 	var s sending
 	s.disabled, _ = strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED")) // what is no boolean is false
@@ -41,16 +41,15 @@ func fromEnvironment(known *secrets.Masker) (sending, error) {
 	return s, nil
 }
 
-// TraceHeaders is Options.TraceHeaders as REPRISE_TRACE_HEADERS has it: on where
-// it is not set, off where it is no boolean.
+// TraceHeaders returns Options.TraceHeaders from REPRISE_TRACE_HEADERS: true if it is not set, false if it is not a
+// boolean.
 func TraceHeaders() bool {
 	value := os.Getenv("REPRISE_TRACE_HEADERS")
 	on, err := strconv.ParseBool(value)
 	return value == "" || err == nil && on
 }
 
-// isWanted reports whether a signal is sent: where its endpoint, or that of all
-// signals, is named.
+// isWanted reports whether a signal is exported: if its endpoint, or the endpoint for all signals, is set.
 func isWanted(signal string) (bool, error) {
 	endpoint := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
 	exporter := "OTEL_" + signal + "_EXPORTER"

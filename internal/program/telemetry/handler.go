@@ -16,9 +16,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// handler is how the SDK counts, and workflow code with it: what meter names goes
-// to the recorder, with the labels of its metric alone, everything else to the
-// SDK's own handler.
+// handler is the metrics handler of the SDK, and so of workflow code: metrics defined by package meter go to the
+// recorder, with only their own labels, everything else to the SDK's handler.
 type handler struct {
 	recorder *recorder
 	tagged   *handlerCache
@@ -26,7 +25,7 @@ type handler struct {
 	base     func() *instruments // of the tags; found when it is needed
 }
 
-// metricsHandler returns the one without tags.
+// metricsHandler returns a handler without tags.
 func (t *Telemetry) metricsHandler() client.MetricsHandler {
 	base := opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
 		Meter: t.meters.Meter("temporal-sdk-go"), UseMonotonicCounters: true,
@@ -37,7 +36,7 @@ func (t *Telemetry) metricsHandler() client.MetricsHandler {
 	return h.WithTags(nil)
 }
 
-// WithTags adds labels.
+// WithTags returns a handler with additional labels.
 func (h *handler) WithTags(tags map[string]string) client.MetricsHandler {
 	all := make(map[string]string, len(h.tags)+len(tags))
 	maps.Copy(all, h.tags)
@@ -49,18 +48,18 @@ func (h *handler) WithTags(tags map[string]string) client.MetricsHandler {
 	})}
 }
 
-// maxTagged bounds how many combinations of tags are remembered: Temporal's SDK tags by names
-// of workflows and activities that others choose.
+// maxTagged bounds how many combinations of tags are cached: Temporal's SDK adds names of workflows and activities,
+// which others choose.
 const maxTagged = 5000
 
-// handlerCache remembers the SDK's handlers by their tags: the SDK requests them again with
-// every task, and making one takes longer than counting does.
+// handlerCache caches the SDK's handlers by tags: the SDK requests them with every task, and creating one takes
+// longer than counting.
 type handlerCache struct {
 	root   client.MetricsHandler
 	byTags *lru.Cache[string, *instruments]
 }
 
-// instrumentsOf is what counts with the given tags.
+// instrumentsOf returns the instruments for the given tags.
 func (t *handlerCache) instrumentsOf(labels, values []string) *instruments {
 	key := strings.Join(labels, "\x00") + "\x01" + strings.Join(values, "\x00")
 	if found, ok := t.byTags.Get(key); ok {
@@ -75,13 +74,13 @@ func (t *handlerCache) instrumentsOf(labels, values []string) *instruments {
 	return made
 }
 
-// instruments are the instruments of a handler of the SDK, by name.
+// instruments are the instruments of an SDK handler, by name.
 type instruments struct {
 	handler                  client.MetricsHandler
 	counters, gauges, timers sync.Map
 }
 
-// instrumentNamed returns the instrument of a name, made when it is first requested.
+// instrumentNamed returns the instrument with a name, created on first use.
 func instrumentNamed[T any](all *sync.Map, name string, create func(string) T) T {
 	found, ok := all.Load(name)
 	if !ok {
@@ -91,8 +90,7 @@ func instrumentNamed[T any](all *sync.Map, name string, create func(string) T) T
 	return instrument
 }
 
-// ownMetric returns the metric of a name and the values of its labels; nil where it is not
-// one of ours.
+// ownMetric returns the metric with a name and the values of its labels; nil if it is not one of ours.
 func (h *handler) ownMetric(name string) (*meter.Metric, []string) {
 	found, ok := h.recorder.byName[name]
 	if !ok {
@@ -104,15 +102,15 @@ func (h *handler) ownMetric(name string) (*meter.Metric, []string) {
 
 type counterFunc func(int64)
 
-// Inc counts.
+// Inc adds n.
 func (f counterFunc) Inc(n int64) { f(n) }
 
 type timerFunc func(time.Duration)
 
-// Record counts a time.
+// Record records a duration.
 func (f timerFunc) Record(took time.Duration) { f(took) }
 
-// Counter returns the counter of a name.
+// Counter returns the counter with a name.
 func (h *handler) Counter(name string) client.MetricsCounter {
 	if m, values := h.ownMetric(name); m != nil {
 		return counterFunc(func(n int64) { h.recorder.Add(m, n, values...) })
@@ -122,10 +120,10 @@ func (h *handler) Counter(name string) client.MetricsCounter {
 
 type gaugeFunc func(float64)
 
-// Update records a value.
+// Update sets the value.
 func (f gaugeFunc) Update(value float64) { f(value) }
 
-// Gauge returns the gauge of a name. That of watermarks shows the age of the time that it is given.
+// Gauge returns the gauge with a name. The gauge of watermarks shows the age of the time that it is set to.
 func (h *handler) Gauge(name string) client.MetricsGauge {
 	if m, values := h.ownMetric(name); m == meter.WatermarkAge {
 		return gaugeFunc(func(seconds float64) {
@@ -136,7 +134,7 @@ func (h *handler) Gauge(name string) client.MetricsGauge {
 	return instrumentNamed(&h.base().gauges, name, h.base().handler.Gauge)
 }
 
-// Timer returns the histogram of a name.
+// Timer returns the histogram with a name.
 func (h *handler) Timer(name string) client.MetricsTimer {
 	if m, values := h.ownMetric(name); m != nil {
 		return timerFunc(func(took time.Duration) { h.recorder.Observe(m, took, values...) })

@@ -14,9 +14,9 @@ import (
 	"reprise/internal/base/meter"
 )
 
-// lineage is the place of a run in its trace. It is passed from the starter to the run, its
-// children and its activities. All IDs within a run are derived from it, so that any worker can
-// record a span once it has ended, and children need to know only their parent.
+// lineage is the place of a run in its trace. It is passed from the starter to the run, its children and its
+// activities. All IDs within a run are derived from it, so that any worker can record a span once it has ended, and
+// children need to know only their parent.
 type lineage struct {
 	Trace  trace.TraceID
 	Flags  trace.TraceFlags
@@ -26,8 +26,8 @@ type lineage struct {
 
 func (l lineage) isValid() bool { return l.Trace.IsValid() && l.Run.IsValid() }
 
-// childLineage returns the lineage of a run that begins, from that of its parent: one without any
-// begins a trace.
+// childLineage returns the lineage of a starting run from that of its parent. Without a parent's lineage, it begins a
+// trace.
 func (l lineage) childLineage(runID string, sampled func(trace.TraceID) trace.TraceFlags) lineage {
 	sum := sha256.Sum256([]byte("reprise run " + runID))
 	if !l.Trace.IsValid() {
@@ -75,7 +75,7 @@ func (l lineage) spanContext(parent trace.SpanID) trace.SpanContext {
 // lineageHeader is the Temporal header that carries a lineage; kept in workflow history.
 const lineageHeader = "reprise-trace"
 
-// lineageJSON is how it is written; kept in workflow history.
+// lineageJSON is the encoded lineage; kept in workflow history.
 type lineageJSON struct {
 	Trace  string `json:"trace"`
 	Flags  byte   `json:"flags,omitempty"`
@@ -94,8 +94,7 @@ func (l lineage) toPayload() (*commonpb.Payload, error) {
 	return converter.GetDefaultDataConverter().ToPayload(kept)
 }
 
-// lineageOf reads what payload wrote. A client that starts a run may write anything
-// there; a value that is no lineage is ignored.
+// lineageOf decodes a lineage. Any client may start a run with any header, so an invalid value is ignored.
 func lineageOf(payload *commonpb.Payload) (l lineage, ok bool) {
 	var kept lineageJSON
 	if converter.GetDefaultDataConverter().FromPayload(payload, &kept) != nil {
@@ -114,12 +113,12 @@ func decodeHex(text string, into []byte) bool {
 
 type lineageKey struct{}
 
-// propagator takes lineages along with Temporal's headers.
+// propagator passes lineages on in Temporal's headers.
 type propagator struct{}
 
 var _ workflow.ContextPropagator = propagator{}
 
-// Inject writes the span of a starter into what it starts.
+// Inject adds the span of a starter to what it starts.
 func (propagator) Inject(ctx context.Context, writer workflow.HeaderWriter) error {
 	sc := trace.SpanContextFromContext(ctx)
 	if _, within := ctx.Value(lineageKey{}).(lineage); within || !sc.IsValid() {
@@ -128,7 +127,7 @@ func (propagator) Inject(ctx context.Context, writer workflow.HeaderWriter) erro
 	return setHeader(writer, lineage{Trace: sc.TraceID(), Flags: sc.TraceFlags(), Parent: sc.SpanID()})
 }
 
-// InjectFromWorkflow writes the lineage of a run into what it starts.
+// InjectFromWorkflow adds the lineage of a run to what it starts.
 func (propagator) InjectFromWorkflow(ctx workflow.Context, writer workflow.HeaderWriter) error {
 	l, ok := ctx.Value(lineageKey{}).(lineage)
 	if !ok {

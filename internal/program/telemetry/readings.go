@@ -12,7 +12,7 @@ import (
 	"reprise/internal/base/meter"
 )
 
-// readings are the values of one metric that is set. The zero value is ready.
+// readings are the current values of one metric. The zero value is ready for use.
 type readings struct {
 	mu   sync.Mutex
 	seen map[string]reading // by the values of the labels
@@ -25,7 +25,7 @@ type reading struct {
 	since, asOf time.Time // zero for a value
 }
 
-// observe has a gauge show the readings of a metric.
+// observe registers a gauge that shows the readings of a metric.
 func (s *readings) observe(from metric.Meter, m *meter.Metric) error {
 	gauge, err := from.Float64ObservableGauge(m.Name, metric.WithDescription(m.Help))
 	if err != nil {
@@ -63,22 +63,23 @@ func (s *readings) remove(key string) {
 	delete(s.seen, key)
 }
 
-// Set sets a reading, as meter.Gauges says.
+// Set implements meter.Gauges.
 func (r *recorder) Set(m *meter.Metric, value float64, values ...string) {
 	r.read(m, reading{value: value}, values)
 }
 
-// Age shows how long ago a time is.
+// Age implements meter.Gauges.
 func (r *recorder) Age(m *meter.Metric, since, asOf time.Time, values ...string) {
 	r.read(m, reading{since: since, asOf: asOf}, values)
 }
 
-// Clear removes a reading.
+// Clear implements meter.Gauges.
 func (r *recorder) Clear(m *meter.Metric, values ...string) {
 	r.readings[m].remove(strings.Join(r.names.boundValues(m.Labels, values), "\x00"))
 }
 
-// read sets a reading. One of a playbook or a step that is not distinguished says nothing.
+// read sets a reading. It is dropped if its playbook or step is counted as Other, whose readings would be
+// meaningless.
 func (r *recorder) read(m *meter.Metric, one reading, values []string) {
 	bounded := r.names.boundValues(m.Labels, values)
 	if slices.Contains(bounded, Other) {
@@ -88,7 +89,7 @@ func (r *recorder) read(m *meter.Metric, one reading, values []string) {
 	r.readings[m].put(strings.Join(bounded, "\x00"), one)
 }
 
-// Gauges take the readings of this process; nil for none.
+// Gauges returns what receives the readings of this process; nil if t is nil.
 func (t *Telemetry) Gauges() meter.Gauges {
 	if t == nil {
 		return nil

@@ -16,31 +16,30 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// instrument is what a metric is counted with.
+// instrument is the instrument of a metric.
 type instrument struct {
 	metric    *meter.Metric
 	counter   adder
 	histogram metric.Float64Histogram
 }
 
-// adder is a counter, or a gauge that goes up and down.
+// adder is a counter, or a gauge that can be increased and decreased.
 type adder interface {
 	Add(ctx context.Context, n int64, options ...metric.AddOption)
 }
 
-// recorder counts what meter names.
+// recorder records the metrics that package meter defines.
 type recorder struct {
 	meter  metric.Meter
 	byName map[string]instrument
 	names  names
-	// sets are the attributes of values that were counted before, by metric and
-	// values; kept is how many there are, at most about maxSeries.
+	// sets caches attributes by metric and label values; kept is the number of entries, at most about maxSeries.
 	sets     sync.Map
 	kept     atomic.Int64
 	readings map[*meter.Metric]*readings
 }
 
-// newRecorder makes the instruments of all metrics.
+// newRecorder creates the instruments of all metrics.
 func newRecorder(from metric.Meter) (*recorder, error) {
 	r := &recorder{meter: from, byName: map[string]instrument{}, readings: map[*meter.Metric]*readings{}}
 	for _, m := range meter.Readings() {
@@ -70,7 +69,7 @@ func newRecorder(from metric.Meter) (*recorder, error) {
 	return r, r.observeInterpreter()
 }
 
-// observeInterpreter reads the figures of the interpreter when they are collected.
+// observeInterpreter registers the interpreter's figures, which are read when they are collected.
 func (r *recorder) observeInterpreter() error {
 	loads, err := r.meter.Int64ObservableCounter(meter.Loads.Name, metric.WithDescription(meter.Loads.Help))
 	if err != nil {
@@ -90,12 +89,12 @@ func (r *recorder) observeInterpreter() error {
 	return err
 }
 
-// Add counts n.
+// Add adds n.
 func (r *recorder) Add(m *meter.Metric, n int64, values ...string) {
 	r.byName[m.Name].counter.Add(context.Background(), n, r.attributesOf(m, values))
 }
 
-// Observe counts a time.
+// Observe records a duration.
 func (r *recorder) Observe(m *meter.Metric, took time.Duration, values ...string) {
 	r.byName[m.Name].histogram.Record(context.Background(), max(took, 0).Seconds(), r.attributesOf(m, values))
 }
@@ -117,35 +116,32 @@ func (r *recorder) attributesOf(m *meter.Metric, values []string) metric.Measure
 	return set
 }
 
-// Other replaces the values of a label that are too many.
+// Other replaces the values of a label beyond its limit.
 const Other = "other"
 
-// Bounds of the values of a label that a process distinguishes. The first values are
-// kept.
+// Limits on the values of a label that a process distinguishes. The first values are kept.
 const (
-	// MaxPlaybooks bounds the playbooks that a label distinguishes in one process; further ones
-	// are counted as Other. Without it, each name would be another series in Prometheus for as
-	// long as the process lives.
+	// MaxPlaybooks bounds the playbooks that a label distinguishes in one process; others are counted as Other.
+	// Without it, each name would be another series in Prometheus for the life of the process.
 	MaxPlaybooks = 100
-	// MaxSteps bounds the steps that a label distinguishes, of all playbooks together.
+	// MaxSteps bounds the steps that a label distinguishes, for all playbooks together.
 	MaxSteps = 500
 	// maxValues bounds the values of any other label that a process distinguishes.
 	maxValues = 100
 )
 
-// maxName bounds a label's value, in characters: outsiders may choose it, and each scrape has
-// all of them. Names of playbooks have the same limit.
+// maxName bounds a label's value, in characters: outsiders may choose it, and each scrape includes it. Names of
+// playbooks have the same limit.
 const maxName = 64
 
-// names bounds the values of labels. The zero value is ready; it is safe for
-// concurrent use.
+// names bounds the values of labels. The zero value is ready for use; it is safe for concurrent use.
 type names struct {
 	mu    sync.RWMutex
 	known map[string]map[string]bool // by label
 }
 
-// boundValues replaces values that are too many by Other. If a step or its playbook is
-// replaced, the step is Other too.
+// boundValues replaces values beyond the limits by Other. If a step or its playbook is replaced, the step is Other
+// too.
 func (n *names) boundValues(labels, values []string) []string {
 	values = slices.Clone(values)
 	playbookAt := slices.Index(labels, meter.LabelPlaybook)
@@ -165,7 +161,7 @@ func (n *names) boundValues(labels, values []string) []string {
 	return values
 }
 
-// hasPlace reports whether a value has a place, and gives it one where there is room.
+// hasPlace reports whether a value is within the limit, and adds it if there is room.
 func (n *names) hasPlace(label, value string, most int) bool {
 	n.mu.RLock()
 	found := n.known[label][value]
@@ -188,7 +184,7 @@ func (n *names) hasPlace(label, value string, most int) bool {
 	return true
 }
 
-// shortenName returns a value as long as a name may be.
+// shortenName cuts a value to the length of a name.
 func shortenName(value string) string {
 	value = strings.ToValidUTF8(value, "")
 	if runes := []rune(value); len(runes) > maxName {

@@ -17,7 +17,7 @@ import (
 	"reprise/interpreter"
 )
 
-// Attributes of spans. They name and count; none holds a value of a run.
+// Attributes of spans. They are names and numbers; none holds a value of a run.
 const (
 	attrPlaybook = attribute.Key("reprise.playbook")
 	attrRun      = attribute.Key("reprise.run")
@@ -36,10 +36,10 @@ const (
 	attrHTTP     = attribute.Key("http.response.status_code")
 )
 
-// shownDescription bounds what a span has of an error's message, in characters.
+// shownDescription bounds an error's message in a span, in characters.
 const shownDescription = 500
 
-// idKey holds the IDs of the span that is begun.
+// idKey is the context key of the IDs for the next span.
 type idKey struct{}
 
 type ids struct {
@@ -47,10 +47,10 @@ type ids struct {
 	span  trace.SpanID
 }
 
-// idGenerator gives spans the IDs of their context.
+// idGenerator gives spans the IDs in their context.
 type idGenerator struct{}
 
-// NewIDs returns the IDs of a trace's first span.
+// NewIDs returns the IDs of a trace and its first span.
 func (idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	if own, ok := ctx.Value(idKey{}).(ids); ok {
 		return own.trace, own.span
@@ -61,20 +61,20 @@ func (idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	return made.trace, made.span
 }
 
-// NewSpanID returns the ID of a span of a trace.
+// NewSpanID returns the ID of a span in a trace.
 func (g idGenerator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	_, span := g.NewIDs(ctx)
 	return span
 }
 
-// sampledFlags has the sampler decide on a trace that begins with a run.
+// sampledFlags returns the sampler's decision about a trace that begins with a run.
 func (t *Telemetry) sampledFlags(id trace.TraceID) trace.TraceFlags {
 	ctx := context.WithValue(context.Background(), idKey{}, ids{trace: id, span: trace.SpanID{1}})
 	_, span := t.tracer.Start(ctx, "run") // which never ends, so it is not exported
 	return span.SpanContext().TraceFlags()
 }
 
-// recordSpan emits a span that has ended.
+// recordSpan exports a span that has ended.
 func (t *Telemetry) recordSpan(l lineage, of meter.Span, more ...attribute.KeyValue) {
 	if !l.isValid() || !l.Flags.IsSampled() || of.Started.IsZero() {
 		return
@@ -130,7 +130,7 @@ func (t *Telemetry) recordError(span trace.Span, failure *interpreter.ErrorObjec
 // spans records the parts of workflows.
 type spans struct{ t *Telemetry }
 
-// Ended records a span, unless it is replayed: then it was recorded before.
+// Ended records a span, except in a replay: then it was recorded before.
 func (s spans) Ended(ctx workflow.Context, of meter.Span) {
 	if workflow.IsReplaying(ctx) {
 		return
@@ -143,7 +143,7 @@ func (s spans) Ended(ctx workflow.Context, of meter.Span) {
 	s.t.recordSpan(l, of, more...)
 }
 
-// watcher records what activities do.
+// watcher records the work of activities.
 type watcher struct {
 	*recorder
 	t *Telemetry
@@ -197,7 +197,7 @@ func (w watcher) Attempt(
 	}
 }
 
-// Propagate writes traceparent and tracestate, as the W3C says.
+// Propagate sets the headers traceparent and tracestate (W3C Trace Context).
 func (w watcher) Propagate(ctx context.Context, headers http.Header) {
 	if w.t.traces != nil && w.t.headers {
 		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(headers))

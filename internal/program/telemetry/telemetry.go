@@ -1,6 +1,6 @@
-// Package telemetry makes metrics and traces of what workflows and activities record: for
-// Prometheus at an address, and by OTLP where OpenTelemetry's variables name a collector.
-// Without either, Telemetry is nil, which records nothing at no cost.
+// Package telemetry exports what workflows and activities record as metrics and traces: for Prometheus at an address,
+// and by OTLP if OpenTelemetry's variables name a collector. Without either, Telemetry is nil, which records nothing
+// at no cost.
 package telemetry
 
 import (
@@ -29,15 +29,14 @@ import (
 	"reprise/internal/base/secrets"
 )
 
-// Options are what the owner of a Telemetry chooses.
+// Options configure a Telemetry.
 type Options struct {
-	// Service is service.name, unless OTEL_SERVICE_NAME or
-	// OTEL_RESOURCE_ATTRIBUTES say another.
+	// Service is service.name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES set another.
 	Service string
 	Version string
-	// MetricsAddress is host:port of the endpoint for Prometheus; "" is none.
+	// MetricsAddress is host:port of the endpoint for Prometheus; "" for none.
 	MetricsAddress string
-	// TraceHeaders has requests of the http tool carry the trace.
+	// TraceHeaders adds the trace to the headers of the http tool's requests.
 	TraceHeaders bool
 	Logger       *slog.Logger // nil discards
 	// Secrets are masked in spans; nil masks nothing.
@@ -45,17 +44,17 @@ type Options struct {
 }
 
 const (
-	// maxSeries bounds the combinations of labels of a metric. It is more than the bounds of
-	// each label leave, and keeps a label that is added without one from filling the memory.
+	// maxSeries bounds the combinations of a metric's labels. It is more than the limits of the labels allow, and
+	// keeps a label without a limit from filling the memory.
 	maxSeries = 10_000
-	// closeTimeout is how long what was counted may take to be sent at the end.
+	// closeTimeout bounds how long the last export may take.
 	closeTimeout = 5 * time.Second
 )
 
-// bounds are the buckets of all histograms, in seconds.
+// bounds are the bucket boundaries of all histograms, in seconds.
 var bounds = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600}
 
-// Telemetry counts and traces. It is safe for concurrent use.
+// Telemetry records metrics and traces. It is safe for concurrent use.
 type Telemetry struct {
 	meters   *sdkmetric.MeterProvider
 	traces   *sdktrace.TracerProvider // nil where nothing is traced
@@ -68,8 +67,8 @@ type Telemetry struct {
 	logger   *slog.Logger
 }
 
-// New makes the telemetry that options and environment configure, nil for none. The error names
-// the invalid setting.
+// New returns the telemetry that options and environment configure; nil if they configure none. The error names the
+// invalid setting.
 func New(ctx context.Context, options Options) (*Telemetry, error) {
 	sends, err := fromEnvironment(options.Secrets)
 	if err != nil {
@@ -110,7 +109,7 @@ func New(ctx context.Context, options Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// startMeter begins to count.
+// startMeter starts recording metrics.
 func (t *Telemetry) startMeter(ctx context.Context, address string, sent bool, about *resource.Resource) error {
 	options := []sdkmetric.Option{
 		sdkmetric.WithResource(about), sdkmetric.WithCardinalityLimit(maxSeries),
@@ -165,7 +164,7 @@ func (t *Telemetry) listenPrometheus(ctx context.Context, address string, regist
 	return nil
 }
 
-// startTracer begins to trace.
+// startTracer starts recording traces.
 func (t *Telemetry) startTracer(ctx context.Context, about *resource.Resource) error {
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
@@ -177,7 +176,7 @@ func (t *Telemetry) startTracer(ctx context.Context, about *resource.Resource) e
 	return nil
 }
 
-// URL is where Prometheus finds the metrics, "" without an endpoint.
+// URL returns the URL for Prometheus; "" without an endpoint.
 func (t *Telemetry) URL() string {
 	if t == nil || t.listener == nil {
 		return ""
@@ -185,8 +184,7 @@ func (t *Telemetry) URL() string {
 	return "http://" + t.listener.Addr().String() + "/metrics"
 }
 
-// Close sends what has been counted and ends everything. It takes at most some
-// seconds.
+// Close exports what has been recorded and stops. It takes at most a few seconds.
 func (t *Telemetry) Close() {
 	if t == nil {
 		return
@@ -208,7 +206,7 @@ func (t *Telemetry) Close() {
 	}
 }
 
-// maskText hides secrets.
+// maskText masks secrets.
 func (t *Telemetry) maskText(text string) string {
 	if t.secrets == nil {
 		return text

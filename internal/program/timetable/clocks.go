@@ -15,25 +15,25 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// clocksComment is the comment of the calendars of a line behind its first one.
+// clocksComment is the comment of a cron line's calendars after the first one.
 const clocksComment = "days on which clocks move"
 
-// A schedule covers the transitions of clocks of the last two years, for backfills, and of the next ten;
-// fewer years if a line has so many times that there would be too many entries.
+// A schedule covers the clock changes of the last two years, for backfills, and of the next ten; fewer years if a
+// line has so many times that there would be too many entries.
 const (
 	yearsBack = 2
-	// mostEntries bounds the calendars of a spec that are about moves of clocks. The server
-	// reads all of them at each time of a schedule.
+	// mostEntries bounds a spec's calendars for clock changes. The server reads all of them at each time of a
+	// schedule.
 	mostEntries = 600
 )
 
 var yearsAhead = []int{10, 5, 2}
 
-// onceAfter distinguishes what comes once: the server has no such entry but an interval, which
-// counts from 1970, and so comes again as long after its time as that is after 1970.
+// onceAfter is the least interval of an entry that stands for a single time: the server has only intervals, counted
+// from 1970, so the entry's next time is as long after it as it is after 1970.
 const onceAfter = 20 * 365 * 24 * time.Hour
 
-// addCron adds the entries of a line of cron to a spec.
+// addCron adds the entries for a cron line to a spec.
 func addCron(spec *client.ScheduleSpec, text string, zone *time.Location, now time.Time) {
 	line, err := cron.Parse(text)
 	if err != nil { // others have made it, with what starter would not write
@@ -66,13 +66,14 @@ func addCron(spec *client.ScheduleSpec, text string, zone *time.Location, now ti
 	}
 }
 
-// pastCalendar returns a calendar without future times. It stores the text of a line whose times come in equal steps.
+// pastCalendar returns a calendar without future times. It stores the text of a cron line whose times are an
+// interval.
 func pastCalendar(text string) client.ScheduleCalendarSpec {
 	one := []client.ScheduleRange{{Start: 1}}
 	return client.ScheduleCalendarSpec{Year: []client.ScheduleRange{{Start: cron.FirstYear}}, Month: one, DayOfMonth: one, Comment: text}
 }
 
-// isOfLine reports whether an interval belongs to a line of cron.
+// isOfLine reports whether an interval belongs to a cron line.
 func isOfLine(spec *client.ScheduleSpec, interval client.ScheduleIntervalSpec) bool {
 	return interval.Every > onceAfter || slices.ContainsFunc(spec.Calendars, func(c client.ScheduleCalendarSpec) bool {
 		return len(c.Year) == 1 && c.Year[0].Start == cron.FirstYear && max(c.Year[0].End, cron.FirstYear) == cron.FirstYear
@@ -86,7 +87,7 @@ func calendarSpec(c cron.Calendar, comment string) client.ScheduleCalendarSpec {
 	}
 }
 
-// toRanges returns sorted numbers, of which neighbours are one range.
+// toRanges converts sorted numbers to ranges, merging consecutive numbers.
 func toRanges(numbers []int) []client.ScheduleRange {
 	var all []client.ScheduleRange
 	for _, n := range numbers {
@@ -99,8 +100,8 @@ func toRanges(numbers []int) []client.ScheduleRange {
 	return all
 }
 
-// RenewedSpec returns the spec of a schedule with the moves of clocks that are known now; nil where it has them, or
-// where others have made it.
+// RenewedSpec returns the spec of a schedule with the currently known clock changes; nil if it has them already, or
+// was not created by starter.
 func RenewedSpec(schedule client.Schedule, now time.Time) *client.ScheduleSpec {
 	spec := schedule.Spec
 	if spec == nil || len(spec.Calendars) == 0 || slices.ContainsFunc(spec.Calendars, func(c client.ScheduleCalendarSpec) bool { return c.Comment == "" }) {
@@ -113,7 +114,7 @@ func RenewedSpec(schedule client.Schedule, now time.Time) *client.ScheduleSpec {
 	return &next
 }
 
-// clockMoves returns the part of a spec that handles transitions of clocks, sorted.
+// clockMoves returns the entries of a spec for clock changes, sorted.
 func clockMoves(spec client.ScheduleSpec) []string {
 	all := map[string]bool{}
 	for _, interval := range spec.Intervals {
@@ -127,8 +128,7 @@ func clockMoves(spec client.ScheduleSpec) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// cronOf returns a calendar that somebody else has written, as a line of cron, without its
-// seconds and years.
+// cronOf converts a calendar that starter did not create to a cron line, without seconds and years.
 func cronOf(c client.ScheduleCalendarSpec) string {
 	fields := []string{
 		cronRanges(c.Minute, 0, 59), cronRanges(c.Hour, 0, 23), cronRanges(c.DayOfMonth, 1, 31), cronRanges(c.Month, 1, 12),
@@ -155,7 +155,7 @@ func cronRanges(of []client.ScheduleRange, least, most int) string {
 	return cmp.Or(strings.Join(parts, ","), "*")
 }
 
-// RenewSchedule has a schedule provide for the moves of clocks that are known now, and reports whether it did not.
+// RenewSchedule updates a schedule with the currently known clock changes, and reports whether that was necessary.
 func RenewSchedule(ctx context.Context, c client.Client, id string, now time.Time) (renewed bool, err error) {
 	handle := c.ScheduleClient().GetHandle(ctx, id)
 	described, err := handle.Describe(ctx)

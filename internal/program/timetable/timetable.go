@@ -1,5 +1,5 @@
-// Package timetable makes the spec of a schedule on a Temporal server out of the times that a
-// playbook or a command line says, and reads them back.
+// Package timetable converts the times in a playbook or on a command line to the spec of a schedule on a Temporal
+// server, and back.
 package timetable
 
 import (
@@ -14,13 +14,13 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// overlapPolicies are Temporal's, in the order of playbook.Overlaps.
+// overlapPolicies are Temporal's policies, in the order of playbook.Overlaps.
 var overlapPolicies = []enums.ScheduleOverlapPolicy{
 	enums.SCHEDULE_OVERLAP_POLICY_SKIP, enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE, enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ALL,
 	enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER, enums.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER, enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
 }
 
-// OverlapPolicy returns the policy of a word that is known; "" leaves it to the schedule.
+// OverlapPolicy returns the policy for a known word; for "" the policy of the schedule.
 func OverlapPolicy(word string) enums.ScheduleOverlapPolicy {
 	if at := slices.Index(playbook.Overlaps, word); at >= 0 {
 		return overlapPolicies[at]
@@ -35,11 +35,11 @@ func overlapWord(policy enums.ScheduleOverlapPolicy) string {
 	return playbook.Overlaps[0] // the server's default
 }
 
-// serverCatchUp is the server's default.
+// serverCatchUp is the server's default for the catch-up window.
 const serverCatchUp = 365 * 24 * time.Hour
 
-// SettledTimes returns times as the server returns them: with the defaults, and moments in UTC.
-// The times have no problems.
+// SettledTimes returns times in the form in which the server returns them: with the defaults, and times in UTC. The
+// times must be valid.
 func SettledTimes(times *playbook.Schedule) *playbook.Schedule {
 	all := *times
 	all.Words, all.Places = nil, nil
@@ -54,7 +54,7 @@ func SettledTimes(times *playbook.Schedule) *playbook.Schedule {
 	return &all
 }
 
-// zoneOf returns a zone by the rules of the build, else by those of the machine, else UTC.
+// zoneOf returns a time zone from the data of the build, else of the machine, else UTC.
 func zoneOf(name string) *time.Location {
 	if zone, err := expression.Zone(name); err == nil {
 		return zone
@@ -65,8 +65,8 @@ func zoneOf(name string) *time.Location {
 	return time.UTC
 }
 
-// ScheduleSpec returns the server's spec of settled times, as it is now. The text of each line of cron goes
-// along as the comment of its first calendar: the server keeps what it means, and not how it was written.
+// ScheduleSpec returns the server's spec for settled times, with the clock changes known now. The comment of a cron
+// line's first calendar holds its text: the server stores what a line means, not how it was written.
 func ScheduleSpec(times *playbook.Schedule, now time.Time) client.ScheduleSpec {
 	spec := client.ScheduleSpec{Jitter: times.Jitter, TimeZoneName: times.Zone}
 	for _, line := range times.Cron {
@@ -80,7 +80,7 @@ func ScheduleSpec(times *playbook.Schedule, now time.Time) client.ScheduleSpec {
 	return spec
 }
 
-// Read reads the times of a schedule as the server returns them, settled.
+// Read returns the settled times of a schedule on the server.
 func Read(schedule client.Schedule) *playbook.Schedule {
 	times := &playbook.Schedule{}
 	if spec := schedule.Spec; spec != nil {

@@ -34,7 +34,7 @@ func Words(times *playbook.Schedule) string {
 	return text
 }
 
-// named are the names that cron has for lines.
+// named maps cron's names to lines.
 var named = map[string]string{
 	"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *",
 }
@@ -47,7 +47,7 @@ var (
 	}
 )
 
-// lineWords returns a line of cron in words.
+// lineWords describes a cron line in words.
 func lineWords(line string) string {
 	text := line
 	if full := named[strings.ToLower(strings.TrimSpace(line))]; full != "" {

@@ -15,17 +15,16 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// errDryRun ends a request that is not to be sent.
+// errDryRun ends a request that must not be sent.
 var errDryRun = errors.New("nothing is sent in a dry run")
 
-// maxSeen bounds the bytes of an answer that are kept for the recording, since answers may have
-// any size.
+// maxSeen bounds the bytes of a response that are kept for the recording: responses may have any size.
 const maxSeen = recording.MaxBytes
 
-// maxSeenRequest is how many bytes of the body of a request are kept, to be shown.
+// maxSeenRequest bounds the bytes of a request's body that are kept to be shown.
 const maxSeenRequest = 16 << 10
 
-// exchange is a request as it went out and its answer as it came, without secrets.
+// exchange is a request as it was sent and its response as it arrived, with secrets masked.
 type exchange struct {
 	method, url string
 	headers     map[string]string
@@ -37,21 +36,21 @@ type exchange struct {
 	known       *tool.Secrets     // of the attempt
 }
 
-// exchanges are the exchanges of one attempt: one, or with redirects several.
+// exchanges are the exchanges of one attempt: several if there are redirects.
 type exchanges struct {
 	mu  sync.Mutex
 	all []*exchange
 	err error
 }
 
-// forgetExchanges forgets those of the attempt before.
+// forgetExchanges removes the exchanges of the previous attempt.
 func (e *exchanges) forgetExchanges() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all, e.err = nil, nil
 }
 
-// lastExchange returns the last one, nil for none.
+// lastExchange returns the last exchange; nil if there is none.
 func (e *exchanges) lastExchange() *exchange {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -61,7 +60,7 @@ func (e *exchanges) lastExchange() *exchange {
 	return e.all[len(e.all)-1]
 }
 
-// refusedError is why a request was not sent, nil where it was.
+// refusedError returns why a request was not sent; nil if it was.
 func (e *exchanges) refusedError() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -73,7 +72,7 @@ type seeing struct {
 	base http.RoundTripper
 }
 
-// RoundTrip keeps the request and its answer.
+// RoundTrip records the request and its response.
 func (s seeing) RoundTrip(request *http.Request) (*http.Response, error) {
 	known := tool.SecretsOf(request.Context())
 	one := &exchange{
@@ -92,7 +91,7 @@ func (s seeing) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// shownBody returns a body of a request without what is named like a secret.
+// shownBody returns the body of a request without members whose names suggest secrets.
 func shownBody(text string) string {
 	value, err := expression.Decode([]byte(text))
 	if err != nil {
@@ -105,7 +104,7 @@ func shownBody(text string) string {
 	return string(masked)
 }
 
-// bodyOf returns the beginning of the body of a request.
+// bodyOf returns the beginning of a request's body.
 func bodyOf(request *http.Request) string {
 	if request.GetBody == nil {
 		return ""
@@ -119,7 +118,7 @@ func bodyOf(request *http.Request) string {
 	return string(text)
 }
 
-// shownHeaders returns headers by their names in lower case, those with credentials as stars.
+// shownHeaders returns headers with lower-case names. Credentials are replaced by stars.
 func shownHeaders(headers http.Header, known *tool.Secrets) map[string]string {
 	shown := map[string]string{}
 	for name, values := range headers {
@@ -132,13 +131,13 @@ func shownHeaders(headers http.Header, known *tool.Secrets) map[string]string {
 	return shown
 }
 
-// seenBody keeps what is read of an answer.
+// seenBody records what is read from a response.
 type seenBody struct {
 	io.ReadCloser
 	of *exchange
 }
 
-// Read keeps what it gives.
+// Read reads and records.
 func (b *seenBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.of.size += n
@@ -149,7 +148,7 @@ func (b *seenBody) Read(p []byte) (int, error) {
 // refuses is a transport that sends nothing.
 type refuses struct{ of *exchanges }
 
-// RoundTrip sends nothing.
+// RoundTrip returns errDryRun.
 func (r refuses) RoundTrip(*http.Request) (*http.Response, error) {
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()

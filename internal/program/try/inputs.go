@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// findStep returns the step that is tried.
+// findStep returns the step to try.
 func findStep(book *playbook.Playbook, name string) (*playbook.Step, error) {
 	var names []string
 	for _, step := range book.CallSteps() {
@@ -37,7 +37,7 @@ func findStep(book *playbook.Playbook, name string) (*playbook.Step, error) {
 	return nil, &RefusedError{Message: message}
 }
 
-// checkStep refuses steps whose attempts are not made by a tool alone, or whose answers must not be seen.
+// checkStep refuses steps whose attempts are not made by a tool alone, or whose responses must not be shown.
 func checkStep(book *playbook.Playbook, step *playbook.Step) error {
 	tool, _ := book.Resolve(step.Action).ToolName()
 	traits := playbook.TraitsOf(tool)
@@ -52,8 +52,8 @@ func checkStep(book *playbook.Playbook, step *playbook.Step) error {
 	return nil
 }
 
-// checkInputs finds what the step takes from the run that is not there: results of steps, vars and args. The elements of a
-// loop are not needed where one is given.
+// checkInputs refuses a step that needs something from the run that was not given: results of steps, vars or args.
+// The collection of a loop is not needed if an element is given.
 func (t *trial) checkInputs() error {
 	book, step, with := t.Book, t.step, t.With
 	nodes := append(book.CallNodes(step), step.StepSinkNodes()...)
@@ -92,7 +92,7 @@ func missingReference(book *playbook.Playbook, step *playbook.Step, with map[str
 		placeText(book, node.Position(ref.Offset)), step.Name, what, strings.TrimSpace(node.Raw), name)
 }
 
-// expressionData is what expressions of the step may name.
+// expressionData returns the data that expressions of the step may use.
 func (o *Options) expressionData() (interpreter.Data, any, error) {
 	workload, err := expression.Canonical(o.Workload)
 	if err != nil {
@@ -120,7 +120,7 @@ func (o *Options) expressionData() (interpreter.Data, any, error) {
 	return data, args, nil
 }
 
-// snapshotOf is where the call is in the loop of its step.
+// snapshotOf returns the snapshot of the call, with its element if the step has a loop.
 func (t *trial) snapshotOf(task call.Task) (call.Snapshot, error) {
 	loop := t.step.Loop
 	if loop == nil {
@@ -161,8 +161,8 @@ func (t *trial) snapshotOf(task call.Task) (call.Snapshot, error) {
 	return call.Snapshot{Index: &index, Size: max(len(elements), 1), Element: expression.Of(element)}, nil
 }
 
-// elementOf returns the element that is tried, and its index where the loop has it: the first one, or that
-// which equals the one asked for, as a value or as text.
+// elementOf returns the element to try, and sets its index in the loop: the first one, or the one that equals the
+// requested element, as a value or as text.
 func elementOf(elements []any, asked *any, index *int) any {
 	if asked == nil {
 		return elements[0]

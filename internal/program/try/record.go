@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// recordAnswer adds the answer of an attempt, or of a sink, to the recording, unless its body cannot be kept in one.
+// recordAnswer adds the response to an attempt, or to a sink, to the recording, unless its body cannot be recorded.
 func (t *trial) recordAnswer(place string, outcome interpreter.Outcome, seen *exchange) {
 	if t.Recording == nil {
 		return
@@ -25,8 +25,8 @@ func (t *trial) recordAnswer(place string, outcome interpreter.Outcome, seen *ex
 	t.Recording.Add(place, entry)
 }
 
-// entryOf returns the answer as a recording has it. Of an answer of HTTP it is what came, before anything
-// was made of that.
+// entryOf returns the response as an entry of a recording. For HTTP it is the response as it arrived, before it was
+// interpreted.
 func entryOf(outcome interpreter.Outcome, seen *exchange) recording.Entry {
 	failure := outcome.Err
 	switch {
@@ -64,7 +64,7 @@ func recordedEntry(seen *exchange) recording.Entry {
 	return entry
 }
 
-// requestOf returns the request, with its query apart; nil where none was seen.
+// requestOf returns the request with its query split off; nil if none was seen.
 func requestOf(seen *exchange) *recording.Request {
 	if seen == nil {
 		return nil

@@ -1,6 +1,6 @@
-// Package try makes the requests of one step of a playbook without Temporal, with the interpreter and the
-// tools of a run, and shows what was sent, what came back, what each policy made of that, and
-// what the step and its sinks would have.
+// Package try makes the requests of one step of a playbook without Temporal, with the interpreter and the tools of a
+// run. It shows what was sent, what was received, what each policy decided, and what the step and its sinks would
+// get.
 package try
 
 import (
@@ -17,19 +17,19 @@ type Report struct {
 	Elements int               `json:"elements,omitempty"` // of the loop, 0 where that is not known
 	DryRun   bool              `json:"dry_run,omitempty"`
 	Attempts []Attempt         `json:"attempts"`
-	// Stopped says why the step was left before its end, "" where it ended.
+	// Stopped says why the try ended before the step did; "" if the step ended.
 	Stopped string             `json:"stopped,omitempty"`
 	Status  interpreter.Status `json:"status,omitempty"` // success or error; "" where it was stopped
 	Error   string             `json:"error,omitempty"`
 	Result  *expression.Value  `json:"result,omitempty"` // nil where there is none
-	// Columns are the columns of the result, where that is a list of maps.
+	// Columns are the columns of the result, if it is a list of maps.
 	Columns  []Column `json:"columns,omitempty"`
 	Sinks    []Sink   `json:"sinks"`
 	Warnings []string `json:"warnings,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
 }
 
-// Attempt is one attempt: a request, what came back, and what follows.
+// Attempt is one attempt: a request, its response, and what follows.
 type Attempt struct {
 	Number   int        `json:"attempt"` // of the call, from 1
 	Page     int        `json:"page"`    // from 1
@@ -39,7 +39,7 @@ type Attempt struct {
 	Next     *NextThing `json:"next,omitempty"`   // nil in a dry run
 }
 
-// Request is what was sent, or for tools other than http the fields that the tool was given.
+// Request is what was sent or, for tools other than http, the fields that the tool got.
 type Request struct {
 	Method  string            `json:"method,omitempty"`
 	URL     string            `json:"url,omitempty"`
@@ -48,8 +48,7 @@ type Request struct {
 	Fields  map[string]any    `json:"fields,omitempty"`
 }
 
-// Response is what came back: of http with a status, of other tools what they returned. One with an Error has
-// failed.
+// Response is the response of http, with a status, or the result of another tool. Error is set if the attempt failed.
 type Response struct {
 	Status  int               `json:"status,omitempty"`
 	Type    string            `json:"type,omitempty"` // the content type of http, else what kind of value it is
@@ -60,17 +59,17 @@ type Response struct {
 	Error   string            `json:"error,omitempty"`
 	Kind    string            `json:"kind,omitempty"`  // of the error
 	Class   string            `json:"class,omitempty"` // of the error
-	// RetryAfter is how many seconds the answer asks to wait; nil where it does not say.
+	// RetryAfter is how many seconds the response asks to wait; nil if it does not say.
 	RetryAfter *float64 `json:"retry_after,omitempty"`
 }
 
-// Policy is what one policy made of an answer.
+// Policy is what one policy decided about a response.
 type Policy struct {
 	Number     int         `json:"policy"`
 	Conditions []Condition `json:"conditions"` // none where it was not asked
 }
 
-// Condition is a condition of a policy with the values of its parts.
+// Condition is a condition of a policy, with the values of its parts.
 type Condition struct {
 	Word  string `json:"word"` // when or stop_when
 	Text  string `json:"text"`
@@ -79,7 +78,7 @@ type Condition struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Part is a part of an expression with its value as JSON, cut where that is long.
+// Part is a part of an expression with its value as JSON, shortened if it is long.
 type Part struct {
 	Text  string `json:"text"`
 	Value string `json:"value,omitempty"`
@@ -102,21 +101,21 @@ type NextThing struct {
 	Changes []RequestDiff `json:"changes,omitempty"`
 }
 
-// RequestDiff is a difference between the next request and the one before, with values as JSON; ""
-// for none.
+// RequestDiff is a difference between the next request and the previous one, with values as JSON; "" for a missing
+// value.
 type RequestDiff struct {
 	Path string `json:"path"` // such as params.offset
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 }
 
-// Column is a column of rows with what its values are.
+// Column is a column of rows, with the types of its values.
 type Column struct {
 	Name string `json:"name"`
 	Type string `json:"type"` // such as "number", or "string, nil"
 }
 
-// Sink is what a sink would be given, once for each page or at the end.
+// Sink is what a sink would get, once for each page or at the end.
 type Sink struct {
 	Place   string             `json:"place"`
 	Tool    string             `json:"tool"`
@@ -126,7 +125,7 @@ type Sink struct {
 	Rows    []any              `json:"rows"`
 	Columns []Column           `json:"columns,omitempty"`
 	Params  []expression.Value `json:"params,omitempty"` // of a statement
-	// Written says that the sink was written to; Error why that failed.
+	// Written says that the sink was written to, and Error why writing failed.
 	Written bool   `json:"written"`
 	Error   string `json:"error,omitempty"`
 }

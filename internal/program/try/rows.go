@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// rowsOf returns the rows of a value: a list is many, a map is one, anything else is none.
+// rowsOf returns the rows of a value: the items of a list, a map as one row, none for anything else.
 func rowsOf(value any) []any {
 	switch value := value.(type) {
 	case []any:
@@ -18,8 +18,8 @@ func rowsOf(value any) []any {
 	return nil
 }
 
-// columnsOf returns the columns of rows that are maps, sorted by name, with the types that their values have. Other
-// rows have none.
+// columnsOf returns the columns of rows that are maps, sorted by name, with the types of their values; nil for other
+// rows.
 func columnsOf(rows []any) []Column {
 	types := map[string][]string{}
 	for _, row := range rows {
@@ -47,7 +47,7 @@ func columnsOf(rows []any) []Column {
 	return columns
 }
 
-// kindOrder puts nil behind other types.
+// kindOrder sorts nil after other types.
 func kindOrder(kind string) string {
 	if kind == "nil" {
 		return "~"

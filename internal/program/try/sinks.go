@@ -14,11 +14,11 @@ import (
 	"reprise/interpreter/source"
 )
 
-// readingVerbs begin statements that can be made read-only by the database: tool.ReadOnly. Other
-// statements are refused before they are sent.
+// readingVerbs begin statements that the database can run as read-only (tool.ReadOnly). Other statements are refused
+// before they are sent.
 var readingVerbs = []string{"select", "with", "values", "explain", "show", "table", "pragma"}
 
-// trySink shows what a sink would be given, and writes it where that is allowed.
+// trySink shows what a sink would get, and writes it if that is allowed.
 func (t *trial) trySink(ctx context.Context, sink *call.Call) error {
 	command := sink.Next(time.Now().UTC())
 	if command.Kind != call.DoAttempt { // its fields cannot be rendered
@@ -63,14 +63,14 @@ func (t *trial) trySink(ctx context.Context, sink *call.Call) error {
 // succeeded is the result of a sink that was not written to.
 var succeeded = interpreter.CallResult{Status: interpreter.StatusSuccess}
 
-// unwrittenResult returns the result of a sink that was left.
+// unwrittenResult returns the result of a sink that was abandoned.
 func unwrittenResult(why string) interpreter.CallResult {
 	return interpreter.CallResult{Status: interpreter.StatusError, Error: &interpreter.ErrorObject{
 		Kind: interpreter.KindSink, Class: interpreter.ClassFinal, Message: why,
 	}}
 }
 
-// failureOf returns the message of a result, "" of one that is none.
+// failureOf returns the message of a failed result; "" for others.
 func failureOf(result interpreter.CallResult) string {
 	if result.Error == nil {
 		return ""
@@ -78,7 +78,7 @@ func failureOf(result interpreter.CallResult) string {
 	return result.Error.Message
 }
 
-// writeSink drives the call of a sink to its end, waits of its policies included.
+// writeSink makes the call of a sink until it ends, including waits of its policies.
 func (t *trial) writeSink(ctx context.Context, sink *call.Call) (interpreter.CallResult, error) {
 	for ctx.Err() == nil {
 		switch command := sink.Next(time.Now().UTC()); command.Kind {
@@ -110,7 +110,7 @@ func (t *trial) writeSink(ctx context.Context, sink *call.Call) (interpreter.Cal
 // shownTarget bounds the text of a target, in characters.
 const shownTarget = 200
 
-// sinkTarget names what a sink writes to.
+// sinkTarget returns what a sink writes to.
 func (t *trial) sinkTarget(in interpreter.ToolInput) string {
 	text := func(name string) string { return expression.Text(in.Fields[name].Data) }
 	target := text(playbook.FieldURL)

@@ -14,19 +14,19 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Printer writes what a try shows for people, as it comes.
+// Printer prints a try for people, as it proceeds.
 type Printer struct {
 	W     io.Writer
 	Width int // in columns, as terminal.Paper has it
 	Limit int // rows and lines of a value that are shown
 }
 
-// printLine writes a line after a margin, and indents its continuation lines further.
+// printLine prints a line after a margin, with its continuation lines indented further.
 func (p Printer) printLine(margin, format string, args ...any) {
 	_, _ = io.WriteString(p.W, terminal.HangingLine(margin, fmt.Sprintf(format, args...), p.Width))
 }
 
-// printVerbatim writes a text of several lines behind a margin, each cut to the width of a terminal.
+// printVerbatim prints a text of several lines after a margin, each cut to the width of the terminal.
 func (p Printer) printVerbatim(margin, text string) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines {
@@ -38,7 +38,7 @@ func (p Printer) printVerbatim(margin, text string) {
 	}
 }
 
-// Attempt writes one attempt.
+// Attempt prints one attempt.
 func (p Printer) Attempt(attempt Attempt) {
 	p.printLine("", "attempt %d, page %d", attempt.Number, attempt.Page)
 	p.printRequest(attempt.Request)
@@ -54,7 +54,7 @@ func (p Printer) Attempt(attempt Attempt) {
 	_, _ = io.WriteString(p.W, "\n")
 }
 
-// usualHeaders are the headers that every request has, which nobody needs to see.
+// usualHeaders are headers that every request has, which are not shown.
 var usualHeaders = map[string]bool{"accept-encoding": true, "user-agent": true, "traceparent": true, "tracestate": true}
 
 func (p Printer) printRequest(request Request) {
@@ -80,7 +80,7 @@ func (p Printer) printRequest(request Request) {
 	}
 }
 
-// ValueOf returns the value of JSON, else the text itself.
+// ValueOf decodes JSON; other texts are returned unchanged.
 func ValueOf(text string) any {
 	if value, err := expression.Decode([]byte(text)); err == nil {
 		return value
@@ -88,7 +88,7 @@ func ValueOf(text string) any {
 	return text
 }
 
-// Value writes a value, as JSON of several lines where it does not fit one.
+// Value prints a value, as JSON on several lines if it does not fit on one.
 func (p Printer) Value(margin string, value any) {
 	if text, isText := value.(string); isText {
 		p.printVerbatim(margin, text)
@@ -105,7 +105,7 @@ func (p Printer) Value(margin string, value any) {
 	p.printVerbatim(margin, b.String())
 }
 
-// writeIndented writes a value as JSON in which what fits a line is in one.
+// writeIndented writes a value as JSON in which parts that fit are on one line.
 func writeIndented(b *strings.Builder, value any, margin string, width int) {
 	short, err := expression.Encode(value)
 	members, isMap := value.(map[string]any)
@@ -164,7 +164,7 @@ func (p Printer) printAnswer(answer Response) {
 	}
 }
 
-// elapsedText is how long an answer took, in milliseconds where that is short.
+// elapsedText formats the duration of a response, in milliseconds if it is short.
 func elapsedText(seconds float64) string {
 	took := time.Duration(seconds * float64(time.Second))
 	if took < time.Second {
@@ -173,7 +173,7 @@ func elapsedText(seconds float64) string {
 	return terminal.Duration(took)
 }
 
-// sizeText returns a number of bytes for people.
+// sizeText formats a number of bytes for people.
 func sizeText(bytes int) string {
 	switch {
 	case bytes < 1000:
@@ -200,7 +200,7 @@ func (p Printer) printPolicy(policy Policy) {
 	}
 }
 
-// Condition writes what came of a condition, with the values of its parts.
+// Condition prints the result of a condition, with the values of its parts.
 func (p Printer) Condition(margin string, condition Condition) {
 	if condition.Error != "" {
 		p.printLine(margin, "%s: %s", condition.Word, condition.Error)
@@ -210,7 +210,7 @@ func (p Printer) Condition(margin string, condition Condition) {
 	p.Parts(margin+"  ", condition.Parts)
 }
 
-// Parts writes the values of the parts of an expression.
+// Parts prints the values of the parts of an expression.
 func (p Printer) Parts(margin string, parts []Part) {
 	for _, part := range parts {
 		if part.Error != "" {
@@ -232,7 +232,7 @@ func (p Printer) printNext(next NextThing) {
 	}
 }
 
-// Header writes what is tried.
+// Header prints what is tried.
 func (p Printer) Header(report *Report) {
 	what := fmt.Sprintf("%s: tool %s", report.Step, report.Tool)
 	if report.Element != nil {
@@ -246,7 +246,7 @@ func (p Printer) Header(report *Report) {
 	_, _ = io.WriteString(p.W, "\n")
 }
 
-// Report writes the end of a try, behind its attempts.
+// Report prints the end of a try, after its attempts.
 func (p Printer) Report(report *Report) {
 	switch {
 	case report.Stopped != "":
@@ -314,10 +314,10 @@ func (p Printer) printSink(sink Sink) {
 	}
 }
 
-// columnsAcross is how many columns are side by side; more are written below each other.
+// columnsAcross is how many columns are printed side by side; more are printed one per line.
 const columnsAcross = 6
 
-// printRows writes the first rows as a table, whose header has the types.
+// printRows prints the first rows as a table, whose header has the types.
 func (p Printer) printRows(rows []any, columns []Column) {
 	shown := rows[:min(len(rows), p.Limit)]
 	if len(columns) > columnsAcross {
@@ -347,7 +347,7 @@ func (p Printer) printAcross(rows []any, columns []Column) {
 	_, _ = io.WriteString(p.W, terminal.FitTable(writer, p.Width, elastic...)+"\n")
 }
 
-// printColumns writes one line for each column, with its value in the first row.
+// printColumns prints one line for each column, with its value in the first row.
 func (p Printer) printColumns(rows []any, columns []Column) {
 	writer := terminal.NewTable("column", "type", "first row")
 	for _, column := range columns {
@@ -362,7 +362,7 @@ func (p Printer) printColumns(rows []any, columns []Column) {
 		terminal.Elastic{Name: "column", Least: least, Cut: terminal.SnipCell}, terminal.Elastic{Name: "type", Least: least, Cut: terminal.SnipCell})+"\n")
 }
 
-// cellText returns a member of a row for a table.
+// cellText returns a member of a row for a table cell.
 func cellText(row any, name string) string {
 	members, _ := row.(map[string]any)
 	if value, has := members[name]; has && value != nil {

@@ -25,8 +25,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Run tries a step. The error is a *RefusedError where nothing was sent, or that of ctx; what went
-// wrong with requests is in the report.
+// Run tries a step. The error is a *RefusedError if nothing was sent, or that of ctx; failures of requests are in the
+// report.
 func Run(ctx context.Context, options Options) (*Report, error) {
 	options.Pages = cmp.Or(options.Pages, DefaultPages)
 	options.MaxWait = cmp.Or(options.MaxWait, DefaultMaxWait)
@@ -60,7 +60,7 @@ type trial struct {
 	requests  int                    // that differ from the one before
 }
 
-// prepareCall makes the call and the tools, and refuses what cannot be tried.
+// prepareCall creates the call and the tools, and refuses what cannot be tried.
 func (t *trial) prepareCall() (err error) {
 	if t.step, err = findStep(t.Book, t.Step); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (t *trial) prepareCall() (err error) {
 	return nil
 }
 
-// checkWrite refuses to write where a part of the rows must not be.
+// checkWrite refuses to write if writing only part of the rows would be wrong.
 func (t *trial) checkWrite() error {
 	if !t.Write {
 		return nil
@@ -111,7 +111,7 @@ func (t *trial) checkWrite() error {
 	return nil
 }
 
-// driveCall does what the call asks for, one thing after the other.
+// driveCall carries out the call's commands, one after the other.
 func (t *trial) driveCall(ctx context.Context) error {
 	for ctx.Err() == nil && t.report.Stopped == "" {
 		now := time.Now().UTC()
@@ -145,7 +145,7 @@ func (t *trial) driveCall(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// makeAttempt makes one attempt and shows what came of it.
+// makeAttempt makes one attempt and shows the result.
 func (t *trial) makeAttempt(ctx context.Context, in interpreter.ToolInput) error {
 	if why := t.writeReason(in); why != "" && !t.AllowWrites && !t.DryRun {
 		message := fmt.Sprintf("%s; --allow-writes makes it, --dry-run shows it", why)
@@ -206,7 +206,7 @@ func (t *trial) showAttempt(attempt Attempt, stopped string) {
 	}
 }
 
-// writeReason says why an attempt may change something, "" where it only reads.
+// writeReason returns why an attempt may change something; "" if it only reads.
 func (t *trial) writeReason(in interpreter.ToolInput) string {
 	traits := playbook.TraitsOf(in.Tool)
 	switch {
@@ -227,7 +227,7 @@ func (t *trial) writeReason(in interpreter.ToolInput) string {
 	return ""
 }
 
-// waitShort waits, unless that takes long.
+// waitShort waits, or stops the try if the wait is too long.
 func (t *trial) waitShort(ctx context.Context, wait interpreter.Wait) error {
 	if wait.Delay > t.MaxWait {
 		t.report.Stopped = fmt.Sprintf("the next wait is %s, longer than --max-wait %s: %s", wait.Delay.Round(time.Millisecond), t.MaxWait, t.maskedText(wait.Summary))
@@ -240,7 +240,8 @@ func (t *trial) waitShort(ctx context.Context, wait interpreter.Wait) error {
 	return nil
 }
 
-// answerState answers a call that claims the state of its step as if nothing were kept: a try neither reads nor moves it.
+// answerState answers a call that claims its step's state as if there were no state: a try neither reads nor moves
+// it.
 func (t *trial) answerState(in interpreter.StateInput, now time.Time) {
 	if in.Claim != nil {
 		t.report.Notes = append(t.report.Notes,
@@ -249,7 +250,7 @@ func (t *trial) answerState(in interpreter.StateInput, now time.Time) {
 	t.call.StateAnswered(interpreter.StateOutput{Claimed: incremental.ClaimedState{}}, now)
 }
 
-// showEnd shows the end of the call.
+// showEnd adds the end of the call to the report.
 func (t *trial) showEnd(result interpreter.CallResult) {
 	t.report.Status, t.report.Warnings = result.Status, lists.Map(result.Warnings, t.maskedText)
 	data := result.Data

@@ -20,16 +20,16 @@ import (
 	"reprise/interpreter/source"
 )
 
-// shownText is how many characters of a body, of a field and of a value are shown.
+// shownText bounds a shown body, field or value, in characters.
 const shownText = 2000
 
-// shownPart is how many characters of the value of a part of an expression are shown.
+// shownPart bounds the shown value of an expression's part, in characters.
 const shownPart = 120
 
-// maskedText returns a text without secrets.
+// maskedText masks secrets in a text.
 func (t *trial) maskedText(text string) string { return t.Resources.Secrets.Text(text) }
 
-// maskedValue returns a value without secrets.
+// maskedValue masks secrets in a value.
 func (t *trial) maskedValue(value any) any { return recording.MaskedValue(value, t.Resources.Secrets) }
 
 func shortJSON(value any, most int) string {
@@ -43,7 +43,7 @@ func shortJSON(value any, most int) string {
 	return source.Cut(string(encoded), most)
 }
 
-// shownURL returns an address without what logs in.
+// shownURL returns a URL without credentials.
 func (t *trial) shownURL(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -52,7 +52,7 @@ func (t *trial) shownURL(address string) string {
 	return t.maskedText(tool.ShownURL(parsed, tool.MaxShownURL))
 }
 
-// requestOf is what was sent: as the transport saw it, else as the call has it.
+// requestOf returns the request as the transport sent it or, if it did not, as the call has it.
 func (t *trial) requestOf(in interpreter.ToolInput, sent *exchange) Request {
 	switch {
 	case sent != nil:
@@ -76,7 +76,7 @@ func (t *trial) requestOf(in interpreter.ToolInput, sent *exchange) Request {
 	return Request{Fields: fields}
 }
 
-// responseOf is what came back.
+// responseOf returns the response.
 func (t *trial) responseOf(outcome interpreter.Outcome, seen *exchange, took time.Duration) *Response {
 	answer := &Response{Seconds: took.Seconds(), Status: outcome.Meta.Status, Data: expression.Of(t.maskedValue(outcome.Data)), RetryAfter: outcome.Meta.RetryAfter}
 	if seen != nil {
@@ -92,7 +92,7 @@ func (t *trial) responseOf(outcome interpreter.Outcome, seen *exchange, took tim
 	return answer
 }
 
-// policiesOf returns the policies of the step with what was asked about the last outcome.
+// policiesOf returns the step's policies with the conditions that were evaluated for the last outcome.
 func (t *trial) policiesOf() []Policy {
 	shown := lists.Map(t.step.Retry, func(policy *playbook.Policy) Policy { return Policy{Number: policy.Number, Conditions: []Condition{}} })
 	for _, asked := range t.asked {
@@ -124,7 +124,8 @@ func (t *trial) partsOf(parts []expression.Part) []Part {
 	return shown
 }
 
-// Parts returns the parts of an expression with their values as JSON, without those that are named like secrets.
+// Parts returns the parts of an expression with their values as JSON. Parts whose names suggest secrets have no
+// values.
 func Parts(parts []expression.Part) []Part {
 	shown := make([]Part, len(parts))
 	for i, part := range parts {
@@ -142,7 +143,7 @@ func Parts(parts []expression.Part) []Part {
 	return shown
 }
 
-// nextThing says what follows an attempt, if the call knows.
+// nextThing returns what follows an attempt; nil if the call does not know.
 func (t *trial) nextThing(in interpreter.ToolInput) *NextThing {
 	if result := t.call.Result(); result != nil {
 		if result.Failed() {
@@ -171,7 +172,7 @@ func (t *trial) nextThing(in interpreter.ToolInput) *NextThing {
 	return following
 }
 
-// requestDiffs are how a request differs from the one before.
+// requestDiffs returns how a request differs from the previous one.
 func (t *trial) requestDiffs(before interpreter.ToolInput, after request.Request) []RequestDiff {
 	old, fresh := map[string]string{}, map[string]string{}
 	for name, value := range before.Fields {
@@ -205,7 +206,7 @@ func (t *trial) requestDiffs(before interpreter.ToolInput, after request.Request
 	return changes
 }
 
-// flattenValue gathers the values of a field by their paths; lists are one value.
+// flattenValue collects the values of a field by path; a list is one value.
 func (t *trial) flattenValue(path string, value any, into map[string]string) {
 	members, isMap := value.(map[string]any)
 	if !isMap || len(members) == 0 {
@@ -221,7 +222,7 @@ func (t *trial) flattenValue(path string, value any, into map[string]string) {
 	}
 }
 
-// waitText says what a wait leads to, and in parentheses why, from a summary that begins with the step's name.
+// waitText describes what a wait leads to, and in parentheses why, from a summary that begins with the step's name.
 func waitText(summary string) string {
 	if place, rest, found := strings.Cut(summary, ": "); found && !strings.Contains(place, " ") {
 		summary = rest

@@ -18,35 +18,35 @@ import (
 	"time"
 )
 
-// Person is somebody who uses the pages.
+// Person is a user of the pages.
 type Person struct {
 	Name string
-	// Operator may change runs; others may see them.
+	// Operator says that the person may change runs; others may only see them.
 	Operator bool
-	// Owner has started the page, and may do what the Temporal server can.
+	// Owner says that the person started the pages, and may do whatever the Temporal server can.
 	Owner bool
-	// SignedIn says that the person has come with a token, and may sign out.
+	// SignedIn says that the person signed in with a token, and may sign out.
 	SignedIn bool
 }
 
 // Access configures who may use the pages.
 type Access struct {
-	// Key is in the link with which a person comes first, and in a cookie afterwards; "" admits
-	// nobody this way. Owner is the person who has it.
+	// Key is in the link with which a person first opens the pages, and in a cookie afterwards; "" admits nobody in
+	// this way. Owner is the name of a person admitted with it.
 	Key, Owner string
-	// UserHeader names the person in requests of Proxies; "" admits nobody in this way.
+	// UserHeader is the header in which Proxies name the person; "" admits nobody in this way.
 	UserHeader string
 	Proxies    []netip.Prefix
-	// Holder finds the holder of a token with which people sign in; nil disables tokens.
+	// Holder returns the owner of a token with which people sign in; nil disables tokens.
 	Holder func(token string) (Person, bool)
-	// ReadOnly keeps everybody from changing runs.
+	// ReadOnly allows nobody to change runs.
 	ReadOnly bool
-	// Hosts are the names, with ports where they have one, that requests may be for.
+	// Hosts are the accepted host names of requests, with their ports.
 	Hosts []string
 }
 
-// KeyOf derives the key of the pages from the key of a local server, which must not appear in an address. The key of
-// read-only pages opens no others.
+// KeyOf derives the key of the pages from the key of a local server, which must not appear in a URL. The key of
+// read-only pages is not valid for other pages.
 func KeyOf(key string, readOnly bool) string {
 	purpose := "web page"
 	if readOnly {
@@ -65,7 +65,7 @@ func signText(secret []byte, text string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Link returns the address with which a person opens the pages for the first time.
+// Link returns the URL with which a person first opens the pages.
 func (a Access) Link(base string) string {
 	if a.Key == "" {
 		return base
@@ -73,7 +73,7 @@ func (a Access) Link(base string) string {
 	return base + "/?key=" + url.QueryEscape(a.Key)
 }
 
-// LinkTo turns a link to the start page, as Link returns it, into a link to a run.
+// LinkTo converts a link to the start page, as returned by Link, to a link to a run.
 func LinkTo(link, workflowID string) string {
 	at, err := url.Parse(link)
 	if err != nil {
@@ -87,8 +87,8 @@ func Loopback(port string) []string {
 	return []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port}
 }
 
-// checkHost refuses requests for other names: a page elsewhere whose name leads here
-// would be of the same origin as these.
+// checkHost refuses requests for other host names: a page on another site whose name leads here would have the same
+// origin as ours.
 func (a Access) checkHost(r *http.Request) error {
 	if slices.Contains(a.Hosts, strings.ToLower(r.Host)) {
 		return nil
@@ -96,8 +96,8 @@ func (a Access) checkHost(r *http.Request) error {
 	return &pageError{http.StatusMisdirectedRequest, "This server is not known by the name in the address. Start it with --host NAME to use that name."}
 }
 
-// cookieName is of the port, since the servers of a machine share its cookies. With TLS no other host of the domain can
-// set one of this name.
+// cookieName includes the port, since all servers of a machine share its cookies. With TLS, it has a prefix that
+// keeps other hosts of the domain from setting the cookie.
 func cookieName(r *http.Request) string {
 	_, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -109,9 +109,8 @@ func cookieName(r *http.Request) string {
 	return "reprise_" + port
 }
 
-// enterByLink answers a request whose link has the key: it becomes a cookie, and leaves the
-// address. A page does that, since a redirect from another site would not send the
-// cookie.
+// enterByLink answers a request whose link has the key: the key becomes a cookie, and is removed from the URL. A page
+// does that, since after a redirect from another site the browser would not send the cookie.
 func (a Access) enterByLink(w http.ResponseWriter, r *http.Request) bool {
 	query := r.URL.Query()
 	key := query.Get("key")
@@ -133,7 +132,7 @@ func newCookie(r *http.Request, name, value string) *http.Cookie {
 	}
 }
 
-// personOf finds out who sends a request.
+// personOf returns the person who sends a request.
 func (a Access) personOf(r *http.Request) (Person, error) {
 	if given, err := r.Cookie(cookieName(r)); err == nil {
 		if a.Key != "" && subtle.ConstantTimeCompare([]byte(given.Value), []byte(a.Key)) == 1 {
@@ -156,11 +155,10 @@ func (a Access) personOf(r *http.Request) (Person, error) {
 	return Person{}, &pageError{http.StatusUnauthorized, text}
 }
 
-// errSignIn has a person sign in with a token.
+// errSignIn says that the person must sign in with a token.
 var errSignIn = errors.New("nobody is signed in")
 
-// holderOf returns the caller who has a token. It is asked at each request, so a token that is taken out of
-// the file counts no longer.
+// holderOf returns the owner of a token. It is called for each request, so that a removed token is invalid at once.
 func (a Access) holderOf(token string) (Person, bool) {
 	if a.Holder == nil || token == "" {
 		return Person{}, false
@@ -170,7 +168,7 @@ func (a Access) holderOf(token string) (Person, bool) {
 	return person, found
 }
 
-// signIn has a token become a cookie.
+// signIn stores a valid token in a cookie.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	setSecurity(w.Header())
 	v := &visit{}
@@ -193,7 +191,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	s.showError(w, v, err)
 }
 
-// signOut takes the cookie away.
+// signOut deletes the cookie.
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request, _ *visit) error {
 	over := newCookie(r, cookieName(r), "")
 	over.MaxAge = -1
@@ -224,20 +222,20 @@ func (a Access) namedByProxy(r *http.Request) string {
 	return ""
 }
 
-// formToken is in the forms of a person, so that pages of others cannot make one.
+// formToken returns the token in a person's forms, without which other sites cannot forge them.
 func (s *Server) formToken(person Person) string { return signText(s.secret, person.Name) }
 
 // flash is the outcome of the last change, which the next page shows once.
 type flash struct {
 	Text string `json:"text"`
 	Bad  bool   `json:"bad,omitempty"`
-	// Run is a run to go to, "" for none.
+	// Run is a run to link to; "" for none.
 	Run string `json:"run,omitempty"`
 }
 
 const flashCookie = "_said"
 
-// turnTo has the browser turn to a page, which shows what came of a change.
+// turnTo redirects the browser to a page, which shows the outcome of a change.
 func (s *Server) turnTo(w http.ResponseWriter, r *http.Request, v *visit, address string, said flash) {
 	const most = 1500
 	if text := []rune(said.Text); len(text) > most {
@@ -266,19 +264,19 @@ func (s *Server) popFlash(w http.ResponseWriter, r *http.Request, v *visit) *fla
 	return said
 }
 
-// What signed texts are for: one is not taken for another.
+// Purposes of signed texts, so that one cannot be used for another.
 const (
 	flashOf = "flash of "
 	pageOf  = "page"
 )
 
-// signData returns data as a text that only this server makes.
+// signData returns data as signed text.
 func (s *Server) signData(purpose string, data []byte) string {
 	text := base64.RawURLEncoding.EncodeToString(data)
 	return text + "." + signText(s.secret, purpose+"\x00"+text)
 }
 
-// openSigned returns the data of such a text; false where somebody else has made it.
+// openSigned returns the data of a signed text; false if the signature is invalid.
 func (s *Server) openSigned(purpose, text string) ([]byte, bool) {
 	encoded, signature, _ := strings.Cut(text, ".")
 	if subtle.ConstantTimeCompare([]byte(signature), []byte(signText(s.secret, purpose+"\x00"+encoded))) != 1 {
@@ -288,8 +286,8 @@ func (s *Server) openSigned(purpose, text string) ([]byte, bool) {
 	return data, err == nil
 }
 
-// pageToken returns the place in a list that an address names, nil for its beginning. One that this server has not
-// made would have the Temporal server look for it, for seconds.
+// pageToken returns the page token in a URL, nil for the first page. It must be signed: the Temporal server would
+// search for a forged one for seconds.
 func (s *Server) pageToken(r *http.Request) ([]byte, error) {
 	given := r.URL.Query().Get("page")
 	if given == "" {
@@ -302,5 +300,5 @@ func (s *Server) pageToken(r *http.Request) ([]byte, error) {
 	return token, nil
 }
 
-// nextPage returns such a place as an address names it.
+// nextPage returns a page token in signed form.
 func (s *Server) nextPage(token []byte) string { return s.signData(pageOf, token) }

@@ -15,7 +15,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Commands of the page beside those of steer.
+// Commands of the pages besides those of package steer.
 const (
 	runAgain  = "run"
 	reprocess = "reprocess"
@@ -27,8 +27,7 @@ type action struct {
 	First, Bad    bool // what is most likely wanted, and what cannot be undone
 }
 
-// confirmed are the commands that cannot be undone, so that they are confirmed, and what
-// each does.
+// confirmed has the commands that cannot be undone and so must be confirmed, with what each does.
 var confirmed = map[string]string{
 	steer.Cancel: "Running attempts are stopped, waits are dropped, and the run ends as cancelled. This cannot be undone.",
 	steer.Skip:   "What waits there fails with what it waited for, and is not tried again. This cannot be undone.",
@@ -36,7 +35,7 @@ var confirmed = map[string]string{
 	reprocess:    "Another run starts, which runs failed iterations of this one again and nothing else.",
 }
 
-// runActions are what may be done to a run.
+// runActions returns the buttons for a run.
 func (s *Server) runActions(status *runs.Status, person Person) []action {
 	if !person.Operator {
 		return nil
@@ -66,19 +65,19 @@ func (s *Server) runActions(status *runs.Status, person Person) []action {
 	return append(all, action{Command: steer.Cancel, Name: "Cancel…", Bad: true})
 }
 
-// waitsToRetry reports whether something of a run waits for a retry, for a page, or for its turn in a queue that has
-// stopped.
+// waitsToRetry reports whether part of a run waits for a retry, for a page, or for a slot in a stopped queue.
 func waitsToRetry(status *runs.Status) bool {
 	return status.Status == interpreter.RetryPending || status.Queue != nil && status.Queue.Stopped || slices.ContainsFunc(status.Steps, stepWaits)
 }
 
-// stepWaits reports whether something of a step waits until it is retried.
+// stepWaits reports whether part of a step waits for a retry.
 func stepWaits(step runs.Step) bool {
 	return !step.Status.Ended() && (step.Status == interpreter.RetryPending || step.HeldBy == runs.HeldByPerson || len(step.Held) > 0 ||
 		step.Loop != nil && step.Loop.Waiting > 0)
 }
 
-// needsReason reports whether one of the buttons takes a reason at once; others ask for it where they are confirmed.
+// needsReason reports whether a button has an input for a reason next to it. Others ask for the reason when they are
+// confirmed.
 func needsReason(actions []action) bool {
 	return slices.ContainsFunc(actions, func(one action) bool {
 		_, asks := confirmed[one.Command]
@@ -86,7 +85,7 @@ func needsReason(actions []action) bool {
 	})
 }
 
-// order is what a form says to do.
+// order is the command in a form.
 type order struct {
 	steer.Command
 	Index       string
@@ -94,7 +93,7 @@ type order struct {
 	Rate        string
 }
 
-// readOrder reads a form.
+// readOrder parses a form.
 func readOrder(form url.Values, by string) (order, error) {
 	o := order{
 		Command: steer.Command{Name: form.Get("command"), CommandInput: protocol.CommandInput{
@@ -123,7 +122,7 @@ func readOrder(form url.Values, by string) (order, error) {
 	return o, nil
 }
 
-// readTuned reads what is to be set.
+// readTuned parses the settings of a tune command.
 func (o order) readTuned() (order, error) {
 	var words []string
 	if o.Concurrency != "" {
@@ -140,7 +139,7 @@ func (o order) readTuned() (order, error) {
 	return o, nil
 }
 
-// toSentence returns a text that begins with a capital letter and ends with a full stop.
+// toSentence returns a text with a capital first letter and a full stop.
 func toSentence(text string) string {
 	if text = strings.TrimSuffix(text, "."); text == "" {
 		return ""
@@ -148,7 +147,7 @@ func toSentence(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// confirmView is what is asked before something that cannot be undone.
+// confirmView is the content of a page that asks for confirmation.
 type confirmView struct {
 	Run            runs.Found
 	Command        string
@@ -161,7 +160,7 @@ type confirmView struct {
 	StatusOfTheRun interpreter.Status
 }
 
-// confirmPage asks before something that cannot be undone.
+// confirmPage asks for confirmation of a command that cannot be undone.
 func (s *Server) confirmPage(w http.ResponseWriter, r *http.Request, v *visit) error {
 	o, err := readOrder(r.URL.Query(), v.person.Name)
 	if err != nil {
@@ -199,7 +198,7 @@ func (s *Server) confirmPage(w http.ResponseWriter, r *http.Request, v *visit) e
 	return nil
 }
 
-// backLink returns the page that a command was given on.
+// backLink returns the page on which a command was given.
 func backLink(id, step string) string {
 	if step != "" {
 		return stepPath(id, step)
@@ -207,8 +206,8 @@ func backLink(id, step string) string {
 	return runPath(id)
 }
 
-// changeRun does what a form says, and leads back to the page that it was on. What cannot
-// be undone is confirmed first.
+// changeRun carries out the command of a form, and redirects to the page it was on. A command that cannot be undone
+// must have been confirmed.
 func (s *Server) changeRun(w http.ResponseWriter, r *http.Request, v *visit) error {
 	id := r.PathValue("id")
 	o, err := readOrder(r.PostForm, v.person.Name)
@@ -240,7 +239,7 @@ func (s *Server) changeRun(w http.ResponseWriter, r *http.Request, v *visit) err
 	return nil
 }
 
-// carryOut does what a form says.
+// carryOut carries out the command of a form.
 func (s *Server) carryOut(ctx context.Context, o order, found runs.Found) (flash, error) {
 	again := map[string]func(context.Context, runs.Found, ChangedBy) (string, error){runAgain: s.Again}
 	if s.Reprocess != nil {

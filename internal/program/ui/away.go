@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// awayAfter is how long a page takes before the Temporal server is asked whether it is there, and awayWithin is how
-	// long it has for its answer.
+	// awayAfter is how long a page may take before the Temporal server is checked, and awayWithin how long it has to
+	// respond.
 	awayAfter  = 800 * time.Millisecond
 	awayWithin = 700 * time.Millisecond
 )
 
-// awayText is what a page says whose server is away.
+// awayText is shown by a page whose own server does not respond.
 func (s *Server) awayText() string {
 	return "the server of this page does not respond. Start it again with " + cmp.Or(s.StartedWith, "starter ui") + "."
 }
 
-// errAway returns the page in place of one that needs the Temporal server, which is away.
+// errAway returns the page that replaces one that needs the unavailable Temporal server.
 func (s *Server) errAway() *pageError {
 	return &pageError{http.StatusServiceUnavailable, "The Temporal server does not respond. " +
 		cmp.Or(s.TemporalAway, "Start it again; for a local one: starter dev.")}
 }
 
-// watchAway handles a request, and gives up once the Temporal server is found to be away: its client tries again for as long
-// as a page may take.
+// watchAway handles a request, and gives up once the Temporal server is found to be unavailable: its client would
+// retry for as long as a page may take.
 func (s *Server) watchAway(handle pageHandler, w http.ResponseWriter, r *http.Request, v *visit) error {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)

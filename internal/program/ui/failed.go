@@ -19,7 +19,7 @@ import (
 	"reprise/internal/observe/runs"
 )
 
-// failedView is the failed iterations of runs, by cause.
+// failedView has the failed iterations of runs, grouped by cause.
 type failedView struct {
 	Search string
 	Run    string // the workflow ID of the run whose iterations alone are shown, "" for those of all runs
@@ -31,7 +31,7 @@ type failedView struct {
 	Notes  []string
 }
 
-// failedGroup is the failed iterations with one cause.
+// failedGroup has the failed iterations with one cause.
 type failedGroup struct {
 	Error string
 	Like  string // the message of one of them, "" where Error has it
@@ -42,7 +42,7 @@ type failedGroup struct {
 	index map[string]*failedRun
 }
 
-// failedRun is a run with iterations that failed with one cause.
+// failedRun is a run with iterations that failed for one cause.
 type failedRun struct {
 	Run      runs.Found
 	Step     string
@@ -62,22 +62,23 @@ type failedIndex struct {
 }
 
 const (
-	// shownIndexes bounds the iterations that are named.
+	// shownIndexes bounds the iterations that are listed by index.
 	shownIndexes = 8
-	// comparedText is how much of an error decides which are alike, in letters.
+	// comparedText is the number of characters by which errors are compared to group them.
 	comparedText = 200
-	// mostOpenSets is how many runs' open iterations are remembered between two loads of a
-	// page: the server lives as long as its worker.
+	// mostOpenSets bounds the runs whose open iterations are cached between page loads: the server lives as long as
+	// its worker.
 	mostOpenSets = 500
 )
 
-// letterKey is the key of an iteration of a run.
+// letterKey identifies an iteration of a run.
 type letterKey struct {
 	step         string
 	visit, index int
 }
 
-// openSets remembers which iterations of runs are open, by the runs that have run them again: it changes with those alone.
+// openSets caches which failed iterations of runs are unresolved. The key includes the reprocesses, since only these
+// change it.
 type openSets struct {
 	known *lru.Cache[string, map[letterKey]bool]
 }
@@ -90,7 +91,7 @@ func newOpenSets() openSets {
 	return openSets{known}
 }
 
-// openOf returns the iterations of a run that are open; nil says that all are which have failed.
+// openOf returns the unresolved iterations of a run; nil if all failed iterations are unresolved.
 func (o openSets) openOf(ctx context.Context, reader *runs.Reader, run runs.Found, again []runs.Found) (map[letterKey]bool, error) {
 	if len(again) == 0 {
 		return nil, nil //nolint:nilnil // as said
@@ -150,10 +151,10 @@ func (s *Server) failedPage(w http.ResponseWriter, r *http.Request, v *visit) er
 	return nil
 }
 
-// failedPath returns the address of the page with the failed iterations of a run.
+// failedPath returns the path of the page with the failed iterations of a run.
 func failedPath(run string) string { return "/failed?" + url.Values{"run": {run}}.Encode() }
 
-// pageOfFailed lists runs with failed iterations, or finds the one with a workflow ID.
+// pageOfFailed lists runs with failed iterations, or finds the run with a workflow ID.
 func (s *Server) pageOfFailed(ctx context.Context, run string, token []byte) (runs.Page, error) {
 	if run == "" {
 		return s.Runs.Page(ctx, runs.Filter{WithFailed: true}, callsPerPage-1, token)
@@ -165,7 +166,7 @@ func (s *Server) pageOfFailed(ctx context.Context, run string, token []byte) (ru
 	return runs.Page{Runs: []runs.Found{found}}, err
 }
 
-// setLinks are the addresses of other pages.
+// setLinks sets the links to other pages.
 func (v *failedView) setLinks(query url.Values, next []byte, named func([]byte) string) {
 	at := func(change func(url.Values)) string {
 		kept := url.Values{}
@@ -187,14 +188,14 @@ func (v *failedView) setLinks(query url.Values, next []byte, named func([]byte) 
 	})
 }
 
-// failedOf is what has failed of a run, and which of it is open.
+// failedOf has the failed iterations of a run, and which of them are unresolved.
 type failedOf struct {
 	run    runs.Found
 	status *runs.Status       // nil where it cannot be read
 	open   map[letterKey]bool // nil says that all is
 }
 
-// failedOf reads the results of runs that have ended.
+// failedOf reads the results of ended runs.
 func (s *Server) failedOf(ctx context.Context, list []runs.Found, again map[string][]runs.Found, v *visit) []failedOf {
 	all := make([]failedOf, len(list))
 	var group errgroup.Group
@@ -219,7 +220,7 @@ func (s *Server) failedOf(ctx context.Context, list []runs.Found, again map[stri
 	return all
 }
 
-// addRun adds the failed iterations of a run to those with the same cause.
+// addRun adds the failed iterations of a run to the groups with the same cause.
 func (v *failedView) addRun(of failedOf, again []runs.Found, canAgain bool) {
 	open := 0
 	var added []*failedRun
@@ -247,14 +248,14 @@ func (v *failedView) addRun(of failedOf, again []runs.Found, canAgain bool) {
 	}
 }
 
-// matchesText reports whether the error of an iteration, or its element, has a text.
+// matchesText reports whether the error or the element of an iteration contains a text.
 func matchesText(iteration runs.Iteration, text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(strings.ToLower(iteration.Error.Message), text) || strings.Contains(strings.ToLower(render.Element(render.Masked(iteration.Element.Data))), text) ||
 		strings.Contains(strings.ToLower(render.Body(iteration.Error).Text()), text)
 }
 
-// groupOf finds the group of the cause of an iteration.
+// groupOf returns the group for the cause of an iteration.
 func (v *failedView) groupOf(iteration runs.Iteration) *failedGroup {
 	text := terminal.Shorten(iteration.Error.ShortText(), comparedText)
 	for i := range v.Groups {
@@ -270,7 +271,7 @@ func (v *failedView) groupOf(iteration runs.Iteration) *failedGroup {
 	return &v.Groups[len(v.Groups)-1]
 }
 
-// sortGroups sorts the groups, the largest first, and names the iterations.
+// sortGroups sorts the groups, largest first, and lists their iterations.
 func (v *failedView) sortGroups() {
 	for _, group := range v.Groups {
 		for _, run := range group.Runs {

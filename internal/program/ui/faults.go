@@ -11,18 +11,17 @@ import (
 )
 
 const (
-	// mostFaults is how many runs' failures are remembered, and shownFault cuts each, in
-	// characters. A failure of a run stays, so that its history is read once, but a namespace
-	// has any number of runs.
+	// mostFaults bounds the runs whose failures are cached, and shownFault cuts each, in characters. A run's failure
+	// never changes, so its history is read once, but a namespace has any number of runs.
 	mostFaults = 2000
 	shownFault = 200
 )
 
-// historyGone is shown of a run that the server still lists, but whose history it has removed.
+// historyGone is shown for a run that the server still lists but whose history it has deleted.
 const historyGone = "The server no longer has the history of this run, so its cause is not known and it cannot be run again."
 
-// faults remembers what runs have failed with, by their run IDs: it does not change, and each takes a
-// call to the server. It is safe for concurrent use.
+// faults caches the failures of runs by run ID: they never change, and reading one takes a call to the server. It is
+// safe for concurrent use.
 type faults struct{ known *lru.Cache[string, string] }
 
 func newFaults() faults {
@@ -33,7 +32,7 @@ func newFaults() faults {
 	return faults{known}
 }
 
-// faultOf returns what a run has failed with, "" if unknown.
+// faultOf returns the failure of a run; "" if unknown.
 func (f faults) faultOf(ctx context.Context, reader *runs.Reader, run runs.Found) string {
 	if fault, found := f.known.Get(run.LastRunID()); found {
 		return fault

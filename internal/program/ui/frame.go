@@ -25,10 +25,10 @@ var (
 	script string
 )
 
-// style has the colours of statuses too.
+// style is the style sheet, including the colours of statuses.
 var style = statusColours() + styleText
 
-// templates are the pages by their names, each with the frame around it.
+// templates are the pages by name, each with the frame around it.
 var templates = parsePages("runs", "run", "step", "events", "timeline", "log", "confirm", "confirm_answer", "inbox", "failed", "schedules", "playbooks", "playbook", "problem", "signin")
 
 func parsePages(names ...string) map[string]*template.Template {
@@ -54,7 +54,7 @@ var functions = template.FuncMap{
 	"segment":  url.PathEscape,
 }
 
-// statusColours returns the colours of statuses on light and dark pages.
+// statusColours returns the CSS for the colours of statuses, in light and dark mode.
 func statusColours() string {
 	var light, dark, each strings.Builder
 	for _, info := range interpreter.Statuses() {
@@ -69,10 +69,10 @@ func runPath(id string) string { return "/runs/" + url.PathEscape(id) }
 
 func stepPath(id, step string) string { return runPath(id) + "/steps/" + url.PathEscape(step) }
 
-// frame is what all pages have.
+// frame is what all pages have in common.
 type frame struct {
 	Title string
-	// Section is the page in the navigation that this one belongs to.
+	// Section is the navigation item of the page.
 	Section string
 	Person  Person
 	Token   string // of forms
@@ -81,17 +81,17 @@ type frame struct {
 	At      time.Time
 	Books   bool // there is a folder of playbooks
 	Docs    bool // the documents are here too
-	// Temporal says that Temporal's own UI is here too, for this person.
+	// Temporal says that this person can also open Temporal's own UI here.
 	Temporal bool
-	// Away is what a page says whose server is away: what to start.
+	// Away is shown when the server of the pages does not respond: how to start it.
 	Away    string
 	Content any
 }
 
-// link is one of the navigation.
+// link is an item of the navigation.
 type link struct{ Name, Path string }
 
-// Sections returns the pages of the navigation.
+// Sections returns the items of the navigation.
 func (f frame) Sections() []link {
 	all := []link{{"Runs", "/"}, {"Inbox", "/inbox"}, {"Failed iterations", "/failed"}, {"Schedules", "/schedules"}}
 	if f.Books {
@@ -114,8 +114,7 @@ func hashOf(text string) string {
 var contentPolicy = "default-src 'none'; style-src " + hashOf(style) + "; script-src " + hashOf(script) +
 	"; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// setSecurity sets headers that restrict a page to reading, replacing its content and posting
-// its forms.
+// setSecurity sets headers that restrict a page to reading, replacing its own content and posting its forms.
 func setSecurity(header http.Header) {
 	for name, value := range map[string]string{
 		"Content-Security-Policy": contentPolicy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",

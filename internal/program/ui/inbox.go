@@ -24,13 +24,13 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// shownCards bounds what one run awaits on the page.
+// shownCards bounds the awaiting attempts of one run on the page.
 const shownCards = 20
 
-// headingLength bounds the question that is a heading, as serve.Title does.
+// headingLength bounds a question in a heading, in characters, as serve.Title does.
 const headingLength = 120
 
-// inboxView is what awaits an answer.
+// inboxView has the attempts that await answers.
 type inboxView struct {
 	Cards []card
 	Left  int
@@ -94,8 +94,7 @@ func (s *Server) inboxPage(w http.ResponseWriter, r *http.Request, v *visit) err
 	return nil
 }
 
-// inboxRuns returns the runs of a page of the inbox: those that await an answer, or the one that the
-// address names.
+// inboxRuns returns the runs of an inbox page: those that await answers, or the one in the URL.
 func (s *Server) inboxRuns(r *http.Request, token []byte) (runs.Page, error) {
 	id := r.URL.Query().Get("run")
 	if id == "" {
@@ -108,7 +107,7 @@ func (s *Server) inboxRuns(r *http.Request, token []byte) (runs.Page, error) {
 	return runs.Page{Runs: []runs.Found{found}}, err
 }
 
-// awaitedOf are the attempts of a run that await an answer.
+// awaitedOf has the attempts of a run that await answers.
 type awaitedOf struct {
 	run     string
 	awaited []runs.AwaitedAttempt
@@ -130,7 +129,7 @@ func (s *Server) awaitingOf(ctx context.Context, list []runs.Found) []awaitedOf 
 	return all
 }
 
-// newCard returns an attempt, with what was typed and what is wrong with it.
+// newCard returns the card of an attempt, with typed values and errors.
 func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.Values, faults map[string]string) (card, error) {
 	to := awaited.To()
 	shown := card{
@@ -160,7 +159,7 @@ func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.V
 	return shown, err
 }
 
-// numberInputs makes the IDs of a card's inputs its own. A person who may only read has no form.
+// numberInputs makes the IDs of a card's inputs unique. A person who may only read has no form.
 func (c *card) numberInputs(i int, person Person) {
 	c.ID = fmt.Sprintf("card-%d", i)
 	for j := range c.Form {
@@ -171,7 +170,7 @@ func (c *card) numberInputs(i int, person Person) {
 	}
 }
 
-// giveAnswer returns the answer that a form of the inbox has.
+// giveAnswer sends the answer in a form of the inbox.
 func (s *Server) giveAnswer(w http.ResponseWriter, r *http.Request, v *visit) error {
 	run := r.PathValue("id")
 	awaited, err := s.awaitedAttempt(r, run)
@@ -215,8 +214,8 @@ func (s *Server) giveAnswer(w http.ResponseWriter, r *http.Request, v *visit) er
 	return nil
 }
 
-// confirmAnswer asks before an answer that turns something down: it cannot be undone. What was
-// typed stays.
+// confirmAnswer asks for confirmation of an answer that rejects something: it cannot be undone. Typed values are
+// kept.
 func (s *Server) confirmAnswer(w http.ResponseWriter, r *http.Request, v *visit, run string, awaited runs.AwaitedAttempt) {
 	shown := struct {
 		Run, Name, Question, Option, Comment, Back string
@@ -234,7 +233,7 @@ func (s *Server) confirmAnswer(w http.ResponseWriter, r *http.Request, v *visit,
 	s.writePage(w, v, http.StatusOK, "confirm_answer", shown)
 }
 
-// awaitedAttempt returns the attempt that a form is about, as it is now.
+// awaitedAttempt returns the attempt that a form is about, in its current state.
 func (s *Server) awaitedAttempt(r *http.Request, run string) (runs.AwaitedAttempt, error) {
 	form := r.PostForm
 	var index *int

@@ -20,36 +20,36 @@ import (
 )
 
 const (
-	// shownNeeds bounds the runs of one kind that need somebody and are listed.
+	// shownNeeds bounds the listed runs of each kind that need somebody.
 	shownNeeds = 5
-	// countsLast is how long counts of ended runs are shown before they are counted again.
+	// countsLast is how long counts of ended runs are shown without counting again.
 	countsLast = 5 * time.Second
-	// countsKept is how long they are shown while they are counted again, where that takes longer than countsWait: among
-	// 100,000 runs a server may need a second for it. Later, or where none are known, the page shows none. An open page gets
-	// the new ones when it next refreshes.
+	// countsKept is how long counts are shown while they are being counted again, if that takes longer than
+	// countsWait: among 100,000 runs a server may need a second. After that, or if there are no counts yet, the page
+	// shows none. An open page gets new counts when it next refreshes.
 	countsKept = time.Minute
 	countsWait = 100 * time.Millisecond
-	// countingTime bounds a count that nobody waits for.
+	// countingTime bounds a count in the background.
 	countingTime = 30 * time.Second
-	// zoneCookie is the cookie with the time zone of a person who wants to see local times.
+	// zoneCookie is the cookie with the time zone of a person who chose local times.
 	zoneCookie = "reprise_zone"
 )
 
-// The values of the filter "ended": since when a run has ended.
+// Values of the filter "ended": since when a run has ended.
 const (
 	endedToday     = "today"
 	endedYesterday = "yesterday"
 )
 
-// nowLate is the value of the filter "now" for late runs, beside those of runs.Filter.
+// nowLate is the value of the filter "now" for late runs, in addition to those of runs.Filter.
 const nowLate = "late"
 
-// overview is the top of the start page: how many runs there are of each kind, and which of them need somebody.
+// overview is the top of the start page: the number of runs of each kind, and the runs that need somebody.
 type overview struct {
 	Tiles []countTile
 	Zone  string // of the midnights
 	Needs []runRow
-	// Stopped are the task queues without a worker that responds.
+	// Stopped are the task queues with open runs whose workers do not respond.
 	Stopped []stoppedQueue
 	More    bool // there are more open runs than were read
 
@@ -61,7 +61,7 @@ type overview struct {
 	calls                       int
 }
 
-// countTile is a count of runs. Its links show those runs.
+// countTile is a count of runs, with links to those runs.
 type countTile struct {
 	Name        string
 	Status      interpreter.Status // whose colour it has
@@ -74,14 +74,13 @@ type countTile struct {
 	SinceActive bool
 }
 
-// stoppedQueue is a task queue with open runs and without a worker that responds.
+// stoppedQueue is a task queue with open runs whose workers do not respond.
 type stoppedQueue struct {
 	Name, Command string
 	Runs          int
 }
 
-// endedCounts remembers counts for a moment: every open page asks for them every few seconds. It is safe for concurrent
-// use.
+// endedCounts caches counts briefly: every open page requests them every few seconds. It is safe for concurrent use.
 type endedCounts struct {
 	mu       sync.Mutex
 	known    map[time.Time]endedCount
@@ -94,23 +93,24 @@ type endedCount struct {
 	at time.Time
 }
 
-// recount is a count that the server has been asked for.
+// recount is a count that the server is making.
 type recount struct {
 	done chan struct{} // closed once err is set
 	err  error
 }
 
-// shownCounts are counts as a page shows them.
+// shownCounts are counts to show on a page.
 type shownCounts struct {
 	runs.EndedCounts
 	isPending bool // they are not known yet
 }
 
-// countFunc counts the runs that have ended since a time.
+// countFunc counts the runs that ended since a time.
 type countFunc func(ctx context.Context, since time.Time) (runs.EndedCounts, error)
 
-// countsOf counts the runs that have ended since a time; asked reports whether the server was asked. It waits only shortly: where the
-// server takes longer, known counts that are not old are shown, else none, and the next page has them.
+// countsOf counts the runs that ended since a time; asked reports whether the server was called. It waits only
+// briefly: if the server takes longer, it returns cached counts that are not too old, or none, and the next page has
+// the new ones.
 func (c *endedCounts) countsOf(ctx context.Context, count countFunc, since, now time.Time) (counts shownCounts, asked bool, err error) {
 	known, found := c.last(since)
 	if found && now.Sub(known.at) < countsLast {
@@ -132,7 +132,7 @@ func (c *endedCounts) countsOf(ctx context.Context, count countFunc, since, now 
 	return shownCounts{EndedCounts: known.EndedCounts}, asked, nil
 }
 
-// last returns the counts that are known.
+// last returns the cached counts.
 func (c *endedCounts) last(since time.Time) (endedCount, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,7 +140,7 @@ func (c *endedCounts) last(since time.Time) (endedCount, bool) {
 	return known, found
 }
 
-// recountLater counts again without anybody having to wait, once at a time; begun reports whether this call has begun it.
+// recountLater counts again in the background, once at a time; begun reports whether this call started it.
 func (c *endedCounts) recountLater(ctx context.Context, count countFunc, since, now time.Time) (counting *recount, begun bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +167,7 @@ func (c *endedCounts) recountLater(ctx context.Context, count countFunc, since, 
 	return counting, true
 }
 
-// keepCounts keeps counts.
+// keepCounts caches counts.
 func (c *endedCounts) keepCounts(counts runs.EndedCounts, since, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +178,7 @@ func (c *endedCounts) keepCounts(counts runs.EndedCounts, since, now time.Time) 
 	c.known[since] = endedCount{counts, now}
 }
 
-// zoneOf returns the time zone that a person has chosen besides UTC; UTC without a choice.
+// zoneOf returns the time zone that a person has chosen; UTC by default.
 func zoneOf(r *http.Request) *time.Location {
 	given, err := r.Cookie(zoneCookie)
 	if err != nil || len(given.Value) > 100 {
@@ -195,13 +195,13 @@ func zoneOf(r *http.Request) *time.Location {
 	return zone
 }
 
-// dayStarts returns the beginnings of a day and of the day before.
+// dayStarts returns the beginning of the day and of the previous day.
 func dayStarts(now time.Time, zone *time.Location) (today, yesterday time.Time) {
 	year, month, day := now.In(zone).Date()
 	return time.Date(year, month, day, 0, 0, 0, 0, zone), time.Date(year, month, day-1, 0, 0, 0, 0, zone)
 }
 
-// readOverview reads what the start page leads with. needs says that the runs are listed which need somebody.
+// readOverview reads the top of the start page. needs says whether to list the runs that need somebody.
 func (s *Server) readOverview(r *http.Request, now time.Time, needs bool) (*overview, error) {
 	zone := zoneOf(r)
 	o := &overview{Zone: zone.String()}
@@ -234,7 +234,7 @@ func (s *Server) readOverview(r *http.Request, now time.Time, needs bool) (*over
 	return o, err
 }
 
-// countOpen counts the open runs by what they do.
+// countOpen counts the open runs by what they are doing.
 func (s *Server) countOpen(ctx context.Context, o *overview, now time.Time, calls *int) error {
 	*calls = 1
 	var err error
@@ -273,7 +273,7 @@ func (s *Server) countOpen(ctx context.Context, o *overview, now time.Time, call
 	return nil
 }
 
-// failedLately lists the runs since yesterday that have failed, or have failed iterations, and were not run again.
+// failedLately lists the runs since yesterday that failed or have failed iterations, and were not run again.
 func (s *Server) failedLately(ctx context.Context, o *overview, since time.Time, calls *int) error {
 	*calls = 1
 	page, err := s.Runs.Page(ctx, runs.Filter{Broken: true, EndedSince: since}, shownNeeds, nil)
@@ -291,7 +291,7 @@ func (s *Server) failedLately(ctx context.Context, o *overview, since time.Time,
 	return err
 }
 
-// setTiles sets the counts, each with a link that filters by it.
+// setTiles sets the counts, each with a link to the runs counted.
 func (o *overview) setTiles(query url.Values) {
 	since := "since midnight"
 	if o.Zone == time.UTC.String() {
@@ -331,8 +331,7 @@ func (o *overview) lateRuns(now time.Time) []runs.Found {
 	return late
 }
 
-// needingRuns returns the runs that need somebody, each once: those that failed, those that wait for a person, those
-// that are late.
+// needingRuns returns the runs that need somebody, each once: failed runs, runs that wait for a person, late runs.
 func (o *overview) needingRuns(now time.Time) []runs.Found {
 	var all []runs.Found
 	add := func(list []runs.Found) {
@@ -353,12 +352,12 @@ func (o *overview) needingRuns(now time.Time) []runs.Found {
 	return all
 }
 
-// containsRun reports whether a list has a run.
+// containsRun reports whether a list contains a run.
 func containsRun(list []runs.Found, run runs.Found) bool {
 	return slices.ContainsFunc(list, func(other runs.Found) bool { return other.LastRunID() == run.LastRunID() })
 }
 
-// needRows describes the runs that need somebody, with what to do next.
+// needRows describes the runs that need somebody, with buttons for what to do next.
 func (s *Server) needRows(rows []runRow, person Person) []runRow {
 	return lists.Map(rows, func(row runRow) runRow {
 		confirm := func(name, command string) {
@@ -399,7 +398,7 @@ func (o *overview) stoppedQueues(rows []runRow) []stoppedQueue {
 	return all
 }
 
-// lateText is by how much a run is late, "" for one that is not.
+// lateText describes by how much an open run is late; "" if it is not.
 func lateText(run runs.Found, now time.Time) string {
 	by := run.LateBy(now)
 	if by == 0 || run.Ended() {

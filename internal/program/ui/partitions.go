@@ -17,23 +17,23 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Sizes of the calendar of partitions, in units of its drawing.
+// Sizes in the calendar of partitions, in units of its drawing.
 const (
 	cellStep = 12
 	cellSize = 10
 	// calendarLines bounds the lines of a calendar.
 	calendarLines = 60
-	// shownRanges bounds the ranges of partitions with one status that are named.
+	// shownRanges bounds the listed ranges of partitions with one status.
 	shownRanges = 10
 )
 
-// partitionStatus is the status of runs whose colour a partition has.
+// partitionStatus maps statuses of partitions to the statuses of runs with the same colour.
 var partitionStatus = map[partition.Status]interpreter.Status{
 	partition.Done: interpreter.Completed, partition.Running: interpreter.Running, partition.Failed: interpreter.Failed,
 	partition.Stale: interpreter.Partial, partition.Missing: interpreter.Pending,
 }
 
-// calendar shows the statuses of the partitions of a playbook.
+// calendar shows the statuses of a playbook's partitions.
 type calendar struct {
 	Tally   string
 	Problem string // why that is not known, "" where it is
@@ -42,14 +42,14 @@ type calendar struct {
 	Left    int // earlier lines
 	Legend  []calendarCell
 	Running []link // open runs of partitions
-	// Named are the missing, failed and stale partitions, by their status.
+	// Named lists the missing, failed and stale partitions, by status.
 	Named []string
-	// Missing is how many partitions a backfill would run.
+	// Missing is the number of partitions that a backfill would run.
 	Missing     int
 	CanBackfill bool
 }
 
-// calendarLine is a day, month, year or decade.
+// calendarLine is a day, month, year or decade of partitions.
 type calendarLine struct {
 	Label, Title string
 	Cells        []calendarCell
@@ -64,19 +64,19 @@ type calendarCell struct {
 	Path   string // of the open run, "" for none
 }
 
-// Hollow says that nothing is there.
+// Hollow reports whether the partition is missing.
 func (c calendarCell) Hollow() bool { return c.Status == partition.Missing }
 
-// Half says that the partition has to run again.
+// Half reports whether the partition is stale, so that it has to run again.
 func (c calendarCell) Half() bool { return c.Status == partition.Stale }
 
-// Crossed says that its run has failed.
+// Crossed reports whether the partition's run failed.
 func (c calendarCell) Crossed() bool { return c.Status == partition.Failed }
 
-// Right is where it ends.
+// Right returns the x coordinate of the cell's right edge.
 func (c calendarCell) Right() int { return c.X + cellSize }
 
-// calendarOf reads what became of the partitions of a playbook; nil for one that has none.
+// calendarOf reads the statuses of a playbook's partitions; nil if it has none.
 func (s *Server) calendarOf(ctx context.Context, book *playbook.Playbook, person Person, now time.Time) *calendar {
 	if book.Partitions == nil {
 		return nil
@@ -93,7 +93,7 @@ func (s *Server) calendarOf(ctx context.Context, book *playbook.Playbook, person
 	return view
 }
 
-// newCalendar draws partitions.
+// newCalendar lays out partitions.
 func newCalendar(matrix *backfill.Matrix) *calendar {
 	view := &calendar{Tally: matrix.Tally(), Width: cellStep * matrix.Columns(), Missing: len(matrix.Select(backfill.OnlyMissing))}
 	lines := matrix.Lines()
@@ -143,14 +143,14 @@ func newCalendarLine(line backfill.CalendarLine) calendarLine {
 	return drawn
 }
 
-// freshness is how old the data is that a playbook loads.
+// freshness is how old the data loaded by a playbook is.
 type freshness struct {
 	Text, Path string
 	Late       bool
 }
 
-// freshOf says when a run of a playbook has completed last, and whether another should have since, as its schedule says; nil
-// where none of the listed runs has completed.
+// freshOf returns when a run of a playbook last completed, and whether another should have since, according to its
+// schedule; nil if none of the listed runs completed.
 func (s *Server) freshOf(ctx context.Context, book *playbook.Playbook, list []runs.Found, now time.Time) *freshness {
 	for _, run := range list {
 		if !run.Ended() || run.Status.Ending() != interpreter.Good {
@@ -164,15 +164,16 @@ func (s *Server) freshOf(ctx context.Context, book *playbook.Playbook, list []ru
 	return nil
 }
 
-// expectedTimes are the times of a schedule around now.
+// expectedTimes are the times of a schedule before and after now.
 type expectedTimes struct {
 	due, next time.Time // zero for none
-	// within is how long a run may take, as the playbook expects or, without that, as the schedule leaves it.
+	// within is how long a run may take: the playbook's expectation or, without one, the time until the schedule's
+	// next run.
 	within time.Duration
 }
 
-// timesOf returns the times of the schedule that runs a playbook: the one that has started one of its runs, else the
-// one that has its name. Nil where there is none.
+// timesOf returns the times of a playbook's schedule: the one that started one of its runs, else the one with its
+// name. It is nil if there is none.
 func (s *Server) timesOf(ctx context.Context, book *playbook.Playbook, list []runs.Found) *expectedTimes {
 	id := book.Name
 	for _, run := range list {
@@ -203,8 +204,8 @@ func newExpectedTimes(info client.ScheduleInfo, expect time.Duration) expectedTi
 	return times
 }
 
-// newFreshness judges the age of data by a schedule: it is not fresh where no run has completed since the last time was due, and a
-// run takes no longer than has passed.
+// newFreshness judges the age of data by a schedule: it is not fresh if no run has completed since the last time that
+// was due, and more time has passed than a run may take.
 func newFreshness(run runs.Found, times expectedTimes, now time.Time) *freshness {
 	fresh := &freshness{Path: runPath(run.WorkflowID), Text: "Fresh: " + agoText(run.EndedAt, now)}
 	if !times.due.IsZero() && run.EndedAt.Before(times.due) && now.Sub(times.due) > times.within {
@@ -217,7 +218,7 @@ func newFreshness(run runs.Found, times expectedTimes, now time.Time) *freshness
 	return fresh
 }
 
-// freshWithin judges the age of data by what the playbook says of its schedule, where no schedule runs it.
+// freshWithin judges the age of data by the schedule in the playbook, if no schedule on the server runs it.
 func freshWithin(run runs.Found, book *playbook.Playbook, now time.Time) *freshness {
 	fresh := &freshness{Path: runPath(run.WorkflowID), Text: "Fresh: " + agoText(run.EndedAt, now)}
 	if book.Schedule == nil || book.Schedule.Every == 0 {
@@ -231,7 +232,7 @@ func freshWithin(run runs.Found, book *playbook.Playbook, now time.Time) *freshn
 	return fresh
 }
 
-// runMissing starts a run for the partitions of a playbook that are missing.
+// runMissing starts a run for the missing partitions of a playbook.
 func (s *Server) runMissing(w http.ResponseWriter, r *http.Request, v *visit) error {
 	name, book, err := s.readBook(r)
 	if err != nil {

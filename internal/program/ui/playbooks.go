@@ -23,28 +23,29 @@ import (
 
 // Library is a folder of playbooks.
 type Library struct {
-	// Names are the names of its playbooks, sorted.
+	// Names returns the sorted names of the playbooks.
 	Names func() []string
-	// Has reports whether a name is one of them.
+	// Has reports whether there is a playbook with a name.
 	Has func(name string) bool
-	// Read reads one, with what is wrong with it.
+	// Read returns a playbook with its problems.
 	Read func(name string) (Book, error)
-	// Start starts a run of one, with values over its workload, and gives its ID.
+	// Start starts a run of a playbook with values merged into its workload, and returns the run's ID.
 	Start func(ctx context.Context, name string, workload map[string]any, said ChangedBy) (string, error)
-	// Backfill starts a run for the partitions of one that are missing, and gives its ID. Nil leaves the button out.
+	// Backfill starts a run for the missing partitions of a playbook, and returns the run's ID. Nil leaves the button
+	// out.
 	Backfill func(ctx context.Context, name string, said ChangedBy) (string, error)
 }
 
-// Book is a playbook of a folder.
+// Book is a playbook in the folder.
 type Book struct {
 	Playbook *playbook.Playbook // nil where it cannot be read
 	Problems []string
-	// Errors is how many of the problems keep it from running; the others are warnings.
+	// Errors is how many of the problems prevent it from running; the others are warnings.
 	Errors  int
 	Invalid bool // it cannot run
 }
 
-// verdict says in a few words what is wrong with it.
+// verdict describes the problems of the playbook in a few words.
 func (b Book) verdict() string {
 	warnings := len(b.Problems) - b.Errors
 	switch {
@@ -57,15 +58,15 @@ func (b Book) verdict() string {
 }
 
 const (
-	// shownBooks bounds the playbooks that are listed.
+	// shownBooks bounds the listed playbooks.
 	shownBooks = 100
-	// inputPrefix is the prefix of the names of inputs.
+	// inputPrefix begins the names of inputs.
 	inputPrefix = "in."
 	// lastRuns is how many runs of a playbook its page shows.
 	lastRuns = 10
 )
 
-// bookRow is a playbook of the list.
+// bookRow is a playbook in the list.
 type bookRow struct {
 	Name, Path, Description, Verdict string
 	Invalid                          bool
@@ -76,7 +77,7 @@ type bookRow struct {
 	partitioned                      bool   // backfills run it
 }
 
-// describe adds what a playbook says of itself; nil for one that cannot be read.
+// describe adds what a playbook says about itself; book is nil if it cannot be read.
 func (r *bookRow) describe(book *playbook.Playbook) {
 	if book == nil {
 		return
@@ -87,11 +88,11 @@ func (r *bookRow) describe(book *playbook.Playbook) {
 	}
 }
 
-// newestRuns is how many of the newest runs are read for the last run of each playbook.
+// newestRuns is how many of the newest runs are searched for the last run of each playbook.
 const newestRuns = 100
 
-// addLastRuns adds the last run of each playbook: from the newest runs, and for playbooks without one among these, by a call for each
-// as far as the calls of a page suffice. It returns what it could not find out, "" for nothing.
+// addLastRuns adds the last run of each playbook: from the newest runs, and for other playbooks with a call for each,
+// up to the limit for a page. It returns what could not be found out, "" if nothing.
 func (s *Server) addLastRuns(ctx context.Context, rows []bookRow, now time.Time) string {
 	page, err := s.Runs.Page(ctx, runs.Filter{}, newestRuns, nil)
 	if err != nil {
@@ -135,7 +136,7 @@ func newLastRun(run runs.Found, now time.Time) *runRow {
 	return &runRow{Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: agoText(run.StartedAt, now), Rows: newRowsCell(run.Rows), Late: lateText(run, now)}
 }
 
-// input is a value of a workload.
+// input is a value of a workload in a form.
 type input struct {
 	ID, Key, Name, Type, Value string
 	Rows                       int
@@ -176,7 +177,7 @@ func (s *Server) readBook(r *http.Request) (string, Book, error) {
 	return name, book, err
 }
 
-// bookView is a playbook.
+// bookView is the content of a playbook's page.
 type bookView struct {
 	Name, Description, Path string
 	File                    string // where Name is that of metadata, "" where it is that of the file
@@ -202,7 +203,7 @@ func (s *Server) playbookPage(w http.ResponseWriter, r *http.Request, v *visit) 
 	return s.showBook(w, r, v, name, book, nil, "")
 }
 
-// showBook shows a playbook with what was typed, and what is wrong with that.
+// showBook shows a playbook with typed values, and what is wrong with them.
 func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name string, book Book, typed url.Values, fault string) error {
 	shown := &bookView{
 		Name: name, Path: bookPath(name), Problems: book.Problems, Invalid: book.Invalid, Fault: fault, CanStart: v.person.Operator && !book.Invalid,
@@ -235,7 +236,7 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 	return nil
 }
 
-// inputsOf returns the values of a workload. Those of keys that name secrets are not shown.
+// inputsOf returns the inputs for the values of a workload. Values of keys whose names suggest secrets are not shown.
 func inputsOf(book *playbook.Playbook, typed url.Values) []input {
 	hidden, _ := render.Masked(book.Workload).(map[string]any)
 	var all []input
@@ -259,7 +260,7 @@ func inputsOf(book *playbook.Playbook, typed url.Values) []input {
 	return all
 }
 
-// inputText returns a value for an input field: texts unchanged, others as JSON.
+// inputText returns a value for an input field: a text unchanged, others as JSON.
 func inputText(value any) string {
 	switch value := value.(type) {
 	case string:
@@ -276,7 +277,7 @@ func inputText(value any) string {
 	return expression.Text(value)
 }
 
-// readInputs reads the values that differ from the workload of the playbook.
+// readInputs returns the typed values that differ from the playbook's workload.
 func readInputs(book *playbook.Playbook, typed url.Values) (map[string]any, error) {
 	workload := map[string]any{}
 	for _, key := range playbook.SortedKeys(book.Workload) {

@@ -12,21 +12,21 @@ import (
 	"reprise/interpreter"
 )
 
-// relation is a way from a run to something else.
+// relation is a link from a run to something related.
 type relation struct {
 	Word, Name, Path string
 	Status           interpreter.Status // of a run, "" where it is not known
 }
 
-// ofChild is the workflow ID of a run that a step, or an iteration of one, of another run has started.
+// ofChild matches the workflow ID of a run that a step of another run, or an iteration of it, started.
 var ofChild = regexp.MustCompile(`^(.+)/([^/]+)#\d+(?:/(\d+))?!\d+$`)
 
-// runsOfStep returns the list of the runs that a step of a run has started.
+// runsOfStep returns the path of the list of runs that a step of a run started.
 func runsOfStep(id, step string) string {
 	return "/?" + url.Values{"q": {id + "/" + step + "#"}}.Encode()
 }
 
-// relatedRuns returns the ways from a run to others, to its schedule and to its playbook.
+// relatedRuns returns the links from a run to other runs, its schedule and its playbook.
 func (s *Server) relatedRuns(ctx context.Context, status *runs.Status) []relation {
 	run := status.Found
 	var all []relation

@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter"
 )
 
-// rowsView is what a run, or a step, did to data.
+// rowsView is what a run or a step did to data.
 type rowsView struct {
 	Text    string
 	Columns []string // those in which some table has a number
@@ -21,7 +21,7 @@ type rowsView struct {
 	Marks   []string // watermarks of steps, before and after
 }
 
-// tableView is a table, with a text for each column; "" for zero.
+// tableView is a table with a text for each column; "" for zero.
 type tableView struct {
 	Name, Connection string
 	Cells            []tableCell
@@ -29,7 +29,7 @@ type tableView struct {
 
 type tableCell struct{ Column, Text string }
 
-// rowColumns are the columns of a table of rows. The first one is always shown.
+// rowColumns are the columns of a table of row counts. The first one is always shown.
 var rowColumns = []struct {
 	name  string
 	count func(interpreter.RowTotals) int64
@@ -42,7 +42,7 @@ var rowColumns = []struct {
 	{"Discarded", func(of interpreter.RowTotals) int64 { return of.Discarded }},
 }
 
-// newRowsView returns nil where nothing was counted and no step keeps a state.
+// newRowsView returns what was done to data; nil if nothing was counted and no step keeps a state.
 func newRowsView(rows *interpreter.Rows, status *runs.Status, steps []runs.Step) *rowsView {
 	view := &rowsView{Text: render.RowsText(rows.Totals()), Marks: marksOf(status, steps)}
 	if rows != nil {
@@ -74,7 +74,7 @@ func (v *rowsView) addTables(rows *interpreter.Rows) {
 	}
 }
 
-// rowsCell is what a run did to data, for a column of a list.
+// rowsCell is what a run did to data, for a column in a list.
 type rowsCell struct{ Short, Title string }
 
 func newRowsCell(totals *interpreter.RowTotals) rowsCell {
@@ -84,7 +84,7 @@ func newRowsCell(totals *interpreter.RowTotals) rowsCell {
 	return rowsCell{Short: render.ShortRows(totals), Title: render.RowsText(*totals)}
 }
 
-// marksOf says where the watermarks of steps were, where they are, and how old that is.
+// marksOf describes where the watermarks of steps were and are, and how old they are.
 func marksOf(status *runs.Status, steps []runs.Step) (marks []string) {
 	for _, step := range steps {
 		read := step.Incremental
@@ -100,14 +100,14 @@ func marksOf(status *runs.Status, steps []runs.Step) (marks []string) {
 	return marks
 }
 
-// barsView are the last runs of a playbook as bars, the oldest one first.
+// barsView draws the last runs of a playbook as bars, oldest first.
 type barsView struct {
 	Bars    []runBar
 	Width   int
 	HasRows bool
 }
 
-// runBar is a run: how long it took, and how many rows it wrote, each as a share of the largest.
+// runBar is a run in the drawing: its duration and the number of rows it wrote, each relative to the largest.
 type runBar struct {
 	Path, Title    string
 	Status         interpreter.Status
@@ -123,7 +123,7 @@ const (
 	shownBars = 30
 )
 
-// newBars draws runs, the newest first; nil for fewer than two.
+// newBars draws runs, given newest first; nil for fewer than two.
 func newBars(list []runs.Found, now time.Time) *barsView {
 	list = list[:min(len(list), shownBars)]
 	if len(list) < 2 {
@@ -169,7 +169,7 @@ func heightOf(value, largest float64) int {
 	return max(2, int(value/largest*(barHigh-2)))
 }
 
-// lastRows returns what the last of some runs with a result did to data, nil if unknown.
+// lastRows returns what the last ended run with counts did to data; nil if unknown.
 func (s *Server) lastRows(ctx context.Context, list []runs.Found, now time.Time) (*rowsView, string) {
 	for _, run := range list {
 		if !run.Ended() || run.Rows == nil {

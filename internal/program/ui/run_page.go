@@ -29,17 +29,17 @@ import (
 const (
 	// shownGraph bounds the drawing of the steps, in bytes.
 	shownGraph = 150 << 10
-	// unfoldedSteps is how many steps a graph may have that is not folded.
+	// unfoldedSteps is the largest number of steps whose graph is shown unfolded.
 	unfoldedSteps = 15
-	// shownValue bounds what is shown of the input and of the result, in bytes.
+	// shownValue bounds the shown input and result, in bytes.
 	shownValue = 12 << 10
-	// shownLines bounds the lines that are shown of a playbook.
+	// shownLines bounds the shown lines of a playbook.
 	shownLines = 600
-	// shownSteps bounds the steps that are listed.
+	// shownSteps bounds the listed steps.
 	shownSteps = 200
 )
 
-// runView is a run.
+// runView is the content of a run's page.
 type runView struct {
 	Run         runs.Found
 	Status      *runs.Status
@@ -75,7 +75,7 @@ type runView struct {
 	Commands    []string
 }
 
-// stepRow is a visit of a step.
+// stepRow is a visit of a step in the list.
 type stepRow struct {
 	Name, Path, Tool string
 	Status           interpreter.Status
@@ -86,7 +86,7 @@ type stepRow struct {
 	Rows             *rowsView // on the page of the step
 }
 
-// awaitedRow is an attempt that somebody outside answers.
+// awaitedRow is an attempt that is answered from outside.
 type awaitedRow struct {
 	Name, Text string
 	Question   string
@@ -101,7 +101,7 @@ type sourceLine struct {
 	Failed bool
 }
 
-// findRun finds the run of a request.
+// findRun returns the run of a request.
 func (s *Server) findRun(r *http.Request) (runs.Found, error) {
 	id, runID := r.PathValue("id"), r.FormValue("run")
 	if len(id) > 1000 || len(runID) > 100 {
@@ -117,7 +117,7 @@ func (s *Server) findRun(r *http.Request) (runs.Found, error) {
 	return found, err
 }
 
-// readStatus is where a run is.
+// readStatus reads the status of a run.
 func (s *Server) readStatus(ctx context.Context, run runs.Found, now time.Time) (*runs.Status, error) {
 	status, err := s.patientReader(run, now, 0).Status(ctx, run, now)
 	if err == nil && !run.Ended() {
@@ -178,7 +178,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	return nil
 }
 
-// readResult returns the result of a run that has ended, nil where it is not known.
+// readResult returns the result of an ended run; nil if unknown.
 func (s *Server) readResult(ctx context.Context, found runs.Found) *protocol.Result {
 	if !found.Ended() {
 		return nil
@@ -190,7 +190,7 @@ func (s *Server) readResult(ctx context.Context, found runs.Found) *protocol.Res
 	return &result
 }
 
-// describeRun is the run in words.
+// describeRun sets the texts that describe the run.
 func (v *runView) describeRun(now time.Time, book *playbook.Playbook) {
 	status := v.Status
 	v.Verdict = verdictText(status, now)
@@ -241,7 +241,7 @@ func awaitedText(id, step string, index *int, awaits *interpreter.AwaitedDetails
 	}
 }
 
-// verdictText returns the status of a run in a sentence.
+// verdictText describes the status of a run in a sentence.
 func verdictText(status *runs.Status, now time.Time) string {
 	since := terminal.Duration(cmp.Or(status.EndedAt, now).Sub(status.StartedAt))
 	failed, all := 0, 0
@@ -290,7 +290,7 @@ func verdictText(status *runs.Status, now time.Time) string {
 	return strings.ToUpper(word[:1]) + word[1:] + ". The run started " + since + " ago" + what + "."
 }
 
-// failedIn returns the step whose failure ended the run, and its line.
+// failedIn describes the step whose failure ended the run, and its line.
 func failedIn(status *runs.Status, book *playbook.Playbook) string {
 	for _, step := range slices.Backward(status.Steps) {
 		if step.Status != interpreter.Failed || step.Handled {
@@ -343,7 +343,7 @@ func newStepRow(status *runs.Status, step runs.Step, book *playbook.Playbook) st
 	return row
 }
 
-// setValues are the input and the result.
+// setValues sets the run's input and result.
 func (v *runView) setValues(input protocol.Input, result *protocol.Result) {
 	cut := false
 	if input.Workload.Data != nil {
@@ -357,8 +357,8 @@ func (v *runView) setValues(input protocol.Input, result *protocol.Result) {
 	v.Cut = cut
 }
 
-// drawRun draws the graph, the timeline and the playbook, in which the step that failed is marked, and
-// a line of its code where that is known.
+// drawRun draws the graph, the timeline and the playbook. The failed step is marked in the playbook, and the line of
+// its code if it is known.
 func (v *runView) drawRun(book *playbook.Playbook, source string, workload any, marked int) {
 	v.Timeline = newTimeline(v.Status)
 	failed := 0
@@ -385,7 +385,7 @@ func (v *runView) drawRun(book *playbook.Playbook, source string, workload any, 
 	v.LinesLeft = len(lines) - len(v.Lines)
 }
 
-// drawnGraph returns the graph of a playbook, or of a run of it, as a picture; "" for one that is too large.
+// drawnGraph returns the graph of a playbook, or of a run of it, as a picture; "" if it is too large.
 func drawnGraph(book *playbook.Playbook, status *runs.Status, workload any) template.URL {
 	drawing := graph.New(book, status, &graph.Children{Workload: workload}).SVG()
 	if len(drawing) > shownGraph {
@@ -394,7 +394,7 @@ func drawnGraph(book *playbook.Playbook, status *runs.Status, workload any) temp
 	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing))) //nolint:gosec // ours, shown as a picture
 }
 
-// cutLine bounds a line of a playbook.
+// cutLine cuts a line of a playbook.
 func cutLine(line string) string {
 	const shown = 300
 	if letters := []rune(line); len(letters) > shown {

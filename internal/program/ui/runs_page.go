@@ -22,24 +22,24 @@ import (
 )
 
 const (
-	// shownLate bounds the late runs that are listed.
+	// shownLate bounds the listed late runs.
 	shownLate = 100
 	// runsPerPage is how many runs a page lists.
 	runsPerPage = 25
-	// callsOfRuns is how many calls to the server the list of runs takes at most, beside one for each failed run that
-	// it lists for the first time.
+	// callsOfRuns is the maximum number of calls to the server for the list of runs, in addition to one for each
+	// failed run that is listed for the first time.
 	callsOfRuns = 10
-	// callsPerPage bounds the calls to the server for a page, besides listing, and besides one for each
-	// failed run that is listed for the first time; all of them are made at once. Without it a page with
-	// many runs would load the server and take long.
+	// callsPerPage bounds the calls to the server for a page, in addition to listing, and to one for each failed run
+	// that is listed for the first time; they are made concurrently. Without it, a page with many runs would load the
+	// server and be slow.
 	callsPerPage = 9
-	// glanceTime is how long a worker has to answer what an open run does, and glanceWait how long the list waits for that:
-	// without an answer it shows what the server lists, and its next refresh the answer.
+	// glanceTime is how long a worker has to respond about an open run, and glanceWait how long the list waits for
+	// that: without a response it shows what the server lists, and the response with its next refresh.
 	glanceTime = 2 * time.Second
 	glanceWait = 150 * time.Millisecond
 )
 
-// spans are the times since when runs may have started.
+// spans are the periods in which runs may have started.
 var spans = []struct {
 	Value, Name string
 	ago         time.Duration
@@ -51,7 +51,7 @@ var spans = []struct {
 	{"30d", "30 days", 30 * 24 * time.Hour},
 }
 
-// runsView is the list of runs.
+// runsView is the content of the list of runs.
 type runsView struct {
 	Search, Playbook, Label, Status, Since, Ended, Doing string
 	Person                                               bool
@@ -69,7 +69,7 @@ type runsView struct {
 
 type option struct{ Value, Name string }
 
-// runRow is a run of the list.
+// runRow is a run in the list.
 type runRow struct {
 	Run      runs.Found
 	Path     string
@@ -85,7 +85,7 @@ type runRow struct {
 	Next     []link // what to do, of a run that needs somebody
 }
 
-// progress is how far the loop of a run is.
+// progress is the progress of a run's loop.
 type progress struct {
 	Name                   string
 	Completed, Failed, All int
@@ -142,7 +142,7 @@ func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 	return nil
 }
 
-// addRows describes the runs that are listed, and on the start page before them those that need somebody.
+// addRows describes the listed runs and, on the start page, the runs that need somebody.
 func (s *Server) addRows(ctx context.Context, shown *runsView, listed []runs.Found, isStart bool, v *visit) {
 	var needing []runs.Found
 	if isStart {
@@ -155,7 +155,7 @@ func (s *Server) addRows(ctx context.Context, shown *runsView, listed []runs.Fou
 	shown.Stopped = shown.stoppedQueues(rows)
 }
 
-// readFilter reads the filters.
+// readFilter parses the filters.
 func (v *runsView) readFilter(now time.Time, zone *time.Location) (runs.Filter, error) {
 	filter := runs.Filter{Search: v.Search, Playbook: v.Playbook, Label: v.Label, NeedsPerson: v.Person}
 	filter.Children = strings.Contains(v.Search, "/") // as of one that a step has started
@@ -196,7 +196,7 @@ func (v *runsView) readFilter(now time.Time, zone *time.Location) (runs.Filter, 
 	return filter, nil
 }
 
-// chooseWords says in words which runs a link has chosen.
+// chooseWords describes which runs are listed.
 func (v *runsView) chooseWords() {
 	var words []string
 	if v.Search != "" {
@@ -214,7 +214,7 @@ func (v *runsView) chooseWords() {
 	v.Chosen = strings.Join(words, ", ")
 }
 
-// setPages are the addresses of other pages; next is "" for none.
+// setPages sets the links to other pages; next is "" for the last page.
 func (v *runsView) setPages(query url.Values, next string) {
 	at := func(token string) string {
 		kept := url.Values{}
@@ -236,7 +236,7 @@ func (v *runsView) setPages(query url.Values, next string) {
 	}
 }
 
-// describeRuns describes runs. It queries some of the open ones, within a number of calls to the server.
+// describeRuns describes runs. It queries some of the open ones, within a limit of calls to the server.
 func (s *Server) describeRuns(ctx context.Context, list []runs.Found, now time.Time, calls int) []runRow {
 	rows := make([]runRow, len(list))
 	ids := map[string]int{}
@@ -284,7 +284,7 @@ func spreadSilence(rows []runRow, queried []*runRow) {
 	}
 }
 
-// listedNow describes an open run by what the list of runs shows.
+// listedNow describes what an open run is doing, from the server's list alone.
 func listedNow(run runs.Found, now time.Time) string {
 	switch {
 	case run.Queue != nil:
@@ -297,8 +297,8 @@ func listedNow(run runs.Found, now time.Time) string {
 	return "next retry in " + terminal.Duration(run.NextRetryAt.Sub(now).Round(time.Second))
 }
 
-// shareCalls distributes calls to the server over open runs: running runs, and those that wait to
-// retry, get what the others do not need, since their loops need more.
+// shareCalls distributes calls to the server over open runs: calls that other runs do not need go to running runs,
+// and to those that wait to retry, since their loops need more.
 func shareCalls(open []*runRow, most int) []int {
 	calls, loops := make([]int, len(open)), 0
 	for i, row := range open {
@@ -314,12 +314,12 @@ func shareCalls(open []*runRow, most int) []int {
 	return calls
 }
 
-// mayLoop reports whether loops of the run may be running, or wait.
+// mayLoop reports whether the run may have a running or waiting loop.
 func (r *runRow) mayLoop() bool {
 	return r.Status == interpreter.Running || r.Status == interpreter.RetryPending
 }
 
-// glances adds what runs do now, within so many calls to the server, as far as their workers answer in time.
+// glances adds what runs are doing, within a limit of calls to the server, for runs whose workers respond in time.
 func (s *Server) glances(ctx context.Context, open []*runRow, now time.Time, calls int) {
 	answers := make([]chan *runs.Status, len(open))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), glanceTime)
@@ -350,7 +350,8 @@ func (s *Server) glances(ctx context.Context, open []*runRow, now time.Time, cal
 	}
 }
 
-// showLast shows what a run without an answer did of late, or that its workers have not answered others either.
+// showLast shows what a run without a response did recently, or that its workers have not responded about other runs
+// either.
 func (s *Server) showLast(row *runRow, now time.Time) {
 	if last := s.glanced.recent(row.Run.LastRunID(), now); last != nil {
 		row.show(last, now)
@@ -359,7 +360,7 @@ func (s *Server) showLast(row *runRow, now time.Time) {
 	}
 }
 
-// addGlance is what a run does now; nil where its worker has not answered.
+// addGlance returns what a run is doing; nil if its worker has not responded.
 func (s *Server) addGlance(ctx context.Context, run runs.Found, now time.Time, calls int) *runs.Status {
 	reader := *s.Runs
 	reader.Patience = glanceTime
@@ -373,7 +374,7 @@ func (s *Server) addGlance(ctx context.Context, run runs.Found, now time.Time, c
 	return status
 }
 
-// show adds what a run does now; nil says that no worker responds.
+// show adds what a run is doing; nil says that no worker responds.
 func (r *runRow) show(status *runs.Status, now time.Time) {
 	if status == nil {
 		r.Now, r.NoWorker = "", true
@@ -404,15 +405,15 @@ func progressOf(step runs.Step) *progress {
 	return &progress{Name: step.Step, Completed: step.Loop.Success, Failed: step.Loop.Failed, All: step.Loop.Total, Open: step.Loop.Open}
 }
 
-// Text returns the progress in words.
+// Text describes the progress in words.
 func (p *progress) Text() string {
 	return interpreter.LoopStats{Success: p.Completed, Failed: p.Failed, Total: p.All}.TextSoFar(p.Open)
 }
 
-// Good and Bad are the widths of the parts of a bar that is 100 wide.
+// Good returns the percentage of completed iterations.
 func (p *progress) Good() float64 { return sharePercent(p.Completed, p.All) }
 
-// Bad is where failed iterations are.
+// Bad returns the percentage of failed iterations.
 func (p *progress) Bad() float64 { return sharePercent(p.Failed, p.All) }
 
 func sharePercent(part, all int) float64 {
@@ -422,7 +423,7 @@ func sharePercent(part, all int) float64 {
 	return 100 * float64(part) / float64(all)
 }
 
-// agoText is how long ago a time was.
+// agoText formats how long ago a time was; "" for zero.
 func agoText(at, now time.Time) string {
 	if at.IsZero() {
 		return ""

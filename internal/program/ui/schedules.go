@@ -22,13 +22,13 @@ import (
 	"reprise/interpreter/source"
 )
 
-// schedulesPerPage is how many schedules the page shows; each takes a call.
+// schedulesPerPage is how many schedules a page shows; each takes a call.
 const schedulesPerPage = callsPerPage - 1
 
 // shownScheduled bounds the runs of schedules that a page reads.
 const shownScheduled = 100
 
-// scheduleRow is a schedule.
+// scheduleRow is a schedule in the list.
 type scheduleRow struct {
 	ID, Playbook string
 	Paused       bool
@@ -40,7 +40,7 @@ type scheduleRow struct {
 	Actions      []action
 }
 
-// nextTime is a future time, in the zone of the schedule.
+// nextTime is a future time in the zone of the schedule.
 type nextTime struct {
 	At    time.Time
 	There string // "" where the zone is UTC
@@ -86,7 +86,7 @@ func (s *Server) schedulesPage(w http.ResponseWriter, r *http.Request, v *visit)
 	return nil
 }
 
-// scheduledRuns returns the runs that schedules have started, the last first, by the IDs of those.
+// scheduledRuns returns the runs that schedules started, newest first, by schedule ID.
 func (s *Server) scheduledRuns(ctx context.Context, schedules []*runs.Schedule, now time.Time) (map[string][]runRow, error) {
 	started := map[string][]runRow{}
 	if len(schedules) == 0 {
@@ -134,7 +134,7 @@ func newScheduleRow(one *runs.Schedule, last []runRow, person Person) scheduleRo
 	return row
 }
 
-// missedText says how many times of a schedule had no run, and why.
+// missedText describes how many times of a schedule had no run, and why.
 func missedText(missed, skipped int) string {
 	var all []string
 	if missed > 0 {
@@ -178,7 +178,7 @@ func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit
 	return nil
 }
 
-// notedText returns the text of a note followed by who wrote it.
+// notedText returns the text of a note followed by its author.
 func notedText(note, by string) string {
 	if note == "" {
 		return by
@@ -186,10 +186,10 @@ func notedText(note, by string) string {
 	return cmp.Or(note, by) + " (" + by + ")"
 }
 
-// triggerTime is how long the page waits for the run that it has triggered.
+// triggerTime is how long the page waits for the run that it triggered.
 const triggerTime = 5 * time.Second
 
-// triggerSchedule starts a run of a schedule now.
+// triggerSchedule makes a schedule start a run now.
 func (s *Server) triggerSchedule(w http.ResponseWriter, r *http.Request, v *visit, found *runs.Schedule, said interpreter.Said) error {
 	result, err := s.newSender().Trigger(r.Context(), found, enumspb.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED, said, triggerTime)
 	if err != nil {

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// silentFor is how long a task queue counts as silent once its workers gave no answer.
+	// silentFor is how long a task queue counts as silent after its workers did not respond.
 	silentFor = time.Minute
-	// silentTime is how long a page waits for the workers of such a queue.
+	// silentTime is how long a page waits for the workers of a silent queue.
 	silentTime = 150 * time.Millisecond
 )
 
-// silences remembers task queues whose workers gave no answer: queries wait for a worker, and
-// the server lists dead workers for minutes. Pages wait for these queues only a moment, and an
-// answer ends that. It is safe for concurrent use.
+// silences remembers task queues whose workers did not respond: queries wait for a worker, and the server lists dead
+// workers for minutes. Pages wait only briefly for these queues, and a response ends their silence. It is safe for
+// concurrent use.
 type silences struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// patientReader is one that waits for the workers of a run as long as is worthwhile.
+// patientReader returns a reader that waits for the workers of a run as long as is worthwhile.
 func (s *Server) patientReader(run runs.Found, now time.Time, patience time.Duration) *runs.Reader {
 	reader := *s.Runs
 	reader.Patience = patience
@@ -35,7 +35,7 @@ func (s *Server) patientReader(run runs.Found, now time.Time, patience time.Dura
 	return &reader
 }
 
-// hasSilence reports whether the workers of a queue have given no answer of late.
+// hasSilence reports whether the workers of a queue have recently not responded.
 func (s *silences) hasSilence(queue string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,8 +43,8 @@ func (s *silences) hasSilence(queue string, now time.Time) bool {
 	return silent && now.Sub(since) < silentFor
 }
 
-// noteAnswer records whether the workers of a queue have given an answer. A queue does not become silent
-// anew before a page has waited as long as for others: its workers may be busy.
+// noteAnswer records whether the workers of a queue responded. The silence of a queue is not extended before a page
+// has waited for the full time: its workers may only be busy.
 func (s *silences) noteAnswer(queue string, now time.Time, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *silences) noteAnswer(queue string, now time.Time, answered bool) {
 	}
 }
 
-// renew records that the workers of a queue have given no answer for as long as others have.
+// renew records that the workers of a queue did not respond within the full time.
 func (s *silences) renew(queue string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,15 +72,15 @@ func (s *silences) renew(queue string, now time.Time) {
 }
 
 const (
-	// glanceLasts is how long an answer that came too late for its page is shown by later ones: those of an open page come
-	// every few seconds.
+	// glanceLasts is how long a response that was too late for its page is shown by later pages: an open page
+	// refreshes every few seconds.
 	glanceLasts = 10 * time.Second
-	// mostGlances is how many answers are remembered: the server lives as long as its worker.
+	// mostGlances bounds the cached responses: the server lives as long as its worker.
 	mostGlances = 500
 )
 
-// glanceCache remembers what open runs did of late, by their run IDs: a worker may need longer for an answer than a page
-// waits. It is safe for concurrent use.
+// glanceCache caches what open runs did recently, by run ID: a worker may need longer to respond than a page waits.
+// It is safe for concurrent use.
 type glanceCache struct {
 	known *lru.Cache[string, lastGlance]
 }
@@ -98,12 +98,12 @@ func newGlanceCache() glanceCache {
 	return glanceCache{known}
 }
 
-// keep keeps an answer to a page of a time.
+// keep caches the response to a page that was loaded at a time.
 func (c glanceCache) keep(runID string, status *runs.Status, at time.Time) {
 	c.known.Add(runID, lastGlance{status, at})
 }
 
-// recent returns the last answer of a run, nil where it is old or there is none.
+// recent returns the last response of a run; nil if it is too old or there is none.
 func (c glanceCache) recent(runID string, now time.Time) *runs.Status {
 	last, found := c.known.Get(runID)
 	if !found || now.Sub(last.at) >= glanceLasts {

@@ -17,7 +17,7 @@ import (
 // iterationsPerPage is how many iterations a page lists.
 const iterationsPerPage = 50
 
-// stepView is a step of a run.
+// stepView is the content of a step's page.
 type stepView struct {
 	Run        runs.Found
 	Name, Path string
@@ -35,7 +35,7 @@ type stepView struct {
 	Runs       string // list of the runs that the step has started, "" for a step that starts none
 }
 
-// iterationRow is an iteration.
+// iterationRow is an iteration in the list.
 type iterationRow struct {
 	Index   int
 	Element string // "" where it is not known
@@ -108,7 +108,7 @@ func startsRuns(book *playbook.Playbook, name string) bool {
 	return tool == playbook.PlaybookTool
 }
 
-// filterIterations returns the iterations of a visit that the filter takes.
+// filterIterations returns the iterations of a visit that the filter selects.
 func (v *stepView) filterIterations(visit *runs.Step, status *runs.Status) []iterationRow {
 	var rows []iterationRow
 	for _, iteration := range visit.Iterations {
@@ -127,7 +127,7 @@ func (v *stepView) filterIterations(visit *runs.Step, status *runs.Status) []ite
 	return rows
 }
 
-// cutPage takes a page of the iterations.
+// cutPage selects a page of the iterations.
 func (v *stepView) cutPage(all []iterationRow, query url.Values) {
 	from, _ := strconv.Atoi(query.Get("from"))
 	from = min(max(0, from), max(0, len(all)-1))
@@ -148,7 +148,7 @@ func (v *stepView) cutPage(all []iterationRow, query url.Values) {
 	}
 }
 
-// stepActions are what may be done to a step.
+// stepActions returns the buttons for a step.
 func (s *Server) stepActions(status *runs.Status, step *runs.Step, person Person) []action {
 	if !person.Operator || status.Ended() || step.Status.Ended() {
 		return nil
@@ -165,7 +165,7 @@ func (s *Server) stepActions(status *runs.Status, step *runs.Step, person Person
 	return append(all, action{Command: steer.Set, Name: "Change speed"})
 }
 
-// logPage shows the last lines that the worker of this machine has logged about a run.
+// logPage shows the last lines that the worker on this machine logged about a run.
 func (s *Server) logPage(w http.ResponseWriter, r *http.Request, v *visit) error {
 	if s.Log == nil {
 		return &pageError{http.StatusNotFound, "No worker logs where this page is served. Each worker has its own log."}

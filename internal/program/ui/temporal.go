@@ -10,11 +10,11 @@ import (
 	"reprise/internal/program/localserver"
 )
 
-// temporalPath is below which Temporal's own UI is.
+// temporalPath is the path of Temporal's own UI.
 const temporalPath = localserver.UIPath + "/"
 
-// mostToTemporal is how many bytes a request to Temporal's own UI may have: the page forwards
-// it, and the server takes 4 MiB.
+// mostToTemporal bounds the size of a request to Temporal's own UI, in bytes: the page forwards it, and the server
+// accepts 4 MiB.
 const mostToTemporal = 8 << 20
 
 // AtSocket returns a proxy to a Temporal UI that listens on a Unix socket.
@@ -38,8 +38,8 @@ func AtSocket(socket string) http.Handler {
 	}
 }
 
-// temporalUI shows Temporal's own UI. It can do whatever the server can, so it is for the person who has
-// started the page, and neither for operators, who have the buttons of the pages, nor for those who may only look.
+// temporalUI shows Temporal's own UI. It can do whatever the server can, so it is for the person who started the
+// pages, and neither for operators, who have the buttons of the pages, nor for those who may only look.
 func (s *Server) temporalUI(w http.ResponseWriter, r *http.Request, v *visit) error {
 	if !v.person.Owner {
 		return &pageError{http.StatusForbidden, "Temporal’s own UI can do more than the buttons here. It is for the person who has started this page."}
@@ -52,7 +52,7 @@ func (s *Server) temporalUI(w http.ResponseWriter, r *http.Request, v *visit) er
 	return nil
 }
 
-// checkOrigin refuses what pages of others ask for, except to be led here by a link.
+// checkOrigin refuses requests from pages of other sites, except for following a link.
 func checkOrigin(_ http.ResponseWriter, r *http.Request, _ *visit) error {
 	foreign := http.NewCrossOriginProtection().Check(r) != nil
 	switch r.Header.Get("Sec-Fetch-Site") {
@@ -65,8 +65,8 @@ func checkOrigin(_ http.ResponseWriter, r *http.Request, _ *visit) error {
 	return nil
 }
 
-// isTemporal reports whether a request is for Temporal's own UI. Names of runs in its paths are not
-// cleaned, because they may contain slashes and dots.
+// isTemporal reports whether a request is for Temporal's own UI. Its paths are not cleaned, because names of runs in
+// them may contain slashes and dots.
 func (s *Server) isTemporal(r *http.Request) bool {
 	return s.Temporal != nil && strings.HasPrefix(r.URL.Path, temporalPath)
 }

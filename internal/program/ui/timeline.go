@@ -19,18 +19,17 @@ import (
 )
 
 const (
-	// shownLanes bounds the visits of steps that are drawn, and shownIterations the iterations of one.
+	// shownLanes bounds the visits of steps that are drawn, and shownIterations the iterations of one visit.
 	shownLanes, shownIterations = 60, 30
-	// shownShapes bounds the attempts and waits that are drawn of one visit or iteration.
+	// shownShapes bounds the attempts and waits that are drawn for one visit or iteration.
 	shownShapes = 150
-	// mostTimelineEvents and longestTimeline bound what is read of histories for the timeline:
-	// a person waits for the page.
+	// mostTimelineEvents and longestTimeline bound reading histories for the timeline: a person waits for the page.
 	mostTimelineEvents, longestTimeline = 20_000, 8 * time.Second
-	// leastWidth is the width of what takes no time, in percent.
+	// leastWidth is the width of something without duration, in percent.
 	leastWidth = 0.4
 )
 
-// timeline is when the steps of a run, their attempts and their waits were open.
+// timeline shows when the steps of a run, their attempts and their waits were open.
 type timeline struct {
 	From, To time.Time
 	Took     string
@@ -58,19 +57,19 @@ type lane struct {
 	IsIteration bool
 }
 
-// shape is an attempt, or a wait.
+// shape is a drawn attempt or wait.
 type shape struct {
 	Class, Title, Path string
 	X, W               float64
 }
 
-// tick is a time at the axis, since the start.
+// tick is a time on the axis, relative to the start.
 type tick struct {
 	X    float64
 	Text string
 }
 
-// newTimeline returns the timeline of the steps of a run, nil where none has started.
+// newTimeline returns the timeline of the steps of a run; nil if none has started.
 func newTimeline(status *runs.Status) *timeline {
 	t := timelineOf(status)
 	for _, step := range status.Steps {
@@ -102,7 +101,7 @@ func timelineOf(status *runs.Status) *timeline {
 	return t
 }
 
-// percentAt is where a time is, in percent.
+// percentAt returns the position of a time, in percent.
 func (t *timeline) percentAt(when time.Time) float64 {
 	return min(100, max(0, 100*float64(when.Sub(t.From))/float64(t.To.Sub(t.From))))
 }
@@ -118,7 +117,7 @@ func (t *timeline) spanLane(l *lane, from, to time.Time) {
 	l.Text = terminal.Duration(to.Sub(from))
 }
 
-// laneOf finds the lane of a visit; nil where there are too many.
+// laneOf returns the lane of a visit; nil if there are too many.
 func (t *timeline) laneOf(step string, visit int) *lane {
 	name := step
 	if visit > 1 {
@@ -136,7 +135,7 @@ func (t *timeline) laneOf(step string, visit int) *lane {
 	return found
 }
 
-// rowOf finds the lane of an iteration; nil where there are too many.
+// rowOf returns the lane of an iteration; nil if there are too many.
 func (t *timeline) rowOf(of *lane, event runs.Event) *lane {
 	name := fmt.Sprintf("%s[%d]", of.Name, *event.Index)
 	if known := t.known[name]; known != nil {
@@ -178,7 +177,7 @@ func (t *timeline) See(span stats.Span) {
 	}
 }
 
-// shapeOf draws an attempt, or a wait.
+// shapeOf draws an attempt or a wait.
 func (t *timeline) shapeOf(span stats.Span) shape {
 	event := span.Event
 	s := shape{Class: "wait", Path: eventsPath(t.run, event.Step, event.Index) + "#" + eventID(event)}
@@ -209,7 +208,7 @@ func (t *timeline) shapeOf(span stats.Span) shape {
 	return s
 }
 
-// Ticks returns the times at the axis.
+// Ticks returns the times on the axis.
 func (t *timeline) Ticks() []tick {
 	const most = 6
 	whole := t.To.Sub(t.From)
@@ -234,7 +233,7 @@ func (t *timeline) Ticks() []tick {
 	return ticks
 }
 
-// tickText returns a time since the start, without units that are 0.
+// tickText formats a time relative to the start, without units that are 0.
 func tickText(at time.Duration) string {
 	switch {
 	case at == 0:
@@ -251,7 +250,7 @@ func tickText(at time.Duration) string {
 	return at.String()
 }
 
-// eventsPath returns the page of the events of a step, or of an iteration of it.
+// eventsPath returns the path of the page with the events of a step or an iteration.
 func eventsPath(run, step string, index *int) string {
 	query := url.Values{"step": {step}}
 	if index != nil {
@@ -260,7 +259,7 @@ func eventsPath(run, step string, index *int) string {
 	return runPath(run) + "/events?" + query.Encode()
 }
 
-// eventID is where the page of events has an attempt.
+// eventID returns the anchor of an attempt on the page of events.
 func eventID(event runs.Event) string {
 	id := fmt.Sprintf("attempt-%d-%d", event.Visit, event.Attempt)
 	if event.Index != nil {
@@ -269,10 +268,10 @@ func eventID(event runs.Event) string {
 	return id
 }
 
-// errEnough ends the reading of events.
+// errEnough stops reading events.
 var errEnough = errors.New("enough events")
 
-// fewIterations reports whether a run has iterations, and so few that all of their attempts are read too.
+// fewIterations reports whether a run has iterations, but few enough to read all their attempts.
 func (t *timeline) fewIterations() bool {
 	const most = 50
 	rows := 0
@@ -303,7 +302,8 @@ func (s *Server) readTimeline(ctx context.Context, t *timeline, found runs.Found
 	return nil
 }
 
-// timelinePage shows the attempts, the waits and the iterations of a run. Where a script runs, the page of the run has it too.
+// timelinePage shows the attempts, waits and iterations of a run. With scripts enabled, the page of the run includes
+// it.
 func (s *Server) timelinePage(w http.ResponseWriter, r *http.Request, v *visit) error {
 	found, err := s.findRun(r)
 	if err != nil {
@@ -334,7 +334,7 @@ func (s *Server) timelinePage(w http.ResponseWriter, r *http.Request, v *visit) 
 	return nil
 }
 
-// eventRow is an event of the list.
+// eventRow is an event in the list.
 type eventRow struct {
 	ID       string // of the row; "" for what nothing leads to
 	At       time.Time
@@ -344,7 +344,7 @@ type eventRow struct {
 	IsFailed bool
 }
 
-// eventsView is the list of events.
+// eventsView is the content of the list of events.
 type eventsView struct {
 	Run         runs.Found
 	Step        string
@@ -354,7 +354,7 @@ type eventsView struct {
 	AllOfTheRun string
 }
 
-// eventsPage lists the events of a run without those of its iterations, or all of a step or an iteration.
+// eventsPage lists the events of a run without those in its iterations, or all events of a step or an iteration.
 func (s *Server) eventsPage(w http.ResponseWriter, r *http.Request, v *visit) error {
 	found, err := s.findRun(r)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package ui serves web pages on which people see runs and steer them. It holds no state: pages
-// are read from Temporal with the code of the commands, and every button is the command of the
-// same name. All pages work without scripts.
+// Package ui serves web pages on which people see runs and control them. It holds no state: pages are read from
+// Temporal with the code of the commands, and every button is the command of the same name. All pages work without
+// scripts.
 package ui
 
 import (
@@ -31,24 +31,24 @@ type Options struct {
 	Namespace string
 	Runs      *runs.Reader
 	Access    Access
-	// Again starts a run with the playbook and the workload of another one, and
-	// Reprocess runs the failed iterations of one again. Both give the ID of the run
-	// that does so. Nil leaves the button out.
+	// Again starts a run with the playbook and workload of another run, and Reprocess runs its failed iterations
+	// again. Both return the ID of the new run. Nil leaves the button out.
 	Again     func(ctx context.Context, run runs.Found, said ChangedBy) (workflowID string, err error)
 	Reprocess func(ctx context.Context, run runs.Found, only Only, said ChangedBy) (workflowID string, err error)
-	// Library is the folder of playbooks; nil is none.
+	// Library is the folder of playbooks; nil for none.
 	Library *Library
-	// TemporalUI links a run in Temporal's own UI; "" where that is unknown.
+	// TemporalUI returns the link to a run in Temporal's own UI; "" if unknown.
 	TemporalUI func(workflowID, runID string) string
-	// Temporal is that UI where these pages lead to it; nil where it is elsewhere.
+	// Temporal serves that UI below these pages; nil if it is elsewhere.
 	Temporal http.Handler
-	// Docs are the documents, below /docs/; nil leaves them out.
+	// Docs serves the documents below /docs/; nil leaves them out.
 	Docs http.Handler
-	// Log gives the last lines that a worker has logged about a run; nil leaves the page out.
+	// Log returns the last lines that a worker logged about a run; nil leaves the page out.
 	Log func(ctx context.Context, run runs.Found, most int) ([]string, error)
-	// StartedWith is the command that serves the page, such as "starter ui"; pages name it once it has ended.
+	// StartedWith is the command that serves the pages, such as "starter ui"; pages show it when the server has
+	// ended.
 	StartedWith string
-	// TemporalAway is what to do when the Temporal server does not respond, as a sentence.
+	// TemporalAway says in a sentence what to do if the Temporal server does not respond.
 	TemporalAway string
 	Logger       *slog.Logger     // nil discards
 	Now          func() time.Time // nil is time.Now
@@ -130,16 +130,15 @@ func New(options Options) *Server {
 	return s
 }
 
-// newSender sends commands to runs.
+// newSender returns what sends commands to runs.
 func (s *Server) newSender() *steer.Dispatcher {
 	return &steer.Dispatcher{Client: s.Client, Namespace: s.Namespace, Runs: s.Runs}
 }
 
 const (
-	// maxForm is how many bytes a form may have: it is read into memory before the key of the
-	// browser is compared.
+	// maxForm bounds the size of a form, in bytes: it is read into memory before the key of the browser is checked.
 	maxForm = 64 << 10
-	// pageTime bounds what one page takes.
+	// pageTime bounds the time for one page.
 	pageTime = 30 * time.Second
 )
 
@@ -174,7 +173,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// pageError is what a page says in place of its content.
+// pageError is shown instead of a page's content.
 type pageError struct {
 	status int
 	text   string
@@ -188,15 +187,15 @@ type visit struct {
 	frame  frame
 }
 
-// pageHandler answers a request of somebody who may see pages. Its error becomes a page.
+// pageHandler handles a request of a person who may see pages. Its error is shown as a page.
 type pageHandler func(w http.ResponseWriter, r *http.Request, v *visit) error
 
-// pageHandlerOf lets those in who may see a page.
+// pageHandlerOf returns a handler that admits everybody who may see pages.
 func (s *Server) pageHandlerOf(handle pageHandler) http.Handler {
 	return s.visitHandler(s.checkChange, handle)
 }
 
-// visitHandler lets those in who may see a page, if what they ask for passes a check.
+// visitHandler returns a handler that admits those who may see pages, if the request passes a check.
 func (s *Server) visitHandler(check, handle pageHandler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setSecurity(w.Header())
@@ -227,7 +226,7 @@ func (s *Server) visitHandler(check, handle pageHandler) http.Handler {
 	})
 }
 
-// guardPanic turns a panic of a page into an error. Nothing was written yet then.
+// guardPanic converts a panic of a page to an error. Nothing has been written at that point.
 func (s *Server) guardPanic(handle pageHandler, w http.ResponseWriter, r *http.Request, v *visit) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -238,7 +237,7 @@ func (s *Server) guardPanic(handle pageHandler, w http.ResponseWriter, r *http.R
 	return handle(w, r, v)
 }
 
-// checkChange refuses changes by pages of others, and by those who may only look.
+// checkChange refuses changes from other sites' pages, and by people who may only look.
 func (s *Server) checkChange(w http.ResponseWriter, r *http.Request, v *visit) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		v.frame.Flash = s.popFlash(w, r, v)
