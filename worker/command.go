@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
@@ -58,6 +60,10 @@ long as the process is alive. /readyz returns 503 while the worker starts or sto
 while the Temporal server does not respond or refuses polls, and while the payload
 store does not respond.
 
+With --deployment, this worker is a build of that deployment, and Temporal keeps the
+runs of different builds apart: new runs go to the build that is current, and a run
+stays with the build that started it. See starter builds.
+
 SIGINT and SIGTERM stop the worker: it accepts no new work, releases tasks that it
 has not started, and gives running attempts up to 10 seconds to finish.`
 
@@ -81,6 +87,9 @@ type options struct {
 	allowPython bool
 	maxAttempts int
 	heartbeat   string
+	deployment  string
+	build       string
+	versioning  string
 	kept        int
 	cacheBytes  string
 	logLevel    string
@@ -169,6 +178,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.IntVar(&opts.maxAttempts, "max-attempts", 0, "most tool attempts at a time; 0 means 200")
 	flags.StringVar(&opts.heartbeat, "heartbeat", os.Getenv("REPRISE_HEARTBEAT"),
 		"time between two heartbeats of an attempt, 2s to 60s; a lost worker is noticed after five; default 2s [REPRISE_HEARTBEAT]")
+	opts.addBuildFlags(flags)
 	flags.IntVar(&opts.kept, "cached-workflows", host.CachedWorkflows,
 		"workflows to keep in memory, about 80 kB each plus their data; others are replayed from history when needed")
 	flags.StringVar(&opts.cacheBytes, "cache-bytes", os.Getenv(host.CacheVariable),
@@ -186,6 +196,16 @@ func newCommand() (*cobra.Command, *options) {
 		"send traceparent with HTTP requests when tracing is on [REPRISE_TRACE_HEADERS]")
 	flags.BoolVar(&opts.sbom, "sbom", false, "print the modules that this worker is built of, as CycloneDX 1.6, and exit")
 	return command, opts
+}
+
+// addBuildFlags adds the flags of Worker Versioning.
+func (o *options) addBuildFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.deployment, "deployment", os.Getenv(build.DeploymentVariable),
+		"name of the deployment that this worker is a build of, for Temporal's Worker Versioning; default none ["+build.DeploymentVariable+"]")
+	flags.StringVar(&o.build, "build", os.Getenv(build.Variable),
+		"ID of this build within the deployment; default version and commit ["+build.Variable+"]")
+	flags.StringVar(&o.versioning, "versioning", cmp.Or(os.Getenv("REPRISE_VERSIONING"), versioningPinned),
+		"with a deployment: pinned keeps runs on the build that started them, auto-upgrade moves them to the current one [REPRISE_VERSIONING]")
 }
 
 // writeHelp writes what --help prints.
@@ -209,7 +229,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	}
 	defer closeLog()
 	logger = slog.New(secret.Handler(logger.Handler()))
-	cacheBytes, err := opts.cache()
+	cacheBytes, ownBuild, err := opts.cacheAndBuild()
 	if err != nil {
 		return exitcode.Usage, err
 	}
@@ -258,9 +278,12 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	figures.To, figures.TaskQueue, figures.Logger = watched.Gauges(), opts.taskQueue, logger
 	go figures.Watch(watch, census.Every)
 	go census.WatchStore(watch, store, watched.Gauges(), logger, census.StoreEvery)
-	return runWorker(ctx, opts, c, catalogue, watched, probes, func() {
+	return runWorker(ctx, c, catalogue, probes, opts.kept, host.Options{
+		TaskQueue: opts.taskQueue, MaxAttempts: opts.maxAttempts, Telemetry: watched, Build: ownBuild,
+	}, func() {
 		opts.announceReady(stdout, startInfo{
 			queue: opts.taskQueue, namespace: server.Namespace, address: server.HostPort, store: store.Name(), metrics: watched.URL(), health: probes.URL(),
+			build: ownBuild,
 		})
 	})
 }
@@ -289,17 +312,24 @@ func (o *options) listenForProbes(ctx context.Context, store *payload.Store, log
 }
 
 // startInfo is what a worker reports once it polls.
-type startInfo struct{ queue, namespace, address, store, metrics, health string }
+type startInfo struct {
+	queue, namespace, address, store, metrics, health string
+	build                                             host.Build
+}
 
 // announceReady reports that the worker polls, in the format of the log and whatever its level.
 func (o *options) announceReady(w io.Writer, s startInfo) {
 	if o.jsonLog() {
 		slog.New(slog.NewJSONHandler(w, nil)).Info("polling", "task_queue", s.queue, "namespace", s.namespace, "address", s.address,
-			"python", onOff(o.allowPython), "payload_store", s.store, "metrics", s.metrics, "health", s.health, "version", versionText())
+			"python", onOff(o.allowPython), "payload_store", s.store, "metrics", s.metrics, "health", s.health, "deployment", s.build.Deployment, "build", s.build.ID,
+			"version", versionText())
 		return
 	}
 	_, _ = fmt.Fprintf(w, "worker: polling task queue %q, namespace %q at %s, python %s, payload store %s\n",
 		s.queue, s.namespace, s.address, onOff(o.allowPython), s.store)
+	if s.build.ID != "" {
+		_, _ = fmt.Fprintf(w, "worker: build %q of deployment %q\n", s.build.ID, s.build.Deployment)
+	}
 	if s.metrics != "" {
 		_, _ = fmt.Fprintf(w, "worker: metrics at %s\n", s.metrics)
 	}
@@ -380,6 +410,46 @@ func (o *options) heartbeatInterval() (time.Duration, error) {
 	return interval, nil
 }
 
+// What --versioning accepts.
+const (
+	versioningPinned      = "pinned"
+	versioningAutoUpgrade = "auto-upgrade"
+)
+
+// cacheAndBuild returns how many bytes the workflows that are kept may take, and the build of this worker.
+func (o *options) cacheAndBuild() (int64, host.Build, error) {
+	bytes, err := o.cache()
+	if err != nil {
+		return 0, host.Build{}, err
+	}
+	own, err := o.hostedBuild()
+	return bytes, own, err
+}
+
+// hostedBuild is the build of this worker, empty where the options name no deployment.
+func (o *options) hostedBuild() (host.Build, error) {
+	if o.versioning != versioningPinned && o.versioning != versioningAutoUpgrade {
+		return host.Build{}, fmt.Errorf("--versioning is %q, expected %s or %s", o.versioning, versioningPinned, versioningAutoUpgrade)
+	}
+	if o.deployment == "" {
+		if o.build != os.Getenv(build.Variable) { // which starter reads too, so it may be set for both
+			return host.Build{}, errors.New("--build requires --deployment")
+		}
+		return host.Build{}, nil
+	}
+	if err := build.CheckDeployment(o.deployment); err != nil {
+		return host.Build{}, fmt.Errorf("--deployment: %w", err)
+	}
+	id := cmp.Or(o.build, build.Read().ID())
+	if id == "" {
+		return host.Build{}, errors.New("--deployment requires --build: this worker's version and commit do not identify it")
+	}
+	if err := build.CheckID(id); err != nil {
+		return host.Build{}, fmt.Errorf("--build: %w", err)
+	}
+	return host.Build{Deployment: o.deployment, ID: id, AutoUpgrade: o.versioning == versioningAutoUpgrade}, nil
+}
+
 // checkFolder returns an error if a named folder does not exist: its files would be missing in every run.
 func checkFolder(flag, folder string) error {
 	if folder == "" {
@@ -395,22 +465,20 @@ func checkFolder(flag, folder string) error {
 	return nil
 }
 
+// runWorker runs a worker until ctx ends. kept is how many workflows it keeps in memory.
 func runWorker(
-	ctx context.Context, opts *options, c client.Client, catalogue *activities.Catalogue, watched *telemetry.Telemetry, probes *health.Server,
-	ready func(),
+	ctx context.Context, c client.Client, catalogue *activities.Catalogue, probes *health.Server, kept int, options host.Options, ready func(),
 ) (int, error) {
 	fatal := make(chan error, 1)
 	host.ReserveHeap()
-	host.KeepWorkflows(opts.kept)
-	w := host.NewWorker(c, catalogue, host.Options{
-		TaskQueue: opts.taskQueue, MaxAttempts: opts.maxAttempts, Telemetry: watched,
-		OnFatalError: func(err error) {
-			select {
-			case fatal <- err:
-			default: // the first one is reason enough
-			}
-		},
-	})
+	host.KeepWorkflows(kept)
+	options.OnFatalError = func(err error) {
+		select {
+		case fatal <- err:
+		default: // the first one is reason enough
+		}
+	}
+	w := host.NewWorker(c, catalogue, options)
 	if err := w.Start(); err != nil {
 		return exitcode.Failed, fmt.Errorf("could not start: %w", err)
 	}

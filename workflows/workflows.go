@@ -23,18 +23,24 @@ type Registry interface {
 	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
 }
 
-// Register registers the workflows under their names.
+// Register registers the workflows under their names. On a worker that has a build, runs and their children stay with the build
+// that has started them unless that worker says otherwise. All builds share the workflows that outlive runs, so these move to the
+// current build with each task.
 func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(run.PlaybookWorkflow, workflow.RegisterOptions{Name: protocol.PlaybookWorkflowName})
 	registry.RegisterWorkflowWithOptions(childOnly(loop.LoopWorkflow), workflow.RegisterOptions{Name: protocol.LoopWorkflowName})
 	registry.RegisterWorkflowWithOptions(childOnly(loop.CallsWorkflow), workflow.RegisterOptions{Name: protocol.CallsWorkflowName})
-	registry.RegisterWorkflowWithOptions(keeper.ConcurrencyWorkflow, workflow.RegisterOptions{Name: queue.WorkflowName})
-	registry.RegisterWorkflowWithOptions(keeper.LoginWorkflow, workflow.RegisterOptions{Name: login.WorkflowName})
-	registry.RegisterWorkflowWithOptions(keeper.MailboxWorkflow, workflow.RegisterOptions{Name: interpreter.MailboxWorkflow})
-	registry.RegisterWorkflowWithOptions(keeper.PlanWorkflow, workflow.RegisterOptions{Name: interpreter.PlanWorkflow})
-	registry.RegisterWorkflowWithOptions(keeper.RateLimitWorkflow, workflow.RegisterOptions{Name: ratelimit.WorkflowName})
-	registry.RegisterWorkflowWithOptions(keeper.StateWorkflow, workflow.RegisterOptions{Name: incremental.WorkflowName})
-	registry.RegisterWorkflowWithOptions(keeper.PartitionsWorkflow, workflow.RegisterOptions{Name: partition.WorkflowName})
-	registry.RegisterWorkflowWithOptions(keeper.StateCommandWorkflow, workflow.RegisterOptions{Name: interpreter.StateCommandWorkflow})
-	registry.RegisterWorkflowWithOptions(keeper.TreeWorkflow, workflow.RegisterOptions{Name: interpreter.TreeWorkflow})
+	for name, shared := range map[string]any{
+		queue.WorkflowName:               keeper.ConcurrencyWorkflow,
+		login.WorkflowName:               keeper.LoginWorkflow,
+		interpreter.MailboxWorkflow:      keeper.MailboxWorkflow,
+		interpreter.PlanWorkflow:         keeper.PlanWorkflow,
+		ratelimit.WorkflowName:           keeper.RateLimitWorkflow,
+		incremental.WorkflowName:         keeper.StateWorkflow,
+		partition.WorkflowName:           keeper.PartitionsWorkflow,
+		interpreter.StateCommandWorkflow: keeper.StateCommandWorkflow,
+		interpreter.TreeWorkflow:         keeper.TreeWorkflow,
+	} {
+		registry.RegisterWorkflowWithOptions(shared, workflow.RegisterOptions{Name: name, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade})
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 	"google.golang.org/grpc"
 
 	"reprise/activities"
@@ -44,6 +45,32 @@ type Options struct {
 	OnFatalError func(error)
 	// Telemetry records the parts of runs; nil for none. The catalogue and the client must have the same.
 	Telemetry *telemetry.Telemetry
+	// Build turns Temporal's Worker Versioning on; the zero value leaves it off.
+	Build Build
+}
+
+// Build is the build of a worker, by which the server keeps runs apart.
+type Build struct {
+	Deployment string // the name that all builds of these workers share, without . and :
+	ID         string
+	// AutoUpgrade moves runs to the current build with their next task. By default, a run and its children stay with the build
+	// that has started them.
+	AutoUpgrade bool
+}
+
+// workerOptions are the options of a worker of this build.
+func (b Build) workerOptions() worker.DeploymentOptions {
+	if b == (Build{}) {
+		return worker.DeploymentOptions{}
+	}
+	behavior := workflow.VersioningBehaviorPinned
+	if b.AutoUpgrade {
+		behavior = workflow.VersioningBehaviorAutoUpgrade
+	}
+	return worker.DeploymentOptions{
+		UseVersioning: true, DefaultVersioningBehavior: behavior,
+		Version: worker.WorkerDeploymentVersion{DeploymentName: b.Deployment, BuildID: b.ID},
+	}
 }
 
 const (
@@ -75,6 +102,7 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 		WorkerStopTimeout:                  options.StopTimeout + returnTime,
 		DeadlockDetectionTimeout:           mostThought,
 		OnFatalError:                       options.OnFatalError,
+		DeploymentOptions:                  options.Build.workerOptions(),
 		Interceptors:                       append(options.Telemetry.Interceptors(), catalogue.Attempts.StoreOutcomes()),
 	})
 	Register(w, catalogue)
