@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// credentialHeaders carry credentials, or what proves that one has them.
+// credentialHeaders carry credentials, or prove that the client has them.
 var credentialHeaders = []string{
 	"authorization", "proxy-authorization", "authentication-info", "proxy-authentication-info", "cookie", "set-cookie", "set-cookie2",
 }
 
-// credentialEndings end the names of headers in which servers return credentials, such as
-// x-auth-token. Headers that count tokens of a limit end otherwise.
+// credentialEndings are endings of the names of headers in which servers return credentials, such as x-auth-token.
+// Headers that count tokens of a limit have other endings.
 var credentialEndings = []string{"-token", "-secret", "-password", "-apikey", "-api-key", "-cookie", "-session", "-session-id"}
 
-// InHeader reports whether a header may hold credentials. A challenge, such as
-// www-authenticate, says which are wanted and holds none.
+// InHeader reports whether a header may contain credentials. A challenge, such as www-authenticate, names the
+// required ones and contains none.
 func InHeader(header string) bool {
 	name := strings.ToLower(header)
 	return slices.Contains(credentialHeaders, name) ||

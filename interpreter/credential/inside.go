@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// Stars replace what was masked.
+// Stars replaces secrets that are masked.
 const Stars = "***"
 
-// What is secret within a text: in addresses, in JSON within JSON, in queries of GraphQL, in commands.
+// Patterns of secrets within a text: in URLs, in JSON within JSON, in GraphQL queries, in commands.
 var (
-	// assigned finds names with values: name=value, "name": "value", name%3Dvalue.
+	// assigned matches names with values: name=value, "name": "value", name%3Dvalue.
 	assigned = regexp.MustCompile(`(?:%[0-9A-Fa-f]{2})?([A-Za-z0-9_.-]+)(?:\\*["'])?\s*(?:=|:|%3[Dd]|%3[Aa])\s*(?:\\*["'])?([^\s"'\\&<>,;{}()%?#=]+)`)
-	// element finds elements of XML.
+	// element matches XML elements.
 	element = regexp.MustCompile(`<([A-Za-z0-9_.:-]+)[^<>]*>([^<>]+)<`)
-	// scheme finds what follows Bearer and Basic.
+	// scheme matches what follows Bearer and Basic.
 	scheme = regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)
-	// graphType is a type of GraphQL, as in $token: String!.
+	// graphType matches a GraphQL type, as in $token: String!.
 	graphType = regexp.MustCompile(`^\[*[A-Z][A-Za-z]*[!\]]*$`)
 )
 
-// HasInside reports whether a text contains a secret beside other things.
+// HasInside reports whether a text contains a secret among other things.
 func HasInside(text string) bool { return WithoutInside(text) != text }
 
-// WithoutInside is a text whose secrets are stars.
+// WithoutInside returns a text with its secrets masked.
 func WithoutInside(text string) string {
 	return replaceInside(text, func(string) string { return Stars })
 }
 
-// FindSecrets are the secrets within a text.
+// FindSecrets returns the secrets within a text.
 func FindSecrets(text string) (found []string) {
 	replaceInside(text, func(secret string) string {
 		found = append(found, secret)
@@ -38,7 +38,7 @@ func FindSecrets(text string) (found []string) {
 	return found
 }
 
-// replaceInside replaces the secrets within a text.
+// replaceInside returns a text with its secrets replaced.
 func replaceInside(text string, replace func(secret string) string) string {
 	text = address.ReplaceAllStringFunc(text, func(found string) string { return replaceInPath(found, replace) })
 	text = tokenInside.ReplaceAllStringFunc(text, func(found string) string {
@@ -51,8 +51,8 @@ func replaceInside(text string, replace func(secret string) string) string {
 	return replaceValues(text, assigned, func(name, value string) bool { return LooksSecret(value) && isAssigned(name, value) }, replace)
 }
 
-// replaceValues replaces those values within a text that are secret. A pattern finds them by its last group, and their names by
-// its first.
+// replaceValues replaces those values within a text that are secret. The last group of pattern matches a value, and
+// the first its name.
 func replaceValues(text string, pattern *regexp.Regexp, isSecret func(name, value string) bool, replace func(secret string) string) string {
 	var out strings.Builder
 	end := 0
@@ -66,7 +66,7 @@ func replaceValues(text string, pattern *regexp.Regexp, isSecret func(name, valu
 	return out.String() + text[end:]
 }
 
-// replaceInPath replaces what is secret in the user and the path of an address. What is behind them stays.
+// replaceInPath replaces secrets in the user and the path of a URL. The query and fragment are unchanged.
 func replaceInPath(found string, replace func(secret string) string) string {
 	path, rest := found, ""
 	if at := strings.IndexAny(found, "?#"); at >= 0 {
@@ -94,7 +94,7 @@ func replaceInPath(found string, replace func(secret string) string) string {
 	return strings.Join(segments, "/") + rest
 }
 
-// isAssigned reports whether a name has a secret as its value, and no variable or type of GraphQL.
+// isAssigned reports whether the name makes its value a secret. GraphQL variables and types are not secrets.
 func isAssigned(name, value string) bool {
 	isVariable := strings.HasPrefix(value, "$") || graphType.MatchString(value)
 	return !isVariable && !strings.HasPrefix(value, "//") && !NamesPage(name) && NamesSecret(name)
@@ -110,10 +110,10 @@ func WithoutGiven(text string) string {
 	return text
 }
 
-// localName is the name of an element of XML without its namespace.
+// localName returns the name of an XML element without its namespace.
 func localName(name string) string { return name[strings.LastIndexByte(name, ':')+1:] }
 
-// GivesSecret reports whether a body of text gives something the name of a secret, however short it is.
+// GivesSecret reports whether a body of text assigns a value, however short, to a name such as password.
 func GivesSecret(text string) bool {
 	for _, pattern := range []*regexp.Regexp{assigned, element} {
 		for _, match := range pattern.FindAllStringSubmatch(text, -1) {

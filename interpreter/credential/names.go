@@ -1,5 +1,5 @@
-// Package credential knows what secrets look like and how what holds them is named. It is the one list
-// that new playbooks, recordings, masks and the checks of playbooks go by.
+// Package credential recognizes secrets by their form and by the names of what contains them. New playbooks,
+// recordings, masks and the checks of playbooks all use this one list.
 package credential
 
 import (
@@ -13,24 +13,24 @@ var certain = regexp.MustCompile(`(?i)(^|[_.-])(` + password + `|otp|` +
 	`(access|auth|api|bearer|id|private|refresh|csrf|xsrf|x_?auth|x_?api|x_?access)?[_-]?token|x?api[_-]?key|app[_-]?key|access[_-]?key|signature|sig|sid|session([_-]?id)?|` +
 	`auth|(proxy[_-]?)?authorization|cookies?|credentials?|private[_-]?key|secret[_-]?key|(auth|authorization|verification)[_-]code)$`)
 
-// password are those among them that a value of any form has.
+// password matches those of them whose values may have any form.
 const password = `passwords?|passwd|pwd|passphrase|(client|api|app)?[_-]?secret`
 
 var passwordName = regexp.MustCompile(`(?i)(^|[_.-])(` + password + `|(x?api|secret|private|access)[_-]?key|[a-z_-]*token)$`)
 
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// toSnake is a name in the form a_b.
+// toSnake converts a name to the form a_b.
 func toSnake(name string) string { return camel.ReplaceAllString(name, "${1}_$2") }
 
 // NamesSecret reports whether only a secret can have the name: api_key and accessToken, but neither
 // country_code nor author, which MayName accepts.
 func NamesSecret(name string) bool { return certain.MatchString(toSnake(name)) }
 
-// parts are parts of the names of what may hold a secret.
+// parts are common parts of the names of what may contain a secret.
 var parts = []string{"pass", "pwd", "secret", "token", "key", "sig", "auth", "cred", "session", "code"}
 
-// pageParts are parts of the names of tokens that say which page is meant.
+// pageParts are parts of the names of tokens that identify a page.
 var pageParts = []string{"page", "next", "cursor", "continu", "sync"}
 
 func hasPart(name string, parts []string) bool {
@@ -42,26 +42,27 @@ func hasPart(name string, parts []string) bool {
 // or key.
 func HasPart(name string) bool { return hasPart(name, parts) }
 
-// MayName reports whether a parameter is named like a secret.
+// MayName reports whether a parameter has a name like that of a secret.
 func MayName(name string) bool { return HasPart(name) && !NamesPage(name) }
 
-// NamesPage reports whether a parameter is named like one that leads to another page.
+// NamesPage reports whether a parameter has a name like one that leads to another page.
 func NamesPage(name string) bool { return hasPart(name, pageParts) }
 
-// mentioned is in names that are not shown with their values, whatever else they have.
+// mentioned matches names whose values are not shown, whatever else is in them.
 var mentioned = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|authorization|cookie|api[_-]?key|private[_-]?key|access[_-]?key`)
 
-// MentionsSecret reports whether a name says anything of a secret: its value is not shown to people who look at a run.
+// MentionsSecret reports whether a name mentions a secret, so that its value is not shown to people who look at a
+// run.
 func MentionsSecret(name string) bool {
 	return mentioned.MatchString(name) || NamesSecret(name) && !NamesPage(name)
 }
 
-// opaque is what keys and tokens look like: no words, no times, no sentences.
+// opaque matches texts that look like keys and tokens: no words, times or sentences.
 var opaque = regexp.MustCompile(`^[A-Za-z0-9_.~+/=-]{20,}$`)
 
-// IsMember reports whether a member of an answer is a secret, by its name and value. Many members are named like
-// secrets and are none, such as an issue's key and an error's code. Inside finds tokens by their shapes, and secrets
-// in addresses.
+// IsMember reports whether a member of a response is a secret, by its name and value. Many members have names like
+// secrets but are not, such as an issue's key and an error's code. WithoutInside finds tokens by their form, and
+// secrets in URLs.
 func IsMember(name, value string) bool {
 	switch {
 	case value == "" || NamesPage(name):
@@ -74,7 +75,7 @@ func IsMember(name, value string) bool {
 	return MayName(name) && opaque.MatchString(value) && strings.ContainsAny(value, digits)
 }
 
-// IsWritten reports whether a text that is written out in a file is a secret, by its name or by itself.
+// IsWritten reports whether a literal text in a file is a secret, by its name or by its form.
 func IsWritten(name, text string) bool {
 	if NamesSecret(name) && !NamesPage(name) && (LooksSecret(text) || passwordName.MatchString(toSnake(name))) {
 		return true

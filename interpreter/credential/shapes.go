@@ -12,14 +12,13 @@ import (
 const digits = "0123456789"
 
 const (
-	// MinDistinct is how many bytes a text has at least that can be no word.
+	// MinDistinct is the minimum length of a text that cannot be a word, in bytes.
 	MinDistinct  = 8
 	longDistinct = 20
 )
 
-// LooksSecret reports whether a text cannot be taken for a word, a name, a number
-// or a date: 8 bytes or more with letters and digits, or with characters that
-// names do not have, or 20 bytes of anything.
+// LooksSecret reports whether a text cannot be a word, a name, a number or a date: it has at least 8 bytes with
+// letters and digits, or with characters that names do not have, or at least 20 bytes.
 func LooksSecret(text string) bool {
 	letters, numbers, others := false, false, false
 	for i := range len(text) {
@@ -35,43 +34,43 @@ func LooksSecret(text string) bool {
 	return len(text) >= longDistinct || len(text) >= MinDistinct && (letters && numbers || others)
 }
 
-// beginnings are the beginnings that providers give their tokens.
+// beginnings are prefixes of the tokens of providers.
 const beginnings = `(?:sk|rk|pk)_(?:live|test)_|sk-|gh[oprsu]_|github_pat_|glpat-|xox[abeoprs]-|xapp-|shpat_|shpss_|shpca_|ntn_|AKIA|ASIA|SG\.|EAA|ya29\.|AIza|whsec_|lin_api_|dop_v1_|sntrys_`
 
-// likeWords are beginnings that words have too.
+// likeWords are prefixes of tokens that words may have too.
 const likeWords = `(?:sk|rk|pk)_|pat-|key-|secret_|npm_|hf_`
 
-// webToken is a JSON Web Token.
+// webToken matches a JSON Web Token.
 const webToken = `eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]+)*`
 
 var (
-	// token matches texts that are certainly tokens. wordyToken matches beginnings that words
-	// have too: such a text is a token only if it has digits.
+	// token matches texts that are certainly tokens. wordyToken matches prefixes that words may have too: such a
+	// text is a token only if it contains digits.
 	token      = regexp.MustCompile(`^(?:(?:` + beginnings + `)[A-Za-z0-9_.~+/=-]{4,}|eyJ[A-Za-z0-9_-]{10,}\..*)$`)
 	wordyToken = regexp.MustCompile(`^(?:` + likeWords + `)[A-Za-z0-9_.~+/=-]{4,}$`)
-	// tokenInside finds tokens within a text.
+	// tokenInside matches tokens within a text.
 	tokenInside = regexp.MustCompile(`\b(?:` + beginnings + `|secret_|npm_|hf_)[A-Za-z0-9_.-]{12,}|\b` + webToken)
 )
 
-// IsToken reports whether a text can only be a token, by the way in which it begins.
+// IsToken reports whether a text can only be a token, judging by its prefix.
 func IsToken(text string) bool {
 	return token.MatchString(text) || wordyToken.MatchString(text) && strings.ContainsAny(text, digits)
 }
 
-// address finds addresses within a text.
+// address matches URLs within a text.
 var address = regexp.MustCompile(`https?://[^\s"'<>\\{}|^` + "`" + `]+`)
 
 func isAddress(text string) bool {
 	return strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")
 }
 
-// hooks are path segments of webhooks: the segments after them are as good as a password.
+// hooks are path segments of webhook URLs: the segments after them work like a password.
 var hooks = []string{"webhook", "webhooks", "webhookb2", "webhook-test", "incomingwebhook", "hook", "hooks"}
 
 // hookHosts are hosts that only serve webhooks.
 var hookHosts = []string{"hooks.slack.com", "hooks.slack-gov.com", "hooks.zapier.com", "webhook.office.com", "hook.make.com", "hook.eu1.make.com", "hook.eu2.make.com", "hook.us1.make.com", "maker.ifttt.com"}
 
-// beforeKey are path segments that are followed by a key.
+// beforeKey are path segments before a key.
 var beforeKey = []string{"key", "keys", "token", "tokens", "secret", "apikey", "api_key", "api-key", "auth"}
 
 var (
@@ -84,7 +83,8 @@ var (
 // the address's host, "" if unknown.
 func PathSecrets(host, path string) []string { return pathSecrets(host, path, false) }
 
-// PathSuspects are PathSecrets, and those segments that may be secrets, as they look like no name and no number.
+// PathSuspects returns PathSecrets, and further segments that may be secrets because they look like neither a name
+// nor a number.
 func PathSuspects(host, path string) []string { return pathSecrets(host, path, true) }
 
 func pathSecrets(host, path string, suspects bool) (found []string) {
@@ -112,7 +112,7 @@ func pathSecrets(host, path string, suspects bool) (found []string) {
 	return found
 }
 
-// InPath is the first segment that is a secret in the path of an address, "" for none.
+// InPath returns the first secret segment of a URL's path, "" for none.
 func InPath(of string) string {
 	parsed, err := url.Parse(of)
 	if err != nil {
@@ -124,8 +124,8 @@ func InPath(of string) string {
 	return ""
 }
 
-// IsRandom reports whether a text was made by chance and not by a person: a key in hex, or letters
-// and digits in no order. UUIDs and other IDs are none: they are names of things.
+// IsRandom reports whether a text looks randomly generated: a key in hex, or letters and digits in no order. UUIDs
+// and other IDs do not count, because they are names of things.
 func IsRandom(text string) bool {
 	if hexKey.MatchString(text) {
 		return strings.ContainsAny(strings.ToLower(text), "abcdef") && strings.ContainsAny(text, digits)
@@ -145,7 +145,7 @@ func IsRandom(text string) bool {
 		if kind == 's' {
 			continue
 		}
-		if last != 0 && kind != last && (last != 'A' || kind != 'a') { // a capital begins a word
+		if last != 0 && kind != last && (last != 'A' || kind != 'a') { // a capital letter begins a word
 			switches++
 		}
 		last = kind
@@ -153,7 +153,7 @@ func IsRandom(text string) bool {
 	return len(text) >= shortest && seen['0'] && kinds > 1 && switches >= leastSwitches && entropyBits(text) >= leastEntropy && !id.MatchString(text)
 }
 
-// kindOf is the kind of a character of keys: a, A, 0, s for a separator, 0 for any other.
+// kindOf returns the class of a character of keys: a, A, 0, s for a separator, 0 for any other.
 func kindOf(c byte) byte {
 	switch {
 	case c >= 'a' && c <= 'z':
@@ -168,10 +168,10 @@ func kindOf(c byte) byte {
 	return 0
 }
 
-// id is what names things: a UUID, or an ObjectId.
+// id matches IDs of things: a UUID, or an ObjectId.
 var id = regexp.MustCompile(`^(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[0-9a-f]{24})$`)
 
-// entropyBits is the average number of bits that a character of the text carries.
+// entropyBits returns the average number of bits of information per character of the text.
 func entropyBits(text string) (bits float64) {
 	counts := map[byte]int{}
 	for i := range len(text) {

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Entries is what a schedule's server needs for a line. Calendars alone are wrong at transitions of clocks: the
-// server runs times of a repeated hour twice or never, skips the hour of others, and ignores gaps.
+// Entries are the specifications of a schedule's times for Temporal's server. Calendars alone are wrong when clocks
+// change: the server runs times in a repeated hour twice or never, and skips times in a gap.
 type Entries struct {
-	Calendars []Calendar  // in the zone, without the hours around each move
-	Once      []time.Time // moments around them
-	Steps     []Step      // in the place of all others, where the time of day does not matter
+	Calendars []Calendar  // in the zone, without the hours around each transition
+	Once      []time.Time // times around transitions
+	Steps     []Step      // instead of all others, if the local time of day does not matter
 }
 
-// Calendar are times of local days. Sets have a bit for each number.
+// Calendar specifies times of local days. Sets have a bit for each number.
 type Calendar struct {
-	Years                                  []int // none for all; sorted
+	Years                                  []int // sorted; nil for all
 	Minutes, Hours, Days, Months, Weekdays uint64
 }
 
-// Step are moments in equal steps, counted from the beginning of 1970, UTC.
+// Step specifies times at equal intervals, counted from the beginning of 1970, UTC.
 type Step struct{ Every, Offset time.Duration }
 
 // FirstYear and LastYear bound the years that a server knows.
@@ -30,11 +30,11 @@ const (
 	LastYear  = 2100
 )
 
-// Len is how many entries there are.
+// Len returns the number of entries.
 func (e Entries) Len() int { return len(e.Calendars) + len(e.Once) + len(e.Steps) }
 
-// ScheduleEntries returns the entries of a schedule for this line, correct at all transitions of
-// clocks in a range of years. Outside of it, times are those of the server's calendars.
+// ScheduleEntries returns the entries for this line, which are correct at all transitions from the year from up to
+// the year to. Outside of these years, times are those of the server's calendars.
 func (l Line) ScheduleEntries(zone *time.Location, from, to int) Entries {
 	moves := Transitions(zone, time.Date(from, time.January, 1, 0, 0, 0, 0, zone), time.Date(to, time.January, 1, 0, 0, 0, 0, zone))
 	if len(moves) == 0 {
@@ -63,11 +63,11 @@ func (l Line) plainCalendar() Calendar {
 	return Calendar{Minutes: l.minutes, Hours: l.hours, Days: l.days, Months: l.months, Weekdays: l.weekdays}
 }
 
-// days have hours of dates, which are the beginnings of days in UTC.
+// days maps dates, as midnights in UTC, to sets of their hours.
 type days map[time.Time]uint64
 
-// doubtfulHours returns the hours around a transition for which calendars cannot be trusted: skipped or
-// repeated hours, and one more on each side.
+// doubtfulHours returns the hours around a transition for which calendars cannot be trusted: skipped or repeated
+// hours, and one more on each side.
 func (m Transition) doubtfulHours() days {
 	near := days{}
 	first := m.From().Truncate(time.Hour).Add(-time.Hour)
@@ -77,8 +77,8 @@ func (m Transition) doubtfulHours() days {
 	return near
 }
 
-// meetsTransition reports whether a line has times in the hours around a move. Where the gap has midnight,
-// calendars take the day of the week from the day before, so no day of the week is to be trusted.
+// meetsTransition reports whether a line has times in the hours near a transition. If midnight is in a gap,
+// calendars use the weekday of the day before, so no weekday can be trusted.
 func (l Line) meetsTransition(m Transition, near days) bool {
 	for date, hours := range near { //workflowcheck:ignore whether there is any
 		if l.onDay(date) && l.hours&hours != 0 {
@@ -92,7 +92,8 @@ func (l Line) meetsTransition(m Transition, near days) bool {
 	return false
 }
 
-// otherMoments are the moments around a move that no calendar gives, which leave out some hours.
+// otherMoments returns the times around a transition that must be listed individually, because calendars omit the
+// hours left.
 func (l Line) otherMoments(m Transition, left days) []time.Time {
 	given := map[time.Time]bool{}
 	for _, shown := range l.clockReadings(m.From().Add(-around), m.To().Add(around)) {
@@ -105,7 +106,7 @@ func (l Line) otherMoments(m Transition, left days) []time.Time {
 	return slices.DeleteFunc(l.MomentsNear(m), func(at time.Time) bool { return given[at] })
 }
 
-// calendarsWithout are the calendars of a line that leave out hours of some dates.
+// calendarsWithout returns the calendars of a line without some hours of some dates.
 func (l Line) calendarsWithout(left days, from, to int) []Calendar {
 	var months uint64
 	for date := range left { //workflowcheck:ignore a set
@@ -132,13 +133,13 @@ func (l Line) calendarsWithout(left days, from, to int) []Calendar {
 	return append(all, l.leftOf(left)...)
 }
 
-// group are years that share a set.
+// group is a set of days and the years that have it.
 type group struct {
 	set   uint64
 	years []int
 }
 
-// daysOf are the days of a month that are left out, in which years.
+// daysOf returns the days of a month to be omitted, grouped by years.
 func (l Line) daysOf(left days, month time.Month, from, to int) []group {
 	var all []group
 	for year := from; year < to; year++ {
@@ -157,7 +158,7 @@ func (l Line) daysOf(left days, month time.Month, from, to int) []group {
 	return all
 }
 
-// leftOf returns calendars for the trusted hours of some dates.
+// leftOf returns calendars for the remaining hours of dates that calendarsWithout omits.
 func (l Line) leftOf(left days) []Calendar {
 	var all []Calendar
 	for _, date := range slices.SortedFunc(maps.Keys(left), time.Time.Compare) {
@@ -188,7 +189,7 @@ func yearsWithout(from, to int) []int {
 	return all
 }
 
-// SetMembers are the numbers of a set, sorted.
+// SetMembers returns the numbers in a set, sorted.
 func SetMembers(set uint64) []int {
 	var all []int
 	for n := range 64 {
@@ -199,8 +200,8 @@ func SetMembers(set uint64) []int {
 	return all
 }
 
-// stepEntries returns the steps of a line with equal minutes in every hour of every day, if transitions do
-// not break them; nil for other lines.
+// stepEntries returns steps for a line whose minutes are equally spaced in every hour of every day, if no
+// transition changes their spacing; nil for other lines.
 func (l Line) stepEntries(moves []Transition) []Step {
 	if !hourField.isAll(l.hours) || !dayField.isAll(l.days) || !monthField.isAll(l.months) || !weekdayField.isAll(l.weekdays) {
 		return nil
@@ -213,7 +214,7 @@ func (l Line) stepEntries(moves []Transition) []Step {
 	return stepsOf(moves, time.Hour, minutes)
 }
 
-// minutePace is the time between the minutes of a line, 0 where they differ.
+// minutePace returns the interval between the minutes of a line, 0 if it varies.
 func (l Line) minutePace() time.Duration {
 	minutes := SetMembers(l.minutes)
 	every := 60 / len(minutes)

@@ -1,5 +1,5 @@
-// Package cron says when a line of cron runs in a time zone, also in the nights in which its clocks
-// move. It is pure: times are arguments, and the rules of zones are part of the build.
+// Package cron computes when a line of cron runs in a time zone, including nights in which its clocks change. It is
+// pure: times are arguments, and the rules of time zones are part of the build.
 package cron
 
 import (
@@ -13,16 +13,16 @@ import (
 // Line is a parsed line of cron: a set for each field, with a bit for each number.
 type Line struct {
 	minutes, hours, days, months, weekdays uint64
-	// step is the longest step between two hours of a line that counts hours; 0 for one that names
-	// them, whose times are local times of a day.
+	// step is the largest step between hours if the line has hours in steps; 0 if it names hours, which are then
+	// local times of day.
 	step time.Duration
 }
 
-// field is what a field of a line may hold.
+// field describes the allowed content of a field.
 type field struct {
 	name        string
 	least, most int
-	names       []string // of the numbers from least
+	names       []string // names of the numbers from least
 }
 
 var (
@@ -33,16 +33,16 @@ var (
 	weekdayField = field{"day of the week", 0, 6, []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}}
 )
 
-// fields are the fields of a line, in its order.
+// fields are the fields of a line, in order.
 var fields = []field{minuteField, hourField, dayField, monthField, weekdayField}
 
-// shorthands are the words that stand for a line.
+// shorthands are words for whole lines.
 var shorthands = map[string]string{
 	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
 	"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }
 
-// Parse reads a line of five fields, or a word that stands for one.
+// Parse parses a line of five fields, or a shorthand.
 func Parse(text string) (Line, error) {
 	if meant, ok := shorthands[text]; ok {
 		text = meant
@@ -65,7 +65,7 @@ func Parse(text string) (Line, error) {
 	return l, nil
 }
 
-// readSet gives the set of a field, and its longest step; 0 where all of its numbers are named.
+// readSet returns the set of a field and its largest step; 0 if it names all of its numbers.
 func (f field) readSet(text string) (set uint64, step int, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, by, err := f.readEntry(part)
@@ -80,7 +80,7 @@ func (f field) readSet(text string) (set uint64, step int, err error) {
 	return set, step, nil
 }
 
-// readEntry reads an entry of a field. by is 0 for a number.
+// readEntry parses an entry of a field. by is 0 for a single number.
 func (f field) readEntry(text string) (from, to, by int, err error) {
 	head, steps, stepped := strings.Cut(text, "/")
 	first, last, ranged := strings.Cut(head, "-")
@@ -123,7 +123,7 @@ func (f field) readNumber(text string) (int, error) {
 	return n, nil
 }
 
-// isAll reports whether a set has every number of a field.
+// isAll reports whether a set contains every number of a field.
 func (f field) isAll(set uint64) bool { return bits.OnesCount64(set) == f.most-f.least+1 }
 
 func hasNumber(set uint64, n int) bool { return set&(1<<n) != 0 }
@@ -133,7 +133,7 @@ func (l Line) onDay(date time.Time) bool {
 	return hasNumber(l.months, int(date.Month())) && hasNumber(l.days, date.Day()) && hasNumber(l.weekdays, int(date.Weekday()))
 }
 
-// clockReadings are the times of a line that clocks show from one to another, exclusive; as times in UTC.
+// clockReadings returns the local times of a line from one time to another, exclusive, as times in UTC.
 func (l Line) clockReadings(from, to time.Time) []time.Time {
 	var all []time.Time
 	for date := midnightOf(from); date.Before(to); date = date.AddDate(0, 0, 1) {

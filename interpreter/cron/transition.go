@@ -8,13 +8,13 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Transition is a moment at which the clocks of a zone move.
+// Transition is a time at which the clocks of a zone change.
 type Transition struct {
 	At            time.Time
-	before, after time.Duration // how far the clocks are ahead of UTC
+	before, after time.Duration // offsets from UTC
 }
 
-// Transitions are the transitions of a zone from one moment to another, exclusive.
+// Transitions returns the transitions of a zone from one time to another, exclusive.
 func Transitions(zone *time.Location, from, to time.Time) []Transition {
 	var all []Transition
 	for at := from; at.Before(to); {
@@ -22,12 +22,12 @@ func Transitions(zone *time.Location, from, to time.Time) []Transition {
 		switch {
 		case end.IsZero() || !end.Before(to):
 			return all
-		case !end.After(at): // time.ZoneBounds ends some zones' years so
+		case !end.After(at): // for some zones time.ZoneBounds ends years like this
 			at = at.Add(time.Hour)
 			continue
 		}
 		m := Transition{At: end.UTC(), before: expression.ZoneOffset(end.Add(-time.Second), zone), after: expression.ZoneOffset(end, zone)}
-		if m.before != m.after { // else a name has changed, or a year
+		if m.before != m.after { // otherwise only a name changes, or a year ends
 			all = append(all, m)
 		}
 		at = end
@@ -35,18 +35,17 @@ func Transitions(zone *time.Location, from, to time.Time) []Transition {
 	return all
 }
 
-// From and To are what the clocks show at the move, the earlier first: they leave out the times
-// between, or show them twice.
+// From and To return the local times before and after the transition, the earlier one first: times between them are
+// skipped or repeated.
 func (m Transition) From() time.Time { return m.At.Add(min(m.before, m.after)) }
 
-// To is the end of what From begins.
+// To returns the end of the range that begins with From.
 func (m Transition) To() time.Time { return m.At.Add(max(m.before, m.after)) }
 
-// Forward reports whether the clocks leave times out.
+// Forward reports whether the clocks skip times.
 func (m Transition) Forward() bool { return m.after > m.before }
 
-// momentsShowing returns the moments at which the clocks show a time: none in a gap, two in a repeated
-// hour.
+// momentsShowing returns the times at which the clocks show a local time: none in a gap, two in a repeated hour.
 func (m Transition) momentsShowing(shown time.Time) []time.Time {
 	var all []time.Time
 	if t := shown.Add(-m.before); t.Before(m.At) {
@@ -58,12 +57,13 @@ func (m Transition) momentsShowing(shown time.Time) []time.Time {
 	return all
 }
 
-// around is how far from a move times are worked out: no zone moves its clocks twice in that time.
+// around is the distance from a transition up to which times are computed: no zone changes its clocks twice within
+// it.
 const around = 48 * time.Hour
 
-// MomentsNear returns the moments at which a line runs around a transition. Fixed hours are times of day:
-// each runs once, right after a gap if it falls into one, and at the first occurrence if it is repeated.
-// Stepped hours keep their pace: every shown time counts, and no pause exceeds the step.
+// MomentsNear returns the times at which a line runs around a transition. Fixed hours are times of day: each runs
+// once, right after a gap if it falls into one, and at the first occurrence if it is repeated. Stepped hours keep
+// their interval: every local time counts, and no pause exceeds the step.
 func (l Line) MomentsNear(m Transition) []time.Time {
 	var all []time.Time
 	shown := l.clockReadings(m.From().Add(-around), m.To().Add(around))
@@ -83,7 +83,7 @@ func (l Line) MomentsNear(m Transition) []time.Time {
 	return l.addPaced(m, all, shown)
 }
 
-// addPaced adds what keeps the pace of a line that counts hours.
+// addPaced adds times that keep the interval of a line with hours in steps.
 func (l Line) addPaced(m Transition, all, shown []time.Time) []time.Time {
 	if l.step == 0 {
 		return all
@@ -105,7 +105,7 @@ func (l Line) addPaced(m Transition, all, shown []time.Time) []time.Time {
 	return paced
 }
 
-// shownAt is what the clocks show at a moment.
+// shownAt returns the local time at a moment.
 func (m Transition) shownAt(at time.Time) time.Time {
 	if at.Before(m.At) {
 		return at.Add(m.before)
@@ -113,7 +113,8 @@ func (m Transition) shownAt(at time.Time) time.Time {
 	return at.Add(m.after)
 }
 
-// pauseAfter is how long a time is before the next one, as clocks show them that do not move; 0 for the last.
+// pauseAfter returns the time until the next local time of a line, without regard to transitions; 0 for the last
+// one.
 func (l Line) pauseAfter(shown time.Time, all []time.Time) time.Duration {
 	i, found := slices.BinarySearchFunc(all, shown, time.Time.Compare)
 	if !found || i == len(all)-1 {
@@ -122,7 +123,7 @@ func (l Line) pauseAfter(shown time.Time, all []time.Time) time.Duration {
 	return all[i+1].Sub(shown)
 }
 
-// At describes what a transition does to the times of a line, "" if none is left out or repeated.
+// At describes the effect of a transition on the times of a line, "" if none is skipped or repeated.
 func (l Line) At(m Transition) string {
 	if l.step != 0 {
 		return ""

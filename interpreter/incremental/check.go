@@ -6,11 +6,10 @@ import (
 	"slices"
 )
 
-// MaxName bounds the name of a state, in bytes: it is part of workflow IDs and of keys of
-// ledgers.
+// MaxName bounds the name of a state, in bytes: it is part of workflow IDs and of keys of ledgers.
 const MaxName = 500
 
-// Check returns an error if no call can have made the claim, as clients can send any.
+// Check returns an error for a claim that no call can have made; clients can send any.
 func (c Claim) Check() error {
 	switch {
 	case c.Holder == "" || len(c.Holder) > maxText || len(c.Run) > maxText:
@@ -25,15 +24,14 @@ func (c Claim) Check() error {
 	return checkName(c.Name)
 }
 
-// maxText bounds what a claim says, in bytes, and maxCursor a cursor: a token is longer than
-// others.
+// Bounds of what clients can send.
 const (
-	// maxText bounds each text of a claim, in bytes. A claim is a signal, which clients can
-	// send, and the workflow of a state keeps it in every history.
+	// maxText bounds each text of a claim, in bytes. Clients can send claims, and the workflow of a state keeps
+	// them in every history.
 	maxText = 1000
 	// maxCursor bounds a cursor, in bytes: a token is longer than other texts of a claim.
 	maxCursor = 8000
-	// maxMoves bounds the moves that one command makes, all within one workflow task.
+	// maxMoves bounds the moves of one command, all of which are made within one workflow task.
 	maxMoves = 10_000
 	// maxTables bounds the tables of a claim, which the workflow of a state keeps.
 	maxTables = 1000
@@ -46,7 +44,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// CheckWrite returns an error for a move that no call makes.
+// CheckWrite returns an error for a write that no call makes.
 func (w StateWrite) CheckWrite() error {
 	switch {
 	case w.Holder == "" || len(w.Holder) > maxText:

@@ -1,6 +1,6 @@
-// Package incremental is the state that a step keeps between runs: cursors and their order,
-// what a call claims and moves, and which rows are read again. It only computes values;
-// docs/concepts/state.md#what-a-run-reads describes what it guarantees.
+// Package incremental implements the state that a step keeps between runs: cursors and their order, claims and
+// moves, and which rows are read again. It only computes values; docs/concepts/state.md#what-a-run-reads describes
+// the guarantees.
 package incremental
 
 import (
@@ -19,7 +19,7 @@ import (
 // CursorType is the type of a cursor.
 type CursorType string
 
-// The types of cursors. A token is no cursor: it is not compared.
+// The types of cursors. A token has no order and is not compared.
 const (
 	Time    CursorType = "time"
 	Date    CursorType = "date"
@@ -33,23 +33,23 @@ var Types = []string{string(Time), string(Date), string(Integer), string(Text)}
 
 // Cursor is a point in the order of a source; kept in workflow history.
 type Cursor struct {
-	// Value is the cursor as the row has it, digit for digit, or a token.
+	// Value is the cursor exactly as in the row, or a token.
 	Value expression.Value `json:"value,omitzero"`
-	// Position orders the cursors of one type as bytes are ordered, here, in PostgreSQL
-	// (bytea) and in SQLite (BLOB); nil of a token.
+	// Position orders the cursors of one type: byte order is their order here, in PostgreSQL (bytea) and in SQLite
+	// (BLOB). It is nil for a token.
 	Position []byte `json:"position,omitempty"`
 }
 
 // IsZero reports whether there is no cursor.
 func (c Cursor) IsZero() bool { return c.Value.Data == nil }
 
-// mostText bounds a cursor of text, in bytes: it is kept with each row within the lag.
+// mostText bounds a cursor of type text, in bytes: it is stored with each row within the lag.
 const mostText = 1000
 
-// Parse reads a cursor in the form of its type. The error says what it is in place of the type.
+// Parse parses a cursor of a type. The error says what the value is instead.
 func Parse(as CursorType, value any) (Cursor, error) { return Form{Type: as}.Parse(value) }
 
-// ParseInto is Parse, and keeps the position behind those in positions: the cursors of many rows need one slice.
+// ParseInto is Parse, but appends the position to positions, so that the cursors of many rows need one slice.
 func (f Form) ParseInto(positions *[]byte, value any) (Cursor, error) {
 	cursor, as := Cursor{Value: expression.Of(value)}, f.Type
 	if as == Token {
@@ -72,10 +72,10 @@ func (f Form) ParseInto(positions *[]byte, value any) (Cursor, error) {
 	return cursor, nil
 }
 
-// examples are cursors of types whose form matters, as messages name them.
+// examples are valid cursors of types whose format matters, for messages.
 var examples = map[CursorType]string{Time: " such as 2024-01-31T10:00:00Z or 2024-01-31 10:00+02", Date: " such as 2024-01-31"}
 
-// shownValue is a value as messages show it.
+// shownValue returns a value for messages.
 func shownValue(value any) string {
 	const most = 60
 	text := expression.Text(value)
@@ -127,14 +127,14 @@ func (f Form) withPosition(to []byte, value any) (longer []byte, ok bool) {
 
 const secondsPerDay = 24 * 60 * 60
 
-// isWhole reports whether a value is a whole number, however long.
+// isWhole reports whether a value is a whole number, of any length.
 func isWhole(value any) bool {
 	text := expression.Text(value)
 	n, ok := new(big.Int).SetString(text, 10)
 	return ok && n.String() == text
 }
 
-// wholeNumber reads a whole number, or the text of one in its shortest form.
+// wholeNumber parses a whole number, or a text with one in its shortest form.
 func wholeNumber(value any) (int64, bool) {
 	if n, isInt := value.(int); isInt {
 		return int64(n), true
@@ -147,7 +147,8 @@ func wholeNumber(value any) (int64, bool) {
 	return n.Int64(), true
 }
 
-// integerPosition flips the sign bit, so that negative numbers sort before positive ones.
+// integerPosition returns the position of a number. Its sign bit is flipped, so that negative numbers sort before
+// positive ones.
 func integerPosition(n int64) []byte {
 	return appendInteger(nil, n)
 }
@@ -162,24 +163,25 @@ func appendTime(to []byte, at time.Time) []byte {
 	return binary.BigEndian.AppendUint32(appendInteger(to, at.Unix()), uint32(at.Nanosecond()))
 }
 
-// Bytes of the positions of days and times.
+// Sizes of the positions of days and times, in bytes.
 const (
 	dateBytes = 8
 	timeBytes = 12
 )
 
-// timeAt is the time of a position.
+// timeAt returns the time of a position.
 func timeAt(position []byte) time.Time {
 	return time.Unix(integerAt(position[:8]), int64(binary.BigEndian.Uint32(position[8:]))).UTC()
 }
 
 func integerAt(position []byte) int64 { return int64(binary.BigEndian.Uint64(position) ^ 1<<63) }
 
-// Lag is how far before its watermark a source is read again: a duration of type time, else
-// a number of days or whole numbers. Kept in workflow history.
+// Lag is how far before its watermark a source is read again: for type time a duration, for date a number of days,
+// for integer a number. Kept in workflow history.
 type Lag int64
 
-// Before is a cursor less a lag. Without one it is the cursor itself, as the row had it where that was of this form.
+// Before returns the cursor that is lag before c. Without a lag it returns c, with its value as in the row if it
+// has this form.
 func (f Form) Before(c Cursor, lag Lag) Cursor {
 	switch {
 	case c.IsZero() || c.Position == nil:
@@ -200,7 +202,7 @@ func (f Form) Before(c Cursor, lag Lag) Cursor {
 	return c
 }
 
-// NotBelow is a cursor, or the one at a position that is larger.
+// NotBelow returns c, or the cursor at position if that is larger.
 func (f Form) NotBelow(c Cursor, position []byte) Cursor {
 	if c.Position == nil || bytes.Compare(position, c.Position) <= 0 {
 		return c
@@ -208,7 +210,7 @@ func (f Form) NotBelow(c Cursor, position []byte) Cursor {
 	return f.atPosition(c, position)
 }
 
-// atPosition is the cursor at a position; c is one of the same source.
+// atPosition returns the cursor at a position; c is one of the same source.
 func (f Form) atPosition(c Cursor, position []byte) Cursor {
 	if f.Format != "" {
 		at, _ := TimeOf(f.Type, Cursor{Value: expression.Of(true), Position: position})
@@ -242,7 +244,7 @@ func isString(value any) bool {
 	return is
 }
 
-// CursorAt is the cursor of a time, for types that have one.
+// CursorAt returns the cursor of a time; false for types without one.
 func CursorAt(as CursorType, now time.Time) (c Cursor, ok bool) {
 	switch as {
 	case Time:
@@ -255,8 +257,7 @@ func CursorAt(as CursorType, now time.Time) (c Cursor, ok bool) {
 	return Cursor{}, false
 }
 
-// TimeOf is the time of a cursor; for type date the beginning of its day in UTC; other types have
-// none.
+// TimeOf returns the time of a cursor, for type date the beginning of the day in UTC; false for other types.
 func TimeOf(as CursorType, c Cursor) (at time.Time, ok bool) {
 	switch {
 	case c.IsZero():
@@ -268,7 +269,8 @@ func TimeOf(as CursorType, c Cursor) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// BehindNow is how long before now a watermark is, 0 of one in the future: of type date in whole days.
+// BehindNow returns how long before now a watermark is, for type date in whole days; 0 for a watermark in the
+// future.
 func BehindNow(as CursorType, watermark Cursor, now time.Time) (behind time.Duration, ok bool) {
 	at, ok := TimeOf(as, watermark)
 	if !ok {
@@ -280,7 +282,7 @@ func BehindNow(as CursorType, watermark Cursor, now time.Time) (behind time.Dura
 	return max(now.Sub(at), 0), true
 }
 
-// Equal reports whether two cursors are the same, in their form too.
+// Equal reports whether two cursors have the same position and the same text.
 func (c Cursor) Equal(other Cursor) bool {
 	return bytes.Equal(c.Position, other.Position) && c.Text() == other.Text()
 }

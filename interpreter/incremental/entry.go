@@ -6,49 +6,50 @@ import (
 	"time"
 )
 
-// StateEntry is a state with the call that holds it. Its methods are the rules of claims, moves and settings, which all keepers
-// carry out: a Keeper in memory, and the databases of SQL tools in their tables.
+// StateEntry is a state with the call that holds it. Its methods implement the rules of claims, moves and settings
+// for all keepers: the Keeper in memory, and the tables of SQL tools.
 type StateEntry struct {
 	State
-	// Found is the watermark that the holder found, and Last the number of its last write.
+	// Found is the watermark when the holder claimed the state, and Last the number of the holder's last write.
 	Found Cursor
-	// Holder is the key of the call that holds the state, in the form of its keeper; "" for nobody.
+	// Holder is the key of the call that holds the state, in the form used by its keeper; "" for none.
 	Holder string
 	Last   int
 }
 
-// ClaimTarget is where the rows of a claim go, in a database that keeps the state beside them.
+// ClaimTarget is the destination of a claim's rows, in a database that keeps the state beside them.
 type ClaimTarget interface {
-	// Table is the table that the call writes to.
+	// Table returns the table that the call writes to.
 	Table() (Table, error)
-	// Filled are the tables of children that have had rows with the state.
+	// Filled returns the child tables that have had rows with the state.
 	Filled() ([]Table, error)
-	// Key distinguished the rows of the claim before; false where its call did not insert.
+	// Key returns the columns that identified the rows of earlier claims; false if the previous call did not
+	// insert.
 	Key() (key []string, inserted bool, err error)
-	// KnowsRows reports whether there are rows that the state knows.
+	// KnowsRows reports whether the state has known rows.
 	KnowsRows() (bool, error)
 }
 
 // ClaimDecision is the decision about a claim.
 type ClaimDecision struct {
-	// Entry is the state afterwards.
+	// Entry is the resulting state.
 	Entry StateEntry
-	// Refused says why the call cannot have the state; nothing changes then.
+	// Refused says why the call cannot have the state, which is then unchanged.
 	Refused *Refusal
-	// Repeated says that the call holds the state already; nothing changes then.
+	// Repeated says that the call already holds the state, which is then unchanged.
 	Repeated bool
-	// Anew says that the state begins again without a watermark and without rows that it knows.
+	// Anew says that the state starts without a watermark and without known rows.
 	Anew bool
-	// Lacks says that the table lacks the rows up to the watermark.
+	// Lacks says that the table lacks rows up to the watermark.
 	Lacks bool
 	// Table is the table of the claim; zero without a target.
 	Table Table
-	// Changes are those for the history, the oldest first. One without a time is made now.
+	// Changes are to be added to the history, oldest first. A change without a time happens now.
 	Changes []StateChange
 }
 
-// DecideClaim decides about a claim whose holder and source are in the form of the keeper. The target is nil where a workflow keeps
-// the state.
+// DecideClaim decides a claim whose holder and source are in the form used by the keeper. target is nil if a
+// workflow keeps the state.
 func (r StateEntry) DecideClaim(claim Claim, target ClaimTarget, now time.Time) (d ClaimDecision, err error) {
 	d.Entry = r
 	if d.Repeated = r.Holder == claim.Holder; d.Repeated {
@@ -79,7 +80,7 @@ func (r StateEntry) DecideClaim(claim Claim, target ClaimTarget, now time.Time) 
 		d.Changes = append(d.Changes, moves)
 	}
 	next := &d.Entry
-	if d.Anew { // a call that fails on the way would leave a table with rows behind, and the next one would read on from the watermark
+	if d.Anew { // a call that fails midway would leave a table with some rows, and the next one would continue from the watermark
 		d.Changes = append(d.Changes, StateChange{Name: r.Name, At: now, By: claim.Run, From: r.Watermark, Note: note})
 		next.Watermark = Cursor{}
 	}
@@ -88,8 +89,8 @@ func (r StateEntry) DecideClaim(claim Claim, target ClaimTarget, now time.Time) 
 	return d, nil
 }
 
-// refuseMissing returns why the tables of a claim lack rows up to the watermark, or notes that the state begins again
-// for that reason; nil if they lack none.
+// refuseMissing returns why the tables of a claim lack rows up to the watermark, nil if they lack none. If the
+// state starts anew for that reason, it returns a note for the history instead.
 func (d *ClaimDecision) refuseMissing(claim Claim, target ClaimTarget) (refused *Refusal, note string, err error) {
 	const noRows = "--full-refresh: the table has no rows"
 	state := d.Entry.State
@@ -115,7 +116,7 @@ func (d *ClaimDecision) refuseMissing(claim Claim, target ClaimTarget) (refused 
 	return refused, noRows, err
 }
 
-// ofAnotherKey is why a claim is refused whose key would not recognize the rows that the state knows, nil where it may have the state.
+// ofAnotherKey returns a refusal if the claimed key would not recognize the known rows of the state; otherwise nil.
 func ofAnotherKey(state string, target ClaimTarget, claimed []string) (*Refusal, error) {
 	key, inserted, err := target.Key()
 	if err != nil || !inserted || (key == nil) == (claimed == nil) && slices.Equal(key, claimed) {
@@ -128,25 +129,27 @@ func ofAnotherKey(state string, target ClaimTarget, claimed []string) (*Refusal,
 	return OfAnotherKey(state, key, claimed), nil
 }
 
-// FullIntoAnother is the note of a state that begins anew, since everything is read for a table that its call writes to for the first time.
+// FullIntoAnother is the note of a state that starts anew because everything is read for a table that its call
+// writes to for the first time.
 const FullIntoAnother = "--full-refresh: the step writes to another table"
 
-// HolderChange returns the change that the holder has made to the state; false if it has not
-// moved.
+// HolderChange returns the change of the watermark that the holder has made; false if it has not moved it.
 func (r StateEntry) HolderChange() (StateChange, bool) {
 	return StateChange{Name: r.Name, At: r.MovedAt, By: r.Run, From: r.Found, To: r.Watermark}, !r.Watermark.Equal(r.Found)
 }
 
-// FenceNumbers returns the two numbers that the holder's last write may have when a write comes: the one before it,
-// or its own if it was applied already and is repeated.
+// FenceNumbers returns the two numbers that the holder's last write may have when a write arrives: the one before
+// it, or its own if it is a repetition.
 func (w StateWrite) FenceNumbers() (before, again int) { return w.Number - 1, w.Number }
 
-// MovesWatermark reports whether the write may change the watermark: back in any case, and otherwise where it passes the one that is there.
+// MovesWatermark reports whether the write may change the watermark: back in any case, otherwise only beyond the
+// present one.
 func (w StateWrite) MovesWatermark() bool {
 	return w.Move != nil && (w.Move.Back || !w.Move.To.IsZero())
 }
 
-// MovesTo reports whether a watermark that is there moves to the cursor: one with an order only forward, any other to whatever differs.
+// MovesTo reports whether a watermark moves from there to c: ordered cursors only move forward, others to any
+// different value.
 func (c Cursor) MovesTo(there Cursor) bool {
 	if !c.isOrdered() || !there.isOrdered() {
 		return !c.Equal(there)
@@ -157,15 +160,15 @@ func (c Cursor) MovesTo(there Cursor) bool {
 // isOrdered reports whether the cursor has a position; that of an empty text is empty.
 func (c Cursor) isOrdered() bool { return c.Position != nil || c.Value.Data == "" }
 
-// Standing says whether a write is due, and if not, why.
+// Standing is the relation of a write to the state that it changes.
 type Standing int
 
-// What a write is to the state that it changes.
+// The relations of a write to its state.
 const (
-	StandingNext    Standing = iota + 1 // it is the next one of the holder
-	StandingApplied                     // it was applied before
-	StandingBehind                      // later ones of the holder were applied
-	StandingAhead                       // ones before it are missing
+	StandingNext    Standing = iota + 1 // it is the holder's next write
+	StandingApplied                     // it was already applied
+	StandingBehind                      // later writes of the holder were already applied
+	StandingAhead                       // writes before it are missing
 	StandingSet                         // nobody holds the state: a person has set it
 	StandingSameRun                     // another call of the same run holds the state
 	StandingOther                       // a call of another run holds it
@@ -191,7 +194,7 @@ func (r StateEntry) StandingOf(write StateWrite) Standing {
 	return StandingAhead
 }
 
-// ApplyWrite is the state behind the next write of its holder.
+// ApplyWrite returns the state after the next write of its holder.
 func (r StateEntry) ApplyWrite(write StateWrite, now time.Time) StateEntry {
 	if r.Last = write.Number; write.Move != nil {
 		r.Rows = int64(write.Move.Rows)
@@ -202,7 +205,8 @@ func (r StateEntry) ApplyWrite(write StateWrite, now time.Time) StateEntry {
 	return r
 }
 
-// UndoWrite is the state without a write of its holder, whether or not that was applied; it cannot be applied any more.
+// UndoWrite returns the state without a write of its holder, whether or not it was applied; after that it cannot be
+// applied any more.
 func (r StateEntry) UndoWrite(write StateWrite, now time.Time) StateEntry {
 	if !r.Watermark.Equal(r.Found) {
 		r.Watermark, r.MovedAt = r.Found, now
@@ -211,7 +215,8 @@ func (r StateEntry) UndoWrite(write StateWrite, now time.Time) StateEntry {
 	return r
 }
 
-// Set is the state as a person sets it, which nobody holds, with the changes for its history; one that is forgotten has no watermark.
+// Set returns the state as a person sets it, without a holder, and the changes for its history. A forgotten state
+// has no watermark.
 func (r StateEntry) Set(change StateChange, now time.Time) (next StateEntry, changes []StateChange) {
 	if moves, moved := r.HolderChange(); moved {
 		changes = append(changes, moves)

@@ -12,19 +12,18 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Form is how the cursors of a source are written.
+// Form is the format of a source's cursors.
 type Form struct {
 	Type CursorType
-	// Format is a layout of package time, or a key of epochUnits; "" is the default of the
-	// type.
+	// Format is a layout of package time, or a key of epochUnits; "" is the default format of the type.
 	Format string
 }
 
-// epochUnits are the formats of a number since 1970.
+// epochUnits are the formats of numbers since 1970.
 var epochUnits = map[string]time.Duration{"%s": time.Second, "%ms": time.Millisecond, "%us": time.Microsecond}
 
-// ReadFormat reads the format of cursors as an author writes it: a layout of strftime or of package time, or a unit of
-// epochUnits. as is the type that its cursors have unless the author says another.
+// ReadFormat parses a format as an author writes it: a layout of strftime or of package time, or a key of
+// epochUnits. as is the default type of such cursors.
 func ReadFormat(written string) (format string, as CursorType, err error) {
 	if written == "" {
 		return "", "", errors.New(`is empty; write such as "%d/%m/%Y", or remove it`)
@@ -58,16 +57,17 @@ func ReadFormat(written string) (format string, as CursorType, err error) {
 
 const formatExample, epochExample = `"%d/%m/%Y" or "%Y-%m-%dT%H:%M:%SZ"`, "%s, %ms or %us"
 
-// formatUnits are how fine a format may be.
+// formatUnits are possible precisions of formats.
 var formatUnits = []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second, time.Millisecond, time.Microsecond, time.Nanosecond}
 
-// formatSample differs in all its parts, and is in the second half of a day.
+// formatSample is a time whose parts all differ, in the second half of a day.
 var formatSample = time.Date(2012, time.November, 24, 23, 34, 45, 567_891_234, time.UTC)
 
 // formatSampleDay is the time that messages show in a format.
 var formatSampleDay = time.Date(2024, time.January, 31, 10, 0, 0, 0, time.UTC)
 
-// readsBack reports whether a layout writes a time of which it reads all but what is finer than a unit.
+// readsBack reports whether a layout preserves times up to a unit: parsing a formatted time gives the time
+// truncated to it.
 func readsBack(layout string, unit time.Duration) bool {
 	for _, sample := range []time.Time{formatSample, time.Date(2001, time.February, 3, 4, 5, 6, 7_008_009, time.UTC)} {
 		read, err := time.Parse(layout, sample.Format(layout))
@@ -78,10 +78,10 @@ func readsBack(layout string, unit time.Duration) bool {
 	return true
 }
 
-// Parse reads a cursor as rows have it. The error says what it is in place of one.
+// Parse parses a cursor from a row. The error says what the value is instead.
 func (f Form) Parse(value any) (Cursor, error) { return f.ParseInto(&[]byte{}, value) }
 
-// ParseAny is Parse, of a value that a person writes: in the format, or as cursors of the type are written without one.
+// ParseAny parses a cursor that a person enters: in this format, or in the default format of the type.
 func (f Form) ParseAny(value any) (Cursor, error) {
 	cursor, err := f.Parse(value)
 	if err == nil || f.Format == "" {
@@ -94,8 +94,7 @@ func (f Form) ParseAny(value any) (Cursor, error) {
 	return f.inForm(plain), nil
 }
 
-// inForm converts a cursor to this form: unchanged if it was written in it, else by its
-// position.
+// inForm returns a cursor in this form: unchanged if it already is, else converted by its position.
 func (f Form) inForm(c Cursor) Cursor {
 	if f.Type != Time && f.Type != Date || c.Position == nil {
 		return c
@@ -106,7 +105,7 @@ func (f Form) inForm(c Cursor) Cursor {
 	return f.atPosition(c, c.Position)
 }
 
-// withFormatted appends the position of a cursor in a format.
+// withFormatted appends the position of a formatted cursor.
 func (f Form) withFormatted(to []byte, value any) (longer []byte, ok bool) {
 	at, ok := f.timeOf(value)
 	if !ok {
@@ -118,7 +117,7 @@ func (f Form) withFormatted(to []byte, value any) (longer []byte, ok bool) {
 	return appendTime(to, at), true
 }
 
-// timeOf reads a time in the format. Digits may be a number, as in 20240131.
+// timeOf parses a time in the format. Digits may be a number, as in 20240131.
 func (f Form) timeOf(value any) (at time.Time, ok bool) {
 	switch value.(type) {
 	case nil, bool, []any, map[string]any:
@@ -132,7 +131,8 @@ func (f Form) timeOf(value any) (at time.Time, ok bool) {
 	return at, err == nil
 }
 
-// sinceEpoch is the time a number of units after 1970, of the years 0 to 9999: one beyond is of another unit.
+// sinceEpoch returns the time that is a number of units after 1970, for the years 0 to 9999; a number beyond these
+// must have another unit.
 func sinceEpoch(text string, unit time.Duration) (at time.Time, ok bool) {
 	const longest = 40
 	if len(text) > longest || strings.ContainsAny(text, "/eEpPxX_") {
@@ -152,8 +152,8 @@ func sinceEpoch(text string, unit time.Duration) (at time.Time, ok bool) {
 	return at, at.Year() >= 0 && at.Year() <= 9999
 }
 
-// formatTime is a time in the format, rounded down to what that holds. like is a cursor of the source: of digits that it has
-// as text, text is written.
+// formatTime formats a time, rounded down to the precision of the format. like is a cursor of the source: if it has
+// digits as text, the result is text.
 func (f Form) formatTime(at time.Time, like any) any {
 	at = at.UTC()
 	unit, isEpoch := epochUnits[f.Format]

@@ -11,59 +11,59 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Bounds of what a Keeper keeps. One that continues as new has to fit into one payload.
+// Bounds of a Keeper. Its snapshot has to fit into one payload when it continues as new.
 const (
-	// MaxStates is how many states a group has: all of them are in one payload, and a state for
-	// each customer makes any number.
+	// MaxStates bounds the states of a group: all of them are in one payload, and a loop over customers may make
+	// any number.
 	MaxStates = 10_000
-	// maxWeight bounds the bytes of states, as weight counts them: no fewer than a Snapshot
-	// takes. Temporal refuses a payload over 2 MB, and the states could never be read again.
+	// maxWeight bounds the size of states, as byteWeight counts it, in bytes: an upper bound for that of a
+	// Snapshot. Temporal rejects payloads over 2 MB, and the states could never be read again.
 	maxWeight = 1_640_000
-	// maxHistoryWeight bounds the bytes of the changes that are kept, counted in the same way;
-	// the oldest are forgotten first.
+	// maxHistoryWeight bounds the size of the stored changes, counted in the same way; the oldest are dropped
+	// first.
 	maxHistoryWeight = 200_000
-	// MaxChanges is how many changes are kept of all states, for people to see.
+	// MaxChanges bounds the stored changes of all states, which people can list.
 	MaxChanges = 1000
 	// MaxChangesOfOne bounds the changes stored for one state, so that a state that moves each
 	// minute does not displace those of others.
 	MaxChangesOfOne = 100
-	// RangeSize is how many states a Range gives at most.
+	// RangeSize bounds the states in the result of a NameRange.
 	RangeSize = 500
 )
 
-// Keeper keeps the states of a group by the rules of the databases: who holds a state, where its
-// watermark is, and which write was the last. It knows no clock and no server; StateWorkflow is
-// around it.
+// Keeper keeps the states of a group by the same rules as the databases: who holds a state, its watermark, and its
+// last write. It has no clock and no server; StateWorkflow connects it to these.
 type Keeper struct {
-	states  []keptState // in the order of their names
+	states  []keptState // sorted by name
 	changes []StateChange
-	shared  map[string]int // how many states have each text that many may share
+	shared  map[string]int // number of states with each shared text
 	// weight and historyWeight are the total sizes of states and changes.
 	weight, historyWeight int
 }
 
-// keptState is a state; kept in workflow history.
+// keptState is a state in its stored form; kept in workflow history.
 type keptState struct {
 	Name      string `json:"name"`
 	Watermark Cursor `json:"watermark,omitzero"`
-	// Found is the watermark when the holder claimed the state, and Holder a digest of it; ""
-	// for nobody.
+	// Found is the watermark when the holder claimed the state, and Holder a digest of the holder's key; "" for
+	// none.
 	Found  Cursor         `json:"found,omitzero"`
 	Holder string         `json:"holder,omitempty"`
 	Run    string         `json:"run,omitempty"`
-	Number int            `json:"number,omitempty"` // of the holder's last write
+	Number int            `json:"number,omitempty"` // number of the holder's last write
 	Rows   int64          `json:"rows,omitempty"`
 	Source SourceIdentity `json:"source,omitzero"` // with a digest of its fingerprint
-	Tables []string       `json:"tables,omitzero"` // those of State
+	Tables []string       `json:"tables,omitzero"` // as in State
 	At     time.Time      `json:"at,omitzero"`
-	// MoveResult says that the holder has moved it.
+	// Moved says that the holder has moved the watermark.
 	Moved bool `json:"moved,omitempty"`
 }
 
-// sharedTexts are the texts that many states have: once they are compressed, they take their bytes once.
+// sharedTexts returns texts that many states have in common, whose bytes count once because a snapshot is
+// compressed.
 func (s *keptState) sharedTexts() [2]string { return [2]string{s.Run, strings.Join(s.Tables, " ")} }
 
-// byteWeight is how many bytes the state takes, without what it shares.
+// byteWeight returns the size of the state in bytes, without shared texts.
 func (s *keptState) byteWeight() int {
 	const numbers, path = 24, 8
 	weight := numbers + len(s.Name) + len(s.Holder) + len(s.Source.Fingerprint) + min(len(s.Source.CursorPath), path)
@@ -80,7 +80,7 @@ func (c Cursor) byteWeight() int {
 	return len(c.Text()) + len(c.Position)
 }
 
-// Text is the cursor for people.
+// Text returns the cursor for display.
 func (c Cursor) Text() string {
 	if c.IsZero() {
 		return ""
@@ -88,13 +88,13 @@ func (c Cursor) Text() string {
 	return expression.Text(c.Value.Data)
 }
 
-// byteWeight is how many bytes the change takes.
+// byteWeight returns the size of the change in bytes.
 func (c StateChange) byteWeight() int {
 	const numbers = 48
 	return numbers + len(c.Name) + len(c.By) + len(c.Note) + c.From.byteWeight() + c.To.byteWeight()
 }
 
-// digestText stands for a text of any length.
+// digestText returns a digest that replaces a text of any length.
 func digestText(text string) string {
 	if text == "" {
 		return ""
@@ -106,7 +106,7 @@ func (k *Keeper) findState(name string) (at int, found bool) {
 	return slices.BinarySearchFunc(k.states, name, func(s keptState, name string) int { return strings.Compare(s.Name, name) })
 }
 
-// getState is the state of a name, a new one where there is none.
+// getState returns the state with a name; a new one if there is none.
 func (k *Keeper) getState(name string) (s keptState, found bool) {
 	at, found := k.findState(name)
 	if !found {
@@ -115,7 +115,7 @@ func (k *Keeper) getState(name string) (s keptState, found bool) {
 	return k.states[at], true
 }
 
-// putState replaces a state, or adds one; false where that is more than is kept.
+// putState stores a state; it returns false if that would exceed the bounds.
 func (k *Keeper) putState(next keptState) bool {
 	at, found := k.findState(next.Name)
 	weight, before := k.weight+next.byteWeight(), keptState{}
@@ -144,7 +144,8 @@ func (k *Keeper) putState(next keptState) bool {
 	return true
 }
 
-// countShared counts the states that share their texts with this one. The bytes of a text were counted with the first.
+// countShared adds by to the number of states that share their texts with s. The bytes of a text count with the
+// first state that has it.
 func (k *Keeper) countShared(s keptState, by int) {
 	if k.shared == nil {
 		k.shared = map[string]int{}
@@ -157,7 +158,7 @@ func (k *Keeper) countShared(s keptState, by int) {
 	}
 }
 
-// removeState forgets a state.
+// removeState deletes a state.
 func (k *Keeper) removeState(s keptState) {
 	at, _ := k.findState(s.Name)
 	k.states = slices.Delete(k.states, at, at+1)
@@ -165,13 +166,13 @@ func (k *Keeper) removeState(s keptState) {
 	k.countShared(s, -1)
 }
 
-// DigestIdentity is a source as a Keeper keeps it.
+// DigestIdentity returns the source in the form that a Keeper stores.
 func (s SourceIdentity) DigestIdentity() SourceIdentity {
 	s.Fingerprint = digestText(s.Fingerprint)
 	return s
 }
 
-// Claim makes a call hold a state, or says why it cannot.
+// Claim lets a call hold a state, or returns why it cannot.
 func (k *Keeper) Claim(claim Claim, now time.Time) ClaimedState {
 	s, found := k.getState(claim.Name)
 	claim.Holder, claim.Source = digestText(claim.Holder), claim.Source.DigestIdentity()
@@ -198,8 +199,8 @@ func (k *Keeper) refuseFull() *Refusal {
 			"write to a table of postgres or sqlite, which stores any number of states beside its rows", MaxStates, maxWeight, len(k.states), k.weight)}
 }
 
-// ApplyWrite applies a write to its state, or says why it is refused. One that was applied before
-// changes nothing.
+// ApplyWrite applies a write to its state, or returns why it is refused. A write that was already applied changes
+// nothing.
 func (k *Keeper) ApplyWrite(write StateWrite, now time.Time) *Refusal {
 	s, found := k.getState(write.Name)
 	if !found {
@@ -221,7 +222,7 @@ func (k *Keeper) ApplyWrite(write StateWrite, now time.Time) *Refusal {
 		if !k.putState(stateOf(entry.ApplyWrite(write, now))) {
 			return k.refuseFull()
 		}
-	case StandingApplied, StandingBehind: // there are no rows to be written again
+	case StandingApplied, StandingBehind: // a workflow has no rows that must be written again
 	}
 	return nil
 }
@@ -239,7 +240,7 @@ func (k *Keeper) Undo(write StateWrite, now time.Time) {
 	}
 }
 
-// MoveAll applies writes, each by itself.
+// MoveAll applies writes independently of each other.
 func (k *Keeper) MoveAll(writes []StateWrite, now time.Time) MoveResult {
 	moved, refused := MoveResult{Refused: make([]*Refusal, len(writes))}, false
 	for i, write := range writes {
@@ -252,7 +253,7 @@ func (k *Keeper) MoveAll(writes []StateWrite, now time.Time) MoveResult {
 	return moved
 }
 
-// Set changes a state for a person: nobody holds it then. A zero To forgets it.
+// Set changes a state for a person, after which nobody holds it. A zero To deletes it.
 func (k *Keeper) Set(change StateChange, now time.Time) *Refusal {
 	s, found := k.getState(change.Name)
 	next, changes := s.stateEntry().Set(change, now)
@@ -270,7 +271,7 @@ func (k *Keeper) Set(change StateChange, now time.Time) *Refusal {
 	return nil
 }
 
-// recordChanges keeps changes, and drops those that are too many.
+// recordChanges stores changes, and drops the oldest ones beyond the bounds.
 func (k *Keeper) recordChanges(changes ...StateChange) {
 	for _, change := range changes {
 		k.recordOne(change)
@@ -302,7 +303,7 @@ func (k *Keeper) dropAt(at int) {
 	k.changes = slices.Delete(k.changes, at, at+1)
 }
 
-// States are the states of a range.
+// States returns the states of a range.
 func (k *Keeper) States(within NameRange) []State {
 	states, most := []State{}, RangeSize
 	if within.Most > 0 {
@@ -322,7 +323,7 @@ func (k *Keeper) States(within NameRange) []State {
 	return states
 }
 
-// shownState is the state as people see it.
+// shownState returns the state for display.
 func (s *keptState) shownState() State {
 	state := s.stateEntry().State
 	if state.Watermark.IsZero() {
@@ -331,7 +332,7 @@ func (s *keptState) shownState() State {
 	return state
 }
 
-// stateEntry converts a kept state to the form that the rules of states work on.
+// stateEntry converts the stored state to the form that the rules of states use.
 func (s *keptState) stateEntry() StateEntry {
 	entry := StateEntry{
 		State: State{Name: s.Name, Watermark: s.Watermark, Source: s.Source, Run: s.Run, Rows: s.Rows, Tables: s.Tables, MovedAt: s.At},
@@ -343,7 +344,7 @@ func (s *keptState) stateEntry() StateEntry {
 	return entry
 }
 
-// stateOf returns the form in which the keeper stores an entry.
+// stateOf converts an entry to the stored form.
 func stateOf(e StateEntry) keptState {
 	_, moved := e.HolderChange()
 	s := keptState{
@@ -356,7 +357,7 @@ func stateOf(e StateEntry) keptState {
 	return s
 }
 
-// History are the changes of a state, the oldest first. The moves of one call are one.
+// History returns the changes of a state, oldest first. The moves of one call are a single change.
 func (k *Keeper) History(name string) []StateChange {
 	changes := append([]StateChange{}, lists.Filter(k.changes, func(change StateChange) bool { return change.Name == name })...)
 	s, _ := k.getState(name)
@@ -366,5 +367,5 @@ func (k *Keeper) History(name string) []StateChange {
 	return changes
 }
 
-// Len is how many states there are.
+// Len returns the number of states.
 func (k *Keeper) Len() int { return len(k.states) }

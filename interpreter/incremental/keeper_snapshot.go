@@ -9,17 +9,17 @@ import (
 	"io"
 )
 
-// snapshot is everything in a Keeper; kept in workflow history.
+// snapshot has all data of a Keeper; kept in workflow history.
 type snapshot struct {
 	States  []keptState   `json:"states,omitempty"`
 	Changes []StateChange `json:"changes,omitempty"`
 }
 
-// maxSnapshot bounds a snapshot that is read, in bytes of JSON. No Keeper writes one that
-// large; a few packed bytes of somebody else could unpack to any size.
+// maxSnapshot bounds a snapshot when it is read, in bytes of JSON. No Keeper writes such a large one, but a few
+// compressed bytes from elsewhere could unpack to any size.
 const maxSnapshot = 64 << 20
 
-// Snapshot is all that the keeper knows, compressed: names and runs are much alike.
+// Snapshot encodes the keeper, compressed, because its names and runs are similar to each other.
 func (k *Keeper) Snapshot() ([]byte, error) {
 	var packed bytes.Buffer
 	writer, err := flate.NewWriter(&packed, flate.DefaultCompression)
@@ -37,8 +37,7 @@ func (k *Keeper) Snapshot() ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// ReadKeeper is the Keeper of a snapshot; nil is one that knows nothing. The error is that no
-// Keeper has written it.
+// ReadKeeper decodes a snapshot; nil gives an empty Keeper. An error means that no Keeper has written it.
 func ReadKeeper(packed []byte) (*Keeper, error) {
 	k := &Keeper{}
 	if len(packed) == 0 {

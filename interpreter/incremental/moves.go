@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// Moves are writes to states that one workflow keeps, or one destination. Kept in workflow history.
+// Moves are writes to states that are kept in one workflow, or in one destination. Kept in workflow history.
 type Moves struct {
-	// Group is the name of the workflow; "" for a destination.
+	// Group is the group of states in Temporal; "" for a destination.
 	Group  string       `json:"group,omitempty"`
 	Writes []StateWrite `json:"writes"`
 }
 
-// JoinMoves adds moves to those of all, in the order of their groups. It changes all, and shares no
-// list with more.
+// JoinMoves merges moves into those of all, sorted by group. It changes all, and shares no list with more.
 func JoinMoves(all, more []Moves) []Moves {
 	for _, moves := range more {
 		at, found := slices.BinarySearchFunc(all, moves.Group, func(m Moves, group string) int { return strings.Compare(m.Group, group) })
@@ -26,8 +25,8 @@ func JoinMoves(all, more []Moves) []Moves {
 	return all
 }
 
-// WithoutLater is all but the moves of states that later ones move as well: those of an earlier visit,
-// which holds these states no longer.
+// WithoutLater returns all without moves of states that later also moves: they come from an earlier visit, which
+// does not hold these states any more.
 func WithoutLater(all, later []Moves) []Moves {
 	type state struct{ group, name string }
 	moved := map[state]bool{}
@@ -46,7 +45,7 @@ func WithoutLater(all, later []Moves) []Moves {
 	return left
 }
 
-// LowestWatermark is the lowest watermark to which moves bring states.
+// LowestWatermark returns the lowest watermark that the moves set.
 func LowestWatermark(moves []Moves) (lowest Cursor) {
 	for _, of := range moves {
 		for _, write := range of.Writes {
@@ -61,14 +60,13 @@ func LowestWatermark(moves []Moves) (lowest Cursor) {
 	return lowest
 }
 
-// Bounds of what one activity moves. A group is an update of a workflow, and a write some 200
-// bytes of it.
+// Bounds of the moves in one activity. A group is an update of a workflow, and a write takes some 200 bytes of it.
 const (
 	writesAtOnce = 1000
 	groupsAtOnce = 100
 )
 
-// MoveChunks are moves in pieces that one activity each sends.
+// MoveChunks splits moves into parts, each for one activity.
 func MoveChunks(all []Moves) (chunks [][]Moves) {
 	var chunk []Moves
 	writes := 0

@@ -6,43 +6,43 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Names of the workflow that keeps the states of a group where no table does, and of its updates,
-// signal and queries. They are part of histories, so they never change.
+// Names of the workflow that keeps the states of a group if no table does, and of its updates, signal and queries.
+// They are part of histories, so they never change.
 const (
 	WorkflowName = "StateWorkflow"
-	// ClaimUpdate accepts a Claim and gives a Claimed, MoveUpdate accepts a list of Write and
-	// gives a Moved, SetUpdate accepts a Change.
+	// ClaimUpdate takes a Claim and returns a ClaimedState. MoveUpdate takes a list of StateWrite and returns a
+	// MoveResult. SetUpdate takes a StateChange.
 	ClaimUpdate = "claim"
 	MoveUpdate  = "move"
 	SetUpdate   = "set"
-	// UndoSignal has a list of Write, which are undone whether or not a MoveUpdate has brought them.
+	// UndoSignal takes a list of StateWrite, which are undone whether or not a MoveUpdate has applied them.
 	UndoSignal = "undo"
-	// StatesQuery gives for a Range a list of State, HistoryQuery for a name a list of Change,
-	// SnapshotQuery what the next workflow of the group begins with.
+	// StatesQuery takes a NameRange and returns a list of State. HistoryQuery takes a name and returns a list of
+	// StateChange. SnapshotQuery returns the state with which the next workflow of the group begins.
 	StatesQuery   = "states"
 	HistoryQuery  = "history"
 	SnapshotQuery = "snapshot"
 )
 
-// WorkflowID is the ID of the workflow that keeps the states of a group. Different groups have
-// different ones, whatever their names hold.
+// WorkflowID returns the ID of the workflow that keeps the states of a group; it differs for different groups,
+// whatever characters their names contain.
 func WorkflowID(group string) string {
 	return expression.BoundedID(WorkflowIDPrefix(group))
 }
 
-// WorkflowIDPrefix begins the IDs of groups whose names begin with a prefix, unless they are so long
-// that a digest is in their place.
+// WorkflowIDPrefix returns the prefix of the IDs of groups whose names begin with prefix. Very long IDs have a
+// digest instead.
 func WorkflowIDPrefix(prefix string) string { return "reprise-state/" + url.PathEscape(prefix) }
 
-// NameRange is a part of the states of a group, in the order of their names.
+// NameRange is a range of the states of a group, sorted by name.
 type NameRange struct {
 	Prefix string `json:"prefix,omitempty"`
-	After  string `json:"after,omitempty"` // the last name of the part before
-	Most   int    `json:"most,omitempty"`  // 0 is RangeSize, which is as many as there may be
+	After  string `json:"after,omitempty"` // last name of the previous range, "" for the first one
+	Most   int    `json:"most,omitempty"`  // 0 is RangeSize, which is also the maximum
 }
 
 // MoveResult is the outcome of a MoveUpdate; kept in workflow history.
 type MoveResult struct {
-	// Refused is why each was refused, by its position; without any where all were applied.
+	// Refused has, by position, why each write was refused, nil for applied ones; it is empty if all were applied.
 	Refused []*Refusal `json:"refused,omitempty"`
 }

@@ -6,24 +6,25 @@ import (
 
 // KnownRow identifies a row that may be read again.
 type KnownRow struct {
-	Hash     [HashLength]byte // of its key and cursor
-	Position []byte           // of its cursor; nil for a row without one
+	Hash     [HashLength]byte // digest of its key and cursor
+	Position []byte           // position of its cursor; nil for a row without one
 }
 
-// Rows of a source that gives tokens have no cursor, and all the same position. They may come
-// again until the token moves; then the floor is AboveToken, and all of them are forgotten.
+// Positions of rows of a source with tokens, which have no cursor. They may come again until the token changes;
+// then the floor is AboveToken, and all of them are forgotten.
 var (
 	belowToken = []byte{0}
 	AboveToken = []byte{1}
 )
 
-// HashLength is 128 bits: two rows with the same hash would be taken for one.
+// HashLength is 128 bits: two rows with the same hash would count as one.
 const HashLength = 16
 
-// IsCounted reports whether rows have no key, so that of equal ones as many are known as were written.
+// IsCounted reports whether rows have no key, so that equal rows are known as often as they were written.
 func (r *RowIdentity) IsCounted() bool { return r.KnownTo != nil && len(r.Key) == 0 }
 
-// IdentifyRow identifies a row of a page by its key, or by the row as written. Its position is appended to positions.
+// IdentifyRow identifies a row of a page by its key, or by the row as written. Its position is appended to
+// positions.
 func (r *RowIdentity) IdentifyRow(row, written any, positions *[]byte) (known KnownRow) {
 	if !r.IsCounted() {
 		written = row
@@ -48,12 +49,13 @@ func (r *RowIdentity) IdentifyRow(row, written any, positions *[]byte) (known Kn
 	if known.Position == nil {
 		parts = append(parts, cursor)
 	}
-	// By its position, or the same instant in another form would be another row.
+	// The hash includes the position rather than the cursor, so that the same instant in another format is the same
+	// row.
 	known.Hash = hashOf(known.Position, parts...)
 	return known
 }
 
-// rowDigest is what identifies a row in addition to the written values: the position of a cursor that is not
+// rowDigest returns what identifies a row in addition to the written values: the position of a cursor that is not
 // written.
 func (r *RowIdentity) rowDigest(position []byte, cursor, written any) []byte {
 	if position == nil {
@@ -65,7 +67,7 @@ func (r *RowIdentity) rowDigest(position []byte, cursor, written any) []byte {
 	return position
 }
 
-// IdentifyRows finds what distinguishes rows that are written, each in its place.
+// IdentifyRows identifies all rows that are written, each at its index.
 func (r *RowIdentity) IdentifyRows(rows []any, written func(i int) any) []KnownRow {
 	known, positions := make([]KnownRow, len(rows)), make([]byte, 0, len(rows)*timeBytes)
 	for i, row := range rows {
@@ -79,8 +81,8 @@ func hashOf(position []byte, parts ...any) [HashLength]byte {
 	return [HashLength]byte(digest[:HashLength])
 }
 
-// LacksColumn finds a column of the key that a row has not, or that of a key whose columns are all nil:
-// such rows cannot be distinguished.
+// LacksColumn returns a column of the key that a row does not have, or one of a key whose values are all nil: such
+// rows cannot be distinguished.
 func (r *RowIdentity) LacksColumn(row any) (column string, lacks bool) {
 	if len(r.Key) == 0 || r.Type == Token {
 		return "", false
@@ -96,7 +98,7 @@ func (r *RowIdentity) LacksColumn(row any) (column string, lacks bool) {
 	return r.Key[0], empty
 }
 
-// KeyText is the key of a row as text, without a key that of the whole row.
+// KeyText returns the key of a row as text; without a key, the whole row.
 func (r *RowIdentity) KeyText(row any) string {
 	if len(r.Key) == 0 {
 		return expression.Text(row)
@@ -108,7 +110,7 @@ func (r *RowIdentity) KeyText(row any) string {
 	return expression.Text(parts)
 }
 
-// Member finds a value in a row: that of a column of this very name, else of a dotted path.
+// Member returns a value in a row: of the column with this exact name, otherwise at a dotted path.
 func Member(row any, path string) (value any, found bool) {
 	if columns, isMap := row.(map[string]any); isMap {
 		if value, found = columns[path]; found {
@@ -119,8 +121,8 @@ func Member(row any, path string) (value any, found bool) {
 	return value, found && err == nil
 }
 
-// ContributedRows returns the rows of a page's contribution: those of a list, none for nil, else
-// the value as one row.
+// ContributedRows returns the rows of a page's contribution: the items of a list, none for nil, otherwise the value
+// as a single row.
 func ContributedRows(page any) []any {
 	switch page := page.(type) {
 	case nil:

@@ -8,20 +8,21 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Slice is a range of cursors that a call reads by itself, with pages of its own. Kept in workflow history.
+// Slice is a range of cursors that a call reads separately, with its own pages. Kept in workflow history.
 type Slice struct {
 	From Cursor `json:"from"`
 	To   Cursor `json:"to"`             // exclusive
-	End  Cursor `json:"until"`          // of the last slice
-	Page int    `json:"page,omitempty"` // how many pages the call had before it
+	End  Cursor `json:"until"`          // end of the last slice
+	Page int    `json:"page,omitempty"` // number of pages that the call had before it
 }
 
-// MostSlices bounds the slices of a call. A step of a second over years would make millions of
-// requests, and the list of slices is computed in the workflow.
+// MostSlices bounds the slices of a call. Steps of a second over years would make millions of requests, and the
+// workflow computes the list of slices.
 const MostSlices = 10_000
 
-// FirstSlice is the slice that begins where a call reads from; until is what the call reads to, and step the length of a slice,
-// in amounts of add_time. The error says what until is in place of a time, or that there would be more than MostSlices.
+// FirstSlice returns the slice that begins at from; until is the end of the last slice, and step the length of a
+// slice, in amounts of add_time. The error says why until is not a time, or that there would be more than
+// MostSlices.
 func (f Form) FirstSlice(from Cursor, step string, until any) (*Slice, error) {
 	end, err := f.parseEnd(until)
 	if err != nil {
@@ -37,14 +38,15 @@ func (f Form) FirstSlice(from Cursor, step string, until any) (*Slice, error) {
 	return first, nil
 }
 
-// sliceLength is how long a slice is.
+// sliceLength returns the length of a slice.
 func (s *Slice) sliceLength(as CursorType) time.Duration {
 	from, _ := TimeOf(as, s.From)
 	to, _ := TimeOf(as, s.To)
 	return to.Sub(from)
 }
 
-// SliceTo is the slice that begins at a cursor, of those that go to an end; page is how many pages the call had before it.
+// SliceTo returns the slice that begins at from, of slices up to end; page is the number of pages that the call had
+// before it.
 func (f Form) SliceTo(end, from Cursor, step string, page int) *Slice {
 	at, _ := TimeOf(f.Type, from)
 	to := end
@@ -56,7 +58,7 @@ func (f Form) SliceTo(end, from Cursor, step string, page int) *Slice {
 	return &Slice{From: from, To: to, End: end, Page: page}
 }
 
-// NextSlice returns the slice after s, nil after the last; page counts the pages of the call so far.
+// NextSlice returns the slice after s, nil after the last; page is the number of pages that the call has read.
 func (f Form) NextSlice(s *Slice, step string, page int) *Slice {
 	if bytes.Compare(s.To.Position, s.End.Position) >= 0 || bytes.Compare(s.To.Position, s.From.Position) <= 0 {
 		return nil
@@ -64,11 +66,11 @@ func (f Form) NextSlice(s *Slice, step string, page int) *Slice {
 	return f.SliceTo(s.End, s.To, step, page)
 }
 
-// Empty reports whether there is nothing between the ends of a slice.
+// Empty reports whether the slice contains no cursors.
 func (s *Slice) Empty() bool { return bytes.Compare(s.To.Position, s.From.Position) <= 0 }
 
-// parseEnd reads the end of the last slice: a cursor in this form, or a time within a cursor, such as now() within a
-// day. In that case it returns the next cursor, so that rows with that time's cursor are read.
+// parseEnd parses the end of the last slice: a cursor in this form, or a time within the range of a cursor, such as
+// now() within a day. Then it returns the next cursor, so that rows with that time's cursor are read.
 func (f Form) parseEnd(value any) (Cursor, error) {
 	if end, err := f.Parse(value); err == nil {
 		return end, nil
@@ -94,7 +96,7 @@ func (f Form) cursorOf(like Cursor, at time.Time) Cursor {
 	return f.atPosition(like, timePosition(at))
 }
 
-// smallestStep is how far two cursors of the form are apart at least.
+// smallestStep returns the smallest distance of two different cursors.
 func (f Form) smallestStep() time.Duration {
 	if unit, isEpoch := epochUnits[f.Format]; isEpoch {
 		return unit

@@ -1,9 +1,9 @@
-// Package lists does with slices what package slices has no function for.
+// Package lists has functions on slices that package slices lacks.
 package lists
 
 import "slices"
 
-// Map is what convert makes of each element, in order. It is never nil.
+// Map returns the results of convert for all elements, in order. It is never nil.
 func Map[E, R any](list []E, convert func(E) R) []R {
 	out := make([]R, len(list))
 	for i, one := range list {
@@ -12,7 +12,7 @@ func Map[E, R any](list []E, convert func(E) R) []R {
 	return out
 }
 
-// Filter is a new list of the elements that match, in order; nil where none does.
+// Filter returns a new list of the elements that match, in order; nil if none does.
 func Filter[E any](list []E, match func(E) bool) []E {
 	var out []E
 	for _, one := range list {
@@ -35,7 +35,7 @@ func Pick[E, R any](list []E, pick func(E) (R, bool)) []R {
 	return out
 }
 
-// Add appends elements that a list does not have yet.
+// Add appends the elements that a list does not contain yet.
 func Add[E comparable](list []E, more ...E) []E {
 	for _, one := range more {
 		if !slices.Contains(list, one) {
@@ -45,7 +45,7 @@ func Add[E comparable](list []E, more ...E) []E {
 	return list
 }
 
-// First is the first element that matches; the zero value where none does.
+// First returns the first element that matches; the zero value if none does.
 func First[E any](list []E, match func(E) bool) E {
 	for _, one := range list {
 		if match(one) {

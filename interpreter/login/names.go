@@ -1,5 +1,5 @@
-// Package login has the rules of logins whose refresh tokens rotate: which token is the newest, when the next exchange is
-// made, and what requests for a token are answered. It knows neither Temporal nor HTTP. All tokens here are sealed.
+// Package login implements logins whose refresh tokens rotate: which token is the newest, when the next exchange is
+// made, and how requests for a token are answered. It uses neither Temporal nor HTTP. All tokens here are sealed.
 package login
 
 import (
@@ -11,31 +11,31 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Names of the workflow that keeps the tokens of one login, of its updates and queries, and of the
-// activities for it. They are part of histories, so they never change.
+// Names of the workflow that keeps the tokens of one login, of its updates and queries, and of its activities. They
+// are part of histories, so they never change.
 const (
 	WorkflowName = "LoginWorkflow"
-	// TokenUpdate accepts a TokenRequest and gives a TokenAnswer.
+	// TokenUpdate takes a TokenRequest and returns a TokenAnswer.
 	TokenUpdate = "login_token"
-	// SpooledUpdate accepts an ExchangeOutcome that a worker has found in its spool.
+	// SpooledUpdate takes an ExchangeOutcome that a worker found in its spool.
 	SpooledUpdate = "login_spooled"
-	// BeginUpdate accepts a LoginStart and gives a LoginChallenge, FinishUpdate accepts a LoginProof and gives a LoginResult,
-	// LogoutUpdate accepts a LogoutRequest: those of people.
+	// The updates of people: BeginUpdate takes a LoginStart and returns a LoginChallenge, FinishUpdate takes a
+	// LoginProof and returns a LoginResult, LogoutUpdate takes a LogoutRequest.
 	BeginUpdate  = "login_begin"
 	FinishUpdate = "login_finish"
 	LogoutUpdate = "login_logout"
-	// StatusQuery gives a LoginStatus, SnapshotQuery what the next workflow of the login begins with.
+	// StatusQuery returns a LoginStatus, SnapshotQuery the state with which the next workflow of the login begins.
 	StatusQuery   = "login_status"
 	SnapshotQuery = "login_snapshot"
-	// ExchangeActivity accepts an ExchangeRequest and gives an ExchangeOutcome.
+	// ExchangeActivity takes an ExchangeRequest and returns an ExchangeOutcome.
 	ExchangeActivity = "login_exchange"
-	// ChallengeActivity accepts a LoginStart and gives a LoginChallenge, ProofActivity accepts a LoginProof and gives an
-	// ExchangeOutcome.
+	// ChallengeActivity takes a LoginStart and returns a LoginChallenge, ProofActivity takes a LoginProof and
+	// returns an ExchangeOutcome.
 	ChallengeActivity = "login_challenge"
 	ProofActivity     = "login_proof"
 )
 
-// WorkflowID is the ID of the workflow that keeps the tokens of a connection.
+// WorkflowID returns the ID of the workflow that keeps the tokens of a connection.
 func WorkflowID(connection string) string {
 	return expression.BoundedID("reprise-login/" + url.PathEscape(connection))
 }
@@ -43,7 +43,7 @@ func WorkflowID(connection string) string {
 // TokenRequest is the argument of TokenUpdate; kept in workflow history.
 type TokenRequest struct {
 	Connection string `json:"connection"`
-	// After is the generation of the token that the worker has, which has ended or was refused; 0 for none.
+	// After is the generation of the worker's token, which has expired or was rejected; 0 for none.
 	After int `json:"after,omitempty"`
 	// Seed is the refresh token that the connection is configured with, nil for none.
 	Seed *SeedToken `json:"seed,omitempty"`
@@ -52,7 +52,7 @@ type TokenRequest struct {
 // SeedToken is a refresh token that an operator has configured; kept in workflow history.
 type SeedToken struct {
 	Sealed string `json:"sealed"`
-	// Digest distinguishes the tokens that were configured, and shows nothing of them.
+	// Digest distinguishes configured tokens without revealing them.
 	Digest string `json:"digest"`
 }
 
@@ -60,11 +60,11 @@ type SeedToken struct {
 type TokenAnswer struct {
 	Access      string        `json:"access,omitempty"` // sealed
 	Generation  int           `json:"generation,omitempty"`
-	UsableUntil time.Time     `json:"usable_until,omitzero"` // zero where nobody says
+	UsableUntil time.Time     `json:"usable_until,omitzero"` // zero if the endpoint does not say
 	Failure     *LoginFailure `json:"failure,omitempty"`
 }
 
-// LoginFailure is why there is no token, in the words of the error of an attempt; kept in workflow history.
+// LoginFailure says why there is no token, with the fields of an attempt's error; kept in workflow history.
 type LoginFailure struct {
 	Kind       string  `json:"kind"`
 	Class      string  `json:"class"`
@@ -72,47 +72,47 @@ type LoginFailure struct {
 	Status     int     `json:"status,omitempty"`
 	Message    string  `json:"message"`
 	Final      bool    `json:"final,omitempty"`
-	RetryAfter float64 `json:"retry_after,omitempty"` // seconds; 0 where the server does not say
+	RetryAfter float64 `json:"retry_after,omitempty"` // seconds; 0 if the server does not say
 }
 
 // ExchangeRequest is the argument of ExchangeActivity; kept in workflow history.
 type ExchangeRequest struct {
 	Connection string `json:"connection"`
-	// Number counts the exchanges of the login. It is the generation of the token that the exchange gives.
+	// Number counts the exchanges of the login. It becomes the generation of the resulting token.
 	Number  int    `json:"number"`
 	Refresh string `json:"refresh"` // sealed
 }
 
-// ExchangeEnd is how an exchange has ended.
+// ExchangeEnd says how an exchange ended.
 type ExchangeEnd string
 
 // The ends of exchanges.
 const (
 	EndToken      ExchangeEnd = "token"
-	EndRefused    ExchangeEnd = "refused"    // the refresh token is good no more
-	EndFailed     ExchangeEnd = "failed"     // by an answer after which the refresh token is still good
-	EndNotSent    ExchangeEnd = "not_sent"   // nothing has reached the endpoint
-	EndUnanswered ExchangeEnd = "unanswered" // nobody knows what the endpoint has made of it
+	EndRefused    ExchangeEnd = "refused"    // the refresh token is no longer valid
+	EndFailed     ExchangeEnd = "failed"     // with a response after which the refresh token is still valid
+	EndNotSent    ExchangeEnd = "not_sent"   // no request has reached the endpoint
+	EndUnanswered ExchangeEnd = "unanswered" // it is unknown whether the endpoint has processed the request
 )
 
 // ExchangeOutcome is the result of ExchangeActivity; kept in workflow history and in spools.
 type ExchangeOutcome struct {
 	Number int         `json:"number"`
 	End    ExchangeEnd `json:"end"`
-	// Access and Refresh are sealed. Refresh is "" where the endpoint has given no other one.
+	// Access and Refresh are sealed. Refresh is "" if the endpoint did not return a new one.
 	Access      string        `json:"access,omitempty"`
 	Refresh     string        `json:"refresh,omitempty"`
 	UsableUntil time.Time     `json:"usable_until,omitzero"`
 	Scopes      []string      `json:"scopes,omitempty"`
-	Failure     *LoginFailure `json:"failure,omitempty"` // nil for a token
+	Failure     *LoginFailure `json:"failure,omitempty"` // nil if there is a token
 }
 
-// ExchangeMark is what the heartbeat of an exchange says: that its request may have been sent since; kept in workflow history.
+// ExchangeMark is the heartbeat of an exchange whose request may have been sent; kept in workflow history.
 type ExchangeMark struct {
 	Sent bool `json:"sent"`
 }
 
-// LoginStatus is the result of StatusQuery. It has no token.
+// LoginStatus is the result of StatusQuery. It contains no tokens.
 type LoginStatus struct {
 	Connection string    `json:"connection"`
 	LoggedIn   bool      `json:"logged_in"`
@@ -120,12 +120,12 @@ type LoginStatus struct {
 	By         string    `json:"by,omitempty"`
 	At         time.Time `json:"at,omitzero"`
 	Refreshed  time.Time `json:"refreshed,omitzero"`
-	// NextRefresh is when the access token is exchanged if an attempt needs one; zero where nobody says.
+	// NextRefresh is when an attempt that needs the access token triggers an exchange; zero if unknown.
 	NextRefresh time.Time `json:"next_refresh,omitzero"`
 	Scopes      []string  `json:"scopes,omitempty"`
-	Required    string    `json:"required,omitempty"` // why somebody has to log in; "" for nothing
+	Required    string    `json:"required,omitempty"` // why somebody has to log in; "" if nobody has to
 	RequiredAt  time.Time `json:"required_at,omitzero"`
-	Unanswered  int       `json:"unanswered,omitempty"` // exchanges of the newest refresh token
+	Unanswered  int       `json:"unanswered,omitempty"` // number of exchanges of the newest refresh token without a response
 	Failure     string    `json:"failure,omitempty"`    // of the last exchange
 }
 
@@ -133,8 +133,8 @@ type LoginStatus struct {
 type LoginStart struct {
 	Connection string `json:"connection"`
 	By         string `json:"by"`
-	// Redirect is the loopback address at which the person's starter awaits the code (RFC 8252), and State what comes back with
-	// it. Device asks for a code that the person types elsewhere (RFC 8628).
+	// Redirect is the loopback address at which the person's starter awaits the code (RFC 8252), and State a value
+	// that must come back with it. Device requests a code that the person enters elsewhere (RFC 8628).
 	Redirect string `json:"redirect,omitempty"`
 	State    string `json:"state,omitempty"`
 	Device   bool   `json:"device,omitempty"`
@@ -142,24 +142,25 @@ type LoginStart struct {
 
 // LoginChallenge is what a person needs to log in; kept in workflow history.
 type LoginChallenge struct {
-	// URL is where the person logs in; UserCode is typed there, of a device.
+	// URL is where the person logs in; UserCode must be entered there, for a device.
 	URL      string `json:"url"`
 	UserCode string `json:"user_code,omitempty"`
-	// Secret is sealed for workers: the verifier of PKCE, or the code of a device. It comes back in the LoginProof.
+	// Secret is sealed for workers: the verifier of PKCE, or the code of a device. It is returned in the
+	// LoginProof.
 	Secret string `json:"secret"`
-	// PublicKey is that of the workers, for which the starter seals the code.
+	// PublicKey is the key of the workers with which the starter seals the code.
 	PublicKey []byte        `json:"public_key,omitempty"`
-	ExpiresAt time.Time     `json:"expires_at,omitzero"` // of a device
+	ExpiresAt time.Time     `json:"expires_at,omitzero"` // for a device
 	Failure   *LoginFailure `json:"failure,omitempty"`
 }
 
 // LoginProof is the argument of FinishUpdate; kept in workflow history.
 type LoginProof struct {
 	LoginStart
-	// Secret is that of the LoginChallenge. Code is sealed to the public key; none for a device.
+	// Secret is that of the LoginChallenge. Code is sealed with the public key; empty for a device.
 	Secret    string    `json:"secret"`
 	Code      []byte    `json:"code,omitempty"`
-	ExpiresAt time.Time `json:"expires_at,omitzero"` // of a device
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // for a device
 }
 
 // LoginResult is the result of FinishUpdate; kept in workflow history.
@@ -173,10 +174,10 @@ type LogoutRequest struct {
 	By string `json:"by"`
 }
 
-// CodePlace is what a code is sealed for.
+// CodePlace returns the context for which a code is sealed.
 func CodePlace(connection string) string { return "code of the login " + connection }
 
-// Check refuses what no starter sends.
+// Check returns an error for a request that no starter sends.
 func (s LoginStart) Check() error {
 	if s.Connection == "" || s.By == "" || (s.Redirect == "") != s.Device || len(s.Connection)+len(s.By)+len(s.Redirect)+len(s.State) > maxText {
 		return errors.New("a login names its connection and its person, and either redirects or is that of a device")
@@ -184,7 +185,7 @@ func (s LoginStart) Check() error {
 	return nil
 }
 
-// Check refuses what no starter sends.
+// Check returns an error for a request that no starter sends.
 func (p LoginProof) Check() error {
 	if p.Secret == "" || (len(p.Code) == 0) != p.Device || len(p.Secret)+len(p.Code) > maxText {
 		return errors.New("the proof of a login has its secret, and a code unless it is that of a device")
@@ -192,7 +193,7 @@ func (p LoginProof) Check() error {
 	return p.LoginStart.Check()
 }
 
-// Check refuses what no starter sends.
+// Check returns an error for a request that no starter sends.
 func (r LogoutRequest) Check() error {
 	if r.By == "" || len(r.By) > maxText {
 		return errors.New("a logout names its person")
@@ -200,11 +201,11 @@ func (r LogoutRequest) Check() error {
 	return nil
 }
 
-// maxText bounds each text of a request, in bytes: clients of the namespace can send any, and a workflow that keeps too much
-// cannot continue as new. A token has at most 16 KiB, and sealed a third more.
+// maxText bounds each text of a request, in bytes: clients of the namespace can send any, and a workflow with too
+// much state cannot continue as new. A token has at most 16 KiB, and a sealed one a third more.
 const maxText = 64 << 10
 
-// Check refuses what no worker sends.
+// Check returns an error for a request that no worker sends.
 func (r TokenRequest) Check() error {
 	switch {
 	case r.Connection == "" || len(r.Connection) > maxText:
@@ -217,7 +218,7 @@ func (r TokenRequest) Check() error {
 	return nil
 }
 
-// Check refuses what no spool has.
+// Check returns an error for an outcome that no spool contains.
 func (o ExchangeOutcome) Check() error {
 	if o.Number <= 0 || o.End != EndToken || o.Access == "" || len(o.Access) > maxText || len(o.Refresh) > maxText {
 		return errors.New("a spool has the tokens of exchanges that were answered with some")

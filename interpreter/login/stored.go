@@ -8,27 +8,30 @@ import (
 )
 
 const (
-	// TypeRequired is the type of the error of attempts whose login somebody has to make anew.
+	// TypeRequired is the error type of attempts while somebody has to log in again.
 	TypeRequired = "login_required"
-	// ReportPatience is how long an exchange whose worker was lost may still be reported from a spool, before the same refresh
-	// token is sent again. The lost worker gives its request up before that, so that there are never two, and servers that
-	// accept a token twice do so for a minute.
+	// ReportPatience is how long an exchange whose worker was lost may still be reported from a spool, before the
+	// same refresh token is sent again. A lost worker gives up its request before that, so that there are never two
+	// at a time; servers that accept a token twice do so for a minute.
 	ReportPatience = 30 * time.Second
-	// firstPause and longestPause bound how long no exchange follows one that has failed.
+	// firstPause and longestPause bound the pause after a failed exchange.
 	firstPause   = 2 * time.Second
 	longestPause = time.Minute
-	// finalPause is how long none follows one that a person has to do something about.
+	// finalPause is the pause after a failure that a person has to fix.
 	finalPause = 15 * time.Second
-	// mostNotSent is how many exchanges in a row may be lost before they were sent, until those who wait are answered.
+	// mostNotSent bounds the consecutive exchanges that were lost before they were sent; then waiting requests get
+	// an error.
 	mostNotSent = 3
-	// mostSeeds is how many configured tokens are remembered, so that a worker with an old file does not bring one back.
+	// mostSeeds bounds the configured tokens that are remembered, so that a worker with an old file does not bring
+	// one back.
 	mostSeeds = 32
 )
 
-// StoredLogin is what is known of one login; kept in workflow history.
+// StoredLogin is the state of one login; kept in workflow history.
 type StoredLogin struct {
 	Connection string `json:"connection"`
-	// Issued is the number of the last exchange that has begun, and Generation that of the one whose tokens are kept.
+	// Issued is the number of the last exchange that has begun, and Generation the number of the one whose tokens
+	// are stored.
 	Issued      int       `json:"issued,omitempty"`
 	Generation  int       `json:"generation,omitempty"`
 	Refresh     string    `json:"refresh,omitempty"` // sealed; "" before the first login and after a logout
@@ -38,25 +41,26 @@ type StoredLogin struct {
 	By          string    `json:"by,omitempty"` // who has logged in
 	At          time.Time `json:"at,omitzero"`
 	Refreshed   time.Time `json:"refreshed,omitzero"`
-	// Seeds are digests of the refresh tokens that connections were configured with, the newest last.
+	// Seeds are digests of the refresh tokens that were configured in connections, newest last.
 	Seeds []string `json:"seeds,omitempty"`
-	// Unanswered counts the exchanges of Refresh without an answer, and ReportedBy is until when the last one may be reported.
+	// Unanswered counts the exchanges of Refresh without a response, and ReportedBy is until when the last one may
+	// be reported.
 	Unanswered int       `json:"unanswered,omitempty"`
 	ReportedBy time.Time `json:"reported_by,omitzero"`
-	NotSent    int       `json:"not_sent,omitempty"` // exchanges in a row
-	Required   string    `json:"required,omitempty"` // why somebody has to log in; "" for nothing
+	NotSent    int       `json:"not_sent,omitempty"` // number of consecutive exchanges that were not sent
+	Required   string    `json:"required,omitempty"` // why somebody has to log in; "" if nobody has to
 	RequiredAt time.Time `json:"required_at,omitzero"`
-	// Failure is the answer to requests until RetryAt; nil for none. Failed counts such in a row.
+	// Failure is the answer to requests until RetryAt; nil for none. Failed counts consecutive failures.
 	Failure *LoginFailure `json:"failure,omitempty"`
 	Failed  int           `json:"failed,omitempty"`
 	RetryAt time.Time     `json:"retry_at,omitzero"`
 }
 
-// ByConfiguration is who has logged in where the first refresh token is that of the connection.
+// ByConfiguration is the value of By if the first refresh token comes from the connection.
 const ByConfiguration = "the connection"
 
-// Adopt begins with the refresh token of a connection, unless that was configured before: by then it is older than the one
-// that is kept. It reports whether it did.
+// Adopt starts with the refresh token of a connection, unless that token was configured before: then the stored one
+// is newer. It reports whether it did.
 func (s *StoredLogin) Adopt(seed *SeedToken, now time.Time) bool {
 	if seed == nil || slices.Contains(s.Seeds, seed.Digest) {
 		return false
@@ -67,8 +71,8 @@ func (s *StoredLogin) Adopt(seed *SeedToken, now time.Time) bool {
 	return true
 }
 
-// begin has another refresh token take the place of what is kept. It has a number of its own, so that no exchange of the
-// token before it is taken for newer.
+// begin replaces the stored tokens by a refresh token. It gets a new number, so that no exchange of the previous
+// token counts as newer.
 func (s *StoredLogin) begin(refresh, by string, now time.Time) {
 	s.Issued++
 	s.Generation, s.Refresh, s.By, s.At = s.Issued, refresh, by, now
@@ -76,7 +80,7 @@ func (s *StoredLogin) begin(refresh, by string, now time.Time) {
 	s.settled()
 }
 
-// LogIn begins with the tokens that a person has logged in for. It reports why it cannot; nil where it did.
+// LogIn stores the tokens of a person's login. It returns why it cannot; nil if it did.
 func (s *StoredLogin) LogIn(outcome ExchangeOutcome, by string, now time.Time) *LoginFailure {
 	if outcome.End == EndToken && outcome.Refresh == "" {
 		return &LoginFailure{
@@ -92,19 +96,19 @@ func (s *StoredLogin) LogIn(outcome ExchangeOutcome, by string, now time.Time) *
 	return nil
 }
 
-// LogOut forgets the tokens.
+// LogOut deletes the tokens.
 func (s *StoredLogin) LogOut(by string, now time.Time) {
 	s.begin("", "", now)
 	s.Required, s.RequiredAt = by+" has logged out", now
 }
 
-// settled forgets what went wrong with the refresh token before.
+// settled clears the records of earlier failures.
 func (s *StoredLogin) settled() {
 	s.Unanswered, s.ReportedBy, s.NotSent, s.Failed = 0, time.Time{}, 0, 0
 	s.Required, s.RequiredAt, s.Failure, s.RetryAt = "", time.Time{}, nil, time.Time{}
 }
 
-// Answer is the answer to a request; false where an exchange has to be made for it.
+// Answer returns the answer to a request; false if an exchange is necessary first.
 func (s *StoredLogin) Answer(request TokenRequest, now time.Time) (TokenAnswer, bool) {
 	switch {
 	case s.Required != "":
@@ -120,12 +124,12 @@ func (s *StoredLogin) Answer(request TokenRequest, now time.Time) (TokenAnswer, 
 	return TokenAnswer{}, false
 }
 
-// isGood reports whether the access token can still be used.
+// isGood reports whether the access token is still valid.
 func (s *StoredLogin) isGood(now time.Time) bool {
 	return s.Access != "" && (s.UsableUntil.IsZero() || now.Before(s.UsableUntil))
 }
 
-// loginRequired is the error of attempts until somebody logs in.
+// loginRequired returns the error of attempts until somebody logs in.
 func (s *StoredLogin) loginRequired(why string) *LoginFailure {
 	advice := "run: starter auth login " + s.Connection
 	if len(s.Seeds) > 0 {
@@ -136,13 +140,13 @@ func (s *StoredLogin) loginRequired(why string) *LoginFailure {
 	}
 }
 
-// NextExchange begins the next exchange.
+// NextExchange begins the next exchange, and returns its request.
 func (s *StoredLogin) NextExchange() ExchangeRequest {
 	s.Issued++
 	return ExchangeRequest{Connection: s.Connection, Number: s.Issued, Refresh: s.Refresh}
 }
 
-// Accept keeps the tokens of an exchange, unless newer ones are kept. It reports whether it did.
+// Accept stores the tokens of an exchange, unless newer ones are stored. It reports whether it did.
 func (s *StoredLogin) Accept(outcome ExchangeOutcome, now time.Time) bool {
 	if outcome.End != EndToken || outcome.Number <= s.Generation || outcome.Number > s.Issued {
 		return false
@@ -158,7 +162,7 @@ func (s *StoredLogin) Accept(outcome ExchangeOutcome, now time.Time) bool {
 	return true
 }
 
-// End applies the outcome of the exchange that was made. lost says that its worker did not report it.
+// End applies the outcome of an exchange. lost says that its worker did not report it.
 func (s *StoredLogin) End(outcome ExchangeOutcome, lost bool, now time.Time) {
 	if s.Generation >= outcome.Number {
 		return // reported from a spool meanwhile
@@ -185,7 +189,7 @@ func (s *StoredLogin) End(outcome ExchangeOutcome, lost bool, now time.Time) {
 	}
 }
 
-// fail has requests be answered with a failure for a while.
+// fail answers requests with a failure for a while.
 func (s *StoredLogin) fail(failure *LoginFailure, now time.Time) {
 	pause := min(firstPause<<min(s.Failed, 10), longestPause)
 	if failure.Final {
@@ -198,7 +202,7 @@ func (s *StoredLogin) fail(failure *LoginFailure, now time.Time) {
 	s.NotSent, s.Failure, s.RetryAt = 0, failure, now.Add(pause)
 }
 
-// Status is what may be shown.
+// Status returns the parts of the login that may be shown.
 func (s *StoredLogin) Status() LoginStatus {
 	status := LoginStatus{
 		Connection: s.Connection, LoggedIn: s.Refresh != "" && s.Required == "", Generation: s.Generation, By: s.By, At: s.At, Refreshed: s.Refreshed,

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Names of the update with which a backfill claims its partitions, and of the activity that sends
-// it. They are part of histories, so they never change.
+// Names of the update with which a backfill claims partitions, and of the activity that sends it. They are part of
+// histories, so they never change.
 const (
 	ClaimUpdate   = "claim"
 	ClaimActivity = "claim_partitions"
@@ -18,41 +18,38 @@ const (
 
 // Holder is a run that claims partitions. Kept in workflow history.
 type Holder struct {
-	Run   string `json:"run"`   // its workflow ID
-	First string `json:"first"` // the run ID of its first history
+	Run   string `json:"run"`   // workflow ID
+	First string `json:"first"` // run ID of its first history
 }
 
-// BackfillClaim is the set of partitions that a backfill runs; other backfills cannot run them at the
-// same time. Kept in workflow history.
+// BackfillClaim is the set of partitions that a backfill runs; other backfills cannot run them at the same time.
+// Kept in workflow history.
 type BackfillClaim struct {
 	Holder
 
 	Playbook string `json:"playbook"`
-	// Spans are pairs of times in seconds of Unix, from and to, in their order; Keys are partitions
-	// of a list.
+	// Spans are pairs of Unix times in seconds, from and to, sorted; Keys are the partitions of a list.
 	Spans []int64  `json:"spans,omitempty"`
 	Keys  []string `json:"keys,omitempty"`
 }
 
-// Selection are partitions that a backfill is to run, with their claim. Kept in workflow history.
+// Selection has the partitions that a backfill must run, and their claim. Kept in workflow history.
 type Selection struct {
 	Keys  []string      `json:"keys"`
 	Claim BackfillClaim `json:"claim"`
 }
 
-// Bounds of claims: spans of a claim, which is widened to one span beyond that, and claims of a
-// Ledger.
+// Bounds of claims.
 const (
-	// maxClaimSpans bounds the spans of one claim, because claims are in the snapshot with
-	// which a ledger continues as new. A claim with more spans becomes one span, which excludes
-	// other backfills from more than necessary.
+	// maxClaimSpans bounds the spans of one claim, because claims are in the snapshot with which a ledger continues
+	// as new. A claim with more spans becomes a single span, which excludes other backfills from more than
+	// necessary.
 	maxClaimSpans = 500
-	// maxClaims bounds the claims of a Ledger: runs that ended without releasing theirs would
-	// else fill it.
+	// maxClaims bounds the claims of a Ledger, which runs that ended without releasing theirs would otherwise fill.
 	maxClaims = 100
 )
 
-// ClaimOf is the claim of partitions, which are in their order.
+// ClaimOf returns the claim of sorted partitions.
 func ClaimOf(playbook string, all []Partition) BackfillClaim {
 	c := BackfillClaim{Playbook: playbook}
 	for _, p := range all {
@@ -84,12 +81,12 @@ func (c BackfillClaim) Check() error {
 	return nil
 }
 
-// HoldsPartition reports whether a partition is one of the claim.
+// HoldsPartition reports whether the claim includes a partition.
 func (c BackfillClaim) HoldsPartition(p Partition) bool {
 	return !c.OverlapWith(ClaimOf(c.Playbook, []Partition{p})).isEmpty()
 }
 
-// OverlapWith is what two claims share.
+// OverlapWith returns the partitions that two claims have in common.
 func (c BackfillClaim) OverlapWith(other BackfillClaim) BackfillClaim {
 	both := BackfillClaim{Holder: c.Holder, Playbook: c.Playbook}
 	for i, k := 0, 0; i < len(c.Spans) && k < len(other.Spans); {
@@ -113,7 +110,7 @@ func (c BackfillClaim) OverlapWith(other BackfillClaim) BackfillClaim {
 
 func (c BackfillClaim) isEmpty() bool { return len(c.Spans) == 0 && len(c.Keys) == 0 }
 
-// ClaimText names what is claimed, "" for nothing.
+// ClaimText describes the claimed partitions, "" for none.
 func (c BackfillClaim) ClaimText() string {
 	const shown = 5
 	words := slices.Clone(c.Keys)
@@ -129,23 +126,23 @@ func (c BackfillClaim) ClaimText() string {
 
 func timeText(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
-// ClaimRequest makes a claim, or releases it. Kept in workflow history.
+// ClaimRequest requests a claim, or releases it. Kept in workflow history.
 type ClaimRequest struct {
 	BackfillClaim
 
 	Release bool `json:"release,omitempty"`
-	// Ended are runs that hold claims and have ended without a release.
+	// Ended are runs with claims that have ended without releasing them.
 	Ended []Holder `json:"ended,omitempty"`
 }
 
-// Conflict is why a claim was refused: another run has it. Kept in workflow history.
+// Conflict says why a claim was refused: another run has it. Kept in workflow history.
 type Conflict struct {
-	Run     string `json:"run"` // its workflow ID
+	Run     string `json:"run"` // workflow ID
 	Overlap string `json:"overlap"`
 }
 
-// Claim records a claim and returns nil, or returns the claims of others that prevent it. Repeating
-// a claim changes nothing.
+// Claim records a claim and returns nil, or returns the claims of others that prevent it. Repeating a claim changes
+// nothing.
 func (l *Ledger) Claim(request ClaimRequest) []BackfillClaim {
 	l.claims = slices.DeleteFunc(l.claims, func(c BackfillClaim) bool {
 		return c.Holder == request.Holder || slices.Contains(request.Ended, c.Holder)
@@ -164,7 +161,7 @@ func (l *Ledger) Claim(request ClaimRequest) []BackfillClaim {
 	return nil
 }
 
-// ClaimsOverlapping are the claims that share a partition with another one.
+// ClaimsOverlapping returns the claims that share a partition with another one.
 func (l *Ledger) ClaimsOverlapping(of BackfillClaim) []BackfillClaim {
 	var others []BackfillClaim
 	for _, c := range l.claims {

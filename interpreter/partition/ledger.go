@@ -15,8 +15,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Names of the workflow that keeps what is done of a playbook's partitions, of its update and its
-// query, and of the activity that sends it a Note. They are part of histories, so they never change.
+// Names of the workflow that keeps the statuses of a playbook's partitions, of its update and its query, and of the
+// activity that sends it a Note. They are part of histories, so they never change.
 const (
 	WorkflowName  = "PartitionsWorkflow"
 	NoteUpdate    = "note"
@@ -24,15 +24,15 @@ const (
 	NoteActivity  = "note_partition"
 )
 
-// WorkflowID is the ID of the workflow that keeps what is done of a playbook's partitions.
+// WorkflowID returns the ID of the workflow that keeps the statuses of a playbook's partitions.
 func WorkflowID(playbook string) string {
 	return expression.BoundedID("reprise-partitions/" + url.PathEscape(playbook))
 }
 
-// Status is the state of a partition.
+// Status is the status of a partition.
 type Status string
 
-// The statuses of partitions. Stale is what was done by a playbook of another identity.
+// The statuses of partitions. Stale means done by a playbook with another identity.
 const (
 	Done    Status = "done"
 	Failed  Status = "failed"
@@ -41,20 +41,20 @@ const (
 	Missing Status = "missing"
 )
 
-// Statuses are all of them.
+// Statuses lists all statuses.
 var Statuses = []Status{Done, Running, Failed, Stale, Missing}
 
-// Note is a run's report about its partition: running, done, failed, or Missing if it ended with
-// neither. Kept in workflow history.
+// Note is a run's report about its partition: running, done, failed, or Missing if it ended as neither. Kept in
+// workflow history.
 type Note struct {
 	Playbook  string    `json:"playbook"`
 	Partition Partition `json:"partition"`
 	Identity  string    `json:"identity"`
-	Run       string    `json:"run"` // its workflow ID
+	Run       string    `json:"run"` // workflow ID
 	Status    Status    `json:"status"`
 }
 
-// Check returns an error for a note that no run writes.
+// Check returns an error for a note that no run sends.
 func (n Note) Check() error {
 	p := n.Partition
 	switch {
@@ -68,50 +68,49 @@ func (n Note) Check() error {
 	return nil
 }
 
-// Bounds of a Ledger: spans, where equal neighbours are merged, and runs, of which the newest
-// are kept.
+// Bounds of a Ledger.
 const (
-	// maxSpans bounds the spans that a Ledger keeps, of which neighbours that are alike are
-	// one: its snapshot has to fit into one payload.
+	// maxSpans bounds the spans that a Ledger keeps, with similar neighbours merged: its snapshot has to fit into
+	// one payload.
 	maxSpans = 2 * Max
-	// maxRunning bounds the runs that a Ledger remembers as running; it keeps the newest.
+	// maxRunning bounds the runs that a Ledger remembers as running; the newest are kept.
 	maxRunning = 2000
-	// maxSnapshot bounds a snapshot that is read, in bytes: a few packed bytes of somebody else
-	// could unpack to any size.
+	// maxSnapshot bounds a snapshot when it is read, in bytes: a few compressed bytes from elsewhere could unpack
+	// to any size.
 	maxSnapshot = 32 << 20
 )
 
-// span is a range of time with one status, whatever partitions it consists of.
+// span is a period with one status, which may consist of many partitions.
 type span struct {
-	from, to int64 // in seconds of Unix
+	from, to int64 // Unix times in seconds
 	identity string
 	failed   bool
 }
 
-// listedPartition is a partition of a list; kept in workflow history.
+// listedPartition is the status of a partition of a list; kept in workflow history.
 type listedPartition struct {
 	Key      string `json:"key"`
 	Identity string `json:"identity"`
 	Failed   bool   `json:"failed,omitempty"`
 }
 
-// running is a run that has not noted its end; kept in workflow history.
+// running is a run that has not reported its end; kept in workflow history.
 type running struct {
 	Key  string `json:"key"`
 	From int64  `json:"from,omitempty"`
 	Run  string `json:"run"`
 }
 
-// Ledger keeps what is done of a playbook's partitions: spans of time and not partitions, so that
-// thousands which are done take one entry. PartitionsWorkflow is around it.
+// Ledger keeps the statuses of a playbook's partitions, as spans of time, so that thousands of done partitions take
+// one entry. PartitionsWorkflow connects it to runs.
 type Ledger struct {
-	spans   []span // in their order, none over another
+	spans   []span // sorted, without overlaps
 	listed  []listedPartition
 	running []running
-	claims  []BackfillClaim // of backfills
+	claims  []BackfillClaim // of running backfills
 }
 
-// Note applies what a run says. One that was applied before changes nothing.
+// Note applies a run's report. Applying it again changes nothing.
 func (l *Ledger) Note(note Note) error {
 	l.running = slices.DeleteFunc(l.running, func(r running) bool { return r.Run == note.Run })
 	p := note.Partition
@@ -147,7 +146,7 @@ func (l *Ledger) listPartition(next listedPartition) error {
 	return nil
 }
 
-// putSpan replaces what is known of a time.
+// putSpan replaces the status of a period.
 func (l *Ledger) putSpan(next span) error {
 	first, _ := slices.BinarySearchFunc(l.spans, next.from, func(s span, from int64) int { return cmp.Compare(s.to, from+1) })
 	last := first
@@ -171,7 +170,7 @@ func (l *Ledger) putSpan(next span) error {
 	return nil
 }
 
-// mergeSpans makes one of neighbours that are alike, from one index to another.
+// mergeSpans merges neighbours with the same status, in a range of indexes.
 func (l *Ledger) mergeSpans(from, to int) {
 	for i := min(to, len(l.spans)-1); i > max(from, 0); i-- {
 		before, s := l.spans[i-1], l.spans[i]
@@ -182,7 +181,7 @@ func (l *Ledger) mergeSpans(from, to int) {
 	}
 }
 
-// Run is the workflow ID of a run that has begun a partition and not noted its end; "" for none.
+// Run returns the workflow ID of a run that has begun a partition and not reported its end; "" for none.
 func (l *Ledger) Run(p Partition) string {
 	for _, r := range slices.Backward(l.running) {
 		if r.Key == p.Key && r.From == startOf(p) {
@@ -192,8 +191,7 @@ func (l *Ledger) Run(p Partition) string {
 	return ""
 }
 
-// StatusOf is the status of a partition for a playbook with an identity, whoever is running it
-// now.
+// StatusOf returns the status of a partition for a playbook with an identity, regardless of running runs.
 func (l *Ledger) StatusOf(p Partition, identity string) Status {
 	if p.Start.IsZero() {
 		at := slices.IndexFunc(l.listed, func(one listedPartition) bool { return one.Key == p.Key })
@@ -229,14 +227,14 @@ func statusOf(failed, stale bool) Status {
 	return Done
 }
 
-// Len is how many entries are kept.
+// Len returns the number of entries.
 func (l *Ledger) Len() int { return len(l.spans) + len(l.listed) + len(l.running) + len(l.claims) }
 
-// snapshot is the packed form of a Ledger; kept in workflow history.
+// snapshot is the stored form of a Ledger; kept in workflow history.
 type snapshot struct {
 	Identities []string `json:"identities,omitempty"`
-	// Spans are four numbers each: how far from the end of the one before it begins, how long it
-	// is, which identity it has, and 1 where it failed.
+	// Spans has four numbers for each span: the gap after the previous one, its length, the index of its identity,
+	// and 1 if it failed.
 	Spans   []int64           `json:"spans,omitempty"`
 	Listed  []listedPartition `json:"listed,omitempty"`
 	Running []running         `json:"running,omitempty"`
@@ -245,7 +243,7 @@ type snapshot struct {
 
 const perSpan = 4
 
-// Snapshot packs what is kept.
+// Snapshot encodes the ledger, compressed.
 func (l *Ledger) Snapshot() ([]byte, error) {
 	packed := snapshot{Listed: l.listed, Running: l.running, Claims: l.claims}
 	end := int64(0)
@@ -274,8 +272,7 @@ func (l *Ledger) Snapshot() ([]byte, error) {
 	return into.Bytes(), err
 }
 
-// ReadLedger is the Ledger of a snapshot; nil is one that knows nothing. The error is that no Ledger
-// has written it.
+// ReadLedger decodes a snapshot; nil gives an empty Ledger. An error means that no Ledger has written it.
 func ReadLedger(packed []byte) (*Ledger, error) {
 	l := &Ledger{}
 	if len(packed) == 0 {
@@ -302,7 +299,7 @@ func ReadLedger(packed []byte) (*Ledger, error) {
 	return l, nil
 }
 
-// Describe shows what is kept, as Markdown.
+// Describe describes the ledger in Markdown.
 func (l *Ledger) Describe() string {
 	const shown = 20
 	var lines strings.Builder

@@ -1,5 +1,5 @@
-// Package partition says which partitions of time a playbook has, and which of them are done. It
-// is pure: the time is an argument, and the rules of zones are part of the build.
+// Package partition determines which time partitions a playbook has, and which of them are done. It is pure: the
+// time is an argument, and the rules of time zones are part of the build.
 package partition
 
 import (
@@ -11,17 +11,16 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Max is how many partitions a playbook has at most, and MaxListed how many a list has.
+// Bounds of partitions.
 const (
-	// Max is how many partitions a playbook may have. Hours since the year 1 would be millions,
-	// which each run goes through.
+	// Max bounds the partitions of a playbook. Hours since the year 1 would be millions, all of which each run
+	// iterates over.
 	Max = 100_000
-	// MaxListed is how many partitions a written list may have, and a claim of one: each is
-	// kept by its name.
+	// MaxListed bounds the partitions of a list, and those in a claim: each is stored by its name.
 	MaxListed = 1000
 )
 
-// The units of every.
+// The units of `every`.
 const (
 	Hour  = "hour"
 	Day   = "day"
@@ -30,14 +29,14 @@ const (
 	Year  = "year"
 )
 
-// oneOf names one of a unit.
+// oneOf has a text for one of each unit.
 var oneOf = map[string]string{Hour: "an hour", Day: "a day", Week: "a week", Month: "a month", Year: "a year"}
 
-// Units are the words of every.
+// Units are the allowed units of `every`.
 var Units = []string{Hour, Day, Week, Month, Year}
 
-// Partition is one part of what a playbook reads, and what a run of it is about. Kept in workflow
-// history: a run decides once which one it has, and never works it out again.
+// Partition is a part of what a playbook reads, and what a run of it loads. Kept in workflow history: a run
+// determines its partition once and never again.
 type Partition struct {
 	Key   string `json:"key"`
 	Index int    `json:"index"` // from 0
@@ -46,8 +45,8 @@ type Partition struct {
 	End   time.Time `json:"end,omitzero"`
 }
 
-// Words is partition in expressions. Times have the offset of the zone, so that their first
-// characters are its dates.
+// Words returns the value of `partition` in expressions. Times have the offset of the zone, so that they begin with
+// its local date.
 func (p Partition) Words() map[string]any {
 	words := map[string]any{"key": p.Key, "index": p.Index, "start": nil, "end": nil}
 	if !p.Start.IsZero() {
@@ -56,7 +55,7 @@ func (p Partition) Words() map[string]any {
 	return words
 }
 
-// Rule is the author's definition: a list, or times in one of Units or with a length.
+// Rule is the author's definition: a list, or periods of one of Units or of a fixed length.
 type Rule struct {
 	Keys   []string
 	Unit   string
@@ -66,16 +65,16 @@ type Rule struct {
 	Zone   *time.Location
 }
 
-// Set are the partitions of a rule.
+// Set has the partitions of a rule.
 type Set struct {
 	rule  Rule
-	first time.Time // the date of Start as the clocks show it, in UTC
+	first time.Time // local date of Start, as a time in UTC
 }
 
-// Problem is a mistake in a rule; Word is the key that has it.
+// Problem is a mistake in a rule; Word is the key with the mistake.
 type Problem struct{ Word, Message string }
 
-// New makes the partitions of a rule, or says what is wrong with it.
+// New returns the partitions of a rule, or what is wrong with it.
 func New(rule Rule) (*Set, *Problem) {
 	if rule.Keys != nil {
 		return &Set{rule: rule}, nil
@@ -103,7 +102,7 @@ func New(rule Rule) (*Set, *Problem) {
 	return s, nil
 }
 
-// unitBeginning is the beginning of the unit that contains a time.
+// unitBeginning returns the beginning of the unit that contains a time.
 func (s *Set) unitBeginning(shown time.Time) time.Time {
 	date := s.first
 	switch s.rule.Unit {
@@ -121,7 +120,7 @@ func (s *Set) unitBeginning(shown time.Time) time.Time {
 	return expression.WallTime(date, s.rule.Zone).In(s.rule.Zone)
 }
 
-// timeText is a time for people.
+// timeText returns a time for display.
 func (s *Set) timeText(t time.Time) string {
 	shown := t.In(s.rule.Zone)
 	if s.rule.Unit != "" && s.rule.Unit != Hour && shown.Hour() == 0 && shown.Minute() == 0 && shown.Second() == 0 {
@@ -130,7 +129,7 @@ func (s *Set) timeText(t time.Time) string {
 	return shown.Format(time.RFC3339)
 }
 
-// partitionLength is the length of each partition, 0 for those of the calendar.
+// partitionLength returns the length of each partition, 0 for calendar units.
 func (s *Set) partitionLength() time.Duration {
 	if s.rule.Unit == Hour {
 		return time.Hour
@@ -138,7 +137,7 @@ func (s *Set) partitionLength() time.Duration {
 	return s.rule.Length
 }
 
-// boundaryTime is where the partition of an index begins, and the one before ends.
+// boundaryTime returns where the partition with an index begins and the previous one ends.
 func (s *Set) boundaryTime(index int) time.Time {
 	date := s.first
 	switch s.rule.Unit {
@@ -156,8 +155,8 @@ func (s *Set) boundaryTime(index int) time.Time {
 	return expression.WallTime(date, s.rule.Zone).In(s.rule.Zone)
 }
 
-// indexOf returns the index of the partition that contains a time, below 0 before the first. It
-// is bounded by the number of partitions up to the year 9999.
+// indexOf returns the index of the partition that contains a time, below 0 before the first. It is bounded by the
+// number of partitions up to the year 9999.
 func (s *Set) indexOf(t time.Time) int {
 	if length := s.partitionLength(); length > 0 {
 		if t.Before(s.rule.Start) {
@@ -169,7 +168,7 @@ func (s *Set) indexOf(t time.Time) int {
 	years, months := shown.Year()-s.first.Year(), int(shown.Month()-s.first.Month())
 	days := int(time.Date(shown.Year(), shown.Month(), shown.Day(), 0, 0, 0, 0, time.UTC).Sub(s.first) / (24 * time.Hour))
 	index := map[string]int{Day: days, Week: days / 7, Month: 12*years + months, Year: years}[s.rule.Unit]
-	for t.Before(s.boundaryTime(index)) { // a time that the clocks left out began before midnight
+	for t.Before(s.boundaryTime(index)) { // a partition whose midnight was skipped begins later
 		index--
 	}
 	for !t.Before(s.boundaryTime(index + 1)) {
@@ -178,7 +177,7 @@ func (s *Set) indexOf(t time.Time) int {
 	return index
 }
 
-// partitionAt is the partition of an index.
+// partitionAt returns the partition with an index.
 func (s *Set) partitionAt(index int) Partition {
 	if s.rule.Keys != nil {
 		return Partition{Key: s.rule.Keys[index], Index: index}
@@ -187,13 +186,13 @@ func (s *Set) partitionAt(index int) Partition {
 	return Partition{Key: s.partitionKey(start, s.boundaryTime(index+1)), Index: index, Start: start, End: s.boundaryTime(index + 1)}
 }
 
-// partitionKey names the partition that begins at a time.
+// partitionKey returns the key of the partition between two times.
 func (s *Set) partitionKey(start, end time.Time) string {
 	switch s.rule.Unit {
 	case Hour:
 		return s.hourKey(start)
 	case Day:
-		// The first day of a zone that leaves midnight out begins at one o'clock.
+		// In a zone that skips midnight, the first day begins at one o'clock.
 		return start.Format(time.DateOnly)
 	case Week:
 		year, week := start.ISOWeek()
@@ -206,11 +205,11 @@ func (s *Set) partitionKey(start, end time.Time) string {
 	return start.Format(time.RFC3339) + rangeSign + end.Format(time.RFC3339)
 }
 
-// rangeSign is between the times of a key, as in ISO 8601 where a slash is none.
+// rangeSign separates the times of a key. ISO 8601 allows it if a slash is not possible.
 const rangeSign = "--"
 
-// hourKey has the offset where the clocks show an hour twice, and minutes where the hour does not
-// begin on one.
+// hourKey returns the key of an hour: with the offset if the clocks show that hour twice, and with minutes if the
+// hour does not begin at 0.
 func (s *Set) hourKey(start time.Time) string {
 	layout := "2006-01-02T15"
 	if start.Minute() != 0 {
@@ -236,10 +235,10 @@ func (s *Set) isShownTwice(t time.Time) bool {
 // Listed reports whether the partitions come from a list and have no times.
 func (s *Set) Listed() bool { return s.rule.Keys != nil }
 
-// First is the key of the first partition.
+// First returns the key of the first partition.
 func (s *Set) First() string { return s.partitionAt(0).Key }
 
-// UnitName is one of Units, "" for a length or a list.
+// UnitName returns one of Units, "" for a length or a list.
 func (s *Set) UnitName() string { return s.rule.Unit }
 
 // completeCount counts the partitions whose time is over.
@@ -253,8 +252,8 @@ func (s *Set) completeCount(at time.Time) int {
 	return max(s.indexOf(at), 0)
 }
 
-// Complete are the partitions whose time is over, in their order; of a list all. The error is that
-// they are too many.
+// Complete returns the partitions whose time is over, in order; for a list all of them. The error says that there
+// are too many.
 func (s *Set) Complete(at time.Time) ([]Partition, error) {
 	count := s.completeCount(at)
 	if count > Max {
@@ -263,15 +262,15 @@ func (s *Set) Complete(at time.Time) ([]Partition, error) {
 	all := make([]Partition, 0, count)
 	for i := range count {
 		p := s.partitionAt(i)
-		if s.Listed() || p.Start.Before(p.End) { // a zone may leave out a whole day
+		if s.Listed() || p.Start.Before(p.End) { // a zone may skip a whole day
 			all = append(all, p)
 		}
 	}
 	return all, nil
 }
 
-// Of returns the partition of a run: the one with the key, which has to be complete, or without a
-// key the newest complete one.
+// Of returns the partition of a run: the one with the key, which must be complete, or without a key the newest
+// complete one.
 func (s *Set) Of(key string, at time.Time) (Partition, error) {
 	if key != "" {
 		p, err := s.Find(key)
@@ -292,13 +291,13 @@ func (s *Set) Of(key string, at time.Time) (Partition, error) {
 		return Partition{}, fmt.Errorf("there are %d partitions, more than %d; use longer partitions, or a later start", count, Max)
 	}
 	p := s.partitionAt(count - 1)
-	for !p.Start.Before(p.End) { // a day that the zone leaves out
+	for !p.Start.Before(p.End) { // a day that the zone skips
 		p = s.partitionAt(p.Index - 1)
 	}
 	return p, nil
 }
 
-// someKeys names the first keys of a list.
+// someKeys lists the first keys of a list.
 func (s *Set) someKeys() string {
 	const shown = 10
 	text := strings.Join(s.rule.Keys[:min(len(s.rule.Keys), shown)], ", ")
@@ -308,7 +307,7 @@ func (s *Set) someKeys() string {
 	return text
 }
 
-// PartitionHolding is the partition in which a time is.
+// PartitionHolding returns the partition that contains a time.
 func (s *Set) PartitionHolding(t time.Time) (Partition, error) {
 	if s.Listed() {
 		return Partition{}, fmt.Errorf("the partitions are a list without times: %s", s.someKeys())
@@ -323,7 +322,7 @@ func (s *Set) PartitionHolding(t time.Time) (Partition, error) {
 	return s.partitionAt(index), nil
 }
 
-// Find is the partition of a key.
+// Find returns the partition with a key.
 func (s *Set) Find(key string) (Partition, error) {
 	if s.Listed() {
 		if at := slices.Index(s.rule.Keys, key); at >= 0 {
@@ -354,7 +353,7 @@ func (s *Set) Find(key string) (Partition, error) {
 	return Partition{}, fmt.Errorf("%q is not the key of a partition; %s", key, hint)
 }
 
-// startsOf are the times that a key may begin at.
+// startsOf returns the times at which a partition with the key may begin.
 func (s *Set) startsOf(key string) []time.Time {
 	var layouts []string
 	text := key
@@ -386,7 +385,7 @@ func (s *Set) startsOf(key string) []time.Time {
 	return nil
 }
 
-// weekOf is the Monday of a week such as 2024-W05.
+// weekOf returns the Monday of a week such as 2024-W05.
 func (s *Set) weekOf(key string) []time.Time {
 	var year, week int
 	if n, err := fmt.Sscanf(key, "%4d-W%2d", &year, &week); err != nil || n != 2 || week < 1 || week > 53 {

@@ -11,34 +11,33 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Runs can deadlock: a run holds a slot and waits for the end of a child run, which waits in
-// the queue for that slot. Each queue knows the parents of its waiting runs and the slots that
-// these hold. Starting from any queue of a circle, all others of it are found.
+// Runs can deadlock: a run holds a slot and waits for the end of a child run, which waits in the queue for that
+// slot. Each queue knows the parents of its waiting runs and the slots that these hold. So all queues of a circle
+// can be found from any one of them.
 
-// Victim is the run by whose failure others get their turns; kept in workflow
-// history. It is zero where no run waits forever.
+// Victim is the run that must fail so that others get their slots; kept in workflow history. It is zero if no run
+// waits forever.
 type Victim struct {
 	Member
 	// Why says who waits for whom.
 	Why string `json:"why,omitempty"`
 }
 
-// Deadlock is a run that waits forever, in a queue, and the turn that is held until it ends.
+// Deadlock is a run that waits forever in a queue, and the holder of the slot that it waits for.
 type Deadlock struct {
 	Queue  string // workflow ID
 	Run    Member
 	Since  time.Time
-	Holder Member // it has its turn in In until the run has ended
+	Holder Member // it holds its slot in In until the run has ended
 	In     string
 }
 
-// Equal reports whether two waits are the same one.
+// Equal reports whether two deadlocks are the same.
 func (w Deadlock) Equal(other Deadlock) bool {
 	return w.Queue == other.Queue && w.Run == other.Run && w.Since.Equal(other.Since) && w.Holder == other.Holder && w.In == other.In
 }
 
-// ParentQueues are the workflow IDs of the queues in which the parents of waiting runs have
-// turns.
+// ParentQueues returns the workflow IDs of the queues in which the parents of waiting runs have slots.
 func (q *Queue) ParentQueues() []string {
 	var queues []string
 	for _, entry := range q.Waiting {
@@ -49,8 +48,7 @@ func (q *Queue) ParentQueues() []string {
 	return queues
 }
 
-// isStuck reports whether nothing frees a turn of the queue but the end of a run that
-// waits in queues.
+// isStuck reports whether a slot of the queue can only become free when a run ends that itself waits in a queue.
 func (q *Queue) isStuck(queues map[string]Queue) bool {
 	if len(q.Holders) < max(q.Limit, 1) || q.countReplacing() > 0 {
 		return false
@@ -61,8 +59,7 @@ func (q *Queue) isStuck(queues map[string]Queue) bool {
 	})
 }
 
-// waitsOfChildren finds the waiting runs for whose end a run waits that has its turn in a
-// queue.
+// waitsOfChildren returns the waiting runs whose parent is run, which holds a slot in the queue id.
 func waitsOfChildren(queues map[string]Queue, id, run string) []Deadlock {
 	var waits []Deadlock
 	for _, other := range playbook.SortedKeys(queues) {
@@ -75,8 +72,8 @@ func waitsOfChildren(queues map[string]Queue, id, run string) []Deadlock {
 	return waits
 }
 
-// FindDeadlocks finds the runs that wait for each other forever, the newest first. queues has
-// queues by their workflow IDs; turns of a missing queue are assumed to become free.
+// FindDeadlocks returns the runs that wait for each other forever, the newest first. queues has queues by workflow
+// ID; slots of queues not in it are assumed to become free.
 func FindDeadlocks(queues map[string]Queue) []Deadlock {
 	stuck := map[string]Queue{}
 	maps.Copy(stuck, queues)
@@ -101,8 +98,8 @@ func FindDeadlocks(queues map[string]Queue) []Deadlock {
 	return waits
 }
 
-// VictimOf returns which of some waits has to fail, and its queue: the newest in a circle, so
-// that all queues choose the same. It is zero without a circle.
+// VictimOf returns the run that must fail, and its queue: the newest one in a circle, so that all queues choose the
+// same. It is zero without a circle.
 func VictimOf(waits []Deadlock, queues map[string]Queue) (victim Victim, queue string) {
 	for _, wait := range waits {
 		if circle := circleOf(wait, waits); circle != nil {
@@ -112,8 +109,8 @@ func VictimOf(waits []Deadlock, queues map[string]Queue) (victim Victim, queue s
 	return Victim{}, ""
 }
 
-// circleOf follows a wait until it comes back to itself, by the shortest way; nil if it does
-// not. Each wait of the circle is in the queue that holds up the next one's turn.
+// circleOf returns the shortest path of waits from first back to itself; nil if there is none. Each wait of the
+// circle is in the queue that holds up the next one's slot.
 func circleOf(first Deadlock, waits []Deadlock) []Deadlock {
 	paths := [][]Deadlock{{first}}
 	seen := map[string]bool{}
@@ -137,10 +134,10 @@ func circleOf(first Deadlock, waits []Deadlock) []Deadlock {
 	return nil
 }
 
-// shownCircle bounds what a failure says of a circle, in bytes.
+// shownCircle bounds the description of a circle in a failure, in bytes.
 const shownCircle = 2000
 
-// circleText says who waits for whom, seen from the first of a circle.
+// circleText describes who waits for whom, beginning with the first wait of a circle.
 func circleText(circle []Deadlock, queues map[string]Queue) string {
 	var b strings.Builder
 	for _, next := range circle[1:] {
@@ -155,7 +152,7 @@ func circleText(circle []Deadlock, queues map[string]Queue) string {
 	return text
 }
 
-// Refuse makes a waiting run fail that would wait forever.
+// Refuse makes a waiting run fail because it would wait forever.
 func (q *Queue) Refuse(now time.Time, victim Victim) {
 	if q.stateOf(victim.Member) != Queued {
 		return

@@ -8,21 +8,19 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Names of the workflow that gives the runs of one concurrency key their turns, of
-// its signals and queries, and of the activities for it. They are part of histories, so they
-// never change.
+// Names of the workflow that grants slots to the runs of one concurrency key, of its signals and queries, and of
+// its activities. They are part of histories, so they never change.
 const (
 	WorkflowName = "ConcurrencyWorkflow"
-	// RequestSignal carries a Request to it.
+	// RequestSignal sends it a Request.
 	RequestSignal = "concurrency_request"
-	// StatusQuery gives for a list of Run a Status, SnapshotQuery the Queue.
+	// StatusQuery takes a list of Member and returns a Status; SnapshotQuery returns the Queue.
 	StatusQuery   = "concurrency"
 	SnapshotQuery = "concurrency_snapshot"
-	// DecisionSignal carries a Decision to a run.
+	// DecisionSignal sends a Decision to a run.
 	DecisionSignal = "concurrency"
-	// EnterActivity accepts an Enter, EndedActivity gives those of a list of Run that have
-	// ended, CancelActivity accepts a Cancel, DeadlockActivity gives for the workflow ID of a
-	// queue its Victim.
+	// EnterActivity takes an Enter. EndedActivity takes a list of Member and returns those that have ended.
+	// CancelActivity takes a Cancel. DeadlockActivity takes the workflow ID of a queue and returns its Victim.
 	EnterActivity    = "concurrency_enter"
 	EndedActivity    = "concurrency_look"
 	CancelActivity   = "concurrency_cancel"
@@ -32,25 +30,23 @@ const (
 // StatePrefix is the prefix of the workflow IDs of the queues of states.
 const StatePrefix = "reprise-concurrency-state/"
 
-// Memo is the key under which a run that waits for its turn keeps its Ticket in
-// the memo of its workflow, where lists of runs see it.
+// Memo is the key of the Ticket of a waiting run in the memo of its workflow, for lists of runs.
 const Memo = "reprise_concurrency"
 
-// maxKey bounds the key that runs share, in bytes: it is part of a workflow ID, of which
-// Temporal accepts 1,000 bytes.
+// maxKey bounds the key that runs share, in bytes: it is part of a workflow ID, which Temporal limits to 1,000
+// bytes.
 const maxKey = 500
 
-// Name is the key that runs share; kept in workflow history.
+// Name identifies the key that runs share; kept in workflow history.
 type Name struct {
 	Key string `json:"key"`
-	// Playbook is the playbook that the key belongs to; "" is a key that playbooks share.
+	// Playbook is the playbook that the key belongs to; "" for a key that playbooks share.
 	Playbook string `json:"playbook,omitempty"`
-	// State says that Key is the name of a state that steps keep between runs, which no key of
-	// an author is.
+	// State says that Key is the name of a state that steps keep between runs, not a concurrency key of an author.
 	State bool `json:"state,omitempty"`
 }
 
-// Describe names what runs share.
+// Describe names the key, for messages.
 func (n Name) Describe() string {
 	if n.State {
 		return fmt.Sprintf("the state %q", n.Key)
@@ -58,8 +54,7 @@ func (n Name) Describe() string {
 	return fmt.Sprintf("the concurrency key %q", n.Key)
 }
 
-// ID is the workflow ID of the WorkflowName. Different names have different
-// ones, whatever they hold.
+// ID returns the workflow ID of the queue; it differs for different names, whatever characters they contain.
 func (n Name) ID() string {
 	id := "reprise-concurrency/" + url.PathEscape(n.Playbook) + "/" + url.PathEscape(n.Key)
 	switch {
@@ -71,7 +66,7 @@ func (n Name) ID() string {
 	return expression.BoundedID(id)
 }
 
-// NameOf renders the key of a run's queue. The error is that of an expression.
+// NameOf renders the key of a run's queue. The error is that of the expression.
 func NameOf(book *playbook.Playbook, scope expression.Scope, budget *expression.Budget) (Name, error) {
 	name, node := Name{Playbook: book.Name}, book.Concurrency.Name()
 	if book.Concurrency.Shared != nil {

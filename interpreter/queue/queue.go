@@ -1,6 +1,6 @@
-// Package queue gives the runs of one concurrency key their turns: who has one, who waits, who is
-// skipped or replaced, and who can never get one because runs wait for each other. A Queue is a
-// value that knows no clock and no server; ConcurrencyWorkflow delivers its messages.
+// Package queue grants slots to the runs of one concurrency key: it decides which runs have a slot, wait, are
+// skipped or replaced, or can never get one because runs wait for each other. A Queue is a value without a clock or
+// server; ConcurrencyWorkflow delivers its messages.
 package queue
 
 import (
@@ -15,35 +15,34 @@ import (
 // Member is a run that shares a key; kept in workflow history.
 type Member struct {
 	WorkflowID string `json:"workflow_id"`
-	RunID      string `json:"run_id"` // the first of its chain
-	// Visit is the visit of the step which waits for its state, and no other visit of the run; "" for
-	// the run as a whole.
+	RunID      string `json:"run_id"` // that of the first history of the run
+	// Visit identifies the visit of the step that waits for its state; "" for the run as a whole.
 	Visit string `json:"visit,omitempty"`
 }
 
 // Request is a run's message to the queue of its key; kept in workflow history.
 type Request struct {
 	Member
-	// Leave says that the run needs no turn any more; else it requests one. A run that
-	// does so again keeps its position.
+	// Leave says that the run needs no slot any more; otherwise it requests one. A run that repeats the request
+	// keeps its position.
 	Leave bool `json:"leave,omitempty"`
 	// Limit and OnConflict are copied from the run's playbook.
 	Limit      int                 `json:"limit,omitempty"`
 	OnConflict playbook.OnConflict `json:"on_conflict,omitempty"`
-	// Started is when the run began, which may be long before its request: its first worker
-	// may have died. Runs wait in that order.
+	// Started is when the run began. Runs wait in this order, because a request may arrive long after the begin,
+	// for example if the first worker died.
 	Started time.Time `json:"started,omitzero"`
-	// Parents are the turns of the runs that wait for the end of this one.
+	// Parents are the slots of the runs that wait for the end of this one.
 	Parents []Holding `json:"parents,omitempty"`
-	// Known is the last decision that a run has which repeats its request, "" for none. Only
-	// a new one is sent: thousands may repeat theirs at once.
+	// Known is the last decision that a run knows when it repeats its request, "" for none. Only a different
+	// decision is sent, because thousands may repeat theirs at once.
 	Known State `json:"known,omitempty"`
 }
 
-// Holding is a turn that a run has; kept in workflow history.
+// Holding is a slot of a run; kept in workflow history.
 type Holding struct {
-	Run   string `json:"run"`   // its workflow ID
-	Queue string `json:"queue"` // that of the queue
+	Run   string `json:"run"`   // workflow ID of the run
+	Queue string `json:"queue"` // workflow ID of the queue
 }
 
 // Check returns an error for a message that no run sends.
@@ -59,45 +58,45 @@ func (r Request) Check() error {
 	return nil
 }
 
-// State says what a queue has decided about a run.
+// State is the decision of a queue about a run.
 type State string
 
-// The states of a run. One whose request has not been decided has none.
+// The states of a run. A run whose request has not been decided has none.
 const (
 	Granted State = "granted"
 	Queued  State = "queued"
-	// Skipped is a run with on_conflict skip that found no free turn.
+	// Skipped means that a run with on_conflict skip found no free slot.
 	Skipped State = "skipped"
-	// Replaced is a run that is cancelled for another one with cancel_running.
+	// Replaced means that the run is cancelled for another one with cancel_running.
 	Replaced State = "replaced"
-	// Full is a run for which the queue has no room.
+	// Full means that the queue has no room for the run.
 	Full State = "full"
-	// Deadlocked is a run that would wait forever, as others wait for it.
+	// Deadlocked means that the run would wait forever, because runs wait for each other.
 	Deadlocked State = "circle"
 )
 
 // Decision is a queue's message to a run; kept in workflow history.
 type Decision struct {
-	RunID string `json:"run_id"` // of the run that is meant, the first of its chain
-	// Queue is the workflow ID of the queue, and Visit that of the request: a run may wait for
-	// several states.
+	RunID string `json:"run_id"` // run ID of the receiver's first history
+	// Queue is the workflow ID of the queue, and Visit that of the request, since a run may wait for several
+	// states.
 	Queue string `json:"queue,omitempty"`
 	Visit string `json:"visit,omitempty"`
 	State State  `json:"state"`
-	// By is the workflow ID of the run that has the turn, or gets it.
+	// By is the workflow ID of the run that has the slot, or gets it.
 	By string `json:"by,omitempty"`
-	// Why says who waits for whom, for Deadlocked.
+	// Why describes who waits for whom, for Deadlocked.
 	Why string `json:"why,omitempty"`
 }
 
-// Message is a decision that is to be sent; kept in workflow history.
+// Message is a decision to be sent; kept in workflow history.
 type Message struct {
 	To       Member   `json:"to"`
 	Decision Decision `json:"decision"`
-	bytes    int      // see size
+	bytes    int      // see byteSize
 }
 
-// byteSize is how many bytes of JSON the message takes, worked out once.
+// byteSize returns the size of the message in bytes of JSON, computed once.
 func (m *Message) byteSize() int {
 	if m.bytes == 0 {
 		m.bytes = encodedSize(*m) + len(",")
@@ -105,21 +104,21 @@ func (m *Message) byteSize() int {
 	return m.bytes
 }
 
-// Entry is a run that has a turn or waits for one; kept in workflow history.
+// Entry is a run that has a slot or waits for one; kept in workflow history.
 type Entry struct {
 	Member
 	Since   time.Time `json:"since"`
 	Started time.Time `json:"started,omitzero"` // when the run began
-	// Replaces says that the run does not wait for others to end by themselves.
+	// Replaces says that the run cancels others instead of waiting for their end.
 	Replaces bool `json:"replaces,omitempty"`
-	// Leaving says that the run was asked to cancel.
+	// Leaving says that the run has been asked to cancel.
 	Leaving bool `json:"leaving,omitempty"`
 	// Parents are the parents of its request.
 	Parents []Holding `json:"parents,omitempty"`
-	bytes   int       // see size
+	bytes   int       // see byteSize
 }
 
-// byteSize is how many bytes of JSON the entry takes, worked out once: each request sums all.
+// byteSize returns the size of the entry in bytes of JSON, computed once, because each request sums up all of them.
 func (e *Entry) byteSize() int {
 	if e.bytes == 0 {
 		e.bytes = encodedSize(*e) + len(",")
@@ -127,22 +126,21 @@ func (e *Entry) byteSize() int {
 	return e.bytes
 }
 
-// Queue gives the runs of one key their turns, first come, first served. Its decisions follow
-// from the times that it is given. Kept in workflow history.
+// Queue grants slots to the runs of one key in the order in which they began. Its decisions depend only on the
+// times passed to it. Kept in workflow history.
 type Queue struct {
 	Name Name `json:"name"`
-	// Limit is the limit of the last request: versions of a playbook may differ.
+	// Limit is that of the last request, since versions of a playbook may differ.
 	Limit    int       `json:"limit,omitempty"`
-	Holders  []Entry   `json:"holders,omitempty"` // the oldest first
-	Waiting  []Entry   `json:"queue,omitempty"`   // the next one first
+	Holders  []Entry   `json:"holders,omitempty"` // oldest first
+	Waiting  []Entry   `json:"queue,omitempty"`   // next one first
 	Messages []Message `json:"messages,omitempty"`
 }
 
-// maxSize bounds a queue, in bytes of its JSON, with which it continues as new: Temporal
-// refuses more than 2 MB.
+// maxSize bounds a queue, in bytes of its JSON, with which it continues as new: Temporal rejects more than 2 MB.
 const maxSize = 1_200_000
 
-// byteSize is how many bytes of JSON the queue takes.
+// byteSize returns the size of the queue in bytes of JSON.
 func (q *Queue) byteSize() int {
 	size := encodedSize(q.Name)
 	for i := range q.Messages {
@@ -156,16 +154,16 @@ func (q *Queue) byteSize() int {
 	return size
 }
 
-// encodedSize is how many bytes of JSON a value takes.
+// encodedSize returns the size of a value in bytes of JSON.
 func encodedSize(v any) int {
 	encoded, _ := json.Marshal(v) // it holds text, numbers and times
 	return len(encoded)
 }
 
-// Empty reports whether nobody has a turn or waits for one, and no message is to be sent.
+// Empty reports whether no run has a slot or waits for one, and no message is left to send.
 func (q *Queue) Empty() bool { return len(q.Holders)+len(q.Waiting)+len(q.Messages) == 0 }
 
-// Apply decides about a request.
+// Apply decides a request.
 func (q *Queue) Apply(request Request, now time.Time) {
 	if request.Leave {
 		q.Remove(now, request.Member)
@@ -201,7 +199,8 @@ func (q *Queue) Apply(request Request, now time.Time) {
 	}
 }
 
-// stateHolder is the run that has a state, "" in queues of other names, where many may have a turn.
+// stateHolder returns the run that holds a state; "" for a queue of a concurrency key, where several may have a
+// slot.
 func (q *Queue) stateHolder() string {
 	if !q.Name.State || len(q.Holders) == 0 {
 		return ""
@@ -209,10 +208,10 @@ func (q *Queue) stateHolder() string {
 	return q.Holders[0].WorkflowID
 }
 
-// Has reports whether a run has a turn or waits for one.
+// Has reports whether a run has a slot or waits for one.
 func (q *Queue) Has(run Member) bool { return q.stateOf(run) != "" }
 
-// enqueueRun puts a run behind those that began before it.
+// enqueueRun inserts a run after those that began before it.
 func (q *Queue) enqueueRun(next Entry) {
 	at := len(q.Waiting)
 	for at > 0 && q.Waiting[at-1].Started.After(next.Started) {
@@ -221,8 +220,8 @@ func (q *Queue) enqueueRun(next Entry) {
 	q.Waiting = slices.Insert(q.Waiting, at, next)
 }
 
-// newerRun returns a run that prevents a replacing run from getting a turn, because all turns
-// belong to runs that began later. It is "" if there is none.
+// newerRun returns a run that prevents a replacing run from getting a slot, because all slots belong to runs that
+// began later; "" if there is none.
 func (q *Queue) newerRun(request Request) string {
 	if request.OnConflict != playbook.ConflictCancel || len(q.Holders) < q.Limit {
 		return ""
@@ -235,7 +234,7 @@ func (q *Queue) newerRun(request Request) string {
 	return q.Holders[len(q.Holders)-1].WorkflowID
 }
 
-// Remove removes runs that need no turn any more, or have ended.
+// Remove removes runs that need no slot any more, or have ended.
 func (q *Queue) Remove(now time.Time, runs ...Member) {
 	isGone := func(entry Entry) bool { return slices.Contains(runs, entry.Member) }
 	q.Holders = slices.DeleteFunc(q.Holders, isGone)
@@ -243,9 +242,8 @@ func (q *Queue) Remove(now time.Time, runs ...Member) {
 	q.grantTurns(now)
 }
 
-// RecoveredQueue is the queue of a workflow that was ended from outside, for the one after it.
-// Messages may be lost, so runs with a turn are sent that again, and those that are to be replaced
-// are cancelled again.
+// RecoveredQueue returns the queue of a terminated workflow for its successor. Messages may have been lost, so
+// grants are sent again, and runs to be replaced are cancelled again.
 func (q Queue) RecoveredQueue() Queue {
 	q.Holders = slices.Clone(q.Holders)
 	for i := range q.Holders {
@@ -255,7 +253,7 @@ func (q Queue) RecoveredQueue() Queue {
 	return q
 }
 
-// stateOf is the state of a run, "" for one that is not there.
+// stateOf returns the state of a run, "" for an unknown one.
 func (q *Queue) stateOf(run Member) State {
 	is := func(entry Entry) bool { return entry.Member == run }
 	switch {
@@ -273,8 +271,8 @@ func (q *Queue) notifyRun(to Member, state State, by string) {
 	}})
 }
 
-// removeSuperseded removes runs that would be cancelled as soon as they began: of those that replace
-// others only as many wait as there are turns, the newest.
+// removeSuperseded removes waiting runs that would be cancelled as soon as they began: of runs that replace others,
+// only the newest wait, as many as there are slots.
 func (q *Queue) removeSuperseded() {
 	over, newest := q.countReplacing()-q.Limit, Entry{}
 	for _, entry := range q.Waiting {
@@ -292,7 +290,7 @@ func (q *Queue) removeSuperseded() {
 	})
 }
 
-// countReplacing counts the waiting runs that do not wait for others to end.
+// countReplacing counts the waiting runs that replace others.
 func (q *Queue) countReplacing() (n int) {
 	for _, entry := range q.Waiting {
 		if entry.Replaces {
@@ -302,7 +300,7 @@ func (q *Queue) countReplacing() (n int) {
 	return n
 }
 
-// grantTurns gives free turns to the next runs, and cancels the oldest runs that others replace.
+// grantTurns grants free slots to the next runs, and cancels the oldest holders for runs that replace others.
 func (q *Queue) grantTurns(now time.Time) {
 	for len(q.Waiting) > 0 && len(q.Holders) < q.Limit {
 		next := q.Waiting[0]
@@ -330,25 +328,24 @@ func (q *Queue) grantTurns(now time.Time) {
 	}
 }
 
-// Status is what StatusQuery gives.
+// Status is the result of StatusQuery.
 type Status struct {
 	Name    Name `json:"name"`
 	Limit   int  `json:"limit"`
 	Waiting int  `json:"waiting"`
 	Running int  `json:"running"`
-	// Holders are the workflow IDs of those that have a turn, the first few, and HoldersSince
-	// when they got it.
+	// Holders are the workflow IDs of the first few runs that have a slot, and HoldersSince when they got it.
 	Holders      []string    `json:"holders,omitempty"`
 	HoldersSince []time.Time `json:"holders_since,omitempty"`
-	// Positions are the positions of the runs that were named, from 1 and in their order; 0 for one
-	// that does not wait. A Run without a run ID is whichever run of its workflow ID waits.
+	// Positions are the positions of the queried runs, in order, from 1; 0 for a run that does not wait. A Member
+	// without a run ID matches any run with its workflow ID.
 	Positions []int `json:"positions,omitempty"`
 }
 
-// shownHolders bounds the holders that a Status names.
+// shownHolders bounds the holders in a Status.
 const shownHolders = 5
 
-// Status describes the queue, and the positions of some runs.
+// Status returns the status of the queue, and the positions of some runs.
 func (q *Queue) Status(runs []Member) Status {
 	status := Status{
 		Name: q.Name, Limit: q.Limit, Waiting: len(q.Waiting), Running: len(q.Holders), Positions: make([]int, len(runs)),
@@ -368,7 +365,7 @@ func (q *Queue) Status(runs []Member) Status {
 
 // Ticket is the position of a run in the queue of its key; kept in workflow history.
 type Ticket struct {
-	Queue string    `json:"queue"` // workflow ID of the WorkflowName
+	Queue string    `json:"queue"` // workflow ID of the queue
 	Name  Name      `json:"name"`
 	State State     `json:"state,omitempty"`
 	By    string    `json:"by,omitempty"`
@@ -378,8 +375,8 @@ type Ticket struct {
 // Waits reports whether the run may not begin yet.
 func (t *Ticket) Waits() bool { return t != nil && (t.State == "" || t.State == Queued) }
 
-// Apply notes a decision of the queue; false where that changes nothing. What was
-// decided stays, except that a run with a turn may be replaced.
+// Apply applies a decision of the queue; it returns false if that changes nothing. A decision is final, except that
+// a run with a slot may be replaced.
 func (t *Ticket) Apply(decision Decision) bool {
 	if t.State == decision.State || !t.Waits() && (t.State != Granted || decision.State != Replaced) {
 		return false

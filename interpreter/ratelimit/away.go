@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Attempts that have given up their slots come back at the promised time. That may be wrong:
-// attempts before them may be gone, or may have two promises because a worker died. So the
-// limiter remembers who is away, and calls the next ones back for turns that nobody uses.
+// Attempts that have released their slots in the loop come back at the promised time. That time may be too late:
+// attempts before them may be gone, or may have two promises because a worker died. So the limiter records who is
+// away, and calls the next ones back for slots that nobody uses.
 
-// Names of signals: by the first a worker reports attempts that were dropped to the limiter; by
-// the second the limiter calls back a workflow for one of its calls.
+// Names of signals: with the first, a worker reports attempts that wait elsewhere; with the second, the limiter
+// calls back a call of a workflow.
 const (
 	AwaySignal = "away"
 	TurnSignal = "turn"
 )
 
-// Away is an attempt that has given up its place; kept in workflow history.
+// Away is an attempt that waits elsewhere for its promised time; kept in workflow history.
 type Away struct {
 	Workflow string    `json:"workflow"`
 	Step     string    `json:"step"`
@@ -26,37 +26,34 @@ type Away struct {
 	At       time.Time `json:"at"` // when it comes back by itself, by the clock of the server
 }
 
-// TurnCall signals a workflow that some of its calls may come back for their turns; kept in
-// workflow history.
+// TurnCall is the signal that a call of a workflow may come back for a free slot; kept in workflow history.
 type TurnCall struct {
 	Step  string `json:"step"`
 	Index *int   `json:"index,omitempty"`
 }
 
 const (
-	// callAfter is how long a turn stays free before somebody is called back for it: less than
+	// callAfter is how long a slot stays free before an attempt is called back for it: less than the time by which
 	// attempts come early, more than a lease takes.
 	callAfter = time.Second
-	// callFor is the time whose turns are filled at once. An attempt that is called gets the
-	// turns in order, and so the times after it are right again.
+	// callFor is the period whose slots are filled by one round of calls. Called attempts get the slots in order,
+	// so that the promised times after them are right again.
 	callFor = 20 * time.Second
-	// callAhead is how long before those turns are used up the next are called.
+	// callAhead is how long before the end of that period the next attempts are called.
 	callAhead = 5 * time.Second
-	// callAgain is the least time between two calls.
+	// callAgain is the minimum time between two rounds of calls.
 	callAgain = 2 * time.Second
-	// mostCalled bounds for how many of those that wait one call is. A call for all of a limit
-	// of thousands would be one message of their names; the others look for themselves.
+	// mostCalled bounds the attempts called back in one round. A call for all attempts under a limit of thousands
+	// would be one message with their names; the others come back by themselves.
 	mostCalled = 100
-	// mostAway bounds the waiting attempts that a limit remembers, the soonest: they are in the
-	// state with which its workflow continues as new.
+	// mostAway bounds the waiting attempts that a limiter records, the soonest ones: they are in the state with
+	// which its workflow continues as new.
 	mostAway = 1000
-	// maxAwayName bounds the names of an attempt that is away, in bytes, as clients can signal
-	// them.
+	// maxAwayName bounds the names of a waiting attempt, in bytes, because clients can signal any.
 	maxAwayName = 2000
 )
 
-// CheckAway returns an error if waiting attempts that a worker reports cannot be genuine: too
-// many, or with impossible names.
+// CheckAway returns an error if reported attempts cannot be genuine: too many, or with impossible names.
 func CheckAway(away []Away) error {
 	if len(away) > mostAway {
 		return errors.New("too many reports")
@@ -69,7 +66,7 @@ func CheckAway(away []Away) error {
 	return nil
 }
 
-// NoteAway notes who has gone away. Of one that has gone again the last time counts.
+// NoteAway records attempts that wait elsewhere. For an attempt that is reported again, the last time counts.
 func (l *Limiter) NoteAway(away []Away) {
 	if l.Every <= 0 {
 		return // nobody has asked this limiter
@@ -87,7 +84,7 @@ func (a Away) isSame(other Away) bool {
 		(a.Index == nil) == (other.Index == nil) && (a.Index == nil || *a.Index == *other.Index)
 }
 
-// CallAt is when to check whether somebody has to be called back; zero while nobody is away.
+// CallAt returns when to check whether attempts must be called back; zero if none is away.
 func (l *Limiter) CallAt() time.Time {
 	if len(l.Away) == 0 {
 		return time.Time{}
@@ -102,9 +99,8 @@ func (l *Limiter) CallAt() time.Time {
 	return at
 }
 
-// CallBack gives those who are called back, as nobody has taken a turn that is free, or
-// as those that were called last are about to have had theirs and nobody comes
-// after them.
+// CallBack returns the attempts to be called back: if nobody has taken a free slot, or if those called last have
+// almost used up their slots and nobody follows.
 func (l *Limiter) CallBack(now time.Time) []Away {
 	l.Away = slices.DeleteFunc(l.Away, func(a Away) bool { return !a.At.After(now) }) // they come by themselves
 	idle := !l.Next.Add(callAfter).After(now)
@@ -126,7 +122,7 @@ func (l *Limiter) CallBack(now time.Time) []Away {
 	}
 	turns = min(turns, len(l.Away))
 	if turns <= 0 {
-		l.Filled = time.Time{} // those come in order
+		l.Filled = time.Time{} // all remaining ones come back in order
 		return nil
 	}
 	called := slices.Clone(l.Away[:turns])
@@ -135,7 +131,7 @@ func (l *Limiter) CallBack(now time.Time) []Away {
 	return called
 }
 
-// awayUntil counts those that come back by themselves up to a time.
+// awayUntil counts the attempts that come back by themselves up to a time.
 func (l *Limiter) awayUntil(until time.Time) int {
 	at := slices.IndexFunc(l.Away, func(a Away) bool { return a.At.After(until) })
 	if at < 0 {

@@ -1,4 +1,4 @@
-// Package ratelimit has the limits on how often attempts are sent: a Limiter leases turns to
-// workers (limiter.go) and calls attempts back that released their slots (away.go); headers.go
-// reads what servers say of their own limits.
+// Package ratelimit implements limits on how often attempts are sent: a Limiter leases slots to workers
+// (limiter.go) and calls attempts back that wait elsewhere (away.go); headers.go parses what servers report about
+// their own limits.
 package ratelimit

@@ -7,12 +7,10 @@ import (
 	"time"
 )
 
-// RetryAfter reads how long a response requests its caller to wait, false for no time:
-// by Retry-After (RFC 9110, section 10.2.3), else, with a status that servers refuse too
-// many requests with, by the headers that say when a limit that is used up is reset. A
-// header that requests a wait of nothing, such as a time that is over, leaves it to the
-// others. Header names are lower case; received is when the response came, by the clock
-// of this machine.
+// RetryAfter returns how long a response asks its client to wait, false if it does not: according to Retry-After
+// (RFC 9110, section 10.2.3) or, for a status with which servers reject too many requests, the headers with the
+// reset time of an exhausted limit. A header with a wait of 0, such as a time in the past, is ignored. Header names
+// are lower case; received is when the response arrived, by the clock of this machine.
 func RetryAfter(headers map[string]string, status int, received time.Time) (time.Duration, bool) {
 	now := AnsweredAt(headers, received)
 	for requested := range requestedWaits(headers, status, now) {
@@ -23,7 +21,7 @@ func RetryAfter(headers map[string]string, status int, received time.Time) (time
 	return 0, false
 }
 
-// UnreadHeader says which header says how long to wait in a form that is not known; "" for none.
+// UnreadHeader describes a header with a wait in an unknown format; "" for none.
 func UnreadHeader(headers map[string]string, status int) string {
 	for requested := range requestedWaits(headers, status, time.Time{}) {
 		if !requested.readable {
@@ -33,9 +31,8 @@ func UnreadHeader(headers map[string]string, status int) string {
 	return ""
 }
 
-// IsLimited reports whether a response says that it was refused because a limit is
-// used up, whatever its status: by Retry-After, or by a remaining count of 0
-// with a reset.
+// IsLimited reports whether a response was rejected because a limit is exhausted, whatever its status: it has
+// Retry-After, or a remaining count of 0 with a reset time.
 func IsLimited(headers map[string]string) bool {
 	for requested := range requestedWaits(headers, http.StatusTooManyRequests, time.Time{}) {
 		if requested.readable && requested.spent {
@@ -45,10 +42,9 @@ func IsLimited(headers map[string]string) bool {
 	return false
 }
 
-// AnsweredAt is the time of a response by the clock of its sender, which also applies to points
-// in time within it and may differ from the clock of this machine. Date says when the response
-// was made, Age how long caches have held it since (RFC 9110, section 6.6.1; RFC 9111, section
-// 5.1).
+// AnsweredAt returns the time of a response by the clock of its sender, which also applies to times in it and may
+// differ from the clock of this machine. Date says when the response was made, Age how long caches have stored it
+// since (RFC 9110, section 6.6.1; RFC 9111, section 5.1).
 func AnsweredAt(headers map[string]string, received time.Time) time.Time {
 	made, err := http.ParseTime(strings.TrimSpace(headers["date"]))
 	if err != nil {
@@ -58,16 +54,15 @@ func AnsweredAt(headers map[string]string, received time.Time) time.Time {
 	return made.Add(ToDuration(age))
 }
 
-// requestedWait is what one header says about a wait.
+// requestedWait is the wait that one header requests.
 type requestedWait struct {
 	header, text string
 	wait         time.Duration
 	readable     bool
-	spent        bool // a limit is used up; else the response does not say
+	spent        bool // the limit is known to be exhausted
 }
 
-// resetHeaders say when a limit is reset, and the header before each how much of it
-// is left.
+// resetHeaders are pairs of headers: the remaining part of a limit, and its reset time.
 var resetHeaders = []struct{ left, reset string }{
 	{"", "retry-after-ms"},
 	{"x-ratelimit-remaining", "x-ratelimit-reset"},
@@ -76,8 +71,8 @@ var resetHeaders = []struct{ left, reset string }{
 	{"ratelimit-remaining", "ratelimit-reset"}, // the first drafts of the IETF
 }
 
-// requestedWaits returns the headers of a response that may say how long to wait, by
-// precedence. A limit that is not used up is not the reason for a refusal.
+// requestedWaits iterates over the headers of a response that may request a wait, by precedence. A limit that is
+// not exhausted is not the reason for a rejection.
 func requestedWaits(headers map[string]string, status int, now time.Time) iter.Seq[requestedWait] {
 	return func(yield func(requestedWait) bool) {
 		if text := headers["retry-after"]; text != "" {
@@ -116,17 +111,15 @@ func resetWait(headers map[string]string, leftIn, header string, now time.Time) 
 	return requestedWait{header: header, text: text, wait: wait, readable: readable, spent: known}, true
 }
 
-// reset is the time at which a limit is renewed. spent says that it is used up; otherwise the
-// response does not say.
+// reset is the time at which a limit is renewed. spent says that it is known to be exhausted.
 type reset struct {
 	wait  time.Duration
 	spent bool
 }
 
-// rateLimitField reads Limit: `"default";r=0;t=30`, several of them, or
-// `limit=10, remaining=0, reset=30` of draft 07. Where a limit that is used up
-// does not say when, it is after the window w of its policy. Of several limits
-// the one that takes longest counts.
+// rateLimitField parses Limit: `"default";r=0;t=30`, several of them, or `limit=10, remaining=0, reset=30` of draft
+// 07. If an exhausted limit has no reset time, that is after the window w of its policy. Of several limits, the
+// longest wait counts.
 func rateLimitField(field, policy string, now time.Time) (found reset, ok bool) {
 	for name, item := range rateLimitItems(field) {
 		left, known := item["r"]
@@ -145,7 +138,7 @@ func rateLimitField(field, policy string, now time.Time) (found reset, ok bool) 
 	return found, ok
 }
 
-// windowOf is the length in seconds of the window of a policy.
+// windowOf returns the length in seconds of the window of a policy.
 func windowOf(name, policies string) (float64, bool) {
 	for other, item := range rateLimitItems(policies) {
 		if window, ok := item["w"]; ok && other == name {
@@ -155,9 +148,8 @@ func windowOf(name, policies string) (float64, bool) {
 	return 0, false
 }
 
-// rateLimitItems gives the items of a field with their parameters. The members
-// of draft 07, which are one item without a name, have the letters of the later
-// ones.
+// rateLimitItems iterates over the items of a field with their parameters. The members of draft 07 form one item
+// without a name, and get the letters of later drafts.
 func rateLimitItems(field string) iter.Seq2[string, map[string]float64] {
 	return func(yield func(string, map[string]float64) bool) {
 		older := map[string]float64{}
@@ -188,7 +180,7 @@ func rateLimitItems(field string) iter.Seq2[string, map[string]float64] {
 	}
 }
 
-// splitUnquoted splits a text where a separator is outside of quotes.
+// splitUnquoted splits a text at separators outside of quotes.
 func splitUnquoted(text string, separator byte) []string {
 	var parts []string
 	quoted, start := false, 0

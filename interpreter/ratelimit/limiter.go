@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Names of the workflow that shares a rate limit between workers.
+// Names of the workflow that shares a rate limit between workers, and of its update.
 const (
 	WorkflowName = "RateLimitWorkflow"
 	LeaseUpdate  = "lease"
@@ -14,126 +14,116 @@ const (
 // history.
 type Limit struct {
 	Key string `json:"key"`
-	// Playbook is the playbook that the key belongs to; "" is a key that playbooks share.
+	// Playbook is the playbook that the key belongs to; "" for a key that playbooks share.
 	Playbook   string  `json:"playbook,omitempty"`
 	Requests   int     `json:"requests"`
 	PerSeconds float64 `json:"per_seconds"`
 }
 
-// Interval is the time between two attempts: they are spaced evenly, because a
-// burst at the start of a window is what makes APIs answer 429.
+// Interval returns the time between two attempts. They are spaced evenly, because a burst at the start of a window
+// is what makes APIs return 429.
 func (l Limit) Interval() time.Duration {
 	return (l.Per() + l.Margin()) / time.Duration(max(l.Requests, 1))
 }
 
-// Per is the time of the limit.
+// Per returns the period of the limit.
 func (l Limit) Per() time.Duration { return ToDuration(l.PerSeconds) }
 
-// Margin is how much longer than Per Requests intervals take. Attempts are sent
-// late and take their time on the way, each a different one, and one refused
-// request costs everyone the time that the other side then asks for. Up to
-// Margin they may differ, and no window holds more than the limit: 100 ms, or
-// 4 % of a long time, or 10 % of a short one.
+// Margin returns how much longer than Per the intervals of Requests attempts are together. Attempts are sent late
+// and take time on the way, each a different one, and a single rejected request costs all attempts the wait that
+// the server then requests. As long as these times differ by no more than Margin, no window exceeds the limit: 100
+// ms, 4 % of a long period, or 10 % of a short one.
 func (l Limit) Margin() time.Duration {
 	const usual = 100 * time.Millisecond
 	return min(max(l.Per()/25, usual), l.Per()/10)
 }
 
-// Slack is how late a turn may be used: a part of Margin, the rest of which covers the way to
-// the server.
+// Slack returns how late a slot may be used: a part of Margin, the rest of which covers the way to the server.
 func (l Limit) Slack() time.Duration { return max(l.Margin()/4, minSlack) }
 
-// minSlack is the precision of timers: limits of a short time are kept less exactly.
+// minSlack is the precision of timers, so limits with short periods are observed less exactly.
 const minSlack = 5 * time.Millisecond
 
-// LeaseRequest asks for the next turns under a limit; kept in workflow history.
+// LeaseRequest requests the next slots under a limit; kept in workflow history.
 type LeaseRequest struct {
 	Limit Limit `json:"limit"`
 	Count int   `json:"count"`
-	// PauseSeconds says that the other side asked for patience: nobody sends
-	// until it is over.
+	// PauseSeconds is how long no attempt may be sent because the server requested a wait; long waits are capped.
 	PauseSeconds float64 `json:"pause_seconds,omitempty"`
-	// AskedSeconds is the pause that the server requested, if it is longer than anybody else
-	// has to wait.
+	// AskedSeconds is the whole wait that the server requested, if PauseSeconds is capped.
 	AskedSeconds float64 `json:"asked_seconds,omitempty"`
-	// AfterSeconds is how soon the holder can use a turn: earlier ones are of no
-	// use to it.
+	// AfterSeconds is the earliest time at which the requester can use a slot.
 	AfterSeconds float64 `json:"after_seconds,omitempty"`
-	// WithinSeconds bounds how far ahead leased turns may be, because a holder that dies wastes
-	// its turns. 0 is no bound; only older histories have it.
+	// WithinSeconds bounds how far in the future leased slots may be, because a holder that dies wastes its slots.
+	// 0 means no bound; it occurs only in older histories.
 	WithinSeconds float64 `json:"within_seconds,omitempty"`
-	// Promises says that the worker understands promises: an attempt that gets no turn now is promised a time. The
-	// Count attempts of the request come in this order: Due attempts whose promised time has come, those whose
-	// promised time lies ahead, and Fresh attempts that were promised nothing yet.
+	// Promises says that the worker understands promises: an attempt that gets no slot now is promised a time. The
+	// Count attempts of the request are in this order: Due attempts whose promised time has come, attempts whose
+	// promised time is in the future, and Fresh attempts without a promise.
 	Promises bool `json:"promises,omitempty"`
 	Due      int  `json:"due,omitempty"`
 	Fresh    int  `json:"fresh,omitempty"`
 }
 
-// Lease grants turns: the first after Delay, the others an interval apart. Kept
-// in workflow history.
+// Lease grants slots: the first after Delay, the others at intervals. Kept in workflow history.
 type Lease struct {
 	DelaySeconds    float64 `json:"delay_seconds"`
 	IntervalSeconds float64 `json:"interval_seconds"`
-	// Turns is the number of requests that may be made; nil means as many as were requested. If
-	// it is 0, DelaySeconds is the time until one may be made.
+	// Turns is the number of granted slots; nil means as many as requested. If it is 0, DelaySeconds is the time
+	// until the next free slot.
 	Turns *int `json:"turns,omitempty"`
-	// At is when the first request may be made, by the clock of the workflow. Older leases in
-	// histories do not have it.
+	// At is the time of the first slot, by the clock of the workflow. Leases in older histories do not have it.
 	At time.Time `json:"at,omitzero"`
-	// Promised is how many requests beyond Turns were promised a time: the first one Promise,
-	// the others at intervals after it.
+	// Promised is the number of attempts beyond Turns that were promised a time: the first one Promise, the others
+	// at intervals after it.
 	Promised int       `json:"promised,omitempty"`
 	Promise  time.Time `json:"promise,omitzero"`
 }
 
-// Reservation is the position of an attempt that has released its slot to wait for its
-// turn under a rate limit. Its times are by the clock of the server. Kept in
-// workflow history.
+// Reservation is the position of an attempt that waits elsewhere for its slot under a rate limit. Its times are by
+// the clock of the server. Kept in workflow history.
 type Reservation struct {
 	At       time.Time `json:"at"`              // when it comes back
-	Promised time.Time `json:"promised"`        // when its turn is to be
-	Since    time.Time `json:"since"`           // when it asked first: who has waited longest goes first
-	Tries    int       `json:"tries,omitempty"` // how often it came for its turn and there was none
-	// Called says that the limiter has called it back for a turn that is free.
+	Promised time.Time `json:"promised"`        // time of the promised slot
+	Since    time.Time `json:"since"`           // when it first requested a slot: the attempt that has waited longest goes first
+	Tries    int       `json:"tries,omitempty"` // how often it came for its slot and there was none
+	// Called says that the limiter has called it back for a free slot.
 	Called bool `json:"called,omitempty"`
 }
 
-// Delay is how long the holder waits before its first turn.
+// Delay returns how long the holder waits before its first slot.
 func (l Lease) Delay() time.Duration { return time.Duration(l.DelaySeconds * float64(time.Second)) }
 
-// Interval is the time between the turns of the lease.
+// Interval returns the time between the slots of the lease.
 func (l Lease) Interval() time.Duration {
 	return time.Duration(l.IntervalSeconds * float64(time.Second))
 }
 
-// Limiter gives turns. It knows no clock: its decisions follow from the
-// times it is given. Kept in workflow history.
+// Limiter grants slots. It has no clock: its decisions depend only on the times passed to it. Kept in workflow
+// history.
 type Limiter struct {
-	Next time.Time `json:"next,omitzero"` // when the next turn may be taken
-	// Promised is the end of the turns that are promised to those who wait
-	// elsewhere, and come back for them.
+	Next time.Time `json:"next,omitzero"` // time of the next free slot
+	// Promised is the end of the slots promised to attempts that wait elsewhere.
 	Promised time.Time `json:"promised,omitzero"`
-	// Asked is until when the other side has asked for patience, where that was more
-	// than anybody else had to wait for. Until then it is not heard again: who is
-	// asked for as much waits alone.
+	// Asked is the end of the last AskedSeconds. Until then, further capped pauses are ignored, and the attempt that got
+	// such a response waits alone.
 	Asked time.Time `json:"asked,omitzero"`
-	// Away lists attempts that have given up their slots, by promised time.
+	// Away lists attempts that wait elsewhere, by promised time.
 	Away []Away `json:"away,omitempty"`
-	// Called is when somebody was called back last, and Filled until when there are
-	// enough of them for all turns; zero where nobody was missing.
+	// Called is when attempts were last called back, and Filled until when there are enough of them for all slots;
+	// zero if none were missing.
 	Called time.Time `json:"called,omitzero"`
 	Filled time.Time `json:"filled,omitzero"`
-	// Every is the time between turns, as the last lease says.
+	// Every is the interval between slots in the last lease.
 	Every time.Duration `json:"every,omitempty"`
 }
 
-// turnGrace is how long a turn stays reserved for those that it was promised to. If none of
-// them has come by then, all are considered gone.
+// turnGrace is how long a slot stays reserved for the attempts with promises. If none of them has come by then, all
+// are considered gone.
 const turnGrace = 5 * time.Second
 
-// Lease grants the next free turns. A promise does not reserve a turn, which would be lost if
-// nobody came: it says when to come back, and later requests get no turns before that time.
+// Lease grants the next free slots. A promise does not reserve a slot, which would be lost if nobody came: it says
+// when to come back, and later requests get no slots before that time.
 func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
 	abandoned := !l.Next.Add(turnGrace).After(now)
 	if soonest := now.Add(max(l.pauseTime(request, now), ToDuration(request.AfterSeconds))); l.Next.Before(soonest) {
@@ -160,7 +150,7 @@ func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
 	return lease
 }
 
-// pauseTime is how long nobody sends, as a request says.
+// pauseTime returns how long no attempt may be sent, according to a request.
 func (l *Limiter) pauseTime(request LeaseRequest, now time.Time) time.Duration {
 	if request.AskedSeconds > request.PauseSeconds {
 		if l.Asked.After(now) {
@@ -171,8 +161,8 @@ func (l *Limiter) pauseTime(request LeaseRequest, now time.Time) time.Duration {
 	return ToDuration(request.PauseSeconds)
 }
 
-// promiseTurns promises turns to those of the last in line who have none: to all of
-// the rest where the promises of before are void.
+// promiseTurns promises times to the last attempts of a request, which have none; to all rest attempts if earlier
+// promises are void.
 func (l *Limiter) promiseTurns(lease *Lease, request LeaseRequest, rest int, void bool) {
 	if !void {
 		rest = min(rest, request.Fresh)
@@ -188,7 +178,7 @@ func (l *Limiter) promiseTurns(lease *Lease, request LeaseRequest, rest int, voi
 	l.Promised = from.Add(time.Duration(rest) * request.Limit.Interval())
 }
 
-// turnsWithin is how many of count turns lie in a time that begins with one.
+// turnsWithin returns how many of count slots fit into a period that begins with one.
 func turnsWithin(room, interval time.Duration, count int) int {
 	switch {
 	case room < 0:

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// A server names a wait as seconds from now, or as a time since 1970 in seconds or milliseconds. A number from epochSeconds on is
-// a time in seconds, one from epochMilliseconds on a time in milliseconds.
+// A wait is given as seconds from now, or as a time since 1970 in seconds or milliseconds. Numbers from
+// epochSeconds on are times in seconds, those from epochMilliseconds on times in milliseconds.
 const (
 	epochSeconds      = 1e9
 	epochMilliseconds = 1e12
 )
 
-// WaitForms names what ParseWait reads, for messages.
+// WaitForms describes what ParseWait accepts, for messages.
 const WaitForms = "seconds, a duration such as 90s, an HTTP date, an RFC 3339 time, or seconds or milliseconds since 1970"
 
-// shownWait bounds what a message has of a wait that cannot be read, in bytes.
+// shownWait bounds the part of an unparsable wait that a message shows, in bytes.
 const shownWait = 100
 
-// ShownWait is a wait that cannot be read, for messages.
+// ShownWait returns an unparsable wait for messages.
 func ShownWait(text string) string {
 	if len(text) <= shownWait {
 		return strconv.Quote(text)
@@ -30,14 +30,13 @@ func ShownWait(text string) string {
 	return strconv.Quote(strings.ToValidUTF8(text[:shownWait], "")) + "…"
 }
 
-// ParseWait reads how long a text says to wait; WaitForms has the forms. A negative wait
-// and a time that is over are 0.
+// ParseWait parses a wait; WaitForms describes the formats. A negative wait and a time in the past give 0.
 func ParseWait(text string, now time.Time) (time.Duration, bool) {
 	return parseWait(text, now, time.Second)
 }
 
-// parseWaits reads the wait of a header, which several of one name are joined in: the
-// longest of those that can be read counts.
+// parseWaits parses the wait in a header, which may be several headers joined by commas: the longest readable one
+// counts.
 func parseWaits(text string, now time.Time, unit time.Duration) (longest time.Duration, readable bool) {
 	if wait, ok := parseWait(text, now, unit); ok {
 		return wait, true
@@ -83,7 +82,7 @@ func numberedWait(number float64, now time.Time, unit time.Duration) time.Durati
 	return ToDuration(number * unit.Seconds())
 }
 
-// parseNumber reads a decimal number, which may be too large for its type.
+// parseNumber parses a decimal number, which may overflow to infinity.
 func parseNumber(text string) (float64, bool) {
 	number, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if errors.Is(err, strconv.ErrRange) {
@@ -92,7 +91,7 @@ func parseNumber(text string) (float64, bool) {
 	return number, err == nil && !math.IsNaN(number) && !math.IsInf(number, 0)
 }
 
-// ToDuration turns seconds into a duration that neither is negative nor overflows.
+// ToDuration converts seconds to a duration; it is never negative and does not overflow.
 func ToDuration(seconds float64) time.Duration {
 	const longest = 365 * 24 * time.Hour
 	switch {

@@ -9,13 +9,12 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// maxNamedWaits bounds how often one call waits because the other side named a time. Such waits
-// are no retries and count against no max_attempts, so that a server could keep a call without
-// end.
+// maxNamedWaits bounds how often one call waits because the server requested it. Such waits do not count against
+// max_attempts, so a server could otherwise delay a call forever.
 const maxNamedWaits = 1000
 
-// backoff is the schedule of a policy's waits, with all defaults filled in. It is pure: delay
-// computes exact waits, and jitter gets its random number as an argument.
+// backoff is the wait schedule of a policy, with all defaults filled in. It is pure: delayAfter computes exact
+// waits, and applyJitter gets its random number as an argument.
 type backoff struct {
 	strategy   playbook.Backoff
 	initial    time.Duration
@@ -24,9 +23,9 @@ type backoff struct {
 	jitter     playbook.Jitter
 }
 
-// newBackoff resolves the schedule of a policy for a failure or a success. Pages follow each
-// other at once unless the author wants a wait; a poll without a wait waits as after a failure,
-// but without jitter, since polling at once would only burden the server.
+// newBackoff returns the schedule of a policy for a failure or a success. Pages are fetched without a wait unless
+// the author sets one. A poll without a configured wait waits as after a failure, but without jitter, since polling
+// at once would only burden the server.
 func newBackoff(then *playbook.Then, failure bool) backoff {
 	b := backoff{
 		strategy:   then.Backoff,
@@ -51,7 +50,7 @@ func newBackoff(then *playbook.Then, failure bool) backoff {
 	return b
 }
 
-// hasWait reports whether the policy sets any key about waiting.
+// hasWait reports whether the policy sets any key that configures waits.
 func hasWait(then *playbook.Then) bool {
 	return len(then.Delays) > 0 || then.Multiplier != nil || then.Backoff != ""
 }
@@ -63,8 +62,8 @@ func valueOr[T any](pointer *T, fallback T) T {
 	return *pointer
 }
 
-// delayAfter is the wait after the n-th match, n from 1, before jitter. It is exact
-// and never overflows, however large n is.
+// delayAfter returns the wait after the n-th match, n from 1, before jitter. It is exact and never overflows,
+// however large n is.
 func (b backoff) delayAfter(n int) time.Duration {
 	switch b.strategy {
 	case playbook.NoBackoff:
@@ -88,9 +87,8 @@ func (b backoff) boundDelay(nanoseconds float64) time.Duration {
 	return time.Duration(nanoseconds)
 }
 
-// applyJitter applies jitter; random is in [0, 1). Proportional is
-// U[0.75, 1.25) · delay and never above the cap, full is U[0, delay)
-// (AWS Architecture Blog, "Exponential Backoff And Jitter").
+// applyJitter applies jitter; random is in [0, 1). Proportional jitter returns U[0.75, 1.25) · delay, but at most
+// max_delay; full jitter returns U[0, delay) (AWS Architecture Blog, "Exponential Backoff And Jitter").
 func (b backoff) applyJitter(delay time.Duration, random float64) time.Duration {
 	switch b.jitter {
 	case playbook.JitterProportional:
@@ -102,8 +100,8 @@ func (b backoff) applyJitter(delay time.Duration, random float64) time.Duration 
 	return delay
 }
 
-// namedWait is the wait for the n-th consecutive requested wait: what the server requested at
-// least, plus jitter, so that callers with the same time do not come back together.
+// namedWait returns the n-th consecutive wait that the server requested: at least the requested time, plus jitter,
+// so that callers with the same time do not come back together.
 func (b backoff) namedWait(retryAfter time.Duration, n int, random float64) time.Duration {
 	if b.jitter == playbook.JitterNone {
 		return retryAfter

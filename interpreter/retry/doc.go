@@ -1,4 +1,4 @@
-// Package retry decides what the policies of a step make of an outcome: Decide matches them
-// and returns a Decision, whose delays backoff.go computes. Counters is all that it keeps of
-// a call. Time and random numbers are arguments.
+// Package retry decides how the policies of a step rule on an outcome: Decide matches the policies and returns a
+// Decision; backoff.go computes its delay. Counters is all state that it keeps for a call. Time and random numbers
+// are arguments.
 package retry

@@ -9,21 +9,21 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// Counters has the counts of one call's policies; kept in workflow history. Policies[i] belongs
-// to the policy with number i+1.
+// Counters has the counts of a call's policies; kept in workflow history. Policies[i] belongs to the policy with
+// number i+1.
 type Counters struct {
 	Policies []counter `json:"policies,omitempty"`
-	// NamedInRow counts waits that a server has named since the last failure without one;
-	// Named counts them in the whole call.
+	// NamedInRow counts consecutive waits requested by the server; a failure without one resets it. Named counts
+	// all such waits of the call.
 	NamedInRow int `json:"named_in_row,omitempty"`
 	Named      int `json:"named,omitempty"`
-	// Limits are the limits of the operator of the worker. They apply to every failure, also if
-	// validation could not evaluate the policy's condition.
+	// Limits are the limits of the worker's operator. They apply to every failure, even if validation could not
+	// evaluate the policy's condition.
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
 }
 
-// counter counts one policy's matches, failures and successes apart, each with
-// the time of the first match it still counts.
+// counter counts one policy's matches, failures and successes separately, each with the time of the first counted
+// match.
 type counter struct {
 	Failures       int       `json:"failures,omitempty"`
 	FailuresSince  time.Time `json:"failures_since,omitzero"`
@@ -31,11 +31,10 @@ type counter struct {
 	SuccessesSince time.Time `json:"successes_since,omitzero"`
 }
 
-// NewCounters starts counting for n policies.
+// NewCounters returns the counters of n policies.
 func NewCounters(n int) Counters { return Counters{Policies: make([]counter, n)} }
 
-// resetFailures gives every page its own budget of failures. Restarts are counted in
-// the whole call.
+// resetFailures resets the failure counts for a new page. Restarts are counted over the whole call.
 func (c *Counters) resetFailures(policies []*playbook.Policy) {
 	c.NamedInRow = 0
 	for i, policy := range policies {
@@ -45,7 +44,7 @@ func (c *Counters) resetFailures(policies []*playbook.Policy) {
 	}
 }
 
-// ResetForRestart resets all counts for a call that begins again from its first request, except how often it has done so.
+// ResetForRestart resets all counts of a call that restarts, except the number of restarts.
 func (c *Counters) ResetForRestart(policies []*playbook.Policy) {
 	for i, policy := range policies {
 		if !policy.Then.Restart {
@@ -54,8 +53,8 @@ func (c *Counters) ResetForRestart(policies []*playbook.Policy) {
 	}
 }
 
-// ResetSettled resets the count of a policy that was exhausted, since a person requested another attempt: of its polls if polls is
-// set, else of its failures.
+// ResetSettled resets the count of an exhausted policy, because a person requested another attempt: the count of
+// its polls if polls is set, otherwise of its failures.
 func (c *Counters) ResetSettled(policy int, polls bool) {
 	switch {
 	case policy == 0:
@@ -67,7 +66,8 @@ func (c *Counters) ResetSettled(policy int, polls bool) {
 	c.NamedInRow, c.Named = 0, 0
 }
 
-// ResetResumed resets the counts for the current request of a call that a later run continues: it gets all attempts and polls again.
+// ResetResumed resets the counts of the current request of a call that a later run continues, so that it gets all
+// attempts and polls again.
 func (c *Counters) ResetResumed(policies []*playbook.Policy) {
 	c.NamedInRow, c.Named = 0, 0
 	c.resetFailures(policies)
@@ -77,8 +77,7 @@ func (c *Counters) ResetResumed(policies []*playbook.Policy) {
 	}
 }
 
-// NewRequest starts the polls of a new request at 0; only policies that page
-// continue counting.
+// NewRequest resets the polls for a new request; policies that page continue counting.
 func (c *Counters) NewRequest(policies []*playbook.Policy) {
 	for i, policy := range policies {
 		if policy.Then.NextCall == nil {
@@ -87,71 +86,68 @@ func (c *Counters) NewRequest(policies []*playbook.Policy) {
 	}
 }
 
-// Ruling is what the policies make of an outcome.
+// Ruling is the policies' decision about an outcome.
 type Ruling uint8
 
-// The rulings. Those from RulingGivesUp on are of a policy that would repeat and may
-// not: it is exhausted.
+// The rulings. From RulingGivesUp on, a policy would repeat but is exhausted.
 const (
-	RulingStands    Ruling = iota // the outcome is the end of the call
-	RulingStops                   // so it is, by stop_when
+	RulingStands    Ruling = iota // the call ends with the outcome
+	RulingStops                   // the call ends with the outcome, because of stop_when
 	RulingRepeats                 // another attempt follows
-	RulingIgnores                 // the failure is an empty answer
-	RulingRefuses                 // the success is a failure, and the policies are asked about that
-	RulingGivesUp                 // the failure stays
+	RulingIgnores                 // the failure is treated as an empty response
+	RulingRefuses                 // the success is treated as a failure, on which the policies then rule
+	RulingGivesUp                 // the failure remains
 	RulingHolds                   // people decide how the call continues
-	RulingSucceeds                // the failure is a success, which may lack pages
-	RulingFails                   // the success is a failure: a poll that never became ready
-	RulingTruncates               // the success stays, and may lack pages
+	RulingSucceeds                // the failure becomes a success, which may lack pages
+	RulingFails                   // the success becomes a failure: a poll that never became ready
+	RulingTruncates               // the success remains, and may lack pages
 )
 
-// IsExhausted reports whether a policy would repeat and may not.
+// IsExhausted reports whether a policy would repeat but has used up its attempts or time.
 func (r Ruling) IsExhausted() bool { return r >= RulingGivesUp }
 
 // MayTruncate reports whether the call's result may lack pages.
 func (r Ruling) MayTruncate() bool { return r == RulingSucceeds || r == RulingTruncates }
 
-// Decision is what the policies say about an outcome.
+// Decision is the result of Decide.
 type Decision struct {
 	Ruling Ruling
 	// Policy is the number of the policy that decided, 0 if none matched.
 	Policy int
-	// Matched lists every policy that matched, in order: more than one where
-	// an exhausted policy says continue.
+	// Matched lists all policies that matched, in order. There are several if an exhausted one says continue.
 	Matched []int
-	// Delay is how long to wait before another attempt, and Reason is why.
+	// Delay is the wait before the next attempt, and Reason says why.
 	Delay  time.Duration
 	Reason interpreter.Reason
 	// Count and Limit are the policy's count for this match and its
 	// max_attempts, for summaries such as "attempt 3/5".
 	Count, Limit int
-	// Spent is the number of the policy that ran out of attempts or time with this outcome, 0 for none. It differs from Policy
-	// if a later policy matched after it. Why says what it ran out of, for messages.
+	// Spent is the number of the policy that ran out of attempts or time with this outcome, 0 for none. It differs
+	// from Policy if a later policy matched after it. Why says what ran out, for messages.
 	Spent int
 	Why   string
-	// Cut names a policy that ended by the operator's limit before its own.
+	// Cut names a policy that ended at the operator's limit before its own.
 	Cut string
-	// Requested is the wait that a policy reads out of the outcome by its retry_after, 0 for none.
+	// Requested is the wait that a policy's retry_after read from the outcome, 0 for none.
 	Requested time.Duration
-	// Unread says what was to say how long to wait and cannot be read; "" for nothing.
+	// Unread describes a requested wait that could not be parsed; "" for none.
 	Unread string
 }
 
-// Repeats reports whether there is another attempt.
+// Repeats reports whether another attempt follows.
 func (d *Decision) Repeats() bool { return d.Ruling == RulingRepeats }
 
-// conditions evaluates a policy's conditions for the outcome at hand, and its
-// retry_after: the wait that it gives, 0 for none, and what cannot be read of it.
+// conditions evaluates a policy's conditions for the current outcome. RetryAfter returns the wait of the policy's
+// retry_after, 0 for none, or in unread why it could not be parsed.
 type conditions interface {
 	StopWhen(policy *playbook.Policy) (bool, error)
 	When(policy *playbook.Policy) (bool, error)
 	RetryAfter(policy *playbook.Policy) (wait time.Duration, unread string, err error)
 }
 
-// Decide tries the policies in order; the first that matches decides (docs/concepts/attempts.md).
-// It counts in counters, takes the time and the randomness as arguments and does nothing else, so
-// the same history always gives the same decision; without randomness waits have no jitter. Errors
-// are those of conditions.
+// Decide tries the policies in order; the first that matches decides (docs/concepts/attempts.md). It only changes
+// counters, and takes the time and random numbers as arguments, so the same history always gives the same decision.
+// Without random, waits have no jitter. Errors are those of conditions.
 func Decide(
 	policies []*playbook.Policy, outcome interpreter.Outcome, counters *Counters,
 	conditions conditions, now time.Time, random func() float64,
@@ -172,7 +168,7 @@ func matchPolicies(
 	conditions conditions, now time.Time, random func() float64,
 ) (Decision, error) {
 	var decision Decision
-	counted := false // a requested wait counts once, however many policies are asked
+	counted := false // a requested wait counts once, however many policies match
 	for _, policy := range policies {
 		stop, match, err := evaluatePolicy(conditions, policy)
 		if err != nil {
@@ -228,11 +224,11 @@ type round struct {
 	counters *Counters
 	now      time.Time
 	random   func() float64
-	counted  bool          // a requested wait that a policy before this one has counted
-	asked    time.Duration // the wait that the other side requests, 0 for none
+	counted  bool          // an earlier policy has already counted the requested wait
+	asked    time.Duration // the wait that the server requested, 0 for none
 }
 
-// decideRepeat counts the match and decides between another attempt and exhaustion.
+// decideRepeat counts the match, and decides between another attempt and exhaustion.
 func (r round) decideRepeat(decision *Decision) {
 	then := &r.policy.Then
 	count, since := r.countMatch()
@@ -263,8 +259,7 @@ func (r round) decideRepeat(decision *Decision) {
 	}
 }
 
-// countMatch counts the match, unless the wait was requested, and notes when the policy
-// began to count.
+// countMatch counts the match, unless the server requested the wait, and records when the policy began to count.
 func (r round) countMatch() (count *int, since time.Time) {
 	counter := &r.counters.Policies[r.policy.Number-1]
 	count, start := &counter.Successes, &counter.SuccessesSince
@@ -287,8 +282,7 @@ func (r round) countMatch() (count *int, since time.Time) {
 // countsMatch reports whether the match uses up an attempt, or a restart.
 func (r round) countsMatch() bool { return !r.waitIsNamed() || r.policy.Then.Restart }
 
-// isSpent reports whether the policy has used up what max_attempts gives it:
-// attempts, the first among them, or restarts.
+// isSpent reports whether the policy has used up its max_attempts: attempts including the first, or restarts.
 func (r round) isSpent(count, limit int) bool {
 	if r.policy.Then.Restart {
 		return count > limit
@@ -309,7 +303,7 @@ func (r round) attemptLimit() int {
 	return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultPages)
 }
 
-// nextDelay gives the delay before the next attempt, or why there can be none.
+// nextDelay returns the delay before the next attempt or, in why, the reason why there is none.
 func (r round) nextDelay(count int) (delay time.Duration, why string) {
 	schedule := newBackoff(&r.policy.Then, r.outcome.Failed())
 	if r.asked == 0 {
@@ -332,7 +326,7 @@ func (r round) nextDelay(count int) (delay time.Duration, why string) {
 	return schedule.namedWait(r.asked, inRow, random), ""
 }
 
-// scheduledDelay is the delay of the policy's own schedule.
+// scheduledDelay returns the delay according to the policy's schedule.
 func (r round) scheduledDelay(schedule backoff, count int) time.Duration {
 	delay := schedule.delayAfter(count)
 	if delay > 0 && schedule.jitter != playbook.JitterNone && r.random != nil {
@@ -354,15 +348,14 @@ func (r round) waitReason(named bool) interpreter.Reason {
 	return interpreter.ReasonPoll
 }
 
-// exhaustPolicy ends the match of a policy that may not repeat.
+// exhaustPolicy decides the match of a policy that must not repeat.
 func (r round) exhaustPolicy(decision *Decision, why string) {
 	decision.Ruling, decision.Spent, decision.Why = r.exhaustedRuling(), r.policy.Number, why
 }
 
-// exhaustedRuling applies on_exhausted and its defaults: a failure stays a failure, paging
-// returns what there is with a warning, a poll that never became ready fails. If later policies
-// decide and none repeats, a success still lacks the pages that this policy would have
-// requested.
+// exhaustedRuling applies on_exhausted and its defaults: a failure remains a failure, paging returns what it has
+// with a warning, and a poll that never became ready fails. If later policies decide and none repeats, a success
+// still lacks the pages that this policy would have requested.
 func (r round) exhaustedRuling() Ruling {
 	then := &r.policy.Then
 	if r.outcome.Failed() {
@@ -385,9 +378,9 @@ func (r round) exhaustedRuling() Ruling {
 	return RulingFails
 }
 
-// MostAttempts is how many attempts a step's policies allow a request that keeps failing: the
-// most of any policy, within the operator's limits; 1 if none repeats. Policies that only page
-// or poll may be counted too; a waiting call shows what its own policy allows.
+// MostAttempts returns how many attempts a step's policies allow for a request that keeps failing: the maximum over
+// the policies, within the operator's limits; 1 if none repeats. Policies that only page or poll may be included; a
+// waiting call shows the number of its own policy.
 func MostAttempts(step *playbook.Step, limits interpreter.RunLimits) int {
 	most := 1
 	for _, policy := range step.Retry {

@@ -2,8 +2,8 @@ package retry
 
 import "reprise/interpreter/ratelimit"
 
-// readWait finds the wait that the other side requests: as retry_after of the policy reads it, else
-// as the failure says, or the answer of a poll whose policy names no wait. A wait of nothing is none.
+// readWait determines the wait that the server requested: by the policy's retry_after, else by the failure, or by
+// the response of a poll whose policy configures no wait. A wait of 0 counts as none.
 func (r *round) readWait(conditions conditions, decision *Decision) error {
 	decision.Requested = 0
 	if r.policy.Then.RetryAfter != nil {
@@ -28,14 +28,13 @@ func (r *round) readWait(conditions conditions, decision *Decision) error {
 	return nil
 }
 
-// pollsByAnswer reports whether the answer of a poll may say when to ask again, as the policy
-// names no wait.
+// pollsByAnswer reports whether the response of a poll may determine the wait, because the policy configures none.
 func (r *round) pollsByAnswer() bool {
 	then := &r.policy.Then
 	return then.NextCall == nil && !hasWait(then)
 }
 
-// waitIsNamed reports whether the other side said after a failure how long to wait. Such a wait does
-// not use up an attempt. One that follows a success is counted like any other: the other side is well, and
-// says only when it is worth asking.
+// waitIsNamed reports whether the server requested the wait after a failure. Such a wait does not use up an
+// attempt. A wait requested with a success counts like any other, because it only says when polling again makes
+// sense.
 func (r *round) waitIsNamed() bool { return r.outcome.Failed() && r.asked > 0 }

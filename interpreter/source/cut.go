@@ -22,25 +22,25 @@ func Cut(text string, most int) string {
 	return text
 }
 
-// closingMarks is what ends the embeddings and isolates that a text leaves open
-// (Unicode Standard Annex 9, explicit directional formatting).
+// closingMarks returns the characters that close the embeddings and isolates which a text leaves open (Unicode
+// Standard Annex 9, explicit directional formatting).
 func closingMarks(text []rune) string {
 	const (
 		popEmbedding = '\u202C'
 		popIsolate   = '\u2069'
 	)
-	var open []rune // what ends each
+	var open []rune // the closing mark of each
 	for _, r := range text {
 		switch r {
 		case '\u202A', '\u202B', '\u202D', '\u202E':
 			open = append(open, popEmbedding)
 		case '\u2066', '\u2067', '\u2068':
 			open = append(open, popIsolate)
-		case popEmbedding: // of no embedding that is outside of an isolate
+		case popEmbedding: // it closes no embedding outside of an isolate
 			if last := len(open) - 1; last >= 0 && open[last] == popEmbedding {
 				open = open[:last]
 			}
-		case popIsolate: // and of the embeddings in it
+		case popIsolate: // it also closes the embeddings in it
 			for i := len(open) - 1; i >= 0; i-- {
 				if open[i] == popIsolate {
 					open = open[:i]
@@ -53,8 +53,8 @@ func closingMarks(text []rune) string {
 	return string(open)
 }
 
-// CutEnds keeps at most limit bytes of text, its beginning and its end, whole runes, and makes it valid UTF-8. A line between
-// them says how much was left out.
+// CutEnds shortens text to at most limit bytes, keeping its beginning and end, in whole runes and valid UTF-8. A
+// line between them says how much was omitted.
 func CutEnds(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= limit {
@@ -69,7 +69,7 @@ func CutEnds(text string, limit int) string {
 	for tail < len(text) && !utf8.RuneStart(text[tail]) {
 		tail++
 	}
-	const near = 300 // bytes: lines that are not longer stay whole
+	const near = 300 // bytes: lines up to this length are not split
 	if end := strings.LastIndexByte(text[:head], '\n'); end >= 0 && head-end < near {
 		head = end
 	}

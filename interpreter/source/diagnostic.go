@@ -12,28 +12,26 @@ import (
 // Severity reports whether a playbook with the diagnostic may run.
 type Severity int
 
-// The severities: an error keeps a playbook from running, a warning does not.
+// The severities. A playbook with an error cannot run, one with only warnings can.
 const (
 	Error Severity = iota
 	Warning
 )
 
-// Diagnostic is one problem of a source text.
+// Diagnostic is one problem in a source text.
 type Diagnostic struct {
 	File     string
 	Pos      Position
 	Code     string // kebab-case, a heading of docs/reference/diagnostics.md
-	Message  string // what was found and what would be accepted
+	Message  string // what was found, and what would be accepted
 	Severity Severity
-	// Note is more to show below the place, such as YAML to write instead; "" for
-	// nothing.
+	// Note is additional text below the snippet, such as YAML to write instead; "" for none.
 	Note string
-	// Fix is a certain correction; the zero value is none.
+	// Fix is the only possible correction; the zero value is none.
 	Fix Fix
 }
 
-// String gives "file:line:col: message [code]"; warnings say "warning: " before
-// the message.
+// String returns "file:line:col: message [code]"; warnings have "warning: " before the message.
 func (d Diagnostic) String() string {
 	var b strings.Builder
 	b.WriteString(d.File)
@@ -53,10 +51,10 @@ func (d Diagnostic) String() string {
 	return b.String()
 }
 
-// Diagnostics is every problem found in one go.
+// Diagnostics has all problems of a source text.
 type Diagnostics []Diagnostic
 
-// Sort orders by place, then code, then message, and drops repetitions.
+// Sort sorts by position, then code, then message, and removes duplicates.
 func (ds *Diagnostics) Sort() {
 	slices.SortStableFunc(*ds, func(a, b Diagnostic) int {
 		return cmp.Or(
@@ -71,9 +69,8 @@ func (ds *Diagnostics) Sort() {
 	*ds = slices.Compact(*ds)
 }
 
-// Limit keeps the first n diagnostics and, where there were more, adds an error
-// with the code given that says how many. Half a million problems fit into a
-// file of 1 MiB, but into no message.
+// Limit keeps the first n diagnostics; if there are more, it adds an error with the given code and their number. A
+// file of 1 MiB can have half a million problems, which no message can hold.
 func (ds *Diagnostics) Limit(n int, code string) {
 	if len(*ds) <= n {
 		return
@@ -84,8 +81,7 @@ func (ds *Diagnostics) Limit(n int, code string) {
 	*ds = append((*ds)[:n:n], last)
 }
 
-// FirstOf gives at most n of the diagnostics in their order, errors before warnings
-// where there are more, and how many are left out.
+// FirstOf returns at most n of the diagnostics in order, preferring errors to warnings, and how many are left out.
 func (ds Diagnostics) FirstOf(n int) (some Diagnostics, more int) {
 	if len(ds) <= n {
 		return ds, 0
@@ -106,23 +102,22 @@ func (ds Diagnostics) FirstOf(n int) (some Diagnostics, more int) {
 	return some, len(ds) - len(some)
 }
 
-// HasErrors reports whether any diagnostic is more than a warning.
+// HasErrors reports whether any diagnostic is an error.
 func (ds Diagnostics) HasErrors() bool {
 	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
-// Errors returns the diagnostics that keep the playbook from running.
+// Errors returns the diagnostics that are errors.
 func (ds Diagnostics) Errors() Diagnostics { return ds.onlySeverity(Error) }
 
-// Warnings returns the diagnostics that do not keep the playbook from running.
+// Warnings returns the diagnostics that are warnings.
 func (ds Diagnostics) Warnings() Diagnostics { return ds.onlySeverity(Warning) }
 
 func (ds Diagnostics) onlySeverity(severity Severity) Diagnostics {
 	return lists.Filter(ds, func(d Diagnostic) bool { return d.Severity == severity })
 }
 
-// Error gives one line per diagnostic, so that Diagnostics can be returned as
-// an error.
+// Error returns one line per diagnostic, so that Diagnostics can be returned as an error.
 func (ds Diagnostics) Error() string {
 	lines := lists.Map(ds, func(d Diagnostic) string { return d.String() })
 	return strings.Join(lines, "\n")

@@ -1,6 +1,5 @@
-// Package source holds what is known about the text of a playbook: its lines,
-// positions in it, and diagnostics with the snippet they point to. It depends
-// on nothing else of this project.
+// Package source represents the text of a playbook: its lines, positions in it, and diagnostics with the snippet
+// they point to. It depends only on package lists.
 package source
 
 import (
@@ -16,18 +15,18 @@ type File struct {
 
 	data   []byte
 	starts []int // byte offset of every line
-	// marks are the byte offsets of every markEvery-th column of a long line, by its
-	// number: a place far to the right is found without a walk from the left.
+	// marks has, for long lines by number, the byte offsets of every markEvery-th column, so that a position far to
+	// the right is found without scanning from the left.
 	marks map[int][]int
 }
 
-// markEvery is how many columns a walk to a place takes at most.
+// markEvery bounds the columns that are scanned to find a position.
 const markEvery = 1024
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// NewFile indexes the lines of data, which the caller must not change afterwards. Lines end as
-// in YAML (LF, CRLF, CR, NEL, LS and PS), because diagnostics use positions of the YAML parser.
+// NewFile indexes the lines of data, which the caller must not change afterwards. Lines end as in YAML (LF, CRLF,
+// CR, NEL, LS and PS), because diagnostics use positions of the YAML parser.
 func NewFile(name string, data []byte) *File {
 	f := &File{Name: name, data: data}
 	first := 0
@@ -55,7 +54,7 @@ func NewFile(name string, data []byte) *File {
 	return f
 }
 
-// Bytes returns the text as it was given.
+// Bytes returns the unchanged text.
 func (f *File) Bytes() []byte { return f.data }
 
 // Lines returns the number of lines. A line break at the end of the text does
@@ -88,7 +87,7 @@ func (f *File) Line(n int) string {
 	return string(line)
 }
 
-// TextUntil returns the text up to and with line n.
+// TextUntil returns the text up to and including line n.
 func (f *File) TextUntil(n int) []byte {
 	if n >= len(f.starts) {
 		return f.data
@@ -117,14 +116,13 @@ func (f *File) ByteOffset(pos Position) int {
 	return offset
 }
 
-// Position is a place in a file: line and column from 1, columns counted in
-// runes. The zero value is an unknown place.
+// Position is a position in a file: line and column from 1, columns counted in runes. The zero value means unknown.
 type Position struct{ Line, Column int }
 
-// IsZero reports whether the place is unknown.
+// IsZero reports whether the position is unknown.
 func (p Position) IsZero() bool { return p.Line == 0 }
 
-// Compare is -1 where p is before q in the same file, 0 where they are one, else +1.
+// Compare returns -1 if p is before q in the same file, 0 if they are equal, otherwise +1.
 func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.Line, q.Line), cmp.Compare(p.Column, q.Column))
 }
@@ -132,7 +130,7 @@ func (p Position) Compare(q Position) int {
 // Before reports whether p is before q in the same file.
 func (p Position) Before(q Position) bool { return p.Compare(q) < 0 }
 
-// String gives "line:column", "" for an unknown place.
+// String returns "line:column", "" for an unknown position.
 func (p Position) String() string {
 	if p.IsZero() {
 		return ""

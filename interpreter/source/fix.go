@@ -7,22 +7,22 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Fix replaces a text at the place of a diagnostic, which may begin with a quote. It has no effect
-// if another text is there.
+// Fix replaces the text Old at the position of a diagnostic, where a quote may precede it. It has no effect if
+// another text is there.
 type Fix struct{ Old, New string }
 
 // IsZero reports whether there is no fix.
 func (f Fix) IsZero() bool { return f == Fix{} }
 
-// Edit is a replacement of bytes of a file.
+// Edit replaces bytes of a file.
 type Edit struct {
 	From, To int // byte offsets
 	At       Position
 	New      string
-	Of       Diagnostic // what it mends
+	Of       Diagnostic // the diagnostic that it fixes
 }
 
-// EditFor returns the edit that corrects a diagnostic; false if there is no certain one.
+// EditFor returns the edit that fixes a diagnostic; false if the diagnostic has no fix.
 func (f *File) EditFor(d Diagnostic) (Edit, bool) {
 	from, at := f.ByteOffset(d.Pos), d.Pos
 	if d.Fix.IsZero() || from < 0 {
@@ -43,7 +43,7 @@ func isNameByte(b byte) bool {
 	return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// TextBetween returns the text between two places, "" if it is empty or one of them is unknown.
+// TextBetween returns the text between two positions, "" if it is empty or one of them is unknown.
 func (f *File) TextBetween(from, to Position) string {
 	first, last := f.ByteOffset(from), f.ByteOffset(to)
 	if first < 0 || last < first {
@@ -52,7 +52,7 @@ func (f *File) TextBetween(from, to Position) string {
 	return string(f.data[first:last])
 }
 
-// AllEdits are the edits of all diagnostics, in the order of the file and none over another one.
+// AllEdits returns the edits for all diagnostics, sorted and without overlaps.
 func (f *File) AllEdits(found Diagnostics) []Edit {
 	edits := lists.Pick(found, f.EditFor)
 	slices.SortStableFunc(edits, func(a, b Edit) int { return a.From - b.From })
@@ -64,7 +64,7 @@ func (f *File) AllEdits(found Diagnostics) []Edit {
 	})
 }
 
-// ApplyEdits applies edits, which AllEdits has returned.
+// ApplyEdits returns the text with edits from AllEdits applied.
 func (f *File) ApplyEdits(edits []Edit) []byte {
 	var text []byte
 	at := 0
@@ -75,7 +75,7 @@ func (f *File) ApplyEdits(edits []Edit) []byte {
 	return append(text, f.data[at:]...)
 }
 
-// Change is one thing that was rewritten in a file.
+// Change is one rewrite in a file.
 type Change struct {
 	Pos  Position
 	What string

@@ -6,12 +6,11 @@ import (
 	"unicode"
 )
 
-// snippetWidth is how many columns of a long line are shown.
+// snippetWidth bounds the shown columns of a long line.
 const snippetWidth = 120
 
-// FormatDiagnostic gives three lines: the diagnostic, the line it points to, and a caret
-// below the column. A diagnostic without a place gives only the first. The note
-// follows, indented.
+// FormatDiagnostic returns three lines: the diagnostic, the line it points to, and a caret below the column.
+// Without a position it returns only the first. The note follows, indented.
 func (f *File) FormatDiagnostic(d Diagnostic) string {
 	if d.Pos.IsZero() || d.Pos.Line > len(f.starts) {
 		return d.String() + "\n" + indentNote(d.Note)
@@ -20,7 +19,7 @@ func (f *File) FormatDiagnostic(d Diagnostic) string {
 	return d.String() + "\n" + line + "\n" + caret + "\n" + indentNote(d.Note)
 }
 
-// indentNote sets a note apart from lines of the file.
+// indentNote indents a note, to distinguish it from lines of the file.
 func indentNote(note string) string {
 	const margin = "        "
 	var b strings.Builder
@@ -30,8 +29,8 @@ func indentNote(note string) string {
 	return b.String()
 }
 
-// FormatFirst formats the first n diagnostics and says how many there are beside
-// them. A file of 1 MiB has room for half a million.
+// FormatFirst formats the first n diagnostics and adds the number of others. A file of 1 MiB can have half a
+// million.
 func (f *File) FormatFirst(ds Diagnostics, n int) string {
 	some, more := ds.FirstOf(n)
 	text := f.FormatAll(some)
@@ -41,7 +40,7 @@ func (f *File) FormatFirst(ds Diagnostics, n int) string {
 	return text
 }
 
-// FormatAll formats every diagnostic in the order given.
+// FormatAll formats all diagnostics in the given order.
 func (f *File) FormatAll(ds Diagnostics) string {
 	var b strings.Builder
 	for _, d := range ds {
@@ -50,8 +49,8 @@ func (f *File) FormatAll(ds Diagnostics) string {
 	return b.String()
 }
 
-// cutSnippet cuts a long line around column, and gives the line with the caret
-// below it. Tabs stay tabs in both, so that they agree at any tab width.
+// cutSnippet shortens a long line around column, and returns it with the line of the caret. Tabs are kept in both,
+// so that they align at any tab width.
 func cutSnippet(line []rune, column int) (text, caret string) {
 	at := min(max(column-1, 0), len(line))
 	var before, after string
@@ -79,7 +78,7 @@ func cutSnippet(line []rune, column int) (text, caret string) {
 	return before + visibleText(line) + after, b.String() + "^"
 }
 
-// visibleText replaces control characters, which would move the caret or worse.
+// visibleText replaces control characters, which could move the caret or do worse.
 func visibleText(line []rune) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\t' && unicode.IsControl(r) {
@@ -89,8 +88,8 @@ func visibleText(line []rune) string {
 	}, string(line))
 }
 
-// wide holds the ranges that terminals draw in two columns: East Asian Wide
-// and Fullwidth of Unicode's annex 11, and emoji.
+// wide has the ranges that terminals draw in two columns: East Asian Wide and Fullwidth of Unicode's annex 11, and
+// emoji.
 var wide = [][2]rune{
 	{0x1100, 0x115F},
 	{0x2E80, 0x303E},
@@ -111,7 +110,7 @@ var wide = [][2]rune{
 	{0x20000, 0x3FFFD},
 }
 
-// runeWidth is how many columns a terminal gives r.
+// runeWidth returns the number of columns in which a terminal draws r.
 func runeWidth(r rune) int {
 	if r == 0x200D || unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0

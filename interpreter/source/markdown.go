@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Code is a text of somebody else as code in Markdown, where nothing in it is a
-// link, a picture or a cell of a table. It keeps at most a number of runes.
+// Code returns an untrusted text as code in Markdown, where nothing in it becomes a link, an image or a table cell,
+// shortened to most runes.
 func Code(text string, most int) string {
 	plain := strings.Map(func(r rune) rune { // Readable has made escapes of the rest
 		switch r {
@@ -25,8 +25,8 @@ func Code(text string, most int) string {
 	return "`" + plain + "`"
 }
 
-// ProseText is a text of somebody else as text in Markdown: its paragraphs stay, and
-// whatever else Markdown would make of it is shown as it was written.
+// ProseText returns an untrusted text as prose in Markdown: paragraphs are kept, and all other Markdown in it is
+// escaped.
 func ProseText(text string) string {
 	var prose strings.Builder
 	begins := true // a line, of which spaces would make code

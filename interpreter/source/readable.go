@@ -8,18 +8,17 @@ import (
 )
 
 const (
-	// mostMarks is how many marks a letter may carry, one above the other. Letters with
-	// hundreds of marks cover the lines above and below them.
+	// mostMarks bounds the combining marks on a letter. Letters with hundreds of marks cover the lines above and
+	// below them.
 	mostMarks = 4
 	zwnj, zwj = '\u200c', '\u200d'
 )
 
-// blanks have a width and no picture, and are no spaces either.
+// blanks have a width but are invisible, and do not count as spaces.
 const blanks = "\u115f\u1160\u2800\u3164\uffa0"
 
-// ReadableText makes text from outside readable next to other text: characters that are
-// invisible, change the direction of their surroundings, or are drawn over others are escaped.
-// Line breaks stay.
+// ReadableText makes untrusted text safe to show: it escapes characters that are invisible, change the direction of
+// surrounding text, or are drawn over others. Line breaks are kept.
 func ReadableText(text string) string {
 	var out strings.Builder
 	marks, last := mostMarks, rune(0) // a mark at the start would be on the letter of somebody else
@@ -52,14 +51,14 @@ func ReadableText(text string) string {
 	return out.String()
 }
 
-// IsHidden reports whether a character is invisible or reorders others: control characters,
-// including line breaks and tabs, those that change the direction of text ("Trojan Source",
-// CVE-2021-42574), and those without width, except the two joiners.
+// IsHidden reports whether a character is invisible or reorders others: control characters, including line breaks
+// and tabs, those that change the direction of text ("Trojan Source", CVE-2021-42574), and those without width,
+// except the two joiners.
 func IsHidden(r rune) bool {
 	return unicode.IsControl(r) || r != zwnj && r != zwj && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// ShortenMiddle cuts a text in its middle, so that both of its ends are seen.
+// ShortenMiddle shortens a text by removing its middle.
 func ShortenMiddle(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {
@@ -70,7 +69,7 @@ func ShortenMiddle(text string, most int) string {
 	return string(runes[:head]) + " … " + string(runes[len(runes)-(most-head):])
 }
 
-// Count says how many there are of something: 1 row, 2 rows.
+// Count returns a number with a noun: 1 row, 2 rows.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -1,6 +1,6 @@
 package source
 
-// Style is how a YAML scalar is written.
+// Style is the style of a YAML scalar.
 type Style int
 
 // The styles of scalars.
@@ -12,12 +12,11 @@ const (
 	Folded
 )
 
-// ScalarPositions returns the place in the file of each rune of value, and one
-// place more for its end. start is where the YAML parser says the scalar
-// begins: at its tag or anchor if it has one, at the | or > of a block scalar.
-//
-// It replays the scalar from the file's text, because the parser keeps only
-// the decoded value. Where the replay does not give value, every place is start.
+// ScalarPositions returns the position in the file of each rune of value, and one more for its end. start is where
+// the YAML parser says that the scalar begins: at its tag or anchor if it has one, or at the | or > of a block
+// scalar.
+// || It decodes the scalar again from the file's text, because the parser keeps only the decoded value. If that
+// gives another value, every position is start.
 func (f *File) ScalarPositions(start Position, style Style, value string) []Position {
 	runes := []rune(value)
 	if offset := f.ByteOffset(start); offset >= 0 {
@@ -33,7 +32,7 @@ func (f *File) ScalarPositions(start Position, style Style, value string) []Posi
 	return places
 }
 
-// replay decodes a scalar again, next to the value that it must give.
+// replay decodes a scalar again, and compares it with its value.
 type replay struct {
 	cursor
 
@@ -42,13 +41,13 @@ type replay struct {
 	failed bool
 }
 
-// place is a decoded rune and where it comes from.
+// place is a decoded rune and its position.
 type place struct {
 	r   rune
 	pos Position
 }
 
-// replayStyle reports whether the text from the cursor decodes to the value.
+// replayStyle reports whether the text at the cursor decodes to the value.
 func (r *replay) replayStyle(style Style) bool {
 	r.skipProperties()
 	switch style {
@@ -63,7 +62,7 @@ func (r *replay) replayStyle(style Style) bool {
 	return !r.failed && len(r.places) == len(r.value)
 }
 
-// skipProperties moves past tags and anchors, which are before the scalar.
+// skipProperties skips tags and anchors before the scalar.
 func (r *replay) skipProperties() {
 	for r.peekRune() == '!' || r.peekRune() == '&' {
 		for !r.atEnd() && !isBlank(r.peekRune()) && !isBreak(r.peekRune()) {
@@ -78,7 +77,7 @@ func (r *replay) skipProperties() {
 	}
 }
 
-// isDone reports whether there is nothing left to compare.
+// isDone reports whether nothing is left to compare.
 func (r *replay) isDone() bool { return r.failed || len(r.places) == len(r.value) }
 
 // compareRune compares one decoded rune with the value.
@@ -93,13 +92,13 @@ func (r *replay) compareRune(p place) {
 	r.places = append(r.places, p.pos)
 }
 
-// copyRune emits the next rune unchanged.
+// copyRune compares the next rune, which is not escaped.
 func (r *replay) copyRune() {
 	pos := r.pos
 	r.compareRune(place{r.nextRune(), pos})
 }
 
-// cursor walks the text rune by rune and knows where it is.
+// cursor is a position in the text that moves rune by rune.
 type cursor struct {
 	data   []byte
 	offset int
@@ -114,8 +113,8 @@ func (c *cursor) peekRune() rune {
 	return r
 }
 
-// nextRune moves on by one rune, or one line break, and returns it. Breaks are
-// given as YAML keeps them: LF for all but LS and PS.
+// nextRune moves on by one rune, or one line break, and returns it. Line breaks are returned as YAML decodes them:
+// LS and PS unchanged, others as LF.
 func (c *cursor) nextRune() rune {
 	r, width := decodeRune(c.data[c.offset:])
 	c.offset += width
@@ -133,7 +132,7 @@ func (c *cursor) nextRune() rune {
 	return '\n'
 }
 
-// skipLine moves to the break that ends the line.
+// skipLine moves to the end of the line.
 func (c *cursor) skipLine() {
 	for !c.atEnd() && !isBreak(c.peekRune()) {
 		c.nextRune()

@@ -1,10 +1,10 @@
 package source
 
-// widestIndent bounds the search for the indentation of a block scalar that
-// states it as a number, which counts from a parent that is not known here.
+// widestIndent bounds the search for the indentation of a block scalar that states it as a number, relative to a
+// parent that is not known here.
 const widestIndent = 256
 
-// replayBlock replays a literal or folded scalar from its header.
+// replayBlock decodes a literal or folded scalar from its header.
 func (r *replay) replayBlock(folded bool) {
 	r.nextRune() // | or >
 	stated := 0
@@ -32,7 +32,7 @@ func (r *replay) replayBlock(folded bool) {
 	}
 }
 
-// detectIndent returns the indentation that the first lines give.
+// detectIndent returns the indentation of the first lines.
 func (r *replay) detectIndent() int {
 	widest := 1
 	for {

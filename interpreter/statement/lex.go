@@ -21,7 +21,7 @@ const (
 	paramToken
 )
 
-// token is one word of the statement; comments and white space have none.
+// token is one token of the statement; comments and white space produce none.
 type token struct {
 	extent
 	kind  tokenKind
@@ -29,12 +29,12 @@ type token struct {
 	param *param
 }
 
-// spanWindow bounds the look for the end of a template that makes a problem:
-// longer expressions are refused anyway, and the bound keeps lexing linear.
+// spanWindow bounds the search for the end of a template that cannot be parsed: longer expressions are refused
+// anyway, and the bound keeps lexing linear.
 const spanWindow = 5000
 
-// maxProblems is how many problems of one statement are reported, after which it is not read
-// further: each malformed template has one.
+// maxProblems bounds the problems of one statement, after which the rest is not read: each malformed template has
+// one.
 const maxProblems = 100
 
 type lexer struct {
@@ -44,7 +44,7 @@ type lexer struct {
 	tokens   []token
 	drops    []extent
 	problems []Problem
-	// templates counts the templates met so far.
+	// templates counts the templates read so far.
 	templates int
 }
 
@@ -57,7 +57,7 @@ func (l *lexer) addProblem(at extent, code, message string) {
 	}})
 }
 
-// peekRune is the rune n places ahead, 0 behind the end.
+// peekRune returns the rune n places ahead, 0 beyond the end.
 func (l *lexer) peekRune(n int) rune {
 	if l.at+n >= len(l.source) {
 		return 0
@@ -123,17 +123,16 @@ func (l *lexer) lexNext() {
 	}
 }
 
-// isBlank reports white space; SQLite takes a byte order mark for it.
+// isBlank reports whether r is white space; for SQLite that includes a byte order mark.
 func (l *lexer) isBlank(r rune) bool { return isSpace(r) || r == '\ufeff' && l.dialect == SQLite }
 
-// opensName reports the quotes of names: those of MySQL and of SQL Server are
-// SQLite's too.
+// opensName reports whether r opens a quoted name; SQLite also accepts the quotes of MySQL and of SQL Server.
 func (l *lexer) opensName(r rune) bool {
 	return r == '"' || (r == '`' || r == '[') && l.dialect == SQLite
 }
 
-// reportBrace reports a brace that starts no template. A template statement gets
-// package expression's own message, with what to write instead.
+// reportBrace reports a brace that does not begin a template. For a template statement ({%) it uses the message of
+// package expression, which says what to write instead.
 func (l *lexer) reportBrace(start int) {
 	if l.startsAt(start, "{%") {
 		before := len(l.problems)
@@ -149,7 +148,7 @@ func (l *lexer) reportBrace(start int) {
 		`: write a template as "{{ e }}"; SQL has no braces outside literals`)
 }
 
-// lineComment reads --. To PostgreSQL a carriage return ends it too.
+// lineComment reads a comment that begins with --. For PostgreSQL a carriage return also ends it.
 func (l *lexer) lineComment() {
 	start := l.at
 	for l.at < len(l.source) && l.source[l.at] != '\n' && (l.source[l.at] != '\r' || l.dialect == SQLite) {
@@ -179,16 +178,16 @@ func (l *lexer) blockComment() {
 	l.addProblem(extent{start, start + 2}, CodeSyntax, `a comment that starts with "/*" has no "*/"`)
 }
 
-// noteComment notes a comment that holds a template: it is not evaluated, and the
-// server does not see it.
+// noteComment records a comment that contains a template: it is not evaluated, and the server does not get the
+// comment.
 func (l *lexer) noteComment(start int) {
 	if strings.Contains(string(l.source[start:l.at]), "{{") {
 		l.drops = append(l.drops, extent{start, l.at})
 	}
 }
 
-// templateEnd is the end of the template that starts at i. Behind maxParams templates
-// the rest of the statement is not read.
+// templateEnd returns the end of the template that begins at i. After maxParams templates, the rest of the
+// statement is not read.
 func (l *lexer) templateEnd(i int) int {
 	l.templates++
 	if l.templates > maxParams {
@@ -221,7 +220,7 @@ func (l *lexer) lexWord() {
 	}
 }
 
-// isPrefix reports whether a word directly before a quote belongs to the literal.
+// isPrefix reports whether a word directly before a quote is part of the literal.
 func isPrefix(word string, d Dialect) bool {
 	if d == SQLite {
 		return word == "x"

@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// piece is the inside of a literal as its template sees it.
+// piece is the content of a literal, which becomes a template.
 type piece struct {
 	text    []rune
 	offsets []int
@@ -29,7 +29,7 @@ func (p *piece) addSpan(source []rune, from, to int) {
 	p.spans = append(p.spans, extent{start, len(p.text)})
 }
 
-// lexTemplate reads a template that is outside literals.
+// lexTemplate reads a template outside of literals.
 func (l *lexer) lexTemplate() {
 	start := l.at
 	l.at = l.templateEnd(start)
@@ -38,8 +38,8 @@ func (l *lexer) lexTemplate() {
 	l.addParam(start, inside, true)
 }
 
-// lexLiteral reads '…'. Templates are found before quotes, so quotes inside an
-// expression do not end the literal; a doubled quote outside them is one.
+// lexLiteral reads '…'. Templates are recognized before quotes, so quotes inside an expression do not end the
+// literal; outside of expressions, a doubled quote is a quote.
 func (l *lexer) lexLiteral(start int, prefix string) {
 	l.at++
 	var inside piece
@@ -67,7 +67,7 @@ func (l *lexer) lexLiteral(start int, prefix string) {
 	l.reportUnterminated(start, inside, "'")
 }
 
-// addLiteral adds a literal: unchanged, or as a parameter.
+// addLiteral adds a literal, as a parameter if it contains a template.
 func (l *lexer) addLiteral(start int, inside piece, prefix string) {
 	switch {
 	case len(inside.spans) == 0:
@@ -120,9 +120,8 @@ func (l *lexer) lexDollar() {
 	l.reportUnterminated(start, inside, tag)
 }
 
-// reportUnterminated reports what is wrong with a literal that reached the end: the
-// template that swallowed its end, if one did. Nothing is wrong with one that was
-// not read to its end.
+// reportUnterminated reports a literal without an end, or the template that swallowed its end. It reports nothing
+// if reading stopped because of too many templates.
 func (l *lexer) reportUnterminated(start int, inside piece, mark string) {
 	if l.templates > maxParams {
 		return
@@ -166,7 +165,7 @@ func (l *lexer) quotedName(start int) {
 		l.at++
 	}
 	if l.templates > maxParams {
-		return // it was not read to its end
+		return // reading stopped before its end
 	}
 	l.addProblem(extent{start, start + 1}, CodeSyntax, fmt.Sprintf("a name that starts with %c is not closed", l.source[start]))
 }
@@ -203,12 +202,12 @@ func (l *lexer) templateProblems(problems []expression.Problem, at func(int) int
 	}
 }
 
-// doubling is the filter that SQL made of text needed and a parameter must not
-// have, in every way its quotes can be written.
+// doubling matches the filter that doubles quotes, in every way in which its own quotes can be written. It was
+// needed in SQL made of text, and a parameter must not have it.
 var doubling = regexp.MustCompile(`\|\s*replace\(\s*(?:"\\?'"|'\\'')\s*,\s*(?:"\\?'\\?'"|'\\'\\'')\s*\)\s*$`)
 
-// dropReplace blanks a final replace("'", "”"), so that offsets stay right.
-// It needs the whole expression to compile: then its | is an operator.
+// dropReplace overwrites a final replace that doubles quotes with spaces, so that offsets do not change, if the rest of the
+// expression compiles: then its | is an operator.
 func (l *lexer) dropReplace(inside *piece) {
 	for _, span := range inside.spans {
 		if span.end-span.start < 4 {

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// NumberedStatement is a statement with numbered parameters, as a server takes it.
+// NumberedStatement is a statement with numbered parameters, as sent to a server.
 type NumberedStatement struct {
 	Text string
-	// Order holds, for number n at n-1, the index of the value it is bound to.
+	// Order has at n-1 the index of the value for parameter n.
 	Order []int
 	marks []mark
 }
 
-// mark says where in the source a place in the text comes from.
+// mark maps a place in the text to its origin in the source.
 type mark struct {
 	out, source int
 	param       bool
 }
 
-// SQL numbers the parameters. share gives equal templates the same number: otherwise f({{ n }})
-// … GROUP BY f({{ n }}) are different expressions for PostgreSQL. cast gives unquoted values
-// the type of the same literal. values come from Render.
+// SQL numbers the parameters. share gives equal templates the same number: otherwise f({{ n }}) … GROUP BY f({{ n
+// }}) are different expressions for PostgreSQL. cast gives unquoted values the type that an equal literal would
+// have. values come from Render.
 func (s *Statement) SQL(values []any, share, cast bool) NumberedStatement {
 	w := &writer{s: s}
 	numbers := map[string]int{}
@@ -44,8 +44,8 @@ func (s *Statement) SQL(values []any, share, cast bool) NumberedStatement {
 	return w.out
 }
 
-// SourceOffset is the place in the source of a rune of the text, from 0.
-// inParam says that a parameter is there.
+// SourceOffset returns the offset in the source of a rune of the text, from 0. inParam says that it belongs to a
+// parameter.
 func (n NumberedStatement) SourceOffset(at int) (offset int, inParam bool) {
 	for i := len(n.marks) - 1; i >= 0; i-- {
 		m := n.marks[i]
@@ -60,7 +60,7 @@ func (n NumberedStatement) SourceOffset(at int) (offset int, inParam bool) {
 	return 0, false
 }
 
-// ParamSource is the text the author wrote for the parameter at a rune offset.
+// ParamSource returns the author's text of the parameter at a rune offset.
 func (s *Statement) ParamSource(offset int) string {
 	for _, p := range s.params {
 		if p.start <= offset && offset < p.end {
@@ -76,7 +76,7 @@ type writer struct {
 	out  NumberedStatement
 }
 
-// copySource writes the source from from to to, comments with templates left out.
+// copySource writes a range of the source, without comments that contain templates.
 func (w *writer) copySource(from, to int) {
 	for _, drop := range w.s.drops {
 		if drop.start < from || drop.start >= to {
@@ -98,7 +98,7 @@ func (w *writer) copyPlain(from, to int) {
 	w.text = append(w.text, w.s.source[from:to]...)
 }
 
-// separate keeps a parameter from growing together with a name or number.
+// separate inserts a space if a parameter would otherwise merge with a name or number.
 func (w *writer) separate(next rune) {
 	if len(w.text) == 0 {
 		return
@@ -117,7 +117,7 @@ func (w *writer) writeParam(p *param, number int, suffix string) {
 	text := sign + strconv.Itoa(number)
 	switch {
 	case p.unit != "":
-		// Behind a parameter the field would only cut: 3 would be 3 seconds.
+		// After a parameter, the field would only truncate: 3 would be 3 seconds.
 		text = "CAST(CAST(" + text + " AS text) || ' " + p.unit + "' AS " + p.cast + ")"
 	case p.cast != "":
 		text = "CAST(" + text + " AS " + p.cast + ")"
@@ -128,7 +128,7 @@ func (w *writer) writeParam(p *param, number int, suffix string) {
 	w.text = append(w.text, []rune(text)...)
 }
 
-// castSuffix is the cast of a bare value.
+// castSuffix returns the cast of an unquoted value.
 func (w *writer) castSuffix(p *param, values []any, i int, cast bool) string {
 	if !cast || !p.bare || w.s.dialect != Postgres || i >= len(values) {
 		return ""
@@ -136,8 +136,8 @@ func (w *writer) castSuffix(p *param, values []any, i int, cast bool) string {
 	return literalCast(values[i])
 }
 
-// literalCast is the type that PostgreSQL gives to a literal of the value; "" for text, nil,
-// lists and maps, which have no type of their own.
+// literalCast returns a cast to the type that PostgreSQL gives to a literal with the value; "" for text, nil, lists
+// and maps, whose literals have no type.
 func literalCast(value any) string {
 	switch v := value.(type) {
 	case bool:

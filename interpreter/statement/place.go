@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// notAValue is the message for a place where no value can be.
+// notAValue returns the message about a template in a place where SQL does not allow a value.
 func notAValue(what, hint string) string {
 	return fmt.Sprintf("a template becomes a bind parameter, which is a value and cannot be %s: %s", what, hint)
 }
 
-// frame is what is known at one depth of parentheses.
+// frame describes one level of parentheses.
 type frame struct {
-	clause string // the last word of clauses
+	clause string // the last keyword that begins a clause
 	fn     string // the word before the parenthesis
-	names  bool   // a list of column names
+	names  bool   // it contains a list of column names
 }
 
-// checkPlaces reports every template that is where SQL takes no value, as
-// far as that can be said without the server.
+// checkPlaces reports every template in a place where SQL does not allow a value, as far as that can be known
+// without the server.
 func (p *parser) checkPlaces() {
 	if !p.hasParams() {
 		return
@@ -45,8 +45,8 @@ func (p *parser) checkPlaces() {
 	}
 }
 
-// hasParams reports templates in statements that take no parameters at all.
-// Several of those would be accepted by the server's Prepare and fail at Bind.
+// hasParams reports templates in statements that take no parameters, and returns false for these. Some of them
+// would be accepted by the server's Prepare and fail at Bind.
 func (p *parser) hasParams() bool {
 	first := -1
 	for i, t := range p.tokens {
@@ -74,8 +74,7 @@ func (p *parser) hasParams() bool {
 	return false
 }
 
-// tableAs is the place of AS in CREATE TABLE … AS SELECT, 0 for other
-// statements.
+// tableAs returns the index of AS in CREATE TABLE … AS SELECT, 0 for other statements.
 func (p *parser) tableAs() int {
 	table, depth := false, 0
 	for i := range p.tokens {
@@ -93,8 +92,8 @@ func (p *parser) tableAs() int {
 	return 0
 }
 
-// refusalOf says what would have to be at param i instead of a value; "" if a value is allowed.
-// The param is not the first token: see takesParams.
+// refusalOf returns what SQL requires instead of a value at param i, and a hint; "" if a value is allowed. The
+// param is not the first token: see takesParams.
 func (p *parser) refusalOf(i int, in frame) (what, hint string) {
 	if p.isAny(i-1, ".") || p.isAny(i+1, ".") {
 		return "part of a name with dots", "write the name"
@@ -123,7 +122,7 @@ func (p *parser) refusalOf(i int, in frame) (what, hint string) {
 	return "directly after another operand", "an operator or a comma is missing"
 }
 
-// isGlued reports whether a bare template touches a name, number or quote.
+// isGlued reports whether an unquoted template touches a name, number or quote.
 func (p *parser) isGlued(i int) bool {
 	t := p.tokens[i]
 	touches := func(other token) bool {
@@ -158,7 +157,7 @@ func (p *parser) behindPunct(i int, in frame) (what, hint string) {
 	return "", ""
 }
 
-// isAlone reports whether nothing is calculated from param i.
+// isAlone reports whether param i is not part of a calculation.
 func (p *parser) isAlone(i int) bool {
 	if i+1 >= len(p.tokens) {
 		return true
@@ -192,8 +191,8 @@ func (p *parser) behindWord(i int, in frame) (what, hint string) {
 	return "directly after " + quoteText(word), hint
 }
 
-// opensNames reports whether the parenthesis at i opens a list of column names:
-// INSERT INTO t (…), ON CONFLICT (…), JOIN … USING (…), AS t(…), WITH t(…).
+// opensNames reports whether the parenthesis at i opens a list of column names: INSERT INTO t (…), ON CONFLICT (…),
+// JOIN … USING (…), AS t(…), WITH t(…).
 func (p *parser) opensNames(i int) bool {
 	if p.isAny(i+1, "select", "with", "values", "(") {
 		return false

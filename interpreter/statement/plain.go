@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// plainVerbs are the statements that may be plain. Other statements in which a WITH may end
-// leave nothing in the session either.
+// plainVerbs are the verbs of statements that may be plain. Statements into which a WITH may lead also leave
+// nothing in the session.
 var plainVerbs = wordSet("select", "insert", "update", "delete", "values", "with")
 
-// openers are the words before a parenthesis that PostgreSQL takes for no name of
-// a function: they are reserved, or the names of types or of what its grammar
-// calls itself.
+// openers are words before a parenthesis that PostgreSQL does not read as names of functions: reserved words, names
+// of types, and words of its grammar.
 var openers = wordSet("all", "and", "any", "array", "as", "between", "case", "cast", "distinct", "else", "except", "exists",
 	"from", "group", "having", "in", "intersect", "lateral", "limit", "not", "offset", "on", "only", "or", "returning",
 	"row", "select", "some", "symmetric", "then", "union", "using", "values", "variadic", "when", "where",
@@ -35,11 +34,9 @@ var harmless = wordSet("count", "sum", "min", "max", "avg", "array_agg", "string
 	"json_array_length", "jsonb_array_length", "json_extract_path_text", "jsonb_extract_path_text", "jsonb_set",
 	"json_to_recordset", "jsonb_to_recordset", "json_populate_recordset", "jsonb_populate_recordset")
 
-// isPlain reports whether a statement of PostgreSQL only reads and writes rows: it changes
-// nothing in its session, except through definitions in the database such as triggers. It is
-// false if that is uncertain.
-//
-// Two literals in a row are one to the server, with the escapes of the first.
+// isPlain reports whether a PostgreSQL statement only reads and writes rows: it changes nothing in its session,
+// except through definitions in the database such as triggers. It returns false if that is uncertain.
+// || The server joins consecutive literals, with the escapes of the first.
 func (p *parser) isPlain() bool {
 	if p.dialect != Postgres || !plainVerbs[p.verb] {
 		return false
@@ -63,8 +60,8 @@ func (p *parser) isText(i int) bool {
 	return i >= 0 && (p.tokens[i].kind == literalToken || p.tokens[i].param != nil && !p.tokens[i].param.bare)
 }
 
-// namesCatalog reports whether a name may be of the server's own tables: UPDATE of
-// pg_settings is SET. A name with escapes may be any.
+// namesCatalog reports whether the token may be the name of a system table: an UPDATE of pg_settings is a SET. A
+// name with escapes may be any.
 func (t token) namesCatalog() bool {
 	switch t.kind {
 	case wordToken:
@@ -75,8 +72,8 @@ func (t token) namesCatalog() bool {
 	return false
 }
 
-// opensPlainly reports whether the parenthesis at i opens the arguments of a
-// harmless function, or those of none.
+// opensPlainly reports whether the parenthesis at i opens the arguments of a harmless function, or belongs to no
+// function.
 func (p *parser) opensPlainly(i int) bool {
 	if i == 0 {
 		return true
@@ -89,21 +86,21 @@ func (p *parser) opensPlainly(i int) bool {
 	case quotedToken:
 		return p.listsColumns(i)
 	case wordToken:
-		// The server folds ASCII alone: the Kelvin sign is no k to it.
+		// The server folds only ASCII: the Kelvin sign is not a k.
 		known := (openers[before.text] || harmless[before.text]) && p.isASCII(i-1) && !p.isAny(i-2, ".")
 		return known || p.listsColumns(i) || p.opensClause(i)
 	}
 	return false
 }
 
-// isASCII reports whether all of token i is.
+// isASCII reports whether token i consists of ASCII characters.
 func (p *parser) isASCII(i int) bool {
 	word := p.source[p.tokens[i].start:p.tokens[i].end]
 	return !slices.ContainsFunc(word, func(r rune) bool { return r >= 0x80 })
 }
 
-// listsColumns reports whether the parenthesis at i follows a name that is being
-// given, or written to: INSERT INTO t (…), WITH t (…), AS t (…), or a type's.
+// listsColumns reports whether the parenthesis at i follows a name that is defined or written to: INSERT INTO t
+// (…), WITH t (…), AS t (…), or a type.
 func (p *parser) listsColumns(i int) bool {
 	if i > 1 && p.tokens[i-2].kind == operatorToken && p.tokens[i-2].text == "::" ||
 		p.isAny(i-2, "as", "with") || p.isAny(i-2, "recursive") && p.isAny(i-3, "with") {
@@ -116,9 +113,9 @@ func (p *parser) listsColumns(i int) bool {
 	return p.isAny(name-1, "into")
 }
 
-// opensClause reports whether the parenthesis at i follows keywords that are no function only
-// in combination: ORDER BY (…), count(*) FILTER (…), ON CONFLICT (…) DO. What follows the last
-// one distinguishes it from a JOIN's condition.
+// opensClause reports whether the parenthesis at i follows a combination of keywords that is not a function: ORDER
+// BY (…), count(*) FILTER (…), ON CONFLICT (…) DO. What follows the last one distinguishes it from the condition of
+// a JOIN.
 func (p *parser) opensClause(i int) bool {
 	switch {
 	case p.isAny(i-1, "by"):

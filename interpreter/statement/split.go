@@ -22,8 +22,8 @@ func (p *parser) isAny(i int, texts ...string) bool {
 	return (t.kind == wordToken || t.kind == punctToken) && slices.Contains(texts, t.text)
 }
 
-// splitStatements keeps the first statement and reports a second one. A semicolon inside
-// the body of a trigger or an SQL function ends nothing.
+// splitStatements keeps the first statement and reports a second one. A semicolon inside the body of a trigger or
+// an SQL function does not end a statement.
 func (p *parser) splitStatements() {
 	end := p.statementEnd()
 	rest := end
@@ -67,8 +67,8 @@ func (p *parser) statementEnd() int {
 	return len(p.tokens)
 }
 
-// hasBody reports whether the statement may hold statements: CREATE TRIGGER of
-// SQLite, CREATE FUNCTION … BEGIN ATOMIC of PostgreSQL.
+// hasBody reports whether the statement may contain statements: CREATE TRIGGER of SQLite, CREATE FUNCTION … BEGIN
+// ATOMIC of PostgreSQL.
 func (p *parser) hasBody() bool {
 	if !p.isAny(0, "create") {
 		return false
@@ -81,7 +81,7 @@ func (p *parser) hasBody() bool {
 	return false
 }
 
-// checkVerb refuses statements that cannot work alone.
+// checkVerb reports statements that cannot work alone.
 func (p *parser) checkVerb(first int) {
 	switch p.verb {
 	case "begin", "start", "commit", "rollback", "savepoint", "release", "end", "abort":
@@ -98,7 +98,7 @@ func (p *parser) checkVerb(first int) {
 	}
 }
 
-// checkPlaceholders refuses the author's own placeholders beside templates.
+// checkPlaceholders reports placeholders of the author in a statement with templates.
 func (p *parser) checkPlaceholders() {
 	templates := slices.ContainsFunc(p.tokens, func(t token) bool { return t.param != nil })
 	if !templates {
@@ -113,8 +113,8 @@ func (p *parser) checkPlaceholders() {
 	}
 }
 
-// endsOperand reports whether token i can end an operand, so that a ? behind it is
-// PostgreSQL's operator and no placeholder.
+// endsOperand reports whether token i can end an operand, so that a ? after it is a PostgreSQL operator and not a
+// placeholder.
 func (p *parser) endsOperand(i int) bool {
 	if i < 0 {
 		return false

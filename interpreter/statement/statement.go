@@ -1,8 +1,7 @@
-// Package statement turns a SQL statement with templates into text with bind
-// parameters. Rendered text never becomes part of the statement: a bare
-// {{ e }} is a parameter, and so is a literal that holds templates. The
-// workflow renders the values, the activity numbers the same source again.
-// The rules are those of docs/concepts/expressions.md#values-in-sql.
+// Package statement converts an SQL statement with templates to text with bind parameters. Rendered text never
+// becomes part of the statement: an unquoted {{ e }} is a parameter, and so is a literal that contains templates.
+// The workflow renders the values, and the activity numbers the parameters of the same source again.
+// docs/concepts/expressions.md#values-in-sql has the rules.
 package statement
 
 import (
@@ -13,7 +12,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Dialect names the SQL a statement is written in.
+// Dialect is the SQL dialect of a statement.
 type Dialect string
 
 // The dialects.
@@ -22,7 +21,7 @@ const (
 	SQLite   Dialect = "sqlite"
 )
 
-// Codes of the statement's own problems; those of expressions come from package expression.
+// Codes of problems of statements; those of expressions come from package expression.
 const (
 	CodeNotAValue      = "template-not-a-value"
 	CodeNotOne         = "statement-not-one"
@@ -32,26 +31,25 @@ const (
 	CodeTooLarge       = "too-large"
 )
 
-// maxParams bounds the templates of one statement; SQLite stops at 32,766
-// parameters and nobody writes a thousand by hand.
+// maxParams bounds the templates of one statement; SQLite accepts at most 32,766 parameters, and nobody writes a
+// thousand by hand.
 const maxParams = 1000
 
-// Problem is something the author has to change, or should know when it is a
-// warning. Offsets are runes in the statement's source.
+// Problem is something that the author must change or, if it is a warning, should know. Offsets are runes in the
+// statement's source.
 type Problem struct {
 	expression.Problem
 	Warning bool
 }
 
-// Statement is one parsed statement. It is immutable and safe for concurrent
-// use.
+// Statement is a parsed statement. It is immutable and safe for concurrent use.
 type Statement struct {
 	source  []rune
 	dialect Dialect
 	verb    string
 	params  []*param
-	drops   []extent // comments with templates
-	to      int      // behind its last token, without the semicolon
+	drops   []extent // comments that contain templates
+	to      int      // offset after its last token, without the semicolon
 	plain   bool
 }
 
@@ -62,19 +60,18 @@ type extent struct{ start, end int }
 type param struct {
 	extent
 	bare     bool
-	cast     string // the type of a typed literal such as INTERVAL '…'
-	unit     string // the field behind an interval: INTERVAL '…' DAY
+	cast     string // type of a typed literal such as INTERVAL '…'
+	unit     string // field after an interval: INTERVAL '…' DAY
 	template *expression.Template
 	offsets  []int // rune offset in the template -> rune offset in the source
-	// lead and trail are the white space around the only expression of a
-	// literal; a template would ignore it, a literal keeps it.
+	// lead and trail are the white space around the single expression of a literal; a template would ignore it, a
+	// literal keeps it.
 	lead, trail string
 	single      bool
 	key         string // equal keys may share a number
 }
 
-// Parse reads a statement. The statement is usable when no problem is an
-// error; warnings do not count.
+// Parse parses a statement. It is usable if no problem is an error; warnings do not matter.
 func Parse(source string, d Dialect) (*Statement, []Problem) {
 	p := &parser{lexer: lexer{source: []rune(source), dialect: d}}
 	p.lexTokens()
@@ -95,19 +92,18 @@ func Parse(source string, d Dialect) (*Statement, []Problem) {
 	return s, p.problems
 }
 
-// Verb is the statement's first word in lower case, such as "select".
+// Verb returns the statement's first word in lower case, such as "select".
 func (s *Statement) Verb() string { return s.verb }
 
-// IsPlain reports whether a statement without errors only reads and writes rows and changes
-// nothing in its session. It is false if that is uncertain, and for other dialects than
-// Postgres.
+// IsPlain reports whether a statement without errors only reads and writes rows and changes nothing in its session.
+// It returns false if that is uncertain, and for dialects other than Postgres.
 func (s *Statement) IsPlain() bool { return s.plain }
 
-// Params is the number of parameters.
+// Params returns the number of parameters.
 func (s *Statement) Params() int { return len(s.params) }
 
-// Templates are the parameters' templates, in the order of the source. Their
-// offsets are their own; Refs and Render give offsets in the statement.
+// Templates returns the parameters' templates in source order. Their offsets are relative to the template; Refs and
+// Render return offsets in the statement.
 func (s *Statement) Templates() []*expression.Template {
 	templates := make([]*expression.Template, len(s.params))
 	for i, p := range s.params {
@@ -116,11 +112,10 @@ func (s *Statement) Templates() []*expression.Template {
 	return templates
 }
 
-// ParamOffset is where the i-th of the Templates, or the literal around it, begins in
-// the statement.
+// ParamOffset returns the offset in the statement of the i-th template, or of the literal around it.
 func (s *Statement) ParamOffset(i int) int { return s.params[i].start }
 
-// Refs are the free names of all templates, with offsets in the statement.
+// Refs returns the references in all templates, with offsets in the statement.
 func (s *Statement) Refs() []expression.Ref {
 	var refs []expression.Ref
 	for _, p := range s.params {
@@ -132,10 +127,9 @@ func (s *Statement) Refs() []expression.Ref {
 	return refs
 }
 
-// Render evaluates the parameters in the order of the source. A bare template
-// gives its value, a literal its text, or nil when it is exactly one
-// expression that is nil. The error is an *expression.Error with its offset in
-// the statement.
+// Render evaluates the parameters in source order. An unquoted template gives its value; a literal gives its text,
+// or nil if it is a single expression whose value is nil. The error is an *expression.Error with its offset in the
+// statement.
 func (s *Statement) Render(scope expression.Scope, b *expression.Budget) ([]any, error) {
 	values := make([]any, len(s.params))
 	for i := range s.params {
@@ -158,10 +152,10 @@ func (s *Statement) RenderParam(i int, scope expression.Scope, b *expression.Bud
 	return p.boundValue(value), nil
 }
 
-// Dialect is the SQL that the statement is written in.
+// Dialect returns the SQL dialect of the statement.
 func (s *Statement) Dialect() Dialect { return s.dialect }
 
-// boundValue makes what the parameter is bound to from what its template gave.
+// boundValue converts the rendered value of the template to the value that is bound.
 func (p *param) boundValue(rendered any) any {
 	if p.bare {
 		return rendered
@@ -175,7 +169,7 @@ func (p *param) boundValue(rendered any) any {
 	return p.lead + expression.Text(rendered) + p.trail
 }
 
-// sourceOffset is the place in the source of a rune offset in the template.
+// sourceOffset converts a rune offset in the template to one in the source.
 func (p *param) sourceOffset(offset int) int {
 	switch {
 	case offset < 0:
@@ -186,7 +180,7 @@ func (p *param) sourceOffset(offset int) int {
 	return p.offsets[offset]
 }
 
-// moveError moves an evaluation error to its place in the statement.
+// moveError converts the offset of an evaluation error to one in the statement.
 func (p *param) moveError(err error) error {
 	if e, ok := errors.AsType[*expression.Error](err); ok {
 		return &expression.Error{Offset: p.sourceOffset(e.Offset), Message: e.Message}
@@ -194,5 +188,5 @@ func (p *param) moveError(err error) error {
 	return &expression.Error{Offset: p.start, Message: err.Error()}
 }
 
-// isSpace is SQL's white space.
+// isSpace reports whether r is white space in SQL.
 func isSpace(r rune) bool { return strings.ContainsRune(" \t\r\n\f\v", r) }

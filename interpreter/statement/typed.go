@@ -2,8 +2,8 @@ package statement
 
 import "slices"
 
-// mergeTyped turns INTERVAL '…' and its like into one token: a parameter
-// cannot be behind a type, CAST($1 AS interval) means the same.
+// mergeTyped merges INTERVAL '…' and the like into one token: a parameter cannot follow a type, but CAST($1 AS
+// interval) is equivalent.
 func (p *parser) mergeTyped() {
 	if p.dialect != Postgres {
 		return
@@ -40,7 +40,7 @@ func (p *parser) mergeTyped() {
 	}
 }
 
-// typeBefore is where a type right before token i starts, i if there is none.
+// typeBefore returns the index at which a type directly before token i begins, i if there is none.
 func (p *parser) typeBefore(i int) int {
 	if p.isAny(i-1, "zone") && p.isAny(i-2, "time") && p.isAny(i-3, "with", "without") {
 		at := p.beforeSize(i - 3)
@@ -59,7 +59,7 @@ func (p *parser) typeBefore(i int) int {
 	return i
 }
 
-// beforeSize steps back over (3) or (10, 2) before token i.
+// beforeSize skips (3) or (10, 2) before token i, and returns the index before it.
 func (p *parser) beforeSize(i int) int {
 	if !p.isAny(i-1, ")") {
 		return i
@@ -74,7 +74,7 @@ func (p *parser) beforeSize(i int) int {
 	return i
 }
 
-// fieldsBehind steps over DAY TO SECOND(3) behind an interval.
+// fieldsBehind skips DAY TO SECOND(3) after an interval, and returns the index after it.
 func (p *parser) fieldsBehind(i int) int {
 	field := func(i int) bool {
 		return i < len(p.tokens) && p.tokens[i].kind == wordToken && intervalFields[p.tokens[i].text]

@@ -8,49 +8,48 @@ func wordSet(words ...string) map[string]bool {
 	return m
 }
 
-// beforeValue are the keywords that a value may follow directly.
+// beforeValue are the keywords that a value may directly follow.
 var beforeValue = wordSet("select", "distinct", "all", "any", "some", "where", "and", "or", "not", "on", "having",
 	"when", "then", "else", "case", "between", "symmetric", "asymmetric", "like", "ilike", "to", "escape",
 	"returning", "limit", "offset", "first", "next", "rows", "range", "groups", "zone", "variadic")
 
-// beforeValueSQLite are those only SQLite has.
+// beforeValueSQLite are further such keywords of SQLite.
 var beforeValueSQLite = wordSet("is", "glob", "regexp", "match")
 
-// notOperands are words that end no operand.
+// notOperands are words that do not end an operand.
 var notOperands = wordSet("select", "distinct", "all", "any", "some", "where", "and", "or", "not", "on", "having",
 	"when", "then", "else", "case", "between", "symmetric", "asymmetric", "like", "ilike", "to", "escape",
 	"returning", "limit", "offset", "first", "next", "rows", "range", "groups", "zone", "variadic",
 	"is", "glob", "regexp", "match", "from", "join", "in", "by", "set", "values", "as", "using", "for", "placing", "interval")
 
-// clauses are the keywords that begin a clause. They show what the list is that follows at the
-// same depth of parentheses.
+// clauses are the keywords that begin a clause. They determine the meaning of the list that follows at the same
+// level of parentheses.
 var clauses = wordSet("select", "from", "where", "by", "set", "values", "having", "limit", "offset", "returning",
 	"on", "using", "into", "window", "union", "intersect", "except", "fetch", "for", "when", "rows", "range", "groups")
 
-// withParams are the statements in which the server takes parameters.
+// withParams are, by dialect, the verbs of statements that may have parameters.
 var withParams = map[Dialect]map[string]bool{
 	Postgres: wordSet("select", "insert", "update", "delete", "merge", "with", "values", "explain", "call"),
 	SQLite:   wordSet("select", "insert", "update", "delete", "replace", "with", "values", "explain"),
 }
 
-// fromInside are the functions whose arguments are parted by FROM, FOR, IN or
-// PLACING.
+// fromInside are functions whose arguments are separated by FROM, FOR, IN or PLACING.
 var fromInside = wordSet("extract", "substring", "trim", "overlay", "position")
 
-// insideFrom are the words that part them, or are in front of one.
+// insideFrom are the words that separate these arguments, or precede one.
 var insideFrom = wordSet("from", "for", "in", "placing", "both", "leading", "trailing")
 
-// types may be before a literal in PostgreSQL: INTERVAL '…'.
+// types are the types that may precede a literal in PostgreSQL: INTERVAL '…'.
 var types = wordSet("interval", "date", "time", "timetz", "timestamp", "timestamptz", "json", "jsonb", "uuid", "inet",
 	"cidr", "macaddr", "numeric", "decimal", "real", "float", "float4", "float8", "int", "integer", "int2", "int4",
 	"int8", "smallint", "bigint", "bool", "boolean", "text", "varchar", "bytea", "point", "box", "xml", "bit",
 	"jsonpath", "money", "tsquery", "tsvector", "daterange", "tsrange", "tstzrange", "int4range", "int8range",
 	"numrange", "regclass", "oid")
 
-// intervalFields may be behind INTERVAL '…'.
+// intervalFields may follow INTERVAL '…'.
 var intervalFields = wordSet("year", "month", "day", "hour", "minute", "second")
 
-// instead says what belongs directly after a keyword, and what to write there.
+// instead says what SQL requires directly after a keyword, and what to write there.
 type instead struct{ what, hint string }
 
 const tableHint = "write the table's name; to choose between tables, use steps with a route each"
@@ -81,8 +80,7 @@ var refusedBehind = map[string]instead{
 
 const sqliteInHint = "write IN (SELECT value FROM json_each({{ ids }}))"
 
-// verbHints say how to do with a value what a statement without parameters
-// does.
+// verbHints say how to achieve the effect of a statement that cannot have parameters.
 var verbHints = map[string]string{
 	"set":    "write SELECT set_config('name', {{ value }}, true); it applies only to its own statement, because every statement is its own session",
 	"notify": "write SELECT pg_notify('channel', {{ payload }})",

@@ -1,5 +1,5 @@
-// Package yamltree reads, walks and writes trees of YAML: places, keys of maps, copies without
-// aliases. It knows nothing of playbooks.
+// Package yamltree reads, walks and writes YAML trees: positions, keys of maps, copies without aliases. It is
+// independent of playbooks.
 package yamltree
 
 import (
@@ -16,16 +16,15 @@ import (
 	"reprise/interpreter/source"
 )
 
-// MaxDepth is how deep maps and lists of a playbook may be nested: everything that walks one
-// recurses, and Go ends a program whose stack is full.
+// MaxDepth bounds the nesting of maps and lists in a playbook: code that walks it is recursive, and Go terminates a
+// program whose stack overflows.
 const MaxDepth = 64
 
-// ErrSeveralDocuments says that a text holds more than one document.
+// ErrSeveralDocuments means that a text contains more than one document.
 var ErrSeveralDocuments = errors.New("several documents")
 
-// Parse reads a text of one document, as a node of kind document. It turns
-// panics of the parser into errors: it is not ours, and a playbook comes from
-// anywhere.
+// Parse parses a text with one document, and returns a node of kind document. It converts panics of the parser to
+// errors, because the parser is a dependency and the input is untrusted.
 func Parse(data []byte) (root *yaml.Node, err error) {
 	defer func() {
 		if failure := recover(); failure != nil {
@@ -46,7 +45,7 @@ func Parse(data []byte) (root *yaml.Node, err error) {
 	return root, nil
 }
 
-// Encode writes a node as YAML, indented by two; "" if that is not possible.
+// Encode returns a node as YAML, indented by two; "" if that fails.
 func Encode(n *yaml.Node) (text string) {
 	defer func() {
 		if recover() != nil { // the encoder panics on trees it does not know
@@ -62,7 +61,7 @@ func Encode(n *yaml.Node) (text string) {
 	return strings.TrimSuffix(out.String(), "\n") + "\n"
 }
 
-// Position is where a node begins.
+// Position returns the position of a node.
 func Position(n *yaml.Node) source.Position {
 	return source.Position{Line: n.Line, Column: n.Column}
 }
@@ -75,7 +74,7 @@ func Pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	}
 }
 
-// Keys are the values of a map by their keys.
+// Keys returns the values of a map by their keys.
 func Keys(n *yaml.Node) map[string]*yaml.Node {
 	keys := map[string]*yaml.Node{}
 	for key, value := range Pairs(n) {
@@ -84,7 +83,7 @@ func Keys(n *yaml.Node) map[string]*yaml.Node {
 	return keys
 }
 
-// IndexOf is where a key is in the content of a map, -1 if nowhere.
+// IndexOf returns the index of a key in the content of a map, -1 if it is missing.
 func IndexOf(n *yaml.Node, key string) int {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
@@ -94,8 +93,8 @@ func IndexOf(n *yaml.Node, key string) int {
 	return -1
 }
 
-// KeyAt is the key, or the item of a list, to which keys and numbers of items lead from n. Of one that is missing it is the last
-// before it.
+// KeyAt returns the key, or the item of a list, at a path of keys and item numbers from n. If the path ends early,
+// it returns the last one found.
 func KeyAt(n *yaml.Node, keys []string) *yaml.Node {
 	found := n
 	for _, key := range keys {
@@ -112,8 +111,7 @@ func KeyAt(n *yaml.Node, keys []string) *yaml.Node {
 	return found
 }
 
-// EachScalar calls visit for every scalar from the node on, keys aside. It
-// does not follow aliases.
+// EachScalar calls visit for every scalar below the node, except keys. It does not follow aliases.
 func EachScalar(n *yaml.Node, visit func(*yaml.Node)) {
 	if n.Kind == yaml.ScalarNode {
 		visit(n)
@@ -125,7 +123,7 @@ func EachScalar(n *yaml.Node, visit func(*yaml.Node)) {
 	}
 }
 
-// StyleOf is how a scalar is written.
+// StyleOf returns the style of a scalar.
 func StyleOf(n *yaml.Node) source.Style {
 	switch {
 	case n.Style&yaml.SingleQuotedStyle != 0:
@@ -140,8 +138,7 @@ func StyleOf(n *yaml.Node) source.Style {
 	return source.Plain
 }
 
-// QuoteStyle is the style in which a text is best read, of those that say
-// that it is a text.
+// QuoteStyle returns the most readable style for a text, of those that mark it as text.
 func QuoteStyle(text string) yaml.Style {
 	switch {
 	case strings.Contains(text, "\n"):
@@ -152,8 +149,8 @@ func QuoteStyle(text string) yaml.Style {
 	return yaml.DoubleQuotedStyle
 }
 
-// Resolved copies a tree: aliases are written out, and comments stay only
-// where they are asked for. What is nested deeper than MaxDepth is left out.
+// Resolved returns a copy of a tree without aliases; withComments keeps the comments. Nodes nested deeper than
+// MaxDepth are omitted.
 func Resolved(n *yaml.Node, withComments bool) *yaml.Node {
 	return resolveNode(n, withComments, 0)
 }
@@ -168,7 +165,7 @@ func resolveNode(n *yaml.Node, withComments bool, depth int) *yaml.Node {
 		copied.HeadComment, copied.LineComment, copied.FootComment = "", "", ""
 	}
 	copied.Content = make([]*yaml.Node, 0, len(n.Content))
-	if depth <= MaxDepth { // deeper files are refused before
+	if depth <= MaxDepth { // deeper files have been refused before
 		for _, inner := range n.Content {
 			copied.Content = append(copied.Content, resolveNode(inner, withComments, depth+1))
 		}
