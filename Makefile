@@ -129,6 +129,10 @@ bench-page: bin/devserver ## print calls and milliseconds of the page of runs am
 peers: build ## load the same rows with Reprise, a Go program, Temporal by hand, and dlt where it is installed (PEERSFLAGS='-passes 5')
 	@REPRISE_DEVSERVER=bin/devserver go run ./internal/test/peers $(PEERSFLAGS)
 
+.PHONY: peers-behaviour
+peers-behaviour: bin/devserver ## play streams of low-code connectors against APIs made of their manifests, and compare requests and rows (MANIFESTS=folder LOWCODEFLAGS='-lowcode.seed=7 -lowcode.connectors=200')
+	@go test ./internal/test/lowcode -count=1 -timeout 3h -v -run '^TestConnectors$$' -lowcode.manifests "$(abspath $(MANIFESTS))" $(LOWCODEFLAGS)
+
 .PHONY: bench-against
 bench-against: bin/devserver ## measure this tree against another commit, in turns on one server (REF=main BENCHFLAGS='-only "window 10,"')
 	@scripts/bench-against "$(REF)" $(BENCHFLAGS)

@@ -142,12 +142,22 @@ func (c *converter) requestMap(s *step, of component, key string, roots scope) m
 			s.addGap(atRequest, key, "%s: %s: %v", name, oneLine(fmt.Sprint(fields[name])), cmpErr(err, nameErr))
 			continue
 		}
+		if text, isText := translated.(string); isText && key == "request_parameters" {
+			if list, is := literalOf(text); is && isList(list) { // which is sent as several params
+				translated = list
+			}
+		}
 		if text, isText := named.(string); isText && translated != nil && translated != "" {
 			c.read.mergeTrace(into)
 			out[text] = translated
 		}
 	}
 	return out
+}
+
+func isList(of any) bool {
+	_, is := of.([]any)
+	return is
 }
 
 func cmpErr(a, b error) error {
@@ -194,13 +204,8 @@ func typedBody(of any) any {
 		}
 		return out
 	case string:
-		switch {
-		case of == "True" || of == "False":
-			return of == "True"
-		case number.MatchString(of) && (of == "0" || !strings.HasPrefix(strings.TrimPrefix(of, "-"), "0")):
-			if n, err := strconv.Atoi(of); err == nil {
-				return n
-			}
+		if value, is := literalOf(of); is {
+			return value
 		}
 	}
 	return of
