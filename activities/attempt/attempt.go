@@ -313,11 +313,11 @@ func activityError(
 
 // ofRequest adds the request that one error names to another error.
 func ofRequest(of, err error) error {
-	var requested *tool.Requested
+	var requested *tool.RequestError
 	if !errors.As(of, &requested) {
 		return err
 	}
-	return &tool.Requested{URL: requested.URL, Params: requested.Params, Err: err}
+	return &tool.RequestError{URL: requested.URL, Params: requested.Params, Err: err}
 }
 
 // timeoutError is the error of an attempt whose time is over.

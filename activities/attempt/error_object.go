@@ -34,7 +34,7 @@ func errorObject(err error, in interpreter.ToolInput, secrets *tool.Secrets) *in
 	if e.Answer != nil {
 		object.Answer = maskedAnswer(*e.Answer, secrets)
 	}
-	if requested, ok := errors.AsType[*tool.Requested](err); ok {
+	if requested, ok := errors.AsType[*tool.RequestError](err); ok {
 		object.URL = maskedText(requested.URL, tool.MaxShownURL, secrets)
 		object.Params = expression.Of(secrets.Value(tool.ShownParams(requested.Params)))
 	}

@@ -167,7 +167,7 @@ type driveRun struct {
 	tally    *tally
 	delivery *attempt.Delivery
 	clock    attempt.Clock
-	notes    call.Noted // what its notes are
+	notes    call.LedgerUse // what its notes are
 	calls    []*hostedCall
 	cut      atomic.Bool // a call was left because the worker stops
 	// interrupted says that an attempt of the call was cut short.

@@ -215,7 +215,7 @@ func (t *Tool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod
 	result, err := t.exchangeRequest(ctx, out, stop, options)
 	if err != nil {
 		params, _ := tool.MapField(in, "params") // which newRequest has read
-		err = &tool.Requested{URL: tool.ShownURL(out.request.URL, tool.MaxShownURL), Params: params, Err: err}
+		err = &tool.RequestError{URL: tool.ShownURL(out.request.URL, tool.MaxShownURL), Params: params, Err: err}
 	}
 	return result, err
 }

@@ -38,7 +38,7 @@ func (t *Tool) Land(ctx context.Context, in interpreter.ToolInput, into *os.File
 	err := l.landBody(ctx)
 	if err != nil {
 		params, _ := tool.MapField(in, "params")
-		return nil, &tool.Requested{URL: l.shown, Params: params, Err: err}
+		return nil, &tool.RequestError{URL: l.shown, Params: params, Err: err}
 	}
 	return l.rowSource(), nil
 }

@@ -16,13 +16,13 @@ import (
 	"reprise/interpreter"
 )
 
-// located is a server's error with its place in the author's statement.
-type located struct {
+// locatedError is a server's error with its place in the author's statement.
+type locatedError struct {
 	*pgconn.PgError
 	place string
 }
 
-func (e *located) Unwrap() error { return e.PgError }
+func (e *locatedError) Unwrap() error { return e.PgError }
 
 // locateError finds the place of a server's error in the statement as it was
 // written; the server counts in the numbered text.
@@ -42,7 +42,7 @@ func (q *query) locateError(err error) error {
 	if inParam {
 		place += ": " + q.sql.Parsed.ParamSource(offset)
 	}
-	return &located{PgError: pg, place: place}
+	return &locatedError{PgError: pg, place: place}
 }
 
 func (q *query) queryError(ctx context.Context, err error) error {
@@ -59,7 +59,7 @@ func classifyError(ctx context.Context, err error) error {
 		own     *tool.Error
 		connect *pgconn.ConnectError
 		server  *pgconn.PgError
-		place   *located
+		place   *locatedError
 	)
 	isServer := errors.As(err, &server)
 	switch {

@@ -276,18 +276,18 @@ func writeError(w *sqltool.TableWrite, err error) error {
 	if w.Staged() {
 		text = w.InWordsOfTarget(text)
 	}
-	return &worded{err, text}
+	return &rewordedError{err, text}
 }
 
-// worded is an error in other words.
-type worded struct {
+// rewordedError is an error in other words.
+type rewordedError struct {
 	err  error
 	text string
 }
 
-func (e *worded) Error() string { return e.text }
+func (e *rewordedError) Error() string { return e.text }
 
-func (e *worded) Unwrap() error { return e.err }
+func (e *rewordedError) Unwrap() error { return e.err }
 
 // classifyError turns an error of SQLite into one for the playbook.
 func classifyError(ctx context.Context, err error) error {

@@ -9,18 +9,18 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Requested is an error with the request that failed: error.url and error.params of the
+// RequestError is an error with the request that failed: error.url and error.params of the
 // playbook's expressions.
-type Requested struct {
+type RequestError struct {
 	URL    string         // as it was sent; with its query, without what it says to log in
 	Params map[string]any // nil for none
 	Err    error
 }
 
-func (e *Requested) Error() string { return e.Err.Error() }
+func (e *RequestError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
-func (e *Requested) Unwrap() error { return e.Err }
+func (e *RequestError) Unwrap() error { return e.Err }
 
 // Bounds of what a message, and error.url, have of an address.
 const (

@@ -32,7 +32,7 @@ type Call struct {
 	// retry_after from the last outcome; nil for no pause.
 	othersWait *float64
 	// explain receives each evaluated condition; nil if nobody asked. See Explain.
-	explain func(Evaluated)
+	explain func(Evaluation)
 	state   State
 }
 
@@ -66,7 +66,7 @@ type State struct {
 	Turn             *ratelimit.Reservation `json:"turn,omitempty"`    // a reserved slot under the rate limit: the next attempt waits for it, or uses it
 	Written          int                    `json:"written,omitempty"` // how many sinks have returned, successful or not
 	await.Answers                           // to the current attempt
-	Noted            Noted                  `json:"noted,omitempty"`   // whether ledgers have entries of the call
+	Noted            LedgerUse              `json:"noted,omitempty"`   // whether ledgers have entries of the call
 	Ledger           string                 `json:"ledger,omitempty"`  // key of those entries, "" for the call's own key
 	Recalls          bool                   `json:"recalls,omitempty"` // ledgers may have further entries, which must be read before the call continues
 	// Watermark is how far the call has read, and moved, the state of its step. It is nil until the call has

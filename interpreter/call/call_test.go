@@ -251,7 +251,7 @@ func (h *host) drive(fresh func() *call.Call, indent string) interpreter.CallRes
 
 // await plays one thing that happens to an attempt which somebody outside answers: an
 // answer, as in answers, or `silence` until its time is over.
-func (h *host) await(call *call.Call, awaited await.Awaited, indent string) {
+func (h *host) await(call *call.Call, awaited await.AnswerWait, indent string) {
 	if call.View().HasAnswer() { // while it was sent
 		_ = call.ApplyAnswer(h.now)
 		return

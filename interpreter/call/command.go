@@ -33,7 +33,7 @@ const (
 type Command struct {
 	Kind   commandKind
 	Input  interpreter.ToolInput
-	Await  await.Awaited
+	Await  await.AnswerWait
 	Wait   interpreter.Wait
 	Hold   interpreter.Hold
 	Sink   *Call

@@ -17,8 +17,8 @@ import (
 // This file decides what follows an outcome: the policies rule on it (interpreter/retry), and the ruling determines
 // what is left to do.
 
-// decided is a decision of the policies, with its time and the budget for everything it evaluates.
-type decided struct {
+// ruling is a decision of the policies, with its time and the budget for everything it evaluates.
+type ruling struct {
 	retry.Decision
 	budget *expression.Budget
 	now    time.Time
@@ -87,7 +87,7 @@ func (c *Call) ruleOnOutcome(outcome interpreter.Outcome, now time.Time) {
 	}
 	c.warnOf(budget.Notes())
 	c.showObservation(c.config.observationOf(outcome, decision, c.state.Attempts))
-	d := decided{Decision: decision, budget: budget, now: now}
+	d := ruling{Decision: decision, budget: budget, now: now}
 	if d.Ruling == retry.RulingRefuses {
 		c.refuseAnswer(d, *before, outcome)
 		return
@@ -122,7 +122,7 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 
 // refuseAnswer turns a successful answer into a failure, because a policy says so, and applies the policies to it
 // (docs/concepts/attempts.md#failures-in-answers). Only the meta of the answer is kept.
-func (c *Call) refuseAnswer(d decided, before beforeAnswer, answer interpreter.Outcome) {
+func (c *Call) refuseAnswer(d ruling, before beforeAnswer, answer interpreter.Outcome) {
 	r, policy := c.newReader(), c.config.Policies[d.Policy-1]
 	scope := r.answerScope(r.policyScope(), d.budget, policy, policy.Then.Fail, policy.Then.Type, policy.Then.RetryAfter)
 	message := fmt.Sprintf("%s: policy %d%s treats the response as a failure", c.config.Where(), d.Policy, c.config.policySource(d.Policy))
@@ -142,7 +142,7 @@ func (c *Call) refuseAnswer(d decided, before beforeAnswer, answer interpreter.O
 
 // readWait records the wait that a policy's retry_after read from the failure, or a warning if it could not be
 // parsed.
-func (c *Call) readWait(d decided) {
+func (c *Call) readWait(d ruling) {
 	if d.Requested > 0 {
 		seconds := d.Requested.Seconds()
 		c.othersWait = &seconds
@@ -154,7 +154,7 @@ func (c *Call) readWait(d decided) {
 	}
 }
 
-func (c *Call) afterFailure(d decided) {
+func (c *Call) afterFailure(d ruling) {
 	switch d.Ruling {
 	case retry.RulingRepeats:
 		if c.config.Policies.Then(d.Policy).Restart {
@@ -197,7 +197,7 @@ func (c *Call) afterFailure(d decided) {
 }
 
 // afterSuccess collects the page, schedules its sink, and continues with the next request or the end.
-func (c *Call) afterSuccess(d decided) {
+func (c *Call) afterSuccess(d ruling) {
 	c.state.Pages.Match(d.Matched...)
 	then := c.config.Policies.Then(d.Policy)
 	switch {
@@ -248,7 +248,7 @@ func pollMayGiveUp(then *playbook.Then) bool {
 }
 
 // pageTodo returns what must be done for a page before the next request: its sinks, then the move of the watermark.
-func (r reader) pageTodo(d decided) []Todo {
+func (r reader) pageTodo(d ruling) []Todo {
 	number := r.state.Pages.WrittenBy(r.config.Policies, d.Decision)
 	if number == 0 {
 		return nil
@@ -261,7 +261,7 @@ func (r reader) pageTodo(d decided) []Todo {
 }
 
 // fetchNextPage schedules the request of the next page. A request that repeats an earlier one ends the call.
-func (c *Call) fetchNextPage(d decided) {
+func (c *Call) fetchNextPage(d ruling) {
 	page, then := c.newReader().pageTodo(d), c.config.Policies.Then(d.Policy)
 	next, repeats, err := c.requests.Next(&c.state.Requests, c.newReader().requestMoment(), then, c.newReader().policyScope(), d.budget, d.now)
 	switch {
@@ -280,7 +280,7 @@ func (c *Call) fetchNextPage(d decided) {
 // restartCall discards what the call collected and starts again from the first request, after the decision's delay.
 // The count of writes continues, because ledger entries are numbered across restarts. Policies that matched an
 // earlier success keep their sinks, which belong to the call as a whole.
-func (c *Call) restartCall(d decided) {
+func (c *Call) restartCall(d ruling) {
 	before, wait := c.state, c.newReader().newResults().waitOf(d.Decision)
 	before.Counters.ResetForRestart(c.config.Policies)
 	full := c.config.Policies.Then(d.Policy).RestartFull

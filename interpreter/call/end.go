@@ -151,7 +151,7 @@ func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{En
 // nothing and moves no watermark.
 func (c *Call) EndHere(now time.Time) {
 	c.state.Incomplete = true
-	c.planEnd(c.newReader().newResults().successResult(decided{
+	c.planEnd(c.newReader().newResults().successResult(ruling{
 		Decision: retry.Decision{Ruling: retry.RulingStops, Policy: c.state.Last.Policy}, budget: expression.DecisionBudget(now), now: now,
 	}))
 }

@@ -8,13 +8,13 @@ import (
 	"reprise/interpreter"
 )
 
-// Noted says whether ledgers hold entries of a call; kept in workflow history. With the entries, a redelivered
+// LedgerUse says whether ledgers hold entries of a call; kept in workflow history. With the entries, a redelivered
 // activity continues after the writes of a lost worker. They are deleted once the activity's result is in history.
-type Noted int
+type LedgerUse int
 
 const (
 	// NotNoted says that there are no entries.
-	NotNoted Noted = iota
+	NotNoted LedgerUse = iota
 	// NotedOnce says that there are entries of an activity that was delivered once.
 	NotedOnce
 	// NotedAgain says that there are entries of an activity that was delivered more than once. The first worker may
@@ -42,7 +42,7 @@ func (v View) Mark() Mark {
 // the call's Mark at its previous entry, or when its host loaded it; noted is what the ledgers hold after the
 // write; warnings are those of the sink's call; given counts the rows passed to the sink, since it is not known yet
 // what the destination does with them. The error says that the entry exceeds MaxContinuation.
-func (c *Call) LedgerEntry(since Mark, noted Noted, warnings []string, given *interpreter.Rows, now time.Time) (interpreter.LedgerEntry, error) {
+func (c *Call) LedgerEntry(since Mark, noted LedgerUse, warnings []string, given *interpreter.Rows, now time.Time) (interpreter.LedgerEntry, error) {
 	after := *c
 	after.SetNoted(noted)
 	after.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess, Warnings: warnings, Meta: interpreter.CallMeta{Rows: given}}, now)
@@ -68,7 +68,7 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, warnings []string, given *in
 func (v View) Warnings() []string { return v.state.Warnings }
 
 // SetNoted records whether ledgers hold entries of the call.
-func (c *Call) SetNoted(noted Noted) { c.state.Noted = max(c.state.Noted, noted) }
+func (c *Call) SetNoted(noted LedgerUse) { c.state.Noted = max(c.state.Noted, noted) }
 
 // Recalled records that the ledgers' entries of the call have been read.
 func (c *Call) Recalled() { c.state.Recalls = false }

@@ -59,7 +59,7 @@ func (s *State) recordOutcome(outcome interpreter.Outcome, config *Config, now t
 
 // addPage collects the page of the last attempt, and reads the cursors of its rows. A returned failure ends the
 // call, and the page is not written.
-func (s *State) addPage(config *Config, d decided, rows rowSelection) *interpreter.ErrorObject {
+func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interpreter.ErrorObject {
 	section := config.incrementalSection()
 	rows.excluded = func(n int) {
 		s.Last.Excluded += n
@@ -120,6 +120,6 @@ func (s *State) endsBehindSinks(config *Config, now time.Time) {
 }
 
 // recordAwaited records that the attempt was sent and that the call waits for its answer.
-func (s *State) recordAwaited(awaited *await.Awaited) {
+func (s *State) recordAwaited(awaited *await.AnswerWait) {
 	s.Todo = []Todo{{Await: awaited}, {Attempt: &PendingAttempt{}}}
 }

@@ -52,7 +52,7 @@ func (s *State) restoreBefore(before beforeAnswer) {
 
 // rewordFailure replaces the message, class and type of a failure that ends the call by those of the policy that
 // matched it. A failure that a policy made of a response already has them.
-func (c *Call) rewordFailure(failure *interpreter.ErrorObject, d decided) error {
+func (c *Call) rewordFailure(failure *interpreter.ErrorObject, d ruling) error {
 	then := c.config.Policies.Then(d.Policy)
 	if then.Fail == nil || c.refused != nil || d.Ruling != retry.RulingStands {
 		return nil
@@ -73,7 +73,7 @@ func (c *Call) rewordFailure(failure *interpreter.ErrorObject, d decided) error 
 
 // answerFailure builds the failure that a policy makes of a response; scope is that of its then. message is used if
 // the policy has none.
-func (c *Config) answerFailure(d decided, scope *interpreter.Scope, answer interpreter.Outcome, message string) (*interpreter.ErrorObject, error) {
+func (c *Config) answerFailure(d ruling, scope *interpreter.Scope, answer interpreter.Outcome, message string) (*interpreter.ErrorObject, error) {
 	then := c.Policies.Then(d.Policy)
 	texts := map[*playbook.Node]string{}
 	for _, node := range []*playbook.Node{then.Fail, then.Type} {

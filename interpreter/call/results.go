@@ -21,7 +21,7 @@ type results struct {
 }
 
 // successResult returns the result of a call that succeeded, or of one whose result cannot be rendered.
-func (r results) successResult(d decided) *interpreter.CallResult {
+func (r results) successResult(d ruling) *interpreter.CallResult {
 	data, err := r.successData(d)
 	if err != nil {
 		return r.state.failedResult(*r.completeFailure(interpreter.ExpressionError(r.config.Book, r.config.whereThen(d.Policy), err)), d.now)
@@ -49,7 +49,7 @@ func (r results) successResult(d decided) *interpreter.CallResult {
 
 // markTruncated marks a success as partial because a policy's limit stopped it before it had all pages, unless the
 // policy accepts that.
-func (r results) markTruncated(result *interpreter.CallResult, d decided) {
+func (r results) markTruncated(result *interpreter.CallResult, d ruling) {
 	then := r.config.Policies.Then(d.Spent)
 	accepted := then.OnExhausted == playbook.ExhaustedSucceed
 	if accepted && d.Ruling == retry.RulingTruncates && then.NextCall != nil {
@@ -94,7 +94,7 @@ func (r results) warnLacks(result *interpreter.CallResult, budget *expression.Bu
 
 // successData returns the data of a successful call: the rendered result of the policy that ends it, else the
 // collected data, else the last page. If a failure ends the call, collected data has precedence.
-func (r results) successData(d decided) (any, error) {
+func (r results) successData(d ruling) (any, error) {
 	if r.state.Last.Error != nil && r.state.Collector != 0 {
 		return r.state.Collected.Data, nil
 	}
@@ -111,7 +111,7 @@ func (r results) successData(d decided) (any, error) {
 }
 
 // lastPage returns what the last page contributes.
-func (r results) lastPage(d decided) (any, error) {
+func (r results) lastPage(d ruling) (any, error) {
 	if contribution := r.state.Last.Contribution.Data; contribution != nil {
 		return contribution, nil
 	}
@@ -140,7 +140,7 @@ func (r results) pollFailure(decision retry.Decision) *interpreter.ErrorObject {
 
 // repeatedResult returns the result of a call whose pages repeat: a failure, unless the policy treats that as the
 // last page.
-func (r results) repeatedResult(d decided, format string, args ...any) *interpreter.CallResult {
+func (r results) repeatedResult(d ruling, format string, args ...any) *interpreter.CallResult {
 	if r.config.Policies.Then(d.Policy).EndOnRepeat {
 		return r.successResult(d)
 	}

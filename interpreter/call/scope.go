@@ -96,7 +96,7 @@ func (c *Config) incrementalSection() *playbook.Incremental {
 type callConditions struct {
 	reader
 
-	explain func(Evaluated) // see Call.Explain
+	explain func(Evaluation) // see Call.Explain
 	scope   *interpreter.Scope
 	budget  *expression.Budget
 	now     time.Time

@@ -62,7 +62,7 @@ func (c *Call) endsEmpty(now time.Time) {
 	slice := c.state.Watermark.Slice
 	c.state.addWarnings(fmt.Sprintf("%s: nothing was read: incremental.until (%s) is not later than incremental.value (%s)",
 		c.config.Where(), slice.End.Text(), slice.From.Text()))
-	result := c.newReader().newResults().successResult(decided{
+	result := c.newReader().newResults().successResult(ruling{
 		Decision: retry.Decision{Ruling: retry.RulingIgnores}, budget: expression.DecisionBudget(now), now: now,
 	})
 	if data, collects := c.state.Pages.Result(c.config.collectingOf()); collects {

@@ -23,7 +23,7 @@ type View struct {
 	// Pages counts the fetched pages, Page is the number of the current one.
 	Pages, Page int
 	Written     int // number of finished sinks
-	Noted       Noted
+	Noted       LedgerUse
 	// Recalls says that the ledgers' entries of the call must be read before it continues.
 	Recalls bool
 	// Stopped says that the call was interrupted, for example by a cancel, and that a later run may continue it.
@@ -37,7 +37,7 @@ type View struct {
 	OthersWait *float64
 	// Awaited is the attempt that people or another system must answer, Answer an answer that is not applied yet,
 	// and Reported the latest progress. Each is nil if there is none.
-	Awaited  *await.Awaited
+	Awaited  *await.AnswerWait
 	Answer   *interpreter.Answer
 	Reported *interpreter.ReportedProgress
 }

@@ -11,8 +11,8 @@ type StoppedInput struct {
 	Index *int   `json:"index,omitempty"`
 }
 
-// Stopped is the state in which a call was stopped; kept in workflow history.
-type Stopped struct {
+// StoppedCall is the state in which a call was stopped; kept in workflow history.
+type StoppedCall struct {
 	Key   string `json:"key"` // prefix of the operation keys of its run
 	Print string `json:"print,omitempty"`
 	// Ledger is the key of the call in ledgers, which may hold more than State.
@@ -58,7 +58,7 @@ func (c *Call) keepStopped() {
 
 // Continue restores the state of a stopped call. Its due request gets all attempts again, without the wait before
 // it. Ledgers must be read first.
-func (c *Call) Continue(stopped Stopped) {
+func (c *Call) Continue(stopped StoppedCall) {
 	state := *stopped.State
 	if c.keeps != nil {
 		return // it reads from the state as it is now
@@ -76,8 +76,8 @@ func (c *Call) Continue(stopped Stopped) {
 }
 
 // StoppedAs returns Stopped together with what identifies the call.
-func (t Task) StoppedAs(call *Call) Stopped {
-	stopped := Stopped{Key: t.Run.Identity(), State: call.Stopped()}
+func (t Task) StoppedAs(call *Call) StoppedCall {
+	stopped := StoppedCall{Key: t.Run.Identity(), State: call.Stopped()}
 	if stopped.State != nil {
 		stopped.Ledger, stopped.Print = call.newReader().ledgerKey(), t.Print(call, stopped.State.StartedAt)
 	}
@@ -85,7 +85,7 @@ func (t Task) StoppedAs(call *Call) Stopped {
 }
 
 // Continues reports whether a call makes the same request as a stopped one, so that it may continue it.
-func (t Task) Continues(call *Call, stopped Stopped) bool {
+func (t Task) Continues(call *Call, stopped StoppedCall) bool {
 	return stopped.State != nil && stopped.Print != "" && stopped.Print == t.Print(call, stopped.State.StartedAt)
 }
 

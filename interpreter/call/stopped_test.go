@@ -87,11 +87,11 @@ func (s *stoppable) written() {
 }
 
 // continued is the call in a run that takes the place of this one, one day later.
-func (s *stoppable) continued(n int) (*stoppable, call.Stopped) {
+func (s *stoppable) continued(n int) (*stoppable, call.StoppedCall) {
 	s.t.Helper()
 	encoded, err := json.Marshal(s.task.StoppedAs(s.call))
 	require.NoError(s.t, err)
-	var stopped call.Stopped
+	var stopped call.StoppedCall
 	require.NoError(s.t, json.Unmarshal(encoded, &stopped))
 	run := s.task.Run
 	run.Lap += "a2"

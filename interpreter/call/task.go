@@ -200,8 +200,8 @@ type Driven struct {
 	SeenBefore int                     `json:"seen_before,omitempty"`
 	Result     *interpreter.CallResult `json:"result,omitempty"`
 	// Noted and Written are as in State, for a call with a result.
-	Noted   Noted `json:"noted,omitempty"`
-	Written int   `json:"written,omitempty"`
+	Noted   LedgerUse `json:"noted,omitempty"`
+	Written int       `json:"written,omitempty"`
 	// Outcome is the outcome of the last attempt, if State is the state before it: the two together are smaller
 	// than the state after it. The next host applies it first.
 	Outcome *interpreter.Outcome `json:"outcome,omitempty"`

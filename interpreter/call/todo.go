@@ -16,7 +16,7 @@ import (
 // or it is sinks, the dead letter last, and the end. Kept with State.
 type Todo struct {
 	Attempt *PendingAttempt         `json:"attempt,omitempty"`
-	Await   *await.Awaited          `json:"await,omitempty"`
+	Await   *await.AnswerWait       `json:"await,omitempty"`
 	Wait    *interpreter.Wait       `json:"wait,omitempty"`
 	Hold    *interpreter.Hold       `json:"hold,omitempty"`
 	Sink    *pendingSink            `json:"sink,omitempty"`

@@ -13,7 +13,7 @@ import (
 
 // unreadWarning describes a sign of further pages in the last response that no condition reads; "" if there is
 // none. If a policy that reads the response ended the call, the author has decided, and there is no warning.
-func (r results) unreadWarning(d decided) string {
+func (r results) unreadWarning(d ruling) string {
 	c, last := r.config, &r.state.Last
 	if c.Sink != nil || c.Step.Secret || last.Error != nil || d.Ruling != retry.RulingStands || !r.mayHavePages() || c.Step.Loop != nil && request.Naming(c.Step.Loop.Element, "_loop")(c.Book.Resolve(c.Action).Field(playbook.FieldParams)) {
 		return ""

@@ -56,8 +56,8 @@ func (c *Config) observationOf(outcome interpreter.Outcome, decision retry.Decis
 	return seen
 }
 
-// Evaluated is the evaluation of a policy's condition for an outcome, for display.
-type Evaluated struct {
+// Evaluation is the evaluation of a policy's condition for an outcome, for display.
+type Evaluation struct {
 	Policy *playbook.Policy
 	Node   *playbook.Node // the condition
 	Word   string         // when or stop_when
@@ -68,14 +68,14 @@ type Evaluated struct {
 
 // Explain reports each condition of the call's policies that is evaluated from now on. It does not change the
 // decisions: the parts of a condition are evaluated with a separate budget.
-func (c *Call) Explain(report func(Evaluated)) { c.explain = report }
+func (c *Call) Explain(report func(Evaluation)) { c.explain = report }
 
 // reportCondition passes the result of a condition to the function given to Explain.
 func (c *callConditions) reportCondition(policy *playbook.Policy, node *playbook.Node, word string, holds bool, err error) {
 	if c.explain == nil {
 		return
 	}
-	evaluated := Evaluated{Policy: policy, Node: node, Word: word, Holds: holds, Err: err}
+	evaluated := Evaluation{Policy: policy, Node: node, Word: word, Holds: holds, Err: err}
 	if node.Template != nil {
 		evaluated.Parts = node.Template.Parts(c.scope, expression.DecisionBudget(c.state.StartedAt))
 	}

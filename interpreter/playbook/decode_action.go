@@ -280,12 +280,12 @@ func (s *RowShape) Nodes() []*Node {
 
 // isExcluded reports whether a field of rows is left out.
 func (s *RowShape) isExcluded(name string) bool {
-	return s != nil && slices.ContainsFunc(s.Exclude, func(one *Excluded) bool { return one.Name == name })
+	return s != nil && slices.ContainsFunc(s.Exclude, func(one *ExcludedField) bool { return one.Name == name })
 }
 
 // Excluded are the names of the fields that are left out, in the order of the file.
 func (s *RowShape) Excluded() []string {
-	return lists.Map(s.Exclude, func(one *Excluded) string { return one.Name })
+	return lists.Map(s.Exclude, func(one *ExcludedField) string { return one.Name })
 }
 
 // readRowFields reads the fields that are laid over rows. A value with templates within it is refused: each field is one
@@ -359,6 +359,6 @@ func readExcluded(d *decoder, w written, shape *RowShape) {
 			d.Errorf(positionOf(item), CodeConflict, "%s has %q twice; remove one of them", w.what, Shorten(name))
 			continue
 		}
-		shape.Exclude = append(shape.Exclude, &Excluded{Name: name, Pos: positionOf(item)})
+		shape.Exclude = append(shape.Exclude, &ExcludedField{Name: name, Pos: positionOf(item)})
 	}
 }

@@ -124,7 +124,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	acceptKey(key{name: "max_wait", doc: "the longest wait that the server may request, for example with `Retry-After`; default 1h", repeats: true},
 		asDuration(func(t *Then, v time.Duration) { t.MaxWait = &v }).or(DefaultMaxWait)),
 	acceptKey(key{name: "on_exhausted", doc: "what happens when the policy is exhausted: `fail`, `succeed`, `continue` or `pause`. By default, failures and polls fail; pages succeed with a truncated result, and the run is at best a partial success"},
-		asOneOf(func(t *Then, o OnExhausted) { t.OnExhausted = o }, ExhaustedFail, ExhaustedSucceed, ExhaustedContinue, ExhaustedPause)),
+		asOneOf(func(t *Then, o ExhaustionAction) { t.OnExhausted = o }, ExhaustedFail, ExhaustedSucceed, ExhaustedContinue, ExhaustedPause)),
 	acceptKey(key{name: "ignore", doc: "`true`: the call succeeds with an empty result despite the failure"},
 		asBoolean(func(t *Then, yes bool) { t.Ignore = yes })),
 	acceptKey(key{name: "result", stepsOnly: true, doc: "the call's result, if this policy ends the call successfully"},

@@ -158,13 +158,13 @@ type RowShape struct {
 	// Fields are laid over the row. Their values are scalars; their expressions see the row as RowWord.
 	Fields []*Entry
 	// Exclude are the fields that are left out.
-	Exclude []*Excluded
+	Exclude []*ExcludedField
 	// Only says that Fields are all that is left of the row: args of a call that moves rows.
 	Only bool
 }
 
-// Excluded is a field that a sink leaves out of its rows.
-type Excluded struct {
+// ExcludedField is a field that a sink leaves out of its rows.
+type ExcludedField struct {
 	Name string
 	Pos  source.Position
 }
@@ -344,15 +344,15 @@ const (
 	JitterFull         Jitter = "full"
 )
 
-// OnExhausted says what happens when a policy has used up its attempts.
-type OnExhausted string
+// ExhaustionAction says what happens when a policy has used up its attempts.
+type ExhaustionAction string
 
 // The choices of on_exhausted; the zero value is the default of section retry.
 const (
-	ExhaustedFail     OnExhausted = "fail"
-	ExhaustedSucceed  OnExhausted = "succeed"
-	ExhaustedContinue OnExhausted = "continue"
-	ExhaustedPause    OnExhausted = "pause"
+	ExhaustedFail     ExhaustionAction = "fail"
+	ExhaustedSucceed  ExhaustionAction = "succeed"
+	ExhaustedContinue ExhaustionAction = "continue"
+	ExhaustedPause    ExhaustionAction = "pause"
 )
 
 // Then is what a matching policy does. Pointer fields are nil when the author
@@ -371,7 +371,7 @@ type Then struct {
 	Jitter       Jitter
 	MaxElapsed   *time.Duration
 	MaxWait      *time.Duration
-	OnExhausted  OnExhausted
+	OnExhausted  ExhaustionAction
 	AllowRepeat  bool
 	// EndOnRepeat makes the call succeed, with the pages so far, if a page repeats; otherwise
 	// the guard fails it.

@@ -64,7 +64,7 @@ func SetupNamespace(ctx context.Context, streams cli.Streams, s *session.Session
 	}
 	found, err := attributes(ctx, s.Client, s.Namespace, protocol.SearchAttributes())
 	var rights *connect.RightsError
-	var mistyped connect.Mistyped
+	var mistyped connect.MistypedAttribute
 	if err != nil && !errors.As(err, &rights) && !errors.As(err, &mistyped) {
 		return err
 	}

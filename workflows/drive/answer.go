@@ -40,7 +40,7 @@ func (d *Driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 }
 
 // awaitAnswer waits until the attempt is answered, its time is over, or Stirred is set.
-func (d *Driver) awaitAnswer(ctx workflow.Context, awaited await.Awaited) {
+func (d *Driver) awaitAnswer(ctx workflow.Context, awaited await.AnswerWait) {
 	wait := awaited.Wait(d.Call.View().Reported)
 	d.Waiting(d.Call, &wait, time.Time{})
 	over := func() bool { // progress that arrived at the same time extends the deadline
@@ -93,7 +93,7 @@ type answerTimer struct {
 }
 
 // startAnswerTimer returns the running timer or starts one; it fires at the deadline of the attempt, or earlier.
-func (d *Driver) startAnswerTimer(ctx workflow.Context, awaited await.Awaited) *answerTimer {
+func (d *Driver) startAnswerTimer(ctx workflow.Context, awaited await.AnswerWait) *answerTimer {
 	if d.answerTimer != nil && !d.answerTimer.over {
 		return d.answerTimer
 	}

@@ -78,7 +78,7 @@ const forgetTimeout = 5 * time.Second
 
 // ForgetNotes deletes the ledger entries of calls that have ended: their results are in history now, so no call
 // continues from an entry any more. It costs one event.
-func ForgetNotes(ctx workflow.Context, task protocol.Task, noted call.Noted, calls ...call.Snapshot) {
+func ForgetNotes(ctx workflow.Context, task protocol.Task, noted call.LedgerUse, calls ...call.Snapshot) {
 	if noted == call.NotNoted {
 		return
 	}

@@ -18,7 +18,7 @@ import (
 func ContinueCall(ctx workflow.Context, task protocol.Task, machine *call.Call, by string) (warning string) {
 	name := gate.WithIndex(task.Step, machine.Config().Index)
 	question := call.StoppedInput{By: by, Key: task.Run.Identity(), Step: task.Step, Visit: task.Visit, Index: machine.Config().Index}
-	stopped, err := gate.Send[call.Stopped](ctx, ToRecall(interpreter.StoppedActivity, name+": how far an earlier run has come"),
+	stopped, err := gate.Send[call.StoppedCall](ctx, ToRecall(interpreter.StoppedActivity, name+": how far an earlier run has come"),
 		question, "the name of an earlier run")
 	switch {
 	case ctx.Err() != nil:

@@ -255,7 +255,7 @@ func (b *batch) hostCalls(ctx workflow.Context, due []int, width int) (further b
 	b.hosted = due
 	defer func() { b.hosted = nil }()
 	output, further := drive.HostCalls(ctx, input, calls, summary)
-	var noted call.Noted
+	var noted call.LedgerUse
 	var ended []call.Snapshot
 	for at, driven := range output.Calls {
 		if driven.Result == nil {

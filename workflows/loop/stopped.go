@@ -12,17 +12,17 @@ import (
 )
 
 // stoppedCall answers the query of a workflow that continues an iteration of this batch.
-func (b *batch) stoppedCall(question protocol.StoppedQuestion) (call.Stopped, error) {
+func (b *batch) stoppedCall(question protocol.StoppedQuestion) (call.StoppedCall, error) {
 	for i, snapshot := range b.input.Calls {
 		switch {
 		case snapshot.Index != nil && (question.Index == nil || *snapshot.Index != *question.Index):
 		case b.earlier[i] != "":
-			return call.Stopped{Key: b.input.Task.Run.Identity(), By: b.earlier[i]}, nil
+			return call.StoppedCall{Key: b.input.Task.Run.Identity(), By: b.earlier[i]}, nil
 		default:
 			return b.input.Task.StoppedAs(b.calls[i]), nil
 		}
 	}
-	return call.Stopped{Key: b.input.Task.Run.Identity()}, nil
+	return call.StoppedCall{Key: b.input.Task.Run.Identity()}, nil
 }
 
 // resumeStopped continues the iterations that earlier runs had begun.

@@ -57,7 +57,7 @@ func (e *earlier) keptCalls() []interpreter.EarlierCall {
 }
 
 // stoppedCall answers the query of a run that continues a call of this one.
-func (e *earlier) stoppedCall(question protocol.StoppedQuestion) (call.Stopped, error) {
+func (e *earlier) stoppedCall(question protocol.StoppedQuestion) (call.StoppedCall, error) {
 	for _, record := range slices.Backward(e.records) {
 		call := e.callOf(record)
 		if call == nil || record.Step != question.Step || record.Visit != question.Visit {
@@ -65,7 +65,7 @@ func (e *earlier) stoppedCall(question protocol.StoppedQuestion) (call.Stopped, 
 		}
 		return e.task(interpreter.Start{Step: e.book.Step(record.Step), Visit: record.Visit}).StoppedAs(call), nil
 	}
-	return call.Stopped{Key: e.Run.Identity()}, nil
+	return call.StoppedCall{Key: e.Run.Identity()}, nil
 }
 
 // earlierLoops returns the workflow IDs of the loops of a visit in the runs that a reprocess replaces, latest

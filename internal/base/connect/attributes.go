@@ -22,7 +22,7 @@ type Attributes struct {
 	Added   []string `json:"added"`
 	Missing []string `json:"missing"`
 	// Mistyped lists attributes that exist with another type; no server can change a type.
-	Mistyped []Mistyped `json:"mistyped,omitempty"`
+	Mistyped []MistypedAttribute `json:"mistyped,omitempty"`
 }
 
 // Has reports whether runs may use these search attributes.
@@ -30,14 +30,14 @@ func (a Attributes) Has(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(a.Present, name) && !slices.Contains(a.Added, name) })
 }
 
-// Mistyped is a search attribute whose type is not the wanted one.
-type Mistyped struct {
+// MistypedAttribute is a search attribute whose type is not the wanted one.
+type MistypedAttribute struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
 	Want string `json:"want"`
 }
 
-func (m Mistyped) Error() string {
+func (m MistypedAttribute) Error() string {
 	return fmt.Sprintf("search attribute %s is of type %s, expected %s", m.Name, m.Type, m.Want)
 }
 
@@ -87,7 +87,7 @@ func CheckAttributes(
 		case !isKnown:
 			found.Missing = append(found.Missing, name)
 		case kind != wanted[name]:
-			found.Mistyped = append(found.Mistyped, Mistyped{Name: name, Type: kind.String(), Want: wanted[name].String()})
+			found.Mistyped = append(found.Mistyped, MistypedAttribute{Name: name, Type: kind.String(), Want: wanted[name].String()})
 		default:
 			found.Present = append(found.Present, name)
 		}

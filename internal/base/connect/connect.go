@@ -38,7 +38,7 @@ type Flags struct {
 // is "" if none of them names a server.
 func Resolve(flags Flags) (client.Options, error) {
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
-		ConfigFileProfile: flags.Profile, EnvLookup: filled{},
+		ConfigFileProfile: flags.Profile, EnvLookup: nonEmptyVariables{},
 	})
 	if malformed, ok := errors.AsType[toml.ParseError](err); ok {
 		// The parse error may quote a line that holds a key, so only the line number is reported.
@@ -59,14 +59,14 @@ func Resolve(flags Flags) (client.Options, error) {
 	return options, nil
 }
 
-// filled looks up environment variables, and treats empty ones as not set.
-type filled struct{}
+// nonEmptyVariables looks up environment variables, and treats empty ones as not set.
+type nonEmptyVariables struct{}
 
-func (filled) Environ() []string {
+func (nonEmptyVariables) Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasSuffix(entry, "=") })
 }
 
-func (filled) LookupEnv(name string) (string, bool) {
+func (nonEmptyVariables) LookupEnv(name string) (string, bool) {
 	value := os.Getenv(name)
 	return value, value != ""
 }
@@ -136,7 +136,7 @@ func IsLocal(address string) bool {
 // Dial connects and makes sure that the namespace exists. The error is a *NoServerError unless ctx has ended.
 func Dial(ctx context.Context, options client.Options, logger *slog.Logger) (client.Client, error) {
 	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
-	options.Logger = log.NewStructuredLogger(slog.New(decided{logger.Handler()}))
+	options.Logger = log.NewStructuredLogger(slog.New(quietHandler{logger.Handler()}))
 	limited, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	c, err := client.DialContext(limited, Uncompressed(options))

@@ -11,11 +11,11 @@ import (
 // activityError is the message that the SDK logs, as an error, for every activity that fails.
 const activityError = "Activity error."
 
-// decided logs failed attempts at debug level: the SDK logs them as errors, but policies decide about them, and the
+// quietHandler logs failed attempts at debug level: the SDK logs them as errors, but policies decide about them, and the
 // worker logs the decision. Other errors stay errors.
-type decided struct{ slog.Handler }
+type quietHandler struct{ slog.Handler }
 
-func (d decided) Handle(ctx context.Context, record slog.Record) error {
+func (d quietHandler) Handle(ctx context.Context, record slog.Record) error {
 	if record.Message == activityError && isOutcome(record) {
 		if !d.Enabled(ctx, slog.LevelDebug) {
 			return nil
@@ -26,12 +26,14 @@ func (d decided) Handle(ctx context.Context, record slog.Record) error {
 }
 
 // WithAttrs keeps the filter of Handle.
-func (d decided) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return decided{d.Handler.WithAttrs(attrs)}
+func (d quietHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return quietHandler{d.Handler.WithAttrs(attrs)}
 }
 
 // WithGroup keeps the filter of Handle.
-func (d decided) WithGroup(name string) slog.Handler { return decided{d.Handler.WithGroup(name)} }
+func (d quietHandler) WithGroup(name string) slog.Handler {
+	return quietHandler{d.Handler.WithGroup(name)}
+}
 
 // isOutcome reports whether a record's error is the outcome of an attempt, which Temporal does not retry, or a
 // cancellation.

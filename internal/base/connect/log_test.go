@@ -33,7 +33,7 @@ func TestOutcomesAreNoErrorsOfTheWorker(t *testing.T) {
 		for _, level := range []slog.Level{slog.LevelDebug, slog.LevelWarn} {
 			var written bytes.Buffer
 			handler := slog.NewTextHandler(&written, &slog.HandlerOptions{Level: level})
-			logger := log.With(log.NewStructuredLogger(slog.New(decided{handler})), "Namespace", "default")
+			logger := log.With(log.NewStructuredLogger(slog.New(quietHandler{handler})), "Namespace", "default")
 			logger.Error(test.message, "Attempt", 1, "Error", test.err)
 			switch {
 			case !test.quiet:

@@ -27,14 +27,14 @@ type Masker struct {
 
 	mu          sync.Mutex
 	connections map[string]*ConnectionSecrets
-	added       []added
+	added       []addedSecret
 	names       []string
 	// ready is the masker for all values, built on first use; nil after a value was added.
 	ready *masker
 }
 
-// added is a secret that was added individually.
-type added struct {
+// addedSecret is a secret that was added individually.
+type addedSecret struct {
 	value      string
 	connection *ConnectionSecrets
 }
@@ -81,7 +81,7 @@ func (s *Masker) addSecret(value string) *ConnectionSecrets {
 	connection := &ConnectionSecrets{}
 	if value != "" {
 		connection.secrets = []string{value}
-		s.added, s.ready = append(s.added, added{value, connection}), nil
+		s.added, s.ready = append(s.added, addedSecret{value, connection}), nil
 	}
 	if over := len(s.added) - maxAdded; over > 0 && s.parent == nil {
 		s.added = slices.Delete(s.added, 0, over)

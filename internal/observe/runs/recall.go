@@ -34,7 +34,7 @@ func Activities(store *payload.Store) map[string]any {
 			defer heartbeat.Keep(ctx)()
 			return reader(ctx).recallRuns(ctx, in)
 		},
-		interpreter.StoppedActivity: func(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
+		interpreter.StoppedActivity: func(ctx context.Context, in call.StoppedInput) (call.StoppedCall, error) {
 			defer heartbeat.Keep(ctx)()
 			return reader(ctx).readStopped(ctx, in)
 		},
@@ -198,7 +198,7 @@ func (r *earlierRuns) queryEnded(ctx context.Context, id, runID string, into any
 const mostHops = 20
 
 // readStopped reads the state in which a call was stopped. The error means that the state is unknown.
-func (r *earlierRuns) readStopped(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
+func (r *earlierRuns) readStopped(ctx context.Context, in call.StoppedInput) (call.StoppedCall, error) {
 	question := protocol.StoppedQuestion{Step: in.Step, Visit: in.Visit, Index: in.Index}
 	id := in.By
 	for range mostHops {
@@ -208,11 +208,11 @@ func (r *earlierRuns) readStopped(ctx context.Context, in call.StoppedInput) (ca
 		}
 		id = stopped.By
 	}
-	return call.Stopped{}, fmt.Errorf("%s: more than %d runs have left it to the one before", in.By, mostHops)
+	return call.StoppedCall{}, fmt.Errorf("%s: more than %d runs have left it to the one before", in.By, mostHops)
 }
 
 // stoppedBy queries the workflow that had an ID among the runs of a key. Other workflows may have had the ID since.
-func (r *earlierRuns) stoppedBy(ctx context.Context, id, key string, question protocol.StoppedQuestion) (stopped call.Stopped, err error) {
+func (r *earlierRuns) stoppedBy(ctx context.Context, id, key string, question protocol.StoppedQuestion) (stopped call.StoppedCall, err error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return stopped, fmt.Errorf("look for %s: %w", id, err)
@@ -223,7 +223,7 @@ func (r *earlierRuns) stoppedBy(ctx context.Context, id, key string, question pr
 		if err := r.awaitEnd(ctx, of[at]); err != nil {
 			return stopped, err
 		}
-		stopped = call.Stopped{}
+		stopped = call.StoppedCall{}
 		why, err := r.queryEnded(ctx, id, runID, &stopped, interpreter.StoppedQuery, question)
 		if errors.Is(err, errNotBegun) {
 			stopped, err = r.notBegun(ctx, of[at], question)
@@ -265,7 +265,7 @@ func (r *earlierRuns) awaitEnd(ctx context.Context, info *workflowpb.WorkflowExe
 // notBegun reads the state of a call from the input of the workflow that should have made it but ended first.
 func (r *earlierRuns) notBegun(
 	ctx context.Context, info *workflowpb.WorkflowExecutionInfo, question protocol.StoppedQuestion,
-) (stopped call.Stopped, err error) {
+) (stopped call.StoppedCall, err error) {
 	id := info.GetExecution().GetWorkflowId()
 	first, err := r.readBegun(ctx, id, info.GetExecution().GetRunId())
 	if err != nil {
@@ -284,7 +284,7 @@ func (r *earlierRuns) notBegun(
 	}
 	task := input.Task.With(script)
 	if snapshot.State == nil && snapshot.By != "" {
-		return call.Stopped{Key: task.Run.Identity(), By: snapshot.By}, nil
+		return call.StoppedCall{Key: task.Run.Identity(), By: snapshot.By}, nil
 	}
 	book, step, err := task.Load()
 	if err != nil {

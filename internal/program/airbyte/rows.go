@@ -67,7 +67,7 @@ func (c *converter) addField(s *step, of, field component) {
 	}
 	c.read.mergeTrace(into)
 	if len(keys) == 1 {
-		s.added[keys[0]] = added{text: text, scope: func(into *trace) scope { return c.stepScope(s, field, into) }}
+		s.added[keys[0]] = addedField{text: text, scope: func(into *trace) scope { return c.stepScope(s, field, into) }}
 	}
 	s.setField(keys, joinTexts(parts), templateValue(parts))
 }

@@ -54,12 +54,12 @@ type step struct {
 	key             []string
 	columns         []pair
 	gaps            map[string][]Gap
-	added           map[string]added
+	added           map[string]addedField
 	use             string // the list of policies that it shares, "" for one of its own
 }
 
-// added is a field added by a transformation, which child steps may need.
-type added struct {
+// addedField is a field added by a transformation, which child steps may need.
+type addedField struct {
 	text  string
 	scope func(into *trace) scope
 }
@@ -99,7 +99,7 @@ func (c *converter) newStep(of component, full bool) *step {
 		}
 	}
 	table := scaffold.NameOf(name, "rows")
-	s := &step{stream: name, of: of, full: full, table: table, gaps: map[string][]Gap{}, added: map[string]added{}, params: map[string]any{}, headers: map[string]any{}}
+	s := &step{stream: name, of: of, full: full, table: table, gaps: map[string][]Gap{}, added: map[string]addedField{}, params: map[string]any{}, headers: map[string]any{}}
 	if full {
 		s.name = c.unusedName("all_"+table, table+"_all")
 	} else {

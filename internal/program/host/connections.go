@@ -176,18 +176,18 @@ func displayName(name string) string {
 // whose secret cannot be read is unknown; the logger gets the reason.
 func Resolve(from tool.ConnectionResolver, logger *slog.Logger) tool.ConnectionResolver {
 	activities.FirstOf{from}.LogTo(logger)
-	return resolved{from, &connection.Sources{
+	return secretResolver{from, &connection.Sources{
 		Directory: os.Getenv(connection.DirectoryVariable), Lookup: os.LookupEnv, Now: time.Now, Logger: logger,
 	}}
 }
 
-type resolved struct {
+type secretResolver struct {
 	from    tool.ConnectionResolver
 	sources *connection.Sources
 }
 
 // Connection finds a connection by name.
-func (r resolved) Connection(name string) (string, bool) {
+func (r secretResolver) Connection(name string) (string, bool) {
 	configured, known := r.from.Connection(name)
 	if !known {
 		return "", false

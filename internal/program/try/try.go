@@ -55,7 +55,7 @@ type trial struct {
 	catalogue *activities.Catalogue
 	report    *Report
 	exchanges exchanges
-	asked     []call.Evaluated       // of the last outcome
+	asked     []call.Evaluation      // of the last outcome
 	before    *interpreter.ToolInput // of the attempt before
 	requests  int                    // that differ from the one before
 }
@@ -93,7 +93,7 @@ func (t *trial) prepareCall() (err error) {
 	}
 	t.catalogue = activities.NewCatalogue(t.Resources)
 	t.call = task.Call(t.Book, t.step, snapshot, rand.Float64)
-	t.call.Explain(func(asked call.Evaluated) { t.asked = append(t.asked, asked) })
+	t.call.Explain(func(asked call.Evaluation) { t.asked = append(t.asked, asked) })
 	return nil
 }
 

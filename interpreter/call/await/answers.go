@@ -35,7 +35,7 @@ func Check(answer interpreter.Answer, step string, question *Question, limits in
 // Accept stores an answer that Check has accepted. If the answer reports progress and awaited has a time limit, it
 // returns the attempt with its deadline extended, otherwise nil. awaited is nil while the attempt is being sent and
 // nobody awaits it yet.
-func (a *Answers) Accept(answer interpreter.Answer, awaited *Awaited, now time.Time) (extended *Awaited) {
+func (a *Answers) Accept(answer interpreter.Answer, awaited *AnswerWait, now time.Time) (extended *AnswerWait) {
 	if answer.Verb != interpreter.AnswerProgress {
 		a.Answer = &answer
 		return nil
@@ -49,7 +49,7 @@ func (a *Answers) Accept(answer interpreter.Answer, awaited *Awaited, now time.T
 
 // Outcome consumes the answer and returns the outcome of the attempt. Without an answer, the attempt has exceeded
 // its time.
-func (a *Answers) Outcome(step string, question *Question, awaited *Awaited, now time.Time) interpreter.Outcome {
+func (a *Answers) Outcome(step string, question *Question, awaited *AnswerWait, now time.Time) interpreter.Outcome {
 	answer := a.Answer
 	if a.Answer = nil; answer == nil {
 		return a.overdueOutcome(step, question, awaited, now)
@@ -68,7 +68,7 @@ func (a *Answers) Outcome(step string, question *Question, awaited *Awaited, now
 }
 
 // overdueOutcome returns the outcome of an attempt that nobody answered in time.
-func (a *Answers) overdueOutcome(step string, question *Question, awaited *Awaited, now time.Time) interpreter.Outcome {
+func (a *Answers) overdueOutcome(step string, question *Question, awaited *AnswerWait, now time.Time) interpreter.Outcome {
 	if question != nil {
 		if data := question.overdueResult(now); data != nil {
 			return interpreter.Outcome{Data: data}
@@ -82,7 +82,7 @@ func (a *Answers) overdueOutcome(step string, question *Question, awaited *Await
 }
 
 // Details describes the awaited attempt for people; nil if none is awaited, or if its answer has arrived.
-func (a *Answers) Details(attempt int, awaited *Awaited, question *Question) *interpreter.AwaitedDetails {
+func (a *Answers) Details(attempt int, awaited *AnswerWait, question *Question) *interpreter.AwaitedDetails {
 	if awaited == nil || a.Answer != nil {
 		return nil
 	}

@@ -6,8 +6,8 @@ import (
 	"reprise/interpreter"
 )
 
-// Awaited is an attempt that a person or another system has to answer. It is kept with the state of a call.
-type Awaited struct {
+// AnswerWait is an attempt that a person or another system has to answer. It is kept with the state of a call.
+type AnswerWait struct {
 	Since time.Time `json:"since"`
 	// Until is the deadline, zero for none; progress extends it.
 	Until time.Time `json:"until,omitzero"`
@@ -17,13 +17,13 @@ type Awaited struct {
 }
 
 // From returns an attempt that is awaited from now on; a limit of 0 means no deadline.
-func From(now time.Time, limit time.Duration) *Awaited {
-	awaited := Awaited{Since: now, Limit: limit}
+func From(now time.Time, limit time.Duration) *AnswerWait {
+	awaited := AnswerWait{Since: now, Limit: limit}
 	return awaited.extendTime(now)
 }
 
 // extendTime returns the attempt with a deadline one full Limit from now.
-func (a Awaited) extendTime(now time.Time) *Awaited {
+func (a AnswerWait) extendTime(now time.Time) *AnswerWait {
 	if a.Limit > 0 {
 		a.Until = now.Add(a.Limit)
 	}
@@ -31,7 +31,7 @@ func (a Awaited) extendTime(now time.Time) *Awaited {
 }
 
 // Wait describes the awaited attempt as the wait that lists and timers show.
-func (a Awaited) Wait(reported *interpreter.ReportedProgress) interpreter.Wait {
+func (a AnswerWait) Wait(reported *interpreter.ReportedProgress) interpreter.Wait {
 	summary := "awaits an answer"
 	if !a.Until.IsZero() {
 		summary += " until " + a.Until.UTC().Format(time.RFC3339)
