@@ -89,11 +89,13 @@ func listRuns(ctx context.Context, streams cli.Streams, s *session.Session, sinc
 		return err
 	}
 	s.Runs().Positions(ctx, list.Runs)
-	s.Runs().FindUnpolled(ctx, &list, time.Now())
+	now := time.Now()
+	s.Runs().FindUnpolled(ctx, &list, now)
+	list.DescribeOpen(now)
 	if options.Output == "json" {
 		return terminal.PrintJSON(streams.Out, list)
 	}
-	if err := writeRuns(streams, list, time.Now()); err != nil {
+	if err := writeRuns(streams, list, now); err != nil {
 		return err
 	}
 	for _, queue := range list.NoWorker {

@@ -59,6 +59,8 @@ func TestGoldenPaused(t *testing.T) {
 func TestHelpOfRuns(t *testing.T) {
 	t.Parallel()
 	found := runs.Found{WorkflowID: "patients-7x2k", TaskQueue: "night shift", StartedAt: samples.LocalBegan}
+	unpolled := found
+	unpolled.HeldBy = runs.HeldByNoWorker
 	over := found
 	over.EndedAt = samples.LocalBegan.Add(time.Minute)
 	again := over
@@ -68,7 +70,7 @@ func TestHelpOfRuns(t *testing.T) {
 		status runs.Status
 		help   []string
 	}{
-		{runs.Status{Found: found, HeldBy: runs.HeldByNoWorker}, []string{"to start one: worker --task-queue 'night shift'"}},
+		{runs.Status{Found: unpolled}, []string{"to start one: worker --task-queue 'night shift'"}},
 		{runs.Status{Found: over, Steps: loop(runs.Counts{Total: 2, Success: 2})}, nil},
 		{runs.Status{Found: over, Steps: loop(runs.Counts{Total: 2, Failed: 1})}, []string{"to see what failed: starter dead-letters list patients-7x2k"}},
 		{runs.Status{Found: again, Steps: loop(runs.Counts{Total: 2, Failed: 1})}, []string{"to see what failed: starter dead-letters list patients-7x2k"}},

@@ -25,7 +25,7 @@ func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 func runColumns(now time.Time, paper terminal.Paper) []itemColumn[runs.Found] {
 	return []itemColumn[runs.Found]{
 		{"playbook", 2, func(run runs.Found) string { return paper.Shorten(run.Playbook, shownPlaybook) }},
-		{"status", 0, func(run runs.Found) string { return paper.Paint(styleOf(run.Status), statusCell(run)) }},
+		{"status", 0, func(run runs.Found) string { return statusCell(run, paper) }},
 		{"rows", 1, func(run runs.Found) string { return ShortRows(run.Rows) }},
 		{"started", 3, func(run runs.Found) string { return terminal.Ago(run.StartedAt, now) }},
 		{"time", 4, func(run runs.Found) string {
@@ -35,10 +35,36 @@ func runColumns(now time.Time, paper terminal.Paper) []itemColumn[runs.Found] {
 	}
 }
 
-// statusCell returns the status of a run, with its queue position if it is queued.
-func statusCell(run runs.Found) string {
-	if run.Queue == nil || run.Queue.Position == 0 || run.Status != interpreter.Queued {
-		return string(run.Status)
+// statusCell is the status of a run: of one that continues by itself, by how much it is late, and its place where it waits for
+// its turn.
+func statusCell(run runs.Found, paper terminal.Paper) string {
+	late := lateBy(run)
+	switch {
+	case late != "" && run.HeldBy != runs.HeldByNoWorker && !run.NeedsPerson():
+		return paper.Warning(late)
+	case run.Queue != nil && run.Queue.Position != 0 && run.Status == interpreter.Queued:
+		return paper.Paint(styleOf(run.Status), fmt.Sprintf("%s %d", run.Status, run.Queue.Position))
 	}
-	return fmt.Sprintf("%s %d", run.Status, run.Queue.Position)
+	return stateText(run, paper)
+}
+
+// stateText is the status of a run in its colour. A run that only a person or a worker can continue has a status of its
+// own: "running" and "retry_pending" would promise that it continues by itself.
+func stateText(run runs.Found, paper terminal.Paper) string {
+	switch {
+	case run.Ended():
+	case run.HeldBy == runs.HeldByNoWorker:
+		return paper.Warning("no worker")
+	case run.HeldBy == runs.HeldByPerson:
+		return paper.Paint(styles[interpreter.ToneAsks], "needs a person")
+	}
+	return paper.Paint(styleOf(run.Status), string(run.Status))
+}
+
+// lateBy is by how much an open run is late, "" for one that is not or where that is not known.
+func lateBy(run runs.Found) string {
+	if run.LateSeconds == 0 || run.Ended() {
+		return ""
+	}
+	return "late by " + terminal.Duration(time.Duration(run.LateSeconds)*time.Second)
 }

@@ -21,6 +21,8 @@ var notListed = map[string]string{
 	"RunID":       "commands take the workflow ID",
 	"Since":       "starter status shows since when a run waits",
 	"NextRetryAt": "starter status shows when a retry is due",
+	"HeldBy":      "it is part of the status where only a person or a worker can continue a run",
+	"Late":        "the status says by how much",
 	"TaskQueue":   "it is an option of the command",
 	"Origin":      "the ID of a reprocess begins with that of its run",
 	"Started":     "starter status shows who has started a run",

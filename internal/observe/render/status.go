@@ -143,6 +143,16 @@ func writeFailure(b *strings.Builder, head string, item runs.Item, paper termina
 	}
 }
 
+// LastLine is the last line of what a failure came with, on which a traceback or a long response names the cause; "" for
+// none, and where the message has it.
+func LastLine(failure *interpreter.ErrorObject) string {
+	ends := bothEnds(failure, terminal.Paper{Width: terminal.Unbounded})
+	if len(ends) == 0 || strings.Contains(failure.Message, strings.TrimSpace(ends[len(ends)-1])) {
+		return ""
+	}
+	return strings.TrimSpace(ends[len(ends)-1])
+}
+
 // bothEnds returns the first and last lines of an error's body, and how many lines are in between. For a child run it
 // returns nil: the message suffices.
 func bothEnds(failure *interpreter.ErrorObject, paper terminal.Paper) []string {
@@ -180,11 +190,10 @@ func endsOf(line string, paper terminal.Paper) string {
 
 // lateText describes how long a late run has been open, and how long it was expected to take.
 func lateText(status *runs.Status) string {
-	text := "late: running for " + terminal.Duration(status.At.Sub(status.StartedAt))
-	if status.Expect > 0 {
-		text += ", expected within " + terminal.Duration(status.Expect)
+	if late := lateBy(status.Found); late != "" {
+		return late + ": expected within " + terminal.Duration(status.Expect)
 	}
-	return text
+	return "late: running for " + terminal.Duration(status.At.Sub(status.StartedAt))
 }
 
 // runName returns a run's ID with its playbook, if that is known.
@@ -197,7 +206,7 @@ func runName(id, playbook string) string {
 
 // headOf describes the run in one line.
 func headOf(status *runs.Status, paper terminal.Paper) string {
-	shown := paper.Paint(styleOf(status.Status), string(status.Status))
+	shown := stateText(status.Found, paper)
 	name := runName(status.WorkflowID, status.Playbook)
 	if status.Origin != "" {
 		name += ", iterations of " + terminal.Visible(status.Origin) + " again"

@@ -158,8 +158,9 @@ func TestGoldenQueued(t *testing.T) {
 				Holders: []string{"patients-7x2k3q", "patients-8a6c3z"}, Running: 5,
 				HoldersSince: []time.Time{now.Add(-30 * time.Hour), now.Add(-4 * time.Minute)},
 			},
+			HeldBy: runs.HeldByConcurrency,
 		},
-		HeldBy: runs.HeldByConcurrency, Steps: []runs.Step{{Step: "fetch", Item: runs.Item{Status: interpreter.Pending}}}, At: now,
+		Steps: []runs.Step{{Step: "fetch", Item: runs.Item{Status: interpreter.Pending}}}, At: now,
 	}
 	var out bytes.Buffer
 	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
@@ -176,8 +177,8 @@ func TestGoldenQueuedStep(t *testing.T) {
 	now := samples.Began.Add(192 * time.Second)
 	keeper := "reprise-concurrency//load%2Forders/state"
 	status := &runs.Status{
-		Found:  runs.Found{WorkflowID: "load-9s1k2a", Playbook: "load", Status: interpreter.Running, StartedAt: samples.Began},
-		HeldBy: runs.HeldByConcurrency, At: now,
+		Found: runs.Found{WorkflowID: "load-9s1k2a", Playbook: "load", Status: interpreter.Running, StartedAt: samples.Began, HeldBy: runs.HeldByConcurrency},
+		At:    now,
 	}
 	var out bytes.Buffer
 	for _, unpolled := range []*runs.MissingWorker{nil, {WorkflowID: "load-7x2k3q", TaskQueue: "night shift"}, {WorkflowID: keeper, TaskQueue: "clinic"}} {
@@ -223,6 +224,9 @@ func TestGoldenRuns(t *testing.T) {
 		{WorkflowID: "patients-7x2k3q", Playbook: "patients", Status: interpreter.Running, StartedAt: began, DeadLetters: 12},
 		{WorkflowID: "patient_medications-\x1bqq81", Playbook: "patient_medications", Status: interpreter.Partial, StartedAt: began, EndedAt: began.Add(75 * time.Minute), Rows: &interpreter.RowTotals{Written: 12_400}},
 		{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began, Queue: &runs.QueuePosition{Position: 12}},
+		{WorkflowID: "patients-3b9kxd", Playbook: "patients", Status: interpreter.Running, StartedAt: began, HeldBy: runs.HeldByNoWorker},
+		{WorkflowID: "patients-5m1q0s", Playbook: "patients", Status: interpreter.RetryPending, StartedAt: began, HeldBy: runs.HeldByPerson},
+		{WorkflowID: "rates-8c4vwe", Playbook: "rates", Status: interpreter.Running, StartedAt: began, LateSeconds: 7380},
 		{WorkflowID: "patients-7x2k3q/reprocess-01a201eda681-1", Status: interpreter.Failed, StartedAt: began, EndedAt: began.Add(50 * time.Hour)},
 	}
 	requireEachColumn(t, found)

@@ -52,6 +52,13 @@ type Found struct {
 	Schedule string `json:"-"`
 	// Queue is set while the run is queued under its concurrency key.
 	Queue *QueuePosition `json:"queue,omitempty"`
+	// HeldBy is what holds the whole run, "" for nothing. In a list it is what the server's list says of open runs: no
+	// worker, a person, an answer, a pause or a queue.
+	HeldBy string `json:"held_by,omitempty"`
+	// Late says that the run takes longer than it was expected to, or did; LateSeconds is by how much an open one does,
+	// in seconds, where the server knows what was expected.
+	Late        bool    `json:"late,omitempty"`
+	LateSeconds float64 `json:"late_seconds,omitempty"`
 
 	// Expect is the time within which the run should end according to its playbook; 0 if it does not say or the
 	// server does not know.
@@ -83,6 +90,21 @@ func (f Found) LateBy(now time.Time) time.Duration {
 		return 0
 	}
 	return max(0, cmp.Or(f.EndedAt, now).Sub(f.StartedAt)-f.Expect)
+}
+
+// noteLate notes by how much the open run is late.
+func (f *Found) noteLate(now time.Time) {
+	if by := f.LateBy(now); by > 0 && !f.Ended() {
+		f.Late, f.LateSeconds = true, by.Round(time.Second).Seconds()
+	}
+}
+
+// holderListed is what holds an open run as far as the server's list says that, "" for nothing.
+func (f Found) holderListed() string {
+	if f.Status == interpreter.RetryPending && f.NeedsPerson() {
+		return HeldByPerson
+	}
+	return listedHolders[f.Status]
 }
 
 // NeedsPerson reports whether the open run continues only when a person acts, as far as the server's list shows it.

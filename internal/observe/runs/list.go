@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +42,8 @@ type Filter struct {
 	// NeedsPerson selects only runs that continue when people act, and WithFailed those with failed iterations; only
 	// Page uses them.
 	NeedsPerson, WithFailed bool
-	// Broken selects only runs that failed, or ended with failed iterations; only Page uses it.
+	// Broken takes only runs that have failed or succeeded in part, or that have completed with failed iterations; Page alone
+	// reads it.
 	Broken bool
 }
 
@@ -81,6 +83,21 @@ func (r *Reader) FindUnpolled(ctx context.Context, list *List, now time.Time) {
 	for i, queue := range queues {
 		if unpolled[i] {
 			list.NoWorker = append(list.NoWorker, queue)
+		}
+	}
+}
+
+// DescribeOpen sets what holds the open runs of the list, and by how much they are late. It needs no call to the server, but
+// FindUnpolled before it.
+func (l *List) DescribeOpen(now time.Time) {
+	for i := range l.Runs {
+		run := &l.Runs[i]
+		if run.Ended() {
+			continue
+		}
+		run.noteLate(now)
+		if run.HeldBy = run.holderListed(); slices.Contains(l.NoWorker, run.TaskQueue) {
+			run.HeldBy = HeldByNoWorker
 		}
 	}
 }

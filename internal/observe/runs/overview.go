@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter"
 )
 
-// EndedCounts counts ended runs. Completed includes partial successes.
+// EndedCounts counts runs that have ended. Completed includes partial successes: the server groups by its own statuses only.
 type EndedCounts struct{ Completed, Failed int }
 
 // CountEnded counts the runs that ended since a time, in one call to the server.

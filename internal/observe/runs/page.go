@@ -39,8 +39,8 @@ func (f Filter) pageQuery() string {
 	}
 	if f.Broken {
 		failed, _ := interpreter.Failed.Info()
-		query += fmt.Sprintf(" AND (%s OR (%s > 0 AND %s IS NULL AND ExecutionStatus = 'Completed'))",
-			executionCondition(failed.List.Executions), protocol.DeadLettersAttribute, protocol.OriginAttribute)
+		query += fmt.Sprintf(" AND (%s OR (ExecutionStatus = 'Completed' AND (%s = '%s' OR (%s > 0 AND %s IS NULL))))",
+			executionCondition(failed.List.Executions), protocol.StatusAttribute, interpreter.Partial, protocol.DeadLettersAttribute, protocol.OriginAttribute)
 	}
 	return query
 }
@@ -87,7 +87,8 @@ func (r *Reader) Glance(ctx context.Context, run Found, now time.Time, calls int
 	if err != nil {
 		return nil, err
 	}
-	status.Control, status.Late = progress.Control, progress.Late
+	status.noteLate(now)
+	status.Control, status.Late = progress.Control, status.Late || progress.Late
 	for _, record := range progress.Steps {
 		q.addStep(ctx, record)
 	}

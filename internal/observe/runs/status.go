@@ -38,9 +38,7 @@ type Status struct {
 	// FurtherWarnings are the warnings that add something to the errors of the steps.
 	FurtherWarnings []string                 `json:"-"`
 	Error           *interpreter.ErrorObject `json:"error,omitempty"`
-	// HeldBy is what holds the whole run; "" if nothing does.
-	HeldBy string `json:"held_by,omitempty"`
-	// Failure is the failure's message if HeldBy is payload_store or task_failure.
+	// Failure is the message of what fails where HeldBy is payload_store or task_failure.
 	Failure string `json:"failure,omitempty"`
 	// NoWorkerSince is set if no worker responds: since when a task of the run waits for one or, without a task, when
 	// a worker last polled; zero if unknown.
@@ -59,9 +57,7 @@ type Status struct {
 	Stalled string `json:"stalled,omitempty"`
 	// Activities are the activities that workers are running for the run, or that wait to be delivered again.
 	Activities []PendingActivity `json:"activities,omitempty"`
-	// Late says that the run takes, or took, longer than expected.
-	Late bool `json:"late,omitempty"`
-	// Rows is what the steps did to data, by table; nil if nothing was counted.
+	// Rows is what the steps did to data, by tables; nil if nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 	// Notes describe what could not be found out, and why.
 	Notes []string `json:"notes,omitempty"`

@@ -116,7 +116,7 @@ func (q *inquiry) open(ctx context.Context) error {
 		q.explainSilence(ctx, workers, unanswered)
 		return nil
 	}
-	q.status.Control, q.status.Late, q.status.Stalled = progress.Control, progress.Late, q.run.stalled
+	q.status.Control, q.status.Late, q.status.Stalled = progress.Control, q.status.Late || progress.Late, q.run.stalled
 	q.status.ValidationWarnings = progress.ValidationWarnings
 	var missed string
 	if q.status.HeldByParents, missed = q.heldByParents(ctx, progress.Parents, q.spendCall); missed != "" {

@@ -7,6 +7,7 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 )
 
@@ -20,35 +21,43 @@ const (
 // historyGone is shown for a run that the server still lists but whose history it has deleted.
 const historyGone = "The server no longer has the history of this run, so its cause is not known and it cannot be run again."
 
-// faults caches the failures of runs by run ID: they never change, and reading one takes a call to the server. It is
-// safe for concurrent use.
-type faults struct{ known *lru.Cache[string, string] }
+// faults remembers what runs have failed with, by their run IDs: it does not change, and each takes a
+// call to the server. It is safe for concurrent use.
+type faults struct{ known *lru.Cache[string, fault] }
+
+// fault is what a run has failed with, zero where that is not known.
+type fault struct {
+	Text string
+	// End is the last line of what the failure came with, which often has the cause: of a traceback, or the body of a response.
+	End string
+}
 
 func newFaults() faults {
-	known, err := lru.New[string, string](mostFaults)
+	known, err := lru.New[string, fault](mostFaults)
 	if err != nil {
 		panic(err) // for a size below 1 alone
 	}
 	return faults{known}
 }
 
-// faultOf returns the failure of a run; "" if unknown.
-func (f faults) faultOf(ctx context.Context, reader *runs.Reader, run runs.Found) string {
-	if fault, found := f.known.Get(run.LastRunID()); found {
-		return fault
+// isKnown reports whether faultOf needs no call to the server.
+func (f faults) isKnown(run runs.Found) bool { return f.known.Contains(run.LastRunID()) }
+
+// faultOf returns what a run has failed with.
+func (f faults) faultOf(ctx context.Context, reader *runs.Reader, run runs.Found) fault {
+	if known, found := f.known.Get(run.LastRunID()); found {
+		return known
 	}
 	failure, err := reader.FailureOf(ctx, run)
-	if connect.NotFound(err) {
-		f.known.Add(run.LastRunID(), historyGone)
-		return historyGone
+	var known fault
+	switch {
+	case connect.NotFound(err):
+		known.Text = historyGone
+	case err != nil:
+		return known // the list says that it failed, and its page what with
+	case failure != nil:
+		known = fault{terminal.Shorten(failure.Message, shownFault), terminal.Shorten(render.LastLine(failure), shownFault)}
 	}
-	if err != nil {
-		return "" // the list says that it failed, and its page what with
-	}
-	fault := ""
-	if failure != nil {
-		fault = terminal.Shorten(failure.Message, shownFault)
-	}
-	f.known.Add(run.LastRunID(), fault)
-	return fault
+	f.known.Add(run.LastRunID(), known)
+	return known
 }

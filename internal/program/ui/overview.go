@@ -22,6 +22,9 @@ import (
 const (
 	// shownNeeds bounds the listed runs of each kind that need somebody.
 	shownNeeds = 5
+	// brokenListed is how many runs since yesterday that failed, or succeeded in part, are listed in one call. Where there are
+	// more, partial successes are counted by calls of their own.
+	brokenListed = 100
 	// countsLast is how long counts of ended runs are shown without counting again.
 	countsLast = 5 * time.Second
 	// countsKept is how long counts are shown while they are being counted again, if that takes longer than
@@ -54,10 +57,11 @@ type overview struct {
 	More    bool // there are more open runs than were read
 
 	open                        []runs.Found
-	failed                      []runs.Found
+	broken                      []runs.Found // since yesterday
 	again                       map[string][]runs.Found
 	person, waiting, late, busy int
 	today, yesterday            shownCounts
+	partial, partialYesterday   int // partial successes since midnight, and since yesterday
 	calls                       int
 }
 
@@ -223,9 +227,7 @@ func (s *Server) readOverview(r *http.Request, now time.Time, needs bool) (*over
 	group.Go(count(&o.today, today, &calls[0]))
 	group.Go(count(&o.yesterday, yesterday, &calls[1]))
 	group.Go(func() error { return s.countOpen(r.Context(), o, now, &calls[2]) })
-	if needs {
-		group.Go(func() error { return s.failedLately(r.Context(), o, yesterday, &calls[3]) })
-	}
+	group.Go(func() error { return s.brokenLately(r.Context(), o, today, yesterday, needs, &calls[3]) })
 	err := group.Wait()
 	for _, made := range calls {
 		o.calls += made
@@ -273,22 +275,48 @@ func (s *Server) countOpen(ctx context.Context, o *overview, now time.Time, call
 	return nil
 }
 
-// failedLately lists the runs since yesterday that failed or have failed iterations, and were not run again.
-func (s *Server) failedLately(ctx context.Context, o *overview, since time.Time, calls *int) error {
+// brokenLately lists the runs since yesterday that failed or succeeded in part, and counts the latter. again says that those are
+// looked for which run iterations of them again.
+func (s *Server) brokenLately(ctx context.Context, o *overview, today, yesterday time.Time, again bool, calls *int) error {
 	*calls = 1
-	page, err := s.Runs.Page(ctx, runs.Filter{Broken: true, EndedSince: since}, shownNeeds, nil)
-	if err != nil {
-		return err
-	}
-	o.failed = page.Runs
-	if slices.ContainsFunc(o.failed, func(run runs.Found) bool { return run.DeadLetters > 0 }) {
-		*calls++
-		o.again, err = s.Runs.Reprocesses(ctx, o.failed)
-	}
+	page, err := s.Runs.Page(ctx, runs.Filter{Broken: true, EndedSince: yesterday}, brokenListed, nil)
 	if errors.Is(err, runs.ErrNoAttributes) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
+	o.broken = page.Runs
+	if err := s.countPartial(ctx, o, page.Next != nil, today, yesterday, calls); err != nil {
+		return err
+	}
+	retried := lists.Filter(o.broken, func(run runs.Found) bool { return run.DeadLetters > 0 })
+	if again && len(retried) > 0 {
+		*calls++
+		o.again, err = s.Runs.Reprocesses(ctx, retried)
+	}
 	return err
+}
+
+// countPartial counts the partial successes among the listed runs, or on the server where more were not listed.
+func (s *Server) countPartial(ctx context.Context, o *overview, more bool, today, yesterday time.Time, calls *int) error {
+	for _, of := range []struct {
+		since time.Time
+		into  *int
+	}{{today, &o.partial}, {yesterday, &o.partialYesterday}} {
+		if !more {
+			*of.into = len(lists.Filter(o.broken, func(run runs.Found) bool {
+				return run.Status == interpreter.Partial && !run.EndedAt.Before(of.since)
+			}))
+			continue
+		}
+		*calls++
+		var err error
+		if *of.into, err = runs.Count(ctx, s.Runs, runs.Filter{Status: interpreter.Partial, EndedSince: of.since}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // setTiles sets the counts, each with a link to the runs counted.
@@ -298,7 +326,7 @@ func (o *overview) setTiles(query url.Values) {
 		since = "since midnight UTC"
 	}
 	pending := o.today.isPending || o.yesterday.isPending
-	closed := func(name string, status interpreter.Status, today, yesterday int) countTile {
+	closed := func(name string, status interpreter.Status, pending bool, today, yesterday int) countTile {
 		path := func(ended string) string {
 			return "/?" + url.Values{"status": {string(status)}, "ended": {ended}}.Encode()
 		}
@@ -315,12 +343,13 @@ func (o *overview) setTiles(query url.Values) {
 		return countTile{Name: name, Status: status, Count: count, Path: "/?" + url.Values{key: {value}}.Encode(), When: "now", IsCurrent: query.Get(key) == value}
 	}
 	o.Tiles = []countTile{
-		closed("Failed", interpreter.Failed, o.today.Failed, o.yesterday.Failed),
+		closed("Failed", interpreter.Failed, pending, o.today.Failed, o.yesterday.Failed),
+		closed("Partial success", interpreter.Partial, false, o.partial, o.partialYesterday),
 		open("Need a person", interpreter.Awaiting, o.person, "person", "1"),
 		open("Late", interpreter.Partial, o.late, "now", nowLate),
 		open("Waiting", interpreter.RetryPending, o.waiting, "now", runs.DoingWait),
 		open("Running", interpreter.Running, o.busy, "now", runs.DoingWork),
-		closed("Completed", interpreter.Completed, o.today.Completed, o.yesterday.Completed),
+		closed("Completed", interpreter.Completed, pending, max(0, o.today.Completed-o.partial), max(0, o.yesterday.Completed-o.partialYesterday)),
 	}
 }
 
@@ -342,9 +371,12 @@ func (o *overview) needingRuns(now time.Time) []runs.Found {
 			}
 		}
 	}
-	add(lists.Filter(o.failed, func(run runs.Found) bool {
+	add(lists.Filter(o.broken, func(run runs.Found) bool {
+		if run.Origin != "" && run.Status == interpreter.Partial {
+			return false // the run whose iterations have failed again is listed
+		}
 		return !slices.ContainsFunc(o.again[run.WorkflowID], func(other runs.Found) bool {
-			return other.Status != interpreter.Failed && other.Status != interpreter.Cancelled
+			return !other.Ended() || other.Status == interpreter.Completed
 		})
 	}))
 	add(lists.Filter(o.open, runs.Found.NeedsPerson))
@@ -365,7 +397,7 @@ func (s *Server) needRows(rows []runRow, person Person) []runRow {
 			row.Next = append(row.Next, link{name, runPath(row.Run.WorkflowID) + "/confirm?" + query.Encode()})
 		}
 		switch {
-		case row.Fault == historyGone:
+		case row.Fault.Text == historyGone:
 		case row.Run.Ended() && row.Run.DeadLetters > 0 && row.Run.Origin == "" && s.Reprocess != nil && person.Operator:
 			confirm("Run failed iterations again…", reprocess)
 		case row.Run.Ended() && row.Run.Origin == "" && s.Again != nil && person.Operator:

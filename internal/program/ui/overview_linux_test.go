@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -31,6 +32,42 @@ workflow:
     url: "http://127.0.0.1:1/"
     retry: [{when: "{{ error is defined }}", then: {max_attempts: 10, delay: 1h}}]
 `
+
+// someFail succeeds in part.
+const someFail = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: some}
+workload: {text: "", api: ""}
+workflow:
+  - step: fetch
+    tool: http
+    url: "{{ api }}/{{ item }}"
+    loop: {in: [200, 500], iterator: item}
+`
+
+// TestPartialSuccesses: a run that succeeded in part is no completed one: it has a count of its own, and needs attention with
+// the last line of the response, which has the cause.
+func TestPartialSuccesses(t *testing.T) {
+	t.Parallel()
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/500" {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, strings.Repeat("  at Export.page\n", 300)+"Caused by: no such table\n")
+		}
+	}))
+	t.Cleanup(api.Close)
+	w := newWorld(t)
+	partial := w.start("partial-"+w.queue, someFail, map[string]any{"api": api.URL})
+	link := `href="/runs/` + url.PathEscape(partial) + `"`
+	w.shows("/?status=partial_success&ended=today", link)
+	_, body, _ := w.get("/?status=completed&ended=today")
+	require.NotContains(t, body, link)
+	require.Eventually(t, func() bool { // with the counts of ended runs, and the cause
+		_, body, _ = w.get("/")
+		return regexp.MustCompile(`<b>[1-9][0-9]*</b> Partial success`).MatchString(body) && strings.Contains(body, "Caused by: no such table</code>")
+	}, patience, 100*time.Millisecond)
+	require.Contains(t, between(body, "<h2>Needs attention</h2>", "</section>"), link)
+}
 
 // TestStartPage: it leads with counts that filter, then has what needs somebody, with the cause and what to do next, and
 // then the rest.
@@ -74,7 +111,7 @@ func TestStartPage(t *testing.T) {
 	require.NotContains(t, row, ">running</span>", "a run without a worker does not run")
 
 	tiles := regexp.MustCompile(`<a (?:class="below" )?href="([^"]+)"[^>]*>(?:<b>)?([0-9]+)`).FindAllStringSubmatch(between(body, `class="counts"`, "</nav>"), -1)
-	require.Len(t, tiles, 8)
+	require.Len(t, tiles, 10)
 	for _, tile := range tiles {
 		status, filtered, _ := w.get(strings.ReplaceAll(tile[1], "&amp;", "&"))
 		require.Equal(t, http.StatusOK, status)

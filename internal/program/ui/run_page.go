@@ -50,6 +50,7 @@ type runView struct {
 	Now         string
 	Late        string // by how much it is late
 	NoWorker    bool   // no worker responds
+	ByPerson    bool   // only a person can continue it
 	StartWorker string // the command that starts one, "" where one responds
 	FailedPath  string // of the page of its failed iterations, "" where at most one has failed
 	NeedsReason bool   // a button needs a reason on this page
@@ -79,6 +80,7 @@ type runView struct {
 type stepRow struct {
 	Name, Path, Tool string
 	Status           interpreter.Status
+	ByPerson         bool // only a person can continue it
 	Now, Error       string
 	Took             string
 	Progress         *progress
@@ -197,7 +199,7 @@ func (v *runView) describeRun(now time.Time, book *playbook.Playbook) {
 	if status.Control.Paused || status.Queue != nil || status.Stalled != "" || len(status.Steps) == 0 { // else the steps say it
 		v.Now = render.NowText(status)
 	}
-	v.Late, v.NoWorker = lateText(status.Found, now), status.HeldBy == runs.HeldByNoWorker
+	v.Late, v.NoWorker, v.ByPerson = lateText(status.Found, now), status.HeldBy == runs.HeldByNoWorker, needsPerson(status)
 	v.StartedBy = render.Attribution(status.Started)
 	v.Notes = append(v.Notes, status.Notes...)
 	if status.Error != nil {
@@ -280,14 +282,20 @@ func verdictText(status *runs.Status, now time.Time) string {
 		return "Running for " + since + what + "."
 	}
 	word := status.Status.Word()
-	byPerson := func(step runs.Step) bool { return !step.Status.Ended() && step.HeldBy == runs.HeldByPerson }
-	if status.Status == interpreter.RetryPending && slices.ContainsFunc(status.Steps, byPerson) {
+	if needsPerson(status) {
 		word = "waiting for a person"
 	}
 	if !status.Since.IsZero() {
 		word += " for " + terminal.Duration(now.Sub(status.Since))
 	}
 	return strings.ToUpper(word[:1]) + word[1:] + ". The run started " + since + " ago" + what + "."
+}
+
+// needsPerson reports whether a run waits to retry, and some step of it until a person decides.
+func needsPerson(status *runs.Status) bool {
+	return status.Status == interpreter.RetryPending && slices.ContainsFunc(status.Steps, func(step runs.Step) bool {
+		return !step.Status.Ended() && step.HeldBy == runs.HeldByPerson
+	})
 }
 
 // failedIn describes the step whose failure ended the run, and its line.
@@ -311,8 +319,13 @@ func stepOf(book *playbook.Playbook, name string) *playbook.Step {
 	return book.Step(name)
 }
 
+// isByPerson reports whether only a person can continue a step or an iteration that would otherwise wait to retry.
+func isByPerson(item runs.Item) bool {
+	return item.Status == interpreter.RetryPending && item.HeldBy == runs.HeldByPerson
+}
+
 func newStepRow(status *runs.Status, step runs.Step, book *playbook.Playbook) stepRow {
-	row := stepRow{Name: step.Step, Path: stepPath(status.WorkflowID, step.Step), Status: step.Status, Child: step.Child}
+	row := stepRow{Name: step.Step, Path: stepPath(status.WorkflowID, step.Step), Status: step.Status, ByPerson: isByPerson(step.Item), Child: step.Child}
 	if step.Visit > 1 {
 		row.Name += fmt.Sprintf("#%d", step.Visit)
 	}

@@ -26,17 +26,17 @@ const (
 	shownLate = 100
 	// runsPerPage is how many runs a page lists.
 	runsPerPage = 25
-	// callsOfRuns is the maximum number of calls to the server for the list of runs, in addition to one for each
-	// failed run that is listed for the first time.
+	// callsOfRuns is how many calls to the server the list of runs takes at most. Without it a page with many runs would load
+	// the server and take long. What is left out is on the next refresh, which needs fewer calls for the rest.
 	callsOfRuns = 10
-	// callsPerPage bounds the calls to the server for a page, in addition to listing, and to one for each failed run
-	// that is listed for the first time; they are made concurrently. Without it, a page with many runs would load the
-	// server and be slow.
+	// callsPerPage bounds the calls of a page, besides listing, that are made at once.
 	callsPerPage = 9
 	// glanceTime is how long a worker has to respond about an open run, and glanceWait how long the list waits for
 	// that: without a response it shows what the server lists, and the response with its next refresh.
 	glanceTime = 2 * time.Second
 	glanceWait = 150 * time.Millisecond
+	// startTime is how long a run may take until a worker has it, before the list says that none has answered.
+	startTime = 15 * time.Second
 )
 
 // spans are the periods in which runs may have started.
@@ -77,7 +77,8 @@ type runRow struct {
 	Now      string
 	NoWorker bool   // no worker responds
 	Late     string // by how much it is late
-	Fault    string // what it failed with
+	Fault    fault
+	ByPerson bool // only a person can continue it
 	Progress *progress
 	Started  string
 	Took     string
@@ -253,20 +254,47 @@ func (s *Server) describeRuns(ctx context.Context, list []runs.Found, now time.T
 		if run.Ended() && ids[run.WorkflowID] > 1 {
 			rows[i].Path += "?run=" + url.QueryEscape(run.LastRunID())
 		}
-		if !run.Ended() && run.Queue == nil && len(open) < calls {
+		rows[i].ByPerson = run.Status == interpreter.RetryPending && run.NeedsPerson()
+		if !run.Ended() && run.Queue == nil {
 			open = append(open, &rows[i])
 		}
-		if run.Status == interpreter.Failed || run.Status == interpreter.Partial {
-			group.Go(func() error {
-				rows[i].Fault = s.faults.faultOf(ctx, s.Runs, run)
-				return nil
-			})
-		}
 	}
+	for _, row := range s.failedRows(rows, &calls, len(open) > 0) {
+		group.Go(func() error {
+			row.Fault = s.faults.faultOf(ctx, s.Runs, row.Run)
+			return nil
+		})
+	}
+	open = open[:min(len(open), max(0, calls))]
 	s.glances(ctx, open, now, calls)
 	_ = group.Wait()
 	spreadSilence(rows, open)
 	return rows
+}
+
+// failedRows are the rows whose cause is shown. Causes that are not known yet take a call each; open runs beside them leave
+// them half of the calls.
+func (s *Server) failedRows(rows []runRow, calls *int, beside bool) []*runRow {
+	most := max(0, *calls)
+	if beside {
+		most = (most + 1) / 2
+	}
+	var failed []*runRow
+	for i := range rows {
+		row := &rows[i]
+		if row.Status != interpreter.Failed && row.Status != interpreter.Partial {
+			continue
+		}
+		if !s.faults.isKnown(row.Run) {
+			if most == 0 {
+				continue
+			}
+			most--
+			*calls--
+		}
+		failed = append(failed, row)
+	}
+	return failed
 }
 
 // spreadSilence marks rows that were not queried as having no worker, if all queried runs of their task queue have
@@ -357,6 +385,8 @@ func (s *Server) showLast(row *runRow, now time.Time) {
 		row.show(last, now)
 	} else if s.silences.hasSilence(row.Run.TaskQueue, now) {
 		row.show(nil, now)
+	} else if row.Status == interpreter.Running && now.Sub(row.Run.StartedAt) > startTime {
+		row.Now = "no worker has answered yet"
 	}
 }
 
@@ -384,6 +414,7 @@ func (r *runRow) show(status *runs.Status, now time.Time) {
 		r.Late = "late"
 	}
 	r.Status, r.Now = status.Status, render.NowText(status)
+	r.ByPerson = status.Status == interpreter.RetryPending && status.HeldBy == runs.HeldByPerson
 	for _, step := range status.Steps {
 		switch loop := step.Loop; {
 		case loop == nil, step.Status.Ended(), loop.Total == 0:

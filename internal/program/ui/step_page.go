@@ -40,11 +40,13 @@ type iterationRow struct {
 	Index   int
 	Element string // "" where it is not known
 	Status  interpreter.Status
-	Now     string
-	Error   string
-	Child   string
-	Events  string // address of its events
-	Again   string // address of the page that runs it again, "" where it cannot be
+	// ByPerson says that only a person can continue it.
+	ByPerson bool
+	Now      string
+	Error    string
+	Child    string
+	Events   string // address of its events
+	Again    string // address of the page that runs it again, "" where it cannot be
 }
 
 func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) error {
@@ -115,7 +117,7 @@ func (v *stepView) filterIterations(visit *runs.Step, status *runs.Status) []ite
 		if v.Filter != "" && string(iteration.Status) != v.Filter {
 			continue
 		}
-		row := iterationRow{Index: iteration.Index, Status: iteration.Status, Child: iteration.Child}
+		row := iterationRow{Index: iteration.Index, Status: iteration.Status, ByPerson: isByPerson(iteration.Item), Child: iteration.Child}
 		row.Now = render.StepNow(runs.Step{Step: visit.Step, Item: iteration.Item}, status)
 		if iteration.Error != nil && iteration.Status.Ended() {
 			row.Error = terminal.Shorten(iteration.Error.Message, 300)
