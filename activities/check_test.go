@@ -2,6 +2,8 @@ package activities_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -66,7 +68,7 @@ func TestCheckRefusesAWorkloadThatIsNoMap(t *testing.T) {
 	require.Equal(t, "p.yaml: the workload is a list; it must be a map", result.Problems)
 }
 
-// TestResultsOfChecksAreBounded passes maxWarnings: a CheckResult is in the history of each run.
+// TestResultsOfChecksAreBounded passes maxWarnings, maxProblems and maxRecorded: a CheckResult is in the history of each run.
 func TestResultsOfChecksAreBounded(t *testing.T) {
 	t.Parallel()
 	const maxWarnings = 100
@@ -75,4 +77,20 @@ func TestResultsOfChecksAreBounded(t *testing.T) {
 		fmt.Fprintf(&steps, "  - {step: s%d, tool: http, url: x, retry: {max_attempts: 2, retry_when: error.status == 503}}\n", i)
 	}
 	require.Len(t, checkAtTheDoor(t, head+"workflow:\n"+steps.String(), nil).ValidationWarnings, maxWarnings)
+	const maxProblems, maxRecorded = 64 << 10, 1_500_000
+	var wrong strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&wrong, "  - {step: s%d, tool: http, url: x, %s: 1}\n", i, strings.Repeat("😀", 300))
+	}
+	result := checkAtTheDoor(t, head+"workflow:\n"+wrong.String(), nil)
+	require.Equal(t, 100, result.Count)
+	require.LessOrEqual(t, len(result.Problems), maxProblems)
+	require.Greater(t, len(result.Problems), maxProblems-10)
+	folder := t.TempDir()
+	large := head + "workflow:\n  - {step: get, tool: http, url: http://x}\n#" + strings.Repeat(`"`, maxRecorded/2) // two bytes each in JSON
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "large.yaml"), []byte(large), 0o600))
+	catalogue := activities.NewCatalogue(activities.Resources{Playbooks: folder})
+	result = activities.CheckPlaybook(catalogue, interpreter.CheckInput{Name: "p.yaml", Source: head + "workflow:\n  - {step: below, tool: playbook, name: large}\n"})
+	require.Contains(t, result.Problems, "and a run can record 1500000; run the largest one by path")
+	require.Empty(t, result.Files)
 }

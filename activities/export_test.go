@@ -6,7 +6,10 @@ import (
 	"reprise/activities/tool"
 )
 
-var CheckSinks = checkSinks
+var (
+	CheckSinks  = checkSinks
+	FirstStates = firstStates
+)
 
 // MaskFor resolves a connection as an attempt does and gives what masks its
 // secrets.

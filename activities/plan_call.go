@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
 )
@@ -81,7 +83,16 @@ func (s *stepPlanner) keptStates(ctx context.Context, at call.StateAt) (states [
 	if at.Name != "" {
 		states = slices.DeleteFunc(states, func(state incremental.State) bool { return state.Name != at.Name })
 	}
-	return states[:min(len(states), mostPlannedStates)], err
+	shown := firstStates(states)
+	if more := len(states) - len(shown); more > 0 {
+		s.plan.Warnings = lists.Add(s.plan.Warnings, fmt.Sprintf("%d more states begin with %q; starter state list shows them", more, prefix))
+	}
+	return shown, err
+}
+
+// firstStates returns those of a step's states that a plan shows.
+func firstStates(all []incremental.State) []incremental.State {
+	return all[:min(len(all), mostPlannedStates)]
 }
 
 // addStates adds existing states to the plan. A state that does not exist yet reads from the initial

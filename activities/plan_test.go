@@ -2,9 +2,11 @@ package activities_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 )
 
 // plans has a worker plan a playbook.
@@ -116,10 +119,30 @@ workflow:
 	require.Empty(t, entries)
 }
 
-// TestPlansAreBounded passes mostElements and maxTarget.
+// TestPlansFollowPlaybooks passes mostPlannedRuns: a plan of playbooks that run each other ends, and says where.
+func TestPlansFollowPlaybooks(t *testing.T) {
+	t.Parallel()
+	const mostPlannedRuns = 4
+	folder := t.TempDir()
+	for i := range 8 {
+		text := fmt.Sprintf("apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: p%d}\nworkflow:\n  - step: below\n    tool: playbook\n    name: p%d\n", i, i+1)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("p%d.yaml", i)), []byte(text), 0o600))
+	}
+	last := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: p8}\nworkflow:\n  - step: get\n    tool: http\n    url: http://x\n"
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "p8.yaml"), []byte(last), 0o600))
+	first, err := os.ReadFile(filepath.Join(folder, "p0.yaml"))
+	require.NoError(t, err)
+	steps := plans(t, activities.Resources{Playbooks: folder}, string(first), false).Steps
+	require.Len(t, steps, 1+mostPlannedRuns)
+	require.Equal(t, "the plan follows playbooks no deeper than here", steps[mostPlannedRuns].Unknown)
+	require.Empty(t, steps[mostPlannedRuns-1].Unknown)
+}
+
+// TestPlansAreBounded passes mostElements, maxTarget and mostPlannedStates.
 func TestPlansAreBounded(t *testing.T) {
 	t.Parallel()
-	const mostElements, maxTarget = 3, 200
+	const mostElements, maxTarget, mostPlannedStates = 3, 200, 20
+	require.Len(t, activities.FirstStates(make([]incremental.State, mostPlannedStates+1)), mostPlannedStates)
 	answer := plans(t, activities.Resources{Directory: t.TempDir()}, "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: p}\nworkflow:\n"+
 		"  - step: each\n    loop: {collection: [1, 2, 3, 4, 5], iterator: n}\n    tool: http\n    url: http://x\n"+
 		"    sink: {tool: file, path: "+strings.Repeat("long/", maxTarget/5)+"x.jsonl, args: \"{{ result }}\"}\n", false)

@@ -18,10 +18,10 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// listPage bounds how many runs or schedules a completion offers.
+// listPage is how many names of runs and schedules are offered.
 const listPage = 100
 
-// completionPatience bounds how long a completion waits for the server.
+// completionPatience is how long a server may take to list what completes a word.
 const completionPatience = time.Second
 
 func newCompletionCommand(a *cli.App) *cobra.Command {
@@ -43,7 +43,8 @@ func newCompletionCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// addCompletion adds shell completion: of arguments, by their names in usage lines, and of flags' values.
+// addCompletion has the shell complete arguments, by the names that usage lines give
+// them, and values of flags.
 func addCompletion(a *cli.App, root *cobra.Command) {
 	help.EachBelow(root, func(command *cobra.Command) {
 		if len(command.ValidArgs) == 0 {
@@ -94,8 +95,7 @@ func completeArgument(a *cli.App, command *cobra.Command, args []string, begun s
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeKnown completes a word with names from the server that the flags select; with none if it does not respond
-// in time.
+// completeKnown asks the server that the flags name; it answers soon, or nothing is known.
 func completeKnown(a *cli.App, command *cobra.Command, read func(context.Context, *session.Session) []string) []string {
 	ctx, cancel := context.WithTimeout(a.Interrupts.Graceful, completionPatience)
 	defer cancel()
@@ -107,7 +107,7 @@ func completeKnown(a *cli.App, command *cobra.Command, read func(context.Context
 	return read(ctx, s)
 }
 
-// givenServer returns the server flags of a command whose line is being completed.
+// givenServer is what the flags of a command that only completes say of the server.
 func givenServer(command *cobra.Command) *session.ServerFlags {
 	given := func(name string) string { return command.Flag(name).Value.String() }
 	if command.Flag("address") == nil {

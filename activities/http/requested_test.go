@@ -88,7 +88,8 @@ func TestHTTPErrorsNameTheRequest(t *testing.T) {
 	}
 
 	long := call(t, map[string]any{"url": url + "/x?q=" + strings.Repeat("a", 5000)})
-	require.Less(t, len(long.Message), 500)
+	require.Less(t, len(long.Message), tool.MaxShownQuery+len(url)+100)
+	require.Greater(t, len(long.Message), tool.MaxShownQuery)
 	require.LessOrEqual(t, len(long.URL), tool.MaxShownURL)
 
 	large := call(t, map[string]any{"url": url + "/x", "params": map[string]any{"q": strings.Repeat("a", 5000)}})

@@ -17,7 +17,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// TestErrorsHaveLines: what is wrong with a row says where it is, and what is before it stays.
+// TestErrorsHaveLines: what is wrong with a row says where it is, and what is before it stays. It passes mostRows.
 func TestErrorsHaveLines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -40,6 +40,7 @@ func TestErrorsHaveLines(t *testing.T) {
 		"no such column":     {"a.csv", "id,nam\n1,a\n", nil, nil, "nam", 0},
 		"a refused row":      {"a.csv", "id,name\n1,a\n2,b\n2,c\n", nil, nil, "row", 0},
 		"a batch of none":    {"a.csv", "id,name\n", nil, map[string]any{"batch": 0}, "batch is 0; it must be a whole number from 1", 0},
+		"a batch too large":  {"a.csv", "id,name\n", nil, map[string]any{"batch": 1_000_001}, "it must be a whole number from 1 to 1000000", 0},
 		"out of the folder":  {"a.csv", "", nil, map[string]any{"from": map[string]any{"tool": "file", "path": "../a.csv"}}, "under the worker's directory", 0},
 		"a private file":     {"a.csv", "", nil, map[string]any{"from": map[string]any{"tool": "file", "path": ".reprise/a.csv"}}, "one of the worker's own files", 0},
 		"another's table":    {"a.csv", "id\n1\n", map[string]any{"path": "../a.db"}, nil, "is not in the worker's directory", 0},

@@ -24,7 +24,7 @@ func NewAuthCommand(a *cli.App) *cobra.Command {
 	return cli.NewGroup("auth", "logins", newAuthLoginCommand(a), newAuthListCommand(a), newAuthStatusCommand(a), newAuthRefreshCommand(a), newAuthLogoutCommand(a))
 }
 
-// authOptions are the flags that the auth commands share.
+// authOptions is the command line that the auth commands share.
 type authOptions struct {
 	server session.ServerFlags
 	output string
@@ -35,7 +35,7 @@ func (o *authOptions) add(command *cobra.Command) {
 	cli.OutputFlag(command, &o.output)
 }
 
-// newLoginCommand returns a command about one connection. run executes it.
+// newLoginCommand returns a command about one connection.
 func newLoginCommand(a *cli.App, name string, run func(ctx context.Context, s *session.Session, connection string, o *authOptions) error) *cobra.Command {
 	o := &authOptions{}
 	command := &cobra.Command{
@@ -51,8 +51,7 @@ func newLoginCommand(a *cli.App, name string, run func(ctx context.Context, s *s
 	return command
 }
 
-// checkConnection rejects arguments that are not a connection's name, such as its URL, which may contain a secret and
-// must not be printed.
+// checkConnection refuses what is no name, such as the connection itself, which nobody is to read on a screen.
 func checkConnection(name string) error {
 	if name == "" || strings.ContainsAny(name, ":/@= \t\r\n") {
 		return cli.UsageError("NAME: expected the name of a connection that the worker knows, such as shop, not the connection itself")
@@ -118,7 +117,7 @@ func newAuthListCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// loginList is the JSON output of auth list.
+// loginList is what auth list prints as JSON.
 type loginList struct {
 	Logins []login.LoginStatus `json:"logins"`
 }
@@ -179,7 +178,7 @@ func timeText(at time.Time) string {
 	return at.Local().Format(time.DateTime)
 }
 
-// statusText returns the status of a login, with one property per line.
+// statusText returns a login in lines.
 func statusText(status login.LoginStatus) string {
 	var text strings.Builder
 	for _, row := range [][2]string{
@@ -201,7 +200,7 @@ func statusText(status login.LoginStatus) string {
 	return text.String()
 }
 
-// loginStatus returns the status of a connection's login. A connection without a login is a usage error.
+// loginStatus is that of a connection. The error says that there is no login.
 func loginStatus(ctx context.Context, s *session.Session, connection string) (login.LoginStatus, error) {
 	status, err := queryStatus(ctx, s, login.WorkflowID(connection))
 	if connect.NotFound(err) {
@@ -210,7 +209,7 @@ func loginStatus(ctx context.Context, s *session.Session, connection string) (lo
 	return status, err
 }
 
-// queryTimeout bounds the query for the status of a login.
+// queryTimeout bounds how long the worker of a login may take to show it.
 const queryTimeout = 10 * time.Second
 
 func queryStatus(ctx context.Context, s *session.Session, id string) (status login.LoginStatus, err error) {
@@ -226,7 +225,7 @@ func queryStatus(ctx context.Context, s *session.Session, id string) (status log
 	return status, nil
 }
 
-// updateLogin sends an update to the workflow of a login, and starts that workflow if it is not running.
+// updateLogin sends an update to the workflow of a login, which begins with it where there is none.
 func updateLogin(ctx context.Context, s *session.Session, connection, update string, arg, result any) error {
 	err := connect.UpdateWithStart(ctx, s.Client, client.UpdateWorkflowOptions{
 		WorkflowID: login.WorkflowID(connection), UpdateName: update, Args: []any{arg},

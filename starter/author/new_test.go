@@ -3,12 +3,18 @@ package author
 import (
 	"bufio"
 	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reprise/internal/program/scaffold"
+	"reprise/starter/cli"
 )
 
 // TestQuestionsOfNew: who has no flags is asked until the description is known; empty answers are defaults.
@@ -74,4 +80,17 @@ func TestNewOffersAProbe(t *testing.T) {
 		require.Equal(t, row.offered, strings.Contains(shown.String(), "send GET https://a.test/rows once"), shown.String())
 		require.NotContains(t, shown.String(), "SECRET")
 	}
+}
+
+// TestProbesAreBounded passes mostProbed: an API may send any number of rows.
+func TestProbesAreBounded(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		row := `{"text": "` + strings.Repeat("x", 1<<20) + `"}`
+		_, _ = io.WriteString(w, "["+strings.Repeat(row+",", mostProbed>>20)+row+"]")
+	}))
+	defer server.Close()
+	a := &cli.App{Streams: cli.Streams{Err: io.Discard}, Interrupts: &cli.Interrupts{Graceful: t.Context()}}
+	require.ErrorContains(t, probeRequest(a, "curl "+server.URL, &scaffold.Description{}), "--probe: ")
 }

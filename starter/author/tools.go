@@ -15,7 +15,7 @@ import (
 	"reprise/starter/cli"
 )
 
-// toolDoc is a tool in the output of `tools --output json`.
+// toolDoc is one tool in `tools --output json`.
 type toolDoc struct {
 	Name           string     `json:"name"`
 	Summary        string     `json:"summary"`
@@ -121,10 +121,10 @@ func explainTool(w io.Writer, spec playbook.ToolSpec) {
 	_, _ = fmt.Fprintln(w)
 }
 
-// widestProse bounds the width of paragraphs on a wide terminal, in columns.
+// widestProse is how wide paragraphs get on a wide terminal.
 const widestProse = 88
 
-// reflowText wraps the paragraphs of a text at a width.
+// reflowText returns prose whose paragraphs fit a width.
 func reflowText(prose string, width int) string {
 	paragraphs := strings.Split(strings.TrimSpace(prose), "\n\n")
 	for i, paragraph := range paragraphs {

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// OverwriteFile replaces the content of a file atomically and keeps its permissions.
+// OverwriteFile replaces a file at once, so that it is never half written, and
+// keeps its permissions.
 func OverwriteFile(name string, data []byte) error {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -23,7 +24,7 @@ func OverwriteFile(name string, data []byte) error {
 	return nil
 }
 
-// ReplaceFile writes a file atomically: on an error the old one remains.
+// ReplaceFile writes a file completely, or leaves the old one.
 func ReplaceFile(path string, data []byte, mode os.FileMode) error {
 	next, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"reprise/internal/base/exitcode"
 )
 
-// Interrupts turns signals into contexts. The first signal ends the command gracefully, the second immediately.
+// Interrupts turns signals into contexts: the first ends the command in order, the
+// second at once.
 type Interrupts struct {
 	Graceful context.Context // ends with the first signal
 	Now      context.Context // ends with the second
@@ -20,15 +21,15 @@ type Interrupts struct {
 	ordered  atomic.Bool // the command has something to put in order, and the time to do it
 }
 
-// lastMoment is how long a command may take to end after the first signal. Then the process exits, even if something
-// does not react to the context, such as the check of a large playbook.
+// lastMoment is how long a command may take to end after the first signal. What does not heed it, such as the check
+// of a large playbook, ends then all the same.
 const lastMoment = 600 * time.Millisecond
 
-// EndsInOrder lifts the time limit after the first signal, for a command that has to clean up: one with its own
-// server, or one that accepts answers.
+// EndsInOrder gives the command the time that it needs: a server of its own ends with its runs, one that takes answers
+// with those.
 func (i *Interrupts) EndsInOrder() { i.ordered.Store(true) }
 
-// Beside runs a function in the background until ctx ends or stop is called. stop waits for its end.
+// Beside runs something until stop is called, which waits for its end, or until ctx ends.
 func Beside(ctx context.Context, run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -42,7 +43,7 @@ func Beside(ctx context.Context, run func(context.Context)) (stop func()) {
 	}
 }
 
-// WatchInterrupts starts to handle the process's signals, until Stop is called.
+// WatchInterrupts turns the signals of the process into contexts, until they are stopped.
 func WatchInterrupts(ctx context.Context) *Interrupts {
 	now, abort := context.WithCancel(ctx)
 	graceful, shutDown := context.WithCancel(now)
@@ -69,7 +70,7 @@ func WatchInterrupts(ctx context.Context) *Interrupts {
 	return i
 }
 
-// endProcess exits the process, unless the command has to clean up.
+// endProcess ends the process, unless the command puts something in order.
 func (i *Interrupts) endProcess() {
 	if i.ordered.Load() {
 		return

@@ -26,7 +26,7 @@ import (
 	"reprise/starter/session"
 )
 
-// Options are the flags and arguments of a command that steers runs.
+// Options is the command line of a command that changes how runs go.
 type Options struct {
 	steer.Command
 
@@ -37,10 +37,10 @@ type Options struct {
 	Output string
 }
 
-// NewOptions returns the options of the command with a name.
+// NewOptions returns the command line of a command that steers runs, by its name.
 func NewOptions(name string) *Options { return &Options{Command: steer.Command{Name: name}} }
 
-// NewSteerCommand returns a command that steers runs.
+// NewSteerCommand makes a command that changes how runs go.
 func NewSteerCommand(a *cli.App, name, operands string) *cobra.Command {
 	o := NewOptions(name)
 	command := &cobra.Command{Use: name + " " + operands}
@@ -65,7 +65,7 @@ func NewSteerCommand(a *cli.App, name, operands string) *cobra.Command {
 	return command
 }
 
-// SteerRuns sends a command to the runs that the arguments or a query select.
+// SteerRuns sends a command to the runs that arguments or a query name.
 func SteerRuns(a *cli.App, o *Options, args []string, byQuery bool) error {
 	ids, err := o.parseArgs(args, byQuery)
 	if err != nil {
@@ -76,7 +76,7 @@ func SteerRuns(a *cli.App, o *Options, args []string, byQuery bool) error {
 	})
 }
 
-// parseArgs parses the arguments and returns the runs' IDs among them.
+// parseArgs reads the arguments, and gives the IDs among them.
 func (o *Options) parseArgs(args []string, byQuery bool) (ids []string, err error) {
 	o.By = source.Cut(cmp.Or(o.By, cli.Whoami()), protocol.MaxSaid)
 	if err := cli.CheckNote("reason", o.Reason); err != nil {
@@ -99,8 +99,7 @@ func (o *Options) parseArgs(args []string, byQuery bool) (ids []string, err erro
 	return ids, o.parseRest(rest)
 }
 
-// parseStep splits the arguments into the run, unless a query selects runs, and what follows the step, which it
-// stores.
+// parseStep reads the run, where it is named, and the step.
 func (o *Options) parseStep(args []string, byQuery bool) (ids, rest []string, err error) {
 	if !byQuery && len(args) > 0 {
 		ids, args = args[:1], args[1:]
@@ -120,7 +119,7 @@ func (o *Options) parseStep(args []string, byQuery bool) (ids, rest []string, er
 	return ids, args, nil
 }
 
-// checkRuns returns an error if no runs are selected, or if they are selected in two ways.
+// checkRuns finds runs that are not named, or not in one way.
 func (o *Options) checkRuns(ids []string, byQuery bool) error {
 	switch {
 	case byQuery && len(ids) > 0:
@@ -143,7 +142,7 @@ func (o *Options) checkIndex() error {
 	return nil
 }
 
-// parseRest parses the arguments after the step.
+// parseRest reads what is behind the step.
 func (o *Options) parseRest(rest []string) error {
 	switch o.Name {
 	case steer.Set:
@@ -163,7 +162,7 @@ func (o *Options) parseRest(rest []string) error {
 	return nil
 }
 
-// steerFound sends a command to the selected runs.
+// steerFound sends a command to the runs that are meant.
 func steerFound(ctx context.Context, streams cli.Streams, s *session.Session, o *Options, ids []string) error {
 	meant, err := findTargets(ctx, streams, s, o, ids)
 	if err != nil {
@@ -189,7 +188,7 @@ func steerFound(ctx context.Context, streams cli.Streams, s *session.Session, o 
 	return err
 }
 
-// showTargets prints the selected runs, for --dry-run.
+// showTargets shows which runs are meant.
 func showTargets(streams cli.Streams, o *Options, meant []runs.Found) error {
 	if o.Output == "json" {
 		answers := lists.Map(meant, func(run runs.Found) steer.Result { return steer.Result{Found: run} })
@@ -208,7 +207,7 @@ func showTargets(streams cli.Streams, o *Options, meant []runs.Found) error {
 	return err
 }
 
-// summarizeResults prints how many runs had which outcome, and how to end a pause.
+// summarizeResults sums up, and says how a pause ends.
 func summarizeResults(streams cli.Streams, o *Options, answers []steer.Result) {
 	counts := map[steer.CommandOutcome]int{}
 	for _, answer := range answers {
@@ -241,13 +240,13 @@ func summarizeResults(streams cli.Streams, o *Options, answers []steer.Result) {
 	streams.Advisef("to resume: %s", command)
 }
 
-// holdsStepAlone reports whether a paused step's run is not paused as a whole. In a run that is paused as a whole, no
-// step can be resumed alone.
+// holdsStepAlone reports whether a run that has paused a step is not paused as a whole: that one is resumed with its
+// steps, and no step of it alone.
 func holdsStepAlone(answer steer.Result) bool {
 	return answer.Reply != nil && !answer.Reply.Control.Paused
 }
 
-// SteerDocument is the JSON output of a command that steers.
+// SteerDocument is what a command prints as JSON.
 type SteerDocument struct {
 	Command string         `json:"command"`
 	Step    string         `json:"step,omitempty"`
@@ -256,7 +255,7 @@ type SteerDocument struct {
 	Runs    []steer.Result `json:"runs"`
 }
 
-// findTargets returns the selected runs, each once. If one cannot be found it returns an error, and no command is
+// findTargets finds the runs that are meant, each once. Unless all are found no command is
 // sent.
 func findTargets(ctx context.Context, streams cli.Streams, s *session.Session, o *Options, ids []string) ([]runs.Found, error) {
 	if len(ids) == 0 {
@@ -279,7 +278,8 @@ func findTargets(ctx context.Context, streams cli.Streams, s *session.Session, o
 	return nil, err
 }
 
-// steerWriter returns a function that prints the result for a run as it arrives. Failures go to standard error.
+// steerWriter writes results for eyes as they come, a line for each run: what was not done to
+// the standard error.
 func steerWriter(streams cli.Streams, o *Options) func(steer.Result) {
 	return func(answer steer.Result) {
 		if o.Output == "json" {

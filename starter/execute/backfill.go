@@ -21,7 +21,7 @@ import (
 	"reprise/starter/session"
 )
 
-// PartitionsOptions are the flags of backfill.
+// PartitionsOptions is the command line of backfill.
 type PartitionsOptions struct {
 	Run         RunOptions
 	from, to    string
@@ -30,7 +30,8 @@ type PartitionsOptions struct {
 	dryRun      bool
 }
 
-// mostBackfillConcurrency bounds --concurrency, because the command watches each of the runs.
+// mostBackfillConcurrency is how many runs a backfill may have at a time: the command watches
+// each of them.
 const mostBackfillConcurrency = 500
 
 // NewBackfillCommand returns the command backfill.
@@ -60,7 +61,7 @@ func NewBackfillCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// checkOptions rejects contradictory or impossible options.
+// checkOptions refuses what cannot be meant.
 func (o *PartitionsOptions) checkOptions() error {
 	if err := cli.Choice("--only", o.only, backfill.Only); err != nil {
 		return err
@@ -130,7 +131,7 @@ func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) err
 	})
 }
 
-// partitionRange returns the indexes of the first and the last selected partition.
+// partitionRange returns the indexes of the first and the last partition that are meant.
 func (o *PartitionsOptions) partitionRange(book *playbook.Playbook, now time.Time) (from, to int, err error) {
 	to = partition.Max
 	for _, flag := range []struct {
@@ -155,7 +156,7 @@ func (o *PartitionsOptions) partitionRange(book *playbook.Playbook, now time.Tim
 	return from, to, nil
 }
 
-// partitionOf returns the partition with a key, or the one that contains a time.
+// partitionOf returns the partition of a key, or the one in which a time is.
 func partitionOf(of *playbook.Partitions, text string) (partition.Partition, error) {
 	found, err := of.Find(text)
 	if err == nil || of.Listed() {
@@ -168,13 +169,13 @@ func partitionOf(of *playbook.Partitions, text string) (partition.Partition, err
 	return of.PartitionHolding(at)
 }
 
-// backfillDocument is the JSON output of --dry-run, and of a backfill without anything to do.
+// backfillDocument is what --dry-run prints as JSON, and a backfill that has nothing to do.
 type backfillDocument struct {
 	Playbook   string   `json:"playbook"`
 	Partitions []string `json:"partitions"` // that would run
 }
 
-// reportSelected prints the partitions that would run.
+// reportSelected shows which partitions would run.
 func reportSelected(streams cli.Streams, matrix *backfill.Matrix, keys []string, options *PartitionsOptions) error {
 	if options.Run.Output == "json" {
 		if err := terminal.PrintJSON(streams.Out, backfillDocument{Playbook: matrix.Playbook, Partitions: keys}); err != nil {
@@ -197,7 +198,7 @@ func reportSelected(streams cli.Streams, matrix *backfill.Matrix, keys []string,
 	return errNothing
 }
 
-// noteWhatCounts prints why a backfill may select nothing, and which flags would select more.
+// noteWhatCounts says why what was asked for may be done already.
 func noteWhatCounts(streams cli.Streams, matrix *backfill.Matrix, options *PartitionsOptions) {
 	given := &options.Run.Workload
 	switch {
@@ -209,7 +210,7 @@ func noteWhatCounts(streams cli.Streams, matrix *backfill.Matrix, options *Parti
 	}
 }
 
-// notDone returns the words for the partitions that --only selects, for a message that there are none.
+// notDone describes the missing partitions for a message that there is nothing to do.
 func notDone(only string) string {
 	if only == backfill.OnlyAll {
 		return "complete and not running"
@@ -217,7 +218,7 @@ func notDone(only string) string {
 	return only
 }
 
-// BackfillPlan returns the plan of a run that runs the playbook for partitions.
+// BackfillPlan returns the run that runs partitions.
 func BackfillPlan(a *cli.App, of load.CheckedPlaybook, keys []string, workload map[string]any, options *PartitionsOptions) (start.Plan, error) {
 	plan, err := launch.Backfill{
 		Of: of, Keys: keys, Workload: workload, WorkflowID: options.Run.WorkflowID, Folder: options.Run.Local.Playbooks,

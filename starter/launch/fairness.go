@@ -11,12 +11,13 @@ import (
 )
 
 const (
-	// DefaultPriority is Temporal's default, the middle priority.
+	// DefaultPriority is the middle one, which Temporal uses by default.
 	DefaultPriority = 3
-	// LastPriority is the lowest priority.
+	// LastPriority comes after all others.
 	LastPriority      = 5
 	minFairnessWeight = 0.001
-	// maxFairnessWeight is the largest weight that Temporal accepts; it refuses the start of a run with a larger one.
+	// maxFairnessWeight is the largest weight that Temporal accepts; it refuses the start of a run with a
+	// larger one.
 	maxFairnessWeight = 1000
 )
 
@@ -36,7 +37,7 @@ func (f *FairnessFlags) AddFlags(command *cobra.Command) {
 	flags.Float64Var(&f.Weight, "fairness-weight", 1, "weight of the key in the rotation, 0.001 to 1000")
 }
 
-// Check rejects values that Temporal would refuse or misinterpret.
+// Check refuses what Temporal would not take, or would take for something else.
 func (f *FairnessFlags) Check() error {
 	switch {
 	case f.Priority < 1 || f.Priority > LastPriority:
@@ -51,7 +52,7 @@ func (f *FairnessFlags) Check() error {
 	return nil
 }
 
-// Settings returns the priority for Temporal. Defaults stay unset, so that the server's own defaults apply.
+// Settings returns the flags' settings. Defaults stay unset, so that a server may have others.
 func (f *FairnessFlags) Settings() temporal.Priority {
 	settings := temporal.Priority{FairnessKey: f.key}
 	if f.Priority != DefaultPriority {

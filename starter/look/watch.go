@@ -11,7 +11,7 @@ import (
 	"reprise/starter/cli"
 )
 
-// watchScreen shows the status of a run repeatedly.
+// watchScreen shows a status again and again.
 type watchScreen struct {
 	out   io.Writer
 	paper terminal.Paper
@@ -47,7 +47,8 @@ func (w *watchScreen) show(status *runs.Status) {
 	}
 }
 
-// changeOf returns a text that differs whenever a status deserves another line in a log; elapsed time alone does not.
+// changeOf is what makes a status worth another line in a log: not the time that has
+// passed.
 func changeOf(status *runs.Status) string {
 	var b strings.Builder
 	fmt.Fprint(&b, status.Status, status.HeldBy, status.Control.Version, status.Cancel != nil, status.Late)

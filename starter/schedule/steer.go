@@ -50,7 +50,8 @@ func newScheduleResumeCommand(a *cli.App) *cobra.Command {
 	})
 }
 
-// notedCommand completes a command that changes a schedule: it adds --reason, and prints done on success.
+// notedCommand adds --note to a command that changes a schedule, and prints done when it has
+// succeeded.
 func notedCommand(a *cli.App, command *cobra.Command, done string, change func(context.Context, *session.Session, *runs.Schedule, string) error) *cobra.Command {
 	var server session.ServerFlags
 	var note string
@@ -95,7 +96,8 @@ func newScheduleTriggerCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// TriggeredRun is the JSON output of schedule trigger. The IDs are empty if the run has not started yet.
+// TriggeredRun is the JSON output of schedule trigger; without IDs if the run has not begun
+// yet.
 type TriggeredRun struct {
 	Schedule   string `json:"schedule"`
 	Outcome    string `json:"outcome"` // started, skipped or waiting
@@ -133,27 +135,27 @@ func triggerNow(ctx context.Context, streams cli.Streams, s *session.Session, fo
 	return nil
 }
 
-// triggerPatience is how long trigger waits for its run.
+// triggerPatience is how long trigger searches for its run.
 const triggerPatience = 10 * time.Second
 
-// backfillOptions are the flags of schedule backfill.
+// backfillOptions is the command line of schedule backfill.
 type backfillOptions struct {
 	server            session.ServerFlags
 	from, to, overlap string
 	yes               bool
 }
 
-// Limits of a backfill: how many runs it starts without confirmation, and at most. The server starts thousands at
-// once, so a mistaken unit could be costly.
+// Bounds of a backfill: how many runs it begins without a question, and at most. The
+// server backfills thousands at once, and a mistaken unit would start them all.
 const (
 	unasked = 100
-	// mostBackfilled bounds how many runs a backfill starts, even if confirmed. All of them start within seconds, and
-	// the server has no command to undo that.
+	// mostBackfilled is how many runs a backfill begins at most, confirmed or not. All of them
+	// would begin within seconds, and the server has no command that takes them back.
 	mostBackfilled = 10_000
 )
 
-// backfillOverlap is the default policy of a backfill: with skip, which most schedules use, only the first run would
-// start.
+// backfillOverlap is the default: with that of most schedules, skip, only the first of
+// all runs would begin.
 const backfillOverlap = "buffer-all"
 
 func newScheduleBackfillCommand(a *cli.App) *cobra.Command {
@@ -239,7 +241,7 @@ func newScheduleDeleteCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// confirmBackfill asks for confirmation of a backfill of many runs, and refuses one that exceeds mostBackfilled.
+// confirmBackfill asks about a backfill of many runs, and refuses one of more.
 func confirmBackfill(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, from, to time.Time, yes bool) error {
 	count, more, err := s.Runs().Schedules().CountTimes(ctx, found, from, to, mostBackfilled)
 	switch {

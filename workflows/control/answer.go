@@ -198,13 +198,18 @@ func (c *Controls) giveAnswer(ctx workflow.Context, answer interpreter.Answer) (
 	if answer.Verb == interpreter.AnswerProgress {
 		return taken, nil
 	}
-	c.Answered = append(c.Answered, protocol.AcceptedAnswer{
+	c.rememberAnswer(protocol.AcceptedAnswer{
 		Key: key, Digest: answer.Digest(), Receipt: taken, Verb: answer.Verb, Option: answer.Option, By: answer.By, At: now,
 	})
+	return taken, nil
+}
+
+// rememberAnswer adds an answer to the ones that are recognised when they are repeated, of which the newest stay.
+func (c *Controls) rememberAnswer(accepted protocol.AcceptedAnswer) {
+	c.Answered = append(c.Answered, accepted)
 	if n := len(c.Answered) - maxAnswered; n > 0 {
 		c.Answered = slices.Clone(c.Answered[n:])
 	}
-	return taken, nil
 }
 
 // answerTarget is the call of this workflow that an answer is for, or the receipt of the same answer to an attempt

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,4 +22,32 @@ func TestBoundsOfServices(t *testing.T) {
 	require.True(t, k.mayDeliver())
 	k.delivering++
 	require.False(t, k.mayDeliver(), "the message waits")
+}
+
+// TestQueuesCheckInTurn passes mostChecked and mostCheckedWaiting: each check is a request, and every run with a slot gets one.
+func TestQueuesCheckInTurn(t *testing.T) {
+	t.Parallel()
+	k := &queueKeeper{queue: &queue.Queue{}}
+	member := func(kind string, i int) queue.Entry {
+		return queue.Entry{Member: queue.Member{WorkflowID: fmt.Sprint(kind, i)}}
+	}
+	for i := range mostChecked + 50 {
+		k.queue.Holders = append(k.queue.Holders, member("holder", i))
+	}
+	for i := range mostCheckedWaiting + 5 {
+		k.queue.Waiting = append(k.queue.Waiting, member("waiting", i))
+	}
+	checked := map[string]int{}
+	for range 3 {
+		members := k.nextMembers()
+		require.Len(t, members, mostChecked+mostCheckedWaiting)
+		for _, one := range members {
+			checked[one.WorkflowID]++
+		}
+	}
+	for _, holder := range k.queue.Holders {
+		require.Equal(t, 2, checked[holder.WorkflowID], holder.WorkflowID)
+	}
+	require.Equal(t, 3, checked["waiting0"])
+	require.NotContains(t, checked, fmt.Sprint("waiting", mostCheckedWaiting))
 }

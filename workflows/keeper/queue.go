@@ -198,9 +198,8 @@ func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
 	k.queue.Remove(workflow.Now(ctx), ended...)
 }
 
-// checkMembers releases the slots of runs that have ended without a release.
-func (k *queueKeeper) checkMembers(ctx workflow.Context) {
-	var members []queue.Member
+// nextMembers returns the runs to check now: the next ones that have a slot, all of them in turn, and the first that wait.
+func (k *queueKeeper) nextMembers() (members []queue.Member) {
 	holders := k.queue.Holders
 	for range min(len(holders), mostChecked) {
 		members = append(members, holders[k.checked%len(holders)].Member)
@@ -209,6 +208,12 @@ func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 	for _, waiting := range k.queue.Waiting[:min(len(k.queue.Waiting), mostCheckedWaiting)] {
 		members = append(members, waiting.Member)
 	}
+	return members
+}
+
+// checkMembers releases the slots of runs that have ended without a release.
+func (k *queueKeeper) checkMembers(ctx workflow.Context) {
+	members := k.nextMembers()
 	to := gate.ToTool(queue.EndedActivity, gate.QueueTimeout, fmt.Sprintf("finds out whether %d runs are open", len(members)))
 	ended, err := gate.Send[[]queue.Member](ctx, to, members, "runs to check")
 	if err != nil {

@@ -28,13 +28,16 @@ func (l *Loop) admitRuns(ctx workflow.Context, n, rest int) int {
 		return 0
 	}
 	if a := &l.allowance; !a.None && a.Left < n {
-		count := max(n, min(rest, mostAdmitted)) - a.Left
+		count := runsToRequest(n, rest) - a.Left
 		admitted, err := drive.RequestAdmission(ctx, interpreter.RunStart{Admission: l.controls.Admission(l.Input.Task.Nesting.Tree, count)}, l.step.Name)
 		a.Left += admitted.Count
 		a.None = err == nil && ctx.Err() == nil && admitted.Count < count
 	}
 	return l.allowance.Consume(n)
 }
+
+// runsToRequest returns for how many runs a loop wants admission when n iterations begin, of the rest that it has.
+func runsToRequest(n, rest int) int { return max(n, min(rest, mostAdmitted)) }
 
 // returnAllowance returns the admissions that no iteration has used.
 func (l *Loop) returnAllowance(ctx workflow.Context) {

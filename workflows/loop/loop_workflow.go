@@ -261,11 +261,8 @@ const (
 // mayStart reports whether the loop may start another child after the sent ones: it is not paused, and the server
 // has started most of these.
 func (l *Loop) mayStart(sent int) bool {
-	switch {
-	case l.controls.IsPaused(l.step.Name):
+	if l.controls.IsPaused(l.step.Name) {
 		return false
-	case sent < firstStarting:
-		return true
 	}
 	starting := 0
 	for _, b := range l.batches {
@@ -273,8 +270,11 @@ func (l *Loop) mayStart(sent int) bool {
 			starting++
 		}
 	}
-	return starting < maxStarting
+	return leavesRoom(sent, starting)
 }
+
+// leavesRoom reports whether another child may be sent, where so many were sent and so many of these have not started.
+func leavesRoom(sent, starting int) bool { return sent < firstStarting || starting < maxStarting }
 
 // callInputs returns snapshots of calls that have not begun, for the elements from first up to end.
 func (l *Loop) callInputs(first, end int) []call.Snapshot {

@@ -164,6 +164,23 @@ func TestCardinality(t *testing.T) {
 	}
 }
 
+// TestSeriesAreBounded passes maxSeries: what comes beyond them is counted together.
+func TestSeriesAreBounded(t *testing.T) {
+	t.Parallel()
+	const maxSeries, playbooks, steps, tools = 10_000, 15, 15, 60
+	watched := newTelemetry(t, telemetry.Options{})
+	to := watched.Activities()
+	for i := range playbooks * steps * tools {
+		to.Add(meter.Pages, 1, fmt.Sprint("book", i%playbooks), fmt.Sprint("step", i/playbooks%steps), fmt.Sprint("tool", i/playbooks/steps))
+	}
+	sum, pages := 0.0, scrape(t, watched.URL())[meter.Pages.Name].GetMetric()
+	for _, metric := range pages {
+		sum += metric.GetCounter().GetValue()
+	}
+	require.Len(t, pages, maxSeries)
+	require.Equal(t, float64(playbooks*steps*tools), sum)
+}
+
 // TestWatermarkAge: the age of a watermark grows until it is moved, never is below zero, and is said
 // of no playbook for which there is no room.
 func TestWatermarkAge(t *testing.T) {

@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -100,6 +101,25 @@ func TestTemporalUIIsTheOwners(t *testing.T) {
 		request.AddCookie(&http.Cookie{Name: "reprise_web", Value: key})
 		_, page := visits(server(*access), "10.0.0.7:4000", request)
 		require.Equal(t, shown, strings.Contains(page, `href="/temporal/"`), "%s", page)
+	}
+}
+
+// TestRequestsToTemporalAreBounded passes mostToTemporal: the page forwards what anybody with its key sends.
+func TestRequestsToTemporalAreBounded(t *testing.T) {
+	t.Parallel()
+	const mostToTemporal = 8 << 20
+	socket := atSocket(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = fmt.Fprintf(w, "%d bytes", len(body))
+	})
+	server := ui.New(ui.Options{Access: ui.Access{Key: key, Owner: "ada", Hosts: []string{"runs.example"}}, Temporal: ui.AtSocket(socket)})
+	for size, status := range map[int]int{mostToTemporal: http.StatusOK, mostToTemporal + 1: http.StatusBadGateway} {
+		request := httptest.NewRequest(http.MethodPost, "/temporal/api", strings.NewReader(strings.Repeat("x", size)))
+		request.Host, request.RemoteAddr = "runs.example", "10.0.0.7:4000"
+		request.AddCookie(&http.Cookie{Name: "reprise_web", Value: key})
+		answer := httptest.NewRecorder()
+		server.ServeHTTP(answer, request)
+		require.Equal(t, status, answer.Code, answer.Body)
 	}
 }
 

@@ -4,7 +4,8 @@ package main
 
 import "time"
 
-// serverProcess is the PID of a server that bench has started. Its processor time is known only on Linux.
+// serverProcess is a server that bench has started. Its processor time is
+// only known on Linux.
 type serverProcess int
 
 func (serverProcess) cpu() (time.Duration, error) { return 0, nil }

@@ -1,5 +1,4 @@
-// Package objectstore is a server for tests that implements as much of the S3 protocol as gocloud.dev/blob needs, and
-// simulates failures.
+// Package objectstore is a server for tests that speaks as much of the S3 protocol as gocloud.dev/blob needs, and fails as stores do.
 package objectstore
 
 import (
@@ -17,7 +16,7 @@ import (
 	"time"
 )
 
-// Store has objects by path, with the bucket first: /lake/orders/a.csv.
+// Store has objects by their paths, with the bucket first: /lake/orders/a.csv.
 type Store struct {
 	URL string
 
@@ -33,21 +32,20 @@ type stored struct {
 	order   int // of its writing
 }
 
-// Faults are the failures to simulate. The zero value has none.
+// Faults are how the store fails. The zero value does not.
 type Faults struct {
-	// Unlisted is how many of the newest objects are missing from lists.
+	// Unlisted are how many of the newest objects lists leave out.
 	Unlisted int
-	// Unconditional makes writes ignore If-None-Match.
+	// Unconditional has writes ignore If-None-Match.
 	Unconditional bool
-	// Answer returns the status of a request before it is handled; 0 handles it as usual. CutAfter handles the
-	// request and then cuts the connection.
+	// Answer is asked before each request for its status; 0 is as usual. CutAfter has the request be carried out, and the connection cut.
 	Answer func(method, path string) int
 }
 
-// CutAfter is a return value of Faults.Answer.
+// CutAfter is a status of Faults.Answer.
 const CutAfter = -1
 
-// Start starts a store, which is stopped when the test ends.
+// Start starts a store, which ends with the test.
 func Start(t *testing.T) *Store {
 	t.Helper()
 	s := &Store{objects: map[string]stored{}}
@@ -57,12 +55,12 @@ func Start(t *testing.T) *Store {
 	return s
 }
 
-// Address returns the URL of a prefix in a bucket, for gocloud.dev/blob.
+// Address is that of a prefix in a bucket, for gocloud.dev/blob.
 func (s *Store) Address(prefix string) string {
 	return "s3://" + prefix + "?region=eu-central-1&use_path_style=true&anonymous=true&endpoint=" + s.URL
 }
 
-// Fail sets the failures to simulate from now on.
+// Fail has the store fail from now on.
 func (s *Store) Fail(faults Faults) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,14 +79,14 @@ func (s *Store) Objects() (paths []string, contents map[string][]byte) {
 	return paths, contents
 }
 
-// Put stores an object with a modification time.
+// Put puts an object that was written at a time.
 func (s *Store) Put(path string, content []byte, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects[path] = stored{content, at, len(s.requests)}
 }
 
-// Requests returns the requests so far, as method and path.
+// Requests are those that were made: method and path.
 func (s *Store) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +150,7 @@ type listedObject struct {
 	Size         int
 }
 
-// list handles ListObjectsV2, with few keys per page.
+// list answers ListObjectsV2, a few keys at a time.
 func (s *Store) list(w http.ResponseWriter, r *http.Request) {
 	const page = 7
 	bucket := strings.TrimSuffix(r.URL.Path, "/") + "/"

@@ -13,7 +13,7 @@ import (
 //go:embed load.py
 var loadWithDLT string
 
-// findDLT returns a Python interpreter that has dlt installed.
+// findDLT finds a Python that has dlt.
 func findDLT(ctx context.Context) (python string, err error) {
 	if python, err = exec.LookPath("python3"); err != nil {
 		return "", fmt.Errorf("find python3: %w", err)

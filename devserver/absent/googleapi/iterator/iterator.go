@@ -1,8 +1,7 @@
-// Package iterator replaces the package of google.golang.org/api that the server's Google Cloud Storage archiver
-// imports.
+// Package iterator holds what the archiver to Google Cloud Storage needs of it.
 package iterator
 
 import "errors"
 
-// Done is the error of an iterator without further items.
+// Done says that there is no more.
 var Done = errors.New("no more items in iterator")

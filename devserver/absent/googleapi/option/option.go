@@ -1,11 +1,10 @@
-// Package option replaces the package of google.golang.org/api that the server's Google Cloud Storage archiver
-// imports.
+// Package option holds what the archiver to Google Cloud Storage needs of it.
 package option
 
 import "golang.org/x/oauth2"
 
-// ClientOption has no effect.
+// ClientOption chooses nothing.
 type ClientOption struct{}
 
-// WithTokenSource returns an option without effect, because there is no client.
+// WithTokenSource is not used: there is no client.
 func WithTokenSource(oauth2.TokenSource) ClientOption { return ClientOption{} }
