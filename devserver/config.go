@@ -12,9 +12,8 @@ import (
 const (
 	clusterName = "active"
 	storeName   = "sqlite"
-	// historyShards is more than one, so that runs do not queue behind each
-	// other, and few, because every shard costs polling. A file keeps the number
-	// it was created with.
+	// historyShards is more than one, so that runs do not queue behind each other, and low, because every shard costs
+	// polling. A database file keeps the number that it was created with.
 	historyShards = 4
 )
 
@@ -69,12 +68,12 @@ func serverConfig(opts options, chosen ports, store *config.SQL) *config.Config 
 	return conf
 }
 
-// internalService never listens beyond the machine, whatever --ip says.
+// internalService returns the configuration of an internal service. It listens on loopback only, whatever --ip is.
 func internalService(port int) config.Service {
 	return config.Service{RPC: config.RPC{GRPCPort: port, BindOnIP: loopback}}
 }
 
-// serviceHosts tells the services where the others are, in place of gossip.
+// serviceHosts returns the addresses at which the services reach each other. They replace gossip.
 func serviceHosts(opts options, chosen ports) map[primitives.ServiceName]static.Hosts {
 	hosts := map[primitives.ServiceName]static.Hosts{
 		primitives.FrontendService: static.SingleLocalHost(address(reachableIP(opts.ip), chosen.frontend)),

@@ -17,14 +17,14 @@ import (
 	"go.temporal.io/server/common/config"
 )
 
-// Environment variables of a web UI behind another program. They are no flags, so
-// that the official CLI can stand in for this server: it ignores them, and has a port.
+// Environment variables for a web UI that another program proxies. They are not flags, because the official CLI can
+// replace this server: it ignores these variables, and serves its UI on a port.
 const (
 	uiSocketVariable = "DEVSERVER_UI_SOCKET"
 	uiPathVariable   = "DEVSERVER_UI_PATH"
 )
 
-// uiPlace is where the web UI is.
+// uiPlace is where the web UI listens: nowhere, on a port, or at a socket.
 type uiPlace int
 
 const (
@@ -33,8 +33,8 @@ const (
 	uiAtSocket
 )
 
-// uiPlace is where the web UI is: it sends the key for whoever asks it, so with a key
-// it is at no place that other users of this machine reach.
+// uiPlace returns where the web UI listens. The UI adds the key to every request, so a server with a key never serves
+// it where other users of this machine could reach it.
 func (o *options) uiPlace() uiPlace {
 	switch {
 	case o.headless:
@@ -47,8 +47,7 @@ func (o *options) uiPlace() uiPlace {
 	return uiOnPort
 }
 
-// uiAddress returns the network and the address of the web UI, on an IP address unless it is
-// at a socket.
+// uiAddress returns the network and the address of the web UI: a Unix socket, or a port on ip.
 func (s *server) uiAddress(ip string) (network, at string) {
 	if s.opts.uiPlace() == uiAtSocket {
 		return "unix", s.opts.uiSocket
@@ -56,8 +55,8 @@ func (s *server) uiAddress(ip string) (network, at string) {
 	return "tcp", address(ip, s.ports.ui)
 }
 
-// readEnvironment reads what everybody on the machine would see in flags, and what the
-// official CLI has no flags for.
+// readEnvironment reads the options that are environment variables: those that would be visible to other users as
+// flags, and those that the official CLI has no flags for.
 func (o *options) readEnvironment(getenv func(string) string) error {
 	o.key, o.uiSocket, o.uiPath = getenv(keyVariable), getenv(uiSocketVariable), strings.TrimRight(getenv(uiPathVariable), "/")
 	if o.uiPath != "" && (o.uiPath[0] != '/' || strings.ContainsAny(o.uiPath, "\"<>\\?#%")) {
@@ -76,9 +75,8 @@ func (o *options) readEnvironment(getenv func(string) string) error {
 	return nil
 }
 
-// onlyThisProcess keeps everybody out of the ports at which the parts of the server
-// reach each other: they trust whoever asks. Both sides show a certificate whose key is
-// in the memory of this process alone.
+// onlyThisProcess returns a TLS configuration that keeps other processes from the server's internal ports, which have
+// no other access control. Both sides present a certificate whose key exists in this process only.
 func onlyThisProcess() (config.GroupTLS, error) {
 	const name = "devserver"
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -52,8 +52,8 @@ const (
 	maxPort          = 65535
 )
 
-// options is the command line, checked and with defaults filled in, except for
-// ports that are picked when the server starts.
+// options are the options of the command line, validated and with defaults. Ports that were not given are chosen when
+// the server starts.
 type options struct {
 	ip, uiIP     string
 	port         int // 0: pick a free one
@@ -73,8 +73,8 @@ type options struct {
 	uiPortPicked bool // --ui-port 0 was given
 }
 
-// parseArgs reads the command line, with or without the leading words
-// "server start-dev". It returns flag.ErrHelp when help was asked for.
+// parseArgs parses the command line, with or without the leading words "server start-dev". It returns flag.ErrHelp if
+// help was requested.
 func parseArgs(args []string) (options, error) {
 	if len(args) > 0 && args[0] == "help" {
 		return options{}, flag.ErrHelp
@@ -163,7 +163,7 @@ func (o *options) addSetting(text string) error {
 	return nil
 }
 
-// complete checks values that depend on no other process and fills in the rest.
+// complete validates the options and sets their defaults, as far as that depends on no other process.
 func (o *options) complete() error {
 	var err error
 	if o.ip, err = parseIP("--ip", o.ip); err != nil {
@@ -205,8 +205,7 @@ func (o *options) checkLog() error {
 	return nil
 }
 
-// parseIP accepts what the server can bind to: an address, or the name
-// localhost, which needs no resolver.
+// parseIP accepts what the server can listen on: an IP address, or localhost, which it resolves itself.
 func parseIP(name, text string) (string, error) {
 	if text == "localhost" {
 		return "127.0.0.1", nil

@@ -10,17 +10,17 @@ import (
 	"go.temporal.io/server/common/authorization"
 )
 
-// keyVariable names the environment variable with the key that clients have to
-// send. It is no flag, because everybody on the machine sees those.
+// keyVariable is the environment variable with the key that clients have to send. It is not a flag, because other
+// users of the machine can see flags.
 const keyVariable = "DEVSERVER_API_KEY"
 
-// bearer returns the authorization header of those who know the key.
+// bearer returns the Authorization header for a key.
 func bearer(key string) string { return "Bearer " + key }
 
-// keyed gives all rights to requests with the key and none to others.
+// keyed grants all rights to requests with the key, and none to others.
 type keyed struct{ key string }
 
-// GetClaims reads the authorization header of one request.
+// GetClaims returns the claims of a request, by its Authorization header.
 func (k keyed) GetClaims(info *authorization.AuthInfo) (*authorization.Claims, error) {
 	if subtle.ConstantTimeCompare([]byte(info.AuthToken), []byte(bearer(k.key))) != 1 {
 		return nil, nil // no claims: only health checks are answered
@@ -28,11 +28,9 @@ func (k keyed) GetClaims(info *authorization.AuthInfo) (*authorization.Claims, e
 	return &authorization.Claims{Subject: "local", System: authorization.RoleAdmin}, nil
 }
 
-// guard keeps web pages of other sites from a server on this machine, which a
-// browser reaches as well as its user does. It refuses hosts that are not the
-// server's own, so that a name which leads here makes no page one of ours (DNS
-// rebinding), and whatever a page of another origin asks for, except to be led
-// here by a link.
+// guard protects a server on this machine from web pages of other sites, which the user's browser could let reach it.
+// It refuses requests whose Host header is not the server's, against DNS rebinding, and all cross-origin requests
+// except navigation by a link.
 func guard(next http.Handler, ip string) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,9 +52,9 @@ func refuse(w http.ResponseWriter, why string) {
 	http.Error(w, "devserver: "+why, http.StatusForbidden)
 }
 
-// fromElsewhere reports whether a page of another origin asks, other than by a
-// link that the user follows. Reading needs more than what is checked for
-// writes: a request alone may cost something, and be told by its duration.
+// fromElsewhere reports whether a page of another origin sent the request, other than by a link that the user
+// followed. It applies to reads as well, because a cross-origin read may be expensive, and its duration reveals
+// something.
 func fromElsewhere(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "cross-site", "same-site":
@@ -65,10 +63,9 @@ func fromElsewhere(r *http.Request) bool {
 	return false
 }
 
-// ownHost reports whether a Host header names a server that listens on ip:
-// this address, or for one on loopback any name of that. A server on all
-// addresses is known by any of them. Names other than localhost are nobody's,
-// since who owns a name decides where it leads.
+// ownHost reports whether a Host header names a server that listens on ip: that address, a loopback address, or
+// localhost. A server on all addresses accepts every IP address. Other names are refused, since whoever owns a name
+// decides which address it resolves to.
 func ownHost(header, ip string) bool {
 	host, _, err := net.SplitHostPort(header)
 	if err != nil {

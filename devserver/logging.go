@@ -9,19 +9,19 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// logging is the server's logger with a switch to turn it off.
+// logging is the server's logger, which can be switched off.
 type logging struct {
 	logger log.Logger
 	level  zap.AtomicLevel
 }
 
-// noLevel is above every level that is logged.
+// noLevel is higher than every level that the server logs.
 const noLevel = zapcore.FatalLevel + 1
 
 func newLogging(opts options, w io.Writer) logging {
 	level := zap.NewAtomicLevelAt(noLevel)
 	if opts.logLevel != "never" {
-		// The command line was checked against a list of these names.
+		// opts.logLevel was validated.
 		_ = level.UnmarshalText([]byte(opts.logLevel))
 	}
 	encoder := zapcore.NewConsoleEncoder(log.DefaultZapEncoderConfig)
@@ -32,8 +32,7 @@ func newLogging(opts options, w io.Writer) logging {
 	return logging{logger: log.NewZapLogger(zap.New(core)), level: level}
 }
 
-// withoutAdvice leaves out what the server says of the HTTP API that nobody
-// has asked for.
+// withoutAdvice drops the server's log messages about the HTTP API, which the user did not enable.
 type withoutAdvice struct{ zapcore.Core }
 
 const adviceOnHTTP = "HTTP API port has not been set."

@@ -1,9 +1,7 @@
-// Command devserver is a Temporal server with its web UI in one process, for
-// local work and for tests.
+// Command devserver is a Temporal server with its web UI in one process, for local work and for tests.
 //
-// It takes the flags of `temporal server start-dev`, so the official CLI and
-// this binary stand in for each other. State lives in SQLite, in memory or in
-// a file. It has no authentication and is not meant for production.
+// It accepts the flags of `temporal server start-dev`, so each can replace the other. State is in SQLite, in memory
+// or in a file. Without a key it has no authentication, and it is not meant for production.
 package main
 
 import (
@@ -15,8 +13,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal the default handling is back, so that a second one
-	// ends a process that hangs.
+	// stop restores default signal handling after the first signal, so that a second one ends a process that hangs.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

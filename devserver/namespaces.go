@@ -21,9 +21,8 @@ import (
 	sqliteschema "go.temporal.io/server/schema/sqlite"
 )
 
-// ensureNamespaces creates what is missing, before the server starts, so that
-// the first client finds namespaces and search attributes in place. Namespaces
-// that exist in the file keep their identity and gain missing attributes.
+// ensureNamespaces creates missing namespaces and search attributes before the server starts, so that the first
+// client finds them. Namespaces that exist in the database file keep their ID and gain missing attributes.
 func ensureNamespaces(ctx context.Context, conf *config.SQL, cluster string, opts options) error {
 	for _, name := range opts.namespaces {
 		namespace, err := sqliteschema.NewNamespaceConfig(cluster, name, false, nil)
@@ -51,8 +50,8 @@ func ensureNamespaces(ctx context.Context, conf *config.SQL, cluster string, opt
 	return nil
 }
 
-// ensureAttributes edits the stored namespace. The SQL stores have a fixed set
-// of columns per type, and a namespace maps columns to the names its users see.
+// ensureAttributes adds search attributes to a stored namespace. SQL stores have a fixed number of columns per type,
+// and a namespace maps columns to the names that its users see.
 func ensureAttributes(ctx context.Context, db sqlplugin.DB, namespace string, wanted map[string]enums.IndexedValueType) error {
 	rows, err := db.SelectFromNamespace(ctx, sqlplugin.NamespaceFilter{Name: &namespace})
 	if err != nil {
@@ -83,9 +82,8 @@ func ensureAttributes(ctx context.Context, db sqlplugin.DB, namespace string, wa
 	return err
 }
 
-// assignColumns returns the aliases (column to visible name) with every wanted
-// attribute in them. The order is by name, so that equal commands give equal
-// databases.
+// assignColumns returns aliases, a map from column to attribute name, with every wanted attribute added. It assigns
+// columns in the order of names, so that the same command always creates the same database.
 func assignColumns(aliases map[string]string, wanted map[string]enums.IndexedValueType) (map[string]string, error) {
 	columns := sadefs.GetDBIndexSearchAttributes(nil).CustomSearchAttributes
 	result := maps.Clone(aliases)

@@ -8,22 +8,22 @@ import (
 	"strconv"
 )
 
-// loopback is where services of this process reach each other.
+// loopback is the address at which the services of this process reach each other.
 const loopback = "127.0.0.1"
 
-// ports are the ports of one server, all chosen.
+// ports are the ports of a server, all of them chosen.
 type ports struct {
 	frontend, http, ui        int // http is 0 without an HTTP API
 	history, matching, worker int
 	internalFrontend          int // 0 without a key
-	// httpInternal is where the HTTP API itself is, behind the guard, and
-	// httpHost the only host that it takes requests for.
+	// httpInternal is the port of the HTTP API behind the guard. httpHost is the only Host header that the API
+	// accepts.
 	httpInternal int
 	httpHost     string
 }
 
-// choosePorts picks a free port for each one that is not given, and reports
-// given ones that are taken before the server trips over them.
+// choosePorts chooses a free port for each one that was not given, and returns an error for a given one that is in
+// use.
 func choosePorts(ctx context.Context, opts options) (ports, error) {
 	chosen := ports{frontend: opts.port, http: opts.httpPort, ui: opts.uiPort, httpHost: rand.Text()}
 	wanted := []struct {
@@ -56,9 +56,9 @@ func choosePorts(ctx context.Context, opts options) (ports, error) {
 	return chosen, nil
 }
 
-// reservePort checks that port can be listened on; 0 asks for a free one. A
-// free one is connected to once, which leaves it in TIME_WAIT: nobody else is
-// given it before the server listens on it.
+// reservePort checks that the server can listen on port, and returns it; for 0 it returns a free one. It connects to
+// the free port once, which leaves it in TIME_WAIT: the system then assigns it to no other process until the server
+// listens on it.
 func reservePort(ctx context.Context, ip string, port int) (int, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address(ip, port))
 	if err != nil {
@@ -78,14 +78,13 @@ func reservePort(ctx context.Context, ip string, port int) (int, error) {
 		_ = conn.Close()
 		return 0, err
 	}
-	// The side that closes first keeps the TIME_WAIT, so the listening side
-	// goes first.
+	// The side that closes first keeps the TIME_WAIT state, so the listening side closes first.
 	_ = accepted.Close()
 	_ = conn.Close()
 	return bound.Port, nil
 }
 
-// reachableIP is where a listener on ip is reached from this machine.
+// reachableIP returns the address at which this machine reaches a listener on ip.
 func reachableIP(ip string) string {
 	switch ip {
 	case "0.0.0.0":

@@ -11,13 +11,13 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// frontendHealth is the name under which the frontend reports its state.
+// frontendHealth is the frontend's service name for gRPC health checks.
 const frontendHealth = "temporal.api.workflowservice.v1.WorkflowService"
 
 const readyPoll = 20 * time.Millisecond
 
-// waitReady returns when the frontend serves and the UI accepts connections,
-// so that an announced address can be used at once.
+// waitReady waits until the frontend serves and the UI accepts connections, so that an announced address can be used
+// immediately.
 func (s *server) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
@@ -55,7 +55,7 @@ func (s *server) waitReady(ctx context.Context) error {
 	return nil
 }
 
-// poll calls check until it succeeds or ctx is done, and returns its last error.
+// poll calls check until it succeeds or ctx ends, and returns the last error.
 func poll(ctx context.Context, check func() error) error {
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()

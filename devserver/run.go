@@ -20,15 +20,15 @@ const (
 	exitUsage = 2
 )
 
-// stopLimit bounds a graceful stop. What is not finished by then is cut off,
-// which is safe: SQLite recovers committed work from its log.
+// stopLimit bounds a graceful stop. It is safe to cut off unfinished work, because SQLite recovers committed
+// transactions from its log.
 const stopLimit = 5 * time.Second
 
-// private keeps all files that the server makes from other users: they hold the histories of runs.
+// private is the umask of the server. Its files contain the histories of runs, which other users must not read.
 const private = 0o077
 
-// run is main with arguments and streams passed in. It returns the exit status
-// when ctx is done or the server cannot start.
+// run is main with the arguments and streams as parameters. It returns the exit status once ctx ends or the server
+// cannot start.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	opts, err := parseArgs(args)
 	switch {
@@ -58,12 +58,10 @@ func versionLine() string {
 	return fmt.Sprintf("devserver (Server %s, UI %s)", headers.ServerVersion, uiversion.UIVersion)
 }
 
-// serve starts everything, announces the addresses once they answer, and stops
-// when ctx is done.
+// serve starts the server, prints its addresses once they respond, and stops it when ctx ends.
 func serve(ctx context.Context, opts options, stdout, stderr io.Writer) error {
 	logs := newLogging(opts, stderr)
-	// Services that lose each other while stopping complain about it, at
-	// warning and error level; nobody can act on that.
+	// Services that lose each other during a stop log warnings and errors that nobody can act on.
 	context.AfterFunc(ctx, logs.silence)
 	srv, err := start(ctx, opts, logs.logger)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"go.temporal.io/server/temporal"
 )
 
-// readyLimit bounds the wait for a server that started without an error to
-// answer.
+// readyLimit bounds the wait until a started server responds.
 const readyLimit = 30 * time.Second
 
 // server is a running Temporal server and, unless headless, its web UI.
@@ -29,7 +28,7 @@ type server struct {
 	httpAPI  *http.Server // nil unless asked for
 }
 
-// start returns once clients can connect to everything.
+// start starts a server, and returns once clients can connect to all its ports.
 func start(ctx context.Context, opts options, logger log.Logger) (*server, error) {
 	chosen, err := choosePorts(ctx, opts)
 	if err != nil {
@@ -64,7 +63,7 @@ func start(ctx context.Context, opts options, logger log.Logger) (*server, error
 	return srv, nil
 }
 
-// startHTTP starts what browsers can talk to.
+// startHTTP starts the HTTP servers: the web UI and the HTTP API.
 func (s *server) startHTTP(ctx context.Context) error {
 	if s.opts.uiPlace() != uiNowhere {
 		handler, err := newUI(s.opts, s.ports)
@@ -95,7 +94,7 @@ func newTemporal(opts options, chosen ports, store *config.SQL, logger log.Logge
 			return nil, err
 		}
 		conf.Global.TLS.Internode = internode
-		// The server's own workers know no key; they have a frontend to themselves.
+		// The server's own workers do not know the key, so they have a frontend of their own.
 		services = append(slices.Clip(services), string(primitives.InternalFrontendService))
 		authorizer, claims = authorization.NewDefaultAuthorizer(), keyed{opts.key}
 	}
@@ -110,8 +109,7 @@ func newTemporal(opts options, chosen ports, store *config.SQL, logger log.Logge
 	)
 }
 
-// announce prints the addresses in the words of the official CLI, in one piece
-// for callers that read them.
+// announce prints the addresses as the official CLI does, in a single write for callers that parse it.
 func (s *server) announce(w io.Writer) {
 	text := fmt.Sprintf("%s\n\n%-8s %s\n", versionLine(), "Server:", address(displayHost(s.opts.ip), s.ports.frontend))
 	switch s.opts.uiPlace() {
@@ -134,7 +132,7 @@ func displayHost(ip string) string {
 	return ip
 }
 
-// stop ends the UI and the server, and gives up waiting after limit.
+// stop stops the UI and the server, and waits at most limit for that.
 func (s *server) stop(limit time.Duration) {
 	for _, serving := range []*http.Server{s.ui, s.httpAPI} {
 		if serving != nil {
@@ -145,7 +143,7 @@ func (s *server) stop(limit time.Duration) {
 	go func() {
 		defer close(done)
 		_ = s.temporal.Stop()
-		// Without it the next start reads the log, which works as well.
+		// If this fails, the next start reads the write-ahead log, which works as well.
 		_ = settle(s.store)
 	}()
 	select {

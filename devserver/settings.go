@@ -9,17 +9,15 @@ import (
 	"go.temporal.io/server/common/dynamicconfig"
 )
 
-// raisedRate replaces rate limits that are chosen for shared clusters. One
-// process with SQLite is bound by its CPU long before it.
+// raisedRate replaces rate limits that are meant for shared clusters. One process with SQLite reaches the limit of
+// its CPU long before this rate.
 const raisedRate = 5000
 
 // raisedLimits are the settings in which this server differs from a cluster.
 //
-// The poll limits come first in importance: a queue processor reads its queue
-// 20 times per second and shard by default, which caps a chain of child
-// workflows at a few per second whatever the worker does. Limits that protect
-// data, such as history length and payload size, stay at their defaults, so
-// that a playbook which runs here also runs on a cluster.
+// The poll rates matter most: by default a queue processor reads its queue 20 times per second and shard, which
+// limits a chain of child workflows to a few per second whatever the worker does. Limits that protect data, such as
+// history length and payload size, keep their defaults, so that a playbook that runs here also runs on a cluster.
 var raisedLimits = []string{
 	"history.transferProcessorMaxPollRPS",
 	"history.timerProcessorMaxPollRPS",
@@ -37,18 +35,17 @@ var raisedLimits = []string{
 	"matching.persistenceMaxQPS",
 }
 
-// dynamicConfig returns the server's settings: raised limits, fairness between keys,
-// nothing that calls home, and on top what the command line says.
+// dynamicConfig returns the server's dynamic configuration: raised limits, fairness, no telemetry to the vendor, and
+// finally the settings of the command line.
 func dynamicConfig(overrides map[string]any, httpHost string) dynamicconfig.StaticClient {
 	conf := dynamicconfig.StaticClient{
 		// The version check sends usage data to the vendor.
 		dynamicconfig.MakeKey("frontend.enableServerVersionCheck"): false,
-		// Enough for local work, and it keeps memory small.
+		// This is enough for local work, and keeps memory low.
 		dynamicconfig.MakeKey("history.hostLevelCacheMaxSize"): 8192,
-		// Runs on one task queue take turns, as those of starter expect. Each
-		// partition of a queue takes turns by itself, so new work goes to one:
-		// parts are for servers of several hosts. All are still read, because a
-		// file may hold work in others.
+		// Runs on one task queue share it fairly, as starter expects. Fairness applies within a partition, so writes
+		// use only one; more are for servers on several hosts. All partitions are still read, because a database file
+		// may contain tasks in the others.
 		dynamicconfig.MakeKey("matching.enableFairness"):              true,
 		dynamicconfig.MakeKey("matching.numTaskqueueWritePartitions"): 1,
 	}
@@ -58,13 +55,12 @@ func dynamicConfig(overrides map[string]any, httpHost string) dynamicconfig.Stat
 	for key, value := range overrides {
 		conf[dynamicconfig.MakeKey(key)] = value
 	}
-	// Last, for it is no setting of the user's: see newHTTPAPI.
+	// This is set last, because no user setting may override it: see newHTTPAPI.
 	conf[dynamicconfig.FrontendHTTPAllowedHosts.Key()] = []any{httpHost}
 	return conf
 }
 
-// parseSetting reads KEY=JSON. Whole numbers become int, because the server
-// refuses a float where a setting is an integer.
+// parseSetting parses KEY=JSON. Whole numbers become int, because the server rejects a float for an integer setting.
 func parseSetting(text string) (string, any, error) {
 	key, source, found := strings.Cut(text, "=")
 	if !found || key == "" {

@@ -20,22 +20,20 @@ import (
 	sqliteschema "go.temporal.io/server/schema/sqlite"
 )
 
-// lastTable is the table the schema creates last: a file that has it is
-// complete.
+// lastTable is the table that the schema creates last: a database with it is complete.
 const lastTable = "executions_visibility"
 
-// firstTable is the one that it creates first: a file with it, and without the last,
-// is one whose schema was cut off.
+// firstTable is the table that the schema creates first. A database that has it and not the last one has an
+// incomplete schema.
 const firstTable = "namespaces"
 
-// memoryPage is the size of a page of a database in memory, in bytes. A commit that has
-// moved rows between pages looks at every page that SQLite has cached, and of a database
-// in memory that is every page: with the 4 KiB of files a seventh of what the server did
-// after ten minutes of tests.
+// memoryPage is the page size of an in-memory database, in bytes. After a commit that moved rows between pages,
+// SQLite scans all cached pages, and of an in-memory database all pages are cached. With the 4 KiB of database files,
+// that took a seventh of the server's time after ten minutes of tests.
 const memoryPage = "16384"
 
-// openStorage describes the database to the server and makes sure its schema
-// is there. An in-memory database gets its schema when it is first opened.
+// openStorage returns the server's configuration of the database, and creates the schema of a file that lacks it. An
+// in-memory database gets its schema when it is first opened.
 func openStorage(file string) (*config.SQL, error) {
 	if file == "" {
 		return &config.SQL{
@@ -58,16 +56,16 @@ func openStorage(file string) (*config.SQL, error) {
 	return conf, nil
 }
 
-// inFile describes a database in a file.
+// inFile returns the configuration of a database in a file.
 func inFile(path string) *config.SQL {
 	return &config.SQL{
 		PluginName: sqlite.PluginName,
-		// The name becomes part of a URI.
+		// The name becomes part of a URI, so its special characters are escaped.
 		DatabaseName: strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path),
 		ConnectAttributes: map[string]string{
 			"mode": "rwc",
-			// One sync per checkpoint and not per commit: a killed process loses
-			// nothing, a power cut may lose the last moments.
+			// SQLite syncs once per checkpoint and not per commit: a killed process loses nothing; a power failure
+			// may lose the last commits.
 			"journal_mode": "wal",
 			"synchronous":  "normal",
 			"busy_timeout": "5000",
@@ -75,8 +73,8 @@ func inFile(path string) *config.SQL {
 	}
 }
 
-// settle moves the write-ahead log into the database file, so that the file
-// alone can be copied after the server has stopped.
+// settle moves the write-ahead log into the database file, so that the file alone can be copied once the server has
+// stopped.
 func settle(conf *config.SQL) error {
 	if conf.ConnectAttributes["mode"] == "memory" {
 		return nil
@@ -94,7 +92,7 @@ func openAdmin(conf *config.SQL) (sqlplugin.AdminDB, error) {
 		log.NewNoopLogger(), metrics.NoopMetricsHandler)
 }
 
-// ensureSchema makes the schema in a file that has none.
+// ensureSchema creates the schema in a database file without one.
 func ensureSchema(conf *config.SQL) error {
 	db, err := openAdmin(conf)
 	if err != nil {
@@ -117,15 +115,14 @@ func ensureSchema(conf *config.SQL) error {
 	}
 }
 
-// Codes of SQLite for a full disk: that of any file, of which the lower byte counts, and
-// that of the index of the write-ahead log.
+// SQLite's result codes for a full disk: that of any file, of which only the low byte counts, and that of the index
+// of the write-ahead log.
 const (
 	codeFull      = 13
 	codeIndexFull = 10 | 19<<8
 )
 
-// nameFullDisk says of an error that the disk is full, where SQLite found it so, and
-// what to do.
+// nameFullDisk adds to an error of SQLite for a full disk what to do about it, and returns other errors unchanged.
 func nameFullDisk(err error) error {
 	var coded interface{ Code() int }
 	if errors.As(err, &coded) && (coded.Code()&0xff == codeFull || coded.Code() == codeIndexFull) {
@@ -134,8 +131,8 @@ func nameFullDisk(err error) error {
 	return err
 }
 
-// makeSchema makes it whole or not at all, so that what stops it, as a full disk does,
-// leaves a file in which the next start makes it. The database has one connection.
+// makeSchema creates the schema in one transaction, so that after a failure, such as a full disk, the next start can
+// create it in the same file. The database has one connection.
 func makeSchema(db sqlplugin.AdminDB) error {
 	if err := db.Exec("BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -145,7 +142,7 @@ func makeSchema(db sqlplugin.AdminDB) error {
 		err = db.Exec("COMMIT")
 	}
 	if err != nil {
-		// SQLite has rolled back by itself where it says that the disk is full.
+		// SQLite rolls back by itself if the disk is full, so the error is ignored.
 		_ = db.Exec("ROLLBACK")
 	}
 	return err

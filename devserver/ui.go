@@ -24,11 +24,11 @@ import (
 	"github.com/temporalio/ui-server/v2/ui"
 )
 
-// headerLimit bounds how long a client takes to say what it wants.
+// headerLimit bounds how long a client may take to send the headers of a request.
 const headerLimit = 10 * time.Second
 
-// newUI returns the web UI of a server, as its own program puts it together but for
-// logs, logins and what it has against other sites: that is for guard.
+// newUI returns the web UI as its own program assembles it, without logs, logins and cross-origin checks; guard does
+// those checks.
 func newUI(opts options, chosen ports) (http.Handler, error) {
 	provider, err := uiconfig.NewConfigProviderWithRefresh(&uiconfig.Config{
 		Host:                opts.uiIP,
@@ -69,7 +69,7 @@ func newUI(opts options, chosen ports) (http.Handler, error) {
 	return guard(e, opts.uiIP), nil
 }
 
-// withKey adds the key, if there is one, to all requests.
+// withKey adds the key, if there is one, to the Authorization header of all requests.
 func withKey(next http.Handler, key string) http.Handler {
 	if key == "" {
 		return next
@@ -80,8 +80,8 @@ func withKey(next http.Handler, key string) http.Handler {
 	})
 }
 
-// below has the pages of the web UI ask for everything below a path. Their policy allows one script
-// by its digest, and the path is in that script.
+// below rewrites the web UI's first page so that it requests everything under a path prefix. The path is in an inline
+// script, which the page's content security policy allows by its digest, so the digest changes too.
 func below(path string, assets fs.FS) (fs.FS, error) {
 	if path == "" {
 		return assets, nil
@@ -107,14 +107,14 @@ var (
 	digest       = regexp.MustCompile(`'sha256-[A-Za-z0-9+/=]+'`)
 )
 
-// rebased is the web UI with another first page.
+// rebased is the web UI's file system with another first page.
 type rebased struct {
 	fs.FS
 
 	index []byte
 }
 
-// ReadFile reads a file as fs.ReadFile does.
+// ReadFile returns the replaced first page, or another file of the file system.
 func (r rebased) ReadFile(name string) ([]byte, error) {
 	if name == indexFile {
 		return r.index, nil
@@ -122,8 +122,8 @@ func (r rebased) ReadFile(name string) ([]byte, error) {
 	return fs.ReadFile(r.FS, name)
 }
 
-// newHTTPAPI leads to the server's HTTP API, which takes requests for a host
-// that only this process knows. The API itself asks nobody where they are from.
+// newHTTPAPI returns a proxy to the server's HTTP API. The API does not check the origin of requests, so it accepts
+// only a Host header that is known to this process alone, and the proxy is guarded.
 func newHTTPAPI(opts options, chosen ports) http.Handler {
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host = "http", address(reachableIP(opts.ip), chosen.httpInternal)
@@ -132,7 +132,7 @@ func newHTTPAPI(opts options, chosen ports) http.Handler {
 	return guard(proxy, opts.ip)
 }
 
-// serveHTTP serves until the server that it returns is closed.
+// serveHTTP serves HTTP in the background until the returned server is closed.
 func serveHTTP(ctx context.Context, network, at string, handler http.Handler) (*http.Server, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, network, at)
 	if err != nil {

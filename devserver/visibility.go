@@ -10,20 +10,20 @@ import (
 	"go.temporal.io/server/common/config"
 )
 
-// keptIndexes are the indexes of the table of runs by which runs are looked for here. The schema has 58, one for each
-// attribute that a run may have, and each write of a run writes them all: a seventh of the time that the server needed for
-// loops. Without an index a list with a filter is as right, and reads all runs of its namespace.
+// keptIndexes are the indexes of the visibility table that this server's queries use. The schema has 58, one for each
+// search attribute, and each write of a run updates them all, which took a seventh of the server's time for loops.
+// Without an index a list with a filter is as correct, and reads all runs of its namespace.
 var keptIndexes = []string{
 	"default_idx", "by_workflow_id", "by_workflow_type", "by_status", "by_parent_workflow_id", "by_root_workflow_id",
 	"by_temporal_scheduled_by_id", "by_temporal_namespace_division",
 	"by_keyword_01", "by_keyword_02", "by_keyword_03", "by_int_01", "by_datetime_01",
 }
 
-// searchTrigger keeps what full-text search knows of a run up to date.
+// searchTrigger is the trigger that updates the full-text search of a run.
 const searchTrigger = "executions_visibility_au"
 
-// slimVisibility has a write of a run cost less: indexes that nothing here uses go, and full-text search is written
-// where its texts have changed, and not at each write.
+// slimVisibility makes writes of runs cheaper: it drops the indexes that are not needed, and updates full-text search
+// only for changed texts.
 func slimVisibility(ctx context.Context, conf *config.SQL) error {
 	db, err := sql.Open("sqlite", "file:"+conf.DatabaseName+"?"+openParameters(conf))
 	if err != nil {
@@ -45,7 +45,8 @@ func slimVisibility(ctx context.Context, conf *config.SQL) error {
 	return searchChangesOnly(ctx, db)
 }
 
-// searchChangesOnly returns the trigger of full-text search a condition, unless it has one.
+// searchChangesOnly adds a condition to the trigger of full-text search, unless it has one: that a searched column
+// has changed.
 func searchChangesOnly(ctx context.Context, db *sql.DB) error {
 	columns, err := texts(ctx, db, `SELECT c.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c
 		WHERE t.sql LIKE 'CREATE VIRTUAL TABLE executions_visibility_fts%'`)
@@ -74,7 +75,8 @@ func searchChangesOnly(ctx context.Context, db *sql.DB) error {
 	return tx.Commit()
 }
 
-// openParameters open the database that the server has: one in memory is shared by its name.
+// openParameters returns the URI parameters that open the server's own database. An in-memory one is shared by its
+// name.
 func openParameters(conf *config.SQL) string {
 	if conf.ConnectAttributes["mode"] == "memory" {
 		return "mode=memory&cache=shared"
@@ -82,7 +84,7 @@ func openParameters(conf *config.SQL) string {
 	return "mode=rw"
 }
 
-// texts returns the first column of what a query returns.
+// texts returns the first column of a query's rows.
 func texts(ctx context.Context, db *sql.DB, query string, args ...any) (found []string, err error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {

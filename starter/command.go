@@ -31,8 +31,8 @@ import (
 	"reprise/starter/state"
 )
 
-// Main returns the whole program with the world passed in: it runs one command and
-// returns the exit status. It handles SIGINT, SIGTERM and SIGHUP itself.
+// Main is the whole program: it runs one command with the given arguments and streams, and returns the exit status.
+// It handles SIGINT, SIGTERM and SIGHUP itself.
 func Main(ctx context.Context, args []string, streams cli.Streams) int {
 	interrupts := cli.WatchInterrupts(ctx)
 	defer interrupts.Stop()
@@ -71,13 +71,13 @@ func Main(ctx context.Context, args []string, streams cli.Streams) int {
 	return status
 }
 
-// commandGroup is a group of commands with a common purpose.
+// commandGroup is a section of the help with commands of a common purpose.
 type commandGroup struct {
 	title    string
 	commands []*cobra.Command
 }
 
-// commandGroups lists all commands below the root by purpose, in the order of the help.
+// commandGroups returns all subcommands of the root, in the order of the help.
 func commandGroups(a *cli.App) []commandGroup {
 	return []commandGroup{
 		{"Write playbooks", []*cobra.Command{
@@ -132,7 +132,7 @@ func newRoot(a *cli.App) *cobra.Command {
 	return root
 }
 
-// explainArgs makes commands explain their arguments if the number of arguments is wrong.
+// explainArgs makes commands print their expected arguments if the number of arguments is wrong.
 func explainArgs(command *cobra.Command) {
 	for _, below := range command.Commands() {
 		explainArgs(below)
@@ -155,7 +155,7 @@ func explainArgs(command *cobra.Command) {
 	}
 }
 
-// flagError says what is wrong with a flag in words that do not need Go.
+// flagError rewords an error about a flag for users who do not know Go.
 func flagError(command *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError

@@ -18,10 +18,10 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// listPage is how many names of runs and schedules are offered.
+// listPage bounds how many runs or schedules a completion offers.
 const listPage = 100
 
-// completionPatience is how long a server may take to list what completes a word.
+// completionPatience bounds how long a completion waits for the server.
 const completionPatience = time.Second
 
 func newCompletionCommand(a *cli.App) *cobra.Command {
@@ -43,8 +43,7 @@ func newCompletionCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// addCompletion has the shell complete arguments, by the names that usage lines give
-// them, and values of flags.
+// addCompletion adds shell completion: of arguments, by their names in usage lines, and of flags' values.
 func addCompletion(a *cli.App, root *cobra.Command) {
 	help.EachBelow(root, func(command *cobra.Command) {
 		if len(command.ValidArgs) == 0 {
@@ -95,7 +94,8 @@ func completeArgument(a *cli.App, command *cobra.Command, args []string, begun s
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeKnown asks the server that the flags name; it answers soon, or nothing is known.
+// completeKnown completes a word with names from the server that the flags select; with none if it does not respond
+// in time.
 func completeKnown(a *cli.App, command *cobra.Command, read func(context.Context, *session.Session) []string) []string {
 	ctx, cancel := context.WithTimeout(a.Interrupts.Graceful, completionPatience)
 	defer cancel()
@@ -107,7 +107,7 @@ func completeKnown(a *cli.App, command *cobra.Command, read func(context.Context
 	return read(ctx, s)
 }
 
-// givenServer is what the flags of a command that only completes say of the server.
+// givenServer returns the server flags of a command whose line is being completed.
 func givenServer(command *cobra.Command) *session.ServerFlags {
 	given := func(name string) string { return command.Flag(name).Value.String() }
 	if command.Flag("address") == nil {

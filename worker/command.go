@@ -71,7 +71,7 @@ const examples = `  worker
   worker --address temporal.example.com:7233 --namespace clinic
   REPRISE_AUTH_CLINIC=postgres://… worker --task-queue clinic --allow-python`
 
-// options is the command line.
+// options are the flags of the worker.
 type options struct {
 	server      connect.Flags
 	taskQueue   string
@@ -100,13 +100,13 @@ type options struct {
 	sbom        bool
 }
 
-// telemetryOptions are where metrics and traces go.
+// telemetryOptions are the destinations of metrics and traces.
 type telemetryOptions struct {
 	address string
 	headers bool
 }
 
-// runMain is main with arguments and streams passed in. It returns the exit status once ctx ends or the
+// runMain is main with the arguments and streams as parameters. It returns the exit status once ctx ends or the
 // worker cannot continue.
 func runMain(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	status := exitcode.Usage // until the command runs, only usage can be wrong
@@ -208,14 +208,15 @@ func (o *options) addBuildFlags(flags *pflag.FlagSet) {
 		"with a deployment: pinned keeps runs on the build that started them, auto-upgrade moves them to the current one [REPRISE_VERSIONING]")
 }
 
-// writeHelp writes what --help prints.
+// writeHelp writes the text of --help.
 func writeHelp(command *cobra.Command) {
 	_, _ = fmt.Fprintf(command.OutOrStdout(), "%s\n\nUsage:\n  %s\n\nExamples:\n%s\n\nFlags:\n%s",
 		terminal.Paragraphs(command.Long, terminal.HelpColumns), command.UseLine(), command.Example,
 		command.Flags().FlagUsagesWrapped(terminal.HelpColumns))
 }
 
-// envBool returns false for what is not a boolean: a typo must not allow anything.
+// envBool returns an environment variable as a boolean. An invalid value is false, because a typo must not permit
+// anything.
 func envBool(name string) bool {
 	value, err := strconv.ParseBool(os.Getenv(name))
 	return err == nil && value
@@ -288,7 +289,8 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	})
 }
 
-// withoutServer returns the end of a worker that reached no server: a good one where it was interrupted.
+// withoutServer returns the exit status of a worker that could not reach a server: success if it was interrupted
+// meanwhile.
 func withoutServer(ctx context.Context, err error) (int, error) {
 	if ctx.Err() != nil {
 		return exitcode.OK, nil
@@ -296,7 +298,7 @@ func withoutServer(ctx context.Context, err error) (int, error) {
 	return exitcode.NoServer, err
 }
 
-// openTelemetry serves metrics and sends traces as the options say.
+// openTelemetry starts to serve metrics and to send traces, as the options configure.
 func (o *options) openTelemetry(ctx context.Context, logger *slog.Logger, secret *secrets.Masker) (*telemetry.Telemetry, error) {
 	return telemetry.New(ctx, telemetry.Options{
 		Service: "reprise-worker", Version: versionText(), MetricsAddress: o.telemetry.address,
@@ -304,20 +306,20 @@ func (o *options) openTelemetry(ctx context.Context, logger *slog.Logger, secret
 	})
 }
 
-// listenForProbes serves probes, if the options name an address.
+// listenForProbes serves health probes, if the options name an address.
 func (o *options) listenForProbes(ctx context.Context, store *payload.Store, logger *slog.Logger) (*health.Server, error) {
 	probes, err := health.Listen(ctx, o.health, logger)
 	probes.Needs(&health.Dependency{Reason: "the payload store does not respond", Check: store.Ready})
 	return probes, err
 }
 
-// startInfo is what a worker reports once it polls.
+// startInfo is the information that a worker prints once it polls.
 type startInfo struct {
 	queue, namespace, address, store, metrics, health string
 	build                                             host.Build
 }
 
-// announceReady reports that the worker polls, in the format of the log and whatever its level.
+// announceReady prints that the worker polls, in the format of the log and at any log level.
 func (o *options) announceReady(w io.Writer, s startInfo) {
 	if o.jsonLog() {
 		slog.New(slog.NewJSONHandler(w, nil)).Info("polling", "task_queue", s.queue, "namespace", s.namespace, "address", s.address,
@@ -341,7 +343,7 @@ func (o *options) announceReady(w io.Writer, s startInfo) {
 // jsonLog reports whether the worker writes JSON.
 func (o *options) jsonLog() bool { return strings.EqualFold(o.logFormat, "json") }
 
-// resourcesAndServer returns what tools get, and the address of the server.
+// resourcesAndServer returns the resources of tools and the address of the server.
 func (o *options) resourcesAndServer() (activities.Resources, client.Options, error) {
 	resources, err := o.toolResources()
 	if err != nil {
@@ -351,14 +353,14 @@ func (o *options) resourcesAndServer() (activities.Resources, client.Options, er
 	return resources, server, err
 }
 
-// serverAddress returns the server, on this machine unless one is named.
+// serverAddress returns the address of the server, by default on this machine.
 func (o *options) serverAddress() (client.Options, error) {
 	server, err := connect.Resolve(o.server)
 	server.HostPort = cmp.Or(server.HostPort, defaultAddress)
 	return server, err
 }
 
-// cache is how many bytes the workflows that are kept may take.
+// cache returns how many bytes cached workflows may use.
 func (o *options) cache() (int64, error) {
 	if o.kept < 1 {
 		return 0, fmt.Errorf("--cached-workflows is %d, expected 1 or more", o.kept)
@@ -366,7 +368,7 @@ func (o *options) cache() (int64, error) {
 	return host.CacheBytes(func(string) (string, bool) { return o.cacheBytes, true })
 }
 
-// toolResources are what the options and the environment give to tools.
+// toolResources returns the resources of tools, from the options and the environment.
 func (o *options) toolResources() (activities.Resources, error) {
 	resources, err := host.Resources(host.OperatorFiles{Connections: o.connections, RateLimits: o.rateLimits, Egress: o.egress}, egress.Remote())
 	if err != nil {
@@ -397,8 +399,8 @@ func (o *options) toolResources() (activities.Resources, error) {
 	return resources, err
 }
 
-// heartbeatInterval returns the time between two heartbeats of an attempt. A shorter one than the default would only
-// cost more; with one that is longer than a minute, a lost worker would be noticed after more than five.
+// heartbeatInterval returns the interval of an attempt's heartbeats. Below the default it would only cost more; above
+// a minute, it would take more than five minutes to detect a lost worker.
 func (o *options) heartbeatInterval() (time.Duration, error) {
 	if o.heartbeat == "" {
 		return heartbeat.Default, nil
@@ -410,13 +412,13 @@ func (o *options) heartbeatInterval() (time.Duration, error) {
 	return interval, nil
 }
 
-// What --versioning accepts.
+// The values of --versioning.
 const (
 	versioningPinned      = "pinned"
 	versioningAutoUpgrade = "auto-upgrade"
 )
 
-// cacheAndBuild returns how many bytes the workflows that are kept may take, and the build of this worker.
+// cacheAndBuild returns how many bytes cached workflows may use, and the build of this worker.
 func (o *options) cacheAndBuild() (int64, host.Build, error) {
 	bytes, err := o.cache()
 	if err != nil {
@@ -501,8 +503,7 @@ func onOff(on bool) string {
 	return "not allowed"
 }
 
-// newLogger logs to w and, where the options name one, to a file, which the
-// function closes that it gives.
+// newLogger returns a logger to w and, if the options name one, to a file, and a function that closes that file.
 func newLogger(opts *options, w io.Writer) (*slog.Logger, func(), error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(opts.logLevel)); err != nil {
@@ -528,7 +529,7 @@ func newLogger(opts *options, w io.Writer) (*slog.Logger, func(), error) {
 	return slog.New(slog.NewMultiHandler(shown, kept)), file.closeFile, nil
 }
 
-// versionText is what --version says, in one line.
+// versionText returns the line of --version.
 func versionText() string {
 	info := build.Read()
 	return fmt.Sprintf("%s (commit %s, %s)", info.Reprise, cmp.Or(info.Commit, "unknown"), info.Go)

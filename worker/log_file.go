@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// checkInterval is how often it is checked that the log file is still in its place.
+// checkInterval is the interval of checks that the log file is still at its path.
 const checkInterval = time.Second
 
-// logFile is a log file that is only appended to. If its path has another file, or none,
-// because it was rotated, a new one is started there.
+// logFile is a log file in append mode. If its path has another file, or none, because logs were rotated, it opens a
+// new one there.
 type logFile struct {
 	path string
 
@@ -40,8 +40,7 @@ func (l *logFile) openFile() error {
 	return nil
 }
 
-// Write writes a record. While the place cannot be opened again, records go to
-// the file that was there.
+// Write writes a record. If the path cannot be opened again, records go to the previous file.
 func (l *logFile) Write(record []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,8 +56,8 @@ func (l *logFile) Write(record []byte) (int, error) {
 	return len(record), nil
 }
 
-// escapeRecord returns a record of JSON without characters that a terminal obeys, or that turn the order of others
-// around: JSON has escapes for them, which say the same.
+// escapeRecord escapes, in a JSON record, the characters that control a terminal or the direction of text. The
+// escapes of JSON are equivalent.
 func escapeRecord(record []byte) []byte {
 	if !bytes.ContainsFunc(record, isObeyed) {
 		return record
@@ -74,12 +73,13 @@ func escapeRecord(record []byte) []byte {
 	return out
 }
 
-// isObeyed reports whether a character is none to be read. JSON has no raw ones below 0x20 but the break at its end.
+// isObeyed reports whether a terminal may interpret a character, because it is not printable. JSON escapes the
+// characters below 0x20, except for the newline that ends the record.
 func isObeyed(r rune) bool {
 	return r >= 0x7f && r <= 0xffff && r != utf8.RuneError && !unicode.IsPrint(r)
 }
 
-// hasMoved reports whether the file is no longer in its place.
+// hasMoved reports whether the file is no longer at its path.
 func (l *logFile) hasMoved() bool {
 	there, err := os.Stat(l.path)
 	if err != nil {

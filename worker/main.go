@@ -1,5 +1,4 @@
-// Command worker runs playbooks: it executes the tasks of a task queue of a Temporal
-// server.
+// Command worker runs playbooks: it executes the tasks of a task queue of a Temporal server.
 package main
 
 import (

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// home is the folder of the user, where a program works.
+// home is the home folder of the user that programs run as, and their working directory.
 const home = "/home/reprise"
 
-// file is a file of an image, or a folder where the name ends in a slash.
+// file is a file of an image; a name that ends in a slash is a folder.
 type file struct {
 	name string // without a slash before it
 	data []byte
@@ -27,7 +27,8 @@ type file struct {
 	own  bool // the file belongs to the user, else to root
 }
 
-// layersOf returns the layers of an image: what programs share, which changes rarely, and the program.
+// layersOf returns the layers of an image: one with the files that all programs share, which rarely changes, and one
+// with the program.
 func (s *source) layersOf(program string, binary []byte) ([]v1.Layer, error) {
 	zones, err := timeZones()
 	if err != nil {
@@ -55,8 +56,7 @@ func (s *source) layersOf(program string, binary []byte) ([]v1.Layer, error) {
 	return layers, nil
 }
 
-// pack returns an archive of files in the order of their names, with the folders that they are in and the time of the
-// commit.
+// pack returns an archive of files and their parent folders, sorted by name, with the time of the commit.
 func (s *source) pack(files []file) ([]byte, error) {
 	var packed bytes.Buffer
 	archive := tar.NewWriter(&packed)
@@ -79,7 +79,7 @@ func (s *source) pack(files []file) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// withFolders returns files with the folders that they are in, in the order of their names.
+// withFolders returns files and their parent folders, sorted by name.
 func withFolders(files []file) []file {
 	all := map[string]file{}
 	for _, f := range files {
@@ -101,8 +101,8 @@ func withFolders(files []file) []file {
 	return sorted
 }
 
-// certificates returns the roots of Mozilla that a pinned module has. Roots with constraints that a file of
-// certificates cannot express are left out.
+// certificates returns Mozilla's root certificates from a pinned module. It leaves out roots with constraints that a
+// PEM file cannot express.
 func certificates() []byte {
 	var all bytes.Buffer
 	for root := range bundle.Roots() {

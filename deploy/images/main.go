@@ -1,6 +1,6 @@
-// Command images writes container images of the programs as OCI layouts, for linux on amd64 and arm64. It needs Go and no
-// container engine. The same commit has the same bytes: times are those of the commit, certificates come from a pinned
-// module, time zones from the Go distribution.
+// Command images writes container images of the programs as OCI layouts, for linux on amd64 and arm64. It needs Go
+// and no container engine. Builds are reproducible: the same commit yields the same bytes, because times are the
+// commit's, certificates come from a pinned module, and time zones from the Go distribution.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// user is the user that programs run as: no user of the host.
+// user is the ID of the user that programs run as; no user of the host has it.
 const user = 10001
 
 // source is the checkout that images are built from.
@@ -59,7 +59,7 @@ func writeImages(root, to string) error {
 	return nil
 }
 
-// writeLayout replaces a folder by the layout of an index, and returns the index's digest.
+// writeLayout replaces a folder with the OCI layout of an index, and returns the index's digest.
 func writeLayout(folder string, index v1.ImageIndex) (v1.Hash, error) {
 	if err := os.RemoveAll(folder); err != nil {
 		return v1.Hash{}, err
@@ -70,8 +70,8 @@ func writeLayout(folder string, index v1.ImageIndex) (v1.Hash, error) {
 	return index.Digest()
 }
 
-// readSource reads which commit a checkout has. A checkout with changes is refused: an image would name a commit that it
-// is not built from.
+// readSource returns the checkout at root and its commit. A checkout with uncommitted changes is an error, because
+// the image would name a commit that it was not built from.
 func readSource(root string) (*source, error) {
 	changes, err := output(root, nil, "git", "status", "--porcelain")
 	if err != nil {
@@ -89,7 +89,7 @@ func readSource(root string) (*source, error) {
 	return &source{root: root, commit: hash, at: at.UTC()}, err
 }
 
-// buildIndex builds a program for each architecture of linux, and returns the index of its images.
+// buildIndex builds a program for each linux architecture and returns the index of its images.
 func (s *source) buildIndex(program string, architectures ...string) (v1.ImageIndex, error) {
 	index := v1.ImageIndex(empty.Index)
 	for _, architecture := range architectures {
@@ -104,7 +104,7 @@ func (s *source) buildIndex(program string, architectures ...string) (v1.ImageIn
 	return index, nil
 }
 
-// buildImage builds a program for an architecture, and returns an image that has it and the files that it needs.
+// buildImage builds a program for an architecture and returns an image with the binary and the files that it needs.
 func (s *source) buildImage(program, architecture string) (v1.Image, error) {
 	binary, err := s.compile(program, architecture)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *source) buildImage(program, architecture string) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// compile builds a program without cgo, so that it needs nothing of an operating system.
+// compile builds a program without cgo, so that it depends on no shared library.
 func (s *source) compile(program, architecture string) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "images-")
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *source) compile(program, architecture string) ([]byte, error) {
 	return os.ReadFile(binary)
 }
 
-// output is what a command prints, without the spaces around it.
+// output runs a command and returns its standard output without surrounding space.
 func output(folder string, environment []string, name string, args ...string) (string, error) {
 	command := exec.Command(name, args...)
 	command.Dir, command.Env, command.Stderr = folder, append(os.Environ(), environment...), os.Stderr

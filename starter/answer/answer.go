@@ -1,4 +1,4 @@
-// Package answer has the commands that answer runs: approve, reject, complete, fail, progress.
+// Package answer has the commands that answer attempts of runs: approve, reject, complete, fail, progress.
 package answer
 
 import (
@@ -20,7 +20,7 @@ import (
 	"reprise/starter/session"
 )
 
-// answerOptions is a command that answers an attempt which waits for somebody outside.
+// answerOptions is a command that answers an attempt which awaits an external answer.
 type answerOptions struct {
 	server session.ServerFlags
 	name   string // of starter's command
@@ -88,7 +88,7 @@ func (r *answerOptions) addForm(command *cobra.Command) {
 // answersApproval reports whether the command answers approvals.
 func (r *answerOptions) answersApproval() bool { return r.answer.Option != "" }
 
-// answerCommand makes a command that answers.
+// answerCommand returns a command that answers an attempt, with the flags that all of them have.
 func answerCommand(a *cli.App, r *answerOptions, use string) *cobra.Command {
 	command := &cobra.Command{Use: use}
 	r.name = command.Name()
@@ -109,7 +109,7 @@ func answerCommand(a *cli.App, r *answerOptions, use string) *cobra.Command {
 	return command
 }
 
-// parseArgs reads the command line, and gives the ID.
+// parseArgs parses the command line and returns the run's ID.
 func (r *answerOptions) parseArgs(a *cli.App, command *cobra.Command, args []string) (id string, err error) {
 	changed := command.Flags().Changed
 	if err := r.checkArgs(command, args); err != nil {
@@ -137,7 +137,7 @@ func (r *answerOptions) parseArgs(a *cli.App, command *cobra.Command, args []str
 	return args[0], cli.CheckRun(args[0], "")
 }
 
-// checkArgs finds what the command line lacks, and what it has too much.
+// checkArgs returns an error for missing and for superfluous arguments.
 func (r *answerOptions) checkArgs(command *cobra.Command, args []string) error {
 	changed := command.Flags().Changed
 	switch {
@@ -157,7 +157,7 @@ func (r *answerOptions) checkArgs(command *cobra.Command, args []string) error {
 	return nil
 }
 
-// parseValues reads the result, the details and the form.
+// parseValues parses the values of --result, --details and --form.
 func (r *answerOptions) parseValues(a *cli.App, changed func(string) bool) error {
 	for _, value := range []struct {
 		flag, text string
@@ -185,7 +185,7 @@ func (r *answerOptions) parseValues(a *cli.App, changed func(string) bool) error
 	return nil
 }
 
-// readValue reads JSON from the argument, from a file, or from standard input.
+// readValue parses JSON from the argument, from a file for @FILE, or from standard input for -.
 func readValue(a *cli.App, text string) (any, error) {
 	data, err := []byte(text), error(nil)
 	if path, isFile := strings.CutPrefix(text, "@"); isFile {

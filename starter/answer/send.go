@@ -27,7 +27,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// AnswerDocument is what a command that answers prints as JSON.
+// AnswerDocument is the JSON output of a command that answers.
 type AnswerDocument struct {
 	Command    string `json:"command"`
 	WorkflowID string `json:"workflow_id"`
@@ -35,11 +35,11 @@ type AnswerDocument struct {
 
 	Outcome steer.CommandOutcome `json:"outcome"` // done, unchanged, kept, refused or unknown
 	Message string               `json:"message"`
-	// Awaits are attempts that await an answer, where the answer was refused.
+	// Awaits are the attempts that await an answer; set if the answer was refused.
 	Awaits []runs.AwaitedAttempt `json:"awaits,omitempty"`
 }
 
-// answerer finds out what a command is for, and answers it.
+// answerer determines which attempt a command is meant for, and answers it.
 type answerer struct {
 	*answerOptions
 
@@ -81,7 +81,7 @@ func answerAttempt(ctx context.Context, streams cli.Streams, s *session.Session,
 	return reportAnswer(streams, t, doc)
 }
 
-// fitsAnswer refuses an answer that Temporal, or the payload store, would not take.
+// fitsAnswer returns an error for an answer that is too large for Temporal or the payload store.
 func fitsAnswer(s *session.Session, answer interpreter.Answer) error {
 	most, err := s.MostBytes()
 	if err != nil {
@@ -98,21 +98,21 @@ func stepNames(book *playbook.Playbook) []string {
 	return lists.Map(book.Steps, func(step *playbook.Step) string { return step.Name })
 }
 
-// documentOf is what came of the answer.
+// documentOf returns the output for an answer, with its outcome and a message.
 func (t *answerer) documentOf(to interpreter.AnswerTo, outcome steer.CommandOutcome, format string, args ...any) AnswerDocument {
 	return AnswerDocument{
 		Command: t.name, WorkflowID: t.run.WorkflowID, AnswerTo: to, Outcome: outcome, Message: fmt.Sprintf(format, args...),
 	}
 }
 
-// refuseAnswer returns an answer that is not taken, with what awaits one.
+// refuseAnswer returns the output for a refused answer, with the attempts that await one.
 func (t *answerer) refuseAnswer(format string, args ...any) AnswerDocument {
 	doc := t.documentOf(t.answer.AnswerTo, steer.Refused, format, args...)
 	doc.Awaits = t.awaited
 	return doc
 }
 
-// deliverAnswer answers the attempt that is meant. The error is one of the server.
+// deliverAnswer answers the attempt that is meant. An error is the server's; a refusal is in the output.
 func (t *answerer) deliverAnswer(ctx context.Context) (AnswerDocument, error) {
 	if t.run.Ended() {
 		return t.findReply(ctx), nil
@@ -141,8 +141,8 @@ func (t *answerer) deliverAnswer(ctx context.Context) (AnswerDocument, error) {
 	return t.sendTo(ctx, meant[0])
 }
 
-// sendToChild answers an attempt of a run that a step of this one has started, or one
-// of the run itself that does not wait.
+// sendToChild answers an attempt of a child run, or an attempt of the run itself that does not seem to await an
+// answer.
 func (t *answerer) sendToChild(ctx context.Context) (doc AnswerDocument, err error) {
 	if t.book != nil && len(t.book.Callers()) == 0 {
 		return t.sendBlind(ctx)
@@ -175,7 +175,7 @@ func (t *answerer) sendToChild(ctx context.Context) (doc AnswerDocument, err err
 	return t.sendTo(ctx, meant[0])
 }
 
-// sendTo sends the answer to an attempt, unless the command is none for it.
+// sendTo answers an attempt, unless the command does not suit it, such as approve for a step that is not an approval.
 func (t *answerer) sendTo(ctx context.Context, awaited runs.AwaitedAttempt) (AnswerDocument, error) {
 	switch {
 	case t.answersApproval() && awaited.Approval == nil:
@@ -187,7 +187,7 @@ func (t *answerer) sendTo(ctx context.Context, awaited runs.AwaitedAttempt) (Ans
 	return t.sendAnswer(ctx, awaited.WorkflowID)
 }
 
-// isMeant reports whether the command refers to an attempt.
+// isMeant reports whether the command is meant for an attempt.
 func (t *answerer) isMeant(awaited runs.AwaitedAttempt) bool {
 	if t.answer.Step == "" {
 		return awaited.Approval != nil
@@ -195,8 +195,8 @@ func (t *answerer) isMeant(awaited runs.AwaitedAttempt) bool {
 	return awaited.Step == t.answer.Step
 }
 
-// sendBlind sends an answer to an attempt that does not wait: it may have had this
-// answer already, or be about to wait, which the workflows know.
+// sendBlind sends an answer to an attempt that was not found to await one. The attempt may already have this answer,
+// or be about to await it; the workflows decide.
 func (t *answerer) sendBlind(ctx context.Context) (doc AnswerDocument, err error) {
 	if t.answer.Index != nil { // so that others are named than that which does not wait
 		if t.awaited, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", nil); err != nil && !errors.Is(err, answers.ErrNoAnswer) {
@@ -206,7 +206,7 @@ func (t *answerer) sendBlind(ctx context.Context) (doc AnswerDocument, err error
 	if t.book == nil && t.answer.Step != "" { // the workflow knows the step
 		return t.sendAnswer(ctx, t.run.WorkflowID)
 	}
-	step := t.step()
+	step := t.answeredStep()
 	switch {
 	case step == nil && t.answer.Step != "":
 		return t.refuseAnswer("no step %s awaits an answer, in this run or in a child run", t.answer.Step), nil
@@ -222,7 +222,7 @@ func (t *answerer) sendBlind(ctx context.Context) (doc AnswerDocument, err error
 	return t.sendAnswer(ctx, t.run.WorkflowID)
 }
 
-// sendAnswer sends the answer, and says what came of it.
+// sendAnswer sends the answer and returns its outcome.
 func (t *answerer) sendAnswer(ctx context.Context, to string) (AnswerDocument, error) {
 	accepted, err := t.reader.Answer(ctx, to, t.answer)
 	var refused *interpreter.AnswerError
@@ -239,16 +239,16 @@ func (t *answerer) sendAnswer(ctx context.Context, to string) (AnswerDocument, e
 	return AnswerDocument{}, err
 }
 
-// step returns the step that the answer is for; nil where it names none, and where the playbook has no such step or
-// is not known.
-func (t *answerer) step() *playbook.Step {
+// answeredStep returns the step that the answer names; nil if it names none, or if the playbook has no such step or
+// is unknown.
+func (t *answerer) answeredStep() *playbook.Step {
 	if t.book == nil {
 		return nil
 	}
 	return t.book.Step(t.answer.Step)
 }
 
-// acceptedDocument says what the answer does.
+// acceptedDocument returns the output for an accepted answer, which describes its effect.
 func (t *answerer) acceptedDocument(taken interpreter.AnswerReceipt) AnswerDocument {
 	to := taken.Address()
 	name := render.Attempt(to)
@@ -268,14 +268,14 @@ func (t *answerer) acceptedDocument(taken interpreter.AnswerReceipt) AnswerDocum
 	return t.documentOf(to, steer.Done, "%s is complete", name)
 }
 
-// depositAnswer leaves the answer with the server, for a worker to take. unanswered is the error of the workers, nil where none
-// polls.
+// depositAnswer leaves the answer on the server until a worker polls. unanswered is the error of the workers; nil if
+// none polls.
 func (t *answerer) depositAnswer(ctx context.Context, unanswered error) (AnswerDocument, error) {
 	silence := runs.Silence{HeldBy: runs.HeldByNoWorker}
 	if unanswered != nil {
 		silence = t.reader.Silence(ctx, t.run, unanswered)
 	}
-	why, step := silence.Text(t.run.TaskQueue, ""), t.step()
+	why, step := silence.Text(t.run.TaskQueue, ""), t.answeredStep()
 	switch {
 	case t.book == nil && t.answer.Step != "": // the worker that accepts the answer checks its step
 	case step == nil && t.answer.Step != "":
@@ -305,7 +305,7 @@ func (t *answerer) depositAnswer(ctx context.Context, unanswered error) (AnswerD
 		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, render.Attempt(t.answer.AnswerTo), terminal.ShellWord(t.run.TaskQueue)), nil
 }
 
-// mayAwait reports whether attempts of a step may await answers.
+// mayAwait reports whether attempts of a step can await answers.
 func mayAwait(step *playbook.Step) bool {
 	if step.Action == nil {
 		return false
@@ -314,7 +314,7 @@ func mayAwait(step *playbook.Step) bool {
 	return !literal || step.Action.Traits().Awaits
 }
 
-// findReply finds the reply to the answer by a workflow that has ended since.
+// findReply finds how a workflow that has ended replied to the answer.
 func (t *answerer) findReply(ctx context.Context) AnswerDocument {
 	status, err := t.reader.Status(ctx, t.run, t.run.EndedAt)
 	if err == nil && t.answer.Step != "" && t.answer.Verb != interpreter.AnswerProgress {
@@ -350,8 +350,8 @@ func (t *answerer) recallVisit(ctx context.Context, visit *runs.Step) (taken int
 	return t.reader.Recall(ctx, id, answer, 0)
 }
 
-// reportAnswer prints the outcome of an answer: if it was refused, on standard error, with what
-// awaits an answer.
+// reportAnswer prints the outcome of an answer. A refusal goes to standard error, with the attempts that await an
+// answer.
 func reportAnswer(streams cli.Streams, t *answerer, doc AnswerDocument) error {
 	var err error
 	if doc.Outcome == steer.Refused {
@@ -374,10 +374,11 @@ func reportAnswer(streams cli.Streams, t *answerer, doc AnswerDocument) error {
 	return err
 }
 
-// shownAwaited bounds the attempts that are named where another was meant.
+// shownAwaited bounds how many awaiting attempts a refusal lists.
 const shownAwaited = 10
 
-// writeAwaited names the attempts that await an answer, with the commands that give it.
+// writeAwaited lists the attempts that await an answer, with the commands that answer them. left is how many more
+// there are.
 func writeAwaited(b *strings.Builder, doc AnswerDocument, left, width int, now time.Time) {
 	if len(doc.Awaits) == 0 {
 		return
@@ -402,7 +403,7 @@ func writeAwaited(b *strings.Builder, doc AnswerDocument, left, width int, now t
 	}
 }
 
-// writeIndented writes a line, on several where it is too long, each indented.
+// writeIndented writes a text, wrapped at width, with each line indented.
 func writeIndented(b *strings.Builder, indent, said string, width int) {
 	var lines strings.Builder
 	terminal.WriteWrapped(&lines, said, width-len(indent))
@@ -411,7 +412,7 @@ func writeIndented(b *strings.Builder, indent, said string, width int) {
 	}
 }
 
-// ambiguousText says that several attempts may be meant.
+// ambiguousText describes that several attempts match the command.
 func (t *answerer) ambiguousText(meant []runs.AwaitedAttempt) string {
 	if t.answer.Step == "" {
 		return fmt.Sprintf("%d approvals are waiting; name the STEP, and the iteration with --index", len(meant))

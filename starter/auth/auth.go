@@ -24,7 +24,7 @@ func NewAuthCommand(a *cli.App) *cobra.Command {
 	return cli.NewGroup("auth", "logins", newAuthLoginCommand(a), newAuthListCommand(a), newAuthStatusCommand(a), newAuthRefreshCommand(a), newAuthLogoutCommand(a))
 }
 
-// authOptions is the command line that the auth commands share.
+// authOptions are the flags that the auth commands share.
 type authOptions struct {
 	server session.ServerFlags
 	output string
@@ -35,7 +35,7 @@ func (o *authOptions) add(command *cobra.Command) {
 	cli.OutputFlag(command, &o.output)
 }
 
-// newLoginCommand returns a command about one connection.
+// newLoginCommand returns a command about one connection. run executes it.
 func newLoginCommand(a *cli.App, name string, run func(ctx context.Context, s *session.Session, connection string, o *authOptions) error) *cobra.Command {
 	o := &authOptions{}
 	command := &cobra.Command{
@@ -51,7 +51,8 @@ func newLoginCommand(a *cli.App, name string, run func(ctx context.Context, s *s
 	return command
 }
 
-// checkConnection refuses what is no name, such as the connection itself, which nobody is to read on a screen.
+// checkConnection rejects arguments that are not a connection's name, such as its URL, which may contain a secret and
+// must not be printed.
 func checkConnection(name string) error {
 	if name == "" || strings.ContainsAny(name, ":/@= \t\r\n") {
 		return cli.UsageError("NAME: expected the name of a connection that the worker knows, such as shop, not the connection itself")
@@ -117,7 +118,7 @@ func newAuthListCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// loginList is what auth list prints as JSON.
+// loginList is the JSON output of auth list.
 type loginList struct {
 	Logins []login.LoginStatus `json:"logins"`
 }
@@ -178,7 +179,7 @@ func timeText(at time.Time) string {
 	return at.Local().Format(time.DateTime)
 }
 
-// statusText returns a login in lines.
+// statusText returns the status of a login, with one property per line.
 func statusText(status login.LoginStatus) string {
 	var text strings.Builder
 	for _, row := range [][2]string{
@@ -200,7 +201,7 @@ func statusText(status login.LoginStatus) string {
 	return text.String()
 }
 
-// loginStatus is that of a connection. The error says that there is no login.
+// loginStatus returns the status of a connection's login. A connection without a login is a usage error.
 func loginStatus(ctx context.Context, s *session.Session, connection string) (login.LoginStatus, error) {
 	status, err := queryStatus(ctx, s, login.WorkflowID(connection))
 	if connect.NotFound(err) {
@@ -209,7 +210,7 @@ func loginStatus(ctx context.Context, s *session.Session, connection string) (lo
 	return status, err
 }
 
-// queryTimeout bounds how long the worker of a login may take to show it.
+// queryTimeout bounds the query for the status of a login.
 const queryTimeout = 10 * time.Second
 
 func queryStatus(ctx context.Context, s *session.Session, id string) (status login.LoginStatus, err error) {
@@ -225,7 +226,7 @@ func queryStatus(ctx context.Context, s *session.Session, id string) (status log
 	return status, nil
 }
 
-// updateLogin sends an update to the workflow of a login, which begins with it where there is none.
+// updateLogin sends an update to the workflow of a login, and starts that workflow if it is not running.
 func updateLogin(ctx context.Context, s *session.Session, connection, update string, arg, result any) error {
 	err := connect.UpdateWithStart(ctx, s.Client, client.UpdateWorkflowOptions{
 		WorkflowID: login.WorkflowID(connection), UpdateName: update, Args: []any{arg},

@@ -18,7 +18,7 @@ import (
 	"reprise/starter/session"
 )
 
-// loginPatience is how long the command waits for the person.
+// loginPatience is how long the command waits for the user to log in.
 const loginPatience = 15 * time.Minute
 
 // loginOptions is the command line of auth login.
@@ -56,7 +56,7 @@ func newAuthLoginCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// logIn has a person log in, and the worker exchange what that gives.
+// logIn has the user log in, and the worker exchange the resulting code for tokens.
 func logIn(ctx context.Context, a *cli.App, s *session.Session, connection string, o *loginOptions) error {
 	proof := login.LoginProof{LoginStart: login.LoginStart{Connection: connection, By: cli.Whoami(), Device: o.device}}
 	var back *redirect
@@ -98,20 +98,20 @@ func logIn(ctx context.Context, a *cli.App, s *session.Session, connection strin
 	return a.ShowDocument(o.output, result.Status, statusText(result.Status))
 }
 
-// redirect awaits the code of a login at a port of this machine (RFC 8252, section 7.3).
+// redirect is a listener on this machine that receives the authorization code of a login (RFC 8252, section 7.3).
 type redirect struct {
 	url, state string
 	server     *http.Server
 	came       chan arrival
 }
 
-// arrival is what the login has come back with.
+// arrival is the result of a login: its code, or why there is none.
 type arrival struct {
 	code string
 	err  error
 }
 
-// listen begins to await a login.
+// listen starts to listen for the redirect of a login.
 func listen(port int) (*redirect, error) {
 	listener, err := session.ListenLocally(fmt.Sprint(port))
 	if err != nil {
@@ -125,7 +125,8 @@ func listen(port int) (*redirect, error) {
 	return r, nil
 }
 
-// ServeHTTP accepts the code. A request without the state is of somebody else, and ends nothing.
+// ServeHTTP accepts the authorization code. A request without the right state is somebody else's: it is refused, and
+// the login continues.
 func (r *redirect) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	query := request.URL.Query()
 	if request.URL.Path != "/callback" || subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(r.state)) != 1 {
@@ -144,7 +145,7 @@ func (r *redirect) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// refusedLogin returns the error of a login that came back without a code.
+// refusedLogin returns the error for a login that returned an error code and no authorization code.
 func refusedLogin(code string) error {
 	const shown = 64
 	return fmt.Errorf("the login was refused: %.*q", shown, code)
@@ -160,7 +161,7 @@ func (r *redirect) await(ctx context.Context) (string, error) {
 	}
 }
 
-// close ends the server once the page was written.
+// close shuts the server down once its page was written.
 func (r *redirect) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -38,7 +38,7 @@ func NewEvalCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// evalNames returns the names that an expression may use.
+// evalNames returns the variables that an expression may use, from --with and --set.
 func evalNames(streams cli.Streams, with, sets []string) (map[string]any, error) {
 	names := map[string]any{}
 	for _, one := range with {
@@ -85,7 +85,7 @@ func evalValue(streams cli.Streams, path string) (any, error) {
 	return value, nil
 }
 
-// evaluation is what eval prints as JSON.
+// evaluation is the JSON output of eval.
 type evaluation struct {
 	Expression string           `json:"expression"`
 	Value      expression.Value `json:"value"`
@@ -132,7 +132,7 @@ func EvalExpression(streams cli.Streams, text string, names map[string]any, outp
 	return err
 }
 
-// noteUngiven names what an expression uses and nobody has given: it is nil.
+// noteUngiven prints which variables an expression uses that have no value; they are nil.
 func noteUngiven(streams cli.Streams, template *expression.Template, names map[string]any) {
 	var noted []string
 	for _, ref := range template.Refs() {
@@ -161,7 +161,7 @@ func printEvaluation(streams cli.Streams, doc evaluation) error {
 	return err
 }
 
-// shownLines bounds the lines of a value, in threes.
+// shownLines is the line limit of a printed value; one that is read as a whole may have three times as many.
 const shownLines = 100
 
 func describeValue(doc evaluation) string {
@@ -174,7 +174,7 @@ func describeValue(doc evaluation) string {
 	return doc.Type + ", false as a condition"
 }
 
-// expressionProblems shows problems of an expression below it.
+// expressionProblems renders the problems of an expression, each with a marker beneath its place.
 func expressionProblems(text string, problems []expression.Problem) string {
 	file := source.NewFile("expression", []byte(text))
 	return file.FormatAll(lists.Map(problems, func(problem expression.Problem) source.Diagnostic {

@@ -27,7 +27,7 @@ func NewExplainCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// ExplainWord prints what is known about a word, or lists the words.
+// ExplainWord prints the reference of a word, or lists all words.
 func ExplainWord(streams cli.Streams, word, output string) error {
 	r := reference.New(activities.Default())
 	if word == "" {
@@ -53,7 +53,7 @@ func ExplainWord(streams cli.Streams, word, output string) error {
 	return streams.ShowDocument(output, found, b.String())
 }
 
-// commandNamed returns the command of a name, with or without starter before it, "" for none.
+// commandNamed returns the name of a command without a leading "starter"; "" if there is no such command.
 func commandNamed(word string) string {
 	name := strings.Join(strings.Fields(strings.TrimPrefix(word, "starter ")), " ")
 	if _, is := help.AllTopics()[name]; !is || name == "starter" {
@@ -62,7 +62,7 @@ func commandNamed(word string) string {
 	return name
 }
 
-// writeEntry writes an entry for eyes.
+// writeEntry writes an entry of the reference for people.
 func writeEntry(b *strings.Builder, entry reference.Entry, width int) {
 	fmt.Fprintf(b, "%s (%s)\n\n", entry.Heading(), entry.Kind)
 	b.WriteString(reflowText(entry.Doc, width) + "\n\n")
@@ -78,7 +78,7 @@ func writeEntry(b *strings.Builder, entry reference.Entry, width int) {
 	}
 }
 
-// writeFact writes what is said of an entry. A link stays whole, so that it can be copied.
+// writeFact writes a property of an entry. A link is not wrapped, so that it can be copied.
 func writeFact(b *strings.Builder, fact reference.Property, width int) {
 	line := fact.Name + ": " + fact.Text
 	if len(line) > width && !strings.Contains(fact.Text, " ") {
@@ -88,7 +88,7 @@ func writeFact(b *strings.Builder, fact reference.Property, width int) {
 	terminal.WriteWrapped(b, line, width)
 }
 
-// explainIndex lists all words by their kinds.
+// explainIndex lists all words by kind.
 func explainIndex(streams cli.Streams, r *reference.Reference, output string) error {
 	var b strings.Builder
 	for _, kind := range reference.Kinds() {

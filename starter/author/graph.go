@@ -19,7 +19,7 @@ import (
 	"reprise/starter/session"
 )
 
-// graphFormats are the values of --format.
+// graphFormats maps the values of --format to their renderers.
 var graphFormats = map[string]func(*graph.Diagram) string{
 	"text": (*graph.Diagram).Text, "mermaid": (*graph.Diagram).Mermaid, "dot": (*graph.Diagram).DOT, "svg": (*graph.Diagram).SVG,
 }
@@ -68,7 +68,7 @@ func NewGraphCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// isPlaybookFile distinguishes a file from the ID of a run.
+// isPlaybookFile reports whether an argument is a file rather than the ID of a run.
 func isPlaybookFile(name string) bool {
 	if ext := filepath.Ext(name); name == "-" || strings.HasPrefix(name, load.ExampleScheme) || ext == ".yaml" || ext == ".yml" {
 		return true
@@ -77,7 +77,7 @@ func isPlaybookFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// bookOf reads a playbook that can be drawn; one with problems cannot.
+// bookOf reads a playbook to draw. One with problems is an error.
 func bookOf(a *cli.App, name string) (load.CheckedPlaybook, error) {
 	limits, err := load.AssumedLimits()
 	if err != nil {
@@ -94,7 +94,7 @@ func bookOf(a *cli.App, name string) (load.CheckedPlaybook, error) {
 	return read, nil
 }
 
-// childRun finds a run that another one has started, nil if it cannot be read.
+// childRun returns the playbook and the status of a run that another one started; nil if it cannot be read.
 func childRun(ctx context.Context, s *session.Session, id string) (*playbook.Playbook, *runs.Status) {
 	found, err := s.Runs().Find(ctx, id, "")
 	if err != nil {

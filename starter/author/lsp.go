@@ -17,7 +17,7 @@ func NewLSPCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// serveEditor answers an editor on the standard streams until that ends it.
+// serveEditor serves the Language Server Protocol on the standard streams until the editor ends it.
 func serveEditor(a *cli.App) error {
 	limits, err := load.AssumedLimits()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"reprise/starter/load"
 )
 
-// migratedFile is one file in `migrate --output json`.
+// migratedFile is a file in the output of `migrate --output json`.
 type migratedFile struct {
 	File     string         `json:"file"`
 	Changed  bool           `json:"changed"`
@@ -25,7 +25,7 @@ type migratedFile struct {
 	Text     string         `json:"text"`     // the file as it should be
 }
 
-// change is a change that was made, or would be, and its place.
+// change is a change that was made to a file, or would be, and its position.
 type change struct {
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
@@ -104,8 +104,8 @@ func migrateFile(a *cli.App, name string, options migrateOptions, several bool) 
 	return result, nil
 }
 
-// printMigration prints the text, unless it is written or only checked, and
-// what was done beside it.
+// printMigration prints the migrated text, unless it is written or only checked, and to standard error what was
+// changed.
 func printMigration(a *cli.App, file *source.File, m *migrate.Migration, options migrateOptions, several bool) {
 	if !options.write && !options.check {
 		if several {

@@ -23,7 +23,7 @@ import (
 	"reprise/starter/load"
 )
 
-// newOptions is the command line of new.
+// newOptions are the flags of new.
 type newOptions struct {
 	file      string // "" follows from the name
 	curl      string
@@ -75,7 +75,7 @@ func NewNewCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// newDocument is what new prints as JSON.
+// newDocument is the JSON output of new.
 type newDocument struct {
 	Name        string                `json:"name"`
 	Playbook    string                `json:"playbook"`
@@ -85,7 +85,7 @@ type newDocument struct {
 	Notes       []string              `json:"notes"`
 }
 
-// writePlaybooks writes a playbook and its test.
+// writePlaybooks writes a playbook and its test file.
 func writePlaybooks(a *cli.App, o *newOptions) error {
 	if o.file != "" && filepath.Ext(o.file) != ".yaml" {
 		return cli.UsageError("FILE %q must end with .yaml", o.file)
@@ -115,7 +115,7 @@ func writePlaybooks(a *cli.App, o *newOptions) error {
 	return a.ShowDocument(o.output, doc, doc.documentText(terminal.PaperOf(a.Out).Width))
 }
 
-// documentText says what was written, and what to do next.
+// documentText returns which files were written, and what to do next.
 func (c newDocument) documentText(width int) string {
 	var b strings.Builder
 	line := func(format string, args ...any) {
@@ -146,13 +146,13 @@ func (c newDocument) documentText(width int) string {
 	return b.String()
 }
 
-// newFile is a file that is to be written.
+// newFile is a file to write.
 type newFile struct {
 	path string
 	data []byte
 }
 
-// writeNew writes all files or none: it replaces none that exists, unless that is forced.
+// writeNew writes all files or none. An existing file is an error unless force is set.
 func writeNew(files []newFile, force bool) error {
 	for _, file := range files {
 		info, err := os.Lstat(file.path)
@@ -175,7 +175,7 @@ func writeNew(files []newFile, force bool) error {
 	return nil
 }
 
-// putInPlace puts a new file at a path. A link there is replaced, not followed.
+// putInPlace writes a new file at a path. A symbolic link there is replaced, not followed.
 func putInPlace(path string, data []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
@@ -191,7 +191,7 @@ func putInPlace(path string, data []byte) error {
 	return err
 }
 
-// makeNew makes the playbook of what the flags describe.
+// makeNew generates the playbook that the flags describe.
 func makeNew(a *cli.App, o *newOptions) (*scaffold.Draft, error) {
 	if o.example != "" {
 		return exampleFiles(o.example, o.file)
@@ -217,7 +217,7 @@ func makeNew(a *cli.App, o *newOptions) (*scaffold.Draft, error) {
 	return made, nil
 }
 
-// readDescription reads the description.
+// readDescription reads the description of the API from the source that the flags name.
 func readDescription(a *cli.App, o *newOptions) (*scaffold.Description, error) {
 	var described *scaffold.Description
 	var err error
@@ -255,7 +255,7 @@ func readDescription(a *cli.App, o *newOptions) (*scaffold.Description, error) {
 	return described, nil
 }
 
-// describeOperation describes an operation, the only one where none is named.
+// describeOperation describes the operation with an ID. id may be "" if the document has only one.
 func describeOperation(document *scaffold.OpenAPIDocument, id string) (*scaffold.Description, error) {
 	all := document.Operations()
 	if id == "" && len(all) != 1 {
@@ -268,10 +268,10 @@ func describeOperation(document *scaffold.OpenAPIDocument, id string) (*scaffold
 	return document.DescribeOperation(id)
 }
 
-// shownOperations is how many operations are named.
+// shownOperations bounds how many operations an error lists.
 const shownOperations = 10
 
-// readDocument reads a file of a bounded size.
+// readDocument reads a file of a bounded size, such as an OpenAPI document.
 func readDocument(path string) ([]byte, error) {
 	file, err := regular.OpenFile(path)
 	if err != nil {
@@ -281,7 +281,7 @@ func readDocument(path string) ([]byte, error) {
 	return cli.ReadBounded(file)
 }
 
-// documentTimeout is how long the server of a document may take.
+// documentTimeout bounds the download of a document.
 const documentTimeout = 30 * time.Second
 
 // readOpenAPI reads a document from a file or a URL.
@@ -314,7 +314,7 @@ func readOpenAPI(a *cli.App, from string) (*scaffold.OpenAPIDocument, error) {
 	return scaffold.ReadOpenAPI(data, from)
 }
 
-// exampleFiles returns the files of an example, with its test where it has one.
+// exampleFiles returns the files of an example: the playbook, and its test if it has one.
 func exampleFiles(name, file string) (*scaffold.Draft, error) {
 	name = strings.TrimSuffix(strings.TrimPrefix(name, load.ExampleScheme), ".yaml")
 	data, err := fs.ReadFile(playbooks.FS, name+".yaml")

@@ -15,7 +15,7 @@ import (
 	"reprise/starter/cli"
 )
 
-// airbyteDocument is what new prints as JSON of a manifest.
+// airbyteDocument is the JSON output of new for a manifest.
 type airbyteDocument struct {
 	Playbooks    []airbytePlaybook     `json:"playbooks"`
 	Connections  []scaffold.Connection `json:"connections"`
@@ -24,7 +24,7 @@ type airbyteDocument struct {
 	Notes        []string              `json:"notes"`
 }
 
-// airbytePlaybook is a playbook that was made of a manifest.
+// airbytePlaybook is a playbook that was converted from a manifest.
 type airbytePlaybook struct {
 	Name     string   `json:"name"`
 	Playbook string   `json:"playbook"`
@@ -32,7 +32,8 @@ type airbytePlaybook struct {
 	Streams  []string `json:"streams"`
 }
 
-// writeAirbyte converts a manifest. With strict, a part that was not converted is a failure, once all is written.
+// writeAirbyte converts a manifest and writes the playbooks. With --strict, the command fails after that if a part
+// was not converted.
 func writeAirbyte(a *cli.App, o *newOptions) error {
 	if o.each != "" || o.style != "" || o.operation != "" || o.probe {
 		return cli.UsageError("--each, --style, --operation and --probe are not for --airbyte")
@@ -61,7 +62,7 @@ func writeAirbyte(a *cli.App, o *newOptions) error {
 	return nil
 }
 
-// convertAirbyte makes one playbook of the manifest, or one for each stream.
+// convertAirbyte converts the manifest to one playbook, or to one per stream.
 func convertAirbyte(o *newOptions, data []byte) ([]*airbyte.Result, error) {
 	options := airbyte.Options{Name: connectorOf(o.airbyte), Streams: o.streams, Sink: o.sink, Read: readBeside(o.airbyte)}
 	if o.file != "" {
@@ -92,7 +93,8 @@ func convertAirbyte(o *newOptions, data []byte) ([]*airbyte.Result, error) {
 	return results, nil
 }
 
-// connectorOf returns the name of the connector of a manifest: that of its folder, where the file is called manifest.
+// connectorOf returns the connector's name for the path of a manifest: the file's name, or the folder's if the file
+// is called manifest.
 func connectorOf(path string) string {
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	if full, err := filepath.Abs(path); err == nil && name == "manifest" {
@@ -104,7 +106,7 @@ func connectorOf(path string) string {
 	return strings.TrimPrefix(name, "source-")
 }
 
-// readBeside reads files below the folder of a manifest.
+// readBeside returns a function that reads files in the folder of a manifest.
 func readBeside(manifest string) func(string) ([]byte, error) {
 	return func(path string) ([]byte, error) {
 		root, err := os.OpenRoot(filepath.Dir(manifest))
@@ -121,7 +123,7 @@ func readBeside(manifest string) func(string) ([]byte, error) {
 	}
 }
 
-// describeAirbyte is what was made, and the files to write.
+// describeAirbyte returns the output for converted playbooks, and the files to write.
 func describeAirbyte(o *newOptions, results []*airbyte.Result) (airbyteDocument, []newFile) {
 	doc := airbyteDocument{Connections: []scaffold.Connection{}, Secrets: []string{}, NotConverted: []airbyte.Gap{}, Notes: []string{}}
 	var files []newFile
@@ -146,7 +148,7 @@ func describeAirbyte(o *newOptions, results []*airbyte.Result) (airbyteDocument,
 	return doc, files
 }
 
-// documentText says what was written, what was not converted, and what to do next.
+// documentText returns which files were written, what was not converted, and what to do next.
 func (d airbyteDocument) documentText(width int) string {
 	var b strings.Builder
 	line := func(format string, args ...any) {

@@ -15,15 +15,16 @@ import (
 	"reprise/starter/cli"
 )
 
-// Bounds of a probe.
+// Limits of a probe.
 const (
 	probeTimeout = 30 * time.Second
-	// mostProbed is how many bytes of the answer a probe reads: it needs some rows, and the API
-	// may send any number.
+	// mostProbed bounds how many bytes of the response a probe reads. It needs only some rows, and the API may send
+	// any number.
 	mostProbed = 16 << 20
 )
 
-// probeRequest sends the request of a line of curl once, as tool http sends requests, and describes the API by its answer.
+// probeRequest sends the request of a curl command line once, as tool http would, and completes the description of
+// the API from the response.
 func probeRequest(a *cli.App, line string, described *scaffold.Description) error {
 	probe, err := scaffold.ProbeOf(line, os.LookupEnv)
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"reprise/starter/cli"
 )
 
-// newSource is a possible source for the description of a new playbook.
+// newSource is a source from which a new playbook can be generated.
 type newSource struct {
 	name, question string
 	into           *string
 }
 
-// allSources returns all of them, in the order in which they are asked.
+// allSources returns the sources in the order in which the prompt lists them.
 func (o *newOptions) allSources() []newSource {
 	return []newSource{
 		{"curl", "the curl command line", &o.curl},
@@ -31,7 +31,7 @@ func (o *newOptions) allSources() []newSource {
 	}
 }
 
-// promptNew completes the flags: by questions at a terminal, else by defaults.
+// promptNew completes the flags: with questions at a terminal, else with defaults.
 func promptNew(streams cli.Streams, o *newOptions) error {
 	var given []string
 	for _, source := range o.allSources() {
@@ -72,7 +72,7 @@ func promptNew(streams cli.Streams, o *newOptions) error {
 	return q.promptRest(o)
 }
 
-// offerProbe asks whether the request of the line is sent once. It is offered only where that can be done.
+// offerProbe asks whether to send the request of the curl command line once. It asks only if the request can be sent.
 func (q *prompter) offerProbe(o *newOptions) error {
 	probe, err := scaffold.ProbeOf(o.curl, os.LookupEnv)
 	if err != nil {
@@ -83,7 +83,7 @@ func (q *prompter) offerProbe(o *newOptions) error {
 	return err
 }
 
-// newPrompter prompts on a terminal; nil without one.
+// newPrompter returns a prompter, nil without a terminal.
 func newPrompter(streams cli.Streams) *prompter {
 	if !streams.CanAsk() || !streams.ErrTerminal() {
 		return nil
@@ -96,7 +96,7 @@ type prompter struct {
 	out io.Writer
 }
 
-// promptLine asks for a line; an empty one is the default.
+// promptLine asks for a line; an empty one stands for usual.
 func (q *prompter) promptLine(question, usual string) (string, error) {
 	if usual != "" {
 		question += " [" + usual + "]"
@@ -121,7 +121,7 @@ func (q *prompter) promptLine(question, usual string) (string, error) {
 	return line, nil
 }
 
-// promptSource asks where the description comes from, until that is known.
+// promptSource asks for the source of the description until the answer is valid.
 func (q *prompter) promptSource(o *newOptions) error {
 	names := lists.Map(o.allSources(), func(source newSource) string { return source.name })
 	for {
@@ -148,7 +148,7 @@ func (q *prompter) promptSource(o *newOptions) error {
 	}
 }
 
-// promptRest asks for the operation, where rows go, and what the request is repeated for.
+// promptRest asks for the operation, for the sink, and for what the request is repeated for.
 func (q *prompter) promptRest(o *newOptions) (err error) {
 	if o.openapi != "" && o.operation == "" {
 		if o.operation, err = q.promptLine("operation (operationId, or METHOD /path)", ""); err != nil {

@@ -28,7 +28,7 @@ import (
 	"reprise/starter/wording"
 )
 
-// planOptions is the command line of plan.
+// planOptions are the flags of plan.
 type planOptions struct {
 	server      session.ServerFlags
 	local       session.LocalFlags
@@ -57,7 +57,7 @@ func NewPlanCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// planDocument is what plan prints as JSON.
+// planDocument is the JSON output of plan.
 type planDocument struct {
 	Playbook    string                 `json:"playbook"`
 	Last        *lastRun               `json:"last_run"` // nil for none
@@ -67,21 +67,21 @@ type planDocument struct {
 	Schedules   []plannedSchedule      `json:"schedules"`
 	Steps       []interpreter.StepPlan `json:"steps"`
 	Warnings    []string               `json:"warnings,omitempty"`
-	// Notes say what could not be found out.
+	// Notes describe what could not be determined.
 	Notes []string `json:"notes,omitempty"`
 	// Problems counts the problems that would make a run fail.
 	Problems int `json:"problems"`
 }
 
-// lastRun is the run of the playbook that was started last.
+// lastRun is the latest run of the playbook.
 type lastRun struct {
 	runs.Found
 
-	// Diff is what has changed in the playbook since, as a unified diff; "" for no change.
+	// Diff is the change of the playbook since that run, as a unified diff; "" if there is none.
 	Diff string `json:"diff"`
 }
 
-// plannedTurn is whether a run would get its turn at once.
+// plannedTurn describes whether a run would start immediately or wait in the queue of its concurrency group.
 type plannedTurn struct {
 	Key        string              `json:"key"`
 	Limit      int                 `json:"limit"`
@@ -91,7 +91,7 @@ type plannedTurn struct {
 	Holders    []string            `json:"holders,omitempty"` // some of Running
 }
 
-// plannedPartitions are the partitions that are complete, and the one that a run would be about.
+// plannedPartitions are the completed partitions, and the partition that a run would process.
 type plannedPartitions struct {
 	Run    string                   `json:"run"`
 	Counts map[partition.Status]int `json:"counts"`
@@ -141,7 +141,7 @@ func showPlan(a *cli.App, name string, o *planOptions) error {
 	})
 }
 
-// planInput is what a worker is sent.
+// planInput returns the input of the worker's plan.
 func planInput(streams cli.Streams, checked load.CheckedPlaybook, workload map[string]any, o *planOptions) (call.PlanInput, error) {
 	book := checked.Book
 	values, err := expression.Canonical(load.MergeWorkload(book.Workload, workload))
@@ -164,7 +164,7 @@ func planInput(streams cli.Streams, checked load.CheckedPlaybook, workload map[s
 	}, err
 }
 
-// planRun gathers what a run would do.
+// planRun collects what a run would do.
 func planRun(ctx context.Context, s *session.Session, of load.CheckedPlaybook, input call.PlanInput) (*planDocument, error) {
 	doc := &planDocument{Playbook: of.Book.Name, Running: []runs.Found{}, Schedules: []plannedSchedule{}}
 	answer, err := session.OnWorker[interpreter.PlanAnswer](ctx, s, input.Task.Run.WorkflowID, interpreter.PlanWorkflow, "plan "+input.Task.Name, input)
@@ -189,11 +189,11 @@ func planRun(ctx context.Context, s *session.Session, of load.CheckedPlaybook, i
 	return doc, nil
 }
 
-// mostPlanned is how many runs are read to find those of the playbook: a server without its
-// search attributes lists the runs of all playbooks.
+// mostPlanned bounds how many runs are read to find the playbook's: a server without the search attributes lists the
+// runs of all playbooks.
 const mostPlanned = 100
 
-// planRuns finds the runs of the playbook, and how it differs from that of the last one.
+// planRuns adds the running runs of the playbook to doc, and how the playbook differs from that of the latest run.
 func planRuns(ctx context.Context, s *session.Session, checked load.CheckedPlaybook, input call.PlanInput, doc *planDocument) error {
 	list, err := s.Runs().List(ctx, runs.Filter{Playbook: checked.Book.Name, Limit: mostPlanned})
 	if errors.Is(err, runs.ErrNoAttributes) {
@@ -230,7 +230,7 @@ func planRuns(ctx context.Context, s *session.Session, checked load.CheckedPlayb
 	return nil
 }
 
-// planTurn finds out whether a run would wait for its turn.
+// planTurn adds to doc whether a run would wait in the queue of its concurrency group.
 func planTurn(ctx context.Context, s *session.Session, checked load.CheckedPlaybook, input call.PlanInput, doc *planDocument) error {
 	concurrency := checked.Book.Concurrency
 	if concurrency == nil {
@@ -252,7 +252,7 @@ func planTurn(ctx context.Context, s *session.Session, checked load.CheckedPlayb
 	return nil
 }
 
-// planPartitions finds out what became of the partitions.
+// planPartitions adds the states of the partitions to doc.
 func planPartitions(ctx context.Context, s *session.Session, checked load.CheckedPlaybook, input call.PlanInput, doc *planDocument) error {
 	of := input.Task.Run.Partition
 	if of == nil {
@@ -266,10 +266,10 @@ func planPartitions(ctx context.Context, s *session.Session, checked load.Checke
 	return nil
 }
 
-// shownTimes is how many times of a schedule are shown.
+// shownTimes is how many upcoming times of a schedule are shown.
 const shownTimes = 3
 
-// planSchedules finds the schedules that start runs of the playbook.
+// planSchedules adds the schedules that start runs of the playbook to doc.
 func planSchedules(ctx context.Context, s *session.Session, checked load.CheckedPlaybook, _ call.PlanInput, doc *planDocument) error {
 	page, err := s.Runs().Schedules().List(ctx, "", 0)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// playbookDiff returns a unified diff of two playbooks, "" if they have the same meaning: comments,
-// descriptions, the order of keys and the style of YAML are ignored.
+// playbookDiff returns a unified diff of two playbooks. It ignores comments, descriptions, the order of keys and YAML
+// styles; "" means no difference.
 func playbookDiff(beforeName, before, afterName, after string) (string, error) {
 	now, err := normalizePlaybook(after)
 	if err != nil {
@@ -29,7 +29,7 @@ func playbookDiff(beforeName, before, afterName, after string) (string, error) {
 	return found, nil
 }
 
-// normalizePlaybook returns a playbook without what says nothing, but for the order of its keys.
+// normalizePlaybook parses a playbook and drops what does not change its meaning, except the order of keys.
 func normalizePlaybook(text string) (*yaml.Node, error) {
 	root, err := yamltree.Parse([]byte(text))
 	if err != nil {
@@ -54,14 +54,14 @@ func normalizePlaybook(text string) (*yaml.Node, error) {
 	return root, nil
 }
 
-// dropKey drops a key of a map.
+// dropKey removes a key from a map.
 func dropKey(n *yaml.Node, key string) {
 	if at := yamltree.IndexOf(n, key); n.Kind == yaml.MappingNode && at >= 0 {
 		n.Content = slices.Delete(n.Content, at, at+2)
 	}
 }
 
-// dropStyles drops styles.
+// dropStyles removes the YAML styles of a node and its children; multi-line scalars keep theirs.
 func dropStyles(n *yaml.Node) {
 	if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "\n") {
 		n.Style = 0
@@ -71,7 +71,7 @@ func dropStyles(n *yaml.Node) {
 	}
 }
 
-// inOrderOf puts the keys of maps into the order that they have at the same place of a model.
+// inOrderOf sorts the keys of maps in the order of a model's keys at the same path.
 func inOrderOf(n, model *yaml.Node) {
 	if n.Kind != model.Kind {
 		return
@@ -113,7 +113,8 @@ func sortKeys(n, model *yaml.Node) {
 	}
 }
 
-// itemLike returns the item of a model with the same name, else at the same place; nil for none.
+// itemLike returns the item of a model list with the same step or name, else the one at the same position; nil if
+// there is none.
 func itemLike(item, model *yaml.Node, at int) *yaml.Node {
 	for _, name := range []string{"step", "name"} {
 		value := yamltree.Keys(item)[name]

@@ -17,7 +17,7 @@ import (
 	"reprise/starter/wording"
 )
 
-// planText writes a plan for people.
+// planText renders a plan for people.
 type planText struct {
 	*planDocument
 
@@ -27,7 +27,7 @@ type planText struct {
 	sampled bool // a sample was requested
 }
 
-// planText returns the plan for people. It has a section for each kind of thing that a run would do, without empty ones.
+// planText returns the plan for people, in sections; empty ones are left out.
 func (d *planDocument) planText(now time.Time, width int, sampled bool) string {
 	t := &planText{planDocument: d, now: now, width: width, sampled: sampled}
 	t.writeLine("", "%s", d.Playbook)
@@ -38,7 +38,7 @@ func (d *planDocument) planText(now time.Time, width int, sampled bool) string {
 	return t.b.String()
 }
 
-// writeLine writes a line behind a margin.
+// writeLine writes a line after a margin.
 func (t *planText) writeLine(margin, format string, args ...any) {
 	t.b.WriteString(terminal.HangingLine(margin, fmt.Sprintf(format, args...), t.width))
 }
@@ -257,7 +257,7 @@ func (t *planText) writeTable(table interpreter.TablePlan, fails bool) {
 	}
 }
 
-// writeDeletes says what happens to existing rows.
+// writeDeletes writes what the sink does to existing rows.
 func (t *planText) writeDeletes(table interpreter.TablePlan) {
 	if where := table.ReplaceWhere; where != nil {
 		bounds := ""
@@ -274,7 +274,7 @@ func (t *planText) writeDeletes(table interpreter.TablePlan) {
 	}
 }
 
-// columnsHint says how to learn more of columns.
+// columnsHint returns how to learn more about columns.
 func (t *planText) columnsHint() string {
 	if t.sampled {
 		return "there is no sample of them"
@@ -282,7 +282,7 @@ func (t *planText) columnsHint() string {
 	return "--sample reads the first ones"
 }
 
-// layDDL puts the columns of a long CREATE TABLE into lines.
+// layDDL breaks a long CREATE TABLE into one line per column.
 func layDDL(ddl interpreter.DDL, width int) string {
 	head, rest, has := strings.Cut(ddl.Statement, " (")
 	if ddl.Kind != interpreter.CreateTable || !has || len(ddl.Statement) <= width {
@@ -330,7 +330,7 @@ func (t *planText) writeNotes() {
 	}
 }
 
-// writeSummary counts what would change. A statement that several sinks have counts once.
+// writeSummary writes how many changes the run would make. A statement that several sinks share counts once.
 func (t *planText) writeSummary() {
 	counts := map[interpreter.DDLKind]int{}
 	seen := map[string]bool{}
@@ -355,7 +355,7 @@ func (t *planText) writeSummary() {
 	t.writeLine("", "Plan: %s; %s.", countsOfDDL(counts), problems)
 }
 
-// countsOfDDL says how many statements there are of each kind. Schemas are rarely made, so that none are left out.
+// countsOfDDL returns how many statements there are of each kind. Schemas are mentioned only if there are any.
 func countsOfDDL(counts map[interpreter.DDLKind]int) string {
 	made := terminal.Count(counts[interpreter.CreateTable], "table")
 	if schemas := counts[interpreter.CreateSchema]; schemas > 0 {

@@ -22,7 +22,7 @@ import (
 	"reprise/starter/cli"
 )
 
-// TestingOptions is the command line of test.
+// TestingOptions are the flags of test.
 type TestingOptions struct {
 	run      string
 	Output   string
@@ -31,7 +31,7 @@ type TestingOptions struct {
 	update   bool
 	Coverage bool
 	verbose  bool
-	// denyPython refuses playbooks that run Python code, which has the rights of this process.
+	// DenyPython refuses playbooks that run Python code, which would have the rights of this process.
 	DenyPython bool
 }
 
@@ -66,7 +66,7 @@ func runTests(ctx context.Context, a *cli.App, files []string, o *TestingOptions
 	return RunTests(a, files, pattern, o)
 }
 
-// RunTests runs the tests once. It returns an error unless all of them passed.
+// RunTests runs the tests once. It returns an error unless all of them pass.
 func RunTests(a *cli.App, files []string, pattern *regexp.Regexp, o *TestingOptions) error {
 	paths, err := testFiles(files)
 	if err != nil {
@@ -102,8 +102,8 @@ func RunTests(a *cli.App, files []string, pattern *regexp.Regexp, o *TestingOpti
 	return nil
 }
 
-// testFiles returns the files of tests that are meant: those given, those of playbooks given, those in folders
-// given, or those in this folder and in playbooks/.
+// testFiles returns the test files to run: the given ones, those of given playbooks, those in given folders; without
+// arguments, those in the working directory and in playbooks/.
 func testFiles(files []string) ([]string, error) {
 	if len(files) == 0 {
 		found, err := filepath.Glob("*_test.yaml")
@@ -139,7 +139,7 @@ func testFiles(files []string) ([]string, error) {
 	return slices.Compact(paths), nil
 }
 
-// loadSuites reads files of tests. All that is wrong with them is shown, and is a usage error.
+// loadSuites reads test files. It prints all their problems, which are a usage error.
 func loadSuites(a *cli.App, paths []string) ([]*playtest.Suite, error) {
 	var suites []*playtest.Suite
 	bad := 0
@@ -164,8 +164,8 @@ func loadSuites(a *cli.App, paths []string) ([]*playtest.Suite, error) {
 	return suites, nil
 }
 
-// updateTests writes what came into the files of tests. It gives the reports without those of tests
-// that are right now.
+// updateTests writes actual results into the test files. It returns the reports of the tests that passed, and of
+// those that it could not update.
 func updateTests(streams cli.Streams, suites []*playtest.Suite, reports []*playtest.Report) ([]*playtest.Report, error) {
 	shown := lists.Filter(reports, (*playtest.Report).Passed)
 	for _, suite := range suites {
@@ -220,7 +220,7 @@ func countFailures(reports []*playtest.Report) int {
 	return len(lists.Filter(reports, func(r *playtest.Report) bool { return !r.Passed() }))
 }
 
-// printReports prints what has failed, and with all what has passed.
+// printReports prints the failed tests, and with all the passed ones too.
 func printReports(w io.Writer, reports []*playtest.Report, all bool) {
 	for _, report := range reports {
 		switch {
@@ -245,7 +245,7 @@ func printCoverage(w io.Writer, c *playtest.Coverage) {
 	}
 }
 
-// testDocument is one test in `test --output json`.
+// testDocument is a test in the output of `test --output json`.
 type testDocument struct {
 	File     string          `json:"file"`
 	Line     int             `json:"line"`
@@ -254,11 +254,11 @@ type testDocument struct {
 	Clock    float64         `json:"clock_seconds"` // of the test's clock
 	Took     float64         `json:"took_seconds"`
 	Failures []failureObject `json:"failures"`
-	// Warnings are the warnings of a completed run, where the test expects none.
+	// Warnings are the warnings of a completed run; set if the test expects none.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// failureObject is what a test expected and did not get.
+// failureObject is an expectation of a test that was not met.
 type failureObject struct {
 	change
 	Message string `json:"message"`
@@ -275,7 +275,7 @@ type coverageDocument struct {
 	Missed  []change `json:"missed"`
 }
 
-// testsOutput is `test --output json`.
+// testsOutput is the output of `test --output json`.
 type testsOutput struct {
 	Passed   int                `json:"passed"`
 	Failed   int                `json:"failed"`
@@ -310,8 +310,8 @@ func testsDocument(reports []*playtest.Report, coverage []*playtest.Coverage, to
 // watchEvery is how often files are checked for changes.
 const watchEvery = 300 * time.Millisecond
 
-// repeatOnChange calls do, and calls it again whenever another YAML file next to the given ones has changed, until
-// it is interrupted. Files that do writes are ignored.
+// repeatOnChange calls do, and calls it again whenever a YAML file in the folders of the given files has changed,
+// until it is interrupted. writes is set if do writes such files: its own changes are ignored.
 func repeatOnChange(ctx context.Context, a *cli.App, files []string, writes bool, do func() error) error {
 	before := ""
 	for {
@@ -334,7 +334,8 @@ func repeatOnChange(ctx context.Context, a *cli.App, files []string, writes bool
 	}
 }
 
-// filesState returns a text that changes with the files that tests may depend on: all YAML in their folders.
+// filesState returns a text that changes whenever a file changes that tests may depend on: any YAML file in their
+// folders.
 func filesState(files []string) string {
 	folders := []string{".", "playbooks"}
 	if len(files) > 0 {

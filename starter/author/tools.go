@@ -15,7 +15,7 @@ import (
 	"reprise/starter/cli"
 )
 
-// toolDoc is one tool in `tools --output json`.
+// toolDoc is a tool in the output of `tools --output json`.
 type toolDoc struct {
 	Name           string     `json:"name"`
 	Summary        string     `json:"summary"`
@@ -121,10 +121,10 @@ func explainTool(w io.Writer, spec playbook.ToolSpec) {
 	_, _ = fmt.Fprintln(w)
 }
 
-// widestProse is how wide paragraphs get on a wide terminal.
+// widestProse bounds the width of paragraphs on a wide terminal, in columns.
 const widestProse = 88
 
-// reflowText returns prose whose paragraphs fit a width.
+// reflowText wraps the paragraphs of a text at a width.
 func reflowText(prose string, width int) string {
 	paragraphs := strings.Split(strings.TrimSpace(prose), "\n\n")
 	for i, paragraph := range paragraphs {

@@ -26,7 +26,7 @@ import (
 	"reprise/starter/session"
 )
 
-// TryOptions is the command line of try.
+// TryOptions are the flags of try.
 type TryOptions struct {
 	Workload    load.WorkloadFlags
 	Connections string
@@ -83,7 +83,7 @@ func NewTryCommand(a *cli.App) *cobra.Command {
 // TryRows is how many rows starter try prints by default.
 const TryRows = 5
 
-// TryStep runs one step of a playbook.
+// TryStep executes one step of a playbook.
 func TryStep(a *cli.App, name string, o *TryOptions) error {
 	if o.Pages < 1 || o.Limit < 0 || o.MaxWait <= 0 {
 		return cli.UsageError("--pages must be at least 1, --limit at least 0, and --max-wait longer than 0s")
@@ -121,7 +121,7 @@ func TryStep(a *cli.App, name string, o *TryOptions) error {
 	return err
 }
 
-// tryInput reads and checks all that a try is made of.
+// tryInput reads and validates the options of a try.
 func tryInput(a *cli.App, name string, o *TryOptions) (try.Options, error) {
 	workload, err := o.Workload.Read()
 	if err != nil {
@@ -164,7 +164,7 @@ func tryResources(o *TryOptions) (activities.Resources, error) {
 	return resources, nil
 }
 
-// readWith reads the values of --with.
+// readWith parses the values of --with: the results of steps, from files.
 func readWith(given []string) (map[string]any, error) {
 	values := map[string]any{}
 	for _, one := range given {
@@ -181,7 +181,7 @@ func readWith(given []string) (map[string]any, error) {
 	return values, nil
 }
 
-// readValue reads a file of JSON or YAML that a flag names.
+// readValue reads the JSON or YAML file that a flag names.
 func readValue(flag, path string) (any, error) {
 	data, err := (*cli.Confinement)(nil).Read(path)
 	var value any
@@ -194,8 +194,8 @@ func readValue(flag, path string) (any, error) {
 	return value, nil
 }
 
-// writeRecording writes what was recorded, where that was requested. Nobody else can read the file: answers may
-// hold what is private.
+// writeRecording writes the recorded requests, if --record was given. Only the user can read the file, because
+// responses may contain private data.
 func writeRecording(a *cli.App, path string, of *recording.Recording, known *secrets.Masker) error {
 	if of == nil {
 		return nil

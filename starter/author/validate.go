@@ -19,18 +19,18 @@ import (
 	"reprise/starter/wording"
 )
 
-// validation is the output of `validate --output json`.
+// validation is the JSON output of `validate`.
 type validation struct {
 	Valid    bool           `json:"valid"`
 	Total    int            `json:"total"`    // of problems, warnings included
 	Problems []load.Problem `json:"problems"` // of each file at most playbook.MaxShown
-	// States are what steps of valid files keep between runs.
+	// States are the states that steps of valid files keep between runs.
 	States []keptState `json:"states,omitempty"`
-	// Fixed are the files that --fix has rewritten.
+	// Fixed are the files that --fix rewrote.
 	Fixed []fixedFile `json:"fixed,omitempty"`
 }
 
-// ValidateOptions is the command line of validate.
+// ValidateOptions are the flags of validate.
 type ValidateOptions struct {
 	values     load.WorkloadFlags
 	Workload   map[string]any
@@ -39,7 +39,7 @@ type ValidateOptions struct {
 	fix, watch bool
 }
 
-// forPeople reports whether people read what is printed.
+// forPeople reports whether the output is for people.
 func (o *ValidateOptions) forPeople() bool { return o.Output == "table" }
 
 // NewValidateCommand returns the command validate.
@@ -74,7 +74,7 @@ func NewValidateCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// FixAndValidate repairs files, where that is asked for, and says what is wrong with them.
+// FixAndValidate fixes files if --fix was given, and prints their problems.
 func FixAndValidate(a *cli.App, files []string, o *ValidateOptions) error {
 	limits, err := load.AssumedLimits()
 	if err != nil {
@@ -89,7 +89,7 @@ func FixAndValidate(a *cli.App, files []string, o *ValidateOptions) error {
 	return v.printReport()
 }
 
-// validator checks files for one command.
+// validator validates the files of one command.
 type validator struct {
 	app     *cli.App
 	options *ValidateOptions
@@ -99,7 +99,7 @@ type validator struct {
 	result  validation
 }
 
-// validateFile checks one file, after it was mended where that is wanted.
+// validateFile validates a file, after fixing it if that was requested.
 func (v *validator) validateFile(name string) error {
 	data, err := load.ReadPlaybook(v.app, name)
 	if err != nil {
@@ -151,7 +151,7 @@ func (v *validator) addProblems(found source.Diagnostics, bad bool) {
 	v.all = append(v.all, found...)
 }
 
-// printReport prints what was found in all files.
+// printReport prints the problems of all files.
 func (v *validator) printReport() error {
 	v.result.Total = len(v.all)
 	err := error(nil)
@@ -174,7 +174,7 @@ func (v *validator) printReport() error {
 	return err
 }
 
-// validateTests checks a file of tests, and the playbook that it tests.
+// validateTests checks a test file and the playbook that it tests.
 func validateTests(a *cli.App, name string, show bool) (source.Diagnostics, error) {
 	suite, err := playtest.LoadFrom(name, a.Files.Read)
 	var invalid *playtest.InvalidError
@@ -192,7 +192,7 @@ func validateTests(a *cli.App, name string, show bool) (source.Diagnostics, erro
 	return nil, nil
 }
 
-// tallyText counts problems, and warnings apart.
+// tallyText returns the number of errors and, separately, of warnings.
 func tallyText(found source.Diagnostics) string {
 	warnings := len(found.Warnings())
 	switch errs := len(found) - warnings; {
@@ -205,14 +205,14 @@ func tallyText(found source.Diagnostics) string {
 	}
 }
 
-// fixedFile is a file that `validate --fix` has rewritten, in `--output json`.
+// fixedFile is a file that `validate --fix` rewrote, in the JSON output.
 type fixedFile struct {
 	File    string   `json:"file"`
 	Changes []change `json:"changes"`
 }
 
-// fixFile mends a file in place, and returns what is in it then. What comes from standard input is
-// printed, mended or not.
+// fixFile fixes a file in place and returns its new content. Standard input is printed instead, whether it was fixed
+// or not.
 func (v *validator) fixFile(name string, data []byte) ([]byte, error) {
 	result := v.mendFile(name, data)
 	changes := make([]change, len(result.Changes))
@@ -234,7 +234,7 @@ func (v *validator) fixFile(name string, data []byte) ([]byte, error) {
 	return result.Text, nil
 }
 
-// mendFile mends a playbook, or a file of tests.
+// mendFile fixes the text of a playbook or a test file.
 func (v *validator) mendFile(name string, data []byte) mend.Result {
 	file := source.NewFile(name, data)
 	if playtest.IsTests(name) {

@@ -20,7 +20,7 @@ const (
 	outputSARIF  = "sarif"
 )
 
-// writeGitHub writes problems as the commands of a GitHub workflow, which shows each beside its line.
+// writeGitHub writes problems as workflow commands of GitHub Actions, which shows each one at its line.
 func writeGitHub(w io.Writer, found source.Diagnostics) error {
 	for _, d := range found {
 		_, err := fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,title=%s::%s\n", load.SeverityName(d),
@@ -47,7 +47,7 @@ func githubProperty(text string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(githubText(text))
 }
 
-// The parts of SARIF 2.1.0 that problems have.
+// The part of SARIF 2.1.0 that problems use.
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`
@@ -113,7 +113,7 @@ type (
 
 const sarifSchema = "https://json.schemastore.org/sarif-2.1.0.json"
 
-// writeSARIF writes problems as SARIF 2.1.0, with the rule of each and the fix that it may have.
+// writeSARIF writes problems as SARIF 2.1.0, with their rules and available fixes.
 func writeSARIF(w io.Writer, found source.Diagnostics, files map[string]*source.File) error {
 	run := sarifRun{
 		Tool: sarifTool{Driver: sarifDriver{Name: "reprise", Version: build.Read().Reprise, Rules: []sarifRule{}}}, ColumnKind: "unicodeCodePoints", Results: []sarifResult{},

@@ -6,7 +6,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// keptState is one of the states of `validate --output json`.
+// keptState is a state in the output of `validate --output json`.
 type keptState struct {
 	File    string `json:"file"`
 	Step    string `json:"step"`
@@ -15,7 +15,7 @@ type keptState struct {
 	Promise string `json:"promise"` // of the rows in the sink that the state is kept with
 }
 
-// The promises of keptState.
+// The values of keptState.Promise.
 const (
 	exactlyOnce = "exactly_once"
 	atLeastOnce = "at_least_once"

@@ -1,5 +1,5 @@
-// Package cli has what the commands of starter share: standard streams, exit statuses, signals, flags,
-// questions, and files of the user. It knows no server and no playbook.
+// Package cli has what starter's commands share: standard streams, exit statuses, signals, flags, prompts, and the
+// user's files. It does not depend on a server or a playbook.
 package cli
 
 import (
@@ -9,8 +9,7 @@ import (
 	"reprise/internal/base/terminal"
 )
 
-// Streams are the standard streams of the command. Out takes what programs
-// read, Err what people read meanwhile.
+// Streams are the standard streams of a command. Out is for results, Err for messages to people.
 type Streams struct {
 	In  io.Reader
 	Out io.Writer
@@ -20,27 +19,26 @@ type Streams struct {
 // ErrTerminal reports whether Err is a terminal.
 func (s Streams) ErrTerminal() bool { return terminal.IsTerminal(s.Err) }
 
-// Notef prints a line that people read meanwhile.
+// Notef prints a message to standard error.
 func (s Streams) Notef(format string, args ...any) { _, _ = fmt.Fprintf(s.Err, format+"\n", args...) }
 
-// Advisef prints what a person may do next, dim at a terminal: nothing is wrong with what came before.
+// Advisef prints what the user may do next, dim at a terminal because it is not a warning.
 func (s Streams) Advisef(format string, args ...any) {
 	s.Notef("%s", terminal.PaperOf(s.Err).Paint(terminal.Quiet, fmt.Sprintf(format, args...)))
 }
 
-// App is what the commands share.
+// App is the state that the commands of starter share.
 type App struct {
 	Streams
 	Screen     *terminal.Screen // Out, for what has to be written as it is
 	Interrupts *Interrupts
-	// Warnings are the warnings of the command itself, which a run's report ends with.
+	// Warnings are warnings of the command itself, which are added to those of the run's report.
 	Warnings []string
-	// Files has the folder that files are read in; nil reads them anywhere.
+	// Files confines the files that are read to a folder; nil means anywhere.
 	Files *Confinement
 }
 
-// StandardStreams are both as one, for programs: what is written is not made fit for a
-// terminal.
+// StandardStreams combine standard input and output for other programs. Output is not escaped for a terminal.
 type StandardStreams struct {
 	io.Reader
 
@@ -54,10 +52,10 @@ func (s StandardStreams) Write(p []byte) (int, error) {
 	return s.Out.Write(p)
 }
 
-// Close ends nothing: the streams are the process's.
+// Close does nothing, because the streams belong to the process.
 func (s StandardStreams) Close() error { return nil }
 
-// ShowDocument writes what a command has found: a document for programs, or a text.
+// ShowDocument prints the result of a command: document for the output json, else text.
 func (s Streams) ShowDocument(output string, document any, text string) error {
 	if output == "json" {
 		return terminal.PrintJSON(s.Out, document)
@@ -66,7 +64,7 @@ func (s Streams) ShowDocument(output string, document any, text string) error {
 	return err
 }
 
-// PrintLine writes a line to the standard output.
+// PrintLine prints a line to standard output.
 func (s Streams) PrintLine(format string, args ...any) error {
 	_, err := fmt.Fprintf(s.Out, format+"\n", args...)
 	return err

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// GroupAnnotation marks commands that only have others.
+// GroupAnnotation marks commands that only have subcommands.
 const GroupAnnotation = "group"
 
 // oneOfItsCommands refuses an argument that is not a subcommand.

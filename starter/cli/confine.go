@@ -11,22 +11,22 @@ import (
 	"reprise/internal/base/regular"
 )
 
-// Confinement keeps what is read within a folder. A nil one reads anywhere.
+// Confinement restricts reads and writes to a folder. A nil one allows any path.
 type Confinement struct {
 	root   *os.Root
 	folder string // as messages name it
-	// spellings are the absolute paths of the folder: as it was named, and without symbolic links.
+	// spellings are the absolute paths of the folder: as given, and with symbolic links resolved.
 	spellings []string
-	// private are files that are neither read nor written, in any folder; nil is none.
+	// Private returns the files that are never read or written, wherever they are. It may be nil.
 	Private func() private.Places
 }
 
-// errPrivate refuses a file that is nobody's to read here.
+// errPrivate returns the error for a private file.
 func errPrivate(path string) error {
 	return fmt.Errorf("%q is one of the programs' own files (keys, server state, connections, callers), which cannot be read or written here", path)
 }
 
-// isPrivate reports whether an open file, or one that is there, is private.
+// isPrivate reports whether a file is private or is in a private folder.
 func (c *Confinement) isPrivate(info os.FileInfo) bool {
 	if c.Private == nil {
 		return false
@@ -35,7 +35,7 @@ func (c *Confinement) isPrivate(info os.FileInfo) bool {
 	return files.Has(info) || files.Holds(info)
 }
 
-// ConfineTo opens a folder.
+// ConfineTo returns a confinement to a folder.
 func ConfineTo(folder string) (*Confinement, error) {
 	named, err := filepath.Abs(folder)
 	if err != nil {
@@ -52,8 +52,8 @@ func ConfineTo(folder string) (*Confinement, error) {
 	return &Confinement{root: root, folder: folder, spellings: []string{named, real}}, nil
 }
 
-// Open opens a file for reading. A symbolic link that leads out of the folder is refused by the
-// operating system's rules for the whole path, so that none can be exchanged meanwhile.
+// Open opens a file for reading. The operating system resolves the whole path within the folder, so a symbolic link
+// that leads out of it is refused, even if it is swapped in concurrently.
 func (c *Confinement) Open(path string) (*os.File, error) {
 	if c == nil {
 		return regular.OpenFile(path)
@@ -73,7 +73,7 @@ func (c *Confinement) Open(path string) (*os.File, error) {
 	return file, nil
 }
 
-// localPath returns a path below the folder.
+// localPath returns a path relative to the folder.
 func (c *Confinement) localPath(path string) (string, error) {
 	local := path
 	if filepath.IsAbs(path) {
@@ -92,7 +92,7 @@ func (c *Confinement) localPath(path string) (string, error) {
 	return local, nil
 }
 
-// WritePrivate writes a file that nobody else can read.
+// WritePrivate writes a file that other users cannot read.
 func (c *Confinement) WritePrivate(path string, data []byte) error {
 	const access, mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC, 0o600
 	var file *os.File
@@ -111,7 +111,7 @@ func (c *Confinement) WritePrivate(path string, data []byte) error {
 	return errors.Join(file.Chmod(mode), err, file.Close())
 }
 
-// Check refuses a path that leads out of the folder, whatever is there.
+// Check returns an error for a path outside the folder or a private file, even if nothing exists there.
 func (c *Confinement) Check(path string) error {
 	local, err := c.localPath(path)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *Confinement) Check(path string) error {
 	return nil
 }
 
-// Read reads a file of at most mostRead bytes.
+// Read reads a file of up to mostRead bytes.
 func (c *Confinement) Read(path string) ([]byte, error) {
 	file, err := c.Open(path)
 	if err != nil {
@@ -137,11 +137,10 @@ func (c *Confinement) Read(path string) ([]byte, error) {
 	return ReadBounded(file)
 }
 
-// mostRead bounds what commands read from a file, standard input or a response, in bytes,
-// because all of it is in memory.
+// mostRead bounds what a command reads into memory from a file, standard input or a response, in bytes.
 const mostRead = 64 << 20
 
-// ReadBounded reads everything, up to mostRead bytes; more is an error.
+// ReadBounded reads all input, up to mostRead bytes; more is an error.
 func ReadBounded(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, mostRead+1))
 	if err == nil && len(data) > mostRead {

@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 )
 
-// OverwriteFile replaces a file at once, so that it is never half written, and
-// keeps its permissions.
+// OverwriteFile replaces the content of a file atomically and keeps its permissions.
 func OverwriteFile(name string, data []byte) error {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -24,7 +23,7 @@ func OverwriteFile(name string, data []byte) error {
 	return nil
 }
 
-// ReplaceFile writes a file completely, or leaves the old one.
+// ReplaceFile writes a file atomically: on an error the old one remains.
 func ReplaceFile(path string, data []byte, mode os.FileMode) error {
 	next, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// OutputFlag adds --output with a table, or JSON.
+// OutputFlag adds the flag --output with the formats table and json.
 func OutputFlag(command *cobra.Command, into *string) {
 	OutputFlagOf(command, into, "", "table", "json")
 }
 
-// OutputFlagOf adds --output with formats, the first being the default, and refuses others before the
-// command begins. note follows the formats in the help.
+// OutputFlagOf adds the flag --output with the given formats, of which the first is the default. Other values are
+// refused before the command runs. note follows the formats in the help.
 func OutputFlagOf(command *cobra.Command, into *string, note string, formats ...string) {
 	command.Flags().StringVarP(into, "output", "o", formats[0], OrList(formats)+note)
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	command.PreRunE = func(*cobra.Command, []string) error { return Choice("--output", *into, formats) }
 }
 
-// ParseSince reads a time, or how long ago it was.
+// ParseSince parses a time, or a duration before now.
 func ParseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -43,7 +43,7 @@ func ParseSince(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, UsageError("--since %q: expected a duration or a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z", text)
 }
 
-// StepOf reads the step after a run, and returns the arguments without it.
+// StepOf moves the step from the arguments, where it follows the run, to *step, and returns the other arguments.
 func StepOf(args []string, step *string) ([]string, error) {
 	if len(args) < 2 {
 		return args, nil
@@ -55,10 +55,10 @@ func StepOf(args []string, step *string) ([]string, error) {
 	return args[:1], nil
 }
 
-// renamedTo is the annotation of a flag's earlier name.
+// renamedTo is the annotation of a flag's former name.
 const renamedTo = "renamed-to"
 
-// NoteRenamed says of flags that were given by earlier names what they are called.
+// NoteRenamed prints the present names of flags that were given by former names.
 func (s Streams) NoteRenamed(command *cobra.Command) {
 	command.Flags().Visit(func(flag *pflag.Flag) {
 		if name := flag.Annotations[renamedTo]; name != nil {
@@ -67,7 +67,7 @@ func (s Streams) NoteRenamed(command *cobra.Command) {
 	})
 }
 
-// RenamedFlag lets a flag also work under an earlier name, with a note.
+// RenamedFlag also accepts a flag under a former name, with a note.
 func RenamedFlag(command *cobra.Command, earlier, name string) {
 	renamed := *command.Flags().Lookup(name)
 	renamed.Name, renamed.Hidden, renamed.Shorthand = earlier, true, ""
@@ -75,10 +75,10 @@ func RenamedFlag(command *cobra.Command, earlier, name string) {
 	command.Flags().AddFlag(&renamed)
 }
 
-// GeneralFlag marks flags that starter options lists for all commands.
+// GeneralFlag marks flags that `starter options` lists for all commands.
 const GeneralFlag = "general"
 
-// MarkGeneral has flags listed by starter options, and not by the help of their command.
+// MarkGeneral marks flags that `starter options` lists, and the help of their command does not.
 func MarkGeneral(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		_ = flags.SetAnnotation(name, GeneralFlag, []string{"true"})

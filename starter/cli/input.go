@@ -12,17 +12,18 @@ import (
 	"reprise/internal/base/exitcode"
 )
 
-// ErrInterrupted is returned by a read that a signal ended.
+// ErrInterrupted is the error of a read that a signal ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// input is a standard input whose reads end at the first signal: Ctrl-C alone does not end a read from
-// a terminal, because the command handles the signal.
+// input is standard input whose reads end at the first signal. The command handles Ctrl-C, so Ctrl-C alone would not
+// end a read from a terminal.
 type input struct {
 	from  io.Reader
 	until context.Context //nolint:containedctx // Read takes none
 }
 
-// UntilInterrupted returns a standard input whose reads end with a context, the first signal.
+// UntilInterrupted returns an input whose reads fail with ErrInterrupted once graceful ends, which is at the first
+// signal.
 func UntilInterrupted(graceful context.Context, in io.Reader) io.Reader {
 	return &input{from: in, until: graceful}
 }
@@ -46,7 +47,7 @@ func (i *input) Read(p []byte) (int, error) {
 	}
 }
 
-// CanAsk reports whether somebody at a terminal may answer.
+// CanAsk reports whether the command can ask questions: standard input is a terminal.
 func (s Streams) CanAsk() bool {
 	in, is := s.In.(*input)
 	if !is {
@@ -56,11 +57,10 @@ func (s Streams) CanAsk() bool {
 	return is && term.IsTerminal(int(file.Fd()))
 }
 
-// errDeclined says that the user declined.
+// errDeclined is the error of a command that the user declined to confirm.
 var errDeclined = errors.New("nothing was changed")
 
-// Confirm asks whether to continue, unless yes says so already. Without a terminal it
-// is an error that names the flag.
+// Confirm asks for confirmation, unless yes is set. Without a terminal it returns an error that names the flag.
 func (s Streams) Confirm(yes bool, question string) error {
 	if yes {
 		return nil
@@ -77,7 +77,7 @@ func (s Streams) Confirm(yes bool, question string) error {
 	return err
 }
 
-// readYes reads a line that says yes or something else.
+// readYes reads a line and returns an error unless it is a yes.
 func readYes(from io.Reader) error {
 	var word string
 	if _, err := fmt.Fscanln(from, &word); errors.Is(err, ErrInterrupted) { // no word is no

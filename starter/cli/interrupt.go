@@ -12,8 +12,7 @@ import (
 	"reprise/internal/base/exitcode"
 )
 
-// Interrupts turns signals into contexts: the first ends the command in order, the
-// second at once.
+// Interrupts turns signals into contexts. The first signal ends the command gracefully, the second immediately.
 type Interrupts struct {
 	Graceful context.Context // ends with the first signal
 	Now      context.Context // ends with the second
@@ -21,15 +20,15 @@ type Interrupts struct {
 	ordered  atomic.Bool // the command has something to put in order, and the time to do it
 }
 
-// lastMoment is how long a command may take to end after the first signal. What does not heed it, such as the check
-// of a large playbook, ends then all the same.
+// lastMoment is how long a command may take to end after the first signal. Then the process exits, even if something
+// does not react to the context, such as the check of a large playbook.
 const lastMoment = 600 * time.Millisecond
 
-// EndsInOrder gives the command the time that it needs: a server of its own ends with its runs, one that takes answers
-// with those.
+// EndsInOrder lifts the time limit after the first signal, for a command that has to clean up: one with its own
+// server, or one that accepts answers.
 func (i *Interrupts) EndsInOrder() { i.ordered.Store(true) }
 
-// Beside runs something until stop is called, which waits for its end, or until ctx ends.
+// Beside runs a function in the background until ctx ends or stop is called. stop waits for its end.
 func Beside(ctx context.Context, run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -43,7 +42,7 @@ func Beside(ctx context.Context, run func(context.Context)) (stop func()) {
 	}
 }
 
-// WatchInterrupts turns the signals of the process into contexts, until they are stopped.
+// WatchInterrupts starts to handle the process's signals, until Stop is called.
 func WatchInterrupts(ctx context.Context) *Interrupts {
 	now, abort := context.WithCancel(ctx)
 	graceful, shutDown := context.WithCancel(now)
@@ -70,7 +69,7 @@ func WatchInterrupts(ctx context.Context) *Interrupts {
 	return i
 }
 
-// endProcess ends the process, unless the command puts something in order.
+// endProcess exits the process, unless the command has to clean up.
 func (i *Interrupts) endProcess() {
 	if i.ordered.Load() {
 		return

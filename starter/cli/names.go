@@ -11,8 +11,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// checkName refuses names that Temporal would not accept, and names that cannot be
-// typed again. what is the flag or argument.
+// checkName rejects names that Temporal would not accept or that cannot be typed. what is the flag or argument in the
+// error.
 func checkName(what, name string) error {
 	switch {
 	case name == "":
@@ -25,7 +25,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// CheckID refuses what checkName does, and names that a request for one workflow cannot have in its headers.
+// CheckID rejects what checkName does, and IDs with characters that cannot be sent in headers.
 func CheckID(what, id string) error {
 	if err := checkName(what, id); err != nil {
 		return err
@@ -45,7 +45,7 @@ func CheckQueue(name string) error {
 	return checkName("--task-queue", name)
 }
 
-// CheckRun rejects IDs that cannot be a run; runID may be "".
+// CheckRun rejects IDs that cannot name a run; runID may be "".
 func CheckRun(workflowID, runID string) error {
 	if err := CheckID("the workflow ID", workflowID); err != nil {
 		return err
@@ -56,13 +56,13 @@ func CheckRun(workflowID, runID string) error {
 	return nil
 }
 
-// KnownZone rejects a time zone that this machine does not know.
+// KnownZone returns an error for a time zone that this machine does not know.
 func KnownZone(name string) error {
 	_, err := time.LoadLocation(name)
 	return err
 }
 
-// CheckNote refuses a note that is longer than what is kept; flag is where it was given.
+// CheckNote rejects a note that is longer than what is stored. flag is the flag that it was given with.
 func CheckNote(flag, note string) error {
 	if len(note) > protocol.MaxSaid {
 		return UsageError("--%s has %d bytes; at most %d are kept", flag, len(note), protocol.MaxSaid)

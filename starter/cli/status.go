@@ -9,8 +9,7 @@ import (
 	"reprise/internal/program/start"
 )
 
-// StatusError carries an exit status to Main. An empty message means that
-// everything has been said.
+// StatusError is an error with an exit status for Main. An empty message means that there is nothing more to print.
 type StatusError struct {
 	Status int
 	err    error
@@ -20,13 +19,13 @@ func (e *StatusError) Error() string { return e.err.Error() }
 
 func (e *StatusError) Unwrap() error { return e.err }
 
-// ErrSaid ends a command whose output already says everything.
+// ErrSaid ends a command whose output already describes the failure.
 var ErrSaid = errors.New("")
 
-// WithStatus returns an error with the exit status of the command.
+// WithStatus returns an error that sets the exit status of the command.
 func WithStatus(status int, err error) error { return &StatusError{Status: status, err: err} }
 
-// StatusOf returns the exit status of a command that ended with an error.
+// StatusOf returns the exit status for the error of a command.
 func StatusOf(err error) int {
 	var stated *StatusError
 	switch {
@@ -42,7 +41,7 @@ func StatusOf(err error) int {
 	return exitcode.Failed
 }
 
-// UsageError returns a mistake in what the user entered.
+// UsageError returns an error for a mistake in the command line.
 func UsageError(format string, args ...any) error {
 	return WithStatus(exitcode.Usage, fmt.Errorf(format, args...))
 }

@@ -14,7 +14,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// DidYouMean returns the end of a message about a name that is not known: the one that it resembles most.
+// DidYouMean returns the end of a message about an unknown name: the known name that is most similar, or "".
 func DidYouMean(prefix, name string, known []string) string {
 	if near := expression.Suggest(name, known); near != "" {
 		return fmt.Sprintf("; did you mean %s?", prefix+near)
@@ -27,7 +27,7 @@ func AsTexts[W ~string](words []W) []string {
 	return lists.Map(words, func(word W) string { return string(word) })
 }
 
-// KnownStep rejects a step that the playbook does not have.
+// KnownStep returns an error for a step that the playbook does not have.
 func KnownStep(name string, known []string) error {
 	if slices.Contains(known, name) {
 		return nil
@@ -38,10 +38,10 @@ func KnownStep(name string, known []string) error {
 	return UsageError("the run has no step %q; it has %s", name, terminal.Shorten(strings.Join(known, ", "), 400))
 }
 
-// OrList joins words as a sentence lists alternatives.
+// OrList joins words with commas and "or".
 func OrList[W ~string](words []W) string { return SentenceList(words, "or") }
 
-// SentenceList joins words as a sentence lists them.
+// SentenceList joins words with commas, the last two with the word last.
 func SentenceList[W ~string](words []W, last string) string {
 	var b strings.Builder
 	for i, word := range words {
@@ -56,7 +56,7 @@ func SentenceList[W ~string](words []W, last string) string {
 	return b.String()
 }
 
-// Choice rejects a word that is not one of the known ones.
+// Choice returns a usage error for a word that is not among the known ones.
 func Choice[W ~string](flag string, word W, known []W) error {
 	if slices.Contains(known, word) {
 		return nil
@@ -64,7 +64,7 @@ func Choice[W ~string](flag string, word W, known []W) error {
 	return UsageError("%s %q is unknown%s", flag, word, ExpectedWords(string(word), AsTexts(known)))
 }
 
-// ExpectedWords ends a message about an unknown word with the nearest known one, else with all.
+// ExpectedWords returns the end of a message about an unknown word: the most similar known one, or all of them.
 func ExpectedWords(word string, known []string) string {
 	if near := expression.Suggest(word, known); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
@@ -72,7 +72,7 @@ func ExpectedWords(word string, known []string) string {
 	return ", expected one of " + strings.Join(known, ", ")
 }
 
-// SecondArg returns the argument after FILE, or "" if there is none.
+// SecondArg returns the second argument, or "" if there is none.
 func SecondArg(args []string) string {
 	if len(args) < 2 {
 		return ""
@@ -80,7 +80,7 @@ func SecondArg(args []string) string {
 	return args[1]
 }
 
-// IsAre returns the verb for n things.
+// IsAre returns " is" for one thing, " are" for more.
 func IsAre(n int) string {
 	if n == 1 {
 		return " is"
@@ -88,7 +88,7 @@ func IsAre(n int) string {
 	return " are"
 }
 
-// OrEmpty returns a list that JSON writes as [] and never as null.
+// OrEmpty returns a list that is never nil, so that JSON has [] in place of null.
 func OrEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -99,7 +99,7 @@ func OrEmpty[T any](list []T) []T {
 // SortedKeys returns the keys of a map, sorted.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Whoami returns the identity of the user, in the form that Temporal uses.
+// Whoami returns the identity of the user as user@host, which Temporal's clients use too.
 func Whoami() string {
 	name, host := os.Getenv("USER"), "unknown"
 	if current, err := user.Current(); err == nil {
@@ -111,7 +111,7 @@ func Whoami() string {
 	return name + "@" + host
 }
 
-// OutcomeLine says what came of a command for a run, in a line that only a terminal breaks.
+// OutcomeLine returns the line that describes the outcome of a command for a run. It is wrapped only at a terminal.
 func OutcomeLine(to io.Writer, workflowID, said string) string {
 	line := terminal.Visible(workflowID) + ": " + terminal.Shorten(said, 2000) + "\n"
 	if !terminal.IsTerminal(to) {
@@ -122,7 +122,7 @@ func OutcomeLine(to io.Writer, workflowID, said string) string {
 	return b.String()
 }
 
-// YesCell formats a boolean for a cell of a table.
+// YesCell returns a boolean for a table cell: "yes" or "".
 func YesCell(is bool) string {
 	if is {
 		return "yes"

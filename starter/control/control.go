@@ -26,7 +26,7 @@ import (
 	"reprise/starter/session"
 )
 
-// Options is the command line of a command that changes how runs go.
+// Options are the flags and arguments of a command that steers runs.
 type Options struct {
 	steer.Command
 
@@ -37,10 +37,10 @@ type Options struct {
 	Output string
 }
 
-// NewOptions returns the command line of a command that steers runs, by its name.
+// NewOptions returns the options of the command with a name.
 func NewOptions(name string) *Options { return &Options{Command: steer.Command{Name: name}} }
 
-// NewSteerCommand makes a command that changes how runs go.
+// NewSteerCommand returns a command that steers runs.
 func NewSteerCommand(a *cli.App, name, operands string) *cobra.Command {
 	o := NewOptions(name)
 	command := &cobra.Command{Use: name + " " + operands}
@@ -65,7 +65,7 @@ func NewSteerCommand(a *cli.App, name, operands string) *cobra.Command {
 	return command
 }
 
-// SteerRuns sends a command to the runs that arguments or a query name.
+// SteerRuns sends a command to the runs that the arguments or a query select.
 func SteerRuns(a *cli.App, o *Options, args []string, byQuery bool) error {
 	ids, err := o.parseArgs(args, byQuery)
 	if err != nil {
@@ -76,7 +76,7 @@ func SteerRuns(a *cli.App, o *Options, args []string, byQuery bool) error {
 	})
 }
 
-// parseArgs reads the arguments, and gives the IDs among them.
+// parseArgs parses the arguments and returns the runs' IDs among them.
 func (o *Options) parseArgs(args []string, byQuery bool) (ids []string, err error) {
 	o.By = source.Cut(cmp.Or(o.By, cli.Whoami()), protocol.MaxSaid)
 	if err := cli.CheckNote("reason", o.Reason); err != nil {
@@ -99,7 +99,8 @@ func (o *Options) parseArgs(args []string, byQuery bool) (ids []string, err erro
 	return ids, o.parseRest(rest)
 }
 
-// parseStep reads the run, where it is named, and the step.
+// parseStep splits the arguments into the run, unless a query selects runs, and what follows the step, which it
+// stores.
 func (o *Options) parseStep(args []string, byQuery bool) (ids, rest []string, err error) {
 	if !byQuery && len(args) > 0 {
 		ids, args = args[:1], args[1:]
@@ -119,7 +120,7 @@ func (o *Options) parseStep(args []string, byQuery bool) (ids, rest []string, er
 	return ids, args, nil
 }
 
-// checkRuns finds runs that are not named, or not in one way.
+// checkRuns returns an error if no runs are selected, or if they are selected in two ways.
 func (o *Options) checkRuns(ids []string, byQuery bool) error {
 	switch {
 	case byQuery && len(ids) > 0:
@@ -142,7 +143,7 @@ func (o *Options) checkIndex() error {
 	return nil
 }
 
-// parseRest reads what is behind the step.
+// parseRest parses the arguments after the step.
 func (o *Options) parseRest(rest []string) error {
 	switch o.Name {
 	case steer.Set:
@@ -162,7 +163,7 @@ func (o *Options) parseRest(rest []string) error {
 	return nil
 }
 
-// steerFound sends a command to the runs that are meant.
+// steerFound sends a command to the selected runs.
 func steerFound(ctx context.Context, streams cli.Streams, s *session.Session, o *Options, ids []string) error {
 	meant, err := findTargets(ctx, streams, s, o, ids)
 	if err != nil {
@@ -188,7 +189,7 @@ func steerFound(ctx context.Context, streams cli.Streams, s *session.Session, o 
 	return err
 }
 
-// showTargets shows which runs are meant.
+// showTargets prints the selected runs, for --dry-run.
 func showTargets(streams cli.Streams, o *Options, meant []runs.Found) error {
 	if o.Output == "json" {
 		answers := lists.Map(meant, func(run runs.Found) steer.Result { return steer.Result{Found: run} })
@@ -207,7 +208,7 @@ func showTargets(streams cli.Streams, o *Options, meant []runs.Found) error {
 	return err
 }
 
-// summarizeResults sums up, and says how a pause ends.
+// summarizeResults prints how many runs had which outcome, and how to end a pause.
 func summarizeResults(streams cli.Streams, o *Options, answers []steer.Result) {
 	counts := map[steer.CommandOutcome]int{}
 	for _, answer := range answers {
@@ -240,13 +241,13 @@ func summarizeResults(streams cli.Streams, o *Options, answers []steer.Result) {
 	streams.Advisef("to resume: %s", command)
 }
 
-// holdsStepAlone reports whether a run that has paused a step is not paused as a whole: that one is resumed with its
-// steps, and no step of it alone.
+// holdsStepAlone reports whether a paused step's run is not paused as a whole. In a run that is paused as a whole, no
+// step can be resumed alone.
 func holdsStepAlone(answer steer.Result) bool {
 	return answer.Reply != nil && !answer.Reply.Control.Paused
 }
 
-// SteerDocument is what a command prints as JSON.
+// SteerDocument is the JSON output of a command that steers.
 type SteerDocument struct {
 	Command string         `json:"command"`
 	Step    string         `json:"step,omitempty"`
@@ -255,7 +256,7 @@ type SteerDocument struct {
 	Runs    []steer.Result `json:"runs"`
 }
 
-// findTargets finds the runs that are meant, each once. Unless all are found no command is
+// findTargets returns the selected runs, each once. If one cannot be found it returns an error, and no command is
 // sent.
 func findTargets(ctx context.Context, streams cli.Streams, s *session.Session, o *Options, ids []string) ([]runs.Found, error) {
 	if len(ids) == 0 {
@@ -278,8 +279,7 @@ func findTargets(ctx context.Context, streams cli.Streams, s *session.Session, o
 	return nil, err
 }
 
-// steerWriter writes results for eyes as they come, a line for each run: what was not done to
-// the standard error.
+// steerWriter returns a function that prints the result for a run as it arrives. Failures go to standard error.
 func steerWriter(streams cli.Streams, o *Options) func(steer.Result) {
 	return func(answer steer.Result) {
 		if o.Output == "json" {

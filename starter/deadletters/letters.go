@@ -1,5 +1,4 @@
-// Package deadletters has the commands for what has failed permanently: it lists and shows dead letters, and
-// reprocesses them.
+// Package deadletters has the commands for permanently failed elements: it lists, shows and reprocesses dead letters.
 package deadletters
 
 import (
@@ -31,7 +30,7 @@ func NewDeadLettersCommand(a *cli.App) *cobra.Command {
 	return cli.NewGroup("dead-letters", "dlq", newDeadLettersListCommand(a), newDeadLettersShowCommand(a), newReprocessCommand(a))
 }
 
-// letterFlags choose dead letters.
+// letterFlags select dead letters.
 type letterFlags struct {
 	runID, step, since string
 	class              interpreter.Class
@@ -51,10 +50,10 @@ func (f *letterFlags) addRun(command *cobra.Command) {
 	command.Flags().StringVarP(&f.runID, "run-id", "r", "", "run ID, if several runs had the workflow ID; default: the latest")
 }
 
-// ErrorClasses are the classes by which dead letters are chosen.
+// ErrorClasses are the error classes that can select dead letters.
 var ErrorClasses = []interpreter.Class{interpreter.ClassFinal, interpreter.ClassRetryable, interpreter.ClassRateLimited}
 
-// letterFilter checks the flags.
+// letterFilter validates the flags and returns them as a filter.
 func (f *letterFlags) letterFilter(now time.Time) (deadletter.Filter, error) {
 	filter := deadletter.Filter{Step: f.step, Class: f.class, Cancelled: f.cancelled}
 	if f.class != "" {
@@ -67,8 +66,7 @@ func (f *letterFlags) letterFilter(now time.Time) (deadletter.Filter, error) {
 	return filter, err
 }
 
-// readChain reads a run with its reprocesses, whose ID may be a beginning. It prints what
-// it could not read.
+// readChain reads a run and its reprocesses. workflowID may be a prefix. It prints what could not be read.
 func readChain(ctx context.Context, streams cli.Streams, s *session.Session, workflowID, runID string) (*deadletter.Chain, error) {
 	if err := cli.CheckRun(workflowID, runID); err != nil {
 		return nil, err
@@ -94,7 +92,7 @@ func readChain(ctx context.Context, streams cli.Streams, s *session.Session, wor
 	return chain, err
 }
 
-// withChain has a command work on a run with its reprocesses.
+// withChain calls work with a run and its reprocesses.
 func withChain(
 	a *cli.App, server *session.ServerFlags, workflowID, runID string, work func(context.Context, *session.Session, *deadletter.Chain) error,
 ) error {
@@ -116,7 +114,7 @@ func reportLost(streams cli.Streams, chains []*deadletter.Chain) {
 	}
 }
 
-// listOptions is the command line of dead-letters list.
+// listOptions are the flags of dead-letters list.
 type listOptions struct {
 	server  session.ServerFlags
 	letters letterFlags
@@ -125,7 +123,7 @@ type listOptions struct {
 	output  string
 }
 
-// shownLetters is how many dead letters a table shows by default.
+// shownLetters is the default number of dead letters in a table.
 const shownLetters = 100
 
 func newDeadLettersListCommand(a *cli.App) *cobra.Command {
@@ -144,12 +142,11 @@ func newDeadLettersListCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// letterList is what `dead-letters list --output json` prints.
+// letterList is the JSON output of dead-letters list.
 type letterList struct {
 	DeadLetters []deadletter.Letter `json:"dead_letters"` // newest first
 	Total       int                 `json:"total"`        // without the limit
-	// Cancelled counts the iterations of these runs that were cancelled and that
-	// the filter would take with --cancelled.
+	// Cancelled counts the cancelled iterations of these runs that --cancelled would add to the list.
 	Cancelled int `json:"cancelled"`
 }
 
@@ -199,10 +196,10 @@ func countCancelled(chains []*deadletter.Chain, filter deadletter.Filter) int {
 	return n
 }
 
-// shownHints bounds the runs that a hint names.
+// shownHints bounds how many runs a hint names.
 const shownHints = 10
 
-// hintCancelled prints which runs have cancelled iterations, and how to run them again.
+// hintCancelled prints which runs have cancelled iterations, and how to reprocess those.
 func hintCancelled(streams cli.Streams, chains []*deadletter.Chain, filter deadletter.Filter) {
 	hinted := 0
 	for _, chain := range chains {
@@ -255,7 +252,7 @@ func writeLetters(streams cli.Streams, list letterList) error {
 	return err
 }
 
-// lettersTable fits a terminal: what failed and why stays, and wraps where it is long.
+// lettersTable returns a table that fits the terminal. It drops less important columns and wraps the error.
 func lettersTable(letters []deadletter.Letter, paper terminal.Paper) string {
 	const fewest = 3 // columns
 	ids := lists.Map(letters, func(letter deadletter.Letter) string { return letter.ID })
@@ -281,7 +278,7 @@ func lettersTable(letters []deadletter.Letter, paper terminal.Paper) string {
 	})
 }
 
-// showOptions is the command line of dead-letters show.
+// showOptions are the flags of dead-letters show.
 type showOptions struct {
 	server  session.ServerFlags
 	letters letterFlags
@@ -300,7 +297,7 @@ func newDeadLettersShowCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// letterID is the ID of a dead letter: that of the run, the step with its visit, and the index.
+// letterID matches the ID of a dead letter: that of the run, the step with its visit, and the index.
 var letterID = regexp.MustCompile(`^(.+)/[^/]*/[^/]*$`)
 
 func showDeadLetter(a *cli.App, id string, options *showOptions) error {
@@ -328,10 +325,10 @@ func showDeadLetter(a *cli.App, id string, options *showOptions) error {
 	})
 }
 
-// letterDocument is a dead letter, for programs.
+// letterDocument is the JSON output for a dead letter.
 type letterDocument struct {
 	deadletter.Letter
-	// FailedWorkflow is in whose history the last failure is, "" for none.
+	// FailedWorkflow is the workflow whose history has the last failure; "" if there is none.
 	FailedWorkflow string `json:"failed_workflow,omitempty"`
 }
 

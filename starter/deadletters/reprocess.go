@@ -25,7 +25,7 @@ import (
 	"reprise/starter/session"
 )
 
-// ReprocessOptions is the command line of dead-letters reprocess.
+// ReprocessOptions are the flags of dead-letters reprocess.
 type ReprocessOptions struct {
 	server     session.ServerFlags
 	letters    letterFlags
@@ -59,15 +59,15 @@ func newReprocessCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// LetterSelection are the dead letters of a chain that a reprocess selects.
+// LetterSelection are the dead letters of a chain that a reprocess would run, and how many it leaves out.
 type LetterSelection struct {
 	Open        []deadletter.Letter // and not running in a reprocess
 	quarantined int
 	cancelled   int // left out because they were not selected
 }
 
-// againText says how much runs again, in which steps, and how much of it had failed rather than been
-// cancelled. playbook is "" for the run's own.
+// againText describes how many iterations run again, of which steps, and how many of them were cancelled. playbook is
+// "" for the run's own playbook.
 func (c LetterSelection) againText(playbook string) string {
 	cancelled := 0
 	var steps []string
@@ -88,7 +88,7 @@ func (c LetterSelection) againText(playbook string) string {
 	return text
 }
 
-// ChooseLetters finds the dead letters that a reprocess runs again, among those of a chain.
+// ChooseLetters returns the dead letters of a chain that a reprocess runs again.
 func ChooseLetters(chain *deadletter.Chain, filter deadletter.Filter, quarantineAfter int) LetterSelection {
 	var found LetterSelection
 	for _, letter := range chain.Select(filter) {
@@ -123,7 +123,7 @@ func reprocessRun(a *cli.App, workflowID string, options *ReprocessOptions) erro
 	})
 }
 
-// reprocessChain starts the next reprocess, or follows the one that is open.
+// reprocessChain starts the next reprocess, or follows one that is still running.
 func reprocessChain(
 	a *cli.App, s *session.Session, chain *deadletter.Chain, filter deadletter.Filter, workload map[string]any, options *ReprocessOptions,
 ) error {
@@ -152,7 +152,7 @@ func reprocessChain(
 	return startReprocess(ctx, a, s, plan, found.againText(options.playbook), options)
 }
 
-// reportLeftOut prints what could have run.
+// reportLeftOut prints which dead letters were left out, and which flags would include them.
 func reportLeftOut(streams cli.Streams, found LetterSelection, quarantine int) {
 	if found.quarantined > 0 {
 		streams.Notef("left out: %s that failed in %d runs or more (--quarantine-after)",
@@ -176,7 +176,7 @@ func dryRun(streams cli.Streams, found LetterSelection, output string) error {
 	return writeLetters(streams, list)
 }
 
-// idle is the output of reprocess if there is nothing to do.
+// idle is the JSON output of reprocess if there is nothing to do.
 type idle struct {
 	Status      string `json:"status"`
 	Quarantined int    `json:"quarantined"`
@@ -191,7 +191,7 @@ func nothingToDo(streams cli.Streams, found LetterSelection, output string) erro
 	return nil
 }
 
-// followReprocess follows the running one, if it does all that was requested.
+// followReprocess follows a running reprocess, if it includes everything that was selected; else it returns an error.
 func followReprocess(a *cli.App, s *session.Session, running *runs.Run, found LetterSelection, options *ReprocessOptions) error {
 	if len(found.Open) > 0 {
 		return cli.WithStatus(exitcode.Failed, fmt.Errorf("%s is open and does not include %s that you selected; wait until it ends, and try again",
@@ -205,7 +205,7 @@ func followReprocess(a *cli.App, s *session.Session, running *runs.Run, found Le
 	return look.Follow(a, s, run, look.FollowOptions{Output: options.output})
 }
 
-// ReprocessPlan returns the run that takes the letters up again.
+// ReprocessPlan returns the plan of a run that reprocesses dead letters.
 func ReprocessPlan(
 	ctx context.Context, a *cli.App, s *session.Session, chain *deadletter.Chain, letters []deadletter.Letter,
 	overlay map[string]any, options *ReprocessOptions,
@@ -251,8 +251,8 @@ func ReprocessPlan(
 	}, nil
 }
 
-// OwnCodes returns the codes of a run that was begun here. Code of others stays theirs: running
-// it again does not vouch for it.
+// OwnCodes returns the codes of a run that this key vouches for. Running the code of others again does not vouch for
+// it.
 func OwnCodes(ctx context.Context, s *session.Session, run *runs.Run, codes []string) ([]string, error) {
 	if s.Key == "" || len(codes) == 0 {
 		return nil, nil

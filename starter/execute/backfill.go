@@ -21,7 +21,7 @@ import (
 	"reprise/starter/session"
 )
 
-// PartitionsOptions is the command line of backfill.
+// PartitionsOptions are the flags of backfill.
 type PartitionsOptions struct {
 	Run         RunOptions
 	from, to    string
@@ -30,8 +30,7 @@ type PartitionsOptions struct {
 	dryRun      bool
 }
 
-// mostBackfillConcurrency is how many runs a backfill may have at a time: the command watches
-// each of them.
+// mostBackfillConcurrency bounds --concurrency, because the command watches each of the runs.
 const mostBackfillConcurrency = 500
 
 // NewBackfillCommand returns the command backfill.
@@ -61,7 +60,7 @@ func NewBackfillCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// checkOptions refuses what cannot be meant.
+// checkOptions rejects contradictory or impossible options.
 func (o *PartitionsOptions) checkOptions() error {
 	if err := cli.Choice("--only", o.only, backfill.Only); err != nil {
 		return err
@@ -131,7 +130,7 @@ func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) err
 	})
 }
 
-// partitionRange returns the indexes of the first and the last partition that are meant.
+// partitionRange returns the indexes of the first and the last selected partition.
 func (o *PartitionsOptions) partitionRange(book *playbook.Playbook, now time.Time) (from, to int, err error) {
 	to = partition.Max
 	for _, flag := range []struct {
@@ -156,7 +155,7 @@ func (o *PartitionsOptions) partitionRange(book *playbook.Playbook, now time.Tim
 	return from, to, nil
 }
 
-// partitionOf returns the partition of a key, or the one in which a time is.
+// partitionOf returns the partition with a key, or the one that contains a time.
 func partitionOf(of *playbook.Partitions, text string) (partition.Partition, error) {
 	found, err := of.Find(text)
 	if err == nil || of.Listed() {
@@ -169,13 +168,13 @@ func partitionOf(of *playbook.Partitions, text string) (partition.Partition, err
 	return of.PartitionHolding(at)
 }
 
-// backfillDocument is what --dry-run prints as JSON, and a backfill that has nothing to do.
+// backfillDocument is the JSON output of --dry-run, and of a backfill without anything to do.
 type backfillDocument struct {
 	Playbook   string   `json:"playbook"`
 	Partitions []string `json:"partitions"` // that would run
 }
 
-// reportSelected shows which partitions would run.
+// reportSelected prints the partitions that would run.
 func reportSelected(streams cli.Streams, matrix *backfill.Matrix, keys []string, options *PartitionsOptions) error {
 	if options.Run.Output == "json" {
 		if err := terminal.PrintJSON(streams.Out, backfillDocument{Playbook: matrix.Playbook, Partitions: keys}); err != nil {
@@ -198,7 +197,7 @@ func reportSelected(streams cli.Streams, matrix *backfill.Matrix, keys []string,
 	return errNothing
 }
 
-// noteWhatCounts says why what was asked for may be done already.
+// noteWhatCounts prints why a backfill may select nothing, and which flags would select more.
 func noteWhatCounts(streams cli.Streams, matrix *backfill.Matrix, options *PartitionsOptions) {
 	given := &options.Run.Workload
 	switch {
@@ -210,7 +209,7 @@ func noteWhatCounts(streams cli.Streams, matrix *backfill.Matrix, options *Parti
 	}
 }
 
-// notDone describes the missing partitions for a message that there is nothing to do.
+// notDone returns the words for the partitions that --only selects, for a message that there are none.
 func notDone(only string) string {
 	if only == backfill.OnlyAll {
 		return "complete and not running"
@@ -218,7 +217,7 @@ func notDone(only string) string {
 	return only
 }
 
-// BackfillPlan returns the run that runs partitions.
+// BackfillPlan returns the plan of a run that runs the playbook for partitions.
 func BackfillPlan(a *cli.App, of load.CheckedPlaybook, keys []string, workload map[string]any, options *PartitionsOptions) (start.Plan, error) {
 	plan, err := launch.Backfill{
 		Of: of, Keys: keys, Workload: workload, WorkflowID: options.Run.WorkflowID, Folder: options.Run.Local.Playbooks,

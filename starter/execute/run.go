@@ -21,7 +21,7 @@ import (
 	"reprise/starter/session"
 )
 
-// RunOptions is the command line of run.
+// RunOptions are the flags of run.
 type RunOptions struct {
 	Server     session.ServerFlags
 	Local      session.LocalFlags
@@ -33,7 +33,7 @@ type RunOptions struct {
 	Strict     bool
 	serverEnds bool
 	Partition  string
-	// fullRefresh are steps that read everything again; load.EveryStep stands for all.
+	// fullRefresh are the steps that read all data again; load.EveryStep stands for all of them.
 	fullRefresh []string
 }
 
@@ -82,10 +82,10 @@ func Run(a *cli.App, name string, options *RunOptions) (err error) {
 	return runWith(a, options, func(context.Context, *session.Session) (start.Plan, error) { return plan, nil })
 }
 
-// errNothing says that there is nothing to run.
+// errNothing is the error of a command without anything to run.
 var errNothing = errors.New("nothing to run")
 
-// runWith starts the run that a function plans once the server is available, and follows it.
+// runWith connects to the server, starts the run that plans returns, and follows it.
 func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *session.Session) (start.Plan, error)) (err error) {
 	ctx := a.Interrupts.Graceful
 	s, err := openSession(ctx, a, options)
@@ -125,7 +125,7 @@ func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *sessi
 	return look.Follow(a, s, run, options.FollowOptions)
 }
 
-// PlanRun reads and checks everything that can be checked without a server.
+// PlanRun reads and validates everything that does not need a server.
 func PlanRun(a *cli.App, name string, options *RunOptions) (start.Plan, error) {
 	if err := options.Fairness.Check(); err != nil {
 		return start.Plan{}, err
@@ -158,7 +158,7 @@ func PlanRun(a *cli.App, name string, options *RunOptions) (start.Plan, error) {
 	return plan, err
 }
 
-// openSession finds the server to use, or brings one up.
+// openSession connects to an existing server, or starts a local one.
 func openSession(ctx context.Context, a *cli.App, options *RunOptions) (*session.Session, error) {
 	s, err := options.Server.Existing(ctx)
 	if s != nil {

@@ -24,14 +24,14 @@ import (
 	"reprise/starter/cli"
 )
 
-// docsOptions is the command line of docs.
+// docsOptions are the flags of docs.
 type docsOptions struct {
 	listen string
 	open   string
 	write  string
 }
 
-// docsPort is where the documents are unless --listen says otherwise.
+// docsPort is the default port of the documents.
 const docsPort = "8251"
 
 // NewDocsCommand returns the command docs.
@@ -47,15 +47,16 @@ func NewDocsCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// newSite makes the pages of the documents.
+// newSite renders the pages of the documents.
 func newSite() (*docsite.Site, error) {
 	return docsite.New(reprise.Documents, playbooks.FS, map[string]string{"llms-full.txt": WholeReference()})
 }
 
-// WholeReference returns llms-full.txt: a guide, and every word of the language and of the programs, as text for models.
+// WholeReference returns the text of llms-full.txt for language models: a guide, and the reference of the language
+// and the programs.
 func WholeReference() string { return reference.New(activities.Default()).LLMsFull() }
 
-// LazySite makes the pages when the first one is asked for.
+// LazySite returns a handler that renders the documents at the first request.
 func LazySite() http.Handler {
 	site := sync.OnceValues(newSite)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +69,7 @@ func LazySite() http.Handler {
 	})
 }
 
-// serveDocs serves the documents until it is interrupted.
+// serveDocs serves the documents until the command is interrupted.
 func serveDocs(a *cli.App, options *docsOptions) error {
 	if options.write != "" && options.open != "" {
 		return cli.UsageError("--write and --open exclude each other")
@@ -101,7 +102,7 @@ func serveDocs(a *cli.App, options *docsOptions) error {
 	return serveUntil(ctx, listener, site)
 }
 
-// pageAbout is where the site explains a word, or what it finds for a question.
+// pageAbout returns the page that explains a word, or else the search page for it.
 func pageAbout(word string) string {
 	if found := reference.New(activities.Default()).Find(word); len(found) == 1 {
 		return docsite.At(found[0].Link)
@@ -109,7 +110,7 @@ func pageAbout(word string) string {
 	return "search.html?q=" + url.QueryEscape(word)
 }
 
-// openBrowser opens a browser at a link; the link is printed in any case.
+// openBrowser opens a link in a browser. Callers also print the link, so a failure is only a note.
 func openBrowser(ctx context.Context, streams cli.Streams, link string) {
 	program := "xdg-open"
 	if runtime.GOOS == "darwin" {
@@ -120,7 +121,7 @@ func openBrowser(ctx context.Context, streams cli.Streams, link string) {
 	}
 }
 
-// serveUntil answers requests until ctx ends.
+// serveUntil serves HTTP until ctx ends.
 func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, MaxHeaderBytes: 32 << 10}
 	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })

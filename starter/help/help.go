@@ -23,8 +23,7 @@ var helpText string
 // Topic is the help of a command.
 type Topic struct{ short, long, examples string }
 
-// AllTopics returns the sections of help.txt by the paths of commands below starter, without
-// the texts that they share.
+// AllTopics returns the sections of help.txt by command path without "starter", with their placeholders filled in.
 func AllTopics() map[string]Topic {
 	topics := map[string]Topic{}
 	shared := []string{
@@ -50,7 +49,7 @@ func AllTopics() map[string]Topic {
 	return topics
 }
 
-// Add gives the commands their texts, groups and form of help.
+// Add sets the texts, groups and the format of the help of all commands.
 func Add(root *cobra.Command) {
 	topics := AllTopics()
 	write := func(command *cobra.Command) {
@@ -66,7 +65,7 @@ func Add(root *cobra.Command) {
 	})
 }
 
-// EachBelow visits all commands below one.
+// EachBelow visits all commands below another one, at any depth.
 func EachBelow(command *cobra.Command, visit func(*cobra.Command)) {
 	for _, child := range command.Commands() {
 		visit(child)
@@ -74,7 +73,7 @@ func EachBelow(command *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// RenderHelp is what --help prints, at most terminal.HelpColumns wide.
+// RenderHelp returns the text of --help, at most terminal.HelpColumns wide.
 func RenderHelp(command *cobra.Command) string {
 	var b strings.Builder
 	if command.HasParent() {
@@ -112,7 +111,7 @@ func usageLine(command *cobra.Command) string {
 	return command.UseLine()
 }
 
-// commandsNamed returns commands below another one, by names in the order of help.
+// commandsNamed returns the subcommands with the given names, which are separated by spaces.
 func commandsNamed(parent *cobra.Command, names string) (commands []*cobra.Command) {
 	for name := range strings.FieldsSeq(names) {
 		for _, child := range parent.Commands() {
@@ -134,7 +133,7 @@ func writeCommands(b *strings.Builder, title string, commands []*cobra.Command) 
 	}
 }
 
-// helpFlags returns the flags that the help of a command lists, and whether it has others.
+// helpFlags returns the flags that the help of a command lists, and whether the command has general ones besides.
 func helpFlags(command *cobra.Command) (own *pflag.FlagSet, general bool) {
 	own = pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags = true
@@ -160,7 +159,7 @@ func NewOptionsCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// flagUsages lists the flags that a function adds to commands, within the width of help.
+// flagUsages returns the help of the flags that add adds to a command.
 func flagUsages(add func(*cobra.Command)) string {
 	command := &cobra.Command{}
 	add(command)

@@ -21,10 +21,10 @@ import (
 	"reprise/starter/session"
 )
 
-// DefaultBackfillConcurrency is how many runs a backfill has at a time.
+// DefaultBackfillConcurrency is the default number of concurrent runs of a backfill.
 const DefaultBackfillConcurrency = 4
 
-// Backfill is a run that runs a playbook for partitions of it.
+// Backfill describes a run that runs a playbook for some of its partitions.
 type Backfill struct {
 	Of   load.CheckedPlaybook
 	Keys []string
@@ -34,11 +34,11 @@ type Backfill struct {
 	Folder      string // of the playbooks that are run by name
 	Concurrency int
 	Fairness    temporal.Priority
-	// Called reads the playbooks that the playbook runs by path.
+	// Called reads the playbooks that the playbook calls by path.
 	Called func(name string) ([]byte, error)
 }
 
-// RunPlan returns the start of the run.
+// RunPlan returns the plan of the run.
 func (b Backfill) RunPlan() (start.Plan, error) {
 	text := backfill.Source(b.Of.Book, b.Of.File.Name, b.Concurrency)
 	file := source.NewFile(backfill.FileName(b.Of.File.Name), text)
@@ -58,7 +58,7 @@ func (b Backfill) RunPlan() (start.Plan, error) {
 	return plan, err
 }
 
-// MissingPlan returns the start of a run for the partitions of a playbook of a folder that are missing.
+// MissingPlan returns the plan of a run for the missing partitions of a playbook in a folder.
 func MissingPlan(ctx context.Context, s *session.Session, of load.CheckedPlaybook, folder string) (start.Plan, error) {
 	if of.Book.Partitions == nil {
 		return start.Plan{}, errors.New("the playbook has no partitions")
@@ -83,8 +83,8 @@ func MissingPlan(ctx context.Context, s *session.Session, of load.CheckedPlayboo
 	return plan, err
 }
 
-// CheckClaim refuses a backfill while another open one has some of its partitions. If one begins at
-// the same time, the run itself finds out.
+// CheckClaim returns an error if another running backfill has claimed some of the partitions. If both start at the
+// same time, the run itself detects that.
 func CheckClaim(ctx context.Context, s *session.Session, matrix *backfill.Matrix, claim partition.BackfillClaim) error {
 	id, keys, err := matrix.FindOpen(ctx, s.Client, claim)
 	if err != nil || id == "" {
@@ -98,7 +98,7 @@ func CheckClaim(ctx context.Context, s *session.Session, matrix *backfill.Matrix
 		"wait for its end, which %s follow %s shows, or cancel it", id, matrix.Playbook, shared, terminal.Program(), terminal.ShellWord(id))
 }
 
-// ReadMatrix reads what became of the partitions of a playbook.
+// ReadMatrix reads the states of a playbook's partitions.
 func ReadMatrix(ctx context.Context, s *session.Session, book *playbook.Playbook, now time.Time) (*backfill.Matrix, error) {
 	if err := s.NeedsWorker(ctx, "what is done is read by one"); err != nil {
 		return nil, err

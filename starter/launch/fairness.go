@@ -11,13 +11,12 @@ import (
 )
 
 const (
-	// DefaultPriority is the middle one, which Temporal uses by default.
+	// DefaultPriority is Temporal's default, the middle priority.
 	DefaultPriority = 3
-	// LastPriority comes after all others.
+	// LastPriority is the lowest priority.
 	LastPriority      = 5
 	minFairnessWeight = 0.001
-	// maxFairnessWeight is the largest weight that Temporal accepts; it refuses the start of a run with a
-	// larger one.
+	// maxFairnessWeight is the largest weight that Temporal accepts; it refuses the start of a run with a larger one.
 	maxFairnessWeight = 1000
 )
 
@@ -37,7 +36,7 @@ func (f *FairnessFlags) AddFlags(command *cobra.Command) {
 	flags.Float64Var(&f.Weight, "fairness-weight", 1, "weight of the key in the rotation, 0.001 to 1000")
 }
 
-// Check refuses what Temporal would not take, or would take for something else.
+// Check rejects values that Temporal would refuse or misinterpret.
 func (f *FairnessFlags) Check() error {
 	switch {
 	case f.Priority < 1 || f.Priority > LastPriority:
@@ -52,7 +51,7 @@ func (f *FairnessFlags) Check() error {
 	return nil
 }
 
-// Settings returns the flags' settings. Defaults stay unset, so that a server may have others.
+// Settings returns the priority for Temporal. Defaults stay unset, so that the server's own defaults apply.
 func (f *FairnessFlags) Settings() temporal.Priority {
 	settings := temporal.Priority{FairnessKey: f.key}
 	if f.Priority != DefaultPriority {

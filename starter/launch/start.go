@@ -18,7 +18,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// NewPlan plans a run. folder is where a local worker finds playbooks by name.
+// NewPlan returns the plan of a run. folder is where a local worker finds the playbooks that this one calls by name.
 func NewPlan(checked load.CheckedPlaybook, workload map[string]any, workflowID, folder string) (start.Plan, error) {
 	values, err := expression.Canonical(workload)
 	if err != nil {
@@ -46,9 +46,8 @@ func StartRun(ctx context.Context, s *session.Session, plan start.Plan, streams 
 	return start.Run(ctx, s.Target(), plan, known)
 }
 
-// PrepareRun makes sure that the server accepts a plan, and gives the search attributes that
-// its run may set. They are a convenience: a namespace without some of them runs playbooks
-// all the same.
+// PrepareRun checks that the server accepts a plan, and returns the search attributes that the run may set. They are
+// optional: a run works without them.
 func PrepareRun(ctx context.Context, s *session.Session, plan start.Plan, streams cli.Streams) (connect.Attributes, error) {
 	if err := CheckFits(s, plan); err != nil {
 		return connect.Attributes{}, err
@@ -66,7 +65,7 @@ func PrepareRun(ctx context.Context, s *session.Session, plan start.Plan, stream
 	return known, nil
 }
 
-// CheckFits refuses a run whose input Temporal, or the payload store, would not take.
+// CheckFits returns an error if the input of a run is too large for Temporal or the payload store.
 func CheckFits(s *session.Session, plan start.Plan) error {
 	most, err := s.MostBytes()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package load reads and checks what a command is given: a playbook, and the workload of its run.
+// Package load reads and validates the inputs of a command: a playbook, and the workload of a run.
 package load
 
 import (
@@ -25,8 +25,8 @@ import (
 	"reprise/starter/cli"
 )
 
-// OneFile refuses what is not one file. The steps of --full-refresh are behind a =, as they
-// may be left out.
+// OneFile requires exactly one FILE argument. The value of --full-refresh is optional, so it must follow "="; the
+// error says so.
 func OneFile(command *cobra.Command, args []string) error {
 	if steps, err := command.Flags().GetStringSlice("full-refresh"); err == nil && len(args) > 1 && slices.Contains(steps, EveryStep) {
 		return fmt.Errorf("run takes one FILE, and was given %q; write the steps of --full-refresh after a =: --full-refresh=STEP",
@@ -35,7 +35,8 @@ func OneFile(command *cobra.Command, args []string) error {
 	return cobra.ExactArgs(1)(command, args)
 }
 
-// CheckForRun is CheckValid for a playbook that is to run; it prints the warnings too, which the result of a run does not repeat.
+// CheckForRun is CheckValid for a playbook that is to run. It also prints the warnings, which the run's result does
+// not repeat.
 func CheckForRun(a *cli.App, name string, workload map[string]any) (CheckedPlaybook, error) {
 	checked, err := CheckValid(a, name, workload)
 	if warnings := checked.Found.Warnings(); err == nil && len(warnings) > 0 {
@@ -44,7 +45,7 @@ func CheckForRun(a *cli.App, name string, workload map[string]any) (CheckedPlayb
 	return checked, err
 }
 
-// CheckValid reads and checks a playbook; errors in it are printed and end the command.
+// CheckValid reads and validates a playbook. It prints the errors and returns a *ProblemsError.
 func CheckValid(a *cli.App, name string, workload map[string]any) (CheckedPlaybook, error) {
 	checked, err := CheckPlaybook(a, name, workload, playbook.Limits{})
 	if err != nil {
@@ -58,10 +59,11 @@ func CheckValid(a *cli.App, name string, workload map[string]any) (CheckedPlaybo
 	return checked, nil
 }
 
-// CalledIn reads playbooks that others of a folder run by path. Those that are run by name are the workers'.
+// CalledIn reads the playbooks that those of a folder call by path. Playbooks that are called by name are in the
+// workers' folder.
 func CalledIn(folder string) *check.Files { return check.NewFiles(ReadIn(folder)) }
 
-// ReadIn reads such playbooks, without keeping them.
+// ReadIn returns a function that reads such playbooks and caches nothing.
 func ReadIn(folder string) func(name string) ([]byte, error) {
 	return func(name string) ([]byte, error) {
 		if strings.HasPrefix(name, playbook.NamedScheme) {
@@ -71,19 +73,19 @@ func ReadIn(folder string) func(name string) ([]byte, error) {
 	}
 }
 
-// ExampleScheme names a playbook that comes with the starter: example:hello.yaml.
+// ExampleScheme is the prefix of playbooks that are built into starter, as in example:hello.yaml.
 const ExampleScheme = playbook.ExampleScheme
 
-// CheckedPlaybook is a playbook that was read and checked.
+// CheckedPlaybook is a playbook that was read and validated.
 type CheckedPlaybook struct {
 	File  *source.File
 	Book  *playbook.Playbook // nil where nothing usable could be decoded
 	Found source.Diagnostics
-	// files are the playbooks that it names by path, by the names of their files.
+	// Files are the texts of the playbooks that it calls by path, by file name.
 	Files map[string]string
 }
 
-// AssumedLimits returns the operator's limits in the environment of a command that requests no worker.
+// AssumedLimits returns the operator's limits from the environment, for a command that does not ask a worker.
 func AssumedLimits() (playbook.Limits, error) {
 	limits, err := activities.LimitsFromEnv(os.LookupEnv)
 	if err != nil {
@@ -93,8 +95,8 @@ func AssumedLimits() (playbook.Limits, error) {
 	return limits, nil
 }
 
-// CheckPlaybook reads a playbook and finds everything that is wrong with it. "-" is standard input. limits are those of the operator,
-// if they are known here; the worker checks its own when it validates.
+// CheckPlaybook reads a playbook and returns all its problems. The name "-" is standard input. limits are the
+// operator's, if they are known here; a worker applies its own when it validates.
 func CheckPlaybook(a *cli.App, name string, workload map[string]any, limits playbook.Limits) (CheckedPlaybook, error) {
 	data, err := ReadPlaybook(a, name)
 	if err != nil {
@@ -106,7 +108,7 @@ func CheckPlaybook(a *cli.App, name string, workload map[string]any, limits play
 	return CheckFile(a, source.NewFile(name, data), workload, limits), nil
 }
 
-// CheckFile is CheckPlaybook for a file that was already read.
+// CheckFile is CheckPlaybook for a file that is already in memory.
 func CheckFile(a *cli.App, file *source.File, workload map[string]any, limits playbook.Limits) CheckedPlaybook {
 	files := check.NewFiles(func(name string) ([]byte, error) { return ReadCalled(a, name) })
 	book, found := check.Validate(file, activities.Default(), check.Options{
@@ -115,8 +117,7 @@ func CheckFile(a *cli.App, file *source.File, workload map[string]any, limits pl
 	return CheckedPlaybook{File: file, Book: book, Found: found, Files: files.Texts()}
 }
 
-// ReadCalled reads a playbook that another one runs. Those of the workers' folder
-// are theirs.
+// ReadCalled reads a playbook that another one calls. It returns check.ErrElsewhere for one in the workers' folder.
 func ReadCalled(a *cli.App, name string) ([]byte, error) {
 	if strings.HasPrefix(name, playbook.NamedScheme) {
 		return nil, check.ErrElsewhere
@@ -124,8 +125,8 @@ func ReadCalled(a *cli.App, name string) ([]byte, error) {
 	return ReadPlaybook(a, name)
 }
 
-// Codes returns the code of a playbook and of all playbooks that it runs, as far as they are
-// known here; playbooks given by name are read from folder.
+// Codes returns the Python code of a playbook and of all playbooks that it calls, as far as they are known here.
+// Playbooks that are called by name are read from folder.
 func (c CheckedPlaybook) Codes(workload map[string]any, folder string) []string {
 	if len(c.Book.Callers()) == 0 {
 		return c.Book.Codes()
@@ -148,8 +149,7 @@ func (c CheckedPlaybook) Codes(workload map[string]any, folder string) []string 
 	return slices.Compact(codes)
 }
 
-// FolderOf returns the folder of a playbook, in which a local worker finds those that it
-// runs by name.
+// FolderOf returns the folder of a playbook, in which a local worker finds the playbooks that it calls by name.
 func FolderOf(name string) string {
 	if name == "-" || strings.HasPrefix(name, ExampleScheme) {
 		return "."
@@ -157,8 +157,7 @@ func FolderOf(name string) string {
 	return filepath.Dir(name)
 }
 
-// ReadPlaybook reads one byte more than a playbook may have, so that the check
-// sees that it is too large.
+// ReadPlaybook reads at most one byte more than a playbook may have, so that the check detects one that is too large.
 func ReadPlaybook(a *cli.App, name string) ([]byte, error) {
 	reader, err := openPlaybook(a, name)
 	if err != nil {
@@ -201,7 +200,7 @@ func openPlaybook(a *cli.App, name string) (io.ReadCloser, error) {
 	return file, nil
 }
 
-// firstPlaybook returns the end of a message that names a file of a folder which may be a playbook, "" without one.
+// firstPlaybook returns the end of a message that names a YAML file of a folder as an example; "" if there is none.
 func firstPlaybook(folder string) string {
 	files, _ := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if len(files) == 0 {

@@ -14,7 +14,7 @@ import (
 	"reprise/starter/cli"
 )
 
-// ProblemsError is a playbook that must not run.
+// ProblemsError is the error for a playbook with errors.
 type ProblemsError struct {
 	Name     string
 	Problems []Problem
@@ -25,7 +25,7 @@ func (e *ProblemsError) Error() string {
 	return fmt.Sprintf("%s has %s; nothing was started", e.Name, terminal.Count(e.Total, "problem"))
 }
 
-// AddSecrets has values of the workload masked that are secrets by their names, such as api_key.
+// AddSecrets adds values of the workload to the masked ones if their names suggest secrets, such as api_key.
 func AddSecrets(set *secrets.Masker, name string, value any) {
 	switch of := value.(type) {
 	case map[string]any:
@@ -44,8 +44,7 @@ func AddSecrets(set *secrets.Masker, name string, value any) {
 	}
 }
 
-// Problem is one entry of `validate --output json` and of a run that was
-// refused.
+// Problem is a problem in the output of `validate --output json` and of a refused run.
 type Problem struct {
 	File     string `json:"file"`
 	Line     int    `json:"line,omitempty"`
@@ -57,7 +56,7 @@ type Problem struct {
 	Docs     string `json:"docs"`           // file and heading that explain the code
 }
 
-// AdviseExplain says where the codes of problems are explained.
+// AdviseExplain prints the command that explains the code of the first problem.
 func AdviseExplain(streams cli.Streams, found source.Diagnostics) {
 	if len(found) == 0 {
 		return
@@ -70,7 +69,7 @@ func AdviseExplain(streams cli.Streams, found source.Diagnostics) {
 	streams.Advisef("%s", text)
 }
 
-// ProblemsOf returns the problems of a file that are printed.
+// ProblemsOf returns the first problems of a file, playbook.MaxShown at most.
 func ProblemsOf(found source.Diagnostics) []Problem {
 	found, _ = found.FirstOf(playbook.MaxShown)
 	return lists.Map(found, func(d source.Diagnostic) Problem {
@@ -81,7 +80,7 @@ func ProblemsOf(found source.Diagnostics) []Problem {
 	})
 }
 
-// SeverityName returns the severity of a problem in words, which GitHub and SARIF have too.
+// SeverityName returns the severity of a problem: "warning" or "error", which GitHub and SARIF also use.
 func SeverityName(d source.Diagnostic) string {
 	if d.Severity == source.Warning {
 		return "warning"

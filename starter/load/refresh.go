@@ -7,7 +7,7 @@ import (
 	"reprise/starter/cli"
 )
 
-// EveryStep is the value of --full-refresh without steps.
+// EveryStep is the value of --full-refresh without a list of steps.
 const EveryStep = "*"
 
 // RefreshedSteps returns the steps that --full-refresh selects.

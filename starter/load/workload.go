@@ -25,7 +25,7 @@ func AsMap(v any) map[string]any {
 	return m
 }
 
-// WorkloadFlags lay values over the workload of a playbook.
+// WorkloadFlags override values of a playbook's workload.
 type WorkloadFlags struct {
 	Files  []string
 	Sets   []string
@@ -40,8 +40,7 @@ func (f *WorkloadFlags) AddFlags(command *cobra.Command) {
 		"YAML or JSON file with workload values; repeatable, --set overrides them")
 }
 
-// Read merges the files in their order and then the values of --set. An error in them
-// is a usage error.
+// Read merges the files in order, then the values of --set. Errors are usage errors.
 func (f *WorkloadFlags) Read() (map[string]any, error) {
 	workload := map[string]any{}
 	for _, path := range f.Files {
@@ -64,7 +63,7 @@ func (f *WorkloadFlags) Read() (map[string]any, error) {
 	return workload, nil
 }
 
-// MergeWorkload returns base overlaid with overlay. Maps are merged; other values are replaced.
+// MergeWorkload returns base overridden by overlay. Maps are merged; other values are replaced.
 func MergeWorkload(base, overlay map[string]any) map[string]any {
 	return expression.Merge(base, overlay).(map[string]any) // Merge of maps gives a map
 }
@@ -87,8 +86,8 @@ func readWorkloadFile(path string) (map[string]any, error) {
 	return nil, cli.UsageError("read the workload: %s must contain a map, not a %s", path, expression.TypeName(value))
 }
 
-// ReadWorkload reads a file as JSON if it says so by its name or is JSON, else as
-// YAML. YAML includes most of JSON: not \/, nor what \ud83d\ude00 stands for.
+// ReadWorkload parses a file as JSON if its name or content says so, else as YAML. YAML is not a superset of JSON: it
+// lacks \/ and surrogate pairs such as \ud83d\ude00.
 func ReadWorkload(path string, data []byte) (any, error) {
 	value, err := ReadJSON(data)
 	switch {
@@ -105,12 +104,12 @@ func ReadWorkload(path string, data []byte) (any, error) {
 	return value, nil
 }
 
-// ReadJSON parses JSON, and rejects objects in which a key occurs twice.
+// ReadJSON parses JSON, and rejects objects with duplicate keys.
 func ReadJSON(data []byte) (any, error) {
 	return expression.DecodeExact(bytes.TrimPrefix(data, []byte("\uFEFF")))
 }
 
-// ParseSet parses key=value. Dots in the key select keys of nested maps.
+// ParseSet parses key=value. Dots in the key separate the keys of nested maps.
 func ParseSet(text string) (map[string]any, error) {
 	key, raw, found := strings.Cut(text, "=")
 	if !found || key == "" {
@@ -130,9 +129,8 @@ func ParseSet(text string) (map[string]any, error) {
 	return value.(map[string]any), nil // the loop ran at least once
 }
 
-// ParseSetValue reads a value as YAML does, where that gives a scalar, or a
-// list or map in brackets. All else is text: a sentence with a colon in it is
-// not meant as a map.
+// ParseSetValue parses a YAML scalar, or a list or map in brackets. Everything else is text: a sentence with a colon
+// is not meant as a map.
 func ParseSetValue(raw string) (any, error) {
 	if raw == "" {
 		return "", nil
@@ -158,12 +156,11 @@ func ParseSetValue(raw string) (any, error) {
 	return value, nil
 }
 
-// shownUnread is how many keys that nothing reads are named: a workload may have any
-// number.
+// shownUnread bounds how many unread keys are reported, because a workload may have any number.
 const shownUnread = 20
 
-// UnreadKeys names keys that the playbook's workload does not have and that no expression
-// reads: most are misspelt.
+// UnreadKeys returns a warning for each key that is not in the playbook's workload and that no expression reads: most
+// are misspelt.
 func UnreadKeys(book *playbook.Playbook, workload map[string]any) []string {
 	reads := book.WorkloadReads()
 	if reads.Whole {
@@ -184,11 +181,11 @@ func UnreadKeys(book *playbook.Playbook, workload map[string]any) []string {
 	return warnings
 }
 
-// shownKey is how much of a key is shown, in characters.
+// shownKey bounds how much of a key is shown, in characters.
 const shownKey = 100
 
-// CheckRead warns of keys that nothing reads, at once, and in the document of the run;
-// with strict they are a usage error.
+// CheckRead prints warnings about unread keys and adds them to the output of the run; with strict they are a usage
+// error.
 func CheckRead(a *cli.App, book *playbook.Playbook, workload map[string]any, strict bool) error {
 	warnings := UnreadKeys(book, workload)
 	if strict && len(warnings) > 0 {

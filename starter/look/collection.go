@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// quietFor is how long runs are read before it is said how far that is.
+	// quietFor is how long runs are read before progress is shown.
 	quietFor = 2 * time.Second
-	// sayEvery is how often it is said.
+	// sayEvery is the interval of progress messages.
 	sayEvery = 200 * time.Millisecond
 )
 
-// collection reads all that happened in runs, and says how far it is.
+// collection reads all events of runs and shows its progress.
 type collection struct {
 	session *session.Session
 	into    *stats.Collector
@@ -35,13 +35,13 @@ func newCollection(streams cli.Streams, s *session.Session, into *stats.Collecto
 
 func (c *collection) closeProgress() { c.shown.close() }
 
-// readRun reads a run, without its child runs.
+// readRun reads the events of a run, without its child runs.
 func (c *collection) readRun(ctx context.Context, run runs.Found, which string, see func(runs.Event)) (runs.EventsInfo, error) {
 	c.into.Begin(run)
 	return c.readEvents(ctx, run, which, see)
 }
 
-// childRuns reads the child runs of the runs that were read, and theirs.
+// childRuns reads the descendants of the runs that were read.
 func (c *collection) childRuns(ctx context.Context) error {
 	for number := 1; ; number++ {
 		start, left, more := c.into.NextChild()

@@ -14,22 +14,19 @@ import (
 )
 
 const (
-	// mostSilent is how many polls in a row a server may leave unanswered before that
-	// is shown; each takes up to twice queryTimeout.
+	// mostSilent is after how many unanswered polls in a row the server counts as lost; each takes up to twice
+	// queryTimeout.
 	mostSilent = 2
-	// contactPatience is for how long a server may be away before its run is
-	// given up.
+	// contactPatience is how long the server may be lost before the command stops following.
 	contactPatience = 10 * time.Minute
-	// retryFrom and retryUpTo are the shortest and the longest pause between two
-	// questions to a server that is away.
+	// retryFrom and retryUpTo are the shortest and the longest pause between polls of a lost server.
 	retryFrom, retryUpTo = time.Second, 10 * time.Second
-	// endPoll is how long one poll for the end of a run may last. A loaded server may drop
-	// the notification of the end, and leaves a poll that waits for it without an answer for 20 s.
+	// endPoll bounds one poll for the end of a run. A loaded server may drop the notification of the end, and would
+	// then leave a poll unanswered for 20 s.
 	endPoll = 5 * time.Second
 )
 
-// contact is what a follower knows of the server: whether it answers. It is safe
-// for concurrent use.
+// contact is what a follower knows about the server's availability. It is safe for concurrent use.
 type contact struct {
 	patience time.Duration // how long the server may be away
 
@@ -42,7 +39,7 @@ func newContact(patience time.Duration) *contact {
 	return &contact{patience: patience, lastAnswer: time.Now()}
 }
 
-// recordAnswer records an answer and reports whether the server was lost before.
+// recordAnswer records a response and reports whether the server counted as lost before.
 func (c *contact) recordAnswer() (back bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,8 +48,7 @@ func (c *contact) recordAnswer() (back bool) {
 	return back
 }
 
-// recordSilence records a poll that the server did not answer and reports whether it is
-// lost with that.
+// recordSilence records an unanswered poll and reports whether the server counts as lost from now on.
 func (c *contact) recordSilence() (lost bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +62,7 @@ func (c *contact) isLost() bool {
 	return c.silent >= mostSilent
 }
 
-// pollPause is how long to wait before the next poll; 0 while the server answers.
+// pollPause returns how long to wait before the next poll; 0 while the server responds.
 func (c *contact) pollPause() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,14 +72,14 @@ func (c *contact) pollPause() time.Duration {
 	return min(retryFrom<<min(c.silent-1, 10), retryUpTo)
 }
 
-// isOver reports whether the server was away for longer than it may be.
+// isOver reports whether the server has been lost for longer than patience.
 func (c *contact) isOver() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.silent >= mostSilent && time.Since(c.lastAnswer) > c.patience
 }
 
-// awaitOutcome waits for the end of a run, over times in which the server is away.
+// awaitOutcome waits for the end of a run, even if the server is unavailable at times.
 func (c *contact) awaitOutcome(ctx context.Context, run client.WorkflowRun) outcome {
 	for {
 		poll, cancel := context.WithTimeout(ctx, endPoll)

@@ -19,7 +19,7 @@ import (
 	"reprise/starter/session"
 )
 
-// EventsOptions is the command line of events.
+// EventsOptions are the flags of events.
 type EventsOptions struct {
 	Run    session.RunFlags
 	follow bool
@@ -54,7 +54,7 @@ func NewEventsCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// ShowEvents prints the events of the run that the arguments name.
+// ShowEvents prints the events of the run that the arguments select.
 func ShowEvents(a *cli.App, args []string, options *EventsOptions) error {
 	args, err := cli.StepOf(args, &options.Step)
 	if err != nil {
@@ -69,7 +69,7 @@ func ShowEvents(a *cli.App, args []string, options *EventsOptions) error {
 	})
 }
 
-// eventFilter checks the flags.
+// eventFilter validates the flags and returns them as a filter.
 func (o *EventsOptions) eventFilter() (runs.EventFilter, error) {
 	filter := runs.EventFilter{Step: o.Step, Failed: o.Failed, Kinds: o.Kinds, Follow: o.follow, Index: o.Index}
 	for _, kind := range o.Kinds {
@@ -113,7 +113,7 @@ func printEvents(ctx context.Context, streams cli.Streams, s *session.Session, f
 	return err
 }
 
-// eventWriter writes events as they come.
+// eventWriter prints events as they arrive.
 type eventWriter struct {
 	out    io.Writer
 	found  runs.Found
@@ -154,14 +154,14 @@ func (w *eventWriter) writeEvent(event runs.Event) error {
 	return err
 }
 
-// beginDocument begins the JSON document.
+// beginDocument returns the start of the JSON document.
 func (w *eventWriter) beginDocument() string {
 	id, _ := json.Marshal(w.found.WorkflowID)
 	runID, _ := json.Marshal(w.found.RunID)
 	return fmt.Sprintf("{\n  \"workflow_id\": %s,\n  \"run_id\": %s,\n  \"events\": [\n    ", id, runID)
 }
 
-// endDocument closes the JSON document.
+// endDocument writes the end of the JSON document.
 func (w *eventWriter) endDocument(summary runs.EventsInfo) error {
 	if w.output != "json" {
 		return nil
@@ -179,8 +179,7 @@ func (w *eventWriter) endDocument(summary runs.EventsInfo) error {
 	return err
 }
 
-// writeLine writes an event for eyes. Lines that do not fit a terminal are cut;
-// --output jsonl has all of them.
+// writeLine writes an event for people. Lines are cut to the terminal's width; --output jsonl has all text.
 func (w *eventWriter) writeLine(event runs.Event) error {
 	at := event.At.UTC()
 	if day := at.Format(time.DateOnly); day != w.day {

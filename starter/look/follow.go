@@ -21,16 +21,16 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// cancelPatience is how long a cancelled run may take to end in order.
+// cancelPatience is how long a cancelled run may take to end.
 const cancelPatience = 10 * time.Second
 
-// outcome is how a run ended, or why that has no result or is not known.
+// outcome is the result of a run, or why it has none or is unknown.
 type outcome struct {
 	result protocol.Result
 	err    error
 }
 
-// FollowOptions are what a person chooses of following a run.
+// FollowOptions are the options of following a run.
 type FollowOptions struct {
 	Output string // table or json
 	Quiet  bool   // show no progress, and send no queries to the run
@@ -42,7 +42,7 @@ func (o *FollowOptions) AddFlags(command *cobra.Command) {
 	cli.OutputFlag(command, &o.Output)
 }
 
-// Follow shows the progress of a run, waits for its end, and reports it.
+// Follow shows the progress of a run, waits for its end, and prints its result.
 func Follow(a *cli.App, s *session.Session, run client.WorkflowRun, options FollowOptions) error {
 	return followWith(a, s, run, options, newContact(contactPatience))
 }
@@ -78,7 +78,7 @@ func followWith(a *cli.App, s *session.Session, run client.WorkflowRun, options 
 	return reportEnd(a, s, run, end, output)
 }
 
-// cancelRun cancels a run and waits for its end, for a while.
+// cancelRun cancels a run and waits for its end for up to cancelPatience.
 func cancelRun(ctx context.Context, s *session.Session, run client.WorkflowRun, ended <-chan outcome) outcome {
 	ctx, cancel := context.WithTimeout(ctx, cancelPatience)
 	defer cancel()
@@ -98,8 +98,7 @@ func cancelRun(ctx context.Context, s *session.Session, run client.WorkflowRun, 
 	}
 }
 
-// stopFollowing prints how to continue with a run that is no longer followed; lost says that
-// its server does not answer.
+// stopFollowing prints how to resume following a run. lost is set if the server does not respond.
 func stopFollowing(streams cli.Streams, s *session.Session, run client.WorkflowRun, lost bool, output string) error {
 	doc := unfinishedDocument(s, run)
 	if lost {
@@ -117,7 +116,7 @@ func stopFollowing(streams cli.Streams, s *session.Session, run client.WorkflowR
 	return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
 }
 
-// printHints print how to find a run again.
+// printHints prints how to find a run again.
 func printHints(streams cli.Streams, s *session.Session, run client.WorkflowRun) {
 	if link := s.PageOf(run.GetID(), run.GetRunID()); link != "" {
 		streams.Advisef("  page:     %s", link)
@@ -127,7 +126,7 @@ func printHints(streams cli.Streams, s *session.Session, run client.WorkflowRun)
 	}
 }
 
-// watchObserver shows what the observer sees until ctx ends; quiet shows only whether the server responds.
+// watchObserver shows the run's progress until ctx ends; with quiet only whether the server responds.
 func watchObserver(ctx context.Context, streams cli.Streams, observer *observer, quiet bool, link *contact) {
 	screen := newProgress(streams)
 	defer screen.close()
@@ -172,7 +171,7 @@ func NewFollowCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// followFound follows a run once the server can describe it.
+// followFound follows a run. It waits until the server can describe it.
 func followFound(a *cli.App, flags *session.RunFlags, args []string, options FollowOptions) error {
 	link, there := newContact(contactPatience), false
 	for {

@@ -23,7 +23,7 @@ import (
 	"reprise/starter/session"
 )
 
-// reportOptions is the command line of report.
+// reportOptions are the flags of report.
 type reportOptions struct {
 	run  session.RunFlags
 	file string
@@ -48,7 +48,7 @@ func NewReportCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// checkWritable refuses early what cannot be a file.
+// checkWritable rejects a path that cannot be written, before anything is read.
 func checkWritable(file string) error {
 	switch file {
 	case "":
@@ -84,7 +84,7 @@ func htmlReport(ctx context.Context, a *cli.App, s *session.Session, found runs.
 	return nil
 }
 
-// documentOf reads the content of a report.
+// documentOf reads the data of a report.
 func documentOf(ctx context.Context, streams cli.Streams, s *session.Session, found runs.Found) (report.Document, error) {
 	doc := report.Document{At: time.Now()}
 	var err error
@@ -113,10 +113,10 @@ func documentOf(ctx context.Context, streams cli.Streams, s *session.Session, fo
 	return doc, nil
 }
 
-// shownReported bounds the input and the result in a report, in bytes.
+// shownReported bounds the input and the result in a report, in bytes each.
 const shownReported = 64 << 10
 
-// addValues adds to a report what the run had and made, and how to continue.
+// addValues adds the input and the result of a run to a report, and how to continue.
 func addValues(ctx context.Context, s *session.Session, found runs.Found, doc *report.Document) {
 	shown := func(value any) string {
 		text, cut := render.MaskedJSON(value, shownReported)
@@ -143,8 +143,7 @@ func addValues(ctx context.Context, s *session.Session, found runs.Found, doc *r
 	doc.Link, doc.Commands = s.Link(found.WorkflowID, found.LastRunID()), render.Help(doc.Status)
 }
 
-// writeHTML writes a report in which the eyes see every character: a page obeys
-// those that a terminal obeys.
+// writeHTML writes a report with control characters escaped: a page would interpret the same ones as a terminal.
 func writeHTML(w io.Writer, doc report.Document) error {
 	var page bytes.Buffer
 	if err := report.Write(&page, doc); err != nil {

@@ -19,7 +19,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// RunsOptions is the command line of list.
+// RunsOptions are the flags of list.
 type RunsOptions struct {
 	Server          session.ServerFlags
 	Playbook, Label string
@@ -30,8 +30,7 @@ type RunsOptions struct {
 	Children        bool
 }
 
-// MostRuns is how many runs a list shows by default: a namespace may have 100,000, and the
-// newest are on top.
+// MostRuns is the default number of runs in a list. A namespace may have 100,000; the newest come first.
 const MostRuns = 20
 
 // NewListCommand returns the command list.
@@ -53,7 +52,7 @@ func NewListCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// List prints runs, the newest first.
+// List prints runs, newest first.
 func List(a *cli.App, options *RunsOptions) error {
 	if options.Limit < 0 {
 		return cli.UsageError("--limit %d is less than 0, which means all", options.Limit)
@@ -109,7 +108,7 @@ func listRuns(ctx context.Context, streams cli.Streams, s *session.Session, sinc
 	return nil
 }
 
-// byAttribute returns the statuses that take our search attribute to find.
+// byAttribute returns the statuses that only Reprise's search attribute can find.
 func byAttribute() []interpreter.Status {
 	all := lists.Filter(interpreter.Statuses(), func(info interpreter.StatusInfo) bool { return info.List.Attribute })
 	return lists.Map(all, func(info interpreter.StatusInfo) interpreter.Status { return info.Status })

@@ -112,7 +112,7 @@ func printLogs(ctx context.Context, streams cli.Streams, options *LogsOptions, i
 	return nil
 }
 
-// reportLogs says what the lines do not.
+// reportLogs prints what the log lines do not show, such as that none matched.
 func reportLogs(streams cli.Streams, view *LogView, tail *LogTail) {
 	if view.shown == 0 {
 		streams.Notef("%s has no matching lines about the run %s; other workers have their own logs", tail.name, view.Run)
@@ -125,8 +125,8 @@ func reportLogs(streams cli.Streams, view *LogView, tail *LogTail) {
 	}
 }
 
-// logRun finds the run of an ID. Without a server, or where that does not know the
-// run, which unknown then says, the ID is a whole one.
+// logRun returns the run with an ID. Without a server, or if the server does not know the run, id must be complete;
+// unknown is then the server's error.
 func logRun(ctx context.Context, streams cli.Streams, s *session.Session, id, step string) (found runs.Found, unknown, err error) {
 	whole := runs.Found{WorkflowID: id}
 	if s == nil {
@@ -170,7 +170,7 @@ func OpenLog(streams cli.Streams, name string) (*LogTail, error) {
 	return newLogTail(path, file, file), nil
 }
 
-// LogView shows the lines about a run.
+// LogView prints the log lines about a run.
 type LogView struct {
 	Run     string
 	Options *LogsOptions
@@ -179,7 +179,7 @@ type LogView struct {
 	foreign int // lines that are not JSON
 }
 
-// WriteLine prints a line if the options select it.
+// WriteLine prints a line if it matches the options.
 func (v *LogView) WriteLine(line []byte) error {
 	if len(strings.TrimSpace(string(line))) == 0 {
 		return nil
@@ -207,7 +207,7 @@ type logEntry struct {
 	fields map[string]any
 }
 
-// parseLog reads a line. Text before the object was added by the log's keeper.
+// parseLog parses a line. Text before the JSON object, which a log collector may have added, is ignored.
 func parseLog(line []byte) (logEntry, bool) {
 	start := bytes.IndexByte(line, '{')
 	if start < 0 {
@@ -222,7 +222,7 @@ func parseLog(line []byte) (logEntry, bool) {
 	return entry, true
 }
 
-// fieldText returns a field as text, "" where it is not there.
+// fieldText returns a field as text; "" if it is missing.
 func (e logEntry) fieldText(name string) string {
 	switch value := e.fields[name].(type) {
 	case nil:
@@ -237,8 +237,7 @@ func (e logEntry) fieldText(name string) string {
 	}
 }
 
-// isAbout reports whether a line is about a run or a child of it. The SDK has words of
-// its own for that.
+// isAbout reports whether a line is about a run or one of its children. The SDK has its own field names for that.
 func (e logEntry) isAbout(run string) bool {
 	for _, name := range []string{"run", "workflow", "WorkflowID"} {
 		if id := e.fieldText(name); id == run || strings.HasPrefix(id, run+"/") {
@@ -248,15 +247,15 @@ func (e logEntry) isAbout(run string) bool {
 	return false
 }
 
-// identity are the fields that name the attempt of a line, with those of
-// the SDK. They are shown in few words, or not at all.
+// identity are the fields that identify the attempt of a line, including the SDK's. formatLine abbreviates or omits
+// them.
 var identity = []string{
 	"time", "level", "msg", "run", "workflow", "step", "visit", "index", "page", "attempt", "sink", "operation_key", "call",
 	"Namespace", "TaskQueue", "WorkerID", "WorkflowType", "WorkflowID", "RunID", "Attempt", "ActivityID", "ActivityType",
 }
 
-// formatLine returns a line for eyes: time, level, attempt, message and what else it says; what
-// has several lines is below.
+// formatLine returns a line for people: time, level, attempt, message and other fields. Multi-line values follow on
+// lines of their own.
 func (e logEntry) formatLine() string {
 	at := e.fieldText("time")
 	if parsed, err := time.Parse(time.RFC3339Nano, at); err == nil {
@@ -284,7 +283,7 @@ func (e logEntry) formatLine() string {
 	return terminal.OneLine(b.String()) + "\n" + below.String()
 }
 
-// attemptText returns the attempt in few words: fetch#2[13] page 2, attempt 3.
+// attemptText returns the attempt in short form, such as "fetch#2[13] page 2, attempt 3".
 func (e logEntry) attemptText() string {
 	where := e.fieldText("step")
 	if where == "" {
@@ -309,18 +308,18 @@ func (e logEntry) attemptText() string {
 }
 
 const (
-	// maxLogLine bounds a line of a log. A worker logs shorter lines.
+	// maxLogLine bounds a line of a log, in bytes. Workers log shorter lines.
 	maxLogLine = 1 << 20
-	// logInterval is how often a log is read for more.
+	// logInterval is the interval in which a followed log is read.
 	logInterval = 100 * time.Millisecond
-	// endInterval is how often it is checked whether the run has ended.
+	// endInterval is the interval of checks whether the run has ended.
 	endInterval = 2 * time.Second
-	// movedGrace is how long a log that was moved away is still read: its writer may
-	// not have noticed.
+	// movedGrace is how long a log is still read after its path has another file: its writer may not have noticed
+	// yet.
 	movedGrace = 2 * time.Second
 )
 
-// LogTail reads a log line by line, and continues as it grows.
+// LogTail reads a log line by line, and can follow it as it grows.
 type LogTail struct {
 	name   string
 	long   int // lines that were too long
@@ -336,11 +335,10 @@ func newLogTail(name string, stream io.ReadCloser, file *os.File) *LogTail {
 	return &LogTail{name: name, stream: stream, file: file, reader: bufio.NewReaderSize(stream, 64<<10)}
 }
 
-// Close closes the file of the log.
+// Close closes the log.
 func (t *LogTail) Close() { _ = t.stream.Close() }
 
-// Each passes on every line to show. With follow it waits at the end of the file, until
-// ended says that nothing more will come.
+// Each calls show for every line. With follow it waits at the end of the file for more, until ended returns true.
 func (t *LogTail) Each(ctx context.Context, follow bool, ended func(context.Context) bool, show func([]byte) error) error {
 	checked, last := time.Time{}, false
 	for {
@@ -367,7 +365,7 @@ func (t *LogTail) Each(ctx context.Context, follow bool, ended func(context.Cont
 	}
 }
 
-// readRest reads what there is.
+// readRest reads up to the present end of the log.
 func (t *LogTail) readRest(ctx context.Context, show func([]byte) error) error {
 	for ctx.Err() == nil {
 		piece, err := t.reader.ReadSlice('\n')
@@ -393,7 +391,7 @@ func (t *LogTail) readRest(ctx context.Context, show func([]byte) error) error {
 	return nil
 }
 
-// flushLine shows the line at hand.
+// flushLine passes the current line to show.
 func (t *LogTail) flushLine(show func([]byte) error) error {
 	line, over := t.line, t.over
 	t.line, t.over = t.line[:0], false
@@ -403,9 +401,8 @@ func (t *LogTail) flushLine(show func([]byte) error) error {
 	return show(line)
 }
 
-// reopenLog begins again where the log was cut off, and turns to a new one that has
-// taken its place, now or when nothing more comes to the old one. It reports whether
-// there is more to read.
+// reopenLog restarts at the beginning if the log was truncated, and switches to a new file at its path after
+// movedGrace, or immediately with now. It reports whether there is more to read.
 func (t *LogTail) reopenLog(show func([]byte) error, now bool) (bool, error) {
 	own, err := t.file.Stat()
 	if err != nil {

@@ -22,44 +22,42 @@ import (
 )
 
 const (
-	// queryTimeout bounds one query; without a worker it gets no answer.
+	// queryTimeout bounds one query; without a worker it gets no response.
 	queryTimeout = 2 * time.Second
-	// mostDescribed bounds how many open iterations are described at a time, each a request to
-	// the server.
+	// mostDescribed bounds how many open iterations are described per poll, each with a request to the server.
 	mostDescribed = 50
-	// describing is how many of them at once.
+	// describing is how many of those requests are concurrent.
 	describing = 8
 )
 
-// line is the state of one step visit, in words.
+// line is a line about one step visit.
 type line struct {
 	key  string // stays the same while the text changes
 	text string
 	live string // in place of the text where lines are drawn again and again, "" for the same
 }
 
-// observer finds out how far a run is.
+// observer polls the progress of a run.
 type observer struct {
 	session  *session.Session
 	run      client.WorkflowRun
 	failures int // queries in a row without an answer
-	// loops are the last answers of loops, by workflow ID.
+	// loops are the latest progress of loops, by workflow ID.
 	loops map[string]protocol.Progress
-	// calls are the last answers of calls that continue in histories of their own.
+	// calls are the latest records of calls that have continued as new, by workflow ID.
 	calls map[string]protocol.IterationRecord
-	// idle are the iterations that had nothing running at the last poll.
+	// idle are the iterations that had no work at the last poll.
 	idle map[string]bool
-	// held says that something was paused at the last poll.
+	// held is set if something was paused at the last poll.
 	held bool
-	// noWorker is set while no worker responds: at the last query none did, and the run waits
-	// for one.
+	// noWorker is set while no worker responds: the last query was unanswered, and the run waits for a worker.
 	noWorker      bool
 	noWorkerSince time.Time
-	// queued are what the run and its steps wait for in queues, by the workflow IDs of these.
+	// queued are the queue positions of the run and its steps, by the workflow IDs of the queues.
 	queued map[string]queuedAt
 }
 
-// queuedAt is what was waited for in a queue at a time.
+// queuedAt is a queue position and when it was read.
 type queuedAt struct {
 	*runs.QueuePosition
 	at time.Time
@@ -78,13 +76,12 @@ func (o *observer) newReader() *runs.Reader {
 	return reader
 }
 
-// mostFailed is how often a query may fail before that is shown: a server lists workers for
-// minutes after they have died, and one query that they do not answer says nothing.
+// mostFailed is how many queries in a row may fail before that is shown. A server lists workers for minutes after
+// they have died, so one failure means nothing.
 const mostFailed = 1
 
-// observeSteps returns a line per step visit so far. While no worker polls, that is what it
-// says. The error says why there is nothing new; connect.IsUnreachable where the server
-// is why.
+// observeSteps returns a line per step visit so far, or what is known of the workers if none polls. An error means
+// that there is nothing new; connect.IsUnreachable reports whether the server is the reason.
 func (o *observer) observeSteps(ctx context.Context) ([]line, error) {
 	progress, err := o.newReader().Progress(ctx, o.run.GetID(), "")
 	if err != nil {
@@ -107,7 +104,7 @@ func (o *observer) observeSteps(ctx context.Context) ([]line, error) {
 	return lines, nil
 }
 
-// visitLines describe one visit of a step, and the command that answers it.
+// visitLines returns the lines about a visit of a step, with the command that answers it.
 func (o *observer) visitLines(ctx context.Context, record protocol.StepRecord) []line {
 	key := fmt.Sprintf("%s#%d", record.Step, record.Visit)
 	text := o.describeVisit(ctx, record)
@@ -122,7 +119,7 @@ func (o *observer) visitLines(ctx context.Context, record protocol.StepRecord) [
 	return lines
 }
 
-// controlLines describes what is held, and that it was resumed.
+// controlLines returns a line if the run is paused, or was resumed.
 func (o *observer) controlLines(control interpreter.Control) []line {
 	text := ""
 	switch held := render.Paused(control, time.Now()); {
@@ -136,11 +133,11 @@ func (o *observer) controlLines(control interpreter.Control) []line {
 	return []line{{key: "control", text: text}}
 }
 
-// queueInterval is how often at most a run is looked for in its queue: each time takes up to four calls
-// to the server.
+// queueInterval is the shortest time between two reads of a queue position: each takes up to four requests to the
+// server.
 const queueInterval = 5 * time.Second
 
-// queueLines describe what a run waits for that is queued, and what would help it.
+// queueLines returns the lines about the queue that a run waits in, with what would help.
 func (o *observer) queueLines(ctx context.Context, ticket *queue.Ticket) []line {
 	now, position := time.Now(), o.queuePosition(ctx, ticket)
 	texts := render.QueueTexts(position, now)
@@ -154,7 +151,8 @@ func (o *observer) queueLines(ctx context.Context, ticket *queue.Ticket) []line 
 	return append(lines, o.startLines("queue", position)...)
 }
 
-// queuePosition is what the run, or a visit of a step, waits for that holds a ticket.
+// queuePosition returns the queue position of a ticket, which the run or a step visit holds. It is read at most once
+// per queueInterval.
 func (o *observer) queuePosition(ctx context.Context, ticket *queue.Ticket) *runs.QueuePosition {
 	known, found := o.queued[ticket.Queue]
 	if !found || time.Since(known.at) >= queueInterval {
@@ -166,7 +164,8 @@ func (o *observer) queuePosition(ctx context.Context, ticket *queue.Ticket) *run
 	return known.QueuePosition
 }
 
-// stuckLines say why a visit of a step does not get the state that it is queued for, and what would help it.
+// stuckLines returns why a step visit does not get the state that it is queued for, and what would help; nothing if
+// the queue moves.
 func (o *observer) stuckLines(visit string, position *runs.QueuePosition) []line {
 	stuck := render.StuckQueue(position)
 	if stuck == "" {
@@ -175,7 +174,7 @@ func (o *observer) stuckLines(visit string, position *runs.QueuePosition) []line
 	return append([]line{{key: visit + " queue", text: stuck}}, o.startLines(visit, position)...)
 }
 
-// startLines have the command that starts the worker which a queue waits for.
+// startLines returns the command that starts the worker which a queue waits for.
 func (o *observer) startLines(key string, position *runs.QueuePosition) []line {
 	if position.NoWorker == nil {
 		return nil
@@ -183,7 +182,7 @@ func (o *observer) startLines(key string, position *runs.QueuePosition) []line {
 	return []line{{key: key + " worker", text: render.StartWorker(position.NoWorker.TaskQueue, o.session.Flags)}}
 }
 
-// answeredLines says once that a worker responds after none did.
+// answeredLines returns a line if a worker responds again after none did.
 func (o *observer) answeredLines() []line {
 	o.failures = 0
 	if !o.noWorker {
@@ -193,7 +192,7 @@ func (o *observer) answeredLines() []line {
 	return []line{{key: "worker", text: "a worker responds"}}
 }
 
-// workerLines says after a query without an answer whether there are workers, and how to start one.
+// workerLines handles an unanswered query: it returns lines about whether workers poll, and how to start one.
 func (o *observer) workerLines(ctx context.Context, unanswered error) ([]line, error) {
 	workers, err := o.newReader().Workers(ctx, o.session.TaskQueue)
 	if err != nil && (ctx.Err() != nil || connect.IsUnreachable(err)) {
@@ -218,7 +217,8 @@ func (o *observer) workerLines(ctx context.Context, unanswered error) ([]line, e
 	}, nil
 }
 
-// waitsSince returns since when a run waits for a worker: as long as a task does, else since the last poll.
+// waitsSince returns since when a run has waited for a worker: since its task was scheduled, else since the last poll
+// of a worker.
 func (o *observer) waitsSince(ctx context.Context, workers runs.Workers, now time.Time) time.Time {
 	if found, err := o.newReader().Find(ctx, o.run.GetID(), o.run.GetRunID()); err == nil && !found.TaskSince.IsZero() {
 		return found.TaskSince
@@ -229,7 +229,7 @@ func (o *observer) waitsSince(ctx context.Context, workers runs.Workers, now tim
 	return now
 }
 
-// errUnanswered says that the server passed a query on and no worker responded.
+// errUnanswered is the error for a query that reached the server and that no worker answered.
 var errUnanswered = errors.New("no worker responds")
 
 // isPolled reports whether a worker polls the task queue.
@@ -243,12 +243,12 @@ func Polled(ctx context.Context, s *session.Session, run client.WorkflowRun) (bo
 	return newObserver(s, run).isPolled(ctx)
 }
 
-// waitsAlone reports whether all there is to say of a visit is what its call waits for.
+// waitsAlone reports whether a visit has nothing to show but what its call waits for.
 func waitsAlone(record protocol.StepRecord) bool {
 	return record.Loop == nil && record.Awaits == nil && record.Waiting != ""
 }
 
-// describeVisit is what a visit of a step does, without what waitsAlone says.
+// describeVisit describes a visit of a step, except for what waitsAlone covers.
 func (o *observer) describeVisit(ctx context.Context, record protocol.StepRecord) string {
 	text := render.StepName(record) + " "
 	switch {
@@ -268,7 +268,7 @@ func (o *observer) describeVisit(ctx context.Context, record protocol.StepRecord
 	return text
 }
 
-// answerCommand returns the command that answers what a step awaits, "" for nothing.
+// answerCommand returns the command that answers what a step awaits; "" if it awaits nothing.
 func (o *observer) answerCommand(record protocol.StepRecord) string {
 	id := o.run.GetID()
 	switch {
@@ -282,8 +282,8 @@ func (o *observer) answerCommand(record protocol.StepRecord) string {
 	return ""
 }
 
-// latestRecord returns the record of a step whose call continues in other histories, updated by
-// that call; other records are unchanged.
+// latestRecord returns the record of a step, updated from its call if that has continued as new; other records are
+// returned unchanged.
 func (o *observer) latestRecord(ctx context.Context, record protocol.StepRecord) protocol.StepRecord {
 	if record.Call == "" || !record.EndedAt.IsZero() {
 		return record
@@ -297,7 +297,7 @@ func (o *observer) latestRecord(ctx context.Context, record protocol.StepRecord)
 	return record
 }
 
-// progressOf counts what a running step has done.
+// progressOf returns the attempts and pages of a running step.
 func progressOf(record protocol.StepRecord) string {
 	if record.Status != interpreter.Running || record.Attempts < 2 {
 		return ""
@@ -309,7 +309,7 @@ func progressOf(record protocol.StepRecord) string {
 	return text
 }
 
-// endedStats returns the iterations that have ended, those in batches that are open included.
+// endedStats returns the counts of ended iterations, including those in open batches.
 func endedStats(progress protocol.Progress) interpreter.LoopStats {
 	stats := progress.Stats
 	stats.Success += progress.Within.Success
@@ -321,7 +321,7 @@ func doneCount(progress protocol.Progress) int {
 	return endedStats(progress).Success + endedStats(progress).Failed
 }
 
-// loopWaitsFor says what iterations wait for that wait.
+// loopWaitsFor returns what the waiting iterations of a loop wait for.
 func loopWaitsFor(record protocol.StepRecord, progress protocol.Progress) string {
 	switch {
 	case progress.Awaits:
@@ -334,7 +334,7 @@ func loopWaitsFor(record protocol.StepRecord, progress protocol.Progress) string
 	return "waiting to retry"
 }
 
-// loopText counts iterations: ended, failed, waiting for a retry, running.
+// loopText returns the counts of iterations: ended, failed, waiting, running.
 func (o *observer) loopText(ctx context.Context, record protocol.StepRecord) string {
 	stats, open, waiting, waitsFor := record.Loop.Stats, 0, 0, ""
 	if record.EndedAt.IsZero() {
@@ -362,9 +362,8 @@ func (o *observer) loopText(ctx context.Context, record protocol.StepRecord) str
 	return text
 }
 
-// countWaiting counts the iterations that have neither an attempt nor a decision pending,
-// and no run of another playbook: a timer is what they wait for. A single poll may fall
-// between the two, so it takes two in a row.
+// countWaiting counts the iterations that wait for a timer: they have no pending activity, workflow task or child
+// run. A single poll may fall between two of those, so it takes two polls in a row.
 func (o *observer) countWaiting(ctx context.Context, open []string) int {
 	open = open[:min(len(open), mostDescribed)]
 	waits := make([]bool, len(open))

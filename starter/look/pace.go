@@ -10,8 +10,8 @@ import (
 	"reprise/starter/session"
 )
 
-// Pace is how often a run is polled while it is followed. Each poll is a query to the run, and another one to each
-// of its open loops; Temporal Cloud bills them as actions. The pauses grow with the time for which the run was followed.
+// Pace is how often a followed run is polled. Each poll is a query to the run and one to each of its open loops,
+// which Temporal Cloud bills as actions. Pauses grow with the time that the run has been followed.
 type Pace struct {
 	First   time.Duration // before the first poll
 	Least   time.Duration // the shortest pause between two polls
@@ -19,15 +19,15 @@ type Pace struct {
 }
 
 var (
-	// localPace is for a server of this machine, which nobody bills.
+	// localPace is for a server on this machine, which bills nothing.
 	localPace = Pace{First: 250 * time.Millisecond, Least: 500 * time.Millisecond, Longest: 15 * time.Second}
-	// terminalPace is for a person who watches.
+	// terminalPace is for a person at a terminal.
 	terminalPace = Pace{First: 250 * time.Millisecond, Least: 500 * time.Millisecond, Longest: 2 * time.Second}
 	// logPace is for a log that nobody watches: two polls in the first 20 s.
 	logPace = Pace{First: time.Second, Least: 10 * time.Second, Longest: 10 * time.Second}
 )
 
-// PaceOf returns how often a run on the server of a session is polled; watched says that a terminal shows it.
+// PaceOf returns the pace for the server of a session. watched is set if the output is a terminal.
 func PaceOf(s *session.Session, watched bool) Pace {
 	switch {
 	case s.Server != nil || connect.IsLocal(s.Address):
@@ -38,16 +38,16 @@ func PaceOf(s *session.Session, watched bool) Pace {
 	return logPace
 }
 
-// Pause returns how long to wait before the next poll of a run that was followed for some time; the last poll took that
-// long. A pause is a quarter of that time, within the bounds of the pace. A poll of a large loop may take long; the
-// pauses grow with it, so that polls never are most of the load.
+// Pause returns how long to wait before the next poll: a quarter of followed, the time that the run has been
+// followed, within the bounds of the pace. took is the duration of the last poll: polls of a large loop are slow, and
+// the pause grows with them so that polls never are most of the load.
 func (p Pace) Pause(followed, took time.Duration) time.Duration {
 	const part, load = 4, 4
 	return max(p.Least, min(followed/part, p.Longest), load*took)
 }
 
-// checkServer reports whether the server responds, without a query to the run: connect.IsUnreachable of the error says
-// that it does not.
+// checkServer checks whether the server responds, without a query to the run. connect.IsUnreachable of the error
+// reports that it does not.
 func checkServer(ctx context.Context, c client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 // progress shows the progress of a run.
 type progress interface {
 	show(lines []line)
-	// close takes away what was only of the moment.
+	// close erases the lines that are shown only while the run is followed.
 	close()
 }
 
@@ -27,15 +27,14 @@ func newProgress(streams cli.Streams) progress {
 	return newPlainProgress(streams.Err, time.Now)
 }
 
-// liveProgress redraws a block of lines on a terminal. It moves the cursor, so it
-// writes past the screen.
+// liveProgress redraws a block of lines on a terminal. It moves the cursor, so it bypasses the screen.
 type liveProgress struct {
 	w     io.Writer
 	width int
 	drawn int // lines of the block on the screen
 }
 
-// shownLive bounds the block; a terminal cannot redraw what has scrolled away.
+// shownLive bounds the lines of the block; a terminal cannot redraw what has scrolled away.
 const shownLive = 20
 
 func (p *liveProgress) show(lines []line) {
@@ -62,10 +61,10 @@ func (p *liveProgress) eraseLines(b *strings.Builder) {
 	}
 }
 
-// plainInterval is how often at most one step gets a line in a log.
+// plainInterval is the shortest time between two lines about the same step in a log.
 const plainInterval = time.Second
 
-// plainProgress writes a line whenever something has changed.
+// plainProgress writes a line whenever something changes.
 type plainProgress struct {
 	w     io.Writer
 	now   func() time.Time

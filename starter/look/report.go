@@ -21,7 +21,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// document is what `run --output json` prints.
+// document is the JSON output of run.
 type document struct {
 	WorkflowID string                `json:"workflow_id"`
 	RunID      string                `json:"run_id"`
@@ -29,16 +29,16 @@ type document struct {
 	Result     expression.Value      `json:"result"`
 	Steps      []protocol.StepRecord `json:"steps"`
 	Warnings   []string              `json:"warnings"`
-	// Rows is what the run did to data, by tables; nil if nothing was counted.
+	// Rows are the rows that the run wrote, by table; nil if none were counted.
 	Rows     *interpreter.Rows        `json:"rows,omitempty"`
 	Error    *interpreter.ErrorObject `json:"error,omitempty"`
 	Problems []load.Problem           `json:"problems,omitempty"` // of a playbook that was refused
-	// ProblemsTotal counts those that are not among Problems too.
+	// ProblemsTotal also counts the problems that Problems leaves out.
 	ProblemsTotal int    `json:"problems_total,omitempty"`
 	Link          string `json:"link,omitempty"` // to the run in the web UI
 }
 
-// Kinds of errors that only this program has, beside those of runs.
+// Error kinds of this program, in addition to those of runs.
 const (
 	kindInvalid  interpreter.Kind = "invalid_playbook"
 	kindNoServer interpreter.Kind = "no_server"
@@ -47,11 +47,10 @@ const (
 	kindStart    interpreter.Kind = "start"
 )
 
-// statusUnknown is the status of a run of which we do not know how it ended, or
-// whether it began.
+// statusUnknown is the status of a run that may have started or ended without our knowledge.
 const statusUnknown interpreter.Status = "unknown"
 
-// refusalDocument returns the document of a run that did not start, as far as we know.
+// refusalDocument returns the document of a run that did not start, as far as is known.
 func refusalDocument(err error) document {
 	failure := &interpreter.ErrorObject{Kind: kindStart, Class: interpreter.ClassFinal, Message: err.Error()}
 	doc := document{Status: interpreter.Failed, Error: failure, Steps: []protocol.StepRecord{}, Warnings: []string{}}
@@ -135,7 +134,7 @@ func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outco
 	return cli.WithStatus(exitcode.Failed, cli.ErrSaid)
 }
 
-// knownResult returns the result of a run if it is known.
+// knownResult returns the result of a run, with statusUnknown if it is not known.
 func (o outcome) knownResult() protocol.Result {
 	result := o.result
 	if o.err == nil {
@@ -149,8 +148,8 @@ func (o outcome) knownResult() protocol.Result {
 	return result
 }
 
-// outcomeOf is how a run has ended, with how long it took and, where something failed, its playbook:
-// as far as the server knows.
+// outcomeOf returns how a run ended, how long it took and, if something failed, its playbook, as far as the server
+// responds.
 func outcomeOf(a *cli.App, s *session.Session, run client.WorkflowRun, result protocol.Result) render.EndedRun {
 	outcome := render.EndedRun{WorkflowID: run.GetID(), Result: result}
 	if result.Status == statusUnknown {
@@ -171,8 +170,8 @@ func outcomeOf(a *cli.App, s *session.Session, run client.WorkflowRun, result pr
 	return outcome
 }
 
-// HintNext prints what helps a run on that has not ended well: how to run the iterations again
-// that did not succeed, or where to see what happened.
+// HintNext prints what to do after a run that did not succeed: how to reprocess iterations, or how to see what
+// happened.
 func HintNext(streams cli.Streams, s *session.Session, run client.WorkflowRun, result protocol.Result) {
 	if hintDeadLetters(streams, s, run, result) || result.Status != interpreter.Failed {
 		return
@@ -180,8 +179,8 @@ func HintNext(streams cli.Streams, s *session.Session, run client.WorkflowRun, r
 	streams.Advisef("To see what happened: %s events %s --failed%s", terminal.Program(), terminal.ShellWord(run.GetID()), s.Flags)
 }
 
-// hintDeadLetters prints how to repeat the iterations that did not succeed; false if there are
-// none. The result of a terminated run does not say whether there are any.
+// hintDeadLetters prints how to reprocess the iterations that did not succeed; it returns false if there are none.
+// The result of a terminated run does not say whether there are any.
 func hintDeadLetters(streams cli.Streams, s *session.Session, run client.WorkflowRun, result protocol.Result) bool {
 	var failed, cancelled int
 	for _, record := range result.Steps {
@@ -202,7 +201,7 @@ func hintDeadLetters(streams cli.Streams, s *session.Session, run client.Workflo
 	return true
 }
 
-// Refuse prints why a run did not start, if the output is JSON.
+// Refuse prints the document of a run that did not start, if the output is JSON, and returns the error.
 func Refuse(streams cli.Streams, err error, output string) error {
 	if err != nil && output == "json" && !errors.Is(err, cli.ErrSaid) {
 		return errors.Join(terminal.PrintJSON(streams.Out, refusalDocument(err)), err)

@@ -15,7 +15,7 @@ import (
 	"reprise/starter/session"
 )
 
-// statsOptions is the command line of stats.
+// statsOptions are the flags of stats.
 type statsOptions struct {
 	server   session.ServerFlags
 	playbook string
@@ -84,7 +84,7 @@ func showStats(ctx context.Context, streams cli.Streams, s *session.Session, opt
 	return nil
 }
 
-// chosenRuns returns the runs to sum up, each once.
+// chosenRuns returns the runs to summarize, each once.
 func chosenRuns(ctx context.Context, streams cli.Streams, s *session.Session, options *statsOptions, ids []string) ([]runs.Found, error) {
 	if options.playbook != "" {
 		list, err := s.Runs().List(ctx, runs.Filter{Playbook: options.playbook, Limit: options.last})

@@ -18,7 +18,7 @@ import (
 	"reprise/starter/session"
 )
 
-// StatusOptions is the command line of status.
+// StatusOptions are the flags of status.
 type StatusOptions struct {
 	Run    session.RunFlags
 	follow bool
@@ -46,7 +46,7 @@ func NewStatusCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// ShowStatus prints the status of the run that the arguments name.
+// ShowStatus prints the status of the run that the arguments select.
 func ShowStatus(a *cli.App, args []string, options *StatusOptions) error {
 	args, err := cli.StepOf(args, &options.Step)
 	if err != nil {
@@ -72,7 +72,7 @@ func printStatus(ctx context.Context, streams cli.Streams, s *session.Session, f
 	return nil
 }
 
-// Status reads the status of a run, with the iterations of a step unless that is "".
+// Status reads the status of a run, with the iterations of a step unless step is "".
 func Status(ctx context.Context, s *session.Session, found runs.Found, step string) (*runs.Status, error) {
 	status, err := s.Runs().Status(ctx, found, time.Now())
 	if err != nil || step == "" || len(status.Steps) == 0 {
@@ -87,11 +87,10 @@ func Status(ctx context.Context, s *session.Session, found runs.Found, step stri
 	return status, nil
 }
 
-// watchInterval is the shortest pause between two polls of status --follow, which read more than those of follow.
+// watchInterval is the shortest pause between polls of status --follow, which read more than those of follow.
 const watchInterval = 2 * time.Second
 
-// watchStatus shows where the run is until it has ended: on a terminal in one
-// place, else whenever something has changed.
+// watchStatus shows the status until the run has ended: redrawn at a terminal, else whenever something changes.
 func watchStatus(ctx context.Context, streams cli.Streams, s *session.Session, status *runs.Status, options *StatusOptions) error {
 	shown, since := newWatchScreen(streams), time.Now()
 	pace := PaceOf(s, shown.live != nil)

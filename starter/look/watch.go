@@ -11,7 +11,7 @@ import (
 	"reprise/starter/cli"
 )
 
-// watchScreen shows a status again and again.
+// watchScreen shows the status of a run repeatedly.
 type watchScreen struct {
 	out   io.Writer
 	paper terminal.Paper
@@ -47,8 +47,7 @@ func (w *watchScreen) show(status *runs.Status) {
 	}
 }
 
-// changeOf is what makes a status worth another line in a log: not the time that has
-// passed.
+// changeOf returns a text that differs whenever a status deserves another line in a log; elapsed time alone does not.
 func changeOf(status *runs.Status) string {
 	var b strings.Builder
 	fmt.Fprint(&b, status.Status, status.HeldBy, status.Control.Version, status.Cancel != nil, status.Late)

@@ -1,4 +1,4 @@
-// Package mcpserver has the command mcp: other commands as tools of models.
+// Package mcpserver has the command mcp, which offers other commands as tools for models.
 package mcpserver
 
 import (
@@ -45,7 +45,7 @@ func NewMCPCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// serveModels answers a client on the standard streams until that ends it.
+// serveModels serves the Model Context Protocol on the standard streams until the client ends it.
 func serveModels(a *cli.App, o *Options) error {
 	if terminal.IsTerminal(a.Out) {
 		a.Notef("%s mcp is started by a client of the Model Context Protocol and speaks JSON with it. Ctrl-C ends it.", terminal.Program())
@@ -65,12 +65,12 @@ func serveModels(a *cli.App, o *Options) error {
 	return err
 }
 
-// mcpInstructions are what a client says of the server to its model.
+// mcpInstructions are the instructions that a client gives its model about the server.
 const mcpInstructions = `Reprise runs durable YAML playbooks on Temporal. Write a playbook, call validate until it is valid, try a step to see
 real answers, write NAME_test.yaml beside NAME.yaml and call test. explain has every key, tool, function and diagnostic; without a word it
 lists them. list, status and events read runs. Paths are relative to the folder of the server. The resource reprise://llms-full.txt is the whole reference.`
 
-// NewServer returns a server whose tools work in the working directory.
+// NewServer returns an MCP server whose tools work in the working directory.
 func NewServer(o Options) (*mcp.Server, error) {
 	files, err := cli.ConfineTo(".")
 	if err != nil {
@@ -90,8 +90,8 @@ func NewServer(o Options) (*mcp.Server, error) {
 	return s.sdk, nil
 }
 
-// privatePlaces returns the files that no tool reads or writes: those of connections and callers, and the state of a
-// local server here.
+// privatePlaces returns the files that no tool may read or write: those of connections and callers, and the state of
+// a local server in this directory.
 func (o *Options) privatePlaces() private.Places {
 	paths := host.PrivateFiles(session.OperatorFiles(o.connections, os.Getenv(egress.Variable)))
 	if state, err := session.ReadState(); err == nil && state.DBFile != "" {
@@ -100,7 +100,7 @@ func (o *Options) privatePlaces() private.Places {
 	return private.Places{Paths: paths}
 }
 
-// mcpServer is what the tools of a client share.
+// mcpServer is the state that the tools share.
 type mcpServer struct {
 	Options
 
@@ -108,14 +108,13 @@ type mcpServer struct {
 	sdk   *mcp.Server
 }
 
-// mostMCPAnswer bounds the answer of a tool, in bytes. Without it, a model would have to read
-// answers of any size.
+// mostMCPAnswer bounds the result of a tool, in bytes, because the model has to read it.
 const mostMCPAnswer = 1 << 20
 
-// errMCPAnswer says that an answer was too long.
+// errMCPAnswer is the error for a result that is too large.
 var errMCPAnswer = fmt.Errorf("the result is larger than %d KiB; request less: a step, an index, kinds of events, fewer rows or runs", mostMCPAnswer>>10)
 
-// boundedBuffer keeps what is written, up to mostMCPAnswer bytes.
+// boundedBuffer keeps up to mostMCPAnswer bytes.
 type boundedBuffer struct{ bytes.Buffer }
 
 func (b *boundedBuffer) Write(p []byte) (int, error) {
@@ -125,8 +124,8 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// runCommand runs a command with a text as its standard input, and returns what it prints. JSON output
-// is the answer, even of a failed command; other output is added for the reader.
+// runCommand runs a command with in as standard input, and returns its output as the result of a tool. JSON output is
+// the result even if the command failed; standard error follows it.
 func (s *mcpServer) runCommand(ctx context.Context, in string, run func(*cli.App) error) *mcp.CallToolResult {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -33,10 +33,10 @@ import (
 	"reprise/starter/session"
 )
 
-// jsonValues are the members of a JSON object, with numbers as playbooks have them.
+// jsonValues are the members of a JSON object, with numbers of the types that playbooks use.
 type jsonValues map[string]any
 
-// UnmarshalJSON reads the object.
+// UnmarshalJSON decodes the object.
 func (v *jsonValues) UnmarshalJSON(data []byte) error {
 	value, err := expression.Decode(data)
 	if err != nil {
@@ -49,14 +49,14 @@ func (v *jsonValues) UnmarshalJSON(data []byte) error {
 // jsonValue is any JSON value, or none.
 type jsonValue struct{ value *any }
 
-// UnmarshalJSON reads the value.
+// UnmarshalJSON decodes the value.
 func (v *jsonValue) UnmarshalJSON(data []byte) error {
 	value, err := expression.Decode(data)
 	v.value = &value
 	return err
 }
 
-// addMCPTool adds a tool whose input has the schema of a type.
+// addMCPTool adds a tool whose input schema is derived from a type.
 func addMCPTool[In any](s *mcpServer, name string, hints *mcp.ToolAnnotations, description string, run func(*cli.App, In) error) {
 	schema, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[jsonValue](): {}}})
 	if err != nil {
@@ -78,7 +78,7 @@ func addMCPTool[In any](s *mcpServer, name string, hints *mcp.ToolAnnotations, d
 	})
 }
 
-// readMCPInput reads the arguments of a tool.
+// readMCPInput validates and decodes the arguments of a tool.
 func readMCPInput(arguments json.RawMessage, schema *jsonschema.Schema, resolved *jsonschema.Resolved, into any) error {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
@@ -103,10 +103,10 @@ func readMCPInput(arguments json.RawMessage, schema *jsonschema.Schema, resolved
 	return json.Unmarshal(arguments, into)
 }
 
-// withText is an input that has the text of a playbook.
+// withText is a tool input that can contain the text of a playbook.
 type withText interface{ playbookText() string }
 
-// textOf returns the standard input of a command.
+// textOf returns the playbook text of a tool input, as standard input of the command; "" if it has none.
 func textOf(input any) string {
 	if has, is := input.(withText); is {
 		return has.playbookText()
@@ -114,7 +114,7 @@ func textOf(input any) string {
 	return ""
 }
 
-// mcpPlaybook names a playbook.
+// mcpPlaybook selects a playbook, by file or by text.
 type mcpPlaybook struct {
 	File     string     `json:"file,omitempty" jsonschema:"path of the playbook, relative to the folder of the server; example:NAME.yaml is one that comes with starter"`
 	Text     string     `json:"text,omitempty" jsonschema:"the YAML of the playbook itself, in place of file"`
@@ -123,7 +123,7 @@ type mcpPlaybook struct {
 
 func (p mcpPlaybook) playbookText() string { return p.Text }
 
-// fileName returns the argument FILE of a command.
+// fileName returns the FILE argument of the command.
 func (p mcpPlaybook) fileName() (string, error) {
 	switch {
 	case p.Text != "" && p.File != "":
@@ -245,23 +245,23 @@ type mcpSkip struct {
 	Index  *int   `json:"index,omitempty" jsonschema:"only the iteration with this index, from 0"`
 }
 
-// readOnlyHints returns the hints of a tool that changes nothing.
+// readOnlyHints returns the annotations of a tool that changes nothing.
 func readOnlyHints(title string) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true}
 }
 
-// localHints returns the hints of a tool that changes nothing and reaches nothing else.
+// localHints returns the annotations of a tool that changes nothing and reaches nothing outside this machine.
 func localHints(title string) *mcp.ToolAnnotations {
 	closed := false
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed}
 }
 
-// changesRuns returns the hints of a tool that changes runs.
+// changesRuns returns the annotations of a tool that changes runs.
 func changesRuns(title string, destroys bool) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, DestructiveHint: &destroys}
 }
 
-// addWriting adds the tools with which playbooks are written.
+// addWriting adds the tools for writing playbooks.
 func (s *mcpServer) addWriting() {
 	addMCPTool(s, "validate", localHints("Check a playbook"),
 		"Reports every problem in playbooks and test files, with line, column, code and what would be accepted. explain describes each code.",
@@ -339,7 +339,7 @@ func (s *mcpServer) tryStep(a *cli.App, in mcpTryWrites) error {
 	return author.TryStep(a, name, o)
 }
 
-// addReading adds the tools that read runs.
+// addReading adds the tools for reading runs.
 func (s *mcpServer) addReading() {
 	addMCPTool(s, "list", readOnlyHints("List runs"),
 		"Lists runs with their statuses, the newest first.",
@@ -363,7 +363,7 @@ func (s *mcpServer) addReading() {
 		})
 }
 
-// addChanging adds the tools that start runs and steer them.
+// addChanging adds the tools that start and steer runs.
 func (s *mcpServer) addChanging() {
 	addMCPTool(s, "run", changesRuns("Start a run", true),
 		"Starts a run of a playbook on the Temporal server and returns its IDs immediately; follow it with status and events. A worker must be running, such as that of starter dev.",
@@ -406,7 +406,7 @@ func (s *mcpServer) runPlaybook(a *cli.App, in mcpRun) error {
 	return look.Refuse(a.Streams, execute.Run(a, name, o), "json")
 }
 
-// steerRun sends a command to a run. Its author says that a model has sent it.
+// steerRun sends a command to a run. Its author is marked with "(mcp)".
 func (s *mcpServer) steerRun(a *cli.App, name string, in mcpSteer, step string, index *int) error {
 	o := control.NewOptions(name)
 	o.Server, o.Output, o.Reason, o.Step, o.Index = s.server, "json", in.Reason, step, index
@@ -414,7 +414,7 @@ func (s *mcpServer) steerRun(a *cli.App, name string, in mcpSteer, step string, 
 	return control.SteerRuns(a, o, []string{in.Run}, false)
 }
 
-// addResources adds documents that a client may read.
+// addResources adds the documents that a client may read.
 func (s *mcpServer) addResources() {
 	document := func(name string) func() ([]byte, error) {
 		return func() ([]byte, error) { return reprise.Documents.ReadFile(name) }

@@ -18,7 +18,7 @@ import (
 	"reprise/starter/session"
 )
 
-// devOptions is the command line of dev.
+// devOptions are the flags of dev.
 type devOptions struct {
 	local     session.LocalFlags
 	server    session.ServerFlags
@@ -110,7 +110,7 @@ func runDev(a *cli.App, options *devOptions) error {
 	}
 }
 
-// stopText says how a local server is stopped, and what is lost then.
+// stopText returns how to stop a local server, and what is lost then.
 func stopText(dbFile string) string {
 	if dbFile != "" {
 		return "Ctrl-C stops it."

@@ -17,7 +17,7 @@ import (
 	"reprise/starter/session"
 )
 
-// replayOptions is the command line of replay.
+// replayOptions are the flags of replay.
 type replayOptions struct {
 	server session.ServerFlags
 	query  string
@@ -80,7 +80,7 @@ func replayRuns(a *cli.App, o *replayOptions, args []string) error {
 	})
 }
 
-// findExecutions finds what to replay. left is true where the sample does not take all.
+// findExecutions returns the executions to replay. left is set if there are more than the sample allows.
 func (o *replayOptions) findExecutions(
 	ctx context.Context, streams cli.Streams, s *session.Session, runs []string, since time.Time,
 ) (all []replay.Execution, left bool, err error) {
@@ -112,7 +112,7 @@ func (o *replayOptions) findExecutions(
 	return append(all, closed...), left, err
 }
 
-// reportReplay replays executions and reports what came of it.
+// reportReplay replays executions and prints the result.
 func reportReplay(
 	ctx context.Context, streams cli.Streams, replayer *replay.Replayer, executions []replay.Execution, left bool, output string,
 ) error {

@@ -33,7 +33,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// serveOptions is the command line of serve.
+// serveOptions are the flags of serve.
 type serveOptions struct {
 	server      session.ServerFlags
 	listen      string
@@ -89,7 +89,7 @@ func newServeTokenCommand(a *cli.App) *cobra.Command {
 	return cli.NewGroup("token", "", create)
 }
 
-// serveAPI answers requests until it is interrupted.
+// serveAPI serves the API until the command is interrupted.
 func serveAPI(a *cli.App, options *serveOptions) error {
 	certificate, err := options.serverCertificate()
 	if err != nil {
@@ -152,7 +152,7 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 	})
 }
 
-// schemeOf returns the scheme of a server's address.
+// schemeOf returns the URL scheme of a server with or without a certificate.
 func schemeOf(certificate *serve.Certificate) string {
 	if certificate != nil {
 		return "https"
@@ -160,7 +160,7 @@ func schemeOf(certificate *serve.Certificate) string {
 	return "http"
 }
 
-// serverCertificate returns the certificate of the flags, nil for none.
+// serverCertificate returns the certificate that the flags name; nil if they name none.
 func (o *serveOptions) serverCertificate() (*serve.Certificate, error) {
 	if (o.certificate == "") != (o.key == "") {
 		return nil, cli.UsageError("--tls-cert and --tls-key must be used together")
@@ -185,13 +185,13 @@ func checkFolder(path string) error {
 	return nil
 }
 
-// plainToOthers reports whether other machines reach a listener without TLS.
+// plainToOthers reports whether other machines can reach a listener that has no TLS.
 func plainToOthers(listener net.Listener, certificate *serve.Certificate) bool {
 	at, ok := listener.Addr().(*net.TCPAddr)
 	return certificate == nil && ok && !at.IP.IsLoopback()
 }
 
-// starts starts the runs of a server for callers.
+// starts starts runs for callers of the API.
 type starts struct {
 	session   *session.Session
 	logger    *slog.Logger
@@ -201,7 +201,7 @@ type starts struct {
 	attributes *connect.Attributes // that the namespace knows; nil before they were requested
 }
 
-// startRun checks a playbook and starts it, as serve.Options says.
+// startRun validates a playbook and starts a run of it, as serve.Options documents.
 func (s *starts) startRun(ctx context.Context, order serve.Order) (serve.Begun, error) {
 	file := source.NewFile(order.File, order.Source)
 	files := load.CalledIn(s.playbooks)
@@ -231,8 +231,7 @@ func (s *starts) startRun(ctx context.Context, order serve.Order) (serve.Begun, 
 	return serve.Begun{RunID: run.GetRunID(), Warnings: warnings}, nil
 }
 
-// knownAttributes makes sure, once, that the namespace knows the search attributes, and says
-// which of them it does.
+// knownAttributes returns the search attributes of the namespace. The first call adds those that are missing.
 func (s *starts) knownAttributes(ctx context.Context) connect.Attributes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,15 +248,15 @@ func (s *starts) knownAttributes(ctx context.Context) connect.Attributes {
 	return *s.attributes
 }
 
-// brokenPlaybook is a playbook of a folder that no request could start.
+// brokenPlaybook is a playbook of a folder that cannot be started by any request.
 type brokenPlaybook struct {
 	name  string
 	file  *source.File
 	found source.Diagnostics
 }
 
-// brokenPlaybooks returns the playbooks of a folder that cannot be started, or whose deliveries could
-// not be distinguished from others. The values that a run supplies are not known yet.
+// brokenPlaybooks returns the playbooks of a folder that cannot be started, or whose deliveries cannot be
+// deduplicated. The values of a run's workload are not known yet.
 func brokenPlaybooks(folder string, secrets tool.ConnectionResolver) []brokenPlaybook {
 	var all []brokenPlaybook
 	if folder == "" {
@@ -272,7 +271,7 @@ func brokenPlaybooks(folder string, secrets tool.ConnectionResolver) []brokenPla
 	return all
 }
 
-// flawsOf checks one playbook of a folder.
+// flawsOf returns the problems of a playbook in a folder.
 func flawsOf(folder, name string, secrets tool.ConnectionResolver) (*source.File, source.Diagnostics) {
 	text, err := bookshelf.Read(folder, name)
 	file := source.NewFile(name+".yaml", text)
@@ -304,8 +303,7 @@ func flawsOf(folder, name string, secrets tool.ConnectionResolver) (*source.File
 	return file, found
 }
 
-// checkServed prints what is wrong with the playbooks of a folder, and refuses to serve
-// then.
+// checkServed prints the problems of the playbooks in a folder, and returns an error if there are any.
 func checkServed(streams cli.Streams, folder string, secrets tool.ConnectionResolver) error {
 	all := brokenPlaybooks(folder, secrets)
 	for _, one := range all {
@@ -317,7 +315,7 @@ func checkServed(streams cli.Streams, folder string, secrets tool.ConnectionReso
 	return cli.UsageError("%s of --playbooks %s cannot be served; to serve the others, use --allow-invalid", terminal.Count(len(all), "playbook"), folder)
 }
 
-// logFlaws says which playbooks are not served.
+// logFlaws logs the playbooks that cannot be served.
 func logFlaws(logger *slog.Logger, folder string, secrets tool.ConnectionResolver) {
 	for _, one := range brokenPlaybooks(folder, secrets) {
 		logger.Warn("a playbook cannot be served", "playbook", one.name, "problems", len(one.found), "first", one.found[0].String())

@@ -46,17 +46,17 @@ func NewSetupCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// SetupReport is the output of `setup --output json`.
+// SetupReport is the JSON output of setup.
 type SetupReport struct {
 	Address   string `json:"address"`
 	Namespace string `json:"namespace"`
 	connect.Attributes
-	// ByHand are commands that add what is missing.
+	// ByHand are commands that add the missing attributes.
 	ByHand []string `json:"by_hand,omitempty"`
 	Error  string   `json:"error,omitempty"`
 }
 
-// SetupNamespace adds the search attributes that a namespace lacks, or checks them, and prints what there is.
+// SetupNamespace adds the missing search attributes to a namespace, or only checks them, and prints the result.
 func SetupNamespace(ctx context.Context, streams cli.Streams, s *session.Session, check bool, output string) error {
 	attributes := connect.EnsureAttributes
 	if check {
@@ -82,7 +82,7 @@ func SetupNamespace(ctx context.Context, streams cli.Streams, s *session.Session
 	return nil
 }
 
-// byHand says how somebody with the right to adds what is missing.
+// byHand sets the commands with which somebody with sufficient rights adds the missing attributes.
 func (r *SetupReport) byHand(rights *connect.RightsError) {
 	wanted, missing := protocol.SearchAttributes(), r.Missing
 	if rights != nil && len(missing)+len(r.Present)+len(r.Mistyped) == 0 { // nothing could be read
@@ -105,7 +105,7 @@ func (r *SetupReport) byHand(rights *connect.RightsError) {
 	}
 }
 
-// isCloud recognizes an address of Temporal Cloud.
+// isCloud reports whether an address belongs to Temporal Cloud.
 func isCloud(address string) bool {
 	host, _, _ := strings.Cut(address, ":")
 	return strings.HasSuffix(host, ".tmprl.cloud") || strings.HasSuffix(host, ".api.temporal.io")

@@ -1,4 +1,4 @@
-// Package runpage has the command ui, and the page of runs beside a local server.
+// Package runpage has the command ui, and the page of runs that accompanies a local server.
 package runpage
 
 import (
@@ -47,7 +47,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// uiOptions is the command line of ui.
+// uiOptions are the flags of ui.
 type uiOptions struct {
 	server     session.ServerFlags
 	listen     string
@@ -59,7 +59,7 @@ type uiOptions struct {
 	playbooks  string
 }
 
-// uiPort is where the page is unless --listen says otherwise.
+// uiPort is the default port of the page.
 const uiPort = "8250"
 
 // NewUICommand returns the command ui.
@@ -81,7 +81,7 @@ func NewUICommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// pageAccess returns who may use the page.
+// pageAccess returns the access rules of the page, from the flags.
 func (o *uiOptions) pageAccess(notef func(string, ...any)) (ui.Access, error) {
 	access := ui.Access{UserHeader: o.userHeader, ReadOnly: o.readOnly, Owner: cli.Whoami()}
 	if (o.userHeader == "") != (len(o.proxies) == 0) {
@@ -123,7 +123,7 @@ func (o *uiOptions) pageAccess(notef func(string, ...any)) (ui.Access, error) {
 	return access, nil
 }
 
-// serveRuns serves the page until it is interrupted.
+// serveRuns serves the page until the command is interrupted.
 func serveRuns(a *cli.App, options *uiOptions) error {
 	access, err := options.pageAccess(a.Notef)
 	if err != nil {
@@ -143,8 +143,8 @@ func serveRuns(a *cli.App, options *uiOptions) error {
 	})
 }
 
-// StartPage serves the page on this machine beside a local server, on another port
-// where the one that is meant is taken, until the session ends.
+// StartPage serves the page on this machine beside a local server until the session ends. If port is in use, it
+// chooses another one.
 func StartPage(a *cli.App, s *session.Session, port int, folder string) error {
 	listener, err := session.ListenNear(strconv.Itoa(port))
 	if err != nil {
@@ -156,7 +156,8 @@ func StartPage(a *cli.App, s *session.Session, port int, folder string) error {
 	return nil
 }
 
-// newPage makes the page of a session, which leads to the web UI where nothing else does. command is what serves it.
+// newPage returns the page of a session. If the web UI is at a socket, the page proxies it. command is the starter
+// command that serves the page.
 func newPage(a *cli.App, s *session.Session, listener net.Listener, access ui.Access, folder, command string, hosts []string) session.Page {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	access.Hosts = ui.Loopback(port)
@@ -188,8 +189,8 @@ func newPage(a *cli.App, s *session.Session, listener net.Listener, access ui.Ac
 	return session.Page{Server: server, Link: access.Link(base)}
 }
 
-// workerLog reads what the worker of this directory has logged about a run; nil where none logs
-// here.
+// workerLog returns a function that reads log lines about a run from the log of this directory's worker; nil if there
+// is no such log.
 func workerLog(streams cli.Streams) func(context.Context, runs.Found, int) ([]string, error) {
 	if _, err := os.Stat(session.WorkerLogPath()); err != nil {
 		return nil
@@ -212,7 +213,7 @@ func workerLog(streams cli.Streams) func(context.Context, runs.Found, int) ([]st
 	}
 }
 
-// openLibrary returns a folder of playbooks, nil for none.
+// openLibrary returns the playbooks of a folder for the page; nil without a folder.
 func openLibrary(streams cli.Streams, s *session.Session, folder string) *ui.Library {
 	if folder == "" {
 		return nil
@@ -244,8 +245,8 @@ func openLibrary(streams cli.Streams, s *session.Session, folder string) *ui.Lib
 	}
 }
 
-// shownProblem returns a problem as everybody may read it who sees the page: without its line of the file, and without
-// values of the workload that are secrets. book is nil where it cannot be read.
+// shownProblem returns the text of a problem for all users of the page: without the line of the file, and with
+// secrets of the workload masked. book is nil if it could not be read.
 func shownProblem(of source.Diagnostic, book *playbook.Playbook) string {
 	known := &secrets.Masker{}
 	if book != nil {
@@ -254,7 +255,7 @@ func shownProblem(of source.Diagnostic, book *playbook.Playbook) string {
 	return credential.WithoutGiven(known.Text(strings.TrimSpace(of.String() + "\n" + of.Note)))
 }
 
-// readBook checks a playbook of a folder, for a workload.
+// readBook reads a playbook of a folder and checks it with a workload.
 func readBook(folder, name string, workload map[string]any) (load.CheckedPlaybook, error) {
 	text, err := bookshelf.Read(folder, name)
 	if err != nil {
@@ -266,7 +267,7 @@ func readBook(folder, name string, workload map[string]any) (load.CheckedPlayboo
 	return load.CheckedPlaybook{File: file, Book: book, Found: found, Files: files.Texts()}, nil
 }
 
-// startBook starts a run of a playbook of a folder.
+// startBook starts a run of a playbook in a folder, and returns its workflow ID.
 func startBook(ctx context.Context, streams cli.Streams, s session.Session, folder, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
 	read, err := readBook(folder, name, workload)
 	if err != nil {
@@ -283,7 +284,7 @@ func startBook(ctx context.Context, streams cli.Streams, s session.Session, fold
 	return startFor(ctx, streams, &s, plan, said)
 }
 
-// backfillBook starts a run for the partitions of a playbook of a folder that are missing.
+// backfillBook starts a run for the missing partitions of a playbook in a folder, and returns its workflow ID.
 func backfillBook(ctx context.Context, streams cli.Streams, s session.Session, folder, name string, said ui.ChangedBy) (string, error) {
 	read, err := readBook(folder, name, nil)
 	if err != nil {
@@ -300,7 +301,7 @@ func backfillBook(ctx context.Context, streams cli.Streams, s session.Session, f
 	return startFor(ctx, streams, &s, plan, said)
 }
 
-// startFor starts a run for a person on the page, and gives its workflow ID.
+// startFor starts a run for a user of the page, and returns its workflow ID.
 func startFor(ctx context.Context, streams cli.Streams, s *session.Session, plan start.Plan, said ui.ChangedBy) (string, error) {
 	plan.Memo = map[string]any{protocol.StartedByMemo: said.By}
 	if said.Reason != "" {
@@ -313,7 +314,7 @@ func startFor(ctx context.Context, streams cli.Streams, s *session.Session, plan
 	return run.GetID(), nil
 }
 
-// runAgain starts a run with the playbook and the workload of another one.
+// runAgain starts a run with the playbook and the workload of another one, and returns its workflow ID.
 func runAgain(ctx context.Context, streams cli.Streams, s session.Session, found runs.Found, said ui.ChangedBy) (string, error) {
 	input, err := s.Runs().Input(ctx, found.WorkflowID, found.LastRunID())
 	if err != nil {
@@ -340,8 +341,8 @@ func runAgain(ctx context.Context, streams cli.Streams, s session.Session, found
 	}, said)
 }
 
-// reprocessAgain runs the failed iterations of a run again, or names the run that
-// does so already.
+// reprocessAgain reprocesses the failed iterations of a run, and returns the workflow ID of the reprocess, which may
+// be running already.
 func reprocessAgain(ctx context.Context, a *cli.App, s session.Session, found runs.Found, only ui.Only, said ui.ChangedBy) (string, error) {
 	chain, err := s.DeadLetters().Chain(ctx, found.WorkflowID, found.RunID)
 	if err != nil {
@@ -372,7 +373,7 @@ func reprocessAgain(ctx context.Context, a *cli.App, s session.Session, found ru
 	return id, err
 }
 
-// attributionText returns who gave a command on the page, and why.
+// attributionText returns the author of a command on the page, and the reason.
 func attributionText(said ui.ChangedBy) string {
 	return render.Attribution(interpreter.Said{By: said.By, Reason: said.Reason})
 }

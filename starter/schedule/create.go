@@ -34,14 +34,14 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// scheduleOptions is the command line of schedule create and update.
+// scheduleOptions are the flags of schedule create and update.
 type scheduleOptions struct {
 	run    execute.RunOptions // what runs of it start with
 	times  timeFlags
 	paused bool
 	note   string
 	yes    bool
-	// backfill makes scheduled runs do all missing partitions, not just the newest.
+	// backfill makes scheduled runs process all missing partitions, not just the newest.
 	backfill bool
 	output   string
 	given    func(flag string) bool
@@ -127,7 +127,7 @@ func createSchedule(a *cli.App, name, file string, options *scheduleOptions) err
 	})
 }
 
-// scheduledPlan is what runs of a new schedule start with.
+// scheduledPlan returns the plan of the runs that a new schedule starts.
 func scheduledPlan(a *cli.App, file string, options *scheduleOptions) (start.Plan, error) {
 	if options.backfill {
 		workload, err := options.run.Workload.Read()
@@ -144,7 +144,7 @@ func scheduledPlan(a *cli.App, file string, options *scheduleOptions) (start.Pla
 	return planned, err
 }
 
-// missingPlan returns a run that runs the partitions of a playbook that are missing when it begins.
+// missingPlan returns the plan of a run that processes the partitions which are missing when it starts.
 func missingPlan(a *cli.App, file string, workload map[string]any, run *execute.RunOptions) (start.Plan, error) {
 	of, err := execute.LoadPartitioned(a, file, workload)
 	if err != nil {
@@ -160,7 +160,7 @@ func missingPlan(a *cli.App, file string, workload map[string]any, run *execute.
 	return plan, err
 }
 
-// printSchedule prints a schedule after a command.
+// printSchedule prints a schedule after a command has changed it. done is the message.
 func printSchedule(ctx context.Context, streams cli.Streams, s *session.Session, name, done, output string) error {
 	found, err := findSchedule(ctx, s, name)
 	if err != nil {
@@ -187,7 +187,7 @@ func printSchedule(ctx context.Context, streams cli.Streams, s *session.Session,
 	return err
 }
 
-// revision is the present and the new form of a schedule.
+// revision is a schedule before and after an update.
 type revision struct {
 	found            *runs.Schedule
 	before, after    *playbook.Schedule // settled
@@ -234,7 +234,7 @@ func updateSchedule(a *cli.App, name, file string, options *scheduleOptions) err
 	})
 }
 
-// newRevision finds out what a schedule is to be.
+// newRevision returns the update of a schedule that the file and the flags describe.
 func newRevision(
 	ctx context.Context, a *cli.App, s *session.Session, found *runs.Schedule, file string, options *scheduleOptions,
 ) (*revision, error) {
@@ -270,8 +270,8 @@ func newRevision(
 	return r, nil
 }
 
-// revisedPlan is what runs will start with: the playbook of the file, else the schedule's, and
-// its workload with the flags' values.
+// revisedPlan returns the new plan of the schedule's runs: the playbook from the file, else the schedule's own, and
+// its workload overridden by the flags.
 func revisedPlan(a *cli.App, r *revision, file string, options *scheduleOptions) (start.Plan, error) {
 	if err := options.run.Fairness.Check(); err != nil {
 		return start.Plan{}, err
@@ -300,7 +300,7 @@ func revisedPlan(a *cli.App, r *revision, file string, options *scheduleOptions)
 	return revised, err
 }
 
-// revisedBackfill returns revisedPlan for a schedule whose runs run what is missing.
+// revisedBackfill is revisedPlan for a schedule whose runs process missing partitions.
 func revisedBackfill(a *cli.App, r *revision, file string, overlay map[string]any, options *scheduleOptions) (start.Plan, error) {
 	workload := load.AsMap(r.input.Workload.Data)
 	given := load.MergeWorkload(load.AsMap(workload["given"]), overlay)
@@ -322,8 +322,8 @@ func revisedBackfill(a *cli.App, r *revision, file string, overlay map[string]an
 	return plan, err
 }
 
-// checkRevised checks the playbook of a schedule that is to change. The schedule's own
-// playbook is not checked against this starter: workers may know more.
+// checkRevised validates the playbook of a schedule that is to change. Without a file it only parses the schedule's
+// own playbook, because newer workers may accept what this starter does not know.
 func checkRevised(a *cli.App, r *revision, file string, workload map[string]any) (load.CheckedPlaybook, error) {
 	if file != "" {
 		return load.CheckForRun(a, file, workload)
@@ -336,11 +336,10 @@ func checkRevised(a *cli.App, r *revision, file string, workload map[string]any)
 	return load.CheckedPlaybook{File: book.File, Book: book, Files: r.input.Files}, nil
 }
 
-// errMoved says that somebody else was faster.
+// errMoved is the error for a schedule that somebody else changed at the same time.
 var errMoved = errors.New("it has been changed meanwhile; check the difference again")
 
-// applyRevision sends a revision to the server, unless the schedule has changed since it was
-// read.
+// applyRevision updates the schedule on the server, unless it has changed since it was read.
 func applyRevision(ctx context.Context, s *session.Session, r *revision, plan start.Plan) error {
 	return handleOf(ctx, s, r.found).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(now client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
@@ -372,7 +371,7 @@ func (r *revision) timesChange() bool {
 	return strings.Join(timeLines(r.before), "\n") != strings.Join(timeLines(r.after), "\n")
 }
 
-// diffText shows the changes as unified diffs of the settings and of the playbook; "" for none.
+// diffText returns the changes as unified diffs of the settings and of the playbook; "" if there are none.
 func (r *revision) diffText() string {
 	before := settings{
 		id:    r.found.Action.ID,
@@ -388,13 +387,13 @@ func (r *revision) diffText() string {
 	return dropHeaders(text)
 }
 
-// dropHeaders drops the lines in which a diff repeats its own command.
+// dropHeaders removes the header lines of a diff.
 func dropHeaders(text string) string {
 	lines := lists.Filter(slices.Collect(strings.Lines(text)), func(line string) bool { return !strings.HasPrefix(line, "diff ") })
 	return strings.Join(lines, "")
 }
 
-// settings are the settings of a schedule, without the text of its playbook.
+// settings are the settings of a schedule, except the text of its playbook.
 type settings struct {
 	id              string             // of the runs, without the time
 	times           *playbook.Schedule // settled
@@ -404,7 +403,7 @@ type settings struct {
 	input           protocol.Input
 }
 
-// settingsText has a line for each setting.
+// settingsText returns the settings, one per line.
 func (s settings) settingsText() string {
 	lines := append([]string{"playbook: " + s.playbook}, timeLines(s.times)...)
 	lines = append(lines, "task_queue: "+s.queue)

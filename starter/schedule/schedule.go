@@ -1,4 +1,4 @@
-// Package schedule has the commands of schedules.
+// Package schedule has the commands for schedules.
 package schedule
 
 import (
@@ -31,10 +31,10 @@ func NewScheduleCommand(a *cli.App) *cobra.Command {
 	)
 }
 
-// scheduledSuffix is what the server adds to the workflow ID of a schedule's action.
+// scheduledSuffix is the suffix that the server appends to the workflow ID of a schedule's action.
 const scheduledSuffix = "-2006-01-02T15:04:05Z"
 
-// checkSchedule refuses what is no name of a schedule.
+// checkSchedule rejects names that cannot name a schedule.
 func checkSchedule(name string) error {
 	if err := cli.CheckID("the schedule's name", name); err != nil {
 		return err
@@ -45,7 +45,7 @@ func checkSchedule(name string) error {
 	return nil
 }
 
-// withSchedule has a command work on the schedule that its argument names.
+// withSchedule calls work with the schedule that has a name.
 func withSchedule(
 	a *cli.App, server *session.ServerFlags, name string, work func(context.Context, *session.Session, *runs.Schedule) error,
 ) error {
@@ -61,7 +61,7 @@ func withSchedule(
 	})
 }
 
-// findSchedule finds a schedule by its ID. The error for an unknown one lists similar IDs.
+// findSchedule returns a schedule by its ID. The error for an unknown one suggests similar IDs.
 func findSchedule(ctx context.Context, s *session.Session, name string) (*runs.Schedule, error) {
 	found, err := s.Runs().Schedules().Find(ctx, name)
 	var missing *runs.NoScheduleError
@@ -79,7 +79,7 @@ func handleOf(ctx context.Context, s *session.Session, found *runs.Schedule) cli
 	return s.Client.ScheduleClient().GetHandle(ctx, found.ID)
 }
 
-// scheduleAction starts a planned run as start.Run does. memo is the memo of the present action
+// scheduleAction returns the action that starts a planned run as start.Run does. memo is the present action's memo,
 // if it vouches for the same code, else nil.
 func scheduleAction(s *session.Session, plan start.Plan, memo map[string]any) (*client.ScheduleWorkflowAction, error) {
 	input, err := lastingInput(s, plan)
@@ -89,7 +89,7 @@ func scheduleAction(s *session.Session, plan start.Plan, memo map[string]any) (*
 	return s.Target().ScheduleAction(plan, input, memo), nil
 }
 
-// SubmitSchedule submits the schedule that a plan is for.
+// SubmitSchedule calls submit to create or update a schedule, with the search attributes that the namespace has.
 func SubmitSchedule(ctx context.Context, s *session.Session, plan start.Plan, streams cli.Streams, submit func(start.Plan) error) error {
 	known, err := launch.PrepareRun(ctx, s, plan, streams)
 	if err != nil {
@@ -98,9 +98,8 @@ func SubmitSchedule(ctx context.Context, s *session.Session, plan start.Plan, st
 	return start.WithAttributes(ctx, plan, known, submit)
 }
 
-// lastingInput returns the input of a plan as the schedule keeps it: in Temporal, whatever
-// its size. Values in the payload store are deleted by age, and a schedule may be
-// older.
+// lastingInput returns the input of a plan for a schedule. It is stored in Temporal whatever its size, because values
+// in the payload store are deleted by age and a schedule may outlive that.
 func lastingInput(s *session.Session, plan start.Plan) (*commonpb.Payload, error) {
 	input, err := converter.GetDefaultDataConverter().ToPayload(plan.Input)
 	if err != nil {
@@ -116,7 +115,7 @@ func lastingInput(s *session.Session, plan start.Plan) (*commonpb.Payload, error
 	return s.Store.Inline(input), nil
 }
 
-// scheduleError says what the server has refused.
+// scheduleError returns an error of the server with what was attempted and the schedule's name.
 func scheduleError(what, name string, err error) error {
 	var stated *cli.StatusError
 	switch {

@@ -25,7 +25,7 @@ import (
 	"reprise/starter/wording"
 )
 
-// ScheduleDocument is what schedule list and show print as JSON.
+// ScheduleDocument is the JSON output of schedule list and show.
 type ScheduleDocument struct {
 	Name     string           `json:"name"`
 	Playbook string           `json:"playbook"`
@@ -50,7 +50,7 @@ type ScheduleDocument struct {
 	Workload expression.Value `json:"workload,omitzero"` // of show
 }
 
-// ScheduledRun is a run that a schedule has started.
+// ScheduledRun is a run that a schedule started.
 type ScheduledRun struct {
 	WorkflowID string             `json:"workflow_id"`
 	RunID      string             `json:"run_id"`
@@ -60,7 +60,7 @@ type ScheduledRun struct {
 	Error      string             `json:"error,omitempty"`
 }
 
-// scheduleDocument returns a schedule with its last runs, at most so many.
+// scheduleDocument returns a schedule with up to most of its latest runs.
 func scheduleDocument(ctx context.Context, s *session.Session, found *runs.Schedule, most int) (*ScheduleDocument, error) {
 	times, info := timetable.Read(found.Described.Schedule), found.Described.Info
 	doc := &ScheduleDocument{
@@ -80,7 +80,7 @@ func scheduleDocument(ctx context.Context, s *session.Session, found *runs.Sched
 	return doc, nil
 }
 
-// listSchedulesOptions is the command line of schedule list.
+// listSchedulesOptions are the flags of schedule list.
 type listSchedulesOptions struct {
 	server session.ServerFlags
 	limit  int
@@ -88,7 +88,7 @@ type listSchedulesOptions struct {
 	output string
 }
 
-// shownSchedules is how many schedules a list shows by default.
+// shownSchedules is the default number of schedules in a list.
 const shownSchedules = 100
 
 func newScheduleListCommand(a *cli.App) *cobra.Command {
@@ -104,11 +104,11 @@ func newScheduleListCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// ScheduleList is what schedule list prints as JSON.
+// ScheduleList is the JSON output of schedule list.
 type ScheduleList struct {
 	Schedules []*ScheduleDocument `json:"schedules"`
 	Total     int                 `json:"total"` // without the limit
-	// Next is the name after which the next page begins, for --after; "" on the last one.
+	// Next is the name to pass to --after for the next page; "" on the last page.
 	Next string `json:"next,omitempty"`
 
 	left int // behind this page
@@ -153,7 +153,7 @@ func writeSchedules(streams cli.Streams, list ScheduleList) error {
 	return err
 }
 
-// shortColumns say less than those whose name they have.
+// shortColumns maps the columns with abbreviated cells to their titles.
 var shortColumns = map[string]string{"shortly": "when", "due": "next"}
 
 // schedulesTable returns a table of schedules that fits a terminal.
@@ -177,8 +177,7 @@ func schedulesTable(list []*ScheduleDocument, paper terminal.Paper) string {
 	})
 }
 
-// layoutOf returns the layout of the times in a list: with seconds where runs of a minute differ by
-// them, or begin within one.
+// layoutOf returns the time layout of a list: with seconds if the times of the schedule need them.
 func (d *ScheduleDocument) layoutOf() string {
 	every, err := time.ParseDuration(d.Every)
 	within := func(at time.Time) bool { return at.Second() != 0 }
@@ -188,7 +187,7 @@ func (d *ScheduleDocument) layoutOf() string {
 	return "01-02 15:04Z"
 }
 
-// listCells returns the columns of a list.
+// listCells returns the cells of a schedule in a list, by column.
 func (d *ScheduleDocument) listCells(name string, paper terminal.Paper) map[string]string {
 	due, last := "never again", ""
 	switch {
@@ -210,7 +209,7 @@ func (d *ScheduleDocument) listCells(name string, paper terminal.Paper) map[stri
 	}
 }
 
-// showScheduleOptions is the command line of schedule show.
+// showScheduleOptions are the flags of schedule show.
 type showScheduleOptions struct {
 	server session.ServerFlags
 	output string
@@ -231,7 +230,7 @@ func newScheduleShowCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// mostRecent is how many runs of a schedule the server remembers, and so how many can be shown.
+// mostRecent bounds how many runs of a schedule can be shown, because the server remembers no more.
 const mostRecent = 10
 
 func showSchedule(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, output string) error {
@@ -258,7 +257,7 @@ func showSchedule(ctx context.Context, streams cli.Streams, s *session.Session, 
 	return streams.ShowDocument(output, doc, doc.documentText(terminal.PaperOf(streams.Out).Width))
 }
 
-// failureText says why a run has failed.
+// failureText returns why a run failed.
 func failureText(ctx context.Context, s *session.Session, run ScheduledRun) (string, error) {
 	result, err := ending.Of(ctx, s.Client.GetWorkflow(ctx, run.WorkflowID, run.RunID))
 	switch {
@@ -272,7 +271,7 @@ func failureText(ctx context.Context, s *session.Session, run ScheduledRun) (str
 	return "", nil
 }
 
-// documentText renders all of it for people.
+// documentText returns the schedule for people.
 func (d *ScheduleDocument) documentText(width int) string {
 	var b strings.Builder
 	line := func(name, value string) {

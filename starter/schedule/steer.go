@@ -50,8 +50,7 @@ func newScheduleResumeCommand(a *cli.App) *cobra.Command {
 	})
 }
 
-// notedCommand adds --note to a command that changes a schedule, and prints done when it has
-// succeeded.
+// notedCommand completes a command that changes a schedule: it adds --reason, and prints done on success.
 func notedCommand(a *cli.App, command *cobra.Command, done string, change func(context.Context, *session.Session, *runs.Schedule, string) error) *cobra.Command {
 	var server session.ServerFlags
 	var note string
@@ -96,8 +95,7 @@ func newScheduleTriggerCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// TriggeredRun is the JSON output of schedule trigger; without IDs if the run has not begun
-// yet.
+// TriggeredRun is the JSON output of schedule trigger. The IDs are empty if the run has not started yet.
 type TriggeredRun struct {
 	Schedule   string `json:"schedule"`
 	Outcome    string `json:"outcome"` // started, skipped or waiting
@@ -135,27 +133,27 @@ func triggerNow(ctx context.Context, streams cli.Streams, s *session.Session, fo
 	return nil
 }
 
-// triggerPatience is how long trigger searches for its run.
+// triggerPatience is how long trigger waits for its run.
 const triggerPatience = 10 * time.Second
 
-// backfillOptions is the command line of schedule backfill.
+// backfillOptions are the flags of schedule backfill.
 type backfillOptions struct {
 	server            session.ServerFlags
 	from, to, overlap string
 	yes               bool
 }
 
-// Bounds of a backfill: how many runs it begins without a question, and at most. The
-// server backfills thousands at once, and a mistaken unit would start them all.
+// Limits of a backfill: how many runs it starts without confirmation, and at most. The server starts thousands at
+// once, so a mistaken unit could be costly.
 const (
 	unasked = 100
-	// mostBackfilled is how many runs a backfill begins at most, confirmed or not. All of them
-	// would begin within seconds, and the server has no command that takes them back.
+	// mostBackfilled bounds how many runs a backfill starts, even if confirmed. All of them start within seconds, and
+	// the server has no command to undo that.
 	mostBackfilled = 10_000
 )
 
-// backfillOverlap is the default: with that of most schedules, skip, only the first of
-// all runs would begin.
+// backfillOverlap is the default policy of a backfill: with skip, which most schedules use, only the first run would
+// start.
 const backfillOverlap = "buffer-all"
 
 func newScheduleBackfillCommand(a *cli.App) *cobra.Command {
@@ -241,7 +239,7 @@ func newScheduleDeleteCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// confirmBackfill asks about a backfill of many runs, and refuses one of more.
+// confirmBackfill asks for confirmation of a backfill of many runs, and refuses one that exceeds mostBackfilled.
 func confirmBackfill(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, from, to time.Time, yes bool) error {
 	count, more, err := s.Runs().Schedules().CountTimes(ctx, found, from, to, mostBackfilled)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"reprise/starter/wording"
 )
 
-// timeFlags say when a schedule runs.
+// timeFlags are the flags for the times of a schedule.
 type timeFlags struct {
 	cron                            []string
 	every, offset, jitter, catchUp  time.Duration
@@ -43,7 +43,7 @@ func (f *timeFlags) addFlags(command *cobra.Command) {
 	f.given = flags.Changed
 }
 
-// layOver returns base with the values of the flags; base itself does not change.
+// layOver returns a copy of base with the values of the flags.
 func (f *timeFlags) layOver(base *playbook.Schedule) *playbook.Schedule {
 	merged := playbook.Schedule{}
 	if base != nil {
@@ -88,7 +88,7 @@ func (f *timeFlags) layOver(base *playbook.Schedule) *playbook.Schedule {
 	return &merged
 }
 
-// checkFlags refuses flags that no playbook is needed for.
+// checkFlags rejects flags that are invalid whatever the playbook is.
 func (f *timeFlags) checkFlags() error {
 	for _, flag := range []struct {
 		name  string
@@ -107,8 +107,7 @@ func (f *timeFlags) checkFlags() error {
 	return nil
 }
 
-// checkTimes refuses impossible times by the names of their flags, and warns about suspicious
-// ones.
+// checkTimes rejects impossible times, naming their flags, and warns about suspicious ones.
 func checkTimes(streams cli.Streams, times *playbook.Schedule) error {
 	var wrong []string
 	now := time.Now()
@@ -128,7 +127,7 @@ func checkTimes(streams cli.Streams, times *playbook.Schedule) error {
 	return nil
 }
 
-// flagWords says flags where a message names words of the language.
+// flagWords replaces words of the language by the names of flags in a message.
 var flagWords = func() *strings.Replacer {
 	var pairs []string
 	for word, flag := range flagOf {
@@ -137,7 +136,7 @@ var flagWords = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// timeLines returns settled times as metadata.schedule would write them.
+// timeLines returns the times of a schedule as lines of metadata.schedule.
 func timeLines(times *playbook.Schedule) []string {
 	var lines []string
 	add := func(name, value string) {

@@ -21,10 +21,10 @@ import (
 	"reprise/starter/cli"
 )
 
-// stateDir holds what local servers leave behind, in the working directory.
+// stateDir is the folder of local servers' state in the working directory.
 const stateDir = private.Folder
 
-// DevState is what `starter dev` writes for other commands about its server.
+// DevState is the file in which `starter dev` describes its server for other commands.
 type DevState struct {
 	Address   string `json:"address"`
 	UI        string `json:"ui"`
@@ -33,19 +33,18 @@ type DevState struct {
 	DBFile    string `json:"db_filename,omitempty"` // absolute; "" for a server in memory
 	Namespace string `json:"namespace"`
 	TaskQueue string `json:"task_queue,omitempty"` // of its worker, "" without one
-	// PayloadStore is where large values of its runs are.
+	// PayloadStore is the address of the payload store of its runs.
 	PayloadStore string `json:"payload_store,omitempty"`
-	// Key is what clients of the server have to send, and starters of its worker
-	// vouch with.
+	// Key is the key that clients of the server send, and with which starters vouch for code.
 	Key       string    `json:"key,omitempty"`
 	PID       int       `json:"pid"`
 	StartedAt time.Time `json:"started_at"`
 }
 
-// StatePath returns the path of the file in which starter dev keeps its state in this directory.
+// StatePath returns the path of this directory's DevState.
 func StatePath() string { return filepath.Join(stateDir, "dev.json") }
 
-// Write puts the state where FindDev reads it. A reader sees all of it or none.
+// Write stores the state for FindDev, atomically.
 func (s DevState) Write() error {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err == nil {
@@ -60,14 +59,14 @@ func (s DevState) Write() error {
 	return nil
 }
 
-// RemoveFile deletes the state if it still belongs to this process.
+// RemoveFile deletes the file if it still belongs to this process.
 func (s DevState) RemoveFile() {
 	if current, err := ReadState(); err == nil && current.PID == s.PID {
 		_ = os.Remove(StatePath())
 	}
 }
 
-// ReadState reads the state of the starter dev in this directory.
+// ReadState reads this directory's DevState.
 func ReadState() (DevState, error) { return readStateFile(StatePath()) }
 
 func readStateFile(path string) (DevState, error) {
@@ -85,8 +84,8 @@ func readStateFile(path string) (DevState, error) {
 	return state, localserver.CheckLoopback(path, state.Address)
 }
 
-// DevInParent finds a running `starter dev` of a parent directory. It is not used from here,
-// since it uses the connections and files of its own directory.
+// DevInParent returns a parent directory in which `starter dev` runs. Commands here do not use that server, since its
+// worker uses the connections and files of its own directory.
 func DevInParent(ctx context.Context) (folder string, found bool) {
 	folder, err := filepath.Abs(".")
 	for err == nil && folder != filepath.Dir(folder) {
@@ -99,24 +98,24 @@ func DevInParent(ctx context.Context) (folder string, found bool) {
 	return "", false
 }
 
-// DevServer is the server of a running starter dev.
+// DevServer is a connection to the server of a running `starter dev`.
 type DevServer struct {
 	connection
 
 	State DevState
 }
 
-// Close closes the connection, and leaves the server running.
+// Close closes the connection. The server keeps running.
 func (d *DevServer) Close() {
 	d.client.Close()
 	_ = d.store.Close()
 	d.telemetry.Close()
 }
 
-// FindDev connects to the server of a `starter dev` in this directory, in the
-// given namespace and with the given payload store or, for "", in and with its
-// own, and with an endpoint for metrics at an address, "" for none. Without a server it gives nil, and the state of one that is gone is
-// removed; a server without the namespace, or that is slow to answer, is an error.
+// FindDev connects to the server of a `starter dev` in this directory. namespace and payloadStore default to the
+// server's own; metrics is the address of a metrics endpoint, "" for none. It returns nil if there is no server, and
+// removes the state of one that has stopped. A server without the namespace, or one that responds too slowly, is an
+// error.
 func FindDev(ctx context.Context, namespace, payloadStore, metrics string) (*DevServer, error) {
 	state, err := ReadState()
 	if errors.Is(err, os.ErrNotExist) {
@@ -141,11 +140,11 @@ func FindDev(ctx context.Context, namespace, payloadStore, metrics string) (*Dev
 	return nil, nil
 }
 
-// livesTimeout bounds the check whether a port is listened on.
+// livesTimeout bounds the check whether something listens at an address.
 const livesTimeout = 2 * time.Second
 
-// isAlive reports whether the process exists and something listens at its address, even if it
-// is too busy, or stopped, to respond.
+// isAlive reports whether the process exists and something listens at its address, even if it is too busy, or
+// suspended, to respond.
 func (s DevState) isAlive(ctx context.Context) bool {
 	if s.PID <= 0 || errors.Is(syscall.Kill(s.PID, 0), syscall.ESRCH) {
 		return false

@@ -16,15 +16,15 @@ import (
 	"reprise/starter/cli"
 )
 
-// localCallbacks takes answers to the attempts of a local worker, from this machine.
+// localCallbacks accepts answers for attempts of a local worker, from this machine.
 type localCallbacks struct {
 	URL  string // base, as the worker gives it to other systems
 	stop func()
 }
 
-// startCallbacks starts it. REPRISE_CALLBACK_URL is the base where others reach it in
-// another way. It has the same port as long as a local server keeps its state, if no
-// other program uses it.
+// startCallbacks starts to listen for answers. REPRISE_CALLBACK_URL overrides the base URL, for callers that reach
+// the listener in another way. The port stays the same as long as a local server keeps its state, unless another
+// program uses it.
 func startCallbacks(s *Session, dbFile string, keys *seal.Keys, masked *secrets.Masker, logger *slog.Logger) (*localCallbacks, error) {
 	base := os.Getenv(callback.Variable)
 	if err := callback.CheckBase(base); err != nil {
@@ -53,7 +53,7 @@ func startCallbacks(s *Session, dbFile string, keys *seal.Keys, masked *secrets.
 	return &localCallbacks{URL: cmp.Or(base, "http://"+listener.Addr().String()), stop: stop}, nil
 }
 
-// freePort returns a port of this machine without a listener, "0" where none is found.
+// freePort returns a free port of this machine; "0" if none is found.
 func freePort() string {
 	listener, err := ListenLocally("0")
 	if err != nil {
@@ -64,7 +64,7 @@ func freePort() string {
 	return strconv.Itoa(address.Port)
 }
 
-// ListenNear listens on a port of this machine, on a free one where somebody else has it.
+// ListenNear listens on a port of this machine, or on a free one if the port is in use.
 func ListenNear(port string) (net.Listener, error) {
 	if listener, err := ListenLocally(port); err == nil {
 		return listener, nil
@@ -72,7 +72,7 @@ func ListenNear(port string) (net.Listener, error) {
 	return ListenLocally("0")
 }
 
-// ListenLocally listens on a port of this machine only.
+// ListenLocally listens on a port of the loopback interface.
 func ListenLocally(port string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:"+port)
 }

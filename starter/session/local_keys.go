@@ -12,8 +12,8 @@ import (
 	"reprise/internal/base/seal"
 )
 
-// localKey returns the key that a local server requires of its clients, and by which its worker
-// recognises runs of this starter.
+// localKey returns the key that a local server requires of clients, and by which its worker recognizes runs of this
+// starter.
 func localKey(dbFile string) (string, error) {
 	key, err := localText(dbFile, keySuffix, rand.Text)
 	if err != nil {
@@ -22,8 +22,8 @@ func localKey(dbFile string) (string, error) {
 	return key, nil
 }
 
-// secretKeys returns the keys for secret results on a local server: those in the environment, else
-// a generated one.
+// secretKeys returns the keys that encrypt secret results on a local server: those of the environment, else generated
+// ones.
 func secretKeys(dbFile string) (*seal.Keys, error) {
 	keys, err := seal.Parse(os.Getenv(seal.Variable))
 	if err != nil || keys != nil {
@@ -40,7 +40,7 @@ func secretKeys(dbFile string) (*seal.Keys, error) {
 	return keys, nil
 }
 
-// LocalFiles returns the files and folders in which a local server keeps its state: no playbook reads or writes them.
+// LocalFiles returns the files and folders of a local server's state, which no playbook may read or write.
 func LocalFiles(dbFile string) []string {
 	if dbFile == "" {
 		return nil
@@ -52,7 +52,7 @@ func LocalFiles(dbFile string) []string {
 	return all
 }
 
-// What is beside the database of a local server.
+// Suffixes and names of the files beside the database of a local server.
 const (
 	keySuffix          = ".key"
 	secretKeySuffix    = ".secret-key"
@@ -60,8 +60,8 @@ const (
 	payloadsFolder     = "payloads"
 )
 
-// localText returns a random text that lives as long as a local server's state: in memory,
-// or in a file beside the database that no other user can read.
+// localText returns a random text that lives as long as a local server's state: in memory, or in a private file
+// beside the database.
 func localText(dbFile, suffix string, random func() string) (string, error) {
 	if dbFile == "" {
 		return random(), nil
@@ -80,7 +80,7 @@ func localText(dbFile, suffix string, random func() string) (string, error) {
 	return "", fmt.Errorf("%s is empty; delete it if no run needs its key", path)
 }
 
-// newKeyFile writes a new key, or gives that of another process which was faster.
+// newKeyFile writes a new key to a file and returns it. If another process wrote the file first, it returns that key.
 func newKeyFile(path, key string) ([]byte, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 	"reprise/starter/cli"
 )
 
-// openStore opens the payload store that the user or the server's owner chose; "" is
-// none. An error of it is a usage error.
+// openStore opens the payload store at an address that the user or the server's owner chose; "" is none. Errors are
+// usage errors.
 func openStore(ctx context.Context, address string) (*payload.Store, error) {
 	store, err := payload.Open(ctx, address)
 	if err != nil {
@@ -25,7 +25,7 @@ func openStore(ctx context.Context, address string) (*payload.Store, error) {
 	return store, nil
 }
 
-// CheckStore makes sure that the payload store at an address is there. An error is a usage error.
+// CheckStore checks that a payload store exists at an address. Errors are usage errors.
 func CheckStore(ctx context.Context, address string) error {
 	store, err := openStore(ctx, address)
 	if err != nil {
@@ -34,9 +34,8 @@ func CheckStore(ctx context.Context, address string) error {
 	return store.Close()
 }
 
-// localStore opens the payload store of a server of our own: the one the user
-// chose, else a directory beside the file that keeps the server's state. A
-// server in memory gets a directory that remove takes away with it.
+// localStore opens the payload store of a local server: the one that the user chose, else a directory beside the
+// database file. A server in memory gets a temporary directory, which remove deletes.
 func localStore(ctx context.Context, address, dbFile string) (store *payload.Store, remove func(), err error) {
 	removeLeftStores()
 	if address != "" {
@@ -60,9 +59,8 @@ func localStore(ctx context.Context, address, dbFile string) (store *payload.Sto
 
 const storePrefix = "payloads-"
 
-// temporaryStore makes a directory in ours, or where that cannot be in the
-// system's. It is locked for as long as this process lives, so that another one
-// sees whether anybody needs it.
+// temporaryStore creates a directory in stateDir, or else in the system's temporary directory. It stays locked as
+// long as this process lives, so that other processes see that it is in use.
 func temporaryStore() (path string, remove func(), err error) {
 	if err = localserver.OwnFolder(stateDir); err == nil {
 		if all, err := lockDirectory(stateDir, 0); err == nil {
@@ -87,8 +85,7 @@ func temporaryStore() (path string, remove func(), err error) {
 	}, nil
 }
 
-// removeLeftStores takes away the directories of servers in memory that were killed:
-// they are not locked.
+// removeLeftStores deletes the directories of in-memory servers that were killed: those are not locked.
 func removeLeftStores() {
 	if _, err := os.Lstat(stateDir); err != nil || localserver.OwnFolder(stateDir) != nil {
 		return // nothing of ours is there
@@ -107,8 +104,8 @@ func removeLeftStores() {
 	}
 }
 
-// lockDirectory locks a directory until the file is closed or this process ends,
-// whatever ends it. how is 0 to wait for others, or LOCK_NB.
+// lockDirectory locks a directory until the returned file is closed or the process ends. how is 0 to wait for the
+// lock, or LOCK_NB.
 func lockDirectory(path string, how int) (*os.File, error) {
 	directory, err := os.Open(path)
 	if err != nil {
@@ -121,7 +118,7 @@ func lockDirectory(path string, how int) (*os.File, error) {
 	return directory, nil
 }
 
-// MostBytes is how many bytes of JSON Temporal, or the payload store, takes at once.
+// MostBytes returns how many bytes of JSON one value may have in Temporal or the payload store.
 func (s *Session) MostBytes() (int, error) {
 	payloads, err := host.Payloads(s.Store, os.LookupEnv)
 	if err != nil {

@@ -20,7 +20,7 @@ func (s *Session) DeadLetters() *deadletter.Reader {
 	return &deadletter.Reader{Reader: runs.Reader{Client: s.Client, Store: s.Store}}
 }
 
-// RunFlags are the flags that select the run a command reads.
+// RunFlags are the flags that select a run to read.
 type RunFlags struct {
 	Server ServerFlags
 	RunID  string
@@ -37,7 +37,7 @@ func (s *Session) Runs() *runs.Reader {
 	return &runs.Reader{Client: s.Client, Store: s.Store, Namespace: s.Namespace}
 }
 
-// WithServer has a command work with a server that stays, until it is interrupted.
+// WithServer calls work with a connection to a permanent server. ctx ends when the command is interrupted.
 func WithServer(a *cli.App, server *ServerFlags, work func(context.Context, *Session) error) error {
 	ctx := a.Interrupts.Graceful
 	s, err := server.connectStored(ctx)
@@ -49,7 +49,7 @@ func WithServer(a *cli.App, server *ServerFlags, work func(context.Context, *Ses
 	return work(ctx, s)
 }
 
-// NeedsStore refuses a session whose payload store is known to be away, and ends it.
+// NeedsStore returns an error, and ends the session, if the payload store is known to be unavailable.
 func (s *Session) NeedsStore(ctx context.Context) error {
 	err := s.Store.Away(ctx)
 	if err == nil {
@@ -59,14 +59,14 @@ func (s *Session) NeedsStore(ctx context.Context) error {
 	return cli.WithStatus(exitcode.Usage, err)
 }
 
-// noteStore reports that the payload store is away: most commands do without it.
+// noteStore prints a note if the payload store is unavailable; most commands work without it.
 func (s *Session) noteStore(ctx context.Context, streams cli.Streams) {
 	if err := s.Store.Away(ctx); err != nil {
 		streams.Notef("note: %v; large values of runs cannot be read or written here", err)
 	}
 }
 
-// WithRun has a command work on the run that its arguments name.
+// WithRun calls work with the run that the arguments select.
 func WithRun(a *cli.App, flags *RunFlags, args []string, work func(context.Context, *Session, runs.Found) error) error {
 	id := strings.Join(args, "")
 	if len(args) > 0 || flags.RunID != "" {
@@ -87,7 +87,7 @@ func WithRun(a *cli.App, flags *RunFlags, args []string, work func(context.Conte
 	})
 }
 
-// Find finds a run, and names it where the ID is "": it is the newest one then.
+// Find finds a run. For an empty ID it is the newest run, whose name is printed.
 func Find(ctx context.Context, streams cli.Streams, s *Session, id, runID string) (runs.Found, error) {
 	found, err := s.Runs().Find(ctx, id, runID)
 	if err == nil && id == "" {
@@ -96,7 +96,7 @@ func Find(ctx context.Context, streams cli.Streams, s *Session, id, runID string
 	return found, FindError(streams, s, err)
 }
 
-// FindError says what would work where a run was not found.
+// FindError adds to an error about a run that was not found what would work.
 func FindError(streams cli.Streams, s *Session, err error) error {
 	var unknown *runs.UnknownError
 	var ambiguous *runs.AmbiguousError

@@ -1,5 +1,5 @@
-// Package session connects commands to a Temporal server: the one that flags, environment or profile
-// name, that of starter dev, or their own with a worker.
+// Package session connects commands to a Temporal server: the one that flags, environment or profile name, that of
+// `starter dev`, or a local one that they start with a worker.
 package session
 
 import (
@@ -35,7 +35,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// connectStored connects to a server that stays, where past runs are.
+// connectStored connects to a permanent server, which keeps past runs.
 func (f *ServerFlags) connectStored(ctx context.Context) (*Session, error) {
 	s, err := f.Existing(ctx)
 	if err != nil || s != nil {
@@ -45,7 +45,7 @@ func (f *ServerFlags) connectStored(ctx context.Context) (*Session, error) {
 		"no Temporal server is known; name one with --address or TEMPORAL_ADDRESS, or %s", OrDev(ctx)))
 }
 
-// OrDev says how to get a permanent server other than by naming one.
+// OrDev returns how to get a permanent server without naming one.
 func OrDev(ctx context.Context) string {
 	if folder, found := DevInParent(ctx); found {
 		return fmt.Sprintf("run this in %s, where %s dev runs", folder, terminal.Program())
@@ -53,7 +53,7 @@ func OrDev(ctx context.Context) string {
 	return "start one with " + terminal.Program() + " dev"
 }
 
-// Session is a Temporal server in use, perhaps one of our own with a worker.
+// Session is a connection to a Temporal server, which may be a local one that this process started with a worker.
 type Session struct {
 	Client    client.Client
 	Address   string
@@ -71,13 +71,13 @@ type Session struct {
 	cleanUp   func()              // runs last; nil for nothing
 	Telemetry *telemetry.Telemetry
 	Ends      bool // the server ends with the run, so nothing leads back to it
-	// flags are the flags with which another command finds the server, " --address HOST:PORT" and
-	// so on; "" if it needs none.
+	// Flags are the flags with which another command reaches the server, such as " --address HOST:PORT"; "" if it
+	// needs none.
 	Flags string
 }
 
-// End releases everything that the session has started. now skips an orderly shutdown; nothing
-// is left behind either way.
+// End releases everything that the session started. now skips the graceful shutdown; nothing is left behind in either
+// case.
 func (s *Session) End(now bool) {
 	if s.cleanUp != nil {
 		defer s.cleanUp()
@@ -103,8 +103,7 @@ func (s *Session) End(now bool) {
 	}
 }
 
-// Lost returns a channel that is closed when our own server has ended by itself; nil, which is never closed, for
-// others.
+// Lost returns a channel that is closed when the local server ends unexpectedly. For other servers it returns nil.
 func (s *Session) Lost() <-chan struct{} {
 	if s.Server == nil {
 		return nil
@@ -112,13 +111,13 @@ func (s *Session) Lost() <-chan struct{} {
 	return s.Server.Exited()
 }
 
-// LostError means that a local server ended by itself; it contains the server's output.
+// LostError returns the error for a local server that ended unexpectedly, with the server's output.
 func (s *Session) LostError() error {
 	return cli.WithStatus(exitcode.NoServer, fmt.Errorf("the local Temporal server has stopped; its output:\n%s",
 		strings.TrimSpace(s.Server.Output())))
 }
 
-// PageOf leads to a run on the page of runs, else in the web UI; "" where both are unknown.
+// PageOf returns the link to a run on the page of runs, else in the web UI; "" if neither is known.
 func (s *Session) PageOf(workflowID, runID string) string {
 	link := s.pageLink
 	if s.Page != nil {
@@ -130,7 +129,7 @@ func (s *Session) PageOf(workflowID, runID string) string {
 	return ui.LinkTo(link, workflowID)
 }
 
-// Link returns the address of a run in the web UI, or "" if that is not known.
+// Link returns the link to a run in the web UI; "" if the UI is not known.
 func (s *Session) Link(workflowID, runID string) string {
 	if s.UI == "" {
 		return ""
@@ -142,7 +141,7 @@ func (s *Session) Link(workflowID, runID string) string {
 		s.UI, url.PathEscape(s.Namespace), url.PathEscape(workflowID), runID)
 }
 
-// RunsLink leads to the list of runs in the web UI, without their parts; "" where that is unknown.
+// RunsLink returns the link to the list of top-level runs in the web UI; "" if the UI is not known.
 func (s *Session) RunsLink() string {
 	if s.UI == "" {
 		return ""
@@ -150,7 +149,7 @@ func (s *Session) RunsLink() string {
 	return fmt.Sprintf("%s/namespaces/%s/workflows?query=%s", s.UI, url.PathEscape(s.Namespace), url.QueryEscape(runs.OwnRuns))
 }
 
-// ServerFlags say where runs go.
+// ServerFlags select the server, and its task queue and payload store.
 type ServerFlags struct {
 	connect.Flags
 	TaskQueue    string
@@ -168,7 +167,7 @@ func (f *ServerFlags) Add(command *cobra.Command) {
 	f.AddWorker(command)
 }
 
-// AddWorker adds what starters and workers of a server have in common.
+// AddWorker adds the flags that starters and workers of a server share.
 func (f *ServerFlags) AddWorker(command *cobra.Command) {
 	command.Flags().StringVar(&f.PayloadStore, "payload-store", os.Getenv(payload.Variable),
 		"store of large values, the same as for the workers, such as file:///DIRECTORY or s3://BUCKET ["+payload.Variable+"]")
@@ -177,8 +176,8 @@ func (f *ServerFlags) AddWorker(command *cobra.Command) {
 	cli.MarkGeneral(command.Flags(), "payload-store", "task-queue")
 }
 
-// Existing connects to the server that flags, environment or profile name, or
-// to that of `starter dev`. Without any it gives nil.
+// Existing connects to the server that flags, environment or profile name, or to that of `starter dev`. It returns
+// nil if there is none.
 func (f *ServerFlags) Existing(ctx context.Context) (*Session, error) {
 	if err := cli.CheckQueue(f.TaskQueue); err != nil {
 		return nil, err
@@ -202,7 +201,7 @@ func (f *ServerFlags) Existing(ctx context.Context) (*Session, error) {
 	}, nil
 }
 
-// repeatFlags returns the flags of a command line that name its server, for another command.
+// repeatFlags returns the flags of this command line that select the server, for a suggested command.
 func (f *ServerFlags) repeatFlags() string {
 	text := ""
 	for _, flag := range [][2]string{{"address", f.Address}, {"namespace", f.Namespace}, {"profile", f.Profile}} {
@@ -213,14 +212,14 @@ func (f *ServerFlags) repeatFlags() string {
 	return text
 }
 
-// connection is a client, with what is between it and its server.
+// connection is a client, with its payload store and telemetry.
 type connection struct {
 	client    client.Client
 	store     *payload.Store
 	telemetry *telemetry.Telemetry
 }
 
-// dialServer connects to a server. metrics is the address of an endpoint for metrics, "" for none.
+// dialServer connects to a server. metrics is the address of a metrics endpoint, "" for none.
 func dialServer(ctx context.Context, options client.Options, payloadStore, metrics string) (connection, error) {
 	store, err := payload.OpenLater(payloadStore)
 	if err != nil {
@@ -241,8 +240,8 @@ func dialServer(ctx context.Context, options client.Options, payloadStore, metri
 	return connection{client: c, store: store, telemetry: watched}, nil
 }
 
-// starterTelemetry returns the options of a starter, with an endpoint for the metrics
-// of its local worker at an address.
+// starterTelemetry returns the telemetry options of a starter. address is where it serves the metrics of its local
+// worker.
 func starterTelemetry(address string) telemetry.Options {
 	return telemetry.Options{
 		Service: "reprise-starter", Version: build.Read().Reprise, MetricsAddress: address,
@@ -250,8 +249,7 @@ func starterTelemetry(address string) telemetry.Options {
 	}
 }
 
-// connectDev connects to the server of `starter dev` in this directory, nil if there
-// is none.
+// connectDev connects to the server of `starter dev` in this directory; nil if there is none.
 func (f *ServerFlags) connectDev(ctx context.Context) (*Session, error) {
 	found, err := FindDev(ctx, f.Namespace, f.PayloadStore, f.Metrics)
 	if found == nil || err != nil {
@@ -263,7 +261,7 @@ func (f *ServerFlags) connectDev(ctx context.Context) (*Session, error) {
 	}, nil
 }
 
-// LocalFlags choose how a local server and its worker run.
+// LocalFlags configure a local server and its worker.
 type LocalFlags struct {
 	DBFile      string
 	connections string
@@ -292,7 +290,7 @@ func (f *LocalFlags) AddFlags(command *cobra.Command) {
 	f.pythonGiven = func() bool { return flags.Changed("allow-python") }
 }
 
-// StartLocal starts a server of our own, with a worker unless the task queue is "".
+// StartLocal starts a local server, with a worker unless the task queue is "".
 func (f *LocalFlags) StartLocal(ctx context.Context, options localserver.Options, target ServerFlags) (*Session, error) {
 	resources, err := host.Resources(OperatorFiles(f.connections, f.egress), egress.Local())
 	if err != nil {
@@ -339,12 +337,12 @@ func (f *LocalFlags) StartLocal(ctx context.Context, options localserver.Options
 	return s, nil
 }
 
-// OperatorFiles returns the files of the operator for a worker in this process.
+// OperatorFiles returns the operator's files for a worker in this process.
 func OperatorFiles(connections, egress string) host.OperatorFiles {
 	return host.OperatorFiles{Connections: connections, RateLimits: os.Getenv("REPRISE_RATE_LIMITS"), Egress: egress}
 }
 
-// startServer starts a server of our own with its payload store.
+// startServer starts a local server with its payload store.
 func (f *LocalFlags) startServer(
 	ctx context.Context, options localserver.Options, target ServerFlags, logger *slog.Logger, watched *telemetry.Telemetry,
 ) (*Session, error) {
@@ -382,7 +380,7 @@ func (f *LocalFlags) startServer(
 	}, nil
 }
 
-// localWorker is a worker inside this process.
+// localWorker is a worker in this process.
 type localWorker struct {
 	worker    worker.Worker
 	catalogue *activities.Catalogue
@@ -390,8 +388,7 @@ type localWorker struct {
 	stopWatch context.CancelFunc
 }
 
-// localStopTimeout is how long running attempts may continue when the run has ended or
-// its user leaves.
+// localStopTimeout is how long running attempts may continue when the session ends.
 const localStopTimeout = time.Second
 
 func startWorker(s *Session, resources activities.Resources, closeLog func()) (*localWorker, error) {
@@ -423,8 +420,8 @@ func (w *localWorker) stopWorker() {
 // WorkerLogPath returns the path of the log of a worker in this process.
 func WorkerLogPath() string { return filepath.Join(stateDir, "worker.log") }
 
-// openWorkerLog opens the log of a worker inside this process, whose standard error is for
-// people. If it cannot be written, the worker runs without one.
+// openWorkerLog opens the log of a worker in this process, because standard error is for people. If the file cannot
+// be written, the worker runs without a log.
 func openWorkerLog() (*slog.Logger, func()) {
 	const most = 10 << 20
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
@@ -443,12 +440,12 @@ func openWorkerLog() (*slog.Logger, func()) {
 	return slog.New(slog.NewJSONHandler(file, &slog.HandlerOptions{Level: slog.LevelInfo})), func() { _ = file.Close() }
 }
 
-// Target is where the runs of a session start.
+// Target returns where a session starts runs.
 func (s *Session) Target() start.Destination {
 	return start.Destination{Client: s.Client, TaskQueue: s.TaskQueue, Key: s.Key}
 }
 
-// Page is the web page, and the link that leads to it.
+// Page is the page of runs that this process serves, with its link.
 type Page struct {
 	Server *ui.Server
 	Link   string

@@ -17,8 +17,8 @@ import (
 	"reprise/starter/cli"
 )
 
-// WithWorker runs a command with a server that has a worker: if there is none, it starts its own, if
-// that is allowed. why says what the worker is for.
+// WithWorker calls work with a server that has a worker. If there is none and bringsUp is set, it starts both. why
+// says what the worker is needed for.
 func WithWorker(a *cli.App, server *ServerFlags, local *LocalFlags, bringsUp bool, why string, work func(context.Context, *Session) error) error {
 	ctx := a.Interrupts.Graceful
 	s, err := server.Existing(ctx)
@@ -43,7 +43,7 @@ func WithWorker(a *cli.App, server *ServerFlags, local *LocalFlags, bringsUp boo
 	return work(ctx, s)
 }
 
-// NeedsWorker refuses a session whose task queue no worker polls. why says what it is for.
+// NeedsWorker returns an error if no worker polls the session's task queue. why says what the worker is needed for.
 func (s *Session) NeedsWorker(ctx context.Context, why string) error {
 	if s.worker != nil {
 		return nil
@@ -55,11 +55,10 @@ func (s *Session) NeedsWorker(ctx context.Context, why string) error {
 	return err
 }
 
-// workerTimeout bounds how long a command waits for its worker.
+// workerTimeout bounds how long a command waits for a worker's result.
 const workerTimeout = 5 * time.Minute
 
-// OnWorker runs a workflow that reads or changes something for the command, and returns its
-// result. Errors begin with what.
+// OnWorker executes a workflow on behalf of the command, and returns its result. what is the prefix of errors.
 func OnWorker[T any](ctx context.Context, s *Session, id, workflow, what string, input any) (result T, err error) {
 	run, err := s.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: id, TaskQueue: s.TaskQueue, WorkflowExecutionTimeout: workerTimeout,

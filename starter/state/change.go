@@ -23,7 +23,7 @@ import (
 	"reprise/starter/wording"
 )
 
-// stateChange is the command line of set and reset.
+// stateChange are the flags of state set and reset.
 type stateChange struct {
 	stateOptions
 	yes  bool
@@ -79,7 +79,7 @@ func setState(a *cli.App, args []string, o *stateChange) error {
 	})
 }
 
-// parseCursor reads a watermark as the rows of a step have it.
+// parseCursor parses a watermark into the type that the step's rows have.
 func parseCursor(section *playbook.Incremental, text string) (incremental.Cursor, error) {
 	var value any = text
 	if section.Type == incremental.Time {
@@ -105,7 +105,7 @@ func parseCursor(section *playbook.Incremental, text string) (incremental.Cursor
 	return cursor, nil
 }
 
-// changeOutcome is what set and reset print as JSON.
+// changeOutcome is the JSON output of state set and reset.
 type changeOutcome struct {
 	Step    string           `json:"step"`
 	State   string           `json:"state"`
@@ -114,11 +114,11 @@ type changeOutcome struct {
 	To      expression.Value `json:"to"` // nil: forgotten
 	By      string           `json:"by"`
 	Note    string           `json:"note,omitempty"`
-	// HeldBy are the runs that hold the state, and so kept it from being changed.
+	// HeldBy are the runs that hold the state, because of which it was not changed.
 	HeldBy []string `json:"held_by,omitempty"`
 }
 
-// changeState sets a state to what the step makes of the command line, or forgets it.
+// changeState sets a state to the cursor that to returns for the step; a zero cursor resets it.
 func changeState(a *cli.App, name, step string, o *stateChange, to func(*playbook.Step) (incremental.Cursor, error)) error {
 	if err := cli.CheckNote("reason", o.note); err != nil {
 		return err
@@ -158,7 +158,7 @@ func changeState(a *cli.App, name, step string, o *stateChange, to func(*playboo
 	})
 }
 
-// noteReadAgain warns if a change makes the step read rows again that its sink would write twice.
+// noteReadAgain warns if a change makes the step read rows again that its sink would insert twice.
 func noteReadAgain(streams cli.Streams, one keptStep, state *incremental.State, to incremental.Cursor) {
 	if one.kept.Inserts == nil || state == nil || state.Watermark.IsZero() {
 		return
@@ -203,7 +203,7 @@ func reportChange(streams cli.Streams, one keptStep, change incremental.StateCha
 		wording.CursorText(change.From.Value), wording.CursorText(reads.Value))
 }
 
-// initialText is where a step without a state reads from.
+// initialText returns where a step without a state starts to read.
 func initialText(section *playbook.Incremental) string {
 	if initial := section.InitialShown(); initial.Data != nil {
 		return wording.CursorText(initial)

@@ -26,25 +26,25 @@ import (
 	"reprise/starter/wording"
 )
 
-// stateDocument is a state as `state list` and `state show` print it as JSON.
+// stateDocument is a state in the JSON output of `state list` and `state show`.
 type stateDocument struct {
 	Step   string                 `json:"step,omitempty"` // not known by a database alone
 	State  string                 `json:"state"`          // its name
 	KeptBy string                 `json:"kept_by"`        // postgres, sqlite, or temporal
 	Type   incremental.CursorType `json:"type"`
-	// Watermark is nil for a state that has not moved. ReadsFrom is where the next run begins;
-	// without a step that is not known.
+	// Watermark is nil for a state without progress. ReadsFrom is where the next run starts; it is not set if the
+	// step is unknown.
 	Watermark expression.Value `json:"watermark"`
 	ReadsFrom expression.Value `json:"reads_from"`
-	// Behind is how many seconds ago the watermark is; nil if cursors are no times.
+	// Behind is how far the watermark lies in the past, in seconds; nil if cursors are not times.
 	Behind  *float64  `json:"behind_seconds,omitempty"`
 	MovedAt time.Time `json:"moved_at,omitzero"`
 	Run     string    `json:"run,omitempty"` // that claimed it last
 	Rows    int64     `json:"rows"`          // that its last call has written
-	// Table is the table that the state is kept for, as its database names it.
+	// Table is the table that the state belongs to, as its database names it.
 	Table string `json:"table,omitempty"`
-	// HeldBy are the runs that hold the step's states now, nil if that is not known. HeldSince
-	// is when the first of them got its state.
+	// HeldBy are the runs that hold the step's states now; nil if that is not known. HeldSince is when the first of
+	// them acquired its state.
 	HeldBy    []string  `json:"held_by,omitzero"`
 	HeldSince time.Time `json:"held_since,omitzero"`
 }
@@ -60,7 +60,7 @@ func newStateDocument(of keptStep, found foundStates, state incremental.State, n
 	return doc
 }
 
-// documentOf describes a state by what is stored.
+// documentOf returns the document of a stored state.
 func documentOf(state incremental.State, of incremental.CursorType, keptBy string, now time.Time) stateDocument {
 	doc := stateDocument{
 		State: state.Name, KeptBy: keptBy, Type: of, Watermark: state.Watermark.Value, MovedAt: state.MovedAt, Run: state.Run, Rows: state.Rows,
@@ -73,7 +73,7 @@ func documentOf(state incremental.State, of incremental.CursorType, keptBy strin
 	return doc
 }
 
-// addHolders adds the runs that hold the state, by an answer that has those of each.
+// addHolders adds the runs that hold the state, from a worker's answer.
 func (d *stateDocument) addHolders(answer interpreter.StateAnswer) {
 	if answer.HoldersUnknown != "" {
 		return
@@ -84,14 +84,14 @@ func (d *stateDocument) addHolders(answer interpreter.StateAnswer) {
 	}
 }
 
-// stateList is what `state list` prints as JSON.
+// stateList is the JSON output of `state list`.
 type stateList struct {
 	States []stateDocument `json:"states"`
-	// More says that there are more than are shown.
+	// More is set if there are more states than the list shows.
 	More bool `json:"more"`
 }
 
-// stateListOptions is the command line of state list.
+// stateListOptions are the flags of state list.
 type stateListOptions struct {
 	stateOptions
 	auth string
@@ -122,7 +122,7 @@ func newStateListCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// listStatesOf lists all states that a database keeps.
+// listStatesOf lists all states in a database.
 func listStatesOf(a *cli.App, o *stateListOptions) error {
 	switch {
 	case o.auth == "":
@@ -218,8 +218,8 @@ func statesTable(states []stateDocument, now time.Time, paper terminal.Paper) st
 		terminal.Elastic{Name: "moved"}, terminal.Elastic{Name: "watermark", Least: 10, Cut: terminal.WrapName}, terminal.Elastic{Name: "state", Least: 10, Cut: terminal.WrapName})
 }
 
-// heldSteps has a line for each step whose states a run holds: a visit of a step holds all of them. Where the steps are not known, it
-// has one for the states that follow each other and are held alike.
+// heldSteps returns a line for each step whose states are held by runs: a visit of a step holds all its states. If
+// the steps are unknown, adjacent states with the same holders share a line.
 func heldSteps(states []stateDocument, now time.Time) string {
 	var b strings.Builder
 	for at, rest := 0, 0; at < len(states); at = rest {
@@ -242,7 +242,7 @@ func heldSteps(states []stateDocument, now time.Time) string {
 	return b.String()
 }
 
-// heldText says who holds a state now.
+// heldText returns which runs hold a state now.
 func heldText(state stateDocument, now time.Time) string {
 	switch {
 	case state.HeldBy == nil:
@@ -253,7 +253,7 @@ func heldText(state stateDocument, now time.Time) string {
 	return "by " + strings.Join(state.HeldBy, ", ") + " since " + terminal.ClockText(state.HeldSince, now)
 }
 
-// oneStateCommand makes a command that shows something of the state of a step.
+// oneStateCommand returns a command that shows something about one step's state.
 func oneStateCommand(a *cli.App, name string, show func(ctx context.Context, a *cli.App, s *session.Session, one keptStep, output string) error) *cobra.Command {
 	o := &stateOptions{}
 	command := &cobra.Command{
@@ -282,7 +282,7 @@ func showState(ctx context.Context, a *cli.App, s *session.Session, one keptStep
 	return a.ShowDocument(output, doc, stateText(doc, wording.DescribeState(one.kept), time.Now()))
 }
 
-// stateText describes a state, a line for each property; stored is where it is.
+// stateText returns a state for people, one property per line. stored is where it is kept.
 func stateText(doc stateDocument, stored string, now time.Time) string {
 	var b strings.Builder
 	line := func(key, text string) { _, _ = fmt.Fprintf(&b, "%-11s %s\n", key, terminal.OneLine(text)) }
@@ -306,7 +306,7 @@ func stateText(doc stateDocument, stored string, now time.Time) string {
 	return b.String()
 }
 
-// changeDocument is a change as `state history` prints it as JSON.
+// changeDocument is a change in the JSON output of `state history`.
 type changeDocument struct {
 	At   time.Time        `json:"at"`
 	By   string           `json:"by"`
@@ -315,7 +315,7 @@ type changeDocument struct {
 	Note string           `json:"note,omitempty"`
 }
 
-// stateHistory is what `state history` prints as JSON.
+// stateHistory is the JSON output of `state history`.
 type stateHistory struct {
 	Step    string           `json:"step"`
 	State   string           `json:"state"`

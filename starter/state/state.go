@@ -31,7 +31,7 @@ func NewStateCommand(a *cli.App) *cobra.Command {
 		oneStateCommand(a, "history", showChanges))
 }
 
-// stateOptions is the command line that the state commands share.
+// stateOptions are the flags that the state commands share.
 type stateOptions struct {
 	server   session.ServerFlags
 	local    session.LocalFlags
@@ -41,7 +41,7 @@ type stateOptions struct {
 	output   string
 }
 
-// addFlags adds the flags; one says that the command is about one state.
+// addFlags adds the flags. one adds those that select a single state.
 func (o *stateOptions) addFlags(command *cobra.Command, one bool) {
 	o.workload.AddFlags(command)
 	if one {
@@ -53,21 +53,20 @@ func (o *stateOptions) addFlags(command *cobra.Command, one bool) {
 	cli.OutputFlag(command, &o.output)
 }
 
-// keptStep is a step that keeps a state, and where.
+// keptStep is a step that keeps a state, and where it keeps it.
 type keptStep struct {
 	name string // of a playbook within a step, STEP/INNER
 	step *playbook.Step
 	at   call.StateAt
 	kept playbook.KeptState
-	// loops is how many elements its state may be named by.
+	// loops is the number of loops around the step: its state's name has at most as many elements.
 	loops int
 }
 
-// isUnnamed reports whether the states are separate groups in Temporal, and the command does not name
-// one.
+// isUnnamed reports whether Temporal keeps each state of the step separately, and the command does not select one.
 func (k keptStep) isUnnamed() bool { return k.at.Place == nil && k.at.Group == "" }
 
-// keptBy names who keeps the state.
+// keptBy returns the tool that keeps the state, or "temporal".
 func (k keptStep) keptBy() string {
 	if k.at.Place == nil {
 		return "temporal"
@@ -75,7 +74,7 @@ func (k keptStep) keptBy() string {
 	return k.at.Place.Tool
 }
 
-// keptSteps returns the steps of a playbook that keep states, or the one that is named.
+// keptSteps returns the steps of a playbook that keep states, or only the named one.
 func keptSteps(a *cli.App, name, step string, o *stateOptions) ([]keptStep, error) {
 	workload, err := o.workload.Read()
 	if err != nil {
@@ -127,8 +126,8 @@ func keptStepsOf(streams cli.Streams, book *playbook.Playbook, workload map[stri
 	return all, nil
 }
 
-// stateAt finds where a step keeps its state, also for a step of a playbook within a step. elements are the elements
-// of the loops that lead to it, the outermost first; loops is how many loops there are.
+// stateAt returns where a step keeps its state. name may be a step within a step. elements are the elements of the
+// loops around the step, outermost first; loops is the number of these loops.
 func stateAt(
 	book *playbook.Playbook, workload map[string]any, name string, elements []expression.Value,
 ) (at call.StateAt, of *playbook.Step, loops int, err error) {
@@ -163,7 +162,7 @@ func stateAt(
 	return at, of, loops + further, err
 }
 
-// oneState returns the one state that the command line means.
+// oneState returns the single state that the command line selects.
 func oneState(a *cli.App, name, step string, o *stateOptions) (keptStep, error) {
 	all, err := keptSteps(a, name, step, o)
 	if err != nil {
@@ -197,14 +196,14 @@ func oneState(a *cli.App, name, step string, o *stateOptions) (keptStep, error) 
 	return one, nil
 }
 
-// withStates has a command work with a server that has a worker: for states in databases one
-// that it brings up, where there is none.
+// withStates calls work with a server that has a worker. If all states are in databases, it starts a server if there
+// is none.
 func withStates(a *cli.App, o *stateOptions, of []keptStep, work func(context.Context, *session.Session) error) error {
 	inTables := !slices.ContainsFunc(of, func(one keptStep) bool { return one.at.Place == nil })
 	return session.WithWorker(a, &o.server, &o.local, inTables, "states are read by one", work)
 }
 
-// stateCommand runs a command about a step's state through a worker.
+// stateCommand has a worker execute a command about a step's state.
 func stateCommand(ctx context.Context, s *session.Session, of keptStep, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
 	command.Place, command.Group = of.at.Place, of.at.Group
 	if of.isUnnamed() {
@@ -213,21 +212,22 @@ func stateCommand(ctx context.Context, s *session.Session, of keptStep, command 
 	return onStates(ctx, s, fmt.Sprintf("the state of step %q", of.name), command)
 }
 
-// onStates has a worker carry out a command. what names the states in errors.
+// onStates has a worker execute a command. what names the states in errors.
 func onStates(ctx context.Context, s *session.Session, what string, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
 	return session.OnWorker[interpreter.StateAnswer](ctx, s, "reprise-state-command/"+uuid.NewString(), interpreter.StateCommandWorkflow, what, command)
 }
 
-// foundStates are states of a step, as a worker finds them.
+// foundStates are the states of a step that a worker found.
 type foundStates struct {
 	states []incremental.State
 	more   bool // than these
-	// holders are the runs whose visits of the step hold its states, and heldSince is when the first got its turn; nil where that is not known.
+	// holders are the runs whose visits of the step hold its states; nil if that is not known. heldSince is when the
+	// first of them acquired its state.
 	holders   []string
 	heldSince time.Time
 }
 
-// findStates returns the states that a step keeps, or the one of that name.
+// findStates returns the states of a step, or only the selected one.
 func findStates(ctx context.Context, s *session.Session, of keptStep) (found foundStates, err error) {
 	prefix := of.at.Prefix
 	if of.at.Name != "" {
@@ -248,7 +248,7 @@ func findStates(ctx context.Context, s *session.Session, of keptStep) (found fou
 	return found, err
 }
 
-// findState returns the state of that name among those that are found, nil where no run has kept it yet.
+// findState returns the selected state of a step; nil if no run has stored it yet.
 func findState(ctx context.Context, s *session.Session, of keptStep) (found foundStates, state *incremental.State, err error) {
 	found, err = findStates(ctx, s, of)
 	if err != nil || len(found.states) == 0 {

@@ -5,7 +5,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// shownCursor is how much of a cursor is shown, in characters: a token may be long.
+// shownCursor bounds how much of a cursor is shown, in characters: a token may be long.
 const shownCursor = 200
 
 // CursorText returns a cursor for people.

@@ -2,10 +2,10 @@ package wording
 
 import "reprise/interpreter/playbook"
 
-// databases are what tools that keep states are called.
+// databases are the display names of tools that keep states.
 var databases = map[string]string{"postgres": "PostgreSQL", "sqlite": "SQLite"}
 
-// DescribeState says where the watermark of a state is stored, and how often rows are written.
+// DescribeState returns where the watermark of a state is stored, and whether rows are written exactly once.
 func DescribeState(state playbook.KeptState) string {
 	if state.Home == nil {
 		if state.Sinks == 0 {

@@ -1,4 +1,4 @@
-// Package wording says times, schedules and cursors in words.
+// Package wording describes times, schedules and cursors in words.
 package wording
 
 import (
@@ -14,7 +14,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// InZone returns a time for eyes in a time zone, UTC where this machine does not know it.
+// InZone formats a time in a time zone, or in UTC if this machine does not know the zone.
 func InZone(at time.Time, zone string) string {
 	location, err := time.LoadLocation(zone)
 	if err != nil {
@@ -23,7 +23,7 @@ func InZone(at time.Time, zone string) string {
 	return at.In(location).Format("2006-01-02 15:04:05 MST")
 }
 
-// ShortTime returns a duration without units that are 0; "" for none.
+// ShortTime formats a duration without units that are 0; "" for no duration.
 func ShortTime(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -31,7 +31,7 @@ func ShortTime(d time.Duration) string {
 	return playbook.DurationText(d)
 }
 
-// TimesInWords says when a schedule runs, without its zone.
+// TimesInWords describes when a schedule runs, without its time zone.
 func TimesInWords(times *playbook.Schedule) string {
 	var parts []string
 	if times.Every > 0 {
@@ -66,10 +66,10 @@ func cronInWords(line string) string {
 	return cmp.Or(words, "cron "+line)
 }
 
-// cronLine is a line of cron for every month.
+// cronLine is a cron line without a month: it applies to every month.
 type cronLine struct{ minute, hour, day, weekday string }
 
-// lineWords returns "" for a line that is not a common one.
+// lineWords describes a common line; "" for others.
 func (c cronLine) lineWords() string {
 	days := c.namedDays()
 	switch {
@@ -81,7 +81,7 @@ func (c cronLine) lineWords() string {
 	return ""
 }
 
-// namedDays returns the days that it names.
+// namedDays returns the days of the line in words; "" for uncommon ones.
 func (c cronLine) namedDays() string {
 	switch {
 	case c.day == "*" && c.weekday == "*":
@@ -94,7 +94,7 @@ func (c cronLine) namedDays() string {
 	return ""
 }
 
-// withinHour returns the minutes of every hour that it names.
+// withinHour returns the minutes of a line for every hour, in words; "" for uncommon ones.
 func (c cronLine) withinHour() string {
 	if c.minute == "*" {
 		return "every minute"
@@ -117,7 +117,7 @@ func clockText(hour, minute string) string {
 	return fmt.Sprintf("%02d:%02d", h, m)
 }
 
-// namedDays names the days of the week that numbers stand for.
+// namedDays replaces the numbers of weekdays by their names.
 func namedDays(field string) string {
 	return regexp.MustCompile(`\d`).ReplaceAllStringFunc(field, func(digit string) string {
 		if n := int(digit[0] - '0'); n < len(weekdays) {

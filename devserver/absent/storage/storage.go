@@ -1,5 +1,4 @@
-// Package storage answers for Google Cloud Storage, which this server does not
-// archive to.
+// Package storage replaces the client of Google Cloud Storage, which this server does not archive to.
 package storage
 
 import (
@@ -10,12 +9,12 @@ import (
 	"google.golang.org/api/option"
 )
 
-// ScopeFullControl is asked for by the archiver.
+// ScopeFullControl is the scope that the archiver requests.
 const ScopeFullControl = "https://www.googleapis.com/auth/devstorage.full_control"
 
 var errAbsent = errors.New("this server cannot archive to Google Cloud Storage: use Temporal's own server")
 
-// What the archiver of Temporal's server handles; the names are its own.
+// The types that the archiver of Temporal's server uses. Their names are those of the replaced package.
 type (
 	Client         struct{}
 	BucketHandle   struct{}
@@ -28,7 +27,7 @@ type (
 	Query          struct{ Prefix string }
 )
 
-// NewClient always fails, and so does everything behind it.
+// NewClient always fails, and so does every method of its types.
 func NewClient(context.Context, ...option.ClientOption) (*Client, error) { return nil, errAbsent }
 
 func (*Client) Bucket(string) *BucketHandle { return nil }

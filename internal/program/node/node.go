@@ -1,4 +1,4 @@
-// Package node makes nodes of YAML that look as if a person had written them, for programs that write playbooks.
+// Package node builds YAML nodes in the style of a person, for programs that generate playbooks.
 package node
 
 import (
@@ -20,19 +20,19 @@ func AddKey(n *yaml.Node, key string, value *yaml.Node) {
 	n.Content = append(n.Content, recording.TextNode(key), value)
 }
 
-// ListOf returns a list with an item a line.
+// ListOf returns a list with one item per line.
 func ListOf(items ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Content: items}
 }
 
-// FlowList returns a list in one line.
+// FlowList returns a list on one line, in brackets.
 func FlowList(items ...*yaml.Node) *yaml.Node {
 	list := ListOf(items...)
 	list.Style = yaml.FlowStyle
 	return list
 }
 
-// FlowMap returns a map in one line, of keys and nodes.
+// FlowMap returns a map on one line, in braces. pairs alternate between keys and nodes.
 func FlowMap(pairs ...any) *yaml.Node {
 	n := EmptyMap()
 	n.Style = yaml.FlowStyle
@@ -42,7 +42,7 @@ func FlowMap(pairs ...any) *yaml.Node {
 	return n
 }
 
-// QuotedText returns a text in double quotes where it has templates, as those are written.
+// QuotedText returns a text node. Texts with templates are in double quotes, as playbooks write them.
 func QuotedText(text string) *yaml.Node {
 	n := recording.TextNode(text)
 	if n.Style == 0 && strings.Contains(text, "{{") {
@@ -51,10 +51,11 @@ func QuotedText(text string) *yaml.Node {
 	return n
 }
 
-// Verbatim is a text whose templates are kept. In other texts braces are escaped.
+// Verbatim is a text whose templates stay templates. In other texts braces are escaped.
 type Verbatim string
 
-// ValueNode returns any value, in whose texts braces are text. Keys with templates are left out, as no key may have one.
+// ValueNode returns the node of any value. Braces in its texts are escaped. Keys with templates are left out, because
+// playbooks do not allow them.
 func ValueNode(of any) *yaml.Node {
 	switch of := of.(type) {
 	case Verbatim:
@@ -89,10 +90,10 @@ func FlowIfShort(of any) yaml.Style {
 	return 0
 }
 
-// braces match the beginning of a template, and of Jinja syntax that is refused.
+// braces matches the start of a template, and of Jinja syntax that playbooks reject.
 var braces = regexp.MustCompile(`\{[{%#]`)
 
-// EscapeBraces escapes the braces in a text.
+// EscapeBraces escapes the braces in a text so that they are not a template.
 func EscapeBraces(text string) string {
 	return braces.ReplaceAllStringFunc(text, func(found string) string { return "{{ '" + found + "' }}" })
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// How long a case is measured on each of two builds: what a server and a machine
-// do besides moves a single ratio by a tenth.
+// How long a case is measured on each of two builds. The server and the machine do other work, which can change a
+// single ratio by a tenth.
 const (
 	leastPairs = 5
 	mostPairs  = 15
 	longEnough = time.Minute // on each build, all pairs together
 )
 
-// pair is a case on two builds, one right after the other.
+// pair are the figures of a case on two builds, measured one right after the other.
 type pair struct{ now, before figures }
 
-// against prints how cases do on this build and on another one in turns, on one server.
-// The workflows by hand are left out: they are the same in both.
+// against compares this build with another one: it measures the cases alternately on both, on one server, and prints
+// a table. It skips the workflows by hand, which are the same in both builds.
 func (b *bench) against(ctx context.Context, other string, groups [][]one, stdout io.Writer) error {
 	for _, group := range groups {
 		t := newTable(group[0].group, 2, "", "pairs", "per second", "before", "ratio", "least", "most",
@@ -46,8 +46,7 @@ func (b *bench) against(ctx context.Context, other string, groups [][]one, stdou
 	return nil
 }
 
-// pairs measures a case on both builds. The first build changes with each pair: a
-// server gets slower as it fills.
+// pairs measures a case on both builds. Which build is first alternates, because a server gets slower as it fills.
 func (b *bench) pairs(ctx context.Context, other string, c one) ([]pair, error) {
 	var all []pair
 	for took := time.Duration(0); len(all) < leastPairs || took < longEnough && len(all) < mostPairs; {
@@ -74,7 +73,7 @@ func (b *bench) pairs(ctx context.Context, other string, c one) ([]pair, error) 
 	return all, nil
 }
 
-// compared returns the row of a case: medians of its pairs.
+// compared returns the table row of a case, with medians over its pairs.
 func compared(pairs []pair) table.Row {
 	of := func(figure func(pair) float64) []float64 {
 		all := lists.Map(pairs, figure)
@@ -97,7 +96,7 @@ func compared(pairs []pair) table.Row {
 	}
 }
 
-// median returns the middle of figures that are in order.
+// median returns the median of sorted figures.
 func median(all []float64) float64 {
 	half := len(all) / 2
 	if len(all)%2 == 1 {

@@ -7,11 +7,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// The workflows that somebody would write by hand for the same job: a child
-// for each iteration with one activity, a window, and shards where the loop is
-// long. Their rate is what playbooks are measured against.
+// The workflows that somebody would write by hand for the same job: a child with one activity per iteration, limited
+// concurrency, and shards for long loops. Playbooks are measured against their rate.
 
-// handInput is one loop, or a shard of one.
+// handInput is the input of a loop, or of a shard of one.
 type handInput struct {
 	ID    string `json:"id"`
 	First int    `json:"first"`
@@ -21,7 +20,7 @@ type handInput struct {
 	URL   string `json:"url"`   // of pages that each iteration fetches and writes; none if empty
 }
 
-// handShard is how many children one history holds.
+// handShard is how many children one history starts.
 const handShard = 400
 
 func handLoop(ctx workflow.Context, in handInput) ([]int, error) {
@@ -82,7 +81,7 @@ func handIteration(ctx workflow.Context, in handInput) (int, error) {
 	return result, err
 }
 
-// Names of what is written by hand.
+// Names of the workflows and activities written by hand.
 const (
 	handLoopName      = "HandLoop"
 	handIterationName = "HandIteration"

@@ -14,25 +14,24 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// handPagesInput is a collection of pages: an activity each, as one would write it
-// by hand.
+// handPagesInput is the input of a workflow by hand that collects pages, with one activity per page.
 type handPagesInput struct {
 	URL string `json:"url"`
-	// File is the SQLite database, in the worker's folder, that rows are written to by
-	// the activity that has fetched them; the workflow collects them if it is empty.
+	// File is the SQLite database in the worker's folder to which the activity writes the rows it fetched; if it is
+	// "", the workflow collects them.
 	File string `json:"file,omitempty"`
-	// First is the index of an element whose pages these are.
+	// First is the index of the element that the pages belong to.
 	First int `json:"first"`
 }
 
-// handPage is what an activity says of its page.
+// handPage is the result of the activity for a page.
 type handPage struct {
 	Rows []any `json:"rows,omitempty"` // where they are not written
 	N    int   `json:"n"`
 	More bool  `json:"more"`
 }
 
-// handPages collects pages until there are no more, and returns how many rows there were.
+// handPages collects pages until there are no more, and returns the number of rows.
 func handPages(ctx workflow.Context, in handPagesInput) (int, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 3},
@@ -56,7 +55,7 @@ func handPages(ctx workflow.Context, in handPagesInput) (int, error) {
 	return total, nil
 }
 
-// handWritten writes what its element has fetched, as an iteration of a loop by hand does.
+// handWritten fetches the pages of an element and writes them, as an iteration of a loop by hand.
 func handWritten(ctx workflow.Context, in handInput) (int, error) {
 	pages := handPagesInput{URL: in.URL, File: in.ID + ".db", First: in.First}
 	if _, err := handPages(ctx, pages); err != nil {
@@ -65,7 +64,7 @@ func handWritten(ctx workflow.Context, in handInput) (int, error) {
 	return in.First, nil
 }
 
-// handWriter fetches and writes pages for workflows by hand.
+// handWriter fetches and writes pages for the workflows by hand.
 type handWriter struct {
 	dir   string
 	mu    sync.Mutex
@@ -125,7 +124,7 @@ func insertRows(ctx context.Context, db *sql.DB, rows []any) error {
 	return tx.Commit()
 }
 
-// fetchPage reads a page of 100 rows.
+// fetchPage requests a page of 100 rows.
 func fetchPage(ctx context.Context, url string, page int) (handPage, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/api/v1/assessments?page=%d&pageSize=100", url, page), nil)
 	if err != nil {
@@ -148,7 +147,7 @@ func fetchPage(ctx context.Context, url string, page int) (handPage, error) {
 	return handPage{Rows: body.Data, N: len(body.Data), More: body.Paging.HasMore}, nil
 }
 
-// plainPages collects pages in a program without Temporal: nothing of it survives the program.
+// plainPages collects pages in a plain program without Temporal, so nothing survives a crash.
 func plainPages(ctx context.Context, url string) (int, error) {
 	var rows []any
 	for page := 1; ; page++ {

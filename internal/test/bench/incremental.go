@@ -27,13 +27,15 @@ import (
 const (
 	// incremental is the group of playbooks that keep state between runs.
 	incremental = "incremental"
-	// leastRate is the least speed of pages with state, against the program without durability.
+	// leastRate is the least rate at which pages with state are loaded, as a fraction of the rate of the program
+	// without durability.
 	leastRate = 0.5
-	// mostForState is what a state may add to the time of pages, mostForLag where all rows are within the lag.
+	// mostForState is the largest fraction by which a state may increase the time of pages; mostForLag is the same if
+	// all rows are within the lag.
 	mostForState, mostForLag = 0.1, 0.6
-	// maxPayload is in bytes.
+	// maxPayload bounds the largest payload, in bytes.
 	maxPayload = 128 << 10
-	// keptConnection is the name by which playbooks have the database.
+	// keptConnection is the name of the database connection in playbooks.
 	keptConnection = "bench"
 )
 
@@ -47,7 +49,7 @@ type loads struct {
 	count    int
 }
 
-// load is one way to do that.
+// load is a way to load the pages.
 type load struct {
 	name, mode string
 	state      bool
@@ -58,7 +60,7 @@ type load struct {
 	pages      int
 }
 
-// loadFigures are what came of one.
+// loadFigures are the measurements of a load.
 type loadFigures struct {
 	figures
 
@@ -67,10 +69,10 @@ type loadFigures struct {
 	page     time.Duration // from one page to the next: what a run costs once, such as its claim of the state, is not in it
 }
 
-// databaseEach returns the processor time that a page costs PostgreSQL, in ms.
+// databaseEach returns the processor time that PostgreSQL needs per page, in ms.
 func (f loadFigures) databaseEach() float64 { return f.database.Seconds() * 1e3 / float64(f.n) }
 
-// incremental prints how fast pages are loaded with state, and what long runs need.
+// incremental measures how fast pages are loaded with state, and what long runs need, and prints tables.
 func (b *bench) incremental(ctx context.Context, o options, stdout io.Writer) error {
 	server, err := testenv.LocalPostgres(ctx)
 	if err != nil {
@@ -93,8 +95,8 @@ func (b *bench) incremental(ctx context.Context, o options, stdout io.Writer) er
 	return errors.Join(append(failed, l.long(ctx, stdout, o.long))...)
 }
 
-// loadCases returns the loads of a mode that are compared: the first with all, and all with the second, whose
-// difference is what a state costs.
+// loadCases returns the loads of a mode to compare. The last is measured against the first, for the price of
+// durability, and against the second, for the price of a state.
 func loadCases(mode string, pages int) []load {
 	cases := []load{
 		{name: "plain Go", mode: mode, pages: pages, plain: true},
@@ -107,7 +109,7 @@ func loadCases(mode string, pages int) []load {
 	return cases
 }
 
-// compare runs loads in turns.
+// compare runs the loads in turns and prints a table.
 func (l *loads) compare(ctx context.Context, stdout io.Writer, rounds int, cases []load) error {
 	all := make([][]loadFigures, len(cases)) // of each case, its rounds
 	order := make([]int, len(cases))
@@ -139,8 +141,8 @@ func (l *loads) compare(ctx context.Context, stdout io.Writer, rounds int, cases
 	return errors.Join(missed...)
 }
 
-// missed is what a load with state does not keep to, of its speed to that of the program without durability, and of its time
-// to that without state.
+// missed returns an error if a load with state is too slow: speed is its rate relative to the program without
+// durability, slower its time relative to the load without state.
 func (c *load) missed(speed, slower float64) error {
 	var missed []error
 	if c.state && !c.lag && speed < leastRate {
@@ -157,7 +159,7 @@ func (f loadFigures) speed() float64 { return f.rate() }
 
 func (f loadFigures) perPage() float64 { return f.page.Seconds() }
 
-// ratios are what a case is to another one in each round, in order.
+// ratios returns the ratio of a case's figure to another case's for each round, sorted.
 func ratios(rounds, to []loadFigures, figure func(loadFigures) float64) []float64 {
 	all := make([]float64, len(rounds))
 	for i := range rounds {
@@ -167,7 +169,7 @@ func ratios(rounds, to []loadFigures, figure func(loadFigures) float64) []float6
 	return all
 }
 
-// loadRow returns the row of a load: medians of its rounds, and means of what it used.
+// loadRow returns the table row of a load: medians over its rounds, and means of the resources used.
 func loadRow(c load, rounds []loadFigures, speed, slower []float64) table.Row {
 	rates := lists.Map(rounds, func(f loadFigures) float64 { return f.rate() })
 	var sum loadFigures
@@ -186,7 +188,7 @@ func loadRow(c load, rounds []loadFigures, speed, slower []float64) table.Row {
 	}
 }
 
-// long prints what long loads need, and fails where one needs too much.
+// long measures what long loads need, prints a table, and returns an error if one needs too much.
 func (l *loads) long(ctx context.Context, stdout io.Writer, pages int) error {
 	t := newTable(fmt.Sprintf("incremental: %d pages of 100 rows into PostgreSQL, with state", pages), 2,
 		"", "time", "per second", "events", "longest history", "largest history", "largest payload",
@@ -219,7 +221,7 @@ func (l *loads) long(ctx context.Context, stdout io.Writer, pages int) error {
 	return errors.Join(missed...)
 }
 
-// run loads into a table and a state of its own.
+// run executes a load with a new table and a new state.
 func (l *loads) run(ctx context.Context, c load) (f loadFigures, err error) {
 	l.count++
 	name := fmt.Sprintf("rows_%d", l.count)
@@ -265,7 +267,7 @@ func (l *loads) run(ctx context.Context, c load) (f loadFigures, err error) {
 	return f, err
 }
 
-// largestPayload returns the size of the largest one in the histories of a run.
+// largestPayload returns the size of the largest payload in the histories of a run, in bytes.
 func (l *loads) largestPayload(ctx context.Context, id string) (largest int64, err error) {
 	runs, err := l.executions(ctx, "= '"+id+"'")
 	if err != nil {
@@ -285,7 +287,7 @@ func (l *loads) largestPayload(ctx context.Context, id string) (largest int64, e
 	return largest, nil
 }
 
-// largestIn returns the size of the largest payload of a message, or the least given.
+// largestIn returns the size of the largest payload in a message, or least if that is more.
 func largestIn(message proto.Message, least int64) (int64, error) {
 	err := protorange.Range(message.ProtoReflect(), func(at protopath.Values) error {
 		value, is := at.Index(-1).Value.Interface().(protoreflect.Message)
@@ -300,8 +302,8 @@ func largestIn(message proto.Message, least int64) (int64, error) {
 	return least, err
 }
 
-// filesOf returns the sizes of the files in a directory. One of a store of values is what a worker
-// writes as it starts, to see that it can.
+// filesOf returns the sizes of the files in a directory. In a payload store, one of them is the file that a worker
+// writes at its start to test the store.
 func filesOf(dir string) (map[string]int64, error) {
 	sizes := map[string]int64{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -317,7 +319,7 @@ func filesOf(dir string) (map[string]int64, error) {
 	return sizes, err
 }
 
-// loadBook loads pages, in one step that keeps state.
+// loadBook returns a playbook that loads pages in one step, with state if the load asks for it.
 func loadBook(url, name string, c load) string {
 	state, lag := "", ""
 	if c.lag {

@@ -19,7 +19,7 @@ import (
 	"reprise/activities/tool"
 )
 
-// rowsAPI answers pages of 100 rows, each dated a second after the one before, or all alike. It serves one load at a time.
+// rowsAPI serves pages of 100 rows. Rows are dated a second apart, or all the same. It serves one load at a time.
 type rowsAPI struct {
 	*httptest.Server
 
@@ -46,7 +46,7 @@ func (a *rowsAPI) note() {
 	}
 }
 
-// perPage returns the time from one request to the next, the mean of a load; then another load begins.
+// perPage returns the mean time between the requests of a load, and resets the count for the next one.
 func (a *rowsAPI) perPage() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -97,7 +97,7 @@ func serveRows(w http.ResponseWriter, request *http.Request) {
 	_, _ = w.Write(append(body, '}'))
 }
 
-// loadedRow is a row as a program reads it.
+// loadedRow is a row as a program decodes it.
 type loadedRow struct {
 	ID    int64     `json:"id"`
 	At    time.Time `json:"at"`
@@ -105,8 +105,8 @@ type loadedRow struct {
 	Score float64   `json:"score"`
 }
 
-// runPlain has another process of this program load pages, as a worker is another process than the API, and measures it from
-// when it has connected.
+// runPlain loads the pages in another process of this program, because a worker is also a separate process from the
+// API. The measurement starts when that process has connected.
 func runPlain(ctx context.Context, job one, load string) (f figures, err error) {
 	f.one = job
 	binary, err := os.Executable()
@@ -147,7 +147,7 @@ func runPlain(ctx context.Context, job one, load string) (f figures, err error) 
 	return f, nil
 }
 
-// bePlain returns that process: it loads the pages once it reads that it may.
+// bePlain is the main function of that process: it loads the pages once it reads a line from stdin.
 func bePlain(ctx context.Context, load string, stdin io.Reader, stdout io.Writer) error {
 	var url, table, mode, start string
 	if _, err := fmt.Sscan(load, &url, &table, &mode); err != nil {
@@ -169,8 +169,8 @@ func bePlain(ctx context.Context, load string, stdin io.Reader, stdout io.Writer
 	return err
 }
 
-// loadPlainly returns the program that somebody would write for the job, without a thought of
-// deaths: it gets a page, inserts it in a transaction with its watermark, and gets the next.
+// loadPlainly is the program that somebody would write for the job without regard to crashes: it fetches a page,
+// inserts it in a transaction with its watermark, and fetches the next.
 func loadPlainly(ctx context.Context, db *pgx.Conn, url, name, mode string) (rows int, err error) {
 	if _, err := db.Exec(ctx, "CREATE TABLE IF NOT EXISTS plain_watermarks (name text PRIMARY KEY, watermark timestamptz)"); err != nil {
 		return 0, err
@@ -207,7 +207,7 @@ func loadPlainly(ctx context.Context, db *pgx.Conn, url, name, mode string) (row
 	return rows, nil
 }
 
-// loadedPage is a page of them; Next is 0 behind the last.
+// loadedPage is a page of rows; Next is 0 on the last page.
 type loadedPage struct {
 	Rows []loadedRow `json:"rows"`
 	Next int         `json:"next"`

@@ -1,6 +1,5 @@
-// Bench measures playbooks against workflows written by hand for the same job,
-// side by side on one Temporal server: make bench. It prints tables; the ratios
-// can be compared between machines, the rates cannot.
+// Bench measures playbooks against workflows written by hand for the same job, side by side on one Temporal server:
+// make bench. It prints tables. The ratios can be compared between machines, the rates cannot.
 package main
 
 import (
@@ -23,7 +22,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// options are the sizes of a run.
+// options are the flags: sizes of the cases, and which ones to run.
 type options struct {
 	sizes      string // of parallel loops
 	sequential int
@@ -156,21 +155,21 @@ func (b *bench) large(ctx context.Context, o options, growing []one, stdout io.W
 	return nil
 }
 
-// Names of the groups that are no comparison with workflows written by hand.
+// Names of the groups that are not compared with workflows by hand.
 const (
 	politeness = "shared rate limit"
 	scale      = "scale"
 )
 
-// elementPages is the group of loops whose iterations page and write.
+// elementPages is the group of loops whose iterations fetch pages and write them.
 const elementPages = "200 elements of 4 pages, each page written to SQLite, window 10"
 
-// oneStep is the group of small runs: what a run costs, whatever it does.
+// oneStep is the group of small runs, which measure the overhead of a run.
 const oneStep = "runs of one step, one after the other, a tool that answers at once"
 
 func (o options) wants(group string) bool { return strings.Contains(group, o.only) }
 
-// chosen returns the cases of a group that are to be run.
+// chosen returns the cases of a group that the options select.
 func (o options) chosen(group []one) []one {
 	switch {
 	case !o.wants(group[0].group):
@@ -182,9 +181,8 @@ func (o options) chosen(group []one) []one {
 	return slices.DeleteFunc(group, func(c one) bool { return !slices.Contains(names, c.name) })
 }
 
-// groups returns the cases, those to compare together. The first of a group is what
-// the others are measured against.
-// small is an API with four pages of rows.
+// groups returns the selected cases, in groups to compare. The first case of a group is the baseline of the others.
+// small is the URL of an API with four pages of rows.
 func (o options) groups(url, small string) ([][]one, error) {
 	var groups [][]one
 	add := func(group []one) {
@@ -230,7 +228,7 @@ func (o options) groups(url, small string) ([][]one, error) {
 	return groups, nil
 }
 
-// numbers reads the sizes of loops.
+// numbers parses the sizes of loops.
 func numbers(option, text string) ([]int, error) {
 	var all []int
 	for _, field := range strings.Split(text, ",") {
@@ -260,9 +258,8 @@ func loopCases(n, width, ms int, batches ...int) []one {
 	return cases
 }
 
-// thereAndBack runs cases in their order and then in the opposite one, so many passes: a
-// server gets slower as it fills, which would be held against those that come later.
-// The figures of a pass are in the order of the cases.
+// thereAndBack runs cases in order and then in reverse, for the given number of passes: a server gets slower as it
+// fills, which would otherwise penalize the later cases. The figures of each pass are in the order of the cases.
 func (b *bench) thereAndBack(ctx context.Context, cases []one, passes int) ([][]figures, error) {
 	all := make([][]figures, passes)
 	for pass := range all {
@@ -282,7 +279,7 @@ func (b *bench) thereAndBack(ctx context.Context, cases []one, passes int) ([][]
 	return all, nil
 }
 
-// inAll returns the figures of a case, all passes together.
+// inAll returns the sum of a case's figures over all passes.
 func inAll(passes [][]figures, at int) figures {
 	sum := passes[0][at]
 	for _, pass := range passes[1:] {
@@ -291,14 +288,14 @@ func inAll(passes [][]figures, at int) figures {
 	return sum
 }
 
-// ratio is what a case is to another of its pass; the median of all passes.
+// ratio returns the ratio of a case's figure to another case's in the same pass, as the median over all passes.
 func ratio(passes [][]figures, at, to int, figure func(figures) float64) string {
 	all := lists.Map(passes, func(pass []figures) float64 { return figure(pass[at]) / figure(pass[to]) })
 	slices.Sort(all)
 	return fmt.Sprintf("%.2f", median(all))
 }
 
-// newTable is one whose columns hold figures, from the given one on.
+// newTable returns a table in which the columns from index from on are numbers.
 func newTable(title string, from int, header ...any) table.Writer {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
@@ -312,7 +309,7 @@ func newTable(title string, from int, header ...any) table.Writer {
 	return t
 }
 
-// group runs cases and prints them as a table.
+// group runs the cases of a group and prints them as a table.
 func (b *bench) group(ctx context.Context, cases []one, passes int, stdout io.Writer) error {
 	all, err := b.thereAndBack(ctx, cases, passes)
 	if err != nil {
@@ -337,7 +334,7 @@ func (b *bench) group(ctx context.Context, cases []one, passes int, stdout io.Wr
 	return b.explain(ctx, all, stdout)
 }
 
-// politeness prints how well a loop keeps to a rate that the API enforces.
+// politeness prints how well a loop keeps to the rate limit of an API.
 func (b *bench) politeness(ctx context.Context, o options, api *demoapi.Server, url string, stdout io.Writer) error {
 	f, err := b.run(ctx, one{group: politeness, name: "batch 50", n: o.polite, source: politeBook(url, o.polite, o.rate)})
 	if err != nil {

@@ -24,11 +24,11 @@ type one struct {
 	pages       string     // by hand: where the pages are that one workflow collects
 	worker      string     // the program that is the worker; this one if empty
 	small       bool       // n runs of one iteration, one after the other
-	// program does the job without Temporal, and says how many rows it had.
+	// program does the job without Temporal, and returns the number of rows.
 	program func(context.Context) (int, error)
 }
 
-// figures are what came of a case.
+// figures are the measurements of a case.
 type figures struct {
 	one
 	root   string // condition of the workflows that did it; empty for a program
@@ -45,10 +45,10 @@ type figures struct {
 
 func (f figures) rate() float64 { return float64(f.n) / f.took.Seconds() }
 
-// cpuEach returns the processor time that an iteration or page costs the worker, in ms.
+// cpuEach returns the processor time that the worker needs per iteration or page, in ms.
 func (f figures) cpuEach() float64 { return f.cpu.Seconds() * 1e3 / float64(f.n) }
 
-// serverEach returns the processor time that an iteration or page costs the server, in ms.
+// serverEach returns the processor time that the server needs per iteration or page, in ms.
 func (f figures) serverEach() float64 { return f.server.Seconds() * 1e3 / float64(f.n) }
 
 // allCPU returns the processor time of worker and server together, in seconds.
@@ -56,7 +56,7 @@ func (f figures) allCPU() float64 { return (f.cpu + f.server).Seconds() }
 
 func (f figures) bytesEach() float64 { return float64(f.bytes) / float64(f.n) }
 
-// add adds another run of the same case.
+// add adds the measurements of another run of the same case.
 func (f *figures) add(other figures) {
 	n := f.n + other.n
 	f.one = other.one
@@ -80,8 +80,7 @@ type bench struct {
 	count   int
 }
 
-// run runs a case on a worker of its own. The worker is warm: it has run a
-// playbook of one element before.
+// run runs a case on a new worker. The worker is warmed up with a playbook of one element.
 func (b *bench) run(ctx context.Context, c one) (figures, error) {
 	b.count++
 	queue := fmt.Sprintf("bench-%d-%d", os.Getpid(), b.count)
@@ -124,8 +123,7 @@ func (b *bench) run(ctx context.Context, c one) (figures, error) {
 	return f, b.histories(ctx, &f)
 }
 
-// execute does the job of a case, checks that all of it was done, and gives how long
-// it took.
+// execute does the job of a case, checks that it is complete, and returns the time it took.
 func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Duration, error) {
 	options := client.StartWorkflowOptions{ID: id, TaskQueue: queue}
 	began := time.Now()
@@ -149,7 +147,7 @@ func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Dura
 	return took, err
 }
 
-// smallRuns makes runs of one step one after the other, and gives how many were right.
+// smallRuns executes runs of one step one after the other, and returns how many had the right result.
 func (b *bench) smallRuns(ctx context.Context, options client.StartWorkflowOptions, c one) (done int, err error) {
 	prefix := options.ID
 	for i := range c.n {
@@ -222,7 +220,7 @@ func (b *bench) playbook(ctx context.Context, options client.StartWorkflowOption
 	return done, nil
 }
 
-// histories adds up the workflows of a case.
+// histories adds the sizes of a case's workflow histories to its figures.
 func (b *bench) histories(ctx context.Context, f *figures) error {
 	all, err := b.executions(ctx, f.root)
 	for _, execution := range all {
@@ -234,8 +232,8 @@ func (b *bench) histories(ctx context.Context, f *figures) error {
 	return err
 }
 
-// executions returns the workflows whose root fits a condition, and those that one has continued as. The list of them
-// lags behind, so it is read until it stays the same.
+// executions returns the workflows whose root matches a condition, including all runs of a continue-as-new chain. The
+// list is eventually consistent, so it is read until it no longer changes.
 func (b *bench) executions(ctx context.Context, root string) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	for last := -1; ; {
 		var all []*workflowpb.WorkflowExecutionInfo

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// outlying is how much longer than the median of its case a pass takes for its histories to be read: a
-	// task that no worker gets waits for seconds.
+	// outlying is how much longer than the median of its case a pass has to take for its histories to be examined: a
+	// task that no worker receives waits for seconds.
 	outlying = 3 * time.Second
-	// shortest is the least time between two events that is shown.
+	// shortest is the shortest gap that is shown.
 	shortest = time.Second
-	// mostGaps is how many of them are shown for a pass.
+	// mostGaps bounds how many gaps of a pass are shown.
 	mostGaps = 8
 )
 
-// gap is the time between two events of a workflow that follow each other.
+// gap is the time between two consecutive events of a workflow.
 type gap struct {
 	workflow, before, after string
 	at                      time.Time // of the first
@@ -38,7 +38,7 @@ func (g gap) String() string {
 		g.took.Seconds(), g.before, g.at.UTC().Format("15:04:05.000"), g.after, g.workflow)
 }
 
-// outliers returns the passes of a case that took far longer than its median.
+// outliers returns the passes of a case that took far longer than the median.
 func outliers(passes []figures) []figures {
 	all := lists.Map(passes, func(f figures) float64 { return f.took.Seconds() })
 	slices.Sort(all)
@@ -46,7 +46,7 @@ func outliers(passes []figures) []figures {
 	return slices.DeleteFunc(slices.Clone(passes), func(f figures) bool { return f.took <= limit })
 }
 
-// gaps returns the times of at least a second in which a workflow had no event.
+// gaps returns the gaps of at least a second between a workflow's events.
 func gaps(workflow string, events []*historypb.HistoryEvent) []gap {
 	var all []gap
 	for i, event := range events[min(1, len(events)):] {
@@ -58,8 +58,8 @@ func gaps(workflow string, events []*historypb.HistoryEvent) []gap {
 	return all
 }
 
-// longest returns the gaps to show: the longest first, and of the same length the one that began last,
-// which the others waited for.
+// longest returns the gaps to show, longest first; of equal ones the latest first, because the others waited for that
+// one.
 func longest(all []gap) []gap {
 	slices.SortStableFunc(all, func(a, b gap) int {
 		return cmp.Or(cmp.Compare(b.took.Round(100*time.Millisecond), a.took.Round(100*time.Millisecond)), b.at.Compare(a.at))
@@ -67,7 +67,7 @@ func longest(all []gap) []gap {
 	return all[:min(len(all), mostGaps)]
 }
 
-// described returns the type of an event, and for a workflow task that waits the queue that it is on.
+// described returns the type of an event; for a scheduled workflow task with its task queue.
 func described(event *historypb.HistoryEvent) string {
 	name := event.GetEventType().String()
 	scheduled := event.GetWorkflowTaskScheduledEventAttributes()
@@ -84,8 +84,8 @@ func described(event *historypb.HistoryEvent) string {
 	return fmt.Sprintf("%s (%s queue, attempt %d)", name, queue, scheduled.GetAttempt())
 }
 
-// explain prints the passes of a group that took far longer than their median, and where their workflows
-// had no event meanwhile.
+// explain prints the passes of a group that took far longer than the median, with the gaps in their workflows'
+// histories.
 func (b *bench) explain(ctx context.Context, passes [][]figures, stdout io.Writer) error {
 	for at := range passes[0] {
 		for _, f := range outliers(lists.Map(passes, func(pass []figures) figures { return pass[at] })) {
@@ -109,7 +109,7 @@ func (b *bench) explain(ctx context.Context, passes [][]figures, stdout io.Write
 	return nil
 }
 
-// gapsOf returns the gaps of all workflows of a pass.
+// gapsOf returns the gaps in all workflows of a pass.
 func (b *bench) gapsOf(ctx context.Context, f figures) ([]gap, error) {
 	if f.root == "" {
 		return nil, nil // a program without workflows
@@ -129,7 +129,7 @@ func (b *bench) gapsOf(ctx context.Context, f figures) ([]gap, error) {
 	return found, nil
 }
 
-// events returns all events of one history.
+// events returns all events of a history.
 func (b *bench) events(ctx context.Context, execution *workflowpb.WorkflowExecutionInfo) ([]*historypb.HistoryEvent, error) {
 	id, runID := execution.GetExecution().GetWorkflowId(), execution.GetExecution().GetRunId()
 	pages := b.client.GetWorkflowHistory(ctx, id, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

@@ -4,7 +4,7 @@ import "fmt"
 
 const head = "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: bench}\nworkflow:\n"
 
-// loopBook makes one attempt for each of n elements.
+// loopBook returns a playbook with a loop of n iterations, each with one attempt.
 func loopBook(n, width, batch, ms int) string {
 	mode := fmt.Sprintf("mode: parallel, max_concurrency: %d", width)
 	if width == 1 {
@@ -19,13 +19,13 @@ output: "{{ each.stats.success }}"
 `, ms, n, mode, batch)
 }
 
-// stepBook makes one attempt.
+// stepBook is a playbook with one step, which takes one attempt.
 const stepBook = head + `  - step: only
     tool: nap
     give: 1
 `
 
-// scaleBook returns a long loop whose rows went elsewhere.
+// scaleBook returns a playbook with a long loop that keeps no results.
 func scaleBook(n int) string {
 	return head + fmt.Sprintf(`  - step: each
     tool: nap
@@ -35,8 +35,8 @@ output: "{{ each.stats.success }}"
 `, n)
 }
 
-// pagesBook fetches pages of 100 rows; per is how many an activity fetches, 0
-// for the default.
+// pagesBook returns a playbook that fetches pages of 100 rows. per is the number of pages per activity, 0 for the
+// default.
 func pagesBook(url string, per int) string {
 	words := ""
 	if per > 0 {
@@ -45,7 +45,7 @@ func pagesBook(url string, per int) string {
 	return head + fetchPages(url, words)
 }
 
-// fetchPages returns the step that pages; then is what its policy does besides.
+// fetchPages returns the step that fetches pages. then is appended to its policy.
 func fetchPages(url, then string) string {
 	return fmt.Sprintf(`  - step: fetch
     tool: http
@@ -61,8 +61,8 @@ output: "{{ len(fetch) }}"
 `, url, then)
 }
 
-// writtenBook fetches pages of 100 rows and writes each with a tool, which is
-// sqlite or stands for it.
+// writtenBook returns a playbook that fetches pages of 100 rows and writes each with a tool: sqlite, or one that
+// replaces it.
 func writtenBook(url, tool string) string {
 	return head + `  - step: create
     tool: sqlite
@@ -73,7 +73,7 @@ func writtenBook(url, tool string) string {
           per_iteration: {sink: {tool: %s, path: "{{ execution_id }}.db", table: assessments}}`, tool))
 }
 
-// elementsBook has each of n elements fetch all pages and write each to one table.
+// elementsBook returns a playbook in which each of n iterations fetches all pages and writes them to a shared table.
 func elementsBook(url string, n int, batch string) string {
 	return head + fmt.Sprintf(`  - step: create
     tool: sqlite
@@ -94,7 +94,7 @@ output: "{{ fetch.stats.success }}"
 `, url, n, batch)
 }
 
-// politeBook keeps to a rate that the API enforces.
+// politeBook returns a playbook that observes the rate limit of an API.
 func politeBook(url string, n, rate int) string {
 	return head + fmt.Sprintf(`  - step: fetch
     tool: http

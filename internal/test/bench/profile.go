@@ -9,8 +9,8 @@ import (
 	"runtime/pprof"
 )
 
-// profile writes what a worker does from now on into a folder, once it is stopped: its processor
-// time into NAME.cpu, and what it has allocated into NAME.allocs. Without a folder it does nothing.
+// profile starts to profile this worker until stop is called. stop writes the CPU profile to NAME.cpu in dir, and the
+// allocations to NAME.allocs. Without dir, profile does nothing.
 func profile(dir, name string) (stop func() error, err error) {
 	if dir == "" {
 		return func() error { return nil }, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// Bounds that no loop exceeds, however long it is. Events and bytes are those at which
-// Temporal suggests that a workflow continues as new.
+// Limits that no loop may exceed, however long it is. For events and bytes they are those at which Temporal suggests
+// continue-as-new.
 const (
 	maxEvents = 4096
 	maxBytes  = 4 << 20
@@ -21,7 +21,7 @@ const (
 	maxSlower = 1.3         // time of an iteration, against that in the shortest loop
 )
 
-// growing returns loops of the same iterations, one longer than the other.
+// growing returns cases that differ only in the length of their loop, shortest first.
 func (o options) growing() ([]one, error) {
 	sizes, err := numbers("-scale", o.scale)
 	if err != nil {
@@ -31,8 +31,8 @@ func (o options) growing() ([]one, error) {
 	return cases, nil
 }
 
-// scale prints what longer loops take, and fails where something grows that must
-// not.
+// scale measures how the cost of loops grows with their length, prints a table, and returns an error if something
+// grows that must not.
 func (b *bench) scale(ctx context.Context, cases []one, stdout io.Writer) error {
 	t := newTable("scale: window 100, results: stats, a tool that answers at once", 1,
 		"iterations", "time", "per second", "ms each", "to "+cases[0].name,
@@ -61,10 +61,10 @@ func (b *bench) scale(ctx context.Context, cases []one, stdout io.Writer) error 
 	return errors.Join(missed...)
 }
 
-// slower returns the time of an iteration as a multiple of that in a shorter loop.
+// slower returns how many times longer an iteration takes than in the shortest loop.
 func (f figures) slower(shortest figures) float64 { return shortest.rate() / f.rate() }
 
-// outgrown names what grew with the loop.
+// outgrown returns an error that names the figures which grew with the loop.
 func (f figures) outgrown(shortest figures) error {
 	var missed []error
 	check := func(what string, value, most float64) {

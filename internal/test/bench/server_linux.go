@@ -7,10 +7,10 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// serverProcess is a server that bench has started; 0 if it runs elsewhere.
+// serverProcess is the PID of a server that bench has started; 0 if the server runs elsewhere.
 type serverProcess int
 
-// cpu returns the processor time that the server has used since it started; 0 if it runs elsewhere.
+// cpu returns the processor time that the server has used since its start; 0 if it runs elsewhere.
 func (p serverProcess) cpu() (time.Duration, error) {
 	if p == 0 {
 		return 0, nil
@@ -22,8 +22,8 @@ func (p serverProcess) cpu() (time.Duration, error) {
 	return inSeconds(stat.CPUTime()), nil
 }
 
-// familyCPU returns the processor time of a server that has a process for each session: its own, that of its
-// processes, and of those that have ended.
+// familyCPU returns the processor time of a server with a process per session: its own, that of its child processes,
+// and of those that have ended.
 func (p serverProcess) familyCPU() (time.Duration, error) {
 	stat, err := p.stat()
 	if err != nil {

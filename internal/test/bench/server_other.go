@@ -4,8 +4,7 @@ package main
 
 import "time"
 
-// serverProcess is a server that bench has started. Its processor time is
-// only known on Linux.
+// serverProcess is the PID of a server that bench has started. Its processor time is known only on Linux.
 type serverProcess int
 
 func (serverProcess) cpu() (time.Duration, error) { return 0, nil }

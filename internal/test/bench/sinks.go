@@ -9,14 +9,13 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Names of tools that stand for sqlite, to measure what its notes cost.
+// Names of the tools that replace sqlite, to measure the cost of its ledger.
 const (
 	forgetfulName = "forgetful"
 	historicName  = "historic"
 )
 
-// historic writes with sqlite and keeps no notes, so that each page is in
-// history before it is written.
+// historic writes with sqlite but without a ledger, so each page is recorded in history before it is written.
 type historic struct {
 	name  string
 	write attempt.Func
@@ -51,8 +50,7 @@ func (h historic) Write(ctx context.Context, in interpreter.ToolInput) (interpre
 	return h.write(ctx, in)
 }
 
-// forgetful says that it keeps notes and does not: what sinks were like before
-// there were any.
+// forgetful claims to have a ledger and writes none: it has the costs of sinks without one.
 type forgetful struct{ historic }
 
 func newForgetful(c *activities.Catalogue) forgetful {

@@ -26,7 +26,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// nap is a tool that takes some milliseconds, or none, and gives its element.
+// nap is a tool that waits for some milliseconds, or not at all, and returns its element.
 type nap struct{}
 
 func (nap) Spec() playbook.ToolSpec {
@@ -50,7 +50,7 @@ func rest(ctx context.Context, ms int) error {
 
 func hand(ctx context.Context, in handInput) (int, error) { return in.First, rest(ctx, in.MS) }
 
-// dial connects to the server with the payload store that all share.
+// dial connects to the server, with the payload store that all processes share.
 func dial(ctx context.Context, address, dir string, watched *telemetry.Telemetry) (client.Client, *payload.Store, error) {
 	location, err := payload.Directory(dir)
 	if err != nil {
@@ -66,8 +66,8 @@ func dial(ctx context.Context, address, dir string, watched *telemetry.Telemetry
 	return c, store, err
 }
 
-// work returns a worker until its standard input ends. With REPRISE_METRICS_ADDRESS it
-// counts, which shows what that costs; BENCH_PROFILE is a folder for its profiles.
+// work runs a worker until its standard input ends. With REPRISE_METRICS_ADDRESS it serves metrics, which shows their
+// cost; BENCH_PROFILE is a folder for its profiles.
 func work(ctx context.Context, address, queue, dir string) error {
 	watched, err := telemetry.New(ctx, telemetry.Options{MetricsAddress: os.Getenv("REPRISE_METRICS_ADDRESS"), TraceHeaders: true})
 	if err != nil {
@@ -108,8 +108,8 @@ func work(ctx context.Context, address, queue, dir string) error {
 	return errors.Join(catalogue.Close(), profiled())
 }
 
-// workerProcess is a worker of its own for each case, so that its processor
-// time and memory are those of the case.
+// workerProcess is the process of a worker. Each case has its own, so that its processor time and memory are those of
+// the case.
 type workerProcess struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -135,14 +135,14 @@ func spawn(binary, address, queue, dir string) (*workerProcess, error) {
 	return &workerProcess{cmd: cmd, stdin: stdin}, nil
 }
 
-// stop ends the worker and gives its processor time and peak memory in bytes.
+// stop ends the worker and returns its processor time, and its peak memory in bytes.
 func (p *workerProcess) stop() (cpu time.Duration, memory int64) {
 	_ = p.stdin.Close()
 	_ = p.cmd.Wait()
 	return usageOf(p.cmd.ProcessState)
 }
 
-// usageOf is what a process has used that has ended.
+// usageOf returns the processor time and the peak memory in bytes of a process that has ended.
 func usageOf(process *os.ProcessState) (cpu time.Duration, memory int64) {
 	if usage, ok := process.SysUsage().(*syscall.Rusage); ok {
 		memory = usage.Maxrss * 1024 // kilobytes on Linux

@@ -10,7 +10,7 @@ import (
 	"reprise/internal/program/reference"
 )
 
-// Commands returns the page of the reference with a command and those below it.
+// Commands returns the reference page of a command and its subcommands.
 func Commands(page string, root *cobra.Command) string {
 	var b strings.Builder
 	for _, one := range reference.Pages() {
@@ -33,7 +33,7 @@ func eachCommand(command *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// generalFlag marks flags that starter options has for all commands.
+// generalFlag marks flags that `starter options` lists for all commands.
 const generalFlag = "general"
 
 func commandText(command *cobra.Command) string {
@@ -88,7 +88,7 @@ func flagRow(flag *pflag.Flag) []string {
 	return []string{code(text), plainText(usage), absent}
 }
 
-// plainText returns a text in which Markdown reads nothing special.
+// plainText escapes a text so that Markdown does not interpret it.
 func plainText(text string) string {
 	return strings.NewReplacer("<", "&lt;", "*", `\*`, "_", `\_`, "[", `\[`, "`", "\\`").Replace(text)
 }

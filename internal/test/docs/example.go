@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// Example is one fenced block of a Markdown file.
+// Example is a fenced block of a Markdown file.
 type Example struct {
 	File  string
 	Line  int      // of its first line of text, from 1
 	Words []string // of the opening fence: the language first
 	Text  string
-	// Next is the block after it, nil at the end of the file. A result or a message
-	// follows the block that gives it.
+	// Next is the following block, nil at the end of the file. An expected result or message follows the block that
+	// it belongs to.
 	Next *Example
 }
 
-// Is reports whether the block opens with the words given.
+// Is reports whether the block's info string has the given words.
 func (e *Example) Is(words ...string) bool {
 	return e != nil && slices.Equal(e.Words, words)
 }
 
 const fence = "```"
 
-// Examples finds the fenced blocks of a Markdown file, in order.
+// Examples returns the fenced blocks of a Markdown file, in order.
 func Examples(file, markdown string) []*Example {
 	var all []*Example
 	var open *Example
@@ -48,19 +48,19 @@ func Examples(file, markdown string) []*Example {
 	return all
 }
 
-// Whole reports whether the block is a playbook and not a part of one.
+// Whole reports whether the block is a complete playbook.
 func (e *Example) Whole() bool {
 	return strings.HasPrefix(e.Text, "apiVersion:") || strings.Contains(e.Text, "\napiVersion:")
 }
 
-// Workload is what the examples that are only steps may name.
+// Workload returns the workload that examples of only steps may refer to.
 func Workload() map[string]any {
 	return map[string]any{
 		"api": "http://127.0.0.1:8088", "ids": []any{"p01", "p02"}, "day": "2026-01-31", "region": "north",
 	}
 }
 
-// Playbook returns the block as a playbook: a list of steps gets one around it.
+// Playbook returns the block as a playbook: a list of steps is completed to one.
 func (e *Example) Playbook() string {
 	if e.Whole() {
 		return e.Text

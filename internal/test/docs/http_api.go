@@ -11,11 +11,11 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// openAPI is what the page of the HTTP API reads of its document.
+// openAPI is the part of an OpenAPI document that the page of the HTTP API uses.
 type openAPI struct {
 	Info  struct{ Description string }
 	Paths map[string]map[string]operation
-	// Components are what others refer to.
+	// Components are the objects that other parts refer to.
 	Components struct {
 		SecuritySchemes map[string]struct{ Type, Scheme, Description string }
 		Schemas         map[string]schema
@@ -53,10 +53,10 @@ type schema struct {
 	Const       any
 }
 
-// methods are those of HTTP in the order in which a path has them.
+// methods are the HTTP methods in the order in which the page lists them.
 var methods = []string{"get", "head", "post", "put", "patch", "delete"}
 
-// httpAPI is what the page of the HTTP API says of the requests in an OpenAPI document.
+// httpAPI returns the page of the HTTP API from an OpenAPI document.
 func httpAPI(document []byte) (string, error) {
 	var api openAPI
 	if err := json.Unmarshal(document, &api); err != nil {
@@ -113,7 +113,7 @@ func (api openAPI) request(b *strings.Builder, title string, one operation) {
 	b.WriteString("\n" + table(rows))
 }
 
-// access says who may send a request.
+// access describes who may send a request.
 func (api openAPI) access(one operation) string {
 	if one.Security == nil || len(*one.Security) == 0 {
 		return "It needs no token."
@@ -133,7 +133,7 @@ func (api openAPI) resolve(answer response) response {
 	return answer
 }
 
-// named returns a link to the object that a body is, "" for another body.
+// named returns a link to the schema that a body refers to; "" for a body without a reference.
 func (s schema) named() string {
 	name, is := strings.CutPrefix(s.Ref, "#/components/schemas/")
 	if !is {
@@ -142,7 +142,7 @@ func (s schema) named() string {
 	return fmt.Sprintf(": [%s](#the-object-%s)", name, strings.ToLower(name))
 }
 
-// members returns rows of a table of the members of an object.
+// members returns the table rows of an object's members.
 func (s schema) members() [][]string {
 	rows := [][]string{{"member", "type", "what it says"}}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -156,7 +156,7 @@ func (s schema) members() [][]string {
 	return rows
 }
 
-// typeText says what a member may be.
+// typeText describes the possible values of a member.
 func (s schema) typeText() string {
 	words := lists.Map(s.Enum, func(one any) string { return code(fmt.Sprint(one)) })
 	switch types := s.Type.(type) {

@@ -8,16 +8,15 @@ import (
 	"slices"
 )
 
-// patterns are the pages that people write for those who use Reprise: all but the generated
-// reference, the decisions, the changelog, and what is for those who change Reprise
-// (CONTRIBUTING.md, docs/architecture.md).
+// patterns match the pages that are written by hand for users: everything except the generated reference, the
+// decisions, the changelog, and the pages for contributors (CONTRIBUTING.md, docs/architecture.md).
 var patterns = []string{
 	"README.md", "docs/tutorial.md", "docs/how-to/*.md", "docs/concepts/*.md", "docs/coming-from.md", "docs/appendix/*.md",
 }
 
 var errNoPage = errors.New("there is no page")
 
-// Written returns the pages that people write, by their paths from the top of the repository, sorted.
+// Written returns the paths of the hand-written pages, relative to the root of the repository and sorted.
 func Written(root string) ([]string, error) {
 	var all []string
 	for _, pattern := range patterns {
@@ -37,7 +36,7 @@ func Written(root string) ([]string, error) {
 	return all, nil
 }
 
-// WrittenExamples returns the fenced blocks of all pages that people write, by page.
+// WrittenExamples returns the fenced blocks of all hand-written pages, by page.
 func WrittenExamples(root string) (map[string][]*Example, error) {
 	pages, err := Written(root)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Reference returns the pages of docs/reference that follow from the tables of this program and from the
-// OpenAPI document of starter serve: file to text. Those of commands are made where the commands are.
+// Reference returns the pages of docs/reference that follow from the tables of this program and from the OpenAPI
+// document of starter serve, by file name. The page of the commands is generated where the commands are defined.
 func Reference(catalogue playbook.Tools, openAPI []byte) (map[string]string, error) {
 	w := writer{reference.New(catalogue), catalogue}
 	api, err := httpAPI(openAPI)
@@ -38,7 +38,7 @@ func Reference(catalogue playbook.Tools, openAPI []byte) (map[string]string, err
 	return made, nil
 }
 
-// writer writes pages of the reference.
+// writer renders the pages of the reference.
 type writer struct {
 	all       *reference.Reference
 	catalogue playbook.Tools
@@ -46,7 +46,7 @@ type writer struct {
 
 const generated = "<!-- Generated: make reference -->\n\n"
 
-// head begins a page: what it is, how to read it, and the way up.
+// head returns the start of a page: its title, what it contains, how to read it, and links to parent pages.
 func head(page reference.Page) string {
 	return fmt.Sprintf("# %s\n\n%s[Documentation](../../README.md) › [Reference](index.md) › %s\n\n%s%s\n", page.Title, generated, page.Title,
 		page.About, readings[page.Name])
@@ -55,7 +55,7 @@ func head(page reference.Page) string {
 const readKeys = " Each heading is the path of a key. Below it: what the key says, its type, its default, where it may be written, and an example. " +
 	"Tests check the examples, whose `api`, `ids`, `day` and `region` are keys of the `workload`. `starter explain KEY` prints the same."
 
-// readings say how pages are read.
+// readings explain how to read pages, by page name.
 var readings = map[string]string{
 	"playbook": readKeys, "step": readKeys, "retry": readKeys, "loop": readKeys, "sinks": readKeys, "incremental": readKeys,
 	"tests":             " Each heading is the path of a key. The examples are tests that pass.",
@@ -71,7 +71,7 @@ var readings = map[string]string{
 	"http-api":          " Each heading is a method and a path. The document itself is at `/v1/openapi.json`.",
 }
 
-// index lists the pages.
+// index returns the index page.
 func (w writer) index() string {
 	var b strings.Builder
 	b.WriteString("# Reference\n\n" + generated + "[Documentation](../../README.md) › Reference\n\n")
@@ -85,7 +85,7 @@ func (w writer) index() string {
 	return b.String()
 }
 
-// sections are those of the language that a page has.
+// sections returns the sections of the language that belong to a page.
 func (w writer) sections(page reference.Page) string {
 	var b strings.Builder
 	for _, section := range w.all.Sections() {
@@ -118,7 +118,7 @@ func (w writer) section(section playbook.Section) string {
 	return b.String()
 }
 
-// kinds returns the entries that a page has all of: those of a kind.
+// kinds returns all entries of the kinds that belong to a page.
 func (w writer) kinds(page reference.Page) string {
 	var b strings.Builder
 	for _, kind := range reference.Kinds() {
@@ -134,7 +134,7 @@ func (w writer) kinds(page reference.Page) string {
 	return b.String()
 }
 
-// explained leads to the pages that explain what a page has.
+// explained returns links to the pages that explain a page's entries.
 func (w writer) explained(page reference.Page) string {
 	var links []string
 	for _, entry := range w.all.Entries() {
@@ -148,7 +148,7 @@ func (w writer) explained(page reference.Page) string {
 	return fmt.Sprintf("\nExplained in: %s.\n", strings.Join(links, ", "))
 }
 
-// level returns the heading of an entry: those of sections and tools are below others.
+// level returns the heading level of an entry's kind: keys and fields are beneath the headings of sections and tools.
 func level(kind reference.Kind) string {
 	switch kind {
 	case reference.OfKey, reference.OfTestKey, reference.OfField:
@@ -158,7 +158,7 @@ func level(kind reference.Kind) string {
 	}
 }
 
-// entry is what there is to say of a word. Aliases are its other spellings.
+// entry returns the text of an entry. aliases are its other spellings.
 func (w writer) entry(e reference.Entry, aliases []string) string {
 	var b strings.Builder
 	title := e.Label()
@@ -183,7 +183,7 @@ func (w writer) entry(e reference.Entry, aliases []string) string {
 	return b.String()
 }
 
-// messages are what the check of a wrong example says.
+// messages returns the problems that the check of an entry's wrong example finds.
 func (w writer) messages(e reference.Entry) string {
 	if e.Wrong == "" {
 		return ""
@@ -199,7 +199,7 @@ func (w writer) messages(e reference.Entry) string {
 	return strings.Join(slices.Compact(lines), "\n")
 }
 
-// exampleWords are what the block of an example opens with.
+// exampleWords returns the info string of an example's block.
 func exampleWords(e reference.Entry) string {
 	switch e.Kind {
 	case reference.OfFunction:
@@ -213,7 +213,7 @@ func exampleWords(e reference.Entry) string {
 	}
 }
 
-// facts are what is said of an entry in a few words each.
+// facts returns the short properties of an entry.
 func (w writer) facts(e reference.Entry, aliases []string) []string {
 	var facts []string
 	add := func(name, text string) {
@@ -239,10 +239,10 @@ func (w writer) facts(e reference.Entry, aliases []string) []string {
 	return facts
 }
 
-// places says what Entry.Where are.
+// places maps kinds to the title of Entry.Where.
 var places = map[reference.Kind]string{reference.OfName: "Known", reference.OfStatus: "Of", reference.OfVariable: "Read by", reference.OfFile: "Read by"}
 
-// accepts says what Entry.Words are.
+// accepts maps kinds to the title of Entry.Words.
 var accepts = map[reference.Kind]string{reference.OfName: "Members", reference.OfMetric: "Labels", reference.OfTool: "Fields"}
 
 func (w writer) words(e reference.Entry) string {
@@ -266,7 +266,7 @@ func (w writer) related(e reference.Entry) string {
 	return strings.Join(all, ", ")
 }
 
-// link leads from one entry to another.
+// link returns a link from one entry to another.
 func (w writer) link(from, to reference.Entry, name string) string {
 	file, anchor, _ := strings.Cut(strings.TrimPrefix(to.Link, reference.Folder), "#")
 	if reference.PageOf(from) == reference.PageOf(to) {
@@ -289,7 +289,7 @@ func where(e reference.Entry) string {
 	return strings.Join(all, ", ")
 }
 
-// conceptLink leads to the page that explains an entry.
+// conceptLink returns a link to the page that explains an entry; "" if there is none.
 func conceptLink(e reference.Entry) string {
 	if e.Concept == "" {
 		return ""
@@ -303,7 +303,7 @@ func conceptLink(e reference.Entry) string {
 	return fmt.Sprintf("[%s](%s)", name, target)
 }
 
-// quoted returns a default: a value as it is written, or a text.
+// quoted returns a default as code, unless it is a sentence.
 func quoted(text string) string {
 	if text == "" || strings.Contains(text, " ") && !strings.HasPrefix(text, "[") {
 		return text

@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// tools is what the page of the tools says of each.
+// tools returns the page of the tools.
 func (w writer) tools() string {
 	var b strings.Builder
 	rows := [][]string{{"tool", "what it does", "sink"}}
@@ -54,7 +54,7 @@ func (w writer) tool(spec playbook.ToolSpec) string {
 	return b.String()
 }
 
-// demands says which fields must be there together.
+// demands describes which fields are required together.
 func demands(spec playbook.ToolSpec) string {
 	var out strings.Builder
 	for _, group := range spec.RequireOneOf {

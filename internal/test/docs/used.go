@@ -14,8 +14,7 @@ import (
 	"reprise/playbooks"
 )
 
-// uses counts the keys of the examples that come with Reprise and of their tests, by "PARENT.KEY", such as
-// "then.max_attempts".
+// uses counts the keys in the example playbooks and their tests, by "PARENT.KEY", such as "then.max_attempts".
 var uses = sync.OnceValue(func() map[string]int {
 	counts := map[string]int{}
 	names, _ := fs.Glob(playbooks.FS, "*.yaml") // the pattern is right
@@ -44,11 +43,11 @@ func countKeys(node *yaml.Node, parent string, counts map[string]int) {
 	}
 }
 
-// parents are the keys under which sections are that have another name.
+// parents maps sections to the key that contains them, if its name differs.
 var parents = map[string]string{"step": "workflow", "playbook": ""}
 
-// mostUsedFirst returns the keys of a section as most readers look for them: those that are required, then those that
-// examples have, the most frequent first, then the others in their order.
+// mostUsedFirst returns the keys of a section: the required ones, then those that examples use, most frequent first,
+// then the others in their original order.
 func mostUsedFirst(section playbook.Section) []playbook.Key {
 	path := strings.TrimSuffix(reference.PathOfSection(section.Name), "[]")
 	parent := path[strings.LastIndex(path, ".")+1:]

@@ -12,11 +12,10 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// openAPIFile is the document of the HTTP API, seen from the folder of the documentation.
+// openAPIFile is the path of the OpenAPI document, relative to the documentation folder.
 const openAPIFile = "../internal/program/serve/openapi.json"
 
-// Pages returns the files that are generated, as they should be now: path in the folder of the
-// documentation, which is dir, to text.
+// Pages returns the current contents of all generated files, by path relative to the documentation folder dir.
 func Pages(dir string, catalogue playbook.Tools) (map[string]string, error) {
 	pages := map[string]string{"../llms.txt": reference.LLMs()}
 	document, err := os.ReadFile(filepath.Join(dir, openAPIFile))
@@ -33,7 +32,7 @@ func Pages(dir string, catalogue playbook.Tools) (map[string]string, error) {
 	return pages, nil
 }
 
-// Write brings the files of Pages up to date.
+// Write writes the files of Pages.
 func Write(dir string, catalogue playbook.Tools) error {
 	pages, err := Pages(dir, catalogue)
 	if err != nil {
@@ -47,7 +46,7 @@ func Write(dir string, catalogue playbook.Tools) error {
 	return nil
 }
 
-// WriteFile writes a page.
+// WriteFile writes a generated page.
 func WriteFile(name, text string) error {
 	const folderMode, mode = 0o755, 0o644
 	err := os.MkdirAll(filepath.Dir(name), folderMode)
@@ -62,8 +61,7 @@ func WriteFile(name, text string) error {
 
 func code(text string) string { return "`" + text + "`" }
 
-// table writes a Markdown table; the first row is its head. Text in it is as
-// written, but for the bars that would end a cell.
+// table returns a Markdown table whose first row is the header. Only the bars that would end a cell are escaped.
 func table(rows [][]string) string {
 	var out strings.Builder
 	for i, row := range rows {

@@ -1,6 +1,5 @@
-// Mutants checks that the tests notice mistakes: it puts changes that break durability
-// into the code, one at a time, and runs the tests that have to fail with them: make
-// mutants. The code itself is left alone.
+// Mutants checks that the tests detect mistakes: it applies changes that break durability, one at a time, and runs
+// the tests that have to fail with them: make mutants. The source files are not changed.
 package main
 
 import (

@@ -17,8 +17,8 @@ import (
 //go:embed *.patch
 var patches embed.FS
 
-// mutant is a change to the code that breaks what a run may rely on, and which
-// tests notice it. It is a file of the form
+// mutant is a change to the code that breaks a guarantee, with the tests that
+// have to detect it. It is a file of the form
 //
 //	What it breaks, in one or more lines.
 //
@@ -36,7 +36,7 @@ type mutant struct {
 	patch  []byte
 }
 
-// test is a test of make test that fails where the mutant is in the code.
+// test is a test of make test that fails with the mutant.
 type test struct {
 	folder string // of its package, seen from the root
 	name   string // with a subtest or without
@@ -44,16 +44,16 @@ type test struct {
 
 func (t test) String() string { return t.folder + " " + t.name }
 
-// pattern is what go test -run takes.
+// pattern returns the argument of go test -run.
 func (t test) pattern() string { return "^" + strings.ReplaceAll(t.name, "/", "$/^") + "$" }
 
-// function returns the Go function of the test.
+// function returns the name of the test's Go function.
 func (t test) function() string {
 	name, _, _ := strings.Cut(t.name, "/")
 	return name
 }
 
-// mutants returns all of them, by name.
+// mutants returns all mutants, sorted by name.
 func mutants() ([]mutant, error) {
 	names, err := fs.Glob(patches, "*.patch")
 	if err != nil {
@@ -97,7 +97,7 @@ func parse(name string, text []byte) (mutant, error) {
 	return m, nil
 }
 
-// files are those that the patch changes, seen from the root.
+// files returns the files that the patch changes, relative to the root.
 func (m mutant) files() []string {
 	var names []string
 	for line := range strings.Lines(string(m.patch)) {
@@ -108,8 +108,8 @@ func (m mutant) files() []string {
 	return names
 }
 
-// apply makes the changed files in dir, and an overlay for the go command that
-// puts them in the place of those below root, which stay as they are.
+// apply writes the changed files to dir, and an overlay file for the go command that replaces the files under root
+// with them. The files under root stay unchanged.
 func (m mutant) apply(ctx context.Context, root, dir string) (overlay string, err error) {
 	replace := map[string]string{}
 	for _, name := range m.files() {

@@ -15,14 +15,13 @@ import (
 	"time"
 )
 
-// testLimit and chaosLimit are how long one test and one run of chaos may take. A test
-// that never ends has noticed something.
+// testLimit and chaosLimit bound one test and one run of chaos. A test that does not end counts as failed.
 const (
 	testLimit  = 10 * time.Minute
 	chaosLimit = 2 * time.Hour
 )
 
-// runner runs the tests of mutants and prints what came of them.
+// runner runs the tests of mutants and prints the results.
 type runner struct {
 	options
 
@@ -33,8 +32,8 @@ type runner struct {
 
 func (r *runner) printf(format string, args ...any) { fmt.Fprintf(r.stdout, format, args...) }
 
-// all takes one mutant after the other. First come the tests without any: one
-// that fails anyhow notices nothing.
+// all runs one mutant after the other. It runs the tests without a mutant first, because a test that fails anyway
+// detects nothing.
 func (r *runner) all(ctx context.Context, chosen []mutant) error {
 	all := chosen
 	if r.rounds == 0 {
@@ -60,8 +59,7 @@ func (r *runner) all(ctx context.Context, chosen []mutant) error {
 	return nil
 }
 
-// mutant runs what has to notice m: its tests, or chaos. The error is one of
-// building or running.
+// mutant runs the tests or the chaos that have to detect m. It returns an error if they could not be built or run.
 func (r *runner) mutant(ctx context.Context, m mutant) error {
 	r.printf("\n%s\n  %s\n", m.name, strings.Join(wrap(m.breaks), "\n  "))
 	dir, err := openTemp(r.dir)
@@ -99,7 +97,7 @@ func (r *runner) chaos(ctx context.Context, m mutant, overlay string) error {
 	return nil
 }
 
-// report prints the outcome of a test, and records one that is wrong.
+// report prints the outcome of a test, and counts it as wrong if it is not the expected one.
 func (r *runner) report(m mutant, t test, made outcome, more string) {
 	said, want := "fails", len(m.patch) > 0
 	if !made.failed {
@@ -115,7 +113,7 @@ func (r *runner) report(m mutant, t test, made outcome, more string) {
 	}
 }
 
-// outcome is what came of a test.
+// outcome is the result of a test.
 type outcome struct {
 	failed bool
 	passed int // rounds of chaos
@@ -123,8 +121,7 @@ type outcome struct {
 	output string
 }
 
-// test runs a test. Chaos, which has flags of its own, ends with the first round
-// that fails.
+// test runs a test. Chaos, which has additional flags, ends with the first round that fails.
 func (r *runner) test(
 	ctx context.Context, t test, overlay string, binaries map[string]string, limit time.Duration, chaos []string,
 ) (outcome, error) {
@@ -173,8 +170,7 @@ func (r *runner) test(
 	return made, nil
 }
 
-// build compiles the tests of a package, once for each mutant. A mutant that
-// does not compile shows nothing.
+// build compiles the tests of a package, once per mutant. A mutant that does not compile is an error.
 func (r *runner) build(ctx context.Context, t test, overlay string, binaries map[string]string) (string, error) {
 	if binary := binaries[t.folder]; binary != "" {
 		return binary, nil
@@ -189,8 +185,7 @@ func (r *runner) build(ctx context.Context, t test, overlay string, binaries map
 	return binary, nil
 }
 
-// openTemp makes a temporary folder below which servers with an account of their
-// own can work.
+// openTemp creates a temporary folder that servers running as another user can enter.
 func openTemp(dir string) (string, error) {
 	made, err := os.MkdirTemp(dir, "")
 	if err != nil {
@@ -199,15 +194,15 @@ func openTemp(dir string) (string, error) {
 	return made, os.Chmod(made, 0o755) // see above
 }
 
-// verbose has a test say of each of its parts how it ended as soon as it has, not
-// with the rest at the end; marker is what such lines begin with.
+// verbose makes a test print the result of each subtest immediately, and not at the end; marker is the prefix of such
+// lines.
 const (
 	verbose = "-test.v=test2json"
 	marker  = "\x16"
 )
 
-// follow reads what a test says, up to its end or, of chaos, to the first round
-// that fails. ran says that it has begun.
+// follow reads the output of a test, up to its end or, for chaos, to the first failed round. ran reports whether the
+// test started.
 func follow(output io.Reader, t test, chaos bool) (made outcome, ran bool) {
 	var said strings.Builder
 	defer func() { made.output = said.String() }()

@@ -1,4 +1,5 @@
-// Package objectstore is a server for tests that speaks as much of the S3 protocol as gocloud.dev/blob needs, and fails as stores do.
+// Package objectstore is a server for tests that implements as much of the S3 protocol as gocloud.dev/blob needs, and
+// simulates failures.
 package objectstore
 
 import (
@@ -16,7 +17,7 @@ import (
 	"time"
 )
 
-// Store has objects by their paths, with the bucket first: /lake/orders/a.csv.
+// Store has objects by path, with the bucket first: /lake/orders/a.csv.
 type Store struct {
 	URL string
 
@@ -32,20 +33,21 @@ type stored struct {
 	order   int // of its writing
 }
 
-// Faults are how the store fails. The zero value does not.
+// Faults are the failures to simulate. The zero value has none.
 type Faults struct {
-	// Unlisted are how many of the newest objects lists leave out.
+	// Unlisted is how many of the newest objects are missing from lists.
 	Unlisted int
-	// Unconditional has writes ignore If-None-Match.
+	// Unconditional makes writes ignore If-None-Match.
 	Unconditional bool
-	// Answer is asked before each request for its status; 0 is as usual. CutAfter has the request be carried out, and the connection cut.
+	// Answer returns the status of a request before it is handled; 0 handles it as usual. CutAfter handles the
+	// request and then cuts the connection.
 	Answer func(method, path string) int
 }
 
-// CutAfter is a status of Faults.Answer.
+// CutAfter is a return value of Faults.Answer.
 const CutAfter = -1
 
-// Start starts a store, which ends with the test.
+// Start starts a store, which is stopped when the test ends.
 func Start(t *testing.T) *Store {
 	t.Helper()
 	s := &Store{objects: map[string]stored{}}
@@ -55,12 +57,12 @@ func Start(t *testing.T) *Store {
 	return s
 }
 
-// Address is that of a prefix in a bucket, for gocloud.dev/blob.
+// Address returns the URL of a prefix in a bucket, for gocloud.dev/blob.
 func (s *Store) Address(prefix string) string {
 	return "s3://" + prefix + "?region=eu-central-1&use_path_style=true&anonymous=true&endpoint=" + s.URL
 }
 
-// Fail has the store fail from now on.
+// Fail sets the failures to simulate from now on.
 func (s *Store) Fail(faults Faults) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,14 +81,14 @@ func (s *Store) Objects() (paths []string, contents map[string][]byte) {
 	return paths, contents
 }
 
-// Put puts an object that was written at a time.
+// Put stores an object with a modification time.
 func (s *Store) Put(path string, content []byte, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects[path] = stored{content, at, len(s.requests)}
 }
 
-// Requests are those that were made: method and path.
+// Requests returns the requests so far, as method and path.
 func (s *Store) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +152,7 @@ type listedObject struct {
 	Size         int
 }
 
-// list answers ListObjectsV2, a few keys at a time.
+// list handles ListObjectsV2, with few keys per page.
 func (s *Store) list(w http.ResponseWriter, r *http.Request) {
 	const page = 7
 	bucket := strings.TrimSuffix(r.URL.Path, "/") + "/"

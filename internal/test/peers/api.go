@@ -16,7 +16,7 @@ const (
 	pagesOfAnElement = 4
 )
 
-// job is what is loaded: pages of one list, or where there are elements the pages of each.
+// job is the data to load: the pages of one list, or the pages of each element's list.
 type job struct {
 	elements, pages int
 }
@@ -28,13 +28,13 @@ func (j job) String() string {
 	return fmt.Sprintf("%d elements of %d pages of %d rows of 12 columns", j.elements, j.pages, rowsOfAPage)
 }
 
-// requests is how many it takes to read all of the job once.
+// requests returns how many requests it takes to read the whole job once.
 func (j job) requests() int { return max(1, j.elements) * j.pages }
 
-// rows is how many rows the table has in the end.
+// rows returns how many rows the table has in the end.
 func (j job) rows() int { return j.requests() * rowsOfAPage }
 
-// row is one of the API.
+// row is a row of the API.
 type row struct {
 	ID       int64     `json:"id"`
 	Name     string    `json:"name"`
@@ -50,14 +50,14 @@ type row struct {
 	Comment  string    `json:"comment"`
 }
 
-// page is an answer of the API.
+// page is a response of the API.
 type page struct {
 	Rows    []row `json:"rows"`
 	Page    int   `json:"page"`
 	HasMore bool  `json:"has_more"`
 }
 
-// createTable makes the table that all ways write to.
+// createTable creates the table that all peers write to.
 const createTable = `CREATE TABLE loaded (id bigint PRIMARY KEY, name text, email text, amount numeric, created timestamptz,
 	updated timestamptz, active boolean, score double precision, region text, quantity integer, day date, comment text)`
 
@@ -70,14 +70,14 @@ func newRow(id int64) row {
 	}
 }
 
-// api answers pages: /rows?page=1, and /elements/N/rows?page=1 for an element.
+// api serves pages: /rows?page=1, and /elements/N/rows?page=1 for an element.
 type api struct {
 	url    string
 	server *http.Server
 	asked  atomic.Int64 // how many requests came
-	// pages is how many pages a list has.
+	// pages is the number of pages of a list.
 	pages atomic.Int64
-	// reached is called with the number of each request.
+	// reached is called with the running number of each request.
 	reached atomic.Pointer[func(int64)]
 }
 

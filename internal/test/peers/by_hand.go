@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// byHandCommand has this program be a loader as one writes it in Go: API, database, elements.
+// byHandCommand runs this program as a hand-written Go loader. Its arguments are API, database, elements.
 const byHandCommand = "load-by-hand"
 
-// byHandWay is a program that fetches, writes and tries again.
+// byHandWay is a plain program that fetches, writes and retries.
 type byHandWay struct{}
 
 func (byHandWay) name() string { return "Go by hand" }
@@ -62,7 +62,7 @@ func loadByHand(ctx context.Context, args []string) error {
 	return group.Wait()
 }
 
-// fetch asks for a page, five times at most.
+// fetch requests a page, with up to five attempts.
 func fetch(ctx context.Context, list string, number int) (got page, err error) {
 	for attempt := range 5 {
 		if got, err = get(ctx, list, number); err == nil {
@@ -101,7 +101,7 @@ const upsert = `INSERT INTO loaded VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $
 	active = excluded.active, score = excluded.score, region = excluded.region, quantity = excluded.quantity, day = excluded.day,
 	comment = excluded.comment`
 
-// write writes a page in one transaction and one message.
+// write writes a page in one transaction and one batch.
 func write(ctx context.Context, db *pgxpool.Pool, rows []row) error {
 	batch := &pgx.Batch{}
 	for _, r := range rows {

@@ -13,7 +13,7 @@ import (
 //go:embed load.py
 var loadWithDLT string
 
-// findDLT finds a Python that has dlt.
+// findDLT returns a Python interpreter that has dlt installed.
 func findDLT(ctx context.Context) (python string, err error) {
 	if python, err = exec.LookPath("python3"); err != nil {
 		return "", fmt.Errorf("find python3: %w", err)

@@ -1,6 +1,6 @@
-// Command peers loads the same rows of one API into one PostgreSQL in the ways that people have: with Reprise, with
-// a Go program, with workflows of Temporal written by hand, and with dlt where this machine has it. The ways take
-// turns. It prints what each took, and what it did after a SIGKILL in the middle: make peers.
+// Command peers loads the same rows of one API into one PostgreSQL in several ways: with Reprise, with a Go program,
+// with Temporal workflows written by hand, and with dlt if it is installed. The ways take turns. It prints what each
+// needed, and what it did after a SIGKILL in the middle: make peers.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// run returns the command, or one of the programs by hand that it starts as processes of their own.
+// run executes the command, or one of the hand-written programs that it starts as separate processes.
 func run(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		switch args[0] {
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string) error {
 
 var errUsage = errors.New("wrong usage")
 
-// world is what all ways share.
+// world is the environment that all peers share.
 type world struct {
 	api       *api
 	database  *testenv.LocalDatabase
@@ -114,7 +114,7 @@ func (w *world) stop() {
 	_ = os.RemoveAll(w.directory)
 }
 
-// compare has every way do a job in turns, and prints the table.
+// compare has every peer do a job in turns, and prints the table.
 func compare(ctx context.Context, w *world, j job, passes int) error {
 	fmt.Printf("\n%s, upserted into PostgreSQL by the key id\n\n", j)
 	all := peers(ctx)
@@ -147,7 +147,7 @@ func compare(ctx context.Context, w *world, j job, passes int) error {
 	return wrong
 }
 
-// peers returns the ways that this machine has.
+// peers returns the peers that are available on this machine.
 func peers(ctx context.Context) []peer {
 	all := []peer{repriseWay{}, byHandWay{}, temporalWay{}}
 	if python, err := findDLT(ctx); err != nil {
@@ -158,7 +158,7 @@ func peers(ctx context.Context) []peer {
 	return all
 }
 
-// median returns the figures of the pass that took the median time.
+// median returns the figures of the pass with the median time.
 func median(of []figures) figures {
 	slices.SortFunc(of, func(a, b figures) int { return int(a.took - b.took) })
 	return of[len(of)/2]

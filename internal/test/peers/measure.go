@@ -12,13 +12,13 @@ import (
 // peer is a way to load the rows of a job.
 type peer interface {
 	name() string
-	// prepare starts what runs before anybody asks for the job, such as a worker.
+	// prepare starts the processes that run before the job is requested, such as a worker.
 	prepare(ctx context.Context, w *world, j job) (*processes, error)
-	// load does the job: it returns when it is done, or has failed.
+	// load does the job, and returns when it has completed or failed.
 	load(ctx context.Context, w *world, j job, of *processes) error
 }
 
-// figures are what a pass came to.
+// figures are the measurements of a pass.
 type figures struct {
 	took, cpu time.Duration
 	memory    int64 // bytes
@@ -34,7 +34,7 @@ func (f figures) rows(j job) string {
 	return fmt.Sprint(f.written)
 }
 
-// afterKill says what a SIGKILL in the middle cost.
+// afterKill describes what a SIGKILL in the middle cost.
 func (f figures) afterKill(j job) string {
 	who := "continues by itself"
 	if f.byHand {
@@ -43,7 +43,7 @@ func (f figures) afterKill(j job) string {
 	return fmt.Sprintf("%s, %d of %d pages fetched again, %s rows", who, f.asked-int64(j.requests()), j.requests(), f.rows(j))
 }
 
-// measure has a peer do a job, with a SIGKILL when half of the pages were asked for.
+// measure has a peer do a job, with a SIGKILL after half of the pages were requested if killed is set.
 func measure(ctx context.Context, w *world, p peer, j job, killed bool) (f figures, err error) {
 	if err := execute(ctx, w.database.URL, "DROP TABLE IF EXISTS loaded", createTable); err != nil {
 		return f, err
@@ -90,7 +90,7 @@ func measure(ctx context.Context, w *world, p peer, j job, killed bool) (f figur
 	return f, err
 }
 
-// execute executes statements.
+// execute executes SQL statements.
 func execute(ctx context.Context, url string, statements ...string) error {
 	db, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -105,7 +105,7 @@ func execute(ctx context.Context, url string, statements ...string) error {
 	return nil
 }
 
-// countRight counts the rows that are what the API has for their ID.
+// countRight counts the rows in the table that equal the API's.
 func countRight(ctx context.Context, url string) (right int, err error) {
 	db, err := pgx.Connect(ctx, url)
 	if err != nil {

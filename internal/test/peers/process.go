@@ -13,7 +13,7 @@ import (
 	"reprise/internal/base/childproc"
 )
 
-// stopGrace is how long a worker has to end by itself.
+// stopGrace is how long a worker may take to stop.
 const stopGrace = 30 * time.Second
 
 func start(ctx context.Context, dir string, env []string, program string, args ...string) (*childproc.Process, error) {
@@ -22,7 +22,7 @@ func start(ctx context.Context, dir string, env []string, program string, args .
 	return childproc.Start(cmd)
 }
 
-// wait waits until a process has ended. It is an error if that was not well.
+// wait waits until a process has ended. It returns an error if the process failed.
 func wait(ctx context.Context, p *childproc.Process) error {
 	select {
 	case <-p.Exited:
@@ -40,7 +40,7 @@ func endedBadly(p *childproc.Process) error {
 	return fmt.Errorf("%s: %s\n%s", p.Cmd.Path, p.Cmd.ProcessState, p.Output)
 }
 
-// says waits until the output of a process has a text.
+// says waits until the output of a process contains a text.
 func says(ctx context.Context, p *childproc.Process, text string) error {
 	for !strings.Contains(p.Output.String(), text) {
 		select {
@@ -54,7 +54,7 @@ func says(ctx context.Context, p *childproc.Process, text string) error {
 	return nil
 }
 
-// used returns the processor time that a process took, and the peak of its memory in bytes, once it has ended.
+// used returns the processor time and the peak memory in bytes of a process that has ended.
 func used(p *childproc.Process) (cpu time.Duration, memory int64) {
 	state := p.Cmd.ProcessState
 	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
@@ -63,9 +63,9 @@ func used(p *childproc.Process) (cpu time.Duration, memory int64) {
 	return state.UserTime() + state.SystemTime(), memory
 }
 
-// processes are those of a peer: a worker where it has one, and those of the command that asks for the job.
+// processes are the processes of a peer: its worker, if it has one, and the commands that request the job.
 type processes struct {
-	// startWorker is nil where the command itself loads.
+	// startWorker is nil if the command itself does the loading.
 	startWorker func(context.Context) (*childproc.Process, error)
 	worker      *childproc.Process
 	commands    []*childproc.Process
@@ -78,7 +78,7 @@ func withWorker(ctx context.Context, startWorker func(context.Context) (*childpr
 	return &processes{startWorker: startWorker, worker: worker}, err
 }
 
-// command runs a program to its end.
+// command runs a program until it ends.
 func (s *processes) command(ctx context.Context, dir string, env []string, program string, args ...string) error {
 	p, err := start(ctx, dir, env, program, args...)
 	if err != nil {
@@ -88,8 +88,8 @@ func (s *processes) command(ctx context.Context, dir string, env []string, progr
 	return wait(ctx, p)
 }
 
-// kill ends the process that loads with SIGKILL, and starts a new worker. Where there is none, restart says that the command has to
-// be started again.
+// kill kills the process that loads with SIGKILL, and starts a new worker. If there is no worker, restart reports
+// that the command has to be started again.
 func (s *processes) kill(ctx context.Context) (restart bool, err error) {
 	if s.startWorker == nil {
 		s.commands[len(s.commands)-1].Kill()
@@ -101,7 +101,7 @@ func (s *processes) kill(ctx context.Context) (restart bool, err error) {
 	return false, err
 }
 
-// stop ends all, and gives the processor time and the peak of the memory of the processes that did the job.
+// stop stops all processes, and returns the processor time and the peak memory of those that did the job.
 func (s *processes) stop() (cpu time.Duration, memory int64) {
 	all := slices.Concat(s.killed, s.commands)
 	if s.worker != nil {

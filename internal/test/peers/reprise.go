@@ -10,10 +10,10 @@ import (
 	"reprise/internal/base/childproc"
 )
 
-// width is how many elements every way loads at a time.
+// width is how many elements every peer loads concurrently.
 const width = 10
 
-// pagesBook reads pages until there are no more, and writes each in the policy that asks for the next one.
+// pagesBook is a playbook that reads all pages and writes each of them in the policy that requests the next one.
 const pagesBook = `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: %s}
@@ -36,7 +36,7 @@ workflow:
 const loopOfElements = `    loop: {collection: "{{ 0..(elements - 1) }}", element: n, mode: parallel, max_concurrency: %d, batch: auto, results: stats}
 `
 
-// playbook returns the one of a job.
+// playbook returns the playbook of a job.
 func playbook(j job) string {
 	if j.elements == 0 {
 		return fmt.Sprintf(pagesBook, "pages", "", "")
@@ -44,7 +44,7 @@ func playbook(j job) string {
 	return fmt.Sprintf(pagesBook, "elements", "elements/{{ n }}/", fmt.Sprintf(loopOfElements, width))
 }
 
-// repriseWay runs a playbook, with a worker that polls before.
+// repriseWay runs a playbook, with a worker that is already polling.
 type repriseWay struct{}
 
 func (repriseWay) name() string { return "Reprise" }
@@ -71,7 +71,7 @@ func (repriseWay) load(ctx context.Context, w *world, j job, of *processes) erro
 		"--namespace", w.server.Namespace, "--set", "api="+w.api.url, "--set", "elements="+strconv.Itoa(j.elements))
 }
 
-// absolute returns the path of a program that make builds.
+// absolute returns the absolute path of a program that make builds.
 func absolute(path string) string {
 	if whole, err := filepath.Abs(path); err == nil {
 		return whole

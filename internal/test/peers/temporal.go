@@ -18,7 +18,8 @@ import (
 	"reprise/internal/base/childproc"
 )
 
-// temporalCommand has this program be a worker of workflows written by hand: server, namespace, database.
+// temporalCommand runs this program as a worker of hand-written workflows. Its arguments are server, namespace,
+// database.
 const temporalCommand = "work-by-hand"
 
 const (
@@ -30,8 +31,7 @@ const (
 	pagesAtOne = 500 // pages of a history, after which a list continues as new
 )
 
-// temporalWay is a workflow with an activity for each page, which fetches and writes it, and a child workflow for
-// each element.
+// temporalWay is a workflow with an activity per page, which fetches and writes it, and a child workflow per element.
 type temporalWay struct{}
 
 func (temporalWay) name() string { return "Temporal by hand" }
@@ -104,7 +104,7 @@ func workByHand(ctx context.Context, args []string) error {
 	return nil
 }
 
-// jobByHand loads one list, or those of all elements, some at a time.
+// jobByHand loads one list, or the lists of all elements with limited concurrency.
 func jobByHand(ctx workflow.Context, api string, elements int) error {
 	if elements == 0 {
 		return listByHand(ctx, api+"/rows", 1)
@@ -130,7 +130,7 @@ func jobByHand(ctx workflow.Context, api string, elements int) error {
 	return failed
 }
 
-// listByHand loads the pages of a list from one on.
+// listByHand loads the pages of a list, starting at first.
 func listByHand(ctx workflow.Context, list string, first int) error {
 	pages := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 10 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 5},

@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Awaiting has an open webhook and an approval.
+// Awaiting returns the details of a webhook and of an approval that await answers.
 func Awaiting(at time.Time) (webhook, approval *interpreter.AwaitedDetails) {
 	webhook = &interpreter.AwaitedDetails{
 		Attempt: 2, Since: at.Add(-90 * time.Second), Until: at.Add(28 * time.Minute), Done: 300, Total: 1200,

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Texts are those of a page as eyes read them: a line for each piece.
+// Texts returns the visible text of a page, with a line for each piece.
 func Texts(t testing.TB, page string) string {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(page))

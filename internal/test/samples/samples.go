@@ -1,5 +1,4 @@
-// Package samples has what tests of texts for people share: golden files, times and
-// failures.
+// Package samples has what tests of human-readable output share: golden files, times and failures.
 package samples
 
 import (
@@ -13,22 +12,22 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected files")
 
-// Update reports whether expected files are to be rewritten.
+// Update reports whether golden files are to be rewritten.
 func Update() bool { return *update }
 
-// Began is when runs of tests begin.
+// Began is the start time of the runs in tests.
 var Began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// LocalBegan is a time that reads the same in every zone.
+// LocalBegan is a time that is formatted identically in every time zone.
 var LocalBegan = time.Date(2026, 3, 1, 12, 0, 0, 0, time.Local)
 
-// Golden compares a text with a file of testdata.
+// Golden compares a text with a golden file in testdata.
 func Golden(t *testing.T, name, got string) {
 	t.Helper()
 	testenv.Golden(t, *update, name, got)
 }
 
-// FailureOf503 returns a failed attempt of tool http, whose message tries to colour a terminal.
+// FailureOf503 returns the error of a failed attempt of tool http. Its message contains a terminal escape sequence.
 func FailureOf503() *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Status: 503,

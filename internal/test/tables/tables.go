@@ -1,5 +1,5 @@
-// Package tables has what the tests of interpreter, interpreter/call and interpreter/retry share: playbooks
-// in a few lines, values as JSON, and cases that are files of testdata.
+// Package tables has what the tests of interpreter, interpreter/call and interpreter/retry share: short playbooks,
+// values as JSON, and test cases that are files in testdata.
 package tables
 
 import (
@@ -19,17 +19,16 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Update says that the expected texts in testdata are to be written anew.
+// Update is set if the expected texts in testdata are to be rewritten.
 var Update = flag.Bool("update", false, "rewrite the expected texts in testdata")
 
-// Started is when every run of these tests begins.
+// Started is the start time of every run in these tests.
 var Started = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// Run is the run that the calls of these tests belong to.
+// Run is the run to which the calls in these tests belong.
 var Run = interpreter.RunInfo{WorkflowID: "table", RunID: "run-1", StartedAt: Started, Playbook: "table"}
 
-// Decode reads a playbook whose head is given; body begins with workload,
-// workbook or workflow.
+// Decode parses a playbook without its head; body starts with workload, workbook or workflow.
 func Decode(t testing.TB, body string) *playbook.Playbook {
 	t.Helper()
 	book, found := TryDecode(body)
@@ -37,13 +36,13 @@ func Decode(t testing.TB, body string) *playbook.Playbook {
 	return book
 }
 
-// TryDecode is Decode with what was found wrong.
+// TryDecode is Decode that also returns the problems.
 func TryDecode(body string) (*playbook.Playbook, source.Diagnostics) {
 	text := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: table}\n" + body
 	return playbook.Decode(source.NewFile("table.yaml", []byte(text)))
 }
 
-// Value reads JSON, as a value of the language.
+// Value parses JSON as a value of the language.
 func Value(t testing.TB, text string) any {
 	t.Helper()
 	v, err := expression.Decode([]byte(text))
@@ -59,12 +58,12 @@ func Encode(t testing.TB, v any) string {
 	return string(text)
 }
 
-// NewBudget is what one decision may use up.
+// NewBudget returns the budget of one decision.
 func NewBudget() *expression.Budget {
 	return expression.NewBudget(expression.DecisionLimits, Started)
 }
 
-// Files lists the files of a folder of testdata; there must be some.
+// Files returns the files in a folder of testdata, of which there must be some.
 func Files(t *testing.T, folder string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join("testdata", folder, "*.txt"))
@@ -73,7 +72,7 @@ func Files(t *testing.T, folder string) []string {
 	return names
 }
 
-// ReadText returns a file of testdata.
+// ReadText returns the content of a file in testdata.
 func ReadText(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -81,7 +80,7 @@ func ReadText(t *testing.T, name string) string {
 	return strings.TrimSpace(string(text)) + "\n"
 }
 
-// ParseOutcome reads the outcome of an attempt as a table has it, and how long it took.
+// ParseOutcome parses the outcome of an attempt in the notation of the tables, and the time it took.
 func ParseOutcome(t *testing.T, text string) (outcome interpreter.Outcome, passed time.Duration) {
 	t.Helper()
 	if strings.HasPrefix(text, "+") {

@@ -9,21 +9,19 @@ import (
 	"time"
 )
 
-// longestWait is how long a test waits, on a machine with nothing else to do, for what another
-// goroutine sends.
+// longestWait is how long a test waits on an idle machine for something that another goroutine sends.
 const longestWait = 3 * time.Minute
 
-// Receive returns what a channel gives next, the zero value where it is closed. Where nothing comes
-// in time the test fails, with a message that names what it waited for and the goroutines there are:
-// a test that waits without a limit hangs when what should send has failed. It is called by the
-// goroutine of the test.
+// Receive returns the next value from a channel, or the zero value if it is closed. If nothing arrives in time, the
+// test fails with a message that names what it waited for and lists the goroutines; a test that waited without a
+// limit would hang whenever the sender fails. It must be called from the test's goroutine.
 func Receive[T any](t testing.TB, from <-chan T, what string) T {
 	t.Helper()
 	return receive(t, from, what, Within(longestWait))
 }
 
-// Returned returns the result of a function that waits, such as Wait of an errgroup.Group or an
-// exec.Cmd. It has the limit of Receive.
+// Returned returns the result of a function that blocks, such as Wait of an errgroup.Group or an exec.Cmd, with the
+// time limit of Receive.
 func Returned[T any](t testing.TB, wait func() T, what string) T {
 	t.Helper()
 	result := make(chan T, 1)
@@ -37,7 +35,7 @@ func Wait(t testing.TB, wait func(), what string) {
 	Returned(t, func() struct{} { wait(); return struct{}{} }, what)
 }
 
-// Line reads the next line of what another process or goroutine writes, without its end. It has the limit of Receive.
+// Line reads the next line from another process or goroutine, without its line break, with the time limit of Receive.
 func Line(t testing.TB, from *bufio.Reader, what string) string {
 	t.Helper()
 	var line string
@@ -51,7 +49,7 @@ func Line(t testing.TB, from *bufio.Reader, what string) string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// Outcome waits for the end of a run or an update, and gives its error. It has the limit of Receive.
+// Outcome waits for the end of a run or an update and returns its error, with the time limit of Receive.
 func Outcome(t testing.TB, of interface {
 	Get(ctx context.Context, into any) error
 }, into any,

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/net/websocket"
 )
 
-// Browser is a Chromium without a window that shows one page at a time.
+// Browser is a headless Chromium with one page.
 type Browser struct {
 	t    testing.TB
 	page *websocket.Conn
@@ -28,8 +28,8 @@ type Browser struct {
 	next int
 }
 
-// NewBrowser starts a browser that ends with the test. A test without one is
-// skipped, except in continuous integration.
+// NewBrowser starts a browser, which ends with the test. If Chromium is not installed the test is skipped, or fails
+// in continuous integration.
 func NewBrowser(t testing.TB) *Browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
@@ -61,7 +61,7 @@ func NewBrowser(t testing.TB) *Browser {
 	return b
 }
 
-// attach connects to the first page, of which the browser says where to ask.
+// attach connects to the first page, at the address that the browser prints.
 func (b *Browser) attach(said io.Reader) {
 	b.t.Helper()
 	lines := bufio.NewScanner(said)
@@ -92,11 +92,10 @@ func (b *Browser) attach(said io.Reader) {
 	b.t.Fatal("the browser has ended before it listened, or was killed as it did not in time")
 }
 
-// pageTime is how long an answer of the browser may take, on a machine that has
-// much else to do.
+// pageTime bounds how long the browser may take to respond on a busy machine.
 const pageTime = 3 * time.Minute
 
-// do sends a command of the DevTools protocol and gives its result.
+// do sends a command of the DevTools protocol and decodes its result into into.
 func (b *Browser) do(method string, params map[string]any, into any) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -128,14 +127,13 @@ func (b *Browser) do(method string, params map[string]any, into any) {
 	}
 }
 
-// Open leads the page to an address.
+// Open navigates the page to a URL.
 func (b *Browser) Open(url string) {
 	b.t.Helper()
 	b.do("Page.navigate", map[string]any{"url": url}, nil)
 }
 
-// Eval runs an expression in the page and gives its value as text: none where the
-// page gave way to another one meanwhile.
+// Eval evaluates an expression in the page and returns its value as text; "" if the page navigated away meanwhile.
 func (b *Browser) Eval(expression string) string {
 	b.t.Helper()
 	var answer struct {
@@ -148,26 +146,26 @@ func (b *Browser) Eval(expression string) string {
 	return fmt.Sprint(answer.Result.Value)
 }
 
-// Text is what the page shows now, frames included.
+// Text returns the visible text of the page, including frames.
 func (b *Browser) Text() string {
 	b.t.Helper()
 	return b.Eval(`[document, ...[...document.querySelectorAll('iframe')].map(f => f.contentDocument)].map(d => d?.body?.innerText ?? '').join('\n')`)
 }
 
-// Screen gives the page a width in pixels, and the light or the dark colour scheme.
+// Screen sets the width of the page in pixels, and the colour scheme: light or dark.
 func (b *Browser) Screen(width int, scheme string) {
 	b.t.Helper()
 	b.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
 	b.do("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// Scripts lets pages run their scripts, or not.
+// Scripts enables or disables the scripts of pages.
 func (b *Browser) Scripts(on bool) {
 	b.t.Helper()
 	b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": !on}, nil)
 }
 
-// Click presses the mouse on the first element that a selector finds.
+// Click clicks the first element that matches a selector.
 func (b *Browser) Click(selector string) {
 	b.t.Helper()
 	var at struct{ X, Y float64 }
@@ -181,10 +179,10 @@ func (b *Browser) Click(selector string) {
 	}
 }
 
-// Control is something that a person can use, as the accessibility tree has it.
+// Control is an interactive element, as in the accessibility tree.
 type Control struct{ Role, Name string }
 
-// Controls returns the links, buttons and inputs of the page as a screen reader is given them.
+// Controls returns the links, buttons and inputs of the page as a screen reader sees them.
 func (b *Browser) Controls() []Control {
 	b.t.Helper()
 	type value struct{ Value any }
@@ -208,7 +206,7 @@ func (b *Browser) Controls() []Control {
 	return all
 }
 
-// Tab presses the key Tab, as somebody does who has no mouse.
+// Tab presses the Tab key, for keyboard navigation.
 func (b *Browser) Tab() {
 	b.t.Helper()
 	for _, kind := range []string{"rawKeyDown", "keyUp"} {
@@ -216,8 +214,7 @@ func (b *Browser) Tab() {
 	}
 }
 
-// Frames says of each frame within the page, by its address, whether it shows something: a
-// page may refuse to be in one.
+// Frames reports for each frame of the page, by URL, whether it shows its page: a page may refuse to be framed.
 func (b *Browser) Frames() map[string]bool {
 	b.t.Helper()
 	var answer struct {
@@ -235,7 +232,7 @@ func (b *Browser) Frames() map[string]bool {
 	return frames
 }
 
-// Picture keeps a picture of the page in a file.
+// Picture saves a screenshot of the page.
 func (b *Browser) Picture(path string) {
 	b.t.Helper()
 	var answer struct{ Data string }

@@ -20,13 +20,13 @@ type RunHistory struct {
 	History    *historypb.History
 }
 
-// String names the run in messages.
+// String returns a name of the run for messages.
 func (r RunHistory) String() string {
 	return fmt.Sprintf("%s %q (run %s)", r.Type, r.WorkflowID, r.RunID)
 }
 
-// Ending is how the run ended: Completed, Failed, TimedOut, Canceled, Terminated
-// or ContinuedAsNew. A run that is open gives the type of its last event whole.
+// Ending returns how the run ended: Completed, Failed, TimedOut, Canceled, Terminated or ContinuedAsNew. For an open
+// run it returns the type of its last event.
 func (r RunHistory) Ending() string {
 	events := r.History.GetEvents()
 	if len(events) == 0 {
@@ -35,14 +35,12 @@ func (r RunHistory) Ending() string {
 	return strings.TrimPrefix(events[len(events)-1].GetEventType().String(), "WorkflowExecution")
 }
 
-// OrderlyEndings are those that a workflow has chosen itself.
+// OrderlyEndings returns the endings that a workflow itself can choose.
 func OrderlyEndings() []string { return []string{"Completed", "Failed", "Canceled", "ContinuedAsNew"} }
 
-// Histories fetches the history of a run, of the runs before and after it in its
-// chain (continue-as-new, retry), and of all their descendants with their
-// chains. The root's chain comes first, in order, and each run before its
-// children. An empty runID stands for the latest run. The test fails if a
-// history cannot be read.
+// Histories returns the histories of a run, of the other runs of its chain (continue-as-new, retry), and of all their
+// descendants with their chains. The root's chain comes first, in order, and each run before its children. An empty
+// runID stands for the latest run. The test fails if a history cannot be read.
 func Histories(t testing.TB, c client.Client, workflowID, runID string) []RunHistory {
 	t.Helper()
 	collect := &collector{client: c, seen: map[string]bool{}}
@@ -52,15 +50,15 @@ func Histories(t testing.TB, c client.Client, workflowID, runID string) []RunHis
 	return collect.found
 }
 
-// collector walks chains of runs and their children.
+// collector collects the histories of chains of runs and their children.
 type collector struct {
 	client client.Client
 	seen   map[string]bool // by run ID
 	found  []RunHistory
 }
 
-// root finds the first run of the chain and collects from there. The given run
-// is collected too if the chain does not lead to it, as after a reset.
+// root finds the first run of the chain and collects from there. The given run is collected too if the chain does not
+// include it, as after a reset.
 func (c *collector) root(ctx context.Context, workflowID, runID string) error {
 	given, err := c.fetch(ctx, workflowID, runID)
 	if err != nil {
@@ -73,7 +71,7 @@ func (c *collector) root(ctx context.Context, workflowID, runID string) error {
 	return c.chain(ctx, workflowID, given.RunID)
 }
 
-// chain collects a run, its children, and the runs that follow it.
+// chain collects a run, its children, and the subsequent runs of its chain.
 func (c *collector) chain(ctx context.Context, workflowID, runID string) error {
 	var chain []RunHistory
 	for runID != "" && !c.seen[runID] {
@@ -121,7 +119,7 @@ func (c *collector) fetch(ctx context.Context, workflowID, runID string) (RunHis
 	return run, nil
 }
 
-// identify reads the names of a run from its first event.
+// identify reads the identity of a run from its first event.
 func identify(history *historypb.History) (RunHistory, error) {
 	run := RunHistory{History: history}
 	first := started(run)
@@ -141,8 +139,8 @@ func started(run RunHistory) *historypb.WorkflowExecutionStartedEventAttributes 
 	return run.History.Events[0].GetWorkflowExecutionStartedEventAttributes()
 }
 
-// nextRun returns the run that follows this one in its chain, "" if none does.
-// Each kind of closing event has its own attribute for it.
+// nextRun returns the run ID of the next run in the chain; "" if this is the last. Each type of closing event has its
+// own attribute for it.
 func nextRun(history *historypb.History) string {
 	if len(history.Events) == 0 {
 		return ""

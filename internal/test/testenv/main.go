@@ -1,13 +1,13 @@
-// Package testenv gives tests the real things: a Temporal server, a PostgreSQL
-// server and the demo API. Servers start once per test process, when a test
-// first asks, and end with it.
+// Package testenv provides real services to tests: a Temporal server, a PostgreSQL
+// server and the demo API. A server starts when a test of the process first needs
+// it, and ends with the process.
 //
 // Every package that uses it needs
 //
 //	func TestMain(m *testing.M) { testenv.Main(m) }
 //
 // A missing binary fails the test, with the command that provides it. Nothing is
-// skipped: a test that did not run has proved nothing.
+// skipped, because a skipped test proves nothing.
 //
 // Environment variables:
 //
@@ -38,19 +38,18 @@ import (
 	"reprise/internal/program/demoapi"
 )
 
-// Main runs the tests of a package, then stops the servers they started, and
-// exits with the tests' status. Call it from TestMain.
+// Main runs the tests of a package, stops the servers that they started, and exits with the tests' status. Call it
+// from TestMain.
 func Main(m *testing.M) { os.Exit(Run(m)) }
 
-// Run is Main for those who have more to do before the process ends: it
-// returns the tests' status.
+// Run is Main for a TestMain that has more to do before the process ends: it returns the tests' status.
 func Run(m interface{ Run() int }) int {
 	defer runCleanups()
 	return m.Run()
 }
 
-// Wide lets n tests run at once where there are fewer processors, unless
-// -parallel says how many. It is for packages whose tests mostly wait.
+// Wide lets n tests run in parallel even with fewer processors, unless -parallel is given. It is for packages whose
+// tests mostly wait.
 func Wide(n int) {
 	flag.Parse()
 	given := false
@@ -65,8 +64,7 @@ var cleanups struct {
 	all []func()
 }
 
-// atExit registers a function for the end of the process. The last one
-// registered runs first.
+// atExit registers a function to run at the end of the process. The last registered runs first.
 func atExit(cleanup func()) {
 	cleanups.mu.Lock()
 	defer cleanups.mu.Unlock()
@@ -83,8 +81,7 @@ func runCleanups() {
 	}
 }
 
-// DemoAPI starts a demo API of the test's own on a free port of 127.0.0.1 and
-// closes it when the test ends.
+// DemoAPI starts a demo API on a free port of 127.0.0.1 for a test, and closes it when the test ends.
 func DemoAPI(t testing.TB) *demoapi.Server {
 	t.Helper()
 	api := demoapi.New(demoapi.Options{})
@@ -100,8 +97,7 @@ func DemoAPI(t testing.TB) *demoapi.Server {
 	return api
 }
 
-// Golden compares a text with the file of that name in testdata, which has the ending
-// .txt. With update it writes the file first.
+// Golden compares a text with the file NAME.txt in testdata. With update it writes the file first.
 func Golden(t testing.TB, update bool, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".txt")
@@ -114,10 +110,9 @@ func Golden(t testing.TB, update bool, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
-// Processes returns the IDs of the running processes whose environment has the
-// entry "NAME=value". A test that starts a program with a value of its own finds
-// everything that the program started in turn and left behind, whatever its name
-// or parent. It reads /proc, so it needs Linux; elsewhere the test fails.
+// Processes returns the IDs of the running processes whose environment has the entry "NAME=value". A test that starts
+// a program with a unique value finds all processes that the program left behind, whatever their names or parents. It
+// reads /proc, so it needs Linux; elsewhere the test fails.
 func Processes(t testing.TB, entry string) []int {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
@@ -129,7 +124,7 @@ func Processes(t testing.TB, entry string) []int {
 	}
 	var found []int
 	for _, file := range files {
-		// Processes end while we look, and other users' cannot be read.
+		// Processes may end during the loop, and other users' environments cannot be read.
 		environ, err := os.ReadFile(file)
 		if err != nil || !bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+entry+"\x00")) {
 			continue
@@ -141,20 +136,18 @@ func Processes(t testing.TB, entry string) []int {
 	return found
 }
 
-// mostPatience bounds how much longer limits get than they are written down.
+// mostPatience bounds the factor of Within.
 const mostPatience = 10
 
-// Within returns the limit of what takes at most d on a machine with nothing else to do.
-// It is d, times how much slower this machine is now: TEST_PATIENCE if that is set,
-// otherwise the programs that want a processor for each processor there is. Every limit
-// on real work in a test is one of these; what a test compares with a limit of the code
-// under test is not.
+// Within returns the limit for something that takes at most d on an idle machine: d times how much slower this
+// machine is now. That factor is TEST_PATIENCE if set, otherwise the number of runnable processes per processor.
+// Every limit on real work in a test must use it, except for what is compared with a limit of the code under test.
 func Within(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * slowness(os.Getenv("TEST_PATIENCE"), "/proc/loadavg", runtime.NumCPU()))
 }
 
-// slowness returns the factor of Within: what is given, or else what the kernel says of the
-// last minute and of now, whichever is more. It is 1 where neither is known.
+// slowness returns the factor of Within: the given one, or else the machine's load, as the larger of the last
+// minute's and the current one. It is 1 if neither is known.
 func slowness(given, loadFile string, processors int) float64 {
 	if factor, err := strconv.ParseFloat(given, 64); err == nil {
 		return min(max(factor, 1), mostPatience)

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// NameServer is a DNS server whose answers a test chooses.
+// NameServer is a DNS server whose answers the test determines.
 type NameServer struct {
-	// Lookup gives the addresses of a name, which has no dot at its end, the nth time that they are asked for, from 1. None
-	// is that there is no such name.
+	// Lookup returns the addresses of a name, without its trailing dot, for the nth query, counted from 1. No
+	// addresses means that the name does not exist.
 	Lookup func(name string, n int) []string
 
 	conn  net.PacketConn
@@ -23,7 +23,7 @@ type NameServer struct {
 	asked map[string]int // by name and type
 }
 
-// Names starts a DNS server, and gives a resolver that asks it and nobody else.
+// Names starts a DNS server and returns a resolver that queries only this server.
 func Names(t testing.TB, lookup func(name string, n int) []string) *net.Resolver {
 	t.Helper()
 	conn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", "127.0.0.1:0")
@@ -54,7 +54,7 @@ func (s *NameServer) serve() {
 	}
 }
 
-// answer returns the answer to one question.
+// answer returns the response to a query.
 func (s *NameServer) answer(query dnsmessage.Message) *dnsmessage.Message {
 	question := query.Questions[0]
 	name := strings.TrimSuffix(question.Name.String(), ".")

@@ -12,8 +12,8 @@ import (
 	"reprise/internal/base/payload"
 )
 
-// PayloadStore returns the process's store of large values, a directory that
-// goes away with the process. Its name is its address, for other processes.
+// PayloadStore returns the payload store of the process, a directory that is deleted at its end. Its name is its
+// address, for other processes.
 func PayloadStore(t testing.TB) *payload.Store {
 	t.Helper()
 	store, err := sharedStore()
@@ -40,14 +40,13 @@ var sharedStore = sync.OnceValues(func() (*payload.Store, error) {
 	return store, err
 })
 
-// Storing returns the same server with a client that keeps its large values in
-// PayloadStore.
+// Storing returns an Env for the same server whose client stores large values in PayloadStore.
 func (e *Env) Storing(t testing.TB) *Env {
 	t.Helper()
 	return e.StoringIn(t, PayloadStore(t))
 }
 
-// StoringIn is Storing with a store of the test's own.
+// StoringIn is Storing with a given store.
 func (e *Env) StoringIn(t testing.TB, store *payload.Store) *Env {
 	t.Helper()
 	storing := *e

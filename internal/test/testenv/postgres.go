@@ -14,8 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Database is an empty PostgreSQL database of one test, dropped when the test
-// ends.
+// Database is an empty PostgreSQL database of a test, dropped when the test ends.
 type Database struct {
 	URL  string // postgres://user:password@host:port/name?…
 	Name string
@@ -26,8 +25,8 @@ type Database struct {
 // queryTimeout bounds every statement of a test.
 const queryTimeout = 30 * time.Second
 
-// Postgres returns a new database on the process's PostgreSQL server, which it
-// starts if need be. The test fails if there is no server to use or to start.
+// Postgres returns a new database on the PostgreSQL server of the process, which it starts if necessary. The test
+// fails if there is no server to use or to start.
 func Postgres(t testing.TB) *Database {
 	t.Helper()
 	database, err := sharedPostgres()
@@ -37,8 +36,8 @@ func Postgres(t testing.TB) *Database {
 	return newDatabase(t, database, nil)
 }
 
-// PostgresServer returns a new database on a server that is the test's own and
-// may be stopped or killed, and started. It takes a second or two to start.
+// PostgresServer returns a new database on a new server that only this test uses, so it may stop, kill and restart
+// it. It takes a second or two to start.
 func PostgresServer(t testing.TB) *Database {
 	t.Helper()
 	server, err := newPGServer(t.Context(), true)
@@ -53,14 +52,14 @@ func PostgresServer(t testing.TB) *Database {
 	return newDatabase(t, server.url, server)
 }
 
-// LocalDatabase is one of a program that is no test.
+// LocalDatabase is a PostgreSQL server of a program that is not a test.
 type LocalDatabase struct {
 	URL  string
 	PID  int // of the server, whose sessions are its children
 	Stop func()
 }
 
-// LocalPostgres starts a server for such a program, which stops it.
+// LocalPostgres starts a server for such a program, which has to stop it.
 func LocalPostgres(ctx context.Context) (*LocalDatabase, error) {
 	server, err := newPGServer(ctx, true)
 	if err != nil {
@@ -69,7 +68,7 @@ func LocalPostgres(ctx context.Context) (*LocalDatabase, error) {
 	return &LocalDatabase{URL: server.url("postgres"), PID: server.process.Cmd.Process.Pid, Stop: func() { _ = server.remove() }}, nil
 }
 
-// sharedPostgres returns a function that makes the URL of a database.
+// sharedPostgres returns a function that returns the URL of a database on the process's server.
 var sharedPostgres = sync.OnceValues(func() (func(name string) string, error) {
 	if text := os.Getenv("TEST_POSTGRES_URL"); text != "" {
 		return externalPostgres(text)
@@ -82,12 +81,11 @@ var sharedPostgres = sync.OnceValues(func() (func(name string) string, error) {
 	return server.url, nil
 })
 
-// externalPostgres uses a server that is there already. The name "" stands for the
-// database in the URL.
+// externalPostgres uses an existing server. The name "" stands for the database in the URL.
 func externalPostgres(text string) (func(name string) string, error) {
 	base, err := url.Parse(text)
 	if err != nil || (base.Scheme != "postgres" && base.Scheme != "postgresql") {
-		// The text may hold a password: do not repeat it.
+		// The text may contain a password, so the error does not repeat it.
 		return nil, fmt.Errorf("TEST_POSTGRES_URL is not a URL, expected postgres://user:password@host:port/database")
 	}
 	return func(name string) string {
@@ -100,8 +98,7 @@ func externalPostgres(text string) (func(name string) string, error) {
 	}, nil
 }
 
-// newDatabase creates a database with a name that has the test, and arranges
-// for its end.
+// newDatabase creates a database, named after the test, and drops it when the test ends.
 func newDatabase(t testing.TB, urlOf func(string) string, own *pgServer) *Database {
 	t.Helper()
 	name := databaseName(t.Name())
@@ -109,14 +106,14 @@ func newDatabase(t testing.TB, urlOf func(string) string, own *pgServer) *Databa
 	admin.Exec(t, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
 	if own == nil {
 		t.Cleanup(func() {
-			// The pools of the code under test may be open still, hence FORCE.
+			// Connections of the code under test may still be open, hence FORCE.
 			admin.Exec(t, "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
 		})
 	}
 	return &Database{URL: urlOf(name), Name: name, own: own}
 }
 
-// databaseName makes a unique name within PostgreSQL's 63 bytes.
+// databaseName returns a unique name of up to 63 bytes, PostgreSQL's limit.
 func databaseName(test string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -127,9 +124,8 @@ func databaseName(test string) string {
 	return fmt.Sprintf("%.50s_%s", clean, strings.ToLower(rand.Text()[:10]))
 }
 
-// Query returns the rows of a statement as maps, with pgx's Go types: int32 or
-// int64, float64, string, bool, time.Time, pgtype.Numeric, and the decoded value
-// for json. The test fails on an error.
+// Query returns the rows of a statement as maps, with pgx's Go types: int32 or int64, float64, string, bool,
+// time.Time, pgtype.Numeric, and the decoded value for json. The test fails on an error.
 func (d *Database) Query(t testing.TB, sql string, args ...any) []map[string]any {
 	t.Helper()
 	var found []map[string]any
@@ -147,8 +143,7 @@ func (d *Database) Query(t testing.TB, sql string, args ...any) []map[string]any
 	return found
 }
 
-// Exec runs a statement, or several without arguments. The test fails on an
-// error.
+// Exec executes a statement, or several without arguments. The test fails on an error.
 func (d *Database) Exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
 	err := d.connected(func(ctx context.Context, connection *pgx.Conn) error {
@@ -160,8 +155,7 @@ func (d *Database) Exec(t testing.TB, sql string, args ...any) {
 	}
 }
 
-// Lock takes a table, so that whoever writes to it waits until the test lets go
-// of it.
+// Lock locks a table, so that writers wait until unlock is called.
 func (d *Database) Lock(t testing.TB, table string) (unlock func()) {
 	t.Helper()
 	connection, err := pgx.Connect(t.Context(), d.URL)
@@ -174,7 +168,7 @@ func (d *Database) Lock(t testing.TB, table string) (unlock func()) {
 	return func() { _ = connection.Close(context.WithoutCancel(t.Context())) }
 }
 
-// Waiting counts the sessions that wait for a table.
+// Waiting counts the sessions that wait for a lock on a table.
 func (d *Database) Waiting(t testing.TB, table string) int {
 	t.Helper()
 	rows := d.Query(t, "SELECT count(*) AS n FROM pg_locks WHERE relation = $1::text::regclass AND NOT granted",
@@ -182,8 +176,7 @@ func (d *Database) Waiting(t testing.TB, table string) int {
 	return int(rows[0]["n"].(int64))
 }
 
-// connected lends f a connection of its own. It does not use the test's context,
-// which has ended when cleanups run.
+// connected calls f with a new connection. It does not use the test's context, which has ended when cleanups run.
 func (d *Database) connected(f func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Within(queryTimeout))
 	defer cancel()
@@ -195,8 +188,7 @@ func (d *Database) connected(f func(context.Context, *pgx.Conn) error) error {
 	return f(ctx, connection)
 }
 
-// Stop shuts the server down and ends its sessions. Only a test with a server of
-// its own (PostgresServer) may do so.
+// Stop shuts the server down and ends its sessions. Only a test with its own server (PostgresServer) may call it.
 func (d *Database) Stop(t testing.TB) {
 	t.Helper()
 	d.mustOwn(t, "stop")
@@ -205,8 +197,7 @@ func (d *Database) Stop(t testing.TB) {
 	}
 }
 
-// Kill ends the server with SIGKILL. Only a test with a server of its own (PostgresServer) may
-// do so.
+// Kill ends the server with SIGKILL. Only a test with its own server (PostgresServer) may call it.
 func (d *Database) Kill(t testing.TB) {
 	t.Helper()
 	d.mustOwn(t, "kill")
@@ -215,8 +206,8 @@ func (d *Database) Kill(t testing.TB) {
 	}
 }
 
-// Start starts the server again after Stop or Kill, with the same URL and data, and
-// returns once it accepts connections.
+// Start starts the server again after Stop or Kill, with the same URL and data, and returns once it accepts
+// connections.
 func (d *Database) Start(t testing.TB) {
 	t.Helper()
 	d.mustOwn(t, "start")

@@ -23,9 +23,8 @@ import (
 	"reprise/internal/base/sleep"
 )
 
-// pgServer is a PostgreSQL server on 127.0.0.1 with its files and its socket in
-// a temporary directory. Its one user has a random password, so that no other
-// user of the machine gets in and tests can look for leaked passwords.
+// pgServer is a PostgreSQL server on 127.0.0.1 with its files and its socket in a temporary directory. Its only user
+// has a random password, so that other users of the machine cannot connect and tests can search for leaked passwords.
 type pgServer struct {
 	bin      string // directory of the programs
 	dir      string
@@ -44,8 +43,8 @@ type account struct{ uid, gid int }
 const pgHint = "install PostgreSQL (Debian: apt-get install postgresql), put initdb and postgres on PATH, " +
 	"or set TEST_POSTGRES_URL to a server whose user may create databases"
 
-// findPostgres returns the directory that holds initdb and postgres: that of
-// initdb on PATH, or else of the newest Debian package.
+// findPostgres returns the directory with initdb and postgres: that of initdb on PATH, or else of the newest Debian
+// package.
 func findPostgres() (string, error) {
 	var candidates []string
 	if path, err := exec.LookPath("initdb"); err == nil {
@@ -66,7 +65,7 @@ func findPostgres() (string, error) {
 	return "", fmt.Errorf("no PostgreSQL to test with: neither PATH nor /usr/lib/postgresql has initdb and postgres.\n%s", pgHint)
 }
 
-// majorVersion reads 15 from /usr/lib/postgresql/15/bin.
+// majorVersion returns the version in a path, such as 15 for /usr/lib/postgresql/15/bin.
 func majorVersion(bin string) int {
 	version, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
 	return version
@@ -77,7 +76,7 @@ func isProgram(path string) bool {
 	return err == nil
 }
 
-// runAs returns whom to run PostgreSQL as: it refuses to run as root.
+// runAs returns the user to run PostgreSQL as if we are root, which PostgreSQL refuses to run as; else nil.
 func runAs() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -98,9 +97,8 @@ func runAs() (*account, error) {
 
 const pgDirPrefix = "reprise-postgres-"
 
-// newPGServer makes a new cluster and starts it. The directory's name holds our
-// process ID, so that a later run can remove what a killed one left behind. A careful
-// one may be killed.
+// newPGServer creates a cluster and starts it. The directory's name contains our process ID, so that a later process
+// can remove the files of a killed one. With careful, the server survives a kill without losing commits.
 func newPGServer(ctx context.Context, careful bool) (*pgServer, error) {
 	bin, err := findPostgres()
 	if err != nil {
@@ -123,7 +121,7 @@ func newPGServer(ctx context.Context, careful bool) (*pgServer, error) {
 	return s, nil
 }
 
-// removeStaleDirs removes the clusters of test processes that are gone.
+// removeStaleDirs removes the clusters of test processes that have ended.
 func removeStaleDirs(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, pgDirPrefix+"*-*"))
 	for _, dir := range dirs {
@@ -134,13 +132,13 @@ func removeStaleDirs(parent string) {
 	}
 }
 
-// isAlive reports whether a process exists; one that we may not signal does.
+// isAlive reports whether a process exists, even if we may not signal it.
 func isAlive(pid int) bool {
 	found, err := os.FindProcess(pid)
 	return err == nil && !errors.Is(found.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// create makes the cluster and starts it on a free port.
+// create creates the cluster and starts it on a free port.
 func (s *pgServer) create(ctx context.Context) error {
 	passwordFile := filepath.Join(s.dir, "password")
 	if err := os.WriteFile(passwordFile, []byte(s.password), 0o600); err != nil {
@@ -176,8 +174,8 @@ func (s *pgServer) create(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// command runs a PostgreSQL program in the server's directory: its user may not
-// be allowed to read ours. PG* variables of the developer stay out.
+// command returns a PostgreSQL program to run in the server's directory, because its user may not be able to read
+// ours. It does not inherit the developer's PG* variables.
 func (s *pgServer) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = s.dir
@@ -187,8 +185,8 @@ func (s *pgServer) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start starts the server on its port and waits until it accepts connections.
-// Nothing in it has to survive a power cut, so it never waits for the disk.
+// start starts the server on its port and waits until it accepts connections. Nothing has to survive a power failure,
+// so it never syncs to disk.
 func (s *pgServer) start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,8 +225,8 @@ func (s *pgServer) start(ctx context.Context) error {
 	}
 }
 
-// socketDir returns the server's directory, or none where its path is too long for
-// a Unix socket (107 bytes with the file name on Linux, less elsewhere).
+// socketDir returns the server's directory, or "" if its path is too long for a Unix socket (107 bytes with the file
+// name on Linux, less elsewhere).
 func (s *pgServer) socketDir() string {
 	if len(s.dir) > 70 {
 		return ""
@@ -248,8 +246,8 @@ func (s *pgServer) stop() error {
 	return nil
 }
 
-// kill ends the server with SIGKILL: what it has not written is lost. On Linux all of its
-// processes end so; elsewhere they end themselves once they notice.
+// kill ends the server with SIGKILL: unwritten data is lost. On Linux that ends all of its processes; elsewhere they
+// end by themselves once they notice.
 func (s *pgServer) kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,21 +10,19 @@ import (
 	"reprise/internal/base/childproc"
 )
 
-// startProcess starts cmd so that it dies with this process, even if that is
-// killed (on Linux; elsewhere only Main stops it). It runs as the given account,
-// or as ourselves if that is nil.
+// startProcess starts cmd so that it dies with this process, even if this one is killed (on Linux; elsewhere only
+// Main stops it). It runs as the given user, or as ours for nil.
 func startProcess(cmd *exec.Cmd, as *account) (*childproc.Process, error) {
 	cmd.SysProcAttr = childAttr(as)
 	return childproc.Start(cmd)
 }
 
-// A port that a server may give up and take again must not be one that the
-// system assigns to outgoing connections meanwhile; those begin at 32768 on Linux
-// and at 49152 elsewhere.
+// Ports of servers that are stopped and restarted. They are outside the range that the system assigns to outgoing
+// connections, which starts at 32768 on Linux and at 49152 elsewhere: an assigned port could not be reused.
 const firstPort, lastPort = 15_000, 30_000
 
-// freePort returns a loopback port that is free now. Another process can take it
-// before it is used, so callers try again with a new one.
+// freePort returns a loopback port that is free now. Another process can take it before it is used, so callers have
+// to retry with another one.
 func freePort() (int, error) {
 	var failure error
 	for range 20 {

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// childAttr makes the child get a signal when we die, in whatever way. SIGQUIT
-// ends both servers at once, and PostgreSQL together with its own children.
+// childAttr makes the child receive a signal when this process dies, for whatever reason. SIGQUIT ends both servers
+// immediately, and PostgreSQL together with its own children.
 func childAttr(as *account) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
 	if as != nil {
@@ -16,7 +16,7 @@ func childAttr(as *account) *syscall.SysProcAttr {
 	return attr
 }
 
-// childrenOf returns the processes that a process has started.
+// childrenOf returns the child processes of a process.
 func childrenOf(pid int) (children []int) {
 	processes, _ := procfs.AllProcs()
 	for _, process := range processes {
@@ -27,8 +27,7 @@ func childrenOf(pid int) (children []int) {
 	return children
 }
 
-// isRunning reports whether a process has anything left to do; one that nobody has waited for
-// has not.
+// isRunning reports whether a process is running; a zombie is not.
 func isRunning(pid int) bool {
 	process, err := procfs.NewProc(pid)
 	if err != nil {

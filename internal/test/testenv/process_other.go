@@ -4,10 +4,10 @@ package testenv
 
 import "syscall"
 
-// childAttr cannot tie the child's life to ours here; Main stops it.
+// childAttr cannot bind the child's life to ours on this system; Main stops it.
 func childAttr(*account) *syscall.SysProcAttr { return nil }
 
-// childrenOf are not known here.
+// childrenOf returns nil, because children are not known on this system.
 func childrenOf(int) []int { return nil }
 
 func isRunning(int) bool { return false }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Proxy is between a client and a server and can cut what goes through it.
+// Proxy forwards connections between a client and a server, and can cut them.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -17,7 +17,7 @@ type Proxy struct {
 	open  map[net.Conn]bool
 }
 
-// NewProxy passes connections on to a target, host:port, until the test ends.
+// NewProxy forwards connections to target, host:port, until the test ends.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -33,7 +33,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Address is where the proxy listens, host:port.
+// Address returns the address at which the proxy listens, host:port.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
 func (p *Proxy) accept() {
@@ -46,7 +46,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pass joins a client with the server until one of them, or a cut, ends it.
+// pass forwards between a client and the server until either side, or a cut, ends it.
 func (p *Proxy) pass(client net.Conn) {
 	server, err := net.Dial("tcp", p.target)
 	if err != nil || !p.keep(client, server) {
@@ -71,7 +71,7 @@ func (p *Proxy) pass(client net.Conn) {
 	delete(p.open, server)
 }
 
-// keep notes connections for a cut; it refuses them during one.
+// keep registers connections for a cut. During a cut it returns false.
 func (p *Proxy) keep(connections ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *Proxy) keep(connections ...net.Conn) bool {
 	return true
 }
 
-// Cut ends all connections and lets no new ones live.
+// Cut closes all connections and refuses new ones.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Mend lets connections live again.
+// Mend accepts connections again.
 func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

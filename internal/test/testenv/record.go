@@ -16,10 +16,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// SaveHistories writes each history to dir as JSON that the web UI, the CLI and
-// LoadHistories read: 01-TypeWorkflow.json and so on, in order. Names of the machine
-// (worker identities, sticky queues) are replaced. Files that are there already are
-// replaced by name; others stay.
+// SaveHistories writes each history to dir as JSON that the web UI, the CLI and LoadHistories can read:
+// 01-TypeWorkflow.json and so on, in order. Names of this machine (worker identities, sticky queues) are replaced.
+// Files of the same name are overwritten; others stay.
 func SaveHistories(dir string, histories []RunHistory) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("save histories: %w", err)
@@ -40,8 +39,8 @@ func SaveHistories(dir string, histories []RunHistory) error {
 	return nil
 }
 
-// LoadHistories reads every *.json file of dir in the order of names. The test
-// fails if there is none, or one that is no history.
+// LoadHistories reads all *.json files of dir in the order of their names. The test fails if there is none, or if one
+// is not a history.
 func LoadHistories(t testing.TB, dir string) []RunHistory {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -75,8 +74,8 @@ func loadHistory(name string) (RunHistory, error) {
 	return run, nil
 }
 
-// anonymise replaces worker and client identities (process ID and host name) and
-// the names of sticky queues, which hold the host name, at any depth.
+// anonymise replaces worker and client identities (process ID and host name) and the names of sticky queues, which
+// contain the host name, at any depth.
 func anonymise(message protoreflect.Message) {
 	if queue, ok := message.Interface().(*taskqueuepb.TaskQueue); ok && queue.Kind == enumspb.TASK_QUEUE_KIND_STICKY {
 		queue.Name = "sticky"

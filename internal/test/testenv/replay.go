@@ -14,7 +14,7 @@ import (
 	"reprise/internal/base/payload"
 )
 
-// ReplayOption changes how ReplayAll and Replay work.
+// ReplayOption is an option of ReplayAll and Replay.
 type ReplayOption func(*replayConfig)
 
 type replayConfig struct {
@@ -22,21 +22,19 @@ type replayConfig struct {
 	saveTo   string
 }
 
-// SaveTo makes ReplayAll also write the histories to dir, see SaveHistories.
+// SaveTo makes ReplayAll also write the histories to dir with SaveHistories.
 func SaveTo(dir string) ReplayOption {
 	return func(c *replayConfig) { c.saveTo = dir }
 }
 
-// StoredIn has the large values of the histories read from another store than
-// PayloadStore.
+// StoredIn makes replays read large values from another store than PayloadStore.
 func StoredIn(store *payload.Store) ReplayOption {
 	return func(c *replayConfig) { c.replayer.ExternalStorage = store.External() }
 }
 
-// ReplayAll replays a run, its chain and all its descendants (see Histories),
-// each the given number of times, against the workflows that register adds. The
-// test fails with the name of the first run that diverges. Several times,
-// because the order of a Go map differs only sometimes.
+// ReplayAll replays a run, its chain and all its descendants (see Histories), each the given number of times, with
+// the workflows that register adds. The test fails with the name of the first run that diverges. Replays are repeated
+// because the iteration order of a Go map differs only sometimes.
 func ReplayAll(
 	t testing.TB, c client.Client, workflowID, runID string,
 	register func(worker.WorkflowReplayer), times int, options ...ReplayOption,
@@ -53,9 +51,8 @@ func ReplayAll(
 	}
 }
 
-// Replay replays each history the given number of times under its original
-// workflow ID and run ID, which child workflow IDs may derive from. The error
-// names the run that diverged.
+// Replay replays each history the given number of times with its original workflow ID and run ID, from which child
+// workflow IDs may be derived. The error names the run that diverged.
 func Replay(histories []RunHistory, register func(worker.WorkflowReplayer), times int, options ...ReplayOption) error {
 	if len(histories) == 0 || times < 1 {
 		return fmt.Errorf("replay %d histories %d times: expected at least one of each", len(histories), times)
@@ -89,9 +86,9 @@ func replayOnce(run RunHistory, register func(worker.WorkflowReplayer), options 
 		return fmt.Errorf("make replayer: %w", err)
 	}
 	register(replayer)
-	// A divergence is the returned error; the log would only repeat it.
+	// A divergence is returned as an error, so the log would only repeat it.
 	quiet := logger(slog.LevelError + 1)
-	// The replayer may change what it is given, so each time gets a copy.
+	// The replayer may modify the history, so each replay gets a copy.
 	history := proto.Clone(run.History).(*historypb.History)
 	return replayer.ReplayWorkflowHistoryWithOptions(quiet, history, worker.ReplayWorkflowHistoryOptions{
 		OriginalExecution: workflow.Execution{ID: run.WorkflowID, RunID: run.RunID},

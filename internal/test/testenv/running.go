@@ -15,15 +15,14 @@ import (
 )
 
 const (
-	// mostLogged is how many running workflows LogRunning describes.
+	// mostLogged bounds how many running workflows LogRunning describes.
 	mostLogged = 8
-	// lastEvents is how many events of each it logs.
+	// lastEvents is how many events of each workflow are logged.
 	lastEvents = 25
 )
 
-// LogRunning logs what the workflows of a task queue that have not ended wait for:
-// their pending activities, children and workflow tasks, and the ends of their
-// histories. It is for the log of a test that failed because something did not happen.
+// LogRunning logs what the open workflows of a task queue wait for: their pending activities, children and workflow
+// tasks, and the last events of their histories. It is for a test that failed because something did not happen.
 func LogRunning(t testing.TB, c client.Client, queue string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
@@ -40,7 +39,7 @@ func LogRunning(t testing.TB, c client.Client, queue string) {
 	}
 }
 
-// describe describes what a workflow waits for.
+// describe returns what a workflow waits for.
 func describe(ctx context.Context, c client.Client, execution *workflow.WorkflowExecutionInfo) string {
 	id, runID := execution.GetExecution().GetWorkflowId(), execution.GetExecution().GetRunId()
 	var b strings.Builder
@@ -69,8 +68,8 @@ func describe(ctx context.Context, c client.Client, execution *workflow.Workflow
 	return b.String() + strings.Join(events[max(0, len(events)-lastEvents):], "")
 }
 
-// renderEvents returns the events of a history, a line each: workflow tasks are left out,
-// and of events of one kind that follow each other only the last is kept.
+// renderEvents returns the events of a history, one per line, without workflow tasks. Of consecutive events of the
+// same type it returns only the last.
 func renderEvents(history *historypb.History) (events []string) {
 	same, last := 0, enums.EVENT_TYPE_UNSPECIFIED
 	for _, event := range history.GetEvents() {

@@ -24,8 +24,8 @@ import (
 	"reprise/internal/program/localserver"
 )
 
-// Env is a Temporal server in use by this test process. It is shared by all
-// tests; task queues and workflow IDs keep them apart.
+// Env is a Temporal server that this test process uses. All tests share it; task queues and workflow IDs keep them
+// apart.
 type Env struct {
 	Address   string // host:port of the frontend
 	Namespace string
@@ -34,16 +34,14 @@ type Env struct {
 	client client.Client
 }
 
-// Client returns the client that all tests of the process share. Do not close
-// it.
+// Client returns the client that all tests of the process share. Do not close it.
 func (e *Env) Client() client.Client { return e.client }
 
-// NewTaskQueue returns a name that no other test uses.
+// NewTaskQueue returns a unique name.
 func (e *Env) NewTaskQueue() string { return "test-" + rand.Text()[:12] }
 
-// Dial returns another client for this server, closed when the test ends.
-// HostPort, Namespace, Logger and ExternalStorage are filled in unless they are
-// set: without one it reads stored values and stores none, like Client.
+// Dial returns another client for this server, closed when the test ends. HostPort, Namespace, Logger and
+// ExternalStorage have defaults: like Client, the default storage reads stored values and stores none.
 func (e *Env) Dial(t testing.TB, options client.Options) client.Client {
 	t.Helper()
 	options.HostPort = cmp.Or(options.HostPort, e.Address)
@@ -62,8 +60,8 @@ func (e *Env) Dial(t testing.TB, options client.Options) client.Client {
 	return c
 }
 
-// Temporal returns the process's Temporal server and starts it if need be. The
-// test fails if there is no server to use or to start.
+// Temporal returns the Temporal server of the process and starts it if necessary. The test fails if there is no
+// server to use or to start.
 func Temporal(t testing.TB) *Env {
 	t.Helper()
 	env, err := sharedTemporal()
@@ -104,8 +102,7 @@ func openTemporal() (*Env, error) {
 	return startDevServer(ctx, binary)
 }
 
-// findDevServer returns the path of a binary that understands
-// "server start-dev".
+// findDevServer returns the path of a binary that has the command "server start-dev".
 func findDevServer() (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -132,8 +129,7 @@ func findDevServer() (string, error) {
 		"or set TEST_TEMPORAL_ADDRESS to a running server", built, filepath.Join(root, "devserver"))
 }
 
-// moduleRoot returns the directory of the main module's go.mod, above the
-// directory of the package under test.
+// moduleRoot returns the directory of the main module's go.mod, searched from the package under test upwards.
 func moduleRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -150,12 +146,12 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// collectRarely has a server collect its garbage less often: the collector was a sixth
-// of what it does with many tests at once. Near the limit it collects as often as it
-// takes. What SQLite has of the server's state, which is in memory, comes on top.
+// collectRarely makes a server collect garbage less often: with many concurrent tests, the collector took a sixth of
+// its time. Near the memory limit it collects as often as necessary. SQLite's in-memory state is not part of that
+// limit.
 var collectRarely = []string{"GOGC=400", "GOMEMLIMIT=1536MiB"}
 
-// startDevServer starts the process's server, which keeps its state in memory.
+// startDevServer starts the server of the process, with its state in memory.
 func startDevServer(ctx context.Context, binary string) (*Env, error) {
 	server, err := localserver.Start(ctx, localserver.Options{Binary: binary, Env: collectRarely, ReadyTimeout: Within(startTimeout)})
 	if err != nil {
@@ -170,7 +166,7 @@ func startDevServer(ctx context.Context, binary string) (*Env, error) {
 	return env, nil
 }
 
-// connect dials until the namespace answers or ctx ends.
+// connect dials until the namespace responds or ctx ends.
 func (e *Env) connect(ctx context.Context) error {
 	for {
 		c, err := dialNamespace(ctx, e.Address, e.Namespace)
@@ -205,8 +201,7 @@ func dialNamespace(ctx context.Context, address, namespace string) (client.Clien
 	return c, nil
 }
 
-// logger writes to stderr from TEST_LOG_LEVEL on, or from the given level if it
-// is unset.
+// logger returns a logger to stderr with the level of TEST_LOG_LEVEL, or with the given level if that is unset.
 func logger(level slog.Level) log.Logger {
 	if text := os.Getenv("TEST_LOG_LEVEL"); text != "" {
 		if err := level.UnmarshalText([]byte(text)); err != nil {

@@ -9,8 +9,7 @@ import (
 	"reprise/internal/program/localserver"
 )
 
-// Server is a Temporal server of one test, which may kill and restart it. It
-// keeps its state in a file.
+// Server is a Temporal server of one test, which may kill and restart it. Its state is in a file.
 type Server struct {
 	*Env
 
@@ -18,7 +17,7 @@ type Server struct {
 	running *localserver.Server
 }
 
-// TemporalServer starts a server that is the test's own and ends with it.
+// TemporalServer starts a server that only this test uses, and that ends with it.
 func TemporalServer(t testing.TB) *Server {
 	t.Helper()
 	binary, err := findDevServer()
@@ -42,7 +41,7 @@ func TemporalServer(t testing.TB) *Server {
 	return s
 }
 
-// startAnywhere starts the server on free ports; one can be taken before it listens.
+// startAnywhere starts the server on free ports. It retries, because a port can be taken before the server listens.
 func (s *Server) startAnywhere(ctx context.Context) (err error) {
 	for range 3 {
 		for _, port := range []*int{&s.options.Port, &s.options.UIPort} {
@@ -60,8 +59,7 @@ func (s *Server) startAnywhere(ctx context.Context) (err error) {
 // Kill ends the server with SIGKILL.
 func (s *Server) Kill() { s.running.Kill() }
 
-// Start starts the server again after Kill, on the same file and ports, and
-// returns once it serves.
+// Start starts the server again after Kill, with the same file and ports, and returns once it serves.
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	running, err := localserver.Start(t.Context(), s.options)

@@ -1,7 +1,8 @@
-// Package iterator holds what the archiver to Google Cloud Storage needs of it.
+// Package iterator replaces the package of google.golang.org/api that the server's Google Cloud Storage archiver
+// imports.
 package iterator
 
 import "errors"
 
-// Done says that there is no more.
+// Done is the error of an iterator without further items.
 var Done = errors.New("no more items in iterator")

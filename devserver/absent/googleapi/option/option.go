@@ -1,10 +1,11 @@
-// Package option holds what the archiver to Google Cloud Storage needs of it.
+// Package option replaces the package of google.golang.org/api that the server's Google Cloud Storage archiver
+// imports.
 package option
 
 import "golang.org/x/oauth2"
 
-// ClientOption chooses nothing.
+// ClientOption has no effect.
 type ClientOption struct{}
 
-// WithTokenSource is not used: there is no client.
+// WithTokenSource returns an option without effect, because there is no client.
 func WithTokenSource(oauth2.TokenSource) ClientOption { return ClientOption{} }

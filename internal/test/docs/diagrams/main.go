@@ -22,7 +22,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// page draws the diagrams one after the other, and has their drawings as text.
+// page is an HTML page that draws the diagrams one after the other and puts the SVG into its text.
 const page = `<!doctype html><meta charset="utf-8"><script src="file://%s"></script><pre id="out"></pre><script>
 const diagrams = %s;
 mermaid.initialize({startOnLoad: false, theme: 'neutral', htmlLabels: false, flowchart: {htmlLabels: false}, fontFamily: 'system-ui, sans-serif'});
@@ -98,7 +98,7 @@ func draw(args []string) error {
 	return nil
 }
 
-// sized returns a picture with the size of its drawing and a light ground, in place of the width of its
+// sized returns an SVG picture with a light background and the size of its drawing, in place of the width of the
 // page.
 func sized(picture string) string {
 	head, rest, _ := strings.Cut(picture, ">")

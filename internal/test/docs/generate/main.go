@@ -1,6 +1,6 @@
-// Command generate writes what follows from the tables of the language: docs/reference, llms.txt,
-// the generated parts of other pages, and the JSON Schema of playbooks. make reference
-// runs it at the top of the repository, and then the test that writes the page of the commands.
+// Command generate writes the files that follow from the tables of the language: docs/reference, llms.txt, the
+// generated parts of other pages, and the JSON Schema of playbooks. make reference runs it in the root of the
+// repository, and then the test that writes the page of the commands.
 package main
 
 import (

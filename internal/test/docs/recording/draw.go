@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Sizes of the drawing, in its units.
+// Sizes in the drawing, in SVG units.
 const (
 	charWidth  = 8.4
 	lineHeight = 18
@@ -22,7 +22,8 @@ const style = `
 @media(prefers-color-scheme:dark){.w{fill:#14171c;stroke:#343b46}.t{fill:#4a5260}text{fill:#e6e9ee}.d{fill:#9aa4b2}.r{fill:#ff8a80}.g{fill:#6fdd8b}.y{fill:#f2c14e}.l{fill:#63a7ff}.c{fill:#66d9e8}}
 `
 
-// draw puts the frames beside each other, in one strip that moves behind the window: each line is in the file once.
+// draw returns an SVG animation. The frames are side by side in one strip that moves behind a window, so the file
+// contains each line only once.
 func draw(frames []frame) string {
 	var b strings.Builder
 	last := len(frames) - 1

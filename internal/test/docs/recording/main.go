@@ -1,8 +1,8 @@
-// Command recording makes an animated drawing of what a terminal showed, for the README. It reads the two files
-// that script --log-out OUT --log-timing TIME writes, and prints SVG.
+// Command recording makes an animated SVG of a terminal session for the README. It reads the two files that script
+// --log-out OUT --log-timing TIME writes, and prints the SVG.
 //
-// Long pauses are shortened, and the whole is stretched or squeezed to ten seconds, the last of which show the
-// end. It loops; where people want less motion, it shows the end only.
+// Long pauses are shortened, and the whole is scaled to ten seconds, of which the last show the final screen. The
+// animation loops; for viewers who prefer reduced motion, it shows the final screen only.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// The film, in seconds.
+// Durations of the animation, in seconds.
 const (
 	longestPause = 0.7
 	playing      = 7.0
@@ -50,7 +50,7 @@ func convert(args []string) error {
 	return err
 }
 
-// body returns the output without the line that script writes before it.
+// body returns the output without the first line, which script adds.
 func body(output []byte) []byte {
 	if first, rest, found := bytes.Cut(output, []byte("\n")); found && bytes.HasPrefix(first, []byte("Script started")) {
 		return rest
@@ -58,14 +58,14 @@ func body(output []byte) []byte {
 	return output
 }
 
-// frame is a screen, and when it is first seen.
+// frame is a screen and the time at which it appears.
 type frame struct {
 	at    float64
 	title string
 	lines []string // as SVG, without trailing empty ones
 }
 
-// play feeds a terminal as the timing says, and keeps each different screen.
+// play replays the output on a terminal with the recorded timing, and returns each distinct screen.
 func play(output []byte, timing string) ([]frame, error) {
 	screen, at := &terminal{}, 0.0
 	frames := []frame{{lines: []string{}}}
@@ -83,7 +83,7 @@ func play(output []byte, timing string) ([]frame, error) {
 		at += min(pause, longestPause)
 		screen.write(string(output[:n]))
 		output = output[n:]
-		// Screens that nobody would see by themselves are one.
+		// Screens that follow within this time are merged, because nobody would see them separately; in seconds.
 		const together = 0.04
 		if last := &frames[len(frames)-1]; at-last.at < together {
 			last.title, last.lines = screen.title, screen.svg()

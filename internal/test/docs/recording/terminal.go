@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// Size of the terminal: longer lines wrap, and older ones scroll out of it.
+// Size of the terminal: longer lines wrap, and older lines scroll out.
 const (
 	rows    = 32
 	columns = 100
 )
 
-// cell is a character with its style: the classes of its SVG.
+// cell is a character with its style: the CSS classes in the SVG.
 type cell struct {
 	text  rune
 	style string
 }
 
-// terminal is as much of one as the output of starter needs: lines, colours, moving up and erasing below.
+// terminal emulates what starter's output needs: lines, colours, moving the cursor up, and erasing below it.
 type terminal struct {
 	title string
 	rest  string // of the output before, the beginning of what is not complete yet
@@ -30,13 +30,13 @@ type terminal struct {
 	style string
 }
 
-// control is a control sequence, a title, or a character.
+// control matches a control sequence, a title, or a character.
 var control = regexp.MustCompile(`(?s)\x1b\[([0-9;?]*)([A-Za-z])|\x1b\]0;([^\x07]*)\x07|.`)
 
-// incomplete is the beginning of a control sequence or of a character at the end of a text.
+// incomplete matches the start of a control sequence at the end of a text.
 var incomplete = regexp.MustCompile(`\x1b(?:\[[0-9;?]*|\][^\x07]*)?$`)
 
-// whole parts a text before what is not complete at its end.
+// whole splits off an incomplete control sequence or character at the end of a text.
 func whole(text string) (first, rest string) {
 	if at := incomplete.FindStringIndex(text); at != nil {
 		return text[:at[0]], text[at[0]:]
@@ -72,7 +72,7 @@ func (t *terminal) write(text string) {
 	}
 }
 
-// obey carries out a control sequence.
+// obey executes a control sequence.
 func (t *terminal) obey(command, argument string) {
 	n, err := strconv.Atoi(argument)
 	if err != nil || n == 0 {
@@ -93,7 +93,7 @@ func (t *terminal) obey(command, argument string) {
 	}
 }
 
-// styles are the classes of the codes for graphics.
+// styles maps the codes of SGR sequences to CSS classes.
 var styles = map[string]string{"1": "b", "2": "d", "31": "r", "32": "g", "33": "y", "34": "l", "36": "c"}
 
 func styleOf(codes string) string {
@@ -106,7 +106,7 @@ func styleOf(codes string) string {
 	return strings.Join(classes, " ")
 }
 
-// reach makes the lines up to the cursor.
+// reach adds lines up to the cursor.
 func (t *terminal) reach() {
 	for len(t.lines) <= t.row {
 		t.lines = append(t.lines, nil)
@@ -127,7 +127,7 @@ func (t *terminal) put(char rune) {
 	t.col++
 }
 
-// svg returns the lines that are on the screen now.
+// svg returns the visible lines as SVG.
 func (t *terminal) svg() []string {
 	seen := t.lines[max(0, len(t.lines)-rows):]
 	all := make([]string, len(seen))
@@ -140,7 +140,7 @@ func (t *terminal) svg() []string {
 	return all
 }
 
-// spans returns a line as SVG: a span for each style.
+// spans returns a line as SVG, with a span for each style.
 func spans(line []cell) string {
 	var b strings.Builder
 	for i := 0; i < len(line); {

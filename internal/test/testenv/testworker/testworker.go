@@ -1,4 +1,4 @@
-// Package testworker runs workers in processes of their own, which tests may
+// Package testworker runs workers in separate processes, which tests may
 // kill. The process is the test binary itself, so a package that uses it needs
 //
 //	func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ import (
 	"reprise/internal/program/telemetry"
 )
 
-// Variables that make the test binary a worker.
+// Environment variables that make the test binary a worker.
 const (
 	queueVariable     = "TESTWORKER_QUEUE"
 	addressVariable   = "TESTWORKER_ADDRESS"
@@ -47,16 +47,15 @@ const (
 	censusVariable    = "TESTWORKER_CENSUS"
 )
 
-// stopTimeout is how long running attempts may continue when a worker is stopped, and
-// stopGrace how long we wait for its process.
+// stopTimeout is how long running attempts may continue when a worker is stopped, and stopGrace how long a test waits
+// for its process to end.
 const (
 	stopTimeout = time.Second
 	stopGrace   = 30 * time.Second
 )
 
-// Main is a worker, and does not return, in a process that Start has started;
-// in any other it does nothing. The interceptors see every call that the worker
-// makes to the server.
+// Main runs a worker, and does not return, in a process that Start started; in others it does nothing. The
+// interceptors see every call that the worker makes to the server.
 func Main(interceptors ...grpc.UnaryClientInterceptor) {
 	if os.Getenv(queueVariable) == "" {
 		return
@@ -68,8 +67,7 @@ func Main(interceptors ...grpc.UnaryClientInterceptor) {
 	os.Exit(0)
 }
 
-// work runs a worker until the standard input ends, which it does when the
-// test process goes away.
+// work runs a worker until standard input ends, which also happens when the test process dies.
 func work(interceptors []grpc.UnaryClientInterceptor) error {
 	watched, err := watch(context.Background())
 	if err != nil {
@@ -124,11 +122,11 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 	return catalogue.Close()
 }
 
-// reachPatience is how long a worker tries to reach a server, which may be killed while
-// the worker comes up, or be slow on a machine that has much else to do.
+// reachPatience is how long a worker tries to reach a server, which may be killed while the worker starts, or be slow
+// on a busy machine.
 const reachPatience = 2 * time.Minute
 
-// reach tries something until it succeeds, or patience is over.
+// reach calls try until it succeeds or reachPatience is over.
 func reach(try func() error) error {
 	const pause = 200 * time.Millisecond
 	for until := time.Now().Add(reachPatience); ; time.Sleep(pause) {
@@ -138,7 +136,7 @@ func reach(try func() error) error {
 	}
 }
 
-// watch returns the telemetry of a worker whose options or environment ask for some.
+// watch returns the telemetry of a worker, as its options or the environment request.
 func watch(ctx context.Context) (*telemetry.Telemetry, error) {
 	options := telemetry.Options{Service: "testworker", TraceHeaders: true}
 	file := os.Getenv(metricsVariable)
@@ -152,7 +150,7 @@ func watch(ctx context.Context) (*telemetry.Telemetry, error) {
 	return watched, os.WriteFile(file, []byte(watched.URL()), 0o600)
 }
 
-// Options are what a worker needs to know.
+// Options are the options of a worker.
 type Options struct {
 	Address     string // host:port of the Temporal server
 	Namespace   string
@@ -160,19 +158,17 @@ type Options struct {
 	Directory   string // where relative paths of tools begin
 	Connections activities.Connections
 	Env         []string // more variables, NAME=value
-	// Metrics is a file into which the worker writes the URL of its metrics; "" is
-	// no metrics.
+	// Metrics is the file to which the worker writes the URL of its metrics; "" for no metrics.
 	Metrics string
-	// Spool is the folder of its token spool; "" is memory alone.
+	// Spool is the folder of its token spool; "" keeps tokens in memory only.
 	Spool string
-	// Census is how often the worker reads the figures of its namespace; 0 is never.
+	// Census is the interval in which the worker reads the figures of its namespace; 0 is never.
 	Census time.Duration
-	// StopTimeout is how long running attempts may continue when the worker is stopped;
-	// 0 is a second.
+	// StopTimeout is how long running attempts may continue when the worker is stopped; 0 is a second.
 	StopTimeout time.Duration
 }
 
-// Process is a worker in a process of its own.
+// Process is a worker in a separate process.
 type Process struct {
 	t     testing.TB
 	cmd   *exec.Cmd
@@ -180,8 +176,7 @@ type Process struct {
 	done  chan struct{}
 }
 
-// Start starts a worker, which is stopped when the test ends. Connections reach
-// it through its environment.
+// Start starts a worker, which is stopped when the test ends. It passes connections through the environment.
 func Start(t testing.TB, options Options) *Process {
 	t.Helper()
 	p, err := start(options)
@@ -227,10 +222,10 @@ func start(options Options) (*Process, error) {
 // Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// PID returns the process ID, with which the identity of the worker begins.
+// PID returns the process ID, which is the prefix of the worker's identity.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Stop stops the worker in order.
+// Stop stops the worker gracefully.
 func (p *Process) Stop() {
 	_ = p.stdin.Close()
 	select {
@@ -240,21 +235,21 @@ func (p *Process) Stop() {
 	}
 }
 
-// Kill ends the process with SIGKILL: it can neither finish nor say goodbye.
+// Kill ends the process with SIGKILL, so it cannot clean up.
 func (p *Process) Kill() {
 	p.t.Helper()
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
 
-// Killed reports whether SIGKILL has ended the process.
+// Killed reports whether SIGKILL ended the process.
 func (p *Process) Killed() bool {
 	<-p.done
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// Err returns nil if the process has ended as it should.
+// Err returns nil if the process ended successfully.
 func (p *Process) Err() error {
 	<-p.done
 	if p.cmd.ProcessState.Success() {

@@ -1,5 +1,5 @@
-// Package client answers for the controllers of workers that the server starts
-// itself: this server has none.
+// Package client replaces the client of Temporal's worker controllers, which start workers for the server. This
+// server has none.
 package client
 
 import (
@@ -58,7 +58,7 @@ func (none) ValidateWorkerControllerInstanceSpec(
 	return errNone
 }
 
-// DeleteWorkerControllerInstance has nothing to delete, which is no error.
+// DeleteWorkerControllerInstance succeeds, because there is nothing to delete.
 func (none) DeleteWorkerControllerInstance(
 	context.Context, *namespace.Namespace, *deploymentpb.WorkerDeploymentVersion, string,
 ) error {

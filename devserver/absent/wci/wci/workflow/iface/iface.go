@@ -8,7 +8,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 )
 
-// What Temporal's server reads and sets; the names are its own.
+// The types that Temporal's server reads and sets. Their names are those of the replaced package.
 type (
 	ComputeProviderType  string
 	ScalingAlgorithmType string
@@ -56,5 +56,5 @@ type (
 	}
 )
 
-// ValidationResultFailed is the only outcome that the server tells apart.
+// ValidationResultFailed is the only result that the server distinguishes.
 const ValidationResultFailed ValidationResult = "failed"
