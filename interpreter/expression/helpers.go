@@ -20,6 +20,9 @@ func helperTable() map[string]*builtin.Function {
 		table[name] = &builtin.Function{Name: name, Func: call}
 	}
 	add("$truthy", func(args ...any) (any, error) { return Truthy(args[0]), nil })
+	add("$decide", func(args ...any) (any, error) {
+		return budgetOf(args).Decide(args[1], args[2].(int)), nil // a constant of lowering
+	})
 	addOperators(add)
 	addBookkeeping(add)
 	for _, name := range functionNames() {

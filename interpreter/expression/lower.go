@@ -97,7 +97,7 @@ func (l *lowering) lowerCond(node ast.Node) ast.Node {
 	if isBool(node) {
 		return l.lowerValue(node)
 	}
-	return l.truthyNode(l.lowerValue(node))
+	return l.callHelper(node, "$decide", l.lowerValue(node), offsetOf(node))
 }
 
 func (l *lowering) bindVariable(n *ast.VariableDeclaratorNode, body func(ast.Node) ast.Node) ast.Node {

@@ -60,7 +60,8 @@ func (l *lowering) lowerAnd(n *ast.BinaryNode) ast.Node {
 		return placeNode(&ast.ConditionalNode{Cond: l.lowerCond(n.Left), Exp1: l.lowerValue(n.Right), Exp2: no}, n)
 	}
 	return l.evaluateOnce(n, func(left ast.Node) ast.Node {
-		return &ast.ConditionalNode{Cond: l.truthyNode(left), Exp1: l.lowerValue(n.Right), Exp2: left}
+		decides := l.callHelper(left, "$decide", left, offsetOf(n.Left)) // unlike the one of or, which often is a default
+		return &ast.ConditionalNode{Cond: decides, Exp1: l.lowerValue(n.Right), Exp2: left}
 	})
 }
 

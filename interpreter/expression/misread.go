@@ -144,6 +144,17 @@ func oneOf(v any) any {
 	return v
 }
 
+// Decide is Truthy for a value that decides something; a text that reads as false or 0 is noted.
+func (b *Budget) Decide(v any, offset int) bool {
+	if text, isText := v.(string); isText && len(text) < longestReading {
+		switch strings.ToLower(strings.TrimSpace(text)) {
+		case "false", "0":
+			b.addNote(offset, fmt.Sprintf("the text %q is true, as every text but \"\" is; compare with '%s'", text, text))
+		}
+	}
+	return Truthy(v)
+}
+
 // misreadText says that one of two values reads like the other; "" if not.
 func misreadText(x, y any) string {
 	for _, pair := range [][2]any{{x, y}, {y, x}} {

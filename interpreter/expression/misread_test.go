@@ -67,3 +67,30 @@ func TestComparisonsThatNeverHoldAreNoted(t *testing.T) {
 		require.Empty(t, notes, text)
 	}
 }
+
+// TestTextsThatDecideAreNoted: every text but "" is true, those that read as false too.
+func TestTextsThatDecideAreNoted(t *testing.T) {
+	t.Parallel()
+	scope := expression.MapScope{"more": "false", "zero": "0", "word": "False", "yes": "true", "code": "NO", "empty": "", "last": []any{}}
+	for text, at := range map[string]string{
+		"not more": "at 4", "more and 1 == 1": "at 0", "1 == 1 and (zero or 1 == 2)": "", "word ? 1 : 2": "at 0", "any([zero], #)": "at 12", "1 if more else 2": "at 5",
+	} {
+		_, notes, err := evaluatedWith(t, text, scope)
+		require.NoError(t, err, text)
+		if at == "" { // the operand of or in a value is a default
+			require.Empty(t, notes, text)
+			continue
+		}
+		require.Len(t, notes, 1, text)
+		require.Contains(t, notes[0], at, text)
+		require.Contains(t, notes[0], "is true, as every text", text)
+	}
+	for _, text := range []string{"not yes", "not code", "empty ? 1 : 2", "more == 'false'", "zero or 'x'", "last and 1"} {
+		_, notes, err := evaluatedWith(t, text, scope)
+		require.NoError(t, err, text)
+		require.Empty(t, notes, text)
+	}
+	budget := expression.DecisionBudget(time.Time{})
+	require.True(t, budget.Decide("0", 3), "the value of a condition as a whole")
+	require.Equal(t, 1, budget.NoteCount())
+}

@@ -99,7 +99,10 @@ func (n *Node) Truth(scope expression.Scope, b *expression.Budget) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	return expression.Truthy(v), nil
+	notes := b.NoteCount()
+	decided := b.Decide(v, 0)
+	b.PlaceNotes(notes, n.placeText)
+	return decided, nil
 }
 
 // placeText describes an offset of the node's scalar, for the end of a message.
