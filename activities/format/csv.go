@@ -225,6 +225,9 @@ func (d CSVDialect) placedRows(content io.Reader) iter.Seq2[PlacedRow, error] {
 				err = &LineError{found.line, errHTML}
 				continue
 			case names == nil:
+				if err = refuseOtherDelimiter(found, reader.unnamed); err != nil {
+					continue
+				}
 				names = numberedColumns(len(found.values))
 				for i := range skipped {
 					if len(names) == 1 && !yield(PlacedRow{d.rowMap(names, []string{""}), first + i}, nil) {
@@ -280,15 +283,24 @@ func (d CSVDialect) EndsInQuotes(content io.Reader) (bool, error) {
 // OtherDelimiters are those that are common besides the usual one. A line of one value that has one is read as a value only in quotes.
 const OtherDelimiters = ";\t|"
 
-// columnNames are the names of the columns. Where nobody has named the delimiter, one name with another one in it is none: all columns
-// would be one.
+// refuseOtherDelimiter returns an error if the first line has one value with another delimiter in it, and nobody has named the delimiter:
+// all columns would be one.
+func refuseOtherDelimiter(line record, unnamed bool) error {
+	at := strings.IndexAny(line.values[0], OtherDelimiters)
+	if !unnamed || len(line.values) != 1 || line.quoted || at < 0 {
+		return nil
+	}
+	return &LineError{line.line, fmt.Errorf("there is one column, %q; if %q separates columns, write csv: {delimiter: %q}, and if not, csv: {delimiter: \",\"}",
+		tool.CutText(line.values[0], 100), line.values[0][at], line.values[0][at:at+1])}
+}
+
+// columnNames are the names of the columns.
 func columnNames(line record, unnamed bool) ([]string, error) {
 	if isHTML(line) {
 		return nil, &LineError{line.line, errHTML}
 	}
-	if at := strings.IndexAny(line.values[0], OtherDelimiters); unnamed && len(line.values) == 1 && !line.quoted && at >= 0 {
-		return nil, &LineError{line.line, fmt.Errorf("there is one column, %q; if %q separates columns, write csv: {delimiter: %q}, and if not, csv: {delimiter: \",\"}",
-			tool.CutText(line.values[0], 100), line.values[0][at], line.values[0][at:at+1])}
+	if err := refuseOtherDelimiter(line, unnamed); err != nil {
+		return nil, err
 	}
 	if name, twice := duplicateName(line.values); twice {
 		return nil, &LineError{line.line, fmt.Errorf("the column %q occurs twice; name the columns in csv.header", name)}

@@ -121,6 +121,7 @@ func TestHTTPFormatsThatAreNot(t *testing.T) {
 		"jsonl":             {"{}\n{", map[string]any{"format": "jsonl"}, "retryable", "invalid_jsonl", "cannot be read as JSON Lines: line 2: not JSON"},
 		"csv":               {"a,b\n1", map[string]any{"format": "csv"}, "retryable", "invalid_csv", "cannot be read as CSV: line 2: 1 value, and there are 2 columns"},
 		"another delimiter": {"id;v\n1;a\n", map[string]any{"format": "csv"}, "retryable", "invalid_csv", "line 1: there is one column, \"id;v\"; if ';' separates columns, write csv: {delimiter: \";\"}"},
+		"and no header":     {"1|a\n", map[string]any{"format": "csv", "csv": map[string]any{"header": false}}, "retryable", "invalid_csv", "line 1: there is one column, \"1|a\"; if '|' separates columns"},
 		"a page as CSV":     {"<!DOCTYPE html>\n<p>log in</p>\n", map[string]any{"format": "csv"}, "retryable", "invalid_csv", "line 1: the text is HTML, and not CSV"},
 		"a page as rows":    {"<HTML>\n<p>log in</p>\n", map[string]any{"format": "csv", "csv": map[string]any{"header": false}}, "retryable", "invalid_csv", "line 1: the text is HTML"},
 		"xml":               {"<a>", map[string]any{"format": "xml"}, "retryable", "invalid_xml", "cannot be read as XML: line 1: the element a does not end"},
