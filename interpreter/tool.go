@@ -205,6 +205,8 @@ type RowCounts struct {
 	// UnwrittenRows counts rows that the database accepted but did not write, because of a trigger or a rule of the
 	// table.
 	UnwrittenRows int `json:"unwritten_rows,omitempty"`
+	// UndeletedRows counts rows that should have been deleted from the table and are still in it, because of a trigger.
+	UndeletedRows int `json:"undeleted_rows,omitempty"`
 }
 
 // Plus returns the sum of two counts, each of which may be nil.
@@ -215,7 +217,7 @@ func (l *RowCounts) Plus(more *RowCounts) *RowCounts {
 	return &RowCounts{
 		DiscardedValues: l.DiscardedValues + more.DiscardedValues,
 		DiscardedRows:   l.DiscardedRows + more.DiscardedRows, RejectedRows: l.RejectedRows + more.RejectedRows,
-		RoundedValues: l.RoundedValues + more.RoundedValues, UnwrittenRows: l.UnwrittenRows + more.UnwrittenRows,
+		RoundedValues: l.RoundedValues + more.RoundedValues, UnwrittenRows: l.UnwrittenRows + more.UnwrittenRows, UndeletedRows: l.UndeletedRows + more.UndeletedRows,
 	}
 }
 

@@ -56,8 +56,17 @@ func (t tableTx) Inspect(ctx context.Context, w *sqltool.TableWrite) (*sqltool.T
 				found.Refused = "it is a virtual table"
 			}
 			found.Checks = checksOf(create)
+			found.HasTriggers = strings.Contains(strings.ToUpper(create), "CONFLICT")
 			return err
 		})
+	if err != nil {
+		return nil, err
+	}
+	err = t.Query(ctx, "SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = lower($1) LIMIT 1", []any{name}, func(scan func(...any) error) error {
+		var one int
+		found.HasTriggers = true
+		return scan(&one)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -135,8 +135,7 @@ func (p *difference) changeRows(ctx context.Context, rows int64) (written WriteR
 	case rows == 0 && s.write.deleteMissing:
 		return written, s.deleteMissing(ctx, &written, within)
 	case rows == 0:
-		written.deleted, err = s.tx.Exec(ctx, "DELETE FROM "+s.write.QuotedTable()+" AS "+thereName+" WHERE "+within)
-		return written, err
+		return written, p.deleteWithin(ctx, &written)
 	case s.write.deleteMissing:
 		return written, s.deleteMissing(ctx, &written, within+" AND "+p.isGone())
 	case len(s.write.Key) == 0:
@@ -160,6 +159,7 @@ func (s *stage) deleteMissing(ctx context.Context, written *WriteResult, isGone 
 		return err
 	}
 	written.deleted, err = s.tx.Exec(ctx, "DELETE FROM "+table+" AS "+thereName+" WHERE "+isGone)
+	written.undeleted = max(0, gone-written.deleted)
 	return err
 }
 
@@ -259,12 +259,45 @@ func (p *difference) insertStatement(condition string) string {
 
 // replaceAll deletes the rows to be replaced, and inserts the new ones, which are so many.
 func (p *difference) replaceAll(ctx context.Context, rows int64) (written WriteResult, err error) {
-	if written.deleted, err = p.tx.Exec(ctx, "DELETE FROM "+p.write.QuotedTable()+" AS "+thereName+" WHERE "+p.within); err != nil {
+	if err := p.deleteWithin(ctx, &written); err != nil {
 		return written, err
 	}
 	written.affected, err = p.tx.Exec(ctx, p.insertStatement("true"))
 	written.inserted, written.unwritten = written.affected, max(0, rows-written.affected)
 	return written, err
+}
+
+// deleteWithin deletes the rows of the target that are replaced.
+func (p *difference) deleteWithin(ctx context.Context, written *WriteResult) (err error) {
+	table := p.write.QuotedTable()
+	if written.deleted, err = p.tx.Exec(ctx, "DELETE FROM "+table+" AS "+thereName+" WHERE "+p.within); err == nil && p.target.HasTriggers {
+		written.undeleted, err = p.rowsOf(ctx, table, p.within)
+	}
+	return err
+}
+
+// targetChange is one of the statements that make the target equal to the staged rows.
+type targetChange struct {
+	statement string // "" for none
+	// affects are the clauses FROM and WHERE that find the rows which the statement changes.
+	affects string
+	// counts is increased by the rows that were changed, and missing by those that a trigger kept from it.
+	counts, missing *int64
+}
+
+// makeChange executes a change. Where the target has no triggers, all rows are changed.
+func (p *difference) makeChange(ctx context.Context, c targetChange) error {
+	var wanted int64
+	if p.target.HasTriggers && c.affects != "" {
+		err := p.tx.Query(ctx, "SELECT count(*) "+c.affects, nil, func(scan func(...any) error) error { return scan(&wanted) })
+		if err != nil {
+			return err
+		}
+	}
+	n, err := p.tx.Exec(ctx, c.statement)
+	*c.counts += n
+	*c.missing += max(0, wanted-n)
+	return err
 }
 
 // byKey deletes missing rows, updates different ones and inserts new ones. Of rows with one key, the one that was
@@ -273,44 +306,38 @@ func (p *difference) replaceAll(ctx context.Context, rows int64) (written WriteR
 func (p *difference) byKey(ctx context.Context) (written WriteResult, err error) {
 	var (
 		table, beside, keys = p.write.QuotedTable() + " AS " + thereName, p.beside.QuotedTable(), QuoteNames(p.write.Key)
-		steps               = []struct {
-			counts    *int64
-			statement string
-		}{
-			{&written.deleted, "DELETE FROM " + table + " WHERE " + p.within + " AND " + p.isGone()},
-			{&written.updated, p.updateStatement(table)},
-			{&written.inserted, p.insertStatement(p.fresh + " AND NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + p.sameKey() + " AND " + p.within + ")")},
+		gone                = "FROM " + table + " WHERE " + p.within + " AND " + p.isGone()
+		absent              = p.fresh + " AND NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + p.sameKey() + " AND " + p.within + ")"
+		repeated            = "FROM " + table + " WHERE " + p.within + " AND (" + keys + ") IN (SELECT " + keys + " FROM " + table +
+			" WHERE " + p.within + " GROUP BY " + keys + " HAVING count(*) > 1)"
+		changes = []targetChange{
+			{"DELETE " + gone, gone, &written.deleted, &written.undeleted},
+			p.updateRows(table, &written),
+			{p.insertStatement(absent), "FROM " + beside + " AS " + givenName + " WHERE " + absent, &written.inserted, &written.unwritten},
 		}
 		none int64
 	)
 	if p.target.SelfReferencing {
-		slices.Reverse(steps)
+		slices.Reverse(changes)
 	}
-	steps = slices.Insert(steps, 0, []struct {
-		counts    *int64
-		statement string
-	}{
-		{&none, fmt.Sprintf("DELETE FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM (SELECT %[2]s, row_number() OVER (PARTITION BY %[3]s ORDER BY %[2]s DESC) AS n FROM %[1]s) AS numbered WHERE n > 1)",
-			beside, orderColumn, keys)},
-		{&written.deleted, "DELETE FROM " + table + " WHERE " + p.within + " AND (" + keys + ") IN (SELECT " + keys + " FROM " + table +
-			" WHERE " + p.within + " GROUP BY " + keys + " HAVING count(*) > 1)"},
-	}...)
-	for _, step := range steps {
-		if step.statement == "" {
+	changes = slices.Insert(changes, 0,
+		targetChange{statement: fmt.Sprintf("DELETE FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM (SELECT %[2]s, row_number() OVER (PARTITION BY %[3]s ORDER BY %[2]s DESC) AS n FROM %[1]s) AS numbered WHERE n > 1)",
+			beside, orderColumn, keys), counts: &none, missing: &none},
+		targetChange{"DELETE " + repeated, repeated, &written.deleted, &written.undeleted})
+	for _, c := range changes {
+		if c.statement == "" {
 			continue
 		}
-		n, err := p.tx.Exec(ctx, step.statement)
-		if err != nil {
+		if err := p.makeChange(ctx, c); err != nil {
 			return written, err
 		}
-		*step.counts += n
 	}
 	written.affected = written.inserted + written.updated
 	return written, nil
 }
 
-// updateStatement is the statement that updates rows that differ; "" if they consist of their key only.
-func (p *difference) updateStatement(table string) string {
+// updateRows updates rows that differ; there are none if they consist of their key only.
+func (p *difference) updateRows(table string, written *WriteResult) targetChange {
 	var sets, there, staged []string
 	for _, column := range p.columns {
 		if slices.Contains(p.write.Key, column) {
@@ -320,8 +347,12 @@ func (p *difference) updateStatement(table string) string {
 		sets, there, staged = append(sets, name+" = "+givenName+"."+name), append(there, thereName+"."+name), append(staged, givenName+"."+name)
 	}
 	if len(sets) == 0 {
-		return ""
+		return targetChange{}
 	}
-	return "UPDATE " + table + " SET " + strings.Join(sets, ", ") + " FROM " + p.beside.QuotedTable() + " AS " + givenName +
-		" WHERE " + p.sameKey() + " AND " + p.within + " AND " + p.tx.Dialect().Differ(there, staged)
+	beside := p.beside.QuotedTable() + " AS " + givenName
+	differ := " WHERE " + p.sameKey() + " AND " + p.within + " AND " + p.tx.Dialect().Differ(there, staged)
+	return targetChange{
+		"UPDATE " + table + " SET " + strings.Join(sets, ", ") + " FROM " + beside + differ,
+		"FROM " + table + ", " + beside + differ, &written.updated, &written.unwritten,
+	}
 }

@@ -135,6 +135,8 @@ type TargetTable struct {
 	// Referencing are the other tables with foreign keys to it.
 	Referencing     []string
 	SelfReferencing bool
+	// HasTriggers says that a trigger, or in SQLite a constraint with ON CONFLICT, may keep rows from being written or deleted.
+	HasTriggers bool
 }
 
 // AddReference reads the name of a table with a foreign key to this one, and whether it

@@ -179,7 +179,8 @@ be first, and a number. SQLite has no such columns: a time keeps its text. A val
 which a column keeps a part is written: a number in numeric(p, s), real or double
 precision, the decimal places of a time, its time of day in a date, its date in a time.
 rounded_values counts such values, and the run has a warning. unwritten_rows counts rows
-that a trigger or rule of the table kept out of it, with a warning too.
+that a trigger or rule of the table kept out of it, with a warning too, and
+undeleted_rows those that a trigger kept in it although they should be gone.
 
 With mode replace, in a sink, the rows of the call, or of the whole loop, replace those
 of the table. Only rows are replaced, never the table, so it keeps its views, grants,
@@ -378,6 +379,8 @@ type WriteResult struct {
 	inserted, updated int64
 	// unwritten counts rows that the database accepted and did not write.
 	unwritten int64
+	// undeleted counts rows that should have been deleted and are still there.
+	undeleted int64
 	// beside says that rows are in the staging table until they are published.
 	beside bool
 }
@@ -394,7 +397,7 @@ func Split(inserted, updated int64) WriteResult {
 func (r WriteResult) Plus(more WriteResult) WriteResult {
 	return WriteResult{
 		affected: r.affected + more.affected, deleted: r.deleted + more.deleted, inserted: r.inserted + more.inserted,
-		updated: r.updated + more.updated, unwritten: r.unwritten + more.unwritten, beside: r.beside || more.beside,
+		updated: r.updated + more.updated, unwritten: r.unwritten + more.unwritten, undeleted: r.undeleted + more.undeleted, beside: r.beside || more.beside,
 	}
 }
 
@@ -440,6 +443,7 @@ func withFigures(w *TableWrite, result interpreter.ToolResult, written WriteResu
 	result.Meta.Rows = figuresOf(w, written)
 	leftOut := w.leftOut
 	leftOut.UnwrittenRows += int(written.unwritten)
+	leftOut.UndeletedRows += int(written.undeleted)
 	if w.below != nil {
 		result.Meta.Rows, leftOut = result.Meta.Rows.Plus(w.below.rows), *leftOut.Plus(&w.below.leftOut)
 	}

@@ -131,6 +131,57 @@ func replaceByKey(s *TableTest) {
 	require.Contains(s, again.replacing(row{"key": "id"}).refuse("", row{"id": nil, "n": 1}).Message, `has no "id", which is the key`)
 }
 
+// replaceWithTriggers: rows that a trigger keeps from being written, changed or deleted are counted.
+func replaceWithTriggers(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, n numeric")
+	rows := []any{row{"id": 1, "n": 1}, row{"id": 2, "n": 1}, row{"id": 3, "n": 1}}
+	s.Write(nil, rows...)
+	of := func(load *load) *interpreter.RowCounts {
+		result, err := load.db.Call(load.t, load.input(interpreter.StagingPublish))
+		require.NoError(load, err)
+		return result.Meta.LeftOut
+	}
+	byKey := func(key any, rows ...any) *interpreter.RowCounts {
+		load := s.replacing(row{"key": key})
+		load.page(rows...)
+		return of(load)
+	}
+	keep := func(on, old string) { // rows of the number 2
+		if s.db.Name == "sqlite" {
+			s.Query("CREATE TRIGGER "+s.Table+on+" BEFORE "+on+" ON "+s.Table+" WHEN "+old+".id = 2 BEGIN SELECT RAISE(IGNORE); END", nil)
+			return
+		}
+		s.Query("CREATE FUNCTION "+s.Table+on+"() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN IF "+old+".id = 2 THEN RETURN NULL; END IF; RETURN coalesce(NEW, OLD); END$$", nil)
+		s.Query("CREATE TRIGGER "+on+"s BEFORE "+on+" ON "+s.Table+" FOR EACH ROW EXECUTE FUNCTION "+s.Table+on+"()", nil)
+	}
+	require.Nil(s, byKey("id", rows[:2]...))
+	keep("DELETE", "OLD")
+	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, byKey("id", row{"id": 5, "n": 1}), "2 stays, and 1 is gone")
+	require.Equal(s, []string{`{"id":2,"n":1}`, `{"id":5,"n":1}`}, s.Content("id, n"))
+	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, byKey(nil, row{"id": 6, "n": 1}))
+	require.Equal(s, []string{`{"id":2,"n":1}`, `{"id":6,"n":1}`}, s.Content("id, n"))
+	missing := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1})
+	missing.page(row{"id": 6, "n": 1})
+	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, of(missing))
+	keep("UPDATE", "NEW")
+	require.Equal(s, &interpreter.RowCounts{UnwrittenRows: 1}, byKey("id", row{"id": 2, "n": 7}, row{"id": 6, "n": 7}))
+	require.Equal(s, []string{`{"id":2,"n":1}`, `{"id":6,"n":7}`}, s.Content("id, n"))
+	s.Query("DROP TRIGGER "+s.dropName("DELETE"), nil)
+	require.Nil(s, byKey("id", row{"id": 6, "n": 7}))
+	keep("INSERT", "NEW")
+	require.Equal(s, &interpreter.RowCounts{UnwrittenRows: 1}, byKey("id", row{"id": 2, "n": 7}, row{"id": 8, "n": 7}))
+	require.Equal(s, &interpreter.RowCounts{UnwrittenRows: 1}, byKey(nil, row{"id": 2, "n": 7}, row{"id": 8, "n": 7}))
+	require.Equal(s, []string{`{"id":8,"n":7}`}, s.Content("id, n"))
+}
+
+// dropName names the trigger of an event of the table as DROP TRIGGER needs it.
+func (s *TableTest) dropName(event string) string {
+	if s.db.Name == "sqlite" {
+		return s.Table + event
+	}
+	return event + "s ON " + s.Table
+}
+
 // replaceImages: what differs only in how it is written is changed too.
 func replaceImages(s *TableTest) {
 	if s.db.Name == "sqlite" {

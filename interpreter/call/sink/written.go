@@ -58,6 +58,10 @@ func LeftOutWarnings(where string, left *interpreter.RowCounts) (warnings []stri
 			left.UnwrittenRows, "a trigger or rule of the table kept 1 row out of it",
 			"triggers or rules of the table kept %d rows out of it",
 		},
+		{
+			left.UndeletedRows, "a trigger of the table kept 1 row in it that should have been deleted",
+			"triggers of the table kept %d rows in it that should have been deleted",
+		},
 	} {
 		switch {
 		case some.n == 1:
