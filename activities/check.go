@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -102,17 +103,31 @@ func CheckRun(c *Catalogue, in interpreter.CheckInput) interpreter.CheckResult {
 	maps.Copy(files, in.Files)
 	maps.Copy(files, result.Recorded())
 	workload, _ := in.Workload.Data.(map[string]any)
-	checked := checkSinks(c, call.StartConnections(book, workload, files, time.Now()))
+	ctx := tool.WithCaller(context.Background(), interpreter.ToolInput{Playbook: book.Name, Attestation: book.Attestation()})
+	checked := checkSinks(ctx, c, call.StartConnections(book, workload, files, time.Now()))
 	result.Sinks = &checked
 	return result
 }
 
-// checkSinks finds out whether this worker has some connections. It does not connect.
-func checkSinks(c *Catalogue, sinks []interpreter.SinkConnection) (checked interpreter.SinkCheck) {
+// RefuseUnknown says why this worker does not run a playbook that can be read, since it does not know its bytes; "" if it runs it.
+// file names it in the text.
+func RefuseUnknown(c *Catalogue, file, text string) string {
+	book, err := interpreter.Load(file, text)
+	if err != nil {
+		return ""
+	}
+	if refusal := c.res.Known.Refusal(book.Name, book.Attestation()); refusal != "" {
+		return file + ": " + refusal
+	}
+	return ""
+}
+
+// checkSinks finds out whether this worker has some connections, for the caller of the context. It does not connect.
+func checkSinks(ctx context.Context, c *Catalogue, sinks []interpreter.SinkConnection) (checked interpreter.SinkCheck) {
 	for _, sink := range sinks {
 		checked.Names = lists.Add(checked.Names, sink.Auth)
 	}
-	if err := c.Attempts.CheckConnections(sinks); err != nil {
+	if err := c.Attempts.CheckConnections(ctx, sinks); err != nil {
 		checked.Names, checked.Missing = nil, &interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
 		}

@@ -49,6 +49,10 @@ func planPlaybook(ctx context.Context, c *Catalogue, in call.PlanInput) (interpr
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
 		})
 	}
+	if refusal := RefuseUnknown(c, task.Name, script.Source); refusal != "" {
+		answer.Problems, answer.Count = refusal, 1
+		return answer, nil
+	}
 	p := &planner{catalogue: c, sample: in.Sample, now: time.Now(), files: map[string]string{}, makers: map[string]string{}}
 	maps.Copy(p.files, script.Files)
 	for _, file := range checked.Files {

@@ -17,6 +17,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/internal/base/connection"
 	"reprise/internal/base/egress"
+	"reprise/internal/base/known"
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
@@ -43,6 +44,8 @@ type Resources struct {
 	HTTP   HTTPOptions
 	// TaskQueue is the one that the worker polls, "" for a program that polls none.
 	TaskQueue string
+	// Known are the playbooks that the worker knows; nil for a program whose owner decides what runs.
+	Known *known.Playbooks
 	// AllowPython lets playbooks run Python code with the worker's rights.
 	AllowPython bool
 	// CheckPython may refuse code in the activity that would run it; nil allows
@@ -125,6 +128,7 @@ func (res Resources) withDefaults() Resources {
 	res.logins = &keeper.Logins{
 		Keys: res.SecretKeys, Spool: &keeper.TokenSpool{Directory: res.TokenSpool, Logger: res.Logger}, Secrets: res.Secrets, Logger: res.Logger,
 	}
+	res.Known.LogTo(res.Logger)
 	if logs, ok := res.Connections.(interface{ LogTo(*slog.Logger) }); ok {
 		logs.LogTo(res.Logger)
 	}
@@ -137,16 +141,21 @@ func (res Resources) withDefaults() Resources {
 // forTools is the part of the resources for tools.
 func (res Resources) forTools() tool.Resources {
 	return tool.Resources{
-		Connections: res.Connections, Sources: res.sources, Confine: res.Confine, Egress: res.Egress, TaskQueue: res.TaskQueue, Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
+		Connections: res.Connections, Sources: res.sources, Confine: res.Confine, Egress: res.Egress, Access: res.access(), Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
 		MaxPayload: res.Payloads.MaxBytes, MemoryBytes: res.Payloads.AnswersBytes, Logger: res.Logger, Secrets: res.Secrets,
 		Logins: res.logins,
 	}
 }
 
+// access decides who may use the connections.
+func (res Resources) access() tool.ConnectionAccess {
+	return tool.ConnectionAccess{TaskQueue: res.TaskQueue, Known: res.Known}
+}
+
 // forAttempts is the part of the resources for attempts.
 func (res Resources) forAttempts() attempt.Resources {
 	return attempt.Resources{
-		Connections: res.Connections, TaskQueue: res.TaskQueue, Payloads: res.Payloads, RateLimits: res.RateLimits, Logger: res.Logger, Secrets: res.Secrets,
+		Connections: res.Connections, Access: res.access(), Payloads: res.Payloads, RateLimits: res.RateLimits, Logger: res.Logger, Secrets: res.Secrets,
 		SecretKeys: res.SecretKeys, Telemetry: res.Telemetry, Around: res.Around,
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"reprise/activities/hosting"
 	"reprise/activities/keeper"
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 )
@@ -20,8 +21,8 @@ func ServiceActivities(c *Catalogue) map[string]any {
 		interpreter.PlanActivity: func(ctx context.Context, in call.PlanInput) (interpreter.PlanAnswer, error) {
 			return planPlaybook(ctx, c, in)
 		},
-		interpreter.SinksActivity: func(_ context.Context, sinks []interpreter.SinkConnection) (interpreter.SinkCheck, error) {
-			return checkSinks(c, sinks), nil
+		interpreter.SinksActivity: func(ctx context.Context, sinks []interpreter.SinkConnection) (interpreter.SinkCheck, error) {
+			return checkSinks(tool.ForNoPlaybook(ctx), c, sinks), nil // their attempts check the playbook
 		},
 	}
 	for _, more := range []map[string]any{

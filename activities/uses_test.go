@@ -76,7 +76,7 @@ func TestUsesOfConnections(t *testing.T) {
 		require.NotContains(t, object.Message, "t0ken")
 	}
 	require.Zero(t, requests.Load())
-	checked := activities.CheckSinks(daily, []interpreter.SinkConnection{{Auth: "rows", Place: "load.sink", At: "shop.yaml:3:5"}})
+	checked := activities.CheckSinks(t.Context(), daily, []interpreter.SinkConnection{{Auth: "rows", Place: "load.sink", At: "shop.yaml:3:5"}})
 	require.NotNil(t, checked.Missing)
 	require.Equal(t, "connection_denied", checked.Missing.Type)
 	require.Contains(t, checked.Missing.Message, `shop.yaml:3:5: sink load.sink: connection "rows" may be used on task queues night*`)

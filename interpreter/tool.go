@@ -20,10 +20,12 @@ type ToolInput struct {
 	Tool     string `json:"tool"`
 	Step     string `json:"step"`
 	Playbook string `json:"playbook,omitempty"` // its name
-	Visit    int    `json:"visit"`              // number of the visit of the step, from 1
-	Index    *int   `json:"index,omitempty"`    // index of the iteration, nil without a loop
-	Page     int    `json:"page"`               // number of the page: successes so far + 1
-	Attempt  int    `json:"attempt"`            // number of the attempt of this call, from 1
+	// Attestation says which bytes the playbook of the attempt has. Workers decide by it what the playbook may use.
+	Attestation playbook.Attestation `json:"attestation,omitzero"`
+	Visit       int                  `json:"visit"`           // number of the visit of the step, from 1
+	Index       *int                 `json:"index,omitempty"` // index of the iteration, nil without a loop
+	Page        int                  `json:"page"`            // number of the page: successes so far + 1
+	Attempt     int                  `json:"attempt"`         // number of the attempt of this call, from 1
 	// Place is the sink's place in the playbook, "" for the call of a step.
 	Place string `json:"place,omitempty"`
 	// Fields are the tool's rendered fields. A statement is unchanged; the values of its parameters are in Params,
@@ -354,12 +356,17 @@ type PartitionRequest struct {
 	At  time.Time `json:"at"`
 }
 
+// UnknownPlaybook is the type of the error of a playbook that a worker does not run because it does not know its bytes.
+const UnknownPlaybook = "unknown_playbook"
+
 // CheckResult is the result of the validation; kept in workflow history, so that a replay sees the same result
 // whatever tools the worker has by then.
 type CheckResult struct {
 	// Problems is the formatted text of all errors, "" if the playbook may run.
 	Problems string `json:"problems,omitempty"`
 	Count    int    `json:"count,omitempty"`
+	// Refusal is UnknownPlaybook if Problems says that the worker does not run the playbook, whatever it has in it; else "".
+	Refusal string `json:"refusal,omitempty"`
 	// Warnings say what the worker's settings change in the playbook; they become warnings of the run's result. In
 	// histories from before ValidationWarnings, they include those.
 	Warnings []string `json:"warnings,omitempty"`

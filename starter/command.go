@@ -84,6 +84,7 @@ func commandGroups(a *cli.App) []commandGroup {
 			author.NewNewCommand(a), author.NewValidateCommand(a), author.NewTryCommand(a), author.NewEvalCommand(a), author.NewTestCommand(a),
 			author.NewPlanCommand(a), author.NewGraphCommand(a), author.NewToolsCommand(a), author.NewExplainCommand(a), help.NewDocsCommand(a),
 			author.NewLSPCommand(a), mcpserver.NewMCPCommand(a), author.NewSchemaCommand(a), author.NewMigrateCommand(a),
+			author.NewSignCommand(a),
 		}},
 		{"Run playbooks", []*cobra.Command{
 			execute.NewRunCommand(a), execute.NewBackfillCommand(a), schedule.NewScheduleCommand(a), operate.NewDevCommand(a),

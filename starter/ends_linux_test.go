@@ -25,7 +25,7 @@ import (
 var endings = map[string]string{
 	"new": "asks.yaml --openapi http://BLACKHOLE/api.json", "validate": strings.Repeat("large.yaml ", 30), "try": "fetch.yaml", "eval": "1 --with -", "test": "slow_test.yaml",
 	"plan": "fetch.yaml", "graph": "patients --address BLACKHOLE", "tools": "", "explain": "", "docs": "--listen 127.0.0.1:0", "lsp": "-", "mcp": "-", "schema": "",
-	"migrate": "-", "run": "wait.yaml --address BLACKHOLE", "backfill": "daily.yaml --address BLACKHOLE", "backfill status": "daily.yaml --address BLACKHOLE",
+	"migrate": "-", "sign": "large.yaml --key /nowhere", "run": "wait.yaml --address BLACKHOLE", "backfill": "daily.yaml --address BLACKHOLE", "backfill status": "daily.yaml --address BLACKHOLE",
 	"schedule create": "nightly fetch.yaml --cron 0_3_*_*_* --address BLACKHOLE", "schedule update": "nightly fetch.yaml --address BLACKHOLE",
 	"schedule list": "--address BLACKHOLE", "schedule show": "nightly --address BLACKHOLE", "schedule pause": "nightly --address BLACKHOLE",
 	"schedule resume": "nightly --address BLACKHOLE", "schedule trigger": "nightly --address BLACKHOLE",

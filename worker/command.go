@@ -84,6 +84,8 @@ type options struct {
 	payloads    string
 	directory   string
 	playbooks   string
+	keys        string
+	onlyKnown   bool
 	allowPython bool
 	maxAttempts int
 	heartbeat   string
@@ -171,8 +173,7 @@ func newCommand() (*cobra.Command, *options) {
 			payload.Variable+"]")
 	flags.StringVar(&opts.directory, "directory", os.Getenv("REPRISE_DIRECTORY"),
 		"base folder for relative paths of the file and sqlite tools; default the working directory [REPRISE_DIRECTORY]")
-	flags.StringVar(&opts.playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
-		"folder of playbooks that other playbooks run by name; default none [REPRISE_PLAYBOOKS]")
+	opts.addPlaybookFlags(flags)
 	flags.BoolVar(&opts.allowPython, "allow-python", envBool("REPRISE_ALLOW_PYTHON"),
 		"allow playbooks to run Python code, with the rights of this process [REPRISE_ALLOW_PYTHON]")
 	flags.IntVar(&opts.maxAttempts, "max-attempts", 0, "most tool attempts at a time; 0 means 200")
@@ -384,10 +385,13 @@ func (o *options) toolResources() (activities.Resources, error) {
 		}
 	}
 	resources.CallbackURL, resources.SecretsDirectory, resources.TokenSpool = o.callbackURL, o.secrets, o.spool
-	for _, folder := range []string{o.secrets, o.spool} {
-		if folder != "" {
-			resources.Private = append(resources.Private, folder)
+	for _, path := range []string{o.secrets, o.spool, o.keys} {
+		if path != "" {
+			resources.Private = append(resources.Private, path)
 		}
+	}
+	if err := o.knowPlaybooks(&resources); err != nil {
+		return resources, err
 	}
 	if err := callback.CheckBase(o.callbackURL); err != nil {
 		return resources, err

@@ -44,8 +44,11 @@ func (r *Runner) wrapTool(run Func, beginsItself bool) measuredFunc {
 		b := newBeginning(ctx, in)
 		by := holding{run: in.ControlID, version: in.ControlVersion, step: in.Step, above: in.Parents}
 		b.gate = func(ctx context.Context) (interpreter.Control, error) { return r.gate.passGate(ctx, by) }
-		ctx = tool.WithAttempt(ctx, b)
-		err := r.CheckConnections(in.Sinks)
+		ctx = tool.WithCaller(tool.WithAttempt(ctx, b), in)
+		err := res.Access.RefuseUnknown(ctx)
+		if err == nil {
+			err = r.CheckConnections(ctx, in.Sinks)
+		}
 		if err == nil {
 			err = mayBegin(ctx, b, r.pacer, res.Payloads, in)
 		}

@@ -22,9 +22,9 @@ import (
 type Resources struct {
 	// Connections finds the URL behind a connection's name.
 	Connections tool.ConnectionResolver
-	// TaskQueue is the one that the worker polls, "" for a program that polls none.
-	TaskQueue string
-	Payloads  Payloads
+	// Access decides who may use connections.
+	Access   tool.ConnectionAccess
+	Payloads Payloads
 	// RateLimits are the operator's limits, which apply in addition to those of playbooks.
 	RateLimits RateLimits
 	Logger     *slog.Logger
@@ -179,13 +179,13 @@ func CallTool[R any](
 
 // CheckConnections refuses a call whose sinks name a connection that this worker does not have, before it requests anything:
 // the sink at its end would find that once all pages were read.
-func (r *Runner) CheckConnections(sinks []interpreter.SinkConnection) error {
+func (r *Runner) CheckConnections(ctx context.Context, sinks []interpreter.SinkConnection) error {
 	for _, sink := range sinks {
 		configured, ok := r.Resources.Connections.Connection(sink.Auth)
 		if !ok && tool.IsConnectionName(sink.Auth) {
 			return tool.ConfigErrorf("%s: sink %s: %w", sink.At, sink.Place, tool.NotConfigured(sink.Auth))
 		}
-		if err := tool.DeniedUse(sink.Auth, configured, "", r.Resources.TaskQueue); err != nil {
+		if err := r.Resources.Access.RefuseUse(ctx, sink.Auth, configured, ""); err != nil {
 			denied := tool.ConfigErrorf("%s: sink %s: %w", sink.At, sink.Place, err)
 			denied.Type = tool.TypeConnectionDenied
 			return denied

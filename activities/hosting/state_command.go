@@ -16,9 +16,9 @@ import (
 // destination; Temporal repeats the activity if that may help.
 func (s *StateStores) Command(ctx context.Context, command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
 	defer heartbeat.Keep(ctx)()
-	ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
+	ctx = tool.ForNoPlaybook(attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true)))
 	if command.Place != nil {
-		command.Place = s.withTool(*command.Place)
+		command.Place = s.withTool(ctx, *command.Place)
 		answer.Tool = command.Place.Tool
 	}
 	if command.Change == nil && command.Queue != "" {
@@ -58,12 +58,12 @@ func (s *StateStores) Command(ctx context.Context, command interpreter.StateComm
 
 // withTool returns a place with its tool: its own, or that of its connection, or else postgres, whose
 // error says what the connection lacks.
-func (s *StateStores) withTool(place interpreter.ToolInput) *interpreter.ToolInput {
+func (s *StateStores) withTool(ctx context.Context, place interpreter.ToolInput) *interpreter.ToolInput {
 	if place.Tool != "" {
 		return &place
 	}
 	const file = "sqlite:"
-	connection, _ := s.lent.Connection(context.Background(), place.Auth, "") // the tool says what it lacks
+	connection, _ := s.lent.Connection(ctx, place.Auth, "") // the tool says what it lacks
 	place.Tool = "postgres"
 	if strings.HasPrefix(place.Auth, file) || strings.HasPrefix(connection, file) {
 		place.Tool = "sqlite"

@@ -24,8 +24,8 @@ type Resources struct {
 	Confine func(interpreter.ToolInput) error
 	// Egress decides which addresses tools may connect to; nil is egress.Local.
 	Egress *egress.Policy
-	// TaskQueue is the one that the worker polls, "" for a program that polls none.
-	TaskQueue string
+	// Access decides who may use connections.
+	Access ConnectionAccess
 	// Directory is the base of relative paths.
 	Directory string
 	// Private are files and folders that playbooks may neither read nor write, such as that of the
@@ -102,7 +102,7 @@ func (res Resources) findConnection(ctx context.Context, name, tool string, anew
 	if !ok {
 		return "", NotConfigured(name)
 	}
-	if err := DeniedUse(name, configured, tool, res.TaskQueue); err != nil {
+	if err := res.Access.RefuseUse(ctx, name, configured, tool); err != nil {
 		return "", err
 	}
 	resolved, err := connection.Resolve(configured, func(source connection.SecretSource) (string, error) { return res.Sources.Read(source, anew) })
@@ -131,18 +131,6 @@ const (
 	// typeSecretStore is the type of the error of a secret that cannot be read now.
 	typeSecretStore = "secret_store"
 )
-
-// DeniedUse is the final error of a connection that a tool, or the worker of a task queue, may not use; nil if they may. tool is ""
-// where it is not known yet.
-func DeniedUse(name, configured, tool, queue string) error {
-	reason := connection.UsesOf(configured).Deny(tool, queue)
-	if reason == "" {
-		return nil
-	}
-	denied := ConfigErrorf("connection %q %s", name, reason)
-	denied.Type = TypeConnectionDenied
-	return denied
-}
 
 // PrivateFile is the final error for a path at which the worker keeps its own files. name is the tool's.
 func PrivateFile(name, step, path string) error {

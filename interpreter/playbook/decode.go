@@ -39,7 +39,7 @@ func Decode(file *source.File) (*Playbook, source.Diagnostics) {
 	pb := readPlaybook(d)
 	if pb != nil {
 		attachStatements(pb)
-		pb.nameInlined()
+		pb.nameInlined(pb.attest(file.Bytes()))
 	}
 	d.Found.Sort()
 	d.Found.Limit(maxProblems, CodeTooLarge)

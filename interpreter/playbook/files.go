@@ -1,6 +1,9 @@
 package playbook
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"path"
 	"regexp"
@@ -73,4 +76,85 @@ func (a *Action) CalledNames() []string {
 // Callers are the calls of a playbook that run other playbooks.
 func (pb *Playbook) Callers() []*Action {
 	return lists.Pick(pb.Actions(), func(call CallAt) (*Action, bool) { return call.Action, call.Action.Traits().Plays })
+}
+
+// signatureMark begins a line at the end of a playbook's file that has a signature. Such a line is a comment of YAML.
+const signatureMark = "# reprise-signature "
+
+// Signature is what a file says that somebody has signed: the playbook, or one within it, whose name it has. Whether it is right
+// depends on the keys of who asks.
+type Signature struct {
+	Name string
+	Text string // base64
+}
+
+// SplitSignatures takes the signatures off the end of a file.
+func SplitSignatures(data []byte) (signed []byte, all []Signature) {
+	for {
+		rest := bytes.TrimRight(data, " \t\r\n")
+		start := bytes.LastIndexByte(rest, '\n') + 1
+		line, isSignature := strings.CutPrefix(string(rest[start:]), signatureMark)
+		colon := strings.LastIndex(line, ": ")
+		if !isSignature || colon < 0 {
+			return data, all
+		}
+		all = append([]Signature{{Name: line[:colon], Text: strings.TrimSpace(line[colon+2:])}}, all...)
+		data = data[:start]
+	}
+}
+
+// JoinSignatures is a file with signatures behind it, in place of those that it has.
+func JoinSignatures(data []byte, all []Signature) []byte {
+	signed, _ := SplitSignatures(data)
+	joined := bytes.Clone(signed)
+	for _, one := range all {
+		joined = append(joined, signatureMark+one.Name+": "+one.Text+"\n"...)
+	}
+	return joined
+}
+
+// Digest is the SHA-256 of a playbook's bytes without signatures, in base64 for URLs.
+func Digest(signed []byte) string {
+	sum := sha256.Sum256(signed)
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// SignedMessage is what a signature of a playbook signs.
+func SignedMessage(name, digest string) []byte {
+	return []byte("reprise playbook\n" + digest + "\n" + name)
+}
+
+// Attestation says which bytes a playbook was read from, and who stands for them. Kept in workflow history, in the input of each
+// attempt.
+type Attestation struct {
+	// Digest is that of the bytes; "" in inputs that were made before there was one.
+	Digest string `json:"digest,omitempty"`
+	// Signature is what the file has of the playbook; "" for none.
+	Signature string `json:"signature,omitempty"`
+}
+
+// Attestation is that of the bytes that a run of the playbook has. A playbook within another one has bytes of its own.
+func (pb *Playbook) Attestation() Attestation { return pb.attestation }
+
+// attest sets the attestation by the text that the playbook is read from, and returns the signatures of the text.
+func (pb *Playbook) attest(text []byte) []Signature {
+	signed, all := SplitSignatures(text)
+	pb.attestation = Attestation{Digest: Digest(signed)}
+	for _, one := range all {
+		if one.Name == pb.Name {
+			pb.attestation.Signature = one.Text
+		}
+	}
+	return all
+}
+
+// Inlined are the playbook and those within it, at any depth.
+func (pb *Playbook) Inlined() []*Playbook {
+	all := []*Playbook{pb}
+	for _, call := range pb.Actions() {
+		if call.Action.Inline != nil {
+			all = append(all, call.Action.Inline.Inlined()...)
+		}
+	}
+	return all
 }

@@ -56,8 +56,8 @@ func readInlined(d *decoder, field restField) *Playbook {
 }
 
 // nameInlined names the playbooks within a playbook after it, and writes them as
-// documents of their own.
-func (pb *Playbook) nameInlined() {
+// documents of their own, with the signatures of the file.
+func (pb *Playbook) nameInlined(signatures []Signature) {
 	for _, call := range pb.Actions() {
 		inner := call.Action.Inline
 		if inner == nil {
@@ -72,14 +72,15 @@ func (pb *Playbook) nameInlined() {
 			inner.State = nameWithin(pb.State, name)
 		}
 		attachStatements(inner)
-		inner.inline.source = inner.inline.documentText(inner.Name, inner.State)
+		inner.inline.source = string(JoinSignatures([]byte(inner.inline.documentText(inner.Name, inner.State)), signatures))
+		inner.attest([]byte(inner.inline.source))
 		inner.Hash = hashData([]byte(inner.inline.source))
 		if workload := call.Action.Field(FieldWorkload); workload != nil {
 			for _, entry := range workload.Entries {
 				inner.WorkloadPos[entry.Key] = entry.KeyPos
 			}
 		}
-		inner.nameInlined()
+		inner.nameInlined(signatures)
 	}
 }
 

@@ -20,7 +20,8 @@ type Playbook struct {
 	Description string
 	Labels      map[string]string
 	Triggers    []*Trigger
-	names       []HeadName     // metadata.name and the names of labels
+	names       []HeadName // metadata.name and the names of labels
+	attestation Attestation
 	Schedule    *Schedule      // nil: none
 	Timeout     time.Duration  // whole run; 0 is none
 	Strict      bool           // a failed iteration keeps a run from being completed

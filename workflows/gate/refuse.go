@@ -14,7 +14,9 @@ func UnfitError(err error) error {
 }
 
 // InvalidError returns the error of a run whose playbook is invalid. It is not retried.
-func InvalidError(err error) error {
-	return temporal.NewApplicationErrorWithOptions(err.Error(), protocol.InvalidPlaybook,
-		temporal.ApplicationErrorOptions{NonRetryable: true})
+func InvalidError(err error) error { return RefusedError(protocol.InvalidPlaybook, err.Error()) }
+
+// RefusedError returns the error of a run whose playbook the validation refused, with the type of the refusal. It is not retried.
+func RefusedError(kind, message string) error {
+	return temporal.NewApplicationErrorWithOptions(message, kind, temporal.ApplicationErrorOptions{NonRetryable: true})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/converter"
@@ -195,7 +196,7 @@ func playError(id string, err error) *interpreter.ErrorObject {
 	case errors.As(err, &application):
 		// Temporal rejected the start, and would do so again.
 		failure.Class, failure.Type = interpreter.ClassFinal, application.Type()
-		failure.Final = application.Type() == InvalidPlaybook || application.Type() == InvalidInput
+		failure.Final = slices.Contains([]string{InvalidPlaybook, interpreter.UnknownPlaybook, InvalidInput}, application.Type())
 		failure.Message = fmt.Sprintf("the run %s failed: %s", id, application.Message())
 	default:
 		failure.Type = "child_workflow"

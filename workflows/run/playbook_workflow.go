@@ -3,6 +3,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -131,7 +132,7 @@ func validateRun(ctx workflow.Context, input protocol.Input) (interpreter.CheckR
 		return answer, err
 	}
 	if answer.Problems != "" {
-		return answer, gate.InvalidError(errors.New(answer.Problems))
+		return answer, gate.RefusedError(cmp.Or(answer.Refusal, protocol.InvalidPlaybook), answer.Problems)
 	}
 	return answer, nil
 }

@@ -67,7 +67,7 @@ func TestProblemsOfAMap(t *testing.T) {
 		`["canary-5ecret"]`:                                                                             ": must be text such as bearer:TOKEN or a URL, or a map with one or more of bearer, basic",
 		`{"host": "https://api.test"}`:                                                                  ": must be text such as bearer:TOKEN or a URL, or a map with one",
 		`{"bearer": "x", "uses": ["http"]}`:                                                             "uses: must have a map as uses",
-		`{"bearer": "x", "uses": {"playbook": ["a"]}}`:                                                  "uses playbook: has an unknown key in uses, expected one of tools, task_queues",
+		`{"bearer": "x", "uses": {"playbook": ["a"]}}`:                                                  "uses playbook: has an unknown key in uses (did you mean playbooks?), expected one of tools, task_queues, playbooks",
 		`{"bearer": "x", "uses": {"tool": ["a"]}}`:                                                      "uses tool: has an unknown key in uses (did you mean tools?)",
 		`{"bearer": "x", "uses": {"tools": []}}`:                                                        "uses tools: must have one name or more in uses.tools",
 		`{"bearer": "x", "uses": {"tools": ["http", "webhook"]}}`:                                       "uses tools: has webhook in uses.tools, which connects by http; name that",

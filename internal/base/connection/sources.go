@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"reprise/internal/base/regular"
 	"reprise/interpreter/expression"
 )
 
@@ -61,7 +62,7 @@ func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
 	defer s.mu.Unlock()
 	kept := s.kept[source]
 	state, err := s.stateOf(source)
-	if err == nil && kept != nil && !anew && Unchanged(kept.file, state) && s.Now().Sub(kept.read) < source.Refresh {
+	if err == nil && kept != nil && !anew && regular.Unchanged(kept.file, state) && s.Now().Sub(kept.read) < source.Refresh {
 		return kept.value, nil
 	}
 	value := ""
@@ -78,19 +79,11 @@ func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
 	case errors.Is(err, ErrMissing) || kept == nil || s.Now().Sub(kept.read) >= stale:
 		return "", fmt.Errorf("%s: %w", source, err)
 	}
-	if s.Logger != nil && (state == nil || !Unchanged(kept.tried, state)) {
+	if s.Logger != nil && (state == nil || !regular.Unchanged(kept.tried, state)) {
 		s.Logger.Warn("cannot re-read a secret; its last value stays in use", "source", source.String(), "error", err, "read_at", kept.read)
 	}
 	kept.tried = state
 	return kept.value, nil
-}
-
-// Unchanged reports whether two descriptions are of the same version of a file; nil means that there is no file.
-func Unchanged(a, b fs.FileInfo) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
-	}
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
 // stateOf identifies the version of a source's file; nil if the source is not a file.

@@ -15,6 +15,15 @@ type Uses struct {
 	Tools []string
 	// TaskQueues are the task queues whose workers may, with * for any characters; empty for all.
 	TaskQueues []string
+	// Playbooks are the names of known playbooks, with * for any characters; none for all playbooks, known or not.
+	Playbooks []string
+}
+
+// User is who would use a connection. A field is "" where it is not known yet, which denies nothing.
+type User struct {
+	Tool, TaskQueue, Playbook string
+	// Unknown says why the worker does not know the bytes of the playbook, "" where it knows them.
+	Unknown string
 }
 
 // connectsBy maps tools without connections to the tools that they connect with.
@@ -22,12 +31,12 @@ var connectsBy = map[string]string{"webhook": "http", "transfer": "the tools tha
 
 // readUses reads the limits of the connection.
 func (s section) readUses() (u Uses) {
-	limits := s.subsection("uses", "tools", "task_queues")
+	limits := s.subsection("uses", "tools", "task_queues", "playbooks")
 	if limits == nil {
 		return u
 	}
-	u.Tools, u.TaskQueues = limits.readTexts("tools"), limits.readTexts("task_queues")
-	for _, key := range []string{"tools", "task_queues"} {
+	u.Tools, u.TaskQueues, u.Playbooks = limits.readTexts("tools"), limits.readTexts("task_queues"), limits.readTexts("playbooks")
+	for _, key := range []string{"tools", "task_queues", "playbooks"} {
 		if _, has := limits.values[key]; has && len(limits.readTexts(key)) == 0 {
 			s.d.recordProblem(limits.pathOf(key), "must have one name or more in %s", limits.keyName(key))
 		}
@@ -37,9 +46,9 @@ func (s section) readUses() (u Uses) {
 			s.d.recordProblem(limits.pathOf("tools"), "has %s in %s, which connects by %s; name that", name, limits.keyName("tools"), by)
 		}
 	}
-	for _, pattern := range u.TaskQueues {
-		if _, err := path.Match(pattern, ""); err != nil {
-			s.d.recordProblem(limits.pathOf("task_queues"), "must have names of task queues in %s, with * for any characters", limits.keyName("task_queues"))
+	for key, patterns := range map[string][]string{"task_queues": u.TaskQueues, "playbooks": u.Playbooks} {
+		if slices.ContainsFunc(patterns, func(pattern string) bool { _, err := path.Match(pattern, ""); return err != nil }) {
+			s.d.recordProblem(limits.pathOf(key), "must have names of %s in %s, with * for any characters", strings.ReplaceAll(key, "_", " "), limits.keyName(key))
 		}
 	}
 	return u
@@ -58,14 +67,22 @@ func UsesOf(text string) Uses {
 	return section{d: &decoder{}, values: entry}.readUses()
 }
 
-// Deny returns why a tool of a worker may not use the connection; "" if it may. The text continues after the
-// connection's name. tool or queue is "" if it is not known yet, which denies nothing.
-func (u Uses) Deny(tool, queue string) string {
+// Deny returns why somebody may not use the connection; "" if they may. The text continues after the connection's name.
+func (u Uses) Deny(user User) string {
 	switch {
-	case len(u.Tools) > 0 && tool != "" && !slices.Contains(u.Tools, tool):
-		return fmt.Sprintf("may be used by %s, and not by %s: its uses.tools decides", strings.Join(u.Tools, ", "), tool)
-	case len(u.TaskQueues) > 0 && queue != "" && !slices.ContainsFunc(u.TaskQueues, func(pattern string) bool { ok, _ := path.Match(pattern, queue); return ok }):
-		return fmt.Sprintf("may be used on task queues %s, and this worker polls %s: its uses.task_queues decides", strings.Join(u.TaskQueues, ", "), queue)
+	case len(u.Tools) > 0 && user.Tool != "" && !slices.Contains(u.Tools, user.Tool):
+		return fmt.Sprintf("may be used by %s, and not by %s: its uses.tools decides", strings.Join(u.Tools, ", "), user.Tool)
+	case len(u.TaskQueues) > 0 && user.TaskQueue != "" && !matchesAny(u.TaskQueues, user.TaskQueue):
+		return fmt.Sprintf("may be used on task queues %s, and this worker polls %s: its uses.task_queues decides", strings.Join(u.TaskQueues, ", "), user.TaskQueue)
+	case len(u.Playbooks) > 0 && user.Playbook != "" && !matchesAny(u.Playbooks, user.Playbook):
+		return fmt.Sprintf("may be used by playbooks %s, and not by %s: its uses.playbooks decides", strings.Join(u.Playbooks, ", "), user.Playbook)
+	case len(u.Playbooks) > 0 && user.Unknown != "":
+		return fmt.Sprintf("may be used by known playbooks %s, and %s: its uses.playbooks decides", strings.Join(u.Playbooks, ", "), user.Unknown)
 	}
 	return ""
+}
+
+// matchesAny reports whether a name fits a pattern, in which * stands for any characters.
+func matchesAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { fits, _ := path.Match(pattern, name); return fits })
 }

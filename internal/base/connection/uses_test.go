@@ -29,7 +29,7 @@ func TestUses(t *testing.T) {
 	} {
 		kept, err := connection.Text(entry(t, quoted(row.text)))
 		require.NoError(t, err, row.text)
-		require.Equal(t, row.denied, connection.UsesOf(kept).Deny(row.tool, row.queue), "%s %s %s", row.text, row.tool, row.queue)
+		require.Equal(t, row.denied, connection.UsesOf(kept).Deny(connection.User{Tool: row.tool, TaskQueue: row.queue}), "%s %s %s", row.text, row.tool, row.queue)
 		resolved, err := connection.Resolve(kept, nil)
 		require.NoError(t, err)
 		require.NotContains(t, resolved, "uses")
@@ -42,4 +42,26 @@ func quoted(text string) string {
 		return text
 	}
 	return `"` + text + `"`
+}
+
+// TestUsesOfPlaybooks: a playbook needs a name that the list has, and bytes that the worker knows.
+func TestUsesOfPlaybooks(t *testing.T) {
+	t.Parallel()
+	kept, err := connection.Text(entry(t, `{"bearer": "tok", "uses": {"playbooks": ["nightly", "billing-*"]}}`))
+	require.NoError(t, err)
+	for _, row := range []struct{ name, unknown, denied string }{
+		{"nightly", "", ""},
+		{"billing-eu", "", ""},
+		{"", "", ""},
+		{"nightly.load", "", "may be used by playbooks nightly, billing-*, and not by nightly.load: its uses.playbooks decides"},
+		{"nightly", "it has no signature", "may be used by known playbooks nightly, billing-*, and it has no signature: its uses.playbooks decides"},
+		{"", "it has no signature", "may be used by known playbooks nightly, billing-*, and it has no signature: its uses.playbooks decides"},
+	} {
+		require.Equal(t, row.denied, connection.UsesOf(kept).Deny(connection.User{Playbook: row.name, Unknown: row.unknown}), row.name)
+	}
+	require.Empty(t, connection.UsesOf("bearer:tok").Deny(connection.User{Playbook: "x", Unknown: "it has no signature"}))
+	_, err = connection.Text(entry(t, `{"bearer": "tok", "uses": {"playbooks": ["[a"]}}`))
+	require.ErrorContains(t, err, "must have names of playbooks in uses.playbooks, with * for any characters")
+	_, err = connection.Text(entry(t, `{"bearer": "tok", "uses": {"playbooks": []}}`))
+	require.ErrorContains(t, err, "must have one name or more in uses.playbooks")
 }

@@ -34,7 +34,7 @@ func Of(ctx context.Context, run client.WorkflowRun) (protocol.Result, error) {
 		return protocol.Result{}, fmt.Errorf("wait for run %s: %w", run.GetID(), err)
 	}
 	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok {
-		if application.Type() == protocol.InvalidPlaybook {
+		if application.Type() == protocol.InvalidPlaybook || application.Type() == interpreter.UnknownPlaybook {
 			return protocol.Result{}, fmt.Errorf("%w:\n%s", ErrRefused, strings.TrimRight(application.Message(), "\n"))
 		}
 		return protocol.Result{}, fmt.Errorf("%w: %s", ErrNoResult, application.Message())

@@ -29,6 +29,9 @@ type begin struct {
 func (b *begin) checkRun(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
 	c := attempt.WorkerOf(ctx).Client
 	b.renewSchedule(ctx, c)
+	if refusal := activities.RefuseUnknown(b.catalogue, in.Name, in.Source); refusal != "" && !isBackfill(in) {
+		return interpreter.CheckResult{Problems: refusal, Count: 1, Refusal: interpreter.UnknownPlaybook}, nil
+	}
 	result := activities.CheckRun(b.catalogue, in)
 	if result.Count > 0 || !in.Missing || in.Partition == nil {
 		return result, nil
@@ -38,6 +41,21 @@ func (b *begin) checkRun(ctx context.Context, in interpreter.CheckInput) (interp
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%d partitions that are missing as well are left to the next run: a run runs %d", more, mostMissing))
 	}
 	return result, err
+}
+
+// isBackfill reports whether a playbook is the one that starter writes to run another one for partitions, byte for byte. That
+// other one is checked when it runs.
+func isBackfill(in interpreter.CheckInput) bool {
+	of, is := strings.CutSuffix(in.Name, backfill.FileName(""))
+	called, err := interpreter.Load(backfill.CalledName(of), in.Files[backfill.CalledName(of)])
+	if !is || err != nil {
+		return false
+	}
+	book, err := interpreter.Load(in.Name, in.Source)
+	if err != nil || len(book.Steps) != 1 || book.Steps[0].Loop == nil {
+		return false
+	}
+	return in.Source == string(backfill.Source(called, of, book.Steps[0].Loop.MaxConcurrency))
 }
 
 // scheduledID matches the workflow IDs of scheduled runs.

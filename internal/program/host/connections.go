@@ -3,18 +3,17 @@ package host
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"reprise/activities"
 	"reprise/activities/tool"
 	"reprise/internal/base/connection"
+	"reprise/internal/base/regular"
 	"reprise/interpreter/credential"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -32,11 +31,11 @@ func Connections(path string) (tool.ConnectionResolver, error) {
 	if path == "" {
 		return environment, nil
 	}
-	file := &connectionFile{path: path, logger: slog.New(slog.DiscardHandler)}
-	if err := file.readChanged(); err != nil {
+	file, err := regular.OpenReread(path, "the file of connections", readConnections)
+	if err != nil {
 		return nil, err
 	}
-	return activities.FirstOf{file, environment}, nil
+	return activities.FirstOf{connectionFile{file}, environment}, nil
 }
 
 // checkVariables refuses connections in environment variables that no attempt could use, as is done for those in a
@@ -62,62 +61,16 @@ func checkVariables(entries []string) error {
 	return nil
 }
 
-// connectionFile is a connections file, which is read again when it changes. If it cannot be read, the previous
-// connections stay. It is safe for concurrent use.
+// connectionFile is a connections file, which is read again when it changes.
 type connectionFile struct {
-	path string
-
-	mu          sync.Mutex
-	logger      *slog.Logger
-	seen        fs.FileInfo // of what was read, or tried to; nil before
-	connections activities.Connections
-}
-
-// LogTo sets the logger for errors in a changed file.
-func (f *connectionFile) LogTo(logger *slog.Logger) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.logger = logger
+	*regular.Reread[activities.Connections]
 }
 
 // Connection finds a connection by name.
-func (f *connectionFile) Connection(name string) (string, bool) {
-	return f.currentConnections().Connection(name)
-}
+func (f connectionFile) Connection(name string) (string, bool) { return f.Current().Connection(name) }
 
 // Texts returns all connections.
-func (f *connectionFile) Texts() []string { return f.currentConnections().Texts() }
-
-// currentConnections returns the connections in the file's current version.
-func (f *connectionFile) currentConnections() activities.Connections {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.readChanged(); err != nil {
-		f.logger.Error("the file of connections has changed and cannot be used; what was read before stays", "error", err)
-	}
-	return f.connections
-}
-
-// readChanged reads the file if it has changed. It reports each broken version once.
-func (f *connectionFile) readChanged() error {
-	info, err := os.Stat(f.path)
-	if err != nil && f.seen == nil && f.connections != nil {
-		return nil
-	}
-	if err != nil {
-		f.seen = nil
-		return fmt.Errorf("read the connections: %w", err)
-	}
-	if connection.Unchanged(f.seen, info) {
-		return nil
-	}
-	f.seen = info
-	connections, err := readConnections(f.path)
-	if err == nil {
-		f.connections = connections
-	}
-	return err
-}
+func (f connectionFile) Texts() []string { return f.Current().Texts() }
 
 func readConnections(path string) (activities.Connections, error) {
 	data, err := os.ReadFile(path)

@@ -103,7 +103,7 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 		DeadlockDetectionTimeout:           mostThought,
 		OnFatalError:                       options.OnFatalError,
 		DeploymentOptions:                  options.Build.workerOptions(),
-		Interceptors:                       append(options.Telemetry.Interceptors(), catalogue.Attempts.StoreOutcomes()),
+		Interceptors:                       append(options.Telemetry.Interceptors(), catalogue.Attempts.StoreOutcomes(), &refuseStandalone{}),
 	})
 	Register(w, catalogue)
 	return w

@@ -61,6 +61,8 @@ var variables = []variable{
 	{"DEVSERVER_API_KEY", "devserver", "The API key that clients must send. starter sets it for the server that it starts.", "none", "KEY"},
 	{"DEVSERVER_UI_SOCKET", "devserver", "The Unix socket of the web UI, in a folder with mode 0700; the web UI then has no port. starter sets it.", "none; with a key there is no web UI then", "/run/user/1000/reprise/ui"},
 	{"DEVSERVER_UI_PATH", "devserver", "The path prefix of the web UI. starter sets it.", "none", "/temporal"},
+	{"REPRISE_PLAYBOOK_KEYS", "worker", "The file of public keys whose signatures make playbooks known. Same as `--playbook-keys`.", "none", "/etc/reprise/keys.pem"},
+	{"REPRISE_ONLY_KNOWN", "worker", "Whether the worker runs known playbooks only. Same as `--only-known`.", "`false`", "true"},
 	{"REPRISE_TOKEN_SPOOL", "worker", "The folder where tokens of logins outlive this worker. Same as `--token-spool` of `worker`.", "none", "/var/lib/reprise/tokens"},
 	{"REPRISE_SECRETS_DIRECTORY", ofWorkers + ", and serve", "The folder of secret files, which connections refer to as `{from: file, path: PATH}`. Same as `--secrets-directory` of `worker`.", "none", "/etc/reprise/secrets"},
 	{"TEMPORAL_ADDRESS", ofPrograms, "The host:port of the Temporal server. Same as `--address`. Temporal's other variables also apply, such as `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS` and `TEMPORAL_PROFILE`.", "for starter a local server, for worker 127.0.0.1:7233", "temporal.example.com:7233"},

@@ -576,7 +576,7 @@ func TestCanaries(t *testing.T) {
 		w.connected[c.name] = c.url
 	}
 	hound := newHound(t, all)
-	cage, err := json.Marshal(known(canaries))
+	cage, err := json.Marshal(canariesForPython(canaries))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "canaries.json"), cage, 0o600))
 	logged, tapped := &buffer{}, &tap{}
@@ -610,8 +610,8 @@ func TestCanaries(t *testing.T) {
 	report(t, hound, found)
 }
 
-// known is what python is told of the canaries.
-func known(canaries []canary) []map[string]any {
+// canariesForPython is what python is told of the canaries.
+func canariesForPython(canaries []canary) []map[string]any {
 	all := make([]map[string]any, len(canaries))
 	for i, c := range canaries {
 		all[i] = map[string]any{"secret": c.secret, "spelt": spelledOut(c.secret)}

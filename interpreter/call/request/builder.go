@@ -114,7 +114,7 @@ func (b *Builder) Input(r *Requests, m Moment, now time.Time) (interpreter.ToolI
 	input := interpreter.ToolInput{
 		Tool: b.tool, Playbook: s.Run.Playbook, Step: s.Step.Name, Visit: s.Visit, Index: s.Index,
 		Page: m.Page, Attempt: m.Attempts + 1, Lost: m.Lost,
-		RunID:  s.Run.RunID,
+		RunID: s.Run.RunID, Attestation: s.Book.Attestation(),
 		Fields: request.Fields, Params: request.Params, Auth: request.Auth, Origin: request.Origin, NextURL: request.hasNextURL(),
 		TimeoutSeconds: b.AttemptLimit(m.StartedAt).Seconds(),
 		OperationKey:   operation, AttemptKey: attempt,

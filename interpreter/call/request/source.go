@@ -90,7 +90,7 @@ func (s *Source) Target(sink *playbook.Sink, now time.Time) (input interpreter.T
 	}
 	tool := expression.Text(name)
 	return interpreter.ToolInput{
-		Tool: tool, Step: s.Step.Name, Visit: s.Visit, Index: s.Index, Place: sink.Place,
+		Tool: tool, Playbook: s.Run.Playbook, Attestation: s.Book.Attestation(), Step: s.Step.Name, Visit: s.Visit, Index: s.Index, Place: sink.Place,
 		Fields: request.Fields, Auth: request.Auth, TimeoutSeconds: timeoutOf(action, tool).Seconds(),
 	}, true
 }
