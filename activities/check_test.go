@@ -30,7 +30,7 @@ func TestCheckAcceptsAGoodPlaybook(t *testing.T) {
 		map[string]any{"api": "http://localhost"})
 
 	require.Equal(t, interpreter.CheckResult{
-		Limits: interpreter.RunLimits{MaxPayload: interpreter.MaxInlinePayload, RetriesTables: true, MapsRows: true, CollectsRows: true},
+		Limits: interpreter.RunLimits{MaxPayload: interpreter.MaxInlinePayload, RetriesTables: true, MapsRows: true, CollectsRows: true, StagesFiles: true},
 	}, result)
 }
 

@@ -170,7 +170,8 @@ func (in ToolInput) Table() TableRows {
 // GivenRows returns the rows given to a sink, counted as written.
 func (in ToolInput) GivenRows() *Rows {
 	table := in.Table()
-	if in.Staging == nil || in.Staging.Do == "" && expression.Text(in.Fields["mode"].Data) != "replace" {
+	publishes := playbook.TraitsOf(in.Tool).IntoFile || expression.Text(in.Fields["mode"].Data) == "replace" // what it stages, and counts it then
+	if in.Staging == nil || in.Staging.Do == "" && !publishes {
 		table.Written = int64(len(in.Rows()))
 	}
 	return table.ToRows()

@@ -1,7 +1,7 @@
 package interpreter
 
-// Staging says that the rows of a table sink are published together with all others of the call or loop: in mode
-// replace, or with delete_missing. Kept in workflow history.
+// Staging says that the rows of a sink are published together with all others of the call or loop: in mode replace,
+// with delete_missing, or below a connection. Kept in workflow history.
 type Staging struct {
 	// ID identifies the call or loop: 20 hexadecimal digits, the same for all its writes and different for every
 	// other visit, run and sink.
@@ -10,6 +10,9 @@ type Staging struct {
 	Part *int `json:"part,omitempty"`
 	// Round is the number of restarts of the part (then.restart): rows of earlier rounds are discarded.
 	Round int `json:"round,omitempty"`
+	// Lap distinguishes the runs of one identity (RunInfo.WholeLap): of files, what a later one stages for a part
+	// takes the place of what an earlier one has staged and not published.
+	Lap string `json:"lap,omitempty"`
 	// Do is the staging step; the zero value writes rows.
 	Do StagingStep `json:"do,omitempty"`
 }

@@ -439,6 +439,9 @@ type RunLimits struct {
 	// CollectsRows says that pages of a step with `rows` are collected without a collect:
 	// playbook.Step.PagesCollect. It is false in older histories, whose runs keep only the last page.
 	CollectsRows bool `json:"collects_rows,omitempty"`
+	// StagesFiles says that what sinks write below a connection becomes files at the end of the call or loop. It is
+	// false in older histories, whose runs make a manifest with each write.
+	StagesFiles bool `json:"stages_files,omitempty"`
 	// HeartbeatSeconds is the time between two heartbeats of an activity; 0 is DefaultHeartbeat.
 	HeartbeatSeconds float64 `json:"heartbeat_seconds,omitempty"`
 }
@@ -462,6 +465,11 @@ func (l RunLimits) SinkPolicies(book *playbook.Playbook, sink *playbook.Sink, to
 		return playbook.TableRetry()
 	}
 	return sink.Action.Retry
+}
+
+// Stages reports whether what a sink of the step writes is published together at the end of the call or loop.
+func (l RunLimits) Stages(book *playbook.Playbook, step *playbook.Step, sink *playbook.Sink) bool {
+	return book.Stages(step, sink) && (l.StagesFiles || !book.StagesFile(step, sink))
 }
 
 // MaxInlinePayload is the maximum size of a payload, in bytes of JSON, without a payload store. Temporal rejects
@@ -497,7 +505,7 @@ func (l RunLimits) inlineSize(size, storedFrom int) int {
 func NewRunLimits(limits playbook.Limits) RunLimits {
 	return RunLimits{
 		MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds(), MaxRuns: limits.MaxRuns, MaxVisits: limits.MaxVisits,
-		RetriesTables: true, MapsRows: true, CollectsRows: true,
+		RetriesTables: true, MapsRows: true, CollectsRows: true, StagesFiles: true,
 	}
 }
 

@@ -37,6 +37,7 @@ type Tool struct {
 	buckets map[string]*blob.Bucket // open ones, by their addresses
 	probed  map[string]bool         // those that refuse to overwrite
 	swept   map[string]time.Time    // when leftovers were looked for, by path
+	staged  map[string]stagedEnd    // by what is staged
 	remotes [remoteLocks]chan struct{}
 }
 
@@ -50,6 +51,7 @@ func New(res tool.Resources) *Tool {
 	t := &Tool{
 		res: res, journals: map[string]*journalCache{},
 		buckets: map[string]*blob.Bucket{}, probed: map[string]bool{}, swept: map[string]time.Time{},
+		staged: map[string]stagedEnd{},
 	}
 	for i := range t.remotes {
 		t.remotes[i] = make(chan struct{}, 1)
@@ -97,17 +99,23 @@ write is an error of type moved and class retryable.
 With auth, path is below a connection: a folder such as file:///var/lib/lake, or an
 object store such as s3://bucket/prefix?region=eu-central-1, gs://bucket or
 azblob://container. It cannot leave that. Reading is as above. Objects cannot be
-appended to, so a sink makes path a folder: each write is an object of its own, and then
-the next manifest, such as _manifest/00000012.json, names all objects that have the
-rows, and their hashes. append takes over those of the manifest before, overwrite does
-not. Who reads by the last manifest sees all rows of a write or none; objects that no
-manifest names have no rows, and are removed after 7 days. Of two writers one follows
-the other, and neither loses rows. A store has to refuse If-None-Match: *, or the
-write is a final error.`,
+appended to, so a sink makes path a folder. Pages of a call and iterations of a loop are
+staged, each as an object of its own below _staging; at the end of the call or loop they
+become files of about target_size, and then the next manifest, such as
+_manifest/00000012.json, names all files that have the rows, and their hashes. append
+takes over those of the manifest before, overwrite does not. Who reads by the last
+manifest sees the old rows or the new. A call or loop that fails or is cancelled
+publishes nothing, and overwrite needs that all was read. A single write is a file and
+a manifest at once, as is each write of a step with incremental, or to a path that
+differs between pages or elements. What no manifest names has no rows, and is removed
+after 7 days. Of two writers one follows the other, and neither loses rows. A store has
+to refuse If-None-Match: *, or the write is a final error.`,
 		Fields: append([]playbook.Field{
 			{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory."},
 			{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}, Default: "append", Doc: "What a sink does if the file exists."},
 			{Name: "columns", Kind: playbook.KindList, Doc: "The columns of a new CSV file, in order."},
+			{Name: fieldTargetSize, Kind: playbook.KindText, Default: "128MiB", Doc: "With auth, the size of the files that pages and iterations become: bytes, or such as 64MiB."},
+			{Name: playbook.FieldAllowEmpty, Kind: playbook.KindBoolean, Default: "false", Doc: "With auth and mode overwrite, whether a call or loop without rows empties the path."},
 		}, format.Fields("by the file's name", "The format; a sink writes jsonl or csv.", format.Formulas)...),
 		Writes: true,
 		Example: `step: report

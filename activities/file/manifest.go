@@ -42,6 +42,8 @@ type manifest struct {
 	Writes []manifestWrite `json:"writes,omitempty"`
 	// Notes are the last of each call that notes how it continues, such as a transfer, of the last days.
 	Notes []manifestNote `json:"notes,omitempty"`
+	// Staged is what of calls and loops was published, of the last weeks.
+	Staged []publishedStage `json:"staged,omitempty"`
 	// Replaced are files of manifests before, which readers of those may still read.
 	Replaced []replacedFile `json:"replaced,omitempty"`
 }
@@ -166,6 +168,35 @@ func (r *remote) listFolder(folder string) (listed []blob.ListObject, err error)
 	return listed, nil
 }
 
+// listBelow are all objects in a folder and those in it.
+func (r *remote) listBelow(ctx context.Context, folder string) (listed []blob.ListObject, err error) {
+	if !r.at.IsFolder() {
+		all := r.bucket.List(&blob.ListOptions{Prefix: folder + "/"})
+		for {
+			object, err := all.Next(ctx)
+			switch {
+			case errors.Is(err, io.EOF):
+				return listed, nil
+			case err != nil:
+				return nil, r.storeError("list", err)
+			}
+			listed = append(listed, *object)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(r.root, filepath.FromSlash(folder)))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, r.storeError("list", err)
+	}
+	for _, entry := range entries {
+		objects, err := r.listFolder(path.Join(folder, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		listed = append(listed, objects...)
+	}
+	return listed, nil
+}
+
 // readManifest reads a manifest, if it is there.
 func (r *remote) readManifest(ctx context.Context, number int) (read manifest, found bool, err error) {
 	content, err := r.bucket.ReadAll(ctx, r.manifestKey(number))
@@ -210,8 +241,8 @@ func (m manifest) noteOf(call string) (manifestNote, bool) {
 	return m.Notes[i], true
 }
 
-// follow is the manifest after a write: with its file, nil for none, and without those before if the write replaces them.
-func (m manifest) follow(w *objectWrite, file *manifestFile, now time.Time) manifest {
+// follow is the manifest after a write: with its files, and without those before if the write replaces them.
+func (m manifest) follow(w *objectWrite, files []manifestFile, now time.Time) manifest {
 	next := manifest{Number: m.Number + 1, Format: w.format, Columns: w.columns, Run: w.run, At: now, Files: slices.Clone(m.Files)}
 	recent := func(at time.Time) bool { return now.Sub(at) < leftoverAge }
 	next.Replaced = lists.Filter(m.Replaced, func(file replacedFile) bool { return recent(file.At) })
@@ -221,14 +252,17 @@ func (m manifest) follow(w *objectWrite, file *manifestFile, now time.Time) mani
 		}
 		next.Files = nil
 	}
-	if file != nil {
-		next.Files = append(next.Files, *file)
-	}
+	next.Files = append(next.Files, files...)
 	for _, file := range next.Files {
 		next.Rows, next.Bytes = next.Rows+int64(file.Rows), next.Bytes+file.Bytes
 	}
 	next.Writes = lists.Filter(m.Writes, func(write manifestWrite) bool { return recent(write.At) })
-	if w.Operation != "" {
+	next.Staged = lists.Filter(m.Staged, func(stage publishedStage) bool {
+		return now.Sub(stage.At) < stagesKept && (w.published == nil || stage.ID != w.published.ID)
+	})
+	if w.published != nil {
+		next.Staged = append(next.Staged, *w.published)
+	} else if w.Operation != "" {
 		next.Writes = append(next.Writes, manifestWrite{Operation: w.Operation, Fingerprint: w.Fingerprint, Rows: len(w.rows), At: now})
 	}
 	next.Notes = lists.Filter(m.Notes, func(note manifestNote) bool { return recent(note.At) && (w.Note == nil || note.Call != w.Note.Call) })
@@ -247,18 +281,21 @@ func (r *remote) addManifest(ctx context.Context, next manifest) (taken bool, er
 	if err != nil {
 		return false, err
 	}
-	if r.at.IsFolder() {
-		taken, err = r.linkManifest(ctx, next.Number, content)
-	} else {
-		taken, err = r.addObject(ctx, r.manifestKey(next.Number), content)
-	}
-	if err != nil {
+	if taken, err = r.addOnce(ctx, r.manifestKey(next.Number), content); err != nil {
 		return false, r.storeError("write the manifest of", err)
 	}
 	return taken, nil
 }
 
-// addObject writes an object that must not be there. After an error it may be there all the same, and then who reads it finds whose it is.
+// addOnce writes an object, unless there is one with its key.
+func (r *remote) addOnce(ctx context.Context, key string, content []byte) (taken bool, err error) {
+	if r.at.IsFolder() {
+		return r.linkObject(ctx, key, content)
+	}
+	return r.addObject(ctx, key, content)
+}
+
+// addObject writes an object that must not be there to a bucket. After an error it may be there all the same, and then who reads it finds whose it is.
 func (r *remote) addObject(ctx context.Context, key string, content []byte) (taken bool, err error) {
 	err = r.bucket.WriteAll(ctx, key, content, &blob.WriterOptions{ContentType: "application/json", IfNotExist: true})
 	if err == nil || gcerrors.Code(err) == gcerrors.FailedPrecondition {
@@ -270,15 +307,15 @@ func (r *remote) addObject(ctx context.Context, key string, content []byte) (tak
 	return false, err
 }
 
-// linkManifest writes a manifest to a folder, in which others may write at the same time: a link fails where there is one, which a rename does
+// linkObject writes an object to a folder, in which others may write at the same time: a link fails where there is one, which a rename does
 // not.
-func (r *remote) linkManifest(ctx context.Context, number int, content []byte) (taken bool, err error) {
-	beside := r.manifestKey(number) + "." + randomName()
+func (r *remote) linkObject(ctx context.Context, key string, content []byte) (taken bool, err error) {
+	beside := key + "." + randomName()
 	folder, err := r.writeObject(ctx, beside, content)
 	if err != nil {
 		return false, err
 	}
-	from, to := filepath.Join(folder, path.Base(beside)), filepath.Join(folder, path.Base(r.manifestKey(number)))
+	from, to := filepath.Join(folder, path.Base(beside)), filepath.Join(folder, path.Base(key))
 	err = os.Link(from, to)
 	if errors.Is(err, os.ErrExist) {
 		return true, os.Remove(from)

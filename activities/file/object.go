@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"hash/fnv"
 	"io"
 	"path"
@@ -36,7 +37,14 @@ type objectWrite struct {
 	content   []byte   // nil before it is made
 	rows      []any
 	run       string
+	page      int
 	tool.LedgerRecord
+
+	// Of rows that are published together.
+	staging    *interpreter.Staging
+	targetSize int64
+	allowEmpty bool
+	published  *publishedStage // what the manifest is to say of them
 }
 
 // partPrefix begins the names of objects that writes make.
@@ -44,8 +52,10 @@ const partPrefix = "part-"
 
 // writeRemote writes rows below a connection.
 func (t *Tool) writeRemote(ctx context.Context, in interpreter.ToolInput, w *objectWrite) (interpreter.ToolResult, error) {
-	if slices.Contains(strings.Split(w.key, "/"), manifestFolder) {
-		return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: path is %q; %s is where manifests are kept, use another name", in.Step, w.path, manifestFolder)
+	for _, own := range []string{manifestFolder, stagedFolder} {
+		if slices.Contains(strings.Split(w.key, "/"), own) {
+			return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: path is %q; %s is where the worker keeps what belongs to a path, use another name", in.Step, w.path, own)
+		}
 	}
 	unlock, err := t.lockRemote(ctx, w.remote)
 	if err != nil {
@@ -57,6 +67,9 @@ func (t *Tool) writeRemote(ctx context.Context, in interpreter.ToolInput, w *obj
 	}
 	if err := t.probeConditions(ctx, w.remote); err != nil {
 		return interpreter.ToolResult{}, err
+	}
+	if w.staging != nil {
+		return t.writeStaged(ctx, in, w)
 	}
 	result, number, err := w.writeNext(ctx)
 	if err != nil || result.Noted != nil {
@@ -78,11 +91,11 @@ func (w *objectWrite) writeNext(ctx context.Context) (result interpreter.ToolRes
 		if result, done, err := w.lookUp(last); done || err != nil {
 			return result, last.Number, err
 		}
-		file, err := w.writeRows(ctx, last)
+		files, err := w.writeRows(ctx, last)
 		if err != nil {
 			return result, 0, err
 		}
-		taken, err := w.addManifest(ctx, last.follow(w, file, time.Now().UTC()))
+		taken, err := w.addManifest(ctx, last.follow(w, files, time.Now().UTC()))
 		if err != nil {
 			return result, 0, err
 		}
@@ -128,6 +141,14 @@ func (t *Tool) recallRemote(ctx context.Context, in interpreter.ToolInput, path 
 		return nil, err
 	}
 	noted, found := last.noteOf(in.Note.Call)
+	if in.Staging != nil && !found {
+		w := &objectWrite{remote: from, staging: in.Staging, LedgerRecord: tool.LedgerRecord{Note: in.Note}}
+		end, err := w.searchEnd(ctx, 1)
+		if err != nil || end.note == nil {
+			return nil, err
+		}
+		noted, found = *end.note, end.note.Call == in.Note.Call
+	}
 	if !found || noted.Written <= in.Note.Written {
 		return nil, nil
 	}
@@ -139,9 +160,9 @@ const takenPause = 20 * time.Millisecond
 
 // writeRows writes the object of the rows, if there are any. Its name has their hash, so that an attempt with other rows never changes what a manifest
 // names.
-func (w *objectWrite) writeRows(ctx context.Context, last manifest) (*manifestFile, error) {
-	if !w.overwrite && last.Number > 0 && last.Format != w.format {
-		return nil, tool.Errorf("write %s as %s: its rows are %s by now; use another path, or mode: overwrite", w.path, w.format, last.Format)
+func (w *objectWrite) writeRows(ctx context.Context, last manifest) ([]manifestFile, error) {
+	if err := w.checkFormat(last); err != nil {
+		return nil, err
 	}
 	columns := w.named
 	if !w.overwrite && last.Columns != nil {
@@ -158,14 +179,22 @@ func (w *objectWrite) writeRows(ctx context.Context, last manifest) (*manifestFi
 	sum := sha256.Sum256(w.content)
 	digits := hex.EncodeToString(sum[:])
 	const shown = 8
-	file := &manifestFile{
+	file := manifestFile{
 		Path: partPrefix + operationName(w.Operation) + "-" + digits[:shown] + "." + w.format, Rows: len(w.rows), Bytes: int64(len(w.content)), SHA256: digits,
 		Run: w.run, At: time.Now().UTC(), Operation: w.Operation,
 	}
 	if _, err := w.writeObject(ctx, path.Join(w.key, file.Path), w.content); err != nil {
 		return nil, w.storeError("write", err)
 	}
-	return file, nil
+	return []manifestFile{file}, nil
+}
+
+// checkFormat refuses to add rows to those of another format.
+func (w *objectWrite) checkFormat(last manifest) error {
+	if !w.overwrite && last.Number > 0 && last.Format != w.format {
+		return tool.Errorf("write %s as %s: its rows are %s by now; use another path, or mode: overwrite", w.path, w.format, last.Format)
+	}
+	return nil
 }
 
 // makeContent makes the bytes of the rows.
@@ -177,13 +206,17 @@ func (w *objectWrite) makeContent(columns []string) (err error) {
 	if columns == nil {
 		columns = columnsOf(w.rows)
 	}
-	cell := asItIs
-	if w.options.EscapeFormulas {
-		cell = escapeFormula
-	}
 	w.columns = columns
-	w.content, err = formatRows(w.rows, columns, true, cell)
+	w.content, err = formatRows(w.rows, columns, true, w.cellOf())
 	return err
+}
+
+// cellOf makes the values of CSV.
+func (w *objectWrite) cellOf() func(any) any {
+	if w.options.EscapeFormulas {
+		return escapeFormula
+	}
+	return asItIs
 }
 
 var plainOperation = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
@@ -274,8 +307,12 @@ func (t *Tool) removeLeftovers(ctx context.Context, r *remote, number int) error
 	for _, file := range last.Replaced {
 		needed[path.Join(r.key, file.Path)] = true
 	}
-	return r.removeOlder(ctx, written.ModTime.Add(-leftoverAge), needed)
+	older := written.ModTime.Add(-leftoverAge)
+	return errors.Join(r.removeOlder(ctx, older, needed), r.removeStaged(ctx, older))
 }
+
+// stagedRoot is the folder of what is staged for the path.
+func (r *remote) stagedRoot() string { return path.Join(r.key, stagedFolder) }
 
 // removeOlder removes parts and manifests that are older, and not needed.
 func (r *remote) removeOlder(ctx context.Context, than time.Time, needed map[string]bool) error {

@@ -17,6 +17,7 @@ import (
 	"reprise/internal/base/sleep"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 )
 
 // BeginsItself marks a tool that waits before it acts.
@@ -45,13 +46,22 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	}
 	record := tool.LedgerRecord{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note}
 	if in.Auth != "" {
-		to, err := t.openRemote(ctx, in, path)
-		if err != nil {
+		w := &objectWrite{
+			format: as, options: options, overwrite: mode == "overwrite", named: columns, rows: in.Rows(), run: in.RunID, page: in.Page,
+			LedgerRecord: record, staging: in.Staging,
+		}
+		if err := w.readPublishing(in); err != nil {
 			return interpreter.ToolResult{}, err
 		}
-		return t.writeRemote(ctx, in, &objectWrite{
-			remote: to, format: as, options: options, overwrite: mode == "overwrite", named: columns, rows: in.Rows(), run: in.RunID, LedgerRecord: record,
-		})
+		if w.remote, err = t.openRemote(ctx, in, path); err != nil {
+			return interpreter.ToolResult{}, err
+		}
+		return t.writeRemote(ctx, in, w)
+	}
+	for _, name := range []string{fieldTargetSize, playbook.FieldAllowEmpty} {
+		if in.Fields[name].Data != nil {
+			return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: %s applies to files below a connection; add auth, or remove it", in.Step, name)
+		}
 	}
 	to, err := t.openPlace(in, path, "write", true)
 	if err != nil {

@@ -103,11 +103,14 @@ func TestObjectsHaveRowsOnce(t *testing.T) {
 	content := orders(1, 25, "a")
 	require.NoError(t, os.Mkdir(filepath.Join(w.dir, "lake"), 0o755))
 	w.put("lake/orders.csv", content)
-	for at := range 5 {
-		for _, before := range []bool{true, false} {
-			key := fmt.Sprint(at, before)
+	for at := range 7 {
+		for n, mode := range []string{"append", "overwrite", "append", "overwrite"} {
+			before := n > 1
+			key := fmt.Sprint(at, n)
 			fields := map[string]any{
-				"from": map[string]any{"tool": "file", "auth": "lake", "path": "orders.csv"}, "to": map[string]any{"tool": "file", "auth": "lake", "path": key + ".csv"}, "batch": 10,
+				"from":  map[string]any{"tool": "file", "auth": "lake", "path": "orders.csv"},
+				"to":    map[string]any{"tool": "file", "auth": "lake", "path": key + ".csv", "mode": mode},
+				"batch": 10,
 			}
 			w.files = file.New(w.res)
 			w.moveKilled(t, key, fields, at, before)
@@ -117,6 +120,7 @@ func TestObjectsHaveRowsOnce(t *testing.T) {
 			require.NoError(t, err)
 			var names struct{ Files []struct{ Path string } }
 			require.NoError(t, json.Unmarshal(last, &names))
+			require.Len(t, names.Files, 1, "batches are merged")
 			var found [][3]string
 			for _, object := range names.Files {
 				found = append(found, w.fileRows(filepath.Join("lake", key+".csv", object.Path))...)
@@ -157,6 +161,7 @@ func TestFilesThatCannotBeWritten(t *testing.T) {
 	for says, to := range map[string]map[string]any{
 		`(lines 3 to 3) of a.jsonl: write out.csv as csv: row 0 has "more", which is not a column; the columns are id`: {"path": "out.csv"},
 		"mode of to is overwrite":    {"path": "b.csv", "mode": "overwrite"},
+		"target_size applies to fil": {"path": "b.csv", "target_size": "1MiB"},
 		"under the worker's":         {"path": "../b.csv"},
 		"does not say its format":    {"path": "b"},
 		"must be jsonl or csv":       {"path": "b.json", "format": "json"},

@@ -119,7 +119,7 @@ func (m *move) read(ctx context.Context, begun bool) error {
 
 // recallPlace asks the table for the progress of earlier attempts; begun is false if none has written anything.
 func (m *move) recallPlace(ctx context.Context) (begun bool, err error) {
-	asked := m.to
+	asked := m.stagingInput(m.to, "")
 	asked.Note = &interpreter.LedgerEntry{Call: m.in.OperationKey}
 	entries, err := m.table.Recall(ctx, asked)
 	if err != nil || len(entries) == 0 {
@@ -363,8 +363,16 @@ func (m *move) stagingInput(in interpreter.ToolInput, do interpreter.StagingStep
 func (m *move) publishStaged(ctx context.Context) error {
 	next := m.at
 	next.Entry, next.Given, next.Done = m.at.Entry+1, 0, true
+	files := m.to.Tool == "file" // which takes each row
+	if files {
+		of := m.to.Table()
+		of.Written = m.at.Rows
+		next.Written = of.ToRows()
+	}
 	written, err := m.enterBatch(ctx, m.stagingInput(m.to, interpreter.StagingPublish), next)
-	m.at.Written = m.at.Written.Plus(written.Meta.Rows)
+	if !files {
+		m.at.Written = m.at.Written.Plus(written.Meta.Rows)
+	}
 	return err
 }
 

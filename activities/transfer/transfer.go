@@ -96,11 +96,13 @@ parameters. The ledger has the last key of each batch.
 With tool file, to names a file of the worker's directory, to which rows are appended as
 jsonl or csv. The journal beside it has the place instead of the ledger, so each row is in
 the file once, whatever fails; rows of batches before an error stay. mode overwrite is
-refused: readers would see the new file in part. With auth, each batch is an object below
-that connection, and the manifest has the place.
+refused: readers would see the new file in part. With auth, batches are staged below that
+connection, each with the place, and become files of the next manifest at the end, with
+mode append or overwrite: an error before that publishes nothing.
 
 A source is known by a hash of its bytes. If it is another one when a transfer
-continues, the transfer starts again with modes upsert and replace; with other modes it
+continues, the transfer starts again with modes upsert and replace, and where to has tool
+file and auth, as nothing is published yet; with other modes it
 fails with a final error of type source_changed. A file that changes while it is read is
 an error of type source_changed and class retryable.
 
@@ -205,8 +207,13 @@ func (m *move) readFormat() (err error) {
 	return nil
 }
 
-// readFileMode refuses to replace a file, which would be there in part until the end.
+// readFileMode reads how rows meet those of a path. Below a connection they are published together at the end, so that a source that has changed can be
+// read anew. A file of the worker's directory cannot be replaced, as it would be there in part until the end.
 func (m *move) readFileMode() error {
+	if m.to.Auth != "" {
+		m.staged, m.repeatable = true, true
+		return nil
+	}
 	mode, err := tool.TextField(m.to, playbook.FieldMode)
 	if err == nil && strings.EqualFold(strings.TrimSpace(mode), playbook.ModeOverwrite) {
 		err = tool.ConfigErrorf("step %q: a transfer appends to a file, and mode of to is overwrite; name a file of its own in path, such as orders-{{ run.id }}.csv", m.in.Step)

@@ -138,7 +138,7 @@ func (c *Config) toolOf(sink *playbook.Sink) string {
 // iterations.
 func NewLoopSink(config Config, of *playbook.Sink, aggregate any) *Call {
 	writes := request.SinkWrite{Page: 1, Result: aggregate, EveryRound: true}
-	if config.Book.Stages(of) {
+	if config.Limits.Stages(config.Book, config.Step, of) {
 		writes.Staging = &interpreter.Staging{ID: sink.LoopStaging(config.Run, config.Step, config.Visit, of)}
 	}
 	return newSink(config, of, writes)
@@ -146,6 +146,9 @@ func NewLoopSink(config Config, of *playbook.Sink, aggregate any) *Call {
 
 // NewPublish builds the call that publishes the rows staged by a loop's iterations, or by the sink of its step.
 func NewPublish(config Config, of *playbook.Sink) *Call {
-	id := sink.LoopStaging(config.Run, config.Step, config.Visit, of)
-	return newSink(config, of, request.SinkWrite{Page: 1, Staging: &interpreter.Staging{ID: id, Do: interpreter.StagingPublish}})
+	staging := interpreter.Staging{ID: sink.LoopStaging(config.Run, config.Step, config.Visit, of), Do: interpreter.StagingPublish}
+	if config.Book.StagesFile(config.Step, of) {
+		staging.Lap = config.Run.WholeLap()
+	}
+	return newSink(config, of, request.SinkWrite{Page: 1, Staging: &staging})
 }

@@ -36,5 +36,5 @@ func (r reader) newResults() results {
 // stagingRound identifies this round of the call for staged rows: after a restart, rows of the new round replace
 // those of the previous one.
 func (r reader) stagingRound() sink.Round {
-	return sink.Round{Source: &r.config.Source, LedgerKey: r.ledgerKey, Restarts: r.state.Restarts}
+	return sink.Round{Source: &r.config.Source, Limits: r.config.Limits, LedgerKey: r.ledgerKey, Restarts: r.state.Restarts}
 }

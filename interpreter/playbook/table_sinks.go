@@ -15,6 +15,7 @@ import (
 const (
 	FieldMode          = "mode"
 	FieldDeleteMissing = "delete_missing"
+	FieldAllowEmpty    = "allow_empty"
 	ModeReplace        = "replace"
 	ModeOverwrite      = "overwrite" // of a file
 )
@@ -25,13 +26,45 @@ func IsRepeatable(mode string) bool {
 	return strings.EqualFold(mode, "upsert") || strings.EqualFold(mode, ModeReplace)
 }
 
-// Stages reports whether what a sink writes is published together at the end of the call or loop:
-// in mode replace, and with delete_missing.
-func (pb *Playbook) Stages(sink *Sink) bool {
-	return sink != nil && sink.Action != nil && pb.Resolve(sink.Action).Stages()
+// Stages reports whether what a sink of the step writes is published together at the end of the call or loop:
+// in mode replace, with delete_missing, and below a connection: see StagesFile.
+func (pb *Playbook) Stages(step *Step, sink *Sink) bool {
+	return sink != nil && sink.Action != nil && (pb.Resolve(sink.Action).Stages() || pb.StagesFile(step, sink))
 }
 
-// Stages reports whether rows of the action are published together: see Playbook.Stages.
+// StagesFile reports whether the objects that a sink writes below a connection become files of the next manifest at the end of the
+// call or loop (docs/how-to/data-lake.md). A sink that writes once, whose path differs between its writes, or whose step keeps a
+// state, which moves with each page, makes a manifest with each write.
+func (pb *Playbook) StagesFile(step *Step, sink *Sink) bool {
+	if step == nil || sink == nil || sink.Action == nil || step.Incremental != nil {
+		return false
+	}
+	action := pb.Resolve(sink.Action)
+	mode, known := action.Mode()
+	if !known || !action.intoObjects() || !slices.Contains(step.SuccessSinks(), sink) || action.PlaceNaming(step.AttemptNames()...) != nil {
+		return false
+	}
+	if loop := step.Loop; loop != nil {
+		return action.PlaceNaming(loop.Element, loopWord) == nil
+	}
+	return mode == ModeOverwrite || !slices.Contains(step.Sinks, sink)
+}
+
+const loopWord = "_loop"
+
+// intoObjects reports whether rows become objects below a connection.
+func (a *Action) intoObjects() bool { return a.Traits().IntoFile && a.Auth != nil }
+
+// PublishesWhole reports whether the rows of a sink are published only where all was read, as they take the place of those that are there.
+func (pb *Playbook) PublishesWhole(step *Step, sink *Sink) bool {
+	if !pb.StagesFile(step, sink) {
+		return pb.Stages(step, sink)
+	}
+	mode, _ := pb.Resolve(sink.Action).Mode()
+	return mode == ModeOverwrite
+}
+
+// Stages reports whether rows of the action are published together in a table: see Playbook.Stages.
 func (a *Action) Stages() bool {
 	mode, _ := a.Mode()
 	deletes := a.Field(FieldDeleteMissing)
@@ -64,14 +97,21 @@ func (a *Action) Mode() (mode string, known bool) {
 
 // Replaces reports whether a sink is one of mode replace.
 func (pb *Playbook) Replaces(sink *Sink) bool {
-	mode, _ := pb.Resolve(sink.Action).Mode()
-	return pb.Stages(sink) && mode == ModeReplace
+	action := pb.Resolve(sink.Action)
+	mode, _ := action.Mode()
+	return action.Stages() && mode == ModeReplace
 }
 
 // StagingSinks are the sinks of a call of the step whose rows are published at its end, or at that of
 // its loop.
 func (pb *Playbook) StagingSinks(step *Step) []*Sink {
-	return slices.DeleteFunc(step.SuccessSinks(), func(sink *Sink) bool { return !pb.Stages(sink) })
+	return slices.DeleteFunc(step.SuccessSinks(), func(sink *Sink) bool { return !pb.Stages(step, sink) })
+}
+
+// NeedsWholeLoop reports whether a sink of the step publishes the rows of all its iterations together, so that some of them cannot run
+// again alone.
+func (pb *Playbook) NeedsWholeLoop(step *Step) bool {
+	return slices.ContainsFunc(slices.Concat(step.SuccessSinks(), step.Sinks), func(sink *Sink) bool { return pb.PublishesWhole(step, sink) })
 }
 
 // What a table sink without a retry of its own tries again (docs/reference/sinks.md): a database that is away for some seconds

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +39,7 @@ func (p *Reprocess) Check(book *playbook.Playbook) error {
 		if step == nil || step.Loop == nil || step.Action == nil {
 			return fmt.Errorf("playbook %s has no step %q with a loop whose iterations could run again", book.Name, again.Step)
 		}
-		if len(book.StagingSinks(step)) > 0 || slices.ContainsFunc(step.Sinks, book.Stages) {
+		if book.NeedsWholeLoop(step) {
 			return fmt.Errorf("the rows of all iterations of step %q are published together, so some of them cannot run again alone", again.Step)
 		}
 		if again.Visit < 0 {

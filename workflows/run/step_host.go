@@ -218,8 +218,11 @@ func (r *run) publishStaged(
 	result interpreter.CallResult, record *protocol.StepRecord,
 ) interpreter.CallResult {
 	for _, to := range sinks {
-		if !readAll || result.Failed() {
-			result.Warnings = append(result.Warnings, sink.Unpublished(r.book, to))
+		if !r.Limits.Stages(r.book, start.Step, to) {
+			continue
+		}
+		if result.Failed() || !readAll && r.book.PublishesWhole(start.Step, to) {
+			result.Warnings = append(result.Warnings, sink.Unpublished(r.book, start.Step, to))
 			continue
 		}
 		machine := call.NewPublish(call.Config{
@@ -332,7 +335,7 @@ func (r *run) stepSinks(
 			break
 		}
 	}
-	return r.publishStaged(ctx, start, scope, lists.Filter(step.Sinks, r.book.Stages), readAll, result, record)
+	return r.publishStaged(ctx, start, scope, lists.Filter(step.Sinks, func(to *playbook.Sink) bool { return r.book.Stages(step, to) }), readAll, result, record)
 }
 
 // closeRecord completes the record of a step that has ended.

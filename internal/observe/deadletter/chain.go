@@ -338,8 +338,8 @@ func stepFits(before, book *playbook.Playbook, name string) error {
 	if step := book.Step(name); step == nil || step.Loop == nil {
 		return &UnfitError{fmt.Sprintf("the playbook has no step %q with a loop; that is where the iterations belong", name)}
 	}
-	if step := book.Step(name); len(book.StagingSinks(step)) > 0 || slices.ContainsFunc(step.Sinks, book.Stages) {
-		return &UnfitError{fmt.Sprintf("step %s replaces the rows of a table by those of the whole loop, or deletes those that it has not read, "+
+	if book.NeedsWholeLoop(book.Step(name)) {
+		return &UnfitError{fmt.Sprintf("step %s replaces the rows of a table or path by those of the whole loop, or deletes those that it has not read, "+
 			"so its iterations cannot run again alone; run the playbook again", name)}
 	}
 	if missing := interpreter.UncapturedNames(before, book, name); len(missing) > 0 {

@@ -28,9 +28,13 @@ func (t *trial) trySink(ctx context.Context, sink *call.Call) error {
 	}
 	in := command.Input
 	shown := Sink{Place: in.Place, Tool: in.Tool, Auth: in.Auth, Target: t.sinkTarget(in), Page: in.Page, Rows: []any{}}
-	if in.Staging != nil && in.Staging.Do != "" { // it writes no rows
-		t.call.SinkDone(succeeded, time.Now().UTC())
-		return nil
+	if in.Staging != nil && in.Staging.Do != "" { // it writes no rows, but publishes those that were staged
+		result, err := succeeded, error(nil)
+		if t.Write {
+			result, err = t.writeSink(ctx, sink)
+		}
+		t.call.SinkDone(result, time.Now().UTC())
+		return err
 	}
 	reshaped, err := attempt.Reshape(ctx, in)
 	if err != nil {

@@ -105,7 +105,7 @@ func (t *trial) checkWrite() error {
 	if t.step.Incremental != nil {
 		return refusef("--write: step %q keeps a state between runs, which only a run moves together with its rows", t.step.Name)
 	}
-	for _, sink := range t.Book.StagingSinks(t.step) {
+	for _, sink := range lists.Filter(t.Book.StagingSinks(t.step), func(sink *playbook.Sink) bool { return t.Book.PublishesWhole(t.step, sink) }) {
 		return refusef("%s: --write: the sink replaces what is in its table, and a try reads only a part of that", placeText(t.Book, sink.Pos))
 	}
 	return nil

@@ -23,6 +23,7 @@ type Store struct {
 
 	mu       sync.Mutex
 	objects  map[string]stored
+	uploads  map[string][]byte // in parts, by path and ID
 	faults   Faults
 	requests []string
 }
@@ -50,7 +51,7 @@ const CutAfter = -1
 // Start starts a store, which is stopped when the test ends.
 func Start(t *testing.T) *Store {
 	t.Helper()
-	s := &Store{objects: map[string]stored{}}
+	s := &Store{objects: map[string]stored{}, uploads: map[string][]byte{}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	s.URL = server.URL
@@ -118,6 +119,8 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Store) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	object, there := s.objects[r.URL.Path]
 	switch {
+	case r.URL.Query().Has("uploads"), r.URL.Query().Has("uploadId"):
+		s.upload(w, r, body)
 	case r.Method == http.MethodPut:
 		if there && r.Header.Get("If-None-Match") == "*" && !s.faults.Unconditional {
 			w.WriteHeader(http.StatusPreconditionFailed)
@@ -138,6 +141,29 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 		w.Header().Set("ETag", etagOf(object.content))
 		w.Header().Set("Last-Modified", object.at.UTC().Format(http.TimeFormat))
 		http.ServeContent(w, r, "", object.at, strings.NewReader(string(object.content)))
+	}
+}
+
+// upload answers the requests of an upload in parts.
+func (s *Store) upload(w http.ResponseWriter, r *http.Request, body []byte) {
+	id, part := r.URL.Query().Get("uploadId"), r.URL.Query().Get("partNumber")
+	key := func(part string) string { return fmt.Sprintf("%s?%s#%s", r.URL.Path, id, part) }
+	switch {
+	case r.Method == http.MethodPut:
+		s.uploads[key(part)] = body
+		w.Header().Set("ETag", etagOf(body))
+	case r.Method == http.MethodPost && id == "":
+		_, _ = fmt.Fprintf(w, "<InitiateMultipartUploadResult><UploadId>%d</UploadId></InitiateMultipartUploadResult>", len(s.requests))
+	case r.Method == http.MethodPost:
+		var whole []byte
+		for i := 1; s.uploads[key(strconv.Itoa(i))] != nil; i++ {
+			whole = append(whole, s.uploads[key(strconv.Itoa(i))]...)
+			delete(s.uploads, key(strconv.Itoa(i)))
+		}
+		s.objects[r.URL.Path] = stored{whole, time.Now(), len(s.requests)}
+		_, _ = fmt.Fprintf(w, "<CompleteMultipartUploadResult><ETag>%s</ETag></CompleteMultipartUploadResult>", etagOf(whole))
+	default:
+		w.WriteHeader(http.StatusNoContent)
 	}
 }
 

@@ -22,18 +22,25 @@ const stagingIDLength = 20
 // Round is a call that stages rows, in one of its rounds: each restart begins another round, which stages anew.
 type Round struct {
 	*request.Source
+	Limits    interpreter.RunLimits
 	LedgerKey func() string
 	Restarts  int
 }
 
+// stages reports whether a sink of the call stages rows.
+func (r Round) stages(sink *playbook.Sink) bool { return r.Limits.Stages(r.Book, r.Step, sink) }
+
 // Staging returns what a sink does to staged rows; nil if it stages none.
 func (r Round) Staging(sink *playbook.Sink, do interpreter.StagingStep) *interpreter.Staging {
-	if !r.Book.Stages(sink) {
+	if !r.stages(sink) {
 		return nil
 	}
 	staging := interpreter.Staging{Part: r.Index, Round: r.Restarts, Do: do}
 	if staging.ID = LoopStaging(r.Run, r.Step, r.Visit, sink); r.Index == nil {
 		staging.ID = stagingID(r.LedgerKey(), sink.Place)
+	}
+	if r.Book.StagesFile(r.Step, sink) {
+		staging.Lap = r.Run.WholeLap()
 	}
 	return &staging
 }
@@ -58,7 +65,7 @@ func (r Round) Begins(sinks *Sinks, now time.Time) (begins []interpreter.ToolInp
 	}
 	for _, sink := range all {
 		staging := r.Staging(sink, interpreter.StagingBegin)
-		if staging == nil {
+		if staging == nil || r.Book.StagesFile(r.Step, sink) { // of files nobody has to know that they will be written
 			continue
 		}
 		input, fixed := r.Target(sink, now)
@@ -88,9 +95,9 @@ func (r Round) End(sinks *Sinks, result *interpreter.CallResult) (chosen []Choic
 	whole := !result.Meta.Truncated && !result.Meta.Incomplete && result.Status == interpreter.StatusSuccess
 	for _, choice := range sinks.ofSuccess() {
 		switch sink := sinks.Chosen(choice); {
-		case !r.Book.Stages(sink):
-		case do == interpreter.StagingPublish && !whole:
-			warnings = append(warnings, Unpublished(r.Book, sink))
+		case !r.stages(sink):
+		case do == interpreter.StagingPublish && !whole && r.Book.PublishesWhole(r.Step, sink):
+			warnings = append(warnings, Unpublished(r.Book, r.Step, sink))
 		default:
 			choice.Do = do
 			chosen = append(chosen, choice)
@@ -100,7 +107,13 @@ func (r Round) End(sinks *Sinks, result *interpreter.CallResult) (chosen []Choic
 }
 
 // Unpublished returns the warning about a sink whose rows are not published because not everything was read.
-func Unpublished(book *playbook.Playbook, sink *playbook.Sink) string {
+func Unpublished(book *playbook.Playbook, step *playbook.Step, sink *playbook.Sink) string {
+	if book.StagesFile(step, sink) {
+		if book.PublishesWhole(step, sink) {
+			return fmt.Sprintf("sink %s: not everything was read, so its path keeps its previous rows", sink.Place)
+		}
+		return fmt.Sprintf("sink %s: the step has failed, so nothing was added to its path; what was written is added when its failed iterations have run again", sink.Place)
+	}
 	if book.Replaces(sink) {
 		return fmt.Sprintf("sink %s: not everything was read, so its table keeps its previous rows", sink.Place)
 	}

@@ -23,7 +23,7 @@ func checkRestart(c *checker, step *playbook.Step) {
 	}
 	for _, policy := range step.Retry {
 		for _, pages := range policy.Then.PageSinks {
-			if idempotentByRow(pages) || c.pb.Stages(pages) {
+			if idempotentByRow(pages) || c.pb.Stages(step, pages) {
 				continue
 			}
 			c.Errorf(pages.Pos, codeCannotRestart,

@@ -14,7 +14,7 @@ func checkSharedOutput(c *checker) {
 			continue
 		}
 		for _, call := range step.SinkCalls() {
-			if call.Spot&(playbook.AtThenSink|playbook.AtLoopSink) != 0 {
+			if call.Spot&(playbook.AtThenSink|playbook.AtLoopSink) != 0 && !c.pb.StagesFile(step, call.Sink) {
 				checkSharedFile(c, step, call.Action)
 			}
 		}

@@ -67,9 +67,7 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 		return
 	}
 	if to.Traits().IntoFile {
-		if mode := to.Field(playbook.FieldMode); mode != nil && strings.EqualFold(expression.Text(mode.Value), playbook.ModeOverwrite) {
-			c.Errorf(mode.Pos, codeFieldType, "a transfer appends to a file, and would show the new one in part; remove mode: overwrite, and name a file of its own in path, such as orders-{{ run.id }}.csv")
-		}
+		checkMovedToFile(c, call, to)
 		return
 	}
 	if to.Field("table") == nil && !c.partial {
@@ -81,6 +79,20 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 	}
 	word, at := stagingWord(to)
 	c.Errorf(at.Pos, codeStaging, "each iteration would publish its own rows and delete those of the others with %s; use mode upsert without it, or add replace_where with a column that names the element", word)
+}
+
+// checkMovedToFile checks how the rows of a transfer meet those of a path.
+func checkMovedToFile(c *checker, call playbook.CallAt, to *playbook.Action) {
+	mode, path := to.Field(playbook.FieldMode), to.Field(playbook.FieldPath)
+	if mode == nil || !strings.EqualFold(expression.Text(mode.Value), playbook.ModeOverwrite) {
+		return
+	}
+	switch loop := call.Step != nil && call.Step.Loop != nil; {
+	case to.Auth == nil:
+		c.Errorf(mode.Pos, codeFieldType, "a transfer appends to a file, and would show the new one in part; remove mode: overwrite, and name a file of its own in path, such as orders-{{ run.id }}.csv")
+	case loop && path != nil && !path.Names(call.Step.Loop.Element, "_loop"):
+		c.Errorf(mode.Pos, codeStaging, "each iteration would publish its own rows and drop those of the others with mode: overwrite; use the element in path, or mode: append")
+	}
 }
 
 // checkMovedQuery checks a statement whose rows are moved. One without an order begins anew in each attempt, which may be done where
@@ -119,7 +131,7 @@ func checkMovedQuery(c *checker, spec playbook.ToolSpec, to, from *playbook.Acti
 
 // checkStagedOnce refuses two sinks of a step if one would replace what the other publishes.
 func checkStagedOnce(c *checker, step *playbook.Step) {
-	staging := slices.Concat(c.pb.StagingSinks(step), lists.Filter(step.AggregateSinks(), c.pb.Stages))
+	staging := lists.Filter(slices.Concat(step.SuccessSinks(), step.AggregateSinks()), func(sink *playbook.Sink) bool { return c.pb.PublishesWhole(step, sink) })
 	seen := map[string]*playbook.Sink{}
 	for _, sink := range staging {
 		action := c.pb.Resolve(sink.Action)

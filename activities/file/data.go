@@ -1,0 +1,157 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"gocloud.dev/blob"
+
+	"reprise/activities/format"
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+const (
+	fieldTargetSize = "target_size"
+	// usualTargetSize is the size of files where the author does not say: what warehouses advise.
+	usualTargetSize = 128 << 20
+)
+
+var sizeText = regexp.MustCompile(`^([0-9]{1,9}) ?(B|KiB|MiB|GiB)?$`)
+
+// sizeUnits are the units of a size, in bytes.
+var sizeUnits = map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+// readPublishing reads what applies to rows that are published together.
+func (w *objectWrite) readPublishing(in interpreter.ToolInput) (err error) {
+	w.targetSize = usualTargetSize
+	if size := in.Fields[fieldTargetSize].Data; size != nil {
+		parts := sizeText.FindStringSubmatch(strings.TrimSpace(expression.Text(size)))
+		if parts != nil {
+			w.targetSize, _ = strconv.ParseInt(parts[1], 10, 64)
+			w.targetSize *= sizeUnits[parts[2]]
+		}
+		if parts == nil || w.targetSize < 1 {
+			return tool.ConfigErrorf("step %q: target_size is %s; it must be a number of bytes, or such as 128MiB", in.Step, expression.Text(size))
+		}
+	}
+	w.allowEmpty, err = tool.BoolField(in, playbook.FieldAllowEmpty, false)
+	return err
+}
+
+// dataFile is a file of rows that is written, piece by piece, into an object.
+type dataFile struct {
+	of     *objectWrite
+	to     *blob.Writer
+	cancel context.CancelFunc
+	folder string // of a file, "" in a bucket
+	hash   hash.Hash
+	bytes  int64
+	file   manifestFile
+}
+
+// createFile begins an object.
+func (w *objectWrite) createFile(ctx context.Context, name string) (*dataFile, error) {
+	f := &dataFile{of: w, hash: sha256.New(), file: manifestFile{Path: name + "." + w.format, Run: w.run}}
+	ctx, f.cancel = context.WithCancel(ctx)
+	const partBytes = 8 << 20 // of an upload; each is in memory
+	options := &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: partBytes, MaxConcurrency: 2, BeforeWrite: func(as func(any) bool) error {
+		var file *os.File
+		if !as(&file) {
+			return nil // an object of a bucket
+		}
+		f.folder = filepath.Dir(file.Name())
+		return file.Chmod(fileMode)
+	}}
+	var err error
+	if f.to, err = w.bucket.NewWriter(ctx, path.Join(w.key, f.file.Path), options); err != nil {
+		f.cancel()
+		return nil, w.storeError("write", err)
+	}
+	return f, nil
+}
+
+// Write implements io.Writer.
+func (f *dataFile) Write(p []byte) (int, error) {
+	n, err := f.to.Write(p)
+	f.hash.Write(p[:n])
+	f.bytes += int64(n)
+	if err != nil {
+		return n, f.of.storeError("write", err)
+	}
+	return n, nil
+}
+
+// written is how many bytes the file has by now.
+func (f *dataFile) written() int64 { return f.bytes }
+
+// addRecord adds the rows of a record.
+func (f *dataFile) addRecord(record stagedRecord) error {
+	withHeader := f.file.Rows == 0
+	f.file.Rows += record.Rows
+	if f.of.format == format.JSONL {
+		_, err := f.Write(record.content)
+		return err
+	}
+	rows, err := decodeLines(record.content)
+	if err != nil {
+		return err
+	}
+	text, err := formatRows(rows, f.of.columns, withHeader, f.of.cellOf())
+	if err == nil {
+		_, err = f.Write(text)
+	}
+	return err
+}
+
+// decodeLines reads JSON Lines that formatLines has written.
+func decodeLines(content []byte) (rows []any, err error) {
+	for i := 0; len(content) > 0; i++ {
+		line, rest, _ := bytes.Cut(content, []byte{'\n'})
+		row, err := expression.DecodeExact(line)
+		if err != nil {
+			return nil, fmt.Errorf("row %d: %w", i, err)
+		}
+		rows, content = append(rows, row), rest
+	}
+	return rows, nil
+}
+
+// endFile ends the object, which is there then.
+func (f *dataFile) endFile() (manifestFile, error) {
+	defer f.cancel()
+	if err := f.to.Close(); err != nil {
+		return manifestFile{}, f.of.storeError("write", err)
+	}
+	if f.folder != "" {
+		for _, name := range []string{filepath.Join(f.folder, path.Base(f.file.Path)), f.folder} {
+			if err := syncPath(name); err != nil {
+				return manifestFile{}, f.of.storeError("write", err)
+			}
+		}
+	}
+	f.file.Bytes, f.file.SHA256, f.file.At = f.bytes, hex.EncodeToString(f.hash.Sum(nil)), time.Now().UTC()
+	return f.file, nil
+}
+
+// abortFile ends the file without an object.
+func (f *dataFile) abortFile() {
+	f.cancel()
+	_ = f.to.Close()
+}
+
+var _ io.Writer = (*dataFile)(nil)

@@ -1,0 +1,406 @@
+package file
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gocloud.dev/gcerrors"
+
+	"reprise/activities/format"
+	"reprise/activities/tool"
+	"reprise/internal/base/sleep"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// publishedStage is what of a call or loop was published, in manifests of the next weeks.
+type publishedStage struct {
+	ID      string    `json:"id"`
+	Through int       `json:"through"` // the number of its last record
+	Rows    int64     `json:"rows"`
+	At      time.Time `json:"at"`
+}
+
+// stagesKept is how long manifests know what was published. It is longer than records are kept.
+const stagesKept = 30 * 24 * time.Hour
+
+// stageOf is what was published of a call or loop.
+func (m manifest) stageOf(id string) publishedStage {
+	i := slices.IndexFunc(m.Staged, func(stage publishedStage) bool { return stage.ID == id })
+	if i < 0 {
+		return publishedStage{ID: id}
+	}
+	return m.Staged[i]
+}
+
+// publishStaged makes files of the records of a call or loop, writes the manifest that names them, and then removes the records.
+func (t *Tool) publishStaged(ctx context.Context, in interpreter.ToolInput, w *objectWrite) (interpreter.ToolResult, error) {
+	published, err := w.readPublished(ctx)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	for {
+		last, err := w.lastManifest(ctx)
+		if err != nil {
+			return interpreter.ToolResult{}, err
+		}
+		if w.Note != nil {
+			if noted, found := last.noteOf(w.Note.Call); found && noted.Written >= w.Note.Written {
+				return interpreter.ToolResult{Noted: noted.Continuation}, w.removeRecords(ctx, published, last, nil)
+			}
+		}
+		stage := last.stageOf(w.staging.ID)
+		from := max(published.Through, stage.Through)
+		records, err := w.readRecords(ctx, from)
+		if err != nil {
+			return interpreter.ToolResult{}, err
+		}
+		rows, number := stage.Rows, last.Number
+		if len(records) > 0 || w.Note != nil || w.overwrite && stage.At.IsZero() {
+			taken, published, err := w.publishRecords(ctx, last, from, records)
+			if err != nil {
+				return interpreter.ToolResult{}, err
+			}
+			if taken {
+				if sleep.For(ctx, takenPause) != nil {
+					return interpreter.ToolResult{}, ctx.Err()
+				}
+				continue
+			}
+			rows, number = published, last.Number+1
+		}
+		return t.endPublish(ctx, in, w, published, publishResult{records: records, rows: rows, number: number})
+	}
+}
+
+// publishResult is what was published, now or by an attempt before.
+type publishResult struct {
+	records []stagedRecord
+	rows    int64
+	number  int // of the manifest
+}
+
+// endPublish removes what is not needed any more. What remains is removed by a later write.
+func (t *Tool) endPublish(ctx context.Context, in interpreter.ToolInput, w *objectWrite, before publishedRecords, done publishResult) (interpreter.ToolResult, error) {
+	last, found, err := w.readManifest(ctx, done.number)
+	if err == nil && found {
+		err = w.removeRecords(ctx, before, last, done.records)
+	}
+	if err == nil {
+		err = t.removeLeftovers(ctx, w.remote, done.number)
+	}
+	if ctx.Err() != nil {
+		return interpreter.ToolResult{}, ctx.Err()
+	}
+	if err != nil {
+		tool.Logger(ctx, t.res.Logger, in).Warn("what earlier writes have left could not be removed", "path", w.path, "error", err)
+	}
+	table := in.Table()
+	table.Written = done.rows
+	return interpreter.ToolResult{
+		Data: expression.Of(map[string]any{"path": w.path, "rows_written": int(done.rows), "manifest": done.number}),
+		Meta: interpreter.ToolMeta{Rows: table.ToRows()},
+	}, nil
+}
+
+// publishRecords writes the files of records, and the manifest that names them unless its number is taken.
+func (w *objectWrite) publishRecords(ctx context.Context, last manifest, from int, records []stagedRecord) (taken bool, rows int64, err error) {
+	if err := w.checkFormat(last); err != nil {
+		return false, 0, err
+	}
+	chosen, err := w.chooseRecords(records)
+	if err != nil {
+		return false, 0, err
+	}
+	for _, record := range chosen {
+		rows += int64(record.Rows)
+	}
+	if rows == 0 && w.overwrite && !w.allowEmpty {
+		return false, 0, &tool.Error{
+			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: typeEmptyReplace, Final: true,
+			Message: fmt.Sprintf("write %s in %s: nothing was read, so the path keeps its rows; set allow_empty: true if it may become empty", w.path, w.at.Name),
+		}
+	}
+	if rows == 0 && !w.overwrite && w.Note == nil {
+		return false, 0, w.checkKept(ctx)
+	}
+	w.columns = w.columnsFor(last, chosen)
+	files, err := w.mergeRecords(ctx, chosen)
+	if err != nil {
+		return false, 0, err
+	}
+	if err := w.checkKept(ctx); err != nil {
+		return false, 0, err
+	}
+	w.published = &publishedStage{ID: w.staging.ID, Through: from + len(records), Rows: rows, At: time.Now().UTC()}
+	taken, err = w.addManifest(ctx, last.follow(w, files, w.published.At))
+	return taken, rows, err
+}
+
+const typeEmptyReplace = "empty_replace"
+
+// readRecords reads the records behind a number, in order, with the rows of some.
+func (w *objectWrite) readRecords(ctx context.Context, behind int) ([]stagedRecord, error) {
+	end, err := w.searchEnd(ctx, behind+1)
+	if err != nil {
+		return nil, err
+	}
+	if end.next == behind+1 {
+		return nil, w.checkKept(ctx)
+	}
+	records := make([]stagedRecord, end.next-behind-1)
+	err = eachNumber(ctx, behind+1, end.next-1, func(ctx context.Context, number int) error {
+		record, err := w.readRecord(ctx, number)
+		records[number-behind-1] = record
+		return err
+	})
+	if err != nil {
+		if lost := w.checkKept(ctx); lost != nil {
+			return nil, lost
+		}
+		return nil, err
+	}
+	held := 0
+	for i := range records {
+		if held += len(records[i].content); held > mostHeld {
+			records[i].content = nil
+		}
+	}
+	return records, nil
+}
+
+// mostHeld is how many bytes of rows stay in memory once their records are known. Without a bound, a million small records would be there at once.
+const mostHeld = 16 << 20
+
+// chooseRecords chooses the records whose rows count: of each part those of its last round, and of each write one.
+func (w *objectWrite) chooseRecords(records []stagedRecord) (chosen []stagedRecord, err error) {
+	parts, order := map[int]*stagedPart{}, []*stagedPart(nil)
+	for _, record := range records {
+		number := -1
+		if record.Part != nil {
+			number = *record.Part
+		}
+		part := parts[number]
+		if part == nil {
+			part = &stagedPart{lap: record.Lap}
+			if number < 0 {
+				part.round = w.staging.Round
+			}
+			parts[number], order = part, append(order, part)
+		}
+		if err := part.addRecord(record, w.at.Name+" "+w.path); err != nil {
+			return nil, err
+		}
+	}
+	for _, part := range order {
+		chosen = append(chosen, part.records...)
+	}
+	slices.SortFunc(chosen, func(a, b stagedRecord) int { return a.number - b.number })
+	return chosen, nil
+}
+
+// stagedPart is what an iteration has staged, or a call without a loop.
+type stagedPart struct {
+	lap     string
+	round   int
+	records []stagedRecord
+}
+
+// addRecord adds a record, unless it repeats another. One of a later round drops those before, as does one with which a later run begins the
+// part anew: it repeats the first. A run that continues where another one was stopped repeats the last at most.
+func (p *stagedPart) addRecord(record stagedRecord, where string) error {
+	other := record.Lap != p.lap
+	at := slices.IndexFunc(p.records, func(before stagedRecord) bool { return record.Operation != "" && before.Operation == record.Operation })
+	switch {
+	case record.Round > p.round, other && record.Round < p.round, other && at == 0:
+		p.records = nil
+	case record.Round < p.round: // it arrives late
+		return nil
+	case at >= 0:
+		entry := tool.LedgerRecord{Operation: record.Operation, Fingerprint: record.Fingerprint}
+		return entry.Check(tool.WrittenBefore{Fingerprint: p.records[at].Fingerprint, Rows: int64(p.records[at].Rows)}, where, record.Rows)
+	}
+	p.round, p.lap = record.Round, record.Lap
+	if !record.Settles {
+		p.records = append(p.records, record)
+	}
+	return nil
+}
+
+// columnsFor are the columns of CSV: those of the manifest before, of the author, or all that the rows have.
+func (w *objectWrite) columnsFor(last manifest, records []stagedRecord) []string {
+	switch {
+	case w.format != format.CSV:
+		return nil
+	case !w.overwrite && last.Columns != nil:
+		return last.Columns
+	case w.named != nil:
+		return w.named
+	}
+	all := map[string]bool{}
+	for _, record := range records {
+		for _, name := range record.Columns {
+			all[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// mergeRecords writes the rows of records into files of about the target size. Their names are those of no other attempt, so that none changes what a
+// manifest names.
+func (w *objectWrite) mergeRecords(ctx context.Context, records []stagedRecord) (files []manifestFile, err error) {
+	var into *dataFile
+	for _, record := range records {
+		if record.Rows == 0 {
+			continue
+		}
+		if record.content == nil {
+			if err := w.readRows(ctx, &record); err != nil {
+				return nil, err
+			}
+		}
+		if into == nil {
+			if into, err = w.createFile(ctx, fmt.Sprintf("%s%s-%d-%s", partPrefix, w.staging.ID, len(files)+1, randomName()[:8])); err != nil {
+				return nil, err
+			}
+		}
+		if err := into.addRecord(record); err != nil {
+			into.abortFile()
+			return nil, w.formatError(fmt.Errorf("%s: %w", record.placeText(), err))
+		}
+		if into.written() >= w.targetSize {
+			file, err := into.endFile()
+			if err != nil {
+				return nil, err
+			}
+			files, into = append(files, file), nil
+		}
+	}
+	if into != nil {
+		file, err := into.endFile()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// placeText says where the rows of a record are from.
+func (r stagedRecord) placeText() string {
+	where := fmt.Sprintf("page %d", r.Page)
+	if r.Part != nil {
+		where += fmt.Sprintf(" of iteration %d", *r.Part)
+	}
+	return where
+}
+
+// readRows reads the rows of a record.
+func (w *objectWrite) readRows(ctx context.Context, record *stagedRecord) error {
+	content, err := w.bucket.ReadAll(ctx, w.recordKey(record.number))
+	if err != nil {
+		if lost := w.checkKept(ctx); lost != nil {
+			return lost
+		}
+		return w.storeError("read", err)
+	}
+	if record.content = content[int64(len(content))-min(record.Bytes, int64(len(content))):]; int64(len(record.content)) != record.Bytes {
+		return tool.Errorf("read %s: the staged record %s was cut", w.path, w.recordKey(record.number))
+	}
+	return nil
+}
+
+// removeRecords removes the records that a manifest has published. Before, it is noted which these were, as a run that is continued may write them again.
+func (w *objectWrite) removeRecords(ctx context.Context, before publishedRecords, last manifest, records []stagedRecord) error {
+	stage, behind := last.stageOf(w.staging.ID), before.From
+	if stage.Through == 0 {
+		return nil
+	}
+	if stage.Through > before.Through {
+		behind = before.Through
+		if len(records) == 0 { // of an attempt that was ended here
+			var err error
+			if records, err = w.readRecords(ctx, before.Through); err != nil {
+				return err
+			}
+		}
+		all := publishedRecords{From: before.Through, Through: stage.Through, Operations: map[string]manifestWrite{}}
+		maps.Copy(all.Operations, before.Operations)
+		for _, record := range records {
+			if record.Operation != "" && record.number <= stage.Through && !record.Settles {
+				all.Operations[record.Operation] = manifestWrite{Fingerprint: record.Fingerprint, Rows: record.Rows, At: stage.At}
+			}
+		}
+		content, err := json.Marshal(all)
+		if err == nil {
+			_, err = w.writeObject(ctx, w.stagedKey(publishedName), content)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return eachNumber(ctx, behind+1, stage.Through, func(ctx context.Context, number int) error {
+		err := w.bucket.Delete(ctx, w.recordKey(number))
+		if gcerrors.Code(err) == gcerrors.NotFound {
+			return nil
+		}
+		return err
+	})
+}
+
+// removedKept is how long it stays known that records were removed which nobody had published: longer than a run is held.
+const removedKept = 180 * 24 * time.Hour
+
+// removeStaged removes what calls and loops have staged that were ended before they published it.
+func (r *remote) removeStaged(ctx context.Context, than time.Time) error {
+	listed, err := r.listBelow(ctx, r.stagedRoot())
+	if err != nil {
+		return err
+	}
+	byID := map[string][]stagedObject{}
+	for _, object := range listed {
+		if id, name, found := strings.Cut(strings.TrimPrefix(object.Key, r.stagedRoot()+"/"), "/"); found {
+			byID[id] = append(byID[id], stagedObject{key: object.Key, name: name, at: object.ModTime})
+		}
+	}
+	for id, objects := range byID {
+		if err := r.removeStage(ctx, id, objects, than); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stagedObject is an object of what is staged.
+type stagedObject struct {
+	key, name string
+	at        time.Time
+}
+
+// removeStage removes what one call or loop has staged, if all of it is older.
+func (r *remote) removeStage(ctx context.Context, id string, objects []stagedObject, than time.Time) error {
+	newest := slices.MaxFunc(objects, func(a, b stagedObject) int { return a.at.Compare(b.at) })
+	if !newest.at.Before(than) {
+		return nil
+	}
+	marked := slices.ContainsFunc(objects, func(object stagedObject) bool { return object.name == removedName })
+	if !marked {
+		if _, err := r.writeObject(ctx, r.stagedRoot()+"/"+id+"/"+removedName, []byte("{}\n")); err != nil {
+			return err
+		}
+	}
+	for _, object := range objects {
+		if object.name == removedName && time.Since(object.at) < removedKept {
+			continue
+		}
+		if err := r.bucket.Delete(ctx, object.key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+			return err
+		}
+	}
+	return nil
+}

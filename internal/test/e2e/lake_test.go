@@ -1,0 +1,123 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+)
+
+// lakeIDs are the ids of the rows in the files of a path's last manifest, sorted, and how many files these are; nil without a manifest.
+func (w *world) lakeIDs(path string) (ids []int, files int) {
+	w.t.Helper()
+	manifests, err := filepath.Glob(filepath.Join(w.dir, "lake", path, "_manifest", "*.json"))
+	require.NoError(w.t, err)
+	if len(manifests) == 0 {
+		return nil, 0
+	}
+	content, err := os.ReadFile(slices.Max(manifests))
+	require.NoError(w.t, err)
+	var last struct{ Files []struct{ Path string } }
+	require.NoError(w.t, json.Unmarshal(content, &last))
+	for _, file := range last.Files {
+		content, err := os.ReadFile(filepath.Join(w.dir, "lake", path, file.Path))
+		require.NoError(w.t, err)
+		for line := range strings.Lines(string(content)) {
+			var row struct{ ID int }
+			require.NoError(w.t, json.Unmarshal([]byte(line), &row))
+			ids = append(ids, row.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids, len(last.Files)
+}
+
+// numbers are those from one to another.
+func numbers(from, to int) (all []int) {
+	for n := from; n <= to; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
+// lakeWorld has a lake in its folder.
+func lakeWorld(t *testing.T) *world {
+	w := newWorld(t)
+	w.connected["lake"] = "file:lake"
+	w.work()
+	return w
+}
+
+// TestLakesOfALoop: the rows of a loop's iterations become one file at its end. A loop that fails publishes nothing, and a reprocess of what has failed
+// publishes all of it, each row once.
+func TestLakesOfALoop(t *testing.T) {
+	t.Parallel()
+	w := lakeWorld(t)
+	source := book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}{{ n in broken ? '/status/409' : '/api/v1/assessments' }}"
+    params: {page: "{{ n }}", pageSize: 10}
+    loop:
+      collection: [1, 2, 3, 4]
+      element: n
+      mode: parallel
+      sink: {tool: file, auth: lake, path: raw/a, format: jsonl, args: "{{ result.data }}"}
+`)
+	run := w.start(source, map[string]any{"broken": []any{1, 2, 4}})
+	result := w.endsAs(run, interpreter.Failed)
+	ids, _ := w.lakeIDs("raw/a")
+	require.Empty(t, ids)
+	require.Contains(t, strings.Join(result.Warnings, "\n"), "nothing was added to its path")
+	w.endsAs(w.reprocess(run, w.chain(run).Letters, "", map[string]any{"broken": []any{4}}), interpreter.Partial)
+	ids, _ = w.lakeIDs("raw/a")
+	require.Equal(t, numbers(1, 30), ids)
+	w.endsAs(w.reprocess(run, w.chain(run).Letters, "", map[string]any{"broken": []any{}}), interpreter.Completed)
+	ids, files := w.lakeIDs("raw/a")
+	require.Equal(t, numbers(1, 35), ids)
+	require.Equal(t, 2, files)
+	w.completes(source, map[string]any{"broken": []any{}})
+	ids, files = w.lakeIDs("raw/a")
+	require.Len(t, ids, 70)
+	require.Equal(t, 3, files)
+}
+
+// TestLakesOfPages: the pages of a call replace the rows of a path at once, and only where all of them were read.
+func TestLakesOfPages(t *testing.T) {
+	t.Parallel()
+	w := lakeWorld(t)
+	source := func(attempts string) string {
+		return book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/api/v1/assessments"
+    params: {page: "{{ first }}", pageSize: 10}
+    retry:
+      - when: "{{ response.paging.hasMore }}"
+        then:
+          max_attempts: ` + attempts + `
+          next_call: {params: {page: "{{ response.paging.page + 1 }}"}}
+          collect: {path: data}
+          per_page:
+            sink: {tool: file, auth: lake, path: raw/a, format: jsonl, mode: overwrite}
+`)
+	}
+	w.completes(source("10"), map[string]any{"first": 3})
+	ids, files := w.lakeIDs("raw/a")
+	require.Equal(t, numbers(21, 35), ids)
+	require.Equal(t, 1, files)
+	result := w.ends("partial_success", source("2"), map[string]any{"first": 1})
+	require.Contains(t, strings.Join(result.Warnings, "\n"), "not everything was read, so its path keeps its previous rows")
+	ids, _ = w.lakeIDs("raw/a")
+	require.Equal(t, numbers(21, 35), ids)
+	w.completes(source("10"), map[string]any{"first": 1})
+	ids, files = w.lakeIDs("raw/a")
+	require.Equal(t, numbers(1, 35), ids)
+	require.Equal(t, 1, files)
+}
