@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"reprise/interpreter/lists"
 )
@@ -88,17 +89,20 @@ type Signature struct {
 	Text string // base64
 }
 
+// signatureLine is a line with a signature. YAML breaks lines at more than a line feed, and what a break hides in such a line would
+// be read although nobody has signed it: so a name has printable characters only, and a signature those of base64.
+var signatureLine = regexp.MustCompile(`^` + signatureMark + `([\pL\pM\pN\pP\pS ]+): ([A-Za-z0-9+/]{86}==)$`)
+
 // SplitSignatures takes the signatures off the end of a file.
 func SplitSignatures(data []byte) (signed []byte, all []Signature) {
 	for {
-		rest := bytes.TrimRight(data, " \t\r\n")
-		start := bytes.LastIndexByte(rest, '\n') + 1
-		line, isSignature := strings.CutPrefix(string(rest[start:]), signatureMark)
-		colon := strings.LastIndex(line, ": ")
-		if !isSignature || colon < 0 {
+		line := bytes.TrimSuffix(data, []byte("\n"))
+		start := bytes.LastIndexByte(line, '\n') + 1
+		found := signatureLine.FindSubmatch(line[start:])
+		if found == nil || !utf8.Valid(line[start:]) {
 			return data, all
 		}
-		all = append([]Signature{{Name: line[:colon], Text: strings.TrimSpace(line[colon+2:])}}, all...)
+		all = append([]Signature{{Name: string(found[1]), Text: string(found[2])}}, all...)
 		data = data[:start]
 	}
 }

@@ -96,6 +96,14 @@ func TestKnownBySignature(t *testing.T) {
 		require.NotEmpty(t, p.Doubt("nightly", of), why)
 		require.NotEmpty(t, p.Doubt("billing", of), why)
 	}
+	for _, hidden := range []string{"\r", "\u0085", "\u2028", "\u2029"} { // each breaks a line of YAML
+		for _, line := range []string{"nightly" + hidden + "output: 7 # x: " + strings.Repeat("A", 86) + "==", "nightly: " + strings.Repeat("A", 86) + "==" + hidden + "output: 7"} {
+			forged := text + "# reprise-signature " + line + "\n"
+			require.NotEmpty(t, p.Doubt("nightly", attested(t, forged)["nightly"]), "%q", line)
+		}
+	}
+	more := text + "# reprise-signature nightly: " + strings.Repeat("A", 86) + "==\n"
+	require.NotEmpty(t, p.Doubt("nightly", attested(t, more)["nightly"]), "the last one counts")
 	require.Empty(t, p.Refusal("nightly", playbook.Attestation{}))
 	p.Only = true
 	require.Contains(t, p.Refusal("nightly", attested(t, nightly)["nightly"]), "this worker runs only playbooks that it knows (--only-known), and playbook nightly has no signature")
