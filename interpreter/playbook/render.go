@@ -170,7 +170,7 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 	}
 	nodes = append(nodes, step.Where)
 	if step.Incremental != nil {
-		nodes = append(nodes, step.Incremental.Token, step.Incremental.State, step.Incremental.InitialTemplate)
+		nodes = append(nodes, step.Incremental.Token, step.Incremental.State, step.Incremental.InitialTemplate, step.Incremental.Until)
 	}
 	for _, sink := range step.SinkCalls() {
 		if sink.Spot != AtStepSink || step.Loop == nil {

@@ -158,7 +158,7 @@ func (pb *Playbook) Values() []ValueAt {
 		some(StepSpot{Spot: AtThen, Step: step, Row: true}, step.Where)
 		if i := step.Incremental; i != nil {
 			some(StepSpot{Spot: AtThen, Step: step}, i.Token)
-			some(StepSpot{Spot: AtState, Step: step}, i.State, i.InitialTemplate)
+			some(StepSpot{Spot: AtState, Step: step}, i.State, i.InitialTemplate, i.Until)
 		}
 		for _, policy := range step.Retry {
 			some(StepSpot{Spot: AtWhen, Step: step}, policy.When, policy.StopWhen)

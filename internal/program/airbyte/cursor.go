@@ -93,7 +93,7 @@ func (c *converter) convertCursor(s *step, cursor component) {
 	if !ok {
 		return
 	}
-	used := c.usesSlice(s, cursor, i)
+	used, sliced := c.usesSlice(s, cursor, i)
 	i.kept = !s.full && used != "" && !c.cursorOfSlice(s, i.cursor)
 	if !s.full && used == "" {
 		c.addNote("stream %s: no request uses the cursor %s: everything is read each time, as Airbyte does", s.stream, i.cursor)
@@ -102,7 +102,7 @@ func (c *converter) convertCursor(s *step, cursor component) {
 		i.end = constantCode(nil)
 		return
 	}
-	c.convertBounds(s, i, cursor, start, send, strings.Contains(used, "end"))
+	c.convertBounds(s, i, cursor, start, send, sliced)
 	feed, _ := cursor["is_data_feed"].(bool)
 	i.feed = feed && i.kept
 	if client, _ := cursor["is_client_side_incremental"].(bool); client && i.kept {
@@ -140,22 +140,23 @@ func (c *converter) cursorOfSlice(s *step, cursor string) bool {
 	return false
 }
 
-// usesSlice returns a text that contains "start" and "end" if requests use these bounds of the slice; "" for none.
-func (c *converter) usesSlice(s *step, cursor component, i *incremental) string {
-	used := ""
+// usesSlice returns a text that contains "start" and "end" if requests use these bounds of the slice; "" for none. sliced
+// says that each slice has requests of its own.
+func (c *converter) usesSlice(s *step, cursor component, i *incremental) (used string, sliced bool) {
 	text := expression.Text(toCanonical(map[string]any(s.of.of("retriever"))))
 	for _, end := range []struct{ field, option, name string }{{i.startField, "start_time_option", "start"}, {i.endField, "end_time_option", "end"}} {
 		if cursor.of(end.option) != nil || strings.Contains(text, end.field) {
 			used += end.name
 		}
 	}
+	sliced = used != ""
 	if client, _ := cursor["is_client_side_incremental"].(bool); client || strings.Contains(text, "stream_state") {
 		used += "start"
 	}
 	if feed, _ := cursor["is_data_feed"].(bool); feed {
 		used += "start"
 	}
-	return used
+	return used, sliced
 }
 
 // convertFormats sets the type and format of the rows' cursors.
@@ -313,7 +314,7 @@ func (c *converter) lagAmount(s *step, cursor component, key string) string {
 }
 
 // convertBounds sets the bounds of slices.
-func (c *converter) convertBounds(s *step, i *incremental, cursor component, start code, send string, ended bool) {
+func (c *converter) convertBounds(s *step, i *incremental, cursor component, start code, send string, sliced bool) {
 	end := code{text: "run.started_at", prec: precAtom, calm: true, timed: true}
 	if cursor["end_datetime"] != nil {
 		given, err := c.datetimeCode(s, cursor, "end_datetime")
@@ -322,31 +323,18 @@ func (c *converter) convertBounds(s *step, i *incremental, cursor component, sta
 		} else {
 			end = given
 		}
+		if end.dated && end.text == nowCode().text && strings.ContainsAny(send, "HIMSTs") { // the day begins at midnight
+			end = callCode("start_of", nowCode(), constantCode("day"))
+			end.timed = true
+		}
 	}
 	granularity := c.lagAmount(s, cursor, "cursor_granularity")
 	i.lag = lagInHours(c.lagAmount(s, cursor, "lookback_window"), i.isDate())
-	if !i.kept { // it is read from its start each time
-		step := c.lagAmount(s, cursor, "step")
-		if step == "" || !ended || s.loop != nil {
-			i.start, i.end = c.timeAsSent(s, i, start, send, true), c.timeAsSent(s, i, end, send, true)
-			return
-		}
-		from := pathCode(c.elementName("slice_start"))
-		from.falsy = false
-		s.loop = &loop{list: "time_range(" + start.text + ", " + end.text + ", " + quoteText(step) + ")", element: from.text}
-		s.loop.collection = node.Verbatim("{{ " + s.loop.list + " }}")
-		to := from
-		if step != granularity {
-			to = callCode("add_time", from, constantCode(step))
-			if granularity != "" {
-				to = callCode("add_time", to, constantCode("-"+granularity))
-			}
-			to = callCode("earliest", to, end)
-		}
-		i.start, i.end = c.timeAsSent(s, i, from, send, true), c.timeAsSent(s, i, to, send, true)
+	if !i.kept {
+		c.boundsFromStart(s, i, cursor, start, end, send, sliced)
 		return
 	}
-	if ended {
+	if sliced {
 		i.step = c.lagAmount(s, cursor, "step")
 	}
 	value := pathCode("incremental", "value")
@@ -375,6 +363,37 @@ func (c *converter) convertBounds(s *step, i *incremental, cursor component, sta
 		}
 		i.until = templateValue([]code{end})
 	}
+}
+
+// boundsFromStart sets the bounds of slices of a step without a state, which reads from the start each time: a loop has
+// a slice for each step of time.
+func (c *converter) boundsFromStart(s *step, i *incremental, cursor component, start, end code, send string, sliced bool) {
+	granularity := c.lagAmount(s, cursor, "cursor_granularity")
+	step := c.lagAmount(s, cursor, "step")
+	if step != "" && sliced && s.loop != nil {
+		s.addGap(atIncremental, "step", "%s in a loop over partitions: all of the time is one slice", step)
+	}
+	if step == "" || !sliced || s.loop != nil {
+		i.start, i.end = c.timeAsSent(s, i, start, send, true), c.timeAsSent(s, i, end, send, true)
+		return
+	}
+	from := pathCode(c.elementName("slice_start"))
+	from.falsy = false
+	last := end // the range is exclusive here, and inclusive there
+	if granularity != "" {
+		last = callCode("add_time", end, constantCode(granularity))
+	}
+	s.loop = &loop{list: "time_range(" + start.text + ", " + last.text + ", " + quoteText(step) + ")", element: from.text}
+	s.loop.collection = node.Verbatim("{{ " + s.loop.list + " }}")
+	to := from
+	if step != granularity {
+		to = callCode("add_time", from, constantCode(step))
+		if granularity != "" {
+			to = callCode("add_time", to, constantCode("-"+granularity))
+		}
+		to = callCode("earliest", to, end)
+	}
+	i.start, i.end = c.timeAsSent(s, i, from, send, true), c.timeAsSent(s, i, to, send, true)
 }
 
 // isDate reports whether cursors are days.

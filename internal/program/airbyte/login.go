@@ -44,7 +44,7 @@ func (c *converter) formOf(s *step, of component, text string) (form string, sec
 		nodes = concat.Parts
 	}
 	var b strings.Builder
-	for _, one := range nodes {
+	for _, one := range joinedTexts(nodes) {
 		before := len(into.secret) + len(into.plain)
 		translated, err := scope.translateNode(one)
 		read := slices.Concat(into.secret, into.plain)
@@ -65,6 +65,18 @@ func (c *converter) formOf(s *step, of component, text string) (form string, sec
 		}
 	}
 	return b.String(), len(into.secret) > 0
+}
+
+// joinedTexts are operands with the operands of those that join texts in their place.
+func joinedTexts(nodes []jinja.Operand) (out []jinja.Operand) {
+	for _, one := range nodes {
+		if binary, is := one.(*jinja.Binary); is && (binary.Operator == "+" || binary.Operator == "~") {
+			out = append(out, joinedTexts([]jinja.Operand{binary.Left, binary.Right})...)
+			continue
+		}
+		out = append(out, one)
+	}
+	return out
 }
 
 func (l *login) addQuery(name, form string) {

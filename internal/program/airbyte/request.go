@@ -84,9 +84,14 @@ func trimSlash(parts []code, end bool) []code {
 		} else {
 			parts[at] = constantCode(strings.TrimLeft(text, "/"))
 		}
+	} else if end && constantEnds.MatchString(parts[at].text) && !strings.Contains(parts[at].text, "(") {
+		parts[at].text = constantEnds.ReplaceAllString(parts[at].text, "'$1")
 	}
 	return parts
 }
+
+// constantEnds matches the slash at the end of a constant text, of several from which an expression chooses.
+var constantEnds = regexp.MustCompile(`/+'( |$)`)
 
 // flattenTexts joins adjacent constant texts.
 func flattenTexts(parts []code) (out []code) {
@@ -149,10 +154,39 @@ func (c *converter) requestMap(s *step, of component, key string, roots scope) m
 		}
 		if text, isText := named.(string); isText && translated != nil && translated != "" {
 			c.read.mergeTrace(into)
-			out[text] = translated
+			out[text] = asRendered(translated, key != "request_body_json")
 		}
 	}
 	return out
+}
+
+// asRendered is a value of a request as the CDK renders it: maps have no members that are nil, the time is a text of
+// Python, and outside of bodies texts that may be empty are left out then.
+func asRendered(of any, leftOut bool) any {
+	switch of := of.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, value := range of {
+			if value != nil {
+				out[key] = asRendered(value, leftOut)
+			}
+		}
+		return out
+	case node.Verbatim:
+		text := string(of)
+		switch {
+		case text == "{{ "+nowCode().text+" }}":
+			return node.Verbatim("{{ format_time(" + nowCode().text + ", '2006-01-02 15:04:05.000000-07:00') }}")
+		case !leftOut || strings.Count(text, "{{") > 1 || !strings.HasPrefix(text, "{{ "):
+		case strings.HasPrefix(text, "{{ join("):
+			return node.Verbatim(strings.TrimSuffix(text, " }}") + " or nil }}")
+		case strings.HasSuffix(text, " : '' }}"):
+			return node.Verbatim(strings.TrimSuffix(text, "'' }}") + "nil }}")
+		case strings.HasSuffix(text, " else '' }}"):
+			return node.Verbatim(strings.TrimSuffix(text, "'' }}") + "nil }}")
+		}
+	}
+	return of
 }
 
 func isList(of any) bool {
@@ -226,6 +260,9 @@ func (c *converter) injectValue(s *step, at string, option component, value any,
 			s.addGap(at, "RequestOption", "without a constant field_name")
 			return
 		}
+	}
+	if text == "" { // which sends nothing
+		return
 	}
 	switch option.text("inject_into") {
 	case "request_parameter":

@@ -77,11 +77,7 @@ func (s *step) setField(keys []string, value code, whole any) {
 	if len(keys) > 1 {
 		inner := value.text
 		for i := len(keys) - 1; i > 0; i-- {
-			at := "row"
-			for _, key := range keys[:i] {
-				at += memberPath([]any{key})
-			}
-			inner = "merge(" + at + ", {" + quoteText(keys[i]) + ": " + inner + "})"
+			inner = "merge(" + s.fieldText(keys[:i]) + ", {" + quoteText(keys[i]) + ": " + inner + "})"
 		}
 		whole = node.Verbatim("{{ " + inner + " }}")
 	}
@@ -92,6 +88,21 @@ func (s *step) setField(keys []string, value code, whole any) {
 		}
 	}
 	s.fields = append(s.fields, pair{keys[0], whole})
+}
+
+// fieldText is the expression for a field as the transformations so far have left it.
+func (s *step) fieldText(keys []string) string {
+	at := "row" + memberPath([]any{keys[0]})
+	for _, field := range s.fields {
+		template, isTemplate := field.value.(node.Verbatim)
+		if field.name == keys[0] && isTemplate && strings.HasPrefix(string(template), "{{ ") && strings.Count(string(template), "{{") == 1 {
+			at = strings.TrimSuffix(strings.TrimPrefix(string(template), "{{ "), " }}")
+		}
+	}
+	for _, key := range keys[1:] {
+		at += memberPath([]any{key})
+	}
+	return at
 }
 
 func (c *converter) removeFields(s *step, of component) {
@@ -114,11 +125,7 @@ func (c *converter) removeFields(s *step, of component) {
 		case len(texts) == 1 && !strings.Contains(texts[0], "*"):
 			s.exclude = append(s.exclude, texts[0])
 		case len(texts) > 1 && !slices.ContainsFunc(texts, func(key string) bool { return strings.Contains(key, "*") }):
-			at := "row"
-			for _, key := range texts[:len(texts)-1] {
-				at += memberPath([]any{key})
-			}
-			without := "omit(" + at + ", [" + quoteText(texts[len(texts)-1]) + "])"
+			without := "omit(" + s.fieldText(texts[:len(texts)-1]) + ", [" + quoteText(texts[len(texts)-1]) + "])"
 			s.setField(texts[:len(texts)-1], code{text: without, prec: precAtom}, node.Verbatim("{{ "+without+" }}"))
 		default:
 			s.addGap(atSink, "RemoveFields", "%s", strings.Join(texts, "."))

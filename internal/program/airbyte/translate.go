@@ -72,7 +72,15 @@ func (s scope) translateValue(of any) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			out[key] = value
+			name, err := s.translateValue(key)
+			if err != nil {
+				return nil, err
+			}
+			text, isText := name.(string)
+			if !isText {
+				return nil, fmt.Errorf("the name %s of a member is no constant", key)
+			}
+			out[text] = value
 		}
 		return out, nil
 	case []any:
@@ -248,6 +256,9 @@ func splitPath(tree jinja.Operand) (root jinja.Operand, list []jinja.Operand) {
 	case *jinja.Invocation:
 		if method, isMethod := n.Function.(*jinja.Index); isMethod && isGet(n) {
 			root, list = splitPath(method.Of)
+			if name, isName := root.(*jinja.Name); isName && name.ID == "config" && len(n.Args) == 2 {
+				root = &jinja.Name{ID: optionalConfig}
+			}
 			return root, append(list, n.Args[0])
 		}
 	}

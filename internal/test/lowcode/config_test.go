@@ -17,6 +17,37 @@ type configurer struct {
 	start   time.Time
 	secrets map[string]any // by name, of all depths
 	keys    []string       // at the top
+	// inAddress are the names of what addresses read, and atStart that of what one begins with.
+	inAddress, atStart map[string]bool
+}
+
+// beginning matches a template at the beginning of an address.
+var beginning = regexp.MustCompile(`^\s*\{\{\s*config(?:\[['"]|\.)(\w+)(?:['"]\])?\s*\}\}`)
+
+// findAddresses finds what the addresses of requesters read.
+func (c *configurer) findAddresses(of any) {
+	switch of := of.(type) {
+	case component:
+		c.findAddresses(map[string]any(of))
+	case map[string]any:
+		for key, value := range of {
+			text, is := value.(string)
+			if !is || key != "url_base" && key != "path" && key != "url" || !strings.Contains(text, "config") {
+				c.findAddresses(value)
+				continue
+			}
+			if found := beginning.FindStringSubmatch(text); found != nil && key != "path" {
+				c.atStart[found[1]] = true
+			}
+			for _, path := range pathsOf("config", text) {
+				c.inAddress[path[len(path)-1]] = true
+			}
+		}
+	case []any:
+		for _, item := range of {
+			c.findAddresses(item)
+		}
+	}
 }
 
 // specOf is the specification of a connector, of its manifest or of a file beside it.
@@ -62,7 +93,7 @@ func (c *configurer) config(schema component, depth int) map[string]any {
 			c.keys = append(c.keys, name)
 		}
 		needed := slices.Contains(listOf(schema["required"]), any(name)) || property["default"] != nil || property["const"] != nil ||
-			strings.Contains(name, "date") || depth > 0 || c.api.draw(2, "optional", name) == 0
+			property["airbyte_secret"] == true || c.inAddress[name] || strings.Contains(name, "date") || depth > 0 || c.api.draw(2, "optional", name) == 0
 		if value := c.value(property, name, depth); needed && value != nil {
 			out[name] = value
 		}
@@ -106,6 +137,12 @@ func (c *configurer) value(schema component, name string, depth int) any {
 		if list := listOf(schema["examples"]); len(list) > 0 {
 			return plainJSON(listOfOne(list[0]))
 		}
+		if items := schema.of("items"); items["properties"] != nil {
+			return []any{c.config(items, depth+1)}
+		}
+		if list := listOf(schema.of("items")["enum"]); len(list) > 0 {
+			return []any{plainJSON(list[0])}
+		}
 		return []any{"one", "two"}
 	}
 	if schema["oneOf"] != nil || schema["properties"] != nil {
@@ -116,6 +153,9 @@ func (c *configurer) value(schema component, name string, depth int) any {
 
 // text is a text: an example that is one word, or the name.
 func (c *configurer) text(schema component, name string) string {
+	if c.atStart[name] {
+		return c.api.address + "/configured"
+	}
 	for _, example := range listOf(schema["examples"]) {
 		text := textOf(plainJSON(example))
 		if at, err := url.Parse(text); err == nil && strings.HasPrefix(at.Scheme, "http") {
@@ -131,14 +171,16 @@ func (c *configurer) text(schema component, name string) string {
 	return "my-" + strings.ReplaceAll(name, "_", "-")
 }
 
-// date is where reading starts, or today's for an end.
+// date is where reading starts, or yesterday's for an end.
 func (c *configurer) date(schema component, name string) string {
 	at := c.start
 	if strings.Contains(name, "end") || strings.Contains(name, "until") {
-		at = c.api.now.Truncate(24 * time.Hour)
+		at = c.api.now.AddDate(0, 0, -1).Truncate(24 * time.Hour)
 	}
 	pattern := schema.text("pattern") + schema.text("format") + fmt.Sprint(schema["examples"])
 	switch {
+	case schema.text("pattern") == "^[0-9]{4}-[0-9]{2}$":
+		return formatTime(at, "%Y-%m")
 	case strings.Contains(schema.text("description"), "YYYYMMDD"):
 		return formatTime(at, "%Y%m%d")
 	case strings.Contains(schema.text("pattern"), "T") && strings.Contains(schema.text("pattern"), `.[0-9]`):
@@ -176,7 +218,7 @@ func (c *configurer) complete(config map[string]any, of any, login bool) {
 			switch {
 			case login && !addresses.MatchString(textOf(valueAt(config, path))):
 				set(config, path, strings.ToUpper(notName.ReplaceAllString(name, "_")))
-			case missing && strings.Contains(of, ".get(") || !missing:
+			case missing && (strings.Contains(of, ".get(") || slices.Contains(c.keys, path[0])) || !missing:
 			case secretName.MatchString(name):
 				c.secrets[name] = strings.ToUpper(notName.ReplaceAllString(name, "_"))
 				set(config, path, c.secrets[name])

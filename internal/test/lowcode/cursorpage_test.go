@@ -43,6 +43,8 @@ func (o *operand) pathBelow(name string) ([]string, bool) {
 	case o.kind == "call" && o.parts[0].kind == "attr" && o.parts[0].text == "get" && len(o.parts) > 1 && o.parts[1].kind == "lit":
 		before, is := o.parts[0].parts[0].pathBelow(name)
 		return append(slices.Clone(before), textOf(o.parts[1].value)), is
+	case o.kind == "bin" && o.text == "or" && len(o.parts[1].parts) == 0: // (a or {}).b
+		return o.parts[0].pathBelow(name)
 	case o.kind == "call" && o.parts[0].kind == "attr":
 		return o.parts[0].parts[0].pathBelow(name)
 	}

@@ -318,6 +318,15 @@ func isKind(of any, name string) bool {
 	case "string":
 		_, is := of.(string)
 		return is
+	case "number", "integer":
+		_, is := of.(int)
+		_, fraction := of.(float64)
+		return is || fraction && name == "number"
+	case "iterable", "sequence":
+		_, is := of.([]any)
+		return is
+	case "true", "false":
+		return of == (name == "true")
 	}
 	panic(fmt.Errorf("the test %s is not known", name))
 }

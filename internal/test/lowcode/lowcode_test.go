@@ -68,7 +68,7 @@ func (c *tally) add(t *testing.T, name string, of verdict) {
 	default:
 		c.silent = append(c.silent, name)
 	}
-	t.Logf("%s differs in run %d:\n%s\n%s", name, of.runs, strings.Join(of.problems[:min(16, len(of.problems))], "\n"), strings.Join(of.gaps, "\n"))
+	t.Logf("%s differs in run %d:\n%s\n%s\nworkload %s", name, of.runs, strings.Join(of.problems[:min(16, len(of.problems))], "\n"), strings.Join(of.gaps, "\n"), of.workload)
 	if *outFlag != "" {
 		writeFile(t, filepath.Join(*outFlag, strings.ReplaceAll(name, "/", "_")+".yaml"), []byte(of.playbook))
 	}
@@ -78,7 +78,7 @@ func (c *tally) add(t *testing.T, name string, of verdict) {
 // are played while that many workers are killed.
 var fixtures = map[string]int{
 	"cursor/messages": 0, "page_increment/albums": 0, "offset/users": 0, "next_link/repos": 0, "parent/tasks": 2, "slices/visits": 1, "post_body/search": 0,
-	"errors/jobs": 0, "parent_incremental/notes": 0,
+	"errors/jobs": 0, "transformations/contacts": 0, "days/episodes": 0, "parent_incremental/notes": 0,
 }
 
 // TestFixtures plays small manifests.

@@ -51,6 +51,7 @@ type verdict struct {
 	gaps       []string
 	problems   []string
 	playbook   string
+	workload   string
 	requests   int
 	rows       int
 	runs       int
@@ -93,7 +94,8 @@ func (p play) run() (out verdict) {
 	}
 	a.manifest = manifest
 	stream := p.find(manifest)
-	c := &configurer{api: a, secrets: map[string]any{}, start: startOf(stream, a.now)}
+	c := &configurer{api: a, secrets: map[string]any{}, start: startOf(stream, a.now), inAddress: map[string]bool{}, atStart: map[string]bool{}}
+	c.findAddresses(stream)
 	r := &reader{config: c.config(specOf(manifest, p.read), 0), now: a.now, api: a, state: map[string]time.Time{}, reached: map[string]time.Time{}, texts: map[string]any{}}
 	r.config = a.aim(r.config).(map[string]any)
 	c.complete(r.config, manifest, false)
@@ -105,6 +107,8 @@ func (p play) run() (out verdict) {
 	}
 	out.playbook = string(converted.Playbook)
 	w := p.newWorld(converted, c, r.config)
+	given, _ := json.Marshal(w.input.Workload)
+	out.workload = string(given)
 	var all []map[string]any
 	for n := range 2 {
 		if n == 1 && stream.of("incremental_sync") == nil {
@@ -228,6 +232,7 @@ func (p play) newWorld(converted *airbyte.Result, c *configurer, config map[stri
 		keys, err := seal.Parse(seal.NewKey())
 		require.NoError(p.t, err)
 		w.resource.SecretKeys = keys
+		addLeaves(config, c.secrets)
 		data, err := json.Marshal(c.secrets)
 		require.NoError(p.t, err)
 		writeFile(p.t, filepath.Join(w.dir, converted.Secrets), data)
@@ -246,6 +251,17 @@ func (p play) newWorld(converted *airbyte.Result, c *configurer, config map[stri
 	require.NoError(p.t, err)
 	w.input = protocol.Input{Name: p.stream + ".yaml", Source: string(converted.Playbook), Workload: expression.Of(canonical)}
 	return w
+}
+
+// addLeaves adds the texts of a configuration to its secrets, by their names: a converter may take any of them for one.
+func addLeaves(config, into map[string]any) {
+	for key, value := range config {
+		if below, is := value.(map[string]any); is {
+			addLeaves(below, into)
+		} else if into[key] == nil {
+			into[key] = value
+		}
+	}
 }
 
 // quiet is a log of workers that says nothing.
@@ -271,7 +287,7 @@ func (w *world) runOnce(kills int) (problems []string) {
 		}()
 	}
 	w.runs++
-	ctx, cancel := context.WithTimeout(w.t.Context(), testenv.Within(4*time.Minute))
+	ctx, cancel := context.WithTimeout(w.t.Context(), testenv.Within(longest))
 	defer cancel()
 	run, err := w.env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: w.queue + strconv.Itoa(w.runs), TaskQueue: w.queue},
 		protocol.PlaybookWorkflowName, w.input)
@@ -288,6 +304,9 @@ func (w *world) runOnce(kills int) (problems []string) {
 	}
 	return nil
 }
+
+// longest is how long a run may take on an idle machine.
+const longest = time.Minute
 
 // killing has workers that are killed, each after some time, until one is left.
 func (w *world) killing(kills int) {

@@ -334,7 +334,7 @@ func decode(data []byte) any {
 	decoder := json.NewDecoder(strings.NewReader(string(data)))
 	decoder.UseNumber()
 	var out any
-	if decoder.Decode(&out) != nil {
+	if decoder.Decode(&out) != nil || decoder.More() {
 		return nil
 	}
 	return plainJSON(out)

@@ -36,10 +36,9 @@ func (a *api) row(r *reader, stream component, one part, page, i int) map[string
 			texts = append(texts, field["value"])
 		}
 	}
-	for _, path := range append(pathsOf("record", texts...), pathsOf("last_record", texts...)...) {
-		a.need(row, path)
-	}
-	for _, path := range a.parentPaths(r, stream) {
+	paths := slices.Concat(pathsOf("record", texts...), pathsOf("last_record", texts...), a.parentPaths(r, stream), removedPaths(stream))
+	slices.SortStableFunc(paths, func(a, b []string) int { return len(b) - len(a) })
+	for _, path := range paths {
 		a.need(row, path)
 	}
 	for _, key := range keyOf(r, stream) {
@@ -53,9 +52,23 @@ func (a *api) row(r *reader, stream component, one part, page, i int) map[string
 	return row
 }
 
+// removedPaths are the paths that are removed from rows.
+func removedPaths(stream component) (out [][]string) {
+	for _, transformation := range stream.list("transformations") {
+		for _, pointer := range listOf(transformation["field_pointers"]) {
+			var path []string
+			for _, key := range listOf(pointer) {
+				path = append(path, textOf(key))
+			}
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
 // need gives a row a value at a path where it has none.
 func (a *api) need(row map[string]any, path []string) {
-	if _, missing := valueAt(row, path).(undefined); missing {
+	if known(valueAt(row, path)) == nil {
 		set(row, path, fmt.Sprintf("v%d", a.number))
 	}
 }

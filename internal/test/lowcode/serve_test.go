@@ -16,7 +16,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.logins[strings.TrimRight(r.URL.Path, "/")] {
-		writeAnswer(w, answer{status: 200, body: map[string]any{"access_token": accessToken, "token_type": "bearer", "expires_in": 7200}})
+		writeAnswer(w, answer{status: 200, body: map[string]any{"access_token": accessToken, "token_type": "bearer", "expires_in": 7200, "expires_at": a.now.Add(2 * time.Hour).Unix()}})
 		return
 	}
 	body, _ := io.ReadAll(r.Body)

@@ -144,9 +144,10 @@ func checkSlices(c *checker, step *playbook.Step) {
 	if i.Step == "" || c.partial || c.unclear {
 		return
 	}
-	if nodes := c.pb.Resolve(step.Action).Values(); !namesMember(nodes, playbook.IncrementalWord, "to") {
+	nodes := c.pb.Resolve(step.Action).Values()
+	if !namesMember(nodes, "to") && !namesMember(nodes, "from") {
 		c.Errorf(placeOfField(i, "step"), codeIncremental,
-			`no field of step %q uses incremental.to, so each slice would read the same; write such as params: {since: "{{ incremental.from }}", before: "{{ incremental.to }}"}`, step.Name)
+			`no field of step %q uses incremental.from or incremental.to, so each slice would read the same; write such as params: {since: "{{ incremental.from }}", before: "{{ incremental.to }}"}`, step.Name)
 	}
 }
 
@@ -229,7 +230,7 @@ func checkMissingFiltered(c *checker, step *playbook.Step) {
 	for _, policy := range step.Retry {
 		nodes = append(nodes, policy.Then.Nodes()...)
 	}
-	if !namesMember(nodes, playbook.IncrementalWord, "value") || namesMember(nodes, playbook.IncrementalWord, "watermark") {
+	if !namesMember(nodes, "value") || namesMember(nodes, "watermark") {
 		return
 	}
 	instead := "{{ incremental.watermark }}"
@@ -247,13 +248,13 @@ var (
 	orNull  = regexp.MustCompile(`(?i)\bis\s+null\b|\bcoalesce\s*\(`)
 )
 
-// namesMember reports whether a template of values names a member of a word.
-func namesMember(nodes []*playbook.Node, word, member string) bool {
+// namesMember reports whether a template of values names a member of `incremental`.
+func namesMember(nodes []*playbook.Node, member string) bool {
 	for _, node := range nodes {
 		for leaf := range node.Templates() {
 			for _, ref := range leaf.Template.Refs() {
 				members := playbook.ConstantMembers(ref.Path)
-				if ref.Root == word && len(members) > 0 && members[0] == member {
+				if ref.Root == playbook.IncrementalWord && len(members) > 0 && members[0] == member {
 					return true
 				}
 			}
