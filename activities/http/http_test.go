@@ -90,6 +90,18 @@ func TestHTTPConforms(t *testing.T) {
 				Kind: "tool", Class: "final", Says: `connection "elsewhere" is for https://elsewhere.test`,
 			},
 			{
+				Name: "JSON announced as a form", Input: tooltest.Input(map[string]any{
+					"url": url + "/echo", "method": "POST", "body": map[string]any{"a": 1}, "headers": map[string]any{"content-type": "application/x-www-form-urlencoded; charset=utf-8"},
+				}),
+				Kind: "tool", Class: "final", Says: "headers announce application/x-www-form-urlencoded, and body is sent as JSON; write form instead of body",
+			},
+			{
+				Name: "a form announced as JSON", Input: tooltest.Input(map[string]any{
+					"url": url + "/echo", "method": "POST", "form": map[string]any{"a": 1}, "headers": map[string]any{"Content-Type": "application/json"},
+				}),
+				Kind: "tool", Class: "final", Says: "headers announce application/json, and form is sent as application/x-www-form-urlencoded",
+			},
+			{
 				Name: "line break in a header", Input: tooltest.Input(map[string]any{
 					"url": url + "/echo", "headers": map[string]any{"X-A": "a\r\nX-B: s3crettoken"},
 				}),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"reprise/activities/format"
 	"reprise/activities/tool"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
@@ -152,10 +154,34 @@ func setHeaders(sent *http.Request, in interpreter.ToolInput, contentType string
 		sent.Host = host
 		sent.Header.Del("Host")
 	}
+	if err := refuseOtherType(sent.Header.Get("Content-Type"), contentType); err != nil {
+		return tool.ConfigErrorf("step %q: %w", in.Step, err)
+	}
 	setDefault(sent.Header, "Content-Type", contentType)
 	setDefault(sent.Header, "Accept", plain.Get("Accept"))
 	setDefault(sent.Header, "User-Agent", plain.Get("User-Agent"))
 	setDefault(sent.Header, "Idempotency-Key", in.IdempotencyKey)
+	return nil
+}
+
+// The content types of forms. What a request sends of the field form has the first.
+const (
+	formType      = "application/x-www-form-urlencoded"
+	multipartType = "multipart/form-data"
+)
+
+// refuseOtherType returns an error if the author's header announces a form and the body is JSON, or the other way round: servers take
+// neither for an error and see no fields.
+func refuseOtherType(announced, sent string) error {
+	announced, _ = format.MediaType(announced)
+	saysForm := announced == formType || announced == multipartType
+	switch {
+	case announced == "":
+	case sent == "application/json" && saysForm:
+		return fmt.Errorf("headers announce %s, and body is sent as JSON; write form instead of body, or body as a text", announced)
+	case sent == formType && announced != formType:
+		return fmt.Errorf("headers announce %s, and form is sent as %s; remove the header, or write body instead of form", announced, formType)
+	}
 	return nil
 }
 
