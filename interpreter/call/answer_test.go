@@ -180,3 +180,21 @@ func TestAnswersInAnyOrder(t *testing.T) {
 		require.Greater(t, ended[how], 5, "%v", ended)
 	}
 }
+
+// A page that was announced and comes with an empty body may have lost its rows.
+func TestPagesWithoutABody(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]interpreter.Status{200: interpreter.Partial, 204: interpreter.StatusSuccess} {
+		c := &callCase{visit: 1, body: "workflow:\n  - step: fetch\n    tool: http\n    url: http://x/\n    retry:\n" +
+			"      - {when: \"{{ response.next }}\", then: {next_call: {params: {cursor: \"{{ response.next }}\"}}, collect: {path: rows}}}\n"}
+		machine := c.call(t)
+		require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
+		first := map[string]any{"rows": []any{1}, "next": "a"}
+		machine.Attempted(interpreter.Outcome{Data: first, Meta: interpreter.ToolMeta{Status: 200}}, tables.Started)
+		require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
+		machine.Attempted(interpreter.Outcome{Meta: interpreter.ToolMeta{Status: status, Headers: map[string]string{"content-length": "0"}}}, tables.Started)
+		ended := machine.Next(tables.Started).Result
+		require.Equal(t, []any{1}, ended.Data.Data)
+		require.Equal(t, want, ended.Status, "%v", ended.Warnings)
+	}
+}
