@@ -14,24 +14,23 @@ import (
 
 // Approval is a question to people (docs/reference/tools.md#approval).
 type Approval struct {
-	Message string         `json:"message,omitempty"` // Markdown, but for what Data says
+	Message string         `json:"message,omitempty"` // Markdown, except the ranges in Data
 	Options []string       `json:"options"`
 	Form    []ApprovalItem `json:"form,omitempty"`
-	// OnTimeout is the option that counts once the time is over without an answer; "" is none: the attempt fails.
+	// OnTimeout is the option that applies if nobody answers in time; "" for none: then the attempt fails.
 	OnTimeout string `json:"on_timeout,omitempty"`
-	// Data is where values are in Message, in order. They are text, whatever
-	// Markdown would make of them.
+	// Data are the ranges of Message that are values, in order. They are plain text, not Markdown.
 	Data []expression.Range `json:"message_data,omitempty"`
 }
 
-// Piece is a part of a message: words of the author, or a value.
+// Piece is a part of a message: the author's words, or a value.
 type Piece struct {
 	Text   string
 	IsData bool
 }
 
-// Pieces are the parts of the message in order. A message whose data cannot be where
-// it is said to be is data as a whole.
+// Pieces returns the parts of the message in order. If Data does not fit Message, the whole message counts as a
+// value.
 func (a *Approval) Pieces() []Piece {
 	var pieces []Piece
 	at := 0
@@ -56,12 +55,12 @@ type ApprovalItem struct {
 	Name     string   `json:"name"`
 	Type     string   `json:"type"` // text, integer, number, boolean or choice
 	Title    string   `json:"title,omitempty"`
-	Choices  []string `json:"choices,omitempty"` // of type choice
+	Choices  []string `json:"choices,omitempty"` // for type choice
 	Required bool     `json:"required,omitempty"`
 	Default  any      `json:"default,omitempty"`
 }
 
-// The options of an approval that names none. A person who rejects need not fill in its form.
+// The default options of an approval. A person who rejects need not fill in its form.
 const (
 	OptionApprove = "approve"
 	OptionReject  = "reject"
@@ -69,25 +68,25 @@ const (
 
 // Bounds of an approval.
 const (
-	// maxApprovalMessage bounds the message of an approval, in bytes. Its template may render
-	// data of any size, and the page, summaries and history have it.
+	// maxApprovalMessage bounds the message of an approval, in bytes. Its template may render data of any size, and
+	// the page, summaries and history contain it.
 	maxApprovalMessage = 16 << 10
 	// maxApprovalItems bounds the fields of an approval's form, which a page shows.
 	maxApprovalItems = 50
 	// maxApprovalOption bounds each text of an approval's form, in bytes.
 	maxApprovalOption = 500
-	// maxApprovalText bounds a text that somebody enters into a form, in bytes: it is in the
-	// answer, which history keeps.
+	// maxApprovalText bounds a text that somebody enters into a form, in bytes: it is in the answer, which history
+	// keeps.
 	maxApprovalText = 4 << 10
 )
 
-// resultNames are the members that the result of an approval always has.
+// resultNames are members that the result of every approval has.
 var resultNames = []string{"option", "by", "comment", "at"}
 
-// ApprovalError is what is wrong with a field of an approval.
+// ApprovalError is an error in a field of an approval.
 type ApprovalError struct {
 	Field string
-	Item  int // of a list, -1 for none
+	Item  int // index in a list, -1 for none
 	text  string
 }
 
@@ -97,8 +96,7 @@ func approvalErrorf(field, format string, args ...any) *ApprovalError {
 	return &ApprovalError{field, -1, fmt.Sprintf(format, args...)}
 }
 
-// ParseApproval reads what an approval asks from the fields of its tool. The error
-// names the field.
+// ParseApproval parses an approval from the fields of its tool. The error names the field.
 func ParseApproval(fields map[string]any) (*Approval, error) {
 	approval, err := parseApproval(fields)
 	if err != nil {
@@ -136,7 +134,7 @@ func parseApproval(fields map[string]any) (*Approval, *ApprovalError) {
 	return approval, approval.checkTimeout(fields["on_timeout"])
 }
 
-// Arrange puts the fields of the form into the order of names.
+// Arrange sorts the fields of the form by the order of names.
 func (a *Approval) Arrange(names []string) {
 	slices.SortStableFunc(a.Form, func(x, y ApprovalItem) int {
 		return cmp.Compare(slices.Index(names, x.Name), slices.Index(names, y.Name))
@@ -155,7 +153,7 @@ func (a *Approval) checkTimeout(onTimeout any) *ApprovalError {
 	}
 }
 
-// textList reads a list of texts, one at least.
+// textList reads a list of at least one text.
 func textList(name string, v any) ([]string, *ApprovalError) {
 	list, isList := v.([]any)
 	if !isList || len(list) == 0 {
@@ -183,8 +181,7 @@ func textList(name string, v any) ([]string, *ApprovalError) {
 	return texts, nil
 }
 
-// ParseApprovalItem reads a field of a form: its type, or a map with type, title, choices,
-// required and default.
+// ParseApprovalItem parses a field of a form: its type, or a map with type, title, choices, required and default.
 func ParseApprovalItem(name string, v any) (ApprovalItem, error) {
 	item := ApprovalItem{Name: name, Type: "text"}
 	if slices.Contains(resultNames, name) {
@@ -229,7 +226,7 @@ func ParseApprovalItem(name string, v any) (ApprovalItem, error) {
 	return item, err
 }
 
-// readValue accepts a value of the field in its own type, or as text.
+// readValue converts a value of the field, which may be given as text, to the field's type.
 func (i ApprovalItem) readValue(v any) (any, error) {
 	text, isText := v.(string)
 	switch i.Type {
@@ -258,18 +255,18 @@ func (i ApprovalItem) readValue(v any) (any, error) {
 	return nil, fmt.Errorf("must be %s, not %s", i.Type, strconv.Quote(Shorten(expression.Text(v))))
 }
 
-// mostFaults bounds the faults of a form that are reported at once, as one message of an error.
+// mostFaults bounds the faults of a form in one error message.
 const mostFaults = 20
 
-// Fill returns the values of the form, which may be given in their types or as text; partly
-// allows required ones to be missing. The error names everything that is wrong.
+// Fill returns the values of the form, which may be given in their types or as text; partly allows required ones to
+// be missing. The error lists all faults.
 func (a *Approval) Fill(given map[string]any, partly bool) (map[string]any, error) {
 	filled := make(map[string]any, len(a.Form))
 	var faults []string
 	for _, name := range SortedKeys(given) {
 		if !slices.ContainsFunc(a.Form, func(item ApprovalItem) bool { return item.Name == name }) {
 			faults = append(faults, fmt.Sprintf("the form has no field %q; its fields are %s", Shorten(name), strings.Join(lists.Map(a.Form, func(item ApprovalItem) string { return item.Name }), ", ")))
-			break // one is enough to see that another form is meant
+			break // one is enough to see that another form was meant
 		}
 	}
 	for _, item := range a.Form {
@@ -288,7 +285,7 @@ func (a *Approval) Fill(given map[string]any, partly bool) (map[string]any, erro
 	return filled, nil
 }
 
-// fillValue is the value of the field that was given, or its default.
+// fillValue returns the given value of the field, or its default.
 func (i ApprovalItem) fillValue(value any, partly bool) (any, error) {
 	if value == nil || value == "" {
 		if i.Required && i.Default == nil && !partly {

@@ -1,8 +1,7 @@
-// Package check says what is wrong with a playbook that could be decoded.
-//
-// Each file has the rules of one subject, as functions of the checker, and the tables in rules.go list
-// all rules and the codes that they report. The package reads the model, the catalogue of tools and the
-// limits, and returns diagnostics. It does not change the model or read YAML.
+// Package check finds problems in a playbook that could be decoded.
+// || Each file has the rules of one subject, as functions of the checker, and the tables in rules.go list all rules
+// and the codes that they report. The package reads the model, the catalogue of tools and the limits, and returns
+// diagnostics. It does not change the model or read YAML.
 package check
 
 import (
@@ -15,30 +14,28 @@ import (
 
 // Options is what a check knows in addition to the playbook.
 type Options struct {
-	// Workload is the workload as --set and --workload overlay it; its keys are
-	// names that expressions may use in addition to the playbook's own.
+	// Workload is the additional workload, from --set and --workload; expressions may use its keys like those of
+	// the playbook's own.
 	Workload map[string]any
-	// Open says that runs may have any workload besides: a name that it may give is no
-	// problem, and what is worked out from it is checked when there is a run.
+	// Open says that runs may add any further workload. Then names that it could provide are not problems, and
+	// values that depend on it are checked by the run.
 	Open bool
-	// Limits are the limits of the workers that are to run the playbook.
+	// Limits are the limits of the workers that will run the playbook.
 	Limits playbook.Limits
-	// Zone refuses names that are no time zones. Nil takes all: what zones there are
-	// is up to a machine.
+	// Zone returns an error for names that are not time zones. Nil accepts all names, since the known zones depend
+	// on the machine.
 	Zone func(name string) error
-	// Now is the present time, on which partitions depend; zero stands for any time.
+	// Now is the present time, on which partitions depend; zero skips these checks.
 	Now time.Time
-	// Files are the playbooks that this one names; nil does not look for them.
+	// Files are the playbooks that this one names; nil does not check them.
 	Files *Files
 	// caller is set for a playbook that another one calls.
 	caller *caller
 }
 
-// Validate decodes and checks a file and returns every problem of both, sorted:
-// also those that decoding cannot see, of names, routes, tools and their
-// fields, bounds and SQL.
-// The playbook is nil if nothing usable could be decoded. Checks that would
-// only repeat what a decoding error causes elsewhere are left out.
+// Validate decodes and checks a file, and returns all problems, sorted. Unlike decoding, it also checks names,
+// routes, tools and their fields, bounds and SQL. The playbook is nil if nothing usable could be decoded. Problems
+// that merely follow from a decoding error elsewhere are omitted.
 func Validate(file *source.File, tools playbook.Tools, options Options) (*playbook.Playbook, source.Diagnostics) {
 	pb, found := playbook.Decode(file)
 	if pb == nil {
@@ -55,7 +52,7 @@ func Validate(file *source.File, tools playbook.Tools, options Options) (*playbo
 	return pb, found
 }
 
-// checkAll asks all rules about the playbook, and about those that are within it.
+// checkAll applies all rules to the playbook, and to those inside it.
 func (c *checker) checkAll() {
 	for _, rule := range allRules() {
 		rule(c)
@@ -67,31 +64,31 @@ func (c *checker) checkAll() {
 	}
 }
 
-// checker carries what the rules share. It lives for one check.
+// checker has the data that the rules share, for one check.
 type checker struct {
 	playbook.Problems
 
 	pb      *playbook.Playbook
 	tools   playbook.Tools
 	options Options
-	// partial says that a part of the file could not be decoded. Rules that report something as missing stay silent then:
-	// it may be in that part.
+	// partial says that a part of the file could not be decoded. Rules that report missing things then report
+	// nothing, since these may be in that part.
 	partial bool
-	// workload holds the keys of the defaults and of the overlay.
+	// workload has the keys of the playbook's workload and of Options.Workload.
 	workload map[string]any
-	// unclear says that a step has an unknown tool or field. A step or key that nothing seems to use may be named there,
-	// so rules about unused things stay silent about the texts of such places, which are meant.
+	// unclear says that a step has an unknown tool or field. A step or key that seems unused may be named there, so
+	// rules about unused things report nothing about such names.
 	unclear bool
 	meant   map[string]bool
-	vars    map[string]bool // that steps set
+	vars    map[string]bool // set by steps
 	placing placing
-	// sql are the statements, nil before they are read.
+	// sql are the parsed statements; nil before they are parsed.
 	sql []readStatement
-	// resolved remembers the tool of each action; "" where it is not known.
+	// resolved caches the name of each action's tool; "" if unknown.
 	resolved map[*playbook.Action]string
-	// specs remembers what Tools has said; nil for tools that it does not have.
+	// specs caches results of Tools; nil for unknown tools.
 	specs map[string]*playbook.ToolSpec
-	// inner check the playbooks that are within this one.
+	// inner are the checkers of playbooks inside this one.
 	inner []*checker
 }
 

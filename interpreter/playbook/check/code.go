@@ -8,9 +8,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// CodeProblem is code that does not compile.
+// CodeProblem is a problem of code that does not compile.
 type CodeProblem struct {
-	Line, Column int // in the code, from 1; 0 where they are not known
+	Line, Column int // in the code, from 1; 0 if unknown
 	Message      string
 }
 
@@ -21,8 +21,7 @@ type CodeCompiler interface {
 	Compile(codes []string) []*CodeProblem
 }
 
-// checkCode checks the code of calls as far as that is possible without running
-// it: docs/reference/tools.md#python.
+// checkCode checks the code of calls as far as possible without running it: docs/reference/tools.md#python.
 func checkCode(c *checker) {
 	var nodes []*playbook.Node
 	for _, call := range c.pb.Actions() {
@@ -49,8 +48,7 @@ func checkCode(c *checker) {
 	c.compileCode(nodes)
 }
 
-// checkTemplates reports templates in code. It is true where they keep the code
-// from being read.
+// checkTemplates reports templates in code. It returns true if they prevent further checks of the code.
 func checkTemplates(c *checker, node *playbook.Node, code string) bool {
 	inCode := false
 	for _, found := range templatesIn(code) {
@@ -91,10 +89,10 @@ func checkMain(c *checker, call playbook.CallAt, node *playbook.Node, code strin
 	}
 }
 
-// supply are the args that a call may get.
+// supply has the args that a call may get.
 type supply struct {
 	always, sometimes []*playbook.Entry
-	open              bool // an expression gives more
+	open              bool // an expression provides further ones
 }
 
 func (s *supply) addNode(node *playbook.Node, into *[]*playbook.Entry) {
@@ -111,7 +109,7 @@ func (s *supply) hasArg(name string) bool {
 	return slices.ContainsFunc(slices.Concat(s.always, s.sometimes), func(e *playbook.Entry) bool { return e.Key == name })
 }
 
-// checkSinkMain checks main of a sink without args, which gets the result.
+// checkSinkMain checks the main of a sink without args, which gets the result.
 func checkSinkMain(c *checker, main *pythonMain, node *playbook.Node) {
 	fits := main.acceptsArg("result")
 	for _, param := range main.params {
@@ -123,8 +121,8 @@ func checkSinkMain(c *checker, main *pythonMain, node *playbook.Node) {
 	}
 }
 
-// suppliedArgs are the args of a step: its own, those of its later pages, and those
-// of the routes that lead to it.
+// suppliedArgs returns the args of a step: its own, those of its later pages, and those of the routes that lead to
+// it.
 func (c *checker) suppliedArgs(step *playbook.Step, own ...*playbook.Node) supply {
 	var s supply
 	for _, args := range own {
@@ -152,7 +150,7 @@ func checkArgs(c *checker, main *pythonMain, node *playbook.Node, call playbook.
 		}
 	}
 	if c.partial || s.open {
-		return // what is missing may be given after all
+		return // missing ones may be given after all
 	}
 	var missing, given []string
 	for _, param := range main.params {
@@ -175,7 +173,7 @@ func orNothing(names []string) string {
 	return playbook.Listed(names)
 }
 
-// compileCode asks the tools whether code compiles.
+// compileCode reports code that does not compile.
 func (c *checker) compileCode(nodes []*playbook.Node) {
 	compiler, ok := c.tools.(CodeCompiler)
 	if !ok || len(nodes) == 0 {
@@ -193,7 +191,7 @@ func (c *checker) compileCode(nodes []*playbook.Node) {
 	}
 }
 
-// offsetIn is the place of a line and column of a text, in runes.
+// offsetIn returns the offset of a line and column in a text, in runes.
 func offsetIn(text string, line, column int) int {
 	at := 0
 	for l := range strings.Lines(text) {

@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkCollection refuses iterations that need all of their loop's collection:
-// every child would carry it, and a loop of n elements n times n (docs/concepts/loops.md).
+// checkCollection reports iterations that use their loop's whole collection: every child would get a copy of it, so
+// a loop over n elements would send n² (docs/concepts/loops.md).
 func checkCollection(c *checker) {
 	for _, step := range c.pb.Steps {
 		if step.Loop == nil || step.Loop.Collection == nil || step.Action == nil {
@@ -51,8 +51,8 @@ func dataPathsIn(pb *playbook.Playbook, loop *playbook.Loop, node *playbook.Node
 	})
 }
 
-// dataPathIn is DataPath for names inside a loop; nil for names that are no data
-// of the run, such as the element.
+// dataPathIn returns the DataPath of a name inside a loop; nil for names that are not data of the run, such as the
+// element.
 func dataPathIn(pb *playbook.Playbook, loop *playbook.Loop, ref expression.Ref) []string {
 	if w, isWord := findWord(ref.Root); ref.Root == loop.Element || (isWord && !w.row && !playbook.DataRoot(ref.Root)) {
 		return nil

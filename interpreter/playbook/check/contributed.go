@@ -5,7 +5,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkContributed checks what says of a page which rows it contributes: docs/concepts/rows.md.
+// checkContributed checks the keys that determine the rows of a page: docs/concepts/rows.md.
 func checkContributed(c *checker) {
 	for _, step := range c.pb.CallSteps() {
 		checkTwoPaths(c, step)
@@ -14,7 +14,7 @@ func checkContributed(c *checker) {
 	}
 }
 
-// checkTwoPaths refuses two paths to the rows of one page, of which one would count for nothing.
+// checkTwoPaths reports a second path to the rows of a page, which would be ignored.
 func checkTwoPaths(c *checker, step *playbook.Step) {
 	if step.Rows == nil {
 		return
@@ -28,7 +28,7 @@ func checkTwoPaths(c *checker, step *playbook.Step) {
 	}
 }
 
-// checkMergedRows refuses rows where pages are merged as maps.
+// checkMergedRows reports rows in a step whose pages are merged as maps.
 func checkMergedRows(c *checker, step *playbook.Step) {
 	var word string
 	var pos source.Position
@@ -48,7 +48,7 @@ func checkMergedRows(c *checker, step *playbook.Step) {
 	}
 }
 
-// checkWhere checks the condition that chooses rows.
+// checkWhere checks the condition that filters rows.
 func checkWhere(c *checker, step *playbook.Step) {
 	switch {
 	case step.Where == nil:

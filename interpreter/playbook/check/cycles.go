@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkCycles warns of routes that lead back to a step without anything that bounds how often. A condition over data of
-// others is no bound: they may never say what ends the cycle.
+// checkCycles warns about routes that lead back to a step without a bound. A condition on external data is not a
+// bound, since the data may never change.
 func checkCycles(c *checker) {
 	if c.partial || c.unclear || c.pb.Timeout > 0 {
 		return
@@ -32,11 +32,11 @@ func checkCycles(c *checker) {
 	}
 }
 
-// boundWords are what a condition names that knows how often or how long a run has gone round.
+// boundWords are names from which a condition can know how often or how long a run has gone round.
 var boundWords = []string{"vars", "args", "run"}
 
-// isBounded reports whether something ends the cycles through a step: a condition of them that counts or looks at the time,
-// or a person or another system who is asked in each round.
+// isBounded reports whether something ends the cycles through a step: a condition that counts or uses the time, or
+// a person or another system that is asked in each round.
 func (c *checker) isBounded(routes *routes, through *playbook.Step) bool {
 	for _, step := range c.pb.Steps {
 		if step != through && (!routes.leadsTo(through, step) || !routes.leadsTo(step, through)) {
@@ -52,10 +52,10 @@ func (c *checker) isBounded(routes *routes, through *playbook.Step) bool {
 	return false
 }
 
-// nowCall is a condition that looks at the time.
+// nowCall matches a condition that uses the time.
 var nowCall = regexp.MustCompile(`\bnow\s*\(`)
 
-// mayCount reports whether a condition may know how often, or how long.
+// mayCount reports whether a condition may depend on the number of rounds, or on the time.
 func mayCount(n *playbook.Node) bool {
 	return n != nil && (n.Names(boundWords...) || nowCall.MatchString(n.Raw))
 }

@@ -4,12 +4,11 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// failWords are the words of then that say how the failure is that fail makes of an
-// answer.
+// failWords are the words of then that describe the failure made by fail.
 var failWords = []string{"class", "type"}
 
-// checkFail refuses fail where it could not hold, and words beside it that would never
-// apply: docs/concepts/attempts.md#failures-in-answers.
+// checkFail reports a fail that has no effect, and words beside it that never apply:
+// docs/concepts/attempts.md#failures-in-answers.
 func checkFail(c *checker, policy *playbook.Policy) {
 	then := &policy.Then
 	if then.Fail == nil {
@@ -47,7 +46,7 @@ func checkFail(c *checker, policy *playbook.Policy) {
 	}
 }
 
-// checkPolicyLists warns of lists that nobody uses.
+// checkPolicyLists warns about unused lists of policies.
 func checkPolicyLists(c *checker) {
 	if c.partial {
 		return

@@ -14,12 +14,12 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkFields compares the fields of a call with the spec of its tool.
+// checkFields checks the fields of a call against the spec of its tool.
 func checkFields(c *checker, call playbook.CallAt, spec playbook.ToolSpec) {
 	for _, entry := range call.Action.Fields {
 		checkField(c, call, spec, entry)
 	}
-	if !c.partial { // or what is missing may be what could not be decoded
+	if !c.partial { // or the missing field could be what was not decoded
 		checkMissing(c, call, spec)
 	}
 }
@@ -46,7 +46,7 @@ func checkField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entry 
 	checkNeed(c, call.Action, spec, field, entry)
 }
 
-// checkNeed refuses a field that has no meaning with the present value of another one.
+// checkNeed reports a field that has no meaning with the present value of another one.
 func checkNeed(c *checker, action *playbook.Action, spec playbook.ToolSpec, field playbook.Field, entry *playbook.Entry) {
 	met := func(need playbook.Need) bool {
 		node := action.Field(need.Field)
@@ -62,7 +62,7 @@ func checkNeed(c *checker, action *playbook.Action, spec playbook.ToolSpec, fiel
 	c.Errorf(entry.KeyPos, codeFieldType, "%s of %s needs %s beside it", field.Name, spec.Name, strings.Join(needs, " or "))
 }
 
-// checkMissing finds the fields that the tool needs and the call does not have.
+// checkMissing reports fields that the tool needs and the call does not have.
 func checkMissing(c *checker, call playbook.CallAt, spec playbook.ToolSpec) {
 	action := call.Action
 	has := func(name string) bool {
@@ -86,8 +86,7 @@ func checkMissing(c *checker, call playbook.CallAt, spec playbook.ToolSpec) {
 	}
 }
 
-// isBlank reports whether text, or a list, that is written out holds nothing. Of SQL
-// statements.go says so.
+// isBlank reports whether a literal text or list is empty. Empty SQL is reported in statements.go.
 func isBlank(n *playbook.Node) bool {
 	switch v := n.Value.(type) {
 	case string:
@@ -98,8 +97,7 @@ func isBlank(n *playbook.Node) bool {
 	return n.Kind == playbook.ListNode && len(n.Items) == 0
 }
 
-// checkRequest compares a request among the fields of a call with what http
-// sends.
+// checkRequest checks a request among the fields of a call against what http sends.
 func checkRequest(c *checker, name string, request *playbook.Node) {
 	spec, known := c.tools.Spec(playbook.NoticeTool)
 	if !known || request.Template != nil {
@@ -130,7 +128,7 @@ func checkRequest(c *checker, name string, request *playbook.Node) {
 	}
 }
 
-// checkNestedCall checks a field that is a call of another tool as such a call is checked: from and to of transfer.
+// checkNestedCall checks a field that is a call of another tool, like any other call: from and to of transfer.
 func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, node *playbook.Node) {
 	inner := node.Call()
 	name, literal := inner.ToolName()
@@ -150,7 +148,7 @@ func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, nod
 	}
 	spec, known := c.tools.Spec(strings.ToLower(name))
 	if !known {
-		return // a catalogue without it
+		return // the catalogue does not have it
 	}
 	spec.Fields = slices.Concat(spec.Fields, field.Keys)
 	at := call
@@ -176,7 +174,7 @@ func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, nod
 	}
 }
 
-// hasField reports whether a field is there, words of the language included.
+// hasField reports whether a call has a field, including words of the language.
 func hasField(a *playbook.Action, name string) bool {
 	switch name {
 	case "auth":
@@ -191,8 +189,7 @@ func hasField(a *playbook.Action, name string) bool {
 	return a.Field(name) != nil
 }
 
-// givenByCallers reports whether a workbook entry gets one of the words from
-// every step that calls it.
+// givenByCallers reports whether all steps that call a workbook entry provide one of the fields.
 func (c *checker) givenByCallers(call playbook.CallAt, group []string) bool {
 	if call.Spot != playbook.AtWorkbook {
 		return false
@@ -207,7 +204,7 @@ func missingField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, what
 	c.Errorf(startOf(call.Action), codeMissingField, "%s needs %s, as its tool is %s", whoIs(call), what, spec.Name)
 }
 
-// kindOf is what a call is that writes, in messages.
+// kindOf returns what messages call a writing call.
 func kindOf(a playbook.CallAt) string {
 	if a.Spot&playbook.AtNotices != 0 {
 		return "a notice"
@@ -215,7 +212,7 @@ func kindOf(a playbook.CallAt) string {
 	return "a sink"
 }
 
-// whoIs names the call in a message.
+// whoIs returns the name of the call for messages.
 func whoIs(a playbook.CallAt) string {
 	switch {
 	case a.Spot&playbook.AtNotices != 0:
@@ -228,8 +225,8 @@ func whoIs(a playbook.CallAt) string {
 	return fmt.Sprintf("the workbook entry %q", a.Action.Name)
 }
 
-// unknownField reports a key that is neither a word of the language nor a
-// field of the tool. A misspelt word looks like a field, so both are suggested.
+// unknownField reports a key that is neither a word of the language nor a field of the tool. A misspelt word looks
+// like a field, so both are suggested.
 func unknownField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entry *playbook.Entry) {
 	section := call.SectionName()
 	hint := playbook.FieldHint(entry.Key, section, spec)
@@ -237,13 +234,14 @@ func unknownField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entr
 	c.Offer(entry.Key, hint.Certain(entry.Key, append(spec.FieldNames(), playbook.KeysOf(section)...)))
 }
 
-// kindRule checks values of one kind of field. Its functions return what is wrong, "" for nothing; a nil function accepts all.
+// kindRule checks values of one kind of field. Its functions return what is wrong, "" for nothing; a nil function
+// accepts everything.
 type kindRule struct {
 	// written checks a value without templates.
 	written func(playbook.Field, *playbook.Node) string
-	// template checks the text of a value with templates, as far as that can be done before they are rendered.
+	// template checks a value with templates, as far as that is possible before they are rendered.
 	template func(playbook.Field, *playbook.Node) string
-	// empty says that the rule does not refuse an empty value: it is allowed, or written checks for it.
+	// empty says that the rule accepts an empty value, because it is allowed or because written checks it.
 	empty bool
 }
 
@@ -263,7 +261,7 @@ var kindRules = map[playbook.FieldKind]kindRule{
 	playbook.KindDuration:  {written: durationProblem},
 }
 
-// fieldProblem says what is wrong with a field's value, "" if nothing is.
+// fieldProblem returns what is wrong with a field's value, "" for nothing.
 func fieldProblem(f playbook.Field, node *playbook.Node) string {
 	rule := kindRules[f.Kind]
 	check := rule.written
@@ -278,7 +276,7 @@ func fieldProblem(f playbook.Field, node *playbook.Node) string {
 	return check(f, node)
 }
 
-// ofType is the rule that a value is of a type.
+// ofType returns a rule that requires a type.
 func ofType(want string, is func(*playbook.Node) bool) func(playbook.Field, *playbook.Node) string {
 	return func(_ playbook.Field, node *playbook.Node) string { return wrongType(node, want, is(node)) }
 }
@@ -310,7 +308,7 @@ func textProblem(f playbook.Field, node *playbook.Node) string {
 	return cmp.Or(wrongType(node, "text", isScalar(node)), enumProblem(f, node))
 }
 
-// isScalar is false for lists and maps.
+// isScalar reports whether a node is neither a list nor a map.
 func isScalar(n *playbook.Node) bool {
 	if n.Kind == playbook.ListNode || n.Kind == playbook.MapNode {
 		return false
@@ -352,7 +350,7 @@ func literalProblem(f playbook.Field, node *playbook.Node) string {
 	return enumProblem(f, node)
 }
 
-// mixedProblem refuses text with templates in it where a map or list is needed.
+// mixedProblem reports text with templates in it where a map or list is needed.
 func mixedProblem(f playbook.Field, node *playbook.Node) string {
 	if _, ok := node.Template.SingleProgram(); ok {
 		return ""

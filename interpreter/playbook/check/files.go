@@ -5,32 +5,31 @@ import (
 	"fmt"
 )
 
-// Bounds of the files that a run takes along beside its playbook.
+// Bounds of the files that a run receives with its playbook.
 const (
-	// maxFiles bounds the files that a run takes along beside its playbook, each read while
-	// somebody waits for the start.
+	// maxFiles bounds these files, each of which is read while somebody waits for the start.
 	maxFiles = 100
-	// maxFilesSize bounds these files, in bytes of all together: they are in the input of the
-	// run, which Temporal refuses over 2 MB.
+	// maxFilesSize bounds the total size of these files, in bytes: they are in the input of the run, and Temporal
+	// rejects more than 2 MB.
 	maxFilesSize = 1 << 20
 )
 
-// Files are the playbooks that a playbook names: by path, or by name in a worker's folder. Each
-// file is read once, so that a run has exactly what was checked. Not safe for concurrent use.
+// Files are the playbooks that a playbook names: by path, or by name in a worker's folder. Each file is read once,
+// so that a run gets exactly what was checked. Not safe for concurrent use.
 type Files struct {
 	read    func(name string) ([]byte, error)
 	texts   map[string]string
-	checked map[string]bool // with the names that they receive
+	checked map[string]bool // with the names that it receives
 	size    int
 }
 
-// NewFiles makes Files whose texts read returns. Authors see its errors, so they have to say
-// what is wrong with the file.
+// NewFiles returns Files that are read with read. Its errors are shown to authors, so they must say what is wrong
+// with the file.
 func NewFiles(read func(name string) ([]byte, error)) *Files {
 	return &Files{read: read, texts: map[string]string{}, checked: map[string]bool{}}
 }
 
-// Texts are the files that were read, by name.
+// Texts returns the files that were read, by name.
 func (f *Files) Texts() map[string]string {
 	if f == nil {
 		return nil
@@ -38,13 +37,12 @@ func (f *Files) Texts() map[string]string {
 	return f.texts
 }
 
-// ErrElsewhere says that a file can be read by the workers alone, so that it is
-// checked there.
+// ErrElsewhere says that only the workers can read a file, so that it is checked there.
 var ErrElsewhere = errors.New("the file is with the workers")
 
 var errManyFiles = errors.New("too many files")
 
-// readText gives a file.
+// readText returns the text of a file.
 func (f *Files) readText(name string) (string, error) {
 	if text, found := f.texts[name]; found {
 		return text, nil

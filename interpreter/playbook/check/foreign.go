@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// foreignName says what to write for a name of another system at a site.
+// foreignName suggests a replacement for a name from another system; "" for none.
 func (c *checker) foreignName(at playbook.StepSpot, name string) string {
 	if slices.Contains(strings.Fields(elementNames), playbook.PlainWord(name)) && len(c.elementNames(at)) > 0 {
 		return "; the element of this loop is " + playbook.Quote(c.elementNames(at)[0])
@@ -21,13 +21,13 @@ func (c *checker) foreignName(at playbook.StepSpot, name string) string {
 	return ""
 }
 
-// errorTexts are texts that error.kind and error.class are compared with.
+// errorTexts are texts to which error.kind and error.class are compared.
 var errorTexts = slices.Concat(playbook.ErrorKinds, []string{
 	"response", "sink", "incremental", "payload_too_large", "repeat", "cancelled", "expression",
 }, playbook.ErrorClasses)
 
-// meantField reports whether a field that the tool does not have stands for one that it
-// has, so that one message is enough.
+// meantField reports whether an unknown field of the action is a misspelling, or another system's name, of the
+// named field. Then one message is enough.
 func meantField(action *playbook.Action, spec playbook.ToolSpec, section, name string) bool {
 	return slices.ContainsFunc(action.Fields, func(entry *playbook.Entry) bool {
 		if _, known := spec.Field(entry.Key); known {
@@ -37,7 +37,7 @@ func meantField(action *playbook.Action, spec playbook.ToolSpec, section, name s
 	})
 }
 
-// foreignTools are tools of other systems.
+// foreignTools are names of tools in other systems.
 var foreignTools = []playbook.ForeignWord{
 	{Words: "bash shell sh script command run cmd powershell docker container exec", Write: `programs run in the worker's Python: tool: python, with def main(…) in "code"`},
 	{Words: "javascript js node code function typescript lambda", Write: `write tool: python, with def main(…) in "code"`},
@@ -51,7 +51,7 @@ var foreignTools = []playbook.ForeignWord{
 	{Words: "slack email smtp teams", Write: `write tool: http with the URL of its webhook; "on_failure" and "notify" send such messages for a run`},
 }
 
-// foreignNames are names that expressions of other systems have.
+// foreignNames are names in expressions of other systems.
 var foreignNames = []playbook.ForeignWord{
 	{Words: "secrets secret env vault environ credentials", Write: `credentials stay with the worker: use a connection, auth: NAME, which adds them to the request`},
 	{Words: "ds dsnodash executiondate logicaldate dataintervalstart dataintervalend today", Write: `the start of the run is run.started_at, its scheduled time run.scheduled_at, and the time of the attempt now()`},
@@ -65,7 +65,7 @@ var foreignNames = []playbook.ForeignWord{
 	{Words: "exception err exc failure", Write: `it is error: error.kind, error.status, error.message`},
 }
 
-// foreignMembers are members that words of the language have elsewhere.
+// foreignMembers are members that values have in other systems.
 var foreignMembers = map[string][]playbook.ForeignWord{
 	"error": {
 		{Words: "code statuscode httpstatus", Write: "error.status"},
@@ -99,5 +99,5 @@ var foreignMembers = map[string][]playbook.ForeignWord{
 	},
 }
 
-// elementNames are what other systems call the element of a loop.
+// elementNames are names of a loop's element in other systems.
 const elementNames = "item element each taskrun matrix elem"

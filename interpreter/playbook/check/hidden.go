@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkHidden warns of workload keys and steps that a name found earlier hides:
-// words, elements, into, steps, workload keys, in this order.
+// checkHidden warns about workload keys and steps that are hidden by a name with precedence: words, elements, into,
+// steps, workload keys, in this order.
 func checkHidden(c *checker) {
 	hiding := c.hidingNames()
 	for _, key := range slices.Sorted(maps.Keys(c.workload)) {
@@ -33,8 +33,7 @@ func checkHidden(c *checker) {
 	}
 }
 
-// hidingNames says of each name that hides a workload key what it is. What hides a name
-// first is last.
+// hidingNames describes each name that hides a workload key. The name with the highest precedence is entered last.
 func (c *checker) hidingNames() map[string]string {
 	by := map[string]string{}
 	for _, step := range c.pb.Steps {

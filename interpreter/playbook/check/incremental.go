@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkIncremental checks the state that a step keeps between runs:
-// docs/concepts/state.md#what-a-run-reads. state.go finds states that would collide.
+// checkIncremental checks the state that a step keeps between runs: docs/concepts/state.md#what-a-run-reads.
+// state.go reports states that would collide.
 func checkIncremental(c *checker) {
 	for _, step := range c.pb.Steps {
 		checkRestartFull(c, step)
@@ -36,7 +36,7 @@ func checkIncremental(c *checker) {
 	}
 }
 
-// checkReadsRows refuses a state of a step that reads no rows, or hides them.
+// checkReadsRows reports a state of a step that reads no rows, or hides them.
 func checkReadsRows(c *checker, step *playbook.Step) {
 	i := step.Incremental
 	tool := c.toolOf(c.pb.Resolve(step.Action))
@@ -50,7 +50,7 @@ func checkReadsRows(c *checker, step *playbook.Step) {
 	}
 }
 
-// checkCursorPath warns of a path that begins where the page does and not at the row.
+// checkCursorPath warns about a path that begins at the page instead of the row.
 func checkCursorPath(c *checker, step *playbook.Step) {
 	i := step.Incremental
 	for collect := range step.Collects() {
@@ -66,10 +66,10 @@ func checkCursorPath(c *checker, step *playbook.Step) {
 	}
 }
 
-// wholeText is the text of a whole number.
+// wholeText matches the text of a whole number.
 var wholeText = regexp.MustCompile(`^-?[0-9]+$`)
 
-// checkInitialValue warns of a number that is compared as text.
+// checkInitialValue warns about a number that is compared as text.
 func checkInitialValue(c *checker, i *playbook.Incremental) {
 	text, isText := i.InitialValue.(string)
 	if isText && i.Type == incremental.Text && !i.Words.Has("type") && wholeText.MatchString(text) {
@@ -78,7 +78,7 @@ func checkInitialValue(c *checker, i *playbook.Incremental) {
 	}
 }
 
-// checkRangeStart refuses a range that loses rows which share the watermark.
+// checkRangeStart reports a range that loses rows with the same cursor as the watermark.
 func checkRangeStart(c *checker, step *playbook.Step) {
 	i := step.Incremental
 	if !i.OpenStart || i.Lag != 0 || i.CursorPath == "" || cursorIsKey(i, c.pb, step) {
@@ -92,7 +92,7 @@ func checkRangeStart(c *checker, step *playbook.Step) {
 		lag = "lag: 1"
 	case incremental.Text, incremental.Token:
 	default:
-		return // reported
+		return // already reported
 	}
 	if lag != "" {
 		lag = "a lag of at least one unit of the source's cursors, such as " + lag + ", or "
@@ -102,7 +102,7 @@ func checkRangeStart(c *checker, step *playbook.Step) {
 			"or key: %s if no two rows have the same cursor cursor", lag, i.CursorPath)
 }
 
-// cursorIsKey reports whether no two rows have one cursor.
+// cursorIsKey reports whether all rows have different cursors.
 func cursorIsKey(i *playbook.Incremental, pb *playbook.Playbook, step *playbook.Step) bool {
 	key := i.Key
 	if sink := step.LastSink(); key == nil && sink != nil && sink.Action != nil {
@@ -113,11 +113,11 @@ func cursorIsKey(i *playbook.Incremental, pb *playbook.Playbook, step *playbook.
 	return len(key) == 1 && key[0] == i.CursorPath
 }
 
-// beyondValue is a comparison in SQL that leaves out rows with the value itself.
+// beyondValue matches an SQL comparison that excludes rows with the value itself.
 var beyondValue = regexp.MustCompile(`>\s*\{\{\s*incremental\s*\.\s*value\s*\}\}`)
 
-// checkStatementRange warns about SQL that requests rows strictly after the value: without a
-// lag it loses rows that share the value.
+// checkStatementRange warns about SQL that requests rows strictly after the value: without a lag it loses rows that
+// have the same value.
 func checkStatementRange(c *checker, step *playbook.Step) {
 	i := step.Incremental
 	node := c.pb.Resolve(step.Action).Field(playbook.FieldStatement)
@@ -130,7 +130,7 @@ func checkStatementRange(c *checker, step *playbook.Step) {
 	}
 }
 
-// checkRowOrder warns where a promise about the order is of no use.
+// checkRowOrder warns about an order of rows that has no effect.
 func checkRowOrder(c *checker, step *playbook.Step) {
 	if i := step.Incremental; i.Ascending && !pagesOnly(step) && !c.partial {
 		c.Warnf(placeOfField(i, "row_order"), codeNoEffect,
@@ -138,7 +138,7 @@ func checkRowOrder(c *checker, step *playbook.Step) {
 	}
 }
 
-// checkSlices refuses slices that no request asks for.
+// checkSlices reports slices that no request uses.
 func checkSlices(c *checker, step *playbook.Step) {
 	i := step.Incremental
 	if i.Step == "" || c.partial || c.unclear {
@@ -151,7 +151,7 @@ func checkSlices(c *checker, step *playbook.Step) {
 	}
 }
 
-// checkRowKey warns of rows that are inserted and have no key.
+// checkRowKey warns about rows that are inserted without a key.
 func checkRowKey(c *checker, step *playbook.Step) {
 	sink := c.pb.InsertsUnkeyed(step)
 	if sink == nil || c.partial {
@@ -162,8 +162,8 @@ func checkRowKey(c *checker, step *playbook.Step) {
 			"add key, the columns that identify rows, here or in incremental")
 }
 
-// checkNamesState warns of a call that reads everything in every run, and refuses one whose sink would
-// insert the rows below the watermark each time: only those within the lag are known.
+// checkNamesState warns about a call that reads everything in every run. It is an error if the sink would insert
+// the rows below the watermark each time, because only those within the lag are known.
 func checkNamesState(c *checker, step *playbook.Step) {
 	if c.partial || c.unclear {
 		return
@@ -190,20 +190,20 @@ func checkNamesState(c *checker, step *playbook.Step) {
 	})
 	if cursor := step.Incremental.CursorPath; newestFirst && cursor != "" {
 		keeps := fmt.Sprintf("row.%s >= incremental.value", cursor)
-		if step.Incremental.Type == incremental.Time { // texts of two forms have another order than their times
+		if step.Incremental.Type == incremental.Time { // the order of texts in two formats differs from that of their times
 			keeps = fmt.Sprintf("latest(row.%[1]s, incremental.value) == row.%[1]s", cursor)
 		}
 		instead += fmt.Sprintf(", or leave out what is read again: where: %s", keeps)
 	}
 	switch sink := c.pb.InsertsTwice(step); {
 	case step.Where.Names(playbook.IncrementalWord), sink != nil && c.pb.Resolve(sink.Action).Args.Names(playbook.IncrementalWord):
-		// It leaves out what is below.
+		// The step or the sink skips rows below the watermark.
 	case sink != nil && step.Incremental.Lag == 0:
 		c.Errorf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d would insert rows below the watermark in every run; %s", reads, sink.Pos.Line, instead)
 	case sink != nil:
 		c.Warnf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d inserts rows below the watermark minus lag in every run; %s", reads, sink.Pos.Line, instead)
 	case newestFirst:
-		// It reads newest first, until a condition says that it has the rest.
+		// It reads the newest rows first, until a condition detects known ones.
 	case filter != "":
 		c.Warnf(step.Incremental.Pos, codeIncremental, "%s; write such as %s", reads, filter)
 	default:
@@ -211,8 +211,8 @@ func checkNamesState(c *checker, step *playbook.Step) {
 	}
 }
 
-// checkMissingFiltered warns of rows without a cursor that are to be read, and that a filter by the value leaves out at the
-// source, from the first run on.
+// checkMissingFiltered warns about rows without a cursor that should be included, but that the source's filter by
+// the value excludes from the first run on.
 func checkMissingFiltered(c *checker, step *playbook.Step) {
 	i := step.Incremental
 	if i.OnMissing != playbook.MissingInclude || c.partial {
@@ -242,13 +242,13 @@ func checkMissingFiltered(c *checker, step *playbook.Step) {
 			"use %s instead, which is nil in the first run", i.CursorPath, instead)
 }
 
-// byValue and orNull are a statement that filters by the value, and one that keeps rows without a cursor.
+// byValue matches a statement that filters by the value, orNull one that keeps rows without a cursor.
 var (
 	byValue = regexp.MustCompile(`\{\{[^}]*\bincremental\s*\.\s*value\b`)
 	orNull  = regexp.MustCompile(`(?i)\bis\s+null\b|\bcoalesce\s*\(`)
 )
 
-// namesMember reports whether a template of values names a member of `incremental`.
+// namesMember reports whether a template in nodes uses a member of `incremental`.
 func namesMember(nodes []*playbook.Node, member string) bool {
 	for _, node := range nodes {
 		for leaf := range node.Templates() {
@@ -263,7 +263,7 @@ func namesMember(nodes []*playbook.Node, member string) bool {
 	return false
 }
 
-// filterOf is an example of how a tool requests new rows, "" if it cannot.
+// filterOf returns an example of how a tool requests new rows, "" if it cannot.
 func filterOf(tool string, i *playbook.Incremental) string {
 	switch traits := playbook.TraitsOf(tool); {
 	case traits.IntoFile:
@@ -278,8 +278,8 @@ func filterOf(tool string, i *playbook.Incremental) string {
 	return `args: {since: "{{ incremental.value }}"}`
 }
 
-// checkSinkRows warns of a table that gets one row for a page, where rows that come again are
-// distinguished one by one.
+// checkSinkRows warns about a table that gets one row for a whole page, because rows that come again are recognized
+// individually.
 func checkSinkRows(c *checker, step *playbook.Step) {
 	sink := c.pb.StateHome(step)
 	if sink == nil || sink.Action.Args == nil || sink.Action.Args.Entries == nil || !knowsRows(c.pb.Resolve(sink.Action)) {
@@ -289,8 +289,7 @@ func checkSinkRows(c *checker, step *playbook.Step) {
 		"args is one row, but rows that are read again are recognized one by one; write a list with a row each: args: \"{{ result | map({id: .id}) }}\", or mode: upsert with a key")
 }
 
-// checkRestartFull refuses to forget a state that there is not, and to read rows again that a
-// sink would write twice.
+// checkRestartFull reports restart: full without a state, or with a sink that would write rows twice.
 func checkRestartFull(c *checker, step *playbook.Step) {
 	for _, policy := range step.Retry {
 		if !policy.Then.RestartFull {
@@ -308,7 +307,7 @@ func checkRestartFull(c *checker, step *playbook.Step) {
 	}
 }
 
-// knowsRows reports whether a table leaves out rows that it has from an earlier write of the step.
+// knowsRows reports whether a table skips rows that an earlier write of the step has written.
 func knowsRows(a *playbook.Action) bool {
 	mode, known := a.Mode()
 	return known && slices.Contains([]string{"insert", "insert_or_ignore"}, mode)

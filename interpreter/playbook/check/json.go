@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkJSONText warns of JSON that is written as text with templates in it: a
-// quote in a value breaks it, or says something else.
+// checkJSONText warns about JSON written as text with templates in it: a quote in a value breaks it, or changes its
+// meaning.
 func checkJSONText(c *checker) {
 	bodies := lists.Map(c.pb.Actions(), func(call playbook.CallAt) *playbook.Node { return call.Action.Field("body") })
 	for _, step := range c.pb.CallSteps() {
@@ -35,11 +35,10 @@ func checkJSONText(c *checker) {
 	}
 }
 
-// jsonPath is the beginning of a path of SQL's JSON functions.
+// jsonPath matches the beginning of a path for SQL's JSON functions.
 var jsonPath = regexp.MustCompile(`^\s*(?:(?:lax|strict)\s+)?\$\s*[.\[?]`)
 
-// checkJSONLiteral warns of a literal of a statement that is JSON, or a path into
-// JSON, around its templates.
+// checkJSONLiteral warns about a literal of a statement that is JSON, or a path into JSON, around its templates.
 func checkJSONLiteral(c *checker, template *expression.Template, pos source.Position) {
 	if _, single := template.SingleProgram(); single {
 		return
@@ -54,8 +53,7 @@ func checkJSONLiteral(c *checker, template *expression.Template, pos source.Posi
 	}
 }
 
-// structuredJSON is a template that is JSON as text, written as the YAML that
-// means the same. ok is false for other text.
+// structuredJSON returns the equivalent YAML of a template that is JSON as text. ok is false for other text.
 func structuredJSON(template *expression.Template) (string, bool) {
 	return rewrittenJSON(template, func(source string, inText bool) string {
 		source = "{{ " + source + " }}"
@@ -66,7 +64,7 @@ func structuredJSON(template *expression.Template) (string, bool) {
 	})
 }
 
-// builtJSON is structuredJSON as an expression.
+// builtJSON is structuredJSON, but returns an expression.
 func builtJSON(template *expression.Template) (string, bool) {
 	built, ok := rewrittenJSON(template, func(source string, inText bool) string {
 		if inText {
@@ -74,10 +72,10 @@ func builtJSON(template *expression.Template) (string, bool) {
 		}
 		return source
 	})
-	return strings.ReplaceAll(built, `"" ~ `, ""), ok // what is joined is text already
+	return strings.ReplaceAll(built, `"" ~ `, ""), ok // joined values are text already
 }
 
-// rewrittenJSON is JSON as text with its templates replaced.
+// rewrittenJSON returns JSON text with its templates replaced; ok is false if it is not JSON.
 func rewrittenJSON(template *expression.Template, replace func(source string, inText bool) string) (string, bool) {
 	if _, single := template.SingleProgram(); single {
 		return "", false
@@ -101,7 +99,7 @@ func rewrittenJSON(template *expression.Template, replace func(source string, in
 	return strings.Join(strings.Fields(out.String()), " "), true
 }
 
-// endsInText reports whether a piece of JSON ends inside of a text.
+// endsInText reports whether a piece of JSON ends inside a string.
 func endsInText(piece string, inText bool) bool {
 	for i := 0; i < len(piece); i++ {
 		switch piece[i] {

@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkKeys compares a map that is written out with the keys that it may have.
+// checkKeys checks the keys of a literal map.
 func checkKeys(c *checker, field playbook.Field, written *playbook.Node) {
 	names := lists.Map(field.Keys, func(key playbook.Field) string { return key.Name })
 	for _, key := range field.Keys {
@@ -39,7 +39,7 @@ func checkKeys(c *checker, field playbook.Field, written *playbook.Node) {
 	}
 }
 
-// checkEach compares each value of a map, which the author names, with the keys that it may have.
+// checkEach checks the keys of each value of a map whose own keys the author chooses.
 func checkEach(c *checker, field playbook.Field, written *playbook.Node) {
 	for _, entry := range written.Entries {
 		one := playbook.Field{Name: field.Name + "." + entry.Key, Kind: playbook.KindMap, Keys: field.Each}
@@ -51,7 +51,7 @@ func checkEach(c *checker, field playbook.Field, written *playbook.Node) {
 	}
 }
 
-// foreignKeys are words of other programs for the keys of csv.
+// foreignKeys are other programs' words for the keys of csv.
 var foreignKeys = []playbook.ForeignWord{
 	{Words: "sep separator delim fieldseparator fielddelimiter fs", Write: `write "delimiter"`},
 	{Words: "quotechar quotecharacter quoting enclosure fieldquote", Write: `write "quote"`},
@@ -60,7 +60,7 @@ var foreignKeys = []playbook.ForeignWord{
 	{Words: "charset codec characterset", Write: `write "encoding"`},
 }
 
-// foreignValues are values of other programs, by the one that is meant.
+// foreignValues maps values of other programs to the equivalent ones.
 var foreignValues = map[string]string{
 	"ndjson": "jsonl", "jsonlines": "jsonl", "json_lines": "jsonl", "json-lines": "jsonl", "tsv": "csv", "txt": "text", "plain": "text",
 	"gz": "gzip", "zst": "zstd", "zstandard": "zstd", "identity": "none",
@@ -72,7 +72,7 @@ var foreignValues = map[string]string{
 	"discard_values": "discard_value", "discard_columns": "discard_value", "drop": "discard_value",
 }
 
-// foreignValue is the value that another program's stands for, "" for none.
+// foreignValue returns the equivalent of another program's value, "" for none.
 func foreignValue(f playbook.Field, text string) string {
 	if meant := foreignValues[text]; slices.Contains(f.Enum, meant) {
 		return meant

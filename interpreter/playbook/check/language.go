@@ -4,17 +4,17 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Name is a name that the language gives a value in expressions.
+// Name is a name with a meaning in expressions.
 type Name struct {
 	Name string
-	Doc  string // what it holds
-	// Where says in words where it is known.
+	Doc  string // what its value is
+	// Where describes where it is available.
 	Where string
-	// Members are the members of the value, nil where they are not fixed.
+	// Members are the members of the value, nil if they are not fixed.
 	Members []string
 }
 
-// Names are the names that expressions may use, without those of older forms of retry.
+// Names returns the names that expressions may use, without those of older forms of retry.
 func Names() []Name {
 	var all []Name
 	for _, w := range words {

@@ -4,9 +4,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkLimits refuses a policy above the operator's limits. Attempts are
-// limited for failures only, so by the validation only where when names error; a run
-// holds every failure to the limit.
+// checkLimits reports a policy that exceeds the operator's limits. Attempts are limited for failures only, so
+// validation considers only policies whose when uses error; a run applies the limit to every failure.
 func checkLimits(c *checker, policy *playbook.Policy) {
 	then, limits := &policy.Then, c.options.Limits
 	if limits.MaxRetries > 0 && then.Repeats && forFailures(policy) {
@@ -19,7 +18,7 @@ func checkLimits(c *checker, policy *playbook.Policy) {
 		}
 		word := writtenWord(then, "max_attempts")
 		if attempts > most {
-			if word == "max_retries" { // which does not count the first attempt
+			if word == "max_retries" { // it does not count the first attempt
 				most, attempts = most-1, attempts-1
 			}
 			c.Errorf(placeOfValue(then, "max_attempts"), codeOperatorLimit, "%s must be at most %d after failures, not %d%s: %s",
@@ -37,8 +36,7 @@ func checkLimits(c *checker, policy *playbook.Policy) {
 	}
 }
 
-// forFailures reports whether the condition names error, other than to exclude
-// failures.
+// forFailures reports whether the condition uses error, other than to exclude failures.
 func forFailures(p *playbook.Policy) bool {
 	program, ok := p.When.Program()
 	return ok && p.When.Names("error") && !playbook.SuccessesOnly(program)

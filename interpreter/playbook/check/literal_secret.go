@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkLiteralSecrets warns of a password, token or key that is in the file itself: files are
-// committed, sent and shown, and a connection of the worker is not.
+// checkLiteralSecrets warns about a password, token or key in the file itself: files are committed, sent and shown,
+// while a worker's connections are not.
 func checkLiteralSecrets(c *checker) {
 	for _, key := range playbook.SortedKeys(c.pb.Workload) {
 		checkSecretValue(c, c.pb.WorkloadPos.Place(key, source.Position{}), key, c.pb.Workload[key])
@@ -40,7 +40,7 @@ func checkLiteralSecrets(c *checker) {
 	}
 }
 
-// specField reports whether a key is a field of the tool of a call.
+// specField reports whether a key is a field of the call's tool.
 func (c *checker) specField(action *playbook.Action, key string) bool {
 	spec := c.toolSpec(c.toolOf(action))
 	if spec == nil {
@@ -50,7 +50,7 @@ func (c *checker) specField(action *playbook.Action, key string) bool {
 	return known
 }
 
-// checkSecretEntries looks at the value of a key, and at those below it.
+// checkSecretEntries checks the value of a key, and those inside it.
 func checkSecretEntries(c *checker, entry *playbook.Entry) {
 	node := entry.Value
 	switch {
@@ -72,8 +72,8 @@ func checkSecretEntries(c *checker, entry *playbook.Entry) {
 	}
 }
 
-// checkSecretValue warns of a text that is a secret by its key, or by itself. One that is short, or in angle
-// brackets, is to be filled in.
+// checkSecretValue warns about a text that is a secret, according to its key or its form. A short text, or one in
+// angle brackets, is a placeholder.
 func checkSecretValue(c *checker, pos source.Position, key string, value any) {
 	text, _ := value.(string)
 	text = strings.TrimSpace(text)
@@ -88,10 +88,10 @@ func warnLiteral(c *checker, pos source.Position, what string) {
 	c.Warnf(pos, codeLiteralSecret, "%s contains a secret that everybody who sees this file can use; move it to a connection of the worker, and use auth", what)
 }
 
-// rendered replaces expressions in an address that is only inspected.
+// rendered replaces expressions in a URL that is only inspected.
 const rendered = "_rendered_"
 
-// checkSecretInURL warns of a password, a key or the address of a webhook that is written out in an address.
+// checkSecretInURL warns about a password, a key or a webhook path in a URL.
 func checkSecretInURL(c *checker, node *playbook.Node) {
 	address, err := url.Parse(writtenURL(node))
 	if err != nil {
@@ -113,7 +113,7 @@ func checkSecretInURL(c *checker, node *playbook.Node) {
 	}
 }
 
-// writtenURL is the address as the file has it, with rendered for each expression.
+// writtenURL returns the URL as in the file, with rendered for each expression.
 func writtenURL(node *playbook.Node) string {
 	if node.Template == nil {
 		return node.Raw
@@ -129,7 +129,7 @@ func writtenURL(node *playbook.Node) string {
 	return written.String()
 }
 
-// checkWritten checks a value of an address, unless an expression gives a part of it.
+// checkWritten checks a literal value in a URL, unless it contains an expression.
 func checkWritten(c *checker, pos source.Position, key, value string) {
 	if !strings.Contains(value, rendered) {
 		checkSecretValue(c, pos, key, value)

@@ -8,8 +8,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkLoop checks the numbers of a loop. Names of a loop are checked where
-// they are used: names.go.
+// checkLoop checks the numbers of a loop. Names in loops are checked where they are used: names.go.
 func checkLoop(c *checker) {
 	for _, step := range c.pb.Steps {
 		if step.Loop != nil {
@@ -50,7 +49,7 @@ func checkShares(c *checker, loop *playbook.Loop) {
 	}
 }
 
-// checkShare refuses what is not from 0 to 1, NaN included.
+// checkShare reports a number that is not from 0 to 1; NaN is not.
 func checkShare(c *checker, loop *playbook.Loop, name string, v float64, example string) bool {
 	if v >= 0 && v <= 1 {
 		return true
@@ -59,10 +58,10 @@ func checkShare(c *checker, loop *playbook.Loop, name string, v float64, example
 	return false
 }
 
-// sourceTools are the tools that can give a loop its elements.
+// sourceTools are the tools that can be the source of a loop.
 var sourceTools = []string{"http", "file", "postgres", "sqlite"}
 
-// checkSources checks the loops whose elements come from a source: docs/concepts/loops.md#elements-from-a-source.
+// checkSources checks loops over a source: docs/concepts/loops.md#elements-from-a-source.
 func checkSources(c *checker) {
 	for _, step := range c.pb.Steps {
 		if step.Loop == nil || step.Loop.Source == nil || step.Action == nil {
@@ -74,7 +73,7 @@ func checkSources(c *checker) {
 	}
 }
 
-// checkSourceCall refuses calls that give no rows.
+// checkSourceCall reports calls that return no rows.
 func checkSourceCall(c *checker, from *playbook.Step) {
 	tool := c.toolOf(from.Action)
 	if tool == "" || slices.Contains(sourceTools, tool) {
@@ -84,7 +83,8 @@ func checkSourceCall(c *checker, from *playbook.Step) {
 		"a source cannot use tool %s; it can use %s. Call other tools in a step before, and use its result with collection", playbook.Shorten(tool), playbook.Listed(sourceTools))
 }
 
-// checkSourcePages refuses what a source cannot do with its pages: each of them is gone once its elements have begun.
+// checkSourcePages reports keys that cannot apply to the pages of a source: each page is discarded once its
+// elements have begun.
 func checkSourcePages(c *checker, from *playbook.Step) {
 	refuse := func(pos source.Position, what, instead string) {
 		c.Errorf(pos, playbook.CodeConflict, "a source cannot have %s: %s", what, instead)
@@ -112,7 +112,7 @@ func checkSourcePages(c *checker, from *playbook.Step) {
 	}
 }
 
-// checkSourceLoop refuses what a loop needs all of its results, or its elements beforehand, for.
+// checkSourceLoop reports keys of a loop that need all of its results, or its elements in advance.
 func checkSourceLoop(c *checker, step *playbook.Step) {
 	loop := step.Loop
 	if !loop.StatsOnly {

@@ -11,8 +11,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// members lists the members of the names whose shape the language fixes. Any other member is
-// always nil, which is never intended.
+// members lists the members of names whose shape is fixed. Any other member is always nil, which is never intended.
 var members = map[string][]string{
 	"error": {
 		"kind", "class", "status", "message", "type", "retry_after", "headers", "url", "params", "body", "attempt", "page", "policy",
@@ -32,10 +31,10 @@ var metaMembers = []string{
 	"discarded_values", "discarded_rows", "rejected_rows", "rounded_values", "unwritten_rows", "undeleted_rows",
 }
 
-// metaStateMembers are the members of incremental in meta.
+// metaStateMembers are the members of `incremental` in meta.
 var metaStateMembers = []string{"state", "from", "watermark", "rows", "states"}
 
-// checkMembers checks the constant members that an expression reads of a name.
+// checkMembers checks the constant members that an expression reads from a name.
 func checkMembers(c *checker, at playbook.StepSpot, pos place, ref expression.Ref) {
 	if ref.Root == "result" || ref.Root == "response" && at.Spot&(playbook.AtVars|playbook.AtNext|playbook.AtStepSink|playbook.AtStepNotice) != 0 {
 		checkShape(c, pos, ref.Root, c.resultShape(at), ref.Path)
@@ -64,8 +63,7 @@ func checkMembers(c *checker, at playbook.StepSpot, pos place, ref expression.Re
 	}
 }
 
-// checkAnswer warns of a member of response that other systems have for the answer
-// around the body.
+// checkAnswer warns about a member of response that other systems use for the response around the body.
 func checkAnswer(c *checker, at playbook.StepSpot, pos place, key string) {
 	if spec, ok := c.specOf(stepAction(at)); !ok || !playbook.TraitsOf(spec.Name).Requests {
 		return
@@ -75,7 +73,7 @@ func checkAnswer(c *checker, at playbook.StepSpot, pos place, key string) {
 	}
 }
 
-// stepAction is the call of the step that a site belongs to, nil for none.
+// stepAction returns the call of the step at a site, nil for none.
 func stepAction(at playbook.StepSpot) *playbook.Action {
 	if at.Step == nil {
 		return nil
@@ -108,7 +106,7 @@ func checkEnvelope(c *checker, pos place, owner string, path []any, data *shape)
 	}
 }
 
-// varsOf are the variables that steps set.
+// varsOf returns the variables that steps set.
 func varsOf(pb *playbook.Playbook) map[string]bool {
 	names := map[string]bool{}
 	for _, step := range pb.Steps {
@@ -149,19 +147,18 @@ func checkMember(c *checker, pos place, owner, key string, known []string) {
 	offerMember(c, owner, key, expression.Certain(key, known))
 }
 
-// offerMember gives the last problem, which is about a member of an owner, another member.
+// offerMember adds a suggested member to the last problem.
 func offerMember(c *checker, owner, key, instead string) {
 	if instead != "" {
 		c.Offer(owner+"."+key, owner+"."+instead)
 	}
 }
 
-// ownerWord is the word of the language that an owner ends with: error of
-// steps.fetch.error.
+// ownerWord returns the last word of an owner: error for steps.fetch.error.
 func ownerWord(owner string) string { return owner[strings.LastIndexByte(owner, '.')+1:] }
 
-// checkFailedMeta warns of a condition that is asked after a failure and names
-// what only an answer that succeeded has in this.meta.
+// checkFailedMeta warns about a condition for failures that uses a member of this.meta which only successful
+// responses have.
 func checkFailedMeta(c *checker, conditions ...*playbook.Node) {
 	for _, condition := range conditions {
 		program, ok := condition.Program()
@@ -181,8 +178,8 @@ func checkFailedMeta(c *checker, conditions ...*playbook.Node) {
 	}
 }
 
-// MembersOf returns the members at a path of names, if the language, the workload or the steps define
-// them: those of error, this.meta, steps.NAME.error or workload.
+// MembersOf returns the members at a path of names, if the language, the workload or the steps define them: those
+// of error, this.meta, steps.NAME.error or workload.
 func MembersOf(pb *playbook.Playbook, path []string) []string {
 	if len(path) == 0 {
 		return nil
@@ -224,7 +221,7 @@ func envelopeMembers(path []string) []string {
 	return nil
 }
 
-// keysAt are the keys of the map that a path leads to.
+// keysAt returns the keys of the map at a path.
 func keysAt(value any, path []string) []string {
 	for _, key := range path {
 		object, _ := value.(map[string]any)

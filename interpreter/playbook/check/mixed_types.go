@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// numbers and texts are the members of the language whose type is fixed.
+// Members with a fixed type.
 var (
 	numberMembers = map[string][]string{
 		"error": {"status", "retry_after", "attempt", "page", "policy"}, "_retry": {"page", "index", "attempt", "count", "policy"},
@@ -20,8 +20,8 @@ var (
 	}
 )
 
-// checkMixedTypes warns about comparisons of a text with a number, such as error.status == "404": they
-// are never true. It ignores responses, whose types are unknown.
+// checkMixedTypes warns about comparisons of a text with a number, such as error.status == "404": they are never
+// true. It ignores responses, whose types are unknown.
 func checkMixedTypes(c *checker) {
 	for _, at := range c.pb.Values() {
 		for leaf := range at.Node.Templates() {
@@ -58,7 +58,7 @@ func warnMixed(c *checker, pos place, mixed expression.MixedComparison) {
 	}
 }
 
-// plainText is a written text without its quotes.
+// plainText returns a literal text without its quotes.
 func plainText(written string) string {
 	const quotes = 2
 	if len(written) < quotes {
@@ -67,7 +67,7 @@ func plainText(written string) string {
 	return written[1 : len(written)-1]
 }
 
-// typeOf is what is known of the type of a name.
+// typeOf returns the type of the value at a path, as far as it is known.
 func (c *checker) typeOf(root string, path []any) expression.Type {
 	if root == "steps" && len(path) > 1 { // the envelope of a step is as this
 		root, path = "this", path[1:]

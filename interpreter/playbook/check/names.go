@@ -12,14 +12,14 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkNames checks every name that an expression takes from its scope against
-// the place where it is: docs/concepts/expressions.md#names.
+// checkNames checks for every name in an expression whether it is available there:
+// docs/concepts/expressions.md#names.
 func checkNames(c *checker) {
 	check := func(at playbook.StepSpot, node *playbook.Node, ref expression.Ref) {
 		if at.Field != "" && !c.isUnderstood(at.Action, at.Field) {
 			return
 		}
-		pos := c.placeOf(node, ref.Offset) // a name of the language comes before one of the playbook
+		pos := c.placeOf(node, ref.Offset) // a name of the language has precedence over one of the playbook
 		if !checkLanguageName(c, at, pos, ref) && !checkPlaybookName(c, at, pos, ref) {
 			unknownName(c, at, pos, ref.Root)
 		}
@@ -34,8 +34,8 @@ func checkNames(c *checker) {
 	c.statementRefs(check)
 }
 
-// place is where a name is. The position is worked out for those that are a
-// problem: it takes a walk over the text.
+// place is the place of a name. Its position is computed only for problems, because that requires scanning the
+// text.
 type place struct {
 	node   *playbook.Node
 	offset int
@@ -48,7 +48,7 @@ func (c *checker) placeOf(node *playbook.Node, offset int) place {
 
 func (p place) sourcePosition() source.Position { return p.in.positionAt(p.node, p.offset) }
 
-// placing works out places within a node once for all problems in it.
+// placing caches the positions within a node for all problems in it.
 type placing struct {
 	node   *playbook.Node
 	places []source.Position
@@ -64,7 +64,7 @@ func (p *placing) positionAt(node *playbook.Node, offset int) source.Position {
 	return p.places[min(max(offset, 0), len(p.places)-1)]
 }
 
-// checkLanguageName is false for a name that the language does not give.
+// checkLanguageName checks a name of the language; it returns false for other names.
 func checkLanguageName(c *checker, at playbook.StepSpot, pos place, ref expression.Ref) bool {
 	name := ref.Root
 	if name == playbook.CallbackWord && slices.Contains(playbook.RequestFields, at.Field) && at.Action != nil && playbook.TraitsOf(c.toolOf(at.Action)).Awaits {
@@ -84,8 +84,8 @@ func checkLanguageName(c *checker, at playbook.StepSpot, pos place, ref expressi
 	return ok
 }
 
-// checkPlaybookName is false for a name that the playbook does not give: no element
-// of a loop, no step and no key of the workload.
+// checkPlaybookName checks a name of the playbook: the element of a loop, a step, or a key of the workload. It
+// returns false for other names.
 func checkPlaybookName(c *checker, at playbook.StepSpot, pos place, ref expression.Ref) bool {
 	name := ref.Root
 	step := c.pb.Step(name)
@@ -115,8 +115,7 @@ func orElement(at playbook.StepSpot) string {
 	return " and the element " + playbook.Quote(at.Step.Loop.Element)
 }
 
-// beginWord is the word of the language that a value is worked out for before any
-// step has run.
+// beginWord returns the word whose value is evaluated before any step has run.
 func beginWord(at playbook.StepSpot) string {
 	if at.Spot == playbook.AtConcurrency {
 		return "concurrency"
@@ -124,7 +123,7 @@ func beginWord(at playbook.StepSpot) string {
 	return "tool"
 }
 
-// checkWord checks a word of the language: where it is, and its members.
+// checkWord checks a word of the language: whether it is available, and its members.
 func checkWord(c *checker, at playbook.StepSpot, pos place, ref expression.Ref, w word) {
 	switch {
 	case w.loop && at.Spot == playbook.AtStepSink && at.Step.Loop != nil:
@@ -136,18 +135,18 @@ func checkWord(c *checker, at playbook.StepSpot, pos place, ref expression.Ref, 
 	}
 }
 
-// hasWord reports whether a word of the language has a value at a site.
+// hasWord reports whether a word of the language is available at a site.
 func (c *checker) hasWord(at playbook.StepSpot, w word) bool {
 	return at.Spot&w.where != 0 && (!w.loop || c.insideLoop(at)) && (!w.row || at.Row) && (w.name != playbook.IncrementalWord || c.insideState(at)) &&
 		(w.name != playbook.PartitionWord || c.pb.Partitions != nil || c.partial)
 }
 
-// insideState reports whether the site belongs to a call that has a state.
+// insideState reports whether the site belongs to a call that keeps a state.
 func (c *checker) insideState(at playbook.StepSpot) bool {
 	if at.Spot == playbook.AtWorkbook {
 		return slices.ContainsFunc(c.callingSteps(at.Action), func(step *playbook.Step) bool { return step.Incremental != nil })
 	}
-	has := at.Step != nil && (at.Step.Incremental != nil || c.partial) // or it may be what could not be decoded
+	has := at.Step != nil && (at.Step.Incremental != nil || c.partial) // or it could be what was not decoded
 	return has && (at.Spot != playbook.AtStepSink || at.Step.Loop == nil)
 }
 
@@ -162,7 +161,7 @@ func checkCallback(c *checker, pos place, ref expression.Ref) {
 	}
 }
 
-// insteadHere returns what an unknown name is called in this place.
+// insteadHere suggests the name to use at this site instead of an unknown one.
 func insteadHere(at playbook.StepSpot, name string) string {
 	switch {
 	case name == playbook.DataWord && at.Spot&(playbook.AtSinks|playbook.AtVars|playbook.AtNext) != 0:
@@ -175,7 +174,7 @@ func insteadHere(at playbook.StepSpot, name string) string {
 	return ""
 }
 
-// insteadOf helps where a workload key has the name of a word.
+// insteadOf suggests workload.NAME if a workload key has the name of a word.
 func (c *checker) insteadOf(name string) string {
 	if _, ok := c.workload[name]; ok {
 		return "; the workload key is workload." + name
@@ -200,8 +199,8 @@ func (c *checker) insideLoop(at playbook.StepSpot) bool {
 	return at.Step != nil && at.Step.Loop != nil && at.Spot&inLoop != 0
 }
 
-// elementNames are the elements of loops that a site may name. A workbook entry
-// may name those of the loops that call it.
+// elementNames returns the loop elements that a site may use. A workbook entry may use those of the loops that call
+// it.
 func (c *checker) elementNames(at playbook.StepSpot) []string {
 	var names []string
 	switch {
@@ -217,8 +216,7 @@ func (c *checker) elementNames(at playbook.StepSpot) []string {
 	return names
 }
 
-// collectedNames are the names that the step of a site collects into, where they are
-// known.
+// collectedNames returns the names that the site's step collects into and that are available there.
 func collectedNames(at playbook.StepSpot) []string {
 	if at.Step == nil || at.Spot&(playbook.AtWhen|playbook.AtThen|playbook.AtThenSink) == 0 {
 		return nil
@@ -247,8 +245,8 @@ func unknownName(c *checker, at playbook.StepSpot, pos place, name string) {
 	}
 }
 
-// unknownHint says what is meant, or missing, where nobody knows a name; it is empty
-// where what is not seen here may give it.
+// unknownHint suggests what an unknown name may mean, or what is missing. The hint is empty if the name may be
+// given elsewhere.
 func (c *checker) unknownHint(at playbook.StepSpot, name string) playbook.Hint {
 	if c.options.Open || c.options.caller != nil && c.options.caller.open {
 		return playbook.Hint{}
@@ -275,25 +273,25 @@ func (c *checker) unknownHint(at playbook.StepSpot, name string) playbook.Hint {
 	case slices.Contains(playbook.NoticeNames, name) && len(c.pb.Notify) > 0:
 		return playbook.Says(": it is available in notify, and in on_success and on_failure of the playbook")
 	case c.isUnnamed(), c.partial && len(c.workload) == 0, c.meant[name]:
-		return playbook.Hint{} // it may be what could not be decoded
+		return playbook.Hint{} // it could be what was not decoded
 	case c.options.caller != nil:
 		return playbook.Says(": it is not a step, a workload key or a name of the language; if it should be passed in, add it to the workload of the step that runs this playbook")
 	}
 	return playbook.Says(fmt.Sprintf(": it is not a step, a workload key or a name of the language; if the run supplies it, validate with --set %s=…", name))
 }
 
-// meantMember is the hint to a member of args or vars.
+// meantMember returns a hint to a member of args or vars.
 func meantMember(owner, name string) playbook.Hint {
 	word := owner + "." + name
 	return playbook.Hint{Text: fmt.Sprintf("; did you mean %s?", word), Word: word}
 }
 
-// mostSuggested is how many names are looked through for one that was meant. Each misspelt name
-// is compared with each known one, and a workload may have any number.
+// mostSuggested bounds the names that are compared with a misspelt one. Each misspelt name is compared with each
+// known one, and a workload may have any number.
 const mostSuggested = 1000
 
-// argsHave reports whether the args of the step at a site may have a member:
-// its own, those of its pages, and those of routes that lead to it.
+// argsHave reports whether the args at a site may have a member: those of the step, of its pages, and of routes
+// that lead to it.
 func (c *checker) argsHave(at playbook.StepSpot, name string) bool {
 	var s supply
 	switch {
@@ -316,7 +314,7 @@ func (c *checker) stepInto(name string) *playbook.Step {
 	return nil
 }
 
-// namesAt are all names that an expression may use at a site.
+// namesAt returns all names that an expression may use at a site.
 func (c *checker) namesAt(at playbook.StepSpot) []string {
 	names := slices.Collect(maps.Keys(c.workload))
 	names = append(names, c.elementNames(at)...)

@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkNested refuses templates in the strings of expressions: docs/concepts/expressions.md#templates.
-// A condition with one is always true, or never.
+// checkNested reports templates inside strings of expressions: docs/concepts/expressions.md#templates. A condition
+// with one is always true, or never.
 func checkNested(c *checker) {
 	for _, at := range c.pb.Values() {
 		if at.Field == playbook.CodeFieldName || at.Field != "" && !c.isUnderstood(at.Action, at.Field) {
@@ -16,7 +16,7 @@ func checkNested(c *checker) {
 		}
 		for node := range at.Node.All() {
 			template := node.Template
-			if template == nil && (node.Kind == playbook.ConstantNode || node.Kind == playbook.TemplateNode) && strings.Contains(node.Raw, "{{") { // SQL, or text that is constant
+			if template == nil && (node.Kind == playbook.ConstantNode || node.Kind == playbook.TemplateNode) && strings.Contains(node.Raw, "{{") { // SQL, or constant text
 				template, _ = expression.ParseTemplate(node.Raw)
 			}
 			if template == nil {

@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkNotYetRun warns of a step that names the result of one which cannot have run by then: no
-// route leads from that one to it. Such a name is always nil.
+// checkNotYetRun warns about a step that uses the result of a step which cannot have run before it, because no
+// route leads from there. Such a result is always nil.
 func checkNotYetRun(c *checker) {
 	if c.partial || c.unclear || c.pb.First() == nil || len(c.pb.Steps) > mostSuggested {
 		return // a route that was not understood may lead there
@@ -56,15 +56,15 @@ func remedyText(step, named *playbook.Step) string {
 	return "lead from " + named.Name + " to " + step.Name + " with next, or name a step before it"
 }
 
-// routes say which steps lead to which.
+// routes has which steps lead to which.
 type routes struct {
 	pb   *playbook.Playbook
 	next map[*playbook.Step][]*playbook.Step
-	// forks is set if two branches may run in parallel that do not lead to each other.
+	// forks is set if branches may run in parallel that do not lead to each other.
 	forks bool
-	// behind are the steps that each leads to.
+	// behind has, for each step, the steps that it leads to.
 	behind map[*playbook.Step]map[*playbook.Step]bool
-	// without are the steps that a run comes to without passing through each.
+	// without has, for each step, the steps that a run can reach without passing through it.
 	without map[*playbook.Step]map[*playbook.Step]bool
 }
 
@@ -72,7 +72,7 @@ func newRoutes(c *checker) *routes {
 	pb := c.pb
 	r := &routes{pb: pb, next: map[*playbook.Step][]*playbook.Step{}, behind: map[*playbook.Step]map[*playbook.Step]bool{}, without: map[*playbook.Step]map[*playbook.Step]bool{}}
 	for _, step := range pb.Steps {
-		together := 0 // entries without when are taken together
+		together := 0 // all entries without when are followed together
 		for _, route := range step.Next {
 			if route.When == nil && !route.Else {
 				together += len(route.Targets)
@@ -80,7 +80,7 @@ func newRoutes(c *checker) *routes {
 			r.forks = r.forks || len(route.Targets) > 1 || together > 1
 			for _, target := range route.Targets {
 				next := pb.Step(target.Step)
-				if next == nil { // reported; a step with a name like that is meant
+				if next == nil { // already reported; a step with a similar name is meant
 					next = pb.Step(expression.Suggest(target.Step, c.stepNames()))
 				}
 				if next != nil {
@@ -100,7 +100,7 @@ func (r *routes) leadsTo(from, to *playbook.Step) bool {
 	return r.behind[from][to]
 }
 
-// reachableFrom are the steps that some lead to, themselves included, without passing through one.
+// reachableFrom returns the steps reachable from some steps, including these, without passing through without.
 func (r *routes) reachableFrom(from []*playbook.Step, without *playbook.Step) map[*playbook.Step]bool {
 	reached := map[*playbook.Step]bool{}
 	for queue := slices.Clone(from); len(queue) > 0; {
@@ -123,8 +123,7 @@ func (r *routes) canHaveRun(step, before *playbook.Step) bool {
 	case step == before || !r.forks:
 		return false
 	}
-	// Of branches that run side by side one may have come far; but what every way leads to
-	// through the step runs later.
+	// A parallel branch may have advanced far; but steps that can only be reached through the step run later.
 	if r.without[before] == nil {
 		r.without[before] = r.reachableFrom([]*playbook.Step{r.pb.First()}, before)
 	}

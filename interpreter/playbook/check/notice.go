@@ -6,7 +6,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkNotices checks what is to be sent about a run: docs/concepts/runs.md#notices.
+// checkNotices checks the notices of a run: docs/concepts/runs.md#notices.
 func checkNotices(c *checker) {
 	if expect, limit := c.pb.Expect, c.pb.Timeout; limit > 0 && expect >= limit {
 		c.Warnf(c.pb.ExpectPos, codeNoEffect, "expect has no effect: a run cannot take longer than its timeout of %s", limit)

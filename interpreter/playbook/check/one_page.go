@@ -9,9 +9,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkOnePage warns of requests with a parameter for pages or their size if no policy requests the next page,
-// because the first page would be taken for all. It accepts parameters that a loop or a route counts, and steps whose
-// answer somebody checks.
+// checkOnePage warns about requests with a parameter for pages or page sizes if no policy requests the next page,
+// because the first page would be taken for all data. It accepts parameters that a loop or a route counts, and
+// steps whose response is checked somewhere.
 func checkOnePage(c *checker) {
 	for _, step := range c.pb.CallSteps() {
 		if step.Action == nil || c.readsFurther(step) {
@@ -28,8 +28,8 @@ func checkOnePage(c *checker) {
 	}
 }
 
-// readsFurther reports whether a step requests more than its first page, or decides by that page, also in a later
-// route, which may lead back.
+// readsFurther reports whether a step requests more than its first page, or checks that page, possibly in a later
+// route that leads back.
 func (c *checker) readsFurther(step *playbook.Step) bool {
 	for range step.NextCalls() {
 		return true
@@ -50,7 +50,7 @@ func (c *checker) readsFurther(step *playbook.Step) bool {
 	return false
 }
 
-// isGet reports whether a request is a GET: what else sends such words may mean anything by them.
+// isGet reports whether a request is a GET: in other requests, such parameters may have any meaning.
 func isGet(action *playbook.Action) bool {
 	method := action.Field("method")
 	return method == nil || strings.EqualFold(nodeText(method), "GET")
@@ -60,12 +60,13 @@ func isGet(action *playbook.Action) bool {
 type pageParameter struct {
 	name string
 	at   place
-	// counted says that a template gives the place of the page, so that something else counts the pages.
+	// counted says that a template provides the page number, so that something else counts the pages.
 	counted bool
 }
 
 var (
-	// sizeParameter names how many rows a page has, positionParameter which page is meant, in the form of PlainWord without brackets.
+	// sizeParameter matches names of parameters for the size of a page, positionParameter for its position, in the
+	// form of PlainWord without brackets.
 	sizeParameter     = regexp.MustCompile(`^(limit|pagelimit|pagesize|perpage|maxresults|resultsperpage|itemsperpage|sysparmlimit|top|take)$`)
 	positionParameter = regexp.MustCompile(`^(page|pagenumber|pageno|pagenum|pageindex|offset|skip|startat|startindex|sysparmoffset|recordoffset|` +
 		`(start|next|page)?cursor|(next)?pagetoken|nexttoken|pageafter|startingafter|continuationtoken|scrollid|paginationtoken)$`)
@@ -74,7 +75,7 @@ var (
 	bracketed = strings.NewReplacer("$", "", "[", "", "]", "")
 )
 
-// pageParameters are the parameters of the params and the url of a request, in this order.
+// pageParameters returns the page parameters in params and then in the url of a request.
 func (c *checker) pageParameters(action *playbook.Action) (asked []pageParameter) {
 	if params := action.Field(playbook.FieldParams); params != nil {
 		for _, entry := range params.Entries {
@@ -95,8 +96,8 @@ func (c *checker) pageParameters(action *playbook.Action) (asked []pageParameter
 	return asked
 }
 
-// pageParameter recognises one by its name and value. One row is no page, and a word is no page
-// number.
+// pageParameter recognises a page parameter by its name and value. A size of one row is not a page, and a word is
+// not a page number.
 func (c *checker) pageParameter(name string, value *playbook.Node) (one pageParameter, asks bool) {
 	plain := playbook.PlainWord(bracketed.Replace(name))
 	isSize, isPosition := sizeParameter.MatchString(plain), positionParameter.MatchString(plain)

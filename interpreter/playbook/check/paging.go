@@ -7,15 +7,15 @@ import (
 )
 
 var (
-	// pageIndex is _retry.index and what is done with it.
+	// pageIndex matches _retry.index and what is done with it.
 	pageIndex     = regexp.MustCompile(`^_retry\s*(?:\.\s*index|\[\s*['"]index['"]\s*\])(?:\s*\|\s*int)?\s*(\+\s*1\b|\*)`)
 	timesBefore   = regexp.MustCompile(`\*\s*$`)
 	offsetInURL   = regexp.MustCompile(`(?i)(?:offset|skip|start)[a-z_]*=[^&]*$`)
 	offsetAsParam = regexp.MustCompile(`(?i)^\$?(?:offset|skip|start|start_?at|start_?index|from)$`)
 )
 
-// checkPaging warns of next_call where _retry.index is counted on as if the first page
-// had 0, as the first element of a loop has in _loop.index.
+// checkPaging warns about next_call that uses _retry.index as if it were 0 for the first page, like _loop.index for
+// the first element.
 func checkPaging(c *checker) {
 	for _, step := range c.pb.CallSteps() {
 		for next := range step.NextCalls() {

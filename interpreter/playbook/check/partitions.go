@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkPartitions checks what partitions a playbook has: docs/concepts/state.md#partitions.
+// checkPartitions checks the partitions of a playbook: docs/concepts/state.md#partitions.
 func checkPartitions(c *checker) {
 	p := c.pb.Partitions
 	if p == nil {
@@ -34,7 +34,7 @@ func checkPartitions(c *checker) {
 	}
 }
 
-// checkPartitionTimes checks which partitions there are today.
+// checkPartitionTimes checks which partitions exist today.
 func checkPartitionTimes(c *checker, p *playbook.Partitions) {
 	all, err := p.Complete(c.options.Now)
 	switch {

@@ -16,12 +16,12 @@ import (
 type caller struct {
 	outer *checker
 	call  playbook.CallAt
-	// open says that the received names are unknown here, because they come from one template.
-	// The called run checks them itself.
+	// open says that the received names are unknown here, because they come from one template. The called run
+	// checks them itself.
 	open bool
 }
 
-// inner are the checkers of the playbooks that calls of this one have written out.
+// innerCheckers returns checkers for the playbooks that calls of this one contain.
 func (c *checker) innerCheckers() []*checker {
 	var inner []*checker
 	for _, call := range c.pb.Actions() {
@@ -33,7 +33,7 @@ func (c *checker) innerCheckers() []*checker {
 	return inner
 }
 
-// childOptions is what is known of a playbook that a call runs.
+// childOptions returns the options for checking a playbook that a call runs.
 func (c *checker) childOptions(call playbook.CallAt) Options {
 	options := Options{Workload: map[string]any{}, Limits: c.options.Limits, Files: c.options.Files}
 	options.caller = &caller{outer: c, call: call}
@@ -46,8 +46,7 @@ func (c *checker) childOptions(call playbook.CallAt) Options {
 	return options
 }
 
-// checkPlaybooks checks the calls that run other playbooks, and the files that they
-// name.
+// checkPlaybooks checks the calls that run other playbooks, and the files that they name.
 func checkPlaybooks(c *checker) {
 	for _, call := range c.pb.Actions() {
 		if playbook.TraitsOf(c.toolOf(call.Action)).Plays && call.Sink == nil {
@@ -80,7 +79,7 @@ func checkPlaybookCall(c *checker, call playbook.CallAt) {
 	}
 }
 
-// checkCalledNames has a name with a template come with those that it may give.
+// checkCalledNames reports a name with a template without `names`, the list of names that it may give.
 func checkCalledNames(c *checker, call playbook.CallAt) bool {
 	name, names := call.Action.Field(playbook.FieldName), call.Action.Field(playbook.FieldNames)
 	templated := name != nil && name.Template != nil
@@ -100,7 +99,7 @@ func checkCalledNames(c *checker, call playbook.CallAt) bool {
 	return true
 }
 
-// checkPlaybookWords refuses words that mean nothing to a run of its own.
+// checkPlaybookWords reports words that have no meaning for a separate run.
 func checkPlaybookWords(c *checker, call playbook.CallAt) {
 	action := call.Action
 	refuse := func(pos source.Position, word, instead string) {
@@ -123,7 +122,7 @@ func checkPlaybookWords(c *checker, call playbook.CallAt) {
 	}
 }
 
-// checkFile checks the playbook that a call names, in a file.
+// checkFile checks the file of the playbook that a call names.
 func checkFile(c *checker, call playbook.CallAt, node *playbook.Node) {
 	files := c.options.Files
 	if files == nil {
@@ -165,8 +164,8 @@ func checkFile(c *checker, call playbook.CallAt, node *playbook.Node) {
 	c.Errorf(node.Pos, codeCalledPlaybook, "the named playbook is invalid: %s%s", problems[0], more)
 }
 
-// checkCalledPartition has a call name a partition where that is needed, and no other one. called is
-// nil for steps that are written out.
+// checkCalledPartition reports a missing partition of a call, or one that the called playbook does not have. called
+// is nil for inline steps.
 func checkCalledPartition(c *checker, call playbook.CallAt, pos source.Position, called *playbook.Playbook) {
 	given := call.Action.Field(playbook.FieldPartition)
 	has := called != nil && called.Partitions != nil
@@ -179,8 +178,8 @@ func checkCalledPartition(c *checker, call playbook.CallAt, pos source.Position,
 	}
 }
 
-// calledName is the name that a call gives, "" for a path. It is false where that is
-// reported already, or is known in the run of the playbook alone.
+// calledName returns the name in a call, "" for a path. It returns false if the name is already reported, or only
+// known in the run.
 func (c *checker) calledName(call playbook.CallAt, node *playbook.Node) (string, bool) {
 	literal := node == call.Action.Field(playbook.FieldPath) || node.Template == nil
 	if literal {
@@ -206,7 +205,7 @@ func (c *checker) calledName(call playbook.CallAt, node *playbook.Node) (string,
 	return name, isText
 }
 
-// workloadHint is the hint for a name that a playbook around has, "" for others.
+// workloadHint returns a hint for a name that an enclosing playbook has, "" for others.
 func (c *checker) workloadHint(name string) string {
 	first, around := c.options.caller, ""
 	for in := first; in != nil && in.call.Action.Inline == c.pb; in = in.outer.options.caller {

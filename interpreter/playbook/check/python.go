@@ -9,12 +9,12 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// pythonMain is what the code of a call says about its function main.
+// pythonMain describes the function main in the code of a call.
 type pythonMain struct {
-	at     int  // the offset of main, in runes
+	at     int  // offset of main, in runes
 	async  bool // async def
 	params []pythonParam
-	// open says that main takes any keyword.
+	// open says that main accepts any keyword argument.
 	open bool
 }
 
@@ -37,8 +37,8 @@ var (
 	pythonName = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
 )
 
-// readMain finds the function main at the top of Python code; nil if there is none, or if it is
-// ambiguous: bound twice, conditional, or decorated. The code is not run and need not compile.
+// readMain finds the function main at the top of Python code; nil if there is none, or if it is ambiguous: bound
+// twice, conditional, or decorated. The code is not run and need not compile.
 func readMain(code string) *pythonMain {
 	plain := blankPython(code)
 	found := pythonDef.FindAllStringSubmatchIndex(plain, -1)
@@ -70,13 +70,13 @@ func isDecorated(before string) bool {
 	return false
 }
 
-// addParam reads one parameter, false if it cannot.
+// addParam parses one parameter; it returns false if it cannot.
 func (m *pythonMain) addParam(text string) bool {
 	switch {
 	case text == "", text == "*":
 		return true
 	case text == "/", strings.Contains(text, "lambda"):
-		return false // the tool says at run time what is wrong
+		return false // the tool reports the problem at run time
 	case strings.HasPrefix(text, "**"):
 		m.open = true
 		return true
@@ -90,7 +90,7 @@ func (m *pythonMain) addParam(text string) bool {
 	return pythonName.MatchString(name)
 }
 
-// insideBrackets is the text up to the bracket that closes one before it.
+// insideBrackets returns the text up to the bracket that closes an already open one.
 func insideBrackets(text string) (string, bool) {
 	depth := 1
 	for i, c := range text {
@@ -107,7 +107,7 @@ func insideBrackets(text string) (string, bool) {
 	return "", false
 }
 
-// splitTop parts a text at the commas that are in no brackets.
+// splitTop splits a text at the commas outside of brackets.
 func splitTop(text string) []string {
 	var parts []string
 	depth, from := 0, 0
@@ -127,8 +127,8 @@ func splitTop(text string) []string {
 	return append(parts, text[from:])
 }
 
-// blankPython replaces the contents of strings and comments by blanks, so that places do not
-// change; quotes stay.
+// blankPython replaces the contents of strings and comments by blanks, keeping quotes, so that offsets do not
+// change.
 func blankPython(code string) string {
 	out := []rune(code)
 	eachPythonText(out, func(from, to int, _ string) {
@@ -141,8 +141,8 @@ func blankPython(code string) string {
 	return string(out)
 }
 
-// eachPythonText calls visit for what is in each string and comment. kind
-// is "#" for comments, else the letters before the quotes, in lower case.
+// eachPythonText calls visit for the contents of each string and comment. kind is "#" for comments, otherwise the
+// letters before the quotes, in lower case.
 func eachPythonText(code []rune, visit func(from, to int, kind string)) {
 	for i := 0; i < len(code); i++ {
 		switch c := code[i]; c {
@@ -166,7 +166,7 @@ func eachPythonText(code []rune, visit func(from, to int, kind string)) {
 	}
 }
 
-// stringEnd is where the closing quotes of a string begin.
+// stringEnd returns the offset of the closing quotes of a string.
 func stringEnd(code []rune, i int, quote rune, width int) int {
 	for ; i < len(code); i++ {
 		switch {
@@ -181,7 +181,7 @@ func stringEnd(code []rune, i int, quote rune, width int) int {
 	return len(code)
 }
 
-// stringPrefix are the letters right before a quote, such as f or rb.
+// stringPrefix returns the letters directly before a quote, such as f or rb.
 func stringPrefix(code []rune, quote int) string {
 	from := quote
 	for from > 0 && quote-from < 3 && strings.ContainsRune("rRbBuUfFtT", code[from-1]) {
@@ -194,14 +194,13 @@ var templateInCode = regexp.MustCompile(`\{\{[-\s]*[\pL_][^{}\n]*\}\}`)
 
 // codeTemplate is a {{ }} in code that looks like a template.
 type codeTemplate struct {
-	at   int    // the offset in runes
-	text string // with its braces
-	// quoted says that it is in a string, where it is text.
+	at   int    // offset in runes
+	text string // including its braces
+	// quoted says that it is in a string, where it is just text.
 	quoted bool
 }
 
-// templatesIn finds the templates that somebody wrote into code. In a string
-// that Python formats itself, {{ is a brace.
+// templatesIn returns apparent templates in code. In an f-string or a format string, {{ is a brace.
 func templatesIn(code string) []codeTemplate {
 	var found []codeTemplate
 	runes := []rune(code)
@@ -218,7 +217,7 @@ func templatesIn(code string) []codeTemplate {
 			look(string(runes[from:min(to, len(runes))]), from, true)
 		}
 	})
-	for i := range found { // the blank text lacks what strings in it hold
+	for i := range found { // the blanked text lacks the contents of strings in it
 		if end := found[i].at + len([]rune(found[i].text)); end <= len(runes) {
 			found[i].text = string(runes[found[i].at:end])
 		}

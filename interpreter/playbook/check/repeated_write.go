@@ -7,9 +7,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkRepeatedWrites warns of a sink that writes again what it has written where a worker dies before
-// it could report the write (docs/concepts/written-once.md). Rows of a table, files and requests
-// with an idempotency key are written once; it is about what is left.
+// checkRepeatedWrites warns about a sink that repeats a write if a worker dies before it could report it
+// (docs/concepts/written-once.md). Rows of tables, files, and requests with an idempotency key are written once;
+// this is about the others.
 func checkRepeatedWrites(c *checker) {
 	for _, step := range c.pb.Steps {
 		for _, call := range step.SinkCalls() {
@@ -26,9 +26,9 @@ func checkRepeatedWrites(c *checker) {
 
 var (
 	insertion = regexp.MustCompile(`(?is)^\s*insert\s+into\b`)
-	// guarded is what makes an insert that comes again harmless.
+	// guarded matches what makes a repeated insert harmless.
 	guarded = regexp.MustCompile(`(?is)\bon\s+conflict\b|\bnot\s+exists\b|\boperation_key\b`)
-	// addition is a column that counts on from what it was.
+	// addition matches a column that is updated from its old value.
 	addition = regexp.MustCompile(`(?is)^\s*update\b.*\bset\b.*?\b([a-z_]\w*)\s*=\s*(?:coalesce\(\s*)?([a-z_]\w*)\b[^,]*?[-+*|]`)
 )
 

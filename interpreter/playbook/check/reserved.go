@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkReserved refuses names of steps, elements and into that expressions
-// could not distinguish from words (docs/concepts/expressions.md#names).
+// checkReserved reports names of steps, elements and into that expressions could not distinguish from words
+// (docs/concepts/expressions.md#names).
 func checkReserved(c *checker) {
 	for _, named := range c.pb.HeadNames() {
 		checkLength(c, named.What, named.Name, named.Pos)
@@ -45,8 +45,7 @@ func checkName(c *checker, what, name string, pos source.Position, step string) 
 	}
 }
 
-// checkLength refuses a name that is too long. Decoding takes it: runs of older
-// playbooks continue.
+// checkLength reports a name that is too long. Decoding accepts it, so that runs of older playbooks continue.
 func checkLength(c *checker, what, name string, pos source.Position) bool {
 	n := utf8.RuneCountInString(name)
 	if n > maxName {
@@ -55,7 +54,7 @@ func checkLength(c *checker, what, name string, pos source.Position) bool {
 	return n <= maxName
 }
 
-// betterName makes a name that is allowed from one that is not.
+// betterName converts a name that is not allowed to a similar one that is.
 func betterName(name, step string) string {
 	var text []rune
 	for _, r := range name {
@@ -75,8 +74,8 @@ func betterName(name, step string) string {
 	return "my_name"
 }
 
-// FreeName is a name that a step, an element or a key of workload may have without hiding anything: the one
-// given where it is free, else one like it.
+// FreeName returns a name for a step, an element or a workload key that hides nothing: the given one if possible,
+// otherwise a similar one.
 func FreeName(name string) string {
 	if nameProblem(name) == "" {
 		return name
@@ -85,7 +84,6 @@ func FreeName(name string) string {
 }
 
 const (
-	// maxName is how many characters a name may have: it is in workflow IDs
-	// and in every message.
+	// maxName bounds a name, in characters: it is in workflow IDs and in every message.
 	maxName = 64
 )

@@ -4,8 +4,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkRestart checks that restart follows failures only, and that no sink of
-// the step keeps pages that a restart drops (docs/concepts/attempts.md#beginning-again).
+// checkRestart checks that restart only follows failures, and that no sink of the step keeps pages that a restart
+// drops (docs/concepts/attempts.md#beginning-again).
 func checkRestart(c *checker, step *playbook.Step) {
 	var restarting *playbook.Policy
 	for _, policy := range step.Retry {
@@ -33,8 +33,7 @@ func checkRestart(c *checker, step *playbook.Step) {
 	}
 }
 
-// idempotentByRow reports whether a sink replaces rows that it writes again,
-// also where they are in another page by then.
+// idempotentByRow reports whether a sink replaces rows that it writes again, even if they are then in another page.
 func idempotentByRow(s *playbook.Sink) bool {
 	mode, _ := s.Action.Mode()
 	return s.Action.Field(playbook.FieldStatement) == nil && s.Action.Field("table") != nil && mode == "upsert"

@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkRetry checks the bounds of policies and warns of words without effect.
+// checkRetry checks the bounds of policies and warns about words without effect.
 func checkRetry(c *checker) {
 	for _, call := range c.pb.Actions() {
 		if call.Sink != nil {
@@ -43,18 +43,17 @@ func checkPolicies(c *checker, policies []*playbook.Policy, ofSink bool) {
 		checkIgnore(c, policy)
 		checkLimits(c, policy)
 		checkFailedMeta(c, policy.When, policy.StopWhen)
-		if !ofSink { // sink_retry.go refuses pages there
+		if !ofSink { // sink_retry.go reports pages there
 			checkFail(c, policy)
 		}
 	}
 }
 
-// outcomes remembers which policies take every failure and every success for
-// themselves.
+// outcomes records which policies match all failures and all successes.
 type outcomes struct{ failures, successes *playbook.Policy }
 
-// exhaustedBy returns the earlier policy that leaves nothing to this one, because it matches
-// all failures or all successes; nil if there is none.
+// exhaustedBy returns the earlier policy that leaves nothing for this one, because it matches all failures or all
+// successes; nil if there is none.
 func (o outcomes) exhaustedBy(policy *playbook.Policy) *playbook.Policy {
 	failures, successes := true, true
 	if program, ok := policy.When.Program(); ok {
@@ -69,8 +68,8 @@ func (o outcomes) exhaustedBy(policy *playbook.Policy) *playbook.Policy {
 	return o.failures
 }
 
-// widerPolicy returns the first earlier policy that matches whatever the given one does and leaves
-// nothing to later ones, nil if there is none. Counts are ignored, since they differ between policies.
+// widerPolicy returns the first earlier policy that matches everything the given one does and leaves nothing for
+// later ones; nil if there is none. Counts are ignored, since they differ between policies.
 func widerPolicy(earlier []*playbook.Policy, policy *playbook.Policy) *playbook.Policy {
 	const most = 50 // others are few, or written by a program
 	program, ok := policy.When.Program()
@@ -112,12 +111,12 @@ func checkBounds(c *checker, policy *playbook.Policy) {
 	}
 }
 
-// placeOfWord is the place of a key, placeOfValue that of its value.
+// placeOfWord returns the position of a key, placeOfValue that of its value.
 func placeOfWord(t *playbook.Then, name string) source.Position { return t.Words.Place(name, t.Pos) }
 
 func placeOfValue(t *playbook.Then, name string) source.Position { return t.Values.Place(name, t.Pos) }
 
-// writtenWord is the word as the author wrote it, which an older form has others for.
+// writtenWord returns the word as the author wrote it, in an older form.
 func writtenWord(t *playbook.Then, word string) string {
 	if spelt, ok := t.Spelt()[word]; ok {
 		return spelt
@@ -150,7 +149,7 @@ func checkDelays(c *checker, then *playbook.Then) {
 	}
 }
 
-// noEffect warns of words that the reason given makes idle.
+// noEffect warns about words that have no effect, for the given reason.
 func noEffect(c *checker, then *playbook.Then, reason string, words ...string) {
 	for _, word := range words {
 		if then.Words.Has(word) {
@@ -173,8 +172,7 @@ func checkEffects(c *checker, policy *playbook.Policy) {
 	}
 }
 
-// checkIgnore refuses ignore where it could not hold, and warns of a result
-// that no call could have.
+// checkIgnore reports an ignore that cannot apply, and warns about a result that no call could have.
 func checkIgnore(c *checker, policy *playbook.Policy) {
 	then := &policy.Then
 	program, ok := policy.When.Program()
@@ -198,7 +196,7 @@ func checkIgnore(c *checker, policy *playbook.Policy) {
 	}
 }
 
-// repeatingWord is the first word in the file that makes the policy repeat.
+// repeatingWord returns the first word in the file that makes the policy repeat.
 func repeatingWord(t *playbook.Then) string {
 	first := ""
 	for _, word := range append([]string{"restart"}, playbook.RepeatingWords...) {
@@ -209,7 +207,7 @@ func repeatingWord(t *playbook.Then) string {
 	return first
 }
 
-// checkPages warns where pages go nowhere and where next_call is never reached.
+// checkPages warns about pages that are neither written nor collected, and about next_call that is never reached.
 func checkPages(c *checker, step *playbook.Step) {
 	pages, collects := step.Incremental != nil && step.Incremental.Step != "", step.PagesCollect() != nil
 	for _, policy := range step.Retry {
@@ -234,7 +232,7 @@ func checkPages(c *checker, step *playbook.Step) {
 	}
 }
 
-// insteadText is how a step without pages says what its collect says.
+// insteadText returns how to write a collect in a step without pages.
 func insteadText(step *playbook.Step) string {
 	if step.Collect.Path == "" {
 		return ""
@@ -242,7 +240,7 @@ func insteadText(step *playbook.Step) string {
 	return " and write rows: " + step.Collect.Path
 }
 
-// notCollected reports pages of which only the last is kept: as an error if the step says what their rows are, which
+// notCollected reports pages of which only the last is kept: as an error if the step selects their rows, which
 // would be missing in a table.
 func (c *checker) notCollected(step *playbook.Step, policy *playbook.Policy) {
 	pos := policy.Then.NextCall.Pos
@@ -255,8 +253,8 @@ func (c *checker) notCollected(step *playbook.Step, policy *playbook.Policy) {
 		"next_call without collect or per_iteration.sink keeps only the last page; to keep all, add collect: {strategy: append} to the step, or rows with the path to the rows")
 }
 
-// checkNextCalls compares the words of next_call with the fields of the step's tool:
-// one that it does not have would change nothing from page to page.
+// checkNextCalls checks the words of next_call against the fields of the step's tool: an unknown one would change
+// nothing from page to page.
 func checkNextCalls(c *checker, step *playbook.Step) {
 	spec, known := c.specOf(step.Action)
 	if !known {
@@ -275,8 +273,8 @@ func checkNextCalls(c *checker, step *playbook.Step) {
 	}
 }
 
-// specOf is the spec of the tool that a step calls, the workbook's entry where it
-// calls one; false where that is not known, or nothing is called.
+// specOf returns the spec of the tool that a step calls, possibly through a workbook entry; false if it is unknown,
+// or if nothing is called.
 func (c *checker) specOf(action *playbook.Action) (playbook.ToolSpec, bool) {
 	if action == nil {
 		return playbook.ToolSpec{}, false
@@ -292,8 +290,8 @@ func (c *checker) specOf(action *playbook.Action) (playbook.ToolSpec, bool) {
 	return c.tools.Spec(name)
 }
 
-// checkStrategies refuses pages that are collected in different ways: what one way has
-// made of the pages before is nothing that another could continue with.
+// checkStrategies reports pages collected with different strategies: one could not continue with the data that
+// another has collected.
 func checkStrategies(c *checker, step *playbook.Step) {
 	var first *playbook.Collect
 	for collect := range step.Collects() {
@@ -315,8 +313,8 @@ func collectsPages(step *playbook.Step) bool {
 	return step.PagesCollect() != nil
 }
 
-// checkGiveUpSinks warns of sinks that are written after failures only and would
-// write rows of a result that no failed call has.
+// checkGiveUpSinks warns about sinks that are only written after failures and would write rows of a result, which a
+// failed call does not have.
 func checkGiveUpSinks(c *checker, step *playbook.Step) {
 	if collectsPages(step) {
 		return

@@ -5,7 +5,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkRouter refuses retry, loop, rows, where, incremental and sink on a step that calls nothing.
+// checkRouter reports retry, loop, rows, where, incremental and sink on a step without a call.
 func checkRouter(c *checker) {
 	if c.partial {
 		return // the tool may be what could not be decoded

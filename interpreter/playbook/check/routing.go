@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkRouting checks what next leads to: docs/concepts/runs.md#routes.
+// checkRouting checks the routes of `next`: docs/concepts/runs.md#routes.
 func checkRouting(c *checker) {
 	checkDuplicateSteps(c)
 	for _, step := range c.pb.Steps {
@@ -44,7 +44,7 @@ func checkTargets(c *checker, step *playbook.Step) {
 		for _, target := range route.Targets {
 			switch {
 			case target.Step == "", c.isUnnamed() && c.pb.Step(target.Step) == nil:
-				// reported, or the name of a step that could not be decoded
+				// already reported, or the name of a step that could not be decoded
 			case c.pb.Step(target.Step) == nil:
 				c.Errorf(target.Pos, codeMissingTarget, "step %q leads to %q, which is not a step%s",
 					step.Name, target.Step, c.otherStep(target.Step))
@@ -57,12 +57,12 @@ func checkTargets(c *checker, step *playbook.Step) {
 	}
 }
 
-// isUnnamed reports whether a step's name could not be decoded.
+// isUnnamed reports whether some step's name could not be decoded.
 func (c *checker) isUnnamed() bool {
 	return c.partial && slices.ContainsFunc(c.pb.Steps, func(step *playbook.Step) bool { return step.Name == "" })
 }
 
-// otherStep completes a message about a step that does not exist.
+// otherStep returns a hint for the name of a step that does not exist.
 func (c *checker) otherStep(name string) string {
 	names := c.stepNames()
 	if near := expression.Suggest(name, names); near != "" {

@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkRows checks what sinks change in their rows: docs/concepts/written-once.md#the-shape-of-rows.
+// checkRows checks how sinks change their rows: docs/concepts/written-once.md#the-shape-of-rows.
 func checkRows(c *checker) {
 	for _, call := range c.pb.Actions() {
 		if call.Action.Rows == nil {
@@ -22,7 +22,7 @@ func checkRows(c *checker) {
 	}
 }
 
-// checkHasRows refuses to change rows where a sink sends none.
+// checkHasRows reports changes of rows in a sink that sends none.
 func checkHasRows(c *checker, call playbook.CallAt) {
 	own := []string{playbook.FieldStatement}
 	if playbook.TraitsOf(c.toolOf(call.Action)).Requests {
@@ -35,7 +35,7 @@ func checkHasRows(c *checker, call playbook.CallAt) {
 	}
 }
 
-// checkExcluded refuses to leave out what the sink itself needs of its rows.
+// checkExcluded reports excluded fields that the sink itself needs.
 func checkExcluded(c *checker, call playbook.CallAt) {
 	writes := call.Action
 	if to := writes.Field(playbook.FieldTo).Call(); to != nil && writes.Traits().Moves {
@@ -57,7 +57,7 @@ func checkExcluded(c *checker, call playbook.CallAt) {
 	}
 }
 
-// neededColumn is a column that a word of a sink names.
+// neededColumn is a column named by a word of a sink.
 type neededColumn struct{ word, name string }
 
 // neededColumns returns the columns that the keys of a sink name literally.
@@ -92,7 +92,7 @@ func neededColumns(action *playbook.Action) (needed []neededColumn) {
 	return needed
 }
 
-// checkRowElement refuses an element with the name of the row, in fields that would read the one for the other.
+// checkRowElement reports a loop element called row in fields where the name means the row.
 func checkRowElement(c *checker, call playbook.CallAt) {
 	for _, node := range call.Action.Rows.Nodes() {
 		if node.Names(playbook.RowWord) {
@@ -121,10 +121,10 @@ func checkChildren(c *checker) {
 	}
 }
 
-// modeIgnore is the mode of sinks that skip rows which are there.
+// modeIgnore is the mode of sinks that skip existing rows.
 const modeIgnore = "insert_or_ignore"
 
-// checkChildrenFit refuses children beside words with which it is not known which parents were written.
+// checkChildrenFit reports children beside words that make it unknown which parent rows were written.
 func checkChildrenFit(c *checker, writes *playbook.Action, children *playbook.Node) bool {
 	why := ""
 	mode, _ := writes.Mode()
@@ -142,20 +142,20 @@ func checkChildrenFit(c *checker, writes *playbook.Action, children *playbook.No
 	return false
 }
 
-// parentTable is the table whose rows have lists.
+// parentTable is the table whose rows contain the lists.
 type parentTable struct {
 	key     []string
 	upserts bool
 	ignores bool
-	tables  []string // that rows of the sink are written to so far
+	tables  []string // tables that the sink writes so far
 }
 
-// checkChildTables checks the tables of a map by the fields with the lists; path is where that is.
+// checkChildTables checks the tables in a map from fields with lists; path is the place of the map.
 func checkChildTables(c *checker, parent *parentTable, path string, written *playbook.Node) {
 	for _, entry := range written.Entries {
 		own, table := path+"."+entry.Key, entry.Value
 		if table.Kind != playbook.MapNode {
-			continue // which is an error by itself
+			continue // reported as an error elsewhere
 		}
 		if slices.Contains(parent.key, entry.Key) {
 			c.Errorf(entry.KeyPos, codeChildTables, "%s is in the key of the sink, and lists of a table of their own are not written to that of their parents; use another field", entry.Key)
@@ -189,7 +189,7 @@ func checkChildTables(c *checker, parent *parentTable, path string, written *pla
 	}
 }
 
-// checkWith checks what rows get of their parents, and gives the columns that get the parent's key.
+// checkWith checks what rows get from their parents, and returns the columns that get the parent's key.
 func checkWith(c *checker, parent *parentTable, path string, with *playbook.Node) (linked []string) {
 	if with == nil || with.Kind != playbook.MapNode {
 		return nil // which is an error by itself
@@ -222,12 +222,12 @@ func checkWith(c *checker, parent *parentTable, path string, with *playbook.Node
 	return linked
 }
 
-// exampleKey is a key as an author could write it.
+// exampleKey returns an example of a key.
 func exampleKey(linked []string) string {
 	return "key: [" + strings.Join(append(slices.Clone(linked), "line"), ", ") + "]"
 }
 
-// textsOf are the texts of a literal: one, or those of a list.
+// textsOf returns the texts of a literal: one, or those of a list.
 func textsOf(node *playbook.Node) (texts []string) {
 	if node == nil {
 		return nil

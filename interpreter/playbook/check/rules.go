@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// allRules are all rules. Their order is visible nowhere, as problems are sorted.
+// allRules returns all rules. Their order does not matter, because problems are sorted.
 func allRules() []func(*checker) {
 	return []func(*checker){
 		checkReserved,
@@ -50,8 +50,8 @@ func allRules() []func(*checker) {
 	}
 }
 
-// The codes of problems that checks report, beside those of decoding.
-// Each is a heading of docs/reference/diagnostics.md.
+// The codes of problems that checks report, in addition to those of decoding. Each is a heading of
+// docs/reference/diagnostics.md.
 var (
 	codeCalledPlaybook         = codeDoc("called-playbook", "a call runs another playbook that does not exist or is invalid, or names more than one")
 	codeCannotRestart          = codeDoc("cannot-restart", "`restart` is in a policy for successes, beside a sink that would keep dropped rows or write rows twice, or is `full` without `incremental`")
@@ -115,13 +115,13 @@ var (
 // ownCodes are the codes of this package.
 var ownCodes []playbook.CodeDoc
 
-// codeDoc is a code, and what it means in the documents.
+// codeDoc registers a code with its meaning, for the documents, and returns it.
 func codeDoc(name, meaning string) string {
 	ownCodes = append(ownCodes, playbook.CodeDoc{Code: name, Meaning: meaning})
 	return name
 }
 
-// Codes are the codes of every diagnostic a playbook can get, sorted.
+// Codes returns the codes of all diagnostics about playbooks, sorted.
 func Codes() []playbook.CodeDoc {
 	all := slices.Concat(ownCodes, playbook.Codes())
 	slices.SortFunc(all, func(a, b playbook.CodeDoc) int { return cmp.Compare(a.Code, b.Code) })

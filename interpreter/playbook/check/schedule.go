@@ -17,8 +17,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkSchedule refuses a schedule that no server would take, or that would not do
-// what it says.
+// checkSchedule reports a schedule that a server would not accept, or that would not do what it says.
 func checkSchedule(c *checker) {
 	s := c.pb.Schedule
 	if s == nil {
@@ -43,34 +42,33 @@ func checkSchedule(c *checker) {
 	}
 }
 
-// The bounds of a schedule. Temporal knows no shorter time between two runs, and
-// catches up at least what is this old. Runs more often than shortEvery are rarely
-// meant: each costs a start and leaves a history.
+// The bounds of a schedule. Temporal supports no shorter interval between two runs, and no shorter catch-up period.
+// Runs more often than shortEvery are rarely intended: each costs a start and leaves a history.
 const (
 	leastEvery   = time.Second
 	shortEvery   = 10 * time.Second
 	leastCatchUp = 10 * time.Second
-	// maxCron bounds the lines of schedule.cron: each becomes calendars in the schedule, which
-	// Temporal reads at each of its times.
+	// maxCron bounds the lines of schedule.cron: each becomes calendars in the schedule, which Temporal evaluates
+	// for each of its times.
 	maxCron = 100
 )
 
 // ScheduleProblem is a problem of a schedule from any source.
 type ScheduleProblem struct {
-	Word    string // of the section schedule; "" is the schedule as a whole
-	Index   int    // of Cron
+	Word    string // of the section schedule; "" for the schedule as a whole
+	Index   int    // index in Cron
 	Code    string
 	Message string // follows the name of the word
 	Warning bool
 }
 
-// ScheduleProblems finds what is wrong with a schedule. zone refuses names that are no time
-// zones; nil takes all.
+// ScheduleProblems returns the problems of a schedule. zone returns an error for names that are not time zones; nil
+// accepts all.
 func ScheduleProblems(s *playbook.Schedule, zone func(string) error) []ScheduleProblem {
 	return slices.Concat(timesProblems(s), offsetProblems(s), catchUpProblems(s), zoneProblems(s, zone), cronProblems(s), momentProblems(s))
 }
 
-// scheduleProblem is the only problem of a word.
+// scheduleProblem returns a single problem of a word.
 func scheduleProblem(word, code, format string, args ...any) []ScheduleProblem {
 	return []ScheduleProblem{{Word: word, Code: code, Message: fmt.Sprintf(format, args...)}}
 }
@@ -148,7 +146,7 @@ func momentProblems(s *playbook.Schedule) []ScheduleProblem {
 	if len(found) > 0 || s.Start == "" || s.End == "" {
 		return found
 	}
-	start, _ := playbook.Moment(s.Start, time.UTC) // read above
+	start, _ := playbook.Moment(s.Start, time.UTC) // already checked
 	end, _ := playbook.Moment(s.End, time.UTC)
 	if !end.After(start) {
 		return scheduleProblem("end", playbook.CodeBounds, "must be after \"start\", which is %s, not %s", s.Start, s.End)
@@ -156,12 +154,12 @@ func momentProblems(s *playbook.Schedule) []ScheduleProblem {
 	return nil
 }
 
-// ClockProblems describes what happens to times in the nights in which the zone's clocks change,
-// within an interval: for each line, the first time that is skipped and the first that is repeated.
+// ClockProblems describes what happens to times of a schedule when the zone's clocks change, within an interval:
+// for each line, the first time that is skipped and the first that is repeated.
 func ClockProblems(s *playbook.Schedule, from, to time.Time) []ScheduleProblem {
 	zone, err := expression.Zone(s.Zone)
 	if err != nil {
-		return nil // Problems says so
+		return nil // the other problems include that
 	}
 	var found []ScheduleProblem
 	for i, text := range s.Cron {
@@ -169,7 +167,7 @@ func ClockProblems(s *playbook.Schedule, from, to time.Time) []ScheduleProblem {
 		if err != nil {
 			continue
 		}
-		var told [2]bool // of moves forward, and back
+		var told [2]bool // of transitions forward, and back
 		for _, move := range clocks.Transitions(zone, from, to) {
 			what := line.At(move)
 			if at := map[bool]int{true: 1}[move.Forward()]; what != "" && !told[at] {
@@ -182,8 +180,7 @@ func ClockProblems(s *playbook.Schedule, from, to time.Time) []ScheduleProblem {
 	return found
 }
 
-// unevenProblems warns about steps in cron fields that restart with each hour or day and so are
-// uneven.
+// unevenProblems warns about steps in cron fields that restart with each hour or day and so are uneven.
 func unevenProblems(i int, text string) []ScheduleProblem {
 	fields := strings.Fields(text)
 	if len(fields) != 5 {
@@ -215,15 +212,15 @@ func countOf(n int, unit string) string {
 	return fmt.Sprintf("%d %ss", n, unit)
 }
 
-// shorthands are the words that stand for a line of cron.
+// shorthands matches words for whole lines of cron.
 var shorthands = regexp.MustCompile(`^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$`)
 
-// cronField is what Temporal and the parser of checkCron read alike.
+// cronField matches fields that Temporal and checkCron interpret in the same way.
 var cronField = regexp.MustCompile(`^(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?(,(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?)*$`)
 
 const cronForm = "expected minute, hour, day of month, month and day of week, such as \"0 3 * * 1-5\""
 
-// checkCron reads a line of cron as far as to know that Temporal can.
+// checkCron returns an error for a line of cron that Temporal cannot parse.
 func checkCron(text string) error {
 	const most = 200
 	switch {
@@ -255,7 +252,7 @@ func checkCron(text string) error {
 	return nil
 }
 
-// bothDays reports whether a line names days of the month and days of the week.
+// bothDays reports whether a line names both days of the month and days of the week.
 func bothDays(text string) bool {
 	fields := strings.Fields(text)
 	return len(fields) == 5 && !strings.HasPrefix(fields[2], "*") && !strings.HasPrefix(fields[4], "*")

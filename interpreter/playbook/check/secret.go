@@ -48,7 +48,7 @@ func checkSecret(c *checker) {
 	checkSecretForms(c)
 }
 
-// checkSecretStep refuses what would need to look at the result.
+// checkSecretStep reports keys that would need to read the secret result.
 func checkSecretStep(c *checker, step *playbook.Step) {
 	refuse := func(pos source.Position, what, instead string) {
 		c.Errorf(pos, codeSecretStep, "step %q is secret and cannot have %s; %s", step.Name, what, instead)
@@ -86,7 +86,7 @@ func checkSecretStep(c *checker, step *playbook.Step) {
 	}
 }
 
-// checkOwnSecret refuses the other names of the result in the step itself.
+// checkOwnSecret reports uses of the result, by its other names, in the step itself.
 func checkOwnSecret(c *checker, at playbook.StepSpot, pos place, ref expression.Ref) {
 	if at.Step == nil || !at.Step.Secret || at.Spot&playbook.AtAfter == 0 {
 		return
@@ -102,8 +102,7 @@ func checkOwnSecret(c *checker, at playbook.StepSpot, pos place, ref expression.
 	}
 }
 
-// checkSecretArgs refuses to take secret args of a step from args: what they hold
-// is not known before the attempt.
+// checkSecretArgs reports uses of args that are secret, because their values are not known before the attempt.
 func checkSecretArgs(c *checker, at playbook.StepSpot, pos place, ref expression.Ref) {
 	if ref.Root != "args" || at.Step == nil && at.Action == nil {
 		return
@@ -132,8 +131,8 @@ func checkSecretArgs(c *checker, at playbook.StepSpot, pos place, ref expression
 	}
 }
 
-// secretPlaces are the values that may use secret results: fields of calls by
-// tools that take them, other than those of sinks.
+// secretPlaces returns the values that may use secret results: fields of calls, other than sinks, whose tools
+// accept secrets there.
 func (c *checker) secretPlaces() map[*playbook.Node]bool {
 	places := map[*playbook.Node]bool{}
 	for _, call := range c.pb.Actions() {
@@ -153,7 +152,7 @@ func (c *checker) secretPlaces() map[*playbook.Node]bool {
 			}
 		}
 	}
-	for _, step := range c.pb.Steps { // the args of a call by the workbook are those of its entry
+	for _, step := range c.pb.Steps { // the args of a call of a workbook entry become those of the entry
 		if step.Action == nil || step.Action.Args == nil {
 			continue
 		}
@@ -168,7 +167,7 @@ func (c *checker) secretPlaces() map[*playbook.Node]bool {
 	return places
 }
 
-// spotName says in words where a value is.
+// spotName describes the place of a value.
 func (c *checker) spotName(at playbook.StepSpot) string {
 	switch at.Spot {
 	case playbook.AtToolName:
@@ -198,7 +197,7 @@ func (c *checker) spotName(at playbook.StepSpot) string {
 	return "in args, auth or rate_limit of this call"
 }
 
-// secretHint says what may use a secret.
+// secretHint says where a secret may be used.
 func (c *checker) secretHint(at playbook.StepSpot) string {
 	if at.Spot&(playbook.AtField|playbook.AtWorkbook) != 0 {
 		if spec, known := c.tools.Spec(c.toolOf(at.Action)); known && len(spec.Secrets) > 0 {
@@ -209,8 +208,7 @@ func (c *checker) secretHint(at playbook.StepSpot) string {
 	return "use it in fields of later calls, such as headers: {Authorization: \"Bearer {{ NAME.access_token }}\"}"
 }
 
-// checkSecretForms refuses forms of fields that could not be changed key by key
-// while the secret is not known.
+// checkSecretForms reports fields that cannot be changed key by key while the secret is not known.
 func checkSecretForms(c *checker) {
 	for _, call := range c.pb.Actions() {
 		if call.Spot&(playbook.AtField|playbook.AtWorkbook) == 0 {
@@ -231,7 +229,7 @@ func checkSecretForms(c *checker) {
 	}
 }
 
-// checkSecretURL refuses a secret host, and pages that follow a secret URL.
+// checkSecretURL reports a secret host, and pages that follow a secret URL.
 func checkSecretURL(c *checker, call playbook.CallAt, node *playbook.Node) {
 	if node.Template == nil {
 		return
@@ -270,8 +268,8 @@ func checkSecretPages(c *checker, call playbook.CallAt, node *playbook.Node) {
 	}
 }
 
-// checkShadowed refuses elements and into that have the name of a secret step: one
-// name must not mean a secret here and something else there.
+// checkShadowed reports elements and into with the name of a secret step: one name must not mean a secret in one
+// place and something else in another.
 func checkShadowed(c *checker) {
 	refuse := func(name string, pos source.Position) {
 		if isSecret(c.pb.Step(name)) {
@@ -288,5 +286,5 @@ func checkShadowed(c *checker) {
 	}
 }
 
-// isSecret reports whether the result of a step is secret; nil is no step.
+// isSecret reports whether the result of a step is secret; false for nil.
 func isSecret(step *playbook.Step) bool { return step != nil && step.Secret }

@@ -8,13 +8,13 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// shape is what the language knows of a result. A nil shape may hold anything.
+// shape is what is known in advance about a result. A nil shape may contain anything.
 type shape struct {
-	names  []string          // the members of a map; none where it is none
-	inner  map[string]*shape // what is known of them
+	names  []string          // members of a map; empty for anything else
+	inner  map[string]*shape // shapes of the members
 	list   bool
-	item   *shape // of a list
-	ofRows bool   // of SQL, which gives one or the other
+	item   *shape // shape of a list's items
+	ofRows bool   // an SQL result: a list of rows, or a map with their number
 }
 
 var (
@@ -27,7 +27,7 @@ var (
 	}
 )
 
-// stepShape is the shape of a step's result.
+// stepShape returns the shape of a step's result.
 func (c *checker) stepShape(step *playbook.Step) *shape {
 	if step == nil || step.Loop == nil {
 		return c.callShape(step)
@@ -42,7 +42,7 @@ func (c *checker) stepShape(step *playbook.Step) *shape {
 	}
 }
 
-// callShape is the shape of what one call of a step gives.
+// callShape returns the shape of the result of one call of a step.
 func (c *checker) callShape(step *playbook.Step) *shape {
 	if step == nil || step.Action == nil {
 		return nil
@@ -67,7 +67,7 @@ func (c *checker) callShape(step *playbook.Step) *shape {
 	return nil
 }
 
-// resultShape is the shape of result, response and this.data at a site.
+// resultShape returns the shape of result, response and this.data at a site.
 func (c *checker) resultShape(at playbook.StepSpot) *shape {
 	if at.Step == nil {
 		return nil
@@ -89,8 +89,8 @@ func (c *checker) resultShape(at playbook.StepSpot) *shape {
 	return nil
 }
 
-// checkShape warns if an expression reads a path that a result of this shape cannot have; owner
-// is the result's name as written.
+// checkShape warns if an expression reads a path that a result of this shape cannot have; owner is the result's
+// name as written.
 func checkShape(c *checker, pos place, owner string, s *shape, path []any) {
 	for _, key := range path {
 		if s == nil {

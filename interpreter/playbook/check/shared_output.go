@@ -6,8 +6,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkSharedOutput warns of a sink that each iteration of a loop writes, and of which each write
-// replaces the file: only the element that is written last is in it.
+// checkSharedOutput warns about a sink that replaces the same file in each iteration of a loop, so that it contains
+// only the last written element.
 func checkSharedOutput(c *checker) {
 	for _, step := range c.pb.Steps {
 		if step.Loop == nil {
@@ -32,8 +32,8 @@ func checkSharedFile(c *checker, step *playbook.Step, action *playbook.Action) {
 
 const modeOverwrite = "overwrite"
 
-// mayVary reports whether a value may differ between iterations: it names more than the run and
-// earlier steps provide.
+// mayVary reports whether a value may differ between iterations: it uses more than data of the run and of earlier
+// steps.
 func (c *checker) mayVary(node *playbook.Node) bool {
 	for _, ref := range node.Refs() {
 		_, isKey := c.workload[ref.Root]

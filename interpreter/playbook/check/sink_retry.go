@@ -6,8 +6,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkSinkRetry checks the retry of sinks: failure policies only, as a sink
-// has neither pages nor sinks of its own (docs/concepts/written-once.md).
+// checkSinkRetry checks the retry of sinks, which handles failures only, because a sink has neither pages nor sinks
+// (docs/concepts/written-once.md).
 func checkSinkRetry(c *checker) {
 	for _, call := range c.pb.Actions() {
 		if call.Sink == nil {

@@ -24,7 +24,7 @@ func checkStaging(c *checker) {
 	}
 }
 
-// stagingWord is the word for which an action stages rows, and where it is.
+// stagingWord returns the word because of which an action stages rows, and its value.
 func stagingWord(a *playbook.Action) (word string, at *playbook.Node) {
 	if deletes := a.Field(playbook.FieldDeleteMissing); deletes != nil && deletes.Value != false && deletes.Value != "false" {
 		return "delete_missing", deletes
@@ -32,7 +32,7 @@ func stagingWord(a *playbook.Action) (word string, at *playbook.Node) {
 	return modeReplaceWord, a.Field(playbook.FieldMode)
 }
 
-// checkStagingPlace refuses such a sink where no call or loop publishes its rows.
+// checkStagingPlace reports such a sink in a place where no call or loop publishes its rows.
 func checkStagingPlace(c *checker, call playbook.CallAt, action *playbook.Action) {
 	word, at := stagingWord(action)
 	step, remedy := call.Step, "write mode: insert"
@@ -60,7 +60,7 @@ func checkStagingPlace(c *checker, call playbook.CallAt, action *playbook.Action
 	}
 }
 
-// checkMovedTo checks where the rows of a transfer go.
+// checkMovedTo checks the destination of a transfer.
 func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 	if statement := to.Field(playbook.FieldStatement); statement != nil {
 		c.Errorf(statement.Pos, codeFieldType, "to writes rows to a table, and statement does not; replace it by table")
@@ -81,7 +81,7 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 	c.Errorf(at.Pos, codeStaging, "each iteration would publish its own rows and delete those of the others with %s; use mode upsert without it, or add replace_where with a column that names the element", word)
 }
 
-// checkMovedToFile checks how the rows of a transfer meet those of a path.
+// checkMovedToFile checks the mode and the path of a transfer to files.
 func checkMovedToFile(c *checker, call playbook.CallAt, to *playbook.Action) {
 	mode, path := to.Field(playbook.FieldMode), to.Field(playbook.FieldPath)
 	if mode == nil || !strings.EqualFold(expression.Text(mode.Value), playbook.ModeOverwrite) {
@@ -95,8 +95,8 @@ func checkMovedToFile(c *checker, call playbook.CallAt, to *playbook.Action) {
 	}
 }
 
-// checkMovedQuery checks a statement whose rows are moved. One without an order begins anew in each attempt, which may be done where
-// rows take the place of those that are there.
+// checkMovedQuery checks a statement whose rows are transferred. Without an order, each attempt starts again, which
+// is possible only if rows replace existing ones.
 func checkMovedQuery(c *checker, spec playbook.ToolSpec, to, from *playbook.Action) {
 	for _, entry := range from.Fields {
 		switch entry.Key {
@@ -129,7 +129,7 @@ func checkMovedQuery(c *checker, spec playbook.ToolSpec, to, from *playbook.Acti
 		"which needs mode: upsert or replace of to")
 }
 
-// checkStagedOnce refuses two sinks of a step if one would replace what the other publishes.
+// checkStagedOnce reports two sinks of a step if one would replace what the other publishes.
 func checkStagedOnce(c *checker, step *playbook.Step) {
 	staging := lists.Filter(slices.Concat(step.SuccessSinks(), step.AggregateSinks()), func(sink *playbook.Sink) bool { return c.pb.PublishesWhole(step, sink) })
 	seen := map[string]*playbook.Sink{}
@@ -149,7 +149,7 @@ func checkStagedOnce(c *checker, step *playbook.Step) {
 	}
 }
 
-// nodeText is the text of a scalar as written.
+// nodeText returns the text of a scalar as written.
 func nodeText(n *playbook.Node) string {
 	if n == nil {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkStates refuses states that two steps, or the iterations of a loop, would share. Names that differ as templates may still
-// render to one.
+// checkStates reports states that two steps, or the iterations of a loop, would share. Names that differ as
+// templates may still render to the same name.
 func checkStates(c *checker) {
 	first := map[string]*playbook.Step{}
 	for _, step := range c.pb.Steps {
@@ -27,7 +27,7 @@ func checkStates(c *checker) {
 		if earlier := first[name]; earlier != nil {
 			other := c.pb.StateGroup(step)
 			switch {
-			case i.State != nil && i.State.Template != nil: // which renders to one name in both
+			case i.State != nil && i.State.Template != nil: // it renders to the same name in both
 				other = fmt.Sprintf("%q", step.Name+"/"+name)
 			case other == name:
 				other = c.pb.StateGroup(earlier)
@@ -41,8 +41,8 @@ func checkStates(c *checker) {
 	}
 }
 
-// checkStatesWithin refuses states of a playbook that each iteration of a loop runs, if all of
-// them would have one.
+// checkStatesWithin reports states of a playbook that each iteration of a loop runs, if all of them would share
+// one.
 func checkStatesWithin(c *checker, loop *playbook.Step, inner *playbook.Playbook) {
 	for _, step := range inner.Steps {
 		if step.Action != nil && step.Action.Inline != nil {
@@ -56,8 +56,8 @@ func checkStatesWithin(c *checker, loop *playbook.Step, inner *playbook.Playbook
 	}
 }
 
-// checkElementState refuses state names that are equal for all elements, and elements from
-// which no name can be made.
+// checkElementState reports state names that are equal for all elements, and elements from which no name can be
+// made.
 func checkElementState(c *checker, step *playbook.Step) {
 	i, element := step.Incremental, step.Loop.Element
 	if i.State != nil {
@@ -73,14 +73,13 @@ func checkElementState(c *checker, step *playbook.Step) {
 	}
 }
 
-// nameOfElement shows how an element is named.
+// nameOfElement returns an example of how an element is named.
 func (c *checker) nameOfElement(step *playbook.Step) string {
 	member := map[string]string{"lists": "[0]", "maps": ".id", "entries of a map": ".key"}[c.kindOfElement(step.Loop)]
 	return step.Loop.Element + member
 }
 
-// kindOfElement says whether a loop's elements are lists or maps; "" if none is, as far as the
-// workload shows.
+// kindOfElement describes a loop's elements if they are lists or maps; "" otherwise, as far as the workload shows.
 func (c *checker) kindOfElement(loop *playbook.Loop) string {
 	if loop.Collection == nil {
 		return ""
@@ -101,7 +100,7 @@ func (c *checker) kindOfElement(loop *playbook.Loop) string {
 	return elementKind(value)
 }
 
-// outlineOf is a list with what its items are, empty.
+// outlineOf returns a list with an empty value for each item, of the same kind.
 func outlineOf(n *playbook.Node) []any {
 	list := make([]any, len(n.Items))
 	for i, item := range n.Items {
@@ -132,7 +131,7 @@ func elementKind(collection any) string {
 	return ""
 }
 
-// pagesOnly reports whether one sink for pages is all that a call of the step may write to.
+// pagesOnly reports whether a call of the step may write to nothing but one sink for pages.
 func pagesOnly(s *playbook.Step) bool {
 	sinks := s.SuccessSinks()
 	return len(sinks) == 1 && !slices.ContainsFunc(s.Retry, func(policy *playbook.Policy) bool { return len(policy.Then.Sinks) > 0 }) &&

@@ -10,11 +10,10 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// maxStatement is how many bytes a statement may have. It is parsed for its templates at each
-// start; what is long is in values.
+// maxStatement bounds the length of a statement, in bytes. It is parsed at each start; long data belongs in values.
 const maxStatement = 64 << 10
 
-// checkStatements reads the SQL of every statement field: docs/concepts/expressions.md#values-in-sql.
+// checkStatements checks the SQL of every statement field: docs/concepts/expressions.md#values-in-sql.
 func checkStatements(c *checker) {
 	for _, read := range c.readStatements() {
 		node := read.node
@@ -33,7 +32,7 @@ func checkStatements(c *checker) {
 	}
 }
 
-// readStatement is a field with SQL as its parser has read it.
+// readStatement is a parsed field with SQL.
 type readStatement struct {
 	at       playbook.StepSpot
 	node     *playbook.Node
@@ -41,8 +40,7 @@ type readStatement struct {
 	problems []statement.Problem
 }
 
-// readStatements are the fields that are SQL of a known dialect, read once for all
-// rules.
+// readStatements returns the fields with SQL of a known dialect, parsed once for all rules.
 func (c *checker) readStatements() []readStatement {
 	if c.sql != nil {
 		return c.sql
@@ -57,7 +55,7 @@ func (c *checker) readStatements() []readStatement {
 	return c.sql
 }
 
-// addStatements reads the fields of a call that are SQL.
+// addStatements parses the SQL fields of a call.
 func (c *checker) addStatements(at playbook.StepSpot, action *playbook.Action) {
 	spec, ok := c.tools.Spec(c.toolOf(action))
 	if !ok || spec.Dialect == "" {
@@ -72,12 +70,12 @@ func (c *checker) addStatements(at playbook.StepSpot, action *playbook.Action) {
 	}
 }
 
-// usableStatements are the statements without a mistake.
+// usableStatements returns the statements without errors.
 func (c *checker) usableStatements() []readStatement {
 	return slices.DeleteFunc(slices.Clone(c.readStatements()), func(read readStatement) bool { return playbook.HasErrors(read.problems) })
 }
 
-// statementRefs calls visit for every name that a statement uses.
+// statementRefs calls visit for every reference in a statement.
 func (c *checker) statementRefs(visit func(playbook.StepSpot, *playbook.Node, expression.Ref)) {
 	for _, read := range c.usableStatements() {
 		for _, ref := range read.parsed.Refs() {

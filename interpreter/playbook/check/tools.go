@@ -12,8 +12,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// formerTools are tools that older playbooks name and this language says
-// otherwise, with what to write instead.
+// formerTools are tools of older playbooks that this language replaces, with what to write instead.
 var formerTools = map[string]string{
 	"duckdb":    "tool: sqlite or tool: postgres runs SQL, and tool: file reads and writes csv and jsonl",
 	"end":       "a run ends after a step without next; remove the tool, or the step",
@@ -46,8 +45,8 @@ func checkTools(c *checker) {
 	}
 }
 
-// misspeltTool reports a key that was meant to be tool. Decoding reports a tool
-// that is missing only where no key looks like it.
+// misspeltTool reports a key that was meant to be tool. Decoding reports a missing tool only if no key resembles
+// it.
 func misspeltTool(c *checker, call playbook.CallAt) {
 	for _, entry := range call.Action.Fields {
 		if near := expression.Suggest(entry.Key, []string{"tool", "kind"}); near != "" {
@@ -57,8 +56,8 @@ func misspeltTool(c *checker, call playbook.CallAt) {
 	}
 }
 
-// toolOf is the name of an action's tool, with a template over workload
-// resolved as in the validation; "" where that does not work.
+// toolOf returns the name of an action's tool. A template over the workload is evaluated; "" if that is not
+// possible.
 func (c *checker) toolOf(action *playbook.Action) string {
 	if name, ok := c.resolved[action]; ok {
 		return name
@@ -74,7 +73,7 @@ func (c *checker) toolOf(action *playbook.Action) string {
 	return name
 }
 
-// workloadScope holds workload and its keys: all that a tool's name may use.
+// workloadScope has workload and its keys, which is all that a tool's name may use.
 func (c *checker) workloadScope() expression.MapScope {
 	scope := expression.MapScope{}
 	maps.Copy(scope, c.workload)
@@ -99,7 +98,7 @@ func checkToolTemplate(c *checker, action *playbook.Action) {
 		}
 		c.Errorf(pos, codeUnknownTool, "the tool cannot be evaluated: %s", err)
 	case c.namesOutside(action.Tool):
-		// names.go says which name is wrong.
+		// names.go reports the wrong name.
 	default:
 		c.Errorf(action.Tool.Pos, codeUnknownTool, "tool must be the name of a tool, but with this workload it is %s; the tools are %s",
 			playbook.Describe(value), playbook.Listed(c.toolNames()))
@@ -111,13 +110,13 @@ func (c *checker) namesOutside(node *playbook.Node) bool {
 	return slices.ContainsFunc(node.Refs(), func(ref expression.Ref) bool {
 		_, known := c.workload[ref.Root]
 		if w, isWord := findWord(ref.Root); c.options.Open && (!isWord || w.row) && c.pb.Step(ref.Root) == nil {
-			return false // a run may supply it
+			return false // a run may provide it
 		}
 		return !known && ref.Root != "workload"
 	})
 }
 
-// toolNames are all names that tool may have, sorted.
+// toolNames returns all values of tool, sorted.
 func (c *checker) toolNames() []string {
 	names := append([]string{playbook.WorkbookTool}, c.tools.Names()...)
 	slices.Sort(names)
@@ -222,7 +221,7 @@ func checkApproval(c *checker, action *playbook.Action) {
 		}
 	}
 	if options := action.Field("options"); options != nil && !options.Constant() {
-		delete(known, "on_timeout") // which names one of them
+		delete(known, "on_timeout") // it names one of them
 	}
 	if form := action.Field("form"); form != nil && form.Kind == playbook.MapNode {
 		known["form"] = checkForm(c, form)
@@ -247,8 +246,8 @@ func checkApproval(c *checker, action *playbook.Action) {
 	}
 }
 
-// checkForm reports the fields of a form that no approval can have, each in its line. It returns
-// the other fields; one with a template counts as a text.
+// checkForm reports the invalid fields of a form, each at its line. It returns the other fields; one with a
+// template counts as a text.
 func checkForm(c *checker, form *playbook.Node) map[string]any {
 	good := make(map[string]any, len(form.Entries))
 	for _, entry := range form.Entries {
@@ -265,7 +264,7 @@ func checkForm(c *checker, form *playbook.Node) map[string]any {
 	return good
 }
 
-// startOf is where an action begins: its tool, else the action itself.
+// startOf returns where an action begins: its tool, otherwise the action itself.
 func startOf(a *playbook.Action) source.Position {
 	if a.Tool != nil {
 		return a.Tool.Pos

@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkTriggers refuses triggers that would let one delivery start several runs, or would
-// expose the secret that proves another delivery genuine.
+// checkTriggers reports triggers that would let one delivery start several runs, or would expose the secret that
+// proves another delivery genuine.
 func checkTriggers(c *checker) {
 	for i, trigger := range c.pb.Triggers {
 		checkSender(c, trigger, c.pb.Triggers[:i])
@@ -20,7 +20,7 @@ func checkTriggers(c *checker) {
 	}
 }
 
-// checkSender holds a trigger against those before it.
+// checkSender compares a trigger with those before it.
 func checkSender(c *checker, trigger *playbook.Trigger, earlier []*playbook.Trigger) {
 	if trigger.Secret == "" {
 		return // decoding has said so

@@ -8,10 +8,10 @@ import (
 	"reprise/interpreter/source"
 )
 
-// What is below an unknown tool or field is not understood, so nothing is
-// said about it: one message per thing that is not there.
+// Nothing is reported about the contents of an unknown tool or field, so that each unknown thing causes a single
+// message.
 
-// readUnknown notes what is below unknown tools and fields.
+// readUnknown records the names used in the contents of unknown tools and fields.
 func (c *checker) readUnknown() {
 	c.meant = map[string]bool{}
 	for _, text := range c.pb.Unread {
@@ -33,7 +33,7 @@ func (c *checker) readUnknown() {
 	}
 }
 
-// onlyUnderstood leaves out what decoding found below unknown tools and fields.
+// onlyUnderstood removes problems that decoding found in the contents of unknown tools and fields.
 func (c *checker) onlyUnderstood(found source.Diagnostics) source.Diagnostics {
 	for _, inner := range c.inner {
 		found = inner.onlyUnderstood(found)
@@ -52,8 +52,7 @@ func (c *checker) onlyUnderstood(found source.Diagnostics) source.Diagnostics {
 	return slices.DeleteFunc(slices.Clone(found), func(d source.Diagnostic) bool { return slices.Contains(muted, d) })
 }
 
-// isUnderstood reports whether it is known what a field of a call means. A
-// misspelt one is.
+// isUnderstood reports whether the meaning of a call's field is known. A misspelt field counts as known.
 func (c *checker) isUnderstood(action *playbook.Action, field string) bool {
 	name := c.toolOf(action)
 	if name == "" || name == playbook.WorkbookTool {
@@ -69,8 +68,7 @@ func (c *checker) isUnderstood(action *playbook.Action, field string) bool {
 	return expression.Suggest(field, append(spec.FieldNames(), playbook.KeysOf("step")...)) != ""
 }
 
-// knowsTool reports whether it is known which tool an action calls. A misspelt
-// one is.
+// knowsTool reports whether it is known which tool an action calls. A misspelt one counts as known.
 func (c *checker) knowsTool(action *playbook.Action) bool {
 	name := c.toolOf(action)
 	if name == "" || name == playbook.WorkbookTool {
@@ -83,7 +81,7 @@ func (c *checker) knowsTool(action *playbook.Action) bool {
 	return !former && expression.Suggest(name, c.toolNames()) != ""
 }
 
-// toolSpec is the spec of a tool, nil if there is none.
+// toolSpec returns the spec of a tool, nil if there is none.
 func (c *checker) toolSpec(name string) *playbook.ToolSpec {
 	spec, asked := c.specs[name]
 	if asked {

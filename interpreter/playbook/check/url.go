@@ -8,8 +8,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkURL warns of values in a url that are probably not meant to be escaped, and
-// of | raw where nothing is escaped: docs/concepts/expressions.md#values-in-a-url.
+// checkURL warns about values in a url that should probably not be escaped, and reports | raw where nothing is
+// escaped: docs/concepts/expressions.md#values-in-a-url.
 func checkURL(c *checker) {
 	urls := map[*playbook.Node]bool{}
 	for _, node := range c.urlNodes() {
@@ -36,7 +36,7 @@ func checkURL(c *checker) {
 	}
 }
 
-// urlNodes are the values that are rendered as URLs.
+// urlNodes returns the values that are rendered as URLs.
 func (c *checker) urlNodes() []*playbook.Node {
 	var nodes []*playbook.Node
 	for _, call := range c.pb.Actions() {
@@ -52,7 +52,7 @@ func (c *checker) urlNodes() []*playbook.Node {
 	return nodes
 }
 
-// filePaths are the values that are rendered as paths of files.
+// filePaths returns the values that are rendered as paths of files.
 func (c *checker) filePaths() []*playbook.Node {
 	var nodes []*playbook.Node
 	for _, call := range c.pb.Actions() {
@@ -63,10 +63,10 @@ func (c *checker) filePaths() []*playbook.Node {
 	return nodes
 }
 
-// folderNames are names of what holds more than a name in a path.
+// folderNames matches names of values that may contain several path segments.
 var folderNames = regexp.MustCompile(`(?i)(path|folder|dir|directory)$`)
 
-// checkPathValues warns of values that are probably meant to be several names.
+// checkPathValues warns about values that are probably meant to be several path segments.
 func checkPathValues(c *checker, node *playbook.Node) {
 	if _, single := node.Template.SingleProgram(); single {
 		return
@@ -90,7 +90,7 @@ func refuseRaw(c *checker, node *playbook.Node, template *expression.Template) {
 	}
 }
 
-// pathNames are names of what holds more than a part of a path.
+// pathNames matches names of values that may contain more than one path segment.
 var pathNames = regexp.MustCompile(`(?i)(path|endpoint|uri|url|href|link|route)$`)
 
 func checkURLValues(c *checker, node *playbook.Node) {
@@ -98,7 +98,7 @@ func checkURLValues(c *checker, node *playbook.Node) {
 		return
 	}
 	segments := node.Template.Segments()
-	before := "" // what is known of the URL so far
+	before := "" // the known part of the URL so far
 	for i, segment := range segments {
 		if segment.Program == nil {
 			before += segment.Text
@@ -130,16 +130,14 @@ func checkURLValues(c *checker, node *playbook.Node) {
 	}
 }
 
-// headStandIn stands for a value at the beginning of a URL, which is a whole one
-// up to its host, as most are.
+// headStandIn replaces a value at the beginning of a URL, which usually is a URL up to its host.
 const headStandIn = "http://0"
 
 func followedBy(segments []expression.Segment, text string) bool {
 	return len(segments) > 0 && strings.HasPrefix(segments[0].Text, text)
 }
 
-// urlsOf are the fields that are rendered as URLs: its own, and those of requests
-// among its fields.
+// urlsOf returns the fields that are rendered as URLs: the call's own, and those of requests among its fields.
 func urlsOf(a *playbook.Action) []*playbook.Node {
 	var urls []*playbook.Node
 	if url := a.Field("url"); url != nil {

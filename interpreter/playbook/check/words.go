@@ -7,21 +7,20 @@ import (
 )
 
 const (
-	// inLoop are the spots whose expressions see the iteration of the step's loop.
+	// inLoop are the spots whose expressions can use the iteration of the step's loop.
 	inLoop = playbook.AtField | playbook.AtWhen | playbook.AtThen | playbook.AtThenSink | playbook.AtLoopSink
-	// anywhere are all spots that have expressions.
+	// anywhere are all spots with expressions.
 	anywhere = playbook.AtRunTime | playbook.AtBegin | playbook.AtState
 )
 
-// word is a name that the language gives a value: the table of
-// docs/concepts/expressions.md#names.
+// word is a name with a meaning in expressions: a row of the table in docs/concepts/expressions.md#names.
 type word struct {
 	name  string
 	where playbook.Spot
-	loop  bool   // known inside a loop only
-	row   bool   // known where a value is evaluated for each row; elsewhere the name may be one of the playbook's
-	known string // where it is known, for messages
-	doc   string // what it holds
+	loop  bool   // available only inside a loop
+	row   bool   // available where a value is evaluated for each row; elsewhere the playbook may use the name
+	known string // where it is available, for messages
+	doc   string // what its value is
 }
 
 var words = []word{
@@ -50,8 +49,7 @@ var words = []word{
 	{name: playbook.DataWord, known: "in the older forms of retry only"},
 }
 
-// operatorWords cannot be names because the expression language reads them as
-// something else.
+// operatorWords cannot be names because the expression language gives them another meaning.
 var operatorWords = []string{
 	"and", "or", "not", "in", "is", "if", "else", "let", "true", "false", "nil", "null", "none",
 	"True", "False", "None", "matches", "contains", "startsWith", "endsWith",
@@ -65,9 +63,8 @@ func findWord(name string) (word, bool) {
 	return words[i], true
 }
 
-// nameProblem says why a text cannot be the name of a step, an element or
-// into; "" if it can. The name of a function can: before a bracket it is the function,
-// elsewhere the name.
+// nameProblem says why a text cannot be the name of a step, an element or into; "" if it can. The name of a
+// function can: before a parenthesis it is the function, elsewhere the name.
 func nameProblem(name string) string {
 	if !playbook.NamePattern.MatchString(name) {
 		return "may hold letters, digits and _ and must not start with a digit"

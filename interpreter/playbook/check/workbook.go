@@ -6,8 +6,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkWorkbook refuses entries that steps could not distinguish and warns of
-// those that no step uses.
+// checkWorkbook reports entries that steps could not distinguish, and warns about unused ones.
 func checkWorkbook(c *checker) {
 	first := map[string]*playbook.Action{}
 	for _, entry := range c.pb.Workbook {
@@ -25,8 +24,7 @@ func checkWorkbook(c *checker) {
 	}
 }
 
-// strayCalls reports whether a step calls an entry that does not exist, which
-// may be meant for one that does.
+// strayCalls reports whether a step calls an entry that does not exist; it may mean an existing one.
 func (c *checker) strayCalls() bool {
 	return slices.ContainsFunc(c.pb.Steps, func(step *playbook.Step) bool {
 		if step.Action == nil || c.toolOf(step.Action) != playbook.WorkbookTool {
@@ -37,7 +35,7 @@ func (c *checker) strayCalls() bool {
 	})
 }
 
-// callingSteps are the steps that call an entry of the workbook.
+// callingSteps returns the steps that call an entry of the workbook.
 func (c *checker) callingSteps(entry *playbook.Action) []*playbook.Step {
 	var steps []*playbook.Step
 	for _, step := range c.pb.Steps {
