@@ -16,24 +16,22 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// The versions of the language: the one this package is, and the older one
-// whose spellings it also reads.
+// The versions of the language: the current one, and an older one that can also be read.
 const (
 	Version      = "reprise/v1"
 	OlderVersion = "noetl.io/v1"
 )
 
-// maxProblems is how many problems of one file are reported. A file that is no playbook has one
-// for each line, and each is rendered with its place.
+// maxProblems bounds the reported problems of one file. A file that is not a playbook has one on each line, and
+// each is rendered with its place.
 const maxProblems = 500
 
-// MaxShown is how many of the problems are printed, so that the first ones are still in sight.
+// MaxShown bounds the printed problems, so that the first ones remain visible.
 const MaxShown = 100
 
-// Decode reads a playbook and reports every problem it can see in one go,
-// sorted by place. The playbook is nil if nothing usable could be decoded; it
-// may be run only if no diagnostic is an error. Decoding says nothing about
-// names, routes and tools; see Validate.
+// Decode decodes a playbook and reports all problems it can find, sorted by position. The playbook is nil if
+// nothing usable could be decoded; it may run only if no diagnostic is an error. Decoding does not check names,
+// routes and tools; see check.Validate.
 func Decode(file *source.File) (*Playbook, source.Diagnostics) {
 	d := &decoder{Problems: Problems{File: file}, broken: map[*yaml.Node]bool{}, sections: sections}
 	pb := readPlaybook(d)
@@ -46,8 +44,8 @@ func Decode(file *source.File) (*Playbook, source.Diagnostics) {
 	return pb, d.Found
 }
 
-// hashData is the key under which a compiled playbook is cached: a hash of the file's content
-// and the version of the language.
+// hashData returns the key under which a compiled playbook is cached: a hash of the file's content and the version
+// of the language.
 func hashData(data []byte) string {
 	sum := sha256.New()
 	sum.Write([]byte(Version + "\n"))
@@ -116,8 +114,7 @@ func readPlaybook(d *decoder) *Playbook {
 	return pb
 }
 
-// versionOf looks up apiVersion before anything is decoded, because it decides
-// how keys are read.
+// versionOf returns apiVersion before anything is decoded, because it determines how keys are read.
 func versionOf(root *yaml.Node) string {
 	for key, value := range yamltree.Pairs(root) {
 		if key.Value == "apiVersion" {
@@ -127,11 +124,11 @@ func versionOf(root *yaml.Node) string {
 	return ""
 }
 
-// laterNoetl are the versions of noetl.io whose playbooks only look alike.
+// laterNoetl matches versions of noetl.io whose playbooks only look similar.
 var laterNoetl = regexp.MustCompile(`^noetl\.io/v([2-9]|[1-9][0-9])`)
 
-// otherLanguage reports a playbook of another language, in which words that
-// look the same mean something else, so that nothing can be said of the rest.
+// otherLanguage reports a playbook of another language, in which similar words have other meanings, so that the
+// rest cannot be checked.
 func (d *decoder) otherLanguage(root *yaml.Node) bool {
 	version := yamltree.Keys(root)["apiVersion"]
 	if root.Kind != yaml.MappingNode || version == nil || !laterNoetl.MatchString(version.Value) {
@@ -205,8 +202,8 @@ func (d *decoder) readLabels(n *yaml.Node, what string) map[string]string {
 	return labels
 }
 
-// olderLabels adds what noetl.io/v1 keeps beside labels, such as path. A label
-// of that name counts more.
+// olderLabels adds keys that noetl.io/v1 has beside labels, such as path. A label with the same name has
+// precedence.
 func olderLabels(meta *fields, labels map[string]string) map[string]string {
 	for _, field := range meta.rest {
 		if labels == nil {
@@ -219,16 +216,15 @@ func olderLabels(meta *fields, labels map[string]string) map[string]string {
 	return labels
 }
 
-// isLabel reports whether a key of metadata in noetl.io/v1 is a label, and not
-// a misspelt key.
+// isLabel reports whether a key of metadata in noetl.io/v1 is a label rather than a misspelt key.
 func isLabel(s *section, key string, n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && !isNull(n) && !strings.Contains(n.Value, "{{") &&
 		expression.Suggest(key, s.olderNames()) == ""
 }
 
-// Data reads YAML or JSON that is no playbook: a workload, the value of a flag, a list of
-// connections. It has the limits of playbooks, refuses the same forms, and reads numbers as
-// exactly. An empty text is nil. The value may be used if no diagnostic is an error.
+// Data decodes YAML or JSON that is not a playbook: a workload, the value of a flag, a list of connections. The
+// limits and rules of playbooks apply, and numbers are exact. An empty text gives nil. The value may be used if no
+// diagnostic is an error.
 func Data(file *source.File) (any, source.Diagnostics) {
 	if len(bytes.TrimSpace(file.Bytes())) == 0 {
 		return nil, nil

@@ -12,14 +12,14 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// CodeFieldName is never a template: docs/concepts/expressions.md#templates. The
-// templates of FieldStatement become bind parameters.
+// CodeFieldName is a field that is never a template: docs/concepts/expressions.md#templates. The templates in
+// FieldStatement become bind parameters.
 const CodeFieldName = "code"
 
-// CallWords are the names of callKeys.
+// CallWords returns the names of callKeys.
 func CallWords() []string { return lists.Map(callKeys, func(k keyOf[Action]) string { return k.name }) }
 
-// callKeys are the words that every call of a tool accepts beside its fields.
+// callKeys are the words that every call of a tool accepts besides its fields.
 var callKeys = []keyOf[Action]{
 	argsKey,
 	acceptKey(key{name: "auth", doc: "the name of a connection that the worker knows"},
@@ -33,7 +33,7 @@ var callKeys = []keyOf[Action]{
 var argsKey = acceptKey(key{name: "args", doc: "values passed to the tool; a sink writes them instead of the result", nullable: true},
 	asValue(func(a *Action, n *Node) { a.Args = n }))
 
-// withCall adds the words of a call to those of a section that has one.
+// withCall adds the words of a call to those of a section with one.
 func withCall[T any](call func(*T) *Action, words []keyOf[T]) []keyOf[T] {
 	for _, word := range callKeys {
 		if !slices.ContainsFunc(words, func(own keyOf[T]) bool { return own.name == word.name }) {
@@ -50,8 +50,7 @@ var toolSection = sectionOf(section{name: "tool", open: true, fields: olderField
 
 func sameAction(a *Action) *Action { return a }
 
-// readAction reads the tool and the fields of an open section; path names it in
-// messages.
+// readAction reads the tool and the fields of an open section; path names it in messages.
 func readAction(d *decoder, f *fields, path string) *Action {
 	action := &Action{Pos: f.pos}
 	tool := f.getValue("tool")
@@ -83,8 +82,7 @@ func readAction(d *decoder, f *fields, path string) *Action {
 	return action
 }
 
-// layGrouped lays the fields under tool beside those of the section and returns
-// the tool's name.
+// layGrouped adds the fields under tool to those of the section, and returns the node with the tool's name.
 func (d *decoder) layGrouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 	inner, ok := d.readFields(tool, toolSection, "the tool of "+path)
 	if !ok {
@@ -120,7 +118,7 @@ func (d *decoder) layGrouped(f *fields, tool *yaml.Node, path string) *yaml.Node
 	return inner.getValue("kind")
 }
 
-// readNameNode reads a name, or a template that gives one; it is what a word must be.
+// readNameNode reads a name, or a template that returns one; it describes what is expected.
 func readNameNode(d *decoder, n *yaml.Node, it string) *Node {
 	if d.broken[n] {
 		return nil
@@ -155,7 +153,7 @@ func readToolEntry(d *decoder, field restField) *Entry {
 	return entry
 }
 
-// readAuth reads the name of a connection; what it stands for is the worker's.
+// readAuth reads the name of a connection, which only the worker can resolve.
 func readAuth(d *decoder, n *yaml.Node, _ string) *Node {
 	return readNameNode(d, n, "auth must be the name of a connection that the worker knows, such as auth: pg_main")
 }
@@ -193,11 +191,11 @@ func readWorkbook(d *decoder, n *yaml.Node) []*Action {
 	return actions
 }
 
-// ListArgs says what takes a list as args.
+// ListArgs is the end of a message: what accepts a list as args.
 const ListArgs = "; a sink writes a list, a row for each element: sink: {tool: …, table: …, args: …}"
 
-// readCallArgs reports args of a call that are no map: a call merges its args by name. Only
-// those of a sink may be a list of rows.
+// readCallArgs reports args of a call that are not a map: a call merges its args by name. Only those of a sink may
+// be a list of rows.
 func readCallArgs(d *decoder, action *Action, path string) {
 	args := action.Args
 	if args == nil || args.Kind == MapNode {
@@ -209,7 +207,7 @@ func readCallArgs(d *decoder, action *Action, path string) {
 		}
 	}
 	if args.Kind == ConstantNode && args.Value == nil {
-		return // reported
+		return // already reported
 	}
 	got, hint := "text", ""
 	switch args.Kind {
@@ -223,7 +221,7 @@ func readCallArgs(d *decoder, action *Action, path string) {
 	action.Args = nil
 }
 
-// literalTool is the tool of a call where it is written out, else "".
+// literalTool returns the tool of a call if it is literal, otherwise "".
 func literalTool(action *Action) string {
 	if action == nil {
 		return ""
@@ -232,7 +230,7 @@ func literalTool(action *Action) string {
 	return name
 }
 
-// Quote puts a word into quotes, as messages do.
+// Quote quotes a word for messages.
 func Quote(text string) string { return strconv.Quote(text) }
 
 var sinkSection = sectionOf(section{name: "sink", called: "a sink", open: true, fields: olderFields}, withCall((*Sink).action, []keyOf[Sink]{
@@ -249,12 +247,12 @@ var sinkSection = sectionOf(section{name: "sink", called: "a sink", open: true, 
 
 func (s *Sink) action() *Action { return s.Action }
 
-// innerSink is how to write the one word of a section that holds a sink.
+// innerSink is an example of a section whose only word is a sink.
 const innerSink = "sink: {tool: postgres, …}"
 
 func (*Sink) section() *section { return sinkSection }
 
-// decode reads a sink; the place names it within the playbook.
+// decode reads a sink; where.place is its place in the playbook.
 func (s *Sink) decode(d *decoder, f *fields, where at) bool {
 	*s = Sink{Pos: f.pos, Place: where.place, Action: readAction(d, f, f.path)}
 	where.tool = literalTool(s.Action)
@@ -262,7 +260,7 @@ func (s *Sink) decode(d *decoder, f *fields, where at) bool {
 	return true
 }
 
-// rowShape returns the action's RowShape, and creates it if need be.
+// rowShape returns the action's RowShape, which it creates if necessary.
 func (a *Action) rowShape() *RowShape {
 	if a.Rows == nil {
 		a.Rows = &RowShape{}
@@ -270,7 +268,7 @@ func (a *Action) rowShape() *RowShape {
 	return a.Rows
 }
 
-// Nodes are the values of the fields; a nil shape has none.
+// Nodes returns the values of the fields; none for nil.
 func (s *RowShape) Nodes() []*Node {
 	if s == nil {
 		return nil
@@ -278,18 +276,18 @@ func (s *RowShape) Nodes() []*Node {
 	return entryValues(s.Fields)
 }
 
-// isExcluded reports whether a field of rows is left out.
+// isExcluded reports whether a field of rows is excluded.
 func (s *RowShape) isExcluded(name string) bool {
 	return s != nil && slices.ContainsFunc(s.Exclude, func(one *ExcludedField) bool { return one.Name == name })
 }
 
-// Excluded are the names of the fields that are left out, in the order of the file.
+// Excluded returns the names of the excluded fields, in file order.
 func (s *RowShape) Excluded() []string {
 	return lists.Map(s.Exclude, func(one *ExcludedField) string { return one.Name })
 }
 
-// readRowFields reads the fields that are laid over rows. A value with templates within it is refused: each field is one
-// expression.
+// readRowFields reads the fields that are added to rows. Values with nested templates are reported: each field is
+// one expression.
 func readRowFields(d *decoder, w written, shape *RowShape) {
 	if d.broken[w.node] {
 		return
@@ -313,7 +311,8 @@ func readRowFields(d *decoder, w written, shape *RowShape) {
 	}
 }
 
-// readMovedRows reads what is changed in the rows that a call moves, as in a sink, and gives what else there is of where they go.
+// readMovedRows reads how the rows of a transfer are changed, with the words of a sink, and returns the rest of the
+// destination.
 func readMovedRows(d *decoder, to *yaml.Node, action *Action) *yaml.Node {
 	if to.Kind != yaml.MappingNode || d.broken[to] {
 		return to
@@ -345,10 +344,11 @@ func readMovedRows(d *decoder, to *yaml.Node, action *Action) *yaml.Node {
 
 const excludeWord = "exclude"
 
-// RowWords are the words of a sink, and of the field to of a call that moves rows, that change each row. They apply in this order.
+// RowWords are the words of a sink, and of the field to of a transfer, that change each row. They apply in this
+// order.
 var RowWords = []string{ArgsWord, "fields", excludeWord}
 
-// readExcluded reads the names of the fields that rows are written without.
+// readExcluded reads the names of excluded fields.
 func readExcluded(d *decoder, w written, shape *RowShape) {
 	for _, item := range oneOrMore(w.node) {
 		name, ok := d.readName(item, w.what)

@@ -12,8 +12,7 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// maxStateName bounds the name of a state, in bytes, as incremental.MaxName does for what a
-// template makes of it.
+// maxStateName bounds the literal name of a state, in bytes, like incremental.MaxName does for a rendered one.
 const maxStateName = 500
 
 var incrementalSection = sectionOf(section{name: "incremental", prefix: "incremental."}, []keyOf[Incremental]{
@@ -82,7 +81,8 @@ func (i *Incremental) decode(d *decoder, f *fields, where at) bool {
 	return true
 }
 
-// readFormat reads how cursors are written. It says the type where the author does not; ok is false for one that is refused.
+// readFormat reads the format of cursors. It sets the type if the author does not; ok is false for an invalid
+// format.
 func (i *Incremental) readFormat(d *decoder, n *yaml.Node) (ok bool) {
 	const what = "incremental.format"
 	if n == nil || i.Type == incremental.Token {
@@ -108,7 +108,7 @@ func (i *Incremental) readFormat(d *decoder, n *yaml.Node) (ok bool) {
 	return true
 }
 
-// readInitial reads the value of the first run. It says the type where the author does not.
+// readInitial reads the initial value. It sets the type if the author does not.
 func (i *Incremental) readInitial(d *decoder, n *yaml.Node) {
 	if n == nil {
 		return
@@ -141,7 +141,7 @@ func (i *Incremental) readInitial(d *decoder, n *yaml.Node) {
 	i.InitialValue = value
 }
 
-// typeOf returns the type of a cursor with this value; "" if it can be none.
+// typeOf returns the type of a cursor with this value; "" if it cannot be a cursor.
 func typeOf(value any) incremental.CursorType {
 	text, isText := value.(string)
 	if !isText {
@@ -158,7 +158,7 @@ func typeOf(value any) incremental.CursorType {
 	return incremental.Text
 }
 
-// initialHint completes a message about a value that is not of its type.
+// initialHint completes a message about a value that does not have its type.
 func initialHint(typed incremental.CursorType, value any) string {
 	_, isText := value.(string)
 	switch {
@@ -172,7 +172,7 @@ func initialHint(typed incremental.CursorType, value any) string {
 	return ""
 }
 
-// readLag reads how far before the watermark is read again.
+// readLag reads how far before the watermark the source is read again.
 func (i *Incremental) readLag(d *decoder, n *yaml.Node) {
 	const what = "incremental.lag"
 	if n == nil || i.Type == "" || !d.isLiteral(n, what) {
@@ -220,7 +220,7 @@ func (i *Incremental) readStep(d *decoder, f *fields) {
 	i.Step = text
 }
 
-// readDays reads a number of days, or a duration that is one.
+// readDays reads a number of days, or a duration of whole days.
 func readDays(d *decoder, n *yaml.Node, what string) incremental.Lag {
 	const day = 24 * time.Hour
 	length := time.Duration(-1)
@@ -242,7 +242,7 @@ func readDays(d *decoder, n *yaml.Node, what string) incremental.Lag {
 	return incremental.Lag(length / day)
 }
 
-// maxDays are some 2,700 years: a duration of more days would overflow.
+// maxDays is about 2,700 years: a longer duration would overflow.
 const maxDays = 1_000_000
 
 // readRowPath reads a dotted path into a row. A column may have any name.
@@ -257,7 +257,7 @@ func readRowPath(d *decoder, n *yaml.Node, what string) string {
 	return text
 }
 
-// readRowKey reads the name of a column, or a list of them.
+// readRowKey reads the name of a column, or a list of names.
 func readRowKey(d *decoder, n *yaml.Node, what string) []string {
 	if n.Kind != yaml.SequenceNode {
 		if name, ok := d.readName(n, what); ok {
@@ -277,7 +277,7 @@ func readRowKey(d *decoder, n *yaml.Node, what string) []string {
 	return keys
 }
 
-// readStateName refuses a name that no state can have.
+// readStateName reports an invalid name of a state.
 func readStateName(d *decoder, n *Node) {
 	switch text := expression.Text(n.Value); {
 	case strings.TrimSpace(text) == "":

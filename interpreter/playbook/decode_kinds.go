@@ -13,104 +13,104 @@ import (
 // WordKind is the type of a key's value.
 type WordKind string
 
-// The kinds of values. A template may be in a value only.
+// The kinds of values. Only kinds named value, and those whose comments say so, allow templates.
 const (
 	WordText       WordKind = "text"
-	WordName       WordKind = "name" // text that is not empty
+	WordName       WordKind = "name" // non-empty text
 	WordChoice     WordKind = "choice"
 	WordChoices    WordKind = "choices" // a choice, or a list of them
 	WordBoolean    WordKind = "boolean"
 	WordInteger    WordKind = "integer"
 	WordNumber     WordKind = "number"
 	WordDuration   WordKind = "duration"
-	WordLimit      WordKind = "limit"  // a duration longer than nothing
-	WordLength     WordKind = "length" // a duration, or what the section makes of a text or a number
+	WordLimit      WordKind = "limit"  // a positive duration
+	WordLength     WordKind = "length" // a duration, or a text or number that the section interprets
 	WordScalar     WordKind = "scalar" // text, a number or a boolean
 	WordCondition  WordKind = "condition"
 	WordValue      WordKind = "value"
-	WordCollection WordKind = "collection" // a list, a map, or one template that gives one
+	WordCollection WordKind = "collection" // a list, a map, or a template that returns one
 	WordTextValue  WordKind = "text value" // text, or a template
 	WordTool       WordKind = "tool"       // the name of a tool, a template, or a map with kind and the tool's fields
 	WordConnection WordKind = "connection" // the name of a connection, or a template
-	WordMapValue   WordKind = "map value"  // a map of values, or one template that gives it
+	WordMapValue   WordKind = "map value"  // a map of values, or a template that returns one
 	WordMap        WordKind = "map"        // a map of values
 	WordLabels     WordKind = "labels"     // a map of texts
 	WordConstants  WordKind = "constants"  // a map without templates
 	WordTexts      WordKind = "texts"      // a list of texts
-	WordNames      WordKind = "names"      // a text that is not empty, or a list of them
+	WordNames      WordKind = "names"      // a non-empty text, or a list of them
 	WordSection    WordKind = "section"
-	WordSections   WordKind = "sections"         // a list of them
+	WordSections   WordKind = "sections"         // a list of sections
 	WordSome       WordKind = "section or list"  // one section, or a list of them
-	WordPolicies   WordKind = "section or forms" // a list of sections, or an older form of it
+	WordPolicies   WordKind = "section or forms" // a list of sections, or an older form
 	WordKeyed      WordKind = "section or texts" // a section, or a list of texts
-	WordLists      WordKind = "sections by name" // a map of names and lists of them
+	WordLists      WordKind = "sections by name" // a map of names to lists of sections
 	WordTargets    WordKind = "targets"          // the name of a step, a section, or a list of both
 )
 
-// domain describes the values of a key for tools that complete or check playbooks, in addition
-// to its name and meaning.
+// domain describes the allowed values of a key, in addition to its kind, for tools that complete or check
+// playbooks.
 type domain struct {
 	kind        WordKind
-	accepted    []string        // of a choice, else words that may be in place of the kind
+	accepted    []string        // the choices, or words allowed in place of the kind
 	least, most *float64        // bounds, nil for none
-	byRule      bool            // the bounds are reported by a rule of check
-	absent      any             // what counts where the word is left out; nil for nothing, or no one thing
-	of          func() *section // what is there, nil for no section
+	byRule      bool            // a rule of check reports the bounds
+	absent      any             // the default; nil for none, or if it varies
+	of          func() *section // the section, nil for none
 }
 
-// reader reads the value of a key into a T. Keys without read are read by their section,
-// because their meaning depends on others.
+// reader reads the value of a key into a T. Keys without read are read by their section, because their meaning
+// depends on others.
 type reader[T any] struct {
 	domain domain
 	read   func(d *decoder, w written, into *T)
 }
 
-// from sets the least number that is accepted.
+// from sets the smallest allowed number.
 func (r reader[T]) from(least float64) reader[T] {
 	r.domain.least = &least
 	return r
 }
 
-// to sets the largest number that is accepted.
+// to sets the largest allowed number.
 func (r reader[T]) to(most float64) reader[T] {
 	r.domain.most = &most
 	return r
 }
 
-// byRule leaves the bounds to a rule of check, which knows more to say.
+// byRule leaves the bounds to a rule of check, which can give a better message.
 func (r reader[T]) byRule() reader[T] {
 	r.domain.byRule = true
 	return r
 }
 
-// or says what counts where the word is left out.
+// or sets the default.
 func (r reader[T]) or(absent any) reader[T] {
 	r.domain.absent = absent
 	return r
 }
 
-// also accepts words in place of the kind.
+// also sets words that are allowed in place of the kind.
 func (r reader[T]) also(accepted ...string) reader[T] {
 	r.domain.accepted = accepted
 	return r
 }
 
-// of names the section that is there.
+// of sets the section of the value.
 func (r reader[T]) of(s *section) reader[T] {
 	r.domain.of = func() *section { return s }
 	return r
 }
 
-// at is where a section is, and what is known of the call around it.
+// at is the place of a section, and what is known about the call around it.
 type at struct {
-	place string // within the playbook, such as "fetch.retry[1].then"
-	tool  string // of the call, "" where it is not literal
+	place string // in the playbook, such as "fetch.retry[1].then"
+	tool  string // tool of the call, "" if it is not literal
 }
 
-// under is the place of a word's value.
+// under returns the place of a word's value.
 func (a at) under(word string) string { return a.place + "." + word }
 
-// written is a key's value in a file.
+// written is the value of a key in a file.
 type written struct {
 	*key
 
@@ -118,9 +118,7 @@ type written struct {
 	at   at
 }
 
-// readWords reads the words of a section that the author wrote, in the order of the
-// file, and reports those that are missing. It needs a pointer to what the
-// section is read into.
+// readWords reads the words of a section in file order, and reports missing ones. into is a pointer to the result.
 func (d *decoder) readWords(f *fields, into any, where at) {
 	for i := range f.section.keys {
 		if k := &f.section.keys[i]; k.required != "" && !slices.Contains(f.done, k.name) {
@@ -136,7 +134,7 @@ func (d *decoder) readWords(f *fields, into any, where at) {
 	}
 }
 
-// readFirst reads a word that others need before them.
+// readFirst reads a word before the others, which depend on it.
 func (d *decoder) readFirst(f *fields, word string, into any) {
 	f.done = append(f.done, word)
 	if d.needsWord(f, word) {
@@ -145,24 +143,23 @@ func (d *decoder) readFirst(f *fields, word string, into any) {
 	}
 }
 
-// needsWord reports a word that is missing.
+// needsWord reports a missing word, and returns whether it is present.
 func (d *decoder) needsWord(f *fields, word string) bool {
 	k, _ := f.section.findKey(word, false)
 	return d.requireKeys(f, f.path, word, k.required)
 }
 
-// inner is a type that a section becomes. That readers know the type and not
-// the section lets sections be in each other: a sink has retry, and retry
-// has sinks.
+// inner is a type that a section is read into. Readers depend on the type and not on the section, so that sections
+// can contain each other: a sink has retry, and retry has sinks.
 type inner[U any] interface {
 	*U
 
 	section() *section
-	// decode reads the section; false where nothing came of it.
+	// decode reads the section; it returns false if that gives no result.
 	decode(d *decoder, f *fields, where at) bool
 }
 
-// asSection reads a section of its own.
+// asSection reads a value that is a section.
 func asSection[T, U any, P inner[U]](set func(*T, *U)) reader[T] {
 	return reader[T]{
 		domain: domain{kind: WordSection, of: func() *section { return P(nil).section() }},
@@ -174,7 +171,7 @@ func asSection[T, U any, P inner[U]](set func(*T, *U)) reader[T] {
 	}
 }
 
-// readSection gives nil where nothing came of it.
+// readSection reads a section; nil if that gives no result.
 func readSection[U any, P inner[U]](d *decoder, n *yaml.Node, where at) *U {
 	u := new(U)
 	s := P(u).section()
@@ -185,7 +182,7 @@ func readSection[U any, P inner[U]](d *decoder, n *yaml.Node, where at) *U {
 	return u
 }
 
-// readSections reads a list of sections, without invalid ones.
+// readSections reads a list of sections, and omits invalid ones.
 func readSections[U any, P inner[U]](d *decoder, w written) []*U {
 	items, _ := d.readItems(w.node, w.what)
 	return readEach(items, func(item *yaml.Node) *U { return readSection[U, P](d, item, at{}) })
@@ -202,7 +199,7 @@ func asSome[T, U any, P inner[U]](set func(*T, []*U)) reader[T] {
 	}
 }
 
-// readSome reads one value or a list of them, without invalid ones.
+// readSome reads one value or a list of them, and omits invalid ones.
 func readSome[U any](d *decoder, w written, read func(item *yaml.Node, place string) *U) []*U {
 	place, numbered := w.at.under(w.name), w.node.Kind == yaml.SequenceNode
 	items := oneOrMore(w.node)
@@ -222,16 +219,16 @@ func readSome[U any](d *decoder, w written, read func(item *yaml.Node, place str
 	return all
 }
 
-// readAs reads a word in a way of its own.
+// readAs returns a reader with a function of its own.
 func readAs[T any](kind WordKind, read func(d *decoder, w written, into *T)) reader[T] {
 	return reader[T]{domain: domain{kind: kind}, read: read}
 }
 
-// asPart is a word that its section reads.
+// asPart returns the reader of a key that its section reads.
 func asPart[T any](kind WordKind) reader[T] { return reader[T]{domain: domain{kind: kind}} }
 
-// readThrough reads a key into a part of a T; part returns nil if the T does not have it, in
-// which case the key is refused elsewhere.
+// readThrough reads a key into a part of a T; part returns nil if the T does not have it, in which case another
+// check reports the key.
 func readThrough[T, U any](part func(*T) *U, r reader[U]) reader[T] {
 	return reader[T]{domain: r.domain, read: func(d *decoder, w written, into *T) {
 		if inner := part(into); inner != nil {
@@ -240,7 +237,7 @@ func readThrough[T, U any](part func(*T) *U, r reader[U]) reader[T] {
 	}}
 }
 
-// asInteger reads a whole number; one out of bounds is reported and set.
+// asInteger reads a whole number; one out of bounds is reported but still set.
 func asInteger[T any](set func(*T, int)) reader[T] {
 	return readAs(WordInteger, func(d *decoder, w written, into *T) {
 		if v, ok := d.readInteger(w.node, w.what); ok {
@@ -250,7 +247,7 @@ func asInteger[T any](set func(*T, int)) reader[T] {
 	})
 }
 
-// asNumber reads a number; one out of bounds is reported and set.
+// asNumber reads a number; one out of bounds is reported but still set.
 func asNumber[T any](set func(*T, float64)) reader[T] {
 	return readAs(WordNumber, func(d *decoder, w written, into *T) {
 		if v, ok := d.readNumber(w.node, w.what); ok {
@@ -287,15 +284,14 @@ func asDuration[T any](set func(*T, time.Duration)) reader[T] {
 	})
 }
 
-// asLimit reads a duration that must be longer than nothing and has a default; 0 where it
-// could not be read.
+// asLimit reads a positive duration with a default; it sets 0 if the value is invalid.
 func asLimit[T any](set func(*T, time.Duration)) reader[T] {
 	return readAs(WordLimit, func(d *decoder, w written, into *T) {
 		set(into, d.timeLimit(w.node, w.what, "; remove it for the default"))
 	})
 }
 
-// asInterval is asLimit of a duration without a default.
+// asInterval is asLimit for a duration without a default.
 func asInterval[T any](set func(*T, time.Duration)) reader[T] {
 	return readAs(WordLimit, func(d *decoder, w written, into *T) { set(into, d.timeLimit(w.node, w.what, "")) })
 }
@@ -310,7 +306,7 @@ func asOneOf[T any, E ~string](set func(*T, E), accepted ...E) reader[T] {
 	}).also(texts...)
 }
 
-// asText reads text; "" where it could not be read.
+// asText reads text; it sets "" if the value is invalid.
 func asText[T any](set func(*T, string)) reader[T] {
 	return readAs(WordText, func(d *decoder, w written, into *T) {
 		text, _ := d.readText(w.node, w.what)
@@ -318,7 +314,7 @@ func asText[T any](set func(*T, string)) reader[T] {
 	})
 }
 
-// asName reads text that is not empty; "" where it could not be read.
+// asName reads non-empty text; it sets "" if the value is invalid.
 func asName[T any](set func(*T, string)) reader[T] {
 	return readAs(WordName, func(d *decoder, w written, into *T) {
 		name, _ := d.readName(w.node, w.what)
@@ -326,7 +322,7 @@ func asName[T any](set func(*T, string)) reader[T] {
 	})
 }
 
-// asNode reads what may hold templates with one of the decoder's methods.
+// asNode reads a value that may contain templates, with one of the decoder's methods.
 func asNode[T any](kind WordKind, read func(d *decoder, n *yaml.Node, what string) *Node, set func(*T, *Node)) reader[T] {
 	return readAs(kind, func(d *decoder, w written, into *T) { set(into, read(d, w.node, w.what)) })
 }

@@ -11,11 +11,11 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Concurrency bounds how many runs with the same Key run at a time in a namespace: runs of the
-// playbook or, with Shared, of all playbooks that share the key.
+// Concurrency bounds how many runs with the same Key run at a time in a namespace: runs of the playbook or, with
+// Shared, of all playbooks that share the key.
 type Concurrency struct {
 	Key        *Node // nil with Shared
-	Shared     *Node // nil: the playbook's own
+	Shared     *Node // nil if the key is private to the playbook
 	Limit      int
 	OnConflict OnConflict
 }
@@ -23,23 +23,22 @@ type Concurrency struct {
 // OnConflict says what happens to a run if no slot is free.
 type OnConflict string
 
-// The choices of on_conflict.
+// The values of on_conflict.
 const (
 	ConflictQueue  OnConflict = "queue"
 	ConflictSkip   OnConflict = "skip"
 	ConflictCancel OnConflict = "cancel_running"
-	ConflictFail   OnConflict = "fail" // of a step's state only
+	ConflictFail   OnConflict = "fail" // for the state of a step only
 )
 
-// MaxNesting is how many runs may be children of one another, under the first one. A playbook
-// that runs itself would else start runs without end.
+// MaxNesting bounds the depth of child runs below the first run. Without it, a playbook that runs itself would
+// start runs forever.
 const MaxNesting = 16
 
-// MaxConcurrencyRuns bounds concurrency.limit: the workflow of a key keeps a holder for each
-// run.
+// MaxConcurrencyRuns bounds concurrency.limit: the workflow of a key stores an entry for each holder.
 const MaxConcurrencyRuns = 1000
 
-// Name is what the runs share: Key or Shared.
+// Name returns what the runs share: Key or Shared.
 func (c *Concurrency) Name() *Node { return cmp.Or(c.Shared, c.Key) }
 
 var concurrencySection = sectionOf(section{name: "concurrency", prefix: "concurrency."}, []keyOf[Concurrency]{
@@ -71,8 +70,7 @@ func (c *Concurrency) decode(d *decoder, f *fields, where at) bool {
 	return true
 }
 
-// readStepRateLimit reads rate_limit of a step. It bounds how often the step's
-// tool is called, so a router cannot have one.
+// readStepRateLimit reads rate_limit of a step. It bounds calls of the step's tool, so a router cannot have one.
 func readStepRateLimit(d *decoder, n *yaml.Node, step *Step) {
 	limit := readSection[RateLimit](d, n, at{})
 	if step.Action == nil {
@@ -106,15 +104,15 @@ func (l *RateLimit) decode(d *decoder, f *fields, where at) bool {
 	return l.Requests > 0
 }
 
-// OwnedLimit is a rate limit of the operator.
+// OwnedLimit is a rate limit set by the operator.
 type OwnedLimit struct {
-	Requests int // 0: only MaxPause is said
+	Requests int // 0 if only MaxPause is set
 	Per      time.Duration
 	MaxPause time.Duration // 0: the default
 }
 
-// OwnedLimits reads a file of the operator: a map of keys to rate limits, in the
-// words of rate_limit. They may be used if no diagnostic is an error.
+// OwnedLimits decodes a file of the operator: a map of keys to rate limits, with the words of rate_limit. The
+// limits may be used if no diagnostic is an error.
 func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) {
 	limits := map[string]OwnedLimit{}
 	if len(bytes.TrimSpace(file.Bytes())) == 0 {
@@ -135,8 +133,7 @@ func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) 
 	return limits, d.Found
 }
 
-// ownedLimitSection is an entry of the operator's file of rate limits. It is no
-// part of the language.
+// ownedLimitSection is an entry of the operator's file of rate limits. It is not part of the language.
 var ownedLimitSection = sectionOf(section{name: "rate limit"}, []keyOf[OwnedLimit]{
 	acceptKey(key{name: "requests", doc: "how many requests are allowed"}, asInteger(func(l *OwnedLimit, n int) { l.Requests = n }).from(1)),
 	acceptKey(key{name: "per", doc: "the period in which they are counted; default 1s"},

@@ -65,10 +65,11 @@ func (l *Loop) decode(d *decoder, f *fields, where at) bool { //nolint:unparam /
 	return true
 }
 
-// exampleCollection shows how to write the collection of a loop that has neither that nor a source.
+// exampleCollection is an example for a loop with neither a collection nor a source.
 const exampleCollection = `collection: "{{ patient_ids }}"`
 
-// readCollection refuses constants that can only fail when the step runs.
+// readCollection reads the collection of a loop, and reports constants that would certainly fail when the step
+// runs.
 func readCollection(d *decoder, n *yaml.Node) *Node {
 	node := d.valueNode(n)
 	switch {
@@ -90,8 +91,8 @@ func readCollection(d *decoder, n *yaml.Node) *Node {
 	return node
 }
 
-// readMaxConcurrency takes a word that could not be read for one that was left out.
-// Bounds are checked once the loop is known to be parallel.
+// readMaxConcurrency reads max_concurrency; an invalid value counts as omitted. Bounds are checked once it is known
+// that the loop is parallel.
 func readMaxConcurrency(d *decoder, w written, loop *Loop) {
 	if v, ok := d.readInteger(w.node, w.what); ok {
 		loop.MaxConcurrency = v
@@ -114,7 +115,7 @@ func readBatch(d *decoder, w written, loop *Loop) {
 	}
 }
 
-// budget is a failure_budget as the author wrote it; rate is nil for none.
+// budget is a failure_budget as written; rate is nil if missing.
 type budget struct {
 	rate       *float64
 	minSamples int
@@ -127,7 +128,7 @@ var budgetSection = sectionOf(section{name: "failure_budget", prefix: "failure_b
 		asInteger(func(b *budget, n int) { b.minSamples = n }).from(0).byRule().or(defaultMinSamples)),
 })
 
-// readFailureBudget is nil without a rate.
+// readFailureBudget reads failure_budget; nil without a rate.
 func readFailureBudget(d *decoder, n *yaml.Node, places Words) *FailureBudget {
 	f, ok := d.readFields(n, budgetSection, budgetSection.sectionTitle())
 	if !ok {
@@ -142,7 +143,7 @@ func readFailureBudget(d *decoder, n *yaml.Node, places Words) *FailureBudget {
 	return &FailureBudget{Rate: *given.rate, MinSamples: given.minSamples}
 }
 
-// shares are the thresholds as the author wrote them, nil for none.
+// shares are the thresholds as written, nil if missing.
 type shares struct{ completed, partial *float64 }
 
 var thresholdsSection = sectionOf(section{name: "thresholds", prefix: "thresholds."}, []keyOf[shares]{
@@ -152,8 +153,8 @@ var thresholdsSection = sectionOf(section{name: "thresholds", prefix: "threshold
 		asNumber(func(s *shares, v float64) { s.partial = &v }).from(0).to(1).byRule().or(DefaultPartialSuccess)),
 })
 
-// readThresholds reads the shares of success. If only one of them is given and it contradicts
-// the other's default, that default follows it.
+// readThresholds reads the thresholds. If only one of them is given and it contradicts the default of the other,
+// that default follows it.
 func readThresholds(d *decoder, n *yaml.Node, t *Thresholds, places Words) {
 	f, ok := d.readFields(n, thresholdsSection, thresholdsSection.sectionTitle())
 	if !ok {
@@ -174,7 +175,7 @@ func readThresholds(d *decoder, n *yaml.Node, t *Thresholds, places Words) {
 	}
 }
 
-// deadLetter is the section of that name.
+// deadLetter is the section dead_letter.
 type deadLetter struct{ sink *Sink }
 
 var deadLetterSection = sectionOf(section{name: "dead_letter"}, []keyOf[deadLetter]{
@@ -191,26 +192,27 @@ func (l *deadLetter) decode(d *decoder, f *fields, where at) bool {
 
 // The bounds of a loop: docs/concepts/loops.md.
 const (
-	// MaxConcurrencyLimit bounds loop.max_concurrency (docs/concepts/loops.md). Temporal
-	// refuses more than 2,000 open children of one workflow, and their starts and ends wait for
-	// one lock.
+	// MaxConcurrencyLimit bounds loop.max_concurrency (docs/concepts/loops.md). Temporal rejects more than 2,000
+	// open children of one workflow, and their starts and ends wait for one lock.
 	MaxConcurrencyLimit = 500
 	// MaxBatch bounds loop.batch: the iterations of a batch share one history.
 	MaxBatch = 500
 )
 
-// sourceSection is the call that gives a loop its elements: docs/concepts/loops.md#elements-from-a-source.
+// sourceSection is the section of the call that provides the elements of a loop:
+// docs/concepts/loops.md#elements-from-a-source.
 var sourceSection = sectionOf(section{name: "source", prefix: "loop.source.", called: "loop.source", open: true, fields: olderFields}, withCall((*Step).action, []keyOf[Step]{
 	acceptKey(key{name: "tool", older: []string{"type"}, doc: "the tool that gives the elements: `http`, `file`, `postgres` or `sqlite`", required: "tool: http"}, asPart[Step](WordTool)),
 	rowsKey, whereKey, collectKey, retryKey, limitKey,
 }))
 
-// loopSource is the source of a loop while it is read.
+// loopSource is the source of a loop while it is decoded.
 type loopSource struct{ step Step }
 
 func (*loopSource) section() *section { return sourceSection }
 
-// decode reads a source as a step of its own. Its place is loop.source below the step, whose name its own begins with.
+// decode reads a source as a separate step. Its place is loop.source below the step, and its name begins with the
+// name of the step.
 func (l *loopSource) decode(d *decoder, f *fields, where at) bool {
 	l.step = Step{Name: sourceName(where.place), NamePos: f.pos, ownRetry: true}
 	if f.getValue("tool") == nil {
@@ -223,7 +225,7 @@ func (l *loopSource) decode(d *decoder, f *fields, where at) bool {
 	return true
 }
 
-// sourceName is the name of a source by its place in the file, such as "visit.loop.source".
+// sourceName returns the name of a source, given its place in the file, such as "visit.loop.source".
 func sourceName(place string) string {
 	return strings.TrimSuffix(place, ".loop"+SourceSuffix) + SourceSuffix
 }

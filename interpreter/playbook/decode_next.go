@@ -6,8 +6,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// routeSection is read into the target that an entry may be itself. What when,
-// then and else mean depends on which of them are together: see route.
+// routeSection is an entry of next, which is read into the target that it may be itself. The meaning of when, then
+// and else depends on which of them are present: see route.
 var routeSection = sectionOf(section{name: "next entry", called: "an entry of next"}, []keyOf[Target]{
 	acceptKey(key{name: "when", doc: "a condition; the first entry whose condition is true is taken"}, asPart[Target](WordCondition)),
 	acceptKey(key{name: "then", doc: "the steps to start"}, asPart[Target](WordTargets).of(targetSection)),
@@ -54,15 +54,14 @@ func readRoute(d *decoder, n *yaml.Node) *Route {
 	route := &Route{Pos: f.pos, Else: f.words.Has("else")}
 	if n := f.getValue("when"); n != nil {
 		if route.When = d.conditionNode(n, "when"); route.When == nil {
-			return nil // an entry without its condition would be taken always
+			return nil // without its condition, the entry would always be followed
 		}
 	}
 	readRouteTargets(d, f, route)
 	return route
 }
 
-// readRouteTargets reads where an entry leads to, which it says in one of three
-// ways.
+// readRouteTargets reads the targets of an entry, which can be written in one of three ways.
 func readRouteTargets(d *decoder, f *fields, route *Route) {
 	if route.Else && route.When != nil {
 		d.Errorf(f.words["else"], CodeConflict, "when and else are in one entry of next; put a - before else")
@@ -129,7 +128,7 @@ func readTarget(d *decoder, n *yaml.Node, what string) *Target {
 	return &Target{Pos: positionOf(n), Step: name}
 }
 
-// readStepTarget is nil without the name of a step.
+// readStepTarget reads a map with a step and args; nil without the name of a step.
 func readStepTarget(d *decoder, f *fields) *Target {
 	target := &Target{}
 	d.readWords(f, target, at{})

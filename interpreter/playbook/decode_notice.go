@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// The events that notify sends.
+// The events for which notify sends notices.
 const (
 	EventCompleted = "completed"
 	EventPartial   = "partial_success"
@@ -22,16 +22,16 @@ const (
 	EventLate      = "late"
 )
 
-// Events are all of them.
+// Events returns all events.
 func Events() []string {
 	return []string{EventCompleted, EventPartial, EventFailed, EventCancelled, EventPaused, EventExhausted, EventLate}
 }
 
-// runPlace is the place of what belongs to the run and not to a step. It is a word
-// of the language, so no step has this name.
+// runPlace is the place of what belongs to the run rather than a step. It is a word of the language, so no step has
+// this name.
 const runPlace = "run"
 
-// noticeWords are the words that every notice has.
+// noticeWords are the words of every notice.
 var noticeWords = withCall((*Notice).action, []keyOf[Notice]{
 	acceptKey(key{name: "tool", older: []string{"type"}, doc: "the tool that sends the notice; default `http`"}, asPart[Notice](WordTool)),
 	acceptKey(key{name: "retry", doc: "policies for failures of the notice itself"},
@@ -39,7 +39,7 @@ var noticeWords = withCall((*Notice).action, []keyOf[Notice]{
 	acceptKey(key{name: "args", doc: "values passed to the tool instead of the default content of a notice", nullable: true}, readThrough((*Notice).action, argsKey.into)),
 })
 
-// noticeSection is what on_success and on_failure hold.
+// noticeSection is the section of on_success and on_failure.
 var noticeSection = sectionOf(section{name: "notice", called: "a notice", open: true, fields: olderFields}, noticeWords)
 
 var notifySection = sectionOf(section{name: "notify", called: "an entry of notify", open: true, fields: olderFields}, append([]keyOf[Notice]{
@@ -53,7 +53,7 @@ func eventNames() string {
 
 func (n *Notice) action() *Action { return n.Sink.Action }
 
-// readsNotices is a decoder. That a step knows no more of it lets notices be in
+// readsNotices is the part of a decoder that reads notices. Steps depend only on it, so that notices can be in
 // steps, and steps in a call of a notice: see inner.
 type readsNotices interface {
 	readNotices(w written, s *section) []*Notice
@@ -128,7 +128,7 @@ func readExpect(d *decoder, w written, pb *Playbook) {
 	}
 }
 
-// Notices are the notices of a step that has ended, by how it did.
+// Notices returns the notices of a step that has failed or succeeded.
 func (s *Step) Notices(failed bool) []*Sink {
 	if failed {
 		return sinksOf(s.OnFailure)
@@ -136,9 +136,8 @@ func (s *Step) Notices(failed bool) []*Sink {
 	return sinksOf(s.OnSuccess)
 }
 
-// Notices are the notices of the playbook for an event, each with a place that says
-// which event it is. on_success takes completed and partial_success, on_failure
-// failed.
+// Notices returns the notices of the playbook for an event, each with a place that includes the event. on_success
+// applies to completed and partial_success, on_failure to failed.
 func (pb *Playbook) Notices(event string) []*Sink {
 	var all []*Sink
 	switch event {
@@ -157,7 +156,7 @@ func (pb *Playbook) Notices(event string) []*Sink {
 	return all
 }
 
-// Notifies reports whether a notice is sent about an event.
+// Notifies reports whether there is a notice for an event.
 func (pb *Playbook) Notifies(event string) bool {
 	return slices.ContainsFunc(pb.Notify, func(n *Notice) bool { return slices.Contains(n.On, event) })
 }
@@ -169,18 +168,18 @@ func OfNotice(place string) bool {
 	return owner == runPlace || word == "on_success" || word == "on_failure"
 }
 
-// OfRun reports whether a place belongs to the run and to no step.
+// OfRun reports whether a place belongs to the run rather than a step.
 func OfRun(place string) bool { return strings.HasPrefix(place, runPlace+".") }
 
 func sinksOf(notices []*Notice) []*Sink {
 	return lists.Map(notices, func(notice *Notice) *Sink { return notice.Sink })
 }
 
-// EndNodes are the values that are evaluated once the loop of a step has ended, by
-// the sink on the step and its notices.
+// EndNodes returns the values that are evaluated once the loop of a step has ended, by the step's sinks and
+// notices.
 func (s *Step) EndNodes() []*Node { return append(s.StepSinkNodes(), s.NoticeNodes()...) }
 
-// NoticeNodes are the values of the notices of a step.
+// NoticeNodes returns the values in the notices of a step.
 func (s *Step) NoticeNodes() []*Node {
 	var nodes []*Node
 	for _, sink := range slices.Concat(s.Notices(false), s.Notices(true)) {

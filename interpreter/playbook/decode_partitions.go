@@ -13,19 +13,20 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Partitions say which parts of what it reads the runs of a playbook are about (docs/concepts/state.md#partitions).
+// Partitions are the parts of its data that each run of a playbook reads one of
+// (docs/concepts/state.md#partitions).
 type Partitions struct {
 	*partition.Set
 
 	Pos    source.Position
-	Values Words // place of the value of each word
+	Values Words // position of the value of each word
 	// Zone is the name of the time zone, "" for UTC.
 	Zone string
-	// Length is the length of each partition where it is no unit of the calendar.
+	// Length is the length of each partition if it is not a calendar unit.
 	Length time.Duration
 }
 
-// partitionsRead is what decoding gathers of Partitions.
+// partitionsRead has the decoded words of Partitions.
 type partitionsRead struct {
 	partition.Rule
 
@@ -106,7 +107,7 @@ func readPartitions(d *decoder, n *yaml.Node, pb *Playbook) {
 	pb.Partitions = &Partitions{Set: set, Pos: f.pos, Values: read.values, Zone: read.zone, Length: read.Length}
 }
 
-// readPartitionTimes reads the times, which are in the zone.
+// readPartitionTimes reads the times, in the zone.
 func readPartitionTimes(d *decoder, f *fields, p *partitionsRead) bool {
 	zone, err := expression.Zone(p.zone)
 	if err != nil {
@@ -130,8 +131,7 @@ func readPartitionTimes(d *decoder, f *fields, p *partitionsRead) bool {
 	return true
 }
 
-// inZone converts a time that was read as UTC: if its text has no offset, it is the moment at
-// which the zone's clocks show it.
+// inZone converts a time that was parsed as UTC: if its text has no offset, the time is in zone.
 func inZone(text string, at time.Time, zone *time.Location) time.Time {
 	if _, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return at
@@ -139,7 +139,7 @@ func inZone(text string, at time.Time, zone *time.Location) time.Time {
 	return expression.WallTime(at, zone)
 }
 
-// MomentIn is Moment with the rules of zones that partitions have.
+// MomentIn is Moment with the partitions' time zone.
 func (p *Partitions) MomentIn(text string) (time.Time, error) {
 	zone, err := expression.Zone(p.Zone)
 	if err != nil {
@@ -152,7 +152,7 @@ func (p *Partitions) MomentIn(text string) (time.Time, error) {
 // maxPartitionKey bounds a key of a list, in bytes: it is part of workflow IDs.
 const maxPartitionKey = 200
 
-// readPartitionKeys reads a list; nil where it cannot be used.
+// readPartitionKeys reads a list of partitions; nil if it is invalid.
 func readPartitionKeys(d *decoder, n *yaml.Node) []string {
 	if len(n.Content) == 0 || len(n.Content) > partition.MaxListed {
 		d.Errorf(positionOf(n), CodeBounds, "partitions has %d entries, expected 1 to %d", len(n.Content), partition.MaxListed)
@@ -178,11 +178,11 @@ func readPartitionKeys(d *decoder, n *yaml.Node) []string {
 	return keys
 }
 
-// PartitionWord is the name of the partition of a run in expressions.
+// PartitionWord is the name in expressions of the run's partition.
 const PartitionWord = "partition"
 
-// Partition is the partition of a run: that of a key, or the newest that was complete at a time. It
-// is nil for a playbook without partitions.
+// Partition returns the partition of a run: the one with a key, or without a key the newest that was complete at a
+// time. It returns nil for a playbook without partitions.
 func (pb *Playbook) Partition(key string, at time.Time) (*partition.Partition, error) {
 	if pb.Partitions == nil {
 		if key != "" {

@@ -14,18 +14,18 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// useWord stands for a list of policies that has a name: docs/concepts/runs.md#workbook-and-named-policies.
+// useWord refers to a named list of policies: docs/concepts/runs.md#workbook-and-named-policies.
 const useWord = "use"
 
-// Lent says where a policy is that a retry takes from elsewhere: a list of the
-// playbook's policies, or the retry of a workbook entry.
+// Lent is the origin of a policy that a retry takes from elsewhere: a list in the playbook's policies, or the retry
+// of a workbook entry.
 type Lent struct {
 	From   string // such as "policies.api"
-	Number int    // there, from 1; 0 where it is the only one
+	Number int    // number there, from 1; 0 if it is the only one
 }
 
-// From names the place of a policy that is elsewhere, for messages that name its
-// number: " (policies.api[2])"; "" for one that is in the retry itself.
+// From returns the origin of a policy, for messages with its number: " (policies.api[2])"; "" for a policy written
+// in the retry itself.
 func (p *Policy) From() string {
 	if p.Lent == nil {
 		return ""
@@ -36,33 +36,32 @@ func (p *Policy) From() string {
 	return fmt.Sprintf(" (%s[%d])", p.Lent.From, p.Lent.Number)
 }
 
-// lentList is a list of policies that others take.
+// lentList is a list of policies that other places use.
 type lentList struct {
-	name string // of the list or of the workbook entry
-	from string // how messages call it
+	name string // name of the list or of the workbook entry
+	from string // its name in messages
 	pos  source.Position
-	node *yaml.Node // nil where it cannot be read
-	tool string     // of the entry
+	node *yaml.Node // nil if it could not be read
+	tool string     // tool of the entry
 	used bool
 	uses []listUse
 }
 
-// listUse is a place of a step that takes a list.
+// listUse is a place where a step uses a list.
 type listUse struct {
 	place string
 	pos   source.Position
 }
 
-// lending is what the decoder knows of lists that retries take.
+// lending is what the decoder knows about lists of policies that retries use.
 type lending struct {
-	lists, entries []*lentList // of policies, and of workbook entries
-	using          []string    // the lists that are being read
-	usedHere       []string    // all that were used so far
+	lists, entries []*lentList // lists in policies, and retries of workbook entries
+	using          []string    // lists that are currently being read
+	usedHere       []string    // all lists used so far
 }
 
-// readPolicyLists reads `policies`. Lists are read first, because they may be defined after
-// their uses. Each is decoded once by itself, so that problems are reported even if it is
-// unused, and again for every use.
+// readPolicyLists reads `policies`. Lists are read first, because they may be defined after their uses. Each is
+// decoded once by itself, so that problems are reported even if it is unused, and again for every use.
 func readPolicyLists(d *decoder, n *yaml.Node) {
 	if n == nil || isNull(n) || d.broken[n] {
 		return
@@ -89,8 +88,8 @@ func readPolicyLists(d *decoder, n *yaml.Node) {
 	}
 }
 
-// useOf is the name that an item of a retry uses; false where it is a policy. A use
-// that cannot be read is reported, and has the name "".
+// useOf returns the name that an item of a retry uses; false if the item is a policy. An invalid use is reported,
+// and returned with the name "".
 func (d *decoder) useOf(item *yaml.Node) (name *yaml.Node, isUse bool) {
 	if item.Kind != yaml.MappingNode || d.broken[item] {
 		return nil, false
@@ -118,8 +117,7 @@ func (d *decoder) useOf(item *yaml.Node) (name *yaml.Node, isUse bool) {
 	return name, true
 }
 
-// readUsedPolicies are the policies of the list that a use names, with the numbers that follow
-// those before it.
+// readUsedPolicies returns the policies of the list that a use names, numbered after those before it.
 func readUsedPolicies(d *decoder, name *yaml.Node, place string, before int) []*Policy {
 	list := d.listOf(name)
 	switch {
@@ -141,7 +139,7 @@ func readUsedPolicies(d *decoder, name *yaml.Node, place string, before int) []*
 	return d.lendPolicies(list, readPoliciesFrom(d, list.node, place, before))
 }
 
-// lendPolicies marks policies as belonging to a list. Policies that the list takes from another
+// lendPolicies marks policies with the list that they come from. Policies that the list itself takes from another
 // one keep that mark.
 func (d *decoder) lendPolicies(list *lentList, policies []*Policy) []*Policy {
 	for i, policy := range policies {
@@ -150,7 +148,7 @@ func (d *decoder) lendPolicies(list *lentList, policies []*Policy) []*Policy {
 	return policies
 }
 
-// listOf finds the list of a name, and reports one that there is not.
+// listOf returns the list with a name, and reports an unknown name.
 func (d *decoder) listOf(name *yaml.Node) *lentList {
 	var names []string
 	for _, list := range d.lent.lists {
@@ -172,20 +170,19 @@ func (d *decoder) listOf(name *yaml.Node) *lentList {
 	return nil
 }
 
-// readEntryRetry reads the retry of a workbook entry, which its steps take.
+// readEntryRetry reads the retry of a workbook entry, which its steps use.
 func readEntryRetry(d *decoder, w written, entry *Action) {
 	list := &lentList{
 		name: entry.Name, from: "workbook." + entry.Name + ".retry", pos: positionOf(w.node), node: w.node, tool: literalTool(entry), used: true,
 	}
 	readRetry(d, w.node, list.from, list.tool)
 	if slices.ContainsFunc(d.lent.entries, func(other *lentList) bool { return other.name == entry.Name }) {
-		return // of another entry of that name, which is reported
+		return // belongs to another entry with that name, which is reported
 	}
 	d.lent.entries = append(d.lent.entries, list)
 }
 
-// lendRetry gives steps without a retry of their own that of the workbook entry they
-// call.
+// lendRetry gives steps without a retry the retry of the workbook entry that they call.
 func (d *decoder) lendRetry(pb *Playbook) {
 	for _, step := range pb.Steps {
 		if step.ownRetry || step.Action == nil || literalTool(step.Action) != WorkbookTool {
@@ -201,8 +198,7 @@ func (d *decoder) lendRetry(pb *Playbook) {
 	}
 }
 
-// usedLists are the lists that a playbook needs which is within this one and has
-// used them since a point.
+// usedLists returns the lists that an inline playbook has used since a point.
 func (d *decoder) usedLists(before int) *yaml.Node {
 	names := d.lent.usedHere[before:]
 	if len(names) == 0 {
@@ -218,7 +214,7 @@ func (d *decoder) usedLists(before int) *yaml.Node {
 	return lists
 }
 
-// endPosition is the place of the last node below one.
+// endPosition returns the position of the last node inside n.
 func endPosition(n *yaml.Node) source.Position {
 	last := positionOf(n)
 	for _, inner := range n.Content {
@@ -229,14 +225,14 @@ func endPosition(n *yaml.Node) source.Position {
 	return last
 }
 
-// UnusedPolicies are the lists of policies that no retry uses.
+// UnusedPolicies returns the lists of policies that no retry uses.
 func (pb *Playbook) UnusedPolicies() []HeadName {
 	unused := lists.Filter(pb.lent, func(list *lentList) bool { return !list.used })
 	return lists.Map(unused, func(list *lentList) HeadName { return HeadName{"policies", list.name, list.pos} })
 }
 
-// NameUses adds to each problem in a shared list of policies where the list is used, since the
-// problem may exist only there.
+// NameUses adds to each problem in a shared list of policies where the list is used, since the problem may exist
+// only there.
 func (pb *Playbook) NameUses(found source.Diagnostics) {
 	for i := range found {
 		for _, list := range pb.lent {
@@ -250,7 +246,7 @@ func (pb *Playbook) NameUses(found source.Diagnostics) {
 	}
 }
 
-// usedBy names the places that use a list.
+// usedBy lists the places that use a list.
 func (l *lentList) usedBy() string {
 	const shown = 3
 	uses := lists.Map(l.uses[:min(len(l.uses), shown)], func(use listUse) string { return fmt.Sprintf("%s in line %d", use.place, use.pos.Line) })

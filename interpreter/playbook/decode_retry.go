@@ -11,14 +11,15 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// asRetry reads the retry of the section whose tool is known.
+// asRetry reads the retry of a section whose tool is known.
 func asRetry[T any](set func(*T, []*Policy)) reader[T] {
 	return readAs(WordPolicies, func(d *decoder, w written, into *T) {
 		set(into, readRetry(d, w.node, w.at.under(w.name), w.at.tool))
 	}).of(policySection)
 }
 
-// asSinkRetry reads the retry of a sink. False is no older form there: it turns off the retry that table sinks have without one.
+// asSinkRetry reads the retry of a sink. There, false is not an older form: it turns off the default retry of table
+// sinks.
 func asSinkRetry() reader[Sink] {
 	own := asRetry(func(s *Sink, policies []*Policy) { s.Action.Retry = policies })
 	read := own.read
@@ -32,8 +33,8 @@ func asSinkRetry() reader[Sink] {
 	return own
 }
 
-// readRetry reads a list of policies, or an older form of it; place is where it
-// is, such as "fetch.retry", and tool the tool whose failures it handles.
+// readRetry reads a list of policies, or an older form of it; place is where it is, such as "fetch.retry", and tool
+// the tool whose failures it handles.
 func readRetry(d *decoder, n *yaml.Node, place, tool string) []*Policy {
 	if d.broken[n] {
 		return nil
@@ -50,7 +51,7 @@ func readRetry(d *decoder, n *yaml.Node, place, tool string) []*Policy {
 	return readPolicies(d, n, place)
 }
 
-// readOlderRetry reads an older form and warns of it, unless there is worse to say.
+// readOlderRetry reads an older form and warns about it, unless it has errors.
 func readOlderRetry(d *decoder, n *yaml.Node, place, tool string) []*Policy {
 	list := d.legacyRetry(n, tool)
 	if list == nil {
@@ -153,7 +154,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 		asInteger(func(t *Then, n int) { t.PagesPerActivity = n }).from(1).to(maxPagesPerActivity)),
 })
 
-// asDelay reads how long a policy waits at one point, which the operator bounds.
+// asDelay reads a wait of a policy, which the operator limits.
 func asDelay(set func(*Then, time.Duration)) reader[Then] {
 	return readAs(WordDuration, func(d *decoder, w written, then *Then) {
 		if w.node.Kind == yaml.ScalarNode && strings.Contains(w.node.Value, "{{") && !d.broken[w.node] {
@@ -168,15 +169,13 @@ func asDelay(set func(*Then, time.Duration)) reader[Then] {
 	})
 }
 
-// maxPagesPerActivity bounds then.pages_per_activity: that many pages are fetched again when a
-// worker is lost.
+// maxPagesPerActivity bounds then.pages_per_activity: that many pages are fetched again if a worker is lost.
 const maxPagesPerActivity = 1000
 
-// RepeatingWords are the words of then that ask for another attempt; restart: true
-// does so too.
+// RepeatingWords are the words of then that cause another attempt; restart: true does too.
 var RepeatingWords = thenSection.namesOf(func(k key) bool { return k.repeats })
 
-// StepsOnlyWords are the words of then that the retry of sinks and notices does not have.
+// StepsOnlyWords are the words of then that are not allowed in the retry of sinks and notices.
 var StepsOnlyWords = thenSection.namesOf(func(k key) bool { return k.stepsOnly })
 
 func (*Then) section() *section { return thenSection }
@@ -197,7 +196,7 @@ func (t *Then) decode(d *decoder, f *fields, where at) bool {
 	return true
 }
 
-// readRestart reads true, false, or full, which is true of a call that forgets its state.
+// readRestart reads true, false, or full, which also discards the state of the call.
 func (d *decoder) readRestart(w written, then *Then) {
 	n := w.node
 	switch text := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && !d.broken[n]; {
@@ -210,7 +209,7 @@ func (d *decoder) readRestart(w written, then *Then) {
 	}
 }
 
-// perIteration is the section of that name.
+// perIteration is the section per_iteration.
 type perIteration struct{ sinks []*Sink }
 
 var perIterationSection = sectionOf(section{name: "per_iteration"}, []keyOf[perIteration]{
@@ -289,8 +288,7 @@ func (d *decoder) readPath(n *yaml.Node) string {
 	return text
 }
 
-// plainPath is the dotted path of a JSONPath that leads to one value or to all
-// elements of a list.
+// plainPath converts a JSONPath that leads to one value, or to all elements of a list, to a dotted path.
 func plainPath(text string) (string, bool) {
 	plain, ok := strings.CutPrefix(text, "$")
 	if !ok {

@@ -31,7 +31,7 @@ func readSteps(d *decoder, n *yaml.Node) []*Step {
 	return steps
 }
 
-// What the call of a step and that of a source accept beside the fields of their tools.
+// Words of the calls of steps and sources, in addition to the fields of their tools.
 var rowsKey = acceptKey(key{name: "rows", doc: "dotted path to the rows of a page, for results, sinks and `incremental`; `*` is each element, as in `data.items[*].node`"},
 	readAs(WordText, func(d *decoder, w written, s *Step) { s.Rows = readRowsPath(d, w.node) }))
 
@@ -99,8 +99,8 @@ func readRowsPath(d *decoder, n *yaml.Node) *RowPath {
 
 func (s *Step) action() *Action { return s.Action }
 
-// readStep reads the words that others need first: the name is part of places, and
-// older forms of retry depend on the tool.
+// readStep reads a step. The words on which others depend are read first: the name is part of places, and older
+// forms of retry depend on the tool.
 func readStep(d *decoder, n *yaml.Node) *Step {
 	f, ok := d.readFields(n, stepSection, stepSection.sectionTitle())
 	if !ok {
@@ -129,14 +129,13 @@ func readVars(d *decoder, n *yaml.Node) []*Entry {
 	return d.valueNode(n).Entries
 }
 
-// readStepAction reads the call of a step; a step without a tool is a router and
-// has none.
+// readStepAction reads the call of a step; nil for a router, which has no tool.
 func readStepAction(d *decoder, f *fields, step *Step) *Action {
 	if f.getValue("tool") != nil {
 		return readAction(d, f, "step "+Quote(step.Name))
 	}
 	accepted := stepSection.keyNames()
-	// Where the tool is misspelt, everything else would be reported with it.
+	// If the tool is misspelt, everything else would be reported with it.
 	for _, field := range f.rest {
 		if expression.Suggest(field.spelt, accepted) == "tool" {
 			d.Errorf(field.pos, CodeUnknownKey, "unknown key %q in step %q; did you mean \"tool\"?", field.spelt, step.Name)
@@ -158,7 +157,7 @@ func readStepAction(d *decoder, f *fields, step *Step) *Action {
 	return nil
 }
 
-// readFieldWithoutTool is the hint to what is meant by an unknown key of a step that has no tool.
+// readFieldWithoutTool returns a hint for an unknown key of a step that has no tool.
 func readFieldWithoutTool(d *decoder, name string, accepted []string) Hint {
 	if known, ok := stepSection.findKey(name, true); ok && known.name == "tool" {
 		return Says(writeInstead(known.name).Text + ", such as tool: http")

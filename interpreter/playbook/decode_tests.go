@@ -17,22 +17,20 @@ import (
 // testSections are the sections of a file of tests, separate from those of playbooks.
 var testSections = []*section{testsSection, testSection, testBeforeSection, testAnswerSection, testActSection, testExpectSection}
 
-// TestSections are the sections of a file of tests, for their documentation.
+// TestSections returns the sections of a file of tests, for the documentation.
 func TestSections() []Section { return describeSections(testSections) }
 
-// maxTests bounds the tests of a file, and maxTestItems what one list of a test holds.
+// Bounds of a file of tests.
 const (
-	// maxTests bounds the tests of a file, each of which is a run. Without it a generated file
-	// could run for hours.
+	// maxTests bounds the tests of a file, each of which is a run. Without it, a generated file could run for
+	// hours.
 	maxTests = 1000
-	// maxTestItems bounds what one list of a test holds: all of it is compared with what
-	// happened.
+	// maxTestItems bounds each list of a test: all of it is compared with what happened.
 	maxTestItems = 10_000
 )
 
-// DecodeTests reads a file of tests and reports every problem it can see in one go, sorted
-// by place. The tests are nil if nothing usable could be decoded; they may be run only if
-// no diagnostic is an error.
+// DecodeTests decodes a file of tests and reports all problems it can find, sorted by position. The tests are nil
+// if nothing usable could be decoded; they may be run only if no diagnostic is an error.
 func DecodeTests(file *source.File) (*Tests, source.Diagnostics) {
 	d := &decoder{Problems: Problems{File: file}, broken: map[*yaml.Node]bool{}, sections: testSections}
 	var tests *Tests
@@ -83,12 +81,12 @@ func readTests(d *decoder, n *yaml.Node, what string) []*Test {
 	return tests
 }
 
-// testWord is a word of a test that any YAML value can be behind.
+// testWord reads any YAML value.
 func testWord[T any](set func(*T, any)) reader[T] {
 	return readAs(WordValue, func(d *decoder, w written, into *T) { set(into, d.plainValue(w.node)) })
 }
 
-// testMap is a word with a map of any values.
+// testMap reads a map of any values.
 func testMap[T any](set func(*T, map[string]any)) reader[T] {
 	return readAs(WordConstants, func(d *decoder, w written, into *T) { set(into, d.plainMap(w.node, w.what)) })
 }
@@ -101,7 +99,7 @@ func (d *decoder) plainMap(n *yaml.Node, what string) map[string]any {
 	return value
 }
 
-// testTexts is a word with a map of texts.
+// testTexts reads a map of texts.
 func testTexts[T any](set func(*T, map[string]string)) reader[T] {
 	return readAs(WordConstants, func(d *decoder, w written, into *T) {
 		texts := map[string]string{}
@@ -117,7 +115,7 @@ func testTexts[T any](set func(*T, map[string]string)) reader[T] {
 	})
 }
 
-// testTime is a word with a time.
+// testTime reads a time.
 func testTime[T any](set func(*T, time.Time)) reader[T] {
 	return readAs(WordText, func(d *decoder, w written, into *T) {
 		text, ok := d.readText(w.node, w.what)
@@ -136,7 +134,7 @@ func testTime[T any](set func(*T, time.Time)) reader[T] {
 	})
 }
 
-// testRunWords are the words of a test that say how its run is made; an earlier run has them too.
+// testRunWords are the words of a test that configure its run; those of an earlier run are the same.
 var testRunWords = []keyOf[Test]{
 	{key{name: "workload", doc: "overrides the workload of the playbook"}, testMap(func(t *Test, v map[string]any) { t.Workload = v })},
 	{
@@ -161,7 +159,7 @@ var testRunWords = []keyOf[Test]{
 	},
 }
 
-// testBeforeSection is an entry of before.
+// testBeforeSection is the section of an entry of before.
 var testBeforeSection = sectionOf(section{name: "before", called: "an entry of before"}, testRunWords)
 
 // earlierRun is an entry of before.
@@ -208,14 +206,14 @@ func (t *Test) decode(d *decoder, f *fields, where at) bool {
 	return true
 }
 
-// namedList is one entry of a map of lists by the names of calls.
+// namedList is an entry of a map from names of calls to lists.
 type namedList struct {
 	CallName
 
 	items []*yaml.Node
 }
 
-// readNamedLists reads a map of lists by the names of calls.
+// readNamedLists reads a map from names of calls to lists.
 func readNamedLists(d *decoder, n *yaml.Node, what string) []namedList {
 	if d.broken[n] || isNull(n) {
 		return nil
@@ -239,10 +237,10 @@ func readNamedLists(d *decoder, n *yaml.Node, what string) []namedList {
 	return lists
 }
 
-// callPart is a step of the name of a call: what chooses iterations, and the place of a sink.
+// callPart matches a part of the name of a call: a step, a selection of iterations, and the place of a sink.
 var callPart = regexp.MustCompile(`^([A-Za-z_]\w*)(?:\[(\d+)\]|\{([^{}]*)\})?((?:\.[\w\[\].]+)?)$`)
 
-// callParts are the steps of a name, which slashes outside of braces set apart.
+// callParts matches the parts of a name, which are separated by slashes outside of braces.
 var callParts = regexp.MustCompile(`(?:[^/{]|\{[^{}]*\}?)+`)
 
 func readCallName(d *decoder, n *yaml.Node) (CallName, bool) {
@@ -273,7 +271,7 @@ func readCallName(d *decoder, n *yaml.Node) (CallName, bool) {
 	return name, true
 }
 
-// readIterations reads what chooses iterations: an index, or members of an element.
+// readIterations reads a selection of iterations: an index, or members of an element.
 func readIterations(d *decoder, pos source.Position, part, index, members string) (chosen TestIterations, ok bool) {
 	if index != "" {
 		number, err := strconv.Atoi(index)
@@ -307,8 +305,7 @@ func readTestAnswers(d *decoder, n *yaml.Node, what string) []*TestAnswers {
 	return all
 }
 
-// answerKey makes a key of a test's answers for something that a person or another system sends to
-// an attempt that awaits it.
+// answerKey returns a key of a test's answers for what a person or another system sends to an awaited attempt.
 func answerKey(name, doc string) keyOf[TestAnswer] {
 	return keyOf[TestAnswer]{key{name: name, doc: doc}, readAs(WordConstants, func(d *decoder, w written, a *TestAnswer) {
 		if name == "complete" {
@@ -324,7 +321,7 @@ func answerKey(name, doc string) keyOf[TestAnswer] {
 	})}
 }
 
-// saidWords are the keys of what is said of an attempt that is awaited.
+// saidWords are the keys of such answers, by verb.
 var saidWords = map[string][]string{
 	"fail": {"message", "details", "retryable"}, "progress": {"message", "done", "total"},
 	"approve": {"option", "form", "by", "comment"}, "reject": {"form", "by", "comment"},
@@ -355,7 +352,7 @@ var testAnswerSection = sectionOf(section{name: "answer", called: "an answer"}, 
 
 func (*TestAnswer) section() *section { return testAnswerSection }
 
-// kindsOfAnswers are the words of which an answer has one group.
+// kindsOfAnswers are groups of words, of which an answer has exactly one.
 var kindsOfAnswers = [][]string{
 	{"status", "headers", "body", "body_text"},
 	{"error"},
@@ -389,18 +386,18 @@ func (a *TestAnswer) decode(d *decoder, f *fields, where at) bool {
 	return true
 }
 
-// verbsFromOutside are the words of what is said of an attempt that is awaited.
+// verbsFromOutside are the words for answers to awaited attempts.
 var verbsFromOutside = []string{"complete", "fail", "progress", "approve", "reject"}
 
-// Verb is how an attempt is answered that is awaited, "" for other answers.
+// Verb returns how an awaited attempt is answered, "" for other answers.
 func (a *TestAnswer) Verb() string {
 	return a.Words.firstOf(verbsFromOutside)
 }
 
-// FromOutside reports whether the answer is to an attempt that is awaited.
+// FromOutside reports whether the answer is for an awaited attempt.
 func (a *TestAnswer) FromOutside() bool { return a.Verb() != "" }
 
-// actKey is a key for an action of people on the run or a step.
+// actKey returns a key for an action of people on the run or a step.
 func actKey(name, doc string) keyOf[TestAct] {
 	return keyOf[TestAct]{key{name: name, doc: doc}, readAs(WordConstants, func(d *decoder, w written, a *TestAct) {
 		for word, value := range d.plainMap(w.node, w.what) {
@@ -419,7 +416,7 @@ func actKey(name, doc string) keyOf[TestAct] {
 	})}
 }
 
-// What people do in tests, and what happens to the run.
+// The actions of people in tests, and events of the run.
 const (
 	ActPause      = "pause"
 	ActResume     = "resume"
@@ -443,7 +440,7 @@ var testActSection = sectionOf(section{name: "at", called: "an entry of at"}, []
 
 func (*TestAct) section() *section { return testActSection }
 
-// Verb is what is done.
+// Verb returns the action.
 func (a *TestAct) Verb() string {
 	return a.Words.firstOf(actWords)
 }
@@ -458,7 +455,7 @@ func (a *TestAct) decode(d *decoder, f *fields, where at) bool {
 	return true
 }
 
-// testList is a word with lists by the names of calls.
+// testList reads a map from names of calls to lists.
 func testList(set func(*TestExpect, []*TestList), read func(d *decoder, n *yaml.Node, what string) any) reader[TestExpect] {
 	return readAs(WordLists, func(d *decoder, w written, e *TestExpect) {
 		var lists []*TestList
@@ -476,7 +473,7 @@ func testList(set func(*TestExpect, []*TestList), read func(d *decoder, n *yaml.
 
 func readPlain(d *decoder, n *yaml.Node, _ string) any { return d.plainValue(n) }
 
-// readRequest reads what is compared of a request.
+// readRequest reads the parts of a request that are compared.
 func readRequest(d *decoder, n *yaml.Node, what string) any {
 	if d.broken[n] {
 		return nil
@@ -493,7 +490,7 @@ func readWait(d *decoder, n *yaml.Node, what string) any {
 	return wait
 }
 
-// EndStatuses are the statuses with which a run may end, as the table of statuses has them.
+// EndStatuses are the statuses with which a run may end, as in the table of statuses.
 var EndStatuses = []string{"completed", "partial_success", "failed", "cancelled", "skipped"}
 
 var testExpectSection = sectionOf(section{name: "expect", called: "expect"}, []keyOf[TestExpect]{
@@ -537,7 +534,7 @@ var testExpectSection = sectionOf(section{name: "expect", called: "expect"}, []k
 	{key{name: "within", doc: "the longest time that the run may take, by the test's clock"}, asDuration(func(e *TestExpect, v time.Duration) { e.Within = v })},
 })
 
-// readTestRoutes reads the steps that steps led to: a name, or a list of names.
+// readTestRoutes reads, for each step, the steps that it led to: a name, or a list of names.
 func readTestRoutes(d *decoder, w written, e *TestExpect) {
 	if w.node.Kind != yaml.MappingNode {
 		d.Errorf(positionOf(w.node), codeWrongType, "%s must be a map of steps to the steps that they led to, not %s", w.what, describeYAML(w.node))
@@ -559,7 +556,7 @@ func readTestRoutes(d *decoder, w written, e *TestExpect) {
 	}
 }
 
-// readTestEvents reads a list of events: a name, or a map with event and some fields.
+// readTestEvents reads a list of events: names, or maps with event and some fields.
 func readTestEvents(d *decoder, w written, e *TestExpect) {
 	items, _ := d.readItems(w.node, w.what)
 	for _, item := range items {

@@ -11,14 +11,13 @@ import (
 	"reprise/interpreter/credential"
 )
 
-// TriggerKey is the workload key under which a run finds the delivery that
-// started it: a map of sender, headers and body.
+// TriggerKey is the workload key with the delivery that started the run: a map of sender, headers and body.
 const TriggerKey = "trigger"
 
-// Sender says how deliveries of a trigger are signed.
+// Sender determines how deliveries of a trigger are signed.
 type Sender string
 
-// The senders of triggers. HMAC is any other that signs the body alone.
+// The senders of triggers. HMAC is for any other sender that signs only the body.
 const (
 	GitHub Sender = "github"
 	Stripe Sender = "stripe"
@@ -34,23 +33,23 @@ const (
 	Base64 = "base64"
 )
 
-// What the body of a delivery holds. Its sender does not sign its Content-Type.
+// The content types of a delivery's body, which must be configured because senders do not sign Content-Type.
 const (
 	BodyJSON = "json"
 	BodyForm = "form"
 	BodyText = "text"
 )
 
-// ownWords are the words of triggers that sender hmac alone has.
+// ownWords are words of triggers that are only allowed for the sender hmac.
 var ownWords = []string{"header", "prefix", "algorithm", "encoding", "body", "id"}
 
-// The forms of identity: what distinguishes the deliveries of senders whose bodies have no name of one.
+// The forms of identity, which distinguishes deliveries of senders whose bodies have no ID.
 const (
 	identityBody   = "body"
 	identityHeader = "header "
 )
 
-// SignatureHeader is the header in which a delivery has its signature.
+// SignatureHeader returns the header with the signature of a delivery.
 func (t *Trigger) SignatureHeader() string {
 	switch t.Sender {
 	case GitHub:
@@ -63,7 +62,7 @@ func (t *Trigger) SignatureHeader() string {
 	return t.Header
 }
 
-// Signer is the name of who signs for the trigger.
+// Signer returns a name for the owner of the trigger's signing key.
 func (t *Trigger) Signer() string { return cmp.Or(t.Name, t.Secret) }
 
 var triggerSection = sectionOf(section{name: "trigger", called: "an entry of triggers", prefix: "triggers."}, []keyOf[Trigger]{
@@ -93,8 +92,8 @@ var triggerSection = sectionOf(section{name: "trigger", called: "an entry of tri
 		readAs(WordName, func(d *decoder, w written, t *Trigger) { t.Identity = readIdentity(d, w.node, w.what) })),
 })
 
-// readTriggers reads metadata.triggers. A playbook that has any has the workload key
-// trigger, which is nil in runs that others start.
+// readTriggers reads metadata.triggers. A playbook with triggers has the workload key trigger, which is nil in
+// other runs.
 func readTriggers(d *decoder, n *yaml.Node, what string) []*Trigger {
 	items, _ := d.readItems(n, what)
 	return readEach(items, func(n *yaml.Node) *Trigger { return readTrigger(d, n) })
@@ -146,7 +145,7 @@ func readIdentity(d *decoder, n *yaml.Node, what string) string {
 	return name
 }
 
-// checkIdentity refuses what distinguishes deliveries where something else does.
+// checkIdentity reports an identity if something else already distinguishes deliveries.
 func checkIdentity(d *decoder, f *fields, t *Trigger) {
 	pos := f.words["identity"]
 	switch {
@@ -159,7 +158,7 @@ func checkIdentity(d *decoder, f *fields, t *Trigger) {
 	}
 }
 
-// senderPattern is what senders may be called: part of workflow IDs.
+// senderPattern matches allowed names of senders, which are part of workflow IDs.
 var senderPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func readSenderName(d *decoder, n *yaml.Node, what string) string {
@@ -171,7 +170,7 @@ func readSenderName(d *decoder, n *yaml.Node, what string) string {
 	return name
 }
 
-// readBodyPath reads the names that lead to a value in a body.
+// readBodyPath reads a path to a value in a body.
 func readBodyPath(d *decoder, n *yaml.Node, what string) []string {
 	text, ok := d.readName(n, what)
 	if !ok {
@@ -185,8 +184,8 @@ func readBodyPath(d *decoder, n *yaml.Node, what string) []string {
 	return path
 }
 
-// readHeaderNames reads headers that runs receive. What is in history can be read, so
-// no header that proves who somebody is can be among them.
+// readHeaderNames reads the headers that runs receive. Histories can be read, so headers that prove an identity are
+// not allowed.
 func readHeaderNames(d *decoder, n *yaml.Node, what string) []string {
 	items, ok := d.readItems(n, what)
 	if !ok {
@@ -206,7 +205,7 @@ func readHeaderNames(d *decoder, n *yaml.Node, what string) []string {
 	return names
 }
 
-// readTexts reads a list of texts that are not empty.
+// readTexts reads a list of non-empty texts.
 func (d *decoder) readTexts(n *yaml.Node, what string) []string {
 	items, ok := d.readItems(n, what)
 	if !ok {
@@ -221,7 +220,7 @@ func (d *decoder) readTexts(n *yaml.Node, what string) []string {
 	return texts
 }
 
-// headerPattern is a name of a header as HTTP has it.
+// headerPattern matches names of HTTP headers.
 var headerPattern = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
 
 func readHeaderName(d *decoder, n *yaml.Node, what string) string {

@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// valueNode makes a Node of any YAML: every text in it may be a template.
+// valueNode returns a Node for any YAML: every text in it may be a template.
 func (d *decoder) valueNode(n *yaml.Node) *Node {
 	node := &Node{Pos: positionOf(n), file: d.File}
 	switch {
@@ -40,7 +40,8 @@ func (d *decoder) listInto(node *Node, n *yaml.Node) {
 	}
 }
 
-// nestedCall reads a call that is a field of another one. The templates of its statement become bind parameters, as in a call of its own.
+// nestedCall reads a call that is a field of another one. As in any call, templates in its statement become bind
+// parameters.
 func (d *decoder) nestedCall(n *yaml.Node) *Node {
 	node := &Node{Pos: positionOf(n), file: d.File}
 	d.entriesInto(node, n, func(key string, value *yaml.Node) *Node {
@@ -91,8 +92,7 @@ func (d *decoder) scalarNode(node *Node, n *yaml.Node) {
 	d.dollarBraces(node)
 }
 
-// dollarBraces warns of text that begins as templates do in GitHub Actions: the $
-// would stay.
+// dollarBraces warns about text that begins like a template in GitHub Actions: the $ would remain.
 func (d *decoder) dollarBraces(node *Node) {
 	if at := strings.Index(node.Raw, "${{"); at >= 0 && strings.TrimSpace(node.Raw[:at]) == "" {
 		d.Warnf(node.Position(at), codeDollarBraces,
@@ -100,7 +100,7 @@ func (d *decoder) dollarBraces(node *Node) {
 	}
 }
 
-// templateProblems reports problems of a template at their place in the file.
+// templateProblems reports problems of a template at their positions in the file.
 func (d *decoder) templateProblems(node *Node, problems []expression.Problem) {
 	if len(problems) == 0 {
 		return
@@ -117,8 +117,8 @@ func (d *decoder) templateProblems(node *Node, problems []expression.Problem) {
 	}
 }
 
-// cutByComment explains a plain scalar that ends early: " #" begins a comment,
-// and # is the element in predicates.
+// cutByComment explains a plain scalar that ends early: " #" begins a comment, while # is the element in
+// predicates.
 func (d *decoder) cutByComment(node *Node, end source.Position) string {
 	if node.style != source.Plain || node.Raw == "" {
 		return ""
@@ -133,8 +133,8 @@ func (d *decoder) cutByComment(node *Node, end source.Position) string {
 	return ""
 }
 
-// rawText makes a constant Node of text that is never a template, or whose
-// templates are somebody else's: code, and SQL.
+// rawText returns a constant Node for text that is never a template, or whose templates are handled elsewhere:
+// code, and SQL.
 func (d *decoder) rawText(n *yaml.Node) *Node {
 	if n.Kind != yaml.ScalarNode || d.broken[n] {
 		return d.valueNode(n)
@@ -148,8 +148,8 @@ func (d *decoder) rawText(n *yaml.Node) *Node {
 	return node
 }
 
-// conditionNode makes a Node of an expression, with or without braces. YAML's
-// booleans and numbers are taken as their text.
+// conditionNode returns a Node for an expression, with or without braces. YAML's booleans and numbers are read as
+// text.
 func (d *decoder) conditionNode(n *yaml.Node, what string) *Node {
 	node := &Node{Pos: positionOf(n), file: d.File}
 	if d.broken[n] {
@@ -172,7 +172,7 @@ func (d *decoder) conditionNode(n *yaml.Node, what string) *Node {
 	return node
 }
 
-// mapOrTemplate makes a Node of a map, or of one template that gives a map.
+// mapOrTemplate returns a Node for a map, or for a template that returns a map.
 func (d *decoder) mapOrTemplate(n *yaml.Node, what string) *Node {
 	if isNull(n) {
 		return nil

@@ -12,16 +12,16 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// fields are the keys of one section as the author wrote them.
+// fields are the keys of one section as written by the author.
 type fields struct {
 	section *section
-	path    string // what messages call the map
+	path    string // name of the map in messages
 	pos     source.Position
 	words   Words
-	keys    []*key // those of values, in the order of the file
+	keys    []*key // keys of values, in file order
 	values  map[string]*yaml.Node
-	rest    []restField // keys of an open section, or of metadata, that are not its own
-	unknown []string    // keys that are reported, here or by the check of the tool's fields
+	rest    []restField // fields of an open section's tool, or labels of metadata
+	unknown []string    // unknown keys, reported here or by the check of the tool's fields
 	done    []string    // words that were read before the others
 }
 
@@ -30,10 +30,10 @@ type restField struct {
 	name  string
 	pos   source.Position
 	value *yaml.Node
-	spelt string // as written, which an older name differs from
+	spelt string // as written, which may be an older name
 }
 
-// keyPositions are the positions of the values, each under prefix and its key.
+// keyPositions adds the positions of the values to into, each under prefix and its key.
 func (f *fields) keyPositions(into Words, prefix string) Words {
 	for _, k := range f.keys {
 		into[prefix+k.name] = positionOf(f.values[k.name])
@@ -41,7 +41,7 @@ func (f *fields) keyPositions(into Words, prefix string) Words {
 	return into
 }
 
-// getValue returns a value, nil if the key was not written.
+// getValue returns a value, nil if the key is missing.
 func (f *fields) getValue(name string) *yaml.Node { return f.values[name] }
 
 func (f *fields) setValue(k *key, pos source.Position, value *yaml.Node) {
@@ -49,8 +49,7 @@ func (f *fields) setValue(k *key, pos source.Position, value *yaml.Node) {
 	f.keys = append(f.keys, k)
 }
 
-// readFields reads a map of known keys and reports the others. The path names the
-// map in messages.
+// readFields reads a map of known keys and reports the others. path names the map in messages.
 func (d *decoder) readFields(n *yaml.Node, s *section, path string) (*fields, bool) {
 	if d.broken[n] {
 		return nil, false
@@ -87,7 +86,7 @@ func (d *decoder) readField(f *fields, s *section, path string, keyNode, value *
 	case d.older && s.labels && isLabel(s, name, value):
 		f.rest = append(f.rest, restField{name: name, pos: pos, value: value, spelt: name})
 	case d.older && s.labels:
-		// noetl.io/v1 keeps lists and maps there; nothing reads them.
+		// noetl.io/v1 stores lists and maps there; they are not used.
 	default:
 		f.unknown = append(f.unknown, name)
 		hint := d.nearKey(name, s)
@@ -97,8 +96,8 @@ func (d *decoder) readField(f *fields, s *section, path string, keyNode, value *
 	}
 }
 
-// nearKey completes a message about an unknown key. Words of noetl.io/v1, of other
-// levels and of other systems are distinguished from misspelt ones.
+// nearKey completes a message about an unknown key. It distinguishes words of noetl.io/v1, of other levels and of
+// other systems from misspelt ones.
 func (d *decoder) nearKey(name string, s *section) Hint {
 	if known, ok := s.findKey(name, true); ok {
 		return writeInstead(known.name)
@@ -123,7 +122,7 @@ func (d *decoder) nearKey(name string, s *section) Hint {
 	return nearOr(name, s.keyNames())
 }
 
-// meantKey is the hint for a word of another system or another level; false if it is neither.
+// meantKey returns a hint for a word of another system or another level; false if it is neither.
 func (d *decoder) meantKey(name string, s *section) (Hint, bool) {
 	if found := foreignKey(name, s, nil); found.Text() != "" {
 		return foreignHint(found), true
@@ -152,13 +151,12 @@ func (d *decoder) toolField(f *fields, s *section, spelt string, pos source.Posi
 	f.rest = append(f.rest, restField{name: name, pos: pos, value: value, spelt: spelt})
 }
 
-// requireKeys reports keys that are missing; hint shows how to write one.
+// requireKeys reports missing keys; hint shows how to write one.
 func (d *decoder) requireKeys(f *fields, path, name, hint string) bool {
 	if f.getValue(name) != nil {
 		return true
 	}
-	// A misspelt key, or one of another system, is reported as unknown; that it is
-	// missing follows.
+	// A misspelt key, or one of another system, is reported as unknown; that it is missing follows from that.
 	for _, unknown := range f.unknown {
 		if expression.Suggest(unknown, []string{name}) != "" || foreignKey(unknown, f.section, nil).namesKey(name) {
 			return false
@@ -180,7 +178,7 @@ func (d *decoder) readItems(n *yaml.Node, what string) ([]*yaml.Node, bool) {
 	return n.Content, true
 }
 
-// readEach reads items, without invalid ones.
+// readEach reads items, and omits invalid ones.
 func readEach[T any](items []*yaml.Node, read func(*yaml.Node) *T) []*T {
 	var all []*T
 	for _, item := range items {
@@ -191,7 +189,7 @@ func readEach[T any](items []*yaml.Node, read func(*yaml.Node) *T) []*T {
 	return all
 }
 
-// oneOrMore are the items of a list, or what is in place of one.
+// oneOrMore returns the items of a list, or the node itself if it is not a list.
 func oneOrMore(n *yaml.Node) []*yaml.Node {
 	if n.Kind == yaml.SequenceNode {
 		return n.Content
@@ -199,7 +197,7 @@ func oneOrMore(n *yaml.Node) []*yaml.Node {
 	return []*yaml.Node{n}
 }
 
-// readConstants reads a map that is known before the run: the workload.
+// readConstants reads a map whose values are known before the run: the workload.
 func (d *decoder) readConstants(n *yaml.Node, what string) (map[string]any, Words) {
 	values, places := map[string]any{}, Words{}
 	if isNull(n) || d.broken[n] {
@@ -217,8 +215,7 @@ func (d *decoder) readConstants(n *yaml.Node, what string) (map[string]any, Word
 	return values, places
 }
 
-// constantValue is the canonical value of any YAML; braces in it mean nothing, so
-// they draw a warning.
+// constantValue returns the value of any YAML without templates, and warns about braces in it.
 func (d *decoder) constantValue(n *yaml.Node) any {
 	yamltree.EachScalar(n, func(n *yaml.Node) {
 		if !d.broken[n] && n.ShortTag() == "!!str" && strings.Contains(n.Value, "{{") {
@@ -228,7 +225,7 @@ func (d *decoder) constantValue(n *yaml.Node) any {
 	return d.plainValue(n)
 }
 
-// plainValue is the canonical value of any YAML.
+// plainValue returns the value of any YAML.
 func (d *decoder) plainValue(n *yaml.Node) any {
 	switch {
 	case d.broken[n]:
@@ -248,7 +245,7 @@ func (d *decoder) plainValue(n *yaml.Node) any {
 // Fields of tools that the language itself knows.
 const (
 	FieldStatement = "statement" // SQL, whose templates become bind parameters
-	FieldChildren  = "children"  // of what writes rows of tables
+	FieldChildren  = "children"  // of tools that write rows to tables
 	FieldParams    = "params"
 	FieldHeaders   = "headers"
 	FieldURL       = "url"
@@ -265,8 +262,8 @@ const (
 	FieldTool      = "tool"
 )
 
-// SelectVerbs are the first words of statements whose rows can be read in an order of the reader's.
+// SelectVerbs are the first words of statements whose rows can be ordered by the reader.
 var SelectVerbs = []string{"select", "values", "with"}
 
-// IsRequestField reports whether a field is a request of its own.
+// IsRequestField reports whether the value of a field is itself a request.
 func IsRequestField(field string) bool { return slices.Contains(RequestFields, field) }

@@ -14,15 +14,13 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Schemes of the names of files that do not come from the user's machine: those in a worker's
-// folder, and those that are part of the starter.
+// Schemes of the names of files that are not on the user's machine: in a worker's folder, or part of the starter.
 const (
 	NamedScheme   = "name:"
 	ExampleScheme = "example:"
 )
 
-// FileAt is the name of the file that a path in another file leads to; a path that
-// is not absolute begins where that file is.
+// FileAt returns the name of the file at a path in another file; relative paths begin at the folder of that file.
 func FileAt(from, to string) string {
 	scheme := ""
 	for _, known := range []string{NamedScheme, ExampleScheme} {
@@ -36,11 +34,10 @@ func FileAt(from, to string) string {
 	return scheme + path.Join(path.Dir(from), to)
 }
 
-// fileNames are the names of playbooks in a folder.
+// fileNames matches names of playbooks in a folder.
 var fileNames = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
-// FileNamed is the name of the file of a playbook in a worker's folder. The error
-// says what a name must be.
+// FileNamed returns the name of a playbook's file in a worker's folder. The error says what a name must be.
 func FileNamed(name string) (string, error) {
 	if !fileNames.MatchString(name) {
 		return "", fmt.Errorf("%q is not the name of a playbook: write the name of a file in the worker's folder, without .yaml and without a folder", Shorten(name))
@@ -48,9 +45,8 @@ func FileNamed(name string) (string, error) {
 	return NamedScheme + name + ".yaml", nil
 }
 
-// Called is the file that a call of PlaybookTool runs, "" where it has its steps
-// written out. name is what the call's name gives. The error says what a name must
-// be.
+// Called returns the file that a call of PlaybookTool runs, "" for inline steps. name is the rendered name of the
+// call. The error says what a name must be.
 func (pb *Playbook) Called(action *Action, name string) (string, error) {
 	if node := action.Field(FieldPath); node != nil {
 		text, _ := node.Value.(string)
@@ -65,8 +61,8 @@ func (pb *Playbook) Called(action *Action, name string) (string, error) {
 	return "", nil
 }
 
-// CalledNames are the playbooks that a template in the name of a call may give. A run
-// may be started by somebody who may not start others.
+// CalledNames returns the playbooks that a template in the name of a call may select. They must be listed, because
+// a run may be started by somebody who must not start others.
 func (a *Action) CalledNames() []string {
 	if node := a.Field(FieldNames); node != nil {
 		return LiteralTexts(node.Value)
@@ -74,7 +70,7 @@ func (a *Action) CalledNames() []string {
 	return nil
 }
 
-// Callers are the calls of a playbook that run other playbooks.
+// Callers returns the calls of a playbook that run other playbooks.
 func (pb *Playbook) Callers() []*Action {
 	return lists.Pick(pb.Actions(), func(call CallAt) (*Action, bool) { return call.Action, call.Action.Traits().Plays })
 }

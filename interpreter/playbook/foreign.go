@@ -8,13 +8,13 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// level is the kind of place of a word, as far as the tables of foreign words distinguish them.
+// level is a kind of place of a word, as the tables of foreign words distinguish them.
 type level uint8
 
 const (
 	levelPlaybook level = 1 << iota
 	levelMetadata
-	levelCall // a step, an entry of the workbook, and what is grouped under tool
+	levelCall // a step, an entry of the workbook, and the map under tool
 	levelRetry
 	levelLoop
 	levelSink
@@ -22,7 +22,7 @@ const (
 	levelState
 )
 
-// levels are the sections of each level.
+// levels are the levels of sections.
 var levels = map[string]level{
 	"playbook": levelPlaybook, "metadata": levelMetadata,
 	"step": levelCall, "workbook entry": levelCall, "tool": levelCall, "source": levelCall,
@@ -31,20 +31,19 @@ var levels = map[string]level{
 	"incremental": levelState,
 }
 
-// ForeignWord is the replacement for words of other systems: GitHub Actions, Airflow, Kestra,
-// n8n, Airbyte, dlt, Singer, and libraries such as requests. Words are compared without regard
-// to case, "-" and "_".
+// ForeignWord is the replacement for words of other systems: GitHub Actions, Airflow, Kestra, n8n, Airbyte, dlt,
+// Singer, and libraries such as requests. Words are compared without regard to case, "-" and "_".
 type ForeignWord struct {
-	Words string // with spaces between them
+	Words string // separated by spaces
 	level level
-	// field is the field of a tool that the words stand for; a tool without it has
-	// another meaning for them, or none.
+	// field is the tool's field that the words stand for. For a tool without it, the words have another meaning, or
+	// none.
 	field string
-	// word is the replacement to write, else Write says what to do; both are "" for unknown words.
+	// word is the replacement to write, or else Write says what to do; both are "" for unknown words.
 	word, Write string
 }
 
-// Text says what to write, "" for no foreign word.
+// Text returns what to write, "" for an unknown word.
 func (w ForeignWord) Text() string {
 	if w.word != "" {
 		return "write " + Quote(w.word)
@@ -52,10 +51,10 @@ func (w ForeignWord) Text() string {
 	return w.Write
 }
 
-// namesKey reports whether a key is one of those to write.
+// namesKey reports whether the replacement mentions a key.
 func (w ForeignWord) namesKey(key string) bool { return strings.Contains(w.Text(), Quote(key)) }
 
-// retryPolicy is how a policy for failures is written.
+// retryPolicy is an example of a policy for failures.
 const retryPolicy = `retry: [{when: error is defined, then: {max_attempts: 4, initial_delay: 5s}}]`
 
 const (
@@ -73,8 +72,7 @@ const (
 	times          = `write metadata: {schedule: {cron: "0 6 * * *"}}, or every: 1h in place of cron`
 )
 
-// foreignWords is the one table of words that other systems have for those of the
-// language. The first entry of a level counts.
+// foreignWords has the words of other systems. The first entry for a level counts.
 var foreignWords = []ForeignWord{
 	{Words: "jobs tasks nodes steps stages states activities dag pipeline", level: levelPlaybook, Write: listOfSteps},
 	{Words: "on triggers trigger", level: levelPlaybook, Write: `write metadata: {triggers: […]} for deliveries that start a run, metadata: {schedule: {…}} for times`},
@@ -178,12 +176,12 @@ var foreignWords = []ForeignWord{
 	{Words: "steps tasks", level: levelCall, field: "workflow", Write: `write "workflow", the list of its steps`},
 }
 
-// PlainWord is a word without what systems differ in: case, "-" and "_".
+// PlainWord returns a word without differences between systems: in lower case, without "-", "_" and ".".
 func PlainWord(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(name))
 }
 
-// ForeignIn finds a word in a table; spec is the tool's, nil for none.
+// ForeignIn finds a word in a table; spec is that of the tool, nil for none.
 func ForeignIn(table []ForeignWord, name string, at level, spec *ToolSpec) ForeignWord {
 	plain := PlainWord(name)
 	for _, one := range table {
@@ -203,7 +201,7 @@ func ForeignIn(table []ForeignWord, name string, at level, spec *ToolSpec) Forei
 	return ForeignWord{}
 }
 
-// foreignKey looks a key up among foreign words, zero if it is none. Fields of the tool come
+// foreignKey finds the replacement of a key from another system; zero if there is none. Fields of the tool come
 // before words of the language.
 func foreignKey(name string, s *section, spec *ToolSpec) ForeignWord {
 	at := levels[s.name]
@@ -216,8 +214,8 @@ func foreignKey(name string, s *section, spec *ToolSpec) ForeignWord {
 	return ForeignIn(foreignWords, name, at, spec)
 }
 
-// elsewhere are the places of sections whose words are often written at another
-// level, the likeliest first. The braces of each are around the word.
+// elsewhere lists sections whose words are often written at another level, the likeliest first. shown has the
+// braces around the word.
 var elsewhere = []struct{ section, place, shown string }{
 	{"then", "under then in a policy of retry", "retry: [{when: …, then: {%: …}}]"},
 	{"next_call", "under next_call", "then: {next_call: {%: …}}"},
@@ -234,8 +232,7 @@ var elsewhere = []struct{ section, place, shown string }{
 	{"thresholds", "under thresholds", "loop: {thresholds: {%: …}}"},
 }
 
-// shared are words that many sections have, so that one that is unknown here says
-// nothing about where it belongs.
+// shared are words of many sections, so that their use says nothing about the section that was meant.
 var shared = []string{"tool", "args", "auth", "step", "name", "key", "when", "kind", "start", "end", "result", "offset", "per", "path", "shared", "sink", "state", "token", "type"}
 
 // otherLevel finds the section that a word belongs to; near also accepts similar words.
@@ -246,7 +243,7 @@ func otherLevel(name string, here *section, all []*section, near bool) (Hint, bo
 	for _, one := range elsewhere {
 		if one.section == here.name || one.section == "step" && here.name == "workbook entry" ||
 			one.section == "next_call" && levels[here.name] != levelRetry {
-			continue // the words of next_call are fields of tools as well
+			continue // the words of next_call are also fields of tools
 		}
 		i := slices.IndexFunc(all, func(s *section) bool { return s.name == one.section })
 		if i < 0 {
@@ -262,7 +259,7 @@ func otherLevel(name string, here *section, all []*section, near bool) (Hint, bo
 	return Hint{}, false
 }
 
-// wordOf is the word of a section that a name is, or with near resembles.
+// wordOf returns the word of a section that equals name or, with near, resembles it.
 func wordOf(s *section, name string, near bool) string {
 	const leastLetters = 5 // shorter words resemble too many
 	words := lists.Filter(s.keyNames(), func(word string) bool { return !slices.Contains(shared, word) && (!near || len(word) >= leastLetters) })
@@ -287,8 +284,7 @@ func misplacedHint(name, word, place, shown string) Hint {
 	return found
 }
 
-// FieldHint says what is meant by a key that is neither a field of the tool nor a
-// word of the section.
+// FieldHint suggests what is meant by a key that is neither a field of the tool nor a word of the section.
 func FieldHint(name, of string, spec ToolSpec) Hint {
 	s := sectionNamed(of)
 	if known, ok := s.findKey(name, true); ok {
@@ -314,8 +310,8 @@ func FieldHint(name, of string, spec ToolSpec) Hint {
 	return Says("; its fields are " + Listed(spec.FieldNames()))
 }
 
-// StandsFor reports whether a key that the tool and the section, which is named, do not have is what other
-// systems call a field.
+// StandsFor reports whether an unknown key of a section is another system's name for a field, or a misspelling of
+// it.
 func StandsFor(key, of string, spec ToolSpec, field string) bool {
 	return foreignKey(key, sectionNamed(of), &spec).namesKey(field) || expression.Suggest(key, []string{field}) != ""
 }

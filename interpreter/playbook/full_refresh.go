@@ -10,14 +10,14 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// FullRefreshable are the steps of a playbook that keep a state, in the order of the file: those of
-// a playbook that is within a step as STEP/INNER.
+// FullRefreshable returns the steps of a playbook that keep a state, in file order; those of an inline playbook as
+// STEP/INNER.
 func (pb *Playbook) FullRefreshable() []string {
 	return lists.Map(pb.KeptStates(), func(kept KeptState) string { return kept.Step })
 }
 
-// stepWithin finds a step by its name, or a step of a playbook within a step by STEP/INNER, and
-// the playbook that it is in; nil if there is none.
+// stepWithin returns the step with a name, or the step STEP/INNER of an inline playbook, and the playbook that
+// contains it; nil if there is none.
 func (pb *Playbook) stepWithin(name string) (of *Playbook, step *Step) {
 	outer, inner, isWithin := strings.Cut(name, "/")
 	step = pb.Step(outer)
@@ -30,14 +30,13 @@ func (pb *Playbook) stepWithin(name string) (of *Playbook, step *Step) {
 	return step.Action.Inline.stepWithin(inner)
 }
 
-// Within returns the rest of those names that begin with STEP/, for the playbook within that
-// step.
+// Within returns the names that begin with STEP/, without that prefix, for the inline playbook of the step.
 func Within(step string, names []string) []string {
 	return lists.Pick(names, func(name string) (string, bool) { return strings.CutPrefix(name, step+"/") })
 }
 
-// CheckFullRefresh refuses steps that cannot read from the initial value again: those that keep
-// no state, and those whose sink would insert the rows of earlier runs twice.
+// CheckFullRefresh returns an error for steps that cannot read from the initial value again: those that keep no
+// state, and those whose sink would insert the rows of earlier runs twice.
 func (pb *Playbook) CheckFullRefresh(steps []string) error {
 	for _, name := range steps {
 		of, step := pb.stepWithin(name)
@@ -62,7 +61,7 @@ func (pb *Playbook) CheckFullRefresh(steps []string) error {
 	return nil
 }
 
-// otherSteps says which steps keep a state.
+// otherSteps returns a hint with the steps that keep a state.
 func (pb *Playbook) otherSteps(name string) string {
 	known := pb.FullRefreshable()
 	if near := expression.Suggest(name, known); near != "" {
@@ -74,23 +73,23 @@ func (pb *Playbook) otherSteps(name string) string {
 	return "; those that keep a state: " + strings.Join(known, ", ")
 }
 
-// InsertsTwice is the first sink of a step that inserts rows again which it has written in an
-// earlier run, nil for none.
+// InsertsTwice returns the first sink of a step that would insert rows again which an earlier run has written, nil
+// for none.
 func (pb *Playbook) InsertsTwice(step *Step) *Sink {
 	return pb.intoTable(step.rowSinks(), func(mode string) bool { return mode == "insert" })
 }
 
-// InsertsRows reports whether a sink of a step's calls skips rows that were written before. Modes that overwrite rows
-// do not need that.
+// InsertsRows reports whether a sink of a step's calls skips rows that were written before. Modes that overwrite
+// rows need not do that.
 func (pb *Playbook) InsertsRows(step *Step) bool { return pb.InsertingSink(step) != nil }
 
-// InsertingSink is the first of those sinks, nil for none.
+// InsertingSink returns the first such sink, nil for none.
 func (pb *Playbook) InsertingSink(step *Step) *Sink {
 	return pb.intoTable(step.SuccessSinks(), keepsRows)
 }
 
-// WritesAgain reports whether a sink of a step would write rows again that are read again: one that inserts, or does
-// not write to a table.
+// WritesAgain reports whether a sink of a step would write rows again if they are read again, because it inserts,
+// or does not write to a table.
 func (pb *Playbook) WritesAgain(step *Step) bool {
 	return slices.ContainsFunc(step.SuccessSinks(), func(sink *Sink) bool {
 		if sink.Action == nil {
@@ -105,7 +104,7 @@ func (pb *Playbook) WritesAgain(step *Step) bool {
 // keepsRows reports whether a sink with this mode leaves existing rows of its table unchanged.
 func keepsRows(mode string) bool { return !IsRepeatable(mode) }
 
-// intoTable is the first sink into a table with such a mode, nil for none.
+// intoTable returns the first sink that writes to a table with a matching mode, nil for none.
 func (pb *Playbook) intoTable(sinks []*Sink, is func(mode string) bool) *Sink {
 	for _, sink := range sinks {
 		if sink.Action == nil {
@@ -119,8 +118,8 @@ func (pb *Playbook) intoTable(sinks []*Sink, is func(mode string) bool) *Sink {
 	return nil
 }
 
-// WritesOnce is the first sink into a table whose rows another run of the same partition would not
-// take the place of, also one of steps that are written out within a step; nil for none.
+// WritesOnce returns the first sink into a table, including those of inline playbooks, whose rows another run of
+// the same partition would not replace; nil for none.
 func (pb *Playbook) WritesOnce() *Sink {
 	for _, step := range pb.Steps {
 		if sink := pb.intoTable(step.SuccessSinks(), keepsRows); sink != nil {

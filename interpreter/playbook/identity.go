@@ -12,9 +12,9 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Identity is a hash of what a playbook does. It ignores comments, descriptions, the order of keys,
-// the notation of values, and which partitions exist. A partition is stale if it was done by a
-// playbook with another identity.
+// Identity returns a hash of what a playbook does. It ignores comments, descriptions, the order of keys, the
+// notation of values, and which partitions exist. A partition is stale if it was done by a playbook with another
+// identity.
 func (pb *Playbook) Identity() string {
 	const digits = 16
 	var text strings.Builder
@@ -29,7 +29,7 @@ func (pb *Playbook) Identity() string {
 	return hex.EncodeToString(sum[:])[:digits]
 }
 
-// dropDescriptions leaves out the descriptions of steps, and of those that a step has written out.
+// dropDescriptions removes the descriptions of steps, including those of inline playbooks.
 func dropDescriptions(steps *yaml.Node) {
 	if steps == nil || steps.Kind != yaml.SequenceNode {
 		return
@@ -44,7 +44,7 @@ func dropDescriptions(steps *yaml.Node) {
 	}
 }
 
-// dropKeys leaves keys out of a map.
+// dropKeys removes keys from a map.
 func dropKeys(n *yaml.Node, keys ...string) {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return
@@ -56,7 +56,7 @@ func dropKeys(n *yaml.Node, keys ...string) {
 	}
 }
 
-// writeTree writes what a tree says, in one way for each.
+// writeTree writes a canonical text of a tree.
 func writeTree(text *strings.Builder, n *yaml.Node) {
 	switch n.Kind {
 	case yaml.MappingNode:

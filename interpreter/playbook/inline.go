@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// The fields of PlaybookTool that say which playbook it runs, and with what.
+// The fields of PlaybookTool that determine which playbook it runs, and with what.
 const (
 	FieldWorkflow = "workflow"
 	FieldPath     = "path"
@@ -19,21 +19,21 @@ const (
 	FieldNames    = "names"
 	FieldWorkload = "workload"
 	FieldWait     = "wait"
-	// FieldPartition is the key of the partition that the run of it is about.
+	// FieldPartition is the key of the partition that the run loads.
 	FieldPartition = "partition"
 )
 
-// inline is what a playbook has that is part of another one.
+// inline has the additional data of a playbook that is part of another one.
 type inline struct {
-	// source is its text as a document of its own.
+	// source is its text as a separate document.
 	source   string
 	workflow *yaml.Node
-	policies *yaml.Node // the lists of the playbook around it that it uses; nil for none
-	older    bool       // noetl.io/v1
+	policies *yaml.Node // the lists of the enclosing playbook that it uses; nil for none
+	older    bool       // whether it is in noetl.io/v1
 }
 
-// Source is the text of a playbook within another one, as a separate document for its run. It
-// depends on the file only.
+// Source returns the text of a playbook; for an inline playbook, a separate document for its run, which depends on
+// the file only.
 func (pb *Playbook) Source() string {
 	if pb.inline != nil {
 		return pb.inline.source
@@ -41,8 +41,8 @@ func (pb *Playbook) Source() string {
 	return string(pb.File.Bytes())
 }
 
-// readInlined decodes the steps that a call of PlaybookTool writes out. Their expressions
-// belong to the inner playbook, so none of them is a template of the call.
+// readInlined decodes the inline steps of a call of PlaybookTool. Their expressions belong to the inner playbook,
+// so none of them is a template of the call.
 func readInlined(d *decoder, field restField) *Playbook {
 	before, used := len(d.unread), len(d.lent.usedHere)
 	inner := &Playbook{
@@ -55,8 +55,8 @@ func readInlined(d *decoder, field restField) *Playbook {
 	return inner
 }
 
-// nameInlined names the playbooks within a playbook after it, and writes them as
-// documents of their own, with the signatures of the file.
+// nameInlined names inline playbooks after the enclosing one, and writes them as separate documents with the
+// signatures of the file.
 func (pb *Playbook) nameInlined(signatures []Signature) {
 	for _, call := range pb.Actions() {
 		inner := call.Action.Inline
@@ -84,11 +84,11 @@ func (pb *Playbook) nameInlined(signatures []Signature) {
 	}
 }
 
-// maxPlaybookName bounds metadata.name, in bytes: it is part of workflow IDs, of which Temporal
-// accepts 1,000 bytes, and of search attributes.
+// maxPlaybookName bounds metadata.name, in bytes: it is part of workflow IDs, of which Temporal accepts 1,000
+// bytes, and of search attributes.
 const maxPlaybookName = 200
 
-// nameWithin is the name of a playbook that a step of another one has written out.
+// nameWithin returns the name of the inline playbook of a step.
 func nameWithin(outer, step string) string {
 	name := cmp.Or(outer, PlaybookTool) + "." + step
 	if len(name) <= maxPlaybookName {
@@ -103,7 +103,7 @@ func nameWithin(outer, step string) string {
 	return outer[:room] + "~" + hex.EncodeToString(digest[:])[:digits] + "." + step
 }
 
-// documentText writes a playbook of the steps.
+// documentText returns a playbook with the inline steps as a document.
 func (in *inline) documentText(name, state string) string {
 	version := Version
 	if in.older {
@@ -135,11 +135,11 @@ func (in *inline) documentText(name, state string) string {
 	if in.policies != nil {
 		quoteAll(in.policies)
 	}
-	quoteAll(workflow) // the encoder does not keep every text in every style
+	quoteAll(workflow) // the encoder does not preserve every text in every style
 	return yamltree.Encode(document(workflow))
 }
 
-// sameTree reports whether two trees say the same, however they are written.
+// sameTree reports whether two trees have the same values, regardless of style.
 func sameTree(a, b *yaml.Node) bool {
 	if a.Kind != b.Kind || a.ShortTag() != b.ShortTag() || a.Value != b.Value || len(a.Content) != len(b.Content) {
 		return false
@@ -152,7 +152,7 @@ func sameTree(a, b *yaml.Node) bool {
 	return true
 }
 
-// quoteAll writes every text in double quotes.
+// quoteAll sets the style of every text to double quotes.
 func quoteAll(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {

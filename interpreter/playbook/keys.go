@@ -7,53 +7,51 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// key is one word that a section of a playbook accepts.
+// key is a word that a section of a playbook accepts.
 type key struct {
 	name    string
 	aliases []string // other spellings, in every version
 	older   []string // spellings of noetl.io/v1 only
 	doc     string
-	newer   bool   // no word of noetl.io/v1, whose playbooks may have a label of that name
-	warned  string // the one of older that draws a warning
-	// required shows how to write the word where it is missing; "" for words
-	// that may be.
+	newer   bool   // not a word of noetl.io/v1, whose playbooks may have a label with that name
+	warned  string // the spelling in older that causes a warning
+	// required is an example for a missing word; "" for optional words.
 	required string
-	nullable bool // without a value the word counts as left out
-	repeats  bool // asks for another attempt; words of then only
-	// StepsOnlyWords words of then are not for the retry of sinks and notices.
+	nullable bool // without a value the word counts as omitted
+	repeats  bool // causes another attempt; for words of then only
+	// stepsOnly words of then are not allowed in the retry of sinks and notices.
 	stepsOnly bool
-	// The rest is filled in by sectionOf.
+	// The following fields are set by sectionOf.
 	domain domain
-	what   string // the word in messages
+	what   string // name of the word in messages
 	read   func(d *decoder, w written, into any)
 }
 
-// keyOf is a word and how it is read into a T: a new word is a new entry of its
-// section.
+// keyOf is a word with its reader into a T: a new word is a new entry of its section.
 type keyOf[T any] struct {
 	key
 	into reader[T]
 }
 
-// acceptKey is a word of a section.
+// acceptKey returns a word of a section.
 func acceptKey[T any](k key, into reader[T]) keyOf[T] { return keyOf[T]{k, into} }
 
-// section is a map of a playbook with known keys. This one table serves
-// decoding, the suggestions for misspelt keys, and docs/reference.
+// section is a map in a playbook with known keys. The same table drives decoding, suggestions for misspelt keys,
+// and docs/reference.
 type section struct {
-	name   string // as the documentation calls it
-	called string // as messages call it, where that is not name
-	prefix string // is before the words in messages about their values
+	name   string // name in the documentation
+	called string // name in messages, if different
+	prefix string // prefix of the words in messages about their values
 	keys   []key
 	open   bool // other keys are fields of the tool
 	labels bool // other keys are labels in noetl.io/v1
-	// fields renames fields of tools as noetl.io/v1 spells them.
+	// fields maps noetl.io/v1's names of tools' fields to the current ones.
 	fields map[string]string
 	// below is the section whose words are often written here by mistake.
 	below *section
 }
 
-// sectionOf is a section with its words, which are read into a T.
+// sectionOf returns a section with its words, which are read into a T.
 func sectionOf[T any](s section, words []keyOf[T]) *section {
 	for _, word := range words {
 		k := word.key
@@ -66,10 +64,10 @@ func sectionOf[T any](s section, words []keyOf[T]) *section {
 	return &s
 }
 
-// sectionTitle is what messages call the section.
+// sectionTitle returns the name of the section for messages.
 func (s *section) sectionTitle() string { return cmp.Or(s.called, s.name) }
 
-// olderFields are the fields of tools that noetl.io/v1 spells otherwise.
+// olderFields maps noetl.io/v1's names of tools' fields to the current ones.
 var olderFields = map[string]string{
 	"endpoint": "url",
 	"payload":  "body",
@@ -77,7 +75,7 @@ var olderFields = map[string]string{
 	"query":    "statement",
 }
 
-// saveWord is what noetl.io/v1 calls a sink.
+// saveWord is noetl.io/v1's name of sink.
 var saveWord = []string{"save"}
 
 var sections = []*section{
@@ -86,12 +84,12 @@ var sections = []*section{
 	sinkSection, noticeSection, notifySection, expectSection, routeSection, targetSection,
 }
 
-// sectionNamed is the section of that name.
+// sectionNamed returns the section with a name.
 func sectionNamed(name string) *section {
 	return lists.First(sections, func(s *section) bool { return s.name == name })
 }
 
-// KeysOf are the keys that an author may write in the section of that name.
+// KeysOf returns the keys that an author may write in the named section.
 func KeysOf(section string) []string { return sectionNamed(section).keyNames() }
 
 // findKey returns the key that a word stands for.
@@ -105,13 +103,13 @@ func (s *section) findKey(name string, older bool) (*key, bool) {
 	return nil, false
 }
 
-// olderNames are the keys of a section in noetl.io/v1, without its own spellings.
+// olderNames returns the keys of a section that exist in noetl.io/v1, in their current spelling.
 func (s *section) olderNames() []string { return s.namesOf(func(k key) bool { return !k.newer }) }
 
-// keyNames are the keys that an author may write.
+// keyNames returns the keys that an author may write.
 func (s *section) keyNames() []string { return s.namesOf(func(key) bool { return true }) }
 
-// namesOf are the names of the keys that match.
+// namesOf returns the names of the keys that match.
 func (s *section) namesOf(match func(key) bool) []string {
 	return lists.Map(lists.Filter(s.keys, match), func(k key) string { return k.name })
 }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// The room of language.go: what the tables that decode a playbook say of the language. The
-// documentation, the JSON Schema, starter explain and the editor are made of it.
+// This file exposes the tables that drive decoding. The documentation, the JSON Schema, starter explain and the
+// editor are generated from it.
 
 // Section describes a map of the language.
 type Section struct {
 	Name string
-	// Open sections accept the fields of their tool beside Keys.
+	// Open says that the section accepts the fields of its tool besides Keys.
 	Open bool
 	Keys []Key
 }
@@ -25,23 +25,21 @@ type Key struct {
 	Older   []string // spellings of noetl.io/v1 only
 	Doc     string
 	Kind    WordKind
-	// Accepted are the words of a choice, else words that may be in place of the kind.
+	// Accepted are the values of a choice, or words allowed in place of the kind.
 	Accepted []string
 	// Least and Most are bounds of a number, nil for none.
 	Least, Most *float64
-	// Default is the value if the key is omitted, as an author would write it; "" for none, or
-	// if it varies.
+	// Default is the value of an omitted key, as an author would write it; "" for none, or if it varies.
 	Default string
-	// Of is the name of the section that is there, "" for none.
+	// Of is the name of the value's section, "" for none.
 	Of       string
 	Required bool
-	Nullable bool // without a value it counts as left out
-	// StepsOnly keys are not for the retry of sinks and notices.
+	Nullable bool // without a value it counts as omitted
+	// StepsOnly says that the key is not allowed in the retry of sinks and notices.
 	StepsOnly bool
 }
 
-// Sections are all sections of the language with the keys that they accept, in
-// the order of the documentation.
+// Sections returns all sections of the language with their keys, in the order of the documentation.
 func Sections() []Section { return describeSections(sections) }
 
 func describeSections(sections []*section) []Section {
@@ -66,7 +64,7 @@ func (k *key) describeKey() Key {
 	return described
 }
 
-// asWritten is a default as an author writes it.
+// asWritten returns a default as an author would write it.
 func asWritten(absent any) string {
 	if absent == nil {
 		return ""
@@ -84,22 +82,22 @@ func asWritten(absent any) string {
 	return text
 }
 
-// CallbackWord is a name that only requests of tools have which await an answer:
-// where the answer is to be sent. Elsewhere the name is free.
+// CallbackWord is available only in requests of tools that await an answer: it says where the answer must be sent.
+// Elsewhere the name is free.
 const CallbackWord = "callback"
 
-// RowWord is the row at hand where an expression is evaluated for each row.
+// RowWord is the current row, in expressions that are evaluated for each row.
 const RowWord = "row"
 
 // CallbackMembers are the members of CallbackWord.
 var CallbackMembers = []string{"url", "token", "complete", "fail", "progress", "page"}
 
-// RequestFields are fields that are requests of their own, as http sends them.
+// RequestFields are fields whose values are requests, as http sends them.
 var RequestFields = []string{"on_start", "on_cancel"}
 
-// NoticeNames are names that only notices of the run have. They hide what has the
-// same name elsewhere, and are kept from nobody.
+// NoticeNames are names that only notices of the run have. There they hide equal names; elsewhere the names are
+// free.
 var NoticeNames = []string{"event", "status"}
 
-// NamePattern is what names of steps, elements and into look like.
+// NamePattern matches valid names of steps, elements and into.
 var NamePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
