@@ -13,8 +13,7 @@ import (
 // unknown is an offset that could not be found.
 const unknown = -1
 
-// extent finds where each node of a file's tree begins and ends. The YAML parser reports only
-// the beginnings.
+// extent finds where each node of a file's tree begins and ends. The YAML parser reports only the beginnings.
 type extent struct {
 	file *source.File
 	text string
@@ -24,7 +23,7 @@ func newExtent(file *source.File) extent { return extent{file: file, text: strin
 
 func (e extent) startOffset(n *yaml.Node) int { return e.file.ByteOffset(yamltree.Position(n)) }
 
-// endOffset is the offset after a node, before its line comment.
+// endOffset returns the offset after a node, before its line comment.
 func (e extent) endOffset(n *yaml.Node) int {
 	start := e.startOffset(n)
 	switch {
@@ -56,7 +55,7 @@ func (e extent) scalarEnd(n *yaml.Node, start int) int {
 	places := e.file.ScalarPositions(yamltree.Position(n), style, n.Value)
 	last := places[len(places)-1]
 	if n.Value != "" && last == yamltree.Position(n) {
-		return unknown // the text could not be followed
+		return unknown // the end could not be determined
 	}
 	end := e.file.ByteOffset(last)
 	if style != source.SingleQuoted && style != source.DoubleQuoted {
@@ -71,7 +70,7 @@ func (e extent) scalarEnd(n *yaml.Node, start int) int {
 	return end + 1
 }
 
-// afterColon is the offset behind the colon of a key.
+// afterColon returns the offset after the colon of a key.
 func (e extent) afterColon(key *yaml.Node) int {
 	end := e.endOffset(key)
 	if end < 0 {
@@ -84,7 +83,7 @@ func (e extent) afterColon(key *yaml.Node) int {
 	return len(e.text) - len(rest) + 1
 }
 
-// blockEnd is the end of a | or > scalar whose first line is given.
+// blockEnd returns the end of a | or > scalar whose first line is given.
 func (e extent) blockEnd(line int) int {
 	last, indent := line, unknown
 	for n := line + 1; n <= e.file.Lines(); n++ {
@@ -104,19 +103,19 @@ func (e extent) blockEnd(line int) int {
 	return e.lineEnd(last)
 }
 
-// lineStart and lineEnd are where a line begins and ends, its break aside.
+// lineStart and lineEnd return the offsets of a line, without its line break.
 func (e extent) lineStart(line int) int {
 	return e.file.ByteOffset(source.Position{Line: line, Column: 1})
 }
 
 func (e extent) lineEnd(line int) int { return e.lineStart(line) + len(e.file.Line(line)) }
 
-// lineAt is the line that an offset is in.
+// lineAt returns the line that contains an offset.
 func (e extent) lineAt(offset int) int {
 	return max(1, sort.Search(e.file.Lines(), func(i int) bool { return e.lineStart(i+1) > offset }))
 }
 
-// flowEnd is the end of a list or map in brackets.
+// flowEnd returns the end of a list or map in brackets.
 func (e extent) flowEnd(start int) int {
 	depth, fresh := 0, true // fresh: a scalar may begin here
 	for i := start; i < len(e.text); i++ {
@@ -141,9 +140,8 @@ func (e extent) flowEnd(start int) int {
 	return unknown
 }
 
-// skipToken is the last byte of the scalar in quotes, or of the line of the comment,
-// that begins at i: brackets in them count for nothing. It is i where neither
-// begins, and unknown where there is no end.
+// skipToken returns the last byte of the quoted scalar, or of the line of the comment, that begins at i, because
+// brackets in them do not count. It returns i if neither begins there, and unknown if there is no end.
 func (e extent) skipToken(i int, fresh bool) int {
 	switch c := e.text[i]; {
 	case fresh && (c == '"' || c == '\''):
@@ -158,7 +156,7 @@ func (e extent) skipToken(i int, fresh bool) int {
 	return i
 }
 
-// quoteEnd is the place of the quote that closes the one at start.
+// quoteEnd returns the offset of the quote that closes the one at start.
 func (e extent) quoteEnd(start int) int {
 	quote := e.text[start]
 	for i := start + 1; i < len(e.text); i++ {

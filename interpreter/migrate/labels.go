@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// migrateLabels moves what noetl.io/v1 keeps in metadata, such as path, to
-// metadata.labels, where the newer version has it.
+// migrateLabels moves additional keys that noetl.io/v1 has in metadata, such as path, to metadata.labels, where the
+// newer version has them.
 func (m *migrator) migrateLabels() {
 	if versionOf(m.root.Content[0]) != playbook.OlderVersion {
 		return
@@ -36,8 +36,7 @@ func (m *migrator) migrateLabels() {
 	}
 }
 
-// olderMetadata are the keys of metadata that become labels, in the order of
-// the file.
+// olderMetadata returns the keys of metadata that become labels, in file order.
 func olderMetadata(metadata *yaml.Node) []string {
 	if metadata == nil || metadata.Kind != yaml.MappingNode {
 		return nil
@@ -76,7 +75,7 @@ func moveToLabels(metadata *yaml.Node, moving []string) {
 	}
 }
 
-// labelEdits move keys of metadata to its labels.
+// labelEdits returns the edits that move keys of metadata to its labels.
 func (e extent) labelEdits(metadata *yaml.Node, moving []string) ([]edit, bool) {
 	labels := yamltree.Keys(metadata)["labels"]
 	switch {
@@ -118,13 +117,13 @@ func (e extent) labelEdits(metadata *yaml.Node, moving []string) ([]edit, bool) 
 	}
 	block = strings.Repeat(" ", metadata.Content[0].Column-1) + "labels:" + breaks + block
 	edits[0].text = block + breaks
-	if strings.HasPrefix(e.text[edits[0].start:], breaks) { // the last line, whose break before goes
+	if strings.HasPrefix(e.text[edits[0].start:], breaks) { // for the last line, the break before it is removed
 		edits[0].text = breaks + block
 	}
 	return edits, true
 }
 
-// labelLines are the lines of a key whose value becomes text.
+// labelLines returns the lines of a key whose value becomes text.
 func (e extent) labelLines(key, value *yaml.Node, first, last int) ([]string, bool) {
 	var lines []string
 	for n := first; n <= last; n++ {
@@ -142,7 +141,7 @@ func (e extent) labelLines(key, value *yaml.Node, first, last int) ([]string, bo
 	return lines, true
 }
 
-// labelsInBrackets writes metadata in brackets anew.
+// labelsInBrackets rewrites metadata that is in brackets.
 func (e extent) labelsInBrackets(metadata *yaml.Node, moving []string) ([]edit, bool) {
 	start, end := e.startOffset(metadata), e.endOffset(metadata)
 	if start < 0 || end < 0 {
@@ -154,8 +153,8 @@ func (e extent) labelsInBrackets(metadata *yaml.Node, moving []string) ([]edit, 
 	return []edit{{start, end, strings.TrimSpace(yamltree.Encode(copied))}}, true
 }
 
-// wholeLines are the first and last line of a key that is in lines of its own,
-// comments above it included.
+// wholeLines returns the first and last line of a key that does not share lines with others, including comments
+// above it.
 func (e extent) wholeLines(key, value *yaml.Node) (first, last int, ok bool) {
 	end := e.endOffset(value)
 	if end < 0 || strings.TrimSpace(e.text[e.lineStart(key.Line):e.startOffset(key)]) != "" {
@@ -168,7 +167,7 @@ func (e extent) wholeLines(key, value *yaml.Node) (first, last int, ok bool) {
 	return first, e.lineAt(end), true
 }
 
-// removeLines takes lines out.
+// removeLines returns the edit that removes lines.
 func (e extent) removeLines(first, last int) edit {
 	if last == e.file.Lines() { // nothing follows: the break before goes
 		return edit{e.lineEnd(first - 1), e.lineEnd(last), ""}
@@ -176,7 +175,7 @@ func (e extent) removeLines(first, last int) edit {
 	return edit{e.lineStart(first), e.lineStart(last + 1), ""}
 }
 
-// metadataPlace is where the original has a key of metadata.
+// metadataPlace returns the position of a key of metadata in the original.
 func (m *migrator) metadataPlace(name string) source.Position {
 	metadata := yamltree.Keys(m.root.Content[0])["metadata"]
 	if at := yamltree.IndexOf(metadata, name); at >= 0 {

@@ -1,6 +1,5 @@
-// Package migrate rewrites the older forms in the file of a playbook. What the
-// forms mean it has from interpreter/playbook; what it knows itself is where
-// they are in the text, and how to change that and nothing else.
+// Package migrate rewrites the older forms in the file of a playbook. interpreter/playbook defines the meaning of
+// these forms; this package finds them in the text, and changes nothing else.
 package migrate
 
 import (
@@ -16,24 +15,21 @@ import (
 
 // Migration is a file with its older forms rewritten.
 type Migration struct {
-	Text    []byte          // the file as it should be; the original where nothing changes
+	Text    []byte          // the new content; the original if nothing changes
 	Changes []source.Change // in the order of the original
-	// Problems lists what was not rewritten, because its meaning would change, and what keeps
-	// the file from being read. Places refer to the original.
+	// Problems lists what was not rewritten because its meaning would change, and what prevents the file from being
+	// decoded. Positions refer to the original.
 	Problems source.Diagnostics
 }
 
 // HasChanged reports whether the text differs from the original.
 func (m *Migration) HasChanged() bool { return len(m.Changes) > 0 }
 
-// MigrateFile rewrites the older forms of retry and of requests, the words of noetl.io/v1,
-// what it keeps in metadata beside labels, sinks of loops that have to be in
-// loop.sink, and the word data where it has another name now, in the playbooks that
-// steps write out too. Only what changes is touched:
-// comments, order and quoting of all else stay. Each edit is checked by reading
-// the result again: it must hold what was meant and every comment, or the
-// edit is not made and reported instead. A file without older forms comes back
-// as it was.
+// MigrateFile rewrites the older forms of retry and of requests, the words of noetl.io/v1, additional keys of its
+// metadata, sinks of loops that must be in loop.sink, and the word data where it has another name now, including
+// those in inline playbooks. It changes nothing else: comments, order and quoting are kept. Each edit is checked by
+// parsing the result: if that does not have the intended values and every comment, the edit is not made and is
+// reported instead. A file without older forms is returned unchanged.
 func MigrateFile(file *source.File) *Migration {
 	m := &migrator{file: file, Migration: Migration{Text: file.Bytes()}}
 	book, found := playbook.Decode(file)
@@ -55,7 +51,7 @@ func MigrateFile(file *source.File) *Migration {
 	return &m.Migration
 }
 
-// migrator rewrites one file step by step; Text is what it has come to.
+// migrator rewrites one file step by step; Text is the result so far.
 type migrator struct {
 	Migration
 
@@ -64,8 +60,8 @@ type migrator struct {
 	found source.Diagnostics
 }
 
-// rewriteText lets a function change the tree of the text and return the equivalent edits of
-// the text. If the edited text has another tree, or lacks a comment, the rewrite is refused.
+// rewriteText lets change modify the tree of the text and return the equivalent edits of the text. If the edited
+// text has another tree, or lacks a comment, the rewrite is refused.
 func (m *migrator) rewriteText(change func(e extent, root *yaml.Node) ([]edit, bool)) bool {
 	wanted, err := yamltree.Parse(m.Text)
 	if err != nil {
@@ -94,21 +90,20 @@ func (m *migrator) addProblem(pos source.Position, code, message string) {
 	m.Problems = append(m.Problems, source.Diagnostic{File: m.file.Name, Pos: pos, Code: code, Message: message})
 }
 
-// isBroken reports whether the original has an error from one place up to
-// another.
+// isBroken reports whether the original has an error between two positions.
 func (m *migrator) isBroken(from, to source.Position) bool {
 	return slices.ContainsFunc(m.found.Errors(), func(d source.Diagnostic) bool {
 		return !d.Pos.Before(from) && !to.Before(d.Pos)
 	})
 }
 
-// sameTree compares what two trees without aliases hold.
+// sameTree reports whether two trees without aliases have the same values.
 func sameTree(a, b *yaml.Node) bool {
 	return a.Kind == b.Kind && a.Value == b.Value && a.ShortTag() == b.ShortTag() &&
 		slices.EqualFunc(a.Content, b.Content, sameTree)
 }
 
-// commentLines are all lines of comments below a node, sorted.
+// commentLines returns all lines of comments in a node, sorted.
 func commentLines(n *yaml.Node) []string {
 	var lines []string
 	var walk func(*yaml.Node)
@@ -129,7 +124,7 @@ func commentLines(n *yaml.Node) []string {
 	return lines
 }
 
-// lineBreak is how the file ends its lines.
+// lineBreak returns the line break of the file.
 func lineBreak(text []byte) string {
 	if strings.Contains(string(text), "\r\n") {
 		return "\r\n"
@@ -137,8 +132,7 @@ func lineBreak(text []byte) string {
 	return "\n"
 }
 
-// indentBlock puts every line of a text behind n spaces, with the breaks of
-// the file and none at the end.
+// indentBlock indents every line of a text by n spaces, with the file's line breaks and none at the end.
 func indentBlock(text string, n int, lineBreak string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines {

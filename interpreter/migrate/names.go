@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// migrateNames gives data its name where older playbooks had the word.
+// migrateNames replaces the word data in older playbooks by its current names.
 func (m *migrator) migrateNames(book *playbook.Playbook) {
 	original := book.OlderNames()
 	if len(original) == 0 {
@@ -20,7 +20,7 @@ func (m *migrator) migrateNames(book *playbook.Playbook) {
 		places := scalarPlaces(root)
 		current, _ := playbook.Decode(e.file)
 		names := current.OlderNames()
-		slices.Reverse(names) // so that offsets in values hold
+		slices.Reverse(names) // from the end, so that offsets in values remain valid
 		for _, name := range names {
 			start, scalar := e.file.ByteOffset(name.Pos), places[name.Scalar]
 			if start < 0 || scalar == nil {
@@ -41,7 +41,7 @@ func (m *migrator) migrateNames(book *playbook.Playbook) {
 	}
 }
 
-// scalarPlaces are the scalars of a tree by where they are.
+// scalarPlaces returns the scalars of a tree by position.
 func scalarPlaces(root *yaml.Node) map[source.Position]*yaml.Node {
 	places := map[source.Position]*yaml.Node{}
 	yamltree.EachScalar(root, func(n *yaml.Node) { places[yamltree.Position(n)] = n })

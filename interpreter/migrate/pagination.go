@@ -29,7 +29,7 @@ func (m *migrator) migratePaginations() {
 		case end < 0 || step.Content[at+1].Kind == yaml.AliasNode:
 			m.notMigrated(yamltree.Position(p.Key))
 		case m.isBroken(yamltree.Position(p.Key), source.Position{Line: e.lineAt(end), Column: 1 << 20}):
-			// The problem is reported; the section stays.
+			// The problem is reported, and the section is unchanged.
 		case m.rewritePagination(i, false), m.rewritePagination(i, true):
 			m.addChange(yamltree.Position(p.Key), "loop.pagination becomes retry, the list of policies")
 		default:
@@ -38,12 +38,11 @@ func (m *migrator) migratePaginations() {
 	}
 }
 
-// stepsOf returns the steps of a file as written, including those of playbooks that steps write
-// out.
+// stepsOf returns the steps of a file as written, including those of inline playbooks.
 func stepsOf(root *yaml.Node) []stepSite { return sitesOf(root).steps }
 
-// rewritePagination rewrites the loop.pagination of a numbered step. Comments stay next to
-// their words; with plain, all of them go above the list.
+// rewritePagination rewrites the loop.pagination of the step with a number. Comments stay next to their words; with
+// plain, all of them go above the list.
 func (m *migrator) rewritePagination(number int, plain bool) bool {
 	return m.rewriteText(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
 		site := stepsOf(root)[number]
@@ -92,7 +91,7 @@ func (e extent) pagesInBrackets(loopKey, loop *yaml.Node, p *playbook.Pagination
 	return []edit{{start, end, text}}, true
 }
 
-// pagesForLoop replaces a loop that holds nothing else by the list.
+// pagesForLoop replaces a loop that contains nothing else by the list.
 func (e extent) pagesForLoop(loopKey, loop, list *yaml.Node, plain bool) ([]edit, bool) {
 	start, end := e.startOffset(loopKey), e.endOffset(loopKey)
 	if start < 0 || end < 0 {
@@ -103,7 +102,7 @@ func (e extent) pagesForLoop(loopKey, loop, list *yaml.Node, plain bool) ([]edit
 	return []edit{{start, end, "retry"}, value}, ok
 }
 
-// pagesBehindLoop writes the list behind the loop that it was part of.
+// pagesBehindLoop writes the list after the loop that it was part of.
 func (e extent) pagesBehindLoop(loopKey, loop *yaml.Node, p *playbook.Pagination, written, list *yaml.Node, plain bool) ([]edit, bool) {
 	loopEnd := e.endOffset(loop)
 	if loopEnd < 0 {
@@ -125,14 +124,13 @@ func (e extent) pagesBehindLoop(loopKey, loop *yaml.Node, p *playbook.Pagination
 		return nil, false
 	}
 	text, ok := e.retryBlock(loopKey, written, list, e.text[e.lineStart(first):e.lineEnd(last)], plain)
-	if last == e.lineAt(loopEnd) { // the last of the loop
+	if last == e.lineAt(loopEnd) { // the last key of the loop
 		return []edit{{e.lineStart(first), e.lineEnd(last), text}}, ok
 	}
 	return []edit{e.removeLines(first, last), {behind, behind, breaks + text}}, ok
 }
 
-// retryBlock is the list below its key, in lines of their own, at the margin
-// of another key of the step.
+// retryBlock returns the list under its key, in separate lines, with the indentation of another key of the step.
 func (e extent) retryBlock(beside, written, list *yaml.Node, inside string, plain bool) (string, bool) {
 	lines := keepComments(list, written, inside, plain)
 	playbook.StyleList(list)

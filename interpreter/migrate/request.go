@@ -13,11 +13,10 @@ import (
 type requestSite struct {
 	node, newer *yaml.Node
 	kind        *yaml.Node // the value of kind
-	flow        bool       // it is in brackets
+	flow        bool       // whether it is in brackets
 }
 
-// migrateRequests rewrites every request in the older form, of notices and of on_start, one
-// after the other.
+// migrateRequests rewrites every request in the older form, of notices and of on_start, one after the other.
 func (m *migrator) migrateRequests() {
 	left := 0 // that could not be rewritten
 	for _, site := range sitesOf(m.root).requests {
@@ -44,8 +43,7 @@ func (m *migrator) rewriteRequest(number int) bool {
 	})
 }
 
-// requestText is the newer form of a request. Comments that have no place in it are
-// above.
+// requestText returns the newer form of a request. Comments without a place in it go above.
 func (e extent) requestText(site requestSite, start, end int) string {
 	newer := yamltree.Resolved(site.newer, true)
 	if site.flow {

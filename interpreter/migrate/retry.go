@@ -12,18 +12,17 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// retrySite is one retry key of a file.
+// retrySite is a retry key of a file.
 type retrySite struct {
-	parent     *yaml.Node // the map that has the key
+	parent     *yaml.Node // the map that contains the key
 	at         int        // index of the value in parent.Content
 	key, value *yaml.Node
 	tool       string
-	flow       bool // it is inside of brackets
+	flow       bool // whether it is inside brackets
 }
 
-// migrateRetries rewrites every older form of retry, those inside of others first.
-// Sites are distinguished by their number: rewriting changes neither how many
-// there are nor their order.
+// migrateRetries rewrites every older form of retry, nested ones first. Sites are identified by their numbers:
+// rewriting changes neither their number nor their order.
 func (m *migrator) migrateRetries() {
 	original := sitesOf(m.root).retries
 	for _, round := range m.retryRounds(newExtent(m.file), original) {
@@ -31,7 +30,7 @@ func (m *migrator) migrateRetries() {
 			m.reportRetries(original, round)
 			continue
 		}
-		// One of them fails: find out which.
+		// If one of them fails, find out which.
 		for _, number := range round {
 			one := []int{number}
 			if m.rewriteRetries(one, false) || m.rewriteRetries(one, true) {
@@ -50,8 +49,7 @@ func (m *migrator) reportRetries(original []retrySite, numbers []int) {
 	}
 }
 
-// retryRounds groups the sites to rewrite by rounds, so that no site of a round contains one of
-// a later round.
+// retryRounds groups the sites to rewrite by rounds, so that no site of a round contains one of a later round.
 func (m *migrator) retryRounds(e extent, original []retrySite) [][]int {
 	var rounds [][]int
 	var open []int // ends of the sites around the one at hand
@@ -65,7 +63,7 @@ func (m *migrator) retryRounds(e extent, original []retrySite) [][]int {
 			continue
 		}
 		if m.isBroken(pos, source.Position{Line: e.lineAt(end), Column: 1 << 20}) {
-			continue // the problem is reported; the section stays
+			continue // the problem is reported, and the section is unchanged
 		}
 		for len(open) > 0 && open[len(open)-1] <= e.startOffset(site.key) {
 			open = open[:len(open)-1]
@@ -80,8 +78,8 @@ func (m *migrator) retryRounds(e extent, original []retrySite) [][]int {
 	return rounds
 }
 
-// behindAlias reports whether an alias stands for a form with more sections in
-// it: writing it out would change how many there are.
+// behindAlias reports whether an alias refers to a form with further sections in it: expanding it would change
+// their number.
 func behindAlias(site retrySite) bool {
 	if site.value.Kind != yaml.AliasNode {
 		return false
@@ -91,8 +89,7 @@ func behindAlias(site retrySite) bool {
 	return len(inside.retries) > 1
 }
 
-// behindAliases reports older forms that are elsewhere and are only named
-// in a retry.
+// behindAliases reports older forms that are defined elsewhere, to which a retry only refers.
 func (m *migrator) behindAliases(original []retrySite) {
 	seen := map[source.Position]bool{}
 	for _, site := range original {
@@ -122,8 +119,8 @@ func resolveAlias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// rewriteRetries replaces some sections at once. Comments stay beside the words that
-// they are at; with plain they all are above the list.
+// rewriteRetries replaces some sections at once. Comments stay beside their words; with plain, all of them go above
+// the list.
 func (m *migrator) rewriteRetries(numbers []int, plain bool) bool {
 	return m.rewriteText(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
 		found := sitesOf(root).retries
@@ -145,7 +142,7 @@ func (m *migrator) rewriteRetries(numbers []int, plain bool) bool {
 	})
 }
 
-// retryEdit replaces the value of a retry key by the list.
+// retryEdit returns the edit that replaces the value of a retry key by the list.
 func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) (edit, bool) {
 	colon, start, end := e.afterColon(site.key), e.startOffset(site.value), e.endOffset(site.value)
 	if colon < 0 || start < colon || end < 0 {
@@ -158,8 +155,8 @@ func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) 
 	}
 	block := site.value.Kind == yaml.MappingNode && site.value.Style&yaml.FlowStyle == 0
 	lastLine := e.lineEnd(e.lineAt(end))
-	line := e.lineEnd(site.key.Line) // of the key
-	beside := e.text[end:lastLine]   // the comment behind a value in brackets
+	line := e.lineEnd(site.key.Line) // line of the key
+	beside := e.text[end:lastLine]   // the comment after a value in brackets
 	if start > line {
 		beside = e.text[colon:line]
 		if !block {
@@ -183,8 +180,7 @@ func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) 
 	return edit{colon, lastLine, strings.TrimRight(beside, " \t") + broken + indentBlock(text, site.key.Column-1+2, broken)}, true
 }
 
-// keepComments leaves in the list the comments that are in the section, and
-// returns those that have no place in it.
+// keepComments keeps in the list the comments that belong to the section, and returns those without a place in it.
 func keepComments(list, written *yaml.Node, inside string, plain bool) []string {
 	wanted := lists.Filter(commentLines(written), func(line string) bool { return strings.Contains(inside, line) })
 	if plain {
@@ -202,8 +198,8 @@ func keepComments(list, written *yaml.Node, inside string, plain bool) []string 
 
 func dropComments(n *yaml.Node) { filterComments(n, "") }
 
-// filterComments drops the comments that are not in a text: the parser
-// gives what follows a section to the section's last node.
+// filterComments drops the comments that are not in a text: the parser attaches comments after a section to the
+// section's last node.
 func filterComments(n *yaml.Node, text string) {
 	for _, comment := range []*string{&n.HeadComment, &n.LineComment, &n.FootComment} {
 		for line := range strings.Lines(*comment) {

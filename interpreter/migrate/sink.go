@@ -12,9 +12,9 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// migrateSinks moves the sinks of loops that name the element from the step, where they run
-// once, to the loop, where they run once per iteration. Places refer to the original, which
-// book was decoded from; path names the step that writes book out, "" for the file.
+// migrateSinks moves sinks that use the element of a loop from the step, where they run once, to the loop, where
+// they run once per iteration. Positions refer to the original, from which book was decoded; path names the step
+// with book as an inline playbook, "" for the file.
 func (m *migrator) migrateSinks(book *playbook.Playbook, path string) {
 	for _, entry := range book.Workbook {
 		if entry.Inline != nil {
@@ -42,8 +42,7 @@ func (m *migrator) migrateSinks(book *playbook.Playbook, path string) {
 	}
 }
 
-// namesIteration reports whether the sink on a step needs what only an
-// iteration has.
+// namesIteration reports whether the step's sink uses values that only an iteration has.
 func namesIteration(step *playbook.Step) bool {
 	return slices.ContainsFunc(step.StepSinkNodes(), func(n *playbook.Node) bool {
 		return slices.ContainsFunc(n.Refs(), func(ref expression.Ref) bool {
@@ -75,8 +74,7 @@ func (m *migrator) moveSink(path string) bool {
 	})
 }
 
-// sinkEdits move a step's sink to the end of its loop. Both must be in lines of their
-// own.
+// sinkEdits returns the edits that move a step's sink to the end of its loop. Both must be in lines of their own.
 func (e extent) sinkEdits(step *yaml.Node) ([]edit, bool) {
 	sinkAt, loopAt := indexOfSink(step), yamltree.IndexOf(step, "loop")
 	if sinkAt < 0 || loopAt < 0 {
@@ -109,7 +107,7 @@ func (e extent) sinkEdits(step *yaml.Node) ([]edit, bool) {
 	return []edit{insert, e.removeLines(firstLine, lastLine)}, true
 }
 
-// loopInLines writes a loop in brackets in lines, so that the sink fits in.
+// loopInLines rewrites a loop in brackets in several lines, so that the sink can be added.
 func (e extent) loopInLines(key, loop *yaml.Node, sinkText, breaks string) edit {
 	end := e.endOffset(loop)
 	lineEnd := e.lineEnd(e.lineAt(end))
@@ -120,7 +118,7 @@ func (e extent) loopInLines(key, loop *yaml.Node, sinkText, breaks string) edit 
 	return edit{e.afterColon(key), lineEnd, text}
 }
 
-// shiftLines moves lines to the right, or to the left as far as they have room.
+// shiftLines indents lines, or unindents them as far as possible.
 func shiftLines(lines []string, by int, breaks string) string {
 	for i, line := range lines {
 		switch {

@@ -11,22 +11,20 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// sites walks the tree of a file, without following aliases, and collects what migrate may
-// rewrite.
+// sites walks the tree of a file, without following aliases, and collects what can be rewritten.
 type sites struct {
 	retries  []retrySite
 	requests []requestSite
 	steps    []stepSite
-	// words are the keys of sections that have spellings of their own in
-	// noetl.io/v1.
+	// words are keys that have other spellings in noetl.io/v1.
 	words []wordSite
 }
 
-// stepSite is a step, of the playbook or of one that a step writes out.
+// stepSite is a step of the playbook or of an inline playbook.
 type stepSite struct {
 	node *yaml.Node
-	path string // its name, behind those of the steps around it
-	flow bool   // it is inside of brackets
+	path string // its name, after those of the enclosing steps
+	flow bool   // whether it is inside brackets
 }
 
 // wordSite is a key that has a newer spelling.
@@ -52,7 +50,7 @@ func sitesOf(root *yaml.Node) *sites {
 	return s
 }
 
-// workbookPath is in front of the names of workbook entries; no step has that name.
+// workbookPath precedes the names of workbook entries; no step has that name.
 const workbookPath = "workbook:"
 
 func pathTo(outer string, name *yaml.Node) string {
@@ -68,7 +66,7 @@ func (s *sites) visitWorkflow(workflow *yaml.Node, path string, flow bool) {
 	}
 }
 
-// visitInline visits the steps of the playbook that a call writes out.
+// visitInline visits the steps of the inline playbook of a call.
 func (s *sites) visitInline(call *yaml.Node, path string, flow bool) {
 	keys := yamltree.Keys(call)
 	if call.Kind != yaml.MappingNode || !playbook.TraitsOf(toolOf(keys)).Plays {
@@ -113,7 +111,7 @@ func (s *sites) visitStep(step *yaml.Node, outer string, flow bool) {
 	}
 }
 
-// visitNotices visits those of a step or of the playbook, whose words these are.
+// visitNotices visits the notices of a step or of the playbook.
 func (s *sites) visitNotices(words map[string]*yaml.Node, flow bool) {
 	for _, word := range []string{"on_success", "on_failure", "notify"} {
 		value := words[word]
@@ -146,7 +144,7 @@ func (s *sites) visitRequest(n *yaml.Node, flow bool) {
 	}
 }
 
-// sinkOf is the sink that a map has, in either spelling; nil if it has none.
+// sinkOf returns the sink in a map, in either spelling; nil if it has none.
 func sinkOf(n *yaml.Node) *yaml.Node {
 	if at := indexOfSink(n); at >= 0 {
 		return n.Content[at+1]
@@ -154,8 +152,7 @@ func sinkOf(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// indexOfSink is where the key of a sink is in the content of a map, -1 if
-// nowhere.
+// indexOfSink returns the index of a sink's key in the content of a map, -1 if there is none.
 func indexOfSink(n *yaml.Node) int {
 	if n.Kind != yaml.MappingNode {
 		return -1
@@ -172,7 +169,7 @@ func (s *sites) visitSink(sink *yaml.Node, flow bool) {
 	s.visitRetry(sink, toolOf(yamltree.Keys(sink)), flow)
 }
 
-// toolOf is the literal tool of a call, in either spelling.
+// toolOf returns the literal tool of a call, in either spelling.
 func toolOf(keys map[string]*yaml.Node) string {
 	tool := keys["tool"]
 	if tool == nil {
@@ -190,7 +187,7 @@ func toolOf(keys map[string]*yaml.Node) string {
 	return tool.Value
 }
 
-// visitRetry notes the retry of a step or sink, and what its policies hold.
+// visitRetry records the retry of a step or sink, and visits its policies.
 func (s *sites) visitRetry(owner *yaml.Node, tool string, flow bool) {
 	for i := 0; i+1 < len(owner.Content); i += 2 {
 		if owner.Kind != yaml.MappingNode || owner.Content[i].Value != "retry" {
@@ -210,7 +207,7 @@ func (s *sites) visitRetry(owner *yaml.Node, tool string, flow bool) {
 	}
 }
 
-// visitThen visits what a policy, or on_success, holds.
+// visitThen visits the content of a policy's then, or of on_success.
 func (s *sites) visitThen(then *yaml.Node, flow bool) {
 	if then == nil || then.Kind != yaml.MappingNode {
 		return
@@ -230,7 +227,7 @@ func (s *sites) visitThen(then *yaml.Node, flow bool) {
 	}
 }
 
-// visitCall notes the older words of a call, also of one grouped under tool.
+// visitCall records the older words of a call, including one grouped under tool.
 func (s *sites) visitCall(n *yaml.Node, section string) {
 	if n.Kind != yaml.MappingNode {
 		return
@@ -242,8 +239,7 @@ func (s *sites) visitCall(n *yaml.Node, section string) {
 	}
 }
 
-// groupOf is the map that groups a call under its tool, in either spelling; nil for
-// none.
+// groupOf returns the map that groups a call under its tool, in either spelling; nil for none.
 func groupOf(keys map[string]*yaml.Node) *yaml.Node {
 	return lists.First([]*yaml.Node{keys["tool"], keys["type"]}, func(tool *yaml.Node) bool { return tool != nil && tool.Kind == yaml.MappingNode })
 }
@@ -259,7 +255,7 @@ func (s *sites) visitRenamed(n *yaml.Node, section string) {
 	}
 }
 
-// flowList writes the list in one line, for a step that is in brackets.
+// flowList sets the style of the list to one line, for a step that is in brackets.
 func flowList(list *yaml.Node) {
 	list.Style = yaml.FlowStyle
 	for _, inner := range list.Content {

@@ -16,14 +16,14 @@ type edit struct {
 	text       string
 }
 
-// applyAll makes edits that do not overlap.
+// applyAll applies edits, which must not overlap.
 func applyAll(text string, edits []edit) string {
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
 	var b strings.Builder
 	at := 0
 	for _, edit := range edits {
 		if edit.start < at {
-			return "" // what is refused then
+			return "" // the result is then refused
 		}
 		b.WriteString(text[at:edit.start] + edit.text)
 		at = edit.end
@@ -31,7 +31,7 @@ func applyAll(text string, edits []edit) string {
 	return b.String() + text[at:]
 }
 
-// versionOf is the apiVersion that a file gives, "" if it gives none.
+// versionOf returns the apiVersion of a file, "" if it has none.
 func versionOf(top *yaml.Node) string {
 	if version := yamltree.Keys(top)["apiVersion"]; version != nil {
 		return version.Value
@@ -39,14 +39,14 @@ func versionOf(top *yaml.Node) string {
 	return ""
 }
 
-// migrateWords rewrites the spellings of noetl.io/v1 and then apiVersion itself. That
-// stays where metadata has keys that only the older version allows.
+// migrateWords rewrites the spellings of noetl.io/v1 and then apiVersion itself, unless metadata has keys that only
+// the older version allows.
 func (m *migrator) migrateWords() {
 	top := m.root.Content[0]
 	if versionOf(top) != playbook.OlderVersion {
 		return
 	}
-	newer := false // the version becomes the newer one
+	newer := false // whether the version becomes the newer one
 	if !m.rewriteText(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
 		for _, word := range sitesOf(root).words {
 			if start, end := e.startOffset(word.key), e.endOffset(word.key); start >= 0 && end > start {
@@ -71,7 +71,7 @@ func (m *migrator) migrateWords() {
 	}
 }
 
-// changeVersion changes apiVersion, unless the newer version refuses the file.
+// changeVersion returns the edit of apiVersion; false if the newer version would refuse the file.
 func (m *migrator) changeVersion(e extent, top *yaml.Node) (edit, bool) {
 	extra := false
 	if metadata := yamltree.Keys(top)["metadata"]; metadata != nil {

@@ -11,34 +11,30 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// The room of legacy_*.go: the older forms of the language that are more than
-// another spelling. Each form of retry has a file, with its words and what
-// they become; loop.pagination and the name data have theirs. The room reads
-// YAML and gives YAML: it uses the decoder (its file, fields and problems), the
-// sections of words and what writes the list (print.go). It sees the model in
-// two places, where a step's pagination becomes its retry and where uses of
-// data are found, and it knows nothing of checks. Decoding enters by
-// legacyRetry and stepPagination, interpreter/migrate by legacy_seam.go.
+// The files legacy_*.go read the older forms of the language that are more than another spelling. Each
+// older form of retry has its own file with its keys and their conversion, and so have loop.pagination and
+// the name data. These files turn YAML into YAML. They use the decoder (its file, fields and problems), the
+// sections of keys, and print.go, which writes the list of policies. They use the model in only two places:
+// where the pagination of a step becomes its retry, and where uses of data are found. They run no checks.
+// The decoder calls legacyRetry and stepPagination; interpreter/migrate calls legacy_seam.go.
 //
-// The older forms of retry are no maps of policies but words of their own.
-// They are turned into the list before anything else reads them, as a tree of
-// YAML: it is decoded as if the author had written it, shown in the warning,
-// and written by migrate, so that all three say the same. Values that were
-// written stay the nodes that they are, and keep their places
-// (docs/appendix/older-forms.md).
+// An older form of retry has its own keys instead of a list of policies. It is converted to a list, as a
+// YAML tree, before anything else reads it. The same tree is decoded as if the author had written it, shown
+// in the warning, and written by migrate, so all three agree. Values that the author wrote stay the same
+// nodes and keep their positions (docs/appendix/older-forms.md).
 
 // form is one older form of retry.
 type form struct {
-	name    string   // as messages call it
-	section *section // every word that the form has
+	name    string   // name in messages
+	section *section // all words of the form
 	own     []string // the words that only this form has
 	convert func(*legacy) []*yaml.Node
 }
 
 var forms = []*form{flatForm, eventForm, secondsForm, classForm, millisecondsForm}
 
-// formOf recognises a form by its own words. Without any it is the flat one,
-// which has max_attempts in common with others.
+// formOf recognises a form by the words that only it has. Without any it is the flat form, which shares
+// max_attempts with others.
 func formOf(n *yaml.Node) (found []*form, word map[*form]*yaml.Node) {
 	word = map[*form]*yaml.Node{}
 	for key := range yamltree.Pairs(n) {
@@ -55,19 +51,18 @@ func formOf(n *yaml.Node) (found []*form, word map[*form]*yaml.Node) {
 	return found, word
 }
 
-// legacy is one retry section in an older form that is being turned into the
-// list.
+// legacy is a retry section in an older form that is being converted to the list.
 type legacy struct {
 	*decoder
 
 	node   *yaml.Node
-	tool   string // the tool of the step, "" where it is not literal
+	tool   string // tool of the step, "" if it is not literal
 	keys   map[string]*yaml.Node
 	values map[string]*yaml.Node
 }
 
-// legacyRetry turns an older form into the list of policies. It returns nil
-// where it has reported why that is not possible.
+// legacyRetry converts an older form to the list of policies. It returns nil if it has reported why that is not
+// possible.
 func (d *decoder) legacyRetry(n *yaml.Node, tool string) *yaml.Node {
 	before := len(d.Found.Errors())
 	policies := d.legacyPolicies(n, tool)
@@ -134,7 +129,7 @@ func (l *legacy) reportMixed() bool {
 	return false
 }
 
-// legacySections hold the words that are at the level of retry itself.
+// legacySections have the words that may be directly under retry.
 var legacySections = []*section{flatSection, eventSection, secondsSection, classSection, millisecondsSection, pageRetrySection}
 
 // legacyWord reports whether a word belongs to any older form.
@@ -145,7 +140,7 @@ func legacyWord(word string) bool {
 	})
 }
 
-// readForm takes the words of a form, false where there are others.
+// readForm reads the words of a form; it returns false if there are others.
 func (l *legacy) readForm(n *yaml.Node, f *form) bool {
 	before := len(l.Found)
 	fields, ok := l.readFields(n, f.section, "retry in "+f.name)
@@ -165,12 +160,12 @@ func (l *legacy) indexFields(n *yaml.Node, s *section, fields *fields) {
 	}
 }
 
-// policyDraft is one policy of the list in the making.
+// policyDraft is a policy of the list under construction.
 type policyDraft struct {
 	*legacy
 
 	when, stop *yaml.Node // conditions
-	whenKey    *yaml.Node // nil where the condition is a default
+	whenKey    *yaml.Node // nil if the condition is a default
 	then       []*yaml.Node
 }
 
@@ -181,10 +176,10 @@ func (p *policyDraft) addWord(name string, key, value *yaml.Node) {
 	p.then = append(p.then, p.newKey(name, key), value)
 }
 
-// keepWord adds a word as it was written; false if it was not.
+// keepWord adds a word as it was written; it returns false if it is missing.
 func (p *policyDraft) keepWord(name string) bool { return p.renameWord(name, name) }
 
-// renameWord adds a word that the list calls otherwise.
+// renameWord adds a word under its name in the list.
 func (p *policyDraft) renameWord(from, to string) bool {
 	value := p.values[from]
 	if value != nil {
@@ -194,8 +189,8 @@ func (p *policyDraft) renameWord(from, to string) bool {
 	return value != nil
 }
 
-// setWord adds a key with a derived value. Its place is that of the key from which the value
-// was derived, else that of the whole form.
+// setWord adds a key with a derived value. Its position is that of the key from which the value was derived,
+// otherwise that of the whole form.
 func (p *policyDraft) setWord(name, value, tag, from string) {
 	scalar := p.scalarFrom(value, tag, from)
 	p.addWord(name, p.keys[from], scalar)
@@ -204,7 +199,7 @@ func (p *policyDraft) setWord(name, value, tag, from string) {
 	}
 }
 
-// comesFrom remembers the author's word for a value, for messages about it.
+// comesFrom records the author's word for a value, for messages about it.
 func (l *legacy) comesFrom(value *yaml.Node, from, to string) {
 	if from == to {
 		return
@@ -215,7 +210,7 @@ func (l *legacy) comesFrom(value *yaml.Node, from, to string) {
 	l.spelt[value] = from
 }
 
-// maxAttempts adds max_attempts with a number of its own.
+// maxAttempts adds max_attempts with a derived number.
 func (p *policyDraft) maxAttempts(value int, from string) {
 	p.setWord("max_attempts", strconv.Itoa(value), "!!int", from)
 }
@@ -234,7 +229,7 @@ func (p *policyDraft) scalarFrom(value, tag, from string) *yaml.Node {
 	return scalar
 }
 
-// newKey makes a key with the place and the comments of the one it follows from.
+// newKey returns a key with the position and the comments of the one from which it was derived.
 func (l *legacy) newKey(name string, from *yaml.Node) *yaml.Node {
 	key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name, Line: l.node.Line, Column: l.node.Column}
 	if from != nil {
@@ -248,7 +243,7 @@ func copyComments(to, from *yaml.Node) {
 	to.HeadComment, to.LineComment, to.FootComment = from.HeadComment, from.LineComment, from.FootComment
 }
 
-// policyEntry is the policy as an entry of the list.
+// policyEntry returns the policy as an entry of the list.
 func (p *policyDraft) policyEntry() *yaml.Node {
 	entry := p.newMap(p.newKey("when", p.whenKey), p.when)
 	if p.stop != nil {
@@ -264,7 +259,7 @@ func (l *legacy) newMap(content ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: content, Line: l.node.Line, Column: l.node.Column}
 }
 
-// warnDeprecated warns of an older form and shows the list to write.
+// warnDeprecated warns about an older form and shows the equivalent list.
 func (d *decoder) warnDeprecated(n, list *yaml.Node) {
 	d.Found = append(d.Found, source.Diagnostic{
 		File: d.File.Name, Pos: positionOf(n), Code: CodeLegacyRetry, Severity: source.Warning,

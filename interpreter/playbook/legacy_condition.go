@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// occasion says after which outcomes an older form asks a condition. The list
-// asks every condition after every outcome.
+// occasion says after which outcomes an older form evaluates a condition. The list evaluates every condition after
+// every outcome.
 type occasion uint8
 
 const (
@@ -20,8 +20,7 @@ const (
 	afterSuccess
 )
 
-// What is known about names after a success, and after a failure with and
-// without an answer.
+// Facts about names after a success, and after a failure with and without a response.
 var (
 	SuccessFacts = map[string]expression.Fact{
 		"error": expression.FactNil, "success": expression.FactTrue, "status_code": expression.FactBetween(100, 399),
@@ -41,28 +40,26 @@ func FailuresOnly(p *expression.Program) bool {
 	return p.Assume(SuccessFacts) == expression.AlwaysFalse
 }
 
-// SuccessesOnly is the same for successes.
+// SuccessesOnly reports whether a condition can only be true after a success.
 func SuccessesOnly(p *expression.Program) bool {
 	return p.Assume(FailureFacts) == expression.AlwaysFalse && p.Assume(NoAnswerFacts) == expression.AlwaysFalse
 }
 
-// origin is the scalar that a condition was rewritten from.
+// origin is the scalar from which a condition was rewritten.
 type origin struct {
 	raw string
-	// offsets are the places in raw of the runes of the rewritten text, and of
-	// its end.
+	// offsets are the offsets in raw of the runes of the rewritten text, and of its end.
 	offsets []int
 }
 
-// ownCondition makes a condition of its own; from is the word it follows from.
+// ownCondition returns a new condition; from is the word from which it is derived.
 func (p *policyDraft) ownCondition(source, from string) *yaml.Node {
 	n := p.scalarFrom("{{ "+source+" }}", "!!str", from)
 	n.Style = yamltree.QuoteStyle(n.Value)
 	return n
 }
 
-// mergeConditions takes the condition under either of two words, else the fallback,
-// and stop_when.
+// mergeConditions uses the condition under one of two words, otherwise the fallback, and stop_when.
 func (p *policyDraft) mergeConditions(first, second, fallback string, o occasion) {
 	one, other := p.values[first], p.values[second]
 	switch {
@@ -82,15 +79,14 @@ func (p *policyDraft) mergeConditions(first, second, fallback string, o occasion
 	}
 }
 
-// listCondition gives a condition as the list needs it: without the names that
-// only older forms know, and true only after the outcomes that its form asks
-// it about. A condition that is so already stays the node that it is, and so
-// does one with a problem, which decoding it will report.
+// listCondition converts a condition for the list: without names that only older forms have, and true only after
+// the outcomes for which its form evaluates it. An unchanged condition remains the same node, and so does one with
+// a problem, which decoding it will report.
 func (d *decoder) listCondition(n *yaml.Node, o occasion) *yaml.Node {
 	return d.listConditionOf(n, o, nil)
 }
 
-// listConditionOf is listCondition where a form has names of its own.
+// listConditionOf is listCondition for a form with additional names.
 func (d *decoder) listConditionOf(n *yaml.Node, o occasion, names *pageNames) *yaml.Node {
 	if d.broken[n] || n.Kind != yaml.ScalarNode || isNull(n) {
 		return n
@@ -118,7 +114,7 @@ func (d *decoder) listConditionOf(n *yaml.Node, o occasion, names *pageNames) *y
 	return d.rewriteNode(n, w)
 }
 
-// beforeCondition restricts a condition to the outcomes of its form.
+// beforeCondition returns the text before a condition that restricts it to the outcomes of its form.
 func beforeCondition(program *expression.Program, o occasion) string {
 	switch {
 	case o == afterFailure && !FailuresOnly(program):
@@ -129,7 +125,7 @@ func beforeCondition(program *expression.Program, o occasion) string {
 	return ""
 }
 
-// statusWord is what status_code is called in the list.
+// statusWord returns the list's name for status_code.
 func statusWord(program *expression.Program, o occasion) string {
 	switch {
 	case o == afterFailure, o == anyOutcome && FailuresOnly(program):
@@ -155,15 +151,15 @@ func (d *decoder) rewriteNode(n *yaml.Node, w *rewriter) *yaml.Node {
 	return rewritten
 }
 
-// rewriter rewrites an expression and records where each part comes from.
+// rewriter rewrites an expression and records the origin of each part.
 type rewriter struct {
 	source  []rune
-	base    int // where source begins in the scalar
+	base    int // offset of source in the scalar
 	out     []rune
 	offsets []int
 }
 
-// addText writes text and records source[at] as its place.
+// addText writes text and records source[at] as its origin.
 func (w *rewriter) addText(text string, at int) {
 	for _, r := range text {
 		w.out = append(w.out, r)
@@ -177,8 +173,8 @@ func (w *rewriter) copyText(from, to int) {
 	}
 }
 
-// replaceNames copies the source, white space around it aside, with the names of
-// older forms replaced; false if there are none.
+// replaceNames copies the source, without surrounding white space, and replaces the names of older forms; it
+// returns false if there are none.
 func (w *rewriter) replaceNames(program *expression.Program, status string, names *pageNames) bool {
 	at, end := 0, len(w.source)
 	for at < end && unicode.IsSpace(w.source[at]) {
@@ -211,8 +207,7 @@ func (w *rewriter) replaceNames(program *expression.Program, status string, name
 	return changed
 }
 
-// operandText puts a test in parentheses unless it is beside and, or, or
-// nothing.
+// operandText puts a test in parentheses unless it stands alone or beside and, or.
 func (w *rewriter) operandText(test string, from, to int) string {
 	before := strings.TrimSpace(string(w.source[:from]))
 	after := strings.TrimSpace(string(w.source[to:]))

@@ -7,9 +7,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// flatForm is retry: {max_attempts: 3, initial_delay: 1, …}, also in short as
-// true, {} or a number of attempts. It has the defaults of the list but no
-// jitter unless it says so.
+// flatForm is retry: {max_attempts: 3, initial_delay: 1, …}, or the short forms true, {} and a number of attempts.
+// Its defaults are those of the list, except that there is no jitter unless it is set.
 var flatForm = &form{
 	name:    "the form of initial_delay",
 	own:     []string{"initial_delay", "max_delay", "jitter", "when", "retry_when", "stop_when"},
@@ -28,7 +27,7 @@ var flatSection = &section{name: "flat retry", keys: []key{
 	{name: "stop_when", doc: "ends the call"},
 }}
 
-// errorSection is on_error; it has the words of the flat form.
+// errorSection is on_error, which has the words of the flat form.
 var errorSection = &section{name: "on_error", keys: []key{
 	{name: "max_attempts"},
 	{name: "initial_delay"},
@@ -52,15 +51,14 @@ func convertFlat(l *legacy) []*yaml.Node {
 	return []*yaml.Node{p.policyEntry()}
 }
 
-// addDelays adds the words about delays that the list has too.
+// addDelays adds the words about delays that the list also has.
 func (p *policyDraft) addDelays() {
 	p.keepWord("initial_delay")
 	p.keepWord("backoff_multiplier")
 	p.keepWord("max_delay")
 }
 
-// addJitter adds jitter, which may be written as a boolean; fallback "" leaves it
-// to the list's default.
+// addJitter adds jitter, which may be written as a boolean; fallback is its default, "" for that of the list.
 func (p *policyDraft) addJitter(fallback string) {
 	written := p.values["jitter"]
 	switch {
@@ -78,8 +76,8 @@ func (p *policyDraft) addJitter(fallback string) {
 	}
 }
 
-// classForm is retry: {max_attempts: 8, initial_backoff: 60s, …}. It tries
-// again what may pass by itself: classes retryable and rate_limited.
+// classForm is retry: {max_attempts: 8, initial_backoff: 60s, …}. It retries failures of the classes retryable and
+// rate_limited.
 var classForm = &form{
 	name:    "the form of initial_backoff",
 	own:     []string{"initial_backoff", "max_backoff"},
@@ -121,7 +119,7 @@ func convertClass(l *legacy) []*yaml.Node {
 	return []*yaml.Node{p.policyEntry()}
 }
 
-// readLength reads a duration; -1 if it has reported why it cannot.
+// readLength reads a duration; -1 if it is invalid and was reported.
 func (l *legacy) readLength(word string, fallback time.Duration) time.Duration {
 	n := l.values[word]
 	if n == nil {
@@ -143,8 +141,8 @@ func (l *legacy) readAttempts() {
 	}
 }
 
-// eventForm is retry: {on_error: {…}, on_success: {…}}. The policy for errors
-// comes first, wherever it is.
+// eventForm is retry: {on_error: {…}, on_success: {…}}. The policy for errors comes first, in either order of the
+// file.
 var eventForm = &form{
 	name:    "the form of on_error and on_success",
 	own:     []string{"on_error", "on_success"},
@@ -178,7 +176,7 @@ func convertEvents(l *legacy) []*yaml.Node {
 	return policies
 }
 
-// readEvent reads on_error or on_success; nil if it is not there or is reported.
+// readEvent reads on_error or on_success; nil if it is missing or was reported.
 func (l *legacy) readEvent(name string, s *section) *legacy {
 	n := l.values[name]
 	if n == nil {
@@ -212,7 +210,7 @@ func (l *legacy) onError() *yaml.Node {
 	return p.policyEntry()
 }
 
-// onSuccess repeats only where it says how to continue: a sink alone does not.
+// onSuccess returns the policy for successes. It repeats only if it says how to continue: a sink alone does not.
 func (l *legacy) onSuccess() *yaml.Node {
 	p := l.newPolicy()
 	p.mergeConditions("while", "when", "error is not defined", afterSuccess)

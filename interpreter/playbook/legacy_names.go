@@ -6,26 +6,25 @@ import (
 	"reprise/interpreter/source"
 )
 
-// DataWord is what older playbooks call the result in sinks, vars and next,
-// and the page in next_call. The list knows it in no place.
+// DataWord is the name in older playbooks of the result in sinks, vars and next, and of the page in next_call. The
+// list does not have it.
 const DataWord = "data"
 
-// OlderName is one use of a name that is called otherwise now.
+// OlderName is a use of a name that is now called differently.
 type OlderName struct {
 	Pos          source.Position
 	Older, Newer string
-	Scalar       source.Position // of the scalar that the name is in
-	Offset       int             // in the scalar's text, in runes
+	Scalar       source.Position // position of the scalar that contains the name
+	Offset       int             // in the text of the scalar, in runes
 }
 
-// OlderNames are the uses of data that have another name now, in the order of
-// the file.
+// OlderNames returns the uses of data that now have another name, in file order.
 func (pb *Playbook) OlderNames() []OlderName {
 	_, isKey := pb.Workload[DataWord]
 	if _, handed := pb.WorkloadPos[DataWord]; isKey || handed {
 		return nil // which may be meant
 	}
-	seen := map[source.Position]bool{} // of values that aliases repeat
+	seen := map[source.Position]bool{} // of values that are repeated by aliases
 	var names []OlderName
 	look := func(newer string, nodes ...*Node) {
 		for _, node := range nodes {

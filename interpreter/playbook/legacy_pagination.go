@@ -13,8 +13,8 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// loop: {pagination: {continue_while, next_page, …}} is an older form of retry
-// that is under loop. A loop that holds nothing else is none.
+// loop: {pagination: {continue_while, next_page, …}} is an older form of retry under loop. A loop that contains
+// nothing else is not a loop.
 
 var paginationSection = &section{name: "loop.pagination", keys: []key{
 	{name: "type", doc: "`response_based`"},
@@ -35,13 +35,13 @@ var pageRetrySection = &section{name: "loop.pagination.retry", keys: []key{
 
 const defaultMaxIterations = 1000
 
-// Pagination is a loop.pagination beside what else is in the loop.
+// Pagination is a loop.pagination, separated from the rest of the loop.
 type Pagination struct {
 	Key, Value *yaml.Node
-	Loop       *yaml.Node // the loop without it, nil where nothing else is in it
+	Loop       *yaml.Node // the loop without it, nil if it contains nothing else
 }
 
-// PaginationOf finds loop.pagination of a loop, nil if there is none.
+// PaginationOf returns the loop.pagination of a loop, nil if there is none.
 func PaginationOf(loop *yaml.Node) *Pagination {
 	if loop == nil || loop.Kind != yaml.MappingNode {
 		return nil
@@ -59,8 +59,7 @@ func PaginationOf(loop *yaml.Node) *Pagination {
 	return p
 }
 
-// stepPagination reads loop.pagination of a step as its retry, and leaves the
-// rest of the loop to be read.
+// stepPagination reads loop.pagination of a step as its retry, and leaves the rest of the loop to be read.
 func (d *decoder) stepPagination(f *fields, step *Step) {
 	p := PaginationOf(f.getValue("loop"))
 	if p == nil {
@@ -92,9 +91,8 @@ func (d *decoder) stepPagination(f *fields, step *Step) {
 	}
 }
 
-// pagesList converts loop.pagination to the list of policies; nil if it is no map. It reports
-// problems of keys that only pagination has; those of others are found when the list is
-// decoded.
+// pagesList converts loop.pagination to the list of policies; nil if it is not a map. It reports problems of keys
+// that only pagination has; those of others are found when the list is decoded.
 func (d *decoder) pagesList(n *yaml.Node, tool string) *yaml.Node {
 	l := &legacy{decoder: d, node: n, tool: tool}
 	fields, ok := l.readFields(n, paginationSection, "loop.pagination")
@@ -118,7 +116,7 @@ func (l *legacy) pagePolicies(fields *fields) []*yaml.Node {
 	return append(policies, l.pagesPolicy())
 }
 
-// pagesPolicy is the policy that asks for the next page.
+// pagesPolicy returns the policy that requests the next page.
 func (l *legacy) pagesPolicy() *yaml.Node {
 	names := l.pageNames()
 	p := l.newPolicy()
@@ -140,7 +138,7 @@ func (l *legacy) pagesPolicy() *yaml.Node {
 	return p.policyEntry()
 }
 
-// collectPages adds collect. Only append takes a part of the page.
+// collectPages adds collect. Only append selects a part of the page.
 func (p *policyDraft) collectPages(names *pageNames) {
 	strategy := "append"
 	switch n := p.values["merge_strategy"]; {
@@ -167,7 +165,7 @@ func (p *policyDraft) collectPages(names *pageNames) {
 	p.addWord("collect", nil, collect)
 }
 
-// pageRetry is the policy for failures, nil where a request is made once.
+// pageRetry returns the policy for failures, nil if each request is made once.
 func (l *legacy) pageRetry() *yaml.Node {
 	n := l.values["retry"]
 	if n == nil {
@@ -202,14 +200,14 @@ func (l *legacy) pageRetry() *yaml.Node {
 	return p.policyEntry()
 }
 
-// pageNames says what the names of loop.pagination are called in the list.
+// pageNames maps the names of loop.pagination to those of the list.
 type pageNames struct {
-	// wrapped: response is the answer in an envelope, whose data is the page.
+	// wrapped says that response is an envelope whose data is the page.
 	wrapped bool
 }
 
-// pageNames finds out what response means: in some versions the page, in later ones an envelope
-// with the page in data. In that case every use, and the path, begins with data.
+// pageNames determines what response means: in some versions the page, in later ones an envelope with the page in
+// data. In the latter case every use, and the path, begins with data.
 func (l *legacy) pageNames() *pageNames {
 	uses, wrapped := 0, true
 	for _, word := range []string{"continue_while", "next_page"} {
@@ -233,7 +231,7 @@ func (l *legacy) pageNames() *pageNames {
 	return &pageNames{wrapped: wrapped && uses > 0}
 }
 
-// scalarRefs are the names in a scalar, whether it is a condition or a value.
+// scalarRefs returns the references in a scalar, which may be a condition or a value.
 func scalarRefs(n *yaml.Node) []expression.Ref {
 	template, problems := expression.ParseTemplate(n.Value)
 	if len(problems) == 0 && !strings.Contains(n.Value, "{{") {
@@ -252,11 +250,10 @@ func (p *pageNames) newPath(written string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(written, "data"), ".")
 }
 
-// dataMember is the member data as it may be behind response.
+// dataMember matches the member data after response.
 var dataMember = regexp.MustCompile(`^\s*(\??\.\s*data\b|\[\s*(?:'data'|"data")\s*\])`)
 
-// newName returns the present name of an older one and where the replaced text ends; "" if it
-// is unchanged.
+// newName returns the current name for a reference and where the replaced text ends; "" if it is unchanged.
 func (p *pageNames) newName(ref expression.Ref, source []rune) (string, int) {
 	if p == nil { // a form without names of its own
 		return "", 0
@@ -274,8 +271,7 @@ func (p *pageNames) newName(ref expression.Ref, source []rune) (string, int) {
 	return "", 0
 }
 
-// renamedTree is a tree whose templates have the names of the list. What needs
-// no change stays the node that it is.
+// renamedTree returns a tree whose templates use the names of the list. Unchanged nodes are reused.
 func (d *decoder) renamedTree(n *yaml.Node, names *pageNames) *yaml.Node {
 	switch {
 	case d.broken[n]:

@@ -10,13 +10,12 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// What this file exports, with OlderNames, PaginationOf and StyleList, is all
-// that interpreter/migrate knows of the older forms. It finds them in a file
-// and says where the text changes; what they mean is said in this room.
+// The functions exported by this file, with OlderNames, PaginationOf and StyleList, are all that
+// interpreter/migrate knows about older forms. It finds them in a file and determines the edits of the text; their
+// meaning is defined in the legacy files.
 
-// OlderRetry turns a retry in an older form, of a step or sink with a tool (""
-// where that is not literal), into the list of policies. It is nil where that
-// is not possible; Decode reports why.
+// OlderRetry converts a retry in an older form to the list of policies; tool is that of its step or sink, "" if it
+// is not literal. It returns nil if that is not possible; Decode reports why.
 func OlderRetry(file *source.File, value *yaml.Node, tool string) *yaml.Node {
 	return olderDecoder(file).legacyRetry(value, tool)
 }
@@ -30,9 +29,8 @@ func OlderPages(file *source.File, value *yaml.Node, tool string) *yaml.Node {
 	return nil
 }
 
-// OlderRequest converts {kind: Webhook, params: {url, verb}}, of a notice or of on_start, to
-// its newer form and returns the kind; nil if n is something else. The nodes of keys and values
-// are reused.
+// OlderRequest converts {kind: Webhook, params: {url, verb}}, of a notice or of on_start, to its newer form and
+// returns the kind; nil if n is something else. The nodes of keys and values are reused.
 func OlderRequest(n *yaml.Node) (newer, kind *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		return nil, nil
@@ -63,8 +61,8 @@ func olderDecoder(file *source.File) *decoder {
 	return &decoder{Problems: Problems{File: file}, broken: map[*yaml.Node]bool{}, older: true}
 }
 
-// Spelling looks a word up in one of Sections, by the section's name. It returns the present
-// spelling, which may be the word itself; "" if no version of the section has it.
+// Spelling returns the current spelling, possibly the same, of a word in the named section; "" if no version of the
+// section has it.
 func Spelling(of, word string) string {
 	i := slices.IndexFunc(sections, func(s *section) bool { return s.name == of })
 	if i < 0 {

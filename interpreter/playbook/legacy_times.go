@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// secondsForm is retry: {max_retries: 3, initial_delay_secs: 10, …}. It counts
-// the attempts after the first, and picks failures by what set them off.
+// secondsForm is retry: {max_retries: 3, initial_delay_secs: 10, …}. It counts the attempts after the first, and
+// selects failures by their cause.
 var secondsForm = &form{
 	name:    "the form of max_retries",
 	own:     []string{"max_retries", "initial_delay_secs", "max_delay_secs", "retry_on"},
@@ -77,8 +77,7 @@ func (l *legacy) secondsBetween() (initial, longest time.Duration) {
 	return initial, longest
 }
 
-// inUnit reads a number of seconds or milliseconds; -1 if it has reported why
-// it cannot.
+// inUnit reads a number of seconds or milliseconds; -1 if it is invalid and was reported.
 func (l *legacy) inUnit(word string, unit time.Duration, fallback float64) time.Duration {
 	const most = 1e9 // more than 30 years of seconds
 	n := l.values[word]
@@ -99,8 +98,7 @@ func (l *legacy) inUnit(word string, unit time.Duration, fallback float64) time.
 	return time.Duration(v * float64(unit)).Round(time.Microsecond)
 }
 
-// inOrder checks that the longest delay is not shorter than the first. Both
-// are -1 where they could not be read.
+// inOrder checks that the longest delay is not shorter than the first. Both are -1 if they are invalid.
 func (l *legacy) inOrder(initialWord string, initial time.Duration, longestWord string, longest time.Duration) {
 	if initial < 0 || longest < 0 || longest >= initial {
 		return
@@ -123,11 +121,11 @@ func (l *legacy) readMultiplier() {
 	}
 }
 
-// triggers are the kinds of failure that retry_on may name.
+// triggers are the causes of failure that retry_on may name.
 var triggers = []string{"timeout", "webhook_failure", "explicit"}
 
-// retryOn turns the list of triggers into a condition. On tools other than
-// webhook a failure of the call stands for one of the webhook.
+// retryOn converts the list of causes to a condition. For tools other than webhook, a failure of the call counts as
+// webhook_failure.
 func (p *policyDraft) retryOn() *yaml.Node {
 	n := p.values["retry_on"]
 	if n == nil {
@@ -151,8 +149,8 @@ func (p *policyDraft) retryOn() *yaml.Node {
 	return p.ownCondition(amongCondition("error.kind", kinds, true), "retry_on")
 }
 
-// millisecondsForm is retry: {max_attempts: 3, backoff: jittered_exponential,
-// base_delay_ms: 1000, …}. It picks errors by status, kind or type.
+// millisecondsForm is retry: {max_attempts: 3, backoff: jittered_exponential, base_delay_ms: 1000, …}. It selects
+// errors by status, kind or type.
 var millisecondsForm = &form{
 	name:    "the form of base_delay_ms",
 	own:     []string{"backoff", "base_delay_ms", "max_delay_ms", "retriable_errors"},
@@ -222,8 +220,8 @@ func (l *legacy) readBackoff() string {
 	return l.oneOf(n, "backoff", "jittered_exponential", "fixed", "linear")
 }
 
-// ErrorKinds are the names in retriable_errors that are kinds of errors; every
-// other name is a type, such as econnrefused or ValueError.
+// ErrorKinds are the names in retriable_errors that are kinds of errors; every other name is a type, such as
+// econnrefused or ValueError.
 var ErrorKinds = []string{
 	"http", "timeout", "connection", "tool", "explicit", "webhook_failure", "worker_lost", "exhausted", "loop", "playbook", "payload_store",
 }
@@ -231,13 +229,12 @@ var ErrorKinds = []string{
 // ErrorClasses are the classes of failures.
 var ErrorClasses = []string{DefaultFailClass, "retryable", "rate_limited"}
 
-// allOrNone may be in place of the list of errors.
+// allOrNone are words allowed instead of the list of errors.
 var allOrNone = []string{"all", "none"}
 
 var errorName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]*$`)
 
-// retriableCondition turns the list of errors into a condition; false means that no
-// error is tried again.
+// retriableCondition converts the list of errors to a condition; it returns false if no error is retried.
 func (p *policyDraft) retriableCondition() (condition *yaml.Node, some bool) {
 	n := p.values["retriable_errors"]
 	if n == nil {
@@ -288,7 +285,7 @@ func (p *policyDraft) statusText(n *yaml.Node) string {
 	return n.Value
 }
 
-// amongCondition writes the condition that a name has one of the values.
+// amongCondition returns the condition that a name has one of the values.
 func amongCondition(name string, values []string, text bool) string {
 	if text {
 		values = lists.Map(values, func(value string) string { return "'" + value + "'" })

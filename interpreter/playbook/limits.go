@@ -5,25 +5,23 @@ import (
 	"time"
 )
 
-// Limits are the limits that the operator of the workers sets
-// (docs/concepts/limits.md#of-the-operator). Zero is no limit.
+// Limits are the limits set by the operator of the workers (docs/concepts/limits.md#of-the-operator). Zero means no
+// limit.
 type Limits struct {
-	// MaxRetries bounds the attempts after the first that follow failures.
+	// MaxRetries bounds the retries after failures, without the first attempt.
 	MaxRetries int
-	// MaxDelay bounds every delay of a policy. Waits that the other side asks
-	// for are bounded by max_wait.
+	// MaxDelay bounds every delay of a policy. Waits requested by servers are bounded by max_wait.
 	MaxDelay time.Duration
-	// MaxRuns bounds the runs that start below a first run, at any depth.
+	// MaxRuns bounds the descendants of a first run.
 	MaxRuns int
-	// MaxVisits bounds how often a run makes one step.
+	// MaxVisits bounds how often a run visits one step.
 	MaxVisits int
-	// Assumed says that the limits come from the environment of a program that is no worker.
-	// Workers may have others, so messages do not say what a worker allows.
+	// Assumed says that the limits come from the environment of a program other than a worker. Workers may have
+	// other limits, so messages do not say what a worker allows.
 	Assumed bool
 }
 
-// The variables of the worker's environment that set the limits, and their
-// defaults.
+// The environment variables of the worker with the limits, and their defaults.
 const (
 	MaxRetriesVariable = "REPRISE_RETRY_MAX_RETRIES_LIMIT"
 	MaxDelayVariable   = "REPRISE_RETRY_MAX_DELAY_LIMIT"
@@ -36,7 +34,7 @@ const (
 	DefaultVisitsLimit     = 1000
 )
 
-// RetriesText describes the limit of retries, and whose it is.
+// RetriesText describes the limit of retries, and where it comes from.
 func (l Limits) RetriesText() string {
 	if l.Assumed {
 		return assumedText(MaxRetriesVariable, retriesText(l.MaxRetries))
@@ -44,12 +42,12 @@ func (l Limits) RetriesText() string {
 	return WorkerRetries(l.MaxRetries)
 }
 
-// WorkerRetries says how many retries the worker allows.
+// WorkerRetries describes how many retries the worker allows.
 func WorkerRetries(n int) string {
 	return fmt.Sprintf("the worker allows %s, set by %s", retriesText(n), MaxRetriesVariable)
 }
 
-// DelayText describes the limit of delays, and whose it is.
+// DelayText describes the limit of delays, and where it comes from.
 func (l Limits) DelayText() string {
 	if l.Assumed {
 		return assumedText(MaxDelayVariable, DurationText(l.MaxDelay))

@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// Playbook is one decoded file. It is immutable once Decode has returned it
-// and safe for concurrent use; every template in it is compiled.
+// Playbook is a decoded file. It is immutable once Decode has returned it, and safe for concurrent use; every
+// template in it is compiled.
 type Playbook struct {
 	File        *source.File
 	Hash        string // hex SHA-256 of the source bytes and the language version
@@ -22,32 +22,30 @@ type Playbook struct {
 	Triggers    []*Trigger
 	names       []HeadName // metadata.name and the names of labels
 	attestation Attestation
-	Schedule    *Schedule      // nil: none
-	Timeout     time.Duration  // whole run; 0 is none
-	Strict      bool           // a failed iteration keeps a run from being completed
-	Concurrency *Concurrency   // nil: runs do not wait for each other
-	Partitions  *Partitions    // nil: a run is about everything
-	State       string         // stands for Name in the default names of states; "": Name
-	Workload    map[string]any // canonical defaults, never nil
-	WorkloadPos Words          // place of each key of Workload
-	Output      *Node          // nil: the result of the step that ended last
+	Schedule    *Schedule      // nil for none
+	Timeout     time.Duration  // of the whole run; 0 for none
+	Strict      bool           // a failed iteration makes the run at most a partial success
+	Concurrency *Concurrency   // nil if runs do not wait for each other
+	Partitions  *Partitions    // nil if each run loads everything
+	State       string         // replaces Name in the default names of states; "" for Name
+	Workload    map[string]any // defaults of the workload, never nil
+	WorkloadPos Words          // position of each key of Workload
+	Output      *Node          // nil for the result of the step that ended last
 	Workbook    []*Action
 	Steps       []*Step
-	// OnSuccess and OnFailure report how the run has ended, Notify more events.
+	// OnSuccess and OnFailure are notices about the end of the run, Notify those about further events.
 	OnSuccess, OnFailure, Notify []*Notice
-	// Expect is how long a run may take before it is late; 0 is for ever. ExpectPos
-	// is where that is.
+	// Expect is how long a run may take before it is late; 0 means forever. ExpectPos is its position.
 	Expect    time.Duration
 	ExpectPos source.Position
-	StatePos  source.Position // of State
+	StatePos  source.Position // position of State
 	// secrets are the names of the steps whose results are secret.
 	secrets []string
-	// lent are the lists of policies, and the retries of workbook entries, that steps take.
+	// lent are the lists of policies, and the retries of workbook entries, that steps use.
 	lent []*lentList
-	// inline is set for a playbook that is within another one.
+	// inline is set for a playbook that is part of another one.
 	inline *inline
-	// Unread are the texts below keys that no section has. They may be names
-	// that the playbook gives to something.
+	// Unread are the texts below unknown keys. They may be names that the playbook gives to something.
 	Unread []string
 }
 
@@ -55,38 +53,39 @@ type Playbook struct {
 type Trigger struct {
 	Pos     source.Position
 	Sender  Sender
-	Name    string   // of who sends; "": that of the secret
+	Name    string   // name of the sender; "" for that of the secret
 	Secret  string   // name of a connection
-	Headers []string // that runs receive besides the sender's own
-	Events  []string // nil: all
-	// Identity is the header that distinguishes deliveries whose bodies have no name of one; "": the bodies do.
+	Headers []string // headers that runs receive in addition to those of the sender
+	Events  []string // nil for all
+	// Identity is the header that distinguishes deliveries whose bodies have no ID; "" if the bodies distinguish
+	// them.
 	Identity string
-	// The rest is how a Sender of HMAC signs.
+	// The following fields say how the sender HMAC signs.
 	Header    string
-	Prefix    string   // is before the signature
+	Prefix    string   // text before the signature
 	Algorithm string   // SHA256 or SHA512
 	Encoding  string   // Hex or Base64
 	Body      string   // BodyJSON, BodyForm or BodyText
-	ID        []string // leads to the name of a delivery in its body; nil: it is known by its body
+	ID        []string // path to the ID of a delivery in its body; nil if the whole body identifies it
 }
 
-// HeadName is a name of metadata, and where it is.
+// HeadName is a name in metadata, with its position.
 type HeadName struct {
 	What, Name string
 	Pos        source.Position
 }
 
-// Words holds the place of every key that the author wrote in a map, for
-// checks that need to know whether and where a word is.
+// Words has the position of every key that the author wrote in a map, for checks that need to know whether and
+// where a word is.
 type Words map[string]source.Position
 
 // Has reports whether the author wrote the word.
 func (w Words) Has(word string) bool { _, ok := w[word]; return ok }
 
-// firstOf is the first of some words that the author wrote, "" for none.
+// firstOf returns the first of some words that the author wrote, "" for none.
 func (w Words) firstOf(some []string) string { return lists.First(some, w.Has) }
 
-// Place is the word's place, or fallback where it was not written.
+// Place returns the word's position, or fallback if it was not written.
 func (w Words) Place(word string, fallback source.Position) source.Position {
 	if pos, ok := w[word]; ok {
 		return pos
@@ -97,26 +96,26 @@ func (w Words) Place(word string, fallback source.Position) source.Position {
 // Step is one node of the graph.
 type Step struct {
 	Name    string
-	Index   int // place in the file, from 0
+	Index   int // index in the file, from 0
 	Desc    string
 	NamePos source.Position
-	Action  *Action // nil: a router
-	// Secret says that the result is encrypted by the worker. SecretPos is the word.
+	Action  *Action // nil for a router
+	// Secret says that the worker encrypts the result. SecretPos is the position of the word.
 	Secret    bool
 	SecretPos source.Position
-	// Rows is where the rows of a page are, nil for the page itself or the path of its collect. Where says which of them
-	// a page contributes, nil for all.
+	// Rows is the path to the rows of a page, nil for the page itself or the path of its collect. Where selects the
+	// rows that a page contributes, nil for all.
 	Rows  *RowPath
 	Where *Node
-	// Collect serves where no policy has one, nil for none.
+	// Collect is used if no policy has a collect; nil for none.
 	Collect *Collect
 	Loop    *Loop
 	// Incremental configures the state that the step keeps between runs; nil for none.
 	Incremental *Incremental
 	Retry       []*Policy
-	ownRetry    bool    // it is in the step, and not in a workbook entry
-	Sinks       []*Sink // what gets its result, in order; with a loop that of the loop
-	// OnSuccess and OnFailure report to others how a visit of the step has ended.
+	ownRetry    bool    // the retry is in the step itself, not in a workbook entry
+	Sinks       []*Sink // sinks of its result, in order; with a loop, of the aggregate
+	// OnSuccess and OnFailure are notices about the end of a visit of the step.
 	OnSuccess, OnFailure []*Notice
 	Vars                 []*Entry
 	Next                 []*Route
@@ -129,59 +128,58 @@ type RowPath struct {
 	Keys []any
 }
 
-// Action is a call of a tool: a step's, a sink's or a workbook entry's.
+// Action is a call of a tool by a step, a sink or a workbook entry.
 type Action struct {
-	Name    string // workbook entries only
+	Name    string // of workbook entries only
 	Pos     source.Position
-	Tool    *Node // text, or a template over workload; ToolName gives a literal
+	Tool    *Node // text, or a template over the workload; see ToolName
 	Fields  []*Entry
-	Args    *Node // a map of templates; nil when absent
+	Args    *Node // a map of templates; nil if missing
 	Auth    *Node
-	Timeout time.Duration // one attempt; 0 is the tool's default
+	Timeout time.Duration // of one attempt; 0 for the tool's default
 	// Idempotency is operation, attempt, none or "" (the tool's default).
 	Idempotency string
-	Retry       []*Policy // sinks only: failure policies
-	// OwnRetry says that a sink has a retry of its own, which may be empty.
+	Retry       []*Policy // of sinks only: failure policies
+	// OwnRetry says that a sink has a retry, possibly empty.
 	OwnRetry bool
-	// Rows says what a sink, or a call that moves rows, changes in its rows before it writes them; nil for nothing.
+	// Rows says how a sink, or a transfer, changes its rows before it writes them; nil for no changes.
 	Rows *RowShape
-	// RateLimit paces the attempts of a step; nil for none.
+	// RateLimit limits the attempts of a step; nil for none.
 	RateLimit *RateLimit
-	// Inline is the playbook whose steps a call of PlaybookTool writes out; nil if it does not.
-	// It is separate: its templates are not rendered here.
+	// Inline is the playbook with the inline steps of a call of PlaybookTool; nil for none. It is separate: its
+	// templates are not rendered here.
 	Inline *Playbook
-	// problems are the problems that decoding found in the value of a field.
+	// problems are the problems that decoding found in the values of fields, by field.
 	problems map[string]source.Diagnostics
 }
 
-// RowShape is what a sink changes in each row before it writes it: docs/concepts/written-once.md#the-shape-of-rows.
+// RowShape is how a sink changes each row before it writes it: docs/concepts/written-once.md#the-shape-of-rows.
 type RowShape struct {
-	// Fields are laid over the row. Their values are scalars; their expressions see the row as RowWord.
+	// Fields are added to the row. Their values are scalars, whose expressions see the row as RowWord.
 	Fields []*Entry
-	// Exclude are the fields that are left out.
+	// Exclude are the fields that are removed.
 	Exclude []*ExcludedField
-	// Only says that Fields are all that is left of the row: args of a call that moves rows.
+	// Only says that rows keep only Fields: args of a transfer.
 	Only bool
 }
 
-// ExcludedField is a field that a sink leaves out of its rows.
+// ExcludedField is a field that a sink removes from its rows.
 type ExcludedField struct {
 	Name string
 	Pos  source.Position
 }
 
-// RateLimit bounds how often attempts with the same Key may be sent by all iterations, runs and
-// workers of a task queue together: those of the playbook or, with Shared, of all playbooks
-// that share the key.
+// RateLimit bounds how often attempts with the same Key may be sent by all iterations, runs and workers of a task
+// queue together: those of the playbook or, with Shared, of all playbooks that share the key.
 type RateLimit struct {
 	Pos      source.Position
 	Requests int
 	Per      time.Duration
-	Key      *Node // nil: the host of the URL
-	Shared   *Node // nil: the playbook's own
+	Key      *Node // nil for the host of the URL
+	Shared   *Node // nil if the key is private to the playbook
 }
 
-// ToolName is the tool's name where it is literal.
+// ToolName returns the tool's name; false if it is not literal.
 func (a *Action) ToolName() (string, bool) {
 	if a.Tool == nil || a.Tool.Template != nil {
 		return "", false
@@ -190,7 +188,7 @@ func (a *Action) ToolName() (string, bool) {
 	return name, ok
 }
 
-// Call is the call that a field is, with its tool and fields; nil where it is not written as one.
+// Call returns the node as a call, with its tool and fields; nil if it is not written as one.
 func (n *Node) Call() *Action {
 	if n == nil || n.Kind != MapNode {
 		return nil
@@ -204,13 +202,13 @@ func (n *Node) Call() *Action {
 	return call
 }
 
-// Traits are the traits of the call's tool where that is written out, else the usual ones.
+// Traits returns the traits of the call's tool; the default ones if its name is not literal.
 func (a *Action) Traits() Traits {
 	name, _ := a.ToolName()
 	return TraitsOf(name)
 }
 
-// Field finds a tool field by name, nil when absent.
+// Field returns a field of the tool by name, nil if it is missing.
 func (a *Action) Field(name string) *Node {
 	for _, field := range a.Fields {
 		if field.Key == name {
@@ -220,62 +218,60 @@ func (a *Action) Field(name string) *Node {
 	return nil
 }
 
-// Sink is an action that writes a result away.
+// Sink is an action that writes a result.
 type Sink struct {
 	Action *Action
 	Pos    source.Position
-	// Place names the sink within the playbook, such as
-	// "fetch.retry[1].then.sink"; it is part of the operation key.
+	// Place identifies the sink in the playbook, such as "fetch.retry[1].then.sink"; it is part of the operation
+	// key.
 	Place string
 }
 
-// Notice is an action that reports to others what has happened. Its failure is a
-// warning and never changes what it reports.
+// Notice is an action that reports an event to others. Its failure is only a warning and never changes what it
+// reports.
 type Notice struct {
 	Sink *Sink
-	On   []string // the events; of notify only
+	On   []string // events; for notify only
 }
 
 // Loop is a step's loop section.
 type Loop struct {
 	Pos        source.Position
-	Words      Words // keys the author wrote
-	Values     Words // places of their values; those of failure_budget and thresholds with dots
+	Words      Words // keys that the author wrote
+	Values     Words // positions of their values; those in failure_budget and thresholds with dots
 	Collection *Node
-	// Source gives the elements page by page, in place of Collection; nil for none. See SourceSuffix.
+	// Source provides the elements page by page, instead of Collection; nil for none. See SourceSuffix.
 	Source         *Step
 	Element        string
 	Mode           LoopMode
 	MaxConcurrency int
 	Batch          int  // iterations per child, unless AutoBatch
-	AutoBatch      bool // the size of the collection says how many: see BatchOf
+	AutoBatch      bool // the size of the collection determines it: see BatchOf
 	FailureBudget  *FailureBudget
 	Thresholds     Thresholds
 	// StatsOnly leaves the results of iterations out of the loop's result.
 	StatsOnly bool
-	Sinks     []*Sink // what gets each iteration, in order
-	// DeadLetter is written for each iteration that failed.
+	Sinks     []*Sink // sinks of each iteration, in order
+	// DeadLetter is the sink for failed iterations.
 	DeadLetter *Sink
 }
 
-// Batches that grow with the collection (docs/concepts/loops.md): a child for each
-// of up to shownAlone elements, which people look at one by one, and beyond that
-// about autoChildren of them, each of at most maxAutoBatch iterations. What iterations give shares
-// what a batch may give; where nothing is kept of it, a child of a long loop has more of them, as a
-// child costs a server as much as hundreds of iterations: about longLoopChildren children, of at most
-// MaxBatch.
+// Constants of automatic batches, which grow with the collection (docs/concepts/loops.md): up to shownAlone
+// elements get a child each, because people look at them individually. Larger collections have about autoChildren
+// children, each of at most maxAutoBatch iterations. The iterations of a batch share the maximum size of a result;
+// if their results are not kept, a child of a long loop has more of them, because a child costs a server as much as
+// hundreds of iterations: about longLoopChildren children, of at most MaxBatch.
 const (
 	shownAlone   = 100
 	autoChildren = 40
-	// maxAutoBatch bounds a batch that the author has not chosen: iterations of one batch share
-	// what a child may give, and a history.
+	// maxAutoBatch bounds a batch whose size the author has not chosen: its iterations share the maximum size of a
+	// result, and a history.
 	maxAutoBatch     = 50
 	longLoopChildren = 200
 )
 
-// BatchOf is how many iterations one child of a loop over n elements runs. It
-// follows from n and the loop alone, so that all parts of a loop, and a reprocess of some of
-// its iterations, have the same.
+// BatchOf returns the number of iterations in one child of a loop over n elements. It depends only on n and the
+// loop, so that it is the same for all shards of a loop, and in a reprocess of some of its iterations.
 func (l *Loop) BatchOf(n int) int {
 	switch {
 	case !l.AutoBatch:
@@ -290,7 +286,7 @@ func (l *Loop) BatchOf(n int) int {
 	return batch
 }
 
-// LoopMode says whether iterations overlap.
+// LoopMode says whether iterations run concurrently.
 type LoopMode string
 
 // The modes of a loop.
@@ -299,15 +295,14 @@ const (
 	Parallel   LoopMode = "parallel"
 )
 
-// FailureBudget ends a loop early once failed/ended exceeds Rate after
-// MinSamples iterations have ended.
+// FailureBudget ends a loop early once failed/ended exceeds Rate after MinSamples iterations have ended.
 type FailureBudget struct {
 	Rate       float64
 	MinSamples int
 }
 
-// Thresholds are shares of successes: at least Completed ends the step
-// completed, at least PartialSuccess partial_success, less failed.
+// Thresholds are shares of successes: at least Completed makes the step completed, at least PartialSuccess a
+// partial success, less makes it failed.
 type Thresholds struct {
 	Completed      float64
 	PartialSuccess float64
@@ -315,15 +310,15 @@ type Thresholds struct {
 
 // Policy is one entry of retry: when it matches an outcome, Then applies.
 type Policy struct {
-	Number   int // from 1, in the order of the file
+	Number   int // from 1, in file order
 	Pos      source.Position
 	When     *Node // a condition
-	StopWhen *Node // a condition, nil when absent
+	StopWhen *Node // a condition, nil if missing
 	Then     Then
-	Lent     *Lent // nil for a policy that is in the retry itself
+	Lent     *Lent // nil for a policy written in the retry itself
 }
 
-// Backoff names how delays grow.
+// Backoff says how delays grow.
 type Backoff string
 
 // The strategies of backoff; the zero value means exponential.
@@ -334,8 +329,7 @@ const (
 	NoBackoff   Backoff = "none"
 )
 
-// Jitter names how a delay is spread. The zero value is the default:
-// proportional for failures, none for successes.
+// Jitter says how a delay is spread. The zero value is the default: proportional for failures, none for successes.
 type Jitter string
 
 // The kinds of jitter.
@@ -348,7 +342,7 @@ const (
 // ExhaustionAction says what happens when a policy has used up its attempts.
 type ExhaustionAction string
 
-// The choices of on_exhausted; the zero value is the default of section retry.
+// The values of on_exhausted; the zero value means the default of the section retry.
 const (
 	ExhaustedFail     ExhaustionAction = "fail"
 	ExhaustedSucceed  ExhaustionAction = "succeed"
@@ -356,13 +350,13 @@ const (
 	ExhaustedPause    ExhaustionAction = "pause"
 )
 
-// Then is what a matching policy does. Pointer fields are nil when the author
-// left them out; their defaults depend on whether the match was a failure.
+// Then is what a matching policy does. Pointer fields are nil if the author left them out; their defaults depend on
+// whether the match was a failure.
 type Then struct {
 	Pos          source.Position
-	Words        Words             // keys the author wrote
-	Values       Words             // places of their values
-	spelt        map[string]string // words of an older form that these come from
+	Words        Words             // keys that the author wrote
+	Values       Words             // positions of their values
+	spelt        map[string]string // by word, the word of an older form from which it was converted
 	MaxAttempts  *int
 	Delay        *time.Duration
 	InitialDelay *time.Duration
@@ -374,39 +368,37 @@ type Then struct {
 	MaxWait      *time.Duration
 	OnExhausted  ExhaustionAction
 	AllowRepeat  bool
-	// EndOnRepeat makes the call succeed, with the pages so far, if a page repeats; otherwise
-	// the guard fails it.
+	// EndOnRepeat makes the call succeed, with the pages so far, if a page repeats; otherwise a repeated page makes
+	// it fail.
 	EndOnRepeat bool
-	// Ignore makes an empty answer of a failure.
+	// Ignore turns a failure into an empty response.
 	Ignore bool
-	// Result is the data of a call that this policy ends as a success; nil where
-	// the author left it out.
+	// Result is the data of a call that this policy ends as a success; nil if the author left it out.
 	Result *Node
-	// Fail is the message of the failure that replaces a success, nil to keep the success.
-	// Class and Type belong to that failure.
+	// Fail is the message of a failure that replaces a success, nil to keep the success. Class and Type belong to
+	// that failure.
 	Fail  *Node
 	Class string
 	Type  *Node
-	// RetryAfter is the wait that the answer requests, nil to read its headers; with Fail, the wait of
-	// that failure.
+	// RetryAfter is the wait that the response requests, nil to read its headers; with Fail, the wait of that
+	// failure.
 	RetryAfter *Node
-	// Restart drops what was collected after a failure and begins the call again;
-	// RestartFull does so from the initial value of incremental.
+	// Restart discards what was collected after a failure and starts the call again; RestartFull does so from the
+	// initial value of incremental.
 	Restart, RestartFull bool
-	// PagesPerActivity bounds the pages that one activity fetches; 0 is the
-	// default, 1 an activity per page.
+	// PagesPerActivity bounds the pages that one activity fetches; 0 is the default, 1 means one activity per page.
 	PagesPerActivity int
 	NextCall         *NextCall
 	Collect          *Collect
-	Sinks            []*Sink // what gets the result of the call, in order
-	PageSinks        []*Sink // what gets each page, in order
-	// Repeats is true when any word that asks for another attempt is present.
+	Sinks            []*Sink // sinks of the call's result, in order
+	PageSinks        []*Sink // sinks of each page, in order
+	// Repeats is true if any word is present that causes another attempt.
 	Repeats bool
-	// Delays lists Delay, InitialDelay and MaxDelay in the order of the file, without missing ones.
+	// Delays lists Delay, InitialDelay and MaxDelay in file order, without missing ones.
 	Delays []Delay
 }
 
-// Delay is a word of then that says how long the policy waits.
+// Delay is a word of then with a wait of the policy.
 type Delay struct {
 	Word  string
 	Value time.Duration
@@ -423,7 +415,7 @@ type NextCall struct {
 	Body    *Node
 }
 
-// Strategy names how pages are collected.
+// Strategy says how pages are collected.
 type Strategy string
 
 // The strategies of collect.
@@ -433,15 +425,16 @@ const (
 	Merge   Strategy = "merge"
 )
 
-// Collect gathers pages into one result.
+// Collect combines pages into one result.
 type Collect struct {
 	Pos      source.Position
-	Words    Words // keys the author wrote
+	Words    Words // keys that the author wrote
 	Strategy Strategy
-	Path     string // dotted with [n]; "" is the whole page
-	Into     string // name the collected value has in expressions; "pages" by default
+	Path     string // dotted, with [n]; "" for the whole page
+	Into     string // name of the collected value in expressions; "pages" by default
 	Optional bool
-	// Lists refuses pages that contribute anything but a list: nobody said that one is an element.
+	// Lists refuses pages that contribute anything but a list, because the author has not said that another value
+	// is an element.
 	Lists bool
 }
 
@@ -453,43 +446,42 @@ type Route struct {
 	Targets []*Target
 }
 
-// Target is a step a route leads to.
+// Target is a step that a route leads to.
 type Target struct {
 	Pos  source.Position
 	Step string
-	Args *Node // a map of templates; nil when absent
+	Args *Node // a map of templates; nil if missing
 }
 
-// Entry is a key with a templated value, in the order of the file.
+// Entry is a key with a templated value, in file order.
 type Entry struct {
 	Key    string
 	KeyPos source.Position
 	Value  *Node
 }
 
-// Node is a YAML value in which any string may be a template. At most one of Template, Items
-// and Entries is set; without them the node is the constant in Value. Lists and maps without
-// templates are in Value too.
+// Node is a YAML value in which any string may be a template. At most one of Template, Items and Entries is set;
+// without them the node is the constant in Value. Lists and maps without templates are in Value too.
 type Node struct {
 	Pos source.Position
-	// Raw is the scalar's text as decoded; "" for lists and maps.
+	// Raw is the decoded text of a scalar; "" for lists and maps.
 	Raw      string
 	Template *expression.Template
-	Items    []*Node  // not nil for a list, also an empty one
-	Entries  []*Entry // not nil for a map, also an empty one
+	Items    []*Node  // not nil for a list, even if it is empty
+	Entries  []*Entry // not nil for a map, even if it is empty
 	Value    any      // canonical
 
 	// statement is the parsed SQL of a statement field, nil elsewhere.
 	statement *statement.Statement
 
 	Kind     NodeKind
-	constant bool         // Value holds all of it
-	file     *source.File // with style, where the runes of Raw are; nil in tests
+	constant bool         // Value contains the whole node
+	file     *source.File // with style, for the positions of the runes of Raw; nil in tests
 	style    source.Style
 	origin   *origin // what Raw was rewritten from, nil if it is in the file
 }
 
-// NodeKind says what a node is.
+// NodeKind is the kind of a node.
 type NodeKind uint8
 
 // The kinds of nodes.
@@ -500,7 +492,7 @@ const (
 	MapNode
 )
 
-// Step finds a step by name, nil if there is none. The source of a loop is found by its own name.
+// Step returns a step by name, nil if there is none. It also finds the source of a loop by its name.
 func (pb *Playbook) Step(name string) *Step {
 	if loop, isSource := strings.CutSuffix(name, SourceSuffix); isSource {
 		if step := pb.Step(loop); step != nil && step.Loop != nil {
@@ -511,17 +503,17 @@ func (pb *Playbook) Step(name string) *Step {
 	return lists.First(pb.Steps, func(step *Step) bool { return step.Name == name && name != "" })
 }
 
-// SourceSuffix is behind the name of a step in the name of its loop's source, which is a step of its own that no route leads
-// to: its calls, keys and events are those of that name.
+// SourceSuffix follows the name of a step in the name of its loop's source. The source is a separate step that no
+// route leads to; its calls, keys and events have that name.
 const SourceSuffix = ".source"
 
-// LoopStep is the name of the step whose loop a source feeds, and of other steps their own.
+// LoopStep returns the name of the step whose loop a source feeds; for other steps, the name itself.
 func LoopStep(name string) string { return strings.TrimSuffix(name, SourceSuffix) }
 
 // IsSource reports whether the step is the source of a loop.
 func (s *Step) IsSource() bool { return strings.HasSuffix(s.Name, SourceSuffix) }
 
-// CallSteps are the steps with the sources of their loops, each behind its step.
+// CallSteps returns the steps, each followed by the source of its loop, if it has one.
 func (pb *Playbook) CallSteps() []*Step {
 	all := make([]*Step, 0, len(pb.Steps))
 	for _, step := range pb.Steps {
@@ -533,8 +525,8 @@ func (pb *Playbook) CallSteps() []*Step {
 	return all
 }
 
-// First is the step a run begins with: the one named start, else the first of
-// the list; nil for a playbook without steps.
+// First returns the step that a run begins with: the one named start, otherwise the first one; nil for a playbook
+// without steps.
 func (pb *Playbook) First() *Step {
 	if start := pb.Step("start"); start != nil {
 		return start
@@ -545,35 +537,35 @@ func (pb *Playbook) First() *Step {
 	return pb.Steps[0]
 }
 
-// Action finds an entry of the workbook by name, nil if there is none.
+// Action returns an entry of the workbook by name, nil if there is none.
 func (pb *Playbook) Action(name string) *Action {
 	return lists.First(pb.Workbook, func(action *Action) bool { return action.Name == name && name != "" })
 }
 
-// What a policy means where it says nothing: docs/concepts/attempts.md.
+// Defaults of policies: docs/concepts/attempts.md.
 const (
 	DefaultInitialDelay = time.Second
-	DefaultMaxDelay     = time.Minute // or the initial delay, where that is longer
+	DefaultMaxDelay     = time.Minute // or the initial delay if that is longer
 	DefaultMultiplier   = 2.0
 	DefaultMaxWait      = time.Hour
 
 	DefaultFailureAttempts = 3
 	DefaultPages           = 10_000
-	DefaultPolls           = 100 // and pages of the older forms
+	DefaultPolls           = 100 // also for pages of the older forms
 	DefaultRestarts        = 1
 
-	// DefaultFailClass is the class of a failure that fail makes of an answer.
+	// DefaultFailClass is the class of a failure that fail makes of a response.
 	DefaultFailClass = "final"
 
-	// DefaultInto is the name of what was collected.
+	// DefaultInto is the default name of the collected data.
 	DefaultInto = "pages"
 )
 
-// HeadNames are the names of metadata, and where they are.
+// HeadNames returns the names in metadata with their positions.
 func (pb *Playbook) HeadNames() []HeadName { return pb.names }
 
-// FieldProblems are what decoding found in the values of fields, by field.
+// FieldProblems returns what decoding found in the values of fields, by field.
 func (a *Action) FieldProblems() map[string]source.Diagnostics { return a.problems }
 
-// Spelt are the words of an older form that words of then come from, by these.
+// Spelt returns, by words of then, the words of an older form from which they were converted.
 func (t *Then) Spelt() map[string]string { return t.spelt }

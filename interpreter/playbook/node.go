@@ -11,22 +11,20 @@ import (
 	"reprise/interpreter/source"
 )
 
-// EvalError is an expression that failed: the text for the author and the
-// place in the playbook. The call that needed the value ends with an error of
-// kind expression.
+// EvalError is the error of a failed expression: a text for the author and the position in the playbook. The call
+// that needed the value ends with an error of kind expression.
 type EvalError struct {
 	Pos     source.Position
 	Message string
-	// TooMuch says that the data is too much for the budget of the expression, or for its result.
+	// TooMuch says that the data exceeds the budget of the expression, or the size of its result.
 	TooMuch bool
 }
 
 func (e *EvalError) Error() string { return e.Message }
 
-// Render evaluates every template below the node and returns a canonical
-// value. The error is always an *EvalError. A nil node renders to nil. The
-// value may share structure with the playbook and with the scope, so nobody
-// may change it in place.
+// Render evaluates every template in the node and returns its value. The error is always an *EvalError. A nil node
+// renders to nil. The value may share structure with the playbook and with the scope, so it must not be changed in
+// place.
 func (n *Node) Render(scope expression.Scope, b *expression.Budget) (any, error) {
 	switch {
 	case n == nil:
@@ -51,8 +49,8 @@ func (n *Node) Render(scope expression.Scope, b *expression.Budget) (any, error)
 	return n.Value, nil
 }
 
-// RenderPlaced is Render for a node that is shown as text, and says where in the
-// text data is. The error is always an *EvalError.
+// RenderPlaced is Render for a node that is shown as text, and also returns the ranges of the text that come from
+// data. The error is always an *EvalError.
 func (n *Node) RenderPlaced(scope expression.Scope, b *expression.Budget) (value any, data []expression.Range, err error) {
 	switch {
 	case n == nil || n.constant:
@@ -105,7 +103,7 @@ func (n *Node) Truth(scope expression.Scope, b *expression.Budget) (bool, error)
 	return decided, nil
 }
 
-// placeText describes an offset of the node's scalar, for the end of a message.
+// placeText describes an offset in the node's scalar, for the end of a message.
 func (n *Node) placeText(offset int) string {
 	at := n.Position(offset)
 	return fmt.Sprintf(" (line %d, column %d)", at.Line, at.Column)
@@ -118,8 +116,8 @@ func (n *Node) evalError(err error) *EvalError {
 	return &EvalError{Pos: n.Pos, Message: err.Error()}
 }
 
-// Refs returns the free names of every template below the node, in the order
-// of the file. Their offsets count in the scalar that holds the template.
+// Refs returns the references in every template of the node, in file order. Their offsets are relative to the
+// scalar with the template.
 func (n *Node) Refs() []expression.Ref {
 	var refs []expression.Ref
 	for _, ref := range n.ScalarRefs() {
@@ -128,7 +126,7 @@ func (n *Node) Refs() []expression.Ref {
 	return refs
 }
 
-// ScalarRefs iterates over what Refs returns, with the scalar that its offset counts in.
+// ScalarRefs iterates over the references that Refs returns, with the scalar that contains them.
 func (n *Node) ScalarRefs() iter.Seq2[*Node, expression.Ref] {
 	return func(yield func(*Node, expression.Ref) bool) {
 		for scalar := range n.Templates() {
@@ -151,8 +149,7 @@ func (n *Node) ScalarRefs() iter.Seq2[*Node, expression.Ref] {
 	}
 }
 
-// Names reports whether a template below the node takes one of the roots from
-// its scope: what Refs gives, without a list of all.
+// Names reports whether a template in the node refers to one of the roots. It is cheaper than Refs.
 func (n *Node) Names(roots ...string) bool {
 	isRoot := func(ref expression.Ref) bool { return slices.Contains(roots, ref.Root) }
 	for one := range n.All() {
@@ -163,8 +160,7 @@ func (n *Node) Names(roots ...string) bool {
 	return false
 }
 
-// Constant reports whether the node holds no template, so that it renders to
-// the same value in every scope.
+// Constant reports whether the node contains no template, so that it renders to the same value in every scope.
 func (n *Node) Constant() bool {
 	for range n.Templates() {
 		return false
@@ -172,8 +168,8 @@ func (n *Node) Constant() bool {
 	return true
 }
 
-// Position returns the place in the file of a rune of Raw; an offset of
-// len(Raw) in runes is its end. Lists and maps have one place.
+// Position returns the position in the file of a rune of Raw; the offset of its end is allowed. Lists and maps have
+// a single position.
 func (n *Node) Position(offset int) source.Position {
 	if n.file == nil {
 		return n.Pos
@@ -182,11 +178,11 @@ func (n *Node) Position(offset int) source.Position {
 	return places[min(max(offset, 0), len(places)-1)]
 }
 
-// File is where the node is written, nil for one that is in no file.
+// File returns the file that contains the node, nil for none.
 func (n *Node) File() *source.File { return n.file }
 
-// Positions are the places in the file of the runes of Raw, and of its end. Those
-// of a condition of an older form of retry are where it was written.
+// Positions returns the positions in the file of the runes of Raw, and of its end. For a converted condition of an
+// older form of retry, these are in the original.
 func (n *Node) Positions() []source.Position {
 	if n.origin == nil {
 		return n.file.ScalarPositions(n.Pos, n.style, n.Raw)
@@ -208,7 +204,7 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Program is a condition's expression, false where there is none.
+// Program returns a condition's expression; false if there is none.
 func (n *Node) Program() (*expression.Program, bool) {
 	if n == nil || n.Template == nil {
 		return nil, false

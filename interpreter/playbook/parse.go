@@ -15,12 +15,11 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// MaxFileBytes is the largest file that is read (docs/concepts/limits.md): a playbook is part
-// of the input of each of its runs, and is parsed wherever one is shown.
+// MaxFileBytes bounds the size of a file (docs/concepts/limits.md): a playbook is part of the input of each of its
+// runs, and is parsed wherever one is shown.
 const MaxFileBytes = 1 << 20
 
-// parseYAML reads the file as one YAML document and returns its root. Without one
-// it has reported why.
+// parseYAML parses the file as one YAML document and returns its root; nil if it has reported a problem.
 func (d *decoder) parseYAML() *yaml.Node {
 	data := d.File.Bytes()
 	if len(data) > MaxFileBytes {
@@ -50,8 +49,7 @@ func isEmpty(root *yaml.Node) bool {
 	return len(root.Content) == 0 || root.Content[0].Kind == yaml.ScalarNode && root.Content[0].Value == ""
 }
 
-// checkReadable refuses bytes that YAML does not take, with their place, which the
-// YAML parser does not give.
+// checkReadable reports bytes that YAML does not allow, with their position, which the YAML parser does not give.
 func (d *decoder) checkReadable(data []byte) bool {
 	pos := source.Position{Line: 1, Column: 1}
 	valid := utf8.Valid(data)
@@ -89,15 +87,14 @@ func (d *decoder) severalDocuments() {
 var (
 	yamlMessage   = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
 	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
-	// grammarMessage matches messages about the parser's grammar. Their line is that of the
-	// enclosing map or list, often many lines above the mistake.
+	// grammarMessage matches messages about the parser's grammar. Their line is that of the enclosing map or list,
+	// often many lines above the mistake.
 	grammarMessage = regexp.MustCompile(`^(did not find expected (<.*>|node content|'-' indicator|key|',' or '[\]}]')$|found )`)
 	indentation    = regexp.MustCompile(`^ *\t[ \t]*`)
 	unquoted       = regexp.MustCompile(`^(\s*(?:- +)*(?:[^\s:#"'][^:#"']*: +|- +))(\{\{.*)$`)
 )
 
-// syntaxError reports what the YAML parser refused, in words that help and at
-// the line where it went wrong.
+// syntaxError reports a syntax error of the YAML parser in helpful words, and at the line of the mistake.
 func (d *decoder) syntaxError(err error) {
 	match := yamlMessage.FindStringSubmatch(err.Error())
 	if match == nil {
@@ -157,9 +154,8 @@ func (d *decoder) unknownAnchor(name string) {
 		"the alias *%s has no anchor &%s above it; text that begins with * must be quoted", name, name)
 }
 
-// lineOfMistake finds the line at which a file stops being YAML: the one after the longest
-// valid beginning. given is the parser's line, which is returned if the search would take too
-// long.
+// lineOfMistake returns the line at which a file stops being YAML: the one after the longest valid beginning. given
+// is the parser's line, which is returned if the search would take too long.
 func (d *decoder) lineOfMistake(given int) int {
 	data := d.File.Bytes()
 	last := linesRead(data)
@@ -177,7 +173,7 @@ func (d *decoder) lineOfMistake(given int) int {
 	return d.nextText(1)
 }
 
-// nextText is the first line from n on that holds more than a comment.
+// nextText returns the first line from n on that contains more than a comment.
 func (d *decoder) nextText(n int) int {
 	for line := n; line <= d.File.Lines(); line++ {
 		if text := strings.TrimSpace(d.File.Line(line)); text != "" && !strings.HasPrefix(text, "#") {
@@ -187,18 +183,17 @@ func (d *decoder) nextText(n int) int {
 	return min(n, d.File.Lines())
 }
 
-// linesRead is how many lines the YAML parser takes before it fails.
+// linesRead returns the number of lines that the YAML parser reads before it fails.
 func linesRead(data []byte) int {
 	reader := &lineReader{data: data}
 	var root yaml.Node
 	decoder := yaml.NewDecoder(reader)
-	for decoder.Decode(&root) == nil { // only the failure counts
+	for decoder.Decode(&root) == nil { // only the failure matters
 	}
 	return reader.lines
 }
 
-// lineReader gives one line per call, as the parser asks for no more than it
-// needs.
+// lineReader returns one line per call, because the parser reads no more than it needs.
 type lineReader struct {
 	data  []byte
 	lines int
@@ -228,8 +223,8 @@ var (
 	bracketHint = `; in {…} and […] of YAML, text with [, ], {, } or a comma in it must be quoted`
 )
 
-// writtenTight finds a line that is a list's entry without the space behind its dash, at
-// the line that a message names or directly above it.
+// writtenTight finds a list entry without a space after its dash, at the line that a message names or directly
+// above it.
 func writtenTight(text func(int) string, line int) (tight, column int, hint string) {
 	for _, n := range []int{line, line - 1} {
 		if n < 1 {
@@ -243,7 +238,7 @@ func writtenTight(text func(int) string, line int) (tight, column int, hint stri
 	return 0, 0, ""
 }
 
-// pathInBrackets finds a JSONPath within brackets of YAML, which end it early.
+// pathInBrackets finds a JSONPath inside YAML brackets, which it ends too early.
 func pathInBrackets(text string) (column int, hint string) {
 	at := inBrackets.FindStringSubmatchIndex(text)
 	if at == nil {
@@ -256,8 +251,8 @@ func pathInBrackets(text string) (column int, hint string) {
 	return utf8.RuneCountInString(text[:at[2]]) + 1, hint
 }
 
-// syntaxHint explains a message of the YAML parser by its usual cause, and returns the cause's
-// column in the line; 0 if unknown.
+// syntaxHint explains a message of the YAML parser by its usual cause, and returns the cause's column in the line;
+// 0 if unknown.
 func syntaxHint(message, text string) (column int, hint string) {
 	if column, hint := pathInBrackets(text); column > 0 {
 		return column, hint

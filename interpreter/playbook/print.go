@@ -9,11 +9,11 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// flowWidth is how wide a line may get before its map is written in lines.
+// flowWidth bounds the width of a line in which a map is written; a wider map takes several lines.
 const flowWidth = 88
 
-// printRetry writes a list of policies as docs/concepts/attempts.md does, below the key
-// retry and without comments.
+// printRetry returns a list of policies in the style of docs/concepts/attempts.md, under the key retry and without
+// comments.
 func printRetry(list *yaml.Node) string {
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
 		{Kind: yaml.ScalarNode, Tag: "!!str", Value: "retry"}, yamltree.Resolved(list, false),
@@ -22,8 +22,8 @@ func printRetry(list *yaml.Node) string {
 	return yamltree.Encode(root)
 }
 
-// StyleList gives the list its canonical form: policies in lines, a then of
-// plain words in one. What authors wrote keeps its form.
+// StyleList gives the list its canonical style: a line for each policy, and a then of plain words in one line.
+// Parts written by authors keep their style.
 func StyleList(list *yaml.Node) {
 	list.Style = 0
 	if len(list.Content) == 0 {
@@ -51,7 +51,7 @@ func plainWords(n *yaml.Node) bool {
 	return true
 }
 
-// DurationText writes a duration as authors do: 90s, 5m, 1h30m.
+// DurationText formats a duration as authors do: 90s, 5m, 1h30m.
 func DurationText(length time.Duration) string {
 	text := length.String()
 	if strings.HasSuffix(text, "m0s") {

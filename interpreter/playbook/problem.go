@@ -12,8 +12,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Codes of the problems that decoding reports. Each is an anchor of
-// docs/reference/diagnostics.md.
+// Codes of the problems that decoding reports. Each is an anchor of docs/reference/diagnostics.md.
 var (
 	codeAliasCycle         = codeDoc("alias-cycle", "a YAML alias is inside its own anchor")
 	CodeBadName            = codeDoc("bad-name", "a name is empty, too long, or has characters that are not allowed in names")
@@ -47,19 +46,19 @@ var (
 	codeYAMLTag            = codeDoc("yaml-tag", "a YAML tag or type is not supported in playbooks")
 )
 
-// decoder carries what the sections share. It lives for one file.
+// decoder has the state that the sections share while one file is decoded.
 type decoder struct {
 	Problems
 
-	older bool // noetl.io/v1
-	// sections are the sections of the language. The decoder has them, as what reads a
-	// section cannot name all others.
+	older bool // the file is in noetl.io/v1
+	// sections are the sections of the language. They are stored here because functions that read a section cannot
+	// refer to all others.
 	sections []*section
 	// broken are nodes with a reported problem. Problems that follow from it are not reported.
 	broken map[*yaml.Node]bool
-	// unread are the texts below keys that no section has.
+	// unread are the texts below unknown keys.
 	unread []string
-	// spelt are the words of an older form that values of the list come from.
+	// spelt has the words of an older form from which values of the list were converted.
 	spelt map[*yaml.Node]string
 	lent  lending
 	// origins are the conditions that were rewritten.
@@ -71,7 +70,7 @@ type scalarOrigin struct {
 	style  source.Style
 }
 
-// Problems are what was found in a file.
+// Problems are the problems found in a file.
 type Problems struct {
 	File  *source.File
 	Found source.Diagnostics
@@ -87,47 +86,47 @@ func (p *Problems) Warnf(pos source.Position, code, format string, args ...any) 
 	p.Add(source.Warning, pos, code, fmt.Sprintf(format, args...))
 }
 
-// Add adds a problem of a severity.
+// Add adds a problem with a severity.
 func (p *Problems) Add(severity source.Severity, pos source.Position, code, message string) {
 	p.Found = append(p.Found, source.Diagnostic{
 		File: p.File.Name, Pos: pos, Code: code, Message: message, Severity: severity,
 	})
 }
 
-// Offer gives the last problem a fix: a text that is at its place, and what to write instead.
-// An empty text is none.
+// Offer adds a fix to the last problem: the text at its position, and its replacement; an empty replacement adds
+// nothing.
 func (p *Problems) Offer(written, instead string) {
 	if instead != "" && written != instead {
 		p.Found[len(p.Found)-1].Fix = source.Fix{Old: written, New: instead}
 	}
 }
 
-// Hint completes a message about a word that is not known.
+// Hint completes a message about an unknown word.
 type Hint struct {
 	Text string
-	// Word is the certain replacement, "" if there is a choice. resembles says that the
-	// replacement was chosen by similarity; it is certain only if no other word is as similar.
+	// Word is the certain replacement, "" if there is a choice. resembles says that the replacement was chosen by
+	// similarity; it is certain only if no other word is as similar.
 	Word      string
 	resembles bool
 }
 
-// Says is a hint that explains, and names no word to write in place of the unknown one.
+// Says returns a hint that explains, without a replacement for the unknown word.
 func Says(text string) Hint { return Hint{Text: text} }
 
-// writeInstead is a hint that the present version of the language has another word.
+// writeInstead returns a hint that the current version of the language uses another word.
 func writeInstead(word string) Hint {
 	return Hint{Text: "; " + Version + " writes " + Quote(word), Word: nameOnly(word)}
 }
 
-// DidYouMean is a hint that asks whether a word was meant which the unknown one resembles.
+// DidYouMean returns a hint that suggests a similar word.
 func DidYouMean(word string) Hint {
 	return Hint{Text: "; did you mean " + Quote(word) + "?", resembles: true}
 }
 
-// foreignHint is the hint to what is written in place of a word of another system.
+// foreignHint returns a hint with the replacement for a word of another system.
 func foreignHint(of ForeignWord) Hint { return Hint{Text: "; " + of.Text(), Word: of.word} }
 
-// nameOnly is the word if it is one name, "" for a path.
+// nameOnly returns the word if it is a single name, "" for a path.
 func nameOnly(word string) string {
 	if NamePattern.MatchString(word) {
 		return word
@@ -135,8 +134,8 @@ func nameOnly(word string) string {
 	return ""
 }
 
-// Certain returns the certain replacement for an unknown name, "" for none: the word of the
-// hint, else the known name that it resembles.
+// Certain returns the certain replacement for an unknown name, "" for none: the word of the hint, otherwise the
+// known name that it resembles.
 func (h Hint) Certain(name string, known []string) string {
 	if h.Word == "" && h.resembles {
 		return expression.Certain(name, known)
@@ -144,7 +143,7 @@ func (h Hint) Certain(name string, known []string) string {
 	return h.Word
 }
 
-// nearOr is the hint to the word that an unknown one resembles, else to the words accepted.
+// nearOr returns a hint with a similar accepted word, otherwise with all accepted words.
 func nearOr(name string, accepted []string) Hint {
 	if near := expression.Suggest(name, accepted); near != "" {
 		return DidYouMean(near)
@@ -157,7 +156,7 @@ func nearOr(name string, accepted []string) Hint {
 
 func positionOf(n *yaml.Node) source.Position { return yamltree.Position(n) }
 
-// describeYAML names a node in a message.
+// describeYAML describes a node for a message.
 func describeYAML(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.SequenceNode:
@@ -174,13 +173,13 @@ func describeYAML(n *yaml.Node) string {
 	return fmt.Sprintf("the text %q", Shorten(n.Value))
 }
 
-// Shorten cuts text of an author for a message.
+// Shorten shortens an author's text for a message.
 func Shorten(text string) string {
 	const most = 60
 	return source.Cut(text, most)
 }
 
-// Listed joins names for a message; long lists are cut.
+// Listed joins names for a message; long lists are cut off.
 func Listed(names []string) string {
 	const most = 20
 	if len(names) > most {
@@ -189,7 +188,7 @@ func Listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Describe names a value in a message: its text if short, else its type.
+// Describe describes a value for a message: its text if short, otherwise its type.
 func Describe(v any) string {
 	if s, ok := v.(string); ok && len(s) <= 40 {
 		return `"` + s + `"`
@@ -215,19 +214,19 @@ var (
 // ownCodes are the codes of this package.
 var ownCodes []CodeDoc
 
-// codeDoc is a code, and what it means in the documents.
+// codeDoc registers a code with its meaning, for the documents, and returns it.
 func codeDoc(name, meaning string) string {
 	ownCodes = append(ownCodes, CodeDoc{name, meaning})
 	return name
 }
 
-// CodeDoc is the meaning of one code.
+// CodeDoc is a code with its meaning.
 type CodeDoc struct {
 	Code    string
 	Meaning string // one line
 }
 
-// Codes are the codes of diagnostics that decoding gives, of expressions and SQL included.
+// Codes returns the codes of diagnostics that decoding reports, including those of expressions and SQL.
 func Codes() []CodeDoc { return slices.Concat(ownCodes, expressionCodes, statementCodes) }
 
 // expressionCodes are the codes of package expression.

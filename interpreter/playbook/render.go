@@ -11,9 +11,8 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// attachStatements parses the SQL of every statement field once, so that
-// nothing has to parse it again while a run is open. Its problems are reported
-// by Check. The dialect follows the literal name of the tool.
+// attachStatements parses the SQL of every statement field once, so that nothing has to parse it again during a
+// run. Package check reports its problems. The dialect depends on the literal name of the tool.
 func attachStatements(pb *Playbook) {
 	for _, call := range pb.Actions() {
 		attachStatement(call.Action)
@@ -35,12 +34,12 @@ func attachStatement(action *Action) {
 	}
 }
 
-// HasErrors reports whether one of the problems is no warning.
+// HasErrors reports whether any problem is not just a warning.
 func HasErrors(problems []statement.Problem) bool {
 	return slices.ContainsFunc(problems, func(p statement.Problem) bool { return !p.Warning })
 }
 
-// Statement is the parsed SQL of a statement field, nil for other nodes.
+// Statement returns the parsed SQL of a statement field, nil for other nodes.
 func (n *Node) Statement() *statement.Statement {
 	if n == nil {
 		return nil
@@ -48,8 +47,7 @@ func (n *Node) Statement() *statement.Statement {
 	return n.statement
 }
 
-// RenderStatement evaluates the parameters of a statement, in order. The error
-// is always an *EvalError.
+// RenderStatement evaluates the parameters of a statement, in order. The error is always an *EvalError.
 func (n *Node) RenderStatement(scope expression.Scope, b *expression.Budget) ([]any, error) {
 	params, err := n.statement.Render(scope, b)
 	if err != nil {
@@ -68,8 +66,8 @@ func (n *Node) RenderParam(i int, scope expression.Scope, b *expression.Budget) 
 	return param, nil
 }
 
-// RenderKey renders a name that several runs share. No template in it may be nil, because a
-// missing id would silently mean something else. The error is always an *EvalError.
+// RenderKey renders a name that several runs share. No template in it may be nil, because a missing id would
+// silently give another name. The error is always an *EvalError.
 func (n *Node) RenderKey(scope expression.Scope, b *expression.Budget) (any, error) {
 	if n.Template != nil {
 		for _, segment := range n.Template.Segments() {
@@ -78,7 +76,7 @@ func (n *Node) RenderKey(scope expression.Scope, b *expression.Budget) (any, err
 			}
 			value, err := segment.Program.Eval(scope, b)
 			if err != nil {
-				break // Render reports it with its place
+				break // Render reports it with its position
 			}
 			if value == nil {
 				return nil, n.missingError(segment, scope, "a key")
@@ -88,8 +86,8 @@ func (n *Node) RenderKey(scope expression.Scope, b *expression.Budget) (any, err
 	return n.Render(scope, b)
 }
 
-// renderWithout is RenderKey as text; expressions that name the element are left unevaluated.
-// The error is always an *EvalError.
+// renderWithout is RenderKey, but returns text in which expressions with the element are not evaluated. The error
+// is always an *EvalError.
 func (n *Node) renderWithout(element string, scope expression.Scope, b *expression.Budget) (string, error) {
 	if n.Template == nil || element == "" || !n.Names(element) {
 		value, err := n.RenderKey(scope, b)
@@ -117,7 +115,7 @@ func (n *Node) renderWithout(element string, scope expression.Scope, b *expressi
 	return text.String(), nil
 }
 
-// missingError is the error of a template that gave nil.
+// missingError returns the error about a template whose value is nil.
 func (n *Node) missingError(segment expression.Segment, scope expression.Scope, what string) *EvalError {
 	return &EvalError{
 		Pos: n.Position(segment.Start),
@@ -126,8 +124,7 @@ func (n *Node) missingError(segment expression.Segment, scope expression.Scope, 
 	}
 }
 
-// listUnder says why an expression that is one reference is nil, where a list
-// was asked for a member; "" else.
+// listUnder explains why an expression is nil if it reads a member of a list; "" otherwise.
 func listUnder(program *expression.Program, scope expression.Scope) string {
 	refs := program.Refs()
 	if len(refs) != 1 || !refs[0].Bare {
@@ -139,7 +136,7 @@ func listUnder(program *expression.Program, scope expression.Scope) string {
 	return ""
 }
 
-// mergeMaps lays the entries of one map node over another; either may be nil.
+// mergeMaps merges the entries of overlay over those of base; either may be nil.
 func mergeMaps(base, overlay *Node) *Node {
 	switch {
 	case base == nil:
@@ -156,9 +153,8 @@ func mergeMaps(base, overlay *Node) *Node {
 	return merged
 }
 
-// CallNodes are all values that are evaluated where the step's calls run: in
-// the child workflows of a loop. The collection, vars, next and the step's own
-// sink are evaluated outside.
+// CallNodes returns all values that are evaluated where the step's calls run, which for a loop is in its child
+// workflows. The collection, vars, next and the step's own sinks are evaluated elsewhere.
 func (pb *Playbook) CallNodes(step *Step) []*Node {
 	actions := []*Action{step.Action}
 	if entry := pb.WorkbookEntry(step.Action); entry != nil {
@@ -183,7 +179,7 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 	return slices.DeleteFunc(nodes, func(n *Node) bool { return n == nil })
 }
 
-// StepSinkNodes are the values of the sinks that are on the step itself.
+// StepSinkNodes returns the values of the sinks of the step itself.
 func (s *Step) StepSinkNodes() (nodes []*Node) {
 	for _, sink := range s.Sinks {
 		nodes = append(nodes, sink.Nodes()...)
@@ -191,12 +187,12 @@ func (s *Step) StepSinkNodes() (nodes []*Node) {
 	return nodes
 }
 
-// Nodes are the values of a sink.
+// Nodes returns the values of a sink.
 func (s *Sink) Nodes() []*Node {
 	return slices.DeleteFunc(s.Action.Values(), func(n *Node) bool { return n == nil })
 }
 
-// Values are the templated values of the action, nil for each that is absent.
+// Values returns the templated values of the action, nil for missing ones.
 func (a *Action) Values() []*Node {
 	nodes := append(entryValues(a.Fields), a.Tool, a.Args, a.Auth)
 	nodes = append(nodes, a.Rows.Nodes()...)
@@ -209,8 +205,7 @@ func (a *Action) Values() []*Node {
 	return nodes
 }
 
-// WorkbookEntry is the entry that an action of tool workbook calls, nil for
-// other tools.
+// WorkbookEntry returns the entry that an action of tool workbook calls, nil for other tools.
 func (pb *Playbook) WorkbookEntry(action *Action) *Action {
 	if name, ok := action.ToolName(); !ok || name != WorkbookTool {
 		return nil
@@ -222,9 +217,8 @@ func (pb *Playbook) WorkbookEntry(action *Action) *Action {
 	return pb.Action(expression.Text(node.Value))
 }
 
-// Resolve gives the action a step's call really makes: a step of tool workbook
-// uses the entry it names, with its own args, auth and timeout laid over the
-// entry's.
+// Resolve returns the action that a call really makes: for tool workbook, the named entry with the call's own args,
+// auth and timeout merged over those of the entry.
 func (pb *Playbook) Resolve(action *Action) *Action {
 	entry := pb.WorkbookEntry(action)
 	if entry == nil {
@@ -242,16 +236,15 @@ func (pb *Playbook) Resolve(action *Action) *Action {
 	return &merged
 }
 
-// WorkloadReads is what expressions of a playbook can see of its workload.
+// WorkloadReads is the part of the workload that expressions of a playbook read.
 type WorkloadReads struct {
-	// Whole says that one of them sees all of it.
+	// Whole says that an expression reads all of it.
 	Whole bool
-	// Keys are the keys that the playbook's workload has, and those that expressions name
-	// and only a run supplies. Sorted.
+	// Keys are the keys of the playbook's workload, and those that expressions use and only a run provides. Sorted.
 	Keys []string
 }
 
-// WorkloadReads walks over the whole playbook.
+// WorkloadReads returns what all expressions of the playbook read.
 func (pb *Playbook) WorkloadReads() WorkloadReads {
 	reads, keys := WorkloadReads{}, map[string]bool{}
 	for key := range pb.Workload {
@@ -275,8 +268,8 @@ func (pb *Playbook) WorkloadReads() WorkloadReads {
 	return reads
 }
 
-// Codes are the texts of all fields with the name code, in order and each once:
-// whatever a tool may take as a program.
+// Codes returns the texts of all fields with the name code, in order and without duplicates, which tools may run as
+// programs.
 func (pb *Playbook) Codes() []string {
 	var codes []string
 	for _, call := range pb.Actions() {
@@ -293,11 +286,11 @@ func (pb *Playbook) Codes() []string {
 	return slices.Compact(codes)
 }
 
-// DataRoot reports whether a name is one that holds data of the run.
+// DataRoot reports whether a name is that of data of the run.
 func DataRoot(name string) bool { return name == "workload" || name == "vars" || name == "steps" }
 
-// DataPath returns the path of a name in the data of a run, below workload, vars or steps, up
-// to its first computed member.
+// DataPath returns the path of a reference in the data of a run, below workload, vars or steps, up to its first
+// computed member.
 func (pb *Playbook) DataPath(ref expression.Ref) []string {
 	members := ConstantMembers(ref.Path)
 	switch {
@@ -309,7 +302,7 @@ func (pb *Playbook) DataPath(ref expression.Ref) []string {
 	return append([]string{"workload", ref.Root}, members...)
 }
 
-// ConstantMembers keeps the path of a name up to the first index.
+// ConstantMembers returns the path of a reference up to the first index.
 func ConstantMembers(path []any) []string {
 	var members []string
 	for _, key := range path {
@@ -322,7 +315,7 @@ func ConstantMembers(path []any) []string {
 	return members
 }
 
-// Nodes are the values of then itself, without those of its sinks.
+// Nodes returns the values of then itself, without those of its sinks.
 func (t *Then) Nodes() []*Node {
 	nodes := []*Node{t.Result, t.Fail, t.Type, t.RetryAfter}
 	if t.NextCall != nil {
@@ -331,12 +324,12 @@ func (t *Then) Nodes() []*Node {
 	return nodes
 }
 
-// Nodes are the values of a request that it changes, nil for each that it does not.
+// Nodes returns the values for the next request, nil for those that it does not change.
 func (n *NextCall) Nodes() []*Node {
 	return []*Node{n.Args, n.Params, n.Headers, n.URL, n.Method, n.Body}
 }
 
-// PathKey is the member at a place of a path; false where the path ends before it, or an index is there.
+// PathKey returns the member at an index of a path; false if the path is shorter, or has a list index there.
 func PathKey(path []any, i int) (string, bool) {
 	if i >= len(path) {
 		return "", false
@@ -345,7 +338,7 @@ func PathKey(path []any, i int) (string, bool) {
 	return key, ok
 }
 
-// EntryName is the workbook entry that an action calls, where it is literal.
+// EntryName returns the name of the workbook entry that an action calls; false if it is not literal.
 func (a *Action) EntryName() (string, bool) {
 	node := a.Field("name")
 	if node == nil || !node.Constant() {

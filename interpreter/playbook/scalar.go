@@ -16,8 +16,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// isLiteral reports whether the node is a scalar without a template, and says so
-// where it is not.
+// isLiteral reports whether the node is a scalar without a template, and adds a problem if it is not.
 func (d *decoder) isLiteral(n *yaml.Node, what string) bool {
 	switch {
 	case d.broken[n]:
@@ -29,7 +28,7 @@ func (d *decoder) isLiteral(n *yaml.Node, what string) bool {
 	return true
 }
 
-// readText reads text that is known before the run.
+// readText reads literal text.
 func (d *decoder) readText(n *yaml.Node, what string) (string, bool) {
 	if !d.isLiteral(n, what) {
 		return "", false
@@ -46,7 +45,7 @@ func (d *decoder) readText(n *yaml.Node, what string) (string, bool) {
 	return n.Value, true
 }
 
-// readName reads text that is not empty.
+// readName reads non-empty text.
 func (d *decoder) readName(n *yaml.Node, what string) (string, bool) {
 	text, ok := d.readText(n, what)
 	if ok && strings.TrimSpace(text) == "" {
@@ -102,14 +101,13 @@ func (d *decoder) readNumber(n *yaml.Node, what string) (float64, bool) {
 		return 0, false
 	}
 	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
-		return expression.Float(d.scalarValue(n)) // what is none is reported
+		return expression.Float(d.scalarValue(n)) // other values are already reported
 	}
 	d.Errorf(positionOf(n), codeWrongType, "%s must be a number, not %s", what, describeYAML(n))
 	return 0, false
 }
 
-// scalarValue returns the canonical value of a scalar, by its tag; nil if it reported a
-// problem.
+// scalarValue returns the value of a scalar, according to its tag; nil if it reported a problem.
 func (d *decoder) scalarValue(n *yaml.Node) any {
 	switch n.ShortTag() {
 	case "!!null":
@@ -135,7 +133,7 @@ func (d *decoder) scalarValue(n *yaml.Node) any {
 	return n.Value
 }
 
-// wholeNumber reads the integers of YAML exactly, at any size.
+// wholeNumber parses YAML integers exactly, at any size.
 func wholeNumber(text string) (any, error) {
 	digits := strings.ReplaceAll(text, "_", "")
 	if err := expression.CheckDigits(digits); err != nil { // reading them takes time that grows with the square
@@ -156,7 +154,7 @@ func (d *decoder) floatValue(n *yaml.Node) any {
 		d.Errorf(positionOf(n), codeBadNumber, "%s", err)
 		return nil
 	}
-	// The YAML parser takes whole numbers beyond 64 bits for floats.
+	// The YAML parser reads whole numbers beyond 64 bits as floats.
 	if strings.Trim(text, "+-0123456789") == "" {
 		if v, err := wholeNumber(strings.TrimLeft(text, "+")); err == nil {
 			return v
@@ -170,8 +168,8 @@ func (d *decoder) floatValue(n *yaml.Node) any {
 	return v
 }
 
-// Duration reads a duration as authors write it: a Go duration such as 90s or
-// 1m30s, or a number of seconds such as 0.5 (docs/concepts/runs.md).
+// readDuration reads a duration as authors write it: a Go duration such as 90s or 1m30s, or a number of seconds
+// such as 0.5 (docs/concepts/runs.md).
 func (d *decoder) readDuration(n *yaml.Node, what string) (time.Duration, bool) {
 	if !d.isLiteral(n, what) {
 		return 0, false
@@ -205,13 +203,13 @@ func (d *decoder) readSeconds(n *yaml.Node, what string, seconds float64) (time.
 	case seconds >= most:
 		d.Errorf(positionOf(n), CodeBounds, "%s must be less than %.0f seconds, not %s", what, most, n.Value)
 	default:
-		// Rounded, because 0.3 seconds are not quite 300 ms as a float.
+		// Rounded, because 0.3 seconds as a float are not exactly 300 ms.
 		return time.Duration(math.Round(seconds * float64(time.Second))), true
 	}
 	return 0, false
 }
 
-// timeLimit reads a duration that must be longer than nothing; otherwise says what works in its place.
+// timeLimit reads a positive duration; otherwise is the end of the message about 0, which says what to write.
 func (d *decoder) timeLimit(n *yaml.Node, what, otherwise string) time.Duration {
 	length, ok := d.readDuration(n, what)
 	if ok && length == 0 {
@@ -220,10 +218,10 @@ func (d *decoder) timeLimit(n *yaml.Node, what, otherwise string) time.Duration 
 	return length
 }
 
-// longUnit is a number of a unit as people write it.
+// longUnit matches a number with a unit as people write it.
 var longUnit = regexp.MustCompile(`^(\d{1,5}) *(d|days?|w|weeks?|h|hours?|hrs?|m|mins?|minutes?|s|secs?|seconds?)$`)
 
-// spelledDuration completes a message with the duration that was meant.
+// spelledDuration completes a message with the duration that was probably meant.
 func spelledDuration(text string) string {
 	match := longUnit.FindStringSubmatch(text)
 	if match == nil {

@@ -9,31 +9,29 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Schedule says when runs of a playbook start automatically (docs/how-to/schedule.md). It does
-// not restrict other runs.
+// Schedule says when runs of a playbook start automatically (docs/how-to/schedule.md). It does not restrict other
+// runs.
 type Schedule struct {
 	Pos    source.Position
-	Words  Words             // place of each word
-	Cron   []string          // times by the calendar of Zone; none beside Every
-	Places []source.Position // of Cron
-	Every  time.Duration     // counted from the beginning of 1970, UTC; 0 for none
+	Words  Words             // position of each word
+	Cron   []string          // calendar times in Zone; empty with Every
+	Places []source.Position // positions of Cron
+	Every  time.Duration     // interval, counted from the beginning of 1970, UTC; 0 for none
 	Offset time.Duration     // added to the times of Every
-	Zone   string            // of the IANA database, "" for UTC
-	Jitter time.Duration     // each time is put off by up to this, at random
-	// Overlap is one of Overlaps, what happens while the run before is open; "" is
-	// the first.
+	Zone   string            // name in the IANA database, "" for UTC
+	Jitter time.Duration     // each time is delayed by a random part of it
+	// Overlap is one of Overlaps: what happens while the previous run is open; "" means the first.
 	Overlap string
-	// CatchUp is how old a time may be that the server has missed; 0 is its default.
+	// CatchUp is how long ago a missed time may be for its run to start; 0 is the server's default.
 	CatchUp    time.Duration
-	Start, End string // first and last moment, see Moment; "" for none
+	Start, End string // first and last time, see Moment; "" for none
 }
 
-// Overlaps are the words of overlap: what happens to a run that is due while the one
-// before is open.
+// Overlaps are the values of overlap: what happens to a run that is due while the previous one is open.
 var Overlaps = []string{"skip", "buffer-one", "buffer-all", "cancel-other", "terminate-other", "allow"}
 
-// Moment reads a date, a date with a time, or a time with its offset from UTC; what
-// names no offset is meant in zone. No text is the zero time.
+// Moment parses a date, a date with a time, or a time with its offset from UTC; without an offset it is in zone. An
+// empty text gives the zero time.
 func Moment(text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -69,7 +67,7 @@ func (s *Schedule) decode(d *decoder, f *fields, where at) bool {
 	*s = Schedule{Pos: f.pos, Words: f.words}
 	before := len(d.Found)
 	d.readWords(f, s, where)
-	return len(d.Found) == before // rules speak of what could be read
+	return len(d.Found) == before // rules check only valid values
 }
 
 // readCron reads one text or a list of them.

@@ -7,18 +7,18 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Hidden stands for a value that is secret.
+// Hidden replaces a secret value.
 const Hidden = "***"
 
 func secretSteps(steps []*Step) []string {
 	return lists.Pick(steps, func(step *Step) (string, bool) { return step.Name, step.Secret && step.Name != "" })
 }
 
-// HasSecrets reports whether the result of a step is secret.
+// HasSecrets reports whether any step has a secret result.
 func (pb *Playbook) HasSecrets() bool { return len(pb.secrets) > 0 }
 
-// SecretsNamed are the secret steps whose results an expression with these names
-// can see, each once. One that takes all steps, or any of them, sees all.
+// SecretsNamed returns the secret steps whose results an expression with these references can read, each once. An
+// expression that reads all steps, or a computed one, can read all.
 func (pb *Playbook) SecretsNamed(refs []expression.Ref) []string {
 	var names []string
 	for _, ref := range refs {
@@ -27,7 +27,7 @@ func (pb *Playbook) SecretsNamed(refs []expression.Ref) []string {
 	return names
 }
 
-// SecretsOf are the secret steps whose results a name leads to, or above.
+// SecretsOf returns the secret steps whose results a reference, or what it contains, includes.
 func (pb *Playbook) SecretsOf(ref expression.Ref) []string {
 	switch {
 	case len(pb.secrets) == 0:
@@ -51,13 +51,12 @@ func (pb *Playbook) SecretsOf(ref expression.Ref) []string {
 	return []string{name}
 }
 
-// AnyStep reports whether a name is steps without the name of a step behind it.
+// AnyStep reports whether a reference is `steps` without the name of a step.
 func AnyStep(ref expression.Ref) bool {
 	return ref.Root == "steps" && len(ConstantMembers(ref.Path)) == 0
 }
 
-// withoutSecret ends a path at the result of a secret step, whose members nobody
-// sees.
+// withoutSecret cuts a path at the result of a secret step, whose members cannot be read.
 func (pb *Playbook) withoutSecret(path []string) []string {
 	const result = 3 // steps, its name, data
 	if len(path) > result && path[0] == "steps" && path[2] == "data" && slices.Contains(pb.secrets, path[1]) {
@@ -66,8 +65,7 @@ func (pb *Playbook) withoutSecret(path []string) []string {
 	return path
 }
 
-// NewTemplate makes a value of a text with expressions, as a playbook has it. It
-// is in no file.
+// NewTemplate returns a value made of a text with expressions, as in a playbook. It belongs to no file.
 func NewTemplate(text string) (*Node, []expression.Problem) {
 	template, problems := expression.ParseTemplate(text)
 	return &Node{Raw: text, Template: template, Kind: TemplateNode}, problems

@@ -4,8 +4,8 @@ import (
 	"sort"
 )
 
-// SortedKeys lists the keys of a map in order. Everything that walks a map on behalf
-// of a workflow walks these, so that no decision depends on Go's random order.
+// SortedKeys returns the keys of a map in order. Code that walks a map on behalf of a workflow uses it, so that no
+// decision depends on Go's random order.
 func SortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	//workflowcheck:ignore the keys are sorted before anyone sees them
@@ -16,7 +16,7 @@ func SortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// CloneMap copies a map, with room for more.
+// CloneMap copies a map, with room for more entries.
 func CloneMap[V any](m map[string]V, more int) map[string]V {
 	copied := make(map[string]V, len(m)+more)
 	for _, key := range SortedKeys(m) {

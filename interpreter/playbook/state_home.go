@@ -11,12 +11,12 @@ import (
 	"reprise/interpreter/source"
 )
 
-// IncrementalWord is the name under which expressions of a step with a state see it.
+// IncrementalWord is the name of a step's state in its expressions.
 const IncrementalWord = "incremental"
 
-// StateHome is the sink whose destination keeps the state of a step, in the transaction of
-// its rows: the last one that a call writes to when it has ended well, else the one for
-// pages, if it is a table whose place no answer decides. Nil is a state that Temporal keeps.
+// StateHome returns the sink whose destination keeps the state of a step, in the transaction of its rows: the last
+// sink that a successful call writes to, otherwise the one for pages, if it is a table whose place does not depend
+// on responses. Nil means that Temporal keeps the state.
 func (pb *Playbook) StateHome(step *Step) *Sink {
 	sink := step.LastSink()
 	if sink == nil || sink.Action == nil {
@@ -29,7 +29,7 @@ func (pb *Playbook) StateHome(step *Step) *Sink {
 	return sink
 }
 
-// LastSink is what a call of the step writes to last when it has ended well, nil for nothing.
+// LastSink returns the last sink that a successful call of the step writes to, nil for none.
 func (s *Step) LastSink() *Sink {
 	if sinks := s.SuccessSinks(); len(sinks) > 0 {
 		return sinks[len(sinks)-1]
@@ -37,7 +37,7 @@ func (s *Step) LastSink() *Sink {
 	return nil
 }
 
-// SuccessSinks are what a call of the step writes to that ends well, in this order.
+// SuccessSinks returns the sinks that a successful call of the step writes to, in this order.
 func (s *Step) SuccessSinks() []*Sink {
 	var pages, ends []*Sink
 	for _, policy := range s.Retry {
@@ -58,7 +58,7 @@ func (s *Step) OwnSinks() []*Sink {
 	return s.Sinks
 }
 
-// AggregateSinks are what gets the result of the step's loop as a whole, nil without a loop.
+// AggregateSinks returns the sinks of the step's loop as a whole, nil without a loop.
 func (s *Step) AggregateSinks() []*Sink {
 	if s.Loop == nil {
 		return nil
@@ -66,7 +66,7 @@ func (s *Step) AggregateSinks() []*Sink {
 	return s.Sinks
 }
 
-// rowSinks are these, and the sink of a loop as a whole.
+// rowSinks returns the SuccessSinks and the AggregateSinks.
 func (s *Step) rowSinks() []*Sink {
 	return slices.Concat(s.SuccessSinks(), s.AggregateSinks())
 }
@@ -94,7 +94,7 @@ func (pb *Playbook) OtherTables(step *Step) []string {
 	return slices.Compact(tables)
 }
 
-// tableInPlace is a table with the place of the action that writes it, as both are written.
+// tableInPlace returns a table with the place of the action that writes it, both as written.
 func (a *Action) tableInPlace(table string) string {
 	words := []string{table, "of", a.Tool.Raw}
 	for _, node := range []*Node{a.Auth, a.Field("path")} {
@@ -105,7 +105,7 @@ func (a *Action) tableInPlace(table string) string {
 	return strings.Join(words, " ")
 }
 
-// childTables are the tables for lists in rows, at any depth.
+// childTables returns the tables for lists in rows, at any depth.
 func childTables(children *Node) (tables []string) {
 	if children == nil {
 		return nil
@@ -119,7 +119,7 @@ func childTables(children *Node) (tables []string) {
 	return tables
 }
 
-// mayFollowSuccess is false for a policy that is only for failures.
+// mayFollowSuccess reports whether a policy can match a success.
 func (p *Policy) mayFollowSuccess() bool {
 	if p.Then.NextCall != nil || p.Then.Collect != nil {
 		return true
@@ -128,8 +128,8 @@ func (p *Policy) mayFollowSuccess() bool {
 	return !ok || !FailuresOnly(program)
 }
 
-// FixedPlace reports whether no field that says where a sink of the step writes names what only exists
-// after an attempt. A statement says itself where it writes.
+// FixedPlace reports whether the destination of a sink of the step does not depend on values that only exist after
+// an attempt. A statement determines its destination itself, so it has no fixed place.
 func (s *Step) FixedPlace(sink *Action) bool {
 	return sink.Field(FieldStatement) == nil && sink.PlaceNaming(s.AttemptNames()...) == nil
 }
@@ -140,18 +140,19 @@ func (s *Step) FixedAuth(sink *Action) bool {
 	return sink.Auth != nil && !sink.Auth.Names(s.AttemptNames()...)
 }
 
-// AttemptNames are the names of what only exists after an attempt of the step.
+// AttemptNames returns the names of values that only exist after an attempt of the step.
 func (s *Step) AttemptNames() []string {
 	return append(s.CollectedNames(), "response", "error", "this", "page", "_retry", "result", ArgsWord,
 		"operation_key", "attempt_key", CallbackWord, IncrementalWord)
 }
 
-// PlaceNaming is the first value that says where an action writes and names one of these, nil for none.
+// PlaceNaming returns the first value that determines where an action writes and uses one of the names, nil for
+// none.
 func (a *Action) PlaceNaming(names ...string) *Node {
 	return lists.First(append([]*Node{a.Tool, a.Auth}, entryValues(a.Fields)...), func(value *Node) bool { return value.Names(names...) })
 }
 
-// CollectedNames are the names of what the calls of the step collect, DefaultInto first.
+// CollectedNames returns the names of what the calls of the step collect, DefaultInto first.
 func (s *Step) CollectedNames() []string {
 	names := []string{DefaultInto}
 	for collect := range s.Collects() {
@@ -162,8 +163,8 @@ func (s *Step) CollectedNames() []string {
 	return names
 }
 
-// StateName is the name of a step's state before a run: with <element> for the element of a
-// loop, and with other templates unevaluated.
+// StateName returns the name of a step's state before a run: with <element> for the element of a loop, and with
+// other templates unevaluated.
 func (pb *Playbook) StateName(step *Step) string {
 	if state := step.Incremental.State; state != nil {
 		if state.Template == nil {
@@ -178,8 +179,7 @@ func (pb *Playbook) StateName(step *Step) string {
 	return name
 }
 
-// StateGroup is the name of a step's state where the step does not say one, without the
-// element of a loop.
+// StateGroup returns the default name of a step's state, without the element of a loop.
 func (pb *Playbook) StateGroup(step *Step) string {
 	name := pb.Name
 	if pb.State != "" {
@@ -188,9 +188,8 @@ func (pb *Playbook) StateGroup(step *Step) string {
 	return name + "/" + step.Name
 }
 
-// StateKey is the key under which visits of a step share a state: the name of the state, in
-// which templates with the element are left unevaluated, because a visit includes all of its
-// iterations.
+// StateKey returns the key under which visits of a step share a state: the name of the state, in which templates
+// with the element are left unevaluated, because a visit includes all of its iterations.
 func (pb *Playbook) StateKey(step *Step, scope expression.Scope, b *expression.Budget) (string, error) {
 	if step.Incremental.State == nil {
 		return pb.StateGroup(step), nil
@@ -202,23 +201,22 @@ func (pb *Playbook) StateKey(step *Step, scope expression.Scope, b *expression.B
 	return step.Incremental.State.renderWithout(element, scope, b)
 }
 
-// KeptState is a state that runs of a playbook keep, for people.
+// KeptState describes a state that runs of a playbook keep.
 type KeptState struct {
-	Step string // within playbooks that are in steps, outer/inner
+	Step string // outer/inner for inline playbooks
 	Name string // see StateName
-	Home *Sink  // nil where Temporal keeps it
+	Home *Sink  // nil if Temporal keeps it
 	Tool string // of Home
-	// Sinks is how many sinks a call writes to that ends well. Without one the state moves
-	// when the run has ended well.
+	// Sinks is the number of sinks that a successful call writes to. Without any, the state moves when the run has
+	// succeeded.
 	Sinks int
-	// Inserts is the first sink that inserts rows once more which it has written in an earlier run, nil for none.
+	// Inserts is the first sink that would insert rows again which an earlier run has written, nil for none.
 	Inserts *Sink
 	// Unkeyed is the first sink that inserts rows without a key, which are counted; nil for none.
 	Unkeyed *Sink
 }
 
-// KeptStates are the states of a playbook's steps, and of playbooks that are within it, in the
-// order of the file.
+// KeptStates returns the states of a playbook's steps, including those of inline playbooks, in file order.
 func (pb *Playbook) KeptStates() []KeptState {
 	var all []KeptState
 	for _, step := range pb.Steps {
@@ -240,7 +238,7 @@ func (pb *Playbook) KeptStates() []KeptState {
 	return all
 }
 
-// LiteralTexts is a text, or a list of them, that is written out.
+// LiteralTexts returns a literal text, or the texts of a literal list.
 func LiteralTexts(value any) []string {
 	list, isList := value.([]any)
 	if !isList {
@@ -252,8 +250,8 @@ func LiteralTexts(value any) []string {
 	})
 }
 
-// InsertsUnkeyed is the first sink of a step that keeps a state which inserts rows without a key, nil for none. Rows that come with a token are
-// known as a whole.
+// InsertsUnkeyed returns the first sink that inserts rows without a key, for a step that keeps a state; nil for
+// none. Rows of a source with tokens are recognized as a whole.
 func (pb *Playbook) InsertsUnkeyed(step *Step) *Sink {
 	if i := step.Incremental; i == nil || len(i.Key) > 0 || i.Type == incremental.Token {
 		return nil
@@ -269,48 +267,49 @@ func (pb *Playbook) InsertsUnkeyed(step *Step) *Sink {
 // ArgsWord is the name of the args of a call in expressions.
 const ArgsWord = "args"
 
-// Incremental is a step's incremental section: what it keeps between runs.
+// Incremental is a step's incremental section: the state that it keeps between runs.
 type Incremental struct {
 	Pos    source.Position
-	Words  Words // keys the author wrote
-	Values Words // places of their values
-	// CursorPath is dotted, in each row that a page contributes. Token is in its place for
-	// sources that give a token; nil without one.
+	Words  Words // keys that the author wrote
+	Values Words // positions of their values
+	// CursorPath is a dotted path in each row that a page contributes. Token is used instead for sources that
+	// return a token; nil otherwise.
 	CursorPath string
 	Token      *Node
-	// InitialValue is nil where a Token has none, and where InitialTemplate gives it for each call; nil for no such template.
+	// InitialValue is nil if a Token has none, or if InitialTemplate gives it for each call; that is nil for a
+	// constant value.
 	InitialValue    any
 	InitialTemplate *Node
 	Type            incremental.CursorType
-	Format          string // that of Form, "" for the type's own
+	Format          string // as in incremental.Form, "" for the default of the type
 	Lag             incremental.Lag
-	Step            string // of slices, an amount of add_time; "" for none
-	Until           *Node  // end of the last slice; nil is now
+	Step            string // length of slices, as an amount of add_time; "" for none
+	Until           *Node  // end of the last slice; nil for now
 	OpenStart       bool   // range_start: open
 	Ascending       bool   // row_order: asc
 	OnMissing       OnMissing
-	Key             []string // nil: the sink's
-	State           *Node    // nil: the default name
+	Key             []string // nil for that of the sink
+	State           *Node    // nil for the default name
 	OnConflict      OnConflict
 }
 
 // OnMissing says what happens to rows without a cursor.
 type OnMissing string
 
-// The choices of on_missing; the first is the default.
+// The values of on_missing; the first is the default.
 const (
 	MissingFail    OnMissing = "fail"
 	MissingInclude OnMissing = "include"
 	MissingExclude OnMissing = "exclude"
 )
 
-// Form is how the cursors of the source are written.
+// Form returns the format of the source's cursors.
 func (i *Incremental) Form() incremental.Form {
 	return incremental.Form{Type: i.Type, Format: i.Format}
 }
 
-// Initial is the cursor from which a step without a state reads; zero if it reads from nothing,
-// by a token, or if that depends on the workload.
+// Initial returns the cursor from which a step without a state reads; zero if there is none, if it is a token, or
+// if it depends on the workload.
 func (i *Incremental) Initial() incremental.Cursor {
 	if i.InitialValue == nil {
 		return incremental.Cursor{}
@@ -338,7 +337,8 @@ func (i *Incremental) InitialIn(scope expression.Scope, b *expression.Budget) (i
 	return initial, nil
 }
 
-// Slice is the first of a call that reads from a cursor; nil where the step reads all at once. The error is an *EvalError.
+// Slice returns the first slice of a call that reads from a cursor; nil if the step does not read in slices. The
+// error is an *EvalError.
 func (i *Incremental) Slice(from incremental.Cursor, scope expression.Scope, b *expression.Budget, now time.Time) (*incremental.Slice, error) {
 	if i.Step == "" {
 		return nil, nil
@@ -359,7 +359,7 @@ func (i *Incremental) Slice(from incremental.Cursor, scope expression.Scope, b *
 	return first, nil
 }
 
-// InitialShown is Initial for people: a template as its author wrote it.
+// InitialShown is Initial for display: a template as its author wrote it.
 func (i *Incremental) InitialShown() expression.Value {
 	if i.InitialTemplate != nil {
 		return expression.Of(i.InitialTemplate.Raw)

@@ -11,7 +11,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// The words of table sinks whose rows are published together (docs/concepts/written-once.md#rows-that-are-published-together).
+// Words of table sinks whose rows are published together
+// (docs/concepts/written-once.md#rows-that-are-published-together).
 const (
 	FieldMode          = "mode"
 	FieldDeleteMissing = "delete_missing"
@@ -20,14 +21,14 @@ const (
 	ModeOverwrite      = "overwrite" // of a file
 )
 
-// IsRepeatable reports whether rows that are written again in a mode take the place of those that are there.
+// IsRepeatable reports whether rows that are written again in a mode replace the existing ones.
 func IsRepeatable(mode string) bool {
 	mode = strings.TrimSpace(mode)
 	return strings.EqualFold(mode, "upsert") || strings.EqualFold(mode, ModeReplace)
 }
 
-// Stages reports whether what a sink of the step writes is published together at the end of the call or loop:
-// in mode replace, with delete_missing, and below a connection: see StagesFile.
+// Stages reports whether the rows of a sink of the step are published together at the end of the call or loop: in
+// mode replace, with delete_missing, and for files below a connection (see StagesFile).
 func (pb *Playbook) Stages(step *Step, sink *Sink) bool {
 	return sink != nil && sink.Action != nil && (pb.Resolve(sink.Action).Stages() || pb.StagesFile(step, sink))
 }
@@ -74,16 +75,16 @@ func (a *Action) Stages() bool {
 // writesTable reports whether rows are written to a table of a database.
 func (a *Action) writesTable() bool { return a.Traits().KeepsStates && a.Field("table") != nil }
 
-// WritesRows reports whether the rows of a result, or args, are written to a table, and no statement runs.
+// WritesRows reports whether the action writes the rows of a result, or of args, to a table, without a statement.
 func (a *Action) WritesRows() bool { return a.writesTable() && a.Field("statement") == nil }
 
-// NamesColumn reports whether columns says the type of a column.
+// NamesColumn reports whether columns gives the type of a column.
 func (a *Action) NamesColumn(name string) bool {
 	columns := a.Field("columns")
 	return columns != nil && columns.Get(name) != nil
 }
 
-// Mode is how rows meet those of the table; known is false where a template says it.
+// Mode returns how rows are combined with existing ones; known is false if it is a template.
 func (a *Action) Mode() (mode string, known bool) {
 	switch field := a.Field(FieldMode); {
 	case field == nil:
@@ -95,15 +96,15 @@ func (a *Action) Mode() (mode string, known bool) {
 	}
 }
 
-// Replaces reports whether a sink is one of mode replace.
+// Replaces reports whether the mode of a sink is replace.
 func (pb *Playbook) Replaces(sink *Sink) bool {
 	action := pb.Resolve(sink.Action)
 	mode, _ := action.Mode()
 	return action.Stages() && mode == ModeReplace
 }
 
-// StagingSinks are the sinks of a call of the step whose rows are published at its end, or at that of
-// its loop.
+// StagingSinks returns the sinks of a call of the step whose rows are published at its end, or at the end of its
+// loop.
 func (pb *Playbook) StagingSinks(step *Step) []*Sink {
 	return slices.DeleteFunc(step.SuccessSinks(), func(sink *Sink) bool { return !pb.Stages(step, sink) })
 }
@@ -114,8 +115,9 @@ func (pb *Playbook) NeedsWholeLoop(step *Step) bool {
 	return slices.ContainsFunc(slices.Concat(step.SuccessSinks(), step.Sinks), func(sink *Sink) bool { return pb.PublishesWhole(step, sink) })
 }
 
-// What a table sink without a retry of its own tries again (docs/reference/sinks.md): a database that is away for some seconds
-// fails no load. The waits are 2, 6, 18 and 54 seconds, each a quarter longer or shorter.
+// The retry of table sinks without a retry of their own (docs/reference/sinks.md), so that a database that is
+// unavailable for some seconds makes no load fail. The waits are 2, 6, 18 and 54 seconds, each up to a quarter
+// longer or shorter.
 const (
 	TableAttempts = 5
 	TableElapsed  = 2 * time.Minute
@@ -133,12 +135,12 @@ workflow:
 `
 )
 
-// TableRetry are the policies of table sinks without a retry of their own.
+// TableRetry returns the policies of table sinks without a retry of their own.
 var TableRetry = sync.OnceValue(func() []*Policy {
 	text := fmt.Sprintf(tableRetryText, TableAttempts, TableElapsed)
 	book, problems := Decode(source.NewFile(ofTables, []byte(text)))
 	if book == nil || problems.HasErrors() {
-		panic(problems) // of a text that is always the same
+		panic(problems) // the text is constant
 	}
 	policies := book.Steps[0].Retry
 	policies[0].Lent = &Lent{From: ofTables}
@@ -147,12 +149,11 @@ var TableRetry = sync.OnceValue(func() []*Policy {
 
 const ofTables = "the retry of table sinks"
 
-// OfTables reports whether the policy is one of the built-in policies of table sinks, which
-// apply without a retry of their own.
+// OfTables reports whether the policy is one of TableRetry.
 func (p *Policy) OfTables() bool { return p.Lent != nil && p.Lent.From == ofTables }
 
-// RetriesTable reports whether a sink without a retry of its own tries again what is retryable: it writes rows to a table, so
-// that a repeated write is found by its key. tool is its tool, which a template may name.
+// RetriesTable reports whether TableRetry applies to a sink without a retry of its own: it writes rows to a table,
+// so that a repeated write is recognized by its key. tool is its tool, which a template may give.
 func (pb *Playbook) RetriesTable(sink *Sink, tool string) bool {
 	if !TraitsOf(tool).KeepsStates {
 		return false

@@ -6,40 +6,38 @@ import (
 	"reprise/interpreter/source"
 )
 
-// TestSuffix ends the name of a file of tests: users_test.yaml tests users.yaml.
+// TestSuffix is the end of the name of a file of tests: users_test.yaml tests users.yaml.
 const TestSuffix = "_test.yaml"
 
-// Tests are a file of tests of one playbook (docs/how-to/test-a-playbook.md).
+// Tests is a file of tests of one playbook (docs/how-to/test-a-playbook.md).
 type Tests struct {
 	File *source.File
-	// Playbook is its file, relative to that of the tests.
+	// Playbook is the path of its file, relative to that of the tests.
 	Playbook    string
 	PlaybookPos source.Position
 	Tests       []*Test
 }
 
-// Test is one run of the playbook, with the answers of the outside world and the expected
-// outcome.
+// Test is one run of the playbook, with the responses of the outside world and the expected outcome.
 type Test struct {
 	Name string
 	Pos  source.Position
-	// Workload is laid over that of the playbook.
+	// Workload is merged over that of the playbook.
 	Workload map[string]any
-	// Connections are made up: a text each, or what a connection of OAuth 2.0 has.
+	// Connections are fictitious: each is a text, or the fields of an OAuth 2.0 connection.
 	Connections map[string]any
 	Strict      bool
-	// Partition is the key of the one that the run is about, "" for the newest.
+	// Partition is the key of the partition that the run loads, "" for the newest.
 	Partition string
-	// Clock is when the run begins, zero for DefaultClock; ScheduledAt is when a schedule had
-	// it due, zero for a run that none has started.
+	// Clock is when the run begins, zero for DefaultClock. ScheduledAt is when a schedule was due to start it, zero
+	// for a run without a schedule.
 	Clock, ScheduledAt time.Time
-	// Files are made in the folder of the test before the run: their texts by their paths.
+	// Files are created in the folder of the test before the run: texts by path.
 	Files map[string]string
-	// States are the watermarks that steps have kept from runs before, by the names of the
-	// states.
+	// States are the watermarks that steps have kept from earlier runs, by name of the state.
 	States  map[string]any
 	Answers []*TestAnswers
-	// Before are runs before this one, in the same folder. They have no name and expect nothing.
+	// Before are earlier runs in the same folder. They have no name and no expectations.
 	Before []*Test
 	At     []*TestAct
 	Expect TestExpect
@@ -48,60 +46,59 @@ type Test struct {
 // DefaultClock is the start time of tests that do not set one.
 var DefaultClock = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// CallName names the calls of a step, or of a sink, as tests do: fetch, fetch[2],
-// fetch{id: p03}, fetch.sink, outer/fetch, outer[1]/fetch.
+// CallName identifies calls of a step or of a sink in tests: fetch, fetch[2], fetch{id: p03}, fetch.sink,
+// outer/fetch, outer[1]/fetch.
 type CallName struct {
 	Pos     source.Position
 	Written string
-	// Place is the step, or the place of a sink, behind the steps that run its playbook.
+	// Place is the step, or the place of a sink, after the steps that run its playbook.
 	Place string
-	// Iterations chooses iterations of the step, and Outer those of the steps that run its
-	// playbook, the first one first.
+	// The embedded TestIterations select iterations of the step, and Outer those of the steps that run its
+	// playbook, outermost first.
 	TestIterations
 	Outer []TestIterations
 }
 
-// TestIterations are some of those of a loop.
+// TestIterations selects iterations of a loop.
 type TestIterations struct {
-	// Index is the iteration, nil for all; Element are members of the element, nil for all.
+	// Index selects one iteration, nil for all; Element selects by members of the element, nil for all.
 	Index   *int
 	Element map[string]string
 }
 
-// All reports whether all iterations are meant.
+// All reports whether all iterations are selected.
 func (i TestIterations) All() bool { return i.Index == nil && i.Element == nil }
 
-// TestAnswers are what the attempts of some calls get, in this order.
+// TestAnswers are the answers to the attempts of some calls, in order.
 type TestAnswers struct {
 	CallName
 
 	Answers []*TestAnswer
 }
 
-// TestAnswer is what an attempt gets.
+// TestAnswer is the answer to an attempt.
 type TestAnswer struct {
 	Pos   source.Position
-	Words Words // keys the author wrote
-	// Status, Headers and Body describe an HTTP response. BodyText is a body that is sent
-	// verbatim.
+	Words Words // keys that the author wrote
+	// Status, Headers and Body describe an HTTP response. BodyText is a body that is sent verbatim.
 	Status   int
 	Headers  map[string]any
 	Body     any
 	BodyText string
 	// Error is TestErrorConnection or TestErrorTimeout, "" for none.
 	Error string
-	// Result is what a tool gives in place of running.
+	// Result is the result of a tool, which is not run.
 	Result any
 	// Lost says that the worker is lost with the attempt.
 	Lost bool
-	// Complete, Fail, Approve, Reject and Progress are said from outside of an attempt that
-	// is awaited, by the key that is in Words, After so long.
+	// Complete, Fail, Approve, Reject and Progress answer an awaited attempt from outside, according to the key in
+	// Words, after the time After.
 	Complete any
 	Says     map[string]any
 	After    time.Duration
-	// Recorded is a file whose answers are here.
+	// Recorded is the path of a file with the answers.
 	Recorded string
-	// Repeat says that the answer is also used for all attempts that follow.
+	// Repeat says that the answer also applies to all later attempts.
 	Repeat bool
 	// Element is the loop element that the answer is for; nil for any.
 	Element any
@@ -120,7 +117,7 @@ type TestAct struct {
 	Pos   source.Position
 	After time.Duration // since the run began
 	Words Words
-	// Step is the step to act on, "" for the run; Reason is why.
+	// Step is the step to act on, "" for the run; Reason is the reason given.
 	Step, Reason string
 	// LoseWorker is the step whose next attempt loses its worker.
 	LoseWorker string
@@ -138,30 +135,30 @@ type TestExpect struct {
 	Waits    []*TestList
 	Sinks    []*TestList
 	Steps    map[string]string
-	Routes   map[string][]string // the steps that each led to, in order
+	Routes   map[string][]string // by step, the steps that it led to, in order
 	Events   []*TestEvent        // in order, among those of their kinds
 	Warnings []string
 	Within   time.Duration
 }
 
-// TestEvent is an event that is expected of the run.
+// TestEvent is an expected event of the run.
 type TestEvent struct {
 	Pos  source.Position
-	Name string // of its kind
+	Name string // kind of the event
 	// Fields are the fields of the event that are compared.
 	Fields map[string]any
 }
 
-// TestList is what is expected of some calls, in order.
+// TestList has the expectations for some calls, in order.
 type TestList struct {
 	CallName
 
 	Items []any
-	// Places are the places of the items.
+	// Places are the positions of the items.
 	Places []source.Position
 }
 
-// connecting are the calls that may have a connection: of one that moves rows, those of its source and its destination.
+// connecting returns the calls that may have a connection: for a transfer, those of its source and its destination.
 func (pb *Playbook) connecting() (all []*Action) {
 	for _, call := range pb.Actions() {
 		action := pb.Resolve(call.Action)
@@ -178,8 +175,7 @@ func (pb *Playbook) connecting() (all []*Action) {
 	return all
 }
 
-// ConnectionsOf are the connections that steps and sinks of a tool name, nil where a
-// template names one.
+// ConnectionsOf returns the connections that steps and sinks of a tool name, nil if a template gives one.
 func (pb *Playbook) ConnectionsOf(tool string) []string {
 	names := []string{}
 	for _, action := range pb.connecting() {

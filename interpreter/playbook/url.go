@@ -9,16 +9,15 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// RenderURL renders text that is a URL: docs/concepts/expressions.md#values-in-a-url.
-// A value stays within its place, so that data changes neither the host nor
-// the path nor the query that the author wrote. No template may be nil. The error
-// is always an *EvalError.
+// RenderURL renders text that is a URL: docs/concepts/expressions.md#values-in-a-url. A value stays within its
+// place, so that data changes neither the host nor the path nor the query that the author wrote. No template may be
+// nil. The error is always an *EvalError.
 func (n *Node) RenderURL(scope expression.Scope, b *expression.Budget) (any, error) {
 	return n.RenderURLWithout(func(expression.Segment) bool { return false }, scope, b)
 }
 
-// RenderURLWithout is RenderURL with stars where an expression is hidden. One in
-// the host is an error: it decides where everything else goes.
+// RenderURLWithout is RenderURL with asterisks in place of hidden expressions. A hidden expression in the host is
+// an error, because the host receives everything else.
 func (n *Node) RenderURLWithout(
 	hidden func(expression.Segment) bool, scope expression.Scope, b *expression.Budget,
 ) (any, error) {
@@ -30,18 +29,18 @@ func (n *Node) RenderURLWithout(
 
 // placedText composes text so that each value stays within its place.
 type placedText interface {
-	// writeText adds what the author wrote.
+	// writeText adds the author's text.
 	writeText(text string)
-	// hideValue adds something else for a value that is not to be known; false where it is.
+	// hideValue adds a replacement for a value that must not be shown; it returns false for other values.
 	hideValue(segment expression.Segment) (hidden bool, err error)
-	// writeValue adds a value as its place takes it.
+	// writeValue adds a value, escaped for its place.
 	writeValue(segment expression.Segment, value any) error
-	// endText is the text, or why it is none.
+	// endText returns the text, or why it is invalid.
 	endText() (any, error)
 }
 
-// renderPlaced renders a template whose values are inserted by the rules of their places; what names it in messages.
-// A template without text around it is not checked by place.
+// renderPlaced renders a template whose values are inserted by the rules of their places; what names it in
+// messages. A template without text around it is not checked by place.
 func (n *Node) renderPlaced(w placedText, what string, scope expression.Scope, b *expression.Budget) (any, error) {
 	for _, segment := range n.Template.Segments() {
 		if segment.Program == nil {
@@ -70,7 +69,7 @@ func (n *Node) renderPlaced(w placedText, what string, scope expression.Scope, b
 	return w.endText()
 }
 
-// urlWriter puts a URL together.
+// urlWriter composes a URL.
 type urlWriter struct {
 	node   *Node
 	budget *expression.Budget
@@ -79,7 +78,7 @@ type urlWriter struct {
 	inPath []placedValue
 }
 
-// placedValue is a value in a path, by where it begins in the text.
+// placedValue is a value in a path, with its offset in the text.
 type placedValue struct {
 	segment expression.Segment
 	at      int
@@ -87,7 +86,7 @@ type placedValue struct {
 
 func (w *urlWriter) writeText(text string) { w.out = append(w.out, text...) }
 
-// writeValue adds a value as its place takes it.
+// writeValue adds a value, escaped for its place.
 func (w *urlWriter) writeValue(segment expression.Segment, value any) error {
 	text, err := expression.Charged(w.budget, value)
 	if err != nil {
@@ -117,7 +116,7 @@ func (w *urlWriter) writeValue(segment expression.Segment, value any) error {
 	return nil
 }
 
-// hideValue writes stars for a value that is not known here.
+// hideValue adds asterisks for a hidden value.
 func (w *urlWriter) hideValue(segment expression.Segment) (bool, error) {
 	if !w.hidden(segment) {
 		return false, nil
@@ -131,7 +130,7 @@ func (w *urlWriter) hideValue(segment expression.Segment) (bool, error) {
 
 func (w *urlWriter) endText() (any, error) { return string(w.out), w.checkDots() }
 
-// refusedError is the error of a value that its place cannot hold.
+// refusedError returns the error about a value that is not allowed in its place.
 func (n *Node) refusedError(segment expression.Segment, format string, args ...any) *EvalError {
 	return &EvalError{
 		Pos: n.Position(segment.Start),
@@ -144,9 +143,8 @@ func rawForm(segment expression.Segment) string {
 	return fmt.Sprintf("{{ %s | raw }}", strings.TrimSpace(segment.Program.Source()))
 }
 
-// checkDots refuses a value that makes a segment of the path "." or "..", which
-// servers and clients take for the way up, and an empty one that makes "//" of the
-// beginning.
+// checkDots returns an error for a value that makes a segment of the path "." or "..", which servers and clients
+// resolve upwards, or an empty one that makes the path begin with "//".
 func (w *urlWriter) checkDots() error {
 	for _, value := range w.inPath {
 		start := strings.LastIndexByte(string(w.out[:value.at]), '/') + 1
@@ -165,8 +163,8 @@ func (w *urlWriter) checkDots() error {
 	return nil
 }
 
-// harmless and inQuery take back what package url escapes and no place asks for,
-// so that times and lists stay what they always were.
+// harmless and inQuery undo escapes of package url that no place requires, so that times and lists are rendered as
+// before.
 var (
 	harmless = strings.NewReplacer("%2C", ",")
 	inQuery  = strings.NewReplacer("%2C", ",", "%3A", ":", "%2F", "/", "%40", "@")
@@ -177,14 +175,14 @@ type URLPlace int
 
 // The places of a URL.
 const (
-	URLHead URLPlace = iota // the beginning, where scheme and host are
+	URLHead URLPlace = iota // the beginning, with scheme and host
 	URLHost
 	URLPath
 	URLQuery
 	URLFragment
 )
 
-// PlaceInURL is the place behind the beginning of a URL (RFC 3986, section 3).
+// PlaceInURL returns the place after the beginning of a URL (RFC 3986, section 3).
 func PlaceInURL(before string) URLPlace {
 	before = strings.TrimLeftFunc(before, unicode.IsSpace)
 	switch {
@@ -208,9 +206,9 @@ func endsHost(char rune) bool {
 	return strings.ContainsRune(`/?#@\`, char) || unicode.IsSpace(char) || unicode.IsControl(char)
 }
 
-// RenderPath renders text that is the path of a file: docs/concepts/expressions.md#values-in-a-path. A
-// value cannot contain a separator, so that data does not choose the folder. No value may be nil or empty.
-// A path that consists of one template is not restricted. The error is always an *EvalError.
+// RenderPath renders text that is the path of a file: docs/concepts/expressions.md#values-in-a-path. A value cannot
+// contain a separator, so that data does not choose the folder. No value may be nil or empty. A path that consists
+// of one template is not restricted. The error is always an *EvalError.
 func (n *Node) RenderPath(scope expression.Scope, b *expression.Budget) (any, error) {
 	if n.Template == nil {
 		return n.Render(scope, b)
@@ -218,7 +216,7 @@ func (n *Node) RenderPath(scope expression.Scope, b *expression.Budget) (any, er
 	return n.renderPlaced(&pathWriter{node: n, budget: b}, "a path", scope, b)
 }
 
-// pathWriter puts a path together.
+// pathWriter composes a path.
 type pathWriter struct {
 	node   *Node
 	budget *expression.Budget
@@ -233,7 +231,7 @@ func (w *pathWriter) hideValue(expression.Segment) (bool, error) { return false,
 
 func (w *pathWriter) endText() (any, error) { return w.text.String(), w.checkDots() }
 
-// inPath keeps different values different names.
+// inPath escapes values so that different values give different names.
 var inPath = strings.NewReplacer("/", "%2F", "%", "%25")
 
 func (w *pathWriter) writeValue(segment expression.Segment, value any) error {
@@ -252,7 +250,7 @@ func (w *pathWriter) writeValue(segment expression.Segment, value any) error {
 	return nil
 }
 
-// checkDots refuses a value that makes a name "." or "..".
+// checkDots returns an error for a value that makes a name "." or "..".
 func (w *pathWriter) checkDots() error {
 	text := w.text.String()
 	for _, value := range w.values {

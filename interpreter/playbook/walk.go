@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Spot says where in a playbook a value is; which names an expression may
-// use depends on it (docs/concepts/expressions.md#names).
+// Spot is a kind of place of a value in a playbook, which determines the names that its expressions may use
+// (docs/concepts/expressions.md#names).
 type Spot uint16
 
 // The spots of a playbook.
@@ -27,32 +27,32 @@ const (
 	AtNext
 	AtWorkbook
 	AtStepNotice // on_success and on_failure of a step
-	AtRunNotice  // those of the playbook, and notify
+	AtRunNotice  // notices of the playbook, and notify
 	AtState      // the name of a step's state, before its first request
 
 	AtNotices = AtStepNotice | AtRunNotice
 	AtSinks   = AtThenSink | AtLoopSink | AtStepSink | AtNotices
 	AtAfter   = AtWhen | AtThen | AtSinks | AtVars | AtNext
 	AtRunTime = AtOutput | AtCollection | AtField | AtWorkbook | AtAfter
-	AtBegin   = AtToolName | AtConcurrency // no step has run
+	AtBegin   = AtToolName | AtConcurrency // before any step has run
 )
 
-// StepSpot is one spot of one step; step is nil for output and the workbook.
+// StepSpot is a spot of a step; Step is nil for output and the workbook.
 type StepSpot struct {
 	Spot   Spot
 	Step   *Step
-	Action *Action // the call that the value belongs to, nil elsewhere
-	Field  string  // the field of the call's tool that the value is, "" for words of the language
-	Row    bool    // the value is evaluated for each row
+	Action *Action // the call that the value belongs to, nil for none
+	Field  string  // the field of the tool with the value, "" for words of the language
+	Row    bool    // whether the value is evaluated for each row
 }
 
-// CallAt is an action with its site; sink is nil for steps and the workbook.
+// CallAt is a call with its spot; Sink is nil for steps and the workbook.
 type CallAt struct {
 	StepSpot
 	Sink *Sink
 }
 
-// SectionName names the section that the call is in.
+// SectionName returns the name of the section that contains the call.
 func (a CallAt) SectionName() string {
 	switch {
 	case a.Spot&AtNotices != 0:
@@ -65,7 +65,7 @@ func (a CallAt) SectionName() string {
 	return stepSection.name
 }
 
-// Actions are all calls of the playbook in the order of the file.
+// Actions returns all calls of the playbook in file order.
 func (pb *Playbook) Actions() []CallAt {
 	all := lists.Map(pb.Workbook, func(entry *Action) CallAt { return CallAt{StepSpot: StepSpot{Spot: AtWorkbook, Action: entry}} })
 	for _, step := range pb.CallSteps() {
@@ -83,7 +83,7 @@ func (pb *Playbook) Actions() []CallAt {
 	return all
 }
 
-// ActionAt is the action of the step with a name, or of the sink at a place such as
+// ActionAt returns the action of the step with a name, or of the sink at a place such as
 // "fetch.retry[1].then.sink"; nil for none.
 func (pb *Playbook) ActionAt(place string) *Action {
 	for _, at := range pb.Actions() {
@@ -94,7 +94,7 @@ func (pb *Playbook) ActionAt(place string) *Action {
 	return nil
 }
 
-// SinkCalls are the sinks of a step, at every place that may have one.
+// SinkCalls returns the sinks of a step, in every place that may have one.
 func (s *Step) SinkCalls() []CallAt {
 	var all []CallAt
 	add := func(at Spot, sinks ...*Sink) {
@@ -116,13 +116,13 @@ func (s *Step) SinkCalls() []CallAt {
 	return all
 }
 
-// ValueAt is a templated value with its site.
+// ValueAt is a templated value with its spot.
 type ValueAt struct {
 	StepSpot
 	Node *Node
 }
 
-// Values are all templated values of the playbook.
+// Values returns all templated values of the playbook.
 func (pb *Playbook) Values() []ValueAt {
 	var all []ValueAt
 	some := func(at StepSpot, nodes ...*Node) {
@@ -183,12 +183,12 @@ func entryValues(entries []*Entry) []*Node {
 	return lists.Map(entries, func(entry *Entry) *Node { return entry.Value })
 }
 
-// All iterates over the node and those below it, in the order of the file.
+// All iterates over the node and all nodes in it, in file order.
 func (n *Node) All() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) { n.visitAll(yield) }
 }
 
-// visitAll passes the node and those below it to yield, and stops when yield returns false.
+// visitAll passes the node and all nodes in it to yield, and stops when yield returns false.
 func (n *Node) visitAll(yield func(*Node) bool) bool {
 	if n == nil {
 		return true
@@ -198,14 +198,14 @@ func (n *Node) visitAll(yield func(*Node) bool) bool {
 		!slices.ContainsFunc(n.Entries, func(entry *Entry) bool { return !entry.Value.visitAll(yield) })
 }
 
-// Templates iterates over the scalars of All that hold a template.
+// Templates iterates over the scalars of All that contain a template.
 func (n *Node) Templates() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		n.visitAll(func(one *Node) bool { return one.Template == nil || yield(one) })
 	}
 }
 
-// NextCalls iterates over what the policies of the step change in the next request.
+// NextCalls iterates over the next_call sections of the step's policies.
 func (s *Step) NextCalls() iter.Seq[*NextCall] {
 	return func(yield func(*NextCall) bool) {
 		for _, policy := range s.Retry {
@@ -216,7 +216,7 @@ func (s *Step) NextCalls() iter.Seq[*NextCall] {
 	}
 }
 
-// Collects iterates over what the policies of the step collect, and then the step itself.
+// Collects iterates over the collect sections of the step's policies, and then that of the step itself.
 func (s *Step) Collects() iter.Seq[*Collect] {
 	return func(yield func(*Collect) bool) {
 		for _, policy := range s.Retry {
@@ -230,14 +230,14 @@ func (s *Step) Collects() iter.Seq[*Collect] {
 	}
 }
 
-// ReadsRows reports whether the step says what rows of a page count, or keeps a state of them: pages that are lost would be
+// ReadsRows reports whether the step selects rows of a page, or keeps a state about them: then lost pages would be
 // missing in a table.
 func (s *Step) ReadsRows() bool { return s.Rows != nil || s.Where != nil || s.Incremental != nil }
 
-// PagesCollect is the collect of pages whose policy has none, nil for none: that of the step. Where ReadsRows is true pages
-// are collected without one, as the policies collect that have one, unless they are written page by page.
-//
-// What each page of a source contributes are elements, so its pages are always collected.
+// PagesCollect returns the collect for pages whose policy has none, nil for none: that of the step. If ReadsRows is
+// true, pages are collected without one, with the strategy of the policies that have one, unless they are written
+// page by page.
+// || The rows of a source's pages are elements, so they are always collected.
 func (s *Step) PagesCollect() *Collect {
 	switch {
 	case s.Collect != nil:
@@ -264,7 +264,7 @@ func (s *Step) PagesCollect() *Collect {
 	return &implied
 }
 
-// SinkPlaces are the places of all sinks and notices, in the order of the file.
+// SinkPlaces returns the places of all sinks and notices, in file order.
 func (pb *Playbook) SinkPlaces() []string {
 	sinks := lists.Pick(pb.Actions(), func(call CallAt) (*Sink, bool) { return call.Sink, call.Sink != nil })
 	return lists.Map(sinks, func(sink *Sink) string { return sink.Place })

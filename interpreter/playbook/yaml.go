@@ -12,37 +12,35 @@ import (
 )
 
 const (
-	// maxAliases bounds the aliases of a file, with those within repeated parts: nine lines of
-	// aliases to aliases are a billion values.
+	// maxAliases bounds the aliases of a file, including those in repeated parts: nine lines of aliases to aliases
+	// can be a billion values.
 	maxAliases = 100
 	// maxSteps bounds the steps of a playbook: checks compare each step with each other.
 	maxSteps = 500
-	// maxExpanded bounds the nodes that aliases add; 100 aliases to a large map
-	// would make a large playbook of a small file.
+	// maxExpanded bounds the nodes that aliases add; 100 aliases to a large map would turn a small file into a
+	// large playbook.
 	maxExpanded = 100_000
 )
 
-// inspector walks every node once before anything is decoded. Behind it the
-// tree has no aliases, no keys that are not text, and a bounded depth.
+// inspector walks every node once before anything is decoded. After that the tree has no aliases, only text keys,
+// and a bounded depth.
 type inspector struct {
 	*decoder
 
 	aliases, expanded int
-	open              map[*yaml.Node]bool // aliases that are being expanded
+	open              map[*yaml.Node]bool // aliases that are currently expanded
 	fatal             bool
 }
 
-// inspectTree reports what is wrong with the tree as YAML, and puts the nodes that
-// aliases stand for in their place. It returns false if the tree is not safe
-// to walk.
+// inspectTree reports invalid YAML, and replaces aliases by the nodes that they refer to. It returns false if the
+// tree is not safe to walk.
 func (d *decoder) inspectTree(root *yaml.Node) bool {
 	in := &inspector{decoder: d, open: map[*yaml.Node]bool{}}
 	in.inspectNode(root, 1, false, "")
 	return !in.fatal
 }
 
-// inspectNode inspects a node; label is what is before it in its line, such as
-// "url:", for messages.
+// inspectNode inspects a node; label is the text before it in its line, such as "url:", for messages.
 func (in *inspector) inspectNode(n *yaml.Node, depth int, inFlow bool, label string) {
 	if in.fatal {
 		return
@@ -100,8 +98,8 @@ func (in *inspector) inspectChild(n *yaml.Node, i, depth int, flow bool, label s
 	n.Content[i] = target
 }
 
-// containsNode reports whether inner is part of outer as written. It is called once per alias,
-// of which there are few.
+// containsNode reports whether inner is part of outer as written. It is called once per alias, of which there are
+// few.
 func (in *inspector) containsNode(outer, inner *yaml.Node) bool {
 	if outer == inner {
 		return true
@@ -109,7 +107,7 @@ func (in *inspector) containsNode(outer, inner *yaml.Node) bool {
 	return slices.ContainsFunc(outer.Content, func(part *yaml.Node) bool { return part.Kind != yaml.AliasNode && in.containsNode(part, inner) })
 }
 
-// walkMap inspects keys and values. Keys that cannot be used are taken out.
+// walkMap inspects keys and values, and removes unusable keys.
 func (in *inspector) walkMap(n *yaml.Node, depth int, flow bool) {
 	first := map[string]*yaml.Node{}
 	kept := n.Content[:0:0]
@@ -142,7 +140,7 @@ func (in *inspector) usableKey(n *yaml.Node) bool {
 		in.Errorf(positionOf(n), codeWrongType, "a key must be text, not %s", describeYAML(n))
 	case n.ShortTag() == "!!merge":
 		in.Errorf(positionOf(n), codeMergeKey, "the merge key << is not accepted; write the keys out, or repeat a whole value with an alias")
-	case n.ShortTag() == "!!null" && n.Value != "null": // which is a word like any other
+	case n.ShortTag() == "!!null" && n.Value != "null": // it is an ordinary word
 		in.Errorf(positionOf(n), codeWrongType, "a key must be text, not null")
 	case strings.Contains(n.Value, "{{"):
 		in.Errorf(positionOf(n), codeTemplateNotAllowed, "a key must not be a template: its value must be known before the run")
@@ -152,7 +150,7 @@ func (in *inspector) usableKey(n *yaml.Node) bool {
 	return false
 }
 
-// tags are the types a playbook may have. A timestamp stays text.
+// tags are the allowed types of values. A timestamp is read as text.
 var tags = map[yaml.Kind][]string{
 	yaml.MappingNode:  {"!!map"},
 	yaml.SequenceNode: {"!!seq"},
@@ -172,8 +170,7 @@ func (in *inspector) checkTag(n *yaml.Node) {
 	in.Errorf(positionOf(n), codeYAMLTag, "the YAML type %s is not accepted; %s", tag, hint)
 }
 
-// checkNumber refuses what the YAML parser takes for text because it is beyond
-// its numbers.
+// checkNumber reports a number that the YAML parser reads as text because it is out of its range.
 func (in *inspector) checkNumber(n *yaml.Node) {
 	if n.Kind != yaml.ScalarNode || n.Style != 0 || n.ShortTag() != "!!str" || strings.Trim(n.Value, "0123456789_+-.eE") != "" {
 		return
@@ -183,8 +180,8 @@ func (in *inspector) checkNumber(n *yaml.Node) {
 	}
 }
 
-// looksLikeTemplate recognises {{ x }} without quotes: a map in braces whose
-// first key is a map in braces, with nothing between the two.
+// looksLikeTemplate recognises {{ x }} without quotes: a map in braces whose first key is a map in braces, with
+// nothing between the two.
 func (in *inspector) looksLikeTemplate(n *yaml.Node) bool {
 	if n.Style&yaml.FlowStyle == 0 || len(n.Content) == 0 {
 		return false
@@ -194,8 +191,8 @@ func (in *inspector) looksLikeTemplate(n *yaml.Node) bool {
 		first.Line == n.Line && first.Column == n.Column+1
 }
 
-// templateText is the text of an unquoted template: up to the end of its line,
-// or to its closing braces where more of a map or list in brackets follows.
+// templateText returns the text of an unquoted template: up to the end of its line, or up to its closing braces if
+// more of a map or list in brackets follows.
 func (in *inspector) templateText(n *yaml.Node, inFlow bool) string {
 	line := []rune(in.File.Line(n.Line))
 	if n.Column > len(line) {
