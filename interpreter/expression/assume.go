@@ -19,12 +19,12 @@ const (
 	factNil
 	factTrue
 	factFalse
-	factDefined // a map or a list with something in it
-	factNumber  // a whole number from from to to
-	factText    // a written text that is not empty
+	factDefined // a map or a list that is not empty
+	factNumber  // a whole number between from and to, both included
+	factText    // a text that is not empty
 )
 
-// The facts about names.
+// The facts that can be assumed about a name.
 var (
 	FactNil     = Fact{kind: factNil}
 	FactTrue    = Fact{kind: factTrue}
@@ -32,22 +32,21 @@ var (
 	FactDefined = Fact{kind: factDefined}
 )
 
-// FactBetween says that a name holds a whole number within bounds.
+// FactBetween is the fact that a name has a whole number between from and to, both included.
 func FactBetween(from, to int) Fact { return Fact{kind: factNumber, from: from, to: to} }
 
-// Truth is what can be said about a condition without its data.
+// Truth is the result of a condition as far as it is known without the data.
 type Truth uint8
 
-// The verdicts.
+// The possible results.
 const (
 	Undecided Truth = iota
 	AlwaysFalse
 	AlwaysTrue
 )
 
-// Assume decides whether the expression is always true, or always false, when
-// the facts hold about some of its names. It is cautious: Undecided says
-// nothing.
+// Assume decides whether the expression is always true, or always false, if the given facts hold for some of its
+// names. It is cautious: Undecided means that either result is possible or could not be ruled out.
 func (p *Program) Assume(facts map[string]Fact) Truth {
 	return assume(facts).factOf(p.tree).truthOf()
 }
@@ -105,7 +104,7 @@ func (a assume) factOf(node ast.Node) Fact {
 	return literalFact(node)
 }
 
-// literalFact is the fact about a value that is in the expression.
+// literalFact returns the fact about a literal in the expression.
 func literalFact(node ast.Node) Fact {
 	switch n := node.(type) {
 	case *ast.NilNode:
@@ -188,7 +187,7 @@ func bothHold(a, b Truth) Truth {
 	return Undecided
 }
 
-// equalFacts compares facts; values of different types are unequal.
+// equalFacts decides whether values with these facts are equal. Values of different types are unequal.
 func equalFacts(a, b Fact) Truth {
 	switch {
 	case a.kind == anything || b.kind == anything:
@@ -207,7 +206,7 @@ func equalFacts(a, b Fact) Truth {
 	return Undecided
 }
 
-// orderedFacts compares by size; with nil every such comparison is false.
+// orderedFacts decides a comparison by size. Every such comparison with nil is false.
 func orderedFacts(operator string, a, b Fact) Truth {
 	switch operator {
 	case ">":
@@ -228,8 +227,8 @@ func orderedFacts(operator string, a, b Fact) Truth {
 	return Undecided
 }
 
-// withinFact decides the possible values of x in [a, b] for a literal list: always false if x can
-// equal none of its items.
+// withinFact decides "x in list" for a literal list from the possible values of x. The result is always false if x
+// can equal none of the elements.
 func (a assume) withinFact(left Fact, list ast.Node) Truth {
 	if left.kind == factNil {
 		return AlwaysFalse

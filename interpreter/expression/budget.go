@@ -10,64 +10,62 @@ import (
 	"unicode/utf8"
 )
 
-// Limits bounds the work of one decision. Its numbers are part of the replay
-// contract and must never change for a language version that has runs.
+// Limits bounds the work of one decision. The numbers are part of the replay contract: they must never change for a
+// language version that has runs.
 type Limits struct {
-	Steps int // rounds of predicates, elements walked, and the like; about 0.2 µs each
-	Bytes int // text made, and 16 bytes per element of lists made
+	Steps int // rounds of predicates, visited elements and similar work; about 0.2 µs each
+	Bytes int // bytes of created text, plus 16 bytes per element of created lists
 }
 
-// DecisionLimits bounds a decision inside a workflow. The worst expression
-// ends far inside the second that Temporal gives a workflow task.
+// DecisionLimits bounds a decision inside a workflow. Even the most expensive expression ends well within the
+// second that Temporal allows for a workflow task.
 var DecisionLimits = Limits{Steps: 200_000, Bytes: 4 << 20}
 
-// Charges. They are here together because they belong to the replay
-// contract as much as the limits do.
+// What each kind of work costs. The charges are part of the replay contract, as the limits are.
 const (
-	textPerStep  = 64 // bytes of text that are read, compared or made for one step
-	indexPerStep = 16 // bytes of text that are walked for one step to find a character
-	numsPerStep  = 8  // numbers of a list that are added or compared for one step
+	textPerStep  = 64 // bytes of text that are read, compared or created per step
+	indexPerStep = 16 // bytes of text that are scanned per step to find a character
+	numsPerStep  = 8  // numbers of a list that are added or compared per step
 	bytesPerItem = 16 // size of one element of a list
 	bytesPerPair = 48 // size of one entry of a map
-	regexPerStep = 16 // instructions times bytes of a pattern match for one step
-	powerSteps   = 4  // one **
-	sortPerStep  = 8  // comparisons of a sort for one step
+	regexPerStep = 16 // instructions times bytes of a pattern match per step
+	powerSteps   = 4  // steps of one **
+	sortPerStep  = 8  // comparisons of a sort per step
 )
 
-// Budget counts the work of one decision. Make one where a workflow starts to
-// render or decide and pass it to every evaluation of that decision; it is not
-// safe for concurrent use.
+// Budget counts the work of one decision. Create one where a workflow starts to render or decide, and pass it to
+// every evaluation of that decision. It is not safe for concurrent use.
 type Budget struct {
 	limits Limits
 	steps  int
 	bytes  int
 	now    time.Time
 	notes  []note
-	// machine is the machine of all evaluations, nil for one of each.
+	// machine is shared by all evaluations with this budget. It is nil if each evaluation takes its own.
 	machine *machine
-	// row is the element that a RowMap is at.
+	// row is the index of the element that a RowMap is evaluating.
 	row int
 }
 
-// NewBudget returns an unused budget. now is the recorded time that now()
-// gives; with a zero time now() is an error.
+// NewBudget returns an unused budget. now is the recorded time that now() returns; if it is zero, now() is an
+// error.
 func NewBudget(limits Limits, now time.Time) *Budget {
 	return &Budget{limits: limits, now: now}
 }
 
-// DecisionBudget is the unused budget of one decision.
+// DecisionBudget returns an unused budget with DecisionLimits.
 func DecisionBudget(now time.Time) *Budget { return NewBudget(DecisionLimits, now) }
 
-// Renew makes the budget unused again, for the next piece of work that has all of it. What was noted stays.
+// Renew resets the used steps and bytes, so that the next piece of work has the whole budget. The notes stay.
 func (b *Budget) Renew() { b.steps, b.bytes = 0, 0 }
 
-// ShareMachine makes all evaluations with the budget share their memory, for work that is repeated often. They must
-// have the same scope, in which a name has a value always or never.
+// ShareMachine makes all evaluations with the budget reuse the same memory, for expressions that are evaluated
+// often. The evaluations must have the same scope, and a name that has a value in one evaluation must have one in
+// all of them.
 func (b *Budget) ShareMachine() { b.machine = newMachine() }
 
-// chargeWork takes steps and bytes before the work they stand for. Once it has
-// failed it fails for every later charge too, so that an exhausted budget
-// cannot be used up again by a smaller piece of work.
+// chargeWork deducts steps and bytes, and is called before the work is done. After it has failed once it fails for
+// every later charge, so that a smaller piece of work cannot succeed with an exhausted budget.
 func (b *Budget) chargeWork(steps, bytes int) error {
 	if steps < 0 || steps > b.limits.Steps-b.steps {
 		b.steps = b.limits.Steps + 1
@@ -82,19 +80,18 @@ func (b *Budget) chargeWork(steps, bytes int) error {
 	return nil
 }
 
-// chargeRead charges for text that is walked or compared.
+// chargeRead charges for text that is scanned or compared.
 func (b *Budget) chargeRead(n int) error {
 	return b.chargeWork(n/textPerStep, 0)
 }
 
-// chargeNumbers charges for the digits of long numbers that are read; short ones cost
-// what the operation costs.
+// chargeNumbers charges for reading the digits of long numbers. Short numbers are covered by the charge for the
+// operation.
 func (b *Budget) chargeNumbers(x, y any) error {
 	return b.chargeRead(longNumber(x) + longNumber(y))
 }
 
-// chargeKeys charges for the long keys of a map that are sorted; short ones cost what
-// their entries cost.
+// chargeKeys charges for sorting the long keys of a map. Short keys are covered by the charge for their entries.
 func (b *Budget) chargeKeys(m map[string]any) error {
 	text := 0
 	for key := range m { // any order: only the sum is kept
@@ -103,8 +100,7 @@ func (b *Budget) chargeKeys(m map[string]any) error {
 	return b.chargeWork(text/textPerStep*bits.Len(uint(len(m))), 0)
 }
 
-// longLength is the length of a text that is charged although most are not, because
-// they are short.
+// longLength returns the length of a text that is long enough to be charged, and 0 for a short one.
 func longLength[T ~string](s T) int {
 	if len(s) < textPerStep {
 		return 0
@@ -112,18 +108,18 @@ func longLength[T ~string](s T) int {
 	return len(s)
 }
 
-// longNumber is long for values that may be no long number.
+// longNumber returns longLength of a number with many digits, and 0 for any other value.
 func longNumber(v any) int {
 	n, _ := v.(json.Number)
 	return longLength(n)
 }
 
-// chargeText charges for text that is made: its bytes, and the walk over them.
+// chargeText charges for creating n bytes of text and for scanning them.
 func (b *Budget) chargeText(n int) error {
 	return b.chargeWork(n/textPerStep+1, n)
 }
 
-// chargeList charges for a list of n elements that is made.
+// chargeList charges for creating a list of n elements.
 func (b *Budget) chargeList(n int) error {
 	if n > b.limits.Bytes {
 		return b.chargeWork(0, b.limits.Bytes+1) // n*16 could overflow
@@ -131,20 +127,19 @@ func (b *Budget) chargeList(n int) error {
 	return b.chargeWork(n/numsPerStep+1, n*bytesPerItem)
 }
 
-// chargePairs charges for a map of n entries that is made.
+// chargePairs charges for creating a map of n entries.
 func (b *Budget) chargePairs(n int) error {
 	return b.chargeWork(2*n, n*bytesPerPair)
 }
 
-// weigher adds up what a value is as JSON without making it. It stops beyond
-// its bounds, so that a value that holds itself many times over cannot keep it
-// busy. The sums do not depend on the order of maps.
+// weigher adds up the size that a value has as JSON, without creating the JSON. It stops at its bounds, so that a
+// value that contains itself many times cannot keep it busy. The sums do not depend on the order of maps.
 type weigher struct {
 	steps, maxSteps int // 1 per element, 2 per entry of a map
 	size, maxSize   int // bytes of JSON; an upper bound for floats
 }
 
-// walkValue reports whether the value is within the bounds.
+// walkValue adds up a value and reports whether the sums are still within the bounds.
 func (w *weigher) walkValue(v any, depth int) bool {
 	switch v := v.(type) {
 	case []any:
@@ -193,7 +188,7 @@ func scalarSize(v any) int {
 	}
 }
 
-// quotedSize is the length of a text in JSON with its quotes and escapes.
+// quotedSize returns the length of a text in JSON with its quotes and escapes.
 func quotedSize(s string) int {
 	size := len(s) + 2
 	for i := 0; i < len(s); i++ {
@@ -212,20 +207,20 @@ func quotedSize(s string) int {
 	return size
 }
 
-// sizeOf gives the length of a value as JSON. ok is false if it is more than
-// limit or nested deeper than JSON may be read back.
+// sizeOf returns the length of a value as JSON. ok is false if the value is longer than limit or nested more deeply
+// than Decode accepts.
 func sizeOf(v any, limit int) (size int, ok bool) {
 	w := weigher{maxSteps: limit, maxSize: limit}
 	ok = w.walkValue(v, 0)
 	return w.size, ok
 }
 
-// chargeWeight charges for writing a value as JSON before it is done.
+// chargeWeight charges for writing a value as JSON, before it is written.
 func chargeWeight(b *Budget, v any) error {
 	w := weigher{maxSteps: b.limits.Steps - b.steps, maxSize: b.limits.Bytes - b.bytes}
 	if !w.walkValue(v, 0) {
-		// Which of the bounds ends the walk depends on the order of maps;
-		// the error and the budget do not.
+		// Which bound is reached first depends on the order of maps, so both are marked as used up: the error and
+		// the budget are then always the same.
 		b.steps = b.limits.Steps + 1
 		return errTooLarge
 	}
@@ -235,9 +230,9 @@ func chargeWeight(b *Budget, v any) error {
 	return b.chargeText(w.size)
 }
 
-// budgetError says that an evaluation did more work than its budget allows.
+// budgetError is the error of an evaluation that needs more work than its budget allows.
 type budgetError struct {
-	steps bool // steps are used up; otherwise bytes
+	steps bool // the steps are used up; otherwise the bytes
 	limit int
 }
 
@@ -250,7 +245,6 @@ func (e *budgetError) Error() string {
 		"take the part that is needed, or do the work in a tool", e.limit)
 }
 
-// errTooLarge is the error of a value that cannot be rendered as JSON with
-// what is left of the budget.
+// errTooLarge is the error of a value that cannot be rendered as JSON with the rest of the budget.
 var errTooLarge = errors.New("the value is too large or too deeply nested to be written as JSON here; " +
 	"take the part that is needed, or do the work in a tool")

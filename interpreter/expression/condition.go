@@ -6,9 +6,8 @@ import (
 	"unicode"
 )
 
-// ParseCondition parses a condition: one expression, with or without its
-// braces. Text beside the braces is a problem, because a mixed text would
-// always be true.
+// ParseCondition parses a condition: one expression, with or without {{ }}. Text outside the braces is a problem,
+// because text with an expression in it would always be true.
 func ParseCondition(source string) (*Template, []Problem) {
 	text := []rune(source)
 	if strings.TrimFunc(source, unicode.IsSpace) == "" {
@@ -35,8 +34,8 @@ func ParseCondition(source string) (*Template, []Problem) {
 	return t, problems
 }
 
-// hasBraces reports whether {{ is outside quotes, so that x == '{{' is read
-// as an expression without braces. A quote that is never closed begins nothing.
+// hasBraces reports whether the text has {{ outside quotes; x == '{{' is an expression without braces. A quote that
+// is never closed does not start a quoted text.
 func hasBraces(text []rune) bool {
 	for i := 0; i+1 < len(text); i++ {
 		if isQuote(text[i]) {
@@ -64,8 +63,8 @@ func bareCondition(source string, text []rune) (*Template, []Problem) {
 	}, nil
 }
 
-// textBeside returns the place of the first text beside the expression: other
-// than white space, or a second expression.
+// textBeside returns a problem with the position of the first thing beside the expression: text other than white
+// space, or a second expression.
 func textBeside(text []rune, spans []span) (Problem, bool) {
 	at := 0
 	for i, s := range spans {
@@ -87,8 +86,8 @@ func textBeside(text []rune, spans []span) (Problem, bool) {
 	return Problem{}, false
 }
 
-// withoutBraces writes the condition as the one expression that is probably meant:
-// without the inner braces.
+// withoutBraces returns the condition as the single expression that the author probably meant, without the inner
+// braces.
 func withoutBraces(text []rune, spans []span) string {
 	var out strings.Builder
 	at := 0

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// decimal is a number as digits: 0.digits times ten to the power of point.
-// Comparing digits is exact and takes linear time at any size.
+// decimal is a number in decimal digits: 0.digits times ten to the power of point. Comparing digits is exact, and
+// takes linear time at any size.
 type decimal struct {
 	negative bool
-	digits   string // without zeros on either side; empty for 0
+	digits   string // without zeros at either end; empty for 0
 	point    int
 }
 
-// decimalOf converts a float64 by its shortest decimal form.
+// decimalOf converts a float64 through its shortest decimal form.
 func decimalOf(f float64) decimal { return parseDecimal(strconv.FormatFloat(f, 'e', -1, 64)) }
 
 func decimalOfNumber(v any) decimal {
@@ -26,8 +26,8 @@ func decimalOfNumber(v any) decimal {
 	return parseDecimal(Text(v))
 }
 
-// mostExponent leaves room to add the digits of a number to its exponent, which would overflow.
-// Of so large a power only the sign matters.
+// mostExponent bounds an exponent so that adding the number of digits to it cannot overflow. For exponents that
+// large only the sign matters.
 const mostExponent = math.MaxInt / 2
 
 func parseDecimal(s string) decimal {
@@ -40,13 +40,13 @@ func parseDecimal(s string) decimal {
 	return d
 }
 
-// writtenDecimal is the number with the zeros that are written behind the point.
+// writtenDecimal returns the number with the zeros that are written after the decimal point.
 func writtenDecimal(s string) decimal {
 	var d decimal
 	s, d.negative = strings.CutPrefix(s, "-")
 	exponent := 0
 	if at := strings.IndexAny(s, "eE"); at >= 0 {
-		exponent, _ = strconv.Atoi(s[at+1:]) // the nearest int beyond 64 bits
+		exponent, _ = strconv.Atoi(s[at+1:]) // beyond 64 bits Atoi returns the nearest int
 		exponent = min(max(exponent, -mostExponent), mostExponent)
 		s = s[:at]
 	}
@@ -63,7 +63,7 @@ func writtenDecimal(s string) decimal {
 
 func (d decimal) isWhole() bool { return d.point >= len(d.digits) }
 
-// plainText is the number in plain digits.
+// plainText returns the number in digits without an exponent.
 func (d decimal) plainText() string {
 	switch {
 	case d.digits == "":
@@ -76,8 +76,8 @@ func (d decimal) plainText() string {
 	return signText(d.negative) + d.digits[:d.point] + "." + d.digits[d.point:]
 }
 
-// PlainText is Text, of a number without an exponent, as columns of numbers read it. A number that would have more than
-// 1000 digits then keeps its exponent.
+// PlainText returns Text, but writes numbers without an exponent, as columns of numbers require. A number that
+// would then have more than 1000 digits keeps its exponent.
 func PlainText(v any) string {
 	text := Text(v)
 	switch v.(type) {
@@ -95,7 +95,8 @@ func PlainText(v any) string {
 	return d.plainText()
 }
 
-// wholeNumber is the number without its fraction, or the next one that is farther from zero. It has a fraction.
+// wholeNumber returns a number that has a fraction as a whole number: without the fraction, or, if away is true,
+// the next whole number farther from zero.
 func (d decimal) wholeNumber(away bool) any {
 	digits := []byte("0" + d.digits[:max(d.point, 0)]) // the zero takes a carry
 	if away {
@@ -126,10 +127,9 @@ func (d decimal) signOf() int {
 	}
 }
 
-// roundDecimal rounds a number written in plain digits to a number of digits
-// behind the point, halves away from zero, as SQL does: 2.345 to two digits is
-// 2.35 although the nearest float is a little less. Negative digits round in
-// front of the point.
+// roundDecimal rounds a number in plain digits to the given number of digits after the decimal point. Halves are
+// rounded away from zero, as in SQL: 2.345 to two digits is 2.35, although the nearest float is slightly smaller. A
+// negative number of digits rounds before the decimal point.
 func roundDecimal(s string, digits int) string {
 	s, negative := strings.CutPrefix(s, "-")
 	whole, fraction, _ := strings.Cut(s, ".")
@@ -141,7 +141,7 @@ func roundDecimal(s string, digits int) string {
 	if keep < 0 {
 		return "0"
 	}
-	kept := []byte("0" + all[:keep]) // the zero takes a carry
+	kept := []byte("0" + all[:keep]) // the leading zero takes a carry
 	if all[keep] >= '5' {
 		incrementDigits(kept)
 	}

@@ -13,17 +13,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Decode reads one JSON text into a canonical value. Trailing text, nesting of more than 1000
-// levels, and invalid JSON are errors; so are numbers of more than 1000 digits, whose error
-// wraps ErrLongNumber. The last value of a repeated key counts, and bytes that are not UTF-8
-// become U+FFFD, as in encoding/json.
+// Decode reads one JSON text into a canonical value. Errors are trailing text, more than 1000 levels of nesting,
+// invalid JSON, and numbers with more than 1000 digits, for which the error wraps ErrLongNumber. As in
+// encoding/json, the last value of a repeated key counts, and bytes that are not UTF-8 become U+FFFD.
 func Decode(data []byte) (any, error) { return decodeAll(reader{data: data}) }
 
-// DecodeExact is Decode for input from outside: if a text says more than a value can hold, its error wraps
-// ErrInexact, such as for a repeated name in an object or half of a surrogate pair.
+// DecodeExact is Decode for input from outside. It also refuses texts that a value cannot represent exactly, such
+// as an object with a repeated name or half of a surrogate pair; the error then wraps ErrInexact.
 func DecodeExact(data []byte) (any, error) { return decodeAll(reader{data: data, exact: true}) }
 
-// ErrInexact is wrapped by the errors of DecodeExact that are about JSON.
+// ErrInexact is wrapped by the errors of DecodeExact for JSON that a value cannot represent exactly.
 var ErrInexact = errors.New("a value would lose data")
 
 func decodeAll(r reader) (any, error) {
@@ -37,9 +36,9 @@ func decodeAll(r reader) (any, error) {
 	return nil, whyNot(r.data)
 }
 
-// whyNot says what is wrong with a text, and where, without the keys that lead
-// there. It is not asked for values: pages and batches would take 4 to 11 % more
-// of the processor.
+// whyNot returns the error of a text that Decode refused: what is wrong, and at which byte and line. The error does
+// not name the keys that lead to the position: tracking keys while values are read would cost 4 to 11 % more
+// processor time for pages and batches.
 func whyNot(data []byte) error {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	_, err := decoder.ReadValue()
@@ -56,7 +55,7 @@ func whyNot(data []byte) error {
 	return errDepth
 }
 
-// inLine says in which line a text ends, if it has several.
+// inLine returns " (line N)" for the line in which the text ends, or "" if the text has only one line.
 func inLine(text []byte) string {
 	if lines := bytes.Count(text, []byte("\n")); lines > 0 {
 		return fmt.Sprintf(" (line %d)", lines+1)
@@ -64,22 +63,22 @@ func inLine(text []byte) string {
 	return ""
 }
 
-// reader reads JSON into canonical values in one pass. Its methods give false
-// for everything that Decode refuses, and say why only in refused.
+// reader reads JSON into canonical values in one pass. Its methods return false for everything that Decode refuses;
+// only refused holds a reason.
 type reader struct {
 	data []byte
 	at   int
-	// stack holds the elements of open lists and the entries of open maps, so
-	// that each can be made at its size.
+	// stack holds the elements of open lists and the entries of open maps until their number is known, so that each
+	// list or map is allocated once.
 	stack []any
 	names []string
-	// known are keys read before: the rows of a page share theirs.
+	// known caches keys that were read before, because the rows of a page share their keys.
 	known [64]string
-	// unescaped is the last text that had escapes.
+	// unescaped is the memory of the last text that had escapes.
 	unescaped []byte
-	// exact refuses what a value cannot hold.
+	// exact makes the reader refuse JSON that a value cannot represent exactly.
 	exact bool
-	// refused is why JSON is not read that is right as such.
+	// refused is the reason for refusing valid JSON.
 	refused error
 }
 
@@ -127,7 +126,7 @@ func (r *reader) readWord(word string) bool {
 	return true
 }
 
-// acceptByte reads the character if it comes next.
+// acceptByte skips white space, and reads the next byte if it is c.
 func (r *reader) acceptByte(c byte) bool {
 	r.skipSpace()
 	if r.at >= len(r.data) || r.data[r.at] != c {
@@ -187,7 +186,7 @@ func (r *reader) readObject(depth int) (any, bool) {
 	}
 	object := make(map[string]any, len(r.stack)-start)
 	for i, key := range r.names[first:] {
-		object[key] = r.stack[start+i] // the last of several wins
+		object[key] = r.stack[start+i] // the last of repeated keys wins
 	}
 	if r.exact && len(object) < len(r.stack)-start {
 		return nil, r.hasTwice(r.names[first:])
@@ -196,8 +195,8 @@ func (r *reader) readObject(depth int) (any, bool) {
 	return object, true
 }
 
-// hasTwice refuses an object in which one of the names is repeated. The error ends at the current
-// byte.
+// hasTwice reports whether a name is repeated in an object, and sets refused. The error names the current byte as
+// the end of the object.
 func (r *reader) hasTwice(names []string) bool {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
@@ -207,7 +206,7 @@ func (r *reader) hasTwice(names []string) bool {
 	return false
 }
 
-// readKey reads a key and the colon behind it.
+// readKey reads a key and the colon after it.
 func (r *reader) readKey() (string, bool) {
 	if r.skipSpace(); r.at >= len(r.data) || r.data[r.at] != '"' {
 		return "", false
@@ -226,7 +225,7 @@ func (r *reader) readKey() (string, bool) {
 	return *place, true
 }
 
-// readText reads a quoted text. The bytes are valid until the next call.
+// readText reads a quoted text. The returned bytes are valid until the next call.
 func (r *reader) readText() ([]byte, bool) {
 	start := r.at + 1
 	ascii := true
@@ -257,8 +256,7 @@ func validBytes(text []byte) []byte {
 	return []byte(validText(string(text)))
 }
 
-// readEscaped reads a quoted text that has escapes. Half a pair of surrogates, and
-// bytes that are not UTF-8, become U+FFFD.
+// readEscaped reads a quoted text with escapes. Half a surrogate pair, and bytes that are not UTF-8, become U+FFFD.
 func (r *reader) readEscaped() ([]byte, bool) {
 	start := r.at
 	for r.at++; r.at < len(r.data) && r.data[r.at] != '"'; r.at++ {
@@ -287,7 +285,7 @@ func (r *reader) readEscaped() ([]byte, bool) {
 	return []byte(mended), err == nil
 }
 
-// readNumber reads a number of JSON's grammar. Most are short whole numbers.
+// readNumber reads a number in JSON's grammar. Short whole numbers, the most common kind, take the fast path.
 func (r *reader) readNumber() (any, bool) {
 	start := r.at
 	negative := r.data[r.at] == '-'
@@ -309,7 +307,7 @@ func (r *reader) readNumber() (any, bool) {
 			return nil, false
 		}
 	}
-	const surelyFit = 18 // digits of an int
+	const surelyFit = 18 // this many digits always fit into an int
 	if !isWhole || r.at-first > surelyFit {
 		return numberFromText(string(r.data[start:r.at])), true
 	}
@@ -319,8 +317,8 @@ func (r *reader) readNumber() (any, bool) {
 	return whole, true
 }
 
-// readDigits reads as many as there are. What they are worth is right for as many
-// as fit into an int.
+// readDigits reads all digits that come next and returns their value. The value is correct only if it fits into an
+// int.
 func (r *reader) readDigits() (worth int) {
 	for r.at < len(r.data) && '0' <= r.data[r.at] && r.data[r.at] <= '9' {
 		worth = worth*10 + int(r.data[r.at]-'0')
@@ -329,7 +327,8 @@ func (r *reader) readDigits() (worth int) {
 	return worth
 }
 
-// readFraction reads what may be behind the whole part of a number.
+// readFraction reads the fraction and the exponent of a number, if there are any. isNone reports that there was
+// neither; ok is false if one is incomplete.
 func (r *reader) readFraction() (isNone, ok bool) {
 	isNone, ok = true, true
 	if r.acceptAny(".") {
@@ -342,7 +341,7 @@ func (r *reader) readFraction() (isNone, ok bool) {
 	return isNone, ok
 }
 
-// acceptAny reads the next character if it is one of some.
+// acceptAny reads the next byte if it is one of the characters in some.
 func (r *reader) acceptAny(some string) bool {
 	if r.at >= len(r.data) || strings.IndexByte(some, r.data[r.at]) < 0 {
 		return false

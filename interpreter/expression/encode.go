@@ -15,9 +15,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Encode writes a canonical value as compact JSON with sorted keys and without
-// HTML escapes, byte for byte as encoding/json does. A number that is not finite
-// is an error.
+// Encode writes a canonical value as compact JSON with sorted keys and without HTML escapes, byte for byte as
+// encoding/json does. A number that is not finite is an error.
 func Encode(v any) ([]byte, error) {
 	scratch, _ := buffers.Get().(*buffer)
 	out, ok := scratch.appendValue(scratch.bytes[:0], v, 0)
@@ -31,7 +30,7 @@ func Encode(v any) ([]byte, error) {
 	return bytes.Clone(out), nil
 }
 
-// EncodedSize is the size of the value as encoding/json writes it, which escapes '<', '>' and '&'.
+// EncodedSize returns the size of the value as encoding/json writes it, with '<', '>' and '&' escaped.
 func (v Value) EncodedSize() (size int, err error) {
 	scratch, _ := buffers.Get().(*buffer)
 	out, ok := scratch.appendValue(scratch.bytes[:0], v.Data, 0)
@@ -51,8 +50,7 @@ func (v Value) EncodedSize() (size int, err error) {
 	return size, nil
 }
 
-// buffers are used again, so that what is written needs no more memory than its
-// size. Large ones are given away.
+// buffers are reused, so that encoding allocates no more than the result. Large buffers are not kept.
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 const (
@@ -60,14 +58,14 @@ const (
 	keptKeys   = 1000
 )
 
-// buffer is what a value is written with.
+// buffer is the memory that is used to encode a value.
 type buffer struct {
 	bytes []byte
-	// keys are the keys of the maps that are being written, in order, the innermost last.
+	// keys holds the sorted keys of the maps that are being written, the innermost map last.
 	keys []string
 }
 
-// keepMemory keeps the buffer, with the memory of what it has written, for other values.
+// keepMemory returns the buffer, with the memory of the written bytes, to the pool.
 func (b *buffer) keepMemory(out []byte) {
 	if cap(out) > keptBuffer {
 		return
@@ -75,13 +73,13 @@ func (b *buffer) keepMemory(out []byte) {
 	if cap(b.keys) > keptKeys {
 		b.keys = nil
 	}
-	clear(b.keys[:cap(b.keys)]) // or what they are a part of would be kept too
+	clear(b.keys[:cap(b.keys)]) // otherwise the texts that the keys are parts of would stay in memory
 	b.bytes, b.keys = out, b.keys[:0]
 	buffers.Put(b)
 }
 
-// encodeWithReasons is Encode by encoding/json, which accepts more than canonical values and
-// explains errors, but is several times slower.
+// encodeWithReasons encodes with encoding/json, which accepts more than canonical values and explains its errors,
+// but is several times slower than Encode.
 func encodeWithReasons(v any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -92,7 +90,7 @@ func encodeWithReasons(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// appendValue writes a value. It gives false for what is not canonical.
+// appendValue writes a value. It returns false for a value that is not canonical.
 func (b *buffer) appendValue(out []byte, v any, depth int) ([]byte, bool) {
 	if depth > maxDepth {
 		return out, false
@@ -143,8 +141,8 @@ func (b *buffer) appendList(out []byte, list []any, depth int) ([]byte, bool) {
 	return append(out, ']'), true
 }
 
-// appendMap writes a map and leaves its sorted keys in b.keys, from first on. These may hold the keys of the previous
-// map in a list already: rows have the same keys, which need not be sorted again.
+// appendMap writes a map and leaves its sorted keys in b.keys[first:]. On entry these may be the keys of the
+// previous map of the same list: rows usually have the same keys, which then need not be sorted again.
 func (b *buffer) appendMap(out []byte, m map[string]any, first, depth int) ([]byte, bool) {
 	if depth > maxDepth {
 		return out, false
@@ -167,7 +165,7 @@ func (b *buffer) appendMap(out []byte, m map[string]any, first, depth int) ([]by
 	return out, ok
 }
 
-// appendMembers writes a map of the keys from first on. It gives found false where the map lacks one.
+// appendMembers writes a map with the keys b.keys[first:]. found is false if the map lacks one of them.
 func (b *buffer) appendMembers(out []byte, m map[string]any, first, depth int) (written []byte, found, ok bool) {
 	out = append(out, '{')
 	behind := len(b.keys)
@@ -191,7 +189,7 @@ func (b *buffer) appendMembers(out []byte, m map[string]any, first, depth int) (
 	return append(out, '}'), true, true
 }
 
-// appendText writes a text in quotes. It gives false for what is not UTF-8.
+// appendText writes a quoted text. It returns false for a text that is not UTF-8.
 func appendText(out []byte, s string) ([]byte, bool) {
 	if isSimple(s) {
 		return append(append(append(out, '"'), s...), '"'), true
@@ -204,7 +202,7 @@ func appendText(out []byte, s string) ([]byte, bool) {
 	return out, err == nil
 }
 
-// isSimple reports whether a text is ASCII without escapes.
+// isSimple reports whether a text is ASCII that needs no escapes.
 func isSimple(s string) bool {
 	for i := range len(s) {
 		if b := s[i]; b < ' ' || b > '~' || b == '"' || b == '\\' {
@@ -214,22 +212,21 @@ func isSimple(s string) bool {
 	return true
 }
 
-// What JavaScript reads as line breaks has escapes, as encoding/json gives it.
+// The characters that JavaScript reads as line breaks are escaped, as encoding/json does.
 const lineBreak, paragraph = "\u2028", "\u2029"
 
 var forJavaScript = strings.NewReplacer(lineBreak, `\u2028`, paragraph, `\u2029`)
 
-// Hash is a short digest of values, for comparisons within one call.
+// Hash returns a short digest of values, for comparisons within one call.
 func Hash(vs ...any) string { return Digest(vs...)[:16] }
 
-// Digest is a stable digest of values.
+// Digest returns a stable digest of values as hexadecimal text.
 func Digest(vs ...any) string { return hex.EncodeToString(Sum(vs...)) }
 
-// clearID is how much of an ID is in clear, in bytes. Temporal accepts 1,000.
+// clearID is the number of bytes of a long ID that stay readable. Temporal accepts IDs of at most 1,000 bytes.
 const clearID = 900
 
-// BoundedID is a workflow ID that Temporal accepts, whatever the length of the one that is
-// given: different IDs stay different.
+// BoundedID shortens a workflow ID to a length that Temporal accepts. Different IDs stay different.
 func BoundedID(id string) string {
 	if len(id) <= clearID {
 		return id
@@ -238,13 +235,13 @@ func BoundedID(id string) string {
 	return id[:clearID] + "~" + hex.EncodeToString(digest[:16])
 }
 
-// Sum is the digest in bytes.
+// Sum returns the digest of values in bytes.
 func Sum(vs ...any) []byte {
 	digest := SumWith(nil, vs...)
 	return digest[:]
 }
 
-// SumWith is Sum of values with some bytes after them. It allocates nothing.
+// SumWith returns the digest of values followed by the bytes after. It allocates nothing.
 func SumWith(after []byte, vs ...any) [sha256.Size]byte {
 	scratch, _ := buffers.Get().(*buffer)
 	out := scratch.bytes[:0]
@@ -263,7 +260,7 @@ func SumWith(after []byte, vs ...any) [sha256.Size]byte {
 	return digest
 }
 
-// appendAny writes what is not canonical.
+// appendAny writes a value that is not canonical.
 func appendAny(out []byte, v any) []byte {
 	encoded, err := encodeWithReasons(v)
 	if err != nil {
@@ -272,7 +269,7 @@ func appendAny(out []byte, v any) []byte {
 	return append(out, encoded...)
 }
 
-// withLength inserts the length of what was written after before.
+// withLength inserts the length of the bytes after offset before, in front of them.
 func withLength(out []byte, before int) []byte {
 	var digits [len("9223372036854775807:")]byte
 	prefix := append(strconv.AppendInt(digits[:0], int64(len(out)-before), 10), ':')

@@ -9,14 +9,13 @@ import (
 	"reprise/interpreter/source"
 )
 
-// nameOperand says which operand of the operator at the offset is nil, in the
-// author's own words. It parses the source again, because only errors need the
-// extents of the nodes.
+// nameOperand returns the error that names, as the author wrote it, the operand that is nil of the operator at the
+// offset. It parses the source again, because the extents of the nodes are needed only for errors.
 func (p *Program) nameOperand(offset int, missing *nilOperand, scope Scope) *Error {
 	text := []rune(p.source)
 	parsed, problems := parseExpression(text, true)
 	if len(problems) > 0 {
-		return &Error{Offset: offset, Message: missing.Error()} // cannot be: it was compiled
+		return &Error{Offset: offset, Message: missing.Error()} // impossible: the source was compiled
 	}
 	finder := &operandFinder{offset: offset, missing: missing}
 	ast.Walk(&parsed.node, finder)
@@ -35,8 +34,8 @@ func (p *Program) nameOperand(offset int, missing *nilOperand, scope Scope) *Err
 		name, nothing, sourceText(text, whole), withDefault(finder.operand, name))}
 }
 
-// listUnder names the list that is asked for a member, which no list has; ""
-// where that is not why the reference at a place is nil.
+// listUnder names the list whose member the reference at from asks for, because a list has no named members. It
+// returns "" if that is not why the reference is nil.
 func (p *Program) listUnder(from, to int, scope Scope) string {
 	for _, ref := range p.refs {
 		if ref.Offset == from && ref.End <= to {
@@ -46,8 +45,8 @@ func (p *Program) listUnder(from, to int, scope Scope) string {
 	return ""
 }
 
-// ListUnder names the list that the reference asks for a member by name, such
-// as "fetch.rows is a list of 100"; "" if it asks none.
+// ListUnder describes the list that the reference asks for a named member, such as "fetch.rows is a list of 100".
+// It returns "" if there is none.
 func (r Ref) ListUnder(scope Scope) string {
 	value, _ := scope.Lookup(r.Root)
 	name := r.Root
@@ -83,7 +82,7 @@ func sourceText(text []rune, span file.Location) string {
 	return source.Cut(string(text[span.From:span.To]), 80)
 }
 
-// operandFinder finds the operation at an offset and its operand that is nil.
+// operandFinder finds the operation at an offset and the operand of it that is nil.
 type operandFinder struct {
 	offset    int
 	missing   *nilOperand

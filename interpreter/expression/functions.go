@@ -6,45 +6,44 @@ import (
 	"slices"
 )
 
-// predicateKind says whether a function takes an expression that is evaluated
-// once per element.
+// predicateKind is whether a function takes an expression that is evaluated once per element.
 type predicateKind int
 
 const (
 	noPredicate    predicateKind = iota
-	mayPredicate                 // sum(xs) and sum(xs, .price): call is used without one
+	mayPredicate                 // sum(xs) and sum(xs, .price): call handles the form without a predicate
 	needsPredicate               // filter(xs, # > 1): call is nil, the compiler builds the loop
 )
 
-// function is one callable of the language. The table is read only.
+// function is a function of the language. The table is read-only.
 type function struct {
 	name      string
-	min, max  int    // arguments, the predicate included; max -1 is any number
-	signature string // for docs and messages about the number of arguments
+	min, max  int    // number of arguments, including the predicate; max -1 means any number
+	signature string // for the documentation and for messages about the number of arguments
 	doc       string // one sentence
 	predicate predicateKind
 
-	// call gets canonical values, at least min and at most max of them, and
-	// returns a canonical one. It charges b before the work.
+	// call gets between min and max canonical values and returns a canonical value. It charges b before it works.
 	call func(b *Budget, args []any) (any, error)
 
-	// written are checks of arguments that the author wrote as text, by their place;
-	// what they refuse is a problem before there is a run.
+	// written has the checks of arguments that are literal texts, by argument index. The text that a check refuses
+	// is a problem when the playbook is read, before any run.
 	written map[int]func(text string) error
 }
 
-// FunctionDoc describes a function for the language's documentation.
+// FunctionDoc describes a function for the documentation of the language.
 type FunctionDoc struct {
 	Name      string
 	Signature string
 	Doc       string
 }
 
-// functions holds every callable by its canonical name.
+// functions holds every function by its canonical name.
 var functions = functionTable(predicateFunctions, valueFunctions, textFunctions, listFunctions, mapFunctions, rowFunctions,
 	numberFunctions, timeFunctions, calendarFunctions, jsonFunctions)
 
-// functionTable has functions by their names. Two of one name are a mistake of the program, which does not start with them.
+// functionTable returns the functions by name. Two functions with the same name are a programming error, which ends
+// the program at its start.
 func functionTable(groups ...[]function) map[string]*function {
 	all := map[string]*function{}
 	for _, group := range groups {
@@ -64,14 +63,13 @@ func functionNames() []string {
 	return slices.Sorted(maps.Keys(functions))
 }
 
-// IsFunction reports whether the language has a function of the name.
+// IsFunction reports whether the language has a function with this name.
 func IsFunction(name string) bool {
 	_, found := functions[name]
 	return found
 }
 
-// FunctionDocs returns what the language's documentation says about each
-// function, sorted by name.
+// FunctionDocs returns the documentation of each function, sorted by name.
 func FunctionDocs() []FunctionDoc {
 	docs := make([]FunctionDoc, 0, len(functions))
 	for _, name := range functionNames() {
@@ -81,7 +79,7 @@ func FunctionDocs() []FunctionDoc {
 	return docs
 }
 
-// filterAliases are the names that Jinja has for functions of the language.
+// filterAliases maps names of Jinja filters to the functions of the language.
 var filterAliases = map[string]string{
 	"length":    "len",
 	"d":         "default",
@@ -96,10 +94,9 @@ var filterAliases = map[string]string{
 	"dictsort":  "toPairs",
 }
 
-// refused are functions and filters known elsewhere, each with what to write
-// instead.
+// refused has functions and filters of other systems, each with a hint what to write instead.
 var refused = map[string]string{
-	// of Jinja
+	// From Jinja.
 	"selectattr": "write filter(xs, .name), or filter(xs, .name == value)",
 	"rejectattr": "write filter(xs, not .name), or filter(xs, .name != value)",
 	"select":     "write filter(xs, # > 1) with the condition",
@@ -127,7 +124,7 @@ var refused = map[string]string{
 	"json_query": `write pluck(x, "items.*.id")`,
 	"strptime":   `write date(text, "02.01.2006")`,
 
-	// of Airbyte's low-code connectors
+	// From Airbyte's low-code connectors.
 	"now_utc":                  "write now(), or format_time(now(), \"2006-01-02\") for another form",
 	"today_utc":                "write format_time(now(), \"2006-01-02\"), or start_of(now(), \"day\") for a time",
 	"today_with_timezone":      `write format_time(now(), "2006-01-02", "Europe/Berlin")`,
@@ -143,7 +140,7 @@ var refused = map[string]string{
 	"regex_search":             `write text matches "^a+$" for a condition, or split(text, separator)[0] for a part`,
 	"MinMaxDatetime":           "write latest(a, b) or earliest(a, b)",
 
-	// of Airflow, n8n and SQL
+	// From Airflow, n8n and SQL.
 	"strftime":   `write format_time(t, "2006-01-02"), or unix(t) for %s`,
 	"date_trunc": `write start_of(t, "day")`,
 	"trunc":      `write start_of(t, "day"), or floor(x) of a number`,
@@ -162,7 +159,7 @@ var refused = map[string]string{
 	"greatest":   "write max(a, b), or latest(a, b) of times",
 	"least":      "write min(a, b), or earliest(a, b) of times",
 
-	// of expr
+	// From expr.
 	"timezone":   "times are in UTC; format_time(t, layout, zone) shows them in a zone, and add_time and start_of count in one",
 	"repeat":     `write join(map(1..n, "text"))`,
 	"splitAfter": "write map(split(x, separator), # ~ separator)",
@@ -173,12 +170,12 @@ var refused = map[string]string{
 	"bitushr":    "write floor(x / 2 ** n) for a positive x",
 }
 
-// argumentError says what a function can work with and what it got.
+// argumentError is the error of an argument of the wrong type: what the function needs, and what it got.
 func argumentError(name, wants string, got any) error {
 	return fmt.Errorf("%s needs %s, not %s", name, wants, describeValue(got))
 }
 
-// describeValue names a value in a message: its type, and a short text itself.
+// describeValue returns the type of a value for a message, and a short text itself.
 func describeValue(v any) string {
 	switch v := v.(type) {
 	case nil:

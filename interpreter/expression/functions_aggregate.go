@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// gatherValues puts values and the elements of lists among them into one list;
-// nil arguments are empty lists.
+// gatherValues returns the arguments as one list, in which a list among them is replaced by its elements. A nil
+// argument counts as an empty list.
 func gatherValues(b *Budget, name string, args []any) ([]any, error) {
 	var out []any
 	for _, arg := range args {

@@ -1,7 +1,7 @@
 package expression
 
 import (
-	_ "embed" // the rules of zones
+	_ "embed" // for the rules of time zones
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// calendarFunctions count in the days, weeks, months and years of a zone. Times are text,
-// RFC 3339 in UTC, as those of timeFunctions are.
+// calendarFunctions calculate with the days, weeks, months and years of a time zone. As in timeFunctions, times are
+// texts in RFC 3339 and UTC.
 var calendarFunctions = []function{
 	{
 		name: "add_time", min: 2, max: 3, signature: "add_time(time, amount[, zone])",
@@ -43,7 +43,7 @@ var calendarFunctions = []function{
 	},
 }
 
-// amount is how far a time is moved.
+// amount is the distance by which a time is moved.
 type amount struct {
 	months, days int
 	clock        time.Duration
@@ -54,8 +54,8 @@ var (
 	wholeAmount = regexp.MustCompile(`^[+-]?(?:\d+(?:\.\d+)?(?:mo|ms|[ywdhms]))+$`)
 )
 
-// mostCalendar is more months or days than there are between the years 0 and 9999; a sum beyond
-// it would overflow.
+// mostCalendar is more months or days than lie between the years 0 and 9999. Larger sums are refused before they
+// can overflow.
 const mostCalendar = 4_000_000
 
 func readAmount(text string) (amount, error) {
@@ -75,7 +75,7 @@ func readAmount(text string) (amount, error) {
 	return a, nil
 }
 
-// addUnit adds a number of a unit.
+// addUnit adds a number of one unit.
 func (a *amount) addUnit(number, unit string) error {
 	per, into := 1, &a.days
 	switch unit {
@@ -105,12 +105,12 @@ func (a *amount) addUnit(number, unit string) error {
 	return nil
 }
 
-// timesN is n such amounts.
+// timesN returns the amount multiplied by n.
 func (a amount) timesN(n int) amount {
 	return amount{months: a.months * n, days: a.days * n, clock: a.clock * time.Duration(n)}
 }
 
-// moveTime moves a time in a zone.
+// moveTime moves a time by the amount, in the calendar of a zone.
 func (a amount) moveTime(t time.Time, zone *time.Location) time.Time {
 	if a.months != 0 || a.days != 0 {
 		shown := t.In(zone)
@@ -122,7 +122,7 @@ func (a amount) moveTime(t time.Time, zone *time.Location) time.Time {
 	return t.Add(a.clock)
 }
 
-// AddAmount adds an amount such as 30d or 1mo to a time, in UTC, like add_time.
+// AddAmount adds an amount such as 30d or 1mo to a time, in UTC, as add_time does.
 func AddAmount(t time.Time, text string) (time.Time, error) {
 	a, err := readAmount(text)
 	return a.moveTime(t, time.UTC), err
@@ -138,7 +138,7 @@ func zoneProblem(name string) error {
 	return err
 }
 
-// timeUnits are the units that a time can be the beginning of.
+// timeUnits are the units to whose start start_of can round a time down.
 var timeUnits = []string{"minute", "hour", "day", "week", "month", "quarter", "year"}
 
 func unitProblem(unit string) error {
@@ -148,8 +148,8 @@ func unitProblem(unit string) error {
 	return nil
 }
 
-// layoutProblem refuses layouts that name no part of a time because they are in another
-// notation: YYYY-MM-DD, %Y-%m-%d.
+// layoutProblem refuses layouts that name no part of a time because they are in another notation, such as
+// YYYY-MM-DD or %Y-%m-%d.
 func layoutProblem(layout string) error {
 	one := time.Date(2001, time.February, 3, 4, 5, 6, 7e6, time.UTC)
 	other := time.Date(2012, time.November, 14, 23, 34, 45, 567e6, time.UTC)
@@ -167,7 +167,7 @@ func layoutProblem(layout string) error {
 	return nil
 }
 
-// timeIn reads a time and the zone that may be as an argument.
+// timeIn reads the time in the first argument, and the zone in argument zoneAt if there is one.
 func timeIn(b *Budget, name string, args []any, zoneAt int) (time.Time, *time.Location, error) {
 	t, err := readTime(b, name, args[:1])
 	if err != nil {
@@ -186,7 +186,7 @@ func timeIn(b *Budget, name string, args []any, zoneAt int) (time.Time, *time.Lo
 	return t, zone, b.chargeWork(1, 0)
 }
 
-// writtenText returns the n-th argument, a text, after checking it with problem.
+// writtenText returns the n-th argument as text after checking it with problem.
 func writtenText(name, what string, args []any, n int, problem func(string) error) (string, error) {
 	text, ok := args[n].(string)
 	if !ok {
@@ -198,7 +198,7 @@ func writtenText(name, what string, args []any, n int, problem func(string) erro
 	return text, nil
 }
 
-// amountOf is the n-th argument as an amount; a number is seconds.
+// amountOf returns the n-th argument as an amount. A number is a number of seconds.
 func amountOf(b *Budget, name string, args []any, n int) (amount, error) {
 	switch v := args[n].(type) {
 	case int:
@@ -225,10 +225,10 @@ func amountOf(b *Budget, name string, args []any, n int) (amount, error) {
 	return amount{}, argumentError(name, "an amount such as -24h, 7d or 1mo", args[n])
 }
 
-// maxSeconds is the largest duration in Go, some 292 years; larger ones would become negative.
+// maxSeconds is the longest duration that Go can hold, about 292 years. Longer ones would overflow.
 const maxSeconds = 9_000_000_000
 
-// momentText is a time as text; one beyond the years of RFC 3339 is an error.
+// momentText returns a time as text. A year that RFC 3339 cannot write is an error.
 func momentText(b *Budget, name string, t time.Time) (any, error) {
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
 		return nil, fmt.Errorf("%s: the year %d is not between 0 and 9999", name, year)
@@ -331,7 +331,7 @@ func callTimeRange(b *Budget, args []any) (any, error) {
 		if step.months == 0 && step.days == 0 {
 			next = t.Add(step.clock)
 		}
-		if !next.After(t) { // beyond what a duration can hold
+		if !next.After(t) { // longer than a duration can be
 			return nil, errors.New("time_range: there are too many steps of hours; use days, months or years")
 		}
 		t = next
@@ -339,20 +339,19 @@ func callTimeRange(b *Budget, args []any) (any, error) {
 	return times, nil
 }
 
-// zoneRules are the rules of all time zones, edition 2025c of the tz database, which is
-// in the public domain. They are part of the build and not those of the machine, as a
-// replay has to come to the same times. The file has an index of lines with name, offset
-// and length, an empty line, and the rules as the tz database writes them. TestZones
-// writes it anew with -zones.
+// zoneRules are the rules of all time zones, from edition 2025c of the tz database, which is in the public
+// domain. They are part of the build, because a replay on another machine has to calculate the same times.
+// The file has an index of lines with name, offset and length, then an empty line, then the rules in the
+// format of the tz database. TestZones writes the file again with -zones.
 //
 //go:embed zones.bin
 var zoneRules string
 
-// zones are the zones that were read, by name.
+// zones caches the zones that were read, by name.
 var zones sync.Map
 
-// Zone is a time zone by its name, "" for UTC, with the rules that are part of the build: a
-// machine's own would give a replay other times.
+// Zone returns a time zone by its name, "" for UTC. It uses the rules in the build: a machine's own rules could
+// give a replay different times.
 func Zone(name string) (*time.Location, error) {
 	if name == "" || name == "UTC" {
 		return time.UTC, nil
@@ -384,9 +383,9 @@ func Zone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// WallTime returns the moment at which the clocks of a zone show a date and time, given as if
-// in UTC. If there are two, it is the earlier one; a time within a gap is moved forward by the
-// length of the gap.
+// WallTime returns the moment at which the clocks of a zone show a date and time, which is given as if in UTC. If
+// there are two such moments it returns the earlier one. A time that the clocks skip is moved forward by the length
+// of the gap.
 func WallTime(shown time.Time, zone *time.Location) time.Time {
 	const day = 24 * time.Hour // no zone changes twice in two days
 	before, after := ZoneOffset(shown.Add(-day), zone), ZoneOffset(shown.Add(day), zone)
@@ -398,7 +397,7 @@ func WallTime(shown time.Time, zone *time.Location) time.Time {
 	return shown.Add(-before)
 }
 
-// ZoneOffset is how far the clocks of a zone are ahead of UTC at a moment.
+// ZoneOffset returns how far the clocks of a zone are ahead of UTC at a moment.
 func ZoneOffset(t time.Time, zone *time.Location) time.Duration {
 	_, seconds := t.In(zone).Zone()
 	return time.Duration(seconds) * time.Second

@@ -46,7 +46,7 @@ func callFromJSON(b *Budget, args []any) (any, error) {
 	if err := b.chargeText(len(s)); err != nil {
 		return nil, err
 	}
-	// At most one value is behind each of these.
+	// Each of these characters introduces at most one value.
 	n := 1
 	for _, mark := range []string{",", "[", "{", ":"} {
 		n += strings.Count(s, mark)

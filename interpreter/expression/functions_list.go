@@ -6,7 +6,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// listFunctions take nil as the empty list.
+// listFunctions treat nil as the empty list.
 var listFunctions = []function{
 	{
 		name: "first", min: 1, max: 1, signature: "first(xs)",
@@ -117,7 +117,7 @@ func callReverse(b *Budget, args []any) (any, error) {
 	return out, nil
 }
 
-// callUniq distinguishes elements by their JSON, which takes linear time.
+// callUniq compares elements by their JSON, so that it takes linear time.
 func callUniq(b *Budget, args []any) (any, error) {
 	list, err := opList(b, args[0], "uniq")
 	if err != nil {

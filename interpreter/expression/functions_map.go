@@ -8,8 +8,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// mapFunctions give entries in the order of their keys and take nil as the
-// empty map.
+// mapFunctions process entries in the order of their keys, and treat nil as the empty map.
 var mapFunctions = []function{
 	{
 		name: "keys", min: 1, max: 1, signature: "keys(map)",
@@ -32,8 +31,8 @@ var mapFunctions = []function{
 	},
 }
 
-// ofEntries makes a list of what take returns for each entry; items counts elements of lists,
-// for charging.
+// ofEntries returns a function that makes a list from the results of take for each entry. items is the number of
+// list elements to charge per entry.
 func ofEntries(name string, items int, take func(key string, v any) any) func(*Budget, []any) (any, error) {
 	return func(b *Budget, args []any) (any, error) {
 		m, ok := args[0].(map[string]any)

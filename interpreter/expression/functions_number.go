@@ -67,8 +67,8 @@ var numberFunctions = []function{
 	},
 }
 
-// toNumber converts to a number: text of a decimal number, white space aside,
-// and booleans as 1 and 0.
+// toNumber converts a value to a number: a text that is a decimal number, with white space around it ignored, or a
+// boolean as 1 or 0.
 func toNumber(b *Budget, name string, v any) (any, error) {
 	switch v := v.(type) {
 	case int, float64, json.Number:
@@ -98,11 +98,11 @@ func toNumber(b *Budget, name string, v any) (any, error) {
 	}
 }
 
-// decimalCharacters are all that a decimal number is made of.
+// decimalCharacters are all characters that a decimal number may have.
 const decimalCharacters = "0123456789+-.eE"
 
-// ParseNumber reads a decimal number, more freely than JSON: +1, 007, .5 and 5. too. It has its digits, which CheckDigits has
-// counted.
+// ParseNumber reads a decimal number more liberally than JSON: +1, 007, .5 and 5. are accepted. The number keeps
+// its digits; the caller has checked their count with CheckDigits.
 func ParseNumber(s string) (number any, ok bool) {
 	if isNumber(s) {
 		return numberFromText(s), true
@@ -150,7 +150,7 @@ func toInt(b *Budget, v any) (any, error) {
 	return n, nil
 }
 
-// onNumber checks that the first argument is a number.
+// onNumber wraps a function so that its first argument must be a number.
 func onNumber(name string, call func(args []any) (any, error)) func(*Budget, []any) (any, error) {
 	return func(b *Budget, args []any) (any, error) {
 		switch TypeName(args[0]) {
@@ -176,7 +176,7 @@ func callAbs(args []any) (any, error) {
 	return args[0], nil
 }
 
-// wholeBy makes numbers whole, up or down.
+// wholeBy returns a function that rounds numbers to whole ones, down or up.
 func wholeBy(round func(float64) float64, down bool) func([]any) (any, error) {
 	return func(args []any) (any, error) {
 		switch v := args[0].(type) {
@@ -191,8 +191,8 @@ func wholeBy(round func(float64) float64, down bool) func([]any) (any, error) {
 	}
 }
 
-// mostDigits is more digits than a float has on either side of the point: rounding to a billion
-// of them would fill the memory with zeros.
+// mostDigits is more digits than a float has before or after the decimal point. Without this bound, rounding to a
+// billion digits would fill the memory with zeros.
 const mostDigits = 400
 
 func callRound(args []any) (any, error) {
@@ -221,7 +221,7 @@ func callRound(args []any) (any, error) {
 	return numberFromText(parseDecimal(roundDecimal(Text(args[0]), digits)).plainText()), nil
 }
 
-// roundLong rounds digit by digit.
+// roundLong rounds a json.Number digit by digit.
 func roundLong(n json.Number, digits int) (any, error) {
 	d := parseDecimal(string(n))
 	switch {
@@ -231,7 +231,7 @@ func roundLong(n json.Number, digits int) (any, error) {
 		return 0, nil
 	}
 	rounded := parseDecimal(roundDecimal(d.plainText(), digits)).plainText()
-	return numberFromText(rounded), CheckDigits(rounded) // 9…9 has one more
+	return numberFromText(rounded), CheckDigits(rounded) // rounding 9…9 up adds a digit
 }
 
 func onBits(name string, combine func(a, c int) int) func(*Budget, []any) (any, error) {

@@ -1,7 +1,7 @@
 package expression
 
-// predicateFunctions evaluate an expression once per element. The element is #
-// and its members .name; the compiler builds their loops.
+// predicateFunctions evaluate an expression once per element. # is the element and .name is one of its members. The
+// compiler builds the loops.
 var predicateFunctions = []function{
 	{
 		name: "all", min: 2, max: 2, signature: "all(xs, condition)", predicate: needsPredicate,

@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// rowFunctions shape rows and what is nested in them. A map that is nil is the empty map.
+// rowFunctions change rows and the values nested in them. They treat a nil map as the empty map.
 var rowFunctions = []function{
 	{
 		name: "omit", min: 2, max: 2, signature: "omit(map, names)",
@@ -44,7 +44,7 @@ var rowFunctions = []function{
 	},
 }
 
-// mapOf is an argument as a map; nil is the empty map.
+// mapOf returns an argument as a map. nil is the empty map; other values are an error.
 func mapOf(name string, v any) (map[string]any, error) {
 	m, ok := v.(map[string]any)
 	if !ok && v != nil {
@@ -53,7 +53,7 @@ func mapOf(name string, v any) (map[string]any, error) {
 	return m, nil
 }
 
-// chargeCopy charges for a map that is made of the entries of m, long keys included.
+// chargeCopy charges for a map with the entries of m, including its long keys.
 func (b *Budget) chargeCopy(m map[string]any) error {
 	text := 0
 	for key := range m { // any order: only the sum is kept
@@ -65,7 +65,7 @@ func (b *Budget) chargeCopy(m map[string]any) error {
 	return b.chargePairs(len(m))
 }
 
-// namesOf reads the names of fields: a list of texts, or one text.
+// namesOf returns the set of field names in an argument, which is a list of texts or one text.
 func namesOf(b *Budget, name string, v any) (map[string]bool, error) {
 	list, isList := v.([]any)
 	if text, isText := v.(string); isText {
@@ -104,7 +104,7 @@ func callOmit(b *Budget, args []any) (any, error) {
 		return nil, err
 	}
 	out := make(map[string]any, len(m))
-	for key, v := range m { // any order: a map is made
+	for key, v := range m { // any order: the result is a map
 		if !names[key] {
 			out[key] = v
 		}
@@ -120,7 +120,7 @@ func callOmitDeep(b *Budget, args []any) (any, error) {
 	return withoutFields(b, args[0], names, 0)
 }
 
-// withoutFields is a value without the fields of these names at any depth.
+// withoutFields returns a value without the fields of these names, at any depth.
 func withoutFields(b *Budget, v any, names map[string]bool, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, errDepth
@@ -143,7 +143,7 @@ func withoutFields(b *Budget, v any, names map[string]bool, depth int) (any, err
 			return nil, err
 		}
 		out := make(map[string]any, len(v))
-		for _, key := range slices.Sorted(maps.Keys(v)) { // the budget ends at the same field everywhere
+		for _, key := range slices.Sorted(maps.Keys(v)) { // sorted, so that the budget always ends at the same field
 			if names[key] {
 				continue
 			}
@@ -170,7 +170,7 @@ func callPick(b *Budget, args []any) (any, error) {
 		return nil, err
 	}
 	out := map[string]any{}
-	for key := range names { // any order: a map is made
+	for key := range names { // any order: the result is a map
 		if v, has := m[key]; has {
 			out[key] = v
 		}
@@ -232,7 +232,7 @@ func callRename(b *Budget, args []any) (any, error) {
 	return fields.made, nil
 }
 
-// sortedKeys charges for the keys of a map in their order.
+// sortedKeys returns the sorted keys of a map and charges for sorting them.
 func (b *Budget) sortedKeys(m map[string]any) ([]string, error) {
 	if err := chargeSort(b, len(m), 0); err != nil {
 		return nil, err
@@ -243,7 +243,7 @@ func (b *Budget) sortedKeys(m map[string]any) ([]string, error) {
 	return slices.Sorted(maps.Keys(m)), nil
 }
 
-// fields is a map that a function makes under new names; duplicate names are an error.
+// fields is a map that a function builds with new field names. Two fields of the same name are an error.
 type fields struct {
 	budget *Budget
 	name   string
@@ -255,7 +255,7 @@ func newFields(b *Budget, name string, n int) *fields {
 	return &fields{budget: b, name: name, made: make(map[string]any, min(n, 1000)), from: make(map[string]string, min(n, 1000))}
 }
 
-// addField sets a field; from is what it is called where it comes from.
+// addField sets a field. from is the original name of the field, for the error.
 func (f *fields) addField(name, from string, v any) error {
 	if err := f.budget.chargeRead(2 * longLength(name)); err != nil {
 		return err
@@ -292,7 +292,7 @@ func callFlattenFields(b *Budget, args []any) (any, error) {
 	return out.made, nil
 }
 
-// flatPrefix is what the names of the fields of a nested map begin with.
+// flatPrefix is the prefix for the field names of a nested map.
 type flatPrefix struct {
 	name, path, separator string
 	depth                 int
@@ -354,7 +354,7 @@ func callPluck(b *Budget, args []any) (any, error) {
 	return out, err
 }
 
-// pluckValues gives each value at the keys of a pattern.
+// pluckValues calls give with each value that the keys of a pattern lead to.
 func pluckValues(b *Budget, v any, keys []any, give func(v any) error) error {
 	for i, key := range keys {
 		if err := b.chargeWork(1, 0); err != nil {
@@ -382,7 +382,8 @@ func pluckValues(b *Budget, v any, keys []any, give func(v any) error) error {
 	return give(v)
 }
 
-// elementsOf are the elements of a list, or the values of a map by their keys; other values have none.
+// elementsOf returns the elements of a list, or the values of a map in the order of their keys. Other values have
+// none.
 func elementsOf(b *Budget, v any) ([]any, error) {
 	switch v := v.(type) {
 	case []any:

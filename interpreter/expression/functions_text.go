@@ -9,8 +9,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// textFunctions work on rendered text: nil is empty, a number its digits, a
-// list or map its JSON.
+// textFunctions work on rendered text: nil is the empty text, a number its digits, a list or a map its JSON.
 var textFunctions = []function{
 	{
 		name: "text", min: 1, max: -1, signature: "text(x, …)",
@@ -87,7 +86,7 @@ var textFunctions = []function{
 	},
 }
 
-// onText renders the arguments as text and charges for walking them.
+// onText wraps a function so that it gets its arguments rendered as text, and charges for scanning them.
 func onText(call func(b *Budget, texts []string, args []any) (any, error)) func(*Budget, []any) (any, error) {
 	return func(b *Budget, args []any) (any, error) {
 		texts := make([]string, len(args))
@@ -105,8 +104,8 @@ func onText(call func(b *Budget, texts []string, args []any) (any, error)) func(
 	}
 }
 
-// changeCase charges for the text that is made. Some letters take more bytes in
-// the other case, never more than half as many again.
+// changeCase charges for the converted text. Some letters take more bytes in the other case, but never more than
+// half as many again.
 func changeCase(convert func(string) string) func(*Budget, []string, []any) (any, error) {
 	return func(b *Budget, s []string, _ []any) (any, error) {
 		if err := b.chargeText(len(s[0]) * 3 / 2); err != nil {
@@ -123,8 +122,8 @@ func callSnakeCase(b *Budget, s []string, _ []any) (any, error) {
 	return snakeCase([]rune(s[0])), nil
 }
 
-// snakeCase begins a word where a letter in upper case follows another or a digit, and with the last of several of
-// which the next is in lower case.
+// snakeCase separates words with _. A capital letter starts a word if it follows a small letter or a digit, or if
+// it is the last of several capitals and the next letter is small.
 func snakeCase(text []rune) string {
 	var out strings.Builder
 	separated, last := false, rune(0)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// timeFunctions work on text: a time is RFC 3339 in UTC, a duration a number
-// of seconds. Nothing depends on the machine's zone or its zone files.
+// timeFunctions work on text: a time is RFC 3339 in UTC, and a duration is a number of seconds. Nothing depends on
+// the machine's time zone or zone files.
 var timeFunctions = []function{
 	{
 		name: "now", min: 0, max: 0, signature: "now()",
@@ -44,8 +44,8 @@ var timeFunctions = []function{
 	},
 }
 
-// timeLayouts are tried in this order where isoLayout has none. None has a zone by name: what a name
-// means depends on the machine. GMT is literal.
+// timeLayouts are tried in this order if isoLayout finds no layout. None contains a zone name, because the meaning
+// of a name depends on the machine; GMT is literal text.
 var timeLayouts = []string{
 	"Mon, 02 Jan 2006 15:04:05 GMT",
 	time.RFC1123Z,
@@ -55,8 +55,8 @@ var timeLayouts = []string{
 	time.ANSIC,
 }
 
-// mostTimeText bounds the texts of times, durations and layouts, in bytes. Go's parser of
-// layouts takes time by the product of layout and text.
+// mostTimeText is the most bytes that the text of a time, duration or layout may have. Go's time parser takes time
+// proportional to the product of layout and text.
 const mostTimeText = 100
 
 func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
@@ -115,8 +115,8 @@ func extremeTime(name string, direction int) func(*Budget, []any) (any, error) {
 	}
 }
 
-// readTime takes a time of text, with a layout if there is a second argument,
-// or of seconds since 1970.
+// readTime reads a time from text, with the layout in the second argument if there is one, or from a number of
+// seconds since 1970.
 func readTime(b *Budget, name string, args []any) (time.Time, error) {
 	if seconds, ok := args[0].(int); ok && len(args) == 1 {
 		return ofSeconds(name, seconds, 0)
@@ -148,10 +148,10 @@ func readTime(b *Budget, name string, args []any) (time.Time, error) {
 		"Mon, 02 Jan 2006 15:04:05 GMT and the like; other forms need a layout, and zones an offset", name, describeValue(s))
 }
 
-// ParseTime reads a time in one of the forms that date accepts. One without an offset is in UTC.
+// ParseTime reads a time in one of the forms that the function date accepts. A time without an offset is in UTC.
 func ParseTime(s string) (t time.Time, ok bool) { return ParseTimeIn(s, time.UTC) }
 
-// ParseTimeIn is ParseTime for a time of ISO 8601 that is in a zone where it has no offset.
+// ParseTimeIn is ParseTime, but an ISO 8601 time without an offset is in the given zone.
 func ParseTimeIn(s string, zone *time.Location) (t time.Time, ok bool) {
 	if len(s) > mostTimeText {
 		return time.Time{}, false
@@ -174,8 +174,9 @@ func ParseTimeIn(s string, zone *time.Location) (t time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// isoLayout is the layout of a date, or of one with a time of day in a form of ISO 8601, basic or extended, with or without seconds, and of
-// what databases make of that: a space before the time or the offset, offsets of hours. It is "" for other text.
+// isoLayout returns the layout of a date in ISO 8601, alone or with a time of day, in the basic or extended form,
+// with or without seconds. It also accepts the variants that databases write: a space before the time or the
+// offset, and offsets in hours. It returns "" for other text.
 func isoLayout(s string) string {
 	const extended, basic = "2006-01-02T", "20060102T"
 	var layout, minutes, seconds string
@@ -189,7 +190,7 @@ func isoLayout(s string) string {
 	default:
 		return ""
 	}
-	clock, zone := strings.TrimLeft(s[len(layout):], " "), "" // package time takes more spaces for one
+	clock, zone := strings.TrimLeft(s[len(layout):], " "), "" // package time accepts several spaces for one
 	if at := strings.IndexAny(clock, " Z+-"); at >= 0 {
 		clock, zone = clock[:at], clock[at:]
 	}
@@ -211,14 +212,15 @@ func isoLayout(s string) string {
 	return layout + offsetLayouts[len(offset)]
 }
 
-// offsetLayouts are the layouts of offsets by their lengths. Those of seconds are of times before there were time zones.
+// offsetLayouts are the layouts of UTC offsets, by length. Offsets with seconds belong to times before time zones
+// were introduced.
 var offsetLayouts = map[int]string{len("+02"): "-07", len("+0200"): "-0700", len("+02:00"): "-07:00", len("+00:53:28"): "-07:00:00"}
 
-// mostEpoch is beyond the year 9999, in seconds since 1970; the conversion to a time would
-// overflow beyond the range of integers.
+// mostEpoch is a number of seconds since 1970 beyond the year 9999. Larger numbers would overflow in the conversion
+// to a time.
 const mostEpoch = 1e12
 
-// ofSeconds is a time of seconds since 1970.
+// ofSeconds returns the time of a number of seconds since 1970. A year outside 0 to 9999 is an error.
 func ofSeconds(name string, seconds int, fraction time.Duration) (time.Time, error) {
 	t := time.Unix(int64(seconds), 0).Add(fraction).UTC()
 	if year := t.Year(); year < 0 || year > 9999 {
@@ -264,11 +266,10 @@ func callDuration(_ *Budget, args []any) (any, error) {
 	return fromFloat(d.Seconds())
 }
 
-// isoDuration matches a duration of ISO 8601: the part before T, in which M is a month, and the part
-// after it.
+// isoDuration matches an ISO 8601 duration: the part before T, in which M means months, and the part after T.
 var isoDuration = regexp.MustCompile(`^P((?:\d+[YMWD])*)(?:T((?:\d+[HMS])+))?$`)
 
-// durationProblem says what is wrong with the text of a duration.
+// durationProblem returns an error that says what is wrong with the text of a duration.
 func durationProblem(text string) error {
 	text = strings.TrimSpace(text)
 	if _, err := time.ParseDuration(text); err == nil {

@@ -28,7 +28,7 @@ var valueFunctions = []function{
 	},
 }
 
-// argumentAt is the n-th argument, nil if it was not given.
+// argumentAt returns the n-th argument, or nil if it was not given.
 func argumentAt(args []any, n int) any {
 	if n < len(args) {
 		return args[n]
@@ -36,7 +36,7 @@ func argumentAt(args []any, n int) any {
 	return nil
 }
 
-// wholeArgument is the n-th argument as an int.
+// wholeArgument returns the n-th argument as an int. what names the argument in the error.
 func wholeArgument(name, what string, args []any, n int) (int, error) {
 	i, ok := args[n].(int)
 	if !ok {

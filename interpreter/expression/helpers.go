@@ -7,11 +7,11 @@ import (
 	"github.com/expr-lang/expr/builtin"
 )
 
-// functionPrefix marks the helper of a function of the language.
+// functionPrefix starts the name of a helper that calls a function of the language.
 const functionPrefix = "$f:"
 
-// helpers are the functions that lowered trees call. All but $truthy get the
-// budget first. The table is read only.
+// helpers are the functions that lowered trees call. All but $truthy take the budget as their first argument. The
+// table is read-only.
 var helpers = helperTable()
 
 func helperTable() map[string]*builtin.Function {
@@ -33,9 +33,9 @@ func helperTable() map[string]*builtin.Function {
 	return table
 }
 
-// budgetOf returns the budget that lowering put first.
+// budgetOf returns the budget, which lowering puts first in the arguments.
 func budgetOf(args []any) *Budget {
-	return args[0].(*Budget) // Eval puts nothing else there
+	return args[0].(*Budget) // Eval passes nothing else
 }
 
 func addOperators(add func(string, func(...any) (any, error))) {
@@ -44,7 +44,7 @@ func addOperators(add func(string, func(...any) (any, error))) {
 	} {
 		add(name, func(args ...any) (any, error) { return op(budgetOf(args), args[1]) })
 	}
-	for name, op := range map[string]func(b *Budget, x, y any) (any, error){ // any order: each fills its own entry
+	for name, op := range map[string]func(b *Budget, x, y any) (any, error){ // any order: each sets its own entry
 		"$index": opIndex,
 		"$less":  opLess, "$lessEq": opLessEq, "$greater": opGreater, "$greaterEq": opGreaterEq,
 		"$add": opAdd, "$sub": opSub, "$mul": opMul, "$div": opDiv, "$mod": opMod, "$pow": opPow,
@@ -53,22 +53,23 @@ func addOperators(add func(string, func(...any) (any, error))) {
 	} {
 		add(name, func(args ...any) (any, error) { return op(budgetOf(args), args[1], args[2]) })
 	}
-	for name, op := range map[string]noting{ // any order: each fills its own entry
+	for name, op := range map[string]noting{ // any order: each sets its own entry
 		"$equal": {op: opEqual}, "$notEqual": {op: opNotEqual, none: true}, "$in": {op: opIn, lists: true}, "$contains": {op: opContains, lists: true},
 	} {
-		add(name, func(args ...any) (any, error) { return op.callNoting(budgetOf(args), args[1], args[2], args[3].(int)) }) // a constant of lowering
+		add(name, func(args ...any) (any, error) { return op.callNoting(budgetOf(args), args[1], args[2], args[3].(int)) }) // the lowering puts a constant there
 	}
 	add("$path", func(args ...any) (any, error) {
-		return opPath(budgetOf(args), args[1], args[2].([]any)) // a constant of lowering
+		return opPath(budgetOf(args), args[1], args[2].([]any)) // the lowering puts a constant there
 	})
 	add("$matches", func(args ...any) (any, error) {
-		return opMatches(budgetOf(args), args[1], args[2].(*pattern)) // a constant of lowering
+		return opMatches(budgetOf(args), args[1], args[2].(*pattern)) // the lowering puts a constant there
 	})
 	add(textFunction, func(args ...any) (any, error) { return opText(budgetOf(args), args[1:]) })
 	add("$slice", func(args ...any) (any, error) { return opSlice(budgetOf(args), args[1], args[2], args[3]) })
 }
 
-// addBookkeeping adds the helpers of loops and of lists and maps made in them.
+// addBookkeeping adds the helpers that loops, and the lists and maps created in loops, call to charge for their
+// work.
 func addBookkeeping(add func(string, func(...any) (any, error))) {
 	add("$list", func(args ...any) (any, error) {
 		return opList(budgetOf(args), args[1], args[2].(string)) // a constant of lowering
@@ -83,7 +84,7 @@ func addBookkeeping(add func(string, func(...any) (any, error))) {
 	})
 	charge := func(name string, of func(b *Budget, n int) error) {
 		add(name, func(args ...any) (any, error) {
-			return nil, of(budgetOf(args), args[1].(int)) // a constant of lowering
+			return nil, of(budgetOf(args), args[1].(int)) // the lowering puts a constant there
 		})
 	}
 	charge("$tick", func(b *Budget, n int) error { return b.chargeWork(n, 0) })
@@ -96,7 +97,7 @@ func addBookkeeping(add func(string, func(...any) (any, error))) {
 	charge("$madeMap", (*Budget).chargePairs)
 }
 
-// opKey makes the key of a map from a computed value.
+// opKey returns the key of a map from a computed value.
 func opKey(b *Budget, key any) (any, error) {
 	switch TypeName(key) {
 	case "string", "number", "boolean":

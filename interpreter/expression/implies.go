@@ -7,8 +7,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Implies reports whether other is true wherever the expression is. It is cautious: false says
-// nothing.
+// Implies reports whether other is true whenever the expression is. It is cautious: false means that this could not
+// be shown.
 func (p *Program) Implies(other *Program) bool { return nodeImplies(p.tree, other.tree) }
 
 func nodeImplies(a, b ast.Node) bool {
@@ -38,10 +38,10 @@ func sidesOf(node ast.Node, operators ...string) (left, right ast.Node, ok bool)
 	return n.Left, n.Right, true
 }
 
-// numbers are those for which a comparison of one name is true: those that are listed, else all
-// from from to to. They are doubled, so that what is next to a number has a place.
+// numbers is the set of numbers for which a comparison of one name is true: those in listed, or all between from
+// and to. All are doubled, so that the bound just above or below a number is whole as well.
 type numbers struct {
-	name     string // "" for no such comparison
+	name     string // "" if the expression is no such comparison
 	listed   []int
 	from, to int
 }
@@ -63,7 +63,7 @@ func (a numbers) hasNumber(number int) bool {
 	return number >= a.from && number <= a.to
 }
 
-// numbersOf reads comparisons such as error.status >= 500 and error.status in [429, 503].
+// numbersOf returns the numbers for a comparison such as error.status >= 500 or error.status in [429, 503].
 func numbersOf(node ast.Node) numbers {
 	n, ok := node.(*ast.BinaryNode)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// tokenKind sorts the tokens of an expression.
+// tokenKind is the kind of a token of an expression.
 type tokenKind int
 
 const (
@@ -19,11 +19,11 @@ const (
 	tokenName
 	tokenNumber
 	tokenString
-	tokenOperator // brackets too
+	tokenOperator // including brackets
 )
 
-// token is one word of an expression. from and to are offsets in runes; text
-// is the word as written, for strings the value with escapes undone.
+// token is one token of an expression. from and to are offsets in runes. text is the token as written; for a string
+// it is the value without quotes, with its escapes replaced.
 type token struct {
 	kind     tokenKind
 	text     string
@@ -34,7 +34,7 @@ func (t token) isOperator(operator string) bool { return t.kind == tokenOperator
 
 func (t token) isWord(name string) bool { return t.kind == tokenName && t.text == name }
 
-// describeToken names the token in a message.
+// describeToken returns how a message names the token.
 func (t token) describeToken() string {
 	switch t.kind {
 	case tokenEnd:
@@ -46,15 +46,15 @@ func (t token) describeToken() string {
 	}
 }
 
-// operators is ordered so that the longest one matches first.
+// operators are ordered so that the longest one matches first.
 var operators = []string{
 	"==", "!=", "<=", ">=", "&&", "||", "**", "??", "?.", "?:", "..",
 	"<", ">", "+", "-", "*", "/", "%", "^", "!", "|", "~", "?", ":", ",", ".", ";", "=", "#",
 	"(", ")", "[", "]", "{", "}",
 }
 
-// foreign lists texts of other languages that start a word here. They are
-// looked up before the operators, longest first.
+// foreign lists texts that start a token in other languages, with a hint for each. They are tried before the
+// operators, the longest first.
 var foreign = []struct{ text, hint string }{
 	{"//", `"//" is floor division in Jinja and a comment in expr; write floor(a / b)`},
 	{"/*", `comments are not part of an expression; put them into the YAML as # comment`},
@@ -71,18 +71,18 @@ var foreign = []struct{ text, hint string }{
 	{"$env", `"$env" is a name of n8n; credentials stay with the worker: use a connection, with auth`},
 	{"$", `names start with a letter or "_"; "$" is not part of a name`},
 	{"@", `"@" is no operator`},
-	{"&", `"&" is no operator; write and, or bitand(a, b)`}, // not &&, see operator
+	{"&", `"&" is no operator; write and, or bitand(a, b)`}, // but not &&, see lexOperator
 }
 
-// lexer splits an expression into tokens. It reports its first problem by the
-// panic of fail, as the parser does.
+// lexer splits an expression into tokens. Like the parser, it reports its first problem with the panic of
+// failParse.
 type lexer struct {
 	text   []rune
 	at     int
 	tokens []token
 }
 
-// lexTokens returns the tokens of the text, closed by one of kind tokenEnd.
+// lexTokens returns the tokens of the text; the last one has the kind tokenEnd.
 func lexTokens(text []rune) []token {
 	const usual = 3 // runes of a token, with the space around it
 	l := &lexer{text: text, tokens: make([]token, 0, len(text)/usual+usual)}
@@ -161,8 +161,8 @@ func (l *lexer) lexOperator() {
 	failParse(l.at, l.at+1, codeSyntax, fmt.Sprintf("%q is not part of an expression", string(l.text[l.at])))
 }
 
-// lexNumber lexes a number. Behind an operand a dot is a member even if a digit
-// follows (rows.0.id), so only digits are taken there.
+// lexNumber reads a number. After an operand a dot accesses a member even if a digit follows (rows.0.id), so only
+// digits are read there.
 func (l *lexer) lexNumber() {
 	from := l.at
 	if l.text[l.at] == '.' && l.behindOperand() {
@@ -217,7 +217,7 @@ func (l *lexer) lexDigits(accept func(rune) bool) {
 	}
 }
 
-// behindOperand reports whether the last token ends an operand.
+// behindOperand reports whether the last token ends an operand directly before the current rune.
 func (l *lexer) behindOperand() bool {
 	if len(l.tokens) == 0 || l.tokens[len(l.tokens)-1].to != l.at {
 		return false
@@ -235,7 +235,7 @@ func (l *lexer) behindOperand() bool {
 	}
 }
 
-// operatorWords are the names that are operators between two operands.
+// operatorWords are the names that are operators when they follow an operand.
 var operatorWords = []string{
 	"and", "or", "not", "in", "is", "if", "else", "matches", "contains", "startsWith", "endsWith",
 }
@@ -250,9 +250,8 @@ func isNameStart(r rune) bool { return r == '_' || unicode.IsLetter(r) }
 
 func isNamePart(r rune) bool { return isNameStart(r) || unicode.IsDigit(r) }
 
-// closeString returns the offset after the string that starts at from, or false if it is not
-// closed. The only escape it needs to know is the quote's own; templates use it to find their
-// }}.
+// closeString returns the offset after the string that starts at from, or false if the string is not closed. The
+// only escape that matters here is that of the quote itself. Templates use closeString to find their }}.
 func closeString(text []rune, from int) (int, bool) {
 	quote := text[from]
 	for i := from + 1; i < len(text); i++ {
@@ -284,17 +283,17 @@ func (l *lexer) lexString() {
 	l.addToken(tokenString, unescapeText(body, from+1), from)
 }
 
-// simpleEscapes are the escapes of one letter that JSON, Python and Go share.
+// simpleEscapes are the one-letter escapes that JSON, Python and Go share.
 var simpleEscapes = map[rune]rune{
 	'n': '\n', 't': '\t', 'r': '\r', 'b': '\b', 'f': '\f', 'a': '\a', 'v': '\v',
 	'\\': '\\', '"': '"', '\'': '\'', '/': '/', '`': '`',
 }
 
-// hexEscapes gives the number of digits behind \x, \u and \U.
+// hexEscapes is the number of hexadecimal digits after \x, \u and \U.
 var hexEscapes = map[rune]int{'x': 2, 'u': 4, 'U': 8}
 
-// unescapeText undoes the escapes of a quoted text. An escape that means nothing
-// stays as written, so that the \d of a pattern needs no second backslash.
+// unescapeText replaces the escapes of a quoted text. An unknown escape stays as written, so that the \d of a
+// pattern needs no second backslash.
 func unescapeText(body []rune, offset int) string {
 	var out strings.Builder
 	for i := 0; i < len(body); i++ {
@@ -302,7 +301,7 @@ func unescapeText(body []rune, offset int) string {
 			out.WriteRune(body[i])
 			continue
 		}
-		i++ // a quoted text cannot end with a backslash: it would escape the quote
+		i++ // the text cannot end with a backslash, which would escape the closing quote
 		if digits := hexEscapes[body[i]]; digits > 0 {
 			i = unescapeHex(&out, body, i, digits, offset)
 			continue
@@ -317,9 +316,8 @@ func unescapeText(body []rune, offset int) string {
 	return out.String()
 }
 
-// unescapeHex writes the character of the \x, \u or \U whose letter is at
-// i and returns the offset of its last digit. Two \u that are the halves of
-// one character are taken together, as in JSON.
+// unescapeHex writes the character of the \x, \u or \U whose letter is at i, and returns the offset of its last
+// digit. Two \u that form a surrogate pair are read as one character, as in JSON.
 func unescapeHex(out *strings.Builder, body []rune, i, digits, offset int) int {
 	r, ok := hexRune(body, i+1, digits)
 	if !ok {

@@ -8,26 +8,23 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Names of the variables that the compiler adds. No author can write them.
+// Names of the variables that the compiler adds. An author cannot write them.
 const (
 	budgetName = "$"    // the *Budget of the evaluation
-	nilName    = "$nil" // never set, so nil; a literal nil would confuse expr's checker
+	nilName    = "$nil" // never set, so its value is nil; expr's checker would reject some uses of a literal nil
 )
 
-// nodesPerTick is how many nodes of a predicate one step stands for. Together
-// with Limits it keeps the worst predicate far below a second.
+// nodesPerTick is the number of nodes of a predicate that one step covers. Together with Limits it keeps the most
+// expensive predicate far below a second.
 const nodesPerTick = 8
 
-// lowering turns a parsed tree into one that expr can compile and that has the
-// meaning of the language: operators and functions become calls of helpers
-// that know nil, canonical numbers and the budget.
-//
-// A tree is lowered in two ways: value keeps what a node gives, cond makes a
-// boolean of it.
+// lowering converts a parsed tree into one that expr can compile and that has the meaning of the language:
+// operators and functions become calls of helpers that handle nil, canonical numbers and the budget.
+// There are two ways to lower a node: lowerValue keeps its value, lowerCond makes it a boolean.
 type lowering struct {
 	temps    int
 	closures int
-	rows     bool     // the outermost loop is that of a RowMap
+	rows     bool     // the outermost loop is the loop of a RowMap
 	bound    []string // names that let has bound around the node
 }
 
@@ -47,7 +44,7 @@ func missingNode(at ast.Node) ast.Node {
 	return placeNode(&ast.IdentifierNode{Value: nilName}, at)
 }
 
-// lowerValue lowers a node that is used for what it gives.
+// lowerValue lowers a node whose value is used.
 func (l *lowering) lowerValue(node ast.Node) ast.Node {
 	switch n := node.(type) {
 	case *ast.NilNode:
@@ -81,7 +78,7 @@ func (l *lowering) lowerValue(node ast.Node) ast.Node {
 	}
 }
 
-// lowerCond lowers a node that decides something.
+// lowerCond lowers a node that is used as a condition.
 func (l *lowering) lowerCond(node ast.Node) ast.Node {
 	switch n := node.(type) {
 	case *ast.BinaryNode:
@@ -113,7 +110,7 @@ func (l *lowering) truthyNode(value ast.Node) ast.Node {
 	return placeNode(&ast.CallNode{Callee: callee, Arguments: []ast.Node{value}}, value)
 }
 
-// isBool reports whether a node gives true or false whatever the data.
+// isBool reports whether a node is true or false for any data.
 func isBool(node ast.Node) bool {
 	switch n := node.(type) {
 	case *ast.BoolNode:
@@ -134,7 +131,7 @@ func isBool(node ast.Node) bool {
 	}
 }
 
-// constantNode returns the node of a number in its canonical form.
+// constantNode returns the node for a number in its canonical form.
 func constantNode(at ast.Node, number any) ast.Node {
 	canonical, err := Canonical(number)
 	if err != nil {
@@ -157,7 +154,7 @@ func (l *lowering) lowerOptional(node, at ast.Node) ast.Node {
 	return l.lowerValue(node)
 }
 
-// lowerMember lowers a chain of members: the constant end of it in one call.
+// lowerMember lowers a chain of members. The constant keys at its end become one call.
 func (l *lowering) lowerMember(n *ast.MemberNode) ast.Node {
 	if _, ok := constantKey(n.Property); !ok {
 		return l.callHelper(n, "$index", l.lowerValue(n.Node), l.lowerValue(n.Property))
@@ -203,8 +200,8 @@ func (l *lowering) lowerFunction(n *ast.CallNode) ast.Node {
 	return l.callHelper(n, name, args...)
 }
 
-// lowerArray lowers a list literal. Inside a predicate its size is charged, because it is
-// created again in every round.
+// lowerArray lowers a list literal. Inside a predicate its size is charged, because every round creates the list
+// again.
 func (l *lowering) lowerArray(n *ast.ArrayNode) ast.Node {
 	nodes := lists.Map(n.Nodes, l.lowerValue)
 	list := placeNode(&ast.ArrayNode{Nodes: nodes}, n)
@@ -214,9 +211,8 @@ func (l *lowering) lowerArray(n *ast.ArrayNode) ast.Node {
 	return l.chargeNode("$madeList", len(nodes), list)
 }
 
-// constantValues are the values of nodes that have them, so that a list such as
-// [429, 503] is made once. Nobody changes a value, and a list without room to
-// spare is copied by whoever appends to it.
+// constantValues returns the values of the nodes if all of them are constants, so that a list such as [429, 503] is
+// created only once. This is safe because nobody changes a value, and append copies a list without spare capacity.
 func constantValues(nodes []ast.Node) (values []any, ok bool) {
 	values = make([]any, len(nodes))
 	for i, node := range nodes {

@@ -50,7 +50,7 @@ func (l *lowering) lowerBinary(n *ast.BinaryNode) ast.Node {
 	}
 }
 
-// lowerAnd gives the operand that decides: the left one if it is false.
+// lowerAnd returns the operand that decides the result: the left one if it is false.
 func (l *lowering) lowerAnd(n *ast.BinaryNode) ast.Node {
 	if isBool(n) {
 		return l.lowerCond(n)
@@ -65,7 +65,7 @@ func (l *lowering) lowerAnd(n *ast.BinaryNode) ast.Node {
 	})
 }
 
-// lowerOr gives the operand that decides: the left one if it is true.
+// lowerOr returns the operand that decides the result: the left one if it is true.
 func (l *lowering) lowerOr(n *ast.BinaryNode) ast.Node {
 	if isBool(n) {
 		return l.lowerCond(n)
@@ -79,8 +79,8 @@ func (l *lowering) lowerOr(n *ast.BinaryNode) ast.Node {
 	})
 }
 
-// evaluateOnce binds the left operand to a variable, so that it is evaluated once, and
-// builds the rest with it.
+// evaluateOnce binds the left operand to a variable, so that it is evaluated only once, and builds the rest of the
+// expression with the variable.
 func (l *lowering) evaluateOnce(n *ast.BinaryNode, rest func(left ast.Node) ast.Node) ast.Node {
 	name := l.tempName()
 	value := l.lowerValue(n.Left)
@@ -88,8 +88,8 @@ func (l *lowering) evaluateOnce(n *ast.BinaryNode, rest func(left ast.Node) ast.
 	return placeNode(&ast.VariableDeclaratorNode{Name: name, Value: value, Expr: placeNode(rest(left), n)}, n)
 }
 
-// lowerEqual uses expr's own == where that means the same and costs little: for a
-// plain literal and an operand whose type expr cannot know.
+// lowerEqual uses expr's own == where it means the same and is cheaper: to compare a plain literal with an operand
+// whose type expr cannot know.
 func (l *lowering) lowerEqual(n *ast.BinaryNode) ast.Node {
 	left, right := n.Left, n.Right
 	if isPlainLiteral(left) {
@@ -109,13 +109,13 @@ func (l *lowering) lowerEqual(n *ast.BinaryNode) ast.Node {
 	return l.callHelper(n, helper, l.lowerValue(n.Left), l.lowerValue(n.Right), offsetOf(n))
 }
 
-// offsetOf is the place of a node in the source, for notes about it.
+// offsetOf returns a constant with the position of a node in the source, for notes about the node.
 func offsetOf(n ast.Node) ast.Node {
 	return placeNode(&ast.ConstantNode{Value: n.Location().From}, n)
 }
 
-// isPlainLiteral reports whether a node is nil or a text that nobody takes for a number or a boolean: nothing
-// is to note of a comparison with it.
+// isPlainLiteral reports whether a node is nil or a text that cannot be mistaken for a number or a boolean, so that
+// a comparison with it never causes a note.
 func isPlainLiteral(node ast.Node) bool {
 	switch n := node.(type) {
 	case *ast.StringNode:
@@ -127,8 +127,8 @@ func isPlainLiteral(node ast.Node) bool {
 	}
 }
 
-// isOpaque reports whether a node is lowered to something without a static
-// type. A name that let has bound may have the type of a literal.
+// isOpaque reports whether a node is lowered to something without a static type. A name bound by let may have the
+// type of a literal.
 func (l *lowering) isOpaque(node ast.Node) bool {
 	switch n := node.(type) {
 	case *ast.IdentifierNode:
@@ -146,7 +146,7 @@ func (l *lowering) lowerMatches(n *ast.BinaryNode) ast.Node {
 	literal := n.Right.(*ast.StringNode) // checked by the parser
 	compiled, err := compilePattern(literal.Value)
 	if err != nil {
-		panic(err) // cannot be: the parser has compiled it
+		panic(err) // impossible: the parser has compiled it
 	}
 	return l.callHelper(n, "$matches", l.lowerValue(n.Left), placeNode(&ast.ConstantNode{Value: compiled}, n))
 }

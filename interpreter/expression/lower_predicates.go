@@ -2,8 +2,8 @@ package expression
 
 import "github.com/expr-lang/expr/ast"
 
-// lowerPredicate lowers the functions that evaluate an expression per element. The
-// loops are expr's own; every round is charged.
+// lowerPredicate lowers the functions that evaluate an expression per element. It uses expr's own loops, and
+// charges every round.
 func (l *lowering) lowerPredicate(n *ast.BuiltinNode) ast.Node {
 	switch n.Name {
 	case "sum":
@@ -31,8 +31,8 @@ func (l *lowering) lowerPredicate(n *ast.BuiltinNode) ast.Node {
 	}
 }
 
-// findLast searches the reversed list. expr's own loop from the end leaves
-// values on the stack of its machine, which breaks the call around it.
+// findLast searches the reversed list, because expr's own loop from the end leaves values on the stack of its
+// machine, which breaks the surrounding call.
 func (l *lowering) findLast(n *ast.BuiltinNode) ast.Node {
 	name := l.tempName()
 	list := func() ast.Node { return placeNode(&ast.IdentifierNode{Value: name}, n) }
@@ -46,12 +46,12 @@ func (l *lowering) findLast(n *ast.BuiltinNode) ast.Node {
 	return placeNode(&ast.VariableDeclaratorNode{Name: name, Value: l.lowerList(n), Expr: search}, n)
 }
 
-// lowerList lowers the list of n, which must be one; nil is an empty one.
+// lowerList lowers the list argument of n. A value other than a list is an error; nil is an empty list.
 func (l *lowering) lowerList(n *ast.BuiltinNode) ast.Node {
 	return l.callHelper(n, "$list", l.lowerValue(n.Arguments[0]), placeNode(&ast.StringNode{Value: n.Name}, n))
 }
 
-// buildLoop builds expr's loop over the list of n, with the body lowered by body.
+// buildLoop builds expr's loop over the list argument of n. body lowers the predicate.
 func (l *lowering) buildLoop(n *ast.BuiltinNode, name string, body func(ast.Node) ast.Node) *ast.BuiltinNode {
 	return l.loopOver(n, l.lowerList(n), name, body)
 }
@@ -77,8 +77,7 @@ func (l *lowering) loopOver(
 	return loop
 }
 
-// withElement pairs what the body gives with the element it came from, for
-// functions that sort or group.
+// withElement pairs the result of the predicate with its element, for functions that sort or group.
 func (l *lowering) withElement(body ast.Node) ast.Node {
 	return placeNode(&ast.ArrayNode{Nodes: []ast.Node{l.lowerValue(body), placeNode(&ast.PointerNode{}, body)}}, body)
 }

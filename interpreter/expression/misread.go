@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// Texts that are numbers or booleans to their author, and none to a comparison: headers, CSV and many APIs have numbers
-// as texts. An order that their characters decide is an error where their numbers decide otherwise, and a
-// comparison for equality that can never hold is noted.
+// Headers, CSV and many APIs have numbers and booleans as text, which a comparison does not convert. If two such
+// texts are ordered by their characters and their numbers have another order, that is an error. A comparison for
+// equality that can never be true is noted.
 
-// longestReading bounds texts that are compared as numbers. That is not charged, so the texts have to be short.
+// longestReading is the most bytes of a text that is compared as a number. This work is not charged, so the texts
+// have to be short.
 const longestReading = textPerStep
 
-// readsAs is the number that a text reads as; false for none.
+// readsAs returns the number that a text contains, or false if it contains none.
 func readsAs(text string) (any, bool) {
 	return ParseNumber(strings.TrimSpace(text))
 }
 
-// orderError is the error of two texts whose characters have another order than the numbers that they read as.
+// orderError returns an error if two texts are ordered differently by their characters and by the numbers in them.
 func orderError(name string, x, y string) error {
 	if x == y || !mayBeNumber(x) || !mayBeNumber(y) {
 		return nil
@@ -33,7 +34,7 @@ func orderError(name string, x, y string) error {
 		"compare numbers: int(x) converts a text, float(x) one with a fraction", name, describeValue(x), describeValue(y))
 }
 
-// mayBeNumber is false for most texts that are no number.
+// mayBeNumber is a quick check that is false for most texts that are not numbers.
 func mayBeNumber(text string) bool {
 	if len(text) > longestReading {
 		return false
@@ -42,7 +43,7 @@ func mayBeNumber(text string) bool {
 	return text != "" && strings.IndexByte("0123456789+-.", text[0]) >= 0
 }
 
-// misorderedKeys is misordered for keys that are in their order.
+// misorderedKeys is orderError for each two neighbours of sorted keys.
 func misorderedKeys(name string, items []item) error {
 	before, has := "", false
 	for _, one := range items {
@@ -66,16 +67,16 @@ func misorderedKeys(name string, items []item) error {
 	return nil
 }
 
-// note is a remark about questionable data that an evaluation could use; notes have the order in which
-// they were found.
+// note is a remark about questionable data with which an evaluation could still continue. Notes are kept in the
+// order in which they were found.
 type note struct {
 	offset  int
 	message string
 	placed  bool
 }
 
-// mostNotes bounds what one decision notes of fields that were read and not there: a predicate
-// over a list may note one for each element.
+// mostNotes is the most notes of one decision about missing fields. A predicate over a list may cause one per
+// element.
 const mostNotes = 20
 
 func (b *Budget) addNote(offset int, message string) {
@@ -85,10 +86,11 @@ func (b *Budget) addNote(offset int, message string) {
 	}
 }
 
-// NoteCount is how many notes there are.
+// NoteCount returns the number of notes.
 func (b *Budget) NoteCount() int { return len(b.notes) }
 
-// PlaceNotes completes the notes from one on with their place, by their offset in the template.
+// PlaceNotes adds the position to the notes from index from on. place returns the text for an offset in the
+// template.
 func (b *Budget) PlaceNotes(from int, place func(offset int) string) {
 	for i := from; i < len(b.notes); i++ {
 		if one := &b.notes[i]; !one.placed {
@@ -97,7 +99,7 @@ func (b *Budget) PlaceNotes(from int, place func(offset int) string) {
 	}
 }
 
-// Notes gives the notes, once each.
+// Notes returns the messages without duplicates.
 func (b *Budget) Notes() []string {
 	var messages []string
 	for _, one := range b.notes {
@@ -109,20 +111,22 @@ func (b *Budget) Notes() []string {
 	return messages
 }
 
-// moveNotes shifts the offsets of the notes from one on.
+// moveNotes shifts the offsets of the notes from index from on.
 func (b *Budget) moveNotes(from, by int) {
 	for i := from; i < len(b.notes); i++ {
 		b.notes[i].offset += by
 	}
 }
 
-// noting is an operator that looks for equal values, in lists too, and what it gives where there are none.
+// noting is an operator that looks for equal values, in the elements of a list if lists is set. none is its result
+// if it finds none.
 type noting struct {
 	op          func(b *Budget, x, y any) (any, error)
 	lists, none bool
 }
 
-// callNoting notes two values that are unequal because of their types alone; of a list it is the first element.
+// callNoting calls the operator. If it finds no equal values only because of their types, it adds a note; for a
+// list the first element is examined.
 func (n noting) callNoting(b *Budget, x, y any, offset int) (any, error) {
 	given, err := n.op(b, x, y)
 	if err != nil || given != n.none {
@@ -144,7 +148,7 @@ func oneOf(v any) any {
 	return v
 }
 
-// Decide is Truthy for a value that decides something; a text that reads as false or 0 is noted.
+// Decide returns Truthy for the value of a condition, and adds a note if the value is a text such as "false" or "0".
 func (b *Budget) Decide(v any, offset int) bool {
 	if text, isText := v.(string); isText && len(text) < longestReading {
 		switch strings.ToLower(strings.TrimSpace(text)) {
@@ -155,7 +159,7 @@ func (b *Budget) Decide(v any, offset int) bool {
 	return Truthy(v)
 }
 
-// misreadText says that one of two values reads like the other; "" if not.
+// misreadText returns a message if one of two values is a text that reads like the other value, and "" if not.
 func misreadText(x, y any) string {
 	for _, pair := range [][2]any{{x, y}, {y, x}} {
 		switch pair[0].(type) {

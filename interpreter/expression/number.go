@@ -18,15 +18,14 @@ var (
 	errZero      = errors.New("division by zero")
 )
 
-// maxDigits bounds the digits of a number as written, including those of its exponent. Without
-// it, operations on long numbers take too long for their charge.
+// maxDigits is the most digits of a number as written, including those of its exponent. Operations on longer
+// numbers would take longer than is charged for them.
 const maxDigits = 1000
 
-// ErrLongNumber is the error of numbers of more than 1000 digits.
+// ErrLongNumber is the error of numbers with more than 1000 digits.
 var ErrLongNumber = fmt.Errorf("a number may have at most %d digits; send a longer one as text", maxDigits)
 
-// CheckDigits refuses the text of a number that is too long; the error wraps
-// ErrLongNumber.
+// CheckDigits returns an error that wraps ErrLongNumber if the text of a number has too many digits.
 func CheckDigits(number string) error {
 	if len(number) <= maxDigits {
 		return nil
@@ -43,14 +42,14 @@ func CheckDigits(number string) error {
 	return fmt.Errorf("the number %s has %d digits: %w", shortText(number), digits, ErrLongNumber)
 }
 
-// digitsEnd is where encoding/json changes from digits to an exponent. Whole floats below it are
-// read back from JSON as digits, so they are kept as digits, at most plainDigits.
+// digitsEnd is where encoding/json switches from digits to an exponent. Whole floats below it come back from JSON
+// as digits, so they are kept as digits, at most plainDigits of them.
 const (
 	digitsEnd   = 1e21
 	plainDigits = 21
 )
 
-// fromFloat makes a float canonical.
+// fromFloat returns the canonical value of a float.
 func fromFloat(f float64) (any, error) {
 	switch {
 	case math.IsNaN(f) || math.IsInf(f, 0):
@@ -64,7 +63,8 @@ func fromFloat(f float64) (any, error) {
 	}
 }
 
-// numberFromText makes a number of JSON's grammar canonical. Its digits come back when it is written:
+// numberFromText returns the canonical value of a number in JSON's grammar. Writing the value as JSON loses
+// no digits:
 //
 //	7, 7.0, 70e-1, -0.0          int; a number without a fraction is plain digits
 //	18446744073709551616, 1e20   json.Number of plain digits, beyond int
@@ -84,14 +84,14 @@ func numberFromText(s string) any {
 	return decimalFromText(s)
 }
 
-// isShort reports whether a number has a fraction and so few digits that a float64 keeps any of them.
+// isShort reports whether a number has a fraction and so few digits that a float64 keeps all of them.
 func isShort(s string) bool {
 	const surelyKept = len(".") + 15
 	last := s[len(s)-1]
 	return len(strings.TrimPrefix(s, "-")) <= surelyKept && '1' <= last && last <= '9' && !strings.ContainsAny(s, "eE")
 }
 
-// decimalFromText is numberFromText for any number with a point or an exponent.
+// decimalFromText is numberFromText for a number with a decimal point or an exponent.
 func decimalFromText(s string) any {
 	d := parseDecimal(s)
 	mantissa, exponent := s, false
@@ -113,7 +113,7 @@ func decimalFromText(s string) any {
 	return json.Number(s)
 }
 
-// isNumber reports whether s is a number of JSON's grammar.
+// isNumber reports whether s is a number in JSON's grammar.
 func isNumber(s string) bool {
 	s = strings.TrimPrefix(s, "-")
 	rest := withoutDigits(s)
@@ -146,7 +146,7 @@ func withoutDigits(s string) string {
 	return ""
 }
 
-// canonicalNumber converts the number types of Go.
+// canonicalNumber converts Go's number types to the canonical one.
 func canonicalNumber(v any) (any, error) {
 	if n, ok := asInt(v); ok {
 		return n, nil
@@ -177,7 +177,7 @@ func canonicalNumber(v any) (any, error) {
 	}
 }
 
-// asInt converts the types of Go whose numbers all fit.
+// asInt converts values of the Go types whose numbers all fit into an int.
 func asInt(v any) (n int, ok bool) {
 	switch v := v.(type) {
 	case int:
@@ -201,7 +201,7 @@ func asInt(v any) (n int, ok bool) {
 	}
 }
 
-// asFloat gives the nearest float. It is an error beyond the range of float64.
+// asFloat returns the nearest float. A number beyond the range of float64 is an error.
 func asFloat(v any) (float64, error) {
 	switch v := v.(type) {
 	case int:
@@ -219,26 +219,27 @@ func asFloat(v any) (float64, error) {
 	}
 }
 
-// Float is the float nearest to a number. It is false for other values, and beyond the range of float64.
+// Float returns the float nearest to a number. isNumber is false for other values, and for numbers beyond the range
+// of float64.
 func Float(v any) (f float64, isNumber bool) {
 	f, err := asFloat(v)
 	return f, err == nil
 }
 
-// IsRounded reports whether the float nearest to a number is another number.
+// IsRounded reports whether converting a number to float64 changes its value.
 func IsRounded(v any) bool {
 	f, isNumber := Float(v)
 	return !isNumber || CompareNumbers(v, f) != 0
 }
 
-// CompareNumbers compares two numbers by value, exactly. A float64 is the number of its shortest form.
+// CompareNumbers compares two numbers exactly. The value of a float64 is its shortest decimal form.
 func CompareNumbers(x, y any) int {
 	switch a := x.(type) {
 	case int:
 		switch b := y.(type) {
 		case int:
 			return cmp.Compare(a, b)
-		case float64: // has a fraction or is beyond int: rounding a keeps the side
+		case float64: // b has a fraction or is beyond int, so rounding a does not change the result
 			if b != math.Trunc(b) {
 				return cmp.Compare(float64(a), b)
 			}
@@ -258,7 +259,7 @@ func CompareNumbers(x, y any) int {
 	return decimalOfNumber(x).compareTo(decimalOfNumber(y))
 }
 
-// negateLong flips the sign of a number that is json.Number.
+// negateLong flips the sign of a json.Number.
 func negateLong(n json.Number) any {
 	if s, ok := strings.CutPrefix(string(n), "-"); ok {
 		return numberFromText(s)
@@ -266,7 +267,8 @@ func negateLong(n json.Number) any {
 	return numberFromText("-" + string(n))
 }
 
-// shortestNumber is a value; of a number without the zeros at its end, so that equal ones have one text.
+// shortestNumber returns a number without zeros at its end, so that equal numbers have the same text. Other values
+// are returned unchanged.
 func shortestNumber(v any) any {
 	n, isLong := v.(json.Number)
 	if !isLong || n[len(n)-1] != '0' || !strings.Contains(string(n), ".") || IsRounded(v) {
@@ -276,7 +278,7 @@ func shortestNumber(v any) any {
 	return f
 }
 
-// shortText cuts text for a message.
+// shortText shortens text for a message.
 func shortText(s string) string {
 	const shown = 40
 	return source.Cut(s, shown)

@@ -8,11 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Operators get canonical values and return them. Their errors say what is
-// wrong but not where; the evaluation adds the place and, for nilOperand, the
-// operand as it was written.
+// Operators take and return canonical values. Their errors say what is wrong but not where. The evaluation adds the
+// position and, for nilOperand, the operand as it was written.
 
-// opPath follows a chain of members. What is missing, at any depth, is nil.
+// opPath follows a chain of members. It returns nil if any of them is missing.
 func opPath(b *Budget, base any, keys []any) (any, error) {
 	v := base
 	for _, key := range keys {
@@ -27,8 +26,8 @@ func opPath(b *Budget, base any, keys []any) (any, error) {
 	return v, nil
 }
 
-// opIndex is base[key]: an entry of a map, an element of a list, a character
-// of a text; negative indexes count from the end. Anything else is nil.
+// opIndex returns base[key]: an entry of a map, an element of a list, or a character of a text. Negative indexes
+// count from the end. In all other cases the result is nil.
 func opIndex(b *Budget, base, key any) (any, error) {
 	switch v := base.(type) {
 	case map[string]any:
@@ -65,8 +64,7 @@ func characterAt(b *Budget, s string, i int) (any, error) {
 	return s[from:to], nil
 }
 
-// runeOffset is where the n-th character of s starts; the end if there are
-// fewer.
+// runeOffset returns the byte offset of the n-th character of s, or the length of s if it has fewer.
 func runeOffset(s string, n int) int {
 	for i := range s {
 		if n <= 0 {
@@ -77,8 +75,8 @@ func runeOffset(s string, n int) int {
 	return len(s)
 }
 
-// opSlice is base[from:to] of a list or, by characters, of a text. A bound
-// that is nil is open; bounds beyond the ends are the ends.
+// opSlice returns base[from:to] of a list or, in characters, of a text. A nil bound is open, and a bound beyond an
+// end is that end.
 func opSlice(b *Budget, base, from, to any) (any, error) {
 	for _, bound := range []any{from, to} {
 		if _, ok := bound.(int); !ok && bound != nil {
@@ -118,7 +116,7 @@ func sliceBounds(from, to any, n int) (low, high int) {
 	return low, max(low, high)
 }
 
-// opGet is get(base, key, fallback): the member, or fallback if it is nil.
+// opGet returns get(base, key, fallback): the member, or fallback if the member is nil.
 func opGet(b *Budget, base, key, fallback any) (any, error) {
 	v, err := opIndex(b, base, key)
 	if err != nil || v != nil {
@@ -127,12 +125,12 @@ func opGet(b *Budget, base, key, fallback any) (any, error) {
 	return fallback, nil
 }
 
-// opText joins the rendered values: the ~ operator and mixed templates.
+// opText joins the rendered values, for the operator ~ and for mixed templates.
 func opText(b *Budget, args []any) (any, error) {
 	return joinValues(b, args, "")
 }
 
-// textOf renders a value as text, charged if text has to be made.
+// textOf renders a value as text and charges for text that has to be created.
 func textOf(b *Budget, v any) (string, error) {
 	switch v := v.(type) {
 	case string:
@@ -145,7 +143,7 @@ func textOf(b *Budget, v any) (string, error) {
 	return Text(v), nil
 }
 
-// Charged renders a value as Text does, within the budget.
+// Charged renders a value as Text does, and charges the budget for it.
 func Charged(b *Budget, v any) (string, error) { return joinValues(b, []any{v}, "") }
 
 func joinValues(b *Budget, values []any, separator string) (string, error) {
@@ -168,14 +166,14 @@ func joinValues(b *Budget, values []any, separator string) (string, error) {
 	return strings.Join(parts, separator), nil
 }
 
-// pattern is the compiled right side of matches.
+// pattern is the compiled right operand of matches.
 type pattern struct {
 	re     *regexp.Regexp
-	weight int // instructions; a match takes at most this many per byte
+	weight int // instructions; a match takes at most this many steps per byte
 }
 
-// maxPattern bounds the instructions of a compiled pattern. (a{1000}){1000} is short to write
-// and takes a million of them, and matching takes time by their number.
+// maxPattern is the most instructions of a compiled pattern. (a{1000}){1000} is short but compiles to a million
+// instructions, and the time of a match is proportional to their number.
 const maxPattern = 500
 
 func compilePattern(text string) (*pattern, error) {
@@ -197,7 +195,7 @@ func compilePattern(text string) (*pattern, error) {
 	return &pattern{re: re, weight: len(program.Inst)}, nil
 }
 
-// opMatches reports whether a text holds a match of the pattern. nil does not.
+// opMatches reports whether the text contains a match of the pattern. It is false for nil.
 func opMatches(b *Budget, text any, p *pattern) (any, error) {
 	switch s := text.(type) {
 	case nil:

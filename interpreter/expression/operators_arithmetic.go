@@ -8,7 +8,7 @@ import (
 	"math/big"
 )
 
-// opAdd adds numbers, and joins two texts or two lists.
+// opAdd adds two numbers, and joins two texts or two lists.
 func opAdd(b *Budget, x, y any) (any, error) {
 	switch v := x.(type) {
 	case string:
@@ -49,7 +49,7 @@ func opMul(b *Budget, x, y any) (any, error) {
 	return applyArithmetic(b, "*", "multiply", x, y, mulInts, func(f, g float64) (float64, error) { return f * g, nil })
 }
 
-// opDiv divides. Whole results are whole numbers, exact at any size.
+// opDiv divides two numbers. A whole result is an exact whole number of any size.
 func opDiv(b *Budget, x, y any) (any, error) {
 	return applyArithmetic(b, "/", "divide", x, y, divInts, func(f, g float64) (float64, error) {
 		if g == 0 {
@@ -59,15 +59,15 @@ func opDiv(b *Budget, x, y any) (any, error) {
 	})
 }
 
-// opMod is the remainder of whole numbers; it has the sign of x.
+// opMod returns the remainder of two whole numbers, with the sign of x.
 func opMod(b *Budget, x, y any) (any, error) {
 	return applyArithmetic(b, "%", "divide", x, y, modInts, func(float64, float64) (float64, error) {
 		return 0, errors.New("% needs whole numbers of 64 bits")
 	})
 }
 
-// applyArithmetic applies an operator to two numbers: on ints if both are, else on
-// floats. ints gives ok false to leave it to the floats.
+// applyArithmetic applies an operator to two numbers: ints if both are ints, else floats. ints returns ok false to
+// leave the work to floats.
 func applyArithmetic(b *Budget, op, verb string, x, y any, ints func(a, c int) (any, error),
 	floats func(f, g float64) (float64, error),
 ) (any, error) {
@@ -212,7 +212,7 @@ func opPos(_ *Budget, x any) (any, error) {
 	}
 }
 
-// opRange is from..to, both ends included; empty if to is less.
+// opRange returns the list from..to, including both ends. It is empty if to is less than from.
 func opRange(b *Budget, from, to any) (any, error) {
 	if err := operandError("..", "count between", from, to); err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func opRange(b *Budget, from, to any) (any, error) {
 		return []any{}, nil
 	}
 	n := high - low + 1
-	if n <= 0 { // wrapped
+	if n <= 0 { // overflowed
 		n = math.MaxInt
 	}
 	if err := b.chargeList(n); err != nil {
@@ -239,9 +239,8 @@ func opRange(b *Budget, from, to any) (any, error) {
 	return out, nil
 }
 
-// opPow raises to a whole power. Powers of whole numbers are exact while they
-// fit in 64 bits and floats beyond. Other exponents are refused, because their
-// last digits depend on the processor.
+// opPow raises a number to a whole power. Powers of whole numbers are exact while they fit in 64 bits, and floats
+// beyond. Other exponents are refused, because the last digits of the result would depend on the processor.
 func opPow(b *Budget, x, y any) (any, error) {
 	if err := b.chargeWork(powerSteps, 0); err != nil {
 		return nil, err
@@ -304,11 +303,11 @@ func powFloat(base float64, n int) float64 {
 	return result
 }
 
-// nilOperand is the error of arithmetic with nil. The operators do not know
-// how the author wrote the operand; whoever holds the tree names it.
+// nilOperand is the error of arithmetic with nil. Operators do not know how the author wrote the operand;
+// nameOperand finds that in the tree.
 type nilOperand struct {
 	op   string // as written: + - * / % ** ..
-	left bool   // which side is nil; the only side of a sign is the right one
+	left bool   // which side is nil; a sign has only a right side
 }
 
 func (e *nilOperand) Error() string {

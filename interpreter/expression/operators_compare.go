@@ -15,10 +15,9 @@ func opNotEqual(b *Budget, x, y any) (any, error) {
 
 func opEqual(b *Budget, x, y any) (any, error) { return equalValues(b, x, y) }
 
-// equalValues compares by value. Lists and maps are walked, one step per
-// element and two per entry of a map, in the order of the keys, so that a
-// budget ends at the same element everywhere. Texts, long numbers and long keys
-// are charged by their length.
+// equalValues compares two values. Lists and maps are compared in order, maps in the order of their keys, for one
+// step per element and two per entry, so that a budget always ends at the same element. Texts, long numbers and
+// long keys are charged by their length.
 func equalValues(b *Budget, x, y any) (bool, error) {
 	switch x := x.(type) {
 	case nil:
@@ -116,7 +115,7 @@ func opGreaterEq(b *Budget, x, y any) (any, error) {
 	return compareOrdered(b, x, y, func(order int) bool { return order >= 0 })
 }
 
-// compareOrdered compares two numbers or two texts. With nil it is false.
+// compareOrdered compares two numbers or two texts. The result is false if either value is nil.
 func compareOrdered(b *Budget, x, y any, holds func(order int) bool) (any, error) {
 	if x == nil || y == nil {
 		return false, nil
@@ -151,8 +150,8 @@ func cannotCompare(x, y any) error {
 	return fmt.Errorf("cannot compare %s with %s; %s", a, b, hint)
 }
 
-// opIn reports whether a list holds x, a map has the key x, or a text holds
-// the text x. Nothing is in nil, and nil is only in a list that holds it.
+// opIn reports whether a list contains x, a map has the key x, or a text contains the text x. Nothing is in nil,
+// and nil is only in a list that contains it.
 func opIn(b *Budget, x, container any) (any, error) {
 	switch v := container.(type) {
 	case nil:

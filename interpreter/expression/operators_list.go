@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// opList is the list that a predicate of fname walks: nil is empty.
+// opList returns the list that the function fname processes. nil is the empty list.
 func opList(_ *Budget, v any, fname string) ([]any, error) {
 	switch v := v.(type) {
 	case nil:
@@ -25,7 +25,7 @@ func opList(_ *Budget, v any, fname string) ([]any, error) {
 	}
 }
 
-// splitPair takes [key, element] apart.
+// splitPair returns the two elements of [key, element].
 func splitPair(v any) (key, element any) {
 	list, _ := v.([]any)
 	if len(list) != 2 {
@@ -34,8 +34,8 @@ func splitPair(v any) (key, element any) {
 	return list[0], list[1]
 }
 
-// opGroup makes groupBy of a list of [key, element]: a map of lists by the
-// rendered key, elements in their order.
+// opGroup computes groupBy from a list of [key, element]: a map from each rendered key to the list of its elements,
+// in their original order.
 func opGroup(b *Budget, pairs any) (any, error) {
 	list, err := opList(b, pairs, "groupBy")
 	if err != nil {
@@ -65,8 +65,8 @@ func opGroup(b *Budget, pairs any) (any, error) {
 	return out, nil
 }
 
-// opSortBy makes sortBy of a list of [key, element]: elements by their key,
-// equal keys in their order, nil first. order is nil, "asc" or "desc".
+// opSortBy computes sortBy from a list of [key, element]. Elements with equal keys keep their order, and nil comes
+// first. order is nil, "asc" or "desc".
 func opSortBy(b *Budget, pairs, order any) (any, error) {
 	list, err := opList(b, pairs, "sortBy")
 	if err != nil {
@@ -83,10 +83,10 @@ func opSortBy(b *Budget, pairs, order any) (any, error) {
 	return sortItems(b, "sortBy", items, down)
 }
 
-// item is an element with the key that it is sorted by.
+// item is an element with its sort key.
 type item struct{ key, element any }
 
-// isDescending reads the order of a sort.
+// isDescending returns whether the argument order of a sort is "desc".
 func isDescending(name string, order any) (bool, error) {
 	switch order {
 	case nil, "asc":
@@ -117,7 +117,7 @@ func sortItems(b *Budget, name string, items []item, down bool) (any, error) {
 	return lists.Map(items, func(one item) any { return one.element }), nil
 }
 
-// chargeSort charges for a stable sort of n keys with text bytes in them.
+// chargeSort charges for a stable sort of n keys with text bytes in all.
 func chargeSort(b *Budget, n, text int) error {
 	log := bits.Len(uint(n)) // a length is not negative
 	if err := b.chargeWork(n*log/sortPerStep+text/textPerStep*log, 0); err != nil {
@@ -126,8 +126,8 @@ func chargeSort(b *Budget, n, text int) error {
 	return b.chargeList(n)
 }
 
-// checkSortable checks that the keys have an order and adds up their text and the
-// digits of long numbers.
+// checkSortable checks that the keys can be ordered. It returns the total size of their texts and of the digits of
+// long numbers.
 func checkSortable(name string, items []item) (text int, err error) {
 	var first any
 	for _, it := range items {
@@ -151,7 +151,7 @@ func checkSortable(name string, items []item) (text int, err error) {
 	return text, nil
 }
 
-// compareKeys orders nil before everything and false before true.
+// compareKeys orders nil before everything else and false before true.
 func compareKeys(x, y any) int {
 	if x == nil || y == nil {
 		return cmp.Compare(presentValue(x), presentValue(y))
@@ -176,7 +176,7 @@ func truthNumber(v any) int {
 	return 0
 }
 
-// opSum adds the numbers of a list; nothing adds up to 0.
+// opSum returns the sum of the numbers in a list; the sum of an empty list is 0.
 func opSum(b *Budget, list any) (any, error) {
 	elements, err := opList(b, list, "sum")
 	if err != nil {
@@ -194,7 +194,7 @@ func opSum(b *Budget, list any) (any, error) {
 	return total, nil
 }
 
-// numbersOnly charges for a walk over numbers and refuses anything else.
+// numbersOnly charges for reading a list, and refuses elements that are not numbers.
 func numbersOnly(b *Budget, name string, list []any) error {
 	if err := b.chargeWork(len(list)/numsPerStep+1, 0); err != nil {
 		return err

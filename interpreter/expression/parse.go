@@ -7,38 +7,35 @@ import (
 	"github.com/expr-lang/expr/file"
 )
 
-// What an author may write in one expression. The limits are part of the
-// language (docs/concepts/expressions.md).
+// The limits of one expression. They are part of the language (docs/concepts/expressions.md).
 const (
-	// maxSource bounds an expression, in bytes. The limits are part of the language
-	// (docs/concepts/expressions.md): what an author writes is parsed in each process that
-	// reads the playbook, workflows among them.
+	// maxSource is the most bytes of an expression. An expression is parsed in each process that reads the
+	// playbook, including workflows.
 	maxSource = 4096
-	// maxNodes bounds the parts of an expression, which evaluation walks.
+	// maxNodes is the most parts of an expression. Evaluation visits all of them.
 	maxNodes = 500
-	// maxNesting bounds how deep an expression is nested: parser and evaluation recurse, and Go
-	// ends a program whose stack is full.
+	// maxNesting is how deeply an expression may be nested. Parser and evaluation are recursive, and Go ends a
+	// program whose stack overflows.
 	maxNesting = 64
-	// maxClosures bounds the predicates inside each other: each multiplies the work by the
+	// maxClosures is how many predicates may be nested in each other. Each of them multiplies the work by the
 	// length of a list.
 	maxClosures = 2
 )
 
-// tree is a parsed expression: nodes as expr's own parser would build them for
-// the equivalent text, with locations in the text as written.
+// tree is a parsed expression. Its nodes are those that expr's own parser would build for the equivalent text, with
+// positions in the text as written.
 type tree struct {
 	node   ast.Node
 	refs   []Ref
-	builds bool // makes lists or maps, or calls functions: the result may be large
+	builds bool // creates lists or maps, or calls functions, so that the result may be large
 	raw    bool // ends in | raw
 
-	// spans holds the extent of every node as written. Only errors need it, so
-	// it is filled on request.
+	// spans is the extent of every node in the text. Only errors need it, so it is filled on request.
 	spans map[ast.Node]file.Location
 }
 
-// parser builds the tree. reportProblem collects problems after which it can continue,
-// failParse ends the parse.
+// parser builds the tree. reportProblem records problems after which parsing can continue; failParse ends the
+// parse.
 type parser struct {
 	tree
 
@@ -46,12 +43,12 @@ type parser struct {
 	at       int
 	nodes    int
 	depth    int
-	closures []string // names of the predicates around, innermost last
-	lets     []string // names that let has bound here
+	closures []string // names of the surrounding predicates, innermost last
+	lets     []string // names bound by let at the current position
 	problems []Problem
 }
 
-// parseExpression parses one expression. The tree is usable if there are no problems.
+// parseExpression parses one expression. The tree is valid only if there are no problems.
 func parseExpression(text []rune, keepSpans bool) (result tree, problems []Problem) {
 	p := &parser{}
 	if keepSpans {
@@ -90,7 +87,7 @@ func (p *parser) nextToken() token {
 	return t
 }
 
-// acceptOperator takes the operator if it comes next.
+// acceptOperator consumes the operator if it comes next.
 func (p *parser) acceptOperator(operator string) bool {
 	if !p.peekToken().isOperator(operator) {
 		return false
@@ -99,7 +96,7 @@ func (p *parser) acceptOperator(operator string) bool {
 	return true
 }
 
-// expectClosing takes the bracket that closes open.
+// expectClosing consumes the bracket that closes open, or ends the parse.
 func (p *parser) expectClosing(open token, bracket string) {
 	switch t := p.peekToken(); {
 	case p.acceptOperator(bracket):
@@ -110,8 +107,8 @@ func (p *parser) expectClosing(open token, bracket string) {
 	}
 }
 
-// failUnexpected ends the parse at a token that cannot be there. Some tokens
-// have a better explanation than what was expected.
+// failUnexpected ends the parse at an unexpected token. For some tokens there is a better explanation than the text
+// in expected.
 func (p *parser) failUnexpected(t token, expected string) {
 	message := fmt.Sprintf("unexpected %s; %s", t.describeToken(), expected)
 	switch {
@@ -141,13 +138,13 @@ func (p *parser) expectEnd() {
 	}
 }
 
-// reportProblem records a problem after which the parse can continue.
+// reportProblem records a problem after which parsing can continue.
 func (p *parser) reportProblem(t token, code, message string) {
 	p.problems = append(p.problems, Problem{Offset: t.from, End: t.to, Code: code, Message: message})
 }
 
-// placeNode places a node: at is where its errors point to, from is where its text
-// starts. Its text ends with the token before the current one.
+// placeNode sets the position of a node: errors refer to at, and the text of the node starts at from. It ends with
+// the token before the current one.
 func (p *parser) placeNode(n ast.Node, at token, from int) ast.Node {
 	n.SetLocation(file.Location{From: at.from, To: at.to})
 	p.countNodes(1, at)
@@ -165,7 +162,7 @@ func (p *parser) countNodes(n int, at token) {
 	}
 }
 
-// enterNesting guards the depth of nesting; leave ends what enter began.
+// enterNesting ends the parse if the expression is nested too deeply. leaveNesting undoes it.
 func (p *parser) enterNesting() {
 	p.depth++
 	if p.depth > maxNesting {

@@ -7,8 +7,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// The levels of operators, loosest first. The pipe and ?? bind tighter than
-// all of them, see operand.
+// The precedence levels of operators, lowest first. The pipe and ?? have a higher precedence than all of them, see
+// parseFilters.
 const (
 	noLevel = iota
 	levelOr
@@ -39,8 +39,7 @@ var (
 	negatable = []string{"in", "matches", "contains", "startsWith", "endsWith"}
 )
 
-// operatorAhead returns the binary operator that comes next, whether not
-// is before it, and its level.
+// operatorAhead returns the binary operator that comes next, whether it is negated by not, and its level.
 func (p *parser) operatorAhead() (op token, negated bool, level int) {
 	op = p.peekToken()
 	if op.isWord("not") && p.peekAt(1).kind == tokenName && slices.Contains(negatable, p.peekAt(1).text) {
@@ -52,7 +51,7 @@ func (p *parser) operatorAhead() (op token, negated bool, level int) {
 	return op, false, binaryLevels[op.text]
 }
 
-// parseBinary parses operators of at least the given level.
+// parseBinary parses operators whose level is at least least.
 func (p *parser) parseBinary(least int) ast.Node {
 	from := p.peekToken().from
 	var left ast.Node
@@ -84,7 +83,7 @@ func (p *parser) parseBinary(least int) ast.Node {
 	}
 }
 
-// parseNot parses the loose not of Python and Jinja: not a == b is not (a == b).
+// parseNot parses not as Python and Jinja do, with a low precedence: not a == b is not (a == b).
 func (p *parser) parseNot() ast.Node {
 	p.enterNesting()
 	defer p.leaveNesting()
@@ -93,8 +92,8 @@ func (p *parser) parseNot() ast.Node {
 	return p.placeNode(&ast.UnaryNode{Operator: "not", Node: operand}, word, word.from)
 }
 
-// parseComparison parses the right side of a comparison. a < b < c means the same in
-// Jinja and in expr; any other chain does not, so it is refused.
+// parseComparison parses the right operand of a comparison. a < b < c means the same in Jinja and in expr. Other
+// chains do not, so they are refused.
 func (p *parser) parseComparison(left ast.Node, op token, negated bool, from int) ast.Node {
 	start := p.at
 	right := p.parseBinary(levelRange)
@@ -112,7 +111,7 @@ func (p *parser) parseComparison(left ast.Node, op token, negated bool, from int
 			p.refuseChain(last, next)
 		}
 		p.at++
-		p.countNodes(countNodes(right), next) // the middle is compared twice
+		p.countNodes(countNodes(right), next) // the middle operand is compared twice
 		middle := right
 		right = p.parseBinary(levelRange)
 		pair := p.placeNode(&ast.BinaryNode{Operator: next.text, Left: middle, Right: right}, next, from)
@@ -128,7 +127,7 @@ func (p *parser) refuseChain(last, next token) {
 		last.text, next.text, last.text, next.text, last.text, next.text))
 }
 
-// checkComparison refuses patterns that cannot be compiled ahead.
+// checkComparison refuses patterns of matches that are not literal or do not compile.
 func (p *parser) checkComparison(op token, right ast.Node, at token) {
 	if !op.isWord("matches") {
 		return
@@ -144,7 +143,7 @@ func (p *parser) checkComparison(op token, right ast.Node, at token) {
 	}
 }
 
-// parseConcat parses a ~ b ~ c into one call, so that no text is made twice.
+// parseConcat parses a ~ b ~ c into a single call, so that no text is created twice.
 func (p *parser) parseConcat(left ast.Node, op token, from int) ast.Node {
 	parts := []ast.Node{left, p.parseBinary(levelConcat + 1)}
 	for p.acceptOperator("~") {
@@ -154,8 +153,8 @@ func (p *parser) parseConcat(left ast.Node, op token, from int) ast.Node {
 	return p.placeNode(&ast.CallNode{Callee: callee, Arguments: parts}, op, from)
 }
 
-// parseUnary parses signs and !, which bind tightly, and powers. Filters after a signed operand
-// apply to all of it: -a | abs is abs(-a).
+// parseUnary parses signs and !, which have a high precedence, and powers. Filters after an operand with a sign
+// apply to the signed value: -a | abs is abs(-a).
 func (p *parser) parseUnary(filters bool) ast.Node {
 	sign := p.peekToken()
 	if !sign.isOperator("-") && !sign.isOperator("+") && !sign.isOperator("!") {
@@ -172,7 +171,7 @@ func (p *parser) parseUnary(filters bool) ast.Node {
 	return p.parseFilters(node, sign.from, filters)
 }
 
-// parsePower parses a ** b, which binds tighter than a sign on its left.
+// parsePower parses a ** b, which has a higher precedence than a sign on its left.
 func (p *parser) parsePower(filters bool) ast.Node {
 	from := p.peekToken().from
 	base := p.parseFilters(p.parsePostfix(), from, filters)

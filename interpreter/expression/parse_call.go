@@ -9,15 +9,14 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// The functions that forms of the grammar become.
+// The functions to which other forms of the grammar are converted.
 const (
-	textFunction = "$text" // a ~ b; no author can write it
+	textFunction = "$text" // a ~ b; an author cannot write it
 	typeFunction = "type"  // x is string
 )
 
-// parseCall parses the arguments of a function and checks the call. open is the
-// bracket, nil for a filter without arguments; given holds the piped value or
-// the receiver of .get.
+// parseCall parses the arguments of a function and checks the call. open is the opening bracket, or nil for a
+// filter without arguments. given holds the piped value or the receiver of .get.
 func (p *parser) parseCall(name token, open *token, given []ast.Node, from int) ast.Node {
 	f := p.resolveFunction(name, open, given)
 	arguments := given
@@ -25,7 +24,7 @@ func (p *parser) parseCall(name token, open *token, given []ast.Node, from int) 
 		arguments = p.parseArguments(f, *open, given)
 	}
 	p.builds = true
-	if f == nil { // reported; the tree is not used
+	if f == nil { // already reported; the tree is not used
 		return p.placeNode(&ast.NilNode{}, name, from)
 	}
 	p.checkArguments(f, name, arguments, len(given) > 0)
@@ -36,7 +35,7 @@ func (p *parser) parseCall(name token, open *token, given []ast.Node, from int) 
 	return p.placeNode(&ast.CallNode{Callee: callee, Arguments: arguments}, name, from)
 }
 
-// resolveFunction finds the function of a name or reports why there is none.
+// resolveFunction returns the function with this name, or reports why there is none.
 func (p *parser) resolveFunction(name token, open *token, given []ast.Node) *function {
 	if name.text == "count" && p.countsAll(open, len(given)) {
 		p.reportProblem(name, codeAmbiguous, "count without a condition is the length in Jinja, and the number of true "+
@@ -68,8 +67,7 @@ func (p *parser) resolveFunction(name token, open *token, given []ast.Node) *fun
 	return nil
 }
 
-// countsAll looks ahead whether count has no condition: no comma is on
-// the level of its brackets.
+// countsAll looks ahead to see whether count has no condition: there is no comma at the level of its brackets.
 func (p *parser) countsAll(open *token, given int) bool {
 	if given > 0 {
 		return open == nil || p.peekToken().isOperator(")")
@@ -90,7 +88,7 @@ func (p *parser) countsAll(open *token, given int) bool {
 	return false
 }
 
-// parseArguments parses what is between the brackets behind given.
+// parseArguments parses the arguments in the brackets and appends them to given.
 func (p *parser) parseArguments(f *function, open token, given []ast.Node) []ast.Node {
 	arguments := given
 	for !p.acceptOperator(")") {
@@ -148,8 +146,8 @@ func (p *parser) parsePredicate(f *function) ast.Node {
 	return p.placeNode(&ast.PredicateNode{Node: body}, t, t.from)
 }
 
-// mapAhead reports whether the { that comes next starts a map rather than a
-// block: a key and a colon follow, or nothing.
+// mapAhead reports whether the { that comes next starts a map and not a block: it is followed by a key and a colon,
+// or is empty.
 func (p *parser) mapAhead() bool {
 	key := p.peekAt(1)
 	if key.isOperator("}") {
@@ -158,7 +156,7 @@ func (p *parser) mapAhead() bool {
 	return (key.kind == tokenName || key.kind == tokenString || key.kind == tokenNumber) && p.peekAt(2).isOperator(":")
 }
 
-// checkArguments compares the number of arguments with what f takes.
+// checkArguments reports a problem if f does not take this number of arguments.
 func (p *parser) checkArguments(f *function, name token, arguments []ast.Node, piped bool) {
 	n := len(arguments)
 	if n >= f.min && (f.max < 0 || n <= f.max) {
@@ -172,7 +170,7 @@ func (p *parser) checkArguments(f *function, name token, arguments []ast.Node, p
 	p.reportProblem(name, codeArguments, fmt.Sprintf("%s takes %s, not %s: %s", f.name, argumentCount(f), got, f.signature))
 }
 
-// checkWritten checks the arguments that are written as text.
+// checkWritten checks the arguments that are literal texts.
 func (p *parser) checkWritten(f *function, arguments []ast.Node) {
 	for i, argument := range arguments {
 		text, ok := argument.(*ast.StringNode)

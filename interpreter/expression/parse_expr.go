@@ -7,7 +7,7 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// parseExpression parses the loosest level: let, if, and the conditionals.
+// parseExpression parses the lowest level of precedence: let, if, and conditional expressions.
 func (p *parser) parseExpression() ast.Node {
 	p.enterNesting()
 	defer p.leaveNesting()
@@ -31,7 +31,7 @@ func (p *parser) parseExpression() ast.Node {
 	}
 }
 
-// parseLet parses let name = value; body. A name is bound once, as in expr.
+// parseLet parses let name = value; body. As in expr, a name cannot be bound twice.
 func (p *parser) parseLet() ast.Node {
 	from := p.nextToken().from
 	name := p.nextToken()
@@ -89,7 +89,7 @@ func (p *parser) parseBlock(word token) ast.Node {
 	return node
 }
 
-// inlineIf parses the rest of Jinja's a if c else b.
+// inlineIf parses the rest of Jinja's a if c else b, from the if on.
 func (p *parser) inlineIf(yes ast.Node, from int) ast.Node {
 	word := p.nextToken()
 	cond := p.parseBinary(levelOr)
@@ -104,8 +104,8 @@ func (p *parser) inlineIf(yes ast.Node, from int) ast.Node {
 	return p.placeNode(&ast.ConditionalNode{Ternary: true, Cond: cond, Exp1: yes, Exp2: no}, word, from)
 }
 
-// parseTernary parses the rest of c ? a : b, and of c ?: b, which gives c if it is
-// true. Its condition then is in the tree twice.
+// parseTernary parses the rest of c ? a : b, or of c ?: b, whose value is c if c is true. In the second form the
+// condition is in the tree twice.
 func (p *parser) parseTernary(cond ast.Node, from int) ast.Node {
 	mark := p.nextToken()
 	yes := cond
@@ -124,7 +124,7 @@ func (p *parser) parseTernary(cond ast.Node, from int) ast.Node {
 	return p.placeNode(&ast.ConditionalNode{Ternary: true, Cond: cond, Exp1: yes, Exp2: no}, mark, from)
 }
 
-// nodeCounter counts nodes; the visitor of ast.Walk.
+// nodeCounter counts nodes as the visitor of ast.Walk.
 type nodeCounter int
 
 func (c *nodeCounter) Visit(*ast.Node) { *c++ }

@@ -10,9 +10,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// parseFilters parses what follows an operand on the tightest level of operators:
-// a ?? b, and if filters is set also a | f and a is test. They are read from
-// left to right.
+// parseFilters parses what may follow an operand at the highest precedence: a ?? b and, if filters is set, a | f
+// and a is test. They are applied from left to right.
 func (p *parser) parseFilters(node ast.Node, from int, filters bool) ast.Node {
 	for {
 		switch t := p.peekToken(); {
@@ -37,11 +36,11 @@ func (p *parser) parseFilters(node ast.Node, from int, filters bool) ast.Node {
 	}
 }
 
-// rawFilter is no function: `| raw` at the end of an expression inserts the value into a url
+// rawFilter looks like a function but is not one: `| raw` at the end of an expression inserts its value into a url
 // without escaping.
 const rawFilter = "raw"
 
-// parseFallback parses the right side of ??, which may carry a sign.
+// parseFallback parses the right operand of ??, which may have a sign.
 func (p *parser) parseFallback() ast.Node {
 	if t := p.peekToken(); t.isOperator("-") || t.isOperator("+") || t.isOperator("!") {
 		return p.parseUnary(false)
@@ -49,7 +48,7 @@ func (p *parser) parseFallback() ast.Node {
 	return p.parsePostfix()
 }
 
-// parseFilter parses the name behind a pipe and its arguments.
+// parseFilter parses the name after a pipe and its arguments.
 func (p *parser) parseFilter(piped ast.Node, from int) ast.Node {
 	name := p.nextToken()
 	if name.kind != tokenName {
@@ -139,8 +138,8 @@ func (p *parser) parseIndex(node ast.Node, ref, from int, optional bool) (ast.No
 	return p.placeNode(&ast.SliceNode{Node: node, From: low, To: high}, open, from), noRef
 }
 
-// parseMethod parses a call after a dot. Only .get is a method of the language; for others the
-// message suggests the function.
+// parseMethod parses a call after a dot. The language has only the method .get; for others the message suggests a
+// function.
 func (p *parser) parseMethod(node ast.Node, name token, from int) ast.Node {
 	open := p.nextToken()
 	if name.text == "get" {
@@ -156,14 +155,14 @@ func (p *parser) parseMethod(node ast.Node, name token, from int) ast.Node {
 	return nil
 }
 
-// methodAliases are Python's names of methods whose function has another name.
+// methodAliases maps Python methods to the functions of the language that have another name.
 var methodAliases = map[string]string{
 	"strip": "trim", "startswith": "hasPrefix", "endswith": "hasSuffix", "items": "toPairs",
 	"append": "concat", "extend": "concat", "index": "indexOf", "find": "indexOf", "rfind": "lastIndexOf",
 	"size": "len", "toLowerCase": "lower", "toUpperCase": "upper", "toString": "string",
 }
 
-// methodHints are methods of other systems whose value is there without a call.
+// methodHints are methods of other systems whose value is available here without a call.
 var methodHints = map[string]string{
 	"json":      "a JSON response is already parsed: write response.x",
 	"text":      "a text response is response itself",
@@ -175,8 +174,8 @@ var methodHints = map[string]string{
 	"isoformat": "times are already RFC 3339 text",
 }
 
-// tests maps Jinja's tests without arguments to what they compare: the value
-// itself with a constant, or its type with the name of a type.
+// tests maps Jinja's tests without arguments to their comparison: of the value with a constant, or of its type with
+// a type name.
 var tests = map[string]struct {
 	operator string
 	with     ast.Node
@@ -199,7 +198,7 @@ var tests = map[string]struct {
 	"sequence":  {operator: "==", with: &ast.StringNode{Value: "list"}, typed: true},
 }
 
-// testHints says what to write for tests of Jinja that do not exist here.
+// testHints says what to write instead of Jinja's tests that do not exist here.
 var testHints = map[string]string{
 	"in": "write x in y", "eq": "write x == y", "equalto": "write x == y", "sameas": "write x == y",
 	"ne": "write x != y", "lt": "write x < y", "le": "write x <= y", "gt": "write x > y", "ge": "write x >= y",
@@ -237,7 +236,7 @@ func (p *parser) parseTest(node ast.Node, is token, from int) ast.Node {
 	return p.placeNode(&ast.BinaryNode{Operator: operator, Left: node, Right: with}, is, from)
 }
 
-// copyConstant copies the constant of a test: nodes carry their place.
+// copyConstant copies the constant of a test, because each node has its own position.
 func (p *parser) copyConstant(constant ast.Node, at token) ast.Node {
 	switch c := constant.(type) {
 	case *ast.BoolNode:

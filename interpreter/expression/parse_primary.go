@@ -14,8 +14,8 @@ func isConstant(name string) bool {
 	return slices.Contains([]string{"true", "True", "false", "False", "nil", "null", "none", "None"}, name)
 }
 
-// parsePrimary parses an operand without what follows it. For a name from the scope
-// it also returns its reference.
+// parsePrimary parses an operand without its members and indexes. For a name from the scope it also returns the
+// index of its reference.
 func (p *parser) parsePrimary() (ast.Node, int) {
 	t := p.nextToken()
 	switch t.kind {
@@ -36,7 +36,7 @@ func (p *parser) parsePrimary() (ast.Node, int) {
 	case t.isOperator("#"):
 		return p.parsePointer(t), noRef
 	case t.isOperator(".") && len(p.closures) > 0:
-		p.at-- // .name is the member of the element
+		p.at-- // the member .name of the element
 		return p.placeNode(&ast.PointerNode{}, t, t.from), noRef
 	case t.isOperator("."):
 		failParse(t.from, t.to, codeSyntax, "a name is missing before \".\"; .name alone is allowed only inside a predicate")
@@ -77,7 +77,7 @@ func (p *parser) parseName(t token) (ast.Node, int) {
 	return p.placeNode(&ast.IdentifierNode{Value: t.text}, t, t.from), ref
 }
 
-// parseParentheses parses (e), and the list (a, b) of Python.
+// parseParentheses parses (e), and Python's (a, b) as a list.
 func (p *parser) parseParentheses(open token) ast.Node {
 	if p.peekToken().isOperator(")") {
 		failParse(open.from, p.peekToken().to, codeSyntax, `"()" holds no value; an empty list is written []`)
@@ -99,7 +99,7 @@ func (p *parser) parseList(open token) ast.Node {
 	return p.placeNode(&ast.ArrayNode{Nodes: nodes}, open, open.from)
 }
 
-// parseElements parses values up to the closing bracket; a last comma is allowed.
+// parseElements parses values up to the closing bracket. A comma after the last one is allowed.
 func (p *parser) parseElements(open token, bracket string) []ast.Node {
 	var nodes []ast.Node
 	for !p.acceptOperator(bracket) {
@@ -112,7 +112,7 @@ func (p *parser) parseElements(open token, bracket string) []ast.Node {
 	return nodes
 }
 
-// parseMap parses {key: value}. As in expr a plain name is the key's text.
+// parseMap parses {key: value}. As in expr, a plain name is the text of the key.
 func (p *parser) parseMap(open token) ast.Node {
 	var pairs []ast.Node
 	for !p.acceptOperator("}") {
@@ -172,7 +172,7 @@ func (p *parser) parsePointer(t token) ast.Node {
 	return p.placeNode(&ast.PointerNode{Name: name.text}, t, t.from)
 }
 
-// parseNumber builds the node of a number as written. It keeps its digits.
+// parseNumber builds the node of a number. The number keeps its digits as written.
 func (p *parser) parseNumber(t token) ast.Node {
 	text := strings.ReplaceAll(t.text, "_", "")
 	if err := CheckDigits(text); err != nil {
@@ -198,8 +198,7 @@ func (p *parser) parseNumber(t token) ast.Node {
 	}
 }
 
-// smallestInteger parses -9223372036854775808, whose digits alone are beyond
-// 64 bits.
+// smallestInteger parses -9223372036854775808, whose digits without the sign are beyond 64 bits.
 func (p *parser) smallestInteger(sign token) (ast.Node, bool) {
 	const digits = "9223372036854775808"
 	if t := p.peekToken(); !sign.isOperator("-") || t.kind != tokenNumber || t.text != digits {

@@ -8,23 +8,23 @@ import (
 	"reprise/interpreter/source"
 )
 
-// shownParts bounds the parts that are shown of one expression.
+// shownParts is the most parts that are shown for one expression.
 const shownParts = 20
 
-// shownPartText is how much of the text of a part is kept, in characters.
+// shownPartText is the most characters that are kept of the text of a part.
 const shownPartText = 80
 
-// Part is a part of an expression, for people: what the author wrote, and what it gives.
+// Part is a part of an expression as the author wrote it, with its value, to be shown to people.
 type Part struct {
 	Text  string
 	Value any
-	Err   error // why it has no value, nil where it has one
+	Err   error // why it has no value, or nil
 }
 
-// Parts evaluates the parts of an expression that explain its value: members and, within larger
-// expressions, comparisons and calls, in written order, at most twenty. Each is evaluated alone, even if
-// the expression skips it, such as what follows an "and" whose first operand is false. Parts that depend
-// on the element of a predicate are left out.
+// Parts evaluates the parts of an expression that explain its value: members and, within larger expressions,
+// comparisons and calls, in written order, at most twenty. Each part is evaluated separately, even if the
+// expression does not evaluate it, such as the second operand of "and" when the first one is false. Parts that
+// depend on the element of a predicate are left out.
 func (p *Program) Parts(scope Scope, b *Budget) []Part {
 	parsed, problems := parseExpression([]rune(p.source), true)
 	if len(problems) > 0 {
@@ -41,7 +41,7 @@ func (p *Program) Parts(scope Scope, b *Budget) []Part {
 	return all
 }
 
-// evalNode evaluates one node of the program's tree alone.
+// evalNode evaluates one node of the program's tree separately.
 func (p *Program) evalNode(node ast.Node, scope Scope, b *Budget) (any, error) {
 	code, err := compileTree(p.source, new(lowering).lowerValue(node))
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *Program) evalNode(node ast.Node, scope Scope, b *Budget) (any, error) {
 	return alone.Eval(scope, b)
 }
 
-// Parts are the parts of all expressions of the template; see [Program.Parts].
+// Parts returns the parts of all expressions of the template; see [Program.Parts].
 func (t *Template) Parts(scope Scope, b *Budget) []Part {
 	var all []Part
 	for _, s := range t.segments {
@@ -67,7 +67,7 @@ func (t *Template) Parts(scope Scope, b *Budget) []Part {
 	return all
 }
 
-// partFinder finds the nodes that are shown.
+// partFinder collects the nodes that are shown.
 type partFinder struct {
 	tree  tree
 	text  []rune
@@ -79,7 +79,7 @@ type foundPart struct {
 	text string
 }
 
-// visitNode looks for parts in a node. Those of operands are before what is made of them.
+// visitNode collects parts in a node. The parts of operands come before the part that uses them.
 func (f *partFinder) visitNode(node ast.Node) {
 	switch n := withoutChain(node).(type) {
 	case *ast.IdentifierNode:
@@ -99,12 +99,12 @@ func (f *partFinder) visitNode(node ast.Node) {
 	case *ast.CallNode:
 		f.visitEach(n.Arguments...)
 		f.addInside(n)
-	case *ast.BuiltinNode: // its predicate has names of its own
+	case *ast.BuiltinNode: // its predicate binds names
 		f.visitEach(n.Arguments[0])
 		f.addInside(n)
 	case *ast.ConditionalNode:
 		f.visitEach(n.Cond, n.Exp1, n.Exp2)
-	case *ast.VariableDeclaratorNode: // so has what follows
+	case *ast.VariableDeclaratorNode: // and so does let
 		f.visitNode(n.Value)
 	case *ast.ArrayNode:
 		f.visitEach(n.Nodes...)
@@ -123,7 +123,7 @@ func (f *partFinder) visitEach(nodes ...ast.Node) {
 	}
 }
 
-// addMember adds a member with its whole path as one part, and the parts of computed keys in it.
+// addMember adds a member with its whole path as one part, and the parts of computed keys in the path.
 func (f *partFinder) addMember(n *ast.MemberNode) {
 	base := ast.Node(n)
 	for {
@@ -142,7 +142,7 @@ func (f *partFinder) addMember(n *ast.MemberNode) {
 	f.addPart(n)
 }
 
-// addInside adds a node that is not the whole expression: that has its value shown already.
+// addInside adds a node unless it is the whole expression, whose value is already shown.
 func (f *partFinder) addInside(node ast.Node) {
 	if node != withoutChain(f.tree.node) {
 		f.addPart(node)
@@ -162,13 +162,13 @@ func (f *partFinder) addPart(node ast.Node) {
 
 // LengthComparison is a comparison that requires a minimum length, such as len(page) == 100 or len(page) > 0.
 type LengthComparison struct {
-	Text   string // the operand that is a length, as it is written
+	Text   string // the operand that is a length, as written
 	Length int
 	Wanted int // the smallest length for which the comparison is true
 }
 
-// Lengths evaluates the comparisons of the template that require a minimum length. It leaves out those whose operands are not
-// whole numbers in the scope.
+// Lengths evaluates the comparisons of the template that require a minimum length. It leaves out comparisons whose
+// operands are not whole numbers in the scope.
 func (t *Template) Lengths(scope Scope, b *Budget) (all []LengthComparison) {
 	for _, s := range t.segments {
 		if s.Program == nil {
@@ -176,7 +176,7 @@ func (t *Template) Lengths(scope Scope, b *Budget) (all []LengthComparison) {
 		}
 		parsed, problems := parseExpression([]rune(s.Program.source), true)
 		if len(problems) > 0 {
-			continue // cannot be: it was compiled
+			continue // impossible: the source was compiled
 		}
 		finder := lengthFinder{program: s.Program, tree: parsed, scope: scope, budget: b}
 		node := parsed.node
@@ -229,7 +229,7 @@ func isLength(node ast.Node) bool {
 	return isName && (name.Value == "len" || name.Value == "count") && len(call.Arguments) == 1
 }
 
-// wholeNumber evaluates an operand alone. It is false where the operand gives no whole number.
+// wholeNumber evaluates an operand separately. ok is false if its value is not a whole number.
 func (f *lengthFinder) wholeNumber(node ast.Node) (n int, ok bool) {
 	value, err := f.program.evalNode(node, f.scope, f.budget)
 	n, ok = value.(int)

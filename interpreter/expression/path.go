@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Path finds the value at a path such as data.items[0].id. ok is false if nothing is there; an
-// existing nil is found. Negative indexes count from the end of a list. The error is that of
-// ParsePath.
+// Path returns the value at a path such as data.items[0].id. ok is false if the path does not exist, and true if
+// its value is nil. Negative indexes count from the end of a list. The error is that of ParsePath.
 func Path(v any, path string) (found any, ok bool, err error) {
 	keys, err := ParsePath(path)
 	if err != nil {
@@ -18,8 +17,7 @@ func Path(v any, path string) (found any, ok bool, err error) {
 	return found, ok, nil
 }
 
-// Walk follows keys, such as those of a Ref, from v; ok is false where a member is
-// missing.
+// Walk follows keys, such as the path of a Ref, from v. ok is false if a member is missing.
 func Walk(v any, keys []any) (found any, ok bool) {
 	for _, key := range keys {
 		if v, ok = pathStep(v, key); !ok {
@@ -48,9 +46,8 @@ func pathStep(v, key any) (any, bool) {
 	}
 }
 
-// ParsePath splits a path into its keys: names are string, whole numbers are
-// int. Names are separated by dots; [0] is an index and ["any text"] a name
-// with other characters in it.
+// ParsePath splits a path into its keys: names are strings, whole numbers are ints. Names are separated by dots,
+// [0] is an index, and ["any text"] is a name with other characters.
 func ParsePath(path string) ([]any, error) {
 	keys, err := parseKeys(path, false)
 	if err != nil {
@@ -71,11 +68,12 @@ func parseKeys(path string, pattern bool) (keys []any, err error) {
 	return keys, nil
 }
 
-// AllOf is the key of a pattern that stands for all elements of a list, or all values of a map by their keys.
+// AllOf is the key in a pattern that matches all elements of a list, or all values of a map in the order of their
+// keys.
 type AllOf struct{}
 
-// ParsePattern is ParsePath for paths in which .* and [*] stand for all elements; their keys are AllOf.
-// ["*"] is the member with that name.
+// ParsePattern is ParsePath for paths in which .* and [*] match all elements; the key is then AllOf. ["*"] is the
+// member with that name.
 func ParsePattern(path string) ([]any, error) {
 	keys, err := parseKeys(path, true)
 	if err != nil {
@@ -84,7 +82,7 @@ func ParsePattern(path string) ([]any, error) {
 	return keys, nil
 }
 
-// pathKey takes one key from the front of a path.
+// pathKey splits the first key off a path.
 func pathKey(path string, first, pattern bool) (key any, rest string, err error) {
 	if rest, all := strings.CutPrefix(path, "[*]"); all && pattern {
 		return AllOf{}, rest, nil

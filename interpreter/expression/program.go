@@ -20,13 +20,13 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Scope gives the values of names. A name that is not known is nil in the
-// expression. Values must be canonical; nobody changes them.
+// Scope gives the values of names. An unknown name is nil in the expression. Values must be canonical and are never
+// changed.
 type Scope interface {
 	Lookup(name string) (value any, ok bool)
 }
 
-// MapScope is a scope of fixed values.
+// MapScope is a scope with fixed values.
 type MapScope map[string]any
 
 // Lookup implements Scope.
@@ -35,19 +35,19 @@ func (s MapScope) Lookup(name string) (any, bool) {
 	return v, ok
 }
 
-// Error is what Eval and Render return. Offset is where the error happened, in
-// runes from the start of the program or template that was evaluated.
+// Error is the error of Eval and Render. Offset is the position of the error, in runes from the start of the
+// program or template that was evaluated.
 type Error struct {
 	Offset  int
 	Message string
-	// TooMuch says that the data is too much for the budget, or for a result; less of it could be evaluated.
+	// TooMuch says that the data exceeds the budget or the size of a result; a smaller amount of data could be
+	// evaluated.
 	TooMuch bool
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// Program is a compiled expression. It is immutable and safe for concurrent
-// use.
+// Program is a compiled expression. It is immutable and safe for concurrent use.
 type Program struct {
 	source  string
 	code    *vm.Program
@@ -56,18 +56,18 @@ type Program struct {
 	roots   []string
 	builds  bool
 	raw     bool
-	literal *string // the value if the expression is a text and nothing else
+	literal *string // the value if the expression is just a literal text
 	path    *memberPath
 }
 
-// memberPath is an expression that is a name, or constant members of one.
+// memberPath is an expression that consists of a name with constant members.
 type memberPath struct {
 	root string
 	keys []any
 }
 
-// Compile parses and compiles one expression. If there are problems it returns
-// all that could be found, in order, and no program.
+// Compile parses and compiles one expression. If there are problems it returns all that could be found, in order,
+// and no program.
 func Compile(source string) (*Program, []Problem) {
 	text := []rune(source)
 	if len(source) > maxSource {
@@ -95,7 +95,7 @@ func Compile(source string) (*Program, []Problem) {
 	return p, nil
 }
 
-// pathOf is the path that a tree is, nil where it is something else.
+// pathOf returns the path that a tree consists of, or nil if it is something else.
 func pathOf(node ast.Node) *memberPath {
 	var keys []any
 	for {
@@ -115,10 +115,9 @@ func pathOf(node ast.Node) *memberPath {
 	}
 }
 
-// compileTree passes a lowered tree to expr. Nothing else in the package uses
-// expr's checker, compiler or machine. expr's optimizer stays off: it would
-// turn "x and true" into x. Its builtins stay unregistered: they would give a
-// type to names such as count.
+// compileTree passes a lowered tree to expr. Nothing else in the package uses expr's checker, compiler or machine.
+// expr's optimizer stays off, because it would turn "x and true" into x. Its builtins stay unregistered, because
+// they would give a type to names such as count.
 func compileTree(source string, node ast.Node) (*vm.Program, error) {
 	config := &conf.Config{ShortCircuit: true, Functions: helpers}
 	config.WithEnv(map[string]any{}) // exactly this type: names are read from the map directly
@@ -134,21 +133,20 @@ func compileTree(source string, node ast.Node) (*vm.Program, error) {
 	return code, nil
 }
 
-// evaluations counts what Eval is called for.
+// evaluations counts the calls of Eval.
 var evaluations atomic.Int64
 
-// EvaluationCount is how many expressions this process has evaluated.
+// EvaluationCount returns how many expressions this process has evaluated.
 func EvaluationCount() int64 { return evaluations.Load() }
 
-// Eval evaluates the program. The error is an *Error: something in the data
-// does not fit, the budget is used up, or the result is larger as JSON than the
-// bytes of the budget's limits (4 MiB in a decision).
+// Eval evaluates the program. The error is an *Error: the data does not fit the expression, the budget is used up,
+// or the result as JSON is larger than the byte limit of the budget (4 MiB in a decision).
 func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
 	evaluations.Add(1)
 	if p.path != nil {
 		base, _ := scope.Lookup(p.path.root)
 		if value, err := opPath(b, base, p.path.keys); err == nil {
-			return value, nil // an error has its place below
+			return value, nil // an error gets its position below
 		}
 	}
 	m := b.machine
@@ -177,8 +175,8 @@ func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
 	return result, nil
 }
 
-// machine is the memory of one evaluation. It is reused, because making one takes longer than
-// most conditions.
+// machine is the memory of one evaluation. It is reused, because allocating it takes longer than evaluating most
+// conditions.
 type machine struct {
 	vm  vm.VM
 	env map[string]any
@@ -194,8 +192,8 @@ func newMachine() *machine {
 	}
 }
 
-// release gives the machine back without the values of its evaluation. One that
-// had predicates keeps some where nobody can clear them.
+// release clears the machine and returns it to the pool. A machine that has evaluated predicates is not reused,
+// because it keeps values that cannot be cleared.
 func (m *machine) release() {
 	if m.vm.Scopes != nil {
 		return
@@ -206,9 +204,8 @@ func (m *machine) release() {
 	machines.Put(m)
 }
 
-// checkSize refuses a result that is larger as JSON than the text that the
-// budget allows in all: a list that holds itself many times over is small in
-// memory. What is only taken from the scope needs no check.
+// checkSize refuses a result that is larger as JSON than the byte limit of the budget, because a list that contains
+// itself many times is small in memory. A value that is only taken from the scope needs no check.
 func checkSize(result any, b *Budget) error {
 	limit := b.limits.Bytes
 	size, ok := sizeOf(result, limit)
@@ -221,7 +218,7 @@ func checkSize(result any, b *Budget) error {
 	return nil
 }
 
-// explainError turns an error of the machine into one for the author.
+// explainError converts an error of the machine to one for the author.
 func (p *Program) explainError(err error, scope Scope) *Error {
 	var located *file.Error
 	if !errors.As(err, &located) {
@@ -250,18 +247,17 @@ func (p *Program) explainError(err error, scope Scope) *Error {
 // emptyReduce is expr's message for reduce without a start value.
 const emptyReduce = "reduce of empty array with no initial value"
 
-// Refs returns the names that the expression takes from its scope, in the
-// order in which they are written.
+// Refs returns the names that the expression takes from its scope, in the order in which they are written.
 func (p *Program) Refs() []Ref { return slices.Clone(p.refs) }
 
 // Source returns the expression as written.
 func (p *Program) Source() string { return p.source }
 
-// IsRaw reports whether the expression ends in | raw: a url then gets its value unescaped.
+// IsRaw reports whether the expression ends in | raw, so that its value is inserted into a url without escaping.
 func (p *Program) IsRaw() bool { return p.raw }
 
-// IsWritten reports whether every value of the expression is text that is in
-// it, such as one of '/a' if x else '/b': it is the author's, not the data's.
+// IsWritten reports whether every possible value of the expression is a literal text in it, as in '/a' if x else
+// '/b', so that the value comes from the author and not from data.
 func (p *Program) IsWritten() bool { return isWritten(p.tree) }
 
 func isWritten(node ast.Node) bool {

@@ -6,23 +6,21 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Ref is a name that an expression takes from its scope.
+// Ref is a use of a name from the scope in an expression.
 type Ref struct {
 	Root   string // the name itself
-	Path   []any  // longest constant path behind it: string keys and int indexes
-	Offset int    // where the name starts, in runes
-	End    int    // behind the name, in runes
+	Path   []any  // the longest constant path after it: string keys and int indexes
+	Offset int    // start of the name, in runes
+	End    int    // end of the name, in runes
 
-	// Bare says that the expression is this reference and nothing else, so
-	// that it only passes a value on.
+	// Bare says that the expression consists only of this reference, so that it just passes a value on.
 	Bare bool
 }
 
-// noRef marks an operand that is not a name from the scope.
+// noRef is the index for an operand that is not a name from the scope.
 const noRef = -1
 
-// addRef records the use of a name and returns its place in p.refs; names that
-// let has bound are no references.
+// addRef records the use of a name and returns its index in p.refs, or noRef for a name bound by let.
 func (p *parser) addRef(name token) int {
 	if slices.Contains(p.lets, name.text) {
 		return noRef
@@ -31,8 +29,8 @@ func (p *parser) addRef(name token) int {
 	return len(p.refs) - 1
 }
 
-// extendRef appends a constant key to the path of a reference and returns the
-// reference that further members extend: none once a key is not constant.
+// extendRef appends a constant key to the path of a reference. It returns the reference that further members
+// extend, which is noRef after a key that is not constant.
 func (p *parser) extendRef(ref int, key ast.Node) int {
 	if ref == noRef {
 		return noRef
@@ -48,7 +46,7 @@ func (p *parser) extendRef(ref int, key ast.Node) int {
 	return ref
 }
 
-// markLoneReference marks the reference if the expression consists of it alone.
+// markLoneReference sets Bare if the expression consists of a single reference.
 func markLoneReference(node ast.Node, refs []Ref) {
 	for {
 		switch n := node.(type) {
@@ -70,7 +68,7 @@ func markLoneReference(node ast.Node, refs []Ref) {
 	}
 }
 
-// constantKey returns the key of a member if it is written as a constant.
+// constantKey returns the key of a member if the key is a constant.
 func constantKey(property ast.Node) (any, bool) {
 	switch k := property.(type) {
 	case *ast.StringNode:

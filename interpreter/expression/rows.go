@@ -7,22 +7,23 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// RowMap is an expression map(xs, …) in two parts: the list, and the mapping of an element. It can map lists of any
-// length, as each element has a budget of its own. It is immutable and safe for concurrent use.
+// RowMap is an expression map(xs, …) split into the list and the mapping of an element. It can map lists of any
+// length, because each element has its own budget. It is immutable and safe for concurrent use.
 type RowMap struct {
 	list, each *Program
-	refs       []Ref // of each
+	refs       []Ref // references in each
 	base       int   // runes before the expression in its template
 }
 
-// rowsName is the list whose elements are mapped. No author can write it.
+// rowsName is the name of the list that is mapped. An author cannot write it.
 const rowsName = "$rows"
 
-// RowMap returns the template as a RowMap if it is map(xs, …) and nothing else; nil if not, or if a mapped element
-// depends on its index. List and part together give the same value as the template, within the budgets.
+// RowMap returns the template as a RowMap if it is exactly map(xs, …). It is nil for other templates, and if the
+// mapping depends on the index of the element. Within the budgets, List and MapRows together give the same value as
+// the template.
 func (t *Template) RowMap() *RowMap { return t.rows }
 
-// rowMap compiles the parts of RowMap.
+// rowMap compiles the two parts of a RowMap.
 func (t *Template) rowMap() *RowMap {
 	if t.single == nil {
 		return nil
@@ -56,7 +57,7 @@ func (t *Template) rowMap() *RowMap {
 	return m
 }
 
-// usesIndex reports whether a predicate, or one within it, names #index.
+// usesIndex reports whether #index occurs in a predicate or in one nested in it.
 func usesIndex(predicate ast.Node) bool {
 	found := &indexFinder{}
 	ast.Walk(&predicate, found)
@@ -73,14 +74,14 @@ func (f *indexFinder) Visit(node *ast.Node) {
 	}
 }
 
-// Refs are the names that the part about an element takes from its scope.
+// Refs returns the names that the mapping of an element takes from its scope.
 func (m *RowMap) Refs() []Ref { return slices.Clone(m.refs) }
 
-// List evaluates the list. The error is an *Error whose offset is in the template's source.
+// List evaluates the list. The error is an *Error with an offset in the source of the template.
 func (m *RowMap) List(scope Scope, b *Budget) (any, error) { return m.list.evalAt(m.base, scope, b) }
 
-// MapRows makes an element of each, every one with all of the budget. at is the element that fails. The error is an *Error whose offset is
-// in the template's source.
+// MapRows maps each of the elements with a whole budget of its own. If one fails, at is its index, and the error is
+// an *Error with an offset in the source of the template.
 func (m *RowMap) MapRows(elements []any, scope Scope, b *Budget) (rows []any, at int, err error) {
 	noted := b.NoteCount()
 	b.row = -1
@@ -102,7 +103,7 @@ func (m *RowMap) MapRows(elements []any, scope Scope, b *Budget) (rows []any, at
 	return rows, 0, nil
 }
 
-// rowsScope is a scope with the list.
+// rowsScope is a scope that also has the list of elements.
 type rowsScope struct {
 	Scope
 

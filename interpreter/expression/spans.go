@@ -9,22 +9,21 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Placeholder is a {{ }} with its braces, in runes. One that is never closed ends at
-// the end of the text.
+// Placeholder is the position of a {{ }} with its braces, in runes. One that is never closed ends at the end of the
+// text.
 type Placeholder struct{ Start, End int }
 
-// maxSpan is how far the end of an expression is looked for, in runes, by its
-// quotes and braces. Longer expressions are refused anyway, and without a bound
-// a text of many that are broken would be read again for each.
+// maxSpan is the most runes that are searched for the end of an expression. Longer expressions are refused anyway.
+// Without this bound, a text with many unclosed expressions would be read again for each of them.
 const maxSpan = maxSource + 4
 
-// FindSpan returns the {{ }} whose braces open at a place of the text. Quotes
-// and braces inside the expression do not confuse it.
+// FindSpan returns the {{ }} that opens at offset from. Quotes and braces inside the expression are taken into
+// account.
 func FindSpan(text []rune, from int) Placeholder {
 	return findSpan(text, from).Placeholder
 }
 
-// span is a Span with the extent of the expression inside.
+// span is a Placeholder with the extent of the expression in it.
 type span struct {
 	Placeholder
 
@@ -47,8 +46,8 @@ func findSpans(text []rune) []span {
 	return spans
 }
 
-// findSpan returns the span that starts at from. If brackets or quotes of the expression do not
-// match, the span ends at the next }} so that later expressions are found.
+// findSpan returns the span that starts at from. If brackets or quotes in the expression do not match, the span
+// ends at the next }}, so that later expressions are still found.
 func findSpan(text []rune, from int) span {
 	s := span{Placeholder: Placeholder{Start: from}, inner: from + 2}
 	end, ok := closeBraces(text[:min(len(text), from+maxSpan)], from+2)
@@ -68,7 +67,7 @@ func findSpan(text []rune, from int) span {
 	return s
 }
 
-// trimMarks refuses Jinja's {{- and -}} and takes them off the expression.
+// trimMarks reports Jinja's {{- and -}} as a problem and removes them from the expression.
 func (s *span) trimMarks(text []rune) {
 	if s.innerEnd > s.inner && text[s.inner] == '-' && !isNumberAt(text, s.inner+1) {
 		s.problem = Problem{
@@ -92,8 +91,8 @@ func isNumberAt(text []rune, at int) bool {
 	return at < len(text) && (isDigit(text[at]) || text[at] == '.' && at+1 < len(text) && isDigit(text[at+1]))
 }
 
-// closeBraces returns where the }} is that closes an expression: the first
-// one outside texts while no { is open.
+// closeBraces returns the offset of the }} that closes an expression: the first one outside quotes and outside
+// inner { }.
 func closeBraces(text []rune, from int) (int, bool) {
 	depth := 0
 	for i := from; i < len(text); i++ {
@@ -163,7 +162,7 @@ func closeMark(text []rune, from int, mark rune) int {
 	return -1
 }
 
-// blockHint shows the expression that does the work of a block.
+// blockHint suggests an expression that does the work of a block.
 func blockHint(block string) string {
 	block = strings.TrimFunc(strings.Trim(block, "-+"), unicode.IsSpace)
 	word, rest, _ := strings.Cut(block, " ")

@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// maxEdits is the largest edit distance of two similar names; without it suggestions would be
-// guesses.
+// maxEdits is the largest edit distance between two similar names. Beyond it suggestions would be guesses.
 const maxEdits = 3
 
-// opposites are words that are alike and mean the opposite.
+// opposites are words that look similar and have opposite meanings.
 var opposites = [][2]string{
 	{"include", "exclude"},
 	{"import", "export"},
@@ -25,16 +24,16 @@ var opposites = [][2]string{
 	{"gte", "lte"},
 }
 
-// areOpposite reports whether names differ in that one has a word and the other its opposite.
+// areOpposite reports whether two names differ only in a word and its opposite.
 func areOpposite(name, other string) bool {
 	return name != other && slices.ContainsFunc(opposites, func(pair [2]string) bool {
 		return strings.ReplaceAll(name, pair[0], pair[1]) == other || strings.ReplaceAll(name, pair[1], pair[0]) == other
 	})
 }
 
-// Suggest returns the known name most similar to name, for "did you mean". At most two letters,
-// and at most half of name, may be added, missing, changed or swapped; "" if there is none.
-// Equally similar names are chosen alphabetically. It never returns the opposite of name.
+// Suggest returns the known name most similar to name, for "did you mean", or "" if none is similar. At most two
+// letters, and at most half of name, may be added, missing, changed or swapped. Among equally similar names the
+// alphabetically first one is chosen. It never returns the opposite of name.
 func Suggest(name string, known []string) string {
 	if name == "" || len(name) > 100 {
 		return ""
@@ -56,8 +55,8 @@ func Suggest(name string, known []string) string {
 	return best
 }
 
-// Certain returns the known name that name is meant to be for sure: all but one letter are its own, of long
-// names all but two, no digit differs, and no other name is as near. "" if there is none.
+// Certain returns the known name that name certainly means, or "". Only one letter may differ, or two in long
+// names; no digit may differ, and no other known name may be as similar.
 func Certain(name string, known []string) string {
 	near := Suggest(name, known)
 	if near == "" || strings.Map(onlyDigits, near) != strings.Map(onlyDigits, name) {
@@ -84,8 +83,8 @@ func onlyDigits(r rune) rune {
 	return -1
 }
 
-// editDistance counts insertions, deletions, substitutions and swaps of neighbours
-// (Damerau and Levenshtein, each letter edited once at most).
+// editDistance counts insertions, deletions, substitutions and swaps of neighbouring letters (optimal string
+// alignment distance: each letter is edited at most once).
 func editDistance(a, b []rune) int {
 	before := make([]int, len(b)+1)
 	above := make([]int, len(b)+1)

@@ -8,30 +8,29 @@ import (
 	"unicode"
 )
 
-// Template is a text with expressions in {{ }}. It is immutable and safe for
-// concurrent use.
+// Template is a text with expressions in {{ }}. It is immutable and safe for concurrent use.
 type Template struct {
 	source   string
 	segments []Segment
-	single   *Program // the only expression, if nothing but white space is around it
+	single   *Program // the only expression, if there is only white space around it
 	base     int      // runes before the source of single
-	rows     *RowMap  // nil where the template is none
+	rows     *RowMap  // nil if the template is not a RowMap
 }
 
-// Segment is a part of a template: text, or an expression with its braces.
-// Start and End are offsets in runes in the template's source.
+// Segment is a part of a template: text, or an expression with its braces. Start and End are offsets in runes in
+// the source of the template.
 type Segment struct {
 	Start, End int
-	Text       string   // what is rendered, if Program is nil
+	Text       string   // the rendered text, if Program is nil
 	Program    *Program // nil for text
-	inner      int      // where the program's source starts
+	inner      int      // offset of the source of Program
 }
 
-// InnerOffset is where the source of Program starts, as an offset like Start.
+// InnerOffset returns the offset of the source of Program, counted like Start.
 func (s Segment) InnerOffset() int { return s.inner }
 
-// ParseTemplate parses a text with expressions. If there are problems it
-// returns those of all expressions, and no template.
+// ParseTemplate parses a text with expressions. If there are problems it returns those of all expressions, and no
+// template.
 func ParseTemplate(source string) (*Template, []Problem) {
 	text := []rune(source)
 	t := &Template{source: source}
@@ -63,7 +62,7 @@ func (t *Template) addSpan(text []rune, s span) []Problem {
 	if s.problem.Message != "" {
 		problems = append(problems, s.problem)
 	}
-	if s.open { // the missing braces say it all
+	if s.open { // the missing braces explain everything
 		return problems
 	}
 	program, found := Compile(string(text[s.inner:s.innerEnd]))
@@ -84,8 +83,7 @@ func (t *Template) findSingle() {
 	}
 }
 
-// Eval evaluates the segment's expression. The error is an *Error whose offset is
-// in the template's source.
+// Eval evaluates the segment's expression. The error is an *Error with an offset in the source of the template.
 func (s Segment) Eval(scope Scope, b *Budget) (any, error) {
 	return s.Program.evalAt(s.inner, scope, b)
 }
@@ -98,9 +96,8 @@ func (p *Program) evalAt(offset int, scope Scope, b *Budget) (any, error) {
 	return v, moveError(err, offset)
 }
 
-// Render evaluates the template. A template that is one expression, white
-// space aside, gives its value with the type it has; any other gives text. The
-// error is an *Error whose offset is in the template's source.
+// Render evaluates the template. A template that is a single expression, apart from white space, returns the value
+// with its type; any other returns text. The error is an *Error with an offset in the source of the template.
 func (t *Template) Render(scope Scope, b *Budget) (any, error) {
 	if t.single != nil {
 		return t.single.evalAt(t.base, scope, b)
@@ -118,7 +115,7 @@ func (t *Template) Render(scope Scope, b *Budget) (any, error) {
 	return text, nil
 }
 
-// evalText evaluates a template of several segments, and gives what each has become.
+// evalText evaluates a template of several segments. It returns the text and the value of each segment.
 func (t *Template) evalText(scope Scope, b *Budget) (text string, parts []any, err error) {
 	parts = make([]any, len(t.segments))
 	for i, s := range t.segments {
@@ -139,14 +136,14 @@ func (t *Template) evalText(scope Scope, b *Budget) (text string, parts []any, e
 	return Text(joined), parts, nil
 }
 
-// Range is a part of a text, in bytes; kept in workflow history.
+// Range is a range of bytes in a text. It is stored in workflow history.
 type Range struct {
 	From int `json:"from"`
 	To   int `json:"to"`
 }
 
-// RenderPlaced is Render, and says where in the text of the value data is. What
-// an expression gives that depends on none, such as {{ '{{' }}, is the author's.
+// RenderPlaced is Render, and also returns the ranges of the text that come from data. Constant expressions, such
+// as {{ '{{' }}, come from the author.
 func (t *Template) RenderPlaced(scope Scope, b *Budget) (value any, data []Range, err error) {
 	if len(t.segments) < 2 || t.single != nil {
 		value, err = t.Render(scope, b)
@@ -170,7 +167,7 @@ func (t *Template) RenderPlaced(scope Scope, b *Budget) (value any, data []Range
 	return text, data, nil
 }
 
-// moveError shifts the offset of an evaluation's error by n runes.
+// moveError shifts the offset of an evaluation error by n runes.
 func moveError(err error, n int) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return &Error{Offset: e.Offset + n, Message: e.Message, TooMuch: e.TooMuch}
@@ -178,8 +175,8 @@ func moveError(err error, n int) error {
 	return err
 }
 
-// Literal returns the text of a template whose value does not depend on data:
-// no expressions, or only texts such as {{ '{{' }}.
+// Literal returns the text of a template whose value does not depend on data: it has no expressions, or only
+// literal texts such as {{ '{{' }}.
 func (t *Template) Literal() (string, bool) {
 	if t.single != nil && t.single.literal != nil {
 		return *t.single.literal, true
@@ -198,14 +195,13 @@ func (t *Template) Literal() (string, bool) {
 	return out.String(), true
 }
 
-// SingleProgram returns the program of a template that is one expression, white space
-// aside.
+// SingleProgram returns the program of a template that is a single expression, apart from white space.
 func (t *Template) SingleProgram() (*Program, bool) { return t.single, t.single != nil }
 
 // Segments returns the parts in order.
 func (t *Template) Segments() []Segment { return slices.Clone(t.segments) }
 
-// Refs returns the names of all expressions with offsets in the template.
+// Refs returns the references of all expressions, with offsets in the template.
 func (t *Template) Refs() []Ref {
 	var refs []Ref
 	for _, s := range t.segments {
@@ -222,15 +218,15 @@ func (t *Template) Refs() []Ref {
 	return refs
 }
 
-// Names reports whether an expression takes one of the roots from its scope.
+// Names reports whether an expression uses one of these names from its scope.
 func (t *Template) Names(roots ...string) bool {
 	named := func(root string) bool { return slices.Contains(roots, root) }
 	return slices.ContainsFunc(t.segments, func(s Segment) bool { return s.Program != nil && slices.ContainsFunc(s.Program.roots, named) })
 }
 
-// NestedProblems finds templates inside string literals of expressions, where they are plain
-// text: people who know Jinja expect their values. They are no problems of parsing, because
-// open runs with them have to continue. Offsets are those of the strings in the template.
+// NestedProblems reports templates inside string literals of expressions. They are plain text there, but authors
+// who know Jinja expect them to be evaluated. Parsing does not report them, because open runs with such templates
+// have to continue. Offsets are those of the strings in the template.
 func (t *Template) NestedProblems() []Problem {
 	var problems []Problem
 	for _, s := range t.segments {
@@ -264,9 +260,9 @@ func nestedIn(source []rune) []Problem {
 	return problems
 }
 
-// unnestTemplates writes the content of a string with templates in it as the
-// expression that is probably meant, false if there are none. What has been
-// text stays text, so that it compares and joins as it did.
+// unnestTemplates rewrites the content of a string with templates in it as the expression that is probably meant.
+// It returns false if there are no templates. Parts that were text stay text, so that they compare and join as
+// before.
 func unnestTemplates(body []rune, quote rune) (string, bool) {
 	var parts []string
 	at := 0
@@ -299,8 +295,7 @@ func unnestTemplates(body []rune, quote rune) (string, bool) {
 	return strings.Join(parts, " ~ "), true
 }
 
-// operandText puts an expression of several parts in brackets where it is not
-// alone.
+// operandText puts an expression of several parts in brackets if it is an operand of a larger one.
 func operandText(text string, source []rune, from, to int) string {
 	alone := strings.TrimSpace(string(source[:from])) == "" && strings.TrimSpace(string(source[to:])) == ""
 	if alone || !strings.Contains(text, " ~ ") {

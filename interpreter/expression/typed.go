@@ -7,28 +7,27 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Type is what is known of a value's type before there is data.
+// Type is the type of a value as far as it is known without data.
 type Type uint8
 
-// The types that comparisons confuse.
+// The types that are confused in comparisons.
 const (
 	AnyType Type = iota
 	NumberType
 	TextType
 )
 
-// MixedComparison is a comparison of a text with a number, which no data makes true.
+// MixedComparison is a comparison of a text with a number, which is never true for any data.
 type MixedComparison struct {
-	Offset   int // in runes, of the side that is written out
+	Offset   int // of the literal side, in runes
 	Operator string
-	Written  string // that side, as in the expression
+	Written  string // the literal side as written
 	Other    string // the side that it is compared with
 	Type     Type   // of Other
 }
 
-// MixedComparisons returns the comparisons of a text with a number, where one side is written out and
-// the type of the other is known: of a function, or of a name, which is asked of typeOf by its
-// constant path.
+// MixedComparisons returns the comparisons of a text with a number in which one side is a literal and the type of
+// the other is known, either from the function or, for a name with a constant path, from typeOf.
 func (p *Program) MixedComparisons(typeOf func(root string, path []any) Type) []MixedComparison {
 	finder := mixedFinder{source: []rune(p.source), typeOf: typeOf}
 	tree := p.tree
@@ -58,7 +57,7 @@ func (f *mixedFinder) Visit(node *ast.Node) {
 		if !ok {
 			return
 		}
-		for _, item := range list.Nodes { // one that fits is meant
+		for _, item := range list.Nodes { // one element that fits is enough
 			if kind := writtenType(item); kind == AnyType || kind == f.typeOfNode(n.Left) {
 				return
 			}
@@ -69,7 +68,7 @@ func (f *mixedFinder) Visit(node *ast.Node) {
 	}
 }
 
-// noteComparison notes that a side is compared with something written out of another type.
+// noteComparison adds a comparison of side with a literal of another type, and reports whether it did.
 func (f *mixedFinder) noteComparison(operator string, side, written ast.Node) bool {
 	kind, other := f.typeOfNode(side), writtenType(written)
 	if kind == AnyType || other == AnyType || kind == other || writtenType(side) != AnyType {
@@ -81,7 +80,7 @@ func (f *mixedFinder) noteComparison(operator string, side, written ast.Node) bo
 	return true
 }
 
-// sideText is how a side is written: a name with its members, else the text itself.
+// sideText returns the text of a side: a name with its members, or else the source text.
 func (f *mixedFinder) sideText(node ast.Node) string {
 	root, path, ok := constantPath(node)
 	if !ok {
@@ -107,7 +106,7 @@ func writtenType(node ast.Node) Type {
 	return AnyType
 }
 
-// resultTypes are the types of functions that give one type whatever they are given.
+// resultTypes are the types of functions whose result has the same type for any arguments.
 var resultTypes = map[string]Type{
 	"len": NumberType, "count": NumberType, "sum": NumberType, "int": NumberType, "float": NumberType, "abs": NumberType,
 	"round": NumberType, "floor": NumberType, "ceil": NumberType,
@@ -129,7 +128,7 @@ func (f *mixedFinder) typeOfNode(node ast.Node) Type {
 	return AnyType
 }
 
-// constantPath is a name with the constant keys behind it.
+// constantPath returns a name and the constant keys after it.
 func constantPath(node ast.Node) (root string, path []any, ok bool) {
 	switch n := node.(type) {
 	case *ast.IdentifierNode:

@@ -13,19 +13,17 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Whole numbers are kept in int, which must hold 64 bits: this line does not
-// compile where it holds fewer.
+// Whole numbers are kept in int, which must have 64 bits. This line does not compile if it has fewer.
 const _ = uint(math.MaxUint64)
 
-// maxDepth is how deep lists and maps may be nested: decoding, copying and comparing recurse,
-// and Go ends a program whose stack is full.
+// maxDepth is how deeply lists and maps may be nested. Decoding, copying and comparing are recursive, and Go ends a
+// program whose stack overflows.
 const maxDepth = 1000
 
 var errDepth = fmt.Errorf("lists and maps are nested more than %d deep", maxDepth)
 
-// Value carries a canonical value through JSON without changing it. Structs
-// that Temporal stores use it in place of any, which would turn 1 into a
-// float64 and lose digits of large numbers.
+// Value carries a canonical value through JSON without changing it. Structs that Temporal stores use it instead of
+// any, because decoding into any turns 1 into a float64 and loses digits of large numbers.
 type Value struct{ Data any }
 
 // Of wraps a canonical value.
@@ -44,18 +42,15 @@ func (v *Value) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// IsZero reports whether the value is nil, for the omitzero option of JSON.
+// IsZero reports whether the value is nil, for the JSON option omitzero.
 func (v Value) IsZero() bool { return v.Data == nil }
 
-// Canonical converts a Go value to the form that all values of the language
-// have: nil, bool, int, float64, string of valid UTF-8, []any, map[string]any,
-// and json.Number for numbers that int and float64 cannot hold. A canonical
+// Canonical converts a Go value to the form that all values of the language have: nil, bool, int, float64, string
+// in valid UTF-8, []any, map[string]any, and json.Number for numbers that int and float64 cannot hold. A canonical
 // value is unchanged by Encode and Decode.
-//
-// Whole numbers are int, also 1.0 and 1e2. Whole numbers beyond 64 bits stay
-// as they were written. Times become RFC 3339 text in UTC; invalid UTF-8
-// becomes U+FFFD, as in encoding/json. NaN, infinity and other types are
-// errors, and so is nesting of more than 1000 levels. Lists and maps are copied.
+// Whole numbers are int, including 1.0 and 1e2. Whole numbers beyond 64 bits stay as they were written. Times
+// become RFC 3339 text in UTC; invalid UTF-8 becomes U+FFFD, as in encoding/json. NaN, infinity, other types, and
+// more than 1000 levels of nesting are errors. Lists and maps are copied.
 func Canonical(v any) (any, error) { return canonicalAt(v, 0) }
 
 func canonicalAt(v any, depth int) (any, error) {
@@ -120,8 +115,8 @@ func validText(s string) string {
 	return string([]rune(s))
 }
 
-// Truthy is the one truth of the language: false, nil, 0, "", the empty list
-// and the empty map are false, everything else is true.
+// Truthy reports whether a value counts as true: false, nil, 0, "", the empty list and the empty map are false,
+// everything else is true.
 func Truthy(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -139,12 +134,11 @@ func Truthy(v any) bool {
 	case map[string]any:
 		return len(v) > 0
 	default:
-		return true // json.Number: zero fits into int
+		return true // a json.Number: zero would be an int
 	}
 }
 
-// Text renders a value as mixed text does: nil is empty, numbers are digits,
-// text is itself, lists and maps are JSON.
+// Text renders a value as in mixed text: nil is empty, numbers are digits, text is itself, lists and maps are JSON.
 func Text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -166,8 +160,8 @@ func Text(v any) string {
 	}
 }
 
-// TypeName names the type of a canonical value as messages and type() do:
-// nil, boolean, number, string, list, map.
+// TypeName returns the type of a canonical value as messages and type() name it: nil, boolean, number, string,
+// list, map.
 func TypeName(v any) string {
 	switch v.(type) {
 	case nil:
@@ -187,7 +181,7 @@ func TypeName(v any) string {
 	}
 }
 
-// TimeText is a time in expressions, nil for the zero time.
+// TimeText returns a time as expressions see it, or nil for the zero time.
 func TimeText(at time.Time) any {
 	if at.IsZero() {
 		return nil
@@ -195,12 +189,12 @@ func TimeText(at time.Time) any {
 	return at.UTC().Format(time.RFC3339Nano)
 }
 
-// Values are the values of a list.
+// Values wraps each value of a list.
 func Values(vs []any) []Value {
 	return lists.Map(vs, Of)
 }
 
-// OrEmpty is a value, or an empty map for nil.
+// OrEmpty returns v, or an empty map if v is nil.
 func OrEmpty(v any) any {
 	if v == nil {
 		return map[string]any{}
@@ -208,18 +202,18 @@ func OrEmpty(v any) any {
 	return v
 }
 
-// MapOf is a value that is a map, nil for any other.
+// MapOf returns v if it is a map, and nil if not.
 func MapOf(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
 }
 
-// Member returns the member of a map, nil if there is none.
+// Member returns the member of a map, or nil if there is none.
 func Member(v any, key string) any { return MapOf(v)[key] }
 
-// Merge lays overlay over base. Maps are merged entry by entry at every depth; anything else in
-// overlay, nil included, replaces what base has. A nil overlay itself changes nothing. Neither
-// argument is changed; the result shares with them what was not merged.
+// Merge merges overlay into base and returns the result. Maps are merged entry by entry at every depth; any other
+// value in overlay, including nil, replaces the value in base. If overlay itself is nil, base is returned. Neither
+// argument is changed; the result shares with them the parts that were not merged.
 func Merge(base, overlay any) any {
 	if overlay == nil {
 		return base

@@ -207,7 +207,7 @@ func (w *rewriter) replaceNames(program *expression.Program, status string, name
 	return changed
 }
 
-// operandText puts a test in parentheses unless it stands alone or beside and, or.
+// operandText puts a test in parentheses unless it is the whole condition or an operand of and, or.
 func (w *rewriter) operandText(test string, from, to int) string {
 	before := strings.TrimSpace(string(w.source[:from]))
 	after := strings.TrimSpace(string(w.source[to:]))

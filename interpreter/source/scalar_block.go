@@ -47,8 +47,8 @@ func (r *replay) detectIndent() int {
 	}
 }
 
-// blockLines replays the lines of a block scalar as the YAML parser reads
-// them. In a folded one the break between two lines of text is a space.
+// blockLines replays the lines of a block scalar as the YAML parser reads them. In a folded scalar the break
+// between two lines of text becomes a space.
 func (r *replay) blockLines(indent int, folded bool) {
 	var pending *place // the break that ended the line before
 	wasBlank := false
@@ -78,15 +78,15 @@ func (r *replay) blockLines(indent int, folded bool) {
 		}
 		empty = r.emptyLines(indent)
 	}
-	// How many of the last breaks count is the header's business; the value
-	// has as many as it needs.
+	// The header decides how many of the last breaks belong to the value. compareRune ignores the others, because
+	// the value is then complete.
 	if pending != nil {
 		r.compareRune(*pending)
 	}
 	r.emitAll(empty)
 }
 
-// emptyLines moves past indentation and empty lines and returns their breaks.
+// emptyLines skips indentation and empty lines, and returns the breaks of the lines.
 func (r *replay) emptyLines(indent int) []place {
 	var breaks []place
 	for {

@@ -9,9 +9,8 @@ func decodeRune(data []byte) (rune, int) {
 	return utf8.DecodeRune(data)
 }
 
-// replayFlow replays the plain and the quoted styles: lines are folded, quotes and
-// escapes undone. It stops when the value is complete, so it need not know
-// where the scalar ends.
+// replayFlow replays the plain and the quoted styles: it folds lines and replaces quotes and escapes. It stops when
+// the value is complete, so it need not know where the scalar ends.
 func (r *replay) replayFlow(style Style) {
 	for !r.isDone() && !r.atEnd() {
 		switch c := r.peekRune(); {
@@ -29,8 +28,8 @@ func (r *replay) replayFlow(style Style) {
 	}
 }
 
-// whiteSpace replays blanks and line breaks between two words: blanks beside a
-// break go, a single break is a space, of several the first goes.
+// whiteSpace replays blanks and line breaks between two words. Blanks beside a break are dropped, a single break
+// becomes a space, and the first of several breaks is dropped.
 func (r *replay) whiteSpace() {
 	var blanks []place
 	for isBlank(r.peekRune()) {
@@ -57,7 +56,7 @@ func (r *replay) whiteSpace() {
 	}
 }
 
-// skipBreaks moves past blanks and line breaks and returns the breaks.
+// skipBreaks skips blanks and line breaks and returns the breaks.
 func (r *replay) skipBreaks() []place {
 	var breaks []place
 	for {
@@ -73,8 +72,7 @@ func (r *replay) skipBreaks() []place {
 	}
 }
 
-// escapes are the escapes of one character in double quotes (YAML 1.2.2,
-// section 5.7).
+// escapes are the one-character escapes in double quotes (YAML 1.2.2, section 5.7).
 var escapes = map[rune]rune{
 	'0': 0, 'a': '\a', 'b': '\b', 't': '\t', '\t': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\r',
 	'e': '\x1b', ' ': ' ', '"': '"', '\'': '\'', '/': '/', '\\': '\\',
@@ -83,8 +81,7 @@ var escapes = map[rune]rune{
 
 var hexDigits = map[rune]int{'x': 2, 'u': 4, 'U': 8}
 
-// replayEscape replays a backslash in double quotes. Before a line break it joins
-// the lines.
+// replayEscape replays a backslash in double quotes. Before a line break it joins the lines.
 func (r *replay) replayEscape() {
 	start := r.pos
 	r.nextRune()
