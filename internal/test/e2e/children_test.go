@@ -30,24 +30,7 @@ func TestKilledWithChildren(t *testing.T) {
 			db.Exec(t, "CREATE TABLE lines (order_id bigint REFERENCES orders (id), line bigint, version bigint, PRIMARY KEY (order_id, line))")
 			steps := strings.Replace(listedPages, "MODE", mode, 1)
 			steps = w.kept(book(strings.Replace(steps, "{limit: 3}\n    retry:", "{limit: 3, since: \"{{ incremental.value }}\"}\n    incremental: {cursor_path: version, initial_value: 0, type: integer, key: id}\n    retry:", 1) + "\noutput: \"{{ fetch }}\"\n"))
-			worker := w.spawn()
-			requests := 0
-			third := w.api.Hold(func(r *http.Request) bool {
-				if r.Method != http.MethodGet {
-					return false
-				}
-				requests++
-				return requests == 3
-			})
-			run := w.start(steps, nil)
-			require.Eventually(t, func() bool { return third.HeldRequests() > 0 }, patience, tick, "page 3 was not requested")
-			w.remove("orders", 2)
-			worker.Kill()
-			third.Release()
-			w.spawn()
-			result, err := w.outcome(run)
-			require.NoError(t, err)
-			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
+			w.completesAfterAKill(steps, http.MethodGet, 2)
 			written := func() {
 				rows := w.rows(db, "SELECT o.id, count(l.line) AS lines FROM orders o LEFT JOIN lines l ON l.order_id = o.id GROUP BY o.id ORDER BY o.id")
 				require.GreaterOrEqual(t, len(rows), 11)

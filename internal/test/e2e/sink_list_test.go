@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reprise/workflows/protocol"
 )
 
 // listedSinks are two sinks in a list, which say in their rows where they are.
@@ -108,6 +110,31 @@ func TestASinkOfAListThatFails(t *testing.T) {
 	}
 }
 
+// completesAfterAKill runs a playbook to its end. Its worker is killed while the third request with the method is held up, and the
+// source loses a row before another worker continues.
+func (w *world) completesAfterAKill(source, method string, removed int) protocol.Result {
+	w.t.Helper()
+	worker := w.spawn()
+	requests := 0
+	third := w.api.Hold(func(r *http.Request) bool {
+		if r.Method != method {
+			return false
+		}
+		requests++
+		return requests == 3
+	})
+	run := w.start(source, nil)
+	require.Eventually(w.t, func() bool { return third.HeldRequests() > 0 }, patience, tick, "no third %s", method)
+	w.remove("orders", removed)
+	worker.Kill()
+	third.Release()
+	w.spawn()
+	result, err := w.outcome(run)
+	require.NoError(w.t, err)
+	require.EqualValues(w.t, "completed", result.Status, "%+v", result.Error)
+	return result
+}
+
 // TestKilledBetweenTwoSinksOfAPage: the first sink of a list has page 3 when the worker dies and the source moves. Both
 // hold what the result holds in the end, each row once.
 func TestKilledBetweenTwoSinksOfAPage(t *testing.T) {
@@ -122,24 +149,7 @@ func TestKilledBetweenTwoSinksOfAPage(t *testing.T) {
 			if strings.HasPrefix(first.name, "sqlite") {
 				steps = createSQLite + strings.TrimLeft(steps, "\n")
 			}
-			worker := w.spawn()
-			writes := 0
-			third := w.api.Hold(func(r *http.Request) bool {
-				if r.Method != http.MethodPost {
-					return false
-				}
-				writes++
-				return writes == 3
-			})
-			run := w.start(book(steps+"\noutput: \"{{ fetch }}\"\n"), nil)
-			require.Eventually(t, func() bool { return third.HeldRequests() > 0 }, patience, tick, "page 3 was not written to the second sink")
-			w.remove("orders", 8)
-			worker.Kill()
-			third.Release()
-			w.spawn()
-			result, err := w.outcome(run)
-			require.NoError(t, err)
-			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
+			result := w.completesAfterAKill(book(steps+"\noutput: \"{{ fetch }}\"\n"), http.MethodPost, 8)
 			rows := result.Result.Data.([]any)
 			require.Equal(t, short(rows), short(first.rows(w, db)), "the first sink")
 			require.Equal(t, short(rows), short(inAPI(w, db)), "the second sink")
