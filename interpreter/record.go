@@ -142,7 +142,7 @@ func (r *StepRecord) CompleteForDisplay(most int, failure *ErrorObject) {
 	if r.Error == nil {
 		r.Error = failure
 	}
-	r.Error = r.Error.ShrunkError()
+	r.Error = r.Error.ShownError()
 }
 
 // CallsOutput is the result of the calls of a batch, or of the single call of a step, which is an iteration without

@@ -96,6 +96,20 @@ func (e *ErrorObject) ShrunkError() *ErrorObject {
 	return &small
 }
 
+// shownBody is how many bytes of a body a query returns: its beginning, and its end, which often has the cause. A run may have
+// a thousand records.
+const shownBody = 1000
+
+// ShownError returns the error for the answer to a query: as ShrunkError, but with both ends of a large body.
+func (e *ErrorObject) ShownError() *ErrorObject {
+	if e == nil || EncodedSize(e.Body) <= shownBody {
+		return e.ShrunkError()
+	}
+	shown := *e
+	shown.Body = expression.Of(source.CutEnds(expression.Text(e.Body.Data), shownBody))
+	return shown.ShrunkError()
+}
+
 // ShrinkResult reduces a call's result to most bytes. An error loses its large data; data that is too large becomes
 // a failure that says so. what describes the result in the message.
 func (r *CallResult) ShrinkResult(what string, most int) {

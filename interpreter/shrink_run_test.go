@@ -181,3 +181,19 @@ func TestShrunkErrorKeepsWhatIsSmall(t *testing.T) {
 	small = failedRecord("a", 150, 79_000).Error.ShrunkError()
 	require.Equal(t, [2]int{150, 0}, [2]int{length(small.Collected), length(small.Body)})
 }
+
+// TestShownErrorKeepsBothEnds: the last line of a long body, which often has the cause, is part of what a query returns.
+func TestShownErrorKeepsBothEnds(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("  at Export.page\n", 3000) + "Caused by: no such table\n"
+	for _, body := range []any{"<html>\n" + long, map[string]any{"first": "<html>", "trace": long, "zlast": "Caused by: no such table"}} {
+		failure := &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Message: "HTTP 500", Body: expression.Of(body)}
+		shown := failure.ShownError()
+		require.Equal(t, "HTTP 500", shown.Message)
+		require.Contains(t, shown.Body.Data, "<html>")
+		require.Contains(t, shown.Body.Data, "Caused by: no such table")
+		require.Contains(t, shown.Body.Data, "left out")
+		require.Less(t, interpreter.EncodedSize(shown), 2000)
+	}
+	require.Nil(t, (*interpreter.ErrorObject)(nil).ShownError())
+}

@@ -103,7 +103,7 @@ func listRuns(ctx context.Context, streams cli.Streams, s *session.Session, sinc
 		streams.Advisef("%s", render.StartWorker(queue, s.Flags))
 	}
 	if link := s.RunsLink(); link != "" {
-		streams.Notef("in the web UI: %s", link)
+		streams.Notef("page: %s", link)
 	}
 	return nil
 }

@@ -159,15 +159,22 @@ var shortColumns = map[string]string{"shortly": "when", "due": "next"}
 // schedulesTable returns a table of schedules that fits a terminal.
 func schedulesTable(list []*ScheduleDocument, paper terminal.Paper) string {
 	names := lists.Map(list, func(one *ScheduleDocument) string { return terminal.Visible(one.Name) })
-	return terminal.FitColumns(paper.Width, names, [][]string{
-		{"schedule", "playbook", "when", "zone", "next", "last run"},
-		{"schedule", "when", "zone", "next", "last run"},
-		{"schedule", "when", "zone", "due", "last run"},
-		{"schedule", "when", "due", "last run"},
-		{"schedule", "shortly", "due", "last run"},
+	sets := [][]string{
+		{"schedule", "playbook", "when", "zone", "next", "last run", "no run"},
+		{"schedule", "when", "zone", "next", "last run", "no run"},
+		{"schedule", "when", "zone", "due", "last run", "no run"},
+		{"schedule", "when", "due", "last run", "no run"},
+		{"schedule", "shortly", "due", "last run", "no run"},
+		{"schedule", "due", "last run", "no run"},
 		{"schedule", "due", "last run"},
 		{"schedule", "due"},
-	}, func(columns, names []string) string {
+	}
+	if !slices.ContainsFunc(list, func(one *ScheduleDocument) bool { return one.Skipped+one.Missed > 0 }) {
+		sets = lists.Map(sets, func(set []string) []string {
+			return lists.Filter(set, func(name string) bool { return name != "no run" })
+		})
+	}
+	return terminal.FitColumns(paper.Width, names, sets, func(columns, names []string) string {
 		head := lists.Map(columns, func(name string) any { return cmp.Or(shortColumns[name], name) })
 		rows := terminal.NewTable(head...)
 		for i, one := range list {
@@ -185,6 +192,18 @@ func (d *ScheduleDocument) layoutOf() string {
 		return "01-02 15:04:05Z"
 	}
 	return "01-02 15:04Z"
+}
+
+// timesWithoutRun returns how many times of the schedule had no run, and why; "" for none.
+func (d *ScheduleDocument) timesWithoutRun() string {
+	var all []string
+	if d.Missed > 0 {
+		all = append(all, fmt.Sprintf("%d missed", d.Missed))
+	}
+	if d.Skipped > 0 {
+		all = append(all, fmt.Sprintf("%d skipped", d.Skipped))
+	}
+	return strings.Join(all, ", ")
 }
 
 // listCells returns the cells of a schedule in a list, by column.
@@ -206,6 +225,7 @@ func (d *ScheduleDocument) listCells(name string, paper terminal.Paper) map[stri
 	return map[string]string{
 		"schedule": name, "playbook": paper.Shorten(d.Playbook, 30), "when": paper.Shorten(d.When, 40), "shortly": terminal.Shorten(d.When, 16),
 		"zone": terminal.Visible(d.Zone), "next": next, "due": due, "last run": last,
+		"no run": d.timesWithoutRun(),
 	}
 }
 

@@ -23,5 +23,6 @@ func TestLinkToRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "/namespaces/night%20shift/workflows", link.EscapedPath())
 	require.Equal(t, runs.OwnRuns, link.Query().Get("query"))
+	require.Equal(t, "http://127.0.0.1:8250/?key=a", (&Session{UI: "http://127.0.0.1:8233", pageLink: "http://127.0.0.1:8250/?key=a"}).RunsLink(), "the page of runs is shorter")
 	require.Empty(t, (&Session{}).RunsLink())
 }

@@ -119,10 +119,7 @@ func (s *Session) LostError() error {
 
 // PageOf returns the link to a run on the page of runs, else in the web UI; "" if neither is known.
 func (s *Session) PageOf(workflowID, runID string) string {
-	link := s.pageLink
-	if s.Page != nil {
-		link = s.Page.Link
-	}
+	link := s.pageAddress()
 	if link == "" {
 		return s.Link(workflowID, runID)
 	}
@@ -141,12 +138,23 @@ func (s *Session) Link(workflowID, runID string) string {
 		s.UI, url.PathEscape(s.Namespace), url.PathEscape(workflowID), runID)
 }
 
-// RunsLink returns the link to the list of top-level runs in the web UI; "" if the UI is not known.
+// RunsLink returns the address of the page of runs, else of their list in the web UI; "" if both are unknown.
 func (s *Session) RunsLink() string {
-	if s.UI == "" {
+	switch link := s.pageAddress(); {
+	case link != "":
+		return link
+	case s.UI == "":
 		return ""
 	}
 	return fmt.Sprintf("%s/namespaces/%s/workflows?query=%s", s.UI, url.PathEscape(s.Namespace), url.QueryEscape(runs.OwnRuns))
+}
+
+// pageAddress returns the address of the page of runs, with its key; "" if it is unknown.
+func (s *Session) pageAddress() string {
+	if s.Page != nil {
+		return s.Page.Link
+	}
+	return s.pageLink
 }
 
 // ServerFlags select the server, and its task queue and payload store.

@@ -45,7 +45,7 @@ func (b *batch) waitRecorder(ctx workflow.Context, i int) drive.WaitRecorder {
 func (b *batch) openIterations() (protocol.Iterations, error) {
 	answer := protocol.Iterations{Iterations: b.iterationRecords(), Hosted: len(b.hosted) > 0 && b.step.Action.RateLimit != nil}
 	for i := range answer.Iterations {
-		answer.Iterations[i].Error = answer.Iterations[i].Error.ShrunkError()
+		answer.Iterations[i].Error = answer.Iterations[i].Error.ShownError()
 	}
 	return answer, nil
 }

@@ -142,7 +142,7 @@ func (s *status) runProgress() (protocol.Progress, error) {
 				step.Status = interpreter.Awaiting
 			}
 		}
-		step.Error = step.Error.ShrunkError()
+		step.Error = step.Error.ShownError()
 		if step.Loop != nil {
 			short := *step.Loop
 			short.Errors = nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
@@ -46,7 +47,7 @@ func (o EndedRun) Cause() *Cause {
 	cause := &Cause{}
 	if record != nil {
 		cause.Step = StepName(*record)
-		if first := firstFailed(record); first != nil && first.Error != nil {
+		if first := firstFailed(record); first != nil && first.Error != nil && (failure == nil || failure.Kind == interpreter.KindLoop) {
 			failure = first.Error
 			cause.Step += fmt.Sprintf("[%d]", first.Index)
 			if first.Element.Data != nil {
@@ -65,6 +66,19 @@ func (o EndedRun) Cause() *Cause {
 	}
 	cause.Policy = o.policyOf(record, failure)
 	return cause
+}
+
+// WaitingCause returns why the first step that waits to retry failed last, as far as the run says it; nil if no step does.
+func WaitingCause(status *runs.Status) *Cause {
+	for _, step := range status.Steps {
+		if step.Status != interpreter.RetryPending || step.Error == nil || step.Loop != nil {
+			continue
+		}
+		cause := &Cause{Step: stepLabel(step), Body: Body(step.Error)}
+		cause.describeFailure(step.Error)
+		return cause
+	}
+	return nil
 }
 
 // describeFailure copies what the failure itself reports.

@@ -12,6 +12,7 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
 	"reprise/internal/test/samples"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -208,6 +209,23 @@ workflow:
 	require.True(t, strings.HasPrefix(cause.Body.Head, "line 1\n"))
 	require.True(t, strings.HasSuffix(cause.Body.Tail, "line 300"))
 	require.Equal(t, strings.TrimSpace(body.String()), cause.Body.Text())
+
+	waiting := render.WaitingCause(&runs.Status{Steps: []runs.Step{
+		{Step: "done", Item: runs.Item{Status: interpreter.Completed, Error: failure}},
+		{Step: "fetch", Visit: 1, Item: runs.Item{Status: interpreter.RetryPending, Error: failure}},
+	}})
+	require.Equal(t, []string{"fetch", "HTTP 500", "http://api/orders?page=2"}, []string{waiting.Step, waiting.Answer, waiting.Request})
+	require.True(t, strings.HasSuffix(waiting.Body.Tail, "line 300"))
+	require.Nil(t, render.WaitingCause(&runs.Status{Steps: []runs.Step{{Step: "fetch", Item: runs.Item{Status: interpreter.Running, Error: failure}}}}))
+
+	loop := record("each", interpreter.Failed, time.Second)
+	loop.Loop = &interpreter.LoopRecord{Errors: []interpreter.LoopError{{Index: 2, Error: failure}}}
+	ofLoop := func(kind interpreter.Kind) *render.Cause {
+		result := protocol.Result{Status: interpreter.Failed, Error: &interpreter.ErrorObject{Kind: kind, Message: "row 1 has no key"}, Steps: []protocol.StepRecord{loop}}
+		return render.EndedRun{WorkflowID: "run-1", Result: result}.Cause()
+	}
+	require.Equal(t, "each[2]", ofLoop(interpreter.KindLoop).Step)
+	require.Equal(t, []string{"each", "row 1 has no key"}, []string{ofLoop(interpreter.KindSink).Step, ofLoop(interpreter.KindSink).Message}, "its sink failed, and not for the iteration")
 
 	var printed strings.Builder
 	render.Report(&printed, ended, terminal.Paper{Width: 80})

@@ -91,6 +91,8 @@ func writeSteps(b *strings.Builder, status *runs.Status, paper terminal.Paper) {
 		case cause != nil && saysError(step, cause): // the status ends with it
 		case hasFailed(step):
 			writeFailure(b, stepLabel(step)+" failed", step.Item, paper)
+		case step.HeldBy == runs.HeldByPerson && step.Error != nil:
+			writeEnds(b, step.Error, paper, false) // a person decides by it
 		}
 	}
 }
@@ -138,7 +140,16 @@ func writeFailure(b *strings.Builder, head string, item runs.Item, paper termina
 		line += " (" + terminal.Count(item.Attempt, "attempt") + ")"
 	}
 	terminal.WriteWrapped(b, line, paper.Width)
-	for _, said := range bothEnds(item.Error, paper) {
+	writeEnds(b, item.Error, paper, true)
+}
+
+// writeEnds writes both ends of an error's body. isWhole says that the error has all lines that were kept, so that those
+// between are counted; that of an open step has fewer.
+func writeEnds(b *strings.Builder, failure *interpreter.ErrorObject, paper terminal.Paper, isWhole bool) {
+	for i, said := range bothEnds(failure, paper) {
+		if i == 1 && !isWhole && strings.HasPrefix(said, "… ") {
+			said = "…"
+		}
 		b.WriteString(terminal.HangingLine("  ", said, paper.Width))
 	}
 }

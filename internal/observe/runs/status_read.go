@@ -51,6 +51,7 @@ func (q *inquiry) notef(format string, args ...any) {
 // a cancelled one.
 func (r *Reader) Status(ctx context.Context, run Found, now time.Time) (*Status, error) {
 	status := &Status{Found: run, Workers: -1, Steps: []Step{}, At: now}
+	status.noteLate(now)
 	q := &inquiry{Reader: r, status: status, run: run}
 	if run.cancelling || run.ended == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED {
 		q.readCancelled(ctx)

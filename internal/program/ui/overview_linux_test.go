@@ -67,6 +67,12 @@ func TestPartialSuccesses(t *testing.T) {
 		return regexp.MustCompile(`<b>[1-9][0-9]*</b> Partial success`).MatchString(body) && strings.Contains(body, "Caused by: no such table</code>")
 	}, patience, 100*time.Millisecond)
 	require.Contains(t, between(body, "<h2>Needs attention</h2>", "</section>"), link)
+
+	person := w.start("person-"+w.queue, strings.Replace(decides, "http://127.0.0.1:1/", api.URL+"/500", 1), nil)
+	body = w.shows("/runs/"+person, "needs a person</span>")
+	require.Contains(t, between(body, `<pre class="panel body">`, "</section>"), "Caused by: no such table", "the end of a long body is kept")
+	require.Contains(t, body, `">Retry or skip</a>`)
+	w.shows("/?q=person-", "needs a person</span>")
 }
 
 // TestStartPage: it leads with counts that filter, then has what needs somebody, with the cause and what to do next, and

@@ -167,6 +167,9 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 			marked = shown.Cause.Marked
 		}
 	}
+	if !found.Ended() {
+		shown.Cause = render.WaitingCause(shown.Status)
+	}
 	shown.drawRun(book, input.Source, input.Workload.Data, marked)
 	shown.Actions = s.runActions(shown.Status, v.person)
 	shown.NeedsReason = needsReason(shown.Actions)
