@@ -608,6 +608,7 @@ func (w *world) looks(t *testing.T, browser *testenv.Browser, until func(string)
 			for _, scheme := range []string{"light", "dark"} {
 				browser.Screen(width, scheme)
 				require.Equal(t, "true", browser.Eval(`document.documentElement.scrollWidth <= innerWidth`), "%s at %d", name, width)
+				require.Equal(t, "true", browser.Eval(`[...document.querySelectorAll('td.run')].every(cell => cell.offsetWidth >= 150)`), "%s at %d: the names of runs have room", name, width)
 				if folder := pictures(); folder != "" {
 					browser.Picture(filepath.Join(folder, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)))
 				}
