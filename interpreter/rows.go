@@ -15,7 +15,7 @@ const MostTables = 50
 
 // Rows counts what a call, a loop or a run did to data: the rows that it read, and what it wrote to each table.
 // Nil, and zero, mean "was not counted". It is a value: Plus returns a new one. Kept in workflow history.
-// || Repeated attempts count once, since only an attempt with a result counts. If a worker is lost after a write,
+// Repeated attempts count once, since only an attempt with a result counts. If a worker is lost after a write,
 // the write is found in the ledger of its destination. Then modes insert, insert_or_ignore and replace count the
 // rows of that write, of which insert_or_ignore may have omitted some; other modes, and a call that continues from
 // its ledger entry, count the rows given to the write, because the entry is made before the write, and it is not

@@ -1,6 +1,6 @@
 // Package workflows is the Temporal side of Reprise: it lets package interpreter decide, waits durably, and calls
 // activities by name. It contains no rules of the playbook language.
-// || Each package below imports only packages before it: protocol, gate, keeper, control, drive, loop, run.
+// Each package below imports only packages before it: protocol, gate, keeper, control, drive, loop, run.
 package workflows
 
 import (

@@ -237,7 +237,7 @@ func (s *Step) ReadsRows() bool { return s.Rows != nil || s.Where != nil || s.In
 // PagesCollect returns the collect for pages whose policy has none, nil for none: that of the step. If ReadsRows is
 // true, pages are collected without one, with the strategy of the policies that have one, unless they are written
 // page by page.
-// || The rows of a source's pages are elements, so they are always collected.
+// The rows of a source's pages are elements, so they are always collected.
 func (s *Step) PagesCollect() *Collect {
 	switch {
 	case s.Collect != nil:

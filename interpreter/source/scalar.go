@@ -15,7 +15,7 @@ const (
 // ScalarPositions returns the position in the file of each rune of value, and one more for its end. start is where
 // the YAML parser says that the scalar begins: at its tag or anchor if it has one, or at the | or > of a block
 // scalar.
-// || It decodes the scalar again from the file's text, because the parser keeps only the decoded value. If that
+// It decodes the scalar again from the file's text, because the parser keeps only the decoded value. If that
 // gives another value, every position is start.
 func (f *File) ScalarPositions(start Position, style Style, value string) []Position {
 	runes := []rune(value)

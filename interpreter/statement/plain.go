@@ -36,7 +36,7 @@ var harmless = wordSet("count", "sum", "min", "max", "avg", "array_agg", "string
 
 // isPlain reports whether a PostgreSQL statement only reads and writes rows: it changes nothing in its session,
 // except through definitions in the database such as triggers. It returns false if that is uncertain.
-// || The server joins consecutive literals, with the escapes of the first.
+// The server joins consecutive literals, with the escapes of the first.
 func (p *parser) isPlain() bool {
 	if p.dialect != Postgres || !plainVerbs[p.verb] {
 		return false

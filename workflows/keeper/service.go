@@ -1,6 +1,6 @@
 // Package keeper has the workflows that outlive runs: rate limits, queues of concurrency keys, states, partitions,
 // trees of runs, logins, mailboxes. Each keeps one thing for later runs.
-// || Each thing has the same name in three places: its rules are in package interpreter, its workflow is here, and
+// Each thing has the same name in three places: its rules are in package interpreter, its workflow is here, and
 // its activities, if any, are in activities/keeper.
 package keeper
 

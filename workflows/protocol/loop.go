@@ -84,7 +84,7 @@ func (c *Subset) SliceOf(first, end int) *Subset {
 const WaitsSignal = "waits"
 
 // WaitReport is the status of all open work of a child. Kept in workflow history.
-// || It is separate from SlotRequest because existing runs have sent both, and a replay compares the names of
+// It is separate from SlotRequest because existing runs have sent both, and a replay compares the names of
 // signals and their order.
 type WaitReport struct {
 	From   string             `json:"from,omitempty"`   // "" means running

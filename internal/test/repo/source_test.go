@@ -88,6 +88,9 @@ func TestCommentsArePlain(t *testing.T) {
 					t.Errorf("%s: a comment has %q; write: %s", file.at(group), found, mannered[i].instead)
 				}
 			}
+			if strings.Contains("\n"+group.Text(), "\n||") {
+				t.Errorf("%s: a line of a comment begins with ||, the mark of a paragraph in some editors", file.at(group))
+			}
 			if found := whoFirst.FindString(text); found != "" {
 				t.Errorf("%s: a sentence begins with %q; name its subject", file.at(group), found)
 			}

@@ -1,5 +1,5 @@
 // Package check finds problems in a playbook that could be decoded.
-// || Each file has the rules of one subject, as functions of the checker, and the tables in rules.go list all rules
+// Each file has the rules of one subject, as functions of the checker, and the tables in rules.go list all rules
 // and the codes that they report. The package reads the model, the catalogue of tools and the limits, and returns
 // diagnostics. It does not change the model or read YAML.
 package check
