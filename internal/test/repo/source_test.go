@@ -89,7 +89,7 @@ func TestCommentsArePlain(t *testing.T) {
 				}
 			}
 			if strings.Contains("\n"+group.Text(), "\n||") {
-				t.Errorf("%s: a line of a comment begins with ||, the mark of a paragraph in some editors", file.at(group))
+				t.Errorf("%s: a line of a comment begins with ||: remove it", file.at(group))
 			}
 			if found := whoFirst.FindString(text); found != "" {
 				t.Errorf("%s: a sentence begins with %q; name its subject", file.at(group), found)
