@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gocloud.dev/gcerrors"
@@ -153,9 +154,12 @@ func (w *objectWrite) readRecords(ctx context.Context, behind int) ([]stagedReco
 	if end.next == behind+1 {
 		return nil, w.checkKept(ctx)
 	}
-	records := make([]stagedRecord, end.next-behind-1)
+	records, held := make([]stagedRecord, end.next-behind-1), atomic.Int64{}
 	err = eachNumber(ctx, behind+1, end.next-1, func(ctx context.Context, number int) error {
 		record, err := w.readRecord(ctx, number)
+		if held.Add(int64(len(record.content))) > mostHeld {
+			record.content = nil
+		}
 		records[number-behind-1] = record
 		return err
 	})
@@ -164,12 +168,6 @@ func (w *objectWrite) readRecords(ctx context.Context, behind int) ([]stagedReco
 			return nil, lost
 		}
 		return nil, err
-	}
-	held := 0
-	for i := range records {
-		if held += len(records[i].content); held > mostHeld {
-			records[i].content = nil
-		}
 	}
 	return records, nil
 }
