@@ -151,7 +151,7 @@ func (d *desk) awaits(id string, n, attempt int) []runs.AwaitedAttempt {
 func (d *desk) ends(id string) protocol.Result {
 	d.t.Helper()
 	var result protocol.Result
-	err := testenv.Outcome(d.t, d.env.Client().GetWorkflow(d.t.Context(), id, ""), &result)
+	err := testenv.WaitOutcome(d.t, d.env.Client().GetWorkflow(d.t.Context(), id, ""), &result)
 	if err != nil {
 		status := d.status(id)
 		return protocol.Result{Status: status.Status, Error: status.Error}

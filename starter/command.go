@@ -126,7 +126,7 @@ func newRoot(a *cli.App) *cobra.Command {
 			root.AddCommand(command)
 		}
 	}
-	help.Add(root)
+	help.AddHelp(root)
 	addCompletion(a, root)
 	explainArgs(root)
 	root.SetFlagErrorFunc(flagError)

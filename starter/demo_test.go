@@ -55,7 +55,7 @@ func (d *demo) wait(t *testing.T) error {
 
 func (d *demo) requireNothingLeft(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(testenv.Processes(t, d.mark)) == 0 },
+	require.Eventually(t, func() bool { return len(testenv.ProcessesWith(t, d.mark)) == 0 },
 		testenv.Within(20*time.Second), 20*time.Millisecond, "processes left behind:\n%s", d.output)
 }
 

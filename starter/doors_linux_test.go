@@ -63,7 +63,7 @@ func newHousehold(t *testing.T) *household {
 	t.Cleanup(func() {
 		for _, one := range h.running {
 			_ = one.cmd.Process.Kill()
-			_ = testenv.Returned(t, one.cmd.Wait, one.name)
+			_ = testenv.WaitResult(t, one.cmd.Wait, one.name)
 		}
 	})
 	return h
@@ -314,7 +314,7 @@ func TestAnotherUser(t *testing.T) {
 	lsp, _ := h.start("", ``, "lsp")
 
 	var addresses, sockets []string
-	for _, pid := range testenv.Processes(t, runVariable+"="+h.mark) {
+	for _, pid := range testenv.ProcessesWith(t, runVariable+"="+h.mark) {
 		ports, paths := listeners(t, pid)
 		if pid == mcp.cmd.Process.Pid || pid == lsp.cmd.Process.Pid {
 			require.Empty(t, slices.Concat(ports, paths), "they speak with whoever has started them")
@@ -390,7 +390,7 @@ func TestAnotherUser(t *testing.T) {
 		require.NoError(t, one.cmd.Process.Signal(syscall.SIGTERM))
 	}
 	for _, one := range h.running {
-		_ = testenv.Returned(t, one.cmd.Wait, "the end of "+one.name)
+		_ = testenv.WaitResult(t, one.cmd.Wait, "the end of "+one.name)
 	}
 	left, err := os.ReadDir(filepath.Join(h.folder, "tmp"))
 	require.NoError(t, err)
@@ -453,7 +453,7 @@ func (h *household) tellsNoKey() {
 	var state session.DevState
 	require.NoError(h.t, json.Unmarshal(text, &state))
 	require.NotEmpty(h.t, state.Key)
-	for _, pid := range testenv.Processes(h.t, runVariable+"="+h.mark) {
+	for _, pid := range testenv.ProcessesWith(h.t, runVariable+"="+h.mark) {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		require.NoError(h.t, err)
 		require.NotContains(h.t, string(line), state.Key)

@@ -59,5 +59,5 @@ func TestLSP(t *testing.T) {
 	require.True(t, strings.HasPrefix(found.Diagnostics[0].Message, `unknown name "c"`), found.Diagnostics[0].Message)
 	require.NoError(t, conn.Notify(t.Context(), protocol.MethodExit, nil))
 	require.NoError(t, toIn.Close())
-	require.NoError(t, testenv.Returned(t, command.Wait, "the end of starter lsp"))
+	require.NoError(t, testenv.WaitResult(t, command.Wait, "the end of starter lsp"))
 }

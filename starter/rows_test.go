@@ -101,7 +101,7 @@ func TestRowsOfStatsAndReportAreThoseOfTheTables(t *testing.T) {
 	require.Equal(t, []string{"0", fmt.Sprint(number("newest"))}, []string{fmt.Sprint(sums.Watermarks[0].Before.Data), fmt.Sprint(sums.Watermarks[0].After.Data)})
 	text := d.does("stats", id)
 	require.Contains(t, text, "orders: watermark from 0 to 4\n")
-	page := samples.Texts(t, d.does("report", id, "-o", "-"))
+	page := samples.VisibleText(t, d.does("report", id, "-o", "-"))
 	for _, line := range []string{"11\nrows read\n", "10\nrows written\n", "2\nrows deleted\n", "orders: watermark from 0 to 4\n", "Rows by step of child runs\n"} {
 		require.Contains(t, page, line)
 	}

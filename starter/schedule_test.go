@@ -316,7 +316,7 @@ workflow:
           return "at " + at
 `))
 	told := p.trigger(name)
-	_ = testenv.Outcome(t, p.env.Client().GetWorkflow(t.Context(), told.WorkflowID, told.RunID), nil) // it fails
+	_ = testenv.WaitOutcome(t, p.env.Client().GetWorkflow(t.Context(), told.WorkflowID, told.RunID), nil) // it fails
 	var out, errs bytes.Buffer
 	got := Main(t.Context(), []string{
 		"dead-letters", "reprocess", told.WorkflowID, "--set", "good=true", "--output", "json",
@@ -649,7 +649,7 @@ workflow:
     retry: [{when: "{{ error is defined }}", then: {max_attempts: 9}}]
 `))
 	told := p.trigger(name)
-	_ = testenv.Outcome(t, p.env.Client().GetWorkflow(t.Context(), told.WorkflowID, told.RunID), nil) // it fails
+	_ = testenv.WaitOutcome(t, p.env.Client().GetWorkflow(t.Context(), told.WorkflowID, told.RunID), nil) // it fails
 	doc := p.show(name)
 	require.EqualValues(t, "failed", doc.Recent[0].Status)
 	require.Contains(t, doc.Recent[0].Error, "the worker refused the playbook")

@@ -34,7 +34,7 @@ import (
 type withServers struct{ m *testing.M }
 
 func (w withServers) Run() int {
-	testenv.Wide(width)
+	testenv.RunInParallel(width)
 	return testenv.Run(w.m)
 }
 
@@ -245,7 +245,7 @@ func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
 // mine lists the processes of a script.
 func mine(ts *testscript.TestScript) []int {
 	t := ts.Value(testKey{}).(*testing.T)
-	return testenv.Processes(t, runVariable+"="+ts.Getenv(runVariable))
+	return testenv.ProcessesWith(t, runVariable+"="+ts.Getenv(runVariable))
 }
 
 // cmdServer sends a signal to the script's local Temporal server.

@@ -187,7 +187,7 @@ func TestServe(t *testing.T) {
 	require.Equal(t, "urn:reprise:problem:same-body", answer["type"])
 	require.Contains(t, answer["detail"], started)
 	var result struct{ Result any }
-	require.NoError(t, testenv.Outcome(t, env.Client().GetWorkflow(t.Context(), started, ""), &result))
+	require.NoError(t, testenv.WaitOutcome(t, env.Client().GetWorkflow(t.Context(), started, ""), &result))
 	require.Equal(t, "refs/heads/main", result.Result)
 	status, answer = server.post(runs+"?wait=60s", `{"name": "Ada", "nmae": 1}`, id("one"))
 	require.Equal(t, nethttp.StatusOK, status)

@@ -55,7 +55,7 @@ func TestOlderBuild(t *testing.T) {
 	status, doc = send("cancel", "--reason", "it is old")
 	require.Equal(t, exitcode.OK, status)
 	require.Equal(t, steer.Done, doc.Runs[0].Outcome)
-	require.ErrorContains(t, testenv.Outcome(t, run, nil), "canceled")
+	require.ErrorContains(t, testenv.WaitOutcome(t, run, nil), "canceled")
 	history := testenv.Histories(t, env.Client(), run.GetID(), run.GetRunID())
 	require.Contains(t, history[0].History.String(), "it is old")
 	status, doc = send("cancel")

@@ -39,7 +39,7 @@ func TestTutorial(t *testing.T) {
 	const mostWords = 4000
 	require.Less(t, len(strings.Fields(string(page))), mostWords)
 	dir := t.TempDir()
-	script := tutorialScript(t, docs.Examples("docs/tutorial.md", string(page)))
+	script := tutorialScript(t, docs.FencedBlocks("docs/tutorial.md", string(page)))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tutorial.txtar"), script, 0o600))
 	t.Run("script", func(t *testing.T) { scriptsIn(t, dir, localServer(t)) })
 }

@@ -42,7 +42,7 @@ func (d *desk) openPages(args ...string) *pages {
 		_ = in.Close()
 	}()
 	lines := bufio.NewReader(out)
-	line := testenv.Line(d.t, lines, "the link of starter ui")
+	line := testenv.ReadLine(d.t, lines, "the link of starter ui")
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
 	d.t.Cleanup(func() {
 		stop()

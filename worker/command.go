@@ -361,8 +361,8 @@ func (o *options) serverAddress() (client.Options, error) {
 	return server, err
 }
 
-// cache returns how many bytes cached workflows may use.
-func (o *options) cache() (int64, error) {
+// cacheLimit returns how many bytes cached workflows may use.
+func (o *options) cacheLimit() (int64, error) {
 	if o.kept < 1 {
 		return 0, fmt.Errorf("--cached-workflows is %d, expected 1 or more", o.kept)
 	}
@@ -424,7 +424,7 @@ const (
 
 // cacheAndBuild returns how many bytes cached workflows may use, and the build of this worker.
 func (o *options) cacheAndBuild() (int64, host.Build, error) {
-	bytes, err := o.cache()
+	bytes, err := o.cacheLimit()
 	if err != nil {
 		return 0, host.Build{}, err
 	}

@@ -180,8 +180,8 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	lines, stop := startWorker(t, "--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue,
 		"--allow-python", "--directory", folder, "--log-level", "error", "--metrics-address", "127.0.0.1:0",
 		"--log-file", filepath.Join(folder, "worker.jsonl"))
-	require.Contains(t, testenv.Line(t, lines, "the queue of the worker"), "worker: polling task queue \""+queue+"\"")
-	line := testenv.Line(t, lines, "where the metrics are")
+	require.Contains(t, testenv.ReadLine(t, lines, "the queue of the worker"), "worker: polling task queue \""+queue+"\"")
+	line := testenv.ReadLine(t, lines, "where the metrics are")
 	metrics, found := strings.CutPrefix(line, "worker: metrics at ")
 	require.True(t, found, "%s", line)
 
@@ -242,7 +242,7 @@ func TestSpeaksJSON(t *testing.T) {
 	lines, stop := startWorker(t, "--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue, "--log-format", "json",
 		"--health-address", "127.0.0.1:0", "--payload-store", "file://"+t.TempDir()+"?create_dir=true")
 	var said struct{ Msg, Namespace, Health string }
-	require.NoError(t, json.Unmarshal([]byte(testenv.Line(t, lines, "that it polls")), &said))
+	require.NoError(t, json.Unmarshal([]byte(testenv.ReadLine(t, lines, "that it polls")), &said))
 	require.Equal(t, [2]string{"polling", env.Namespace}, [2]string{said.Msg, said.Namespace})
 	require.Equal(t, http.StatusOK, statusOf(t, said.Health+"/readyz"))
 	stop()
@@ -274,7 +274,7 @@ func TestProbesOfALostServer(t *testing.T) {
 	lines, stop := startWorker(t, "--address", server.Address, "--namespace", server.Namespace, "--log-format", "json", "--log-level", "error",
 		"--health-address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0")
 	var said struct{ Health, Metrics string }
-	require.NoError(t, json.Unmarshal([]byte(testenv.Line(t, lines, "that it polls")), &said))
+	require.NoError(t, json.Unmarshal([]byte(testenv.ReadLine(t, lines, "that it polls")), &said))
 	ready := func(want int) {
 		t.Helper()
 		require.Eventually(t, func() bool { return statusOf(t, said.Health+"/readyz") == want }, testenv.Within(time.Minute), 100*time.Millisecond)
@@ -319,7 +319,7 @@ func TestPrivateAddressesAreDenied(t *testing.T) {
 			t.Parallel()
 			queue := env.NewTaskQueue()
 			lines, stop := startWorker(t, append(row.args, "--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue, "--log-level", "error")...)
-			testenv.Line(t, lines, "that it polls")
+			testenv.ReadLine(t, lines, "that it polls")
 			run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, protocol.PlaybookWorkflowName,
 				protocol.Input{Name: "asks.yaml", Source: "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: asks}\nworkflow: [{step: ask, tool: http, url: \"" + api.URL + "\"}]\n"})
 			require.NoError(t, err)

@@ -77,7 +77,7 @@ func TestShapersLeaveProcessors(t *testing.T) {
 				close(full)
 			}
 		}
-		return nil, testenv.Returned(t, func() error { <-full; return nil }, "as many goroutines as there may be")
+		return nil, testenv.WaitResult(t, func() error { <-full; return nil }, "as many goroutines as there may be")
 	})
 	require.NoError(t, err)
 	require.EqualValues(t, maxShapers, most.Load())

@@ -67,7 +67,7 @@ func TestLateRequestsDoNotBunch(t *testing.T) {
 		})
 	}
 
-	require.NoError(t, testenv.Returned(t, group.Wait, "the end of the attempts"))
+	require.NoError(t, testenv.WaitResult(t, group.Wait, "the end of the attempts"))
 	require.Len(t, arrivals, 14)
 
 	for i := limit.Requests; i < len(arrivals); i++ {

@@ -190,7 +190,7 @@ func (l *turnQueue) useTurn(turn time.Time, limit ratelimit.Limit, b *beginning)
 
 // sleepUntil returns early, with an error, where the attempt is not to begin.
 func sleepUntil(ctx context.Context, until time.Time) error {
-	return sleep.Unless(ctx, time.Until(until), stopChannel(ctx), ErrReleased)
+	return sleep.UnlessStopped(ctx, time.Until(until), stopChannel(ctx), ErrReleased)
 }
 
 // leadTime is how long before its permit is valid an attempt prepares.

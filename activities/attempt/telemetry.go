@@ -67,14 +67,14 @@ func (w *watch) noteTurn(ctx context.Context) context.Context {
 	}
 	w.began = time.Now()
 	w.countRunning(1)
-	meter.ZeroCall(w.to, w.in.Playbook, w.in.Step, w.in.Tool, meter.Role(w.in.Place))
+	meter.ZeroCall(w.to, w.in.Playbook, w.in.Step, w.in.Tool, meter.RoleOf(w.in.Place))
 	ctx, w.end = w.to.Attempt(ctx, w.in)
 	return ctx
 }
 
 // countRunning counts the attempt as running, or no longer.
 func (w *watch) countRunning(n int64) {
-	w.to.Add(meter.InFlight, n, w.in.Playbook, w.in.Step, w.in.Tool, meter.Role(w.in.Place))
+	w.to.Add(meter.InFlight, n, w.in.Playbook, w.in.Step, w.in.Tool, meter.RoleOf(w.in.Place))
 }
 
 // noteWait notes how long the attempt has waited for its turn.
@@ -104,7 +104,7 @@ func (w *watch) countEnd(result interpreter.ToolResult, err error) {
 		took = time.Since(w.began)
 	}
 	facts := call.Facts{Playbook: w.in.Playbook, Step: w.in.Step, Tool: w.in.Tool, Place: w.in.Place}
-	meter.Attempt(w.to, facts, failure, took)
+	meter.CountAttempt(w.to, facts, failure, took)
 	if failure == nil && w.in.Place != "" {
 		w.to.Add(meter.Rows, rowsWritten(w.in, result), w.in.Playbook, w.in.Step, w.in.Tool)
 	}

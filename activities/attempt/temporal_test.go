@@ -72,7 +72,7 @@ func TestACancelReachesTheTool(t *testing.T) {
 	require.NoError(t, c.CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
 	require.True(t, temporal.IsCanceledError(testenv.Receive(t, stopped, "the cancel")), "the tool sees the cancel")
 
-	err := testenv.Outcome(t, run, nil)
+	err := testenv.WaitOutcome(t, run, nil)
 
 	var canceled *temporal.CanceledError
 
@@ -106,7 +106,7 @@ func TestTheNextWorkerMakesTheAttemptAgain(t *testing.T) {
 
 	var result interpreter.ToolResult
 
-	require.NoError(t, testenv.Outcome(t, run, &result))
+	require.NoError(t, testenv.WaitOutcome(t, run, &result))
 	require.Equal(t, "op-1:1", result.Data.Data)
 	require.Equal(t, 2, attempts)
 }
@@ -123,7 +123,7 @@ func TestTemporalDoesNotRepeatToolErrors(t *testing.T) {
 	w := start()
 	t.Cleanup(w.Stop)
 
-	err := testenv.Outcome(t, run, nil)
+	err := testenv.WaitOutcome(t, run, nil)
 
 	var (
 		application *temporal.ApplicationError

@@ -18,7 +18,7 @@ func (d *driveRun) countAttempt(call *call.Call, failed *call.FailedAttempt) {
 func (d *driveRun) countSink(ctx context.Context, sink *call.Call) {
 	if to := d.host.Attempts.Resources.Telemetry; to != nil {
 		facts, result := sink.View().Facts(), *sink.Result()
-		meter.Call(to, facts, result)
+		meter.CountCall(to, facts, result)
 		to.Ended(ctx, meter.SinkSpan(facts, result))
 	}
 }

@@ -94,7 +94,7 @@ var innerNames = map[string][]string{
 
 func innerResolver(t *testing.T) *net.Resolver {
 	t.Helper()
-	return testenv.Names(t, func(name string, _ int) []string { return innerNames[strings.ToLower(name)] })
+	return testenv.NewNameServer(t, func(name string, _ int) []string { return innerNames[strings.ToLower(name)] })
 }
 
 // requireDenied checks the error of an attempt whose address is not allowed.
@@ -175,7 +175,7 @@ func TestEgressOfNamesThatMove(t *testing.T) {
 	go func() { _ = server.Serve(outer) }()
 	t.Cleanup(func() { _ = server.Close() })
 	policy := rules(t, map[string]any{"allow": []any{"127.0.0.2"}}, egress.Remote())
-	policy.Resolver = testenv.Names(t, func(_ string, n int) []string {
+	policy.Resolver = testenv.NewNameServer(t, func(_ string, n int) []string {
 		if n == 1 {
 			return []string{"127.0.0.2"}
 		}

@@ -316,7 +316,7 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 
 // refuseSecrets refuses a redirect to another host whose address repeats a secret of the connection.
 func (out *outgoing) refuseSecrets(next *http.Request) error {
-	if out.login.sends != nil && secrets.Echoes(out.login.sends, next.URL.String()) {
+	if out.login.sends != nil && secrets.ResponseEchoes(out.login.sends, next.URL.String()) {
 		return redirectErrorf(typeRedirects, "the redirect from %s would send a secret of connection %q to %s, which is not done",
 			requestPath(out.request), out.login.name, tool.Origin(next.URL))
 	}

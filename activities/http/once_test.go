@@ -101,7 +101,7 @@ func (s *breakingServer) idle(t *testing.T, c *activities.Catalogue, n int) {
 		})
 	}
 
-	require.NoError(t, testenv.Returned(t, group.Wait, "the answers to requests at once"))
+	require.NoError(t, testenv.WaitResult(t, group.Wait, "the answers to requests at once"))
 	require.EqualValues(t, n, s.accepted.Load())
 }
 

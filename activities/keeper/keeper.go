@@ -60,5 +60,5 @@ var errStopped = errors.New("the worker is stopping; another worker continues")
 
 // waitFor waits. The error comes from ctx, or says that the worker stops.
 func waitFor(ctx context.Context, d time.Duration) error {
-	return sleep.Unless(ctx, d, activity.GetWorkerStopChannel(ctx), errStopped)
+	return sleep.UnlessStopped(ctx, d, activity.GetWorkerStopChannel(ctx), errStopped)
 }

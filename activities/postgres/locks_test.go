@@ -173,7 +173,7 @@ func TestPostgresIterationsEvolveTogether(t *testing.T) {
 						return err
 					})
 				}
-				require.NoError(t, testenv.Returned(t, group.Wait, "the iterations"), table)
+				require.NoError(t, testenv.WaitResult(t, group.Wait, "the iterations"), table)
 				_, err := pg.Call(t, staged(pg, id, -1, interpreter.StagingPublish, of))
 				require.NoError(t, err, table)
 				require.Len(t, db.Query(t, "SELECT id FROM "+table), 2*iterations)

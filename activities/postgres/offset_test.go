@@ -191,7 +191,7 @@ func TestEvolveMakesTheSchema(t *testing.T) {
 			return err
 		})
 	}
-	require.NoError(t, testenv.Returned(t, group.Wait, "the writes"))
+	require.NoError(t, testenv.WaitResult(t, group.Wait, "the writes"))
 	require.Equal(t, []map[string]any{{"n": int64(together)}}, db.Query(t, `SELECT count(*) AS n FROM pg_tables WHERE schemaname = 'New'`))
 	require.Equal(t, []map[string]any{{"n": int64(together)}}, db.Query(t, `SELECT count(*) AS n FROM aside.refused`))
 	frozen := fields("other.t")

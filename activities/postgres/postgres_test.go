@@ -362,7 +362,7 @@ func TestPostgresInsertIsWrittenOnce(t *testing.T) {
 		})
 	}
 
-	require.NoError(t, testenv.Returned(t, group.Wait, "the end of the writes"))
+	require.NoError(t, testenv.WaitResult(t, group.Wait, "the end of the writes"))
 	require.Equal(t, int64(2500), db.Query(t, "SELECT count(*) AS n FROM batch")[0]["n"])
 
 	result, err := pg.Call(t, in)

@@ -246,7 +246,7 @@ func TestIterationsStageTogether(t *testing.T) {
 			return err
 		})
 	}
-	require.NoError(t, testenv.Returned(t, group.Wait, "the end of the writes"))
+	require.NoError(t, testenv.WaitResult(t, group.Wait, "the end of the writes"))
 	require.Equal(t, []map[string]any{{"n": int64(8)}}, db.Query(t, "SELECT sum(staged)::bigint AS n FROM reprise_staged"))
 	for part := range 24 {
 		in := stagedInput(pg, "together", fields, "", map[string]any{"id": part, fmt.Sprint("c", part%3): 1}, map[string]any{"id": -1, "n": part})
@@ -256,7 +256,7 @@ func TestIterationsStageTogether(t *testing.T) {
 			return err
 		})
 	}
-	require.NoError(t, testenv.Returned(t, group.Wait, "the end of the writes"))
+	require.NoError(t, testenv.WaitResult(t, group.Wait, "the end of the writes"))
 	publish := stagedInput(pg, "together", fields, interpreter.StagingPublish)
 	for range 4 {
 		group.Go(func() error {
@@ -267,7 +267,7 @@ func TestIterationsStageTogether(t *testing.T) {
 			return err
 		})
 	}
-	require.NoError(t, testenv.Returned(t, group.Wait, "the end of the writes"))
+	require.NoError(t, testenv.WaitResult(t, group.Wait, "the end of the writes"))
 	require.Equal(t, []map[string]any{{"rows": int64(25), "c0": int64(8), "c1": int64(8), "c2": int64(8)}},
 		db.Query(t, "SELECT count(*) AS rows, count(c0) AS c0, count(c1) AS c1, count(c2) AS c2 FROM target"))
 }
@@ -307,7 +307,7 @@ func TestReplacesAtOnce(t *testing.T) {
 				return err
 			})
 		}
-		require.NoError(t, testenv.Returned(t, group.Wait, "the end of the writes"))
+		require.NoError(t, testenv.WaitResult(t, group.Wait, "the end of the writes"))
 		require.EqualValues(t, 1, changed.Load())
 		found := db.Query(t, "SELECT of, count(*) AS n FROM target GROUP BY of")
 		require.Len(t, found, 1, "%v", found)

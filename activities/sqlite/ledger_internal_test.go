@@ -66,7 +66,7 @@ func TestCallsAreForgottenTogether(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return f.forgetting.joined(false) == calls }, testenv.Within(10*time.Second), time.Millisecond)
 	testenv.Receive(t, f.writer, "nobody held the file")
-	require.NoError(t, testenv.Returned(t, all.Wait, "the calls were not forgotten"))
+	require.NoError(t, testenv.WaitResult(t, all.Wait, "the calls were not forgotten"))
 	require.Equal(t, 1, f.ask(t, "SELECT count(*) FROM reprise_notes"))
 	require.Zero(t, f.forgetting.joined(false))
 	const full = 2

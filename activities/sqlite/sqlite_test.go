@@ -272,7 +272,7 @@ func TestSQLiteWritersTakeTurns(t *testing.T) {
 		})
 	}
 
-	require.NoError(t, testenv.Returned(t, group.Wait, "the end of the writes"))
+	require.NoError(t, testenv.WaitResult(t, group.Wait, "the end of the writes"))
 
 	result, err := lite.Call(t, at(lite.Input(t, "SELECT count(*) AS n, count(DISTINCT id / 2) AS ops FROM many", nil)))
 	require.NoError(t, err)

@@ -395,7 +395,7 @@ func TestUsesOfFilesAtOnce(t *testing.T) {
 			})
 		}
 	}
-	require.NoError(t, testenv.Returned(t, all.Wait, "the users of all files"))
+	require.NoError(t, testenv.WaitResult(t, all.Wait, "the users of all files"))
 	for _, f := range opened {
 		require.Equal(t, users/2*rounds, f.ask(t, "SELECT count(*) FROM t"))
 		current := f.open.Load()

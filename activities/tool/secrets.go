@@ -56,7 +56,7 @@ func (s *Secrets) Inspect(answer []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, connection := range s.sent {
-		s.echoed = s.echoed || secrets.Echoes(connection, answer)
+		s.echoed = s.echoed || secrets.ResponseEchoes(connection, answer)
 	}
 }
 
@@ -75,7 +75,7 @@ func (s *Secrets) Masked(result interpreter.ToolResult) interpreter.ToolResult {
 }
 
 func maskedMeta(connection *secrets.ConnectionSecrets, meta interpreter.ToolMeta) interpreter.ToolMeta {
-	if secrets.Echoes(connection, meta.URL) {
+	if secrets.ResponseEchoes(connection, meta.URL) {
 		meta.URL = connection.Text(meta.URL)
 	}
 	meta.Headers = maskedTexts(connection, meta.Headers)
@@ -87,7 +87,7 @@ func maskedMeta(connection *secrets.ConnectionSecrets, meta interpreter.ToolMeta
 func maskedTexts(connection *secrets.ConnectionSecrets, texts map[string]string) map[string]string {
 	clean := true
 	for name, value := range texts {
-		clean = clean && !secrets.Echoes(connection, name) && !secrets.Echoes(connection, value)
+		clean = clean && !secrets.ResponseEchoes(connection, name) && !secrets.ResponseEchoes(connection, value)
 	}
 	if clean {
 		return texts

@@ -21,7 +21,7 @@ import (
 // knows its commit, finds certificates and time zones, and needs nothing else.
 func TestImageOfTheWorker(t *testing.T) {
 	root := filepath.Join("..", "..")
-	commit, err := output(root, nil, "git", "log", "-1", "--format=%H")
+	commit, err := commandOutput(root, nil, "git", "log", "-1", "--format=%H")
 	require.NoError(t, err)
 	from := &source{root: root, commit: commit}
 	first, err := from.buildImage("worker", runtime.GOARCH)

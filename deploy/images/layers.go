@@ -30,20 +30,20 @@ type file struct {
 // layersOf returns the layers of an image: one with the files that all programs share, which rarely changes, and one
 // with the program.
 func (s *source) layersOf(program string, binary []byte) ([]v1.Layer, error) {
-	zones, err := timeZones()
+	zones, err := timeZoneFiles()
 	if err != nil {
 		return nil, err
 	}
 	shared := append([]file{
 		{name: "etc/passwd", data: fmt.Appendf(nil, "root:x:0:0:root:/:/none\nreprise:x:%d:%d:reprise:%s:/none\n", user, user, home), mode: 0o644},
 		{name: "etc/group", data: fmt.Appendf(nil, "root:x:0:\nreprise:x:%d:\n", user), mode: 0o644},
-		{name: "etc/ssl/certs/ca-certificates.crt", data: certificates(), mode: 0o644},
+		{name: "etc/ssl/certs/ca-certificates.crt", data: rootCertificates(), mode: 0o644},
 		{name: strings.TrimPrefix(home, "/") + "/", mode: 0o750, own: true},
 		{name: "tmp/", mode: 0o1777},
 	}, zones...)
 	var layers []v1.Layer
 	for _, files := range [][]file{shared, {{name: "usr/local/bin/" + program, data: binary, mode: 0o755}}} {
-		packed, err := s.pack(files)
+		packed, err := s.packFiles(files)
 		if err != nil {
 			return nil, err
 		}
@@ -56,8 +56,8 @@ func (s *source) layersOf(program string, binary []byte) ([]v1.Layer, error) {
 	return layers, nil
 }
 
-// pack returns an archive of files and their parent folders, sorted by name, with the time of the commit.
-func (s *source) pack(files []file) ([]byte, error) {
+// packFiles returns an archive of files and their parent folders, sorted by name, with the time of the commit.
+func (s *source) packFiles(files []file) ([]byte, error) {
 	var packed bytes.Buffer
 	archive := tar.NewWriter(&packed)
 	for _, f := range withFolders(files) {
@@ -101,9 +101,9 @@ func withFolders(files []file) []file {
 	return sorted
 }
 
-// certificates returns Mozilla's root certificates from a pinned module. It leaves out roots with constraints that a
+// rootCertificates returns Mozilla's root certificates from a pinned module. It leaves out roots with constraints that a
 // PEM file cannot express.
-func certificates() []byte {
+func rootCertificates() []byte {
 	var all bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
@@ -113,9 +113,9 @@ func certificates() []byte {
 	return all.Bytes()
 }
 
-// timeZones returns the files of the Go distribution's time zones.
-func timeZones() ([]file, error) {
-	root, err := output(".", nil, "go", "env", "GOROOT")
+// timeZoneFiles returns the files of the Go distribution's time zones.
+func timeZoneFiles() ([]file, error) {
+	root, err := commandOutput(".", nil, "go", "env", "GOROOT")
 	if err != nil {
 		return nil, err
 	}

@@ -73,14 +73,14 @@ func writeLayout(folder string, index v1.ImageIndex) (v1.Hash, error) {
 // readSource returns the checkout at root and its commit. A checkout with uncommitted changes is an error, because
 // the image would name a commit that it was not built from.
 func readSource(root string) (*source, error) {
-	changes, err := output(root, nil, "git", "status", "--porcelain")
+	changes, err := commandOutput(root, nil, "git", "status", "--porcelain")
 	if err != nil {
 		return nil, err
 	}
 	if changes != "" {
 		return nil, fmt.Errorf("the checkout has changes, so that its images would not be those of a commit:\n%s", changes)
 	}
-	commit, err := output(root, nil, "git", "log", "-1", "--format=%H %cI")
+	commit, err := commandOutput(root, nil, "git", "log", "-1", "--format=%H %cI")
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (s *source) buildIndex(program string, architectures ...string) (v1.ImageIn
 
 // buildImage builds a program for an architecture and returns an image with the binary and the files that it needs.
 func (s *source) buildImage(program, architecture string) (v1.Image, error) {
-	binary, err := s.compile(program, architecture)
+	binary, err := s.compileProgram(program, architecture)
 	if err != nil {
 		return nil, err
 	}
@@ -134,15 +134,15 @@ func (s *source) buildImage(program, architecture string) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// compile builds a program without cgo, so that it depends on no shared library.
-func (s *source) compile(program, architecture string) ([]byte, error) {
+// compileProgram builds a program without cgo, so that it depends on no shared library.
+func (s *source) compileProgram(program, architecture string) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "images-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	binary := filepath.Join(folder, program)
-	_, err = output(s.root, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + architecture, "GOFLAGS="}, "go", "build", "-tags", "allclouds", "-trimpath",
+	_, err = commandOutput(s.root, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + architecture, "GOFLAGS="}, "go", "build", "-tags", "allclouds", "-trimpath",
 		"-buildvcs=false", "-ldflags", "-s -w -buildid= -X reprise/internal/base/build.commit="+s.commit, "-o", binary, "./"+program)
 	if err != nil {
 		return nil, err
@@ -150,8 +150,8 @@ func (s *source) compile(program, architecture string) ([]byte, error) {
 	return os.ReadFile(binary)
 }
 
-// output runs a command and returns its standard output without surrounding space.
-func output(folder string, environment []string, name string, args ...string) (string, error) {
+// commandOutput runs a command and returns its standard output without surrounding space.
+func commandOutput(folder string, environment []string, name string, args ...string) (string, error) {
 	command := exec.Command(name, args...)
 	command.Dir, command.Env, command.Stderr = folder, append(os.Environ(), environment...), os.Stderr
 	printed, err := command.Output()

@@ -20,7 +20,7 @@ import (
 func TestGoldenAwaiting(t *testing.T) {
 	t.Parallel()
 	now, three := samples.LocalBegan.Add(time.Hour), 3
-	webhook, approval := samples.Awaiting(now)
+	webhook, approval := samples.AwaitedSamples(now)
 	item := func(awaits *interpreter.AwaitedDetails) runs.Item {
 		return runs.Item{Status: interpreter.Awaiting, Attempt: awaits.Attempt, HeldBy: runs.HeldByAnswer, Waiting: "awaits an answer", Awaits: awaits}
 	}

@@ -30,7 +30,7 @@ type authOptions struct {
 	output string
 }
 
-func (o *authOptions) add(command *cobra.Command) {
+func (o *authOptions) addFlags(command *cobra.Command) {
 	o.server.Add(command)
 	cli.OutputFlag(command, &o.output)
 }
@@ -47,7 +47,7 @@ func newLoginCommand(a *cli.App, name string, run func(ctx context.Context, s *s
 			return session.WithServer(a, &o.server, func(ctx context.Context, s *session.Session) error { return run(ctx, s, args[0], o) })
 		},
 	}
-	o.add(command)
+	o.addFlags(command)
 	return command
 }
 
@@ -114,7 +114,7 @@ func newAuthListCommand(a *cli.App) *cobra.Command {
 			return session.WithServer(a, &o.server, func(ctx context.Context, s *session.Session) error { return listLogins(ctx, a, s, o) })
 		},
 	}
-	o.add(command)
+	o.addFlags(command)
 	return command
 }
 

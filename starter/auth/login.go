@@ -52,7 +52,7 @@ func newAuthLoginCommand(a *cli.App) *cobra.Command {
 	}
 	command.Flags().BoolVar(&o.device, "device", false, "log in with a code that you type on another machine, without a browser here")
 	command.Flags().IntVar(&o.port, "port", 0, "port of this machine to which the login returns, for servers that know one; 0 is any")
-	o.add(command)
+	o.addFlags(command)
 	return command
 }
 
@@ -62,10 +62,10 @@ func logIn(ctx context.Context, a *cli.App, s *session.Session, connection strin
 	var back *redirect
 	if !o.device {
 		var err error
-		if back, err = listen(o.port); err != nil {
+		if back, err = listenForRedirect(o.port); err != nil {
 			return err
 		}
-		defer back.close()
+		defer back.closeServer()
 		proof.Redirect, proof.State = back.url, back.state
 	}
 	var challenge login.LoginChallenge
@@ -80,7 +80,7 @@ func logIn(ctx context.Context, a *cli.App, s *session.Session, connection strin
 		a.Notef("Open %s and enter the code %s", challenge.URL, challenge.UserCode)
 	} else {
 		a.Notef("Open this page to log in:\n%s", challenge.URL)
-		code, err := back.await(ctx)
+		code, err := back.awaitCode(ctx)
 		if err != nil {
 			return err
 		}
@@ -111,8 +111,8 @@ type arrival struct {
 	err  error
 }
 
-// listen starts to listen for the redirect of a login.
-func listen(port int) (*redirect, error) {
+// listenForRedirect starts to listen for the redirect of a login.
+func listenForRedirect(port int) (*redirect, error) {
 	listener, err := session.ListenLocally(fmt.Sprint(port))
 	if err != nil {
 		return nil, fmt.Errorf("listen for the login: %w", err)
@@ -151,8 +151,8 @@ func refusedLogin(code string) error {
 	return fmt.Errorf("the login was refused: %.*q", shown, code)
 }
 
-// await waits for the code.
-func (r *redirect) await(ctx context.Context) (string, error) {
+// awaitCode waits for the code.
+func (r *redirect) awaitCode(ctx context.Context) (string, error) {
 	select {
 	case came := <-r.came:
 		return came.code, came.err
@@ -161,8 +161,8 @@ func (r *redirect) await(ctx context.Context) (string, error) {
 	}
 }
 
-// close shuts the server down once its page was written.
-func (r *redirect) close() {
+// closeServer shuts the server down once its page was written.
+func (r *redirect) closeServer() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = r.server.Shutdown(ctx)

@@ -31,7 +31,7 @@ func NewGraphCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use: "graph [FILE|RUN]", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := cli.Choice("--format", format, []string{"text", "mermaid", "dot", "svg"}); err != nil {
+			if err := cli.CheckChoice("--format", format, []string{"text", "mermaid", "dot", "svg"}); err != nil {
 				return err
 			}
 			draw := func(book *playbook.Playbook, status *runs.Status, below *graph.Children) error {

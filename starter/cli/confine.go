@@ -99,7 +99,7 @@ func (c *Confinement) WritePrivate(path string, data []byte) error {
 	var err error
 	if c == nil {
 		file, err = os.OpenFile(path, access, mode)
-	} else if err = c.Check(path); err == nil {
+	} else if err = c.CheckPath(path); err == nil {
 		if path, err = c.localPath(path); err == nil {
 			file, err = c.root.OpenFile(path, access, mode)
 		}
@@ -111,8 +111,8 @@ func (c *Confinement) WritePrivate(path string, data []byte) error {
 	return errors.Join(file.Chmod(mode), err, file.Close())
 }
 
-// Check returns an error for a path outside the folder or a private file, even if nothing exists there.
-func (c *Confinement) Check(path string) error {
+// CheckPath returns an error for a path outside the folder or a private file, even if nothing exists there.
+func (c *Confinement) CheckPath(path string) error {
 	local, err := c.localPath(path)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ func OutputFlag(command *cobra.Command, into *string) {
 func OutputFlagOf(command *cobra.Command, into *string, note string, formats ...string) {
 	command.Flags().StringVarP(into, "output", "o", formats[0], OrList(formats)+note)
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
-	command.PreRunE = func(*cobra.Command, []string) error { return Choice("--output", *into, formats) }
+	command.PreRunE = func(*cobra.Command, []string) error { return CheckChoice("--output", *into, formats) }
 }
 
 // ParseSince parses a time, or a duration before now.

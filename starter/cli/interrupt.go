@@ -28,8 +28,8 @@ const lastMoment = 600 * time.Millisecond
 // server, or one that accepts answers.
 func (i *Interrupts) EndsInOrder() { i.ordered.Store(true) }
 
-// Beside runs a function in the background until ctx ends or stop is called. stop waits for its end.
-func Beside(ctx context.Context, run func(context.Context)) (stop func()) {
+// RunInBackground runs a function in the background until ctx ends or stop is called. stop waits for its end.
+func RunInBackground(ctx context.Context, run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

@@ -56,8 +56,8 @@ func SentenceList[W ~string](words []W, last string) string {
 	return b.String()
 }
 
-// Choice returns a usage error for a word that is not among the known ones.
-func Choice[W ~string](flag string, word W, known []W) error {
+// CheckChoice returns a usage error for a word that is not among the known ones.
+func CheckChoice[W ~string](flag string, word W, known []W) error {
 	if slices.Contains(known, word) {
 		return nil
 	}

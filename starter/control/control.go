@@ -172,7 +172,7 @@ func steerFound(ctx context.Context, streams cli.Streams, s *session.Session, o 
 	if o.dryRun {
 		return showTargets(streams, o, meant)
 	}
-	answers := s.Sender().Send(ctx, o.Command, meant, steerWriter(streams, o))
+	answers := s.Dispatcher().Send(ctx, o.Command, meant, steerWriter(streams, o))
 	if o.Output == "json" {
 		err = terminal.PrintJSON(streams.Out, SteerDocument{Command: o.Name, Step: o.Step, Index: o.Index, Runs: answers})
 	} else {
@@ -269,7 +269,7 @@ func findTargets(ctx context.Context, streams cli.Streams, s *session.Session, o
 		}
 		return found, err
 	}
-	found, err := s.Sender().Find(ctx, ids)
+	found, err := s.Dispatcher().Find(ctx, ids)
 	if err == nil {
 		return found, nil
 	}

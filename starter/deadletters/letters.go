@@ -57,7 +57,7 @@ var ErrorClasses = []interpreter.Class{interpreter.ClassFinal, interpreter.Class
 func (f *letterFlags) letterFilter(now time.Time) (deadletter.Filter, error) {
 	filter := deadletter.Filter{Step: f.step, Class: f.class, Cancelled: f.cancelled}
 	if f.class != "" {
-		if err := cli.Choice("--class", f.class, ErrorClasses); err != nil {
+		if err := cli.CheckChoice("--class", f.class, ErrorClasses); err != nil {
 			return filter, err
 		}
 	}

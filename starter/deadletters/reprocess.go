@@ -44,7 +44,7 @@ func newReprocessCommand(a *cli.App) *cobra.Command {
 		Use: "reprocess RUN", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			options.queueGiven = command.Flags().Changed("task-queue")
-			return look.Refuse(a.Streams, reprocessRun(a, args[0], options), options.output)
+			return look.ReportRefusal(a.Streams, reprocessRun(a, args[0], options), options.output)
 		},
 	}
 	options.letters.addFlags(command)
@@ -138,7 +138,7 @@ func reprocessChain(
 	reportLeftOut(a.Streams, found, options.quarantine)
 	switch running := chain.Running(); {
 	case options.dryRun:
-		return dryRun(a.Streams, found, options.output)
+		return printDryRun(a.Streams, found, options.output)
 	case running != nil:
 		return followReprocess(a, s, running, found, options)
 	case len(found.Open) == 0:
@@ -163,7 +163,7 @@ func reportLeftOut(streams cli.Streams, found LetterSelection, quarantine int) {
 	}
 }
 
-func dryRun(streams cli.Streams, found LetterSelection, output string) error {
+func printDryRun(streams cli.Streams, found LetterSelection, output string) error {
 	list := letterList{DeadLetters: cli.OrEmpty(found.Open), Total: len(found.Open), Cancelled: found.cancelled}
 	for _, letter := range found.Open {
 		if letter.WasCancelled() {

@@ -39,7 +39,7 @@ func NewBackfillCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use: "backfill FILE", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return look.Refuse(a.Streams, backfillPartitions(a, args[0], options), options.Run.Output)
+			return look.ReportRefusal(a.Streams, backfillPartitions(a, args[0], options), options.Run.Output)
 		},
 	}
 	flags := command.Flags()
@@ -62,7 +62,7 @@ func NewBackfillCommand(a *cli.App) *cobra.Command {
 
 // checkOptions rejects contradictory or impossible options.
 func (o *PartitionsOptions) checkOptions() error {
-	if err := cli.Choice("--only", o.only, backfill.Only); err != nil {
+	if err := cli.CheckChoice("--only", o.only, backfill.Only); err != nil {
 		return err
 	}
 	if o.Run.WorkflowID != "" {

@@ -50,7 +50,7 @@ func NewRunCommand(a *cli.App) *cobra.Command {
 					return err
 				}
 			}
-			return look.Refuse(a.Streams, Run(a, args[0], options), options.Output)
+			return look.ReportRefusal(a.Streams, Run(a, args[0], options), options.Output)
 		},
 	}
 	options.Workload.AddFlags(command)
@@ -111,7 +111,7 @@ func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *sessi
 		return err
 	}
 	if options.Detach {
-		if polled, err := look.Polled(ctx, s, run); err == nil && !polled {
+		if polled, err := look.IsPolled(ctx, s, run); err == nil && !polled {
 			a.Notef("note: no worker polls the task queue %q; the run waits for one", s.TaskQueue)
 			a.Advisef("%s", render.StartWorker(s.TaskQueue, s.Flags))
 		}
@@ -168,7 +168,7 @@ func openSession(ctx context.Context, a *cli.App, options *RunOptions) (*session
 		return s, err
 	}
 	if options.Detach {
-		return nil, cli.UsageError("--detach needs a server that keeps running; name one with --address, or %s", session.OrDev(ctx))
+		return nil, cli.UsageError("--detach needs a server that keeps running; name one with --address, or %s", session.DevHint(ctx))
 	}
 	a.Notef("starting a local Temporal server and a worker")
 	a.Interrupts.EndsInOrder()

@@ -49,8 +49,8 @@ func AllTopics() map[string]Topic {
 	return topics
 }
 
-// Add sets the texts, groups and the format of the help of all commands.
-func Add(root *cobra.Command) {
+// AddHelp sets the texts, groups and the format of the help of all commands.
+func AddHelp(root *cobra.Command) {
 	topics := AllTopics()
 	write := func(command *cobra.Command) {
 		path, _ := strings.CutPrefix(command.CommandPath(), "starter ")

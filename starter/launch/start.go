@@ -43,7 +43,7 @@ func StartRun(ctx context.Context, s *session.Session, plan start.Plan, streams 
 	if err != nil {
 		return nil, err
 	}
-	return start.Run(ctx, s.Target(), plan, known)
+	return start.Run(ctx, s.Destination(), plan, known)
 }
 
 // PrepareRun checks that the server accepts a plan, and returns the search attributes that the run may set. They are

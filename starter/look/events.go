@@ -73,7 +73,7 @@ func ShowEvents(a *cli.App, args []string, options *EventsOptions) error {
 func (o *EventsOptions) eventFilter() (runs.EventFilter, error) {
 	filter := runs.EventFilter{Step: o.Step, Failed: o.Failed, Kinds: o.Kinds, Follow: o.follow, Index: o.Index}
 	for _, kind := range o.Kinds {
-		if err := cli.Choice("--kind", kind, runs.KindNames()); err != nil {
+		if err := cli.CheckChoice("--kind", kind, runs.KindNames()); err != nil {
 			return filter, err
 		}
 	}

@@ -53,7 +53,7 @@ func followWith(a *cli.App, s *session.Session, run client.WorkflowRun, options 
 	defer cancel()
 	ended := make(chan outcome, 1)
 	go func() { ended <- link.awaitOutcome(ctx, run) }()
-	stop := cli.Beside(ctx, func(ctx context.Context) { watchObserver(ctx, a.Streams, newObserver(s, run), options.Quiet, link) })
+	stop := cli.RunInBackground(ctx, func(ctx context.Context) { watchObserver(ctx, a.Streams, newObserver(s, run), options.Quiet, link) })
 	select {
 	case end := <-ended:
 		stop()
@@ -61,7 +61,7 @@ func followWith(a *cli.App, s *session.Session, run client.WorkflowRun, options 
 			defer a.Advisef("The local server stops now; %s dev keeps one running, so that runs can be looked at later.", terminal.Program())
 		}
 		return reportEnd(a, s, run, end, output)
-	case <-s.Lost():
+	case <-s.ServerExited():
 		stop()
 		return reportEnd(a, s, run, outcome{err: s.LostError()}, output)
 	case <-a.Interrupts.Graceful.Done():
@@ -88,7 +88,7 @@ func cancelRun(ctx context.Context, s *session.Session, run client.WorkflowRun, 
 	select {
 	case end := <-ended:
 		return end
-	case <-s.Lost():
+	case <-s.ServerExited():
 		return outcome{err: errors.New("the local Temporal server ended before the cancelled run did")}
 	case <-ctx.Done(): // of no interest if the user left
 		return outcome{result: protocol.Result{

@@ -42,7 +42,7 @@ func TestFollowSaysWhatALoopWaitsFor(t *testing.T) {
 func TestFollowAwaits(t *testing.T) {
 	t.Parallel()
 	now := samples.LocalBegan.Add(time.Hour)
-	webhook, approval := samples.Awaiting(now)
+	webhook, approval := samples.AwaitedSamples(now)
 	o := newObserver(&session.Session{}, followed("imports-7x2k"))
 	var out bytes.Buffer
 	shown := newPlainProgress(&terminal.Screen{To: &out}, func() time.Time { return now })

@@ -80,7 +80,7 @@ func opened(t *testing.T, page string, flags ...string) (dom, console string, as
 	require.NoError(t, window.Start())
 	end := func() { _ = syscall.Kill(-window.Process.Pid, syscall.SIGKILL) }
 	t.Cleanup(end)
-	require.NoError(t, testenv.Returned(t, window.Wait, "the end of the browser"), said.String())
+	require.NoError(t, testenv.WaitResult(t, window.Wait, "the end of the browser"), said.String())
 	end() // what it left
 	for line := range strings.Lines(said.String()) {
 		if strings.Contains(line, "CONSOLE") {
@@ -103,7 +103,7 @@ func TestAReportInABrowser(t *testing.T) {
 			t.Parallel()
 			page := rendered(t, doc)
 			dom, console, asked := opened(t, page)
-			require.Equal(t, samples.Texts(t, page), samples.Texts(t, dom))
+			require.Equal(t, samples.VisibleText(t, page), samples.VisibleText(t, dom))
 			require.Empty(t, console)
 			require.Equal(t, []string{"GET report.example/"}, asked)
 			require.NotContains(t, dom, "<script")

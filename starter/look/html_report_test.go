@@ -164,7 +164,7 @@ func rendered(t testing.TB, doc report.Document) string {
 func TestGoldenHTMLReport(t *testing.T) {
 	t.Parallel()
 	page := rendered(t, reportOf(t, 120, "HTTP 404 from GET http://api/patients/40"))
-	samples.Golden(t, "report_html/small", samples.Texts(t, page))
+	samples.Golden(t, "report_html/small", samples.VisibleText(t, page))
 }
 
 // TestAReportStaysSmall: however large its run is.
@@ -174,7 +174,7 @@ func TestAReportStaysSmall(t *testing.T) {
 	require.Less(t, len(page), 1<<20)
 	require.LessOrEqual(t, strings.Count(page, "<title>iterations "), 40)
 	require.Contains(t, page, "<title>iterations 0–4095</title>")
-	require.Contains(t, samples.Texts(t, page), "92.0%", "2,000 failed and 6,000 were tried again")
+	require.Contains(t, samples.VisibleText(t, page), "92.0%", "2,000 failed and 6,000 were tried again")
 }
 
 // TestManyLoopsStayReadable: the more loops there are, the fewer bands has each.
@@ -192,7 +192,7 @@ func TestManyLoopsStayReadable(t *testing.T) {
 	page := rendered(t, doc)
 	require.Less(t, len(page), 1<<20)
 	require.LessOrEqual(t, strings.Count(page, "<title>iterations "), 200)
-	require.Contains(t, samples.Texts(t, page), "and 302 more visits of steps")
+	require.Contains(t, samples.VisibleText(t, page), "and 302 more visits of steps")
 }
 
 // TestTheGraphHasItsPlace: where there is one, it is a picture, which runs nothing.
@@ -211,7 +211,7 @@ func TestHostileTextsInAReport(t *testing.T) {
 	t.Parallel()
 	doc := hostileReport(t)
 	page := rendered(t, doc)
-	read := samples.Texts(t, page)
+	read := samples.VisibleText(t, page)
 	for _, want := range []string{`<script>fail()</script> "'><img src=http://evil.example/x onerror=fail()> \u202egnp.exe\u2066`, `\u001b[31m`, `\u2028`} {
 		require.Contains(t, read, want)
 	}

@@ -58,7 +58,7 @@ func List(a *cli.App, options *RunsOptions) error {
 		return cli.UsageError("--limit %d is less than 0, which means all", options.Limit)
 	}
 	if options.Status != "" {
-		if err := cli.Choice("--status", options.Status, interpreter.StatusesOf(interpreter.OfRun)); err != nil {
+		if err := cli.CheckChoice("--status", options.Status, interpreter.StatusesOf(interpreter.OfRun)); err != nil {
 			return err
 		}
 	}

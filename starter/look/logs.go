@@ -99,7 +99,7 @@ func printLogs(ctx context.Context, streams cli.Streams, options *LogsOptions, i
 		now, err := s.Runs().Find(ctx, run.WorkflowID, run.RunID)
 		return err == nil && now.Ended()
 	}
-	err = tail.Each(ctx, options.follow, ended, view.WriteLine)
+	err = tail.EachLine(ctx, options.follow, ended, view.WriteLine)
 	switch {
 	case ctx.Err() != nil:
 		return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
@@ -136,7 +136,7 @@ func logRun(ctx context.Context, streams cli.Streams, s *session.Session, id, st
 		streams.Notef("note: there is no Temporal server, so %s is used as a complete ID", id)
 		return whole, nil, nil
 	}
-	found, err = session.Find(ctx, streams, s, id, "")
+	found, err = session.FindRun(ctx, streams, s, id, "")
 	if _, ok := errors.AsType[*runs.UnknownError](err); ok && id != "" {
 		return whole, err, nil
 	}
@@ -338,8 +338,8 @@ func newLogTail(name string, stream io.ReadCloser, file *os.File) *LogTail {
 // Close closes the log.
 func (t *LogTail) Close() { _ = t.stream.Close() }
 
-// Each calls show for every line. With follow it waits at the end of the file for more, until ended returns true.
-func (t *LogTail) Each(ctx context.Context, follow bool, ended func(context.Context) bool, show func([]byte) error) error {
+// EachLine calls show for every line. With follow it waits at the end of the file for more, until ended returns true.
+func (t *LogTail) EachLine(ctx context.Context, follow bool, ended func(context.Context) bool, show func([]byte) error) error {
 	checked, last := time.Time{}, false
 	for {
 		if err := t.readRest(ctx, show); err != nil || ctx.Err() != nil {

@@ -38,7 +38,7 @@ func TestLogLines(t *testing.T) {
 		out.WriteString(text)
 		return nil
 	}}
-	require.NoError(t, tail.Each(t.Context(), false, nil, view.WriteLine))
+	require.NoError(t, tail.EachLine(t.Context(), false, nil, view.WriteLine))
 	at := time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 	require.Equal(t, at.Format(time.DateTime)+".000Z WARN  fetch#2[13] page 3, attempt 4: an attempt failed, kind: http\n"+
 		"  HTTP 503\n  again\n"+
@@ -93,7 +93,7 @@ func TestLogsAreFollowed(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		defer tail.Close()
-		done <- tail.Each(t.Context(), true, func(context.Context) bool { return over.Load() }, view.WriteLine)
+		done <- tail.EachLine(t.Context(), true, func(context.Context) bool { return over.Load() }, view.WriteLine)
 	}()
 	shows := func(n int) {
 		t.Helper()

@@ -238,8 +238,8 @@ func (o *observer) isPolled(ctx context.Context) (bool, error) {
 	return workers.Poll(time.Now()), err
 }
 
-// Polled reports whether a worker polls the task queue of a run.
-func Polled(ctx context.Context, s *session.Session, run client.WorkflowRun) (bool, error) {
+// IsPolled reports whether a worker polls the task queue of a run.
+func IsPolled(ctx context.Context, s *session.Session, run client.WorkflowRun) (bool, error) {
 	return newObserver(s, run).isPolled(ctx)
 }
 

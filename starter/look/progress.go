@@ -22,7 +22,7 @@ type progress interface {
 
 func newProgress(streams cli.Streams) progress {
 	if streams.ErrTerminal() {
-		return &liveProgress{w: terminal.File(streams.Err), width: terminal.Width(streams.Err)}
+		return &liveProgress{w: terminal.FileOf(streams.Err), width: terminal.Width(streams.Err)}
 	}
 	return newPlainProgress(streams.Err, time.Now)
 }

@@ -201,8 +201,8 @@ func hintDeadLetters(streams cli.Streams, s *session.Session, run client.Workflo
 	return true
 }
 
-// Refuse prints the document of a run that did not start, if the output is JSON, and returns the error.
-func Refuse(streams cli.Streams, err error, output string) error {
+// ReportRefusal prints the document of a run that did not start, if the output is JSON, and returns the error.
+func ReportRefusal(streams cli.Streams, err error, output string) error {
 	if err != nil && output == "json" && !errors.Is(err, cli.ErrSaid) {
 		return errors.Join(terminal.PrintJSON(streams.Out, refusalDocument(err)), err)
 	}

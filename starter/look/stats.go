@@ -108,7 +108,7 @@ func chosenRuns(ctx context.Context, streams cli.Streams, s *session.Session, op
 	var all []runs.Found
 	known := map[string]bool{}
 	for _, id := range ids {
-		run, err := session.Find(ctx, streams, s, id, "")
+		run, err := session.FindRun(ctx, streams, s, id, "")
 		if err != nil {
 			return nil, err
 		}

@@ -22,7 +22,7 @@ type watchScreen struct {
 func newWatchScreen(streams cli.Streams) *watchScreen {
 	screen := &watchScreen{out: streams.Out, paper: terminal.PaperOf(streams.Out)}
 	if terminal.IsTerminal(streams.Out) {
-		screen.live = &liveProgress{w: terminal.File(streams.Out), width: screen.paper.Width}
+		screen.live = &liveProgress{w: terminal.FileOf(streams.Out), width: screen.paper.Width}
 	}
 	return screen
 }

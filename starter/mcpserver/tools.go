@@ -316,7 +316,7 @@ func (s *mcpServer) testPlaybook(a *cli.App, in mcpTest) error {
 		return cli.UsageError("run %q is not a regular expression: %w", in.Run, err)
 	}
 	for _, file := range in.Files {
-		if err := s.files.Check(file); err != nil {
+		if err := s.files.CheckPath(file); err != nil {
 			return cli.UsageError("%w", err)
 		}
 	}
@@ -403,7 +403,7 @@ func (s *mcpServer) runPlaybook(a *cli.App, in mcpRun) error {
 		Server: s.server, Workload: in.workloadFlags(), Fairness: launch.FairnessFlags{Priority: launch.DefaultPriority, Weight: 1}, WorkflowID: in.WorkflowID,
 		FollowOptions: look.FollowOptions{Output: "json"}, Detach: true, Strict: in.Strict, Partition: in.Partition,
 	}
-	return look.Refuse(a.Streams, execute.Run(a, name, o), "json")
+	return look.ReportRefusal(a.Streams, execute.Run(a, name, o), "json")
 }
 
 // steerRun sends a command to a run. Its author is marked with "(mcp)".

@@ -105,7 +105,7 @@ func runDev(a *cli.App, options *devOptions) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-s.Lost():
+	case <-s.ServerExited():
 		return s.LostError()
 	}
 }

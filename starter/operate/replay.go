@@ -87,7 +87,7 @@ func (o *replayOptions) findExecutions(
 	switch {
 	case len(runs) > 0:
 		for _, id := range runs {
-			run, err := session.Find(ctx, streams, s, id, "")
+			run, err := session.FindRun(ctx, streams, s, id, "")
 			if err != nil {
 				return nil, false, err
 			}
@@ -139,8 +139,8 @@ func reportReplay(
 // replayText returns a report for people.
 func replayText(report replay.Report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s, %s\n", count(report.Histories, "history", "histories"), count(report.Events, "event", "events"),
-		count(len(report.Mismatches), "mismatch", "mismatches"))
+	fmt.Fprintf(&b, "%s, %s, %s\n", countText(report.Histories, "history", "histories"), countText(report.Events, "event", "events"),
+		countText(len(report.Mismatches), "mismatch", "mismatches"))
 	for _, one := range report.Mismatches {
 		fmt.Fprintf(&b, "mismatch: %s (%s, run ID %s), after event %d\n", one.WorkflowID, one.Type, one.RunID, one.Event)
 		if one.Expected == "" && one.Got == "" {
@@ -153,7 +153,7 @@ func replayText(report replay.Report) string {
 		fmt.Fprintf(&b, "not read: %s: %s\n", one.WorkflowID, one.Error)
 	}
 	if report.NotBegun > 0 {
-		fmt.Fprintf(&b, "%s not begun, so every build fits\n", count(report.NotBegun, "workflow has", "workflows have"))
+		fmt.Fprintf(&b, "%s not begun, so every build fits\n", countText(report.NotBegun, "workflow has", "workflows have"))
 	}
 	if report.Left {
 		b.WriteString("more workflows have ended than the sample takes; --sample and --since change that\n")
@@ -168,7 +168,7 @@ func orNothing(text string) string {
 	return text
 }
 
-func count(n int, one, many string) string {
+func countText(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

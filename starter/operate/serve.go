@@ -144,7 +144,8 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 			Client: s.Client, Start: starts.startRun, Playbooks: options.playbooks, Callers: callers, Keys: keys, MaxAnswer: most,
 			Secrets: connections, Masked: masked, Logger: logger,
 		})
-		figures := &census.Sampler{Reader: s.Runs(), To: s.Telemetry.Gauges(), TaskQueue: s.TaskQueue, Logger: logger}
+		figures := census.NewSampler(s.Client, s.Store, s.Namespace)
+		figures.To, figures.TaskQueue, figures.Logger = s.Telemetry.Gauges(), s.TaskQueue, logger
 		go figures.Watch(ctx, census.Every)
 		go census.WatchStore(ctx, s.Store, s.Telemetry.Gauges(), logger, census.StoreEvery)
 		logger.Info("serving", "url", schemeOf(certificate)+"://"+listener.Addr().String(), "temporal", s.Address, "namespace", s.Namespace, "metrics", s.Telemetry.URL())
@@ -221,7 +222,7 @@ func (s *starts) startRun(ctx context.Context, order serve.Order) (serve.Begun, 
 		return serve.Begun{}, serve.UnfitWorkload(err.Error())
 	}
 	plan.Memo, plan.Once = order.Memo, true
-	run, err := start.Run(ctx, s.session.Target(), plan, s.knownAttributes(ctx))
+	run, err := start.Run(ctx, s.session.Destination(), plan, s.knownAttributes(ctx))
 	if _, ok := errors.AsType[*start.StartedError](err); ok {
 		return serve.Begun{}, &serve.StartedError{WorkflowID: order.WorkflowID}
 	}

@@ -72,7 +72,7 @@ func SetupNamespace(ctx context.Context, streams cli.Streams, s *session.Session
 	if rights != nil {
 		report.Error = rights.Error()
 	}
-	report.byHand(rights)
+	report.addCommands(rights)
 	if err := streams.ShowDocument(output, report, report.reportText()); err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func SetupNamespace(ctx context.Context, streams cli.Streams, s *session.Session
 	return nil
 }
 
-// byHand sets the commands with which somebody with sufficient rights adds the missing attributes.
-func (r *SetupReport) byHand(rights *connect.RightsError) {
+// addCommands sets the commands with which somebody with sufficient rights adds the missing attributes.
+func (r *SetupReport) addCommands(rights *connect.RightsError) {
 	wanted, missing := protocol.SearchAttributes(), r.Missing
 	if rights != nil && len(missing)+len(r.Present)+len(r.Mistyped) == 0 { // nothing could be read
 		missing = slices.Sorted(maps.Keys(wanted))

@@ -151,7 +151,7 @@ func StartPage(a *cli.App, s *session.Session, port int, folder string) error {
 		return fmt.Errorf("listen for the page of runs: %w", err)
 	}
 	started := newPage(a, s, listener, ui.Access{Key: ui.KeyOf(s.Key, false), Owner: cli.Whoami()}, folder, "dev", nil)
-	started.Stop = cli.Beside(context.Background(), func(ctx context.Context) { _ = started.Server.Serve(ctx, listener) })
+	started.Stop = cli.RunInBackground(context.Background(), func(ctx context.Context) { _ = started.Server.Serve(ctx, listener) })
 	s.Page = &started
 	return nil
 }
@@ -208,7 +208,7 @@ func workerLog(streams cli.Streams) func(context.Context, runs.Found, int) ([]st
 			}
 			return nil
 		}}
-		err = tail.Each(ctx, false, nil, view.WriteLine)
+		err = tail.EachLine(ctx, false, nil, view.WriteLine)
 		return last[max(0, len(last)-most):], err
 	}
 }

@@ -86,7 +86,7 @@ func scheduleAction(s *session.Session, plan start.Plan, memo map[string]any) (*
 	if err != nil {
 		return nil, err
 	}
-	return s.Target().ScheduleAction(plan, input, memo), nil
+	return s.Destination().ScheduleAction(plan, input, memo), nil
 }
 
 // SubmitSchedule calls submit to create or update a schedule, with the search attributes that the namespace has.

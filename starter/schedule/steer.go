@@ -79,7 +79,7 @@ func newScheduleTriggerCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			if overlap != "" {
-				if err := cli.Choice("--overlap", overlap, playbook.Overlaps); err != nil {
+				if err := cli.CheckChoice("--overlap", overlap, playbook.Overlaps); err != nil {
 					return err
 				}
 			}
@@ -104,7 +104,7 @@ type TriggeredRun struct {
 }
 
 func triggerNow(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, overlap, reason, output string) error {
-	made, err := s.Sender().Trigger(ctx, found, timetable.OverlapPolicy(overlap), interpreter.Said{By: cli.Whoami(), Reason: reason}, triggerPatience)
+	made, err := s.Dispatcher().Trigger(ctx, found, timetable.OverlapPolicy(overlap), interpreter.Said{By: cli.Whoami(), Reason: reason}, triggerPatience)
 	switch {
 	case ctx.Err() != nil:
 		return cli.WithStatus(exitcode.Interrupted, ctx.Err())
@@ -161,7 +161,7 @@ func newScheduleBackfillCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use: "backfill NAME --from TIME --to TIME", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := cli.Choice("--overlap", options.overlap, playbook.Overlaps); err != nil {
+			if err := cli.CheckChoice("--overlap", options.overlap, playbook.Overlaps); err != nil {
 				return err
 			}
 			if options.from == "" || options.to == "" {

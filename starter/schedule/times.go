@@ -102,7 +102,7 @@ func (f *timeFlags) checkFlags() error {
 		}
 	}
 	if f.given("overlap") {
-		return cli.Choice("--overlap", f.overlap, playbook.Overlaps)
+		return cli.CheckChoice("--overlap", f.overlap, playbook.Overlaps)
 	}
 	return nil
 }

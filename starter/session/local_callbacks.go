@@ -45,7 +45,7 @@ func startCallbacks(s *Session, dbFile string, keys *seal.Keys, masked *secrets.
 	server := serve.New(serve.Options{
 		Client: s.Client, Keys: keys, MaxAnswer: most, Masked: masked, Logger: logger, Limits: serve.Limits{Stop: localStopTimeout},
 	})
-	stop := cli.Beside(context.Background(), func(ctx context.Context) {
+	stop := cli.RunInBackground(context.Background(), func(ctx context.Context) {
 		if err := server.Run(ctx, listener, nil); err != nil {
 			logger.Error("callbacks are no longer accepted", "error", err)
 		}

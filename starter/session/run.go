@@ -78,7 +78,7 @@ func WithRun(a *cli.App, flags *RunFlags, args []string, work func(context.Conte
 		}
 	}
 	return WithServer(a, &flags.Server, func(ctx context.Context, s *Session) error {
-		found, err := Find(ctx, a.Streams, s, id, flags.RunID)
+		found, err := FindRun(ctx, a.Streams, s, id, flags.RunID)
 		if err != nil {
 			return err
 		}
@@ -87,8 +87,8 @@ func WithRun(a *cli.App, flags *RunFlags, args []string, work func(context.Conte
 	})
 }
 
-// Find finds a run. For an empty ID it is the newest run, whose name is printed.
-func Find(ctx context.Context, streams cli.Streams, s *Session, id, runID string) (runs.Found, error) {
+// FindRun finds a run. For an empty ID it is the newest run, whose name is printed.
+func FindRun(ctx context.Context, streams cli.Streams, s *Session, id, runID string) (runs.Found, error) {
 	found, err := s.Runs().Find(ctx, id, runID)
 	if err == nil && id == "" {
 		streams.Notef("the newest run: %s", found.WorkflowID)
@@ -111,7 +111,7 @@ func FindError(streams cli.Streams, s *Session, err error) error {
 	return err
 }
 
-// Sender returns a sender of commands to runs on the session's server.
-func (s *Session) Sender() *steer.Dispatcher {
+// Dispatcher returns a sender of commands to runs on the session's server.
+func (s *Session) Dispatcher() *steer.Dispatcher {
 	return &steer.Dispatcher{Client: s.Client, Namespace: s.Namespace, Runs: s.Runs()}
 }

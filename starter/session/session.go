@@ -42,11 +42,11 @@ func (f *ServerFlags) connectStored(ctx context.Context) (*Session, error) {
 		return s, err
 	}
 	return nil, cli.WithStatus(exitcode.NoServer, fmt.Errorf(
-		"no Temporal server is known; name one with --address or TEMPORAL_ADDRESS, or %s", OrDev(ctx)))
+		"no Temporal server is known; name one with --address or TEMPORAL_ADDRESS, or %s", DevHint(ctx)))
 }
 
-// OrDev returns how to get a permanent server without naming one.
-func OrDev(ctx context.Context) string {
+// DevHint returns how to get a permanent server without naming one.
+func DevHint(ctx context.Context) string {
 	if folder, found := DevInParent(ctx); found {
 		return fmt.Sprintf("run this in %s, where %s dev runs", folder, terminal.Program())
 	}
@@ -103,8 +103,8 @@ func (s *Session) End(now bool) {
 	}
 }
 
-// Lost returns a channel that is closed when the local server ends unexpectedly. For other servers it returns nil.
-func (s *Session) Lost() <-chan struct{} {
+// ServerExited returns a channel that is closed when the local server ends unexpectedly. For other servers it returns nil.
+func (s *Session) ServerExited() <-chan struct{} {
 	if s.Server == nil {
 		return nil
 	}
@@ -448,8 +448,8 @@ func openWorkerLog() (*slog.Logger, func()) {
 	return slog.New(slog.NewJSONHandler(file, &slog.HandlerOptions{Level: slog.LevelInfo})), func() { _ = file.Close() }
 }
 
-// Target returns where a session starts runs.
-func (s *Session) Target() start.Destination {
+// Destination returns where a session starts runs.
+func (s *Session) Destination() start.Destination {
 	return start.Destination{Client: s.Client, TaskQueue: s.TaskQueue, Key: s.Key}
 }
 

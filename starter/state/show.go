@@ -156,7 +156,7 @@ func listStatesOf(a *cli.App, o *stateListOptions) error {
 }
 
 func listStates(a *cli.App, name, step string, o *stateOptions) error {
-	all, err := keptSteps(a, name, step, o)
+	all, err := loadKeptSteps(a, name, step, o)
 	if err != nil {
 		return err
 	}

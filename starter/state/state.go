@@ -74,8 +74,8 @@ func (k keptStep) keptBy() string {
 	return k.at.Place.Tool
 }
 
-// keptSteps returns the steps of a playbook that keep states, or only the named one.
-func keptSteps(a *cli.App, name, step string, o *stateOptions) ([]keptStep, error) {
+// loadKeptSteps returns the steps of a playbook that keep states, or only the named one.
+func loadKeptSteps(a *cli.App, name, step string, o *stateOptions) ([]keptStep, error) {
 	workload, err := o.workload.Read()
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func keptStepsOf(streams cli.Streams, book *playbook.Playbook, workload map[stri
 		if only != "" && kept.Step != only {
 			continue
 		}
-		at, step, loops, err := stateAt(book, workload, kept.Step, elements)
+		at, step, loops, err := locateState(book, workload, kept.Step, elements)
 		switch {
 		case err != nil && only == "" && strings.Contains(kept.Step, "/"):
 			streams.Notef("note: the name of the state of step %s depends on a run: %v", kept.Step, err)
@@ -126,9 +126,9 @@ func keptStepsOf(streams cli.Streams, book *playbook.Playbook, workload map[stri
 	return all, nil
 }
 
-// stateAt returns where a step keeps its state. name may be a step within a step. elements are the elements of the
+// locateState returns where a step keeps its state. name may be a step within a step. elements are the elements of the
 // loops around the step, outermost first; loops is the number of these loops.
-func stateAt(
+func locateState(
 	book *playbook.Playbook, workload map[string]any, name string, elements []expression.Value,
 ) (at call.StateAt, of *playbook.Step, loops int, err error) {
 	values, err := expression.Canonical(load.MergeWorkload(book.Workload, workload))
@@ -158,13 +158,13 @@ func stateAt(
 	if err != nil {
 		return call.StateAt{}, nil, 0, err
 	}
-	at, of, further, err := stateAt(step.Action.Inline, given, inner, elements)
+	at, of, further, err := locateState(step.Action.Inline, given, inner, elements)
 	return at, of, loops + further, err
 }
 
 // oneState returns the single state that the command line selects.
 func oneState(a *cli.App, name, step string, o *stateOptions) (keptStep, error) {
-	all, err := keptSteps(a, name, step, o)
+	all, err := loadKeptSteps(a, name, step, o)
 	if err != nil {
 		return keptStep{}, err
 	}

@@ -14,7 +14,7 @@ import (
 // CountCall counts a call that has ended in this workflow.
 func CountCall(ctx workflow.Context, call *call.Call) {
 	facts, result := call.View().Facts(), *call.Result()
-	meter.Call(gate.MetricsOf(ctx), facts, result)
+	meter.CountCall(gate.MetricsOf(ctx), facts, result)
 	if facts.Place != "" {
 		gate.Emit(ctx, meter.SinkSpan(facts, result))
 	}
@@ -22,7 +22,7 @@ func CountCall(ctx workflow.Context, call *call.Call) {
 
 // countAttempt counts an attempt that was not made by an activity.
 func countAttempt(ctx workflow.Context, call *call.Call, began time.Time, failure *interpreter.ErrorObject) {
-	meter.Attempt(gate.MetricsOf(ctx), call.View().Facts(), failure, workflow.Now(ctx).Sub(began))
+	meter.CountAttempt(gate.MetricsOf(ctx), call.View().Facts(), failure, workflow.Now(ctx).Sub(began))
 }
 
 // countWait records the duration of a wait that begins in this workflow.

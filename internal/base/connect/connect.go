@@ -118,9 +118,9 @@ func reasonOf(err error) string {
 	return reason
 }
 
-// Uncompressed switches off compression for a server on this machine, unless options choose it: without a network,
+// WithoutCompression switches off compression for a server on this machine, unless options choose it: without a network,
 // compression costs more than it saves. For other servers the SDK compresses messages by default.
-func Uncompressed(options client.Options) client.Options {
+func WithoutCompression(options client.Options) client.Options {
 	if options.ConnectionOptions.GrpcCompression == nil && IsLocal(options.HostPort) {
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	}
@@ -139,7 +139,7 @@ func Dial(ctx context.Context, options client.Options, logger *slog.Logger) (cli
 	options.Logger = log.NewStructuredLogger(slog.New(quietHandler{logger.Handler()}))
 	limited, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	c, err := client.DialContext(limited, Uncompressed(options))
+	c, err := client.DialContext(limited, WithoutCompression(options))
 	if err != nil {
 		return nil, dialError(ctx, options, err, isOverloaded(err))
 	}

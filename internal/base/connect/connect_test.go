@@ -167,7 +167,7 @@ func TestUncompressed(t *testing.T) {
 		"temporal:7233": false, "10.0.0.1:7233": false, "[2001:db8::1]:7233": false, "localhost.example.com:7233": false,
 		"dns:///temporal:7233": false, "localhost": false,
 	} {
-		options := connect.Uncompressed(client.Options{HostPort: address})
+		options := connect.WithoutCompression(client.Options{HostPort: address})
 		require.Equal(t, uncompressed, options.ConnectionOptions.GrpcCompression != nil, address)
 	}
 }

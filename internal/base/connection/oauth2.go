@@ -42,7 +42,7 @@ func (s section) readOAuth2() *OAuth2 {
 		return nil
 	}
 	of := &OAuth2{
-		Grant: client.grant(), ID: client.requiredText("client_id"), Audience: client.optionalText("audience"),
+		Grant: client.grantType(), ID: client.requiredText("client_id"), Audience: client.optionalText("audience"),
 		TokenURL: client.requiredAddress("token_url", "https://login.example.com/token"),
 		Host:     client.optionalHost("host"), Scopes: client.readTexts("scopes"),
 	}
@@ -75,8 +75,8 @@ func (s section) endpointsOfPeople(of *OAuth2) {
 	}
 }
 
-// grant returns the grant of the client, by default client_credentials.
-func (s section) grant() string {
+// grantType returns the grant of the client, by default client_credentials.
+func (s section) grantType() string {
 	if !s.hasKey("grant") {
 		return GrantClient
 	}

@@ -29,7 +29,7 @@ func TestKeep(t *testing.T) {
 				}
 			})
 			env.RegisterActivityWithOptions(func(ctx context.Context) error {
-				defer heartbeat.Keep(ctx)()
+				defer heartbeat.KeepSending(ctx)()
 				if limit > 0 {
 					<-seen
 				}

@@ -322,9 +322,9 @@ func FailedAttempt(to Recorder, facts call.Facts, failed *call.FailedAttempt) {
 	}
 }
 
-// Attempt counts an attempt that has ended, and how long it took; a negative duration is unknown.
-func Attempt(to Recorder, facts call.Facts, failure *interpreter.ErrorObject, took time.Duration) {
-	role := Role(facts.Place)
+// CountAttempt counts an attempt that has ended, and how long it took; a negative duration is unknown.
+func CountAttempt(to Recorder, facts call.Facts, failure *interpreter.ErrorObject, took time.Duration) {
+	role := RoleOf(facts.Place)
 	values := []string{facts.Playbook, facts.Step, facts.Tool, role, ClassOf(failure)}
 	to.Add(Attempts, 1, values...)
 	if took >= 0 {
@@ -335,9 +335,9 @@ func Attempt(to Recorder, facts call.Facts, failure *interpreter.ErrorObject, to
 	}
 }
 
-// Call counts a call that has ended.
-func Call(to Recorder, facts call.Facts, result interpreter.CallResult) {
-	role := Role(facts.Place)
+// CountCall counts a call that has ended.
+func CountCall(to Recorder, facts call.Facts, result interpreter.CallResult) {
+	role := RoleOf(facts.Place)
 	values := []string{facts.Playbook, facts.Step, facts.Tool, role, string(result.Status)}
 	to.Add(Calls, 1, values...)
 	to.Observe(CallTime, result.Meta.EndedAt.Sub(result.Meta.StartedAt), values...)
@@ -347,8 +347,8 @@ func Call(to Recorder, facts call.Facts, result interpreter.CallResult) {
 	}
 }
 
-// Role returns the value of LabelRole for a place in the playbook; only sinks have a place.
-func Role(place string) string {
+// RoleOf returns the value of LabelRole for a place in the playbook; only sinks have a place.
+func RoleOf(place string) string {
 	if place != "" {
 		return RoleSink
 	}

@@ -43,15 +43,15 @@ func TestExhaustedIsCountedOnce(t *testing.T) {
 	var got counts
 	sink := call.Facts{Playbook: "book", Step: "fetch", Tool: "postgres", Place: "fetch.sink"}
 	call := call.Facts{Playbook: "book", Step: "fetch", Tool: "http"}
-	meter.Call(&got, sink, exhausted(interpreter.KindTool))
-	meter.Call(&got, call, exhausted(interpreter.KindSink))
+	meter.CountCall(&got, sink, exhausted(interpreter.KindTool))
+	meter.CountCall(&got, call, exhausted(interpreter.KindSink))
 	require.Equal(t, counts{
 		"reprise_calls_total book fetch postgres sink error",
 		"reprise_task_retry_exhausted_total book fetch postgres retryable",
 		"reprise_calls_total book fetch http step error",
 	}, got)
 	got = nil
-	meter.Call(&got, call, exhausted(interpreter.KindExhausted)) // a poll that never became ready
+	meter.CountCall(&got, call, exhausted(interpreter.KindExhausted)) // a poll that never became ready
 	require.Equal(t, "reprise_task_retry_exhausted_total book fetch http retryable", got[1])
 }
 

@@ -142,7 +142,7 @@ func TestManyWriteAndReadTheSameValues(t *testing.T) {
 			return nil
 		})
 	}
-	require.NoError(t, testenv.Returned(t, group.Wait, "the end of the writes"))
+	require.NoError(t, testenv.WaitResult(t, group.Wait, "the end of the writes"))
 	require.Len(t, s.files(), 2)
 }
 

@@ -59,9 +59,9 @@ func (c *ConnectionSecrets) withPatterns() *ConnectionSecrets {
 	return c
 }
 
-// Echoes reports whether a response repeats a secret of the connection that cannot be mistaken for an ordinary word.
+// ResponseEchoes reports whether a response repeats a secret of the connection that cannot be mistaken for an ordinary word.
 // It knows the usual forms, and reads the response once.
-func Echoes[T string | []byte](c *ConnectionSecrets, answer T) (echoes bool) {
+func ResponseEchoes[T string | []byte](c *ConnectionSecrets, answer T) (echoes bool) {
 	eachMatch(c.withPatterns().echo, answer, func(int, int) bool { echoes = true; return false })
 	return echoes
 }

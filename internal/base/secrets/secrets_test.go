@@ -207,15 +207,15 @@ func TestAnswersThatRepeatASecret(t *testing.T) {
 		secret, string(quoted), html.EscapeString(secret), url.QueryEscape(secret),
 		base64.StdEncoding.EncodeToString([]byte("ana:" + secret)),
 	} {
-		require.True(t, secrets.Echoes(connection, strings.Repeat(`{"a": 1}`, 100)+text), text)
+		require.True(t, secrets.ResponseEchoes(connection, strings.Repeat(`{"a": 1}`, 100)+text), text)
 	}
-	require.False(t, secrets.Echoes(connection, strings.Repeat(`{"a": "t0ken 12345"}`, 100)))
+	require.False(t, secrets.ResponseEchoes(connection, strings.Repeat(`{"a": "t0ken 12345"}`, 100)))
 	set := &secrets.Masker{}
-	require.True(t, secrets.Echoes(set.AddToken("fetched-12345"), "it is fetched-12345"))
+	require.True(t, secrets.ResponseEchoes(set.AddToken("fetched-12345"), "it is fetched-12345"))
 	require.Equal(t, "it is ***", set.Text("it is fetched-12345"))
-	require.False(t, secrets.Echoes(set.AddToken(""), "nothing"))
+	require.False(t, secrets.ResponseEchoes(set.AddToken(""), "nothing"))
 	_, weak := used("postgres://app:patients@db.test/app")
-	require.False(t, secrets.Echoes(weak, "patients of app"), "a word is no secret that data could not have")
+	require.False(t, secrets.ResponseEchoes(weak, "patients of app"), "a word is no secret that data could not have")
 }
 
 type loggedValue struct{ Token string }
@@ -256,7 +256,7 @@ func BenchmarkEchoes(b *testing.B) {
 	answer := "[" + strings.Repeat(row, 1<<20/len(row)) + "null]"
 	b.SetBytes(int64(len(answer)))
 	for b.Loop() {
-		secrets.Echoes(connection, answer)
+		secrets.ResponseEchoes(connection, answer)
 	}
 }
 

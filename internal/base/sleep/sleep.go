@@ -11,15 +11,15 @@ func For(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	if Unless(ctx, d, nil, nil) != nil {
+	if UnlessStopped(ctx, d, nil, nil) != nil {
 		return context.Cause(ctx)
 	}
 	return nil
 }
 
-// Unless waits for a duration. It returns early with stopped if stop is closed, or with the context's error if that
+// UnlessStopped waits for a duration. It returns early with stopped if stop is closed, or with the context's error if that
 // ends.
-func Unless(ctx context.Context, d time.Duration, stop <-chan struct{}, stopped error) error {
+func UnlessStopped(ctx context.Context, d time.Duration, stop <-chan struct{}, stopped error) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -17,13 +17,13 @@ func TestMiddle(t *testing.T) {
 	for width, want := range map[int]string{
 		0: "…", 1: "…", 2: "n…", 3: "n…c", 9: "nigh…wr4c", 17: "nightly-…-us-wr4c", 18: "nightly-e…-us-wr4c", 20: "nightly-east-us-wr4c", 80: "nightly-east-us-wr4c",
 	} {
-		require.Equal(t, want, terminal.Middle("nightly-east-us-wr4c", width), width)
+		require.Equal(t, want, terminal.ShortenMiddle("nightly-east-us-wr4c", width), width)
 	}
 	for width := 1; width < 20; width++ {
-		cut := terminal.Middle("夜間の取り込み-東京-7x2k", width)
+		cut := terminal.ShortenMiddle("夜間の取り込み-東京-7x2k", width)
 		require.LessOrEqual(t, text.StringWidth(cut), width, cut)
 	}
-	require.Equal(t, "夜間…7x2k", terminal.Middle("夜間の取り込み-東京-7x2k", 9))
+	require.Equal(t, "夜間…7x2k", terminal.ShortenMiddle("夜間の取り込み-東京-7x2k", 9))
 }
 
 // TestWrapName: every letter of a name stays, and lines end between its words where they can.

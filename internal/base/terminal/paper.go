@@ -47,12 +47,12 @@ func PaperOf(w io.Writer) Paper {
 
 // IsTerminal reports whether a stream goes to a terminal.
 func IsTerminal(w io.Writer) bool {
-	file := File(w)
+	file := FileOf(w)
 	return file != nil && term.IsTerminal(int(file.Fd()))
 }
 
-// File returns the file that a stream writes to; nil if it is not a file.
-func File(w io.Writer) *os.File {
+// FileOf returns the file that a stream writes to; nil if it is not a file.
+func FileOf(w io.Writer) *os.File {
 	if s, ok := w.(*Screen); ok {
 		w = s.To
 	}
@@ -63,7 +63,7 @@ func File(w io.Writer) *os.File {
 // Width returns the width of the terminal; 80 for other outputs, where help and other prose are wrapped too.
 func Width(w io.Writer) int {
 	const fallback, least = 80, 20
-	if file := File(w); file != nil {
+	if file := FileOf(w); file != nil {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > least {
 			return width
 		}

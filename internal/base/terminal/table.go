@@ -119,8 +119,8 @@ func EachLine(cut table.WidthEnforcer) table.WidthEnforcer {
 	}
 }
 
-// Middle shortens an identifier to a width by omitting its middle: the beginning says whose it is, the end which one.
-func Middle(id string, width int) string {
+// ShortenMiddle shortens an identifier to a width by omitting its middle: the beginning says whose it is, the end which one.
+func ShortenMiddle(id string, width int) string {
 	if text.StringWidth(id) <= width {
 		return id
 	}

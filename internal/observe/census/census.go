@@ -51,15 +51,15 @@ func (c *Sampler) Watch(ctx context.Context, every time.Duration) {
 	}
 	c.To.Age(meter.ReadingsAge, time.Now(), time.Now())
 	for {
-		c.round(ctx)
+		c.sampleAll(ctx)
 		if sleep.For(ctx, every) != nil {
 			return
 		}
 	}
 }
 
-// round reads everything once. A figure that cannot be read keeps its last value; meter.ReadingsAge shows its age.
-func (c *Sampler) round(ctx context.Context) {
+// sampleAll reads everything once. A figure that cannot be read keeps its last value; meter.ReadingsAge shows its age.
+func (c *Sampler) sampleAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 	err := errors.Join(c.countOpen(ctx), c.readQueue(ctx), c.sweepWatermarks(ctx))
@@ -80,7 +80,7 @@ func (c *Sampler) countOpen(ctx context.Context) error {
 		if status.Ended() || !known && status != interpreter.Running {
 			continue
 		}
-		n, err := runs.Count(ctx, c.Reader, runs.OpenFilter(status, known))
+		n, err := runs.CountRuns(ctx, c.Reader, runs.OpenFilter(status, known))
 		if errors.Is(err, runs.ErrNoAttributes) {
 			known = false
 			continue
@@ -91,7 +91,7 @@ func (c *Sampler) countOpen(ctx context.Context) error {
 		c.To.Set(meter.OpenRuns, float64(n), string(status))
 		var began time.Time
 		if n > 0 {
-			if began, err = runs.Oldest(ctx, c.Reader, runs.OpenFilter(status, known), c.oldest[status], now); err != nil {
+			if began, err = runs.OldestStart(ctx, c.Reader, runs.OpenFilter(status, known), c.oldest[status], now); err != nil {
 				return err
 			}
 		}

@@ -156,7 +156,7 @@ func TestFailuresThatOnlyTheLoopReports(t *testing.T) {
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: id},
 		protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: oneLoop})
 	require.NoError(t, err)
-	require.NoError(t, testenv.Outcome(t, run, nil))
+	require.NoError(t, testenv.WaitOutcome(t, run, nil))
 	chain, err := (&deadletter.Reader{Reader: runs.Reader{Client: c}}).Chain(t.Context(), id, "")
 	require.NoError(t, err)
 	require.Equal(t, 1, chain.Lost)

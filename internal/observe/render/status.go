@@ -196,7 +196,7 @@ func endsOf(line string, paper terminal.Paper) string {
 	if paper.Width >= terminal.Unbounded {
 		return line
 	}
-	return terminal.Middle(terminal.OneLine(line), shownOfLine)
+	return terminal.ShortenMiddle(terminal.OneLine(line), shownOfLine)
 }
 
 // lateText describes how long a late run has been open, and how long it was expected to take.

@@ -20,11 +20,11 @@ func OpenFilter(status interpreter.Status, known bool) Filter {
 // mostOldestCalls bounds the calls of Oldest: among 100,000 open runs, bisection finds the last hundred in ten.
 const mostOldestCalls = 16
 
-// Oldest returns when the oldest open run that a filter selects started; zero if there is none. before is the result
+// OldestStart returns when the oldest open run that a filter selects started; zero if there is none. before is the result
 // of the previous call, or zero: if that run is still open, one call suffices. The server lists the newest runs
 // first, so otherwise the time is found by bisection in at most sixteen calls; after that it returns the oldest start
 // found.
-func Oldest(ctx context.Context, r *Reader, filter Filter, before, now time.Time) (time.Time, error) {
+func OldestStart(ctx context.Context, r *Reader, filter Filter, before, now time.Time) (time.Time, error) {
 	var oldest time.Time // that was found
 	empty := before      // none has started before then, except as it is zero
 	if !before.IsZero() {

@@ -38,9 +38,9 @@ func CountEnded(ctx context.Context, r *Reader, since time.Time) (EndedCounts, e
 	return counts, nil
 }
 
-// Count returns how many runs a filter selects, in one call to the server. The error wraps ErrNoAttributes if the
+// CountRuns returns how many runs a filter selects, in one call to the server. The error wraps ErrNoAttributes if the
 // filter uses a search attribute that the namespace does not have.
-func Count(ctx context.Context, r *Reader, filter Filter) (int, error) {
+func CountRuns(ctx context.Context, r *Reader, filter Filter) (int, error) {
 	counted, err := countRuns(ctx, r, filter.pageQuery())
 	if connect.InvalidArgument(err) {
 		return 0, fmt.Errorf("%w: %w", ErrNoAttributes, err)

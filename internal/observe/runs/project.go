@@ -104,7 +104,7 @@ func projectHistory(from source, recorded []*historypb.HistoryEvent, filter Even
 		return nil, err
 	}
 	for _, event := range recorded {
-		if err := p.apply(event); err != nil {
+		if err := p.applyEvent(event); err != nil {
 			return nil, err
 		}
 	}
@@ -135,9 +135,9 @@ func (p *projector) sortedEvents() []Event {
 // isOpen reports whether the history may still grow.
 func (p *projector) isOpen() bool { return !p.h.isClosed() && p.h.nextRunID == "" }
 
-// add adds an event of the run. by is the history event that caused it, and which distinguishes several events of one
+// addEvent adds an event of the run. by is the history event that caused it, and which distinguishes several events of one
 // cause.
-func (p *projector) add(by int64, which string, event Event) {
+func (p *projector) addEvent(by int64, which string, event Event) {
 	if event.Step == "" {
 		event.Page, event.PageTo = 0, 0 // of a notice of the run: it counts what was reported
 	}
@@ -167,7 +167,7 @@ func (p *projector) readBegin(recorded []*historypb.HistoryEvent) error {
 		if p.first {
 			started := first.GetWorkflowExecutionStartedEventAttributes()
 			said := startedBy(started.GetMemo(), started.GetSearchAttributes().GetIndexedFields())
-			p.add(first.GetEventId(), "", Event{Event: ExecutionStarted, At: first.GetEventTime().AsTime(), By: said.By, Reason: said.Reason})
+			p.addEvent(first.GetEventId(), "", Event{Event: ExecutionStarted, At: first.GetEventTime().AsTime(), By: said.By, Reason: said.Reason})
 			return nil
 		}
 		notices, err := p.pendingNotices(p.h.input)
@@ -211,8 +211,8 @@ func (p *projector) restoreCall(snapshot call.Snapshot) {
 	p.calls[callID{p.step, p.visit, indexOr(snapshot.Index), ""}] = last
 }
 
-// apply converts a history event to events of the run.
-func (p *projector) apply(event *historypb.HistoryEvent) error {
+// applyEvent converts a history event to events of the run.
+func (p *projector) applyEvent(event *historypb.HistoryEvent) error {
 	for _, one := range []func(*historypb.HistoryEvent) (bool, error){
 		p.playbookEvent, p.activityEvent, p.taskEvent, p.waitEvent, p.recordSettled,
 	} {

@@ -102,7 +102,7 @@ func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error
 	started := p.attemptStarted(of)
 	started.At = p.addTurn(id, "", started, started.Attempt-1, waited)
 	if of.one.Sends != "" && failure == nil { // how it ends is said from outside
-		p.add(id, "", started)
+		p.addEvent(id, "", started)
 		p.calls[of.one.callOf()].began = started.At
 		p.addAwaits(id, started, event.GetEventTime().AsTime())
 		return nil
@@ -114,13 +114,13 @@ func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error
 			end.Deliveries = n
 		}
 	}
-	p.add(id, "", started)
-	p.add(id, "", end)
+	p.addEvent(id, "", started)
+	p.addEvent(id, "", end)
 	p.calls[of.one.callOf()].failure = failure
 	switch {
 	case of.one.Place != "" && failure == nil:
 		end.Event, end.Duration = SinkCompleted, 0
-		p.add(id, "", end)
+		p.addEvent(id, "", end)
 	case playbook.OfNotice(of.one.Place):
 		end.Event, end.Duration = SinkFailed, 0
 		p.unsent = append(p.unsent, failedNotice{call: of.one.callOf(), by: event.GetEventId(), event: end})

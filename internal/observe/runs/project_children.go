@@ -153,7 +153,7 @@ func (p *projector) iterationsOpen(begun *child, report *batchReport) error {
 }
 
 func (p *projector) iterationStarted(begun *child, at time.Time, index int) {
-	p.add(begun.event, fmt.Sprint(index), p.iterationEvent(IterationStarted, at, index))
+	p.addEvent(begun.event, fmt.Sprint(index), p.iterationEvent(IterationStarted, at, index))
 }
 
 func (p *projector) iterationEvent(kind string, at time.Time, index int) Event {
@@ -197,9 +197,9 @@ func (p *projector) addIteration(by int64, event Event, iteration interpreter.It
 	events := IterationEvents(event, iteration)
 	for i, one := range events {
 		if last := i == len(events)-1; last {
-			p.add(by, which, one)
+			p.addEvent(by, which, one)
 		} else {
-			p.add(by, fmt.Sprintf("%s/%d", which, i), one)
+			p.addEvent(by, fmt.Sprintf("%s/%d", which, i), one)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *madeActivity, snap
 	if after.Written > before.Written {
 		event.Event, event.At, event.IsRetry = SinkCompleted, writtenAt(attempted, driven, ended), false
 		event.Page, event.PageTo = pagesWritten(before, after, driven)
-		p.add(id, which, event)
+		p.addEvent(id, which, event)
 	}
 }
 
@@ -249,8 +249,8 @@ var behindAttempts = []interpreter.Kind{interpreter.KindSink, interpreter.KindEx
 // addPair adds the start and the end of attempts.
 func (p *projector) addPair(id int64, which string, event Event, ended time.Time, failure *interpreter.ErrorObject) {
 	event.Event = ActionStarted
-	p.add(id, which, event)
+	p.addEvent(id, which, event)
 	end := attemptEnded(event, ended, failure)
 	end.Duration = ended.Sub(event.At).Seconds()
-	p.add(id, which, end)
+	p.addEvent(id, which, end)
 }

@@ -54,7 +54,7 @@ func (p *projector) failedNotices(last *historypb.HistoryEvent) error {
 	}
 	for _, failed := range p.unsent {
 		if failed.by < p.decided {
-			p.add(failed.by, "", failed.event)
+			p.addEvent(failed.by, "", failed.event)
 		}
 	}
 	return nil
@@ -92,7 +92,7 @@ func (p *projector) ignoredMark(event *historypb.HistoryEvent, mark protocol.Ign
 	if failed := p.lastOf(ActionError, at); failed != nil {
 		completed := *failed
 		completed.Event, completed.Error, completed.Duration, completed.At = SinkCompleted, nil, 0, event.GetEventTime().AsTime()
-		p.add(event.GetEventId(), "", completed)
+		p.addEvent(event.GetEventId(), "", completed)
 	}
 }
 
@@ -105,7 +105,7 @@ func (p *projector) answerMark(event *historypb.HistoryEvent, mark protocol.Answ
 		of.settled = p.beginAttempt(of.one.callOf())
 		started := p.attemptStarted(of)
 		started.At = at
-		p.add(id, "", started)
+		p.addEvent(id, "", started)
 		p.calls[of.one.callOf()].began = at
 		p.addAwaits(id, started, at)
 		return
@@ -124,13 +124,13 @@ func (p *projector) answerMark(event *historypb.HistoryEvent, mark protocol.Answ
 	if !last.began.IsZero() {
 		end.Duration = at.Sub(last.began).Seconds()
 	}
-	p.add(id, "", end)
+	p.addEvent(id, "", end)
 }
 
 // addAwaits adds that an attempt awaits its answer.
 func (p *projector) addAwaits(by int64, started Event, at time.Time) {
 	awaits := started
 	awaits.Event, awaits.At, awaits.Reason, awaits.IsRetry, awaits.By = AnswerAwaited, at, string(interpreter.ReasonAnswer), false, ""
-	p.add(by, "", awaits)
+	p.addEvent(by, "", awaits)
 	p.calls[started.callOf()].awaited = at
 }

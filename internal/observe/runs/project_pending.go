@@ -37,7 +37,7 @@ func (p *projector) pendingAttempt(id int64, of *madeActivity, activity *workflo
 	if of.one.RateLimit != nil && !hasBegun(activity.GetHeartbeatDetails()) {
 		started = beforeTurn(started)
 	}
-	p.add(id, "", started)
+	p.addEvent(id, "", started)
 }
 
 // beforeTurn returns the wait of an attempt that has not begun for its turn.
@@ -103,5 +103,5 @@ func (p *projector) addDoing(id int64, of *madeActivity, doing call.Doing, now t
 	if started.At = doing.Since; doing.Turn {
 		started = beforeTurn(started)
 	}
-	p.add(id, "doing/"+which, started)
+	p.addEvent(id, "doing/"+which, started)
 }

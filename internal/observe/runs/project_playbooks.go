@@ -73,9 +73,9 @@ func (p *projector) playStarted(of *playbookRun, event *historypb.HistoryEvent) 
 	if !of.detached {
 		started.ChildRunID = of.runID
 	}
-	p.add(of.event, "", started)
+	p.addEvent(of.event, "", started)
 	if of.detached {
-		p.add(of.event, "", playEnd(started, event, nil))
+		p.addEvent(of.event, "", playEnd(started, event, nil))
 		p.calls[of.one.callOf()].failure = nil
 	}
 }
@@ -103,7 +103,7 @@ func (p *projector) playEnded(of *playbookRun, event *historypb.HistoryEvent) er
 	}
 	started := p.attemptStarted(&of.madeActivity)
 	started.Child = of.workflowID
-	p.add(of.event, "", playEnd(started, event, failure))
+	p.addEvent(of.event, "", playEnd(started, event, failure))
 	p.calls[of.one.callOf()].failure = failure
 	return nil
 }

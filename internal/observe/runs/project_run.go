@@ -51,7 +51,7 @@ func (p *projector) runEnded(event *historypb.HistoryEvent) error {
 		out.Error = noResult("the run timed out")
 	}
 	out.Status = cmp.Or(out.Status, interpreter.Failed)
-	p.add(event.GetEventId(), "", out)
+	p.addEvent(event.GetEventId(), "", out)
 	return nil
 }
 
@@ -85,7 +85,7 @@ func (p *projector) queueChanged(event *historypb.HistoryEvent, memo *commonpb.M
 	default:
 		return
 	}
-	p.add(event.GetEventId(), "", out)
+	p.addEvent(event.GetEventId(), "", out)
 }
 
 // refusedMark converts the success of a call's last attempt to a failure: a policy refused its answer.

@@ -26,7 +26,7 @@ func (p *projector) addTurn(id int64, which string, attempt Event, before int, s
 		Attempt: before, Page: attempt.Page, Reason: string(interpreter.ReasonTurn), Delay: seconds,
 	}
 	wait.NextRetryAt = wait.At.Add(time.Duration(seconds * float64(time.Second)).Round(time.Millisecond))
-	p.add(id, "turn/"+which, wait)
+	p.addEvent(id, "turn/"+which, wait)
 	return wait.NextRetryAt
 }
 

@@ -28,14 +28,14 @@ func (p *projector) addTimer(event *historypb.HistoryEvent) {
 	delay := timer.GetStartToFireTimeout().AsDuration()
 	out := p.waits(event, at, mark.Reason)
 	out.Delay, out.NextRetryAt = delay.Seconds(), out.At.Add(delay)
-	p.add(event.GetEventId(), "", out)
+	p.addEvent(event.GetEventId(), "", out)
 }
 
 // holdMark adds a wait for a person.
 func (p *projector) holdMark(event *historypb.HistoryEvent, mark protocol.HoldMark) {
 	at := p.waitingCall(mark.Held, mark.Index)
 	p.noteRetried(at)
-	p.add(event.GetEventId(), "", p.waits(event, at, interpreter.ReasonPerson))
+	p.addEvent(event.GetEventId(), "", p.waits(event, at, interpreter.ReasonPerson))
 }
 
 // waitingCall returns the call with a name, which is that of a step or the place of a sink.

@@ -23,23 +23,23 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Activities returns the activities, by name, with which runs read what earlier runs, or stopped workflows of their
+// RecallActivities returns the activities, by name, with which runs read what earlier runs, or stopped workflows of their
 // own, have done. store holds large values.
-func Activities(store *payload.Store) map[string]any {
+func RecallActivities(store *payload.Store) map[string]any {
 	reader := func(ctx context.Context) *earlierRuns {
 		return &earlierRuns{&Reader{Client: activity.GetClient(ctx), Store: store, Namespace: activity.GetInfo(ctx).Namespace}}
 	}
 	return map[string]any{
 		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.EarlierAnswers, error) {
-			defer heartbeat.Keep(ctx)()
+			defer heartbeat.KeepSending(ctx)()
 			return reader(ctx).recallRuns(ctx, in)
 		},
 		interpreter.StoppedActivity: func(ctx context.Context, in call.StoppedInput) (call.StoppedCall, error) {
-			defer heartbeat.Keep(ctx)()
+			defer heartbeat.KeepSending(ctx)()
 			return reader(ctx).readStopped(ctx, in)
 		},
 		interpreter.EndedActivity: func(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
-			defer heartbeat.Keep(ctx)()
+			defer heartbeat.KeepSending(ctx)()
 			return reader(ctx).endedIterations(ctx, in)
 		},
 	}

@@ -42,7 +42,7 @@ func (q *inquiry) spendCall() bool {
 	return true
 }
 
-func (q *inquiry) notef(format string, args ...any) {
+func (q *inquiry) addNotef(format string, args ...any) {
 	q.status.Notes = append(q.status.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -74,7 +74,7 @@ func (q *inquiry) readCancelled(ctx context.Context) {
 		Execution: &commonpb.WorkflowExecution{WorkflowId: q.run.WorkflowID, RunId: q.run.last},
 	})
 	if err != nil {
-		q.notef("who cancelled the run is not known: %v", err)
+		q.addNotef("who cancelled the run is not known: %v", err)
 		return
 	}
 	for _, event := range page.GetHistory().GetEvents() {
@@ -109,7 +109,7 @@ func (q *inquiry) open(ctx context.Context) error {
 	case workers.Count == 0:
 		since := q.waitsSince(workers)
 		q.status.HeldBy = HeldByNoWorker
-		q.notef("no worker polls the task queue %q%s, so the steps of the run are not known; it continues when a worker starts", q.run.TaskQueue, since)
+		q.addNotef("no worker polls the task queue %q%s, so the steps of the run are not known; it continues when a worker starts", q.run.TaskQueue, since)
 		return nil
 	case unanswered != nil && (ctx.Err() != nil || connect.IsUnavailable(unanswered)):
 		return unanswered
@@ -121,7 +121,7 @@ func (q *inquiry) open(ctx context.Context) error {
 	q.status.ValidationWarnings = progress.ValidationWarnings
 	var missed string
 	if q.status.HeldByParents, missed = q.heldByParents(ctx, progress.Parents, q.spendCall); missed != "" {
-		q.notef("whether the parent run %s holds this one was not answered within %d calls to the server", missed, StatusCalls)
+		q.addNotef("whether the parent run %s holds this one was not answered within %d calls to the server", missed, StatusCalls)
 	}
 	for _, record := range progress.Steps {
 		q.addStep(ctx, record)
@@ -162,10 +162,10 @@ func (q *inquiry) explainSilence(ctx context.Context, workers Workers, unanswere
 	q.status.Calls += silence.calls
 	q.status.HeldBy, q.status.Failure = silence.HeldBy, silence.Failure
 	if silence.HeldBy != HeldByNoWorker {
-		q.notef("%s; its steps are not known until that works", silence.Text(q.run.TaskQueue, ""))
+		q.addNotef("%s; its steps are not known until that works", silence.Text(q.run.TaskQueue, ""))
 		return
 	}
-	q.notef("%s, so the steps of the run are not known; is one running?", silence.Text(q.run.TaskQueue, q.waitsSince(workers)))
+	q.addNotef("%s, so the steps of the run are not known; is one running?", silence.Text(q.run.TaskQueue, q.waitsSince(workers)))
 }
 
 // waitsSince describes how long a task of the run has waited for a worker or, without a task, when a worker last
@@ -194,7 +194,7 @@ func (q *inquiry) readQueue(ctx context.Context, ticket *queue.Ticket) {
 	case ticket != nil && ticket.State == queue.Granted && q.spendCall():
 		described, err := q.queryQueue(ctx, ticket.Queue, nil)
 		if err != nil {
-			q.notef("the queue of the concurrency key %s gave no answer", ticket.Name.Key)
+			q.addNotef("the queue of the concurrency key %s gave no answer", ticket.Name.Key)
 			return
 		}
 		q.status.Turn = &QueueSlot{
@@ -209,7 +209,7 @@ func (q *inquiry) queuedBehind(ctx context.Context, ticket *queue.Ticket, visit 
 	position, err := q.queuePosition(ctx, ticket, waits)
 	q.findUnpolled(ctx, position, q.run.TaskQueue, err == nil, q.spendCall)
 	if err != nil && position.NoWorker == nil {
-		q.notef("its position in the queue of %s was not answered", ticket.Name.Describe())
+		q.addNotef("its position in the queue of %s was not answered", ticket.Name.Describe())
 	}
 	return position
 }
@@ -231,19 +231,19 @@ func (q *inquiry) addStep(ctx context.Context, record protocol.StepRecord) {
 		if len(q.status.HeldByParents) > 0 {
 			step.Status, step.HeldBy = interpreter.Paused, HeldByPause
 		}
-		q.loop(ctx, &step)
+		q.queryLoop(ctx, &step)
 	}
 	if step.EndedAt.IsZero() && step.Child != "" {
 		children, missed := q.describeChild(ctx, step.Child, q.spendCall)
 		if step.ChildRuns = children; missed != "" {
-			q.notef("what the run %s waits for was not queried: that would take more than %d calls to the server", missed, StatusCalls)
+			q.addNotef("what the run %s waits for was not queried: that would take more than %d calls to the server", missed, StatusCalls)
 		}
 	}
 	q.status.Steps = append(q.status.Steps, step)
 }
 
-// loop queries a running loop, its shards and, with the rest of the budget, its children.
-func (q *inquiry) loop(ctx context.Context, step *Step) {
+// queryLoop queries a running loop, its shards and, with the rest of the budget, its children.
+func (q *inquiry) queryLoop(ctx context.Context, step *Step) {
 	progress, unread, err := q.loopProgress(ctx, step.Loop.WorkflowID, q.spendCall)
 	if err != nil && !connect.NotFound(err) { // else it has not begun
 		unread = notAnswered
@@ -251,9 +251,9 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	step.silent = unread != ""
 	switch unread {
 	case notQueried:
-		q.notef("the progress of the loop of step %s was not queried: that would take more than %d calls to the server", step.Step, StatusCalls)
+		q.addNotef("the progress of the loop of step %s was not queried: that would take more than %d calls to the server", step.Step, StatusCalls)
 	case notAnswered:
-		q.notef("the loop of step %s, or a shard of it, gave no answer, so more of its iterations may have ended; are its workers up?", step.Step)
+		q.addNotef("the loop of step %s, or a shard of it, gave no answer, so more of its iterations may have ended; are its workers up?", step.Step)
 	}
 	if progress.Source != nil {
 		step.readSource(*progress.Source, progress.Stats.Total)
@@ -346,11 +346,11 @@ func (q *inquiry) readEnded(ctx context.Context) error {
 // lastProgress queries a run that ended without a result for its last progress: a worker can still answer. Items that
 // had not ended then never will.
 func (q *inquiry) lastProgress(ctx context.Context) {
-	q.notef("the run ended without a result: %s", endWord(q.run.ended))
+	q.addNotef("the run ended without a result: %s", endWord(q.run.ended))
 	q.spendCall()
 	progress, err := q.Progress(ctx, q.run.WorkflowID, q.run.last)
 	if err != nil {
-		q.notef("no worker of the task queue %q responds, so how far the run came is not known", q.run.TaskQueue)
+		q.addNotef("no worker of the task queue %q responds, so how far the run came is not known", q.run.TaskQueue)
 		return
 	}
 	q.status.ValidationWarnings, q.status.Rows = progress.ValidationWarnings, progress.Rows

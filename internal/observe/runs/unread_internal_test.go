@@ -58,7 +58,7 @@ func TestALoopThatGivesNoAnswer(t *testing.T) {
 		status := &Status{At: noon}
 		q := &inquiry{Reader: &Reader{Client: answering{values: row.values}}, status: status}
 		step := &Step{Step: "each", StartedAt: noon, Loop: &Counts{WorkflowID: "loop", Total: 1000, Cancelled: 1000}}
-		q.loop(t.Context(), step)
+		q.queryLoop(t.Context(), step)
 		row.want.WorkflowID, row.want.Total = "loop", 1000
 		require.Equal(t, row.want, *step.Loop, name)
 		require.Equal(t, row.heldBy, step.HeldBy, name)

@@ -110,7 +110,7 @@ func TestBuilds(t *testing.T) {
 	awaitChildren(t, queue+"-young/each#1", 2)
 	open.Store(true)
 	for run, build := range map[client.WorkflowRun]string{old: "first", young: "second"} {
-		require.NoError(t, testenv.Outcome(t, run, nil))
+		require.NoError(t, testenv.WaitOutcome(t, run, nil))
 		histories := testenv.Histories(t, env.Client(), run.GetID(), run.GetRunID())
 		continued := false
 		for _, history := range histories {
@@ -150,7 +150,7 @@ func TestBuildsUpgrade(t *testing.T) {
 	startBuild(t, queue, second)
 	makeCurrent(t, queue, second)
 	require.NoError(t, env.Client().CancelWorkflow(t.Context(), run.GetID(), ""))
-	require.Error(t, testenv.Outcome(t, run, nil))
+	require.Error(t, testenv.WaitOutcome(t, run, nil))
 	require.Contains(t, workersOf(testenv.Histories(t, env.Client(), run.GetID(), "")[0]), "second")
 }
 

@@ -96,7 +96,7 @@ func TestCacheIsBoundByBytes(t *testing.T) {
 			return err == nil && update.Get(t.Context(), nil) == nil
 		}, patience, 50*time.Millisecond)
 		var result protocol.Result
-		require.NoError(t, testenv.Outcome(t, run, &result))
+		require.NoError(t, testenv.WaitOutcome(t, run, &result))
 		require.Equal(t, []any{10 * i, size, i}, result.Result.Data)
 	}
 	require.Positive(t, told.drops.Load())

@@ -132,7 +132,7 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	registry.RegisterActivityWithOptions(catalogue.States.Command, activity.RegisterOptions{Name: interpreter.StateCommandActivity})
 	registry.RegisterActivityWithOptions(catalogue.Calls.Drive, activity.RegisterOptions{Name: call.DriveActivity})
 	store, _ := catalogue.Attempts.Resources.Payloads.Store.(*payload.Store)
-	for _, of := range []map[string]any{activities.ServiceActivities(catalogue), runs.Activities(store)} {
+	for _, of := range []map[string]any{activities.ServiceActivities(catalogue), runs.RecallActivities(store)} {
 		for name, run := range of {
 			registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
 		}

@@ -55,7 +55,7 @@ func TestLargeUpdates(t *testing.T) {
 	require.Error(t, update(protocol.PauseUpdate, map[string]any{"reason": strings.Repeat("x", 2_500_000)}))
 	require.NoError(t, update(protocol.AnswerUpdate, map[string]any{"verb": "complete", "step": "ask", "result": 1}))
 	var result protocol.Result
-	require.NoError(t, testenv.Outcome(t, run, &result))
+	require.NoError(t, testenv.WaitOutcome(t, run, &result))
 	require.Equal(t, 1, result.Result.Data)
 	for _, history := range testenv.Histories(t, env.Client(), run.GetID(), run.GetRunID()) {
 		for _, event := range history.History.GetEvents() {

@@ -56,7 +56,7 @@ func TestTasksOfLoopsAreQueued(t *testing.T) {
 		protocol.PlaybookWorkflowName, protocol.Input{Name: "loop.yaml", Source: book})
 	require.NoError(t, err)
 	var result protocol.Result
-	require.NoError(t, testenv.Outcome(t, run, &result))
+	require.NoError(t, testenv.WaitOutcome(t, run, &result))
 	require.Equal(t, interpreter.Completed, result.Status)
 	seen.mu.Lock()
 	defer seen.mu.Unlock()

@@ -66,7 +66,7 @@ func TestBothQueuesArePolled(t *testing.T) {
 		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: fmt.Sprintf("%s-%d", queue, i), TaskQueue: queue},
 			protocol.PlaybookWorkflowName, protocol.Input{Name: "plain.yaml", Source: book})
 		require.NoError(t, err)
-		require.NoError(t, testenv.Outcome(t, run, nil))
+		require.NoError(t, testenv.WaitOutcome(t, run, nil))
 		t.Logf("run %d took %s", i, time.Since(began))
 		require.Eventually(t, seen.both, testenv.Within(10*time.Second), 10*time.Millisecond, "after %d runs no worker asks for the first tasks of others", i+1)
 	}

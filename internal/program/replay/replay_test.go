@@ -43,7 +43,7 @@ func TestReplay(t *testing.T) {
 	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, protocol.PlaybookWorkflowName,
 		protocol.Input{Name: "loop.yaml", Source: book, Workload: expression.Of(map[string]any{"who": private})})
 	require.NoError(t, err)
-	_ = testenv.Outcome(t, run, nil) // it fails: nobody is there
+	_ = testenv.WaitOutcome(t, run, nil) // it fails: nobody is there
 	var found []replay.Execution
 	require.Eventually(t, func() bool {
 		found, err = replay.OfRun(t.Context(), env.Client(), queue)

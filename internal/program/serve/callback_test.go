@@ -349,7 +349,7 @@ workflow:
 		WorkflowID: run.GetID(), UpdateName: "pause", Args: []any{map[string]any{}}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	require.NoError(t, err)
-	require.NoError(t, testenv.Outcome(t, handle, nil))
+	require.NoError(t, testenv.WaitOutcome(t, handle, nil))
 	var wanted []any
 	complete := func(token string) {
 		address, err := callback.OpenToken(a.keys, token)
@@ -368,7 +368,7 @@ workflow:
 		WorkflowID: run.GetID(), UpdateName: "resume", Args: []any{map[string]any{}}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	require.NoError(t, err)
-	require.NoError(t, testenv.Outcome(t, handle, nil))
+	require.NoError(t, testenv.WaitOutcome(t, handle, nil))
 	complete(tokens[3]) // the last one: a run of which nothing is left ends, paused or not
 	require.ElementsMatch(t, []any{0, 10, 20, 30}, wanted)
 	require.Equal(t, []any{0, 10, 20, 30}, a.ends(run).Result.Data.(map[string]any)["results"])

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(1)
 	}
-	testenv.Wide(width)
+	testenv.RunInParallel(width)
 	testenv.Main(m)
 }
 

@@ -196,7 +196,7 @@ func TestDeliveries(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, later.status, "behind 24 h it is another delivery")
 	require.NotEqual(t, first.values["workflow_id"], later.values["workflow_id"])
 	var result struct{ Result map[string]any }
-	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), first.values["workflow_id"].(string), ""), &result))
+	require.NoError(t, testenv.WaitOutcome(t, w.env.Client().GetWorkflow(t.Context(), first.values["workflow_id"].(string), ""), &result))
 	require.Equal(t, "github", result.Result["sender"])
 	require.Equal(t, "refs/heads/main", result.Result["body"].(map[string]any)["ref"])
 	require.Equal(t, map[string]any{
@@ -282,7 +282,7 @@ workflow: [{step: start}]
 	first := deliver(secret, "ping", "X-Request-Id", "a")
 	require.Equal(t, http.StatusAccepted, first.status, string(first.body))
 	require.Equal(t, "pings:@shop:a", first.values["workflow_id"])
-	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), "pings:@shop:a", ""), nil))
+	require.NoError(t, testenv.WaitOutcome(t, w.env.Client().GetWorkflow(t.Context(), "pings:@shop:a", ""), nil))
 	second := deliver(secret, "ping", "X-Request-Id", "b")
 	require.Equal(t, http.StatusAccepted, second.status, "an equal body of another delivery")
 	again := deliver(secret, "ping", "X-Request-Id", "a")

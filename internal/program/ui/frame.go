@@ -50,7 +50,7 @@ var functions = template.FuncMap{
 	"readable": serve.Readable,
 	"cut":      func(most int, text string) string { return terminal.Shorten(text, most) },
 	"count":    terminal.Count,
-	"middle":   func(most int, text string) string { return terminal.Middle(terminal.OneLine(text), most) },
+	"middle":   func(most int, text string) string { return terminal.ShortenMiddle(terminal.OneLine(text), most) },
 	"segment":  url.PathEscape,
 }
 

@@ -64,7 +64,7 @@ workflow:
 			return nil
 		})
 	}
-	require.NoError(t, testenv.Returned(t, group.Wait, "the starts of all runs"))
+	require.NoError(t, testenv.WaitResult(t, group.Wait, "the starts of all runs"))
 	w.shows("/", "Next page")
 	for _, path := range []string{"/", "/?playbook=many", "/?playbook=nightly", "/runs/" + large} {
 		w.get(path) // the cache is warm then

@@ -93,6 +93,6 @@ func (w *world) startMany(t *testing.T, n int) {
 				return err
 			})
 		}
-		require.NoError(t, testenv.Returned(t, group.Wait, "the ends of runs"))
+		require.NoError(t, testenv.WaitResult(t, group.Wait, "the ends of runs"))
 	}
 }

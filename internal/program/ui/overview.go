@@ -265,7 +265,7 @@ func (s *Server) countOpen(ctx context.Context, o *overview, now time.Time, call
 	}{
 		{runs.Filter{NeedsPerson: true}, &o.person}, {runs.Filter{Doing: runs.DoingWait}, &o.waiting}, {runs.Filter{Doing: runs.DoingWork}, &o.busy},
 	} {
-		counted, err := runs.Count(ctx, s.Runs, of.filter)
+		counted, err := runs.CountRuns(ctx, s.Runs, of.filter)
 		*calls++
 		if err != nil && !errors.Is(err, runs.ErrNoAttributes) {
 			return err
@@ -312,7 +312,7 @@ func (s *Server) countPartial(ctx context.Context, o *overview, more bool, today
 		}
 		*calls++
 		var err error
-		if *of.into, err = runs.Count(ctx, s.Runs, runs.Filter{Status: interpreter.Partial, EndedSince: of.since}); err != nil {
+		if *of.into, err = runs.CountRuns(ctx, s.Runs, runs.Filter{Status: interpreter.Partial, EndedSince: of.since}); err != nil {
 			return err
 		}
 	}

@@ -106,7 +106,7 @@ func TestRowsAndPartitions(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "The backfill has started.")
 	var result protocol.Result
-	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), "backfill-"+w.queue, ""), &result))
+	require.NoError(t, testenv.WaitOutcome(t, w.env.Client().GetWorkflow(t.Context(), "backfill-"+w.queue, ""), &result))
 	require.Equal(t, int64(34*1234), result.Rows.Totals().Written)
 	w.shows("/?q=backfill-"+w.queue, `title="41,956 read, 41,956 written">41,956</span>`)
 	_, body, _ = w.get("/runs/backfill-" + w.queue)

@@ -382,7 +382,7 @@ func (w *world) inbox(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "approve, by ada@host")
 	var result protocol.Result
-	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), id, ""), &result))
+	require.NoError(t, testenv.WaitOutcome(t, w.env.Client().GetWorkflow(t.Context(), id, ""), &result))
 	require.Equal(t, "ada@host", result.Result.Data.(map[string]any)["by"])
 	w.rejects(t)
 }
@@ -419,7 +419,7 @@ func (w *world) rejects(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "reject, by ada@host")
 	var result protocol.Result
-	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), id, ""), &result))
+	require.NoError(t, testenv.WaitOutcome(t, w.env.Client().GetWorkflow(t.Context(), id, ""), &result))
 	require.Equal(t, "reject", result.Result.Data.(map[string]any)["option"])
 	require.Equal(t, "not "+hostile, result.Result.Data.(map[string]any)["comment"])
 }
@@ -509,7 +509,7 @@ func (w *world) playbooks(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "The run has started.")
 	var result protocol.Result
-	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), "started/asks"+w.queue, ""), &result))
+	require.NoError(t, testenv.WaitOutcome(t, w.env.Client().GetWorkflow(t.Context(), "started/asks"+w.queue, ""), &result))
 	require.Equal(t, map[string]any{"count": 4, "day": "1:30", "list": []any{1, 2}, "sure": false, "api_token": "hush"}, result.Result.Data)
 }
 
@@ -639,7 +639,7 @@ func tabs(t *testing.T, browser *testenv.Browser, name string) {
 	browser.Eval(`document.activeElement.blur(); scrollTo(0, 0)`)
 	before := "-1"
 	for i := range most {
-		browser.Tab()
+		browser.PressTab()
 		if i == 0 { // from now on nothing on the page is replaced for a while
 			browser.Eval(`window.order = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary')]
 				.filter(c => c.checkVisibility() && !c.disabled)`)
@@ -660,8 +660,8 @@ func tabs(t *testing.T, browser *testenv.Browser, name string) {
 
 // withoutScript: a run is paused and resumed, and its page read, where scripts are off.
 func (w *world) withoutScript(t *testing.T, browser *testenv.Browser, until func(string), id string) {
-	browser.Scripts(false)
-	defer browser.Scripts(true)
+	browser.EnableScripts(false)
+	defer browser.EnableScripts(true)
 	for _, step := range []struct{ command, verdict string }{{"pause", "Paused for"}, {"resume", "Waiting to retry"}} {
 		browser.Open(w.url + "/runs/" + id)
 		until(fmt.Sprintf(`location.pathname === %q && !!document.querySelector('button[value=%s]')`, "/runs/"+id, step.command))
@@ -688,8 +688,8 @@ func (w *world) framed(t *testing.T, browser *testenv.Browser, until func(string
 	browser.Open(trap.URL)
 	until(`document.title === 'trap' && document.readyState === 'complete'`)
 	require.Eventually(t, func() bool {
-		return maps.Equal(browser.Frames(), map[string]bool{trap.URL + "/harmless": true, w.url + "/": false})
-	}, patience, 50*time.Millisecond, "%v", browser.Frames())
+		return maps.Equal(browser.FramesShown(), map[string]bool{trap.URL + "/harmless": true, w.url + "/": false})
+	}, patience, 50*time.Millisecond, "%v", browser.FramesShown())
 }
 
 // buttons: each is pressed, and its effect is in the run.

@@ -23,9 +23,9 @@ const (
 // pair are the figures of a case on two builds, measured one right after the other.
 type pair struct{ now, before figures }
 
-// against compares this build with another one: it measures the cases alternately on both, on one server, and prints
+// compareBuilds compares this build with another one: it measures the cases alternately on both, on one server, and prints
 // a table. It skips the workflows by hand, which are the same in both builds.
-func (b *bench) against(ctx context.Context, other string, groups [][]one, stdout io.Writer) error {
+func (b *bench) compareBuilds(ctx context.Context, other string, groups [][]one, stdout io.Writer) error {
 	for _, group := range groups {
 		t := newTable(group[0].group, 2, "", "pairs", "per second", "before", "ratio", "least", "most",
 			"worker CPU ms each", "before", "server CPU ms each", "before", "bytes each", "before")
@@ -33,11 +33,11 @@ func (b *bench) against(ctx context.Context, other string, groups [][]one, stdou
 			if c.source == "" {
 				continue
 			}
-			pairs, err := b.pairs(ctx, other, c)
+			pairs, err := b.measurePairs(ctx, other, c)
 			if err != nil {
 				return err
 			}
-			t.AppendRow(compared(pairs))
+			t.AppendRow(pairsRow(pairs))
 		}
 		if _, err := fmt.Fprintf(stdout, "%s\n\n", t.Render()); err != nil {
 			return err
@@ -46,8 +46,8 @@ func (b *bench) against(ctx context.Context, other string, groups [][]one, stdou
 	return nil
 }
 
-// pairs measures a case on both builds. Which build is first alternates, because a server gets slower as it fills.
-func (b *bench) pairs(ctx context.Context, other string, c one) ([]pair, error) {
+// measurePairs measures a case on both builds. Which build is first alternates, because a server gets slower as it fills.
+func (b *bench) measurePairs(ctx context.Context, other string, c one) ([]pair, error) {
 	var all []pair
 	for took := time.Duration(0); len(all) < leastPairs || took < longEnough && len(all) < mostPairs; {
 		before := c
@@ -73,20 +73,20 @@ func (b *bench) pairs(ctx context.Context, other string, c one) ([]pair, error) 
 	return all, nil
 }
 
-// compared returns the table row of a case, with medians over its pairs.
-func compared(pairs []pair) table.Row {
+// pairsRow returns the table row of a case, with medians over its pairs.
+func pairsRow(pairs []pair) table.Row {
 	of := func(figure func(pair) float64) []float64 {
 		all := lists.Map(pairs, figure)
 		slices.Sort(all)
 		return all
 	}
 	ratios := of(func(p pair) float64 { return p.now.rate() / p.before.rate() })
-	middle := func(figure func(pair) float64) float64 { return median(of(figure)) }
+	middle := func(figure func(pair) float64) float64 { return medianOf(of(figure)) }
 	return table.Row{
 		pairs[0].now.name, len(pairs),
 		fmt.Sprintf("%.0f", middle(func(p pair) float64 { return p.now.rate() })),
 		fmt.Sprintf("%.0f", middle(func(p pair) float64 { return p.before.rate() })),
-		fmt.Sprintf("%.2f", median(ratios)), fmt.Sprintf("%.2f", ratios[0]), fmt.Sprintf("%.2f", ratios[len(ratios)-1]),
+		fmt.Sprintf("%.2f", medianOf(ratios)), fmt.Sprintf("%.2f", ratios[0]), fmt.Sprintf("%.2f", ratios[len(ratios)-1]),
 		fmt.Sprintf("%.2f", middle(func(p pair) float64 { return p.now.cpuEach() })),
 		fmt.Sprintf("%.2f", middle(func(p pair) float64 { return p.before.cpuEach() })),
 		fmt.Sprintf("%.2f", middle(func(p pair) float64 { return p.now.serverEach() })),
@@ -96,8 +96,8 @@ func compared(pairs []pair) table.Row {
 	}
 }
 
-// median returns the median of sorted figures.
-func median(all []float64) float64 {
+// medianOf returns the median of sorted figures.
+func medianOf(all []float64) float64 {
 	half := len(all) / 2
 	if len(all)%2 == 1 {
 		return all[half]

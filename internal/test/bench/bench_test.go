@@ -27,11 +27,11 @@ func TestCases(t *testing.T) {
 	for _, tool := range []tool.Tool{nap{}, newForgetful(catalogue), newHistoric(catalogue)} {
 		require.NoError(t, catalogue.Register(tool))
 	}
-	groups, err := options{sizes: "1, 1000,10000", sequential: 300, small: 100, pages: 30}.groups("http://127.0.0.1:1", "http://127.0.0.1:2")
+	groups, err := options{sizes: "1, 1000,10000", sequential: 300, small: 100, pages: 30}.caseGroups("http://127.0.0.1:1", "http://127.0.0.1:2")
 	require.NoError(t, err)
 	require.Equal(t, 2+3*4+3, len(groups))
 	texts := []string{politeBook("http://127.0.0.1:1", 100, 50)}
-	long, err := options{scale: "10, 1000"}.growing()
+	long, err := options{scale: "10, 1000"}.growingLoops()
 	require.NoError(t, err)
 	groups = append(groups, long[:1], long[1:])
 	for _, group := range groups {
@@ -53,14 +53,14 @@ func TestCases(t *testing.T) {
 		require.False(t, found.HasErrors(), "%s\n%s", file.FormatAll(found), text)
 	}
 
-	_, err = options{sizes: "10,many"}.groups("", "")
+	_, err = options{sizes: "10,many"}.caseGroups("", "")
 	require.ErrorContains(t, err, `"many" is no number`)
-	_, err = options{scale: "0"}.growing()
+	_, err = options{scale: "0"}.growingLoops()
 	require.ErrorContains(t, err, `-scale "0": "0" is no number`)
-	groups, err = options{sizes: "10", only: "pages"}.groups("", "")
+	groups, err = options{sizes: "10", only: "pages"}.caseGroups("", "")
 	require.NoError(t, err)
 	require.Len(t, groups, 3)
-	groups, err = options{sizes: "10", only: "pages", cases: "by hand,batch 1"}.groups("", "")
+	groups, err = options{sizes: "10", only: "pages", cases: "by hand,batch 1"}.caseGroups("", "")
 	require.NoError(t, err)
 	require.Len(t, groups, 2, "a group without such cases is left out")
 	require.Len(t, groups[0], 2)
@@ -79,11 +79,11 @@ func TestRatio(t *testing.T) {
 		return []figures{of(first), of(second)}
 	}
 	passes := [][]figures{pass(time.Second, 2*time.Second), pass(10*time.Second, 8*time.Second), pass(time.Second, time.Second)}
-	require.Equal(t, "1.00", ratio(passes, 1, 0, figures.rate))
-	require.Equal(t, "1.00", ratio(passes, 1, 0, figures.allCPU))
-	require.Equal(t, "0.90", ratio(passes[1:], 1, 0, figures.allCPU))
-	require.Equal(t, 11*time.Second, inAll(passes[1:], 0).took)
-	require.Equal(t, 20, inAll(passes[1:], 0).n)
+	require.Equal(t, "1.00", medianRatio(passes, 1, 0, figures.rate))
+	require.Equal(t, "1.00", medianRatio(passes, 1, 0, figures.allCPU))
+	require.Equal(t, "0.90", medianRatio(passes[1:], 1, 0, figures.allCPU))
+	require.Equal(t, 11*time.Second, sumOfPasses(passes[1:], 0).took)
+	require.Equal(t, 20, sumOfPasses(passes[1:], 0).n)
 }
 
 // TestCompared: a ratio is that of two runs beside each other, and of the ratios
@@ -97,8 +97,8 @@ func TestCompared(t *testing.T) {
 		return pair{now: of(now), before: of(before)}
 	}
 	pairs := []pair{at(2*time.Second, time.Second), at(10*time.Second, 9*time.Second), at(time.Second, 2*time.Second)}
-	require.Equal(t, table.Row{"batch 1", 3, "5", "5", "0.90", "0.50", "2.00", "20.00", "20.00", "40.00", "40.00", "20", "20"}, compared(pairs))
-	require.Equal(t, "1.25", compared(append(pairs, at(5*time.Second, 8*time.Second)))[4])
+	require.Equal(t, table.Row{"batch 1", 3, "5", "5", "0.90", "0.50", "2.00", "20.00", "20.00", "40.00", "40.00", "20", "20"}, pairsRow(pairs))
+	require.Equal(t, "1.25", pairsRow(append(pairs, at(5*time.Second, 8*time.Second)))[4])
 }
 
 // TestOutgrown: at its limit a figure is within it, and each beyond is told.
@@ -107,12 +107,12 @@ func TestOutgrown(t *testing.T) {
 	loop := func(n int, took time.Duration) figures { return figures{one: one{n: n}, took: took} }
 	short, long := loop(10, time.Second), loop(100, 13*time.Second)
 	long.most, long.large, long.memory = maxEvents, maxBytes, maxMemory
-	require.NoError(t, long.outgrown(short))
+	require.NoError(t, long.outgrownLimits(short))
 	long.most++
 	long.large++
 	long.memory++
 	long.took += time.Second
-	err := long.outgrown(short)
+	err := long.outgrownLimits(short)
 	for _, what := range []string{
 		"100 iterations: the longest history, in events, is 4097, more than 4096",
 		"the largest history, in bytes, is 4194305, more than 4194304",
@@ -131,7 +131,7 @@ func TestByHand(t *testing.T) {
 		env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
 		env.RegisterWorkflowWithOptions(handLoop, workflow.RegisterOptions{Name: handLoopName})
 		env.RegisterWorkflowWithOptions(handIteration, workflow.RegisterOptions{Name: handIterationName})
-		env.RegisterActivityWithOptions(hand, activity.RegisterOptions{Name: handActivityName})
+		env.RegisterActivityWithOptions(handActivity, activity.RegisterOptions{Name: handActivityName})
 		env.ExecuteWorkflow(handLoopName, in)
 		var results []int
 		require.NoError(t, env.GetWorkflowResult(&results))
@@ -168,7 +168,7 @@ func TestRowsAPI(t *testing.T) {
 	for same, last := range map[bool]time.Time{false: firstRow.Add(299 * time.Second), true: firstRow} {
 		rows := []loadedRow{}
 		for page := 1; page != 0; {
-			got, err := getPage(t.Context(), fmt.Sprintf("%s?page=%d", api.url(3, same), page))
+			got, err := getPage(t.Context(), fmt.Sprintf("%s?page=%d", api.rowsURL(3, same), page))
 			require.NoError(t, err)
 			rows, page = append(rows, got.Rows...), got.Next
 		}

@@ -71,7 +71,7 @@ func handShards(ctx workflow.Context, in handInput) ([]int, error) {
 
 func handIteration(ctx workflow.Context, in handInput) (int, error) {
 	if in.URL != "" {
-		return handWritten(ctx, in)
+		return handElement(ctx, in)
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: 10 * time.Second,

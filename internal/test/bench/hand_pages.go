@@ -55,8 +55,8 @@ func handPages(ctx workflow.Context, in handPagesInput) (int, error) {
 	return total, nil
 }
 
-// handWritten fetches the pages of an element and writes them, as an iteration of a loop by hand.
-func handWritten(ctx workflow.Context, in handInput) (int, error) {
+// handElement fetches the pages of an element and writes them, as an iteration of a loop by hand.
+func handElement(ctx workflow.Context, in handInput) (int, error) {
 	pages := handPagesInput{URL: in.URL, File: in.ID + ".db", First: in.First}
 	if _, err := handPages(ctx, pages); err != nil {
 		return 0, err
@@ -76,7 +76,7 @@ func (w *handWriter) page(ctx context.Context, in handPagesInput, page int) (han
 	if err != nil || in.File == "" {
 		return got, err
 	}
-	db, err := w.open(ctx, in.File)
+	db, err := w.openDatabase(ctx, in.File)
 	if err != nil {
 		return got, err
 	}
@@ -85,7 +85,7 @@ func (w *handWriter) page(ctx context.Context, in handPagesInput, page int) (han
 	return got, err
 }
 
-func (w *handWriter) open(ctx context.Context, file string) (*sql.DB, error) {
+func (w *handWriter) openDatabase(ctx context.Context, file string) (*sql.DB, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if db := w.files[file]; db != nil {

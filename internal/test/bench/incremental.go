@@ -72,8 +72,8 @@ type loadFigures struct {
 // databaseEach returns the processor time that PostgreSQL needs per page, in ms.
 func (f loadFigures) databaseEach() float64 { return f.database.Seconds() * 1e3 / float64(f.n) }
 
-// incremental measures how fast pages are loaded with state, and what long runs need, and prints tables.
-func (b *bench) incremental(ctx context.Context, o options, stdout io.Writer) error {
+// printIncremental measures how fast pages are loaded with state, and what long runs need, and prints tables.
+func (b *bench) printIncremental(ctx context.Context, o options, stdout io.Writer) error {
 	server, err := testenv.LocalPostgres(ctx)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (b *bench) incremental(ctx context.Context, o options, stdout io.Writer) er
 	defer func() { _ = l.db.Close(context.WithoutCancel(ctx)) }()
 	failed := []error{}
 	for _, mode := range []string{"insert", "upsert"} {
-		failed = append(failed, l.compare(ctx, stdout, o.rounds, loadCases(mode, o.loaded)))
+		failed = append(failed, l.compareLoads(ctx, stdout, o.rounds, loadCases(mode, o.loaded)))
 	}
 	return errors.Join(append(failed, l.long(ctx, stdout, o.long))...)
 }
@@ -109,8 +109,8 @@ func loadCases(mode string, pages int) []load {
 	return cases
 }
 
-// compare runs the loads in turns and prints a table.
-func (l *loads) compare(ctx context.Context, stdout io.Writer, rounds int, cases []load) error {
+// compareLoads runs the loads in turns and prints a table.
+func (l *loads) compareLoads(ctx context.Context, stdout io.Writer, rounds int, cases []load) error {
 	all := make([][]loadFigures, len(cases)) // of each case, its rounds
 	order := make([]int, len(cases))
 	for i := range order {
@@ -131,9 +131,9 @@ func (l *loads) compare(ctx context.Context, stdout io.Writer, rounds int, cases
 		"worker CPU ms each", "PostgreSQL CPU ms each", "server CPU ms each", "peak MB")
 	var missed []error
 	for i, c := range cases {
-		speed, slower := ratios(all[i], all[0], loadFigures.speed), ratios(all[i], all[1], loadFigures.perPage)
+		speed, slower := sortedRatios(all[i], all[0], loadFigures.pagesPerSecond), sortedRatios(all[i], all[1], loadFigures.perPage)
 		t.AppendRow(loadRow(c, all[i], speed, slower))
-		missed = append(missed, c.missed(median(speed), median(slower)))
+		missed = append(missed, c.missedLimits(medianOf(speed), medianOf(slower)))
 	}
 	if _, err := fmt.Fprintf(stdout, "%s\n\n", t.Render()); err != nil {
 		return err
@@ -141,9 +141,9 @@ func (l *loads) compare(ctx context.Context, stdout io.Writer, rounds int, cases
 	return errors.Join(missed...)
 }
 
-// missed returns an error if a load with state is too slow: speed is its rate relative to the program without
+// missedLimits returns an error if a load with state is too slow: speed is its rate relative to the program without
 // durability, slower its time relative to the load without state.
-func (c *load) missed(speed, slower float64) error {
+func (c *load) missedLimits(speed, slower float64) error {
 	var missed []error
 	if c.state && !c.lag && speed < leastRate {
 		missed = append(missed, fmt.Errorf("%s, %s: pages are loaded at %.2f of the speed of the program without durability, less than %.2f",
@@ -155,12 +155,12 @@ func (c *load) missed(speed, slower float64) error {
 	return errors.Join(missed...)
 }
 
-func (f loadFigures) speed() float64 { return f.rate() }
+func (f loadFigures) pagesPerSecond() float64 { return f.rate() }
 
 func (f loadFigures) perPage() float64 { return f.page.Seconds() }
 
-// ratios returns the ratio of a case's figure to another case's for each round, sorted.
-func ratios(rounds, to []loadFigures, figure func(loadFigures) float64) []float64 {
+// sortedRatios returns the ratio of a case's figure to another case's for each round, sorted.
+func sortedRatios(rounds, to []loadFigures, figure func(loadFigures) float64) []float64 {
 	all := make([]float64, len(rounds))
 	for i := range rounds {
 		all[i] = figure(rounds[i]) / figure(to[i])
@@ -174,15 +174,15 @@ func loadRow(c load, rounds []loadFigures, speed, slower []float64) table.Row {
 	rates := lists.Map(rounds, func(f loadFigures) float64 { return f.rate() })
 	var sum loadFigures
 	for _, f := range rounds {
-		sum.add(f.figures)
+		sum.addFigures(f.figures)
 		sum.database += f.database
 	}
 	slices.Sort(rates)
 	last := len(rounds) - 1
 	return table.Row{
-		c.name, fmt.Sprintf("%.0f", median(rates)),
-		fmt.Sprintf("%.2f", median(speed)), fmt.Sprintf("%.2f", speed[0]), fmt.Sprintf("%.2f", speed[last]),
-		fmt.Sprintf("%.2f", median(slower)), fmt.Sprintf("%.2f", slower[0]), fmt.Sprintf("%.2f", slower[last]),
+		c.name, fmt.Sprintf("%.0f", medianOf(rates)),
+		fmt.Sprintf("%.2f", medianOf(speed)), fmt.Sprintf("%.2f", speed[0]), fmt.Sprintf("%.2f", speed[last]),
+		fmt.Sprintf("%.2f", medianOf(slower)), fmt.Sprintf("%.2f", slower[0]), fmt.Sprintf("%.2f", slower[last]),
 		fmt.Sprintf("%.0f", sum.bytesEach()), fmt.Sprintf("%.2f", sum.cpuEach()), fmt.Sprintf("%.2f", sum.databaseEach()),
 		fmt.Sprintf("%.2f", sum.serverEach()), fmt.Sprintf("%.0f", float64(sum.memory)/1e6),
 	}
@@ -242,7 +242,7 @@ func (l *loads) run(ctx context.Context, c load) (f loadFigures, err error) {
 		f.database, err = ended-began, errors.Join(err, read)
 		f.page = l.api.perPage()
 	}()
-	url := l.api.url(c.pages, c.same)
+	url := l.api.rowsURL(c.pages, c.same)
 	job := one{group: incremental, name: c.name, n: c.pages, source: loadBook(url, name, c)}
 	if c.plain {
 		f.figures, err = runPlain(ctx, job, url+" "+name+" "+c.mode)
@@ -269,7 +269,7 @@ func (l *loads) run(ctx context.Context, c load) (f loadFigures, err error) {
 
 // largestPayload returns the size of the largest payload in the histories of a run, in bytes.
 func (l *loads) largestPayload(ctx context.Context, id string) (largest int64, err error) {
-	runs, err := l.executions(ctx, "= '"+id+"'")
+	runs, err := l.listExecutions(ctx, "= '"+id+"'")
 	if err != nil {
 		return 0, err
 	}

@@ -31,13 +31,13 @@ type rowsAPI struct {
 func newRowsAPI() *rowsAPI {
 	a := &rowsAPI{}
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		a.note()
+		a.recordRequest()
 		serveRows(w, request)
 	}))
 	return a
 }
 
-func (a *rowsAPI) note() {
+func (a *rowsAPI) recordRequest() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.last = time.Now()
@@ -55,7 +55,7 @@ func (a *rowsAPI) perPage() time.Duration {
 	return mean
 }
 
-func (a *rowsAPI) url(pages int, same bool) string {
+func (a *rowsAPI) rowsURL(pages int, same bool) string {
 	return fmt.Sprintf("%s/rows/%d/%t", a.URL, pages, same)
 }
 
@@ -147,8 +147,8 @@ func runPlain(ctx context.Context, job one, load string) (f figures, err error) 
 	return f, nil
 }
 
-// bePlain is the main function of that process: it loads the pages once it reads a line from stdin.
-func bePlain(ctx context.Context, load string, stdin io.Reader, stdout io.Writer) error {
+// plainMain is the main function of that process: it loads the pages once it reads a line from stdin.
+func plainMain(ctx context.Context, load string, stdin io.Reader, stdout io.Writer) error {
 	var url, table, mode, start string
 	if _, err := fmt.Sscan(load, &url, &table, &mode); err != nil {
 		return fmt.Errorf("-plain %q: %w", load, err)

@@ -44,7 +44,7 @@ type options struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout)
+	err := runBench(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, stdout io.Writer) error {
+func runBench(ctx context.Context, args []string, stdout io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	flags.StringVar(&o.sizes, "sizes", "1000", "iterations of parallel loops, such as 1000,10000")
@@ -77,15 +77,15 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	if o.plain != "" {
-		return bePlain(ctx, o.plain, os.Stdin, stdout)
+		return plainMain(ctx, o.plain, os.Stdin, stdout)
 	}
 	if o.worker != "" {
-		return work(ctx, o.address, o.worker, o.store)
+		return runWorker(ctx, o.address, o.worker, o.store)
 	}
-	return measure(ctx, o, stdout)
+	return measureAll(ctx, o, stdout)
 }
 
-func measure(ctx context.Context, o options, stdout io.Writer) error {
+func measureAll(ctx context.Context, o options, stdout io.Writer) error {
 	dir, err := os.MkdirTemp("", "reprise-bench-")
 	if err != nil {
 		return fmt.Errorf("make a directory for large values: %w", err)
@@ -112,30 +112,30 @@ func measure(ctx context.Context, o options, stdout io.Writer) error {
 		return err
 	}
 	defer func() { _ = short.Close() }()
-	c, _, err := dial(ctx, o.address, dir, nil)
+	c, _, err := dialServer(ctx, o.address, dir, nil)
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", o.address, err)
 	}
 	defer c.Close()
 	b := &bench{client: c, server: process, address: o.address, store: dir}
-	groups, err := o.groups(url, small)
+	groups, err := o.caseGroups(url, small)
 	if err != nil {
 		return err
 	}
-	growing, err := o.growing()
+	growing, err := o.growingLoops()
 	if err != nil {
 		return err
 	}
 	if o.other != "" {
-		return b.against(ctx, o.other, groups, stdout)
+		return b.compareBuilds(ctx, o.other, groups, stdout)
 	}
 	for _, group := range groups {
 		if err := b.group(ctx, group, o.passes, stdout); err != nil {
 			return err
 		}
 	}
-	if o.wants(politeness) {
-		if err := b.politeness(ctx, o, api, url, stdout); err != nil {
+	if o.wantsGroup(politeness) {
+		if err := b.printPoliteness(ctx, o, api, url, stdout); err != nil {
 			return err
 		}
 	}
@@ -144,12 +144,12 @@ func measure(ctx context.Context, o options, stdout io.Writer) error {
 
 // large prints the groups of long runs.
 func (b *bench) large(ctx context.Context, o options, growing []one, stdout io.Writer) error {
-	if o.wants(incremental) {
-		if err := b.incremental(ctx, o, stdout); err != nil {
+	if o.wantsGroup(incremental) {
+		if err := b.printIncremental(ctx, o, stdout); err != nil {
 			return err
 		}
 	}
-	if o.wants(scale) {
+	if o.wantsGroup(scale) {
 		return b.scale(ctx, growing, stdout)
 	}
 	return nil
@@ -167,12 +167,12 @@ const elementPages = "200 elements of 4 pages, each page written to SQLite, wind
 // oneStep is the group of small runs, which measure the overhead of a run.
 const oneStep = "runs of one step, one after the other, a tool that answers at once"
 
-func (o options) wants(group string) bool { return strings.Contains(group, o.only) }
+func (o options) wantsGroup(group string) bool { return strings.Contains(group, o.only) }
 
-// chosen returns the cases of a group that the options select.
-func (o options) chosen(group []one) []one {
+// chosenCases returns the cases of a group that the options select.
+func (o options) chosenCases(group []one) []one {
 	switch {
-	case !o.wants(group[0].group):
+	case !o.wantsGroup(group[0].group):
 		return nil
 	case o.cases == "":
 		return group
@@ -181,12 +181,12 @@ func (o options) chosen(group []one) []one {
 	return slices.DeleteFunc(group, func(c one) bool { return !slices.Contains(names, c.name) })
 }
 
-// groups returns the selected cases, in groups to compare. The first case of a group is the baseline of the others.
+// caseGroups returns the selected cases, in groups to compare. The first case of a group is the baseline of the others.
 // small is the URL of an API with four pages of rows.
-func (o options) groups(url, small string) ([][]one, error) {
+func (o options) caseGroups(url, small string) ([][]one, error) {
 	var groups [][]one
 	add := func(group []one) {
-		if group = o.chosen(group); len(group) > 0 {
+		if group = o.chosenCases(group); len(group) > 0 {
 			groups = append(groups, group)
 		}
 	}
@@ -195,7 +195,7 @@ func (o options) groups(url, small string) ([][]one, error) {
 		{group: oneStep, name: "playbook", n: o.small, small: true, source: stepBook},
 	})
 	add(loopCases(o.sequential, 1, 0, 1, 10, 50))
-	sizes, err := numbers("-sizes", o.sizes)
+	sizes, err := parseNumbers("-sizes", o.sizes)
 	if err != nil {
 		return nil, err
 	}
@@ -228,8 +228,8 @@ func (o options) groups(url, small string) ([][]one, error) {
 	return groups, nil
 }
 
-// numbers parses the sizes of loops.
-func numbers(option, text string) ([]int, error) {
+// parseNumbers parses the sizes of loops.
+func parseNumbers(option, text string) ([]int, error) {
 	var all []int
 	for _, field := range strings.Split(text, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(field))
@@ -258,9 +258,9 @@ func loopCases(n, width, ms int, batches ...int) []one {
 	return cases
 }
 
-// thereAndBack runs cases in order and then in reverse, for the given number of passes: a server gets slower as it
+// runPasses runs cases in order and then in reverse, for the given number of passes: a server gets slower as it
 // fills, which would otherwise penalize the later cases. The figures of each pass are in the order of the cases.
-func (b *bench) thereAndBack(ctx context.Context, cases []one, passes int) ([][]figures, error) {
+func (b *bench) runPasses(ctx context.Context, cases []one, passes int) ([][]figures, error) {
 	all := make([][]figures, passes)
 	for pass := range all {
 		all[pass] = make([]figures, len(cases))
@@ -279,20 +279,20 @@ func (b *bench) thereAndBack(ctx context.Context, cases []one, passes int) ([][]
 	return all, nil
 }
 
-// inAll returns the sum of a case's figures over all passes.
-func inAll(passes [][]figures, at int) figures {
+// sumOfPasses returns the sum of a case's figures over all passes.
+func sumOfPasses(passes [][]figures, at int) figures {
 	sum := passes[0][at]
 	for _, pass := range passes[1:] {
-		sum.add(pass[at])
+		sum.addFigures(pass[at])
 	}
 	return sum
 }
 
-// ratio returns the ratio of a case's figure to another case's in the same pass, as the median over all passes.
-func ratio(passes [][]figures, at, to int, figure func(figures) float64) string {
+// medianRatio returns the ratio of a case's figure to another case's in the same pass, as the median over all passes.
+func medianRatio(passes [][]figures, at, to int, figure func(figures) float64) string {
 	all := lists.Map(passes, func(pass []figures) float64 { return figure(pass[at]) / figure(pass[to]) })
 	slices.Sort(all)
-	return fmt.Sprintf("%.2f", median(all))
+	return fmt.Sprintf("%.2f", medianOf(all))
 }
 
 // newTable returns a table in which the columns from index from on are numbers.
@@ -311,7 +311,7 @@ func newTable(title string, from int, header ...any) table.Writer {
 
 // group runs the cases of a group and prints them as a table.
 func (b *bench) group(ctx context.Context, cases []one, passes int, stdout io.Writer) error {
-	all, err := b.thereAndBack(ctx, cases, passes)
+	all, err := b.runPasses(ctx, cases, passes)
 	if err != nil {
 		return err
 	}
@@ -319,11 +319,11 @@ func (b *bench) group(ctx context.Context, cases []one, passes int, stdout io.Wr
 	t := newTable(cases[0].group, 2, "", "time", "per second", "to "+cases[0].name, "to "+cases[second].name, "CPU to "+cases[0].name,
 		"events each", "bytes each", "longest history", "worker CPU ms each", "server CPU ms each", "peak MB")
 	for at := range cases {
-		f := inAll(all, at)
+		f := sumOfPasses(all, at)
 		n := float64(f.n)
 		t.AppendRow(table.Row{
 			f.name, f.took.Round(10 * time.Millisecond), fmt.Sprintf("%.0f", f.rate()),
-			ratio(all, at, 0, figures.rate), ratio(all, at, second, figures.rate), ratio(all, at, 0, figures.allCPU),
+			medianRatio(all, at, 0, figures.rate), medianRatio(all, at, second, figures.rate), medianRatio(all, at, 0, figures.allCPU),
 			fmt.Sprintf("%.2f", float64(f.events)/n), fmt.Sprintf("%.0f", f.bytesEach()), f.most,
 			fmt.Sprintf("%.2f", f.cpuEach()), fmt.Sprintf("%.2f", f.serverEach()), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
 		})
@@ -331,11 +331,11 @@ func (b *bench) group(ctx context.Context, cases []one, passes int, stdout io.Wr
 	if _, err := fmt.Fprintf(stdout, "%s\n\n", t.Render()); err != nil {
 		return err
 	}
-	return b.explain(ctx, all, stdout)
+	return b.explainOutliers(ctx, all, stdout)
 }
 
-// politeness prints how well a loop keeps to the rate limit of an API.
-func (b *bench) politeness(ctx context.Context, o options, api *demoapi.Server, url string, stdout io.Writer) error {
+// printPoliteness prints how well a loop keeps to the rate limit of an API.
+func (b *bench) printPoliteness(ctx context.Context, o options, api *demoapi.Server, url string, stdout io.Writer) error {
 	f, err := b.run(ctx, one{group: politeness, name: "batch 50", n: o.polite, source: politeBook(url, o.polite, o.rate)})
 	if err != nil {
 		return err

@@ -56,8 +56,8 @@ func (f figures) allCPU() float64 { return (f.cpu + f.server).Seconds() }
 
 func (f figures) bytesEach() float64 { return float64(f.bytes) / float64(f.n) }
 
-// add adds the measurements of another run of the same case.
-func (f *figures) add(other figures) {
+// addFigures adds the measurements of another run of the same case.
+func (f *figures) addFigures(other figures) {
 	n := f.n + other.n
 	f.one = other.one
 	f.n = n
@@ -84,17 +84,17 @@ type bench struct {
 func (b *bench) run(ctx context.Context, c one) (figures, error) {
 	b.count++
 	queue := fmt.Sprintf("bench-%d-%d", os.Getpid(), b.count)
-	worker, err := spawn(c.worker, b.address, queue, b.store)
+	worker, err := spawnWorker(c.worker, b.address, queue, b.store)
 	if err != nil {
 		return figures{}, err
 	}
 	f := figures{one: c}
 	defer func() {
 		if worker != nil {
-			worker.stop()
+			worker.stopWorker()
 		}
 	}()
-	if _, err := b.execute(ctx, queue, "warm-"+queue, one{n: 1, source: loopBook(1, 1, 1, 0)}); err != nil {
+	if _, err := b.doJob(ctx, queue, "warm-"+queue, one{n: 1, source: loopBook(1, 1, 1, 0)}); err != nil {
 		return f, err
 	}
 	id := "run-" + queue
@@ -103,7 +103,7 @@ func (b *bench) run(ctx context.Context, c one) (figures, error) {
 		return f, err
 	}
 	f.began = time.Now()
-	if f.took, err = b.execute(ctx, queue, id, c); err != nil {
+	if f.took, err = b.doJob(ctx, queue, id, c); err != nil {
 		return f, fmt.Errorf("%s, %s: %w", c.group, c.name, err)
 	}
 	after, err := b.server.cpu()
@@ -111,7 +111,7 @@ func (b *bench) run(ctx context.Context, c one) (figures, error) {
 		return f, err
 	}
 	f.server = after - before
-	f.cpu, f.memory = worker.stop()
+	f.cpu, f.memory = worker.stopWorker()
 	worker = nil
 	if c.program != nil {
 		return figures{one: c, began: f.began, took: f.took}, nil // what it used is not the worker's
@@ -120,11 +120,11 @@ func (b *bench) run(ctx context.Context, c one) (figures, error) {
 	if c.small {
 		f.root = "STARTS_WITH '" + id + "-'"
 	}
-	return f, b.histories(ctx, &f)
+	return f, b.addHistories(ctx, &f)
 }
 
-// execute does the job of a case, checks that it is complete, and returns the time it took.
-func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Duration, error) {
+// doJob does the job of a case, checks that it is complete, and returns the time it took.
+func (b *bench) doJob(ctx context.Context, queue, id string, c one) (time.Duration, error) {
 	options := client.StartWorkflowOptions{ID: id, TaskQueue: queue}
 	began := time.Now()
 	done, err := 0, error(nil)
@@ -138,7 +138,7 @@ func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Dura
 	case c.program != nil:
 		done, err = c.program(ctx)
 	default:
-		done, err = b.playbook(ctx, options, c)
+		done, err = b.runPlaybook(ctx, options, c)
 	}
 	took := time.Since(began)
 	if err == nil && (done%c.n != 0 || done == 0) { // pages have 100 rows
@@ -154,7 +154,7 @@ func (b *bench) smallRuns(ctx context.Context, options client.StartWorkflowOptio
 		got := 0
 		options.ID = fmt.Sprintf("%s-%d", prefix, i)
 		if c.by == nil {
-			got, err = b.playbook(ctx, options, c)
+			got, err = b.runPlaybook(ctx, options, c)
 		} else {
 			got, err = b.stepByHand(ctx, options)
 		}
@@ -203,7 +203,7 @@ func (b *bench) pagesByHand(ctx context.Context, options client.StartWorkflowOpt
 	return rows, err
 }
 
-func (b *bench) playbook(ctx context.Context, options client.StartWorkflowOptions, c one) (int, error) {
+func (b *bench) runPlaybook(ctx context.Context, options client.StartWorkflowOptions, c one) (int, error) {
 	run, err := b.client.ExecuteWorkflow(ctx, options, protocol.PlaybookWorkflowName,
 		protocol.Input{Name: "bench.yaml", Source: c.source, Workload: expression.Of(map[string]any{})})
 	if err != nil {
@@ -220,9 +220,9 @@ func (b *bench) playbook(ctx context.Context, options client.StartWorkflowOption
 	return done, nil
 }
 
-// histories adds the sizes of a case's workflow histories to its figures.
-func (b *bench) histories(ctx context.Context, f *figures) error {
-	all, err := b.executions(ctx, f.root)
+// addHistories adds the sizes of a case's workflow histories to its figures.
+func (b *bench) addHistories(ctx context.Context, f *figures) error {
+	all, err := b.listExecutions(ctx, f.root)
 	for _, execution := range all {
 		f.events += execution.GetHistoryLength()
 		f.bytes += execution.GetHistorySizeBytes()
@@ -232,9 +232,9 @@ func (b *bench) histories(ctx context.Context, f *figures) error {
 	return err
 }
 
-// executions returns the workflows whose root matches a condition, including all runs of a continue-as-new chain. The
+// listExecutions returns the workflows whose root matches a condition, including all runs of a continue-as-new chain. The
 // list is eventually consistent, so it is read until it no longer changes.
-func (b *bench) executions(ctx context.Context, root string) ([]*workflowpb.WorkflowExecutionInfo, error) {
+func (b *bench) listExecutions(ctx context.Context, root string) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	for last := -1; ; {
 		var all []*workflowpb.WorkflowExecutionInfo
 		var token []byte

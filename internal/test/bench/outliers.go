@@ -38,37 +38,37 @@ func (g gap) String() string {
 		g.took.Seconds(), g.before, g.at.UTC().Format("15:04:05.000"), g.after, g.workflow)
 }
 
-// outliers returns the passes of a case that took far longer than the median.
-func outliers(passes []figures) []figures {
+// outlyingPasses returns the passes of a case that took far longer than the median.
+func outlyingPasses(passes []figures) []figures {
 	all := lists.Map(passes, func(f figures) float64 { return f.took.Seconds() })
 	slices.Sort(all)
-	limit := time.Duration(median(all)*float64(time.Second)) + outlying
+	limit := time.Duration(medianOf(all)*float64(time.Second)) + outlying
 	return slices.DeleteFunc(slices.Clone(passes), func(f figures) bool { return f.took <= limit })
 }
 
-// gaps returns the gaps of at least a second between a workflow's events.
-func gaps(workflow string, events []*historypb.HistoryEvent) []gap {
+// gapsIn returns the gaps of at least a second between a workflow's events.
+func gapsIn(workflow string, events []*historypb.HistoryEvent) []gap {
 	var all []gap
 	for i, event := range events[min(1, len(events)):] {
 		before := events[i]
 		if took := event.GetEventTime().AsTime().Sub(before.GetEventTime().AsTime()); took >= shortest {
-			all = append(all, gap{workflow, described(before), described(event), before.GetEventTime().AsTime(), took})
+			all = append(all, gap{workflow, eventText(before), eventText(event), before.GetEventTime().AsTime(), took})
 		}
 	}
 	return all
 }
 
-// longest returns the gaps to show, longest first; of equal ones the latest first, because the others waited for that
+// longestGaps returns the gaps to show, longest first; of equal ones the latest first, because the others waited for that
 // one.
-func longest(all []gap) []gap {
+func longestGaps(all []gap) []gap {
 	slices.SortStableFunc(all, func(a, b gap) int {
 		return cmp.Or(cmp.Compare(b.took.Round(100*time.Millisecond), a.took.Round(100*time.Millisecond)), b.at.Compare(a.at))
 	})
 	return all[:min(len(all), mostGaps)]
 }
 
-// described returns the type of an event; for a scheduled workflow task with its task queue.
-func described(event *historypb.HistoryEvent) string {
+// eventText returns the type of an event; for a scheduled workflow task with its task queue.
+func eventText(event *historypb.HistoryEvent) string {
 	name := event.GetEventType().String()
 	scheduled := event.GetWorkflowTaskScheduledEventAttributes()
 	if scheduled == nil {
@@ -84,11 +84,11 @@ func described(event *historypb.HistoryEvent) string {
 	return fmt.Sprintf("%s (%s queue, attempt %d)", name, queue, scheduled.GetAttempt())
 }
 
-// explain prints the passes of a group that took far longer than the median, with the gaps in their workflows'
+// explainOutliers prints the passes of a group that took far longer than the median, with the gaps in their workflows'
 // histories.
-func (b *bench) explain(ctx context.Context, passes [][]figures, stdout io.Writer) error {
+func (b *bench) explainOutliers(ctx context.Context, passes [][]figures, stdout io.Writer) error {
 	for at := range passes[0] {
-		for _, f := range outliers(lists.Map(passes, func(pass []figures) figures { return pass[at] })) {
+		for _, f := range outlyingPasses(lists.Map(passes, func(pass []figures) figures { return pass[at] })) {
 			if _, err := fmt.Fprintf(stdout, "%s, %s: a pass took %.1f s, from %s on\n",
 				f.group, f.name, f.took.Seconds(), f.began.UTC().Format("2006-01-02 15:04:05.000")); err != nil {
 				return err
@@ -97,7 +97,7 @@ func (b *bench) explain(ctx context.Context, passes [][]figures, stdout io.Write
 			if err != nil {
 				return err
 			}
-			lines := lists.Map(longest(found), func(g gap) string { return "  " + g.String() + "\n" })
+			lines := lists.Map(longestGaps(found), func(g gap) string { return "  " + g.String() + "\n" })
 			if more := len(found) - len(lines); more > 0 {
 				lines = append(lines, fmt.Sprintf("  and %d more of at least %s\n", more, shortest))
 			}
@@ -114,7 +114,7 @@ func (b *bench) gapsOf(ctx context.Context, f figures) ([]gap, error) {
 	if f.root == "" {
 		return nil, nil // a program without workflows
 	}
-	all, err := b.executions(ctx, f.root)
+	all, err := b.listExecutions(ctx, f.root)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (b *bench) gapsOf(ctx context.Context, f figures) ([]gap, error) {
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, gaps(execution.GetExecution().GetWorkflowId(), events)...)
+		found = append(found, gapsIn(execution.GetExecution().GetWorkflowId(), events)...)
 	}
 	return found, nil
 }

@@ -19,10 +19,10 @@ func TestOutliers(t *testing.T) {
 	of := func(seconds ...float64) []figures {
 		return lists.Map(seconds, func(s float64) figures { return figures{took: time.Duration(s * float64(time.Second))} })
 	}
-	require.Empty(t, outliers(of(2)))
-	require.Empty(t, outliers(of(2, 5, 2)))
-	require.Equal(t, of(5.1, 10), outliers(of(2, 5.1, 2, 10, 2)))
-	require.Empty(t, outliers(of(20, 21, 23.4)), "slow alike")
+	require.Empty(t, outlyingPasses(of(2)))
+	require.Empty(t, outlyingPasses(of(2, 5, 2)))
+	require.Equal(t, of(5.1, 10), outlyingPasses(of(2, 5.1, 2, 10, 2)))
+	require.Empty(t, outlyingPasses(of(20, 21, 23.4)), "slow alike")
 }
 
 // TestGaps: a gap has the events on both sides, with the queue that a workflow task waited on.
@@ -42,7 +42,7 @@ func TestGaps(t *testing.T) {
 	timedOut.Attributes = &historypb.HistoryEvent_WorkflowTaskTimedOutEventAttributes{
 		WorkflowTaskTimedOutEventAttributes: &historypb.WorkflowTaskTimedOutEventAttributes{TimeoutType: enumspb.TIMEOUT_TYPE_START_TO_CLOSE},
 	}
-	found := gaps("run/7", []*historypb.HistoryEvent{
+	found := gapsIn("run/7", []*historypb.HistoryEvent{
 		event(0, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED), scheduled,
 		event(2*time.Second, enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED), timedOut,
 	})
@@ -50,7 +50,7 @@ func TestGaps(t *testing.T) {
 		"1.9 s from WorkflowTaskScheduled (sticky queue, attempt 1) at 02:36:28.100 to WorkflowTaskStarted of run/7",
 		"10.0 s from WorkflowTaskStarted at 02:36:30.000 to WorkflowTaskTimedOut (StartToClose) of run/7",
 	}, lists.Map(found, gap.String))
-	require.Empty(t, gaps("run/8", nil))
+	require.Empty(t, gapsIn("run/8", nil))
 }
 
 // TestLongest: the longest gap is first. Of the same length it is the one that began last: a parent waits for its child.
@@ -61,6 +61,6 @@ func TestLongest(t *testing.T) {
 		return gap{workflow: workflow, at: start.Add(at), took: took}
 	}
 	all := []gap{of("parent", 0, 8010*time.Millisecond), of("short", 5*time.Second, time.Second), of("child", 20*time.Millisecond, 7990*time.Millisecond)}
-	require.Equal(t, []string{"child", "parent", "short"}, lists.Map(longest(all), func(g gap) string { return g.workflow }))
-	require.Len(t, longest(make([]gap, mostGaps+1)), mostGaps)
+	require.Equal(t, []string{"child", "parent", "short"}, lists.Map(longestGaps(all), func(g gap) string { return g.workflow }))
+	require.Len(t, longestGaps(make([]gap, mostGaps+1)), mostGaps)
 }

@@ -9,9 +9,9 @@ import (
 	"runtime/pprof"
 )
 
-// profile starts to profile this worker until stop is called. stop writes the CPU profile to NAME.cpu in dir, and the
+// startProfile starts to profile this worker until stop is called. stop writes the CPU profile to NAME.cpu in dir, and the
 // allocations to NAME.allocs. Without dir, profile does nothing.
-func profile(dir, name string) (stop func() error, err error) {
+func startProfile(dir, name string) (stop func() error, err error) {
 	if dir == "" {
 		return func() error { return nil }, nil
 	}

@@ -21,9 +21,9 @@ const (
 	maxSlower = 1.3         // time of an iteration, against that in the shortest loop
 )
 
-// growing returns cases that differ only in the length of their loop, shortest first.
-func (o options) growing() ([]one, error) {
-	sizes, err := numbers("-scale", o.scale)
+// growingLoops returns cases that differ only in the length of their loop, shortest first.
+func (o options) growingLoops() ([]one, error) {
+	sizes, err := parseNumbers("-scale", o.scale)
 	if err != nil {
 		return nil, err
 	}
@@ -50,10 +50,10 @@ func (b *bench) scale(ctx context.Context, cases []one, stdout io.Writer) error 
 		n := float64(f.n)
 		t.AppendRow(table.Row{
 			f.name, f.took.Round(10 * time.Millisecond), fmt.Sprintf("%.0f", f.rate()), fmt.Sprintf("%.3f", 1e3/f.rate()),
-			fmt.Sprintf("%.2f", f.slower(shortest)), f.most, f.large, fmt.Sprintf("%.2f", float64(f.events)/n),
+			fmt.Sprintf("%.2f", f.timesSlower(shortest)), f.most, f.large, fmt.Sprintf("%.2f", float64(f.events)/n),
 			fmt.Sprintf("%.2f", f.cpuEach()), fmt.Sprintf("%.2f", f.serverEach()), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
 		})
-		missed = append(missed, f.outgrown(shortest))
+		missed = append(missed, f.outgrownLimits(shortest))
 	}
 	if _, err := fmt.Fprintf(stdout, "%s\n\n", t.Render()); err != nil {
 		return err
@@ -61,11 +61,11 @@ func (b *bench) scale(ctx context.Context, cases []one, stdout io.Writer) error 
 	return errors.Join(missed...)
 }
 
-// slower returns how many times longer an iteration takes than in the shortest loop.
-func (f figures) slower(shortest figures) float64 { return shortest.rate() / f.rate() }
+// timesSlower returns how many times longer an iteration takes than in the shortest loop.
+func (f figures) timesSlower(shortest figures) float64 { return shortest.rate() / f.rate() }
 
-// outgrown returns an error that names the figures which grew with the loop.
-func (f figures) outgrown(shortest figures) error {
+// outgrownLimits returns an error that names the figures which grew with the loop.
+func (f figures) outgrownLimits(shortest figures) error {
 	var missed []error
 	check := func(what string, value, most float64) {
 		if value > most {
@@ -75,6 +75,6 @@ func (f figures) outgrown(shortest figures) error {
 	check("the longest history, in events,", float64(f.most), maxEvents)
 	check("the largest history, in bytes,", float64(f.large), maxBytes)
 	check("the peak memory of the worker, in bytes,", float64(f.memory), maxMemory)
-	check("the time of an iteration, against the shortest loop,", f.slower(shortest), maxSlower)
+	check("the time of an iteration, against the shortest loop,", f.timesSlower(shortest), maxSlower)
 	return errors.Join(missed...)
 }

@@ -41,17 +41,19 @@ func (nap) Spec() playbook.ToolSpec {
 
 func (nap) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	ms, _ := in.Fields["ms"].Data.(int)
-	return interpreter.ToolResult{Data: expression.Of(in.Fields["give"].Data)}, rest(ctx, ms)
+	return interpreter.ToolResult{Data: expression.Of(in.Fields["give"].Data)}, napFor(ctx, ms)
 }
 
-func rest(ctx context.Context, ms int) error {
+func napFor(ctx context.Context, ms int) error {
 	return sleep.For(ctx, time.Duration(ms)*time.Millisecond)
 }
 
-func hand(ctx context.Context, in handInput) (int, error) { return in.First, rest(ctx, in.MS) }
+func handActivity(ctx context.Context, in handInput) (int, error) {
+	return in.First, napFor(ctx, in.MS)
+}
 
-// dial connects to the server, with the payload store that all processes share.
-func dial(ctx context.Context, address, dir string, watched *telemetry.Telemetry) (client.Client, *payload.Store, error) {
+// dialServer connects to the server, with the payload store that all processes share.
+func dialServer(ctx context.Context, address, dir string, watched *telemetry.Telemetry) (client.Client, *payload.Store, error) {
 	location, err := payload.Directory(dir)
 	if err != nil {
 		return nil, nil, err
@@ -66,15 +68,15 @@ func dial(ctx context.Context, address, dir string, watched *telemetry.Telemetry
 	return c, store, err
 }
 
-// work runs a worker until its standard input ends. With REPRISE_METRICS_ADDRESS it serves metrics, which shows their
+// runWorker runs a worker until its standard input ends. With REPRISE_METRICS_ADDRESS it serves metrics, which shows their
 // cost; BENCH_PROFILE is a folder for its profiles.
-func work(ctx context.Context, address, queue, dir string) error {
+func runWorker(ctx context.Context, address, queue, dir string) error {
 	watched, err := telemetry.New(ctx, telemetry.Options{MetricsAddress: os.Getenv("REPRISE_METRICS_ADDRESS"), TraceHeaders: true})
 	if err != nil {
 		return err
 	}
 	defer watched.Close()
-	c, store, err := dial(ctx, address, dir, watched)
+	c, store, err := dialServer(ctx, address, dir, watched)
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", address, err)
 	}
@@ -93,10 +95,10 @@ func work(ctx context.Context, address, queue, dir string) error {
 	w := host.NewWorker(c, catalogue, host.Options{TaskQueue: queue, Telemetry: watched})
 	w.RegisterWorkflowWithOptions(handLoop, workflow.RegisterOptions{Name: handLoopName})
 	w.RegisterWorkflowWithOptions(handIteration, workflow.RegisterOptions{Name: handIterationName})
-	w.RegisterActivityWithOptions(hand, activity.RegisterOptions{Name: handActivityName})
+	w.RegisterActivityWithOptions(handActivity, activity.RegisterOptions{Name: handActivityName})
 	w.RegisterWorkflowWithOptions(handPages, workflow.RegisterOptions{Name: handPagesName})
 	w.RegisterActivityWithOptions((&handWriter{dir: dir}).page, activity.RegisterOptions{Name: handPageName})
-	profiled, err := profile(os.Getenv("BENCH_PROFILE"), queue)
+	profiled, err := startProfile(os.Getenv("BENCH_PROFILE"), queue)
 	if err != nil {
 		return err
 	}
@@ -115,7 +117,7 @@ type workerProcess struct {
 	stdin io.Closer
 }
 
-func spawn(binary, address, queue, dir string) (*workerProcess, error) {
+func spawnWorker(binary, address, queue, dir string) (*workerProcess, error) {
 	if binary == "" {
 		var err error
 		if binary, err = os.Executable(); err != nil {
@@ -135,8 +137,8 @@ func spawn(binary, address, queue, dir string) (*workerProcess, error) {
 	return &workerProcess{cmd: cmd, stdin: stdin}, nil
 }
 
-// stop ends the worker and returns its processor time, and its peak memory in bytes.
-func (p *workerProcess) stop() (cpu time.Duration, memory int64) {
+// stopWorker ends the worker and returns its processor time, and its peak memory in bytes.
+func (p *workerProcess) stopWorker() (cpu time.Duration, memory int64) {
 	_ = p.stdin.Close()
 	_ = p.cmd.Wait()
 	return usageOf(p.cmd.ProcessState)

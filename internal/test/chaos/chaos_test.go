@@ -39,7 +39,7 @@ const (
 
 func TestMain(m *testing.M) {
 	testworker.Main(interceptor())
-	testenv.Wide(width)
+	testenv.RunInParallel(width)
 	testenv.Main(m)
 }
 

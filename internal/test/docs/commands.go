@@ -15,7 +15,7 @@ func Commands(page string, root *cobra.Command) string {
 	var b strings.Builder
 	for _, one := range reference.Pages() {
 		if one.Name == page {
-			b.WriteString(head(one))
+			b.WriteString(pageHead(one))
 		}
 	}
 	eachCommand(root, func(command *cobra.Command) {
@@ -49,7 +49,7 @@ func commandText(command *cobra.Command) string {
 		}
 	}
 	if command.Example != "" {
-		fmt.Fprintf(&b, "\n%ssh\n%s\n%s\n", fence, unindented(command.Example), fence)
+		fmt.Fprintf(&b, "\n%ssh\n%s\n%s\n", fence, withoutIndent(command.Example), fence)
 	}
 	rows, general := [][]string{{"flag", "what it says", "default"}}, false
 	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
@@ -61,7 +61,7 @@ func commandText(command *cobra.Command) string {
 		}
 	})
 	if len(rows) > 1 {
-		b.WriteString("\n" + table(rows))
+		b.WriteString("\n" + markdownTable(rows))
 	}
 	if general {
 		b.WriteString("\nThe flags that choose the Temporal server are those of [starter options](#starter-options).\n")
@@ -83,9 +83,9 @@ func flagRow(flag *pflag.Flag) []string {
 		absent = ""
 	}
 	if absent != "" {
-		absent = code(absent)
+		absent = codeSpan(absent)
 	}
-	return []string{code(text), plainText(usage), absent}
+	return []string{codeSpan(text), plainText(usage), absent}
 }
 
 // plainText escapes a text so that Markdown does not interpret it.
@@ -93,8 +93,8 @@ func plainText(text string) string {
 	return strings.NewReplacer("<", "&lt;", "*", `\*`, "_", `\_`, "[", `\[`, "`", "\\`").Replace(text)
 }
 
-// unindented removes the indentation of the first line from all lines.
-func unindented(text string) string {
+// withoutIndent removes the indentation of the first line from all lines.
+func withoutIndent(text string) string {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
 	indent := len(lines[0]) - len(strings.TrimLeft(lines[0], " "))
 	for i, line := range lines {

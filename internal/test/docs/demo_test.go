@@ -52,11 +52,11 @@ func tryExample(t *testing.T, example *docs.Example, base string) (tried int) {
 	t.Helper()
 	place := example.File + ":" + strconv.Itoa(example.Line)
 	file := source.NewFile(place, []byte(strings.ReplaceAll(example.Playbook(), "http://127.0.0.1:8088", base)))
-	book, found := check.Validate(file, activities.Default(), check.Options{Workload: docs.Workload()})
+	book, found := check.Validate(file, activities.Default(), check.Options{Workload: docs.ExampleWorkload()})
 	if book == nil || len(found.Errors()) > 0 {
 		return 0 // another test says so
 	}
-	workload := expression.MapOf(expression.Merge(any(docs.Workload()), any(book.Workload)))
+	workload := expression.MapOf(expression.Merge(any(docs.ExampleWorkload()), any(book.Workload)))
 	if api, isText := book.Workload["api"].(string); !isText || !strings.HasPrefix(api, base) {
 		workload["api"] = base
 	}

@@ -43,9 +43,9 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(root, "docs")
 	if *update {
-		require.NoError(t, docs.Write(dir, activities.Default()))
+		require.NoError(t, docs.WritePages(dir, activities.Default()))
 	}
-	pages, err := docs.Pages(dir, activities.Default())
+	pages, err := docs.GeneratedPages(dir, activities.Default())
 	require.NoError(t, err)
 	for name, want := range pages {
 		wanted, lines := strings.Split(want, "\n"), strings.Split(read(t, filepath.Join("docs", name)), "\n")
@@ -84,7 +84,7 @@ func TestExamplesAreValid(t *testing.T) {
 		file := source.NewFile(example.File+":"+strconv.Itoa(example.Line), []byte(example.Playbook()))
 		options := check.Options{}
 		if !example.Whole() {
-			options.Workload = docs.Workload()
+			options.Workload = docs.ExampleWorkload()
 		}
 		_, found := check.Validate(file, activities.Default(), options)
 		require.Empty(t, found, "%s", file.FormatAll(found))
@@ -314,7 +314,7 @@ func eachGoFile(t *testing.T, visit func(name, text string)) {
 // line of a page that people write stands in it twice, and each table has its head.
 func TestPagesHaveNoSeams(t *testing.T) {
 	t.Parallel()
-	pages, err := docs.Written(root)
+	pages, err := docs.WrittenPages(root)
 	require.NoError(t, err)
 	for _, page := range append(pages, "CONTRIBUTING.md", "docs/architecture.md") {
 		first, before, table := map[string]int{}, "", 0
@@ -424,7 +424,7 @@ func TestPictureOfStatuses(t *testing.T) {
 // TestDiagramsAreDrawn: each diagram has its drawing, and each drawing its diagram.
 func TestDiagramsAreDrawn(t *testing.T) {
 	t.Parallel()
-	diagrams, err := docs.Diagrams(root)
+	diagrams, err := docs.MermaidBlocks(root)
 	require.NoError(t, err)
 	wanted := map[string]bool{}
 	for _, one := range diagrams {

@@ -25,7 +25,7 @@ var oblique = regexp.MustCompile(`^(?:Who|What|That|Whoever|Whatever)\b.*[^?]$`)
 // ownPages are the texts of the pages that people write, by page.
 func ownPages(t *testing.T) map[string]string {
 	t.Helper()
-	pages, err := docs.Written(root)
+	pages, err := docs.WrittenPages(root)
 	require.NoError(t, err)
 	all := map[string]string{}
 	for _, page := range pages {

@@ -26,8 +26,8 @@ func (e *Example) Is(words ...string) bool {
 
 const fence = "```"
 
-// Examples returns the fenced blocks of a Markdown file, in order.
-func Examples(file, markdown string) []*Example {
+// FencedBlocks returns the fenced blocks of a Markdown file, in order.
+func FencedBlocks(file, markdown string) []*Example {
 	var all []*Example
 	var open *Example
 	for i, line := range strings.Split(markdown, "\n") {
@@ -53,8 +53,8 @@ func (e *Example) Whole() bool {
 	return strings.HasPrefix(e.Text, "apiVersion:") || strings.Contains(e.Text, "\napiVersion:")
 }
 
-// Workload returns the workload that examples of only steps may refer to.
-func Workload() map[string]any {
+// ExampleWorkload returns the workload that examples of only steps may refer to.
+func ExampleWorkload() map[string]any {
 	return map[string]any{
 		"api": "http://127.0.0.1:8088", "ids": []any{"p01", "p02"}, "day": "2026-01-31", "region": "north",
 	}
@@ -68,15 +68,15 @@ func (e *Example) Playbook() string {
 	return "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: example}\nworkflow:\n" + e.Text
 }
 
-// Diagrams returns the Mermaid blocks of all documents.
-func Diagrams(root string) ([]*Example, error) {
+// MermaidBlocks returns the Mermaid blocks of all documents.
+func MermaidBlocks(root string) ([]*Example, error) {
 	var all []*Example
 	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ os.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".md" {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for _, example := range Examples(path, string(text)) {
+		for _, example := range FencedBlocks(path, string(text)) {
 			if example.Is("mermaid") {
 				all = append(all, example)
 			}

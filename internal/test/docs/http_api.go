@@ -56,8 +56,8 @@ type schema struct {
 // methods are the HTTP methods in the order in which the page lists them.
 var methods = []string{"get", "head", "post", "put", "patch", "delete"}
 
-// httpAPI returns the page of the HTTP API from an OpenAPI document.
-func httpAPI(document []byte) (string, error) {
+// httpAPIPage returns the page of the HTTP API from an OpenAPI document.
+func httpAPIPage(document []byte) (string, error) {
 	var api openAPI
 	if err := json.Unmarshal(document, &api); err != nil {
 		return "", fmt.Errorf("read the OpenAPI document: %w", err)
@@ -67,7 +67,7 @@ func httpAPI(document []byte) (string, error) {
 	for _, path := range slices.Sorted(maps.Keys(api.Paths)) {
 		for _, method := range methods {
 			if one, found := api.Paths[path][method]; found {
-				api.request(&b, strings.ToUpper(method)+" "+path, one)
+				api.writeRequest(&b, strings.ToUpper(method)+" "+path, one)
 			}
 		}
 	}
@@ -77,44 +77,44 @@ func httpAPI(document []byte) (string, error) {
 		if one.Description != "" {
 			fmt.Fprintf(&b, "%s\n\n", one.Description)
 		}
-		b.WriteString(table(one.members()))
+		b.WriteString(markdownTable(one.memberRows()))
 	}
 	return b.String(), nil
 }
 
-func (api openAPI) request(b *strings.Builder, title string, one operation) {
-	fmt.Fprintf(b, "\n## %s\n\n%s.", code(title), one.Summary)
+func (api openAPI) writeRequest(b *strings.Builder, title string, one operation) {
+	fmt.Fprintf(b, "\n## %s\n\n%s.", codeSpan(title), one.Summary)
 	if one.Description != "" {
 		fmt.Fprintf(b, " %s", one.Description)
 	}
-	fmt.Fprintf(b, "\n\n%s\n", api.access(one))
+	fmt.Fprintf(b, "\n\n%s\n", api.accessText(one))
 	if len(one.Parameters) > 0 {
 		rows := [][]string{{"parameter", "in", "what it says"}}
 		for _, parameter := range one.Parameters {
-			rows = append(rows, []string{code(parameter.Name), parameter.In, parameter.Description})
+			rows = append(rows, []string{codeSpan(parameter.Name), parameter.In, parameter.Description})
 		}
-		b.WriteString("\n" + table(rows))
+		b.WriteString("\n" + markdownTable(rows))
 	}
 	if one.RequestBody != nil {
 		fmt.Fprintf(b, "\nThe body is %s.\n", strings.Join(slices.Sorted(maps.Keys(one.RequestBody.Content)), ", or "))
 		for _, kind := range slices.Sorted(maps.Keys(one.RequestBody.Content)) {
-			if rows := one.RequestBody.Content[kind].Schema.members(); len(rows) > 1 {
-				b.WriteString("\n" + table(rows))
+			if rows := one.RequestBody.Content[kind].Schema.memberRows(); len(rows) > 1 {
+				b.WriteString("\n" + markdownTable(rows))
 				break
 			}
 		}
 	}
 	rows := [][]string{{"status", "means", "body"}}
 	for _, status := range slices.Sorted(maps.Keys(one.Responses)) {
-		answer := api.resolve(one.Responses[status])
-		bodies := lists.Map(slices.Sorted(maps.Keys(answer.Content)), func(kind string) string { return kind + answer.Content[kind].Schema.named() })
-		rows = append(rows, []string{code(status), answer.Description, strings.Join(bodies, ", ")})
+		answer := api.resolveResponse(one.Responses[status])
+		bodies := lists.Map(slices.Sorted(maps.Keys(answer.Content)), func(kind string) string { return kind + answer.Content[kind].Schema.schemaLink() })
+		rows = append(rows, []string{codeSpan(status), answer.Description, strings.Join(bodies, ", ")})
 	}
-	b.WriteString("\n" + table(rows))
+	b.WriteString("\n" + markdownTable(rows))
 }
 
-// access describes who may send a request.
-func (api openAPI) access(one operation) string {
+// accessText describes who may send a request.
+func (api openAPI) accessText(one operation) string {
 	if one.Security == nil || len(*one.Security) == 0 {
 		return "It needs no token."
 	}
@@ -126,15 +126,15 @@ func (api openAPI) access(one operation) string {
 	return "It needs a token, `Authorization: Bearer TOKEN`."
 }
 
-func (api openAPI) resolve(answer response) response {
+func (api openAPI) resolveResponse(answer response) response {
 	if name, is := strings.CutPrefix(answer.Ref, "#/components/responses/"); is {
 		return api.Components.Responses[name]
 	}
 	return answer
 }
 
-// named returns a link to the schema that a body refers to; "" for a body without a reference.
-func (s schema) named() string {
+// schemaLink returns a link to the schema that a body refers to; "" for a body without a reference.
+func (s schema) schemaLink() string {
 	name, is := strings.CutPrefix(s.Ref, "#/components/schemas/")
 	if !is {
 		return ""
@@ -142,8 +142,8 @@ func (s schema) named() string {
 	return fmt.Sprintf(": [%s](#the-object-%s)", name, strings.ToLower(name))
 }
 
-// members returns the table rows of an object's members.
-func (s schema) members() [][]string {
+// memberRows returns the table rows of an object's members.
+func (s schema) memberRows() [][]string {
 	rows := [][]string{{"member", "type", "what it says"}}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		member := s.Properties[name]
@@ -151,14 +151,14 @@ func (s schema) members() [][]string {
 		if slices.Contains(s.Required, name) {
 			says = strings.TrimSpace("Always there. " + says)
 		}
-		rows = append(rows, []string{code(name), member.typeText(), says})
+		rows = append(rows, []string{codeSpan(name), member.typeText(), says})
 	}
 	return rows
 }
 
 // typeText describes the possible values of a member.
 func (s schema) typeText() string {
-	words := lists.Map(s.Enum, func(one any) string { return code(fmt.Sprint(one)) })
+	words := lists.Map(s.Enum, func(one any) string { return codeSpan(fmt.Sprint(one)) })
 	switch types := s.Type.(type) {
 	case string:
 		words = append(words, types)
@@ -168,7 +168,7 @@ func (s schema) typeText() string {
 		}
 	}
 	if s.Const != nil {
-		words = append(words, code(fmt.Sprint(s.Const)))
+		words = append(words, codeSpan(fmt.Sprint(s.Const)))
 	}
-	return cmp.Or(strings.Join(words, ", "), strings.TrimPrefix(s.named(), ": "), "any value")
+	return cmp.Or(strings.Join(words, ", "), strings.TrimPrefix(s.schemaLink(), ": "), "any value")
 }

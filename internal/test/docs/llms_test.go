@@ -35,7 +35,7 @@ func TestLLMs(t *testing.T) {
 // TestGuideOfLLMs: the playbook that models are shown first is valid, and its test passes.
 func TestGuideOfLLMs(t *testing.T) {
 	t.Parallel()
-	examples := docs.Examples("llms-full.txt", reference.New(activities.Default()).LLMsFull())
+	examples := docs.FencedBlocks("llms-full.txt", reference.New(activities.Default()).LLMsFull())
 	require.GreaterOrEqual(t, len(examples), 2)
 	dir := t.TempDir()
 	for i, name := range []string{"users.yaml", "users_test.yaml"} {

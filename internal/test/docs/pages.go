@@ -16,8 +16,8 @@ var patterns = []string{
 
 var errNoPage = errors.New("there is no page")
 
-// Written returns the paths of the hand-written pages, relative to the root of the repository and sorted.
-func Written(root string) ([]string, error) {
+// WrittenPages returns the paths of the hand-written pages, relative to the root of the repository and sorted.
+func WrittenPages(root string) ([]string, error) {
 	var all []string
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
@@ -38,7 +38,7 @@ func Written(root string) ([]string, error) {
 
 // WrittenExamples returns the fenced blocks of all hand-written pages, by page.
 func WrittenExamples(root string) (map[string][]*Example, error) {
-	pages, err := Written(root)
+	pages, err := WrittenPages(root)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func WrittenExamples(root string) (map[string][]*Example, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-		all[name] = Examples(name, string(text))
+		all[name] = FencedBlocks(name, string(text))
 	}
 	return all, nil
 }

@@ -15,24 +15,24 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Reference returns the pages of docs/reference that follow from the tables of this program and from the OpenAPI
+// ReferencePages returns the pages of docs/reference that follow from the tables of this program and from the OpenAPI
 // document of starter serve, by file name. The page of the commands is generated where the commands are defined.
-func Reference(catalogue playbook.Tools, openAPI []byte) (map[string]string, error) {
+func ReferencePages(catalogue playbook.Tools, openAPI []byte) (map[string]string, error) {
 	w := writer{reference.New(catalogue), catalogue}
-	api, err := httpAPI(openAPI)
+	api, err := httpAPIPage(openAPI)
 	if err != nil {
 		return nil, err
 	}
-	made := map[string]string{"index.md": w.index()}
+	made := map[string]string{"index.md": w.indexPage()}
 	for _, page := range reference.Pages() {
 		switch page.Name {
 		case "commands", "worker":
 		case "http-api":
-			made[page.Name+".md"] = head(page) + api
+			made[page.Name+".md"] = pageHead(page) + api
 		case "tools":
-			made[page.Name+".md"] = head(page) + w.tools()
+			made[page.Name+".md"] = pageHead(page) + w.toolsPage()
 		default:
-			made[page.Name+".md"] = head(page) + w.explained(page) + w.sections(page) + w.kinds(page)
+			made[page.Name+".md"] = pageHead(page) + w.conceptLinks(page) + w.pageSections(page) + w.entriesOfKinds(page)
 		}
 	}
 	return made, nil
@@ -46,8 +46,8 @@ type writer struct {
 
 const generated = "<!-- Generated: make reference -->\n\n"
 
-// head returns the start of a page: its title, what it contains, how to read it, and links to parent pages.
-func head(page reference.Page) string {
+// pageHead returns the start of a page: its title, what it contains, how to read it, and links to parent pages.
+func pageHead(page reference.Page) string {
 	return fmt.Sprintf("# %s\n\n%s[Documentation](../../README.md) › [Reference](index.md) › %s\n\n%s%s\n", page.Title, generated, page.Title,
 		page.About, readings[page.Name])
 }
@@ -71,8 +71,8 @@ var readings = map[string]string{
 	"http-api":          " Each heading is a method and a path. The document itself is at `/v1/openapi.json`.",
 }
 
-// index returns the index page.
-func (w writer) index() string {
+// indexPage returns the index page.
+func (w writer) indexPage() string {
 	var b strings.Builder
 	b.WriteString("# Reference\n\n" + generated + "[Documentation](../../README.md) › Reference\n\n")
 	b.WriteString("Every word of Reprise, made from the tables that the programs read with. `starter explain WORD` prints what is here; " +
@@ -81,36 +81,36 @@ func (w writer) index() string {
 	for _, page := range reference.Pages() {
 		rows = append(rows, []string{fmt.Sprintf("[%s](%s.md)", page.Title, page.Name), page.About})
 	}
-	b.WriteString(table(rows))
+	b.WriteString(markdownTable(rows))
 	return b.String()
 }
 
-// sections returns the sections of the language that belong to a page.
-func (w writer) sections(page reference.Page) string {
+// pageSections returns the sections of the language that belong to a page.
+func (w writer) pageSections(page reference.Page) string {
 	var b strings.Builder
 	for _, section := range w.all.Sections() {
 		if reference.PageOfSection(section.Name) == page.Name {
-			b.WriteString(w.section(section))
+			b.WriteString(w.sectionText(section))
 		}
 	}
 	return b.String()
 }
 
-func (w writer) section(section playbook.Section) string {
+func (w writer) sectionText(section playbook.Section) string {
 	var b strings.Builder
 	title := "At a glance"
 	if at := reference.PathOfSection(section.Name); at != "" {
-		title = code(at) + " at a glance"
+		title = codeSpan(at) + " at a glance"
 	}
 	fmt.Fprintf(&b, "\n## %s\n\n", title)
 	rows := [][]string{{"key", "what it says"}}
 	var blocks []string
 	for _, key := range mostUsedFirst(section) {
 		entry, _ := w.all.Key(section.Name, key.Name)
-		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", code(key.Name), reference.AnchorOf(entry.Name)), entry.Doc})
-		blocks = append(blocks, w.entry(entry, key.Aliases))
+		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", codeSpan(key.Name), reference.AnchorOf(entry.Name)), entry.Doc})
+		blocks = append(blocks, w.entryText(entry, key.Aliases))
 	}
-	b.WriteString(table(rows))
+	b.WriteString(markdownTable(rows))
 	if section.Open {
 		b.WriteString("\nOther keys are fields of the tool: [tools](tools.md).\n")
 	}
@@ -118,8 +118,8 @@ func (w writer) section(section playbook.Section) string {
 	return b.String()
 }
 
-// kinds returns all entries of the kinds that belong to a page.
-func (w writer) kinds(page reference.Page) string {
+// entriesOfKinds returns all entries of the kinds that belong to a page.
+func (w writer) entriesOfKinds(page reference.Page) string {
 	var b strings.Builder
 	for _, kind := range reference.Kinds() {
 		if kind == reference.OfKey || kind == reference.OfTestKey || kind == reference.OfTool {
@@ -127,15 +127,15 @@ func (w writer) kinds(page reference.Page) string {
 		}
 		for _, entry := range w.all.Entries() {
 			if entry.Kind == kind && reference.PageOf(entry) == page.Name {
-				b.WriteString(w.entry(entry, nil))
+				b.WriteString(w.entryText(entry, nil))
 			}
 		}
 	}
 	return b.String()
 }
 
-// explained returns links to the pages that explain a page's entries.
-func (w writer) explained(page reference.Page) string {
+// conceptLinks returns links to the pages that explain a page's entries.
+func (w writer) conceptLinks(page reference.Page) string {
 	var links []string
 	for _, entry := range w.all.Entries() {
 		if link := conceptLink(entry); entry.Kind != reference.OfKey && link != "" && reference.PageOf(entry) == page.Name && !slices.Contains(links, link) {
@@ -148,8 +148,8 @@ func (w writer) explained(page reference.Page) string {
 	return fmt.Sprintf("\nExplained in: %s.\n", strings.Join(links, ", "))
 }
 
-// level returns the heading level of an entry's kind: keys and fields are beneath the headings of sections and tools.
-func level(kind reference.Kind) string {
+// headingLevel returns the heading level of an entry's kind: keys and fields are beneath the headings of sections and tools.
+func headingLevel(kind reference.Kind) string {
 	switch kind {
 	case reference.OfKey, reference.OfTestKey, reference.OfField:
 		return "###"
@@ -158,23 +158,23 @@ func level(kind reference.Kind) string {
 	}
 }
 
-// entry returns the text of an entry. aliases are its other spellings.
-func (w writer) entry(e reference.Entry, aliases []string) string {
+// entryText returns the text of an entry. aliases are its other spellings.
+func (w writer) entryText(e reference.Entry, aliases []string) string {
 	var b strings.Builder
 	title := e.Label()
 	if e.Kind != reference.OfExit {
-		title = code(title)
+		title = codeSpan(title)
 	}
-	fmt.Fprintf(&b, "\n%s %s\n\n", level(e.Kind), title)
+	fmt.Fprintf(&b, "\n%s %s\n\n", headingLevel(e.Kind), title)
 	if e.Kind == reference.OfFunction {
-		fmt.Fprintf(&b, "%s: ", code(e.Title))
+		fmt.Fprintf(&b, "%s: ", codeSpan(e.Title))
 	}
 	fmt.Fprintf(&b, "%s\n", strings.TrimSpace(e.Doc))
-	if facts := w.facts(e, aliases); len(facts) > 0 {
+	if facts := w.entryFacts(e, aliases); len(facts) > 0 {
 		fmt.Fprintf(&b, "\n- %s\n", strings.Join(facts, "\n- "))
 	}
 	for _, one := range []struct{ title, text, words string }{
-		{"Wrong:\n\n", e.Wrong, "yaml wrong"}, {"", w.messages(e), "text"}, {"Right:\n\n", e.Right, "yaml"}, {"", e.Example, exampleWords(e)},
+		{"Wrong:\n\n", e.Wrong, "yaml wrong"}, {"", w.exampleMessages(e), "text"}, {"Right:\n\n", e.Right, "yaml"}, {"", e.Example, exampleWords(e)},
 	} {
 		if one.text != "" {
 			fmt.Fprintf(&b, "\n%s%s%s\n%s\n%s\n", one.title, fence, one.words, strings.TrimRight(one.text, "\n"), fence)
@@ -183,8 +183,8 @@ func (w writer) entry(e reference.Entry, aliases []string) string {
 	return b.String()
 }
 
-// messages returns the problems that the check of an entry's wrong example finds.
-func (w writer) messages(e reference.Entry) string {
+// exampleMessages returns the problems that the check of an entry's wrong example finds.
+func (w writer) exampleMessages(e reference.Entry) string {
 	if e.Wrong == "" {
 		return ""
 	}
@@ -213,8 +213,8 @@ func exampleWords(e reference.Entry) string {
 	}
 }
 
-// facts returns the short properties of an entry.
-func (w writer) facts(e reference.Entry, aliases []string) []string {
+// entryFacts returns the short properties of an entry.
+func (w writer) entryFacts(e reference.Entry, aliases []string) []string {
 	var facts []string
 	add := func(name, text string) {
 		if text != "" {
@@ -226,13 +226,13 @@ func (w writer) facts(e reference.Entry, aliases []string) []string {
 	if e.Required {
 		add("Required", "yes")
 	}
-	add("Default", quoted(e.Default))
+	add("Default", defaultText(e.Default))
 	add(cmp.Or(accepts[e.Kind], "Accepts"), w.words(e))
-	add("Also written", codes(aliases))
+	add("Also written", codeList(aliases))
 	if e.Kind != reference.OfField {
-		add(cmp.Or(places[e.Kind], "In"), where(e))
+		add(cmp.Or(places[e.Kind], "In"), placesText(e))
 	}
-	add("Related", w.related(e))
+	add("Related", w.relatedLinks(e))
 	if e.Kind == reference.OfKey {
 		add("Explained in", conceptLink(e))
 	}
@@ -248,42 +248,42 @@ var accepts = map[reference.Kind]string{reference.OfName: "Members", reference.O
 func (w writer) words(e reference.Entry) string {
 	all := make([]string, len(e.Words))
 	for i, word := range e.Words {
-		all[i] = code(word)
+		all[i] = codeSpan(word)
 		if below, found := w.all.EntryBelow(e, word); found {
-			all[i] = w.link(e, below, word)
+			all[i] = w.linkTo(e, below, word)
 		}
 	}
 	return strings.Join(all, ", ")
 }
 
-func (w writer) related(e reference.Entry) string {
+func (w writer) relatedLinks(e reference.Entry) string {
 	var all []string
 	for _, name := range e.Related {
 		if other, found := w.all.Of(e.Kind, name); found {
-			all = append(all, w.link(e, other, name))
+			all = append(all, w.linkTo(e, other, name))
 		}
 	}
 	return strings.Join(all, ", ")
 }
 
-// link returns a link from one entry to another.
-func (w writer) link(from, to reference.Entry, name string) string {
+// linkTo returns a link from one entry to another.
+func (w writer) linkTo(from, to reference.Entry, name string) string {
 	file, anchor, _ := strings.Cut(strings.TrimPrefix(to.Link, reference.Folder), "#")
 	if reference.PageOf(from) == reference.PageOf(to) {
 		file = ""
 	}
-	return fmt.Sprintf("[%s](%s#%s)", code(name), file, anchor)
+	return fmt.Sprintf("[%s](%s#%s)", codeSpan(name), file, anchor)
 }
 
-// where returns the places in which a word may be written.
-func where(e reference.Entry) string {
+// placesText returns the places in which a word may be written.
+func placesText(e reference.Entry) string {
 	if e.Kind != reference.OfKey {
 		return strings.Join(e.Where, ", ")
 	}
 	all := slices.Clone(e.Where)
 	for i, one := range all {
 		if !strings.Contains(one, " ") {
-			all[i] = code(one)
+			all[i] = codeSpan(one)
 		}
 	}
 	return strings.Join(all, ", ")
@@ -303,15 +303,15 @@ func conceptLink(e reference.Entry) string {
 	return fmt.Sprintf("[%s](%s)", name, target)
 }
 
-// quoted returns a default as code, unless it is a sentence.
-func quoted(text string) string {
+// defaultText returns a default as code, unless it is a sentence.
+func defaultText(text string) string {
 	if text == "" || strings.Contains(text, " ") && !strings.HasPrefix(text, "[") {
 		return text
 	}
-	return code(text)
+	return codeSpan(text)
 }
 
-func codes(words []string) string {
-	all := lists.Map(words, code)
+func codeList(words []string) string {
+	all := lists.Map(words, codeSpan)
 	return strings.Join(all, ", ")
 }

@@ -17,7 +17,7 @@ import (
 //nolint:paralleltest // it changes the directory
 func TestTestingPage(t *testing.T) {
 	var book, tests, message string
-	for _, example := range docs.Examples("docs/how-to/test-a-playbook.md", read(t, "docs/how-to/test-a-playbook.md")) {
+	for _, example := range docs.FencedBlocks("docs/how-to/test-a-playbook.md", read(t, "docs/how-to/test-a-playbook.md")) {
 		switch {
 		case example.Is("yaml") && example.Whole():
 			book = example.Text

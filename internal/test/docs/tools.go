@@ -9,19 +9,19 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// tools returns the page of the tools.
-func (w writer) tools() string {
+// toolsPage returns the page of the tools.
+func (w writer) toolsPage() string {
 	var b strings.Builder
 	rows := [][]string{{"tool", "what it does", "sink"}}
 	for _, name := range w.catalogue.Names() {
 		spec, _ := w.catalogue.Spec(name)
-		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", code(name), name), spec.Summary, sinkWord(spec)})
+		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", codeSpan(name), name), spec.Summary, sinkWord(spec)})
 	}
 	rows = append(rows, []string{"[`workbook`](playbook.md#workbook)", "Calls an entry of the playbook's workbook.", "no"})
-	b.WriteString("\n" + table(rows))
+	b.WriteString("\n" + markdownTable(rows))
 	for _, name := range w.catalogue.Names() {
 		spec, _ := w.catalogue.Spec(name)
-		b.WriteString("\n" + w.tool(spec))
+		b.WriteString("\n" + w.toolText(spec))
 	}
 	return b.String()
 }
@@ -36,41 +36,41 @@ func sinkWord(spec playbook.ToolSpec) string {
 	return "no"
 }
 
-func (w writer) tool(spec playbook.ToolSpec) string {
+func (w writer) toolText(spec playbook.ToolSpec) string {
 	var b strings.Builder
 	tool, _ := w.all.Of(reference.OfTool, spec.Name)
 	fmt.Fprintf(&b, "## %s\n\n%s\n\n%s\n\n", spec.Name, spec.Summary, strings.TrimSpace(spec.Doc))
 	rows := [][]string{{"field", "what it says"}}
 	for _, field := range spec.Described() {
-		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", code(field.Name), reference.AnchorOf(spec.Name+"."+field.Name)), field.Doc})
+		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", codeSpan(field.Name), reference.AnchorOf(spec.Name+"."+field.Name)), field.Doc})
 	}
-	b.WriteString(table(rows))
-	b.WriteString("\n" + demands(spec) + "An attempt has " + limit(spec) + " unless `timeout` says otherwise.\n")
+	b.WriteString(markdownTable(rows))
+	b.WriteString("\n" + requiredText(spec) + "An attempt has " + limitText(spec) + " unless `timeout` says otherwise.\n")
 	fmt.Fprintf(&b, "\n%syaml\n%s\n%s\n", fence, tool.Example, fence)
 	for _, field := range spec.Described() {
 		entry, _ := w.all.Field(spec.Name, field.Name)
-		b.WriteString(w.entry(entry, nil))
+		b.WriteString(w.entryText(entry, nil))
 	}
 	return b.String()
 }
 
-// demands describes which fields are required together.
-func demands(spec playbook.ToolSpec) string {
+// requiredText describes which fields are required together.
+func requiredText(spec playbook.ToolSpec) string {
 	var out strings.Builder
 	for _, group := range spec.RequireOneOf {
 		if len(group) == 1 {
-			fmt.Fprintf(&out, "%s is needed. ", code(group[0]))
+			fmt.Fprintf(&out, "%s is needed. ", codeSpan(group[0]))
 			continue
 		}
-		fmt.Fprintf(&out, "One of %s is needed. ", codes(group))
+		fmt.Fprintf(&out, "One of %s is needed. ", codeList(group))
 	}
 	for _, need := range spec.RequireIf {
-		fmt.Fprintf(&out, "%s needs %s. ", code(need.Field+": "+need.Value), code(need.Needs))
+		fmt.Fprintf(&out, "%s needs %s. ", codeSpan(need.Field+": "+need.Value), codeSpan(need.Needs))
 	}
 	return out.String()
 }
 
-func limit(spec playbook.ToolSpec) string {
+func limitText(spec playbook.ToolSpec) string {
 	if playbook.TraitsOf(spec.Name).Endless {
 		return "no time limit"
 	}

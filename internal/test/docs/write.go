@@ -15,14 +15,14 @@ import (
 // openAPIFile is the path of the OpenAPI document, relative to the documentation folder.
 const openAPIFile = "../internal/program/serve/openapi.json"
 
-// Pages returns the current contents of all generated files, by path relative to the documentation folder dir.
-func Pages(dir string, catalogue playbook.Tools) (map[string]string, error) {
+// GeneratedPages returns the current contents of all generated files, by path relative to the documentation folder dir.
+func GeneratedPages(dir string, catalogue playbook.Tools) (map[string]string, error) {
 	pages := map[string]string{"../llms.txt": reference.LLMs()}
 	document, err := os.ReadFile(filepath.Join(dir, openAPIFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
 	}
-	made, err := Reference(catalogue, document)
+	made, err := ReferencePages(catalogue, document)
 	if err != nil {
 		return nil, err
 	}
@@ -32,9 +32,9 @@ func Pages(dir string, catalogue playbook.Tools) (map[string]string, error) {
 	return pages, nil
 }
 
-// Write writes the files of Pages.
-func Write(dir string, catalogue playbook.Tools) error {
-	pages, err := Pages(dir, catalogue)
+// WritePages writes the files of Pages.
+func WritePages(dir string, catalogue playbook.Tools) error {
+	pages, err := GeneratedPages(dir, catalogue)
 	if err != nil {
 		return err
 	}
@@ -59,10 +59,10 @@ func WriteFile(name, text string) error {
 	return nil
 }
 
-func code(text string) string { return "`" + text + "`" }
+func codeSpan(text string) string { return "`" + text + "`" }
 
-// table returns a Markdown table whose first row is the header. Only the bars that would end a cell are escaped.
-func table(rows [][]string) string {
+// markdownTable returns a Markdown table whose first row is the header. Only the bars that would end a cell are escaped.
+func markdownTable(rows [][]string) string {
 	var out strings.Builder
 	for i, row := range rows {
 		for _, cell := range row {

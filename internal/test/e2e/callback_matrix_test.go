@@ -257,7 +257,7 @@ func (a *answering) stepOver() string {
 func (a *answering) cancelled() string {
 	a.beginAwaited()
 	a.cancel(a.run)
-	_ = testenv.Outcome(a.t, a.run, nil)
+	_ = testenv.WaitOutcome(a.t, a.run, nil)
 	return a.say(a.other.nth(a.t, 1).token, a.answer)
 }
 
@@ -275,7 +275,7 @@ func (a *answering) steer(update string) {
 		WorkflowID: a.run.GetID(), UpdateName: update, Args: []any{protocol.CommandInput{}}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	require.NoError(a.t, err)
-	require.NoError(a.t, testenv.Outcome(a.t, handle, nil))
+	require.NoError(a.t, testenv.WaitOutcome(a.t, handle, nil))
 }
 
 func (a *answering) workerDown() string {
@@ -345,7 +345,7 @@ func (a *answering) ends() string {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = testenv.Outcome(a.t, a.run, nil)
+		_ = testenv.WaitOutcome(a.t, a.run, nil)
 	}()
 	require.Eventually(a.t, func() bool {
 		a.other.mu.Lock()

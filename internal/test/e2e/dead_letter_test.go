@@ -296,7 +296,7 @@ func TestDeadLettersOfAResetRun(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.NotEqual(t, run.GetRunID(), reset.GetRunId())
-	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), run.GetID(), reset.GetRunId()), nil))
+	require.NoError(t, testenv.WaitOutcome(t, w.env.Client().GetWorkflow(t.Context(), run.GetID(), reset.GetRunId()), nil))
 	require.Equal(t, []string{"fetch#1/1 2: open after 1, failed runs 1"}, describeLetters(w.chain(run).Letters))
 }
 

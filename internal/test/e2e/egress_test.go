@@ -47,7 +47,7 @@ func TestEgress(t *testing.T) {
 	listenAt(t, "127.0.0.2", port, "outside")
 	policy, err := egress.Parse(map[string]any{"allow": []any{"127.0.0.2"}}, egress.Remote())
 	require.NoError(t, err)
-	policy.Resolver = testenv.Names(t, func(_ string, n int) []string {
+	policy.Resolver = testenv.NewNameServer(t, func(_ string, n int) []string {
 		if n == 1 {
 			return []string{"127.0.0.2"}
 		}

@@ -42,7 +42,7 @@ func (w *world) startWithUpdate(source, update string, arg any) (client.Workflow
 	run, startErr := operation.Get(w.t.Context())
 	require.NoError(w.t, startErr)
 	if err == nil {
-		err = testenv.Outcome(w.t, handle, nil)
+		err = testenv.WaitOutcome(w.t, handle, nil)
 	}
 	return run, err
 }
@@ -107,7 +107,7 @@ func TestUpdatesOfARunThatIsRefused(t *testing.T) {
 			run, err := w.startWithUpdate(book("  - {step: ask, tool: aproval}\n"), update, arg)
 			require.ErrorContains(t, err, "the run ended before it started: ")
 			require.ErrorContains(t, err, "aproval")
-			require.ErrorContains(t, testenv.Outcome(t, run, nil), "aproval")
+			require.ErrorContains(t, testenv.WaitOutcome(t, run, nil), "aproval")
 		})
 	}
 }

@@ -98,7 +98,7 @@ func TestTheValidationCannotBeAvoided(t *testing.T) {
 			t.Parallel()
 			run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: w.queue}, forged.workflow, forged.input)
 			require.NoError(t, err)
-			require.ErrorContains(t, testenv.Outcome(t, run, nil), forged.want)
+			require.ErrorContains(t, testenv.WaitOutcome(t, run, nil), forged.want)
 			w.noTaskFailed(t, run)
 		})
 	}

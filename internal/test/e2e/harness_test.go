@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	testworker.Main()
 	debug.SetGCPercent(400)         // the collector was an eighth of what this process did
 	debug.SetMemoryLimit(heapLimit) // from which on it does more
-	testenv.Wide(width)
+	testenv.RunInParallel(width)
 	testenv.Main(m)
 }
 
@@ -367,7 +367,7 @@ func (w *world) cancel(run client.WorkflowRun) protocol.Result {
 	w.t.Helper()
 	began := time.Now()
 	require.NoError(w.t, w.env.Client().CancelWorkflow(w.t.Context(), run.GetID(), run.GetRunID()))
-	_ = testenv.Outcome(w.t, run, nil) // only waits; the outcome is looked at below
+	_ = testenv.WaitOutcome(w.t, run, nil) // only waits; the outcome is looked at below
 	require.Less(w.t, time.Since(began), testenv.Within(time.Minute), "a cancelled run has to end soon")
 	result, err := w.outcome(run)
 	require.NoError(w.t, err)

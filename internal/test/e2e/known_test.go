@@ -156,7 +156,7 @@ func TestOnlyKnown(t *testing.T) {
 	t.Parallel()
 	w, folder, key := knowing(t, true)
 	run := w.start(guarded, nil)
-	require.ErrorContains(t, testenv.Outcome(t, run, nil), "test.yaml: this worker runs only playbooks that it knows (--only-known), and playbook vault has no signature")
+	require.ErrorContains(t, testenv.WaitOutcome(t, run, nil), "test.yaml: this worker runs only playbooks that it knows (--only-known), and playbook vault has no signature")
 	w.completes(signText(t, guarded, key), nil)
 	outer := signText(t, book("  - step: call\n    tool: playbook\n    name: vault\n"), key)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "vault.yaml"), []byte(guarded), 0o600))
@@ -193,5 +193,5 @@ func TestBackfillsOfKnown(t *testing.T) {
 	input.Name, input.Files = backfill.FileName("daily.yaml"), map[string]string{backfill.CalledName("daily.yaml"): daily}
 	run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "named-" + w.queue, TaskQueue: w.queue}, protocol.PlaybookWorkflowName, input)
 	require.NoError(t, err)
-	require.ErrorContains(t, testenv.Outcome(t, run, nil), "playbook vault.backfill has no signature")
+	require.ErrorContains(t, testenv.WaitOutcome(t, run, nil), "playbook vault.backfill has no signature")
 }

@@ -254,7 +254,7 @@ func (c cell) returned(w *world, loopID string) aggregate {
 	}
 	require.Equal(w.t, 1, loops)
 	var result interpreter.LoopResult
-	require.NoError(w.t, testenv.Outcome(w.t, w.env.Client().GetWorkflow(w.t.Context(), loopID, ""), &result))
+	require.NoError(w.t, testenv.WaitOutcome(w.t, w.env.Client().GetWorkflow(w.t.Context(), loopID, ""), &result))
 	found := aggregate{Stats: result.Stats, Results: result.Results, Errors: [][]int{}}
 	for _, failure := range result.Errors {
 		element := failure.Element.Data.(int)

@@ -500,6 +500,6 @@ func TestNestedOnlyFromItsParent(t *testing.T) {
 		run, err := w.env.Client().ExecuteWorkflow(t.Context(),
 			client.StartWorkflowOptions{ID: w.queue + "-" + name, TaskQueue: w.queue}, protocol.PlaybookWorkflowName, input)
 		require.NoError(t, err)
-		require.ErrorContains(t, testenv.Outcome(t, run, nil), "the input of the workflow was refused: it claims that a step of another run started it")
+		require.ErrorContains(t, testenv.WaitOutcome(t, run, nil), "the input of the workflow was refused: it claims that a step of another run started it")
 	}
 }

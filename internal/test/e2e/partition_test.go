@@ -263,7 +263,7 @@ func TestManyPartitions(t *testing.T) {
 	require.Equal(t, map[partition.Status]int{partition.Done: partitions}, m.Counts)
 	forged, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: w.queue}, partition.WorkflowName, []byte("forged"))
 	require.NoError(t, err)
-	require.ErrorContains(t, testenv.Outcome(t, forged, nil), "read the partitions")
+	require.ErrorContains(t, testenv.WaitOutcome(t, forged, nil), "read the partitions")
 }
 
 var (

@@ -27,7 +27,7 @@ func newStoring(t *testing.T, environment map[string]string) *world {
 func (w *world) workStoring(environment map[string]string) {
 	t := w.t
 	t.Helper()
-	w.env = w.env.Storing(t)
+	w.env = w.env.WithPayloadStore(t)
 	store := testenv.PayloadStore(t)
 	payloads, err := host.Payloads(store, func(name string) (string, bool) {
 		value, set := environment[name]
@@ -296,7 +296,7 @@ func TestCancelledLoopWithLargeResults(t *testing.T) {
 func TestAWorkerWithoutTheStore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	storing := w.env.Storing(t)
+	storing := w.env.WithPayloadStore(t)
 	var none *payload.Store
 	catalogue := activities.NewCatalogue(w.resources)
 	poor := host.NewWorker(w.env.Dial(t, none.Use(client.Options{Logger: silent{}})), catalogue, host.Options{TaskQueue: w.queue})

@@ -186,7 +186,7 @@ func TestUnhandledFailure(t *testing.T) {
 	require.EqualValues(t, "skipped", step(t, result, "never").Status)
 
 	var application *temporal.ApplicationError
-	require.ErrorAs(t, testenv.Outcome(t, run, nil), &application)
+	require.ErrorAs(t, testenv.WaitOutcome(t, run, nil), &application)
 	require.Equal(t, "http", application.Type())
 	var details protocol.Result
 	require.NoError(t, application.Details(&details))
@@ -248,7 +248,7 @@ func TestInvalidPlaybook(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, strings.Count(message, "test.yaml:"), 5)
 	var application *temporal.ApplicationError
-	require.ErrorAs(t, testenv.Outcome(t, run, nil), &application)
+	require.ErrorAs(t, testenv.WaitOutcome(t, run, nil), &application)
 	require.Equal(t, protocol.InvalidPlaybook, application.Type())
 	histories := testenv.Histories(t, w.env.Client(), run.GetID(), run.GetRunID())
 	require.Len(t, histories, 1, "no child")

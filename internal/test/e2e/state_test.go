@@ -44,7 +44,7 @@ func stateCaller(w *world) func(inputs ...interpreter.StateInput) []interpreter.
 		w.t.Helper()
 		run, err := c.ExecuteWorkflow(w.t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, "calls-of-states", inputs)
 		require.NoError(w.t, err)
-		require.NoError(w.t, testenv.Outcome(w.t, run, &outputs))
+		require.NoError(w.t, testenv.WaitOutcome(w.t, run, &outputs))
 		return outputs
 	}
 }
@@ -112,7 +112,7 @@ func TestStateSurvives(t *testing.T) {
 	require.Equal(t, "20", w.watermark(group, "s"))
 	run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: w.queue}, incremental.WorkflowName, []byte("forged"))
 	require.NoError(t, err)
-	require.ErrorContains(t, testenv.Outcome(t, run, nil), "the input of the workflow was refused")
+	require.ErrorContains(t, testenv.WaitOutcome(t, run, nil), "the input of the workflow was refused")
 	testenv.ReplayAll(t, w.env.Client(), incremental.WorkflowID(group), "", func(r worker.WorkflowReplayer) { workflows.Register(r) }, 1)
 }
 

@@ -411,7 +411,7 @@ func TestStatusOfLargeLoops(t *testing.T) {
 			require.NoError(t, err)
 			w.resources.Payloads = payloads
 			w.workWith(w.env.Dial(t, w.store.Use(client.Options{Logger: quiet{}})))
-			w.env = w.env.Storing(t)
+			w.env = w.env.WithPayloadStore(t)
 			l := w.looker()
 			run := w.start(book(`
   - step: fetch

@@ -52,7 +52,7 @@ func newShelved(t *testing.T, patience time.Duration) (*world, *shelf) {
 	w.resources.Payloads, err = host.Payloads(s.store, func(string) (string, bool) { return "", false })
 	require.NoError(t, err)
 	w.resources.Payloads.Patience = patience
-	w.env, w.store, w.replays = w.env.StoringIn(t, s.store), s.store, 1
+	w.env, w.store, w.replays = w.env.WithStore(t, s.store), s.store, 1
 	return w, s
 }
 

@@ -31,7 +31,7 @@ var (
 
 func TestMain(m *testing.M) {
 	testworker.Main()
-	testenv.Wide(8)
+	testenv.RunInParallel(8)
 	testenv.Main(m)
 }
 

@@ -19,7 +19,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout)
+	err := runMutants(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -34,7 +34,7 @@ type options struct {
 	seed   uint64
 }
 
-func run(ctx context.Context, args []string, stdout io.Writer) error {
+func runMutants(ctx context.Context, args []string, stdout io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("mutants", flag.ExitOnError)
 	flags.StringVar(&o.only, "only", "", "take the mutants whose name holds this")
@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if o.seed == 0 {
 		o.seed = uint64(rand.Uint32())
 	}
-	chosen, err := mutants()
+	chosen, err := allMutants()
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	r := &runner{options: o, root: root, dir: dir, stdout: stdout}
-	return r.all(ctx, chosen)
+	return r.runAll(ctx, chosen)
 }
 
 // moduleRoot returns the folder of go.mod.

@@ -44,17 +44,17 @@ type test struct {
 
 func (t test) String() string { return t.folder + " " + t.name }
 
-// pattern returns the argument of go test -run.
-func (t test) pattern() string { return "^" + strings.ReplaceAll(t.name, "/", "$/^") + "$" }
+// runPattern returns the argument of go test -run.
+func (t test) runPattern() string { return "^" + strings.ReplaceAll(t.name, "/", "$/^") + "$" }
 
-// function returns the name of the test's Go function.
-func (t test) function() string {
+// functionName returns the name of the test's Go function.
+func (t test) functionName() string {
 	name, _, _ := strings.Cut(t.name, "/")
 	return name
 }
 
-// mutants returns all mutants, sorted by name.
-func mutants() ([]mutant, error) {
+// allMutants returns all mutants, sorted by name.
+func allMutants() ([]mutant, error) {
 	names, err := fs.Glob(patches, "*.patch")
 	if err != nil {
 		return nil, err
@@ -65,14 +65,14 @@ func mutants() ([]mutant, error) {
 		if err != nil {
 			return nil, err
 		}
-		if all[i], err = parse(strings.TrimSuffix(name, ".patch"), text); err != nil {
+		if all[i], err = parseMutant(strings.TrimSuffix(name, ".patch"), text); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return all, nil
 }
 
-func parse(name string, text []byte) (mutant, error) {
+func parseMutant(name string, text []byte) (mutant, error) {
 	at := bytes.Index(text, []byte("--- a/"))
 	if at < 0 {
 		return mutant{}, errors.New("there is no diff")
@@ -97,8 +97,8 @@ func parse(name string, text []byte) (mutant, error) {
 	return m, nil
 }
 
-// files returns the files that the patch changes, relative to the root.
-func (m mutant) files() []string {
+// patchedFiles returns the files that the patch changes, relative to the root.
+func (m mutant) patchedFiles() []string {
 	var names []string
 	for line := range strings.Lines(string(m.patch)) {
 		if name, found := strings.CutPrefix(strings.TrimSpace(line), "--- a/"); found {
@@ -108,11 +108,11 @@ func (m mutant) files() []string {
 	return names
 }
 
-// apply writes the changed files to dir, and an overlay file for the go command that replaces the files under root
+// applyPatch writes the changed files to dir, and an overlay file for the go command that replaces the files under root
 // with them. The files under root stay unchanged.
-func (m mutant) apply(ctx context.Context, root, dir string) (overlay string, err error) {
+func (m mutant) applyPatch(ctx context.Context, root, dir string) (overlay string, err error) {
 	replace := map[string]string{}
-	for _, name := range m.files() {
+	for _, name := range m.patchedFiles() {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			return "", err

@@ -17,7 +17,7 @@ const root = "../../.."
 // the code itself alone.
 func TestPatchesApply(t *testing.T) {
 	t.Parallel()
-	all, err := mutants()
+	all, err := allMutants()
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
 	absolute, err := filepath.Abs(root)
@@ -25,12 +25,12 @@ func TestPatchesApply(t *testing.T) {
 	for _, m := range all {
 		dir := t.TempDir()
 		before := map[string][]byte{}
-		require.NotEmpty(t, m.files(), m.name)
-		for _, name := range m.files() {
+		require.NotEmpty(t, m.patchedFiles(), m.name)
+		for _, name := range m.patchedFiles() {
 			before[name], err = os.ReadFile(filepath.Join(root, name))
 			require.NoError(t, err, m.name)
 		}
-		overlay, err := m.apply(t.Context(), absolute, dir)
+		overlay, err := m.applyPatch(t.Context(), absolute, dir)
 		require.NoError(t, err)
 		text, err := os.ReadFile(overlay)
 		require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestPatchesApply(t *testing.T) {
 // transaction is, one with a PostgreSQL server.
 func TestMutantsAreLookedFor(t *testing.T) {
 	t.Parallel()
-	all, err := mutants()
+	all, err := allMutants()
 	require.NoError(t, err)
 	for _, m := range all {
 		require.NotEmpty(t, m.breaks, m.name)
@@ -82,7 +82,7 @@ func exists(t *testing.T, named test) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, named.folder, "*_test.go"))
 	require.NoError(t, err)
-	function := regexp.MustCompile(`(?m)^func ` + named.function() + `\(t \*testing\.T\)`)
+	function := regexp.MustCompile(`(?m)^func ` + named.functionName() + `\(t \*testing\.T\)`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -96,16 +96,16 @@ func exists(t *testing.T, named test) bool {
 // TestPatchThatNoLongerApplies says what to do.
 func TestPatchThatNoLongerApplies(t *testing.T) {
 	t.Parallel()
-	m, err := parse("old", []byte("Breaks something.\n\ntest: internal/test/e2e TestX/a_b\nchaos: TestChaos\n\n"+
+	m, err := parseMutant("old", []byte("Breaks something.\n\ntest: internal/test/e2e TestX/a_b\nchaos: TestChaos\n\n"+
 		"--- a/go.mod\n+++ b/go.mod\n@@ -1,1 +1,1 @@\n-module another\n+module broken\n"))
 	require.NoError(t, err)
 	require.Equal(t, "Breaks something.", m.breaks)
 	require.Equal(t, []test{{"internal/test/e2e", "TestX/a_b"}}, m.tests)
-	require.Equal(t, "^TestX$/^a_b$", m.tests[0].pattern())
-	require.Equal(t, []string{"go.mod"}, m.files())
-	_, err = m.apply(t.Context(), root, t.TempDir())
+	require.Equal(t, "^TestX$/^a_b$", m.tests[0].runPattern())
+	require.Equal(t, []string{"go.mod"}, m.patchedFiles())
+	_, err = m.applyPatch(t.Context(), root, t.TempDir())
 	require.ErrorContains(t, err, "old.patch does not apply any more")
-	_, err = parse("empty", []byte("Breaks nothing.\n"))
+	_, err = parseMutant("empty", []byte("Breaks nothing.\n"))
 	require.Error(t, err)
 }
 
@@ -114,18 +114,18 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	const said = "\x16=== RUN   TestChaos\n=== RUN   TestChaos/01_a\n    --- PASS: TestChaos/01_a (1.00s)\n" +
 		"\x16    --- FAIL: TestChaos/02_b (1.00s)\n    --- PASS: TestChaos/03_c (1.00s)\n"
-	made, ran := follow(strings.NewReader(said), test{"internal/test/chaos", "TestChaos"}, true)
+	made, ran := followTest(strings.NewReader(said), test{"internal/test/chaos", "TestChaos"}, true)
 	require.True(t, ran)
 	require.True(t, made.failed)
 	require.Equal(t, 1, made.passed)
-	made, ran = follow(strings.NewReader(said), test{"internal/test/chaos", "TestMoving"}, true)
+	made, ran = followTest(strings.NewReader(said), test{"internal/test/chaos", "TestMoving"}, true)
 	require.False(t, ran || made.failed)
 }
 
 func TestWrap(t *testing.T) {
 	t.Parallel()
-	for _, line := range wrap(strings.Repeat("word ", 50)) {
+	for _, line := range wrapText(strings.Repeat("word ", 50)) {
 		require.LessOrEqual(t, len(line), 78)
 	}
-	require.Len(t, wrap(strings.Repeat("word ", 50)), 4)
+	require.Len(t, wrapText(strings.Repeat("word ", 50)), 4)
 }

@@ -32,9 +32,9 @@ type runner struct {
 
 func (r *runner) printf(format string, args ...any) { fmt.Fprintf(r.stdout, format, args...) }
 
-// all runs one mutant after the other. It runs the tests without a mutant first, because a test that fails anyway
+// runAll runs one mutant after the other. It runs the tests without a mutant first, because a test that fails anyway
 // detects nothing.
-func (r *runner) all(ctx context.Context, chosen []mutant) error {
+func (r *runner) runAll(ctx context.Context, chosen []mutant) error {
 	all := chosen
 	if r.rounds == 0 {
 		none := mutant{name: "no mutant", breaks: "The tests have to pass."}
@@ -48,7 +48,7 @@ func (r *runner) all(ctx context.Context, chosen []mutant) error {
 		all = append([]mutant{none}, chosen...)
 	}
 	for _, m := range all {
-		if err := r.mutant(ctx, m); err != nil {
+		if err := r.runMutant(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -59,14 +59,14 @@ func (r *runner) all(ctx context.Context, chosen []mutant) error {
 	return nil
 }
 
-// mutant runs the tests or the chaos that have to detect m. It returns an error if they could not be built or run.
-func (r *runner) mutant(ctx context.Context, m mutant) error {
-	r.printf("\n%s\n  %s\n", m.name, strings.Join(wrap(m.breaks), "\n  "))
+// runMutant runs the tests or the chaos that have to detect m. It returns an error if they could not be built or run.
+func (r *runner) runMutant(ctx context.Context, m mutant) error {
+	r.printf("\n%s\n  %s\n", m.name, strings.Join(wrapText(m.breaks), "\n  "))
 	dir, err := openTemp(r.dir)
 	if err != nil {
 		return err
 	}
-	overlay, err := m.apply(ctx, r.root, dir)
+	overlay, err := m.applyPatch(ctx, r.root, dir)
 	if err != nil {
 		return err
 	}
@@ -75,11 +75,11 @@ func (r *runner) mutant(ctx context.Context, m mutant) error {
 	}
 	binaries := map[string]string{}
 	for _, t := range m.tests {
-		made, err := r.test(ctx, t, overlay, binaries, testLimit, nil)
+		made, err := r.runTest(ctx, t, overlay, binaries, testLimit, nil)
 		if err != nil {
 			return err
 		}
-		r.report(m, t, made, "")
+		r.reportOutcome(m, t, made, "")
 	}
 	return nil
 }
@@ -87,18 +87,18 @@ func (r *runner) mutant(ctx context.Context, m mutant) error {
 // chaos runs rounds of chaos until one fails.
 func (r *runner) chaos(ctx context.Context, m mutant, overlay string) error {
 	t := test{"internal/test/chaos", m.chaos}
-	made, err := r.test(ctx, t, overlay, map[string]string{}, chaosLimit, []string{
+	made, err := r.runTest(ctx, t, overlay, map[string]string{}, chaosLimit, []string{
 		"-chaos.rounds", strconv.Itoa(r.rounds), "-chaos.seed", strconv.FormatUint(r.seed, 10),
 	})
 	if err != nil {
 		return err
 	}
-	r.report(m, t, made, fmt.Sprintf(", seed %d, %d rounds before", r.seed, made.passed))
+	r.reportOutcome(m, t, made, fmt.Sprintf(", seed %d, %d rounds before", r.seed, made.passed))
 	return nil
 }
 
-// report prints the outcome of a test, and counts it as wrong if it is not the expected one.
-func (r *runner) report(m mutant, t test, made outcome, more string) {
+// reportOutcome prints the outcome of a test, and counts it as wrong if it is not the expected one.
+func (r *runner) reportOutcome(m mutant, t test, made outcome, more string) {
 	said, want := "fails", len(m.patch) > 0
 	if !made.failed {
 		said = "passes"
@@ -121,11 +121,11 @@ type outcome struct {
 	output string
 }
 
-// test runs a test. Chaos, which has additional flags, ends with the first round that fails.
-func (r *runner) test(
+// runTest runs a test. Chaos, which has additional flags, ends with the first round that fails.
+func (r *runner) runTest(
 	ctx context.Context, t test, overlay string, binaries map[string]string, limit time.Duration, chaos []string,
 ) (outcome, error) {
-	binary, err := r.build(ctx, t, overlay, binaries)
+	binary, err := r.buildTests(ctx, t, overlay, binaries)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -137,7 +137,7 @@ func (r *runner) test(
 	running, kill := context.WithCancel(ctx)
 	defer kill()
 	command := exec.CommandContext(running, binary, append([]string{
-		verbose, "-test.run", t.pattern(), "-test.timeout", limit.String(),
+		verbose, "-test.run", t.runPattern(), "-test.timeout", limit.String(),
 	}, chaos...)...)
 	command.Dir, command.Env = filepath.Join(r.root, t.folder), append(os.Environ(), "TMPDIR="+temporary)
 	output, err := command.StdoutPipe()
@@ -149,7 +149,7 @@ func (r *runner) test(
 	if err := command.Start(); err != nil {
 		return outcome{}, err
 	}
-	made, ran := follow(output, t, chaos != nil)
+	made, ran := followTest(output, t, chaos != nil)
 	if made.failed {
 		kill()
 	}
@@ -170,8 +170,8 @@ func (r *runner) test(
 	return made, nil
 }
 
-// build compiles the tests of a package, once per mutant. A mutant that does not compile is an error.
-func (r *runner) build(ctx context.Context, t test, overlay string, binaries map[string]string) (string, error) {
+// buildTests compiles the tests of a package, once per mutant. A mutant that does not compile is an error.
+func (r *runner) buildTests(ctx context.Context, t test, overlay string, binaries map[string]string) (string, error) {
 	if binary := binaries[t.folder]; binary != "" {
 		return binary, nil
 	}
@@ -201,21 +201,21 @@ const (
 	marker  = "\x16"
 )
 
-// follow reads the output of a test, up to its end or, for chaos, to the first failed round. ran reports whether the
+// followTest reads the output of a test, up to its end or, for chaos, to the first failed round. ran reports whether the
 // test started.
-func follow(output io.Reader, t test, chaos bool) (made outcome, ran bool) {
+func followTest(output io.Reader, t test, chaos bool) (made outcome, ran bool) {
 	var said strings.Builder
 	defer func() { made.output = said.String() }()
 	for lines := bufio.NewReader(output); ; {
 		line, err := lines.ReadString('\n')
 		line = strings.TrimLeft(line, marker)
 		said.WriteString(line)
-		ran = ran || strings.HasPrefix(line, "=== RUN   "+t.function())
+		ran = ran || strings.HasPrefix(line, "=== RUN   "+t.functionName())
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "--- PASS: "+t.function()+"/") {
+		if strings.HasPrefix(line, "--- PASS: "+t.functionName()+"/") {
 			made.passed++
 		}
-		if chaos && strings.HasPrefix(line, "--- FAIL: "+t.function()+"/") {
+		if chaos && strings.HasPrefix(line, "--- FAIL: "+t.functionName()+"/") {
 			made.failed = true
 			return made, ran
 		}
@@ -225,8 +225,8 @@ func follow(output io.Reader, t test, chaos bool) (made outcome, ran bool) {
 	}
 }
 
-// wrap breaks a text into lines of 78 characters at most.
-func wrap(text string) []string {
+// wrapText breaks a text into lines of 78 characters at most.
+func wrapText(text string) []string {
 	const width = 78
 	var lines []string
 	line := ""

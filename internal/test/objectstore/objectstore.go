@@ -105,7 +105,7 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.faults.Answer != nil {
 		switch status := s.faults.Answer(r.Method, r.URL.Path); {
 		case status == CutAfter:
-			s.answer(httptest.NewRecorder(), r, body)
+			s.answerRequest(httptest.NewRecorder(), r, body)
 			panic(http.ErrAbortHandler)
 		case status != 0:
 			w.WriteHeader(status)
@@ -113,10 +113,10 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	s.answer(w, r, body)
+	s.answerRequest(w, r, body)
 }
 
-func (s *Store) answer(w http.ResponseWriter, r *http.Request, body []byte) {
+func (s *Store) answerRequest(w http.ResponseWriter, r *http.Request, body []byte) {
 	object, there := s.objects[r.URL.Path]
 	switch {
 	case r.URL.Query().Has("uploads"), r.URL.Query().Has("uploadId"):
@@ -133,7 +133,7 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 		delete(s.objects, r.URL.Path)
 		w.WriteHeader(http.StatusNoContent)
 	case r.URL.Query().Has("list-type"):
-		s.list(w, r)
+		s.listObjects(w, r)
 	case !there:
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, "<Error><Code>NoSuchKey</Code></Error>")
@@ -178,8 +178,8 @@ type listedObject struct {
 	Size         int
 }
 
-// list handles ListObjectsV2, with few keys per page.
-func (s *Store) list(w http.ResponseWriter, r *http.Request) {
+// listObjects handles ListObjectsV2, with few keys per page.
+func (s *Store) listObjects(w http.ResponseWriter, r *http.Request) {
 	const page = 7
 	bucket := strings.TrimSuffix(r.URL.Path, "/") + "/"
 	prefix := bucket + r.URL.Query().Get("prefix")

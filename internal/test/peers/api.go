@@ -28,11 +28,11 @@ func (j job) String() string {
 	return fmt.Sprintf("%d elements of %d pages of %d rows of 12 columns", j.elements, j.pages, rowsOfAPage)
 }
 
-// requests returns how many requests it takes to read the whole job once.
-func (j job) requests() int { return max(1, j.elements) * j.pages }
+// requestCount returns how many requests it takes to read the whole job once.
+func (j job) requestCount() int { return max(1, j.elements) * j.pages }
 
 // rows returns how many rows the table has in the end.
-func (j job) rows() int { return j.requests() * rowsOfAPage }
+func (j job) rows() int { return j.requestCount() * rowsOfAPage }
 
 // row is a row of the API.
 type row struct {
@@ -88,23 +88,23 @@ func newAPI(ctx context.Context) (*api, error) {
 	}
 	a := &api{url: "http://" + listener.Addr().String()}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /rows", func(w http.ResponseWriter, r *http.Request) { a.answer(w, r, 0) })
+	mux.HandleFunc("GET /rows", func(w http.ResponseWriter, r *http.Request) { a.servePage(w, r, 0) })
 	mux.HandleFunc("GET /elements/{element}/rows", func(w http.ResponseWriter, r *http.Request) {
 		element, err := strconv.Atoi(r.PathValue("element"))
 		if err != nil {
 			http.Error(w, "an element is a number", http.StatusBadRequest)
 			return
 		}
-		a.answer(w, r, element)
+		a.servePage(w, r, element)
 	})
 	a.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = a.server.Serve(listener) }()
 	return a, nil
 }
 
-func (a *api) close() { _ = a.server.Close() }
+func (a *api) stopServing() { _ = a.server.Close() }
 
-func (a *api) answer(w http.ResponseWriter, r *http.Request, element int) {
+func (a *api) servePage(w http.ResponseWriter, r *http.Request, element int) {
 	number, err := strconv.Atoi(r.FormValue("page"))
 	pages := int(a.pages.Load())
 	if err != nil || number < 1 || number > pages {

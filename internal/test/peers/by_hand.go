@@ -24,7 +24,7 @@ func (byHandWay) name() string { return "Go by hand" }
 func (byHandWay) prepare(context.Context, *world, job) (*processes, error) { return &processes{}, nil }
 
 func (byHandWay) load(ctx context.Context, w *world, j job, of *processes) error {
-	return of.command(ctx, w.directory, nil, w.executed, byHandCommand, w.api.url, w.database.URL, strconv.Itoa(j.elements))
+	return of.runCommand(ctx, w.directory, nil, w.executed, byHandCommand, w.api.url, w.database.URL, strconv.Itoa(j.elements))
 }
 
 func loadByHand(ctx context.Context, args []string) error {
@@ -42,9 +42,9 @@ func loadByHand(ctx context.Context, args []string) error {
 	defer db.Close()
 	all := func(ctx context.Context, list string) error {
 		for number := 1; ; number++ {
-			got, err := fetch(ctx, list, number)
+			got, err := fetchPage(ctx, list, number)
 			if err == nil {
-				err = write(ctx, db, got.Rows)
+				err = writeRows(ctx, db, got.Rows)
 			}
 			if err != nil || !got.HasMore {
 				return err
@@ -62,10 +62,10 @@ func loadByHand(ctx context.Context, args []string) error {
 	return group.Wait()
 }
 
-// fetch requests a page, with up to five attempts.
-func fetch(ctx context.Context, list string, number int) (got page, err error) {
+// fetchPage requests a page, with up to five attempts.
+func fetchPage(ctx context.Context, list string, number int) (got page, err error) {
 	for attempt := range 5 {
-		if got, err = get(ctx, list, number); err == nil {
+		if got, err = getPage(ctx, list, number); err == nil {
 			return got, nil
 		}
 		select {
@@ -77,7 +77,7 @@ func fetch(ctx context.Context, list string, number int) (got page, err error) {
 	return got, err
 }
 
-func get(ctx context.Context, list string, number int) (got page, err error) {
+func getPage(ctx context.Context, list string, number int) (got page, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, list+"?page="+strconv.Itoa(number), nil)
 	if err != nil {
 		return got, fmt.Errorf("page %d: %w", number, err)
@@ -101,8 +101,8 @@ const upsert = `INSERT INTO loaded VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $
 	active = excluded.active, score = excluded.score, region = excluded.region, quantity = excluded.quantity, day = excluded.day,
 	comment = excluded.comment`
 
-// write writes a page in one transaction and one batch.
-func write(ctx context.Context, db *pgxpool.Pool, rows []row) error {
+// writeRows writes a page in one transaction and one batch.
+func writeRows(ctx context.Context, db *pgxpool.Pool, rows []row) error {
 	batch := &pgx.Batch{}
 	for _, r := range rows {
 		day, err := time.Parse(time.DateOnly, r.Day)

@@ -38,5 +38,5 @@ func (dltWay) prepare(_ context.Context, w *world, _ job) (*processes, error) {
 
 func (d dltWay) load(ctx context.Context, w *world, j job, of *processes) error {
 	env := []string{"DESTINATION__POSTGRES__CREDENTIALS=" + w.database.URL, "RUNTIME__DLTHUB_TELEMETRY=false"}
-	return of.command(ctx, w.directory, env, d.python, "load.py", w.api.url, strconv.Itoa(j.elements), strconv.Itoa(j.pages))
+	return of.runCommand(ctx, w.directory, env, d.python, "load.py", w.api.url, strconv.Itoa(j.elements), strconv.Itoa(j.pages))
 }

@@ -20,7 +20,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
+	err := runPeers(ctx, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
@@ -28,8 +28,8 @@ func main() {
 	}
 }
 
-// run executes the command, or one of the hand-written programs that it starts as separate processes.
-func run(ctx context.Context, args []string) error {
+// runPeers executes the command, or one of the hand-written programs that it starts as separate processes.
+func runPeers(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		switch args[0] {
 		case byHandCommand:
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	defer world.stop()
 	for _, job := range []job{{pages: *pages}, {elements: *elements, pages: pagesOfAnElement}} {
-		if err := compare(ctx, world, job, *passes); err != nil {
+		if err := comparePeers(ctx, world, job, *passes); err != nil {
 			return err
 		}
 	}
@@ -109,21 +109,21 @@ func (w *world) stop() {
 		w.database.Stop()
 	}
 	if w.api != nil {
-		w.api.close()
+		w.api.stopServing()
 	}
 	_ = os.RemoveAll(w.directory)
 }
 
-// compare has every peer do a job in turns, and prints the table.
-func compare(ctx context.Context, w *world, j job, passes int) error {
+// comparePeers has every peer do a job in turns, and prints the table.
+func comparePeers(ctx context.Context, w *world, j job, passes int) error {
 	fmt.Printf("\n%s, upserted into PostgreSQL by the key id\n\n", j)
-	all := peers(ctx)
+	all := availablePeers(ctx)
 	measured := map[string][]figures{}
 	var wrong error
 	for pass := range passes {
 		for i := range all {
 			peer := all[(i+pass)%len(all)]
-			got, err := measure(ctx, w, peer, j, false)
+			got, err := measurePass(ctx, w, peer, j, false)
 			if err != nil {
 				return fmt.Errorf("%s: %w", peer.name(), err)
 			}
@@ -132,12 +132,12 @@ func compare(ctx context.Context, w *world, j job, passes int) error {
 	}
 	fmt.Printf("%-18s %8s %8s %9s %9s   %s\n", "", "seconds", "CPU s", "memory MB", "rows", "after a SIGKILL in the middle")
 	for _, peer := range all {
-		killed, err := measure(ctx, w, peer, j, true)
+		killed, err := measurePass(ctx, w, peer, j, true)
 		if err != nil {
 			return fmt.Errorf("%s, killed: %w", peer.name(), err)
 		}
-		f := median(measured[peer.name()])
-		fmt.Printf("%-18s %8.1f %8.1f %9d %9s   %s\n", peer.name(), f.took.Seconds(), f.cpu.Seconds(), f.memory>>20, f.rows(j), killed.afterKill(j))
+		f := medianPass(measured[peer.name()])
+		fmt.Printf("%-18s %8.1f %8.1f %9d %9s   %s\n", peer.name(), f.took.Seconds(), f.cpu.Seconds(), f.memory>>20, f.rows(j), killed.afterKillText(j))
 		for _, f := range append(measured[peer.name()], killed) {
 			if f.written != j.rows() {
 				wrong = errors.Join(wrong, fmt.Errorf("%s: %d of %d rows are as in the API", peer.name(), f.written, j.rows()))
@@ -147,8 +147,8 @@ func compare(ctx context.Context, w *world, j job, passes int) error {
 	return wrong
 }
 
-// peers returns the peers that are available on this machine.
-func peers(ctx context.Context) []peer {
+// availablePeers returns the peers that are available on this machine.
+func availablePeers(ctx context.Context) []peer {
 	all := []peer{repriseWay{}, byHandWay{}, temporalWay{}}
 	if python, err := findDLT(ctx); err != nil {
 		fmt.Println("dlt is not measured:", err)
@@ -158,8 +158,8 @@ func peers(ctx context.Context) []peer {
 	return all
 }
 
-// median returns the figures of the pass with the median time.
-func median(of []figures) figures {
+// medianPass returns the figures of the pass with the median time.
+func medianPass(of []figures) figures {
 	slices.SortFunc(of, func(a, b figures) int { return int(a.took - b.took) })
 	return of[len(of)/2]
 }

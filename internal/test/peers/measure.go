@@ -34,18 +34,18 @@ func (f figures) rows(j job) string {
 	return fmt.Sprint(f.written)
 }
 
-// afterKill describes what a SIGKILL in the middle cost.
-func (f figures) afterKill(j job) string {
+// afterKillText describes what a SIGKILL in the middle cost.
+func (f figures) afterKillText(j job) string {
 	who := "continues by itself"
 	if f.byHand {
 		who = "started again by hand"
 	}
-	return fmt.Sprintf("%s, %d of %d pages fetched again, %s rows", who, f.asked-int64(j.requests()), j.requests(), f.rows(j))
+	return fmt.Sprintf("%s, %d of %d pages fetched again, %s rows", who, f.asked-int64(j.requestCount()), j.requestCount(), f.rows(j))
 }
 
-// measure has a peer do a job, with a SIGKILL after half of the pages were requested if killed is set.
-func measure(ctx context.Context, w *world, p peer, j job, killed bool) (f figures, err error) {
-	if err := execute(ctx, w.database.URL, "DROP TABLE IF EXISTS loaded", createTable); err != nil {
+// measurePass has a peer do a job, with a SIGKILL after half of the pages were requested if killed is set.
+func measurePass(ctx context.Context, w *world, p peer, j job, killed bool) (f figures, err error) {
+	if err := execSQL(ctx, w.database.URL, "DROP TABLE IF EXISTS loaded", createTable); err != nil {
 		return f, err
 	}
 	w.api.pages.Store(int64(j.pages))
@@ -56,7 +56,7 @@ func measure(ctx context.Context, w *world, p peer, j job, killed bool) (f figur
 	defer func() { f.cpu, f.memory = running.stop() }()
 	half := make(chan struct{})
 	middle := func(n int64) {
-		if n == int64(j.requests()/2) {
+		if n == int64(j.requestCount()/2) {
 			close(half)
 		}
 	}
@@ -72,7 +72,7 @@ func measure(ctx context.Context, w *world, p peer, j job, killed bool) (f figur
 		case err := <-loaded:
 			return f, fmt.Errorf("it ended before its middle: %w", err)
 		}
-		if f.byHand, err = running.kill(ctx); err != nil {
+		if f.byHand, err = running.killLoader(ctx); err != nil {
 			return f, err
 		}
 		if f.byHand {
@@ -90,8 +90,8 @@ func measure(ctx context.Context, w *world, p peer, j job, killed bool) (f figur
 	return f, err
 }
 
-// execute executes SQL statements.
-func execute(ctx context.Context, url string, statements ...string) error {
+// execSQL executes SQL statements.
+func execSQL(ctx context.Context, url string, statements ...string) error {
 	db, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return fmt.Errorf("connect to PostgreSQL: %w", err)

@@ -16,14 +16,14 @@ import (
 // stopGrace is how long a worker may take to stop.
 const stopGrace = 30 * time.Second
 
-func start(ctx context.Context, dir string, env []string, program string, args ...string) (*childproc.Process, error) {
+func startProcess(ctx context.Context, dir string, env []string, program string, args ...string) (*childproc.Process, error) {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	return childproc.Start(cmd)
 }
 
-// wait waits until a process has ended. It returns an error if the process failed.
-func wait(ctx context.Context, p *childproc.Process) error {
+// waitForExit waits until a process has ended. It returns an error if the process failed.
+func waitForExit(ctx context.Context, p *childproc.Process) error {
 	select {
 	case <-p.Exited:
 	case <-ctx.Done():
@@ -40,8 +40,8 @@ func endedBadly(p *childproc.Process) error {
 	return fmt.Errorf("%s: %s\n%s", p.Cmd.Path, p.Cmd.ProcessState, p.Output)
 }
 
-// says waits until the output of a process contains a text.
-func says(ctx context.Context, p *childproc.Process, text string) error {
+// waitForOutput waits until the output of a process contains a text.
+func waitForOutput(ctx context.Context, p *childproc.Process, text string) error {
 	for !strings.Contains(p.Output.String(), text) {
 		select {
 		case <-p.Exited:
@@ -54,8 +54,8 @@ func says(ctx context.Context, p *childproc.Process, text string) error {
 	return nil
 }
 
-// used returns the processor time and the peak memory in bytes of a process that has ended.
-func used(p *childproc.Process) (cpu time.Duration, memory int64) {
+// usedResources returns the processor time and the peak memory in bytes of a process that has ended.
+func usedResources(p *childproc.Process) (cpu time.Duration, memory int64) {
 	state := p.Cmd.ProcessState
 	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
 		memory = usage.Maxrss << 10
@@ -72,25 +72,25 @@ type processes struct {
 	killed      []*childproc.Process // workers
 }
 
-// withWorker starts a worker.
-func withWorker(ctx context.Context, startWorker func(context.Context) (*childproc.Process, error)) (*processes, error) {
+// startProcesses starts a worker.
+func startProcesses(ctx context.Context, startWorker func(context.Context) (*childproc.Process, error)) (*processes, error) {
 	worker, err := startWorker(ctx)
 	return &processes{startWorker: startWorker, worker: worker}, err
 }
 
-// command runs a program until it ends.
-func (s *processes) command(ctx context.Context, dir string, env []string, program string, args ...string) error {
-	p, err := start(ctx, dir, env, program, args...)
+// runCommand runs a program until it ends.
+func (s *processes) runCommand(ctx context.Context, dir string, env []string, program string, args ...string) error {
+	p, err := startProcess(ctx, dir, env, program, args...)
 	if err != nil {
 		return err
 	}
 	s.commands = append(s.commands, p)
-	return wait(ctx, p)
+	return waitForExit(ctx, p)
 }
 
-// kill kills the process that loads with SIGKILL, and starts a new worker. If there is no worker, restart reports
+// killLoader kills the process that loads with SIGKILL, and starts a new worker. If there is no worker, restart reports
 // that the command has to be started again.
-func (s *processes) kill(ctx context.Context) (restart bool, err error) {
+func (s *processes) killLoader(ctx context.Context) (restart bool, err error) {
 	if s.startWorker == nil {
 		s.commands[len(s.commands)-1].Kill()
 		return true, nil
@@ -110,7 +110,7 @@ func (s *processes) stop() (cpu time.Duration, memory int64) {
 	}
 	for _, p := range all {
 		<-p.Exited
-		took, most := used(p)
+		took, most := usedResources(p)
 		cpu, memory = cpu+took, max(memory, most)
 	}
 	return cpu, memory

@@ -36,8 +36,8 @@ workflow:
 const loopOfElements = `    loop: {collection: "{{ 0..(elements - 1) }}", element: n, mode: parallel, max_concurrency: %d, batch: auto, results: stats}
 `
 
-// playbook returns the playbook of a job.
-func playbook(j job) string {
+// playbookOf returns the playbook of a job.
+func playbookOf(j job) string {
 	if j.elements == 0 {
 		return fmt.Sprintf(pagesBook, "pages", "", "")
 	}
@@ -50,29 +50,29 @@ type repriseWay struct{}
 func (repriseWay) name() string { return "Reprise" }
 
 func (repriseWay) prepare(ctx context.Context, w *world, j job) (*processes, error) {
-	if err := os.WriteFile(filepath.Join(w.directory, "playbook.yaml"), []byte(playbook(j)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.directory, "playbook.yaml"), []byte(playbookOf(j)), 0o600); err != nil {
 		return nil, fmt.Errorf("write the playbook: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(w.directory, "egress.yaml"), []byte("private: allow\n"), 0o600); err != nil { // the API is on this machine
 		return nil, fmt.Errorf("write the egress file: %w", err)
 	}
-	return withWorker(ctx, func(ctx context.Context) (*childproc.Process, error) {
-		p, err := start(ctx, w.directory, []string{"REPRISE_AUTH_WAREHOUSE=" + w.database.URL}, absolute("bin/worker"), "--address", w.server.Address,
+	return startProcesses(ctx, func(ctx context.Context) (*childproc.Process, error) {
+		p, err := startProcess(ctx, w.directory, []string{"REPRISE_AUTH_WAREHOUSE=" + w.database.URL}, absolutePath("bin/worker"), "--address", w.server.Address,
 			"--namespace", w.server.Namespace, "--egress", "egress.yaml")
 		if err == nil {
-			err = says(ctx, p, "polling")
+			err = waitForOutput(ctx, p, "polling")
 		}
 		return p, err
 	})
 }
 
 func (repriseWay) load(ctx context.Context, w *world, j job, of *processes) error {
-	return of.command(ctx, w.directory, nil, absolute("bin/starter"), "run", "playbook.yaml", "--address", w.server.Address,
+	return of.runCommand(ctx, w.directory, nil, absolutePath("bin/starter"), "run", "playbook.yaml", "--address", w.server.Address,
 		"--namespace", w.server.Namespace, "--set", "api="+w.api.url, "--set", "elements="+strconv.Itoa(j.elements))
 }
 
-// absolute returns the absolute path of a program that make builds.
-func absolute(path string) string {
+// absolutePath returns the absolute path of a program that make builds.
+func absolutePath(path string) string {
 	if whole, err := filepath.Abs(path); err == nil {
 		return whole
 	}

@@ -37,17 +37,17 @@ type temporalWay struct{}
 func (temporalWay) name() string { return "Temporal by hand" }
 
 func (temporalWay) prepare(ctx context.Context, w *world, _ job) (*processes, error) {
-	return withWorker(ctx, func(ctx context.Context) (*childproc.Process, error) {
-		p, err := start(ctx, w.directory, nil, w.executed, temporalCommand, w.server.Address, w.server.Namespace, w.database.URL)
+	return startProcesses(ctx, func(ctx context.Context) (*childproc.Process, error) {
+		p, err := startProcess(ctx, w.directory, nil, w.executed, temporalCommand, w.server.Address, w.server.Namespace, w.database.URL)
 		if err == nil {
-			err = says(ctx, p, handPolls)
+			err = waitForOutput(ctx, p, handPolls)
 		}
 		return p, err
 	})
 }
 
 func (temporalWay) load(ctx context.Context, w *world, j job, _ *processes) error {
-	c, err := dial(ctx, w.server.Address, w.server.Namespace)
+	c, err := dialTemporal(ctx, w.server.Address, w.server.Namespace)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (temporalWay) load(ctx context.Context, w *world, j job, _ *processes) erro
 	return nil
 }
 
-func dial(ctx context.Context, address, namespace string) (client.Client, error) {
+func dialTemporal(ctx context.Context, address, namespace string) (client.Client, error) {
 	quiet := log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	c, err := client.DialContext(ctx, client.Options{HostPort: address, Namespace: namespace, Logger: quiet})
 	if err != nil {
@@ -75,7 +75,7 @@ func workByHand(ctx context.Context, args []string) error {
 	if len(args) != 3 {
 		return fmt.Errorf("%w: %s ADDRESS NAMESPACE DATABASE", errUsage, temporalCommand)
 	}
-	c, err := dial(ctx, args[0], args[1])
+	c, err := dialTemporal(ctx, args[0], args[1])
 	if err != nil {
 		return err
 	}
@@ -89,9 +89,9 @@ func workByHand(ctx context.Context, args []string) error {
 	w.RegisterWorkflowWithOptions(jobByHand, workflow.RegisterOptions{Name: handJob})
 	w.RegisterWorkflowWithOptions(listByHand, workflow.RegisterOptions{Name: handList})
 	w.RegisterActivityWithOptions(func(ctx context.Context, list string, number int) (more bool, err error) {
-		got, err := get(ctx, list, number)
+		got, err := getPage(ctx, list, number)
 		if err == nil {
-			err = write(ctx, db, got.Rows)
+			err = writeRows(ctx, db, got.Rows)
 		}
 		return got.HasMore, err
 	}, activity.RegisterOptions{Name: handPage})

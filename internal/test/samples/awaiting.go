@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Awaiting returns the details of a webhook and of an approval that await answers.
-func Awaiting(at time.Time) (webhook, approval *interpreter.AwaitedDetails) {
+// AwaitedSamples returns the details of a webhook and of an approval that await answers.
+func AwaitedSamples(at time.Time) (webhook, approval *interpreter.AwaitedDetails) {
 	webhook = &interpreter.AwaitedDetails{
 		Attempt: 2, Since: at.Add(-90 * time.Second), Until: at.Add(28 * time.Minute), Done: 300, Total: 1200,
 		Message: "reading rows\x1b[31m of the file that was sent", Reported: at.Add(-time.Second),

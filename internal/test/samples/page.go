@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Texts returns the visible text of a page, with a line for each piece.
-func Texts(t testing.TB, page string) string {
+// VisibleText returns the visible text of a page, with a line for each piece.
+func VisibleText(t testing.TB, page string) string {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(page))
 	require.NoError(t, err)

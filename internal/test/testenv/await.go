@@ -17,12 +17,12 @@ const longestWait = 3 * time.Minute
 // limit would hang whenever the sender fails. It must be called from the test's goroutine.
 func Receive[T any](t testing.TB, from <-chan T, what string) T {
 	t.Helper()
-	return receive(t, from, what, Within(longestWait))
+	return receiveWithin(t, from, what, Within(longestWait))
 }
 
-// Returned returns the result of a function that blocks, such as Wait of an errgroup.Group or an exec.Cmd, with the
+// WaitResult returns the result of a function that blocks, such as Wait of an errgroup.Group or an exec.Cmd, with the
 // time limit of Receive.
-func Returned[T any](t testing.TB, wait func() T, what string) T {
+func WaitResult[T any](t testing.TB, wait func() T, what string) T {
 	t.Helper()
 	result := make(chan T, 1)
 	go func() { result <- wait() }()
@@ -32,14 +32,14 @@ func Returned[T any](t testing.TB, wait func() T, what string) T {
 // Wait is Returned for a function without a result, such as Wait of a sync.WaitGroup.
 func Wait(t testing.TB, wait func(), what string) {
 	t.Helper()
-	Returned(t, func() struct{} { wait(); return struct{}{} }, what)
+	WaitResult(t, func() struct{} { wait(); return struct{}{} }, what)
 }
 
-// Line reads the next line from another process or goroutine, without its line break, with the time limit of Receive.
-func Line(t testing.TB, from *bufio.Reader, what string) string {
+// ReadLine reads the next line from another process or goroutine, without its line break, with the time limit of Receive.
+func ReadLine(t testing.TB, from *bufio.Reader, what string) string {
 	t.Helper()
 	var line string
-	err := Returned(t, func() (err error) {
+	err := WaitResult(t, func() (err error) {
 		line, err = from.ReadString('\n')
 		return err
 	}, what)
@@ -49,16 +49,16 @@ func Line(t testing.TB, from *bufio.Reader, what string) string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// Outcome waits for the end of a run or an update and returns its error, with the time limit of Receive.
-func Outcome(t testing.TB, of interface {
+// WaitOutcome waits for the end of a run or an update and returns its error, with the time limit of Receive.
+func WaitOutcome(t testing.TB, of interface {
 	Get(ctx context.Context, into any) error
 }, into any,
 ) error {
 	t.Helper()
-	return Returned(t, func() error { return of.Get(t.Context(), into) }, "the end of a run or an update")
+	return WaitResult(t, func() error { return of.Get(t.Context(), into) }, "the end of a run or an update")
 }
 
-func receive[T any](t testing.TB, from <-chan T, what string, limit time.Duration) (value T) {
+func receiveWithin[T any](t testing.TB, from <-chan T, what string, limit time.Duration) (value T) {
 	t.Helper()
 	late := time.NewTimer(limit)
 	defer late.Stop()

@@ -30,7 +30,7 @@ func TestReceive(t *testing.T) {
 	require.Equal(t, 7, Receive(t, values, "a value"))
 	close(values)
 	require.Zero(t, Receive(t, values, "the end"))
-	require.Equal(t, "done", Returned(t, func() string { return "done" }, "the end"))
+	require.Equal(t, "done", WaitResult(t, func() string { return "done" }, "the end"))
 	var group sync.WaitGroup
 	ended := false
 	group.Go(func() { ended = true })
@@ -45,7 +45,7 @@ func TestWhatDoesNotComeFailsItsTest(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		receive(r, make(chan int), "the first request", time.Millisecond)
+		receiveWithin(r, make(chan int), "the first request", time.Millisecond)
 	}()
 	Receive(t, ended, "the failure")
 	require.Contains(t, r.message, "waited 1ms for the first request, which did not come\n")

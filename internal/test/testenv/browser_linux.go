@@ -56,13 +56,13 @@ func NewBrowser(t testing.TB) *Browser {
 	})
 	b := &Browser{t: t}
 	late := time.AfterFunc(Within(longestWait), func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-	b.attach(said)
+	b.attachToPage(said)
 	late.Stop()
 	return b
 }
 
-// attach connects to the first page, at the address that the browser prints.
-func (b *Browser) attach(said io.Reader) {
+// attachToPage connects to the first page, at the address that the browser prints.
+func (b *Browser) attachToPage(said io.Reader) {
 	b.t.Helper()
 	lines := bufio.NewScanner(said)
 	for lines.Scan() {
@@ -95,8 +95,8 @@ func (b *Browser) attach(said io.Reader) {
 // pageTime bounds how long the browser may take to respond on a busy machine.
 const pageTime = 3 * time.Minute
 
-// do sends a command of the DevTools protocol and decodes its result into into.
-func (b *Browser) do(method string, params map[string]any, into any) {
+// sendCommand sends a command of the DevTools protocol and decodes its result into into.
+func (b *Browser) sendCommand(method string, params map[string]any, into any) {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +130,7 @@ func (b *Browser) do(method string, params map[string]any, into any) {
 // Open navigates the page to a URL.
 func (b *Browser) Open(url string) {
 	b.t.Helper()
-	b.do("Page.navigate", map[string]any{"url": url}, nil)
+	b.sendCommand("Page.navigate", map[string]any{"url": url}, nil)
 }
 
 // Eval evaluates an expression in the page and returns its value as text; "" if the page navigated away meanwhile.
@@ -139,7 +139,7 @@ func (b *Browser) Eval(expression string) string {
 	var answer struct {
 		Result struct{ Value any }
 	}
-	b.do("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
+	b.sendCommand("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
 	if answer.Result.Value == nil {
 		return ""
 	}
@@ -155,14 +155,14 @@ func (b *Browser) Text() string {
 // Screen sets the width of the page in pixels, and the colour scheme: light or dark.
 func (b *Browser) Screen(width int, scheme string) {
 	b.t.Helper()
-	b.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
-	b.do("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	b.sendCommand("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
+	b.sendCommand("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// Scripts enables or disables the scripts of pages.
-func (b *Browser) Scripts(on bool) {
+// EnableScripts enables or disables the scripts of pages.
+func (b *Browser) EnableScripts(on bool) {
 	b.t.Helper()
-	b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": !on}, nil)
+	b.sendCommand("Emulation.setScriptExecutionDisabled", map[string]any{"value": !on}, nil)
 }
 
 // Click clicks the first element that matches a selector.
@@ -175,7 +175,7 @@ func (b *Browser) Click(selector string) {
 		b.t.Fatalf("find %s: %v", selector, err)
 	}
 	for _, kind := range []string{"mousePressed", "mouseReleased"} {
-		b.do("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
+		b.sendCommand("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
 	}
 }
 
@@ -192,7 +192,7 @@ func (b *Browser) Controls() []Control {
 			Role, Name value
 		}
 	}
-	b.do("Accessibility.getFullAXTree", nil, &answer)
+	b.sendCommand("Accessibility.getFullAXTree", nil, &answer)
 	var all []Control
 	for _, node := range answer.Nodes {
 		role, _ := node.Role.Value.(string)
@@ -206,16 +206,16 @@ func (b *Browser) Controls() []Control {
 	return all
 }
 
-// Tab presses the Tab key, for keyboard navigation.
-func (b *Browser) Tab() {
+// PressTab presses the Tab key, for keyboard navigation.
+func (b *Browser) PressTab() {
 	b.t.Helper()
 	for _, kind := range []string{"rawKeyDown", "keyUp"} {
-		b.do("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}, nil)
+		b.sendCommand("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}, nil)
 	}
 }
 
-// Frames reports for each frame of the page, by URL, whether it shows its page: a page may refuse to be framed.
-func (b *Browser) Frames() map[string]bool {
+// FramesShown reports for each frame of the page, by URL, whether it shows its page: a page may refuse to be framed.
+func (b *Browser) FramesShown() map[string]bool {
 	b.t.Helper()
 	var answer struct {
 		FrameTree struct {
@@ -224,7 +224,7 @@ func (b *Browser) Frames() map[string]bool {
 			}
 		}
 	}
-	b.do("Page.getFrameTree", nil, &answer)
+	b.sendCommand("Page.getFrameTree", nil, &answer)
 	frames := map[string]bool{}
 	for _, child := range answer.FrameTree.ChildFrames {
 		frames[cmp.Or(child.Frame.UnreachableURL, child.Frame.URL)] = child.Frame.UnreachableURL == ""
@@ -236,7 +236,7 @@ func (b *Browser) Frames() map[string]bool {
 func (b *Browser) Picture(path string) {
 	b.t.Helper()
 	var answer struct{ Data string }
-	b.do("Page.captureScreenshot", nil, &answer)
+	b.sendCommand("Page.captureScreenshot", nil, &answer)
 	data, err := base64.StdEncoding.DecodeString(answer.Data)
 	if err == nil {
 		err = os.WriteFile(path, data, 0o600)

@@ -44,7 +44,7 @@ func OrderlyEndings() []string { return []string{"Completed", "Failed", "Cancele
 func Histories(t testing.TB, c client.Client, workflowID, runID string) []RunHistory {
 	t.Helper()
 	collect := &collector{client: c, seen: map[string]bool{}}
-	if err := collect.root(t.Context(), workflowID, runID); err != nil {
+	if err := collect.collectRoot(t.Context(), workflowID, runID); err != nil {
 		t.Fatal(err)
 	}
 	return collect.found
@@ -57,25 +57,25 @@ type collector struct {
 	found  []RunHistory
 }
 
-// root finds the first run of the chain and collects from there. The given run is collected too if the chain does not
+// collectRoot finds the first run of the chain and collects from there. The given run is collected too if the chain does not
 // include it, as after a reset.
-func (c *collector) root(ctx context.Context, workflowID, runID string) error {
-	given, err := c.fetch(ctx, workflowID, runID)
+func (c *collector) collectRoot(ctx context.Context, workflowID, runID string) error {
+	given, err := c.fetchHistory(ctx, workflowID, runID)
 	if err != nil {
 		return err
 	}
-	first := cmp.Or(started(given).GetFirstExecutionRunId(), given.RunID)
-	if err := c.chain(ctx, workflowID, first); err != nil {
+	first := cmp.Or(startedEvent(given).GetFirstExecutionRunId(), given.RunID)
+	if err := c.collectChain(ctx, workflowID, first); err != nil {
 		return err
 	}
-	return c.chain(ctx, workflowID, given.RunID)
+	return c.collectChain(ctx, workflowID, given.RunID)
 }
 
-// chain collects a run, its children, and the subsequent runs of its chain.
-func (c *collector) chain(ctx context.Context, workflowID, runID string) error {
+// collectChain collects a run, its children, and the subsequent runs of its chain.
+func (c *collector) collectChain(ctx context.Context, workflowID, runID string) error {
 	var chain []RunHistory
 	for runID != "" && !c.seen[runID] {
-		run, err := c.fetch(ctx, workflowID, runID)
+		run, err := c.fetchHistory(ctx, workflowID, runID)
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (c *collector) chain(ctx context.Context, workflowID, runID string) error {
 			if child == nil {
 				continue
 			}
-			if err := c.chain(ctx, child.WorkflowId, child.RunId); err != nil {
+			if err := c.collectChain(ctx, child.WorkflowId, child.RunId); err != nil {
 				return err
 			}
 		}
@@ -98,7 +98,7 @@ func (c *collector) chain(ctx context.Context, workflowID, runID string) error {
 	return nil
 }
 
-func (c *collector) fetch(ctx context.Context, workflowID, runID string) (RunHistory, error) {
+func (c *collector) fetchHistory(ctx context.Context, workflowID, runID string) (RunHistory, error) {
 	history := &historypb.History{}
 	events := c.client.GetWorkflowHistory(ctx, workflowID, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
@@ -108,7 +108,7 @@ func (c *collector) fetch(ctx context.Context, workflowID, runID string) (RunHis
 		}
 		history.Events = append(history.Events, event)
 	}
-	run, err := identify(history)
+	run, err := identifyRun(history)
 	if err != nil {
 		return RunHistory{}, fmt.Errorf("read history of workflow %q, run %q: %w", workflowID, runID, err)
 	}
@@ -119,10 +119,10 @@ func (c *collector) fetch(ctx context.Context, workflowID, runID string) (RunHis
 	return run, nil
 }
 
-// identify reads the identity of a run from its first event.
-func identify(history *historypb.History) (RunHistory, error) {
+// identifyRun reads the identity of a run from its first event.
+func identifyRun(history *historypb.History) (RunHistory, error) {
 	run := RunHistory{History: history}
-	first := started(run)
+	first := startedEvent(run)
 	if first == nil {
 		return run, fmt.Errorf("the first event is not WorkflowExecutionStarted")
 	}
@@ -132,7 +132,7 @@ func identify(history *historypb.History) (RunHistory, error) {
 	return run, nil
 }
 
-func started(run RunHistory) *historypb.WorkflowExecutionStartedEventAttributes {
+func startedEvent(run RunHistory) *historypb.WorkflowExecutionStartedEventAttributes {
 	if len(run.History.GetEvents()) == 0 {
 		return nil
 	}

@@ -48,9 +48,9 @@ func Run(m interface{ Run() int }) int {
 	return m.Run()
 }
 
-// Wide lets n tests run in parallel even with fewer processors, unless -parallel is given. It is for packages whose
+// RunInParallel lets n tests run in parallel even with fewer processors, unless -parallel is given. It is for packages whose
 // tests mostly wait.
-func Wide(n int) {
+func RunInParallel(n int) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -110,10 +110,10 @@ func Golden(t testing.TB, update bool, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
-// Processes returns the IDs of the running processes whose environment has the entry "NAME=value". A test that starts
+// ProcessesWith returns the IDs of the running processes whose environment has the entry "NAME=value". A test that starts
 // a program with a unique value finds all processes that the program left behind, whatever their names or parents. It
 // reads /proc, so it needs Linux; elsewhere the test fails.
-func Processes(t testing.TB, entry string) []int {
+func ProcessesWith(t testing.TB, entry string) []int {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Fatalf("look for processes: %v", err)
@@ -143,12 +143,12 @@ const mostPatience = 10
 // machine is now. That factor is TEST_PATIENCE if set, otherwise the number of runnable processes per processor.
 // Every limit on real work in a test must use it, except for what is compared with a limit of the code under test.
 func Within(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * slowness(os.Getenv("TEST_PATIENCE"), "/proc/loadavg", runtime.NumCPU()))
+	return time.Duration(float64(d) * slownessFactor(os.Getenv("TEST_PATIENCE"), "/proc/loadavg", runtime.NumCPU()))
 }
 
-// slowness returns the factor of Within: the given one, or else the machine's load, as the larger of the last
+// slownessFactor returns the factor of Within: the given one, or else the machine's load, as the larger of the last
 // minute's and the current one. It is 1 if neither is known.
-func slowness(given, loadFile string, processors int) float64 {
+func slownessFactor(given, loadFile string, processors int) float64 {
 	if factor, err := strconv.ParseFloat(given, 64); err == nil {
 		return min(max(factor, 1), mostPatience)
 	}

@@ -23,21 +23,21 @@ type NameServer struct {
 	asked map[string]int // by name and type
 }
 
-// Names starts a DNS server and returns a resolver that queries only this server.
-func Names(t testing.TB, lookup func(name string, n int) []string) *net.Resolver {
+// NewNameServer starts a DNS server and returns a resolver that queries only this server.
+func NewNameServer(t testing.TB, lookup func(name string, n int) []string) *net.Resolver {
 	t.Helper()
 	conn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s := &NameServer{Lookup: lookup, conn: conn, asked: map[string]int{}}
 	served := make(chan struct{})
-	go func() { defer close(served); s.serve() }()
+	go func() { defer close(served); s.serveQueries() }()
 	t.Cleanup(func() { _ = conn.Close(); <-served })
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", conn.LocalAddr().String())
 	}}
 }
 
-func (s *NameServer) serve() {
+func (s *NameServer) serveQueries() {
 	buffer := make([]byte, 4096)
 	for {
 		n, from, err := s.conn.ReadFrom(buffer)
@@ -48,14 +48,14 @@ func (s *NameServer) serve() {
 		if query.Unpack(buffer[:n]) != nil || len(query.Questions) != 1 {
 			continue
 		}
-		if answer, err := s.answer(query).Pack(); err == nil {
+		if answer, err := s.answerQuery(query).Pack(); err == nil {
 			_, _ = s.conn.WriteTo(answer, from)
 		}
 	}
 }
 
-// answer returns the response to a query.
-func (s *NameServer) answer(query dnsmessage.Message) *dnsmessage.Message {
+// answerQuery returns the response to a query.
+func (s *NameServer) answerQuery(query dnsmessage.Message) *dnsmessage.Message {
 	question := query.Questions[0]
 	name := strings.TrimSuffix(question.Name.String(), ".")
 	s.mu.Lock()

@@ -40,14 +40,14 @@ var sharedStore = sync.OnceValues(func() (*payload.Store, error) {
 	return store, err
 })
 
-// Storing returns an Env for the same server whose client stores large values in PayloadStore.
-func (e *Env) Storing(t testing.TB) *Env {
+// WithPayloadStore returns an Env for the same server whose client stores large values in PayloadStore.
+func (e *Env) WithPayloadStore(t testing.TB) *Env {
 	t.Helper()
-	return e.StoringIn(t, PayloadStore(t))
+	return e.WithStore(t, PayloadStore(t))
 }
 
-// StoringIn is Storing with a given store.
-func (e *Env) StoringIn(t testing.TB, store *payload.Store) *Env {
+// WithStore is Storing with a given store.
+func (e *Env) WithStore(t testing.TB, store *payload.Store) *Env {
 	t.Helper()
 	storing := *e
 	storing.client = e.Dial(t, store.Use(client.Options{}))

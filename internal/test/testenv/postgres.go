@@ -45,11 +45,11 @@ func PostgresServer(t testing.TB) *Database {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := server.remove(); err != nil {
+		if err := server.removeServer(); err != nil {
 			t.Errorf("remove PostgreSQL server: %v", err)
 		}
 	})
-	return newDatabase(t, server.url, server)
+	return newDatabase(t, server.databaseURL, server)
 }
 
 // LocalDatabase is a PostgreSQL server of a program that is not a test.
@@ -65,7 +65,7 @@ func LocalPostgres(ctx context.Context) (*LocalDatabase, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &LocalDatabase{URL: server.url("postgres"), PID: server.process.Cmd.Process.Pid, Stop: func() { _ = server.remove() }}, nil
+	return &LocalDatabase{URL: server.databaseURL("postgres"), PID: server.process.Cmd.Process.Pid, Stop: func() { _ = server.removeServer() }}, nil
 }
 
 // sharedPostgres returns a function that returns the URL of a database on the process's server.
@@ -77,8 +77,8 @@ var sharedPostgres = sync.OnceValues(func() (func(name string) string, error) {
 	if err != nil {
 		return nil, err
 	}
-	atExit(func() { _ = server.remove() })
-	return server.url, nil
+	atExit(func() { _ = server.removeServer() })
+	return server.databaseURL, nil
 })
 
 // externalPostgres uses an existing server. The name "" stands for the database in the URL.
@@ -129,7 +129,7 @@ func databaseName(test string) string {
 func (d *Database) Query(t testing.TB, sql string, args ...any) []map[string]any {
 	t.Helper()
 	var found []map[string]any
-	err := d.connected(func(ctx context.Context, connection *pgx.Conn) error {
+	err := d.withConnection(func(ctx context.Context, connection *pgx.Conn) error {
 		rows, err := connection.Query(ctx, sql, args...)
 		if err != nil {
 			return err
@@ -146,7 +146,7 @@ func (d *Database) Query(t testing.TB, sql string, args ...any) []map[string]any
 // Exec executes a statement, or several without arguments. The test fails on an error.
 func (d *Database) Exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
-	err := d.connected(func(ctx context.Context, connection *pgx.Conn) error {
+	err := d.withConnection(func(ctx context.Context, connection *pgx.Conn) error {
 		_, err := connection.Exec(ctx, sql, args...)
 		return err
 	})
@@ -155,8 +155,8 @@ func (d *Database) Exec(t testing.TB, sql string, args ...any) {
 	}
 }
 
-// Lock locks a table, so that writers wait until unlock is called.
-func (d *Database) Lock(t testing.TB, table string) (unlock func()) {
+// LockTable locks a table, so that writers wait until unlock is called.
+func (d *Database) LockTable(t testing.TB, table string) (unlock func()) {
 	t.Helper()
 	connection, err := pgx.Connect(t.Context(), d.URL)
 	if err == nil {
@@ -168,16 +168,16 @@ func (d *Database) Lock(t testing.TB, table string) (unlock func()) {
 	return func() { _ = connection.Close(context.WithoutCancel(t.Context())) }
 }
 
-// Waiting counts the sessions that wait for a lock on a table.
-func (d *Database) Waiting(t testing.TB, table string) int {
+// CountWaiting counts the sessions that wait for a lock on a table.
+func (d *Database) CountWaiting(t testing.TB, table string) int {
 	t.Helper()
 	rows := d.Query(t, "SELECT count(*) AS n FROM pg_locks WHERE relation = $1::text::regclass AND NOT granted",
 		pgx.Identifier{table}.Sanitize())
 	return int(rows[0]["n"].(int64))
 }
 
-// connected calls f with a new connection. It does not use the test's context, which has ended when cleanups run.
-func (d *Database) connected(f func(context.Context, *pgx.Conn) error) error {
+// withConnection calls f with a new connection. It does not use the test's context, which has ended when cleanups run.
+func (d *Database) withConnection(f func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Within(queryTimeout))
 	defer cancel()
 	connection, err := pgx.Connect(ctx, d.URL)
@@ -192,7 +192,7 @@ func (d *Database) connected(f func(context.Context, *pgx.Conn) error) error {
 func (d *Database) Stop(t testing.TB) {
 	t.Helper()
 	d.mustOwn(t, "stop")
-	if err := d.own.stop(); err != nil {
+	if err := d.own.stopServer(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -201,7 +201,7 @@ func (d *Database) Stop(t testing.TB) {
 func (d *Database) Kill(t testing.TB) {
 	t.Helper()
 	d.mustOwn(t, "kill")
-	if err := d.own.kill(); err != nil {
+	if err := d.own.killServer(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -211,7 +211,7 @@ func (d *Database) Kill(t testing.TB) {
 func (d *Database) Start(t testing.TB) {
 	t.Helper()
 	d.mustOwn(t, "start")
-	if err := d.own.start(t.Context()); err != nil {
+	if err := d.own.startServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -114,7 +114,7 @@ func newPGServer(ctx context.Context, careful bool) (*pgServer, error) {
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
 	s := &pgServer{bin: bin, dir: dir, password: rand.Text(), as: as, careful: careful}
-	if err := s.create(ctx); err != nil {
+	if err := s.createCluster(ctx); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
@@ -138,8 +138,8 @@ func isAlive(pid int) bool {
 	return err == nil && !errors.Is(found.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// create creates the cluster and starts it on a free port.
-func (s *pgServer) create(ctx context.Context) error {
+// createCluster creates the cluster and starts it on a free port.
+func (s *pgServer) createCluster(ctx context.Context) error {
 	passwordFile := filepath.Join(s.dir, "password")
 	if err := os.WriteFile(passwordFile, []byte(s.password), 0o600); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (s *pgServer) create(ctx context.Context) error {
 			}
 		}
 	}
-	initdb := s.command("initdb", "-D", filepath.Join(s.dir, "data"), "-U", "postgres", "--auth=scram-sha-256",
+	initdb := s.programCommand("initdb", "-D", filepath.Join(s.dir, "data"), "-U", "postgres", "--auth=scram-sha-256",
 		"--pwfile="+passwordFile, "--encoding=UTF8", "--locale=C", "--no-sync")
 	p, err := startProcess(initdb, s.as)
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *pgServer) create(ctx context.Context) error {
 		if s.port, err = freePort(); err != nil {
 			return err
 		}
-		if err = s.start(ctx); err == nil {
+		if err = s.startServer(ctx); err == nil {
 			return nil
 		}
 		failures = append(failures, err)
@@ -174,9 +174,9 @@ func (s *pgServer) create(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// command returns a PostgreSQL program to run in the server's directory, because its user may not be able to read
+// programCommand returns a PostgreSQL program to run in the server's directory, because its user may not be able to read
 // ours. It does not inherit the developer's PG* variables.
-func (s *pgServer) command(name string, args ...string) *exec.Cmd {
+func (s *pgServer) programCommand(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
@@ -185,9 +185,9 @@ func (s *pgServer) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start starts the server on its port and waits until it accepts connections. Nothing has to survive a power failure,
+// startServer starts the server on its port and waits until it accepts connections. Nothing has to survive a power failure,
 // so it never syncs to disk.
-func (s *pgServer) start(ctx context.Context) error {
+func (s *pgServer) startServer(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process != nil {
@@ -205,12 +205,12 @@ func (s *pgServer) start(ctx context.Context) error {
 	for _, setting := range settings {
 		args = append(args, "-c", setting)
 	}
-	server, err := startProcess(s.command("postgres", args...), s.as)
+	server, err := startProcess(s.programCommand("postgres", args...), s.as)
 	if err != nil {
 		return err
 	}
 	for {
-		connection, err := pgx.Connect(ctx, s.url("postgres"))
+		connection, err := pgx.Connect(ctx, s.databaseURL("postgres"))
 		if err == nil {
 			s.process = server
 			return connection.Close(ctx)
@@ -234,8 +234,8 @@ func (s *pgServer) socketDir() string {
 	return s.dir
 }
 
-// stop ends all sessions and the server (a "fast shutdown").
-func (s *pgServer) stop() error {
+// stopServer ends all sessions and the server (a "fast shutdown").
+func (s *pgServer) stopServer() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process == nil {
@@ -246,9 +246,9 @@ func (s *pgServer) stop() error {
 	return nil
 }
 
-// kill ends the server with SIGKILL: unwritten data is lost. On Linux that ends all of its processes; elsewhere they
+// killServer ends the server with SIGKILL: unwritten data is lost. On Linux that ends all of its processes; elsewhere they
 // end by themselves once they notice.
-func (s *pgServer) kill() error {
+func (s *pgServer) killServer() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process == nil {
@@ -272,14 +272,14 @@ func (s *pgServer) kill() error {
 	return nil
 }
 
-// remove stops the server, if it runs, and deletes its files.
-func (s *pgServer) remove() error {
-	_ = s.stop()
+// removeServer stops the server, if it runs, and deletes its files.
+func (s *pgServer) removeServer() error {
+	_ = s.stopServer()
 	return os.RemoveAll(s.dir)
 }
 
-// url returns the connection URL of a database.
-func (s *pgServer) url(database string) string {
+// databaseURL returns the connection URL of a database.
+func (s *pgServer) databaseURL(database string) string {
 	u := url.URL{
 		Scheme: "postgres", User: url.UserPassword("postgres", s.password),
 		Host: "127.0.0.1:" + strconv.Itoa(s.port), Path: "/" + database, RawQuery: "sslmode=disable",

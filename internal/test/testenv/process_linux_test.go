@@ -25,9 +25,9 @@ func startAndKill(t *testing.T, role string, check func(line string), env ...str
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	check(strings.TrimSpace(testenv.Line(t, bufio.NewReader(out), "what the helper has started")))
+	check(strings.TrimSpace(testenv.ReadLine(t, bufio.NewReader(out), "what the helper has started")))
 	require.NoError(t, cmd.Process.Kill())
-	require.Error(t, testenv.Returned(t, cmd.Wait, "the end of the killed helper"))
+	require.Error(t, testenv.WaitResult(t, cmd.Wait, "the end of the killed helper"))
 }
 
 // Only Linux ties the life of a child to that of its parent.
@@ -53,7 +53,7 @@ func TestServersDieWithAKilledTestProcess(t *testing.T) {
 		t.Parallel()
 		marker := "TESTENV_MARKER=" + rand.Text()
 		startAndKill(t, "temporal", func(line string) {
-			require.Len(t, testenv.Processes(t, marker), 2, "the helper and its server")
+			require.Len(t, testenv.ProcessesWith(t, marker), 2, "the helper and its server")
 			address, ui, _ := strings.Cut(line, " ")
 			require.Regexp(t, `^127\.0\.0\.1:\d+$`, address)
 			response, err := http.Get(ui + "/")
@@ -62,7 +62,7 @@ func TestServersDieWithAKilledTestProcess(t *testing.T) {
 			require.Equal(t, 200, response.StatusCode)
 		}, marker)
 		require.Eventually(t, func() bool {
-			return len(testenv.Processes(t, marker)) == 0
+			return len(testenv.ProcessesWith(t, marker)) == 0
 		}, testenv.Within(20*time.Second), 20*time.Millisecond)
 	})
 }

@@ -25,7 +25,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 		t.Fatalf("listen for what goes to %s: %v", target, err)
 	}
 	p := &Proxy{target: target, listener: listener, open: map[net.Conn]bool{}}
-	go p.accept()
+	go p.acceptClients()
 	t.Cleanup(func() {
 		_ = listener.Close()
 		p.Cut()
@@ -36,20 +36,20 @@ func NewProxy(t testing.TB, target string) *Proxy {
 // Address returns the address at which the proxy listens, host:port.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-func (p *Proxy) accept() {
+func (p *Proxy) acceptClients() {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
 			return
 		}
-		go p.pass(client)
+		go p.forwardClient(client)
 	}
 }
 
-// pass forwards between a client and the server until either side, or a cut, ends it.
-func (p *Proxy) pass(client net.Conn) {
+// forwardClient forwards between a client and the server until either side, or a cut, ends it.
+func (p *Proxy) forwardClient(client net.Conn) {
 	server, err := net.Dial("tcp", p.target)
-	if err != nil || !p.keep(client, server) {
+	if err != nil || !p.keepOpen(client, server) {
 		_ = client.Close()
 		if err == nil {
 			_ = server.Close()
@@ -71,8 +71,8 @@ func (p *Proxy) pass(client net.Conn) {
 	delete(p.open, server)
 }
 
-// keep registers connections for a cut. During a cut it returns false.
-func (p *Proxy) keep(connections ...net.Conn) bool {
+// keepOpen registers connections for a cut. During a cut it returns false.
+func (p *Proxy) keepOpen(connections ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.isCut {

@@ -26,7 +26,7 @@ func SaveHistories(dir string, histories []RunHistory) error {
 	marshal := temporalproto.CustomJSONMarshalOptions{Indent: "  "}
 	for i, run := range histories {
 		history := proto.Clone(run.History).(*historypb.History)
-		anonymise(history.ProtoReflect())
+		anonymiseHistory(history.ProtoReflect())
 		text, err := marshal.Marshal(history)
 		if err != nil {
 			return fmt.Errorf("save history of %s: %w", run, err)
@@ -67,16 +67,16 @@ func loadHistory(name string) (RunHistory, error) {
 	if err != nil {
 		return RunHistory{}, fmt.Errorf("load history %s: %w", name, err)
 	}
-	run, err := identify(history)
+	run, err := identifyRun(history)
 	if err != nil {
 		return RunHistory{}, fmt.Errorf("load history %s: %w", name, err)
 	}
 	return run, nil
 }
 
-// anonymise replaces worker and client identities (process ID and host name) and the names of sticky queues, which
+// anonymiseHistory replaces worker and client identities (process ID and host name) and the names of sticky queues, which
 // contain the host name, at any depth.
-func anonymise(message protoreflect.Message) {
+func anonymiseHistory(message protoreflect.Message) {
 	if queue, ok := message.Interface().(*taskqueuepb.TaskQueue); ok && queue.Kind == enumspb.TASK_QUEUE_KIND_STICKY {
 		queue.Name = "sticky"
 		return
@@ -88,10 +88,10 @@ func anonymise(message protoreflect.Message) {
 		case field.Message() == nil || field.IsMap():
 		case field.IsList():
 			for i := range value.List().Len() {
-				anonymise(value.List().Get(i).Message())
+				anonymiseHistory(value.List().Get(i).Message())
 			}
 		default:
-			anonymise(value.Message())
+			anonymiseHistory(value.Message())
 		}
 		return true
 	})

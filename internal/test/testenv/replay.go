@@ -87,7 +87,7 @@ func replayOnce(run RunHistory, register func(worker.WorkflowReplayer), options 
 	}
 	register(replayer)
 	// A divergence is returned as an error, so the log would only repeat it.
-	quiet := logger(slog.LevelError + 1)
+	quiet := newLogger(slog.LevelError + 1)
 	// The replayer may modify the history, so each replay gets a copy.
 	history := proto.Clone(run.History).(*historypb.History)
 	return replayer.ReplayWorkflowHistoryWithOptions(quiet, history, worker.ReplayWorkflowHistoryOptions{

@@ -73,7 +73,7 @@ func run(t *testing.T, env *testenv.Env) client.WorkflowRun {
 	require.NoError(t, err)
 	first := started.GetRunID() // Get moves on along the chain
 	var answer string
-	require.NoError(t, testenv.Outcome(t, started, &answer))
+	require.NoError(t, testenv.WaitOutcome(t, started, &answer))
 	require.Equal(t, "done", answer)
 	return env.Client().GetWorkflow(t.Context(), started.GetID(), first)
 }
@@ -121,7 +121,7 @@ func TestHistoriesFollowRetries(t *testing.T) {
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Millisecond, MaximumAttempts: 2},
 	}, rootType)
 	require.NoError(t, err)
-	require.NoError(t, testenv.Outcome(t, started, nil))
+	require.NoError(t, testenv.WaitOutcome(t, started, nil))
 	require.Len(t, testenv.Histories(t, env.Client(), started.GetID(), ""), 2)
 	testenv.ReplayAll(t, env.Client(), started.GetID(), "", func(r worker.WorkflowReplayer) {
 		r.RegisterWorkflowWithOptions(failing, workflow.RegisterOptions{Name: rootType})

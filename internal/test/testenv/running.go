@@ -35,12 +35,12 @@ func LogRunning(t testing.TB, c client.Client, queue string) {
 		return
 	}
 	for _, execution := range listed.GetExecutions() {
-		t.Log(describe(ctx, c, execution))
+		t.Log(describeWaits(ctx, c, execution))
 	}
 }
 
-// describe returns what a workflow waits for.
-func describe(ctx context.Context, c client.Client, execution *workflow.WorkflowExecutionInfo) string {
+// describeWaits returns what a workflow waits for.
+func describeWaits(ctx context.Context, c client.Client, execution *workflow.WorkflowExecutionInfo) string {
 	id, runID := execution.GetExecution().GetWorkflowId(), execution.GetExecution().GetRunId()
 	var b strings.Builder
 	fmt.Fprintf(&b, "still runs: %s %s (%s)", id, runID, execution.GetType().GetName())
@@ -60,7 +60,7 @@ func describe(ctx context.Context, c client.Client, execution *workflow.Workflow
 	for _, child := range described.GetPendingChildren() {
 		fmt.Fprintf(&b, "\n  child %s", child.GetWorkflowId())
 	}
-	run, err := (&collector{client: c}).fetch(ctx, id, runID)
+	run, err := (&collector{client: c}).fetchHistory(ctx, id, runID)
 	if err != nil {
 		return fmt.Sprintf("%s\n  %v", &b, err)
 	}

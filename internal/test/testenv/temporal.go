@@ -47,12 +47,12 @@ func (e *Env) Dial(t testing.TB, options client.Options) client.Client {
 	options.HostPort = cmp.Or(options.HostPort, e.Address)
 	options.Namespace = cmp.Or(options.Namespace, e.Namespace)
 	if options.Logger == nil {
-		options.Logger = logger(slog.LevelError)
+		options.Logger = newLogger(slog.LevelError)
 	}
 	if options.ExternalStorage.Drivers == nil {
 		options.ExternalStorage = PayloadStore(t).ReadOnly()
 	}
-	c, err := client.DialContext(t.Context(), connect.Uncompressed(options))
+	c, err := client.DialContext(t.Context(), connect.WithoutCompression(options))
 	if err != nil {
 		t.Fatalf("dial Temporal at %s: %v", options.HostPort, err)
 	}
@@ -90,7 +90,7 @@ func openTemporal() (*Env, error) {
 			Namespace: cmp.Or(os.Getenv("TEST_TEMPORAL_NAMESPACE"), "default"),
 			UIURL:     strings.TrimRight(os.Getenv("TEST_TEMPORAL_UI_URL"), "/"),
 		}
-		if err := env.connect(ctx); err != nil {
+		if err := env.connectClient(ctx); err != nil {
 			return nil, fmt.Errorf("use the Temporal server of TEST_TEMPORAL_ADDRESS: %w", err)
 		}
 		return env, nil
@@ -158,7 +158,7 @@ func startDevServer(ctx context.Context, binary string) (*Env, error) {
 		return nil, err
 	}
 	env := &Env{Address: server.Address, Namespace: server.Namespace, UIURL: server.UIURL}
-	if err := env.connect(ctx); err != nil {
+	if err := env.connectClient(ctx); err != nil {
 		server.Stop()
 		return nil, fmt.Errorf("%w\nits last output:\n%s", err, server.Output())
 	}
@@ -166,8 +166,8 @@ func startDevServer(ctx context.Context, binary string) (*Env, error) {
 	return env, nil
 }
 
-// connect dials until the namespace responds or ctx ends.
-func (e *Env) connect(ctx context.Context) error {
+// connectClient dials until the namespace responds or ctx ends.
+func (e *Env) connectClient(ctx context.Context) error {
 	for {
 		c, err := dialNamespace(ctx, e.Address, e.Namespace)
 		if err == nil {
@@ -187,8 +187,8 @@ func dialNamespace(ctx context.Context, address, namespace string) (client.Clien
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.DialContext(ctx, connect.Uncompressed(client.Options{
-		HostPort: address, Namespace: namespace, Logger: logger(slog.LevelError), ExternalStorage: store.ReadOnly(),
+	c, err := client.DialContext(ctx, connect.WithoutCompression(client.Options{
+		HostPort: address, Namespace: namespace, Logger: newLogger(slog.LevelError), ExternalStorage: store.ReadOnly(),
 	}))
 	if err != nil {
 		return nil, err
@@ -201,8 +201,8 @@ func dialNamespace(ctx context.Context, address, namespace string) (client.Clien
 	return c, nil
 }
 
-// logger returns a logger to stderr with the level of TEST_LOG_LEVEL, or with the given level if that is unset.
-func logger(level slog.Level) log.Logger {
+// newLogger returns a logger to stderr with the level of TEST_LOG_LEVEL, or with the given level if that is unset.
+func newLogger(level slog.Level) log.Logger {
 	if text := os.Getenv("TEST_LOG_LEVEL"); text != "" {
 		if err := level.UnmarshalText([]byte(text)); err != nil {
 			panic(fmt.Sprintf("TEST_LOG_LEVEL: %v, expected debug, info, warn or error", err))

@@ -34,7 +34,7 @@ func TemporalServer(t testing.TB) *Server {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), Within(startTimeout))
 	defer cancel()
-	if err := s.connect(ctx); err != nil {
+	if err := s.connectClient(ctx); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.client.Close)

@@ -30,7 +30,7 @@ func TestLimitsGrowWithTheLoad(t *testing.T) {
 			if c.load != "" {
 				require.NoError(t, os.WriteFile(file, []byte(c.load), 0o600))
 			}
-			require.InDelta(t, c.want, slowness(c.given, file, c.processors), 0.001)
+			require.InDelta(t, c.want, slownessFactor(c.given, file, c.processors), 0.001)
 		})
 	}
 	t.Setenv("TEST_PATIENCE", "3")

@@ -42,13 +42,13 @@ var (
 )
 
 func main() {
-	if err := draw(os.Args[1:]); err != nil {
+	if err := drawDiagrams(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "diagrams:", err)
 		os.Exit(1)
 	}
 }
 
-func draw(args []string) error {
+func drawDiagrams(args []string) error {
 	if len(args) != 1 {
 		return errArgument
 	}
@@ -56,7 +56,7 @@ func draw(args []string) error {
 	if err != nil {
 		return fmt.Errorf("find %s: %w", args[0], err)
 	}
-	diagrams, err := docs.Diagrams(".")
+	diagrams, err := docs.MermaidBlocks(".")
 	if err != nil {
 		return err
 	}
@@ -91,16 +91,16 @@ func draw(args []string) error {
 		return fmt.Errorf("remove what was drawn before: %w", err)
 	}
 	for i, one := range diagrams {
-		if err := docs.WriteFile(docsite.Picture(one.Text), sized(pictures[i])+"\n"); err != nil {
+		if err := docs.WriteFile(docsite.Picture(one.Text), withSize(pictures[i])+"\n"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sized returns an SVG picture with a light background and the size of its drawing, in place of the width of the
+// withSize returns an SVG picture with a light background and the size of its drawing, in place of the width of the
 // page.
-func sized(picture string) string {
+func withSize(picture string) string {
 	head, rest, _ := strings.Cut(picture, ">")
 	size := viewBox.FindStringSubmatch(head)
 	if size == nil {

@@ -13,13 +13,13 @@ import (
 )
 
 func main() {
-	if err := write(activities.Default()); err != nil {
+	if err := writeFiles(activities.Default()); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
-func write(catalogue *activities.Catalogue) error {
+func writeFiles(catalogue *activities.Catalogue) error {
 	text, err := schema.Generate(catalogue)
 	if err != nil {
 		return err
@@ -27,5 +27,5 @@ func write(catalogue *activities.Catalogue) error {
 	if err := docs.WriteFile(schema.File, string(text)); err != nil {
 		return err
 	}
-	return docs.Write("docs", catalogue)
+	return docs.WritePages("docs", catalogue)
 }

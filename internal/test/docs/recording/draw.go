@@ -22,9 +22,9 @@ const style = `
 @media(prefers-color-scheme:dark){.w{fill:#14171c;stroke:#343b46}.t{fill:#4a5260}text{fill:#e6e9ee}.d{fill:#9aa4b2}.r{fill:#ff8a80}.g{fill:#6fdd8b}.y{fill:#f2c14e}.l{fill:#63a7ff}.c{fill:#66d9e8}}
 `
 
-// draw returns an SVG animation. The frames are side by side in one strip that moves behind a window, so the file
+// drawFrames returns an SVG animation. The frames are side by side in one strip that moves behind a window, so the file
 // contains each line only once.
-func draw(frames []frame) string {
+func drawFrames(frames []frame) string {
 	var b strings.Builder
 	last := len(frames) - 1
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img"><title>A terminal: a run loads 25 patients, its worker is killed, and another worker completes it</title><style>%s`, width, height, width, height, style)

@@ -24,13 +24,13 @@ const (
 var errArguments = errors.New("name the output and the timing that script has written")
 
 func main() {
-	if err := convert(os.Args[1:]); err != nil {
+	if err := convertRecording(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "recording:", err)
 		os.Exit(1)
 	}
 }
 
-func convert(args []string) error {
+func convertRecording(args []string) error {
 	if len(args) != 2 {
 		return errArguments
 	}
@@ -42,16 +42,16 @@ func convert(args []string) error {
 	if err != nil {
 		return fmt.Errorf("read the timing: %w", err)
 	}
-	frames, err := play(body(output), string(timing))
+	frames, err := playFrames(withoutHeader(output), string(timing))
 	if err != nil {
 		return err
 	}
-	_, err = os.Stdout.WriteString(draw(frames))
+	_, err = os.Stdout.WriteString(drawFrames(frames))
 	return err
 }
 
-// body returns the output without the first line, which script adds.
-func body(output []byte) []byte {
+// withoutHeader returns the output without the first line, which script adds.
+func withoutHeader(output []byte) []byte {
 	if first, rest, found := bytes.Cut(output, []byte("\n")); found && bytes.HasPrefix(first, []byte("Script started")) {
 		return rest
 	}
@@ -65,8 +65,8 @@ type frame struct {
 	lines []string // as SVG, without trailing empty ones
 }
 
-// play replays the output on a terminal with the recorded timing, and returns each distinct screen.
-func play(output []byte, timing string) ([]frame, error) {
+// playFrames replays the output on a terminal with the recorded timing, and returns each distinct screen.
+func playFrames(output []byte, timing string) ([]frame, error) {
 	screen, at := &terminal{}, 0.0
 	frames := []frame{{lines: []string{}}}
 	for _, line := range strings.Split(strings.TrimSpace(timing), "\n") {
@@ -81,15 +81,15 @@ func play(output []byte, timing string) ([]frame, error) {
 		}
 		n = min(n, len(output))
 		at += min(pause, longestPause)
-		screen.write(string(output[:n]))
+		screen.writeOutput(string(output[:n]))
 		output = output[n:]
 		// Screens that follow within this time are merged, because nobody would see them separately; in seconds.
 		const together = 0.04
 		if last := &frames[len(frames)-1]; at-last.at < together {
-			last.title, last.lines = screen.title, screen.svg()
+			last.title, last.lines = screen.title, screen.svgLines()
 			continue
 		}
-		frames = append(frames, frame{at: at, title: screen.title, lines: screen.svg()})
+		frames = append(frames, frame{at: at, title: screen.title, lines: screen.svgLines()})
 	}
 	for i := range frames {
 		frames[i].at *= playing / max(at, 1)

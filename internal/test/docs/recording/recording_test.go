@@ -23,8 +23,8 @@ func TestTerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			screen := &terminal{}
-			screen.write(c.output)
-			require.Equal(t, c.want, screen.svg())
+			screen.writeOutput(c.output)
+			require.Equal(t, c.want, screen.svgLines())
 		})
 	}
 }
@@ -35,29 +35,29 @@ func TestPiecesOfOutput(t *testing.T) {
 	screen := &terminal{}
 	for _, piece := range strings.Split("is \x1b[32mé\x1b[0m", "") {
 		for i := range len(piece) {
-			screen.write(piece[i : i+1])
+			screen.writeOutput(piece[i : i+1])
 		}
 	}
-	require.Equal(t, []string{`is <tspan class="g">é</tspan>`}, screen.svg())
+	require.Equal(t, []string{`is <tspan class="g">é</tspan>`}, screen.svgLines())
 }
 
 // TestPlay: pauses are shortened, what nobody could see by itself is one screen, and a title is none of its text.
 func TestPlay(t *testing.T) {
 	t.Parallel()
-	frames, err := play([]byte("\x1b]0;two\x07ab\r\nc"), "0.5 9\n0.01 1\n60 3\n")
+	frames, err := playFrames([]byte("\x1b]0;two\x07ab\r\nc"), "0.5 9\n0.01 1\n60 3\n")
 	require.NoError(t, err)
 	require.Len(t, frames, 3)
 	require.Equal(t, frame{at: frames[1].at, title: "two", lines: []string{"ab"}}, frames[1])
 	require.InDelta(t, playing, frames[2].at, 0.001)
 	require.Equal(t, []string{"ab", "c"}, frames[2].lines)
-	_, err = play(nil, "soon")
+	_, err = playFrames(nil, "soon")
 	require.Error(t, err)
 }
 
 // TestDraw: a line that several screens have is in the drawing once.
 func TestDraw(t *testing.T) {
 	t.Parallel()
-	drawing := draw([]frame{{}, {at: 1, lines: []string{"same"}}, {at: 2, lines: []string{"same", "", "new"}}})
+	drawing := drawFrames([]frame{{}, {at: 1, lines: []string{"same"}}, {at: 2, lines: []string{"same", "", "new"}}})
 	require.Equal(t, 1, strings.Count(drawing, ">same<"))
 	require.Equal(t, 3, strings.Count(drawing, "<use "))
 	require.Contains(t, drawing, "prefers-reduced-motion")

@@ -36,8 +36,8 @@ var control = regexp.MustCompile(`(?s)\x1b\[([0-9;?]*)([A-Za-z])|\x1b\]0;([^\x07
 // incomplete matches the start of a control sequence at the end of a text.
 var incomplete = regexp.MustCompile(`\x1b(?:\[[0-9;?]*|\][^\x07]*)?$`)
 
-// whole splits off an incomplete control sequence or character at the end of a text.
-func whole(text string) (first, rest string) {
+// splitIncomplete splits off an incomplete control sequence or character at the end of a text.
+func splitIncomplete(text string) (first, rest string) {
 	if at := incomplete.FindStringIndex(text); at != nil {
 		return text[:at[0]], text[at[0]:]
 	}
@@ -52,12 +52,12 @@ func whole(text string) (first, rest string) {
 	return text, ""
 }
 
-func (t *terminal) write(text string) {
-	text, t.rest = whole(t.rest + text)
+func (t *terminal) writeOutput(text string) {
+	text, t.rest = splitIncomplete(t.rest + text)
 	for _, match := range control.FindAllStringSubmatch(text, -1) {
 		switch {
 		case match[2] != "":
-			t.obey(match[2], match[1])
+			t.obeySequence(match[2], match[1])
 		case strings.HasPrefix(match[0], "\x1b]"):
 			t.title = match[3]
 		case match[0] == "\r":
@@ -67,13 +67,13 @@ func (t *terminal) write(text string) {
 		case match[0] == "\b":
 			t.col = max(0, t.col-1)
 		default:
-			t.put([]rune(match[0])[0])
+			t.putCharacter([]rune(match[0])[0])
 		}
 	}
 }
 
-// obey executes a control sequence.
-func (t *terminal) obey(command, argument string) {
+// obeySequence executes a control sequence.
+func (t *terminal) obeySequence(command, argument string) {
 	n, err := strconv.Atoi(argument)
 	if err != nil || n == 0 {
 		n = 1
@@ -82,11 +82,11 @@ func (t *terminal) obey(command, argument string) {
 	case "A":
 		t.row = max(0, t.row-n)
 	case "J": // erases what is below
-		t.reach()
+		t.reachCursor()
 		t.lines = t.lines[:t.row+1]
 		t.lines[t.row] = t.lines[t.row][:min(t.col, len(t.lines[t.row]))]
 	case "K":
-		t.reach()
+		t.reachCursor()
 		t.lines[t.row] = t.lines[t.row][:min(t.col, len(t.lines[t.row]))]
 	case "m":
 		t.style = styleOf(argument)
@@ -106,18 +106,18 @@ func styleOf(codes string) string {
 	return strings.Join(classes, " ")
 }
 
-// reach adds lines up to the cursor.
-func (t *terminal) reach() {
+// reachCursor adds lines up to the cursor.
+func (t *terminal) reachCursor() {
 	for len(t.lines) <= t.row {
 		t.lines = append(t.lines, nil)
 	}
 }
 
-func (t *terminal) put(char rune) {
+func (t *terminal) putCharacter(char rune) {
 	if t.col == columns {
 		t.row, t.col = t.row+1, 0
 	}
-	t.reach()
+	t.reachCursor()
 	line := t.lines[t.row]
 	for len(line) <= t.col {
 		line = append(line, cell{text: ' '})
@@ -127,12 +127,12 @@ func (t *terminal) put(char rune) {
 	t.col++
 }
 
-// svg returns the visible lines as SVG.
-func (t *terminal) svg() []string {
+// svgLines returns the visible lines as SVG.
+func (t *terminal) svgLines() []string {
 	seen := t.lines[max(0, len(t.lines)-rows):]
 	all := make([]string, len(seen))
 	for i, line := range seen {
-		all[i] = spans(line)
+		all[i] = svgSpans(line)
 	}
 	for len(all) > 0 && all[len(all)-1] == "" {
 		all = all[:len(all)-1]
@@ -140,8 +140,8 @@ func (t *terminal) svg() []string {
 	return all
 }
 
-// spans returns a line as SVG, with a span for each style.
-func spans(line []cell) string {
+// svgSpans returns a line as SVG, with a span for each style.
+func svgSpans(line []cell) string {
 	var b strings.Builder
 	for i := 0; i < len(line); {
 		end := i

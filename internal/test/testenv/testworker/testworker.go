@@ -60,23 +60,23 @@ func Main(interceptors ...grpc.UnaryClientInterceptor) {
 	if os.Getenv(queueVariable) == "" {
 		return
 	}
-	if err := work(interceptors); err != nil {
+	if err := runWorker(interceptors); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// work runs a worker until standard input ends, which also happens when the test process dies.
-func work(interceptors []grpc.UnaryClientInterceptor) error {
-	watched, err := watch(context.Background())
+// runWorker runs a worker until standard input ends, which also happens when the test process dies.
+func runWorker(interceptors []grpc.UnaryClientInterceptor) error {
+	watched, err := newTelemetry(context.Background())
 	if err != nil {
 		return err
 	}
 	defer watched.Close()
 	var c client.Client
-	err = reach(func() (err error) {
-		c, err = client.DialContext(context.Background(), watched.Client(connect.Uncompressed(client.Options{
+	err = retryUntilReached(func() (err error) {
+		c, err = client.DialContext(context.Background(), watched.Client(connect.WithoutCompression(client.Options{
 			HostPort: os.Getenv(addressVariable), Namespace: os.Getenv(namespaceVariable),
 			Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 			ConnectionOptions: client.ConnectionOptions{
@@ -102,7 +102,7 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 		return err
 	}
 	var w worker.Worker
-	err = reach(func() error {
+	err = retryUntilReached(func() error {
 		w = host.NewWorker(c, catalogue, host.Options{TaskQueue: os.Getenv(queueVariable), StopTimeout: timeout, Telemetry: watched})
 		return w.Start()
 	})
@@ -126,8 +126,8 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 // on a busy machine.
 const reachPatience = 2 * time.Minute
 
-// reach calls try until it succeeds or reachPatience is over.
-func reach(try func() error) error {
+// retryUntilReached calls try until it succeeds or reachPatience is over.
+func retryUntilReached(try func() error) error {
 	const pause = 200 * time.Millisecond
 	for until := time.Now().Add(reachPatience); ; time.Sleep(pause) {
 		if err := try(); err == nil || time.Now().After(until) {
@@ -136,8 +136,8 @@ func reach(try func() error) error {
 	}
 }
 
-// watch returns the telemetry of a worker, as its options or the environment request.
-func watch(ctx context.Context) (*telemetry.Telemetry, error) {
+// newTelemetry returns the telemetry of a worker, as its options or the environment request.
+func newTelemetry(ctx context.Context) (*telemetry.Telemetry, error) {
 	options := telemetry.Options{Service: "testworker", TraceHeaders: true}
 	file := os.Getenv(metricsVariable)
 	if file != "" {
@@ -179,7 +179,7 @@ type Process struct {
 // Start starts a worker, which is stopped when the test ends. It passes connections through the environment.
 func Start(t testing.TB, options Options) *Process {
 	t.Helper()
-	p, err := start(options)
+	p, err := startProcess(options)
 	if err != nil {
 		t.Fatalf("start a worker process: %v", err)
 	}
@@ -188,7 +188,7 @@ func Start(t testing.TB, options Options) *Process {
 	return p
 }
 
-func start(options Options) (*Process, error) {
+func startProcess(options Options) (*Process, error) {
 	binary, err := os.Executable()
 	if err != nil {
 		return nil, err
