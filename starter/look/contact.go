@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// mostSilent is after how many unanswered polls in a row the server counts as lost; each takes up to twice
+	// mostSilent is the number of unanswered polls in a row after which the server counts as lost; each takes up to twice
 	// queryTimeout.
 	mostSilent = 2
 	// contactPatience is how long the server may be lost before the command stops following.

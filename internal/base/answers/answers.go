@@ -24,7 +24,7 @@ import (
 var (
 	// ErrNoAnswer: no worker responded in time; the answer may still take effect.
 	ErrNoAnswer = errors.New("no worker responds")
-	// ErrClosed says that the workflow has ended.
+	// ErrClosed means that the workflow has ended.
 	ErrClosed = errors.New("the workflow has ended")
 )
 

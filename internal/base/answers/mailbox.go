@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter"
 )
 
-// ErrFull says that the limit for undelivered answers to an attempt is reached.
+// ErrFull means that the limit for undelivered answers to an attempt is reached.
 var ErrFull = fmt.Errorf("the limit for undelivered answers to an attempt is reached (%d answers, or %d bytes)", interpreter.MaxMailboxAnswers, interpreter.MaxMailboxBytes)
 
 // otherEvents is the number of events that a mailbox no worker has read has besides its answers.

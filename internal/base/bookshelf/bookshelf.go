@@ -15,7 +15,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// ErrUnknown says that the folder has no such playbook.
+// ErrUnknown means that the folder has no such playbook.
 var ErrUnknown = errors.New("no such playbook")
 
 // names matches the names by which files of the folder can be requested: neither paths nor hidden files.

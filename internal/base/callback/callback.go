@@ -44,7 +44,7 @@ func SealToken(keys *seal.Keys, address Address) (string, error) {
 	return keys.Seal(text, place)
 }
 
-// ErrToken says that a token is not valid for these keys.
+// ErrToken means that a token is not valid for these keys.
 var ErrToken = errors.New("the token is not valid")
 
 // OpenToken decrypts a token; the error is ErrToken, whatever the reason.

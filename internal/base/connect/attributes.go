@@ -41,10 +41,10 @@ func (m MistypedAttribute) Error() string {
 	return fmt.Sprintf("search attribute %s is of type %s, expected %s", m.Name, m.Type, m.Want)
 }
 
-// RightsError says that a server does not let this client, or any client, add search attributes. Its message is
+// RightsError is the error if a server does not let this client, or any client, add search attributes. Its message is
 // complete without context.
 type RightsError struct {
-	// Absent says that the server has no operator service for anybody, as on Temporal Cloud.
+	// Absent is set if the server has no operator service for anybody, as on Temporal Cloud.
 	Absent    bool
 	Namespace string
 	Err       error

@@ -81,7 +81,7 @@ func WithKey(options client.Options, key string) client.Options {
 	return options
 }
 
-// NoServerError says that no usable server was reached at an address, and what to do about it.
+// NoServerError is the error if no usable server was reached at an address, and what to do about it.
 type NoServerError struct {
 	Address string
 	Err     error

@@ -75,7 +75,7 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Message }
 
-// ErrNotHTTP says that a text is not an http connection. It does not quote the text.
+// ErrNotHTTP means that a text is not an http connection. It does not quote the text.
 var ErrNotHTTP = errors.New("not a connection of http")
 
 // Text converts an entry of a connections file to the form in which resolvers store it: a text unchanged, a map as

@@ -49,10 +49,10 @@ const (
 	mostSecret = 1 << 20
 )
 
-// ErrMissing says that a source has no value: there is no such file, variable or field.
+// ErrMissing means that a source has no value: there is no such file, variable or field.
 var ErrMissing = errors.New("no such secret")
 
-// ErrUnreadable says that a source cannot be read right now.
+// ErrUnreadable means that a source cannot be read right now.
 var ErrUnreadable = errors.New("the secret cannot be read")
 
 // Read returns the value of a source. It is read again if the cached one is old, the file has changed, or anew is

@@ -41,7 +41,7 @@ func NoConnection(string) bool { return false }
 // OwnConnection is the HostMatcher of a tool that only connects to addresses of its connection.
 func OwnConnection(string) bool { return true }
 
-// DeniedError says that connecting to an address is not allowed. Its text says what to change.
+// DeniedError is the error if connecting to an address is not allowed. Its text says what to change.
 type DeniedError struct {
 	// Address is host:port as it was requested.
 	Address string

@@ -23,7 +23,7 @@ import (
 // Playbooks are the playbooks that a worker knows. It is safe for concurrent use. Nil is a program that leaves to its owner what
 // runs, such as starter try: all playbooks are known to it.
 type Playbooks struct {
-	// Only says that playbooks that are not known do not run.
+	// Only is set if playbooks that are not known do not run.
 	Only bool
 
 	folder string

@@ -157,7 +157,7 @@ var (
 		[]string{LabelTaskQueue, LabelType},
 		"How long the oldest of these tasks has waited.",
 	}
-	// StoreUp is what this process finds; it may differ between processes.
+	// StoreUp is whether this process can write to the payload store; it may differ between processes.
 	StoreUp = &Metric{
 		"reprise_payload_store_up", Gauge, nil,
 		"1 while the payload store accepts values of this process, 0 while it does not; without a payload store there is no value.",

@@ -17,10 +17,10 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// ErrMissing says that a value is not, or no longer, in the store.
+// ErrMissing means that a value is not, or no longer, in the store.
 var ErrMissing = errors.New("the value is missing")
 
-// ErrCorrupt says that a stored value is not what was written.
+// ErrCorrupt means that a stored value is not what was written.
 var ErrCorrupt = errors.New("the value is corrupt")
 
 // reference identifies a stored value. It is kept in workflow history.

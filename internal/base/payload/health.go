@@ -39,7 +39,7 @@ type health struct {
 	probe sync.Mutex
 	// failingSince is when operations began to fail; zero if the last one succeeded.
 	failingSince time.Time
-	// gaveUp says that an operation has been tried for driverPatience since then, in vain.
+	// gaveUp is set if an operation has been tried for driverPatience since then, in vain.
 	gaveUp  bool
 	changed chan struct{} // has one element once operations begin to fail
 }

@@ -172,11 +172,11 @@ const (
 	marker = "reprise-payload-store"
 )
 
-// errNoStore says that a folder is not a store.
+// errNoStore means that a folder is not a store.
 var errNoStore = errors.New("the folder is not a payload store: it does not exist, has not been prepared, or what belongs there is not mounted; " +
 	"once for each store: starter setup --payload-store ADDRESS")
 
-// errStoreGone says that a folder is no longer the store that was opened there.
+// errStoreGone means that a folder is no longer the store that was opened there.
 var errStoreGone = errors.New("its folder is gone, or is no longer mounted")
 
 // checkMarker checks that a folder has the marker. create writes it.
@@ -243,7 +243,7 @@ func (s *Store) Close() error {
 // recognise what blocks a run. It is kept in workflow history.
 const FailureType = "StoreError"
 
-// StoreError says that the store is unavailable, or lacks a value. The text names the store, and the value if there
+// StoreError is the error if the store is unavailable, or lacks a value. The text names the store, and the value if there
 // is one.
 type StoreError struct {
 	Text string

@@ -28,7 +28,7 @@ const (
 type pattern struct {
 	text string
 	kind kind
-	// pieces says that a prefix of the pattern at the end of a text is masked too.
+	// pieces is set if a prefix of the pattern at the end of a text is masked too.
 	pieces bool
 }
 

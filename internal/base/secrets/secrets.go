@@ -64,7 +64,7 @@ func (s *Masker) Add(values ...string) {
 	}
 }
 
-// AddToken is Add for one value. It returns what finds the value in responses.
+// AddToken is Add for one value. It returns a finder of the value in responses.
 func (s *Masker) AddToken(value string) *ConnectionSecrets {
 	s.mu.Lock()
 	defer s.mu.Unlock()

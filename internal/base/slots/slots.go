@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// ErrBusy says that the maximum number of callers wait for a slot of the key.
+// ErrBusy means that the maximum number of callers wait for a slot of the key.
 var ErrBusy = errors.New("too many are waiting for a slot")
 
 // ByKey manages the slots of each key.

@@ -55,7 +55,7 @@ type Found struct {
 	// HeldBy is what holds the whole run, "" for nothing. In a list it is what the server's list says of open runs: no
 	// worker, a person, an answer, a pause or a queue.
 	HeldBy string `json:"held_by,omitempty"`
-	// Late says that the run takes longer than it was expected to, or did; LateSeconds is by how much an open one does,
+	// Late is set if the run takes longer than it was expected to, or did; LateSeconds is by how much an open one does,
 	// in seconds, where the server knows what was expected.
 	Late        bool    `json:"late,omitempty"`
 	LateSeconds float64 `json:"late_seconds,omitempty"`
@@ -69,7 +69,7 @@ type Found struct {
 
 	last    string // run ID of the chain's last history
 	isChild bool   // a step of another run has started it
-	// cancelling says that a cancel was requested; false if the run was not described. stalled is as in Status.
+	// cancelling is set if a cancel was requested; false if the run was not described. stalled is as in Status.
 	cancelling bool
 	stalled    string
 	// activities are the pending activities; nil if the run was not described.
@@ -118,7 +118,7 @@ func (f Found) NeedsPerson() bool {
 	return false
 }
 
-// UnknownError says that no run has the given ID, or one that begins with it.
+// UnknownError is the error if no run has the given ID, or one that begins with it.
 type UnknownError struct {
 	ID      string
 	RunID   string // that was requested, "" for the latest
@@ -142,7 +142,7 @@ func (e *UnknownError) Error() string {
 // Unwrap returns ErrNotFound.
 func (e *UnknownError) Unwrap() error { return ErrNotFound }
 
-// AmbiguousError says that several run IDs begin with the given text.
+// AmbiguousError is the error if several run IDs begin with the given text.
 type AmbiguousError struct {
 	ID   string
 	IDs  []string // some of them, sorted
@@ -157,7 +157,7 @@ func (e *AmbiguousError) Error() string {
 	return text + "; give more of it"
 }
 
-// NoRunError says that a workflow is not a run of a playbook.
+// NoRunError is the error if a workflow is not a run of a playbook.
 type NoRunError struct {
 	ID, Type string
 	// Run is the workflow ID of the run that it is part of; "" if it is part of none.

@@ -58,7 +58,7 @@ const isOpen = "ExecutionStatus = 'Running'"
 // List holds the runs that a filter selects: running ones, newest first, then ended ones, the last to end first.
 type List struct {
 	Runs []Found `json:"runs"`
-	// More says that the limit left out some runs.
+	// More is set if the limit left out some runs.
 	More bool `json:"more"`
 	// NoWorker are the task queues of open runs in the list that no worker polls, if FindUnpolled was called.
 	NoWorker []string `json:"no_worker,omitempty"`
@@ -181,7 +181,7 @@ func executionCondition(statuses []string) string {
 	return "ExecutionStatus IN (" + strings.Join(texts, ", ") + ")"
 }
 
-// QueryError says that the server refused a list filter.
+// QueryError is the error if the server refused a list filter.
 type QueryError struct {
 	Query string
 	Err   error

@@ -78,7 +78,7 @@ type lastAttempt struct {
 	failure       *interpreter.ErrorObject
 	// began is when an attempt that is answered from outside began, and awaited since when it has awaited its answer.
 	began, awaited time.Time
-	// waits says that the call waits for its next attempt, and settled is what people decided about that; nil if
+	// waits is set if the call waits for its next attempt, and settled is what people decided about that; nil if
 	// nothing.
 	waits   bool
 	settled *interpreter.Settlement

@@ -27,7 +27,7 @@ type QueuePosition struct {
 	// HoldersSince is when each of Holders got its slot.
 	HoldersSince []time.Time `json:"holders_since,omitempty"`
 	Running      int         `json:"running,omitempty"`
-	// Stopped says that the queue's workflow was terminated. No run gets a slot until one requests it again, which
+	// Stopped is set if the queue's workflow was terminated. No run gets a slot until one requests it again, which
 	// restarts the workflow.
 	Stopped bool `json:"stopped,omitempty"`
 	// NoWorker is a workflow without a worker that the run waits for: the queue's workflow, or the first of Holders;

@@ -170,7 +170,7 @@ func (r *earlierRuns) queryKept(ctx context.Context, info *workflowpb.WorkflowEx
 	return kept, why, err
 }
 
-// errNotBegun says that a workflow was ended before a worker had run it.
+// errNotBegun means that a workflow was ended before a worker had run it.
 var errNotBegun = errors.New("it was ended before it began")
 
 // queryEnded queries an ended workflow. If it no longer exists, into is left unchanged; why says why no worker can

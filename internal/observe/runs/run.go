@@ -56,7 +56,7 @@ type Loop struct {
 	// Lost counts failed iterations that are no longer in any history.
 	Lost int
 
-	// Whole says that every iteration which did not fail has succeeded.
+	// Whole is set if every iteration which did not fail has succeeded.
 	Whole bool
 
 	input     *commonpb.Payloads

@@ -36,7 +36,7 @@ type StartedRun struct {
 	Run Found     // as it is now; without a status where the server has forgotten it
 }
 
-// NoScheduleError says that no schedule of a playbook has the given ID, or one that begins with it.
+// NoScheduleError is the error if no schedule of a playbook has the given ID, or one that begins with it.
 type NoScheduleError struct {
 	ID      string
 	Nearest string // an ID that is like it, "" for none

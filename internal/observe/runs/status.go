@@ -77,7 +77,7 @@ type PendingActivity struct {
 	// Worker is the worker to which the activity was last delivered, at time Since.
 	Worker string    `json:"worker,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	// Running says that a worker is running the activity.
+	// Running is set if a worker is running the activity.
 	Running    bool  `json:"running"`
 	Deliveries int32 `json:"deliveries"`
 	// LastFailure is why the activity was delivered again.
@@ -141,7 +141,7 @@ type Step struct {
 	turns int      // iterations that wait for their turns, where they were queried
 	// keepers counts the iterations whose state's keeper is unreachable.
 	keepers int
-	// counted says that all open iterations were queried.
+	// counted is set if all open iterations were queried.
 	counted bool
 	// waitingSince is when the last of the iterations that wait for a retry began to wait.
 	waitingSince time.Time
@@ -183,7 +183,7 @@ type Counts struct {
 	Success    int    `json:"success"`
 	Failed     int    `json:"failed"`
 	Cancelled  int    `json:"cancelled"`
-	// Open says that the source of the loop may add more elements to Total.
+	// Open is set if the source of the loop may add more elements to Total.
 	Open bool `json:"open,omitempty"`
 	// Source is the state of an open loop's source; nil for a loop over a collection.
 	Source    *Item `json:"source,omitempty"`
@@ -195,9 +195,9 @@ type Counts struct {
 	Waiting int `json:"waiting"`
 	// Awaiting counts the running iterations whose attempts are answered from outside, as far as they were queried.
 	Awaiting int `json:"awaiting,omitempty"`
-	// Asks says that attempts of the loop's iterations are answered from outside.
+	// Asks is set if attempts of the loop's iterations are answered from outside.
 	Asks bool `json:"asks,omitempty"`
-	// Plays says that the loop's iterations run playbooks.
+	// Plays is set if the loop's iterations run playbooks.
 	Plays   bool `json:"plays,omitempty"`
 	Pending int  `json:"pending"`
 	// Unknown counts iterations in a part of the loop that did not respond: they may have ended.

@@ -97,7 +97,7 @@ type Waits struct {
 type Figures struct {
 	Playbook string `json:"playbook,omitempty"`
 	Step     string `json:"step"`
-	// InChildRuns says that the figures are of child runs only.
+	// InChildRuns is set if the figures are of child runs only.
 	InChildRuns bool `json:"in_child_runs,omitempty"`
 	Visits      int  `json:"visits"`
 	Items       int  `json:"items"`

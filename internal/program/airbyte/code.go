@@ -24,7 +24,7 @@ type code struct {
 	falsy, calm bool
 	// texty, timed and dated say that the value is a text, a time or a day.
 	texty, timed, dated bool
-	// path says that it is a name followed by members.
+	// path is set if it is a name followed by members.
 	path bool
 }
 

@@ -26,7 +26,7 @@ type incremental struct {
 	// start and end are the bounds of the current slice, in the API's format.
 	start, end code
 	feed       bool // rows come newest first: the first old one ends the pages
-	// kept says that the step keeps a state.
+	// kept is set if the step keeps a state.
 	kept bool
 	// The names of the slice's fields.
 	startField, endField string

@@ -18,7 +18,7 @@ var (
 	jinjaConstant = regexp.MustCompile(`\b(true|false|none|null)\b`)
 )
 
-// literalOf returns the value of a text that is a literal of Python, as which the CDK reads what its templates give.
+// literalOf returns the value of a text that is a Python literal. The CDK parses the results of templates that way.
 func literalOf(text string) (value any, is bool) {
 	text = strings.TrimSpace(text)
 	switch {

@@ -68,7 +68,7 @@ const parentSlice = "parent_slice"
 // source is a list of partitions.
 type source struct {
 	list string // expression
-	// constant is the list if it is constant.
+	// constant is the value of the list if that is constant, else nil.
 	constant any
 	fields   []string
 	nested   bool

@@ -28,7 +28,7 @@ type step struct {
 	of     component
 	// full marks the separate reading of a parent from its start, which keeps no state.
 	full bool
-	// written says that the rows are written to a table, read that other steps need them.
+	// written is set if the rows are written to a table, read that other steps need them.
 	written, read bool
 
 	needed          []string // fields of its rows, by templates and those below

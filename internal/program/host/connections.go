@@ -38,8 +38,8 @@ func Connections(path string) (tool.ConnectionResolver, error) {
 	return activities.FirstOf{connectionFile{file}, environment}, nil
 }
 
-// checkVariables refuses connections in environment variables that no attempt could use, as is done for those in a
-// file.
+// checkVariables returns an error for a connection in an environment variable that no attempt could use. Connections in
+// a file are checked in the same way.
 func checkVariables(entries []string) error {
 	for _, entry := range slices.Sorted(slices.Values(entries)) { // of two mistakes always the same is reported
 		name, value, _ := strings.Cut(entry, "=")

@@ -15,7 +15,7 @@ import (
 // BinaryVariable is the environment variable that selects the server binary.
 const BinaryVariable = "REPRISE_DEVSERVER"
 
-// ErrNotFound says that this machine has no server to start.
+// ErrNotFound means that this machine has no server to start.
 var ErrNotFound = errors.New("no Temporal server found to start")
 
 // Find returns the path of a binary that supports "server start-dev": REPRISE_DEVSERVER, else temporal on PATH, else

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// ErrForeign says that a file that leads to a local server may belong to another user, who would get the playbooks
+// ErrForeign means that a file that leads to a local server may belong to another user, who would get the playbooks
 // and keys that are sent there.
 var ErrForeign = errors.New("it is not followed")
 

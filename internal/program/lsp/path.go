@@ -13,7 +13,7 @@ type place struct {
 	keys []string
 	// key is the key whose value the cursor is in; "" if it is at a key.
 	key string
-	// expression says that the cursor is inside {{ }}.
+	// expression is set if the cursor is inside {{ }}.
 	expression bool
 	// tool is the tool of the nearest enclosing call; "" for none.
 	tool string

@@ -22,7 +22,7 @@ import (
 // header is the comment at the top of recordings.
 const header = "# written by starter with --record; secrets were replaced by " + secrets.Stars + "\n"
 
-// ErrTooLarge says that a recording exceeds MaxBytes.
+// ErrTooLarge means that a recording exceeds MaxBytes.
 var ErrTooLarge = errors.New("the recording has more than 1 MiB; record fewer pages, or a smaller page")
 
 // Write writes a recording with secrets masked: those that known finds, values of headers that carry credentials, and

@@ -63,7 +63,7 @@ type Report struct {
 	NotBegun   int             `json:"not_begun"`
 	Mismatches []Mismatch      `json:"mismatches"`
 	Unread     []UnreadHistory `json:"unread"`
-	// Left says that there are closed workflows beyond the sample.
+	// Left is set if there are closed workflows beyond the sample.
 	Left bool `json:"left,omitempty"`
 }
 

@@ -36,7 +36,7 @@ type Description struct {
 	login *login
 	// given are the names of values that each run must be given, because they must not be in a file.
 	given []string
-	// probed says that Answer came from a probe. rows is the number of rows in it.
+	// probed is set if Answer came from a probe. rows is the number of rows in it.
 	probed bool
 	rows   int
 	// known are the secrets that were removed, which may occur elsewhere too.
@@ -84,7 +84,7 @@ func dropPairs(pairs []Pair, drop func(Pair) bool) []Pair {
 // login is how a request authenticates, without the secret itself.
 type login struct {
 	name string // of the connection
-	// below says that the connection's address has a path, to which the request's path is relative.
+	// below is set if the connection's address has a path, to which the request's path is relative.
 	below bool
 	form  string // what it looks like
 }

@@ -66,7 +66,7 @@ type paging struct {
 	moreHeaders map[string]string
 	// sent are the parameters of the second request of the test; nil if they are not compared.
 	sent map[string]any
-	// sized says that a page with fewer rows than page_size is the last one, so that the page size has to be known.
+	// sized is set if a page with fewer rows than page_size is the last one, so that the page size has to be known.
 	sized bool
 	// guess describes which part of it is a guess; "" if none is.
 	guess string

@@ -24,9 +24,9 @@ const answerPatience = 5 * time.Second
 
 // callbackAnswer says whether an answer to an attempt was accepted.
 type callbackAnswer struct {
-	// Accepted says that the attempt has the answer; otherwise it is stored until a worker accepts it.
+	// Accepted is set if the attempt has the answer; otherwise it is stored until a worker accepts it.
 	Accepted bool `json:"accepted"`
-	// Repeated says that the same answer was received before.
+	// Repeated is set if the same answer was received before.
 	Repeated bool `json:"repeated,omitempty"`
 }
 
@@ -177,7 +177,7 @@ func (s *Server) deliverAnswer(ctx context.Context, workflowID string, given int
 	return reply, err
 }
 
-// errUnsaid says that no workflow has replied to an answer: no worker responded, or the workflow continued as new
+// errUnsaid means that no workflow has replied to an answer: no worker responded, or the workflow continued as new
 // meanwhile, or has ended.
 var errUnsaid = errors.New("no workflow has replied to the answer")
 

@@ -18,7 +18,7 @@ type delivery struct {
 	// id identifies a delivery and its repetitions. Unless the author names a header, it is derived from what is
 	// signed: otherwise a copy of a delivery with another ID could start another run.
 	id string
-	// byBody says that only its body identifies the delivery, which another delivery may have too.
+	// byBody is set if only its body identifies the delivery, which another delivery may have too.
 	byBody  bool
 	event   string // "" where the sender has none
 	trigger map[string]any

@@ -28,7 +28,7 @@ type reporting struct {
 	mu   sync.Mutex
 	open map[string]*reports // by the key of the attempt
 	left sync.WaitGroup      // those that are to be sent
-	// ends says that the server is stopping, so that nothing is held back any more.
+	// ends is set if the server is stopping, so that nothing is held back any more.
 	ends bool
 }
 

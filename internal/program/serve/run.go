@@ -43,7 +43,7 @@ type runDocument struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"`
 	StatusURL  string `json:"status_url,omitempty"`
-	// Repeated says that an earlier request started the run.
+	// Repeated is set if an earlier request started the run.
 	Repeated bool               `json:"repeated,omitempty"`
 	Status   interpreter.Status `json:"status"`
 	// Result is set once the run has ended.

@@ -48,7 +48,7 @@ type Begun struct {
 	Warnings []string // about the workload
 }
 
-// StartedError says that a run with the workflow ID exists or existed.
+// StartedError is the error if a run with the workflow ID exists or existed.
 type StartedError struct{ WorkflowID string }
 
 func (e *StartedError) Error() string { return "a run already exists with the ID " + e.WorkflowID }

@@ -28,17 +28,17 @@ type Destination struct {
 	Key string
 }
 
-// ErrInterrupted says that a start was interrupted before the run began.
+// ErrInterrupted means that a start was interrupted before the run began.
 var ErrInterrupted = errors.New("interrupted before the run began")
 
-// StartedError says that a run with the ID exists already.
+// StartedError is the error if a run with the ID exists already.
 type StartedError struct{ WorkflowID, RunID string }
 
 func (e *StartedError) Error() string {
 	return fmt.Sprintf("a run with the ID %q is open; choose another --workflow-id, or leave it out", e.WorkflowID)
 }
 
-// UnsureError says that the response to a start was lost: the run may have begun.
+// UnsureError is the error if the response to a start was lost: the run may have begun.
 type UnsureError struct {
 	WorkflowID string
 	Err        error

@@ -28,7 +28,7 @@ func (t *Telemetry) Client(options client.Options) client.Options {
 	return options
 }
 
-// Activities returns what records a worker's attempts; nil if t is nil.
+// Activities returns the recorder of a worker's attempts; nil if t is nil.
 func (t *Telemetry) Activities() attempt.Telemetry {
 	if t == nil {
 		return nil

@@ -89,7 +89,7 @@ func (r *recorder) read(m *meter.Metric, one reading, values []string) {
 	r.readings[m].put(strings.Join(bounded, "\x00"), one)
 }
 
-// Gauges returns what receives the readings of this process; nil if t is nil.
+// Gauges returns the receiver of this process's readings; nil if t is nil.
 func (t *Telemetry) Gauges() meter.Gauges {
 	if t == nil {
 		return nil

@@ -125,7 +125,7 @@ type Sink struct {
 	Rows    []any              `json:"rows"`
 	Columns []Column           `json:"columns,omitempty"`
 	Params  []expression.Value `json:"params,omitempty"` // of a statement
-	// Written says that the sink was written to, and Error why writing failed.
+	// Written is set if the sink was written to, and Error why writing failed.
 	Written bool   `json:"written"`
 	Error   string `json:"error,omitempty"`
 }

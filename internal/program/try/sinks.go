@@ -114,7 +114,7 @@ func (t *trial) writeSink(ctx context.Context, sink *call.Call) (interpreter.Cal
 // shownTarget bounds the text of a target, in characters.
 const shownTarget = 200
 
-// sinkTarget returns what a sink writes to.
+// sinkTarget returns the URL, table or path that a sink writes to.
 func (t *trial) sinkTarget(in interpreter.ToolInput) string {
 	text := func(name string) string { return expression.Text(in.Fields[name].Data) }
 	target := text(playbook.FieldURL)

@@ -21,11 +21,11 @@ import (
 // Person is a user of the pages.
 type Person struct {
 	Name string
-	// Operator says that the person may change runs; others may only see them.
+	// Operator is set if the person may change runs; others may only see them.
 	Operator bool
-	// Owner says that the person started the pages, and may do whatever the Temporal server can.
+	// Owner is set if the person started the pages, and may do whatever the Temporal server can.
 	Owner bool
-	// SignedIn says that the person signed in with a token, and may sign out.
+	// SignedIn is set if the person signed in with a token, and may sign out.
 	SignedIn bool
 }
 
@@ -155,7 +155,7 @@ func (a Access) personOf(r *http.Request) (Person, error) {
 	return Person{}, &pageError{http.StatusUnauthorized, text}
 }
 
-// errSignIn says that the person must sign in with a token.
+// errSignIn means that the person must sign in with a token.
 var errSignIn = errors.New("nobody is signed in")
 
 // holderOf returns the owner of a token. It is called for each request, so that a removed token is invalid at once.

@@ -81,7 +81,7 @@ type frame struct {
 	At      time.Time
 	Books   bool // there is a folder of playbooks
 	Docs    bool // the documents are here too
-	// Temporal says that this person can also open Temporal's own UI here.
+	// Temporal is set if this person can also open Temporal's own UI here.
 	Temporal bool
 	// Away is shown when the server of the pages does not respond: how to start it.
 	Away    string

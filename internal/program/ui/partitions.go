@@ -172,8 +172,8 @@ type expectedTimes struct {
 	within time.Duration
 }
 
-// timesOf returns the times of a playbook's schedule: the one that started one of its runs, else the one with its
-// name. It is nil if there is none.
+// timesOf returns the times of a playbook's schedule, nil if it has none. The schedule is the one that started a run
+// in list, else the one with the playbook's name.
 func (s *Server) timesOf(ctx context.Context, book *playbook.Playbook, list []runs.Found) *expectedTimes {
 	id := book.Name
 	for _, run := range list {

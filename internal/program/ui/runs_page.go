@@ -26,8 +26,8 @@ const (
 	shownLate = 100
 	// runsPerPage is how many runs a page lists.
 	runsPerPage = 25
-	// callsOfRuns is how many calls to the server the list of runs takes at most. Without it a page with many runs would load
-	// the server and take long. What is left out is on the next refresh, which needs fewer calls for the rest.
+	// callsOfRuns bounds the calls to the server for the list of runs. Without it a page with many runs would load the
+	// server and take long. The next refresh shows what was left out, because it needs fewer calls for the rest.
 	callsOfRuns = 10
 	// callsPerPage bounds the calls of a page, besides listing, that are made at once.
 	callsPerPage = 9

@@ -40,7 +40,7 @@ type iterationRow struct {
 	Index   int
 	Element string // "" where it is not known
 	Status  interpreter.Status
-	// ByPerson says that only a person can continue it.
+	// ByPerson is set if only a person can continue it.
 	ByPerson bool
 	Now      string
 	Error    string

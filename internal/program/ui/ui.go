@@ -130,7 +130,7 @@ func New(options Options) *Server {
 	return s
 }
 
-// newSender returns what sends commands to runs.
+// newSender returns a dispatcher of commands to runs.
 func (s *Server) newSender() *steer.Dispatcher {
 	return &steer.Dispatcher{Client: s.Client, Namespace: s.Namespace, Runs: s.Runs}
 }
