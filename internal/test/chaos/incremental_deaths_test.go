@@ -70,9 +70,9 @@ func (r *incrementalRound) killDatabaseInRun() {
 
 // killDatabaseInWrite: it has begun to write rows and state.
 func (r *incrementalRound) killDatabaseInWrite() {
-	unlock := r.db.Lock(r.t, "kept")
+	unlock := r.db.LockTable(r.t, "kept")
 	run := r.start()
-	r.await("a sink waits for its table, or the run ends", func() bool { return r.db.Waiting(r.t, "kept") > 0 || r.ended() })
+	r.await("a sink waits for its table, or the run ends", func() bool { return r.db.CountWaiting(r.t, "kept") > 0 || r.ended() })
 	r.db.Kill(r.t)
 	r.kills++
 	unlock()

@@ -194,10 +194,10 @@ func (r *movingRound) killAtTable(first bool, table string) bool {
 			return false
 		}
 	}
-	unlock := r.db.Lock(r.t, table)
+	unlock := r.db.LockTable(r.t, table)
 	defer unlock()
 	r.ensureWorker()
-	if !r.comes(first, "a sink waits for the table "+table, func() bool { return r.db.Waiting(r.t, table) > 0 }) {
+	if !r.comes(first, "a sink waits for the table "+table, func() bool { return r.db.CountWaiting(r.t, table) > 0 }) {
 		return false
 	}
 	r.kill()

@@ -187,10 +187,10 @@ func (r *round) awaitHeld() {
 func (r *stage) killInWrite(table string) {
 	r.t.Helper()
 	r.t.Logf("the worker dies in a write to %s", table)
-	unlock := r.db.Lock(r.t, table)
+	unlock := r.db.LockTable(r.t, table)
 	defer unlock()
 	r.startWorker()
-	r.until("a sink waits for the table "+table, func() bool { return r.db.Waiting(r.t, table) > 0 })
+	r.until("a sink waits for the table "+table, func() bool { return r.db.CountWaiting(r.t, table) > 0 })
 	r.kill()
 }
 
