@@ -179,7 +179,16 @@ func isImplied(a, b code) bool {
 	return a.text == there || strings.HasPrefix(a.text, there+".") || strings.HasPrefix(a.text, there+"[")
 }
 
+// asDay returns an expression in which today is a day, and not the time of it.
+func asDay(c code) code {
+	if c.dated && c.text == nowCode().text {
+		return code{text: "format_time(" + c.text + ", '2006-01-02')", prec: precAtom, calm: c.calm, texty: true}
+	}
+	return c
+}
+
 func eitherCode(a, b code) code {
+	a, b = asDay(a), asDay(b)
 	switch {
 	case a.known && !expression.Truthy(a.value), a.text == b.text:
 		return b
@@ -200,6 +209,7 @@ func choiceCode(test, then, otherwise code) code {
 		}
 		return otherwise
 	}
+	then, otherwise = asDay(then), asDay(otherwise)
 	return code{
 		text: then.operandText(precOr) + " if " + test.operandText(precOr) + " else " + otherwise.operandText(precChoice), prec: precChoice,
 		calm: test.calm && then.calm && otherwise.calm, falsy: test.calm && then.falsy && otherwise.falsy,
@@ -240,6 +250,7 @@ func joinTexts(parts []code) code {
 	var value strings.Builder
 	known := true
 	for i, part := range parts {
+		part = asDay(part)
 		texts[i] = part.operandText(precAdd)
 		if i == 0 && part.prec == precJoin {
 			texts[i] = part.text
@@ -261,7 +272,7 @@ func templateValue(parts []code) any {
 		if parts[0].known {
 			return parts[0].value
 		}
-		return node.Verbatim("{{ " + parts[0].text + " }}")
+		return node.Verbatim("{{ " + asDay(parts[0]).text + " }}")
 	}
 	var b strings.Builder
 	known := true
@@ -275,7 +286,7 @@ func templateValue(parts []code) any {
 			b.WriteString(expression.Text(part.value))
 		default:
 			known = false
-			b.WriteString("{{ " + part.text + " }}")
+			b.WriteString("{{ " + asDay(part).text + " }}")
 		}
 	}
 	if known {

@@ -2,6 +2,7 @@ package airbyte
 
 import (
 	"cmp"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -410,7 +411,7 @@ func (i *incremental) isNumber() int {
 func (i *incremental) sliceEnd(to code, granularity string) code {
 	if n := i.isNumber(); n > 0 {
 		if length, err := time.ParseDuration(lagInHours(granularity, false)); err == nil {
-			return code{text: "int(" + to.text + ") - " + expression.Text(int(length.Seconds()*float64(n))), prec: precAdd}
+			return code{text: "int(" + to.text + ") - " + expression.Text(int(math.Ceil(length.Seconds()*float64(n)))), prec: precAdd}
 		}
 	}
 	if i.format != "" && i.isNumber() == 0 {

@@ -74,3 +74,53 @@ func constantOf(of jinja.Operand) (value any, is bool) {
 	}
 	return nil, false
 }
+
+// template matches a template within a text.
+var template = regexp.MustCompile(`\{\{.*?\}\}`)
+
+// literalOfTemplates returns the map or list that a text of a body with templates is once they are rendered: where they are
+// in quotes within a literal of Python. Other values it returns as they are.
+func literalOfTemplates(of any, key string) any {
+	switch of := of.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, value := range of {
+			out[name] = literalOfTemplates(value, key)
+		}
+		return out
+	case string:
+		text := strings.TrimSpace(of)
+		if key != "request_body_json" || !jinja.HasTemplate(text) || !strings.HasPrefix(text, "[") && (!strings.HasPrefix(text, "{") || strings.HasPrefix(text, "{{") || strings.HasPrefix(text, "{%")) {
+			return of
+		}
+		var templates []string
+		plain := template.ReplaceAllStringFunc(text, func(one string) string {
+			templates = append(templates, one)
+			return "\x01" + strconv.Itoa(len(templates)-1) + "\x01"
+		})
+		if value, is := literalOf(plain); is {
+			return withTemplates(value, templates)
+		}
+	}
+	return of
+}
+
+// withTemplates returns a value with templates in the place of their marks.
+func withTemplates(of any, templates []string) any {
+	switch of := of.(type) {
+	case string:
+		for i, one := range templates {
+			of = strings.ReplaceAll(of, "\x01"+strconv.Itoa(i)+"\x01", one)
+		}
+		return of
+	case []any:
+		for i := range of {
+			of[i] = withTemplates(of[i], templates)
+		}
+	case map[string]any:
+		for key := range of {
+			of[key] = withTemplates(of[key], templates)
+		}
+	}
+	return of
+}

@@ -105,7 +105,7 @@ func (l *login) outOfURL(c *converter, s *step, requester component) component {
 		var rest []string
 		for _, pair := range strings.Split(strings.Join(strings.Fields(text[at+1:]), " "), "&") {
 			name, value, _ := strings.Cut(pair, "=")
-			if form, secret := c.formOf(s, requester, value); secret && name != "" {
+			if form, secret := c.formOf(s, requester, value); secret && name != "" && !jinja.HasTemplate(name+"}}") {
 				l.addQuery(name, form)
 				continue
 			}

@@ -141,7 +141,7 @@ func (c *converter) requestMap(s *step, of component, key string, roots scope) m
 	for _, name := range playbook.SortedKeys(fields) {
 		var into trace
 		scope := c.stepScope(s, of, &into).withRoots(roots)
-		translated, err := scope.translateValue(fields[name])
+		translated, err := scope.translateValue(literalOfTemplates(fields[name], key))
 		named, nameErr := scope.translateValue(name)
 		if err != nil || nameErr != nil {
 			s.addGap(atRequest, key, "%s: %s: %v", name, oneLine(fmt.Sprint(fields[name])), cmpErr(err, nameErr))

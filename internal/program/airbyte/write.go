@@ -391,9 +391,18 @@ func (s *step) readsSlices() bool {
 // hasPages reports whether rows come in several pages.
 func (s *step) hasPages() bool { return s.paging != nil || s.readsSlices() }
 
+// countsPages reports whether the next request has the number of rows so far, which are collected for it.
+func (s *step) countsPages() bool {
+	if s.paging == nil {
+		return false
+	}
+	changes := s.paging.changes
+	return strings.Contains(fmt.Sprint(changes.params, changes.headers, changes.body, changes.form, s.paging.url), "len(pages)")
+}
+
 // pageNode returns the policy for pages, with the sink of each page.
 func (c *converter) pageNode(s *step, when string, then *yaml.Node) *yaml.Node {
-	if s.read || s.collectsPages() || !s.written || c.Sink == scaffold.SinkNone {
+	if s.read || s.collectsPages() || !s.written || c.Sink == scaffold.SinkNone || s.countsPages() {
 		node.AddKey(then, "collect", node.FlowMap())
 	}
 	if s.written && !s.collectsPages() {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"reprise/internal/program/scaffold"
 )
 
 // configurer makes a configuration as the specification of a connector has it.
@@ -70,6 +72,11 @@ func specOf(manifest component, read func(string) ([]byte, error)) component {
 	return spec
 }
 
+// placeholder is what a connection has in the place of a secret.
+func placeholder(name string) string {
+	return strings.ToUpper(scaffold.NameOf(notName.ReplaceAllString(name, "_"), "VALUE"))
+}
+
 // config is a configuration: what is required, what has a default, dates, and about half of the rest.
 func (c *configurer) config(schema component, depth int) map[string]any {
 	out := map[string]any{}
@@ -112,7 +119,7 @@ func (c *configurer) value(schema component, name string, depth int) any {
 	isDate := strings.Contains(text, "date") || strings.HasPrefix(name, "start") && !strings.Contains(text, "end")
 	switch {
 	case schema["airbyte_secret"] == true:
-		c.secrets[name] = strings.ToUpper(notName.ReplaceAllString(name, "_"))
+		c.secrets[name] = placeholder(name)
 		return c.secrets[name]
 	case schema["const"] != nil:
 		return plainJSON(schema["const"])
@@ -217,10 +224,10 @@ func (c *configurer) complete(config map[string]any, of any, login bool) {
 			_, missing := valueAt(config, path).(undefined)
 			switch {
 			case login && !addresses.MatchString(textOf(valueAt(config, path))):
-				set(config, path, strings.ToUpper(notName.ReplaceAllString(name, "_")))
+				set(config, path, placeholder(name))
 			case missing && (strings.Contains(of, ".get(") || slices.Contains(c.keys, path[0])) || !missing:
 			case secretName.MatchString(name):
-				c.secrets[name] = strings.ToUpper(notName.ReplaceAllString(name, "_"))
+				c.secrets[name] = placeholder(name)
 				set(config, path, c.secrets[name])
 			case strings.Contains(name, "date"):
 				set(config, path, c.date(nil, name))

@@ -63,8 +63,8 @@ func (c *tally) add(t *testing.T, name string, of verdict) {
 		c.rows += of.rows
 		c.played = append(c.played, name)
 		return
-	case len(of.gaps) > 0:
-		c.told = append(c.told, name+": "+strings.Join(of.gaps, "; "))
+	case len(of.gaps) > 0 || of.warnings != "":
+		c.told = append(c.told, name+": "+strings.Join(of.gaps, "; ")+of.warnings)
 	default:
 		c.silent = append(c.silent, name)
 	}
@@ -78,7 +78,7 @@ func (c *tally) add(t *testing.T, name string, of verdict) {
 // are played while that many workers are killed.
 var fixtures = map[string]int{
 	"cursor/messages": 0, "page_increment/albums": 0, "offset/users": 0, "next_link/repos": 0, "parent/tasks": 2, "slices/visits": 1, "post_body/search": 0,
-	"errors/jobs": 0, "transformations/contacts": 0, "days/episodes": 0, "parent_incremental/notes": 0,
+	"errors/jobs": 0, "counted/payments": 0, "transformations/contacts": 0, "days/episodes": 0, "parent_incremental/notes": 0,
 }
 
 // TestFixtures plays small manifests.

@@ -50,6 +50,7 @@ type verdict struct {
 	unplayable string // why it was not played
 	gaps       []string
 	problems   []string
+	warnings   string // of its run
 	playbook   string
 	workload   string
 	requests   int
@@ -122,6 +123,7 @@ func (p play) run() (out verdict) {
 		all = append(all, records...)
 		out.problems = append(w.runOnce(p.kills*(1-n)), a.unasked()...)
 		out.problems = append(out.problems, w.compare(stream, r, all)...)
+		out.warnings = w.warnings
 		if len(out.problems) > 0 {
 			break
 		}
@@ -218,6 +220,7 @@ type world struct {
 	input    protocol.Input
 	runs     int
 	resource activities.Resources
+	warnings string
 }
 
 func (p play) newWorld(converted *airbyte.Result, c *configurer, config map[string]any) *world {
@@ -301,6 +304,9 @@ func (w *world) runOnce(kills int) (problems []string) {
 	case result.Status != "completed":
 		encoded, _ := json.Marshal(result.Error)
 		return []string{fmt.Sprintf("the run is %s: %s", result.Status, encoded)}
+	}
+	if len(result.Warnings) > 0 {
+		w.warnings = fmt.Sprint(result.Warnings)
 	}
 	return nil
 }
