@@ -348,11 +348,11 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 // error, which an error of its sink may replace.
 func (l *LoopResult) failureWarning(step *playbook.Step) string {
 	share := 100 * float64(l.Stats.Failed) / float64(l.Stats.Total)
-	return fmt.Sprintf("step %s: %d of %d iterations failed (%.3g%%)", step.Name, l.Stats.Failed, l.Stats.Total, share) + firstOf(l.Errors)
+	return fmt.Sprintf("step %s: %d of %d iterations failed (%.3g%%)", step.Name, l.Stats.Failed, l.Stats.Total, share) + firstFailureText(l.Errors)
 }
 
-// firstOf describes the first failed iteration, as the end of a message.
-func firstOf(failed []LoopError) string {
+// firstFailureText describes the first failed iteration, as the end of a message.
+func firstFailureText(failed []LoopError) string {
 	if len(failed) == 0 {
 		return ""
 	}
@@ -367,7 +367,7 @@ func (l *LoopResult) failureOf(step *playbook.Step) *ErrorObject {
 		return l.Budget
 	}
 	if l.SourceError != nil && l.Broken == nil {
-		return l.sourceFailed(step)
+		return l.sourceError(step)
 	}
 	failure := &ErrorObject{
 		Kind: KindLoop, Class: ClassFinal,
@@ -376,7 +376,7 @@ func (l *LoopResult) failureOf(step *playbook.Step) *ErrorObject {
 	if l.Stats.Cancelled > 0 {
 		failure.Message += fmt.Sprintf(", %d cancelled", l.Stats.Cancelled)
 	}
-	failure.Message += firstOf(l.Errors)
+	failure.Message += firstFailureText(l.Errors)
 	if l.Broken != nil {
 		failure.Type = l.Broken.Type
 		failure.Message += "; it was ended from outside: " + l.Broken.Message
@@ -387,8 +387,8 @@ func (l *LoopResult) failureOf(step *playbook.Step) *ErrorObject {
 // typeSourceFailed is the error type of a loop whose source failed.
 const typeSourceFailed = "SourceFailed"
 
-// sourceFailed returns that error: the number of elements before the failure, and their outcomes.
-func (l *LoopResult) sourceFailed(step *playbook.Step) *ErrorObject {
+// sourceError returns that error: the number of elements before the failure, and their outcomes.
+func (l *LoopResult) sourceError(step *playbook.Step) *ErrorObject {
 	return &ErrorObject{
 		Kind: KindLoop, Class: ClassFinal, Type: typeSourceFailed, Status: l.SourceError.Status,
 		Message: fmt.Sprintf("step %s: its source failed after %d elements, of which %d completed, %d failed and %d were cancelled: %s",

@@ -42,7 +42,7 @@ func gatherPlaybooks(book *playbook.Playbook, action *playbook.Action, files, fo
 		}
 		return
 	}
-	file, err := book.Called(action, expression.Text(valueOf(action.Field(playbook.FieldName))))
+	file, err := book.Called(action, expression.Text(literalValue(action.Field(playbook.FieldName))))
 	text, known := files[file]
 	if _, seen := found[file]; err != nil || !known || seen {
 		return
@@ -57,7 +57,7 @@ func gatherPlaybooks(book *playbook.Playbook, action *playbook.Action, files, fo
 	}
 }
 
-func valueOf(node *playbook.Node) any {
+func literalValue(node *playbook.Node) any {
 	if node == nil {
 		return nil
 	}

@@ -109,10 +109,10 @@ func (r *Rows) Plus(more *Rows) *Rows {
 		return sum
 	}
 	sum.Tables = slices.Concat(r.Tables, more.Tables)
-	slices.SortStableFunc(sum.Tables, byName)
+	slices.SortStableFunc(sum.Tables, compareNames)
 	merged := sum.Tables[:0]
 	for _, table := range sum.Tables {
-		if last := len(merged) - 1; last >= 0 && byName(merged[last], table) == 0 {
+		if last := len(merged) - 1; last >= 0 && compareNames(merged[last], table) == 0 {
 			merged[last].RowTotals = merged[last].Plus(table.RowTotals)
 		} else {
 			merged = append(merged, table)
@@ -123,7 +123,7 @@ func (r *Rows) Plus(more *Rows) *Rows {
 	return sum
 }
 
-func byName(a, b TableRows) int {
+func compareNames(a, b TableRows) int {
 	return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Connection, b.Connection))
 }
 
@@ -132,12 +132,12 @@ func (r *Rows) keepLargest() {
 	if len(r.Tables) <= MostTables {
 		return
 	}
-	slices.SortFunc(r.Tables, func(a, b TableRows) int { return cmp.Or(cmp.Compare(b.totalSize(), a.totalSize()), byName(a, b)) })
+	slices.SortFunc(r.Tables, func(a, b TableRows) int { return cmp.Or(cmp.Compare(b.totalSize(), a.totalSize()), compareNames(a, b)) })
 	for _, table := range r.Tables[MostTables:] {
 		r.leaveOut(table.RowTotals)
 	}
 	r.Tables = slices.Clip(r.Tables[:MostTables])
-	slices.SortFunc(r.Tables, byName)
+	slices.SortFunc(r.Tables, compareNames)
 }
 
 // leaveOut adds totals to Others.

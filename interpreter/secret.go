@@ -168,7 +168,7 @@ func (d DeferredExpression) readText(in ToolInput, statements map[statement.Dial
 		return deferredText{node: node, isURL: d.In == InFields && isURL(d.Path)}, nil
 	}
 	if statements[d.Dialect] == nil {
-		statements[d.Dialect], _ = statement.Parse(in.statement(), d.Dialect)
+		statements[d.Dialect], _ = statement.Parse(in.statementText(), d.Dialect)
 	}
 	parsed := statements[d.Dialect]
 	i, err := strconv.Atoi(d.Path[0])
@@ -178,9 +178,9 @@ func (d DeferredExpression) readText(in ToolInput, statements map[statement.Dial
 	return deferredText{sql: parsed, param: i}, nil
 }
 
-// statement returns the SQL statement whose parameters the attempt has: its own, or that of the source whose rows
+// statementText returns the SQL statement whose parameters the attempt has: its own, or that of the source whose rows
 // it moves.
-func (in ToolInput) statement() string {
+func (in ToolInput) statementText() string {
 	if from, err := in.Nested(playbook.FieldFrom); err == nil && playbook.TraitsOf(in.Tool).Moves {
 		in = from
 	}

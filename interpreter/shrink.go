@@ -165,13 +165,13 @@ func (l *LoopResult) dropPending() int {
 // cutErrors keeps as many errors of a loop as fit into half of most bytes; the stats still count all of them.
 func (l *LoopResult) cutErrors(step string, most int) {
 	all := len(l.Errors)
-	l.Errors = l.Errors[:errorsWithin(l.Errors, 0, most/2)]
+	l.Errors = l.Errors[:countErrorsWithin(l.Errors, 0, most/2)]
 	l.Warnings = []string{fmt.Sprintf("step %s: of %d errors, only the first %d are kept; "+
 		"see the child workflows for the others", step, all, len(l.Errors))}
 }
 
-// errorsWithin returns how many errors, from the first, fit into room bytes, with between bytes added to each.
-func errorsWithin(errors []LoopError, between, room int) int {
+// countErrorsWithin returns how many errors, from the first, fit into room bytes, with between bytes added to each.
+func countErrorsWithin(errors []LoopError, between, room int) int {
 	size := 0
 	for i, failure := range errors {
 		if size += EncodedSize(failure) + between; size > room {

@@ -18,17 +18,17 @@ type bulk struct {
 var bulks = []bulk{
 	{"the warnings of validation, which starter validate shows", dropValidation},
 	{"the rows of steps by table", dropTables},
-	{"what failed iterations had collected", dropErrors(ofIterations, dropCollected)},
-	{"what the steps that failed had collected", dropErrors(ofSteps, dropCollected)},
-	{"the bodies of the answers that failed iterations", dropErrors(ofIterations, dropBody)},
-	{"the bodies of the answers that failed steps", dropErrors(ofSteps, dropBody)},
+	{"what failed iterations had collected", dropErrors(iterationErrors, dropCollected)},
+	{"what the steps that failed had collected", dropErrors(stepErrors, dropCollected)},
+	{"the bodies of the answers that failed iterations", dropErrors(iterationErrors, dropBody)},
+	{"the bodies of the answers that failed steps", dropErrors(stepErrors, dropBody)},
 }
 
 // lasts are removed only if that was not enough: people look for them first.
 var lasts = []bulk{
 	{"the result; write it with a sink, or select less with `output`", dropResult},
-	{"what the failure had collected", dropErrors(ofRun, dropCollected)},
-	{"the body of the answer", dropErrors(ofRun, dropBody)},
+	{"what the failure had collected", dropErrors(runErrors, dropCollected)},
+	{"the body of the answer", dropErrors(runErrors, dropBody)},
 }
 
 // Shrink reduces a run's result to most bytes. It removes large data, with a warning for each kind; records,
@@ -39,14 +39,14 @@ func (r *RunResult) Shrink(most int) {
 		return
 	}
 	r.copyOwn()
-	r.goWithout(bulks, most)
+	r.removeUntilSmall(bulks, most)
 	r.shrinkLoops(most)
-	r.goWithout(lasts, most)
+	r.removeUntilSmall(lasts, most)
 	r.shrinkVisits(most)
 }
 
-// goWithout removes one part after the other until the result is small enough.
-func (r *RunResult) goWithout(bulks []bulk, most int) {
+// removeUntilSmall removes one part after the other until the result is small enough.
+func (r *RunResult) removeUntilSmall(bulks []bulk, most int) {
 	for _, bulk := range bulks {
 		if EncodedSize(r) > most && bulk.leave(r) {
 			r.Warnings = append(r.Warnings, "too large for the run's result, and therefore not in it: "+bulk.what)
@@ -96,13 +96,13 @@ func (r *RunResult) copyOwn() {
 	}
 }
 
-func ofRun(r *RunResult) []*ErrorObject { return []*ErrorObject{r.Error} }
+func runErrors(r *RunResult) []*ErrorObject { return []*ErrorObject{r.Error} }
 
-func ofSteps(r *RunResult) []*ErrorObject {
+func stepErrors(r *RunResult) []*ErrorObject {
 	return lists.Map(r.Steps, func(record StepRecord) *ErrorObject { return record.Error })
 }
 
-func ofIterations(r *RunResult) []*ErrorObject {
+func iterationErrors(r *RunResult) []*ErrorObject {
 	var failures []*ErrorObject
 	for _, record := range r.Steps {
 		if record.Loop == nil {
@@ -164,7 +164,7 @@ func (r *RunResult) shrinkLoops(most int) {
 			continue
 		}
 		all := len(loop.Errors)
-		loop.Errors = loop.Errors[:errorsWithin(loop.Errors, len(","), room/loops)]
+		loop.Errors = loop.Errors[:countErrorsWithin(loop.Errors, len(","), room/loops)]
 		r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: of %d errors of iterations, only the first %d are kept; "+
 			"see the child workflows for the others", r.Steps[i].Step, all, len(loop.Errors)))
 	}
@@ -194,7 +194,7 @@ func (r *RunResult) shrinkVisits(most int) {
 	}
 	excess := EncodedSize(r) + warningRoom - most
 	all := len(r.Steps)
-	for _, goes := range []func(StepRecord) bool{wentWell, func(StepRecord) bool { return true }} {
+	for _, goes := range []func(StepRecord) bool{isWithoutFailure, func(StepRecord) bool { return true }} {
 		r.Steps = slices.DeleteFunc(r.Steps, func(record StepRecord) bool {
 			if excess <= 0 || !goes(record) {
 				return false
@@ -207,4 +207,6 @@ func (r *RunResult) shrinkVisits(most int) {
 		"and left out of it", all-len(r.Steps), all))
 }
 
-func wentWell(record StepRecord) bool { return record.Status == Completed || record.Status == Skipped }
+func isWithoutFailure(record StepRecord) bool {
+	return record.Status == Completed || record.Status == Skipped
+}

@@ -29,7 +29,7 @@ type Tree struct {
 // WorkflowID returns the ID of the workflow that counts the tree's runs.
 func (t Tree) WorkflowID() string { return "reprise-tree/" + t.Root }
 
-// Admission requests to start runs in a tree. Kept in workflow history.
+// Admission is a request for permission to start runs in a tree. It is stored in workflow history.
 type Admission struct {
 	Tree Tree `json:"tree"`
 	// Count is the number of runs to start. A negative Count returns unused admissions. It is 0 for a run that was

@@ -273,7 +273,7 @@ func (c *Call) fetchNextPage(d ruling) {
 	default:
 		c.state.Counters.NewRequest(c.config.Policies)
 		c.state.Todo = slices.Concat(page, attemptAfter(c.newReader().newResults().waitOf(d.Decision), &next))
-		c.state.behindPage()
+		c.state.continueAfterPage()
 	}
 }
 

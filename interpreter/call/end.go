@@ -45,8 +45,8 @@ func (c *Call) planEnd(result *interpreter.CallResult, page ...Todo) {
 	sinks := c.config.Of(result, &c.state.Pages, c.state.Last.Policy)
 	result.Warnings = append(result.Warnings, c.newReader().sinkWarnings(result, page, sinks)...)
 	c.state.Todo = slices.Concat(page, sinkTodo(sinks...), moves, sinkTodo(published...), []Todo{{End: result}})
-	c.state.behindPage()
-	c.state.endsBehindSinks(&c.config, result.Meta.EndedAt)
+	c.state.continueAfterPage()
+	c.state.endAfterSinks(&c.config, result.Meta.EndedAt)
 }
 
 // sinkWarnings returns warnings about missing members that the sinks of a successful call read from its last page
@@ -120,7 +120,7 @@ func (c *Call) skipCall(settlement interpreter.Settlement, now time.Time) {
 		failure = *last
 		failure.Message += " (" + said + ")"
 	}
-	if hold := c.state.heldBy(); hold != nil && hold.Failure != nil {
+	if hold := c.state.currentHold(); hold != nil && hold.Failure != nil {
 		failure.Body = c.config.shownAnswer(c.state.Last.Data)
 	}
 	c.state.Last.Error = &failure

@@ -94,9 +94,9 @@ func (s *State) countRead(config *Config, page any) {
 	s.Rows = s.Rows.Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: read}}).CountedOrNil()
 }
 
-// endsBehindSinks completes the result of a call whose sinks are done, and sets its end time. Until then the
+// endAfterSinks completes the result of a call whose sinks are done, and sets its end time. Until then the
 // result, which expressions of the sinks read, has the time of the decision.
-func (s *State) endsBehindSinks(config *Config, now time.Time) {
+func (s *State) endAfterSinks(config *Config, now time.Time) {
 	if s.nextTodo().End == nil {
 		return
 	}

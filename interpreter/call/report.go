@@ -64,7 +64,7 @@ func (c *Call) Hold(hold interpreter.Hold) {
 }
 
 // HoldRecorded records that the history has a marker of the hold.
-func (c *Call) HoldRecorded() { c.state.heldBy().Recorded = true }
+func (c *Call) HoldRecorded() { c.state.currentHold().Recorded = true }
 
 // Settle applies a person's decision about a call that is held or waits for a retry: skip makes it fail, anything
 // else makes the next attempt now, with the counts of the policies reset.
@@ -73,7 +73,7 @@ func (c *Call) Settle(settlement interpreter.Settlement, now time.Time) {
 		c.skipCall(settlement, now)
 		return
 	}
-	if hold := c.state.heldBy(); hold != nil && hold.Exhausted {
+	if hold := c.state.currentHold(); hold != nil && hold.Exhausted {
 		c.state.Counters.ResetSettled(c.state.Last.Policy, hold.Failure != nil)
 	}
 	c.state.dropHead()
@@ -99,7 +99,7 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 	c.state.Rows = c.state.Rows.Plus(result.Meta.Rows)
 	if result.Failed() {
 		c.sinkFailed(done, result.Error, now)
-		c.state.endsBehindSinks(&c.config, now)
+		c.state.endAfterSinks(&c.config, now)
 		return
 	}
 	c.state.Written++
@@ -111,9 +111,9 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 		}
 	}
 	if done.Page {
-		c.state.behindPage()
+		c.state.continueAfterPage()
 	}
-	c.state.endsBehindSinks(&c.config, now)
+	c.state.endAfterSinks(&c.config, now)
 }
 
 // sinkFailed keeps only the dead letter and the end in Todo. A page that its sink could not write is not part of
@@ -155,8 +155,8 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 	if pending.Move != nil {
 		c.state.Watermark = c.state.Watermark.Moved(pending.Move)
 		c.state.dropHead()
-		c.state.behindPage()
-		c.state.endsBehindSinks(&c.config, now)
+		c.state.continueAfterPage()
+		c.state.endAfterSinks(&c.config, now)
 		return
 	}
 	if refused := output.Claimed.Refused; refused != nil {

@@ -117,7 +117,7 @@ func (c *callConditions) RetryAfter(policy *playbook.Policy) (wait time.Duration
 	}
 	value, err := policy.Then.RetryAfter.Render(c.scope, c.budget)
 	if err != nil {
-		return 0, "", inPolicy(policy, "then.retry_after", err)
+		return 0, "", atPolicy(policy, "then.retry_after", err)
 	}
 	headers := c.state.Last.Meta.Headers
 	if c.state.Last.Error != nil {
@@ -133,11 +133,11 @@ func (c *callConditions) evaluateTruth(policy *playbook.Policy, node *playbook.N
 	}
 	result, err := node.Truth(c.answerScope(c.scope, c.budget, policy, node), c.budget)
 	c.reportCondition(policy, node, word, result, err)
-	return result, inPolicy(policy, word, err)
+	return result, atPolicy(policy, word, err)
 }
 
-// inPolicy adds the place in the policy to an error of an expression.
-func inPolicy(policy *playbook.Policy, word string, err error) error {
+// atPolicy adds the place in the policy to an error of an expression.
+func atPolicy(policy *playbook.Policy, word string, err error) error {
 	if eval, ok := errors.AsType[*playbook.EvalError](err); ok {
 		return &playbook.EvalError{
 			Pos: eval.Pos, Message: fmt.Sprintf("retry[%d].%s%s: %s", policy.Number, word, policy.From(), eval.Message),

@@ -53,7 +53,7 @@ func (c *Call) startNextSlice(result *interpreter.CallResult, page []Todo) bool 
 	c.state.Counters.ResetForRestart(c.config.Policies)
 	c.state.Pages.Slice()
 	c.state.Todo = slices.Concat(page, []Todo{{Attempt: &PendingAttempt{Request: &request, Slice: next}}})
-	c.state.behindPage()
+	c.state.continueAfterPage()
 	return true
 }
 

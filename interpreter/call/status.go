@@ -133,7 +133,7 @@ func (v View) Facts() Facts {
 // its failure became a success, the call waits for a slot or an answer, or the attempt was not made because the run
 // is paused.
 func (v View) FailedAttempt() *FailedAttempt {
-	failure, head, hold := v.state.Last.Error, v.state.nextTodo(), v.state.heldBy()
+	failure, head, hold := v.state.Last.Error, v.state.nextTodo(), v.state.currentHold()
 	if failure == nil || v.state.Turn != nil || head.Await != nil || hold != nil && !hold.Exhausted {
 		return nil
 	}

@@ -146,15 +146,15 @@ func (t Task) Call(book *playbook.Playbook, step *playbook.Step, snapshot Snapsh
 		Source: request.Source{
 			Book: book, Run: t.Run, Step: step, Action: step.Action, Visit: t.Visit, Index: snapshot.Index, Scope: scope, Args: t.Args.Data,
 		},
-		Sinks:  sink.Sinks{Policies: step.Retry, After: afterOf(step, snapshot), DeadLetter: interpreter.DeadLetterSink(step)},
+		Sinks:  sink.Sinks{Policies: step.Retry, After: sinksAfterPolicies(step, snapshot), DeadLetter: interpreter.DeadLetterSink(step)},
 		Limits: t.Limits, Random: random,
 	})
 	call.Load(snapshot.State)
 	return call
 }
 
-// afterOf returns the sinks that a call of the step, or of one iteration, writes after those of its policies.
-func afterOf(step *playbook.Step, snapshot Snapshot) []*playbook.Sink {
+// sinksAfterPolicies returns the sinks that a call of the step, or of one iteration, writes after those of its policies.
+func sinksAfterPolicies(step *playbook.Step, snapshot Snapshot) []*playbook.Sink {
 	if snapshot.Index != nil {
 		return step.Loop.Sinks
 	}

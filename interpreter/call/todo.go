@@ -76,8 +76,8 @@ func (s *State) lastTodo() Todo {
 	return s.Todo[len(s.Todo)-1]
 }
 
-// heldBy returns why the call is held, nil if it is not.
-func (s *State) heldBy() *interpreter.Hold { return s.nextTodo().Hold }
+// currentHold returns why the call is held, nil if it is not.
+func (s *State) currentHold() *interpreter.Hold { return s.nextTodo().Hold }
 
 // pendingWait returns the wait of the call itself, not of its sink; nil for none.
 func (s *State) pendingWait() *interpreter.Wait {
@@ -104,9 +104,9 @@ func attemptAfter(wait *interpreter.Wait, next *request.Request) []Todo {
 	return []Todo{{Wait: wait}, todo}
 }
 
-// behindPage continues once the sinks of a page are done: with the request of the next page, or with the failure
+// continueAfterPage continues once the sinks of a page are done: with the request of the next page, or with the failure
 // that ends the call. It does nothing while a sink of the page is still due.
-func (s *State) behindPage() {
+func (s *State) continueAfterPage() {
 	if sink := s.nextTodo().Sink; sink != nil && sink.Page {
 		return
 	}

@@ -18,7 +18,7 @@ func (r results) unreadWarning(d ruling) string {
 	if c.Sink != nil || c.Step.Secret || last.Error != nil || d.Ruling != retry.RulingStands || !r.mayHavePages() || c.Step.Loop != nil && request.Naming(c.Step.Loop.Element, "_loop")(c.Book.Resolve(c.Action).Field(playbook.FieldParams)) {
 		return ""
 	}
-	if d.Policy != 0 && len(c.Policies[d.Policy-1].When.Refs()) > 0 && readsAnswer(c.Policies[d.Policy-1].When) {
+	if d.Policy != 0 && len(c.Policies[d.Policy-1].When.Refs()) > 0 && readsResponse(c.Policies[d.Policy-1].When) {
 		return ""
 	}
 	conditions, links := c.conditionPaths()
@@ -58,8 +58,8 @@ func isList(value any) bool {
 	return is
 }
 
-// readsAnswer reports whether a condition reads any part of a response.
-func readsAnswer(node *playbook.Node) bool {
+// readsResponse reports whether a condition reads any part of a response.
+func readsResponse(node *playbook.Node) bool {
 	return node.Names("response", "page", "this", "data", playbook.DefaultInto)
 }
 

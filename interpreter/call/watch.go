@@ -103,7 +103,7 @@ func (v View) AheadOf() (ahead Ahead) {
 	if last == nil {
 		return ahead
 	}
-	ahead.Attempt, ahead.Request = s.heldBy() == nil, last.Request
+	ahead.Attempt, ahead.Request = s.currentHold() == nil, last.Request
 	if last.Request == nil && s.RequestAttempts == 0 && s.Attempts > 0 && s.Successes > 0 {
 		current := s.Request
 		ahead.Request = &current

@@ -55,7 +55,7 @@ func readAction(d *decoder, f *fields, path string) *Action {
 	action := &Action{Pos: f.pos}
 	tool := f.getValue("tool")
 	if tool != nil && tool.Kind == yaml.MappingNode && !d.broken[tool] {
-		tool = d.layGrouped(f, tool, path)
+		tool = d.addGroupedFields(f, tool, path)
 	}
 	if tool != nil {
 		action.Tool = readNameNode(d, tool, "tool must be the name of a tool")
@@ -82,8 +82,8 @@ func readAction(d *decoder, f *fields, path string) *Action {
 	return action
 }
 
-// layGrouped adds the fields under tool to those of the section, and returns the node with the tool's name.
-func (d *decoder) layGrouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
+// addGroupedFields adds the fields under tool to those of the section, and returns the node with the tool's name.
+func (d *decoder) addGroupedFields(f *fields, tool *yaml.Node, path string) *yaml.Node {
 	inner, ok := d.readFields(tool, toolSection, "the tool of "+path)
 	if !ok {
 		return nil

@@ -124,7 +124,7 @@ func (i *Incremental) readInitial(d *decoder, n *yaml.Node) {
 		return
 	}
 	value := d.constantValue(n)
-	typed := cmp.Or(i.Type, typeOf(value))
+	typed := cmp.Or(i.Type, cursorType(value))
 	if typed == "" {
 		d.Errorf(positionOf(n), codeWrongType, "incremental.initial_value must be a time, a date, a whole number or text, not %s", describeYAML(n))
 		return
@@ -141,8 +141,8 @@ func (i *Incremental) readInitial(d *decoder, n *yaml.Node) {
 	i.InitialValue = value
 }
 
-// typeOf returns the type of a cursor with this value; "" if it cannot be a cursor.
-func typeOf(value any) incremental.CursorType {
+// cursorType returns the type of a cursor with this value; "" if it cannot be a cursor.
+func cursorType(value any) incremental.CursorType {
 	text, isText := value.(string)
 	if !isText {
 		if _, err := incremental.Parse(incremental.Integer, value); err == nil {
@@ -230,7 +230,7 @@ func readDays(d *decoder, n *yaml.Node, what string) incremental.Lag {
 		} else if v >= 0 && v <= maxDays {
 			return incremental.Lag(v)
 		}
-	} else if text, ok := strings.CutPrefix(spelledDuration(n.Value), "; write "); ok {
+	} else if text, ok := strings.CutPrefix(durationHint(n.Value), "; write "); ok {
 		length, _ = time.ParseDuration(text)
 	} else if v, err := time.ParseDuration(n.Value); err == nil {
 		length = v

@@ -300,7 +300,7 @@ func asInterval[T any](set func(*T, time.Duration)) reader[T] {
 func asOneOf[T any, E ~string](set func(*T, E), accepted ...E) reader[T] {
 	texts := lists.Map(accepted, func(one E) string { return string(one) })
 	return readAs(WordChoice, func(d *decoder, w written, into *T) {
-		if one := d.oneOf(w.node, w.what, w.domain.accepted...); one != "" {
+		if one := d.readChoice(w.node, w.what, w.domain.accepted...); one != "" {
 			set(into, E(one))
 		}
 	}).also(texts...)

@@ -103,7 +103,7 @@ func readEvents(d *decoder, n *yaml.Node) []string {
 	}
 	var events []string
 	for _, item := range items {
-		event := d.oneOf(item, "an event of on", Events()...)
+		event := d.readChoice(item, "an event of on", Events()...)
 		if event != "" && slices.Contains(events, event) {
 			d.Errorf(positionOf(item), codeDuplicateKey, "on has %q twice; keep one of them", event)
 			continue
@@ -131,9 +131,9 @@ func readExpect(d *decoder, w written, pb *Playbook) {
 // Notices returns the notices of a step that has failed or succeeded.
 func (s *Step) Notices(failed bool) []*Sink {
 	if failed {
-		return sinksOf(s.OnFailure)
+		return noticeSinks(s.OnFailure)
 	}
-	return sinksOf(s.OnSuccess)
+	return noticeSinks(s.OnSuccess)
 }
 
 // Notices returns the notices of the playbook for an event, each with a place that includes the event. on_success
@@ -142,9 +142,9 @@ func (pb *Playbook) Notices(event string) []*Sink {
 	var all []*Sink
 	switch event {
 	case EventCompleted, EventPartial:
-		all = sinksOf(pb.OnSuccess)
+		all = noticeSinks(pb.OnSuccess)
 	case EventFailed:
-		all = sinksOf(pb.OnFailure)
+		all = noticeSinks(pb.OnFailure)
 	}
 	for _, notice := range pb.Notify {
 		if slices.Contains(notice.On, event) {
@@ -171,7 +171,7 @@ func OfNotice(place string) bool {
 // OfRun reports whether a place belongs to the run rather than a step.
 func OfRun(place string) bool { return strings.HasPrefix(place, runPlace+".") }
 
-func sinksOf(notices []*Notice) []*Sink {
+func noticeSinks(notices []*Notice) []*Sink {
 	return lists.Map(notices, func(notice *Notice) *Sink { return notice.Sink })
 }
 

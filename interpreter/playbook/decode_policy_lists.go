@@ -240,14 +240,14 @@ func (pb *Playbook) NameUses(found source.Diagnostics) {
 				continue
 			}
 			if at := found[i].Pos; !at.Before(positionOf(list.node)) && !endPosition(list.node).Before(at) {
-				found[i].Message += list.usedBy()
+				found[i].Message += list.listUsers()
 			}
 		}
 	}
 }
 
-// usedBy lists the places that use a list.
-func (l *lentList) usedBy() string {
+// listUsers lists the places that use a list.
+func (l *lentList) listUsers() string {
 	const shown = 3
 	uses := lists.Map(l.uses[:min(len(l.uses), shown)], func(use listUse) string { return fmt.Sprintf("%s in line %d", use.place, use.pos.Line) })
 	if more := len(l.uses) - shown; more > 0 {

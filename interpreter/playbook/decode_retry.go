@@ -173,10 +173,10 @@ func asDelay(set func(*Then, time.Duration)) reader[Then] {
 const maxPagesPerActivity = 1000
 
 // RepeatingWords are the words of then that cause another attempt; restart: true does too.
-var RepeatingWords = thenSection.namesOf(func(k key) bool { return k.repeats })
+var RepeatingWords = thenSection.matchingNames(func(k key) bool { return k.repeats })
 
 // StepsOnlyWords are the words of then that are not allowed in the retry of sinks and notices.
-var StepsOnlyWords = thenSection.namesOf(func(k key) bool { return k.stepsOnly })
+var StepsOnlyWords = thenSection.matchingNames(func(k key) bool { return k.stepsOnly })
 
 func (*Then) section() *section { return thenSection }
 

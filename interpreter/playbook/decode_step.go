@@ -167,7 +167,7 @@ func readFieldWithoutTool(d *decoder, name string, accepted []string) Hint {
 	if newer, ok := olderFields[name]; ok {
 		return writeInstead(newer)
 	}
-	if hint, found := d.meantKey(name, stepSection); found {
+	if hint, found := d.foreignKeyHint(name, stepSection); found {
 		return hint
 	}
 	if near := expression.Suggest(name, accepted); near != "" {

@@ -315,7 +315,7 @@ func answerKey(name, doc string) keyOf[TestAnswer] {
 		a.Says = d.plainMap(w.node, w.what)
 		for _, word := range SortedKeys(a.Says) {
 			if accepted := saidWords[name]; !slices.Contains(accepted, word) {
-				d.Errorf(positionOf(w.node), CodeUnknownKey, "unknown key %q in %s%s", Shorten(word), w.what, nearOr(word, accepted).Text)
+				d.Errorf(positionOf(w.node), CodeUnknownKey, "unknown key %q in %s%s", Shorten(word), w.what, similarOrAll(word, accepted).Text)
 			}
 		}
 	})}
@@ -410,7 +410,7 @@ func actKey(name, doc string) keyOf[TestAct] {
 			case word == "step", word == "reason":
 				d.Errorf(positionOf(w.node), codeWrongType, "%s.%s must be text", w.what, word)
 			default:
-				d.Errorf(positionOf(w.node), CodeUnknownKey, "unknown key %q in %s%s", Shorten(word), w.what, nearOr(word, []string{"step", "reason"}).Text)
+				d.Errorf(positionOf(w.node), CodeUnknownKey, "unknown key %q in %s%s", Shorten(word), w.what, similarOrAll(word, []string{"step", "reason"}).Text)
 			}
 		}
 	})}

@@ -89,16 +89,16 @@ func (d *decoder) readField(f *fields, s *section, path string, keyNode, value *
 		// noetl.io/v1 stores lists and maps there; they are not used.
 	default:
 		f.unknown = append(f.unknown, name)
-		hint := d.nearKey(name, s)
+		hint := d.unknownKeyHint(name, s)
 		d.Errorf(pos, CodeUnknownKey, "unknown key %q in %s%s", Shorten(name), path, hint.Text)
 		d.Offer(name, hint.Certain(name, s.keyNames()))
 		yamltree.EachScalar(value, func(n *yaml.Node) { d.unread = append(d.unread, n.Value) })
 	}
 }
 
-// nearKey completes a message about an unknown key. It distinguishes words of noetl.io/v1, of other levels and of
+// unknownKeyHint completes a message about an unknown key. It distinguishes words of noetl.io/v1, of other levels and of
 // other systems from misspelt ones.
-func (d *decoder) nearKey(name string, s *section) Hint {
+func (d *decoder) unknownKeyHint(name string, s *section) Hint {
 	if known, ok := s.findKey(name, true); ok {
 		return writeInstead(known.name)
 	}
@@ -116,14 +116,14 @@ func (d *decoder) nearKey(name string, s *section) Hint {
 			return Says("; it belongs to another older form of retry, and forms cannot be mixed; use the list of policies for all of it")
 		}
 	}
-	if hint, found := d.meantKey(name, s); found {
+	if hint, found := d.foreignKeyHint(name, s); found {
 		return hint
 	}
-	return nearOr(name, s.keyNames())
+	return similarOrAll(name, s.keyNames())
 }
 
-// meantKey returns a hint for a word of another system or another level; false if it is neither.
-func (d *decoder) meantKey(name string, s *section) (Hint, bool) {
+// foreignKeyHint returns a hint for a word of another system or another level; false if it is neither.
+func (d *decoder) foreignKeyHint(name string, s *section) (Hint, bool) {
 	if found := foreignKey(name, s, nil); found.Text() != "" {
 		return foreignHint(found), true
 	}

@@ -249,7 +249,7 @@ func otherLevel(name string, here *section, all []*section, near bool) (Hint, bo
 		if i < 0 {
 			continue
 		}
-		if word := wordOf(all[i], name, near); word != "" {
+		if word := sectionWord(all[i], name, near); word != "" {
 			if here.below == all[i] {
 				return misplacedHint(name, word, "under "+one.section, one.section+": {%: …}"), true
 			}
@@ -259,8 +259,8 @@ func otherLevel(name string, here *section, all []*section, near bool) (Hint, bo
 	return Hint{}, false
 }
 
-// wordOf returns the word of a section that equals name or, with near, resembles it.
-func wordOf(s *section, name string, near bool) string {
+// sectionWord returns the word of a section that equals name or, with near, resembles it.
+func sectionWord(s *section, name string, near bool) string {
 	const leastLetters = 5 // shorter words resemble too many
 	words := lists.Filter(s.keyNames(), func(word string) bool { return !slices.Contains(shared, word) && (!near || len(word) >= leastLetters) })
 	switch {

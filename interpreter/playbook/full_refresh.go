@@ -76,7 +76,7 @@ func (pb *Playbook) otherSteps(name string) string {
 // InsertsTwice returns the first sink of a step that would insert rows again which an earlier run has written, nil
 // for none.
 func (pb *Playbook) InsertsTwice(step *Step) *Sink {
-	return pb.intoTable(step.rowSinks(), func(mode string) bool { return mode == "insert" })
+	return pb.firstTableSink(step.rowSinks(), func(mode string) bool { return mode == "insert" })
 }
 
 // InsertsRows reports whether a sink of a step's calls skips rows that were written before. Modes that overwrite
@@ -85,7 +85,7 @@ func (pb *Playbook) InsertsRows(step *Step) bool { return pb.InsertingSink(step)
 
 // InsertingSink returns the first such sink, nil for none.
 func (pb *Playbook) InsertingSink(step *Step) *Sink {
-	return pb.intoTable(step.SuccessSinks(), keepsRows)
+	return pb.firstTableSink(step.SuccessSinks(), keepsRows)
 }
 
 // WritesAgain reports whether a sink of a step would write rows again if they are read again, because it inserts,
@@ -104,8 +104,8 @@ func (pb *Playbook) WritesAgain(step *Step) bool {
 // keepsRows reports whether a sink with this mode leaves existing rows of its table unchanged.
 func keepsRows(mode string) bool { return !IsRepeatable(mode) }
 
-// intoTable returns the first sink that writes to a table with a matching mode, nil for none.
-func (pb *Playbook) intoTable(sinks []*Sink, is func(mode string) bool) *Sink {
+// firstTableSink returns the first sink that writes to a table with a matching mode, nil for none.
+func (pb *Playbook) firstTableSink(sinks []*Sink, is func(mode string) bool) *Sink {
 	for _, sink := range sinks {
 		if sink.Action == nil {
 			continue
@@ -122,7 +122,7 @@ func (pb *Playbook) intoTable(sinks []*Sink, is func(mode string) bool) *Sink {
 // the same partition would not replace; nil for none.
 func (pb *Playbook) WritesOnce() *Sink {
 	for _, step := range pb.Steps {
-		if sink := pb.intoTable(step.SuccessSinks(), keepsRows); sink != nil {
+		if sink := pb.firstTableSink(step.SuccessSinks(), keepsRows); sink != nil {
 			return sink
 		}
 		if step.Action != nil && step.Action.Inline != nil {

@@ -104,12 +104,12 @@ func (s *section) findKey(name string, older bool) (*key, bool) {
 }
 
 // olderNames returns the keys of a section that exist in noetl.io/v1, in their current spelling.
-func (s *section) olderNames() []string { return s.namesOf(func(k key) bool { return !k.newer }) }
+func (s *section) olderNames() []string { return s.matchingNames(func(k key) bool { return !k.newer }) }
 
 // keyNames returns the keys that an author may write.
-func (s *section) keyNames() []string { return s.namesOf(func(key) bool { return true }) }
+func (s *section) keyNames() []string { return s.matchingNames(func(key) bool { return true }) }
 
-// namesOf returns the names of the keys that match.
-func (s *section) namesOf(match func(key) bool) []string {
+// matchingNames returns the names of the keys that match.
+func (s *section) matchingNames(match func(key) bool) []string {
 	return lists.Map(lists.Filter(s.keys, match), func(k key) string { return k.name })
 }

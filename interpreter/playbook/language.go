@@ -56,7 +56,7 @@ func describeSections(sections []*section) []Section {
 func (k *key) describeKey() Key {
 	described := Key{
 		Name: k.name, Aliases: k.aliases, Older: k.older, Doc: k.doc, Kind: k.domain.kind, Accepted: k.domain.accepted,
-		Least: k.domain.least, Most: k.domain.most, Default: asWritten(k.domain.absent), Required: k.required != "", Nullable: k.nullable, StepsOnly: k.stepsOnly,
+		Least: k.domain.least, Most: k.domain.most, Default: writtenDefault(k.domain.absent), Required: k.required != "", Nullable: k.nullable, StepsOnly: k.stepsOnly,
 	}
 	if k.domain.of != nil {
 		described.Of = k.domain.of().name
@@ -64,8 +64,8 @@ func (k *key) describeKey() Key {
 	return described
 }
 
-// asWritten returns a default as an author would write it.
-func asWritten(absent any) string {
+// writtenDefault returns a default as an author would write it.
+func writtenDefault(absent any) string {
 	if absent == nil {
 		return ""
 	}

@@ -33,9 +33,9 @@ type form struct {
 
 var forms = []*form{flatForm, eventForm, secondsForm, classForm, millisecondsForm}
 
-// formOf recognises a form by the words that only it has. Without any it is the flat form, which shares
+// recognizeForm recognises a form by the words that only it has. Without any it is the flat form, which shares
 // max_attempts with others.
-func formOf(n *yaml.Node) (found []*form, word map[*form]*yaml.Node) {
+func recognizeForm(n *yaml.Node) (found []*form, word map[*form]*yaml.Node) {
 	word = map[*form]*yaml.Node{}
 	for key := range yamltree.Pairs(n) {
 		for _, f := range forms {
@@ -99,7 +99,7 @@ func (l *legacy) convertMap() []*yaml.Node {
 	if l.reportMixed() {
 		return nil
 	}
-	found, word := formOf(n)
+	found, word := recognizeForm(n)
 	if len(found) > 1 {
 		first, second := word[found[0]], word[found[1]]
 		l.Errorf(positionOf(second), CodeConflict, "%q and %q belong to two older forms of retry, %s and %s; use one form, or write the list",
@@ -184,7 +184,7 @@ func (p *policyDraft) renameWord(from, to string) bool {
 	value := p.values[from]
 	if value != nil {
 		p.addWord(to, p.keys[from], value)
-		p.comesFrom(value, from, to)
+		p.recordWord(value, from, to)
 	}
 	return value != nil
 }
@@ -195,12 +195,12 @@ func (p *policyDraft) setWord(name, value, tag, from string) {
 	scalar := p.scalarFrom(value, tag, from)
 	p.addWord(name, p.keys[from], scalar)
 	if p.values[from] != nil {
-		p.comesFrom(scalar, from, name)
+		p.recordWord(scalar, from, name)
 	}
 }
 
-// comesFrom records the author's word for a value, for messages about it.
-func (l *legacy) comesFrom(value *yaml.Node, from, to string) {
+// recordWord records the author's word for a value, for messages about it.
+func (l *legacy) recordWord(value *yaml.Node, from, to string) {
 	if from == to {
 		return
 	}

@@ -101,7 +101,7 @@ const (
 func convertClass(l *legacy) []*yaml.Node {
 	l.readAttempts()
 	l.readMultiplier()
-	l.inOrder("initial_backoff", l.readLength("initial_backoff", defaultFirstBackoff),
+	l.checkDelayOrder("initial_backoff", l.readLength("initial_backoff", defaultFirstBackoff),
 		"max_backoff", l.readLength("max_backoff", defaultLongBackoff))
 	p := l.newPolicy()
 	p.when = p.ownCondition("error.class in ['retryable', 'rate_limited']", "")

@@ -105,7 +105,7 @@ func (d *decoder) pagesList(n *yaml.Node, tool string) *yaml.Node {
 
 func (l *legacy) pagePolicies(fields *fields) []*yaml.Node {
 	if n := l.values["type"]; n != nil {
-		l.oneOf(n, "type", "response_based")
+		l.readChoice(n, "type", "response_based")
 	}
 	l.requireKeys(fields, "loop.pagination", "continue_while", `continue_while: "{{ response.more }}"`)
 	l.requireKeys(fields, "loop.pagination", "next_page", `next_page: {params: {page: "{{ response.page + 1 }}"}}`)
@@ -147,7 +147,7 @@ func (p *policyDraft) collectPages(names *pageNames) {
 		p.Errorf(positionOf(n), CodeLegacyRetry,
 			"merge_strategy: extend also flattens lists inside of the list, which collect does not; write append, which is the same where rows are no lists")
 	default:
-		strategy = p.oneOf(n, "merge_strategy", "append", "collect", "replace")
+		strategy = p.readChoice(n, "merge_strategy", "append", "collect", "replace")
 	}
 	word := "append"
 	if strategy == "replace" {
@@ -180,7 +180,7 @@ func (l *legacy) pageRetry() *yaml.Node {
 	inner.readAttempts()
 	backoff := "fixed"
 	if n := inner.values["backoff"]; n != nil {
-		backoff = l.oneOf(n, "backoff", "fixed", "exponential")
+		backoff = l.readChoice(n, "backoff", "fixed", "exponential")
 	}
 	if n := inner.values["max_attempts"]; n == nil || n.Value == "1" {
 		return nil
@@ -190,7 +190,7 @@ func (l *legacy) pageRetry() *yaml.Node {
 	p.keepWord("max_attempts")
 	switch {
 	case backoff == "exponential":
-		inner.inOrder("initial_delay", inner.readLength("initial_delay", DefaultInitialDelay), "max_delay", inner.readLength("max_delay", DefaultMaxDelay))
+		inner.checkDelayOrder("initial_delay", inner.readLength("initial_delay", DefaultInitialDelay), "max_delay", inner.readLength("max_delay", DefaultMaxDelay))
 		p.keepWord("initial_delay")
 		p.keepWord("max_delay")
 	case !p.renameWord("initial_delay", "delay"):

@@ -67,18 +67,18 @@ func (l *legacy) maxRetries() (int, bool) {
 
 // secondsBetween reads the delays and checks their bounds.
 func (l *legacy) secondsBetween() (initial, longest time.Duration) {
-	initial = l.inUnit("initial_delay_secs", time.Second, defaultInitialSeconds)
-	longest = l.inUnit("max_delay_secs", time.Second, defaultMaxSeconds)
+	initial = l.durationInUnit("initial_delay_secs", time.Second, defaultInitialSeconds)
+	longest = l.durationInUnit("max_delay_secs", time.Second, defaultMaxSeconds)
 	if n := l.values["initial_delay_secs"]; n != nil && initial < time.Second && initial >= 0 {
 		l.Errorf(positionOf(n), CodeBounds, "initial_delay_secs must be at least 1, not %s", n.Value)
 		return initial, longest
 	}
-	l.inOrder("initial_delay_secs", initial, "max_delay_secs", longest)
+	l.checkDelayOrder("initial_delay_secs", initial, "max_delay_secs", longest)
 	return initial, longest
 }
 
-// inUnit reads a number of seconds or milliseconds; -1 if it is invalid and was reported.
-func (l *legacy) inUnit(word string, unit time.Duration, fallback float64) time.Duration {
+// durationInUnit reads a number of seconds or milliseconds; -1 if it is invalid and was reported.
+func (l *legacy) durationInUnit(word string, unit time.Duration, fallback float64) time.Duration {
 	const most = 1e9 // more than 30 years of seconds
 	n := l.values[word]
 	if n == nil {
@@ -98,8 +98,8 @@ func (l *legacy) inUnit(word string, unit time.Duration, fallback float64) time.
 	return time.Duration(v * float64(unit)).Round(time.Microsecond)
 }
 
-// inOrder checks that the longest delay is not shorter than the first. Both are -1 if they are invalid.
-func (l *legacy) inOrder(initialWord string, initial time.Duration, longestWord string, longest time.Duration) {
+// checkDelayOrder checks that the longest delay is not shorter than the first. Both are -1 if they are invalid.
+func (l *legacy) checkDelayOrder(initialWord string, initial time.Duration, longestWord string, longest time.Duration) {
 	if initial < 0 || longest < 0 || longest >= initial {
 		return
 	}
@@ -140,13 +140,13 @@ func (p *policyDraft) retryOn() *yaml.Node {
 	}
 	var kinds []string
 	for _, item := range items {
-		trigger := p.oneOf(item, "retry_on", triggers...)
+		trigger := p.readChoice(item, "retry_on", triggers...)
 		kinds = append(kinds, trigger)
 		if trigger == "webhook_failure" && p.tool != "webhook" {
 			kinds = append(kinds, "http", "connection")
 		}
 	}
-	return p.ownCondition(amongCondition("error.kind", kinds, true), "retry_on")
+	return p.ownCondition(equalsAnyCondition("error.kind", kinds, true), "retry_on")
 }
 
 // millisecondsForm is retry: {max_attempts: 3, backoff: jittered_exponential, base_delay_ms: 1000, …}. It selects
@@ -174,11 +174,11 @@ const (
 func convertMilliseconds(l *legacy) []*yaml.Node {
 	l.readAttempts()
 	backoff := l.readBackoff()
-	base := l.inUnit("base_delay_ms", time.Millisecond, defaultBaseMilliseconds)
-	longest := l.inUnit("max_delay_ms", time.Millisecond, defaultMaxMilliseconds)
+	base := l.durationInUnit("base_delay_ms", time.Millisecond, defaultBaseMilliseconds)
+	longest := l.durationInUnit("max_delay_ms", time.Millisecond, defaultMaxMilliseconds)
 	// A fixed delay was never capped.
 	if backoff != "fixed" || l.values["max_delay_ms"] != nil {
-		l.inOrder("base_delay_ms", base, "max_delay_ms", longest)
+		l.checkDelayOrder("base_delay_ms", base, "max_delay_ms", longest)
 	}
 	p := l.newPolicy()
 	condition, some := p.retriableCondition()
@@ -217,7 +217,7 @@ func (l *legacy) readBackoff() string {
 			n.Value, n.Value)
 		return ""
 	}
-	return l.oneOf(n, "backoff", "jittered_exponential", "fixed", "linear")
+	return l.readChoice(n, "backoff", "jittered_exponential", "fixed", "linear")
 }
 
 // ErrorKinds are the names in retriable_errors that are kinds of errors; every other name is a type, such as
@@ -272,7 +272,7 @@ func (p *policyDraft) retriableCondition() (condition *yaml.Node, some bool) {
 		}
 	}
 	parts := slices.DeleteFunc([]string{
-		amongCondition("error.status", statuses, false), amongCondition("error.kind", kinds, true), amongCondition("error.type", types, true),
+		equalsAnyCondition("error.status", statuses, false), equalsAnyCondition("error.kind", kinds, true), equalsAnyCondition("error.type", types, true),
 	}, func(part string) bool { return part == "" })
 	return p.ownCondition(strings.Join(parts, " or "), "retriable_errors"), true
 }
@@ -285,8 +285,8 @@ func (p *policyDraft) statusText(n *yaml.Node) string {
 	return n.Value
 }
 
-// amongCondition returns the condition that a name has one of the values.
-func amongCondition(name string, values []string, text bool) string {
+// equalsAnyCondition returns the condition that a name has one of the values.
+func equalsAnyCondition(name string, values []string, text bool) string {
 	if text {
 		values = lists.Map(values, func(value string) string { return "'" + value + "'" })
 	}

@@ -143,8 +143,8 @@ func (h Hint) Certain(name string, known []string) string {
 	return h.Word
 }
 
-// nearOr returns a hint with a similar accepted word, otherwise with all accepted words.
-func nearOr(name string, accepted []string) Hint {
+// similarOrAll returns a hint with a similar accepted word, otherwise with all accepted words.
+func similarOrAll(name string, accepted []string) Hint {
 	if near := expression.Suggest(name, accepted); near != "" {
 		return DidYouMean(near)
 	}

@@ -55,8 +55,8 @@ func (d *decoder) readName(n *yaml.Node, what string) (string, bool) {
 	return text, ok
 }
 
-// oneOf reads one of a few words.
-func (d *decoder) oneOf(n *yaml.Node, what string, accepted ...string) string {
+// readChoice reads one of a few words.
+func (d *decoder) readChoice(n *yaml.Node, what string, accepted ...string) string {
 	text, ok := d.readText(n, what)
 	if !ok {
 		return ""
@@ -66,7 +66,7 @@ func (d *decoder) oneOf(n *yaml.Node, what string, accepted ...string) string {
 			return text
 		}
 	}
-	d.Errorf(positionOf(n), CodeWrongValue, "%s cannot be %q%s", what, Shorten(text), nearOr(text, accepted).Text)
+	d.Errorf(positionOf(n), CodeWrongValue, "%s cannot be %q%s", what, Shorten(text), similarOrAll(text, accepted).Text)
 	d.Offer(text, expression.Certain(text, accepted))
 	return ""
 }
@@ -191,7 +191,7 @@ func (d *decoder) readDuration(n *yaml.Node, what string) (time.Duration, bool) 
 		}
 	}
 	d.Errorf(positionOf(n), codeWrongType, "%s must be a duration such as 90s or 1m30s, or a number of seconds, not %s%s",
-		what, describeYAML(n), spelledDuration(n.Value))
+		what, describeYAML(n), durationHint(n.Value))
 	return 0, false
 }
 
@@ -221,8 +221,8 @@ func (d *decoder) timeLimit(n *yaml.Node, what, otherwise string) time.Duration 
 // longUnit matches a number with a unit as people write it.
 var longUnit = regexp.MustCompile(`^(\d{1,5}) *(d|days?|w|weeks?|h|hours?|hrs?|m|mins?|minutes?|s|secs?|seconds?)$`)
 
-// spelledDuration completes a message with the duration that was probably meant.
-func spelledDuration(text string) string {
+// durationHint completes a message with the duration that was probably meant.
+func durationHint(text string) string {
 	match := longUnit.FindStringSubmatch(text)
 	if match == nil {
 		return ""

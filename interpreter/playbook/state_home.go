@@ -257,7 +257,7 @@ func (pb *Playbook) InsertsUnkeyed(step *Step) *Sink {
 		return nil
 	}
 	for _, sink := range step.SuccessSinks() {
-		if pb.intoTable([]*Sink{sink}, keepsRows) != nil && pb.Resolve(sink.Action).Field("key") == nil {
+		if pb.firstTableSink([]*Sink{sink}, keepsRows) != nil && pb.Resolve(sink.Action).Field("key") == nil {
 			return sink
 		}
 	}

@@ -40,7 +40,7 @@ func ContinueCall(ctx workflow.Context, task protocol.Task, machine *call.Call, 
 	return fmt.Sprintf("an earlier run was stopped during a call, which starts again with the same keys: step %s: its request has changed", name)
 }
 
-// recallLedgers applies what ledgers hold of a call beyond its state.
+// recallLedgers applies the entries in ledgers that are newer than the state of a call.
 func (c *ActivityHost) recallLedgers(ctx workflow.Context, machine *call.Call) {
 	if len(machine.View().Ledgers(workflow.Now(ctx))) == 0 {
 		machine.Recalled()

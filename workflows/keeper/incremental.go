@@ -89,7 +89,7 @@ func (k *states) serveQueries(ctx workflow.Context) error {
 	)
 }
 
-func (k *states) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+func (k *states) continueAsNew(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
 	snapshot, err := k.Snapshot()
 	if err != nil {
 		return nil, fmt.Errorf("pack the states: %w", err)

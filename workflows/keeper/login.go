@@ -150,9 +150,9 @@ func (k *storedLogin) isDue(ctx workflow.Context) bool {
 	return k.changed || k.isOver(ctx) || k.isWanted(ctx)
 }
 
-// act makes an exchange if a request waits for one, once the previous exchange can no longer be reported.
-func (k *storedLogin) act(ctx workflow.Context) {
-	k.endless.act(ctx)
+// actWhenDue makes an exchange if a request waits for one, once the previous exchange can no longer be reported.
+func (k *storedLogin) actWhenDue(ctx workflow.Context) {
+	k.endless.actWhenDue(ctx)
 	if !k.isWanted(ctx) {
 		return
 	}
@@ -160,11 +160,11 @@ func (k *storedLogin) act(ctx workflow.Context) {
 		_, _ = workflow.AwaitWithTimeout(ctx, wait, func() bool { return !k.isWanted(ctx) }) // a cancel does not end it
 		return
 	}
-	k.exchange(ctx)
+	k.runExchange(ctx)
 }
 
-// exchange lets a worker exchange the refresh token.
-func (k *storedLogin) exchange(ctx workflow.Context) {
+// runExchange lets a worker exchange the refresh token.
+func (k *storedLogin) runExchange(ctx workflow.Context) {
 	request, refresh := k.NextExchange(), k.Refresh
 	to := gate.ToTool(login.ExchangeActivity, exchangeTimeout, fmt.Sprintf("exchange %d of the login %s", request.Number, k.Connection))
 	to.Tries = 1 // a server may revoke a login whose token comes twice
@@ -198,7 +198,7 @@ func lostExchange(request login.ExchangeRequest, err error) login.ExchangeOutcom
 	}}
 }
 
-func (k *storedLogin) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+func (k *storedLogin) continueAsNew(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
 	return gate.ContinueAsNew(ctx, login.WorkflowName, k.StoredLogin, "the tokens of a login")
 }
 

@@ -53,7 +53,7 @@ type partitions struct {
 	endless
 }
 
-func (k *partitions) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+func (k *partitions) continueAsNew(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
 	snapshot, err := k.Snapshot()
 	if err != nil {
 		return nil, fmt.Errorf("pack what is done: %w", err)

@@ -138,8 +138,8 @@ func (k *queueKeeper) isOver(workflow.Context) bool { return k.over }
 
 func (k *queueKeeper) isLong(ctx workflow.Context) bool { return gate.HistoryIsLong(ctx) }
 
-// act sends decisions and starts the timer of the next check, or of the end.
-func (k *queueKeeper) act(ctx workflow.Context) {
+// actWhenDue sends decisions and starts the timer of the next check, or of the end.
+func (k *queueKeeper) actWhenDue(ctx workflow.Context) {
 	k.deliverMessages(ctx)
 	k.describeQueue(ctx)
 	mode, length := queueEmpty, queueIdle
@@ -171,8 +171,8 @@ func (k *queueKeeper) isDue(workflow.Context) bool {
 		k.delivering < k.delivered && k.queue.Empty()
 }
 
-// woke handles what ended the wait. A queue that was empty for queueIdle ends.
-func (k *queueKeeper) woke(ctx workflow.Context) {
+// afterWait handles what ended the wait. A queue that was empty for queueIdle ends.
+func (k *queueKeeper) afterWait(ctx workflow.Context) {
 	switch {
 	case !k.alarm.IsReady():
 	case k.mode != queueEmpty:
@@ -246,8 +246,8 @@ func (k *queueKeeper) checkCircles(ctx workflow.Context) {
 	})
 }
 
-// next continues with the requests that have arrived and the messages that remain to be sent.
-func (k *queueKeeper) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+// continueAsNew continues with the requests that have arrived and the messages that remain to be sent.
+func (k *queueKeeper) continueAsNew(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
 	if err := workflow.Await(ctx, func() bool { return k.delivering == 0 && !k.checkingCircles }); err != nil {
 		return nil, err
 	}

@@ -78,9 +78,9 @@ func (k *rateLimiter) dueAt() time.Time {
 	return k.idleAt()
 }
 
-// act signals the waiting calls that may now be made, and starts the next timer. A later deadline is noticed only
+// actWhenDue signals the waiting calls that may now be made, and starts the next timer. A later deadline is noticed only
 // when the timer fires, so that leases cost no timers.
-func (k *rateLimiter) act(ctx workflow.Context) {
+func (k *rateLimiter) actWhenDue(ctx workflow.Context) {
 	for _, away := range k.CallBack(workflow.Now(ctx)) {
 		gate.Signal(ctx, away.Workflow, ratelimit.TurnSignal, ratelimit.TurnCall{Step: away.Step, Index: away.Index})
 	}
@@ -93,9 +93,9 @@ func (k *rateLimiter) isDue(workflow.Context) bool {
 	return k.timer.IsReady() || k.dueAt().Before(k.wakes)
 }
 
-func (k *rateLimiter) woke(workflow.Context) { k.stop() }
+func (k *rateLimiter) afterWait(workflow.Context) { k.stop() }
 
-func (k *rateLimiter) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+func (k *rateLimiter) continueAsNew(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
 	return gate.ContinueAsNew(ctx, ratelimit.WorkflowName, k.Limiter, "the rate limit")
 }
 

@@ -17,15 +17,15 @@ type service interface {
 	isOver(ctx workflow.Context) bool
 	// isLong reports whether the history is so long that the workflow continues as new.
 	isLong(ctx workflow.Context) bool
-	// act does what is due, and starts the timer of the next wait.
-	act(ctx workflow.Context)
+	// actWhenDue does what is due, and starts the timer of the next wait.
+	actWhenDue(ctx workflow.Context)
 	// isDue reports whether the wait is over.
 	isDue(ctx workflow.Context) bool
-	// woke is called after each wait.
-	woke(ctx workflow.Context)
-	// next returns the error with which the workflow continues as new with its state, or a failure if the state is
+	// afterWait is called after each wait.
+	afterWait(ctx workflow.Context)
+	// continueAsNew returns the error with which the workflow continues as new with its state, or a failure if the state is
 	// too large.
-	next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error)
+	continueAsNew(ctx workflow.Context) (failure *interpreter.ErrorObject, next error)
 }
 
 // serveUntilOver runs a service until it is over. A service whose state is too large to continue as new stays in
@@ -37,16 +37,16 @@ func serveUntilOver(ctx workflow.Context, s service) error {
 			if err := awaitHandlers(ctx); err != nil {
 				return err
 			}
-			failure, next := s.next(ctx)
+			failure, next := s.continueAsNew(ctx)
 			if failure == nil {
 				return next
 			}
 			stays = true
 			gate.Logger(ctx).Error("what is kept does not continue as new", "error", failure.Message)
 		}
-		s.act(ctx)
+		s.actWhenDue(ctx)
 		err := workflow.Await(ctx, func() bool { return s.isDue(ctx) || !stays && s.isLong(ctx) })
-		if s.woke(ctx); err != nil {
+		if s.afterWait(ctx); err != nil {
 			return err
 		}
 	}
@@ -74,7 +74,7 @@ func (e *endless) isOver(workflow.Context) bool { return false }
 
 func (e *endless) isLong(ctx workflow.Context) bool { return gate.HistoryIsLong(ctx) }
 
-func (e *endless) act(ctx workflow.Context) {
+func (e *endless) actWhenDue(ctx workflow.Context) {
 	if e.changed {
 		e.changed = false
 		e.describe(ctx)
@@ -83,4 +83,4 @@ func (e *endless) act(ctx workflow.Context) {
 
 func (e *endless) isDue(workflow.Context) bool { return e.changed }
 
-func (e *endless) woke(workflow.Context) {}
+func (e *endless) afterWait(workflow.Context) {}

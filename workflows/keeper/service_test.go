@@ -21,11 +21,11 @@ type longService struct {
 
 func (s *longService) isOver(workflow.Context) bool { return s.acted == s.most }
 func (s *longService) isLong(workflow.Context) bool { return true }
-func (s *longService) act(workflow.Context)         { s.acted++ }
+func (s *longService) actWhenDue(workflow.Context)  { s.acted++ }
 func (s *longService) isDue(workflow.Context) bool  { return true }
-func (s *longService) woke(workflow.Context)        { s.woken++ }
+func (s *longService) afterWait(workflow.Context)   { s.woken++ }
 
-func (s *longService) next(workflow.Context) (failure *interpreter.ErrorObject, next error) {
+func (s *longService) continueAsNew(workflow.Context) (failure *interpreter.ErrorObject, next error) {
 	s.asked++
 	return s.failure, s.after
 }

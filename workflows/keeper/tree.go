@@ -55,15 +55,15 @@ func (k *tree) isLong(ctx workflow.Context) bool {
 	return workflow.GetInfo(ctx).GetContinueAsNewSuggested()
 }
 
-func (k *tree) act(ctx workflow.Context) {
+func (k *tree) actWhenDue(ctx workflow.Context) {
 	k.seen = k.requests
 	k.idle = workflow.NewTimerWithOptions(ctx, treeIdle, workflow.TimerOptions{Summary: "idle"})
 }
 
 func (k *tree) isDue(workflow.Context) bool { return k.idle.IsReady() }
 
-func (k *tree) woke(workflow.Context) {}
+func (k *tree) afterWait(workflow.Context) {}
 
-func (k *tree) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+func (k *tree) continueAsNew(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
 	return gate.ContinueAsNew(ctx, interpreter.TreeWorkflow, k.census, "the count of a tree's runs")
 }

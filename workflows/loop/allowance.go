@@ -17,7 +17,7 @@ const (
 // requestsRuns reports whether the loop requests admission for the runs of its iterations.
 func (l *Loop) requestsRuns() bool {
 	nesting := l.Input.Task.Nesting
-	return nesting != nil && nesting.Tree.Most > 0 && l.playsRuns()
+	return nesting != nil && nesting.Tree.Most > 0 && l.runsPlaybooks()
 }
 
 // admitRuns returns how many of n iterations may start a run without a request of their own. Each gets at most one,
@@ -54,7 +54,7 @@ func (l *Loop) returnAllowance(ctx workflow.Context) {
 // cancelRuns cancels the runs of iterations, with all their descendants, at once, because the failure budget of the
 // loop is spent.
 func (l *Loop) cancelRuns(ctx workflow.Context) {
-	if !l.playsRuns() || len(l.batches) == 0 {
+	if !l.runsPlaybooks() || len(l.batches) == 0 {
 		return
 	}
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)

@@ -44,9 +44,9 @@ func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.
 		return nil, err
 	}
 	if step.Loop != nil && step.Loop.Mode == playbook.Parallel {
-		b.slot = control.NewSlot(ctx, &b.input, step.Loop.MaxConcurrency, b.outcomeCounts)
+		b.slot = control.NewSlot(ctx, &b.input, step.Loop.MaxConcurrency, b.countOutcomes)
 	}
-	controls.Answered, controls.Elsewhere, controls.Reported = input.Answered, b.answeredElsewhere, input.Reported
+	controls.Answered, controls.Elsewhere, controls.Reported = input.Answered, b.endedAnswerError, input.Reported
 	controls.ListenForReports(ctx, b.reportWaits)
 	controls.ApplyFromParent(ctx, b.slot)
 	if err := controls.ServeAnswers(ctx); err != nil {
@@ -67,7 +67,7 @@ func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.
 		if failure == nil {
 			return nil, next
 		}
-		b.stayHere(ctx, failure)
+		b.keepLargeCalls(ctx, failure)
 	}
 	b.describeBatch(ctx)
 	controls.Answers.Open(ctx)
@@ -156,7 +156,7 @@ func (b *batch) makeCalls(ctx workflow.Context) {
 // runParallel runs the calls concurrently.
 func (b *batch) runParallel(ctx workflow.Context, width int) {
 	all := b.openCalls()
-	for due := b.dueCalls(all); b.worthHosting(ctx, due) && b.hostCalls(ctx, due, width); {
+	for due := b.dueCalls(all); b.shouldHost(ctx, due) && b.hostCalls(ctx, due, width); {
 		due = b.dueCalls(due)
 	}
 	group := workflow.NewWaitGroup(ctx)
@@ -190,8 +190,8 @@ func (b *batch) openCalls() []int {
 	return open
 }
 
-// outcomeCounts counts the ended iterations, and those of them that failed.
-func (b *batch) outcomeCounts() (ended, failed int) {
+// countOutcomes counts the ended iterations, and those of them that failed.
+func (b *batch) countOutcomes() (ended, failed int) {
 	for _, iteration := range b.ended {
 		if iteration.Result.Failed() && !iteration.Cancelled {
 			failed++
@@ -210,8 +210,8 @@ func (b *batch) isDue(i int) bool {
 	return !view.Traits().InWorkflow && (!view.Begun || view.SinkDue())
 }
 
-// worthHosting reports whether one activity should drive the due calls. It is not worth it for a single sink.
-func (b *batch) worthHosting(ctx workflow.Context, due []int) bool {
+// shouldHost reports whether one activity should drive the due calls. It is not worth it for a single sink.
+func (b *batch) shouldHost(ctx workflow.Context, due []int) bool {
 	return !gate.HistoryIsLong(ctx) && (len(due) > 1 || len(due) == 1 && !b.calls[due[0]].View().Begun)
 }
 
@@ -224,7 +224,7 @@ func (b *batch) runSequential(ctx workflow.Context) {
 			continue
 		}
 		for b.isDue(i) {
-			if due := open[at:]; !b.worthHosting(ctx, due) || !b.hostCalls(ctx, due, 0) {
+			if due := open[at:]; !b.shouldHost(ctx, due) || !b.hostCalls(ctx, due, 0) {
 				break
 			}
 		}
@@ -289,8 +289,8 @@ func (b *batch) nextInput(controls *control.Controls) protocol.CallsInput {
 	return next
 }
 
-// stayHere keeps calls that are too large to continue as new in this history. If it is full, they fail.
-func (b *batch) stayHere(ctx workflow.Context, failure *interpreter.ErrorObject) {
+// keepLargeCalls keeps calls that are too large to continue as new in this history. If it is full, they fail.
+func (b *batch) keepLargeCalls(ctx workflow.Context, failure *interpreter.ErrorObject) {
 	now := workflow.Now(ctx)
 	full := workflow.GetInfo(ctx).GetCurrentHistorySize() > drive.FullestHistory
 	for _, i := range b.remaining {

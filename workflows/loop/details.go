@@ -42,7 +42,7 @@ func (l *Loop) failureLines(ctx workflow.Context) string {
 	}
 	table := gate.NewMarkdownTable("failed iteration", "last error", "attempts", "where")
 	for _, failure := range l.Result.Errors[:min(len(l.Result.Errors), gate.MostRows)] {
-		id := l.childOf(failure.Index)
+		id := l.childRunning(failure.Index)
 		table.Row(fmt.Sprint(failure.Index), gate.RenderReason("", failure.Error), fmt.Sprint(failure.Attempts),
 			gate.LinkTo(ctx, source.Code(id, protocol.MaxText), id))
 	}
@@ -52,8 +52,8 @@ func (l *Loop) failureLines(ctx workflow.Context) string {
 	return "\n" + table.String()
 }
 
-// childOf returns the workflow ID of the child that ran an iteration.
-func (l *Loop) childOf(index int) string {
+// childRunning returns the workflow ID of the child that ran an iteration.
+func (l *Loop) childRunning(index int) string {
 	if l.Shard.Open || l.Input.Source != nil { // batches begin where the shard does
 		if position := index - l.Shard.First; position >= 0 && len(l.Input.Elements) > 0 {
 			index -= position % l.batchSize()

@@ -54,7 +54,7 @@ func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Sc
 	l.describeLoop(ctx)
 	if input.Source != nil {
 		l.runSource(ctx)
-		return l.end(ctx)
+		return l.finishLoop(ctx)
 	}
 	leaf, _ := l.childRoom(ctx)
 	batches := (len(l.Input.Elements) + l.batchSize() - 1) / l.batchSize()
@@ -63,11 +63,11 @@ func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Sc
 	} else {
 		l.runShards(ctx, 0)
 	}
-	return l.end(ctx)
+	return l.finishLoop(ctx)
 }
 
-// end returns the result of the loop, or of a shard of it.
-func (l *Loop) end(ctx workflow.Context) (*interpreter.LoopResult, error) {
+// finishLoop returns the result of the loop, or of a shard of it.
+func (l *Loop) finishLoop(ctx workflow.Context) (*interpreter.LoopResult, error) {
 	l.describeLoop(ctx)
 	l.Result.Shrink(l.step.Name, gate.PayloadCap(ctx))
 	if ctx.Err() != nil {
@@ -284,7 +284,7 @@ func (l *Loop) callInputs(first, end int) []call.Snapshot {
 	}
 	for position := first; position < end; position++ {
 		index := l.indexAt(position)
-		calls = append(calls, call.Snapshot{Index: &index, Size: size, Element: l.Input.Elements[position], By: l.begunIn(index)})
+		calls = append(calls, call.Snapshot{Index: &index, Size: size, Element: l.Input.Elements[position], By: l.earlierWorkflow(index)})
 	}
 	return calls
 }
@@ -402,8 +402,8 @@ func (l *Loop) loopProgress() (protocol.Progress, error) {
 	return protocol.Progress{
 		Stats: l.Result.Stats, Open: open, Active: rest.activeCalls(l.active), Waiting: rest.waiting, Returning: rest.returning,
 		Within: rest.within, NextRetryAt: rest.next, Shards: shards,
-		Awaits: AwaitsAnswers(l.step), Plays: l.playsRuns(), Control: l.controls.Control, Rows: l.Result.Rows,
-		Source: l.source.progress(),
+		Awaits: AwaitsAnswers(l.step), Plays: l.runsPlaybooks(), Control: l.controls.Control, Rows: l.Result.Rows,
+		Source: l.source.sourceProgress(),
 	}, nil
 }
 
@@ -413,8 +413,8 @@ func AwaitsAnswers(step *playbook.Step) bool {
 	return step.Action.Traits().Awaits
 }
 
-// playsRuns reports whether the iterations run playbooks.
-func (l *Loop) playsRuns() bool {
+// runsPlaybooks reports whether the iterations run playbooks.
+func (l *Loop) runsPlaybooks() bool {
 	return l.book.Resolve(l.step.Action).Traits().Plays
 }
 
@@ -443,8 +443,8 @@ func (l *Loop) signalExhausted(ctx workflow.Context, iteration interpreter.Itera
 	}
 }
 
-// answeredElsewhere returns an error if the iteration that an answer is for has ended.
-func (b *batch) answeredElsewhere(to interpreter.AnswerTo) error {
+// endedAnswerError returns an error if the iteration that an answer is for has ended.
+func (b *batch) endedAnswerError(to interpreter.AnswerTo) error {
 	ended := slices.ContainsFunc(b.ended, func(one interpreter.IterationResult) bool { return to.Index != nil && one.Index == *to.Index })
 	if ended && to.Step == b.step.Name {
 		return drive.StepOverError(gate.WithIndex(b.step.Name, to.Index))

@@ -61,11 +61,11 @@ type readPages struct {
 func (l *Loop) runSource(ctx workflow.Context) {
 	reading, stop := workflow.WithCancel(ctx)
 	s := newSource(ctx, l)
-	workflow.Go(reading, s.read)
+	workflow.Go(reading, s.readSource)
 	next := 0
-	for l.goesOn(ctx) {
-		l.waitUntil(ctx, func() bool { return len(s.buffer) > 0 || s.over || !l.goesOn(ctx) })
-		if len(s.buffer) == 0 || !l.goesOn(ctx) {
+	for l.mayBeginMore(ctx) {
+		l.waitUntil(ctx, func() bool { return len(s.buffer) > 0 || s.over || !l.mayBeginMore(ctx) })
+		if len(s.buffer) == 0 || !l.mayBeginMore(ctx) {
 			break
 		}
 		p := runNext(ctx, l, s.nextShard(next))
@@ -73,7 +73,7 @@ func (l *Loop) runSource(ctx workflow.Context) {
 			break
 		}
 		next = p.first + p.next
-		s.begun(next)
+		s.recordBegun(next)
 	}
 	if !s.over {
 		stop()
@@ -86,8 +86,8 @@ func (l *Loop) runSource(ctx workflow.Context) {
 	s.leaveRest(ctx)
 }
 
-// goesOn reports whether the loop may begin further iterations.
-func (l *Loop) goesOn(ctx workflow.Context) bool {
+// mayBeginMore reports whether the loop may begin further iterations.
+func (l *Loop) mayBeginMore(ctx workflow.Context) bool {
 	return ctx.Err() == nil && l.Result.Budget == nil
 }
 
@@ -105,7 +105,7 @@ func runNext(ctx workflow.Context, l *Loop, p *openShard) *openShard {
 // readOn starts workflows that read the rest of the source, one after another.
 func (s *sourceReader) readOn(ctx workflow.Context) {
 	l := s.loop
-	for n := 0; l.left != nil && l.goesOn(ctx); n++ {
+	for n := 0; l.left != nil && l.mayBeginMore(ctx); n++ {
 		level := n / readersPerLevel
 		if l.Input.Shard != nil {
 			if level = l.Input.Source.Level - 1; level < 0 || gate.HistoryIsLong(ctx) {
@@ -133,7 +133,7 @@ func (s *sourceReader) readOn(ctx workflow.Context) {
 // leaveRest signals the parent to let another workflow read on, unless it has been signalled before.
 func (s *sourceReader) leaveRest(ctx workflow.Context) {
 	l := s.loop
-	if l.left == nil || l.Input.Shard == nil || l.reported != nil || !l.goesOn(ctx) {
+	if l.left == nil || l.Input.Shard == nil || l.reported != nil || !l.mayBeginMore(ctx) {
 		return
 	}
 	_ = gate.Signal(ctx, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal, lingeringReport(ctx, l, l.lingeringUse())).Get(ctx, nil)
@@ -143,35 +143,35 @@ func (s *sourceReader) leaveRest(ctx workflow.Context) {
 func newSource(ctx workflow.Context, l *Loop) *sourceReader {
 	s := &sourceReader{loop: l}
 	l.source, l.Shard.Open = s, true
-	s.call = ResumeCall(ctx, l.book, l.loop.Source, s.task(), l.Input.Source.Call)
+	s.call = ResumeCall(ctx, l.book, l.loop.Source, s.sourceTask(), l.Input.Source.Call)
 	s.pages = s.call.View().Pages
 	return s
 }
 
-// task returns the task of the source's call.
-func (s *sourceReader) task() protocol.Task {
+// sourceTask returns the task of the source's call.
+func (s *sourceReader) sourceTask() protocol.Task {
 	task := s.loop.Input.Task
 	task.Step, task.Data = s.loop.loop.Source.Name, s.loop.Input.Source.Data
 	return task
 }
 
-// read makes the call of the source until it has ended or is left to another workflow.
-func (s *sourceReader) read(ctx workflow.Context) {
+// readSource makes the call of the source until it has ended or is left to another workflow.
+func (s *sourceReader) readSource(ctx workflow.Context) {
 	l := s.loop
 	d := &drive.Driver{
-		Call: s.call, Waiting: s.waiter(ctx), Renews: func() bool { return s.pauses(ctx) },
-		Host: &drive.ActivityHost{Task: s.task(), Snapshot: l.Input.Source.Call, MostPages: func() int { return max(1, s.width()-s.aheadPages()) }},
+		Call: s.call, Waiting: s.waitRecorder(ctx), Renews: func() bool { return s.pauseReading(ctx) },
+		Host: &drive.ActivityHost{Task: s.sourceTask(), Snapshot: l.Input.Source.Call, MostPages: func() int { return max(1, s.maxAhead()-s.aheadPages()) }},
 	}
 	l.left = d.Run(ctx)
 	s.addElements()
 	if s.over = true; l.left == nil {
-		s.end(ctx)
+		s.recordEnd(ctx)
 	}
 	l.describeLoop(ctx)
 }
 
-// end records the end of the source.
-func (s *sourceReader) end(ctx workflow.Context) {
+// recordEnd records the end of the source.
+func (s *sourceReader) recordEnd(ctx workflow.Context) {
 	l, result := s.loop, *s.call.Result()
 	l.Shard.Open = false
 	l.Result.Attempts += result.Meta.Attempts
@@ -185,19 +185,19 @@ func (s *sourceReader) end(ctx workflow.Context) {
 	}
 }
 
-// pauses adds the rows read so far and waits until the iterations need more. The driver calls it before each step
+// pauseReading adds the rows read so far and waits until the iterations need more. The driver calls it before each step
 // of the call. It returns true if another workflow must read on.
-func (s *sourceReader) pauses(ctx workflow.Context) bool {
+func (s *sourceReader) pauseReading(ctx workflow.Context) bool {
 	s.addElements()
 	if s.call.View().EndsNext() {
 		return false
 	}
-	_ = workflow.Await(ctx, func() bool { return s.aheadPages() < s.width() })
-	return ctx.Err() == nil && s.full(ctx)
+	_ = workflow.Await(ctx, func() bool { return s.aheadPages() < s.maxAhead() })
+	return ctx.Err() == nil && s.isHistoryFull(ctx)
 }
 
-// full reports whether the history has no room for more pages.
-func (s *sourceReader) full(ctx workflow.Context) bool {
+// isHistoryFull reports whether the history has no room for more pages.
+func (s *sourceReader) isHistoryFull(ctx workflow.Context) bool {
 	share := 1
 	if s.loop.Input.Shard == nil || s.loop.Input.Source.Level > 0 {
 		share = readingShare
@@ -221,8 +221,8 @@ func (s *sourceReader) addElements() {
 	s.ahead = append(s.ahead, readPages{count: max(1, count), end: l.Result.Stats.Total})
 }
 
-// begun records that the elements before a position have begun.
-func (s *sourceReader) begun(before int) {
+// recordBegun records that the elements before a position have begun.
+func (s *sourceReader) recordBegun(before int) {
 	for len(s.ahead) > 0 && s.ahead[0].end <= before {
 		s.ahead = s.ahead[1:]
 	}
@@ -236,8 +236,8 @@ func (s *sourceReader) aheadPages() (count int) {
 	return count
 }
 
-// width returns how many pages the source may be ahead of the iterations: as many as iterations run at a time.
-func (s *sourceReader) width() int {
+// maxAhead returns how many pages the source may be ahead of the iterations: as many as iterations run at a time.
+func (s *sourceReader) maxAhead() int {
 	l := s.loop
 	if l.loop.Mode != playbook.Parallel {
 		return 1
@@ -253,7 +253,7 @@ func (s *sourceReader) width() int {
 func (s *sourceReader) nextShard(first int) *openShard {
 	l, count, size := s.loop, 0, 0
 	most := min(len(s.buffer), shardElements)
-	pages, ofHalf := 0, (s.width()+1)/2
+	pages, ofHalf := 0, (s.maxAhead()+1)/2
 	for _, read := range s.ahead {
 		if pages += read.count; pages >= ofHalf {
 			most = min(most, max(1, read.end-first))
@@ -270,8 +270,8 @@ func (s *sourceReader) nextShard(first int) *openShard {
 	return l.openShard(&openShard{id: protocol.ChildID(l.Input.Task, name), first: first, end: first + count, elements: elements})
 }
 
-// waiter returns a recorder of the waits of the source, which updates the details.
-func (s *sourceReader) waiter(ctx workflow.Context) drive.WaitRecorder {
+// waitRecorder returns a recorder of the waits of the source, which updates the details.
+func (s *sourceReader) waitRecorder(ctx workflow.Context) drive.WaitRecorder {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		s.wait, s.until = wait, until
 		s.loop.describeLoop(ctx)
@@ -282,17 +282,17 @@ func (s *sourceReader) waiter(ctx workflow.Context) drive.WaitRecorder {
 	}
 }
 
-// progress returns the progress of the source; nil if this workflow reads none.
-func (s *sourceReader) progress() *protocol.SourceProgress {
+// sourceProgress returns the progress of the source; nil if this workflow reads none.
+func (s *sourceReader) sourceProgress() *protocol.SourceProgress {
 	if s == nil {
 		return nil
 	}
 	return &protocol.SourceProgress{Reads: s.loop.Shard.Open, CallStatus: s.call.View().Status(s.wait, s.until)}
 }
 
-// waits returns the status of a source that is being read; nil for none, and while it waits for the iterations.
-func (s *sourceReader) waits() *interpreter.CallStatus {
-	if s == nil || s.over || s.wait == nil && s.aheadPages() >= s.width() {
+// waitStatus returns the status of a source that is being read; nil for none, and while it waits for the iterations.
+func (s *sourceReader) waitStatus() *interpreter.CallStatus {
+	if s == nil || s.over || s.wait == nil && s.aheadPages() >= s.maxAhead() {
 		return nil
 	}
 	status := s.call.View().Status(s.wait, s.until)

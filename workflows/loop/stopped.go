@@ -52,8 +52,8 @@ func (b *batch) resumeStopped(ctx workflow.Context) {
 	group.Wait(ctx)
 }
 
-// begunIn returns the ID of the workflow in which an iteration had begun in an earlier loop; "" for none.
-func (l *Loop) begunIn(index int) string {
+// earlierWorkflow returns the ID of the workflow in which an iteration had begun in an earlier loop; "" for none.
+func (l *Loop) earlierWorkflow(index int) string {
 	at, found := slices.BinarySearchFunc(l.Input.Begun, index, func(begun interpreter.BegunIteration, index int) int {
 		return begun.Index - index
 	})

@@ -61,7 +61,7 @@ func (l *Loop) openWaits(ctx workflow.Context) (waits control.OpenWaits) {
 	for _, p := range l.shards {
 		waits.AddChild(ctx, l.controls, p.id)
 	}
-	if status := l.source.waits(); status != nil {
+	if status := l.source.waitStatus(); status != nil {
 		waits.Add(status.Status, status.NextRetryAt)
 	}
 	if l.startsMore() {

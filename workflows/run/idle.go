@@ -7,9 +7,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// visitedTooOften fails the run if a step would be visited more often than the operator allows, as in a cycle whose
+// failTooManyVisits fails the run if a step would be visited more often than the operator allows, as in a cycle whose
 // conditions never end it.
-func (r *run) visitedTooOften(start interpreter.Start) bool {
+func (r *run) failTooManyVisits(start interpreter.Start) bool {
 	most := r.Limits.MaxVisits
 	if most == 0 || start.Visit <= most {
 		return false

@@ -294,7 +294,7 @@ func (r *run) executeSteps(ctx, branches workflow.Context) (*protocol.Result, er
 		}
 		if open && (r.stays || !gate.HistoryIsLong(ctx)) {
 			for _, start := range r.graph.Startable(&r.Routing) {
-				if r.visitedTooOften(start) {
+				if r.failTooManyVisits(start) {
 					break
 				}
 				running++

@@ -93,7 +93,7 @@ func (s *status) addVisit(ctx workflow.Context, waits *control.OpenWaits, record
 	case elsewhere && loop.AwaitsAnswers(s.book.Step(record.Step)):
 		waits.Add(interpreter.Awaiting, time.Time{})
 	case record.Status == interpreter.Running:
-		waits.AddChild(ctx, s.controls, s.childOf(record))
+		waits.AddChild(ctx, s.controls, s.childRunning(record))
 	case record.Status != interpreter.RetryPending:
 		waits.Add(record.Status, time.Time{})
 	case !due.IsZero() && due.Sub(since) < control.MinShownWait:
@@ -171,7 +171,7 @@ func (s *status) finalRecords() []protocol.StepRecord {
 func (s *status) publishStatus(ctx workflow.Context, status interpreter.Status) {
 	s.Published = status
 	if s.input.SearchAttributes {
-		s.upsert(ctx, temporal.NewSearchAttributeKeyKeyword(protocol.StatusAttribute).ValueSet(string(status)))
+		s.upsertAttribute(ctx, temporal.NewSearchAttributeKeyKeyword(protocol.StatusAttribute).ValueSet(string(status)))
 	}
 }
 
@@ -182,7 +182,7 @@ func (s *status) publishDeadLetters(ctx workflow.Context, failed int) {
 	}
 	s.DeadLetters += failed
 	if s.input.DeadLetters {
-		s.upsert(ctx, temporal.NewSearchAttributeKeyInt64(protocol.DeadLettersAttribute).ValueSet(int64(s.DeadLetters)))
+		s.upsertAttribute(ctx, temporal.NewSearchAttributeKeyInt64(protocol.DeadLettersAttribute).ValueSet(int64(s.DeadLetters)))
 	}
 }
 
@@ -211,8 +211,8 @@ func (s *status) showRows(ctx workflow.Context) {
 	}
 }
 
-// upsert sets a search attribute and, in the same event, NextRetryAttribute.
-func (s *status) upsert(ctx workflow.Context, update temporal.SearchAttributeUpdate) {
+// upsertAttribute sets a search attribute and, in the same event, NextRetryAttribute.
+func (s *status) upsertAttribute(ctx workflow.Context, update temporal.SearchAttributeUpdate) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	updates := []temporal.SearchAttributeUpdate{update}
 	if s.input.NextRetry {
@@ -228,7 +228,7 @@ func (s *status) upsert(ctx workflow.Context, update temporal.SearchAttributeUpd
 func (s *status) nextRetry(ctx workflow.Context) temporal.SearchAttributeUpdate {
 	var next time.Time
 	for _, record := range s.records {
-		switch report := s.controls.Reports[s.childOf(record)]; {
+		switch report := s.controls.Reports[s.childRunning(record)]; {
 		case !record.EndedAt.IsZero():
 		case record.Status == interpreter.RetryPending && record.Call == "":
 			next = interpreter.EarlierTime(next, record.NextRetryAt)

@@ -286,8 +286,8 @@ func (s *steering) checkSize(command protocol.CommandInput, changes func(protoco
 	return control.CheckSize()
 }
 
-// changeControl changes the control of the run, writes it where attempts see it, and passes it on to the child
-// workflows that have to act.
+// changeControl changes the control of the run, stores it in the memo, where attempts read it, and sends it to the
+// child workflows that have to act.
 func (s *steering) changeControl(
 	ctx workflow.Context, command protocol.CommandInput, resumes bool, changes func(protocol.CommandInput, *interpreter.Control) bool,
 ) (protocol.CommandResult, error) {

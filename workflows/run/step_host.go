@@ -172,7 +172,7 @@ func (r *run) loop(
 	}
 	print := ""
 	if r.input.Called != nil {
-		print = input.Task.LoopPrint(r.book, step, printed(input))
+		print = input.Task.LoopPrint(r.book, step, digestElements(input))
 	}
 	if result := r.earlier.earlierResult(record, func(time.Time) string { return print }); result != nil {
 		return *result
@@ -264,9 +264,9 @@ func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *in
 	return input, nil
 }
 
-// printed returns the values that represent the elements of a loop in its digest. For a source, whose elements are
+// digestElements returns the values that represent the elements of a loop in its digest. For a source, whose elements are
 // not known yet, these are the values that its call uses.
-func printed(input protocol.LoopInput) []expression.Value {
+func digestElements(input protocol.LoopInput) []expression.Value {
 	if from := input.Source; from != nil {
 		return []expression.Value{from.Data.Workload, from.Data.Vars, from.Data.Steps}
 	}

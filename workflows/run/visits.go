@@ -54,8 +54,8 @@ func (v *visits) callOf(record *protocol.StepRecord) *call.Call {
 	return v.stopped[record]
 }
 
-// childOf returns the ID of the child workflow that runs a visit, "" for none.
-func (v *visits) childOf(record *protocol.StepRecord) string {
+// childRunning returns the ID of the child workflow that runs a visit, "" for none.
+func (v *visits) childRunning(record *protocol.StepRecord) string {
 	switch {
 	case record.Loop != nil:
 		return record.Loop.WorkflowID

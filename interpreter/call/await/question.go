@@ -96,7 +96,7 @@ func (q *Question) answeredResult(answer interpreter.Answer, now time.Time) any 
 		result = map[string]any{} // check has refused it
 	}
 	result["option"], result["at"] = answer.Option, now.UTC().Format(time.RFC3339Nano)
-	result["by"], result["comment"] = orNil(answer.By), orNil(answer.Comment)
+	result["by"], result["comment"] = textOrNil(answer.By), textOrNil(answer.Comment)
 	return result
 }
 
@@ -118,7 +118,7 @@ func (q *Question) lateChoice() string {
 	return ""
 }
 
-func orNil(text string) any {
+func textOrNil(text string) any {
 	if text == "" {
 		return nil
 	}

@@ -14,20 +14,20 @@ import (
 // it (docs/concepts/attempts.md#pages). The arguments are not changed. The error is an *playbook.EvalError.
 func collectPage(c *playbook.Collect, collected, page any, reading Extraction) (sum, contribution any, err error) {
 	if page == nil { // an answer without a body has no rows
-		return nothingCollected(c.Strategy, collected), nil, nil
+		return withoutContribution(c.Strategy, collected), nil, nil
 	}
 	contribution, has, err := reading.contributionOf(page, c)
 	switch {
 	case err != nil:
-		return nil, nil, inCollect(c, err)
+		return nil, nil, atCollect(c, err)
 	case !has && c.Optional:
-		return nothingCollected(c.Strategy, collected), nil, nil
+		return withoutContribution(c.Strategy, collected), nil, nil
 	case !has:
-		return nil, nil, inCollect(c, fmt.Errorf("collect: the page has no %q (%s); "+
+		return nil, nil, atCollect(c, fmt.Errorf("collect: the page has no %q (%s); "+
 			"use a path that it has, or write optional: true if it may be missing", c.Path, pageShape(page)))
 	}
 	if _, isList := contribution.([]any); c.Lists && !isList && contribution != nil {
-		return nil, nil, inCollect(c, fmt.Errorf("a page of the source is no list (%s); name where its elements are: "+
+		return nil, nil, atCollect(c, fmt.Errorf("a page of the source is no list (%s); name where its elements are: "+
 			"rows: …, or collect: {path: …} in the policy", pageShape(contribution)))
 	}
 	switch c.Strategy {
@@ -35,22 +35,22 @@ func collectPage(c *playbook.Collect, collected, page any, reading Extraction) (
 		return contribution, contribution, nil
 	case playbook.Merge:
 		sum, contribution, err = mergePages(collected, contribution)
-		return sum, contribution, inCollect(c, err)
+		return sum, contribution, atCollect(c, err)
 	case playbook.Append:
 	}
 	return appendPage(collected, contribution), contribution, nil
 }
 
-// inCollect adds the position of the collect to an error that has none.
-func inCollect(c *playbook.Collect, err error) error {
+// atCollect adds the position of the collect to an error that has none.
+func atCollect(c *playbook.Collect, err error) error {
 	if _, placed := errors.AsType[*playbook.EvalError](err); placed || err == nil {
 		return err
 	}
 	return &playbook.EvalError{Pos: c.Pos, Message: err.Error()}
 }
 
-// nothingCollected returns the collected data after a page, or a whole call, that adds nothing.
-func nothingCollected(strategy playbook.Strategy, collected any) any {
+// withoutContribution returns the collected data after a page, or a whole call, that adds nothing.
+func withoutContribution(strategy playbook.Strategy, collected any) any {
 	switch {
 	case strategy == playbook.Append:
 		return appendPage(collected, nil)

@@ -64,9 +64,9 @@ func (c Collecting) collectOf(number int) *playbook.Collect {
 	return c.Policies.Then(number).Collect
 }
 
-// ofPolicy returns the number of the collect for pages that a policy matches: the policy's own, otherwise the
+// collectNumber returns the number of the collect for pages that a policy matches: the policy's own, otherwise the
 // step's; 0 for none.
-func (c Collecting) ofPolicy(number int) int {
+func (c Collecting) collectNumber(number int) int {
 	switch {
 	case c.collectOf(number) != nil:
 		return number
@@ -96,7 +96,7 @@ func (p *Pages) Add(
 	switch {
 	case by.collectOf(number) != nil:
 	case decision.Repeats():
-		number = by.ofPolicy(number)
+		number = by.collectNumber(number)
 	default:
 		number = p.collectorNumber(by)
 	}
@@ -119,7 +119,7 @@ func (p *Pages) Add(
 // has a collect, it uses the same one as for the page that ends the call. A page that cannot be collected adds
 // nothing here; the error follows when it is really collected.
 func (p *Pages) With(by Collecting, number int, page expression.Value, reading Extraction) any {
-	if number = by.ofPolicy(number); number == 0 {
+	if number = by.collectNumber(number); number == 0 {
 		number = p.collectorNumber(by)
 	}
 	if number == 0 {
@@ -140,10 +140,10 @@ func (p *Pages) CollectedBy(by Collecting) *playbook.Collect {
 
 // collectorNumber returns the number of the CollectedBy collect, 0 for none.
 func (p *Pages) collectorNumber(by Collecting) int {
-	if number := by.Policies.usedLast(p.Collector, func(then *playbook.Then) bool { return then.Collect != nil }); number != 0 {
+	if number := by.Policies.orFirstPolicy(p.Collector, func(then *playbook.Then) bool { return then.Collect != nil }); number != 0 {
 		return number
 	}
-	return by.ofPolicy(0)
+	return by.collectNumber(0)
 }
 
 // Result returns the collected data of a successful call; false if nothing is collected.
@@ -152,7 +152,7 @@ func (p *Pages) Result(by Collecting) (data any, collects bool) {
 	if collect == nil {
 		return nil, false
 	}
-	return nothingCollected(collect.Strategy, p.Collected.Data), true
+	return withoutContribution(collect.Strategy, p.Collected.Data), true
 }
 
 // WrittenBy returns the number of the policy whose page sink gets the page, 0 for none: the policy that the page
@@ -164,7 +164,7 @@ func (p *Pages) WrittenBy(policies Policies, decision retry.Decision) int {
 	case len(policies.Then(number).PageSinks) == 0 && decision.Repeats():
 		return 0
 	case len(policies.Then(number).PageSinks) == 0:
-		return policies.usedLast(p.Pager, func(then *playbook.Then) bool { return len(then.PageSinks) > 0 })
+		return policies.orFirstPolicy(p.Pager, func(then *playbook.Then) bool { return len(then.PageSinks) > 0 })
 	case decision.Repeats():
 		p.Pager = number
 	}
@@ -197,8 +197,8 @@ func (p Policies) Then(number int) *playbook.Then {
 	return &p[number-1].Then
 }
 
-// usedLast returns number if it is set, otherwise the number of the first policy for which has is true; 0 for none.
-func (p Policies) usedLast(number int, has func(*playbook.Then) bool) int {
+// orFirstPolicy returns number if it is set, otherwise the number of the first policy for which has is true; 0 for none.
+func (p Policies) orFirstPolicy(number int, has func(*playbook.Then) bool) int {
 	if number != 0 {
 		return number
 	}

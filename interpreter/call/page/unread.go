@@ -161,7 +161,7 @@ func (u Unread) findSigns(path []any, value any) []found {
 				continue
 			}
 			one.what, one.more = signTotal, exceedsRows(totalOf(member), u.Rows)
-		case nextName.MatchString(name) && leadsOn(member) && hasRows(u.Answer, 0):
+		case nextName.MatchString(name) && isPageReference(member) && hasRows(u.Answer, 0):
 			one.what, one.more = signNext, true
 		default:
 			signs = append(signs, u.findSigns(at, member)...)
@@ -206,8 +206,8 @@ func isFlag(value any) bool {
 	return false
 }
 
-// leadsOn reports whether a value leads to another page: a text, a number, or a map that contains one.
-func leadsOn(value any) bool {
+// isPageReference reports whether a value leads to another page: a text, a number, or a map that contains one.
+func isPageReference(value any) bool {
 	switch value := value.(type) {
 	case string:
 		return value != "" && value != "false" && value != "null"
@@ -216,7 +216,7 @@ func leadsOn(value any) bool {
 	case map[string]any:
 		//workflowcheck:ignore whether there is any
 		for _, member := range value {
-			if _, isText := member.(string); isText && leadsOn(member) {
+			if _, isText := member.(string); isText && isPageReference(member) {
 				return true
 			}
 		}

@@ -277,7 +277,7 @@ func (b *Builder) renderArgs(request *Request, scope *interpreter.Scope, budget 
 	request.deferAnew(secret)
 	request.Args = expression.Of(own)
 	if routed != nil {
-		request.layUnder(expression.OrEmpty(own), routed)
+		request.mergeOver(expression.OrEmpty(own), routed)
 	}
 	return nil
 }
@@ -296,7 +296,7 @@ func (b *Builder) renewKeys(request *Request, m Moment, keys map[string]any) err
 		if err := b.renderArgs(request, b.Keyed(m).With(keys), budget); err != nil {
 			return err
 		}
-		request.layUnder(request.Args.Data, request.Overlay.Args.Data)
+		request.mergeOver(request.Args.Data, request.Overlay.Args.Data)
 		names = append([]string{"args"}, namesKeys...)
 	}
 	if args, isMap := request.Args.Data.(map[string]any); isMap {

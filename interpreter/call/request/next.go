@@ -22,7 +22,7 @@ func (r renderer) nextRequest(previous Request, call *playbook.NextCall, scope *
 		if err != nil {
 			return Request{}, err
 		}
-		request.layUnder(request.Args.Data, args)
+		request.mergeOver(request.Args.Data, args)
 		if Naming(namesKeys...)(r.action.Args) {
 			request.Overlay.Args = expression.Of(expression.Merge(request.Overlay.Args.Data, args))
 		}
@@ -65,13 +65,13 @@ func (r *Request) changeBy(call *playbook.NextCall, scope *interpreter.Scope, bu
 	if call.URL != nil {
 		r.showParams()
 	}
-	params, err := changes(call.Params, playbook.FieldParams, scope, budget)
+	params, err := renderChanges(call.Params, playbook.FieldParams, scope, budget)
 	if err != nil {
 		return err
 	}
 	r.Overlay.Params = mergeChanges(r.Overlay.Params, params, playbook.FieldParams)
 	r.unhideParams(params)
-	headers, err := changes(call.Headers, playbook.FieldHeaders, scope, budget)
+	headers, err := renderChanges(call.Headers, playbook.FieldHeaders, scope, budget)
 	if err != nil {
 		return err
 	}
@@ -133,8 +133,8 @@ func absentError(node *playbook.Node, value any, path string) error {
 	return nil
 }
 
-// changes renders one map of next_call; nil if there is none.
-func changes(node *playbook.Node, field string, scope *interpreter.Scope, budget *expression.Budget) (map[string]any, error) {
+// renderChanges renders one map of next_call; nil if there is none.
+func renderChanges(node *playbook.Node, field string, scope *interpreter.Scope, budget *expression.Budget) (map[string]any, error) {
 	if node == nil {
 		return nil, nil
 	}

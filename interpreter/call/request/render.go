@@ -56,7 +56,7 @@ func (r renderer) renderField(field *playbook.Entry, request *Request) (value an
 	secret := deferring{book: r.book, scope: r.scope, budget: r.budget, in: interpreter.InFields}
 	switch {
 	case field.Key == playbook.FieldStatement && field.Value.Statement() != nil:
-		return secret.statement(field.Value, request)
+		return secret.renderStatement(field.Value, request)
 	case r.asksPeople && field.Key == playbook.FieldMessage && len(secret.sealedSteps(field.Value)) == 0:
 		value, request.Data, err = field.Value.RenderPlaced(r.scope, r.budget)
 	case r.intoFile && field.Key == playbook.FieldPath && len(secret.sealedSteps(field.Value)) == 0:

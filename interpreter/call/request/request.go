@@ -48,8 +48,8 @@ func (o overlay) IsZero() bool {
 	return o.Args.IsZero() && len(o.Params) == 0 && len(o.Hidden) == 0 && len(o.Headers) == 0 && len(o.Fields) == 0 && o.Body == nil
 }
 
-// layUnder sets the args to args with over merged over them.
-func (r *Request) layUnder(args, over any) {
+// mergeOver sets the args to args with over merged over them.
+func (r *Request) mergeOver(args, over any) {
 	r.Args = expression.Of(expression.Merge(args, over))
 	if len(r.Deferred) > 0 {
 		r.Deferred = withoutCoveredBy(r.Deferred, over)

@@ -84,7 +84,7 @@ func (d *deferring) renderCall(node *playbook.Node, field string, request *Reque
 		case traits.IntoFile && entry.Key == playbook.FieldPath && len(d.sealedSteps(entry.Value)) == 0:
 			render = func(path *playbook.Node, _ ...string) (any, error) { return path.RenderPath(d.scope, d.budget) }
 		case entry.Value.Statement() != nil:
-			render = func(*playbook.Node, ...string) (any, error) { return d.statement(entry.Value, request) }
+			render = func(*playbook.Node, ...string) (any, error) { return d.renderStatement(entry.Value, request) }
 		}
 		value, err := render(entry.Value, field, entry.Key)
 		if err != nil {
@@ -95,8 +95,8 @@ func (d *deferring) renderCall(node *playbook.Node, field string, request *Reque
 	return call, nil
 }
 
-// statement returns the text of a statement, and sets the request's parameters to its rendered ones.
-func (d *deferring) statement(node *playbook.Node, request *Request) (any, error) {
+// renderStatement returns the text of a statement, and sets the request's parameters to its rendered ones.
+func (d *deferring) renderStatement(node *playbook.Node, request *Request) (any, error) {
 	secret := deferring{book: d.book, scope: d.scope, budget: d.budget, in: interpreter.InParams}
 	params, err := secret.renderParams(node)
 	if err != nil {

@@ -61,7 +61,7 @@ func (s *Sinks) All() []*playbook.Sink {
 func (s *Sinks) Of(result *interpreter.CallResult, pages *page.Pages, decided int) (chosen []Choice) {
 	if result.Failed() {
 		if result.Error.PoliciesDecide() {
-			chosen = s.ofPolicy(decided)
+			chosen = s.forPolicy(decided)
 		}
 		if s.DeadLetter != nil && result.Error.Kind != interpreter.KindCancelled {
 			chosen = append(chosen, Choice{DeadLetter: true})
@@ -69,7 +69,7 @@ func (s *Sinks) Of(result *interpreter.CallResult, pages *page.Pages, decided in
 		return chosen
 	}
 	for _, number := range pages.Writers(s.Policies) {
-		chosen = append(chosen, s.ofPolicy(number)...)
+		chosen = append(chosen, s.forPolicy(number)...)
 	}
 	for i := range s.After {
 		chosen = append(chosen, Choice{After: i + 1})
@@ -77,8 +77,8 @@ func (s *Sinks) Of(result *interpreter.CallResult, pages *page.Pages, decided in
 	return chosen
 }
 
-// ofPolicy returns the sinks of a policy that get the result of the call.
-func (s *Sinks) ofPolicy(number int) []Choice {
+// forPolicy returns the sinks of a policy that get the result of the call.
+func (s *Sinks) forPolicy(number int) []Choice {
 	return numberChoices(Choice{Policy: number}, s.Policies.Then(number).Sinks)
 }
 
@@ -96,13 +96,13 @@ func numberChoices(choice Choice, sinks []*playbook.Sink) []Choice {
 	return all
 }
 
-// ofSuccess returns all sinks that a successful call may write to.
-func (s *Sinks) ofSuccess() (all []Choice) {
+// forSuccess returns all sinks that a successful call may write to.
+func (s *Sinks) forSuccess() (all []Choice) {
 	for _, policy := range s.Policies {
 		all = append(all, s.OfPage(policy.Number)...)
 	}
 	for _, policy := range s.Policies {
-		all = append(all, s.ofPolicy(policy.Number)...)
+		all = append(all, s.forPolicy(policy.Number)...)
 	}
 	for i := range s.After {
 		all = append(all, Choice{After: i + 1})

@@ -59,7 +59,7 @@ func (r Round) Begins(sinks *Sinks, now time.Time) (begins []interpreter.ToolInp
 	if r.Sink != nil {
 		return nil
 	}
-	all := lists.Map(sinks.ofSuccess(), sinks.Chosen)
+	all := lists.Map(sinks.forSuccess(), sinks.Chosen)
 	if r.Index != nil {
 		all = slices.Concat(all, r.Step.Sinks)
 	}
@@ -93,7 +93,7 @@ func (r Round) End(sinks *Sinks, result *interpreter.CallResult) (chosen []Choic
 		do = interpreter.StagingSettle
 	}
 	whole := !result.Meta.Truncated && !result.Meta.Incomplete && result.Status == interpreter.StatusSuccess
-	for _, choice := range sinks.ofSuccess() {
+	for _, choice := range sinks.forSuccess() {
 		switch sink := sinks.Chosen(choice); {
 		case !r.stages(sink):
 		case do == interpreter.StagingPublish && !whole && r.Book.PublishesWhole(r.Step, sink):

@@ -31,7 +31,7 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 	form := section.Form()
 	start, dated := incremental.CursorAt(section.Type, started)
 	bound := form.Before(w.Newest, section.Lag) // nothing is below none
-	newest, largest := startingAt(w.Newest), startingAt(w.Largest)
+	newest, largest := newMaximum(w.Newest), newMaximum(w.Largest)
 	const usual = 16 // bytes of a position
 	positions := make([]byte, 0, len(rows)*usual)
 	for at, row := range rows {
@@ -90,8 +90,8 @@ type maximum struct {
 	none     bool // there is no cursor yet
 }
 
-// startingAt returns a maximum that begins with a cursor, before any row.
-func startingAt(c incremental.Cursor) maximum {
+// newMaximum returns a maximum that begins with a cursor, before any row.
+func newMaximum(c incremental.Cursor) maximum {
 	return maximum{row: -1, position: c.Position, none: c.IsZero()}
 }
 

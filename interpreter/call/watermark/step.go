@@ -37,8 +37,8 @@ func StepOf(source *request.Source, policies page.Policies, after bool) *Statefu
 	}
 }
 
-// inFull reports whether the run requests that the step read everything again (full refresh).
-func (s *StatefulStep) inFull() bool { return slices.Contains(s.Run.FullRefresh, s.Step.Name) }
+// isFullRefresh reports whether the run requests that the step read everything again (full refresh).
+func (s *StatefulStep) isFullRefresh() bool { return slices.Contains(s.Run.FullRefresh, s.Step.Name) }
 
 // Unclaimed returns the state that the call has to claim.
 func (s *StatefulStep) Unclaimed(now time.Time) (*Pending, error) {
@@ -59,7 +59,7 @@ func (s *StatefulStep) Name(now time.Time) (name, group string, err error) {
 		group = name
 	} else {
 		group = s.Book.StateGroup(s.Step)
-		if name, err = s.ofElement(group); err != nil {
+		if name, err = s.defaultStateName(group); err != nil {
 			return "", "", err
 		}
 	}
@@ -69,8 +69,8 @@ func (s *StatefulStep) Name(now time.Time) (name, group string, err error) {
 	return name, group, nil
 }
 
-// ofElement returns the default name of the state: that of the group or, in a loop, one for each element.
-func (s *StatefulStep) ofElement(group string) (string, error) {
+// defaultStateName returns the default name of the state: that of the group or, in a loop, one for each element.
+func (s *StatefulStep) defaultStateName(group string) (string, error) {
 	loop := s.Step.Loop
 	if loop == nil {
 		return group, nil
@@ -90,7 +90,7 @@ func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.S
 	return s.placeRequest(interpreter.StateInput{
 		Group: pending.Group,
 		Claim: &incremental.Claim{
-			Name: pending.Name, Holder: holder, Run: s.Run.WorkflowID, Source: about, Full: s.inFull(), Tables: s.Book.OtherTables(s.Step),
+			Name: pending.Name, Holder: holder, Run: s.Run.WorkflowID, Source: about, Full: s.isFullRefresh(), Tables: s.Book.OtherTables(s.Step),
 			Inserts: s.inserts, Key: s.rowKey(now), Format: s.Section.Format,
 		},
 	}, now)
@@ -124,7 +124,7 @@ func (s *StatefulStep) Claimed(pending Pending, holder string, claimed increment
 		own.Initial = &initial
 	}
 	own.Value = initial
-	if !own.Found.IsZero() && !s.inFull() {
+	if !own.Found.IsZero() && !s.isFullRefresh() {
 		state := incremental.State{Watermark: own.Found, KnownFrom: claimed.KnownFrom}
 		own.Value = state.ReadsFrom(s.Section.Form(), s.Section.Lag)
 		own.LessLag = !own.Value.Equal(s.Section.Form().Before(own.Found, s.Section.Lag))

@@ -43,7 +43,7 @@ func Validate(file *source.File, tools playbook.Tools, options Options) (*playbo
 		return nil, found
 	}
 	c := newChecker(pb, tools, options)
-	found = c.onlyUnderstood(found)
+	found = c.dropUnknownContents(found)
 	c.partial = found.HasErrors()
 	c.checkAll()
 	found = append(found, c.Found...)
@@ -93,7 +93,7 @@ type checker struct {
 }
 
 func newChecker(pb *playbook.Playbook, tools playbook.Tools, options Options) *checker {
-	c := &checker{Problems: playbook.Problems{File: pb.File}, pb: pb, tools: tools, options: options, vars: varsOf(pb), resolved: map[*playbook.Action]string{}, specs: map[string]*playbook.ToolSpec{}}
+	c := &checker{Problems: playbook.Problems{File: pb.File}, pb: pb, tools: tools, options: options, vars: setVariables(pb), resolved: map[*playbook.Action]string{}, specs: map[string]*playbook.ToolSpec{}}
 	c.workload, _ = expression.Merge(pb.Workload, options.Workload).(map[string]any)
 	if c.workload == nil {
 		c.workload = map[string]any{}

@@ -117,7 +117,7 @@ func checkSinkMain(c *checker, main *pythonMain, node *playbook.Node) {
 	}
 	if !fits {
 		c.Errorf(node.Position(main.at), codeCodeMain,
-			"a sink without args calls main(result=…), but this main takes %s; write def main(result), or add args to the sink", orNothing(main.paramNames()))
+			"a sink without args calls main(result=…), but this main takes %s; write def main(result), or add args to the sink", namesOrNothing(main.paramNames()))
 	}
 }
 
@@ -146,7 +146,7 @@ func (c *checker) suppliedArgs(step *playbook.Step, own ...*playbook.Node) suppl
 func checkArgs(c *checker, main *pythonMain, node *playbook.Node, call playbook.CallAt, s supply) {
 	for _, entry := range slices.Concat(s.always, s.sometimes) {
 		if !main.acceptsArg(entry.Key) {
-			c.Errorf(entry.KeyPos, codeCodeMain, "main has no parameter %q; it takes %s", entry.Key, orNothing(main.paramNames()))
+			c.Errorf(entry.KeyPos, codeCodeMain, "main has no parameter %q; it takes %s", entry.Key, namesOrNothing(main.paramNames()))
 		}
 	}
 	if c.partial || s.open {
@@ -162,11 +162,11 @@ func checkArgs(c *checker, main *pythonMain, node *playbook.Node, call playbook.
 		given = append(given, entry.Key)
 	}
 	if len(missing) > 0 {
-		c.Errorf(node.Position(main.at), codeCodeMain, "main needs %s, but the args of %s give %s", strings.Join(missing, ", "), whoIs(call), orNothing(given))
+		c.Errorf(node.Position(main.at), codeCodeMain, "main needs %s, but the args of %s give %s", strings.Join(missing, ", "), callName(call), namesOrNothing(given))
 	}
 }
 
-func orNothing(names []string) string {
+func namesOrNothing(names []string) string {
 	if len(names) == 0 {
 		return "nothing"
 	}
@@ -187,12 +187,12 @@ func (c *checker) compileCode(nodes []*playbook.Node) {
 		if problem == nil || i >= len(nodes) {
 			continue
 		}
-		c.Errorf(nodes[i].Position(offsetIn(codes[i], problem.Line, problem.Column)), CodeCodeSyntax, "the code does not compile: %s", problem.Message)
+		c.Errorf(nodes[i].Position(offsetOfLine(codes[i], problem.Line, problem.Column)), CodeCodeSyntax, "the code does not compile: %s", problem.Message)
 	}
 }
 
-// offsetIn returns the offset of a line and column in a text, in runes.
-func offsetIn(text string, line, column int) int {
+// offsetOfLine returns the offset of a line and column in a text, in runes.
+func offsetOfLine(text string, line, column int) int {
 	at := 0
 	for l := range strings.Lines(text) {
 		if line--; line <= 0 {

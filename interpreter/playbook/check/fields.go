@@ -74,7 +74,7 @@ func checkMissing(c *checker, call playbook.CallAt, spec playbook.ToolSpec) {
 		}
 	}
 	for _, group := range spec.RequireOneOf {
-		if !slices.ContainsFunc(group, has) && !c.givenByCallers(call, group) {
+		if !slices.ContainsFunc(group, has) && !c.callersProvide(call, group) {
 			missingField(c, call, spec, oneOf(lists.Map(group, strconv.Quote)))
 		}
 	}
@@ -189,8 +189,8 @@ func hasField(a *playbook.Action, name string) bool {
 	return a.Field(name) != nil
 }
 
-// givenByCallers reports whether all steps that call a workbook entry provide one of the fields.
-func (c *checker) givenByCallers(call playbook.CallAt, group []string) bool {
+// callersProvide reports whether all steps that call a workbook entry provide one of the fields.
+func (c *checker) callersProvide(call playbook.CallAt, group []string) bool {
 	if call.Spot != playbook.AtWorkbook {
 		return false
 	}
@@ -201,19 +201,19 @@ func (c *checker) givenByCallers(call playbook.CallAt, group []string) bool {
 }
 
 func missingField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, what string) {
-	c.Errorf(startOf(call.Action), codeMissingField, "%s needs %s, as its tool is %s", whoIs(call), what, spec.Name)
+	c.Errorf(startOf(call.Action), codeMissingField, "%s needs %s, as its tool is %s", callName(call), what, spec.Name)
 }
 
-// kindOf returns what messages call a writing call.
-func kindOf(a playbook.CallAt) string {
+// writingCallName returns what messages call a writing call.
+func writingCallName(a playbook.CallAt) string {
 	if a.Spot&playbook.AtNotices != 0 {
 		return "a notice"
 	}
 	return "a sink"
 }
 
-// whoIs returns the name of the call for messages.
-func whoIs(a playbook.CallAt) string {
+// callName returns the name of the call for messages.
+func callName(a playbook.CallAt) string {
 	switch {
 	case a.Spot&playbook.AtNotices != 0:
 		return "the notice " + a.Sink.Place
@@ -252,12 +252,12 @@ var kindRules = map[playbook.FieldKind]kindRule{
 	playbook.KindCode:      {written: isCode, template: isCode, empty: true},
 	playbook.KindRequest:   {written: requestProblem, template: requestProblem, empty: true},
 	playbook.KindCall:      {written: callProblem, template: callProblem, empty: true},
-	playbook.KindMap:       {written: ofType("a map", func(n *playbook.Node) bool { return n.Kind == playbook.MapNode }), template: mixedProblem},
-	playbook.KindList:      {written: ofType("a list", func(n *playbook.Node) bool { return n.Kind == playbook.ListNode }), template: mixedProblem},
+	playbook.KindMap:       {written: requireType("a map", func(n *playbook.Node) bool { return n.Kind == playbook.MapNode }), template: mixedProblem},
+	playbook.KindList:      {written: requireType("a list", func(n *playbook.Node) bool { return n.Kind == playbook.ListNode }), template: mixedProblem},
 	playbook.KindText:      {written: textProblem},
 	playbook.KindStatement: {written: textProblem},
-	playbook.KindNumber:    {written: ofType("a number", func(n *playbook.Node) bool { return isNumber(n.Value) })},
-	playbook.KindBoolean:   {written: ofType("true or false", func(n *playbook.Node) bool { return n.Value == true || n.Value == false })},
+	playbook.KindNumber:    {written: requireType("a number", func(n *playbook.Node) bool { return isNumber(n.Value) })},
+	playbook.KindBoolean:   {written: requireType("true or false", func(n *playbook.Node) bool { return n.Value == true || n.Value == false })},
 	playbook.KindDuration:  {written: durationProblem},
 }
 
@@ -276,12 +276,12 @@ func fieldProblem(f playbook.Field, node *playbook.Node) string {
 	return check(f, node)
 }
 
-// ofType returns a rule that requires a type.
-func ofType(want string, is func(*playbook.Node) bool) func(playbook.Field, *playbook.Node) string {
+// requireType returns a rule that requires a type.
+func requireType(want string, is func(*playbook.Node) bool) func(playbook.Field, *playbook.Node) string {
 	return func(_ playbook.Field, node *playbook.Node) string { return wrongType(node, want, is(node)) }
 }
 
-var isCode = ofType("text below code: |", func(n *playbook.Node) bool { _, ok := n.Value.(string); return ok })
+var isCode = requireType("text below code: |", func(n *playbook.Node) bool { _, ok := n.Value.(string); return ok })
 
 func choiceProblem(f playbook.Field, node *playbook.Node) string {
 	if node.Kind == playbook.MapNode {

@@ -132,7 +132,7 @@ func checkStatementRange(c *checker, step *playbook.Step) {
 
 // checkRowOrder warns about an order of rows that has no effect.
 func checkRowOrder(c *checker, step *playbook.Step) {
-	if i := step.Incremental; i.Ascending && !pagesOnly(step) && !c.partial {
+	if i := step.Incremental; i.Ascending && !writesOnlyPages(step) && !c.partial {
 		c.Warnf(placeOfField(i, "row_order"), codeNoEffect,
 			"row_order: asc moves the watermark page by page only if per_iteration is the only sink of the call; here it moves once, when the call has succeeded")
 	}

@@ -8,7 +8,7 @@ import (
 // validation considers only policies whose when uses error; a run applies the limit to every failure.
 func checkLimits(c *checker, policy *playbook.Policy) {
 	then, limits := &policy.Then, c.options.Limits
-	if limits.MaxRetries > 0 && then.Repeats && forFailures(policy) {
+	if limits.MaxRetries > 0 && then.Repeats && matchesFailures(policy) {
 		attempts, most, absent := playbook.DefaultFailureAttempts, limits.MaxRetries+1, ", the default"
 		if then.Restart {
 			attempts, most = playbook.DefaultRestarts, limits.MaxRetries
@@ -36,8 +36,8 @@ func checkLimits(c *checker, policy *playbook.Policy) {
 	}
 }
 
-// forFailures reports whether the condition uses error, other than to exclude failures.
-func forFailures(p *playbook.Policy) bool {
+// matchesFailures reports whether the condition uses error, other than to exclude failures.
+func matchesFailures(p *playbook.Policy) bool {
 	program, ok := p.When.Program()
 	return ok && p.When.Names("error") && !playbook.SuccessesOnly(program)
 }

@@ -106,8 +106,8 @@ func checkEnvelope(c *checker, pos place, owner string, path []any, data *shape)
 	}
 }
 
-// varsOf returns the variables that steps set.
-func varsOf(pb *playbook.Playbook) map[string]bool {
+// setVariables returns the variables that steps set.
+func setVariables(pb *playbook.Playbook) map[string]bool {
 	names := map[string]bool{}
 	for _, step := range pb.Steps {
 		for _, entry := range step.Vars {
@@ -193,7 +193,7 @@ func MembersOf(pb *playbook.Playbook, path []string) []string {
 		}
 		return lists.Map(pb.Steps, func(step *playbook.Step) string { return step.Name })
 	case "vars":
-		return playbook.SortedKeys(varsOf(pb))
+		return playbook.SortedKeys(setVariables(pb))
 	case "workload":
 		return keysAt(pb.Workload, path[1:])
 	default:

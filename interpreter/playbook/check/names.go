@@ -98,7 +98,7 @@ func checkPlaybookName(c *checker, at playbook.StepSpot, pos place, ref expressi
 		checkShape(c, pos, name, c.stepShape(step), ref.Path)
 	case isKey:
 	case step != nil && at.Spot == playbook.AtState:
-		c.Errorf(pos.sourcePosition(), codeUnavailableName, "%q is a step, but the name and the initial value of a state may only use the workload%s, so that every run finds the same state", name, orElement(at))
+		c.Errorf(pos.sourcePosition(), codeUnavailableName, "%q is a step, but the name and the initial value of a state may only use the workload%s, so that every run finds the same state", name, elementAlternative(at))
 	case step != nil:
 		c.Errorf(pos.sourcePosition(), codeUnavailableName, "%q is a step, but %s may only use the workload, because it is evaluated before the run starts", name, beginWord(at))
 	default:
@@ -107,8 +107,8 @@ func checkPlaybookName(c *checker, at playbook.StepSpot, pos place, ref expressi
 	return true
 }
 
-// orElement names what the name of a state may use besides the workload.
-func orElement(at playbook.StepSpot) string {
+// elementAlternative names what the name of a state may use besides the workload.
+func elementAlternative(at playbook.StepSpot) string {
 	if at.Step.Loop == nil {
 		return ""
 	}
@@ -129,7 +129,7 @@ func checkWord(c *checker, at playbook.StepSpot, pos place, ref expression.Ref, 
 	case w.loop && at.Spot == playbook.AtStepSink && at.Step.Loop != nil:
 		c.elementInStepSink(at, pos, w.name)
 	case !c.hasWord(at, w):
-		c.Errorf(pos.sourcePosition(), codeUnavailableName, "%q has no value here; it is available %s%s%s", w.name, w.known, insteadHere(at, w.name), c.insteadOf(w.name))
+		c.Errorf(pos.sourcePosition(), codeUnavailableName, "%q has no value here; it is available %s%s%s", w.name, w.known, suggestName(at, w.name), c.suggestWorkloadKey(w.name))
 	default:
 		checkMembers(c, at, pos, ref)
 	}
@@ -161,8 +161,8 @@ func checkCallback(c *checker, pos place, ref expression.Ref) {
 	}
 }
 
-// insteadHere suggests the name to use at this site instead of an unknown one.
-func insteadHere(at playbook.StepSpot, name string) string {
+// suggestName suggests the name to use at this site instead of an unknown one.
+func suggestName(at playbook.StepSpot, name string) string {
 	switch {
 	case name == playbook.DataWord && at.Spot&(playbook.AtSinks|playbook.AtVars|playbook.AtNext) != 0:
 		return `; write "result"`
@@ -174,13 +174,13 @@ func insteadHere(at playbook.StepSpot, name string) string {
 	return ""
 }
 
-// insteadOf suggests workload.NAME if a workload key has the name of a word.
-func (c *checker) insteadOf(name string) string {
+// suggestWorkloadKey suggests workload.NAME if a workload key has the name of a word.
+func (c *checker) suggestWorkloadKey(name string) string {
 	if _, ok := c.workload[name]; ok {
 		return "; the workload key is workload." + name
 	}
 	if name == playbook.PartitionWord && c.options.caller != nil {
-		return fmt.Sprintf(`; pass the part that is needed with workload: {part: "{{ partition.key }}"} in %s`, whoIs(c.options.caller.call))
+		return fmt.Sprintf(`; pass the part that is needed with workload: {part: "{{ partition.key }}"} in %s`, callName(c.options.caller.call))
 	}
 	return ""
 }
@@ -260,7 +260,7 @@ func (c *checker) unknownHint(at playbook.StepSpot, name string) playbook.Hint {
 		return playbook.Says(": it is available in where of a step, in fields of a sink, and in args and fields of to in transfer")
 	case name == playbook.CallbackWord:
 		return playbook.Says(fmt.Sprintf(": it is available in %s of the tools that await an answer", oneOf(playbook.RequestFields)))
-	case at.Spot&(playbook.AtBegin|playbook.AtState) == 0 && c.argsHave(at, name):
+	case at.Spot&(playbook.AtBegin|playbook.AtState) == 0 && c.mayHaveArg(at, name):
 		return meantMember("args", name)
 	case at.Spot&(playbook.AtBegin|playbook.AtState) == 0 && c.vars[name]:
 		return meantMember("vars", name)
@@ -290,9 +290,9 @@ func meantMember(owner, name string) playbook.Hint {
 // known one, and a workload may have any number.
 const mostSuggested = 1000
 
-// argsHave reports whether the args at a site may have a member: those of the step, of its pages, and of routes
+// mayHaveArg reports whether the args at a site may have a member: those of the step, of its pages, and of routes
 // that lead to it.
-func (c *checker) argsHave(at playbook.StepSpot, name string) bool {
+func (c *checker) mayHaveArg(at playbook.StepSpot, name string) bool {
 	var s supply
 	switch {
 	case at.Step != nil && at.Step.Action != nil:

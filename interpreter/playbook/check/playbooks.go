@@ -65,7 +65,7 @@ func checkPlaybookCall(c *checker, call playbook.CallAt) {
 	checkPlaybookWords(c, call)
 	places := lists.Filter([]string{playbook.FieldWorkflow, playbook.FieldPath, playbook.FieldName}, func(word string) bool { return hasField(action, word) })
 	if len(places) > 1 {
-		c.Errorf(startOf(action), codeCalledPlaybook, "%s has %s; a call runs a single playbook, so keep one of them", whoIs(call), playbook.Listed(places))
+		c.Errorf(startOf(action), codeCalledPlaybook, "%s has %s; a call runs a single playbook, so keep one of them", callName(call), playbook.Listed(places))
 		return
 	}
 	if !checkCalledNames(c, call) {
@@ -103,7 +103,7 @@ func checkCalledNames(c *checker, call playbook.CallAt) bool {
 func checkPlaybookWords(c *checker, call playbook.CallAt) {
 	action := call.Action
 	refuse := func(pos source.Position, word, instead string) {
-		c.Errorf(pos, codeCalledPlaybook, "%s runs another playbook and cannot have %s; %s", whoIs(call), word, instead)
+		c.Errorf(pos, codeCalledPlaybook, "%s runs another playbook and cannot have %s; %s", callName(call), word, instead)
 	}
 	if action.Auth != nil {
 		refuse(action.Auth.Pos, "auth", "its steps have their own connections")
@@ -171,7 +171,7 @@ func checkCalledPartition(c *checker, call playbook.CallAt, pos source.Position,
 	has := called != nil && called.Partitions != nil
 	switch {
 	case given != nil && !has:
-		c.Errorf(given.Pos, codeCalledPlaybook, "the playbook that %s runs has no partitions; remove partition", whoIs(call))
+		c.Errorf(given.Pos, codeCalledPlaybook, "the playbook that %s runs has no partitions; remove partition", callName(call))
 	case given == nil && has && called.Partitions.Listed():
 		c.Errorf(pos, codeCalledPlaybook, "the named playbook has a list of partitions, so its run needs one; add for example partition: %q",
 			called.Partitions.First())
@@ -211,7 +211,7 @@ func (c *checker) workloadHint(name string) string {
 	for in := first; in != nil && in.call.Action.Inline == c.pb; in = in.outer.options.caller {
 		if slices.Contains(in.outer.namesAt(in.call.StepSpot), name) {
 			return fmt.Sprintf(": the steps of this workflow see each other and the values in workload; pass it with workload: {%s: \"{{ %s }}\"} in %s%s",
-				name, name, whoIs(first.call), around)
+				name, name, callName(first.call), around)
 		}
 		c, around = in.outer, ", and in the steps around it"
 	}

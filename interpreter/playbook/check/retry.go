@@ -126,17 +126,17 @@ func writtenWord(t *playbook.Then, word string) string {
 
 func checkDelays(c *checker, then *playbook.Then) {
 	if then.Delay != nil {
-		noEffect(c, then, "with delay, every wait is the same",
+		warnNoEffect(c, then, "with delay, every wait is the same",
 			"initial_delay", "max_delay", "backoff", "backoff_multiplier")
 		return
 	}
 	if then.Backoff == playbook.NoBackoff {
-		noEffect(c, then, "with backoff: none there is no wait",
+		warnNoEffect(c, then, "with backoff: none there is no wait",
 			"initial_delay", "max_delay", "backoff_multiplier", "jitter")
 		return
 	}
 	if then.Backoff == playbook.Linear || then.Backoff == playbook.Fixed {
-		noEffect(c, then, "only backoff: exponential multiplies", "backoff_multiplier")
+		warnNoEffect(c, then, "only backoff: exponential multiplies", "backoff_multiplier")
 	}
 	switch longest := then.MaxDelay; {
 	case longest == nil:
@@ -149,8 +149,8 @@ func checkDelays(c *checker, then *playbook.Then) {
 	}
 }
 
-// noEffect warns about words that have no effect, for the given reason.
-func noEffect(c *checker, then *playbook.Then, reason string, words ...string) {
+// warnNoEffect warns about words that have no effect, for the given reason.
+func warnNoEffect(c *checker, then *playbook.Then, reason string, words ...string) {
 	for _, word := range words {
 		if then.Words.Has(word) {
 			c.Warnf(placeOfWord(then, word), codeNoEffect, "%s has no effect: %s", word, reason)
@@ -161,11 +161,11 @@ func noEffect(c *checker, then *playbook.Then, reason string, words ...string) {
 func checkEffects(c *checker, policy *playbook.Policy) {
 	then := &policy.Then
 	if !then.Repeats {
-		noEffect(c, then, "this policy never repeats a request; add for example max_attempts, delay or next_call", "on_exhausted", "allow_repeat", "end_on_repeat")
+		warnNoEffect(c, then, "this policy never repeats a request; add for example max_attempts, delay or next_call", "on_exhausted", "allow_repeat", "end_on_repeat")
 		return
 	}
 	if then.NextCall == nil {
-		noEffect(c, then, "only next_call is checked for repetition", "allow_repeat", "end_on_repeat")
+		warnNoEffect(c, then, "only next_call is checked for repetition", "allow_repeat", "end_on_repeat")
 	}
 	if then.AllowRepeat && then.EndOnRepeat {
 		c.Errorf(placeOfWord(then, "end_on_repeat"), playbook.CodeConflict, "allow_repeat allows repetition, and end_on_repeat ends the pages at a repetition; keep one of them")
@@ -190,9 +190,9 @@ func checkIgnore(c *checker, policy *playbook.Policy) {
 	switch {
 	case then.Ignore || then.OnExhausted == playbook.ExhaustedSucceed:
 	case ok && playbook.FailuresOnly(program):
-		noEffect(c, then, "a failure that this policy matches does not end the call successfully; to do so, add ignore: true", "result")
+		warnNoEffect(c, then, "a failure that this policy matches does not end the call successfully; to do so, add ignore: true", "result")
 	case then.Repeats && then.NextCall == nil:
-		noEffect(c, then, "this policy retries, and the call fails when it is exhausted; to succeed instead, add on_exhausted: succeed", "result")
+		warnNoEffect(c, then, "this policy retries, and the call fails when it is exhausted; to succeed instead, add on_exhausted: succeed", "result")
 	}
 }
 

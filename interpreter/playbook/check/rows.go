@@ -115,7 +115,7 @@ func checkChildren(c *checker) {
 		}
 		if checkChildrenFit(c, writes, children) {
 			mode, _ := writes.Mode()
-			parent := &parentTable{key: textsOf(writes.Field("key")), upserts: mode == "upsert", ignores: mode == modeIgnore, tables: textsOf(writes.Field("table"))}
+			parent := &parentTable{key: literalTexts(writes.Field("key")), upserts: mode == "upsert", ignores: mode == modeIgnore, tables: literalTexts(writes.Field("table"))}
 			checkChildTables(c, parent, playbook.FieldChildren, children)
 		}
 	}
@@ -160,13 +160,13 @@ func checkChildTables(c *checker, parent *parentTable, path string, written *pla
 		if slices.Contains(parent.key, entry.Key) {
 			c.Errorf(entry.KeyPos, codeChildTables, "%s is in the key of the sink, and lists of a table of their own are not written to that of their parents; use another field", entry.Key)
 		}
-		for _, name := range textsOf(table.Get("table")) {
+		for _, name := range literalTexts(table.Get("table")) {
 			if slices.Contains(parent.tables, name) {
 				c.Errorf(table.Get("table").Pos, codeChildTables, "other rows of the sink are written to the table %q; use a table of its own for %s", name, own)
 			}
 			parent.tables = append(parent.tables, name)
 		}
-		with, key := table.Get("with"), textsOf(table.Get("key"))
+		with, key := table.Get("with"), literalTexts(table.Get("key"))
 		linked := checkWith(c, parent, own, with)
 		below := table.Get(playbook.FieldChildren)
 		if parent.upserts && len(key) == 0 {
@@ -227,8 +227,8 @@ func exampleKey(linked []string) string {
 	return "key: [" + strings.Join(append(slices.Clone(linked), "line"), ", ") + "]"
 }
 
-// textsOf returns the texts of a literal: one, or those of a list.
-func textsOf(node *playbook.Node) (texts []string) {
+// literalTexts returns the texts of a literal: one, or those of a list.
+func literalTexts(node *playbook.Node) (texts []string) {
 	if node == nil {
 		return nil
 	}

@@ -223,7 +223,7 @@ func checkSecretForms(c *checker) {
 				c.Errorf(node.Pos, codeSecretUse, "%s with a secret result must be written as a map, with a value per key", name)
 			}
 		}
-		for _, url := range urlsOf(call.Action) {
+		for _, url := range urlNodesOf(call.Action) {
 			checkSecretURL(c, call, url)
 		}
 	}

@@ -13,7 +13,7 @@ func checkSinkRetry(c *checker) {
 		if call.Sink == nil {
 			continue
 		}
-		kind, instead := kindOf(call), "move it to the retry of the step"
+		kind, instead := writingCallName(call), "move it to the retry of the step"
 		if call.Spot&playbook.AtNotices != 0 {
 			instead = "leave it out"
 		}
@@ -21,7 +21,7 @@ func checkSinkRetry(c *checker) {
 			then := &policy.Then
 			for _, word := range playbook.StepsOnlyWords {
 				if then.Words.Has(word) {
-					c.Errorf(placeOfWord(then, word), codeSinkRetry, "the retry of %s cannot have %s: %s", kind, word, notOfSinks(word, kind, instead))
+					c.Errorf(placeOfWord(then, word), codeSinkRetry, "the retry of %s cannot have %s: %s", kind, word, sinkRetryMessage(word, kind, instead))
 				}
 			}
 			if then.OnExhausted == playbook.ExhaustedPause && call.Spot&playbook.AtNotices != 0 {
@@ -34,8 +34,8 @@ func checkSinkRetry(c *checker) {
 	}
 }
 
-// notOfSinks says why the retry of a sink or notice cannot have a word, and what to do instead.
-func notOfSinks(word, kind, instead string) string {
+// sinkRetryMessage says why the retry of a sink or notice cannot have a word, and what to do instead.
+func sinkRetryMessage(word, kind, instead string) string {
 	switch word {
 	case "fail":
 		return fmt.Sprintf("it handles only failures, and a success ends %s; remove it", kind)

@@ -131,8 +131,8 @@ func elementKind(collection any) string {
 	return ""
 }
 
-// pagesOnly reports whether a call of the step may write to nothing but one sink for pages.
-func pagesOnly(s *playbook.Step) bool {
+// writesOnlyPages reports whether a call of the step may write to nothing but one sink for pages.
+func writesOnlyPages(s *playbook.Step) bool {
 	sinks := s.SuccessSinks()
 	return len(sinks) == 1 && !slices.ContainsFunc(s.Retry, func(policy *playbook.Policy) bool { return len(policy.Then.Sinks) > 0 }) &&
 		slices.ContainsFunc(s.Retry, func(policy *playbook.Policy) bool { return len(policy.Then.PageSinks) > 0 })

@@ -50,7 +50,7 @@ func checkTools(c *checker) {
 func misspeltTool(c *checker, call playbook.CallAt) {
 	for _, entry := range call.Action.Fields {
 		if near := expression.Suggest(entry.Key, []string{"tool", "kind"}); near != "" {
-			c.Errorf(entry.KeyPos, playbook.CodeUnknownKey, "unknown key %q in %s; did you mean %q?", entry.Key, whoIs(call), near)
+			c.Errorf(entry.KeyPos, playbook.CodeUnknownKey, "unknown key %q in %s; did you mean %q?", entry.Key, callName(call), near)
 			c.Offer(entry.Key, expression.Certain(entry.Key, []string{"tool", "kind"}))
 		}
 	}
@@ -127,7 +127,7 @@ func checkWorkbookCall(c *checker, call playbook.CallAt) {
 	action := call.Action
 	switch {
 	case call.Sink != nil:
-		c.Errorf(action.Tool.Pos, codeSinkNotWritable, "%s cannot call the workbook; use a tool: %s", kindOf(call), playbook.Listed(c.writerTools()))
+		c.Errorf(action.Tool.Pos, codeSinkNotWritable, "%s cannot call the workbook; use a tool: %s", writingCallName(call), playbook.Listed(c.writerTools()))
 		return
 	case call.Spot == playbook.AtWorkbook:
 		c.Errorf(action.Tool.Pos, codeUnknownTool, "an entry of the workbook cannot call the workbook; use a tool: %s", playbook.Listed(c.tools.Names()))
@@ -188,7 +188,7 @@ func checkCall(c *checker, call playbook.CallAt, name string) {
 		c.Errorf(pos, codeUnknownTool, "there is no tool %q; the tools are %s", name, playbook.Listed(c.toolNames()))
 		return
 	case call.Sink != nil && !spec.Writes:
-		c.Errorf(pos, codeSinkNotWritable, "the tool %q cannot write, so it cannot be %s; tools that write are %s", name, kindOf(call), playbook.Listed(c.writerTools()))
+		c.Errorf(pos, codeSinkNotWritable, "the tool %q cannot write, so it cannot be %s; tools that write are %s", name, writingCallName(call), playbook.Listed(c.writerTools()))
 		return
 	case call.Sink == nil && spec.SinkOnly:
 		c.Errorf(pos, codeSinkOnly, "the tool %q only writes; use it in a sink", name)

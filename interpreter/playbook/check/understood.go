@@ -33,10 +33,10 @@ func (c *checker) readUnknown() {
 	}
 }
 
-// onlyUnderstood removes problems that decoding found in the contents of unknown tools and fields.
-func (c *checker) onlyUnderstood(found source.Diagnostics) source.Diagnostics {
+// dropUnknownContents removes problems that decoding found in the contents of unknown tools and fields.
+func (c *checker) dropUnknownContents(found source.Diagnostics) source.Diagnostics {
 	for _, inner := range c.inner {
-		found = inner.onlyUnderstood(found)
+		found = inner.dropUnknownContents(found)
 	}
 	var muted source.Diagnostics
 	for _, call := range c.pb.Actions() {

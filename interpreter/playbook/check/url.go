@@ -40,7 +40,7 @@ func checkURL(c *checker) {
 func (c *checker) urlNodes() []*playbook.Node {
 	var nodes []*playbook.Node
 	for _, call := range c.pb.Actions() {
-		nodes = append(nodes, urlsOf(call.Action)...)
+		nodes = append(nodes, urlNodesOf(call.Action)...)
 	}
 	for _, step := range c.pb.CallSteps() {
 		for next := range step.NextCalls() {
@@ -137,8 +137,8 @@ func followedBy(segments []expression.Segment, text string) bool {
 	return len(segments) > 0 && strings.HasPrefix(segments[0].Text, text)
 }
 
-// urlsOf returns the fields that are rendered as URLs: the call's own, and those of requests among its fields.
-func urlsOf(a *playbook.Action) []*playbook.Node {
+// urlNodesOf returns the fields that are rendered as URLs: the call's own, and those of requests among its fields.
+func urlNodesOf(a *playbook.Action) []*playbook.Node {
 	var urls []*playbook.Node
 	if url := a.Field("url"); url != nil {
 		urls = append(urls, url)

@@ -18,14 +18,14 @@ func checkWorkbook(c *checker) {
 			continue
 		}
 		first[entry.Name] = entry
-		if !c.partial && !c.unclear && !c.strayCalls() && len(c.callingSteps(entry)) == 0 {
+		if !c.partial && !c.unclear && !c.callsUnknownEntry() && len(c.callingSteps(entry)) == 0 {
 			c.Warnf(entry.Pos, codeUnusedEntry, "no step uses the workbook entry %q; to use it, write tool: workbook and name: %s in a step", entry.Name, entry.Name)
 		}
 	}
 }
 
-// strayCalls reports whether a step calls an entry that does not exist; it may mean an existing one.
-func (c *checker) strayCalls() bool {
+// callsUnknownEntry reports whether a step calls an entry that does not exist; it may mean an existing one.
+func (c *checker) callsUnknownEntry() bool {
 	return slices.ContainsFunc(c.pb.Steps, func(step *playbook.Step) bool {
 		if step.Action == nil || c.toolOf(step.Action) != playbook.WorkbookTool {
 			return false
