@@ -276,10 +276,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 		return exitcode.Usage, err
 	}
 	go host.WatchCache(watch, cacheBytes, watched.Activities(), logger)
-	figures := census.NewSampler(c, store, server.Namespace)
-	figures.To, figures.TaskQueue, figures.Logger = watched.Gauges(), opts.taskQueue, logger
-	go figures.Watch(watch, census.Every)
-	go census.WatchStore(watch, store, watched.Gauges(), logger, census.StoreEvery)
+	opts.watchFigures(watch, census.NewSampler(c, store, server.Namespace), store, watched, logger)
 	return runWorker(ctx, c, catalogue, probes, opts.kept, host.Options{
 		TaskQueue: opts.taskQueue, MaxAttempts: opts.maxAttempts, Telemetry: watched, Build: ownBuild,
 	}, func() {
@@ -288,6 +285,15 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 			build: ownBuild,
 		})
 	})
+}
+
+// watchFigures samples the figures of the namespace and of the payload store until ctx ends.
+func (o *options) watchFigures(
+	ctx context.Context, figures *census.Sampler, store *payload.Store, watched *telemetry.Telemetry, logger *slog.Logger,
+) {
+	figures.To, figures.TaskQueue, figures.Logger = watched.Gauges(), o.taskQueue, logger
+	go figures.Watch(ctx, census.Every)
+	go census.WatchStore(ctx, store, watched.Gauges(), logger, census.StoreEvery)
 }
 
 // withoutServer returns the exit status of a worker that could not reach a server: success if it was interrupted
