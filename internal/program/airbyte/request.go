@@ -161,9 +161,13 @@ func (c *converter) requestMap(s *step, of component, key string, roots scope) m
 }
 
 // asRendered is a value of a request as the CDK renders it: maps have no members that are nil, the time is a text of
-// Python, and outside of bodies texts that may be empty are left out then.
+// Python; outside of bodies so are booleans, and texts that may be empty are left out then.
 func asRendered(of any, leftOut bool) any {
 	switch of := of.(type) {
+	case bool:
+		if leftOut {
+			return strings.ToUpper(strconv.FormatBool(of)[:1]) + strconv.FormatBool(of)[1:]
+		}
 	case map[string]any:
 		out := map[string]any{}
 		for key, value := range of {
