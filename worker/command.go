@@ -323,7 +323,7 @@ func (o *options) listenForProbes(ctx context.Context, store *payload.Store, log
 // startInfo is the information that a worker prints once it polls.
 type startInfo struct {
 	queue, namespace, address, store, metrics, health string
-	build                                             host.Build
+	build                                             host.OwnBuild
 }
 
 // announceReady prints that the worker polls, in the format of the log and at any log level.
@@ -429,37 +429,37 @@ const (
 )
 
 // cacheAndBuild returns how many bytes cached workflows may use, and the build of this worker.
-func (o *options) cacheAndBuild() (int64, host.Build, error) {
+func (o *options) cacheAndBuild() (int64, host.OwnBuild, error) {
 	bytes, err := o.cacheLimit()
 	if err != nil {
-		return 0, host.Build{}, err
+		return 0, host.OwnBuild{}, err
 	}
 	own, err := o.hostedBuild()
 	return bytes, own, err
 }
 
 // hostedBuild is the build of this worker, empty where the options name no deployment.
-func (o *options) hostedBuild() (host.Build, error) {
+func (o *options) hostedBuild() (host.OwnBuild, error) {
 	if o.versioning != versioningPinned && o.versioning != versioningAutoUpgrade {
-		return host.Build{}, fmt.Errorf("--versioning is %q, expected %s or %s", o.versioning, versioningPinned, versioningAutoUpgrade)
+		return host.OwnBuild{}, fmt.Errorf("--versioning is %q, expected %s or %s", o.versioning, versioningPinned, versioningAutoUpgrade)
 	}
 	if o.deployment == "" {
 		if o.build != os.Getenv(build.Variable) { // which starter reads too, so it may be set for both
-			return host.Build{}, errors.New("--build requires --deployment")
+			return host.OwnBuild{}, errors.New("--build requires --deployment")
 		}
-		return host.Build{}, nil
+		return host.OwnBuild{}, nil
 	}
 	if err := build.CheckDeployment(o.deployment); err != nil {
-		return host.Build{}, fmt.Errorf("--deployment: %w", err)
+		return host.OwnBuild{}, fmt.Errorf("--deployment: %w", err)
 	}
 	id := cmp.Or(o.build, build.Read().ID())
 	if id == "" {
-		return host.Build{}, errors.New("--deployment requires --build: this worker's version and commit do not identify it")
+		return host.OwnBuild{}, errors.New("--deployment requires --build: this worker's version and commit do not identify it")
 	}
 	if err := build.CheckID(id); err != nil {
-		return host.Build{}, fmt.Errorf("--build: %w", err)
+		return host.OwnBuild{}, fmt.Errorf("--build: %w", err)
 	}
-	return host.Build{Deployment: o.deployment, ID: id, AutoUpgrade: o.versioning == versioningAutoUpgrade}, nil
+	return host.OwnBuild{Deployment: o.deployment, ID: id, AutoUpgrade: o.versioning == versioningAutoUpgrade}, nil
 }
 
 // checkFolder returns an error if a named folder does not exist: its files would be missing in every run.

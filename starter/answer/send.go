@@ -117,7 +117,7 @@ func (t *answerer) deliverAnswer(ctx context.Context) (AnswerDocument, error) {
 	if t.run.Ended() {
 		return t.findReply(ctx), nil
 	}
-	workers, err := t.reader.Workers(ctx, t.run.TaskQueue)
+	workers, err := t.reader.WorkersOf(ctx, t.run)
 	if err != nil {
 		return AnswerDocument{}, err
 	}
@@ -275,7 +275,7 @@ func (t *answerer) depositAnswer(ctx context.Context, unanswered error) (AnswerD
 	if unanswered != nil {
 		silence = t.reader.Silence(ctx, t.run, unanswered)
 	}
-	why, step := silence.Text(t.run.TaskQueue, ""), t.answeredStep()
+	why, step := silence.Text(t.run, ""), t.answeredStep()
 	switch {
 	case t.book == nil && t.answer.Step != "": // the worker that accepts the answer checks its step
 	case step == nil && t.answer.Step != "":

@@ -5,12 +5,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"reprise/internal/base/build"
+	"reprise/internal/base/exitcode"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
 	"reprise/internal/program/localserver"
 	"reprise/internal/program/start"
 	"reprise/starter/cli"
@@ -33,6 +38,7 @@ type RunOptions struct {
 	Strict     bool
 	serverEnds bool
 	Partition  string
+	build      string // to which the run is pinned, "" for the one that gets new runs
 	// fullRefresh are the steps that read all data again; load.EveryStep stands for all of them.
 	fullRefresh []string
 }
@@ -67,6 +73,7 @@ func NewRunCommand(a *cli.App) *cobra.Command {
 	command.Flags().Lookup("full-refresh").NoOptDefVal = load.EveryStep
 	command.Flags().StringVar(&options.Partition, "partition", "",
 		"key of the partition that the run handles, such as 2024-01-31; default: the newest that is complete")
+	command.Flags().StringVar(&options.build, "build", "", "pin the run to this build of the workers; default: the build that gets new runs")
 	options.Fairness.AddFlags(command)
 	options.Local.AddFlags(command)
 	options.AddFlags(command)
@@ -106,6 +113,9 @@ func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *sessi
 	if err != nil {
 		return err
 	}
+	if plan.Build, err = findBuild(ctx, s, options.build); err != nil {
+		return err
+	}
 	run, err := launch.StartRun(ctx, s, plan, a.Streams)
 	if err != nil {
 		return err
@@ -123,6 +133,21 @@ func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *sessi
 		a.Notef("%s runs on %s", run.GetID(), s.Address)
 	}
 	return look.Follow(a, s, run, options.FollowOptions)
+}
+
+// findBuild finds a build of the session's workers; nil for "".
+func findBuild(ctx context.Context, s *session.Session, id string) (*runs.Build, error) {
+	if id == "" {
+		return nil, nil
+	}
+	deployment, err := s.Deployment(ctx, os.Getenv(build.DeploymentVariable))
+	if err != nil {
+		return nil, fmt.Errorf("--build: %w", err)
+	}
+	if err := deployment.Known(ctx, id); err != nil {
+		return nil, cli.WithStatus(exitcode.Usage, fmt.Errorf("--build: %w", err))
+	}
+	return &runs.Build{Deployment: deployment.Name, ID: id, Pinned: true}, nil
 }
 
 // PlanRun reads and validates everything that does not need a server.
@@ -166,6 +191,9 @@ func openSession(ctx context.Context, a *cli.App, options *RunOptions) (*session
 	}
 	if err != nil || s != nil {
 		return s, err
+	}
+	if options.build != "" {
+		return nil, cli.UsageError("--build needs a server whose workers are builds; name one with --address, or %s", session.DevHint(ctx))
 	}
 	if options.Detach {
 		return nil, cli.UsageError("--detach needs a server that keeps running; name one with --address, or %s", session.DevHint(ctx))

@@ -97,6 +97,11 @@ func listRuns(ctx context.Context, streams cli.Streams, s *session.Session, sinc
 	if err := writeRuns(streams, list, now); err != nil {
 		return err
 	}
+	for _, build := range list.NoWorkerBuilds {
+		pinned := lists.Filter(list.Runs, func(run runs.Found) bool { return !run.Ended() && run.Build != nil && *run.Build == build })
+		streams.Notef("note: build %s of deployment %s has no workers; %s of it cannot continue", build.ID, build.Deployment, terminal.Count(len(pinned), "open run"))
+		streams.Advisef("start one, or: %s builds retire %s", terminal.Program(), terminal.ShellWord(build.ID))
+	}
 	for _, queue := range list.NoWorker {
 		waiting := lists.Filter(list.Runs, func(run runs.Found) bool { return !run.Ended() && run.TaskQueue == queue })
 		streams.Notef("note: no worker polls the task queue %q of %s", queue, terminal.Count(len(waiting), "open run"))

@@ -194,7 +194,7 @@ func (o *observer) answeredLines() []line {
 
 // workerLines handles an unanswered query: it returns lines about whether workers poll, and how to start one.
 func (o *observer) workerLines(ctx context.Context, unanswered error) ([]line, error) {
-	workers, err := o.newReader().Workers(ctx, o.session.TaskQueue)
+	found, workers, err := o.findWorkers(ctx)
 	if err != nil && (ctx.Err() != nil || connect.IsUnreachable(err)) {
 		return nil, err // so nothing is known of workers
 	}
@@ -203,6 +203,9 @@ func (o *observer) workerLines(ctx context.Context, unanswered error) ([]line, e
 	switch {
 	case err == nil && !workers.Poll(now):
 		text = fmt.Sprintf("waiting for a worker on task queue %q", o.session.TaskQueue)
+		if found.Build != nil || workers.Deployment != "" {
+			text = workers.Absence(found)
+		}
 	case o.failures > mostFailed:
 		text = fmt.Sprintf("no worker of task queue %q responds", o.session.TaskQueue)
 	default:
@@ -234,8 +237,18 @@ var errUnanswered = errors.New("no worker responds")
 
 // isPolled reports whether a worker polls the task queue.
 func (o *observer) isPolled(ctx context.Context) (bool, error) {
-	workers, err := o.newReader().Workers(ctx, o.session.TaskQueue)
+	_, workers, err := o.findWorkers(ctx)
 	return workers.Poll(time.Now()), err
+}
+
+// findWorkers finds the run, and the workers that get it.
+func (o *observer) findWorkers(ctx context.Context) (runs.Found, runs.Workers, error) {
+	found, err := o.newReader().Find(ctx, o.run.GetID(), o.run.GetRunID())
+	if err != nil {
+		return found, runs.Workers{}, err
+	}
+	workers, err := o.newReader().WorkersOf(ctx, found)
+	return found, workers, err
 }
 
 // IsPolled reports whether a worker polls the task queue of a run.

@@ -142,12 +142,7 @@ func replayText(report replay.Report) string {
 	fmt.Fprintf(&b, "%s, %s, %s\n", countText(report.Histories, "history", "histories"), countText(report.Events, "event", "events"),
 		countText(len(report.Mismatches), "mismatch", "mismatches"))
 	for _, one := range report.Mismatches {
-		fmt.Fprintf(&b, "mismatch: %s (%s, run ID %s), after event %d\n", one.WorkflowID, one.Type, one.RunID, one.Event)
-		if one.Expected == "" && one.Got == "" {
-			fmt.Fprintf(&b, "  error: %s\n", one.Error)
-			continue
-		}
-		fmt.Fprintf(&b, "  expected: %s\n  got: %s\n", orNothing(one.Expected), orNothing(one.Got))
+		b.WriteString(replay.DescribeMismatch(one))
 	}
 	for _, one := range report.Unread {
 		fmt.Fprintf(&b, "not read: %s: %s\n", one.WorkflowID, one.Error)
@@ -159,13 +154,6 @@ func replayText(report replay.Report) string {
 		b.WriteString("more workflows have ended than the sample takes; --sample and --since change that\n")
 	}
 	return terminal.Visible(b.String())
-}
-
-func orNothing(text string) string {
-	if text == "" {
-		return "nothing"
-	}
-	return text
 }
 
 func countText(n int, one, many string) string {

@@ -11,6 +11,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/deadletter"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/rollout"
 	"reprise/internal/program/steer"
 	"reprise/starter/cli"
 )
@@ -35,6 +36,15 @@ func (f *RunFlags) Add(command *cobra.Command) {
 // Runs returns a reader of runs.
 func (s *Session) Runs() *runs.Reader {
 	return &runs.Reader{Client: s.Client, Store: s.Store, Namespace: s.Namespace}
+}
+
+// Deployment finds the worker deployment with a name; with "" that of the session's task queue.
+func (s *Session) Deployment(ctx context.Context, name string) (*rollout.Deployment, error) {
+	deployment, err := rollout.Find(ctx, s.Runs(), name, s.TaskQueue)
+	if _, none := errors.AsType[*rollout.NoDeploymentError](err); none {
+		return nil, cli.WithStatus(exitcode.Usage, err)
+	}
+	return deployment, err
 }
 
 // WithServer calls work with a connection to a permanent server. ctx ends when the command is interrupted.

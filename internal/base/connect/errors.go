@@ -24,6 +24,9 @@ func InvalidArgument(err error) bool { return isError[*serviceerror.InvalidArgum
 // malformed.
 func UnknownID(err error) bool { return NotFound(err) || InvalidArgument(err) }
 
+// PreconditionFailed reports whether the state of what a request is about forbids it, such as a build without workers.
+func PreconditionFailed(err error) bool { return isError[*serviceerror.FailedPrecondition](err) }
+
 // NamespaceMissing reports whether the server has no such namespace.
 func NamespaceMissing(err error) bool { return isError[*serviceerror.NamespaceNotFound](err) }
 

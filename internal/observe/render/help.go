@@ -111,6 +111,19 @@ func StartWorker(taskQueue, flags string) string {
 	return "to start one: worker" + flags + " --task-queue " + terminal.ShellWord(taskQueue)
 }
 
+// startRunWorker returns the commands with which a run continues that no worker gets.
+func startRunWorker(status *runs.Status) []string {
+	start := StartWorker(status.TaskQueue, "")
+	switch of := status.Build; {
+	case of != nil && of.Pinned:
+		start += " --deployment " + terminal.ShellWord(of.Deployment) + " --build " + terminal.ShellWord(of.ID)
+		return []string{start, fmt.Sprintf("to move the run: %s builds move %s --to BUILD", terminal.Program(), terminal.ShellWord(status.WorkflowID))}
+	case status.NoCurrentBuild != "":
+		return []string{fmt.Sprintf("to see the builds: %s builds", terminal.Program())}
+	}
+	return []string{start}
+}
+
 // queueOf returns the queue that a run waits in, else the first queue in which one of its steps is stuck; nil if
 // there is none.
 func queueOf(status *runs.Status) *runs.QueuePosition {
@@ -131,7 +144,7 @@ func Help(status *runs.Status) []string {
 	case status.Ended():
 		return afterEnd(status)
 	case status.HeldBy == runs.HeldByNoWorker:
-		return []string{StartWorker(status.TaskQueue, "")}
+		return startRunWorker(status)
 	case status.Silent():
 		return nil // the failure says what to mend
 	case len(status.HeldByParents) > 0 || status.Control.AnyPaused():

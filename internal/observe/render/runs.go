@@ -24,14 +24,15 @@ func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 // runColumns returns the columns of a list of runs, after the ID.
 func runColumns(now time.Time, paper terminal.Paper) []itemColumn[runs.Found] {
 	return []itemColumn[runs.Found]{
-		{"playbook", 2, func(run runs.Found) string { return paper.Shorten(run.Playbook, shownPlaybook) }},
+		{"playbook", 3, func(run runs.Found) string { return paper.Shorten(run.Playbook, shownPlaybook) }},
 		{"status", 0, func(run runs.Found) string { return statusCell(run, paper) }},
-		{"rows", 1, func(run runs.Found) string { return ShortRows(run.Rows) }},
-		{"started", 3, func(run runs.Found) string { return terminal.Ago(run.StartedAt, now) }},
-		{"time", 4, func(run runs.Found) string {
+		{"rows", 2, func(run runs.Found) string { return ShortRows(run.Rows) }},
+		{"started", 4, func(run runs.Found) string { return terminal.Ago(run.StartedAt, now) }},
+		{"time", 5, func(run runs.Found) string {
 			return terminal.Duration(cmp.Or(run.EndedAt, now).Sub(run.StartedAt))
 		}},
-		{"failed", 4, func(run runs.Found) string { return terminal.NumberText(run.DeadLetters) }},
+		{"build", 1, buildCell},
+		{"failed", 5, func(run runs.Found) string { return terminal.NumberText(run.DeadLetters) }},
 	}
 }
 
@@ -67,4 +68,12 @@ func lateBy(run runs.Found) string {
 		return ""
 	}
 	return "late by " + terminal.Duration(time.Duration(run.LateSeconds)*time.Second)
+}
+
+// buildCell is the build that a run is on, "" for none.
+func buildCell(run runs.Found) string {
+	if run.Build == nil {
+		return ""
+	}
+	return terminal.Visible(run.Build.ID)
 }

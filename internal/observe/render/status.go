@@ -23,10 +23,22 @@ import (
 	"reprise/interpreter/lists"
 )
 
+// buildText describes the build that a run is on.
+func buildText(of runs.Build, ended bool) string {
+	text := "build " + terminal.Visible(of.ID) + " of deployment " + terminal.Visible(of.Deployment)
+	if of.Pinned && !ended {
+		return text + ", to which the run is pinned"
+	}
+	return text
+}
+
 // Status prints the status of a run. Short facts are in tables; more about each step follows below.
 func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	var b strings.Builder
 	terminal.WriteWrapped(&b, headOf(status, paper), paper.Width)
+	if of := status.Build; of != nil {
+		terminal.WriteWrapped(&b, buildText(*of, status.Ended()), paper.Width)
+	}
 	if held := Paused(status.Control, status.At); held != "" {
 		terminal.WriteWrapped(&b, held, paper.Width)
 	}

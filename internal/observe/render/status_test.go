@@ -203,7 +203,7 @@ func TestGoldenQueuedStep(t *testing.T) {
 func TestGoldenCancelled(t *testing.T) {
 	t.Parallel()
 	status := &runs.Status{
-		Found: runs.Found{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Running, StartedAt: samples.LocalBegan},
+		Found: runs.Found{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Running, StartedAt: samples.LocalBegan, Build: &runs.Build{Deployment: "clinic", ID: "v0.1.0", Pinned: true}},
 		Cancel: &interpreter.Said{
 			By: "ada@clinic", Reason: "the wrong\x1b[31m\nmonth", At: samples.LocalBegan.Add(time.Minute),
 		},
@@ -221,7 +221,7 @@ func TestGoldenRuns(t *testing.T) {
 	t.Parallel()
 	began := samples.LocalBegan
 	found := []runs.Found{
-		{WorkflowID: "patients-7x2k3q", Playbook: "patients", Status: interpreter.Running, StartedAt: began, DeadLetters: 12},
+		{WorkflowID: "patients-7x2k3q", Playbook: "patients", Status: interpreter.Running, StartedAt: began, DeadLetters: 12, Build: &runs.Build{Deployment: "clinic", ID: "v0.1.0", Pinned: true}},
 		{WorkflowID: "patient_medications-\x1bqq81", Playbook: "patient_medications", Status: interpreter.Partial, StartedAt: began, EndedAt: began.Add(75 * time.Minute), Rows: &interpreter.RowTotals{Written: 12_400}},
 		{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began, Queue: &runs.QueuePosition{Position: 12}},
 		{WorkflowID: "patients-3b9kxd", Playbook: "patients", Status: interpreter.Running, StartedAt: began, HeldBy: runs.HeldByNoWorker},

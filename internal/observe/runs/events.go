@@ -77,5 +77,5 @@ func (o *serverOrigin) records(ctx context.Context, latest bool) ([]protocol.Ste
 	if ctx.Err() != nil || connect.IsUnavailable(err) {
 		return nil, "", errors.Join(ctx.Err(), err)
 	}
-	return nil, o.Silence(ctx, found, err).Text(found.TaskQueue, "") + ", so the starts and ends of steps are left out", nil
+	return nil, o.Silence(ctx, found, err).Text(found, "") + ", so the starts and ends of steps are left out", nil
 }

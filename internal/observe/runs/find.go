@@ -44,6 +44,8 @@ type Found struct {
 	// counted.
 	Rows      *interpreter.RowTotals `json:"rows,omitempty"`
 	TaskQueue string                 `json:"task_queue"`
+	// Build is the build of workers that the run is on; nil if its workers have none.
+	Build *Build `json:"build,omitempty"`
 	// Origin is the workflow ID of the run whose iterations this run repeats.
 	Origin string `json:"origin,omitempty"`
 	// Started is who started the run on the page of runs, and why; empty for other runs.
@@ -259,7 +261,7 @@ func foundOf(info *workflowpb.WorkflowExecutionInfo) Found {
 		WorkflowID: info.GetExecution().GetWorkflowId(), last: info.GetExecution().GetRunId(), ended: info.GetStatus(),
 		isChild:   info.GetParentExecution() != nil,
 		RunID:     cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()),
-		StartedAt: info.GetStartTime().AsTime(), TaskQueue: info.GetTaskQueue(),
+		StartedAt: info.GetStartTime().AsTime(), TaskQueue: info.GetTaskQueue(), Build: BuildOf(info),
 	}
 	if info.GetCloseTime() != nil {
 		run.EndedAt = info.GetCloseTime().AsTime()

@@ -48,6 +48,7 @@ func TestEachFieldOfARunIsRead(t *testing.T) {
 			SearchAttributes: &commonpb.SearchAttributes{IndexedFields: payloadsOf(t, map[string]any{
 				protocol.StatusAttribute: status, protocol.PlaybookAttribute: "daily", protocol.DeadLettersAttribute: 3,
 				protocol.NextRetryAttribute: began.Add(time.Hour), protocol.OriginAttribute: "daily-0", protocol.ScheduleAttribute: "nightly",
+				buildAttribute: "clinic:v0.1.0", behaviorAttribute: "Pinned",
 			})},
 			Memo: &commonpb.Memo{Fields: payloadsOf(t, map[string]any{
 				protocol.StartedByMemo: "ada", protocol.StartReasonMemo: "late data", protocol.ExpectMemo: 60.0, protocol.RowsMemo: interpreter.RowTotals{Read: 5},

@@ -39,6 +39,8 @@ type Filter struct {
 	Search string
 	// Doing selects only open runs that are doing this.
 	Doing string
+	// Build selects only runs that are on this build, pinned or not; the zero value selects all.
+	Build Build
 	// NeedsPerson selects only runs that continue when people act, and WithFailed those with failed iterations; only
 	// Page uses them.
 	NeedsPerson, WithFailed bool
@@ -62,27 +64,34 @@ type List struct {
 	More bool `json:"more"`
 	// NoWorker are the task queues of open runs in the list that no worker polls, if FindUnpolled was called.
 	NoWorker []string `json:"no_worker,omitempty"`
+	// NoWorkerBuilds are the builds to which open runs in the list are pinned and that have no workers, if FindUnpolled was called.
+	NoWorkerBuilds []Build `json:"no_worker_builds,omitempty"`
 }
 
 // mostTaskQueues bounds the task queues that FindUnpolled describes, each a request to the server.
 const mostTaskQueues = 20
 
-// FindUnpolled finds the task queues of open runs in the list that no worker polls. It makes one call for each queue.
+// FindUnpolled finds the task queues of open runs in the list, and the builds that such runs are pinned to, that no worker polls. It
+// makes one call for each queue and build.
 func (r *Reader) FindUnpolled(ctx context.Context, list *List, now time.Time) {
-	var queues []string
+	var groups []Found // one run of each
 	for _, run := range list.Runs {
-		if !run.Ended() && run.TaskQueue != "" && len(queues) < mostTaskQueues {
-			queues = lists.Add(queues, run.TaskQueue)
+		if !run.Ended() && run.TaskQueue != "" && len(groups) < mostTaskQueues && !slices.ContainsFunc(groups, run.sameWorkers) {
+			groups = append(groups, run)
 		}
 	}
-	unpolled := make([]bool, len(queues))
-	severalAtOnce(len(queues), func(i int) {
-		workers, err := r.Workers(ctx, queues[i])
+	unpolled := make([]bool, len(groups))
+	severalAtOnce(len(groups), func(i int) {
+		workers, err := r.WorkersOf(ctx, groups[i])
 		unpolled[i] = err == nil && !workers.Poll(now)
 	})
-	for i, queue := range queues {
-		if unpolled[i] {
-			list.NoWorker = append(list.NoWorker, queue)
+	for i, run := range groups {
+		switch {
+		case !unpolled[i]:
+		case run.pinned():
+			list.NoWorkerBuilds = append(list.NoWorkerBuilds, *run.Build)
+		default:
+			list.NoWorker = append(list.NoWorker, run.TaskQueue)
 		}
 	}
 }
@@ -96,7 +105,8 @@ func (l *List) DescribeOpen(now time.Time) {
 			continue
 		}
 		run.noteLate(now)
-		if run.HeldBy = run.holderListed(); slices.Contains(l.NoWorker, run.TaskQueue) {
+		run.HeldBy = run.holderListed()
+		if run.pinned() && slices.Contains(l.NoWorkerBuilds, *run.Build) || !run.pinned() && slices.Contains(l.NoWorker, run.TaskQueue) {
 			run.HeldBy = HeldByNoWorker
 		}
 	}
@@ -145,6 +155,9 @@ func (f Filter) queryText() string {
 	}
 	if !f.Since.IsZero() {
 		query += fmt.Sprintf(" AND StartTime >= '%s'", f.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if f.Build != (Build{}) {
+		query += " AND " + f.Build.listFilter()
 	}
 	if !f.EndedSince.IsZero() {
 		query += fmt.Sprintf(" AND CloseTime >= '%s'", f.EndedSince.UTC().Format(time.RFC3339Nano))

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
-
 	"reprise/interpreter"
 	"reprise/workflows/protocol"
 )
@@ -114,33 +112,4 @@ func latestKnown(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// Workers describes the workers that poll a task queue for workflow tasks, according to the server.
-type Workers struct {
-	Count int
-	// LastPoll is when the last poll began; zero if there are no workers. The server lists dead workers for minutes.
-	LastPoll time.Time
-}
-
-// longestPoll is longer than any poll: an idle worker polls again once a minute.
-const longestPoll = 75 * time.Second
-
-// Poll reports whether a worker has polled recently.
-func (w Workers) Poll(now time.Time) bool {
-	return w.Count > 0 && now.Sub(w.LastPoll) <= longestPoll
-}
-
-// Workers finds the workers of a task queue.
-func (r *Reader) Workers(ctx context.Context, taskQueue string) (Workers, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.patienceTime())
-	defer cancel()
-	described, err := r.Client.DescribeTaskQueue(ctx, taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
-	workers := Workers{Count: len(described.GetPollers())}
-	for _, poller := range described.GetPollers() {
-		if at := poller.GetLastAccessTime().AsTime(); at.After(workers.LastPoll) {
-			workers.LastPoll = at
-		}
-	}
-	return workers, err
 }

@@ -24,14 +24,17 @@ type Silence struct {
 }
 
 // Text describes the reason for a run of a task queue; since is "" or says since when.
-func (s Silence) Text(taskQueue, since string) string {
+func (s Silence) Text(run Found, since string) string {
 	switch s.HeldBy {
 	case HeldByStore:
-		return fmt.Sprintf("workers poll the task queue %q, but the payload store fails: %s", taskQueue, terminal.Shorten(s.Failure, mostFailure))
+		return fmt.Sprintf("workers poll the task queue %q, but the payload store fails: %s", run.TaskQueue, terminal.Shorten(s.Failure, mostFailure))
 	case HeldByTask:
-		return fmt.Sprintf("workers poll the task queue %q, but cannot continue the run: %s", taskQueue, terminal.Shorten(s.Failure, mostFailure))
+		return fmt.Sprintf("workers poll the task queue %q, but cannot continue the run: %s", run.TaskQueue, terminal.Shorten(s.Failure, mostFailure))
 	}
-	return fmt.Sprintf("no worker of the task queue %q responds%s", taskQueue, since)
+	if run.pinned() {
+		return fmt.Sprintf("the run is pinned to build %s, none of whose workers responds%s", run.Build.ID, since)
+	}
+	return fmt.Sprintf("no worker of the task queue %q responds%s", run.TaskQueue, since)
 }
 
 // mostFailure bounds a failure's message, in characters: it may quote a whole value.

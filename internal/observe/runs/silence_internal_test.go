@@ -28,8 +28,8 @@ func TestSilence(t *testing.T) {
 	} {
 		found := silenceOf(convert(test.err))
 		require.Equal(t, test.want, found)
-		require.Equal(t, test.text, found.Text("q", ", for 3s"))
+		require.Equal(t, test.text, found.Text(Found{TaskQueue: "q"}, ", for 3s"))
 	}
 	long := Silence{HeldBy: HeldByTask, Failure: strings.Repeat("x", 2*mostFailure)}
-	require.Less(t, len(long.Text("q", "")), mostFailure+100)
+	require.Less(t, len(long.Text(Found{TaskQueue: "q"}, "")), mostFailure+100)
 }

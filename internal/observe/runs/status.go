@@ -40,6 +40,9 @@ type Status struct {
 	Error           *interpreter.ErrorObject `json:"error,omitempty"`
 	// Failure is the message of what fails where HeldBy is payload_store or task_failure.
 	Failure string `json:"failure,omitempty"`
+	// NoCurrentBuild is set if no worker gets the run because its workers are of a deployment without a current build: the name
+	// of that deployment.
+	NoCurrentBuild string `json:"no_current_build,omitempty"`
 	// NoWorkerSince is set if no worker responds: since when a task of the run waits for one or, without a task, when
 	// a worker last polled; zero if unknown.
 	NoWorkerSince time.Time `json:"no_worker_since,omitzero"`

@@ -98,7 +98,7 @@ func (q *inquiry) open(ctx context.Context) error {
 		progress, unanswered = q.Progress(asking, q.run.WorkflowID, "")
 		return nil
 	})
-	if workers, unknown = q.Workers(ctx, q.run.TaskQueue); unknown == nil && workers.Count == 0 {
+	if workers, unknown = q.WorkersOf(ctx, q.run); unknown == nil && workers.Count == 0 {
 		stop() // no worker will respond
 	}
 	_ = group.Wait()
@@ -108,8 +108,8 @@ func (q *inquiry) open(ctx context.Context) error {
 		return fmt.Errorf("query the workers of the run %s: %w", q.run.WorkflowID, unknown)
 	case workers.Count == 0:
 		since := q.waitsSince(workers)
-		q.status.HeldBy = HeldByNoWorker
-		q.addNotef("no worker polls the task queue %q%s, so the steps of the run are not known; it continues when a worker starts", q.run.TaskQueue, since)
+		q.status.HeldBy, q.status.NoCurrentBuild = HeldByNoWorker, workers.Deployment
+		q.addNotef("%s%s, so the steps of the run are not known; %s", workers.Absence(q.run), since, workers.Remedy(q.run))
 		return nil
 	case unanswered != nil && (ctx.Err() != nil || connect.IsUnavailable(unanswered)):
 		return unanswered
@@ -162,10 +162,10 @@ func (q *inquiry) explainSilence(ctx context.Context, workers Workers, unanswere
 	q.status.Calls += silence.calls
 	q.status.HeldBy, q.status.Failure = silence.HeldBy, silence.Failure
 	if silence.HeldBy != HeldByNoWorker {
-		q.addNotef("%s; its steps are not known until that works", silence.Text(q.run.TaskQueue, ""))
+		q.addNotef("%s; its steps are not known until that works", silence.Text(q.run, ""))
 		return
 	}
-	q.addNotef("%s, so the steps of the run are not known; is one running?", silence.Text(q.run.TaskQueue, q.waitsSince(workers)))
+	q.addNotef("%s, so the steps of the run are not known; is one running?", silence.Text(q.run, q.waitsSince(workers)))
 }
 
 // waitsSince describes how long a task of the run has waited for a worker or, without a task, when a worker last

@@ -22,7 +22,7 @@ import (
 )
 
 // startBuild starts a worker that is a build of a deployment, and returns when the server knows it.
-func startBuild(t *testing.T, queue string, build host.Build) {
+func startBuild(t *testing.T, queue string, build host.OwnBuild) {
 	t.Helper()
 	env := testenv.Temporal(t)
 	catalogue := activities.NewCatalogue(activities.Resources{})
@@ -40,7 +40,7 @@ func startBuild(t *testing.T, queue string, build host.Build) {
 }
 
 // makeCurrent makes a build the current one of its deployment, and returns when tasks of the queue go there.
-func makeCurrent(t *testing.T, queue string, build host.Build) {
+func makeCurrent(t *testing.T, queue string, build host.OwnBuild) {
 	t.Helper()
 	c := testenv.Temporal(t).Client()
 	require.Eventually(t, func() bool { // its task queues may not be known yet
@@ -93,7 +93,7 @@ func TestBuilds(t *testing.T) {
 	}))
 	t.Cleanup(api.Close)
 	queue := env.NewTaskQueue()
-	first, second := host.Build{Deployment: queue, ID: "first"}, host.Build{Deployment: queue, ID: "second"}
+	first, second := host.OwnBuild{Deployment: queue, ID: "first"}, host.OwnBuild{Deployment: queue, ID: "second"}
 	start := func(id, of string) client.WorkflowRun {
 		run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue + id, TaskQueue: queue}, protocol.PlaybookWorkflowName,
 			protocol.Input{Name: "builds.yaml", Source: buildsBook, Workload: expression.Of(map[string]any{"api": api.URL, "of": of})})
@@ -133,9 +133,9 @@ func TestBuilds(t *testing.T) {
 func TestBuildsUpgrade(t *testing.T) {
 	t.Parallel()
 	env := testenv.Temporal(t)
-	require.Equal(t, worker.DeploymentOptions{}, host.WorkerOptions(host.Build{}), "without a build all is as without Worker Versioning")
+	require.Equal(t, worker.DeploymentOptions{}, host.WorkerOptions(host.OwnBuild{}), "without a build all is as without Worker Versioning")
 	queue := env.NewTaskQueue()
-	first := host.Build{Deployment: queue, ID: "first", AutoUpgrade: true}
+	first := host.OwnBuild{Deployment: queue, ID: "first", AutoUpgrade: true}
 	startBuild(t, queue, first)
 	makeCurrent(t, queue, first)
 	const book = "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: asks}\nworkflow:\n  - {step: ask, tool: webhook}\n"
@@ -146,7 +146,7 @@ func TestBuildsUpgrade(t *testing.T) {
 		_, err := env.Client().QueryWorkflow(t.Context(), run.GetID(), "", protocol.ProgressQuery)
 		return err == nil
 	}, testenv.Within(20*time.Second), 100*time.Millisecond)
-	second := host.Build{Deployment: queue, ID: "second", AutoUpgrade: true}
+	second := host.OwnBuild{Deployment: queue, ID: "second", AutoUpgrade: true}
 	startBuild(t, queue, second)
 	makeCurrent(t, queue, second)
 	require.NoError(t, env.Client().CancelWorkflow(t.Context(), run.GetID(), ""))

@@ -10,4 +10,4 @@ var (
 func MemoryInUse() int64 { return (&cacheWatch{}).measureMemory() }
 
 // WorkerOptions are the options of a worker of a build.
-var WorkerOptions = Build.workerOptions
+var WorkerOptions = OwnBuild.workerOptions

@@ -46,11 +46,11 @@ type Options struct {
 	// Telemetry records the parts of runs; nil for none. The catalogue and the client must have the same.
 	Telemetry *telemetry.Telemetry
 	// Build turns Temporal's Worker Versioning on; the zero value leaves it off.
-	Build Build
+	Build OwnBuild
 }
 
-// Build is the build of a worker, by which the server keeps runs apart.
-type Build struct {
+// OwnBuild is the build of a worker, by which the server keeps runs apart.
+type OwnBuild struct {
 	Deployment string // the name that all builds of these workers share, without . and :
 	ID         string
 	// AutoUpgrade moves runs to the current build with their next task. By default, a run and its children stay with the build
@@ -59,8 +59,8 @@ type Build struct {
 }
 
 // workerOptions are the options of a worker of this build.
-func (b Build) workerOptions() worker.DeploymentOptions {
-	if b == (Build{}) {
+func (b OwnBuild) workerOptions() worker.DeploymentOptions {
+	if b == (OwnBuild{}) {
 		return worker.DeploymentOptions{}
 	}
 	behavior := workflow.VersioningBehaviorPinned

@@ -3,6 +3,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -240,4 +241,13 @@ func compareTexts(message string) (expected, got string) {
 		return "", found[1]
 	}
 	return "", ""
+}
+
+// DescribeMismatch describes a mismatch for people, in lines.
+func DescribeMismatch(one Mismatch) string {
+	text := fmt.Sprintf("mismatch: %s (%s, run ID %s), after event %d\n", one.WorkflowID, one.Type, one.RunID, one.Event)
+	if one.Expected == "" && one.Got == "" {
+		return text + fmt.Sprintf("  error: %s\n", one.Error)
+	}
+	return text + fmt.Sprintf("  expected: %s\n  got: %s\n", cmp.Or(one.Expected, "nothing"), cmp.Or(one.Got, "nothing"))
 }

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/observe/runs"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
@@ -37,6 +38,7 @@ type Plan struct {
 	Once             bool               // no run may ever have had the ID
 	Codes            []string           // of the playbook, for which the starter of the run vouches
 	Fairness         temporal.Priority  // as far as it is set
+	Build            *runs.Build        // to which the run and its children are pinned; nil for the one that gets new runs
 }
 
 // NewID generates the workflow ID of a run.

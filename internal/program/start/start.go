@@ -13,6 +13,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
 
 	"reprise/internal/base/connect"
 	"reprise/internal/base/sleep"
@@ -63,6 +64,11 @@ func Run(ctx context.Context, to Destination, plan Plan, known connect.Attribute
 		if to.Key != "" && len(plan.Codes) > 0 {
 			options.Memo = host.VouchMemo(to.Key, plan.WorkflowID, plan.Codes)
 			maps.Copy(options.Memo, plan.Memo)
+		}
+		if plan.Build != nil {
+			options.VersioningOverride = &client.PinnedVersioningOverride{
+				Version: worker.WorkerDeploymentVersion{DeploymentName: plan.Build.Deployment, BuildID: plan.Build.ID},
+			}
 		}
 		options.Memo = plan.withExpectation(options.Memo)
 		if plan.Once || plan.Input.Reprocess != nil { // the ID of a reprocess stands for what it does, so it is done once

@@ -21,13 +21,19 @@ import (
 	"reprise/workflows/protocol"
 )
 
+// pollers are the workers of a task queue that get runs of a build.
+type pollers struct {
+	queue string
+	build runs.Build
+}
+
 // sending is one command that is being sent to runs.
 type sending struct {
 	*Dispatcher
 
 	command Command
 	mu      sync.Mutex
-	workers map[string]int // that listen, by task queue
+	workers map[pollers]runs.Workers
 }
 
 // sendTo sends the command to one run, and describes the result.
@@ -41,12 +47,15 @@ func (s *sending) sendTo(ctx context.Context, run runs.Found) Result {
 	if s.command.Name == Cancel {
 		return s.cancelRun(ctx, result)
 	}
-	workers, err := s.countWorkers(ctx, run.TaskQueue)
+	workers, err := s.findWorkers(ctx, run)
 	switch {
 	case err != nil:
 		result.Outcome, result.Message = Unknown, "nothing was sent: "+err.Error()
 		return result
-	case workers == 0:
+	case workers.Count == 0 && (run.Build != nil || workers.Deployment != ""):
+		result.Message = fmt.Sprintf("%s, so nothing was changed; %s", workers.Absence(run), workers.Remedy(run))
+		return result
+	case workers.Count == 0:
 		result.Message = fmt.Sprintf("no worker polls the run's task queue %q, so nothing was changed; "+
 			"start one with worker --task-queue %s and repeat the command", run.TaskQueue, terminal.ShellWord(run.TaskQueue))
 		return result
@@ -110,18 +119,22 @@ func (r *Result) addSettled(waits int, whole bool) {
 	r.Waits, r.WaitsMore = &waits, !whole
 }
 
-// countWorkers counts the workers of a task queue, each of which is described only once.
-func (s *sending) countWorkers(ctx context.Context, queue string) (int, error) {
+// findWorkers finds the workers that get a run. Those of a task queue and build are described only once.
+func (s *sending) findWorkers(ctx context.Context, run runs.Found) (runs.Workers, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if workers, known := s.workers[queue]; known {
+	of := pollers{queue: run.TaskQueue}
+	if run.Build != nil {
+		of.build = *run.Build
+	}
+	if workers, known := s.workers[of]; known {
 		return workers, nil
 	}
-	workers, err := s.Runs.Workers(ctx, queue)
+	workers, err := s.Runs.WorkersOf(ctx, run)
 	if err == nil {
-		s.workers[queue] = workers.Count
+		s.workers[of] = workers
 	}
-	return workers.Count, err
+	return workers, err
 }
 
 // updateRun sends the command to the run that was found, even if another run has its ID by now.
@@ -143,7 +156,7 @@ func (s *sending) explainRefusal(ctx context.Context, run runs.Found, err error)
 		return Unknown, "interrupted before the run responded; " + statusHint(run)
 	case connect.UpdateTimedOut(err):
 		if silence := s.Runs.Silence(ctx, run, err); silence.HeldBy != runs.HeldByNoWorker {
-			return Unknown, silence.Text(run.TaskQueue, "") + ". The command may still take effect once that works; " + statusHint(run)
+			return Unknown, silence.Text(run, "") + ". The command may still take effect once that works; " + statusHint(run)
 		}
 		return Unknown, fmt.Sprintf("no worker on task queue %q responded within %s; start one with worker --task-queue %s. "+
 			"The command may still take effect then; %s", run.TaskQueue, sendPatience, terminal.ShellWord(run.TaskQueue), statusHint(run))
@@ -156,7 +169,7 @@ func (s *sending) explainRefusal(ctx context.Context, run runs.Found, err error)
 		return Refused, refused.Message()
 	}
 	if silence := s.Runs.Silence(ctx, run, err); silence.HeldBy != runs.HeldByNoWorker {
-		return Refused, silence.Text(run.TaskQueue, "") + ". Nothing was changed; repeat the command once that works"
+		return Refused, silence.Text(run, "") + ". Nothing was changed; repeat the command once that works"
 	}
 	return Refused, err.Error()
 }
@@ -185,7 +198,7 @@ func (s *sending) cancelRun(ctx context.Context, result Result) Result {
 		result.Outcome, result.Message = Unknown, "request its cancellation: "+err.Error()
 	default:
 		result.Outcome, result.Message = Done, fmt.Sprintf("cancelling (%s)", was)
-		if workers, err := s.countWorkers(ctx, run.TaskQueue); err == nil && workers == 0 {
+		if workers, err := s.findWorkers(ctx, run); err == nil && workers.Count == 0 {
 			result.Message += fmt.Sprintf("; no worker polls its task queue %q, so it will end once one starts", run.TaskQueue)
 		}
 	}

@@ -126,7 +126,7 @@ func (s *Dispatcher) Find(ctx context.Context, ids []string) ([]runs.Found, erro
 // Send sends a command to runs, ten at a time; a refusal by one does not stop the others. each is called with every
 // result, never concurrently; the results are returned in the order of the runs.
 func (s *Dispatcher) Send(ctx context.Context, command Command, to []runs.Found, each func(Result)) []Result {
-	sending := &sending{Dispatcher: s, command: command, workers: map[string]int{}}
+	sending := &sending{Dispatcher: s, command: command, workers: map[pollers]runs.Workers{}}
 	results := make([]Result, len(to))
 	var group errgroup.Group
 	var one sync.Mutex

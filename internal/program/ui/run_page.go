@@ -226,8 +226,8 @@ func (v *runView) describeRun(now time.Time, book *playbook.Playbook) {
 	v.Warnings = status.FurtherWarnings
 	v.StepsLeft = len(status.Steps) - len(v.Steps)
 	v.Commands = render.Help(status)
-	if v.NoWorker {
-		v.StartWorker, v.Commands = render.StartWorker(status.TaskQueue, ""), nil
+	if v.NoWorker && len(v.Commands) > 0 {
+		v.StartWorker, v.Commands = v.Commands[0], v.Commands[1:]
 	}
 	if status.Ended() && status.DeadLetters > 1 {
 		v.FailedPath = failedPath(status.WorkflowID)

@@ -99,11 +99,12 @@ func flagsOf(t *testing.T, page, from, to string) map[string]bool {
 	return flags
 }
 
-// manifests are the objects of the example, by kind and name.
+// manifests are the objects of the examples, by kind and name.
 func manifests(t *testing.T) map[string]deployed {
 	t.Helper()
 	all := map[string]deployed{}
-	decoder := yaml.NewDecoder(strings.NewReader(read(t, "docs/how-to/deploy/kubernetes.yaml")))
+	const folder = "docs/how-to/deploy/"
+	decoder := yaml.NewDecoder(strings.NewReader(read(t, folder+"kubernetes.yaml") + "---\n" + read(t, folder+"kubernetes-builds.yaml")))
 	for {
 		var one deployed
 		err := decoder.Decode(&one)
@@ -120,10 +121,11 @@ func manifests(t *testing.T) map[string]deployed {
 func TestKubernetesExample(t *testing.T) {
 	t.Parallel()
 	all := manifests(t)
-	require.Len(t, all, 5)
+	require.Len(t, all, 6)
 	flags := map[string]map[string]bool{
-		"Deployment reprise-worker": flagsOf(t, "docs/reference/worker.md", "#", ""),
-		"Deployment reprise-serve":  flagsOf(t, "docs/reference/commands.md", "## starter serve\n", "\n## "),
+		"Deployment reprise-worker":        flagsOf(t, "docs/reference/worker.md", "#", ""),
+		"Deployment reprise-worker-v0.2.0": flagsOf(t, "docs/reference/worker.md", "#", ""),
+		"Deployment reprise-serve":         flagsOf(t, "docs/reference/commands.md", "## starter serve\n", "\n## "),
 	}
 	for name, known := range flags {
 		object := all[name]

@@ -13,7 +13,7 @@ import (
 // floorsOfStarter are the packages of the command, each with the ones that it may import: those before it.
 var floorsOfStarter = []string{
 	"cli", "wording", "session", "load", "launch", "help", "look", "deadletters", "runpage", "execute",
-	"schedule", "state", "auth", "answer", "control", "author", "operate", "mcpserver",
+	"schedule", "state", "auth", "answer", "control", "author", "builds", "operate", "mcpserver",
 }
 
 // TestFloorsOfStarter: a package of commands imports only those before it, and main puts them together.
