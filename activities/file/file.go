@@ -110,19 +110,24 @@ a manifest at once, as is each write of a step with incremental, or to a path th
 differs between pages or elements. What no manifest names has no rows, and is removed
 after 7 days. Of two writers one follows the other, and neither loses rows. A store has
 to refuse If-None-Match: *, or the write is a final error.`,
-		Fields: append([]playbook.Field{
-			{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory."},
-			{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}, Default: "append", Doc: "What a sink does if the file exists."},
-			{Name: "columns", Kind: playbook.KindList, Doc: "The columns of a new CSV file, in order."},
-			{Name: fieldTargetSize, Kind: playbook.KindText, Default: "128MiB", Doc: "With auth, the size of the files that pages and iterations become: bytes, or such as 64MiB."},
-			{Name: playbook.FieldAllowEmpty, Kind: playbook.KindBoolean, Default: "false", Doc: "With auth and mode overwrite, whether a call or loop without rows empties the path."},
-		}, format.Fields("by the file's name", "The format; a sink writes jsonl or csv.", format.Formulas)...),
+		Fields: append(ownFields(), format.Fields("by the file's name", "The format; a sink writes jsonl or csv.", format.Formulas)...),
 		Writes: true,
 		Example: `step: report
 tool: file
 path: "reports/input.jsonl"
 format: jsonl
 `,
+	}
+}
+
+// ownFields are the fields that say which file it is, and how a sink writes it.
+func ownFields() []playbook.Field {
+	return []playbook.Field{
+		{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory."},
+		{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}, Default: "append", Doc: "What a sink does if the file exists."},
+		{Name: "columns", Kind: playbook.KindList, Doc: "The columns of a new CSV file, in order."},
+		{Name: fieldTargetSize, Kind: playbook.KindText, Default: "128MiB", Doc: "With auth, the size of the files that pages and iterations become: bytes, or such as 64MiB."},
+		{Name: playbook.FieldAllowEmpty, Kind: playbook.KindBoolean, Default: "false", Doc: "With auth and mode overwrite, whether a call or loop without rows empties the path."},
 	}
 }
 

@@ -269,7 +269,7 @@ func (r *remote) readRange(ctx context.Context, key string, from, length int64) 
 	if err != nil {
 		return nil, r.storeError("read", err)
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	var content bytes.Buffer
 	if _, err := content.ReadFrom(stream); err != nil {
 		return nil, r.storeError("read", err)

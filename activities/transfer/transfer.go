@@ -96,14 +96,12 @@ parameters. The ledger has the last key of each batch.
 With tool file, to names a file of the worker's directory, to which rows are appended as
 jsonl or csv. The journal beside it has the place instead of the ledger, so each row is in
 the file once, whatever fails; rows of batches before an error stay. mode overwrite is
-refused: readers would see the new file in part. With auth, batches are staged below that
-connection, each with the place, and become files of the next manifest at the end, with
-mode append or overwrite: an error before that publishes nothing.
+refused. With auth, batches are staged below that connection, each with the place, and
+become files of the next manifest at the end; an error before that publishes nothing.
 
 A source is known by a hash of its bytes. If it is another one when a transfer
-continues, the transfer starts again with modes upsert and replace, and where to has tool
-file and auth, as nothing is published yet; with other modes it
-fails with a final error of type source_changed. A file that changes while it is read is
+continues, the transfer starts again with modes upsert and replace, and with auth of a
+file; otherwise it fails with a final error of type source_changed. A file that changes while it is read is
 an error of type source_changed and class retryable.
 
 The result is {rows, bytes, batches, rejected}: the rows and bytes of the source, the
