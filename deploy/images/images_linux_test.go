@@ -21,14 +21,14 @@ import (
 // knows its commit, finds certificates and time zones, and needs nothing else.
 func TestImageOfTheWorker(t *testing.T) {
 	root := filepath.Join("..", "..")
-	commit, err := commandOutput(root, nil, "git", "log", "-1", "--format=%H")
+	commit, err := commandOutput(t.Context(), root, nil, "git", "log", "-1", "--format=%H")
 	require.NoError(t, err)
 	from := &source{root: root, commit: commit}
-	first, err := from.buildImage("worker", runtime.GOARCH)
+	first, err := from.buildImage(t.Context(), "worker", runtime.GOARCH)
 	require.NoError(t, err)
 	digest, err := first.Digest()
 	require.NoError(t, err)
-	index, err := from.buildIndex("worker", runtime.GOARCH)
+	index, err := from.buildIndex(t.Context(), "worker", runtime.GOARCH)
 	require.NoError(t, err)
 	written := filepath.Join(t.TempDir(), "layout")
 	_, err = writeLayout(written, index)

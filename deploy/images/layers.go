@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"context"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -29,8 +30,8 @@ type file struct {
 
 // layersOf returns the layers of an image: one with the files that all programs share, which rarely changes, and one
 // with the program.
-func (s *source) layersOf(program string, binary []byte) ([]v1.Layer, error) {
-	zones, err := timeZoneFiles()
+func (s *source) layersOf(ctx context.Context, program string, binary []byte) ([]v1.Layer, error) {
+	zones, err := timeZoneFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +115,8 @@ func rootCertificates() []byte {
 }
 
 // timeZoneFiles returns the files of the Go distribution's time zones.
-func timeZoneFiles() ([]file, error) {
-	root, err := commandOutput(".", nil, "go", "env", "GOROOT")
+func timeZoneFiles(ctx context.Context) ([]file, error) {
+	root, err := commandOutput(ctx, ".", nil, "go", "env", "GOROOT")
 	if err != nil {
 		return nil, err
 	}

@@ -4,10 +4,12 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
@@ -32,20 +34,23 @@ func main() {
 	root := flag.String("source", "..", "folder of the repository")
 	to := flag.String("to", "dist/images", "folder for the layouts, one for each program")
 	flag.Parse()
-	if err := writeImages(*root, *to); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := writeImages(ctx, *root, *to)
+	stop()
+	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "images:", err)
 		os.Exit(1)
 	}
 }
 
 // writeImages writes a layout for each program, with an index of its images.
-func writeImages(root, to string) error {
-	from, err := readSource(root)
+func writeImages(ctx context.Context, root, to string) error {
+	from, err := readSource(ctx, root)
 	if err != nil {
 		return err
 	}
 	for _, program := range []string{"worker", "starter"} {
-		index, err := from.buildIndex(program, "amd64", "arm64")
+		index, err := from.buildIndex(ctx, program, "amd64", "arm64")
 		if err != nil {
 			return err
 		}
@@ -72,15 +77,15 @@ func writeLayout(folder string, index v1.ImageIndex) (v1.Hash, error) {
 
 // readSource returns the checkout at root and its commit. A checkout with uncommitted changes is an error, because
 // the image would name a commit that it was not built from.
-func readSource(root string) (*source, error) {
-	changes, err := commandOutput(root, nil, "git", "status", "--porcelain")
+func readSource(ctx context.Context, root string) (*source, error) {
+	changes, err := commandOutput(ctx, root, nil, "git", "status", "--porcelain")
 	if err != nil {
 		return nil, err
 	}
 	if changes != "" {
 		return nil, fmt.Errorf("the checkout has changes, so that its images would not be those of a commit:\n%s", changes)
 	}
-	commit, err := commandOutput(root, nil, "git", "log", "-1", "--format=%H %cI")
+	commit, err := commandOutput(ctx, root, nil, "git", "log", "-1", "--format=%H %cI")
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +95,10 @@ func readSource(root string) (*source, error) {
 }
 
 // buildIndex builds a program for each linux architecture and returns the index of its images.
-func (s *source) buildIndex(program string, architectures ...string) (v1.ImageIndex, error) {
+func (s *source) buildIndex(ctx context.Context, program string, architectures ...string) (v1.ImageIndex, error) {
 	index := v1.ImageIndex(empty.Index)
 	for _, architecture := range architectures {
-		image, err := s.buildImage(program, architecture)
+		image, err := s.buildImage(ctx, program, architecture)
 		if err != nil {
 			return nil, fmt.Errorf("%s for %s: %w", program, architecture, err)
 		}
@@ -105,12 +110,12 @@ func (s *source) buildIndex(program string, architectures ...string) (v1.ImageIn
 }
 
 // buildImage builds a program for an architecture and returns an image with the binary and the files that it needs.
-func (s *source) buildImage(program, architecture string) (v1.Image, error) {
-	binary, err := s.compileProgram(program, architecture)
+func (s *source) buildImage(ctx context.Context, program, architecture string) (v1.Image, error) {
+	binary, err := s.compileProgram(ctx, program, architecture)
 	if err != nil {
 		return nil, err
 	}
-	layers, err := s.layersOf(program, binary)
+	layers, err := s.layersOf(ctx, program, binary)
 	if err != nil {
 		return nil, err
 	}
@@ -135,14 +140,14 @@ func (s *source) buildImage(program, architecture string) (v1.Image, error) {
 }
 
 // compileProgram builds a program without cgo, so that it depends on no shared library.
-func (s *source) compileProgram(program, architecture string) ([]byte, error) {
+func (s *source) compileProgram(ctx context.Context, program, architecture string) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "images-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	binary := filepath.Join(folder, program)
-	_, err = commandOutput(s.root, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + architecture, "GOFLAGS="}, "go", "build", "-tags", "allclouds", "-trimpath",
+	_, err = commandOutput(ctx, s.root, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + architecture, "GOFLAGS="}, "go", "build", "-tags", "allclouds", "-trimpath",
 		"-buildvcs=false", "-ldflags", "-s -w -buildid= -X reprise/internal/base/build.commit="+s.commit, "-o", binary, "./"+program)
 	if err != nil {
 		return nil, err
@@ -151,8 +156,8 @@ func (s *source) compileProgram(program, architecture string) ([]byte, error) {
 }
 
 // commandOutput runs a command and returns its standard output without surrounding space.
-func commandOutput(folder string, environment []string, name string, args ...string) (string, error) {
-	command := exec.Command(name, args...)
+func commandOutput(ctx context.Context, folder string, environment []string, name string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, name, args...)
 	command.Dir, command.Env, command.Stderr = folder, append(os.Environ(), environment...), os.Stderr
 	printed, err := command.Output()
 	if err != nil {
