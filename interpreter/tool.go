@@ -191,9 +191,9 @@ type ToolMeta struct {
 	Rows *Rows `json:"rows,omitempty"`
 }
 
-// Bodiless reports whether the response has no body by its status. Status 200 with an empty body may be a page that was lost.
+// Bodiless reports whether the response has no body.
 func (m ToolMeta) Bodiless() bool {
-	return m.Status == http.StatusNoContent || m.Status == http.StatusResetContent
+	return m.Status == http.StatusNoContent || m.Headers["content-length"] == "0"
 }
 
 // RowCounts counts what a table did not accept of the rows to be written; kept in workflow history.

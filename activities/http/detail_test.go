@@ -122,7 +122,7 @@ func TestHTTPResponses(t *testing.T) {
 	}{
 		"exact numbers": {"application/json", `{"n": 9007199254740993, "x": 1.5}`, map[string]any{"n": 9007199254740993, "x": 1.5}},
 		"vendor JSON":   {"application/vnd.api+json; charset=utf-8", `[1]`, []any{1}},
-		"no body":       {"text/plain", "", nil},
+		"no body":       {"application/json", "", nil},
 		"text":          {"text/plain", "12", "12"},
 		"latin1":        {"text/plain; charset=iso-8859-1", "caf\xe9", "café"},
 		"any type":      {"application/octet-stream", "a,b\n1,ü", "a,b\n1,ü"},

@@ -77,9 +77,7 @@ func TestHTTPContentEncodings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				if test.body != "" {
-					w.Header().Set("Content-Type", "application/json")
-				}
+				w.Header().Set("Content-Type", "application/json")
 				w.Header().Set("Content-Encoding", test.encoding)
 				_, _ = io.WriteString(w, test.body)
 			}))

@@ -61,7 +61,8 @@ func TestHTTPFormats(t *testing.T) {
 		"XML in its own charset":           {"", "application/xml", "", "<?xml version='1.0' encoding='windows-1252'?><r>\x80</r>", nil, map[string]any{"r": "€"}},
 		"XML as text":                      {"", "application/xml", "", "<r/>", map[string]any{"format": "text"}, "<r/>"},
 		"one column with a sign":           {"", "text/csv", "", "id;v\n1;a\n", map[string]any{"csv": map[string]any{"delimiter": ","}}, []any{map[string]any{"id;v": "1;a"}}},
-		"an empty answer":                  {"", "text/plain", "", "", nil, nil},
+		"an empty answer in XML":           {"", "application/xml", "", "", nil, nil},
+		"an empty file":                    {"/x.json.gz", "application/gzip", "", "", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,26 +86,6 @@ func TestHTTPFormats(t *testing.T) {
 	}
 }
 
-// TestHTTPEmptyBodies: an empty body is an error only where one was requested in a format that an empty text is not of.
-func TestHTTPEmptyBodies(t *testing.T) {
-	t.Parallel()
-	c := activities.NewCatalogue(activities.Resources{})
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	url := tooltest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if r.URL.Path == "/none" {
-			w.WriteHeader(http.StatusNoContent)
-		}
-	})
-	for request, fails := range map[[2]string]bool{
-		{"GET", "/"}: true, {"GET", "/none"}: false, {"POST", "/"}: false, {"DELETE", "/"}: false, {"HEAD", "/"}: false,
-	} {
-		result, err := tooltest.CallHTTP(t, c, tooltest.Input(map[string]any{"url": url + request[1], "method": request[0]})(t))
-		require.Equal(t, fails, err != nil, "%s: %v", request, err)
-		require.Nil(t, result.Data.Data, request)
-	}
-}
-
 // TestHTTPFormatsThatAreNot: what is not of its format is an error with its line, and
 // an answer that failed is told as ever.
 func TestHTTPFormatsThatAreNot(t *testing.T) {
@@ -125,8 +106,6 @@ func TestHTTPFormatsThatAreNot(t *testing.T) {
 		"a page as CSV":     {"<!DOCTYPE html>\n<p>log in</p>\n", map[string]any{"format": "csv"}, "retryable", "invalid_csv", "line 1: the text is HTML, and not CSV"},
 		"a page as rows":    {"<HTML>\n<p>log in</p>\n", map[string]any{"format": "csv", "csv": map[string]any{"header": false}}, "retryable", "invalid_csv", "line 1: the text is HTML"},
 		"xml":               {"<a>", map[string]any{"format": "xml"}, "retryable", "invalid_xml", "cannot be read as XML: line 1: the element a does not end"},
-		"no JSON at all":    {" \n", map[string]any{"format": "json"}, "retryable", "invalid_json", "is declared as JSON but is not: it is empty"},
-		"no XML at all":     {"", map[string]any{"format": "xml"}, "retryable", "invalid_xml", "cannot be read as XML: it is empty"},
 		"several members":   {tooltest.Zip(t, [2]string{"a.csv", ""}, [2]string{"b.csv", ""}), nil, "final", "compression", "it has 2 files, \"a.csv\", \"b.csv\"; name one with member"},
 		"a torn archive":    {tooltest.Zip(t, [2]string{"a.csv", "a"})[:60], nil, "retryable", "", "the archive cannot be read: zip: not a valid zip file"},
 		"a bomb of zip":     {tooltest.Zip(t, [2]string{"a.csv", strings.Repeat("a", 5000)}), nil, "final", "", "is larger than the limit of 2000 bytes"},

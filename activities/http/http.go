@@ -85,7 +85,7 @@ Content-Disposition, else that of the url, such as orders.jsonl.gz. Compressed b
 without such a name are recognized as JSON, JSON Lines or text. Files compressed with
 gzip or zstd are unpacked; size limits apply to the unpacked bytes. A body that is not
 in its format is an error of type invalid_json, invalid_jsonl or invalid_csv, with the
-line. So is an empty body of a GET that should be JSON or XML, except with status 204.
+line.
 
 Valid UTF-8 is read as UTF-8, whatever charset is declared. Other bytes are read in
 the charset of their byte order mark, else of the field encoding, else of the content

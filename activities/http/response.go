@@ -171,7 +171,7 @@ func formatOf(response *http.Response, said string, was packing) string {
 // text.
 func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []byte, options format.Options) (any, error) {
 	if len(bytes.TrimSpace(body)) == 0 && options.Format != format.JSONL && options.Format != format.CSV {
-		return nil, refuseEmpty(response, options.Format)
+		return nil, nil
 	}
 	_, charset := format.MediaType(response.Header.Get("Content-Type"))
 	body, err := decodeCharset(ctx, response, body, options.CharsetOf(body, charset), options.Format)
@@ -193,19 +193,6 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 	}
 	return nil, invalidError(response, body, options.Format, what, err)
 }
-
-// refuseEmpty returns an error for an empty body that was requested with GET and should be JSON or XML: a proxy that lost the body of
-// a page would otherwise end the pages. Other methods, and the statuses without a body, often return none.
-func refuseEmpty(response *http.Response, as string) error {
-	declared := as == format.JSON || as == format.XML
-	if !declared || response.Request.Method != http.MethodGet || response.StatusCode == http.StatusNoContent ||
-		response.StatusCode == http.StatusResetContent || response.StatusCode >= http.StatusMultipleChoices {
-		return nil
-	}
-	return invalidError(response, nil, as, "the body from "+requestLine(response.Request), errEmptyBody)
-}
-
-var errEmptyBody = errors.New("it is empty")
 
 // typeInvalid is the prefix of error types for a body that cannot be read in its format: invalid_json.
 const typeInvalid = "invalid_"

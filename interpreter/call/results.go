@@ -2,6 +2,7 @@ package call
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -74,6 +75,9 @@ func (r results) markTruncated(result *interpreter.CallResult, d ruling) {
 func (r results) warnLacks(result *interpreter.CallResult, budget *expression.Budget) {
 	s, where := r.state, r.config.Where()
 	if s.Last.Data.Data == nil && s.Last.Meta.Bodiless() {
+		if s.Collector != 0 && s.Last.Meta.Status == http.StatusOK { // some APIs end their pages so, and some proxies lose bodies
+			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: page %d has an empty body (HTTP 200), and counts as one without rows", where, s.Successes))
+		}
 		return
 	}
 	contribution := s.Last.Contribution.Data
