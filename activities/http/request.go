@@ -164,23 +164,20 @@ func setHeaders(sent *http.Request, in interpreter.ToolInput, contentType string
 	return nil
 }
 
-// The content types of forms. What a request sends of the field form has the first.
-const (
-	formType      = "application/x-www-form-urlencoded"
-	multipartType = "multipart/form-data"
-)
+// multipartType is the content type of a form with files, which the tool does not send.
+const multipartType = "multipart/form-data"
 
 // refuseOtherType returns an error if the author's header announces a form and the body is JSON, or the other way round: servers take
 // neither for an error and see no fields.
 func refuseOtherType(announced, sent string) error {
 	announced, _ = format.MediaType(announced)
-	saysForm := announced == formType || announced == multipartType
+	saysForm := announced == request.FormType || announced == multipartType
 	switch {
 	case announced == "":
-	case sent == "application/json" && saysForm:
+	case sent == request.JSONType && saysForm:
 		return fmt.Errorf("headers announce %s, and body is sent as JSON; write form instead of body, or body as a text", announced)
-	case sent == formType && announced != formType:
-		return fmt.Errorf("headers announce %s, and form is sent as %s; remove the header, or write body instead of form", announced, formType)
+	case sent == request.FormType && announced != request.FormType:
+		return fmt.Errorf("headers announce %s, and form is sent as %s; remove the header, or write body instead of form", announced, request.FormType)
 	}
 	return nil
 }

@@ -268,12 +268,9 @@ func (p *difference) replaceAll(ctx context.Context, rows int64) (written WriteR
 }
 
 // deleteWithin deletes the rows of the target that are replaced.
-func (p *difference) deleteWithin(ctx context.Context, written *WriteResult) (err error) {
-	table := p.write.QuotedTable()
-	if written.deleted, err = p.tx.Exec(ctx, "DELETE FROM "+table+" AS "+thereName+" WHERE "+p.within); err == nil && p.target.HasTriggers {
-		written.undeleted, err = p.rowsOf(ctx, table, p.within)
-	}
-	return err
+func (p *difference) deleteWithin(ctx context.Context, written *WriteResult) error {
+	rows := "FROM " + p.write.QuotedTable() + " AS " + thereName + " WHERE " + p.within
+	return p.makeChange(ctx, targetChange{"DELETE " + rows, rows, &written.deleted, &written.undeleted})
 }
 
 // targetChange is one of the statements that make the target equal to the staged rows.

@@ -83,6 +83,12 @@ func Texts(v any, name string) ([]string, error) {
 	}
 }
 
+// Content types of the bodies that Body encodes.
+const (
+	JSONType = "application/json"
+	FormType = "application/x-www-form-urlencoded"
+)
+
 // Body returns the body of a request and its content type; nil for none. form is nil if the request has no form.
 func Body(body any, form map[string]any) (content []byte, contentType string, err error) {
 	switch {
@@ -90,7 +96,7 @@ func Body(body any, form map[string]any) (content []byte, contentType string, er
 		return nil, "", fmt.Errorf("body and form exclude each other")
 	case form != nil:
 		encoded, err := MergeQuery("", form, fieldForm)
-		return []byte(encoded), "application/x-www-form-urlencoded", err
+		return []byte(encoded), FormType, err
 	case body == nil:
 		return nil, "", nil
 	}
@@ -101,7 +107,7 @@ func Body(body any, form map[string]any) (content []byte, contentType string, er
 	if err != nil {
 		return nil, "", fmt.Errorf("the body cannot be written as JSON: %w", err)
 	}
-	return encoded, "application/json", nil
+	return encoded, JSONType, nil
 }
 
 // sentParts returns what a request sends, in a canonical form.
