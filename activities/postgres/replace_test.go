@@ -197,6 +197,13 @@ func TestReplaceOfTables(t *testing.T) {
 	done, err := run("parts", row{"table": "shop.parts", "key": []any{"id", "day"}}, row{"id": 1, "day": "2024-02-02"}, row{"id": 2, "day": "2024-02-01"})
 	require.NoError(t, err)
 	require.Equal(t, row{"rows_affected": 1, "rows_deleted": 1}, done)
+	db.Exec(t, "CREATE FUNCTION no_row() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; CREATE TRIGGER no_row BEFORE INSERT ON shop.parts_a FOR EACH ROW EXECUTE FUNCTION no_row()")
+	fields := row{"table": "shop.parts", "mode": "replace", "key": []any{"id", "day"}}
+	_, err = pg.Call(t, stagedInput(pg, "kept", fields, "", row{"id": 3, "day": "2024-01-03"}, row{"id": 4, "day": "2024-02-04"}))
+	require.NoError(t, err)
+	result, err := pg.Call(t, stagedInput(pg, "kept", fields, interpreter.StagingPublish))
+	require.NoError(t, err)
+	require.Equal(t, &interpreter.RowCounts{UnwrittenRows: 1}, result.Meta.LeftOut, "by a trigger of one partition")
 	for i, want := range []row{{"rows_affected": 2, "rows_deleted": 0}, {"rows_affected": 0, "rows_deleted": 0}} {
 		done, err = run(fmt.Sprint("odd", i), row{"table": "odd", "key": "id"},
 			row{"id": 1, "p": row{"a": 1, "b": "x"}, "w": "ok", "l": "ä"}, row{"id": 2, long: []any{"a", nil}})

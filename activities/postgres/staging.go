@@ -30,7 +30,7 @@ func (t *tableTx) Inspect(ctx context.Context, w *sqltool.TableWrite) (*sqltool.
 
 func (t *tableTx) inspectTable(ctx context.Context, w *sqltool.TableWrite, found *sqltool.TargetTable) error {
 	const describe = `SELECT n.nspname::text, c.relkind::text, row_security_active(c.oid), c.relhasrules,
-			EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'),
+			EXISTS (SELECT FROM pg_trigger g WHERE (g.tgrelid = c.oid OR g.tgrelid IN (SELECT relid FROM pg_partition_tree(c.oid))) AND NOT g.tgisinternal AND g.tgenabled <> 'D'),
 			c.relkind <> 'p' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)`
 	kinds := map[string]string{"v": "a view", "m": "a materialized view", "f": "a foreign table"}

@@ -53,7 +53,7 @@ func TestPostgresCountsWhatColumnsCut(t *testing.T) {
 	t.Parallel()
 	pg, db := pgTool(t)
 	db.Exec(t, `CREATE DOMAIN small AS real; CREATE TABLE cut (id int PRIMARY KEY, r real, d double precision, dom small, rs real[], at timestamp, sec timestamp(0), tz timestamptz(3),
-		day date, days date[], clock time, near time(0), zclock timetz, vc varchar(3), ch char(3), n name, one "char", span interval)`)
+		day date, days date[], clock time, near time(0), zclock timetz, vc varchar(3), ch char(3), n name, one "char", span interval, short interval(1))`)
 	for _, c := range []struct {
 		column string
 		value  any
@@ -103,6 +103,9 @@ func TestPostgresCountsWhatColumnsCut(t *testing.T) {
 		{"one", "xy", "x", 1},
 		{"span", "5 minutes", "00:05:00", 0},
 		{"span", "PT5M", "00:05:00", 0},
+		{"span", "00:00:00.1234567", "00:00:00.123457", 1},
+		{"short", "1 day 00:00:00.5", "1 day 00:00:00.5", 0},
+		{"short", "00:00:00.66", "00:00:00.7", 1},
 	} {
 		result, err := pg.Call(t, pg.Rows(fields{"table": "cut", "mode": "upsert", "key": "id"}, map[string]any{"id": 1, c.column: c.value}))
 		require.NoError(t, err, "%+v", c)

@@ -218,8 +218,8 @@ func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteR
 			if err := deleteChildren(ctx, tx, w, pass); err != nil {
 				return written, err
 			}
-			deleted, err := tx.Delete(ctx, pass)
-			if written.deleted += deleted; err != nil {
+			gone, err := deleteRows(ctx, tx, pass)
+			if written = written.Plus(gone); err != nil {
 				return written, err
 			}
 		}
@@ -248,6 +248,20 @@ func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteR
 		}
 	}
 	return written, keepFilled(ctx, tx, w)
+}
+
+// deleteRows deletes rows by their keys, and counts those that the table still has afterwards, because of a trigger or a rule.
+func deleteRows(ctx context.Context, tx TableTx, pass *TableWrite) (gone WriteResult, err error) {
+	if gone.deleted, err = tx.Delete(ctx, pass); err != nil || gone.deleted >= int64(len(pass.Deletes)) {
+		return gone, err
+	}
+	stored, err := tx.StoredKeys(ctx, pass, pass.Deletes, true)
+	for _, key := range stored {
+		if key != nil {
+			gone.undeleted++
+		}
+	}
+	return gone, err
 }
 
 // TypeOf is the type of a column of the table, "" if it is unknown.

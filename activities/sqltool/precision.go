@@ -26,7 +26,7 @@ const (
 	keepsDecimals                      // decimal places: numeric(p, s) and money; negative where zeros before the point are kept
 	keepsDouble                        // the digits of a float64
 	keepsReal                          // the digits of a float32
-	keepsFraction                      // decimal places of a second: timestamp(p)
+	keepsFraction                      // decimal places of a second: timestamp(p), interval(p)
 	keepsDay                           // a date without its time of day
 	keepsClock                         // a time of day without its date, with so many decimal places of a second
 	keepsBlanks                        // characters, of which only blanks are cut off: varchar(n)
@@ -64,6 +64,9 @@ func precisionOfType(typed string, kind ColumnKind) precision {
 			return precision{keepsBlanks, limit}
 		}
 	case kindOther:
+		if strings.HasPrefix(typed, "interval") {
+			return precision{keepsFraction, fraction}
+		}
 		switch limits.ReplaceAllString(typed, "") {
 		case money:
 			return precision{keepsDecimals, cents}

@@ -146,16 +146,8 @@ func replaceWithTriggers(s *TableTest) {
 		load.page(rows...)
 		return of(load)
 	}
-	keep := func(on, old string) { // rows of the number 2
-		if s.db.Name == "sqlite" {
-			s.Query("CREATE TRIGGER "+s.Table+on+" BEFORE "+on+" ON "+s.Table+" WHEN "+old+".id = 2 BEGIN SELECT RAISE(IGNORE); END", nil)
-			return
-		}
-		s.Query("CREATE FUNCTION "+s.Table+on+"() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN IF "+old+".id = 2 THEN RETURN NULL; END IF; RETURN coalesce(NEW, OLD); END$$", nil)
-		s.Query("CREATE TRIGGER "+on+"s BEFORE "+on+" ON "+s.Table+" FOR EACH ROW EXECUTE FUNCTION "+s.Table+on+"()", nil)
-	}
 	require.Nil(s, byKey("id", rows[:2]...))
-	keep("DELETE", "OLD")
+	s.keepRow("DELETE", "OLD")
 	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, byKey("id", row{"id": 5, "n": 1}), "2 stays, and 1 is gone")
 	require.Equal(s, []string{`{"id":2,"n":1}`, `{"id":5,"n":1}`}, s.Content("id, n"))
 	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, byKey(nil, row{"id": 6, "n": 1}))
@@ -163,15 +155,25 @@ func replaceWithTriggers(s *TableTest) {
 	missing := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1})
 	missing.page(row{"id": 6, "n": 1})
 	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, of(missing))
-	keep("UPDATE", "NEW")
+	s.keepRow("UPDATE", "NEW")
 	require.Equal(s, &interpreter.RowCounts{UnwrittenRows: 1}, byKey("id", row{"id": 2, "n": 7}, row{"id": 6, "n": 7}))
 	require.Equal(s, []string{`{"id":2,"n":1}`, `{"id":6,"n":7}`}, s.Content("id, n"))
 	s.Query("DROP TRIGGER "+s.dropName("DELETE"), nil)
 	require.Nil(s, byKey("id", row{"id": 6, "n": 7}))
-	keep("INSERT", "NEW")
+	s.keepRow("INSERT", "NEW")
 	require.Equal(s, &interpreter.RowCounts{UnwrittenRows: 1}, byKey("id", row{"id": 2, "n": 7}, row{"id": 8, "n": 7}))
 	require.Equal(s, &interpreter.RowCounts{UnwrittenRows: 1}, byKey(nil, row{"id": 2, "n": 7}, row{"id": 8, "n": 7}))
 	require.Equal(s, []string{`{"id":8,"n":7}`}, s.Content("id, n"))
+}
+
+// keepRow makes a trigger that keeps the row of number 2 from an event.
+func (s *TableTest) keepRow(on, old string) {
+	if s.db.Name == "sqlite" {
+		s.Query("CREATE TRIGGER "+s.Table+on+" BEFORE "+on+" ON "+s.Table+" WHEN "+old+".id = 2 BEGIN SELECT RAISE(IGNORE); END", nil)
+		return
+	}
+	s.Query("CREATE FUNCTION "+s.Table+on+"() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN IF "+old+".id = 2 THEN RETURN NULL; END IF; RETURN coalesce(NEW, OLD); END$$", nil)
+	s.Query("CREATE TRIGGER "+on+"s BEFORE "+on+" ON "+s.Table+" FOR EACH ROW EXECUTE FUNCTION "+s.Table+on+"()", nil)
 }
 
 // dropName names the trigger of an event of the table as DROP TRIGGER needs it.

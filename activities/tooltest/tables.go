@@ -20,7 +20,7 @@ func (s Tables) Run(t *testing.T) {
 	for name, run := range map[string]func(*TableTest){
 		"insert or ignore": rowsAreIgnored, "ignored is noted": ignoredIsNoted, "sequence": sequenceIsKept,
 		"sequence within a write": sequenceWithinAWrite, "sequence of kinds": sequenceOfKinds, "keys within a write": keysWithinAWrite, "hard delete": rowsAreDeleted,
-		"hard delete by sequence": rowsAreDeletedBySequence, "words of upsert": wordsOfUpsert,
+		"hard delete by sequence": rowsAreDeletedBySequence, "hard delete with triggers": deletesWithTriggers, "words of upsert": wordsOfUpsert,
 		"drift": schemasDrift, "table is made": tableIsMade, "table is not made": tableIsNotMade, "names": namesStay,
 		"empty names": emptyNames, "long names": longNames, "long numbers": longNumbers, "decimals": decimalsStay, "bytes": bytesStay, "generated columns": generatedColumns, "changes that fail": changesThatFail,
 		"plans without rows": plansWithoutRows, "plans of replace": plansOfReplace, "plans have kinds": plansHaveKinds, "widen": columnsWiden,
@@ -267,6 +267,28 @@ func rowsAreDeleted(s *TableTest) {
 	s.Query("ALTER TABLE "+s.Table+" ADD COLUMN gone text", nil)
 	require.Equal(s, done(1, 0), s.Write(fields, key(5, row{"n": 5, "gone": ""})))
 	require.Equal(s, []string{`{"gone":"","id":5}`}, s.Content("id, gone"), "a column that there is, is written")
+}
+
+// deletesWithTriggers: rows that a trigger keeps from hard_delete are counted, and rows that the table lacks are not.
+func deletesWithTriggers(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, at bigint, n bigint")
+	s.keepRow("DELETE", "OLD")
+	deletes := func(more row, rows ...any) (any, *interpreter.RowCounts) {
+		fields := row{"mode": "upsert", "key": "id", "hard_delete": "gone"}
+		maps.Copy(fields, more)
+		result, err := s.db.Call(s.t, s.In(fields, rows...))
+		require.NoError(s, err)
+		return result.Data.Data, result.Meta.LeftOut
+	}
+	data, kept := deletes(nil, row{"id": 1, "at": 1}, row{"id": 2, "at": 5}, row{"id": 9, "gone": true})
+	require.Equal(s, row{"rows_affected": 2, "rows_deleted": 0}, data)
+	require.Nil(s, kept)
+	data, kept = deletes(nil, row{"id": 1, "gone": true}, row{"id": 2, "gone": true}, row{"id": 8, "gone": true}, row{"id": 3, "at": 1})
+	require.Equal(s, row{"rows_affected": 1, "rows_deleted": 1}, data)
+	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, kept)
+	require.Equal(s, []string{`{"id":2}`, `{"id":3}`}, s.Content("id"))
+	_, kept = deletes(row{"sequence_by": "at"}, row{"id": 2, "at": 4, "gone": true}, row{"id": 3, "at": 4, "gone": true})
+	require.Nil(s, kept, "a newer row stays without a trigger")
 }
 
 func rowsAreDeletedBySequence(s *TableTest) {
