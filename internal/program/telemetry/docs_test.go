@@ -101,7 +101,7 @@ func parsed(t *testing.T, where, query string) parser.Expr {
 		}
 		query = fmt.Sprintf("count by (%s) (%s)", found[2], found[1])
 	}
-	expr, err := parser.ParseExpr(ofGrafana.Replace(query))
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(ofGrafana.Replace(query))
 	require.NoError(t, err, "%s: %s", where, query)
 	return expr
 }

@@ -14,6 +14,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/client"
@@ -42,7 +43,8 @@ func scrape(t *testing.T, url string) map[string]*dto.MetricFamily {
 	require.NoError(t, err)
 	defer response.Body.Close()
 	require.Equal(t, http.StatusOK, response.StatusCode)
-	families, err := (&expfmt.TextParser{}).TextToMetricFamilies(response.Body)
+	textParser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := textParser.TextToMetricFamilies(response.Body)
 	require.NoError(t, err)
 	return families
 }

@@ -12,6 +12,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -51,6 +52,7 @@ type sample struct {
 }
 
 func (s sample) T() int64                      { return s.at }
+func (s sample) ST() int64                     { return 0 }
 func (s sample) F() float64                    { return s.value }
 func (s sample) H() *histogram.Histogram       { return nil }
 func (s sample) FH() *histogram.FloatHistogram { return nil }
@@ -155,7 +157,8 @@ func scraped(url string) (map[string]*dto.MetricFamily, error) {
 		return nil, err
 	}
 	defer response.Body.Close()
-	return (&expfmt.TextParser{}).TextToMetricFamilies(response.Body)
+	textParser := expfmt.NewTextParser(model.LegacyValidation)
+	return textParser.TextToMetricFamilies(response.Body)
 }
 
 // query evaluates an expression at a time: the values by the labels without instance and job.
@@ -234,7 +237,7 @@ func (s *seriesList) Warnings() annotations.Annotations { return nil }
 // metricNames are the metrics that the expression of a rule reads.
 func metricNames(t *testing.T, expr string) (names []string) {
 	t.Helper()
-	parsed, err := parser.ParseExpr(expr)
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
 	require.NoError(t, err)
 	for _, selector := range parser.ExtractSelectors(parsed) {
 		for _, matcher := range selector {

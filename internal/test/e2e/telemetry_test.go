@@ -18,6 +18,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
@@ -155,7 +156,8 @@ func scraped(url, prefix string) (map[string]float64, error) {
 		return nil, err
 	}
 	defer response.Body.Close()
-	families, err := (&expfmt.TextParser{}).TextToMetricFamilies(response.Body)
+	textParser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := textParser.TextToMetricFamilies(response.Body)
 	if err != nil {
 		return nil, err
 	}
