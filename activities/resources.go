@@ -21,7 +21,6 @@ import (
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
-	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -135,6 +134,7 @@ func (res Resources) withDefaults() Resources {
 	for _, url := range append(configuredURLs(res.Connections), fromEnvironment(os.Environ())...) {
 		res.Secrets.AddConnection(url)
 	}
+	res.SecretKeys.Watch(res.Logger, func(text string) { res.Secrets.AddConnection("bearer:" + text) }) // masked like passwords
 	return res
 }
 
@@ -188,8 +188,6 @@ func fromEnvironment(entries []string) []string {
 			all = append(all, value)
 		case slices.Contains([]string{"TEMPORAL_API_KEY", "PGPASSWORD"}, name):
 			all = append(all, "bearer:"+value)
-		case name == seal.Variable:
-			all = append(all, lists.Map(seal.SplitKeys(value), func(part string) string { return "bearer:" + part })...) // masked like passwords
 		}
 	}
 	return all

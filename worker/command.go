@@ -235,11 +235,10 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	if err != nil {
 		return exitcode.Usage, err
 	}
-	resources, server, err := opts.resourcesAndServer()
+	resources, server, err := opts.resourcesAndServer(logger, secret)
 	if err != nil {
 		return exitcode.Usage, err
 	}
-	resources.Logger, resources.Secrets = logger, secret
 	kept := localserver.KeptAt(server.HostPort)
 	server = connect.WithKey(server, kept.Key)
 	store, err := payload.Open(ctx, cmp.Or(opts.payloads, kept.PayloadStore))
@@ -351,11 +350,13 @@ func (o *options) announceReady(w io.Writer, s startInfo) {
 func (o *options) jsonLog() bool { return strings.EqualFold(o.logFormat, "json") }
 
 // resourcesAndServer returns the resources of tools and the address of the server.
-func (o *options) resourcesAndServer() (activities.Resources, client.Options, error) {
+func (o *options) resourcesAndServer(logger *slog.Logger, secret *secrets.Masker) (activities.Resources, client.Options, error) {
 	resources, err := o.toolResources()
 	if err != nil {
 		return resources, client.Options{}, err
 	}
+	resources.Logger, resources.Secrets = logger, secret
+	o.server.Logger, o.server.MaskKey = logger, func(key string) { secret.AddConnection("bearer:" + key) }
 	server, err := o.serverAddress()
 	return resources, server, err
 }
@@ -402,9 +403,10 @@ func (o *options) toolResources() (activities.Resources, error) {
 	if err := callback.CheckBase(o.callbackURL); err != nil {
 		return resources, err
 	}
-	resources.SecretKeys, err = seal.Parse(os.Getenv(seal.Variable))
+	resources.SecretKeys, err = seal.FromEnvironment(os.LookupEnv)
 	if err == nil && o.callbackURL != "" && resources.SecretKeys == nil {
-		err = fmt.Errorf("--callback-url requires %s, the same as for starter serve, because it seals callback URLs; %s", seal.Variable, seal.Advice)
+		err = fmt.Errorf("--callback-url requires %s or %s, the same as for starter serve, because it seals callback URLs; %s",
+			seal.Variable, seal.FileVariable, seal.Advice)
 	}
 	return resources, err
 }

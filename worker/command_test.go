@@ -75,7 +75,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"--only-known", "--playbooks", "."}, exitcode.Usage, "--only-known: playbooks may write to the folder of --playbooks"},
 		{[]string{"--playbook-keys", "/nowhere"}, exitcode.Usage, "--playbook-keys: read the playbook keys: open /nowhere: no such file"},
 		{[]string{"--playbook-keys", "command.go"}, exitcode.Usage, "--playbook-keys: read the playbook keys: command.go has no PEM block"},
-		{[]string{"--callback-url", "https://runs.example.com"}, exitcode.Usage, "--callback-url requires REPRISE_SECRET_KEY, the same as for starter serve"},
+		{[]string{"--callback-url", "https://runs.example.com"}, exitcode.Usage, "--callback-url requires REPRISE_SECRET_KEY or REPRISE_SECRET_KEY_FILE, the same as for starter serve"},
 		{[]string{"--payload-store", "file:///nowhere/payloads"}, exitcode.Usage, "open the payload store file:///nowhere/payloads: the folder is not a payload store"},
 		{[]string{"--address", "127.0.0.1:1"}, exitcode.NoServer, "no Temporal server responds at 127.0.0.1:1"},
 	} {

@@ -109,7 +109,7 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 	if err := checkFolder(options.playbooks); err != nil {
 		return err
 	}
-	keys, err := seal.Parse(os.Getenv(seal.Variable))
+	keys, err := seal.FromEnvironment(os.LookupEnv)
 	if err != nil {
 		return cli.WithStatus(exitcode.Usage, err)
 	}
@@ -130,11 +130,12 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 		}
 		masked := &secrets.Masker{}
 		logger := slog.New(masked.Handler(slog.NewJSONHandler(a.Err, nil)))
+		keys.Watch(logger, func(text string) { masked.AddConnection("bearer:" + text) })
 		if plainToOthers(listener, certificate) {
 			logger.Warn("other machines can connect without TLS: tokens can be read on the network unless a proxy in front adds TLS")
 		}
 		if keys == nil {
-			logger.Warn("callbacks are refused: the tokens are opened with " + seal.Variable + ", which is not set; use the key of the workers")
+			logger.Warn("callbacks are refused: the tokens are opened with " + seal.Variable + " or " + seal.FileVariable + ", which are not set; use the key of the workers")
 		}
 		if options.anyway {
 			logFlaws(logger, options.playbooks, connections)

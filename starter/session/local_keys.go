@@ -25,7 +25,7 @@ func localKey(dbFile string) (string, error) {
 // secretKeys returns the keys that encrypt secret results on a local server: those of the environment, else generated
 // ones.
 func secretKeys(dbFile string) (*seal.Keys, error) {
-	keys, err := seal.Parse(os.Getenv(seal.Variable))
+	keys, err := seal.FromEnvironment(os.LookupEnv)
 	if err != nil || keys != nil {
 		return keys, err
 	}

@@ -13,12 +13,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/BurntSushi/toml"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
+
+	"reprise/internal/base/regular"
 )
 
 // DefaultNamespace is used if no flag, variable or profile names a namespace.
@@ -32,7 +35,18 @@ type Flags struct {
 	Address   string
 	Namespace string
 	Profile   string
+	// MaskKey gets each API key that is read from the file of KeyFileVariable; nil ignores them.
+	MaskKey func(key string)
+	// Logger gets what is wrong with a changed file of KeyFileVariable; nil logs nothing.
+	Logger *slog.Logger
 }
+
+// KeyFileVariable is the environment variable of a file that has the API key, instead of TEMPORAL_API_KEY. It is read
+// again when it has changed.
+const KeyFileVariable = "TEMPORAL_API_KEY_FILE"
+
+// keyVariable is Temporal's own variable of the API key.
+const keyVariable = "TEMPORAL_API_KEY"
 
 // Resolve returns client options from flags, TEMPORAL_* variables and the profile of the configuration file. HostPort
 // is "" if none of them names a server.
@@ -47,16 +61,55 @@ func Resolve(flags Flags) (client.Options, error) {
 	if err != nil {
 		return client.Options{}, fmt.Errorf("read Temporal's configuration: %w", err)
 	}
+	keys, err := flags.openKeyFile()
+	if err != nil {
+		return client.Options{}, err
+	}
+	if keys != nil {
+		profile.APIKey = keys.Current() // which decides about TLS, and precedes that of a profile
+	}
 	profile.Address = cmp.Or(flags.Address, profile.Address)
 	profile.Namespace = cmp.Or(flags.Namespace, profile.Namespace, DefaultNamespace)
 	options, err := profile.ToClientOptions(envconfig.ToClientOptionsRequest{})
 	if err != nil {
 		return client.Options{}, fmt.Errorf("read Temporal's configuration: %w", err)
 	}
+	if keys != nil {
+		options.Credentials = client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) { return keys.Current(), nil })
+	}
 	if flags.Profile != "" && profile.Address == "" {
 		return client.Options{}, fmt.Errorf("the profile %q has no address; set one with --address", flags.Profile)
 	}
 	return options, nil
+}
+
+// openKeyFile reads the file of KeyFileVariable; it returns nil if the variable is not set.
+func (f Flags) openKeyFile() (*regular.Reread[string], error) {
+	path := os.Getenv(KeyFileVariable)
+	switch {
+	case path == "":
+		return nil, nil
+	case os.Getenv(keyVariable) != "":
+		return nil, fmt.Errorf("%s and %s are both set; unset one of them", keyVariable, KeyFileVariable)
+	}
+	keys, err := regular.OpenReread(path, "the file of "+KeyFileVariable, func(path string) (string, error) {
+		data, err := regular.Read(path)
+		if err != nil {
+			return "", fmt.Errorf("read %s: %w", KeyFileVariable, err)
+		}
+		key := strings.TrimSpace(string(data))
+		if key == "" || strings.ContainsFunc(key, unicode.IsControl) { // a header with it would be refused, with the key in the error
+			return "", fmt.Errorf("read %s: %s is empty, or has more than one line", KeyFileVariable, path)
+		}
+		if f.MaskKey != nil {
+			f.MaskKey(key)
+		}
+		return key, nil
+	})
+	if err == nil && f.Logger != nil {
+		keys.LogTo(f.Logger)
+	}
+	return keys, err
 }
 
 // nonEmptyVariables looks up environment variables, and treats empty ones as not set.

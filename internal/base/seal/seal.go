@@ -14,15 +14,22 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 
+	"reprise/internal/base/regular"
 	"reprise/interpreter/lists"
 )
 
 // Variable is the environment variable of the keys, separated by commas: the first key encrypts, all keys decrypt
 // what they encrypted.
 const Variable = "REPRISE_SECRET_KEY"
+
+// FileVariable is the environment variable of a file that has the text of Variable, such as a credential of systemd or a
+// mounted Secret of Kubernetes. Only one of the two may be set.
+const FileVariable = "REPRISE_SECRET_KEY_FILE"
 
 // Advice says how to generate a key.
 const Advice = "generate one with: openssl rand -base64 32"
@@ -37,9 +44,14 @@ const (
 const version = "v1"
 
 // Keys encrypt and decrypt. They are safe for concurrent use. Nil has no key.
-type Keys struct{ all []key }
+type Keys struct {
+	fixed []key
+	file  *regular.Reread[[]key] // in place of fixed; nil for keys that never change
+	mask  atomic.Pointer[func(text string)]
+}
 
 type key struct {
+	text    string
 	id      string
 	aead    cipher.AEAD
 	private hpke.PrivateKey // opens what others seal
@@ -47,25 +59,97 @@ type key struct {
 
 // Parse parses the keys in the text of Variable; "" returns nil. Errors do not reveal keys.
 func Parse(text string) (*Keys, error) {
+	all, err := parseKeys(text, Variable)
+	if err != nil || all == nil {
+		return nil, err // nil has no key
+	}
+	return &Keys{fixed: all}, nil
+}
+
+// FromEnvironment returns the keys that Variable has, or the file that FileVariable names. The file is read again when it
+// has changed; if it cannot be used then, the keys from before stay. Without either it returns nil. lookup is
+// usually os.LookupEnv.
+func FromEnvironment(lookup func(name string) (string, bool)) (*Keys, error) {
+	text, _ := lookup(Variable)
+	path, _ := lookup(FileVariable)
+	switch {
+	case path == "":
+		return Parse(text)
+	case text != "":
+		return nil, fmt.Errorf("%s and %s are both set; unset one of them", Variable, FileVariable)
+	}
 	keys := &Keys{}
-	for _, part := range SplitKeys(text) {
-		one, err := newKey(part)
-		if err != nil {
-			return nil, fmt.Errorf("%s: key %d %w; %s", Variable, len(keys.all)+1, err, Advice)
-		}
-		keys.all = append(keys.all, one)
+	file, err := regular.OpenReread(path, "the file of "+FileVariable, keys.readFile)
+	if err != nil {
+		return nil, err
 	}
-	if len(keys.all) == 0 {
-		if strings.TrimSpace(text) != "" {
-			return nil, fmt.Errorf("%s contains no key; %s", Variable, Advice)
-		}
-		return nil, nil // nil has no key
-	}
+	keys.file = file
 	return keys, nil
 }
 
-// SplitKeys returns the nonempty keys in a text.
-func SplitKeys(text string) []string {
+// readFile returns the keys in a file, and has them masked.
+func (k *Keys) readFile(path string) ([]key, error) {
+	data, err := regular.Read(path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", FileVariable, err)
+	}
+	all, err := parseKeys(strings.TrimSpace(string(data)), FileVariable)
+	if err == nil && all == nil {
+		err = fmt.Errorf("%s: %s is empty; %s", FileVariable, path, Advice)
+	}
+	if mask := k.mask.Load(); mask != nil {
+		maskKeys(all, *mask)
+	}
+	return all, err
+}
+
+// Watch sets who gets what is wrong with a changed file, and the texts of keys, which logs must not show: those of now at
+// once, and those of a changed file when it is read.
+func (k *Keys) Watch(logger *slog.Logger, mask func(text string)) {
+	if k == nil {
+		return
+	}
+	k.mask.Store(&mask)
+	if k.file != nil {
+		k.file.LogTo(logger)
+	}
+	maskKeys(k.current(), mask)
+}
+
+func maskKeys(all []key, mask func(text string)) {
+	for _, one := range all {
+		mask(one.text)
+	}
+}
+
+// current returns the keys as they are now.
+func (k *Keys) current() []key {
+	switch {
+	case k == nil:
+		return nil
+	case k.file != nil:
+		return k.file.Current()
+	}
+	return k.fixed
+}
+
+// parseKeys parses keys separated by commas; "" returns nil. variable is where they come from.
+func parseKeys(text, variable string) (all []key, err error) {
+	for _, part := range splitKeys(text) {
+		one, err := newKey(part)
+		if err != nil {
+			return nil, fmt.Errorf("%s: key %d %w; %s", variable, len(all)+1, err, Advice)
+		}
+		all = append(all, one)
+	}
+	if len(all) == 0 && strings.TrimSpace(text) != "" {
+		return nil, fmt.Errorf("%s contains no key; %s", variable, Advice)
+	}
+	return all, nil
+}
+
+// splitKeys returns the nonempty keys in a text.
+func splitKeys(text string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(text, ",") {
 		if part = strings.TrimSpace(part); part != "" {
@@ -110,7 +194,7 @@ func newKey(secret string) (key, error) {
 	if err != nil {
 		return key{}, fmt.Errorf("cannot be used: %w", err)
 	}
-	return key{id: keyID(derived), aead: aead, private: private}, nil
+	return key{text: secret, id: keyID(derived), aead: aead, private: private}, nil
 }
 
 // keyID identifies a key without revealing it.
@@ -123,18 +207,20 @@ func keyID(derived []byte) string {
 
 // IDs returns the IDs of the keys, that of the encrypting key first.
 func (k *Keys) IDs() []string {
-	if k == nil {
-		return nil
-	}
-	return lists.Map(k.all, func(one key) string { return one.id })
+	return idsOf(k.current())
+}
+
+func idsOf(all []key) []string {
+	return lists.Map(all, func(one key) string { return one.id })
 }
 
 // Seal encrypts a text for a place.
 func (k *Keys) Seal(text []byte, place string) (string, error) {
-	if k == nil {
+	all := k.current()
+	if len(all) == 0 {
 		return "", errors.New("there is no key")
 	}
-	first := k.all[0]
+	first := all[0]
 	sealed := first.aead.Seal(nil, nil, text, []byte(place))
 	return version + "." + first.id + "." + base64.RawURLEncoding.EncodeToString(sealed), nil
 }
@@ -149,11 +235,12 @@ func (k *Keys) Open(sealed, place string) ([]byte, error) {
 	if err != nil || hex.EncodeToString(decodeHex(parts[1])) != parts[1] {
 		return nil, errors.New("its format is unknown to this worker")
 	}
-	at := slices.Index(k.IDs(), parts[1])
+	all := k.current()
+	at := slices.Index(idsOf(all), parts[1])
 	if at < 0 {
-		return nil, fmt.Errorf("it is sealed with the key %s, but this worker has %s", parts[1], k.keyNames())
+		return nil, fmt.Errorf("it is sealed with the key %s, but this worker has %s", parts[1], keyNames(all))
 	}
-	text, err := k.all[at].aead.Open(nil, nil, data, []byte(place))
+	text, err := all[at].aead.Open(nil, nil, data, []byte(place))
 	if err != nil {
 		return nil, fmt.Errorf("it was modified, or sealed with the key %s for a different use", parts[1])
 	}
@@ -165,8 +252,8 @@ func decodeHex(text string) []byte {
 	return data
 }
 
-func (k *Keys) keyNames() string {
-	if ids := k.IDs(); len(ids) > 0 {
+func keyNames(all []key) string {
+	if ids := idsOf(all); len(ids) > 0 {
 		return "the keys " + strings.Join(ids, ", ")
 	}
 	return "none"
@@ -180,10 +267,11 @@ var (
 
 // PublicKey returns the public key of the first key, with which others can encrypt but not decrypt.
 func (k *Keys) PublicKey() []byte {
-	if k == nil {
+	all := k.current()
+	if len(all) == 0 {
 		return nil
 	}
-	return k.all[0].private.PublicKey().Bytes()
+	return all[0].private.PublicKey().Bytes()
 }
 
 // SealTo encrypts a text for a place and for the owners of a public key.
@@ -197,11 +285,9 @@ func SealTo(public, text []byte, place string) ([]byte, error) {
 
 // OpenSealed decrypts what SealTo encrypted for the place to the public key of one of the keys.
 func (k *Keys) OpenSealed(sealed []byte, place string) ([]byte, error) {
-	if k != nil {
-		for _, one := range k.all {
-			if text, err := hpke.Open(one.private, kdf, enc, []byte(place), sealed); err == nil {
-				return text, nil
-			}
+	for _, one := range k.current() {
+		if text, err := hpke.Open(one.private, kdf, enc, []byte(place), sealed); err == nil {
+			return text, nil
 		}
 	}
 	return nil, errors.New("it was not sealed for this worker, or for a different use")

@@ -21,9 +21,11 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/attempt"
+	"reprise/internal/base/connect"
 	"reprise/internal/base/connection"
 	"reprise/internal/base/egress"
 	"reprise/internal/base/payload"
+	"reprise/internal/base/seal"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/telemetry"
 	"reprise/interpreter"
@@ -184,7 +186,8 @@ func Resources(files OperatorFiles, usual *egress.Policy) (resources activities.
 // PrivateFiles returns the operator's files, which playbooks can neither read nor write.
 func PrivateFiles(files OperatorFiles) []string {
 	return slices.DeleteFunc([]string{
-		files.Connections, files.RateLimits, files.Egress, os.Getenv(connection.DirectoryVariable), usualConnections, usualCallers,
+		files.Connections, files.RateLimits, files.Egress, os.Getenv(connection.DirectoryVariable),
+		os.Getenv(seal.FileVariable), os.Getenv(connect.KeyFileVariable), usualConnections, usualCallers,
 	}, func(path string) bool { return path == "" })
 }
 

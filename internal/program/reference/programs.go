@@ -32,6 +32,7 @@ var variables = []variable{
 	{"REPRISE_CONNECTIONS", ofWorkers + ", and serve", "A YAML file of connections by name. Same as `--connections`.", "none", "/etc/reprise/connections.yaml"},
 	{"REPRISE_AUTH_NAME", ofWorkers + ", and serve", "The connection `name`; replace NAME with its name in upper case. The value is a URL, a form such as `bearer:TOKEN`, or an OAuth 2.0 client as JSON.", "none", "postgres://user:password@db.example.com/clinic"},
 	{"REPRISE_SECRET_KEY", ofWorkers + ", and serve", "The key that encrypts secret results and signs the tokens of answers. All programs need the same key. Older keys may follow, separated by commas.", "none; a local server makes its own", "NEW,OLD"},
+	{"REPRISE_SECRET_KEY_FILE", ofWorkers + ", and serve", "A file that has the value of `REPRISE_SECRET_KEY`, in its place. It is read again when it changes.", "none", "/run/credentials/reprise-worker@clinic.service/secret-key"},
 	{"REPRISE_CALLBACK_URL", ofWorkers, "The URL at which other systems reach `starter serve` to send answers. Same as `--callback-url`.", "none; a local worker accepts answers itself", "https://reprise.example.com"},
 	{"REPRISE_DIRECTORY", "worker", "The folder to which paths of the tools `file` and `sqlite` are relative. Same as `--directory`.", "the working directory", "/var/lib/reprise"},
 	{"REPRISE_PLAYBOOKS", ofWorkers + ", and serve", "The folder of the playbooks that other playbooks run by name. Same as `--playbooks`.", "none; for starter run the folder of the playbook, for starter dev the working directory", "/etc/reprise/playbooks"},
@@ -66,6 +67,7 @@ var variables = []variable{
 	{"REPRISE_TOKEN_SPOOL", "worker", "The folder where tokens of logins outlive this worker. Same as `--token-spool` of `worker`.", "none", "/var/lib/reprise/tokens"},
 	{"REPRISE_SECRETS_DIRECTORY", ofWorkers + ", and serve", "The folder of secret files, which connections refer to as `{from: file, path: PATH}`. Same as `--secrets-directory` of `worker`.", "none", "/etc/reprise/secrets"},
 	{"TEMPORAL_ADDRESS", ofPrograms, "The host:port of the Temporal server. Same as `--address`. Temporal's other variables also apply, such as `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS` and `TEMPORAL_PROFILE`.", "for starter a local server, for worker 127.0.0.1:7233", "temporal.example.com:7233"},
+	{"TEMPORAL_API_KEY_FILE", ofPrograms, "A file that has the value of `TEMPORAL_API_KEY`, in its place. It is read again when it changes.", "none", "/var/run/secrets/temporal/api-key"},
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", ofPrograms, "The URL to which metrics and traces are sent, as OTLP over HTTP. OpenTelemetry's other variables also apply, such as `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER` and `OTEL_SDK_DISABLED`.", "nothing is sent", "http://localhost:4318"},
 }
 

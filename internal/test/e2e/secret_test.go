@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -246,8 +248,11 @@ func TestSecretKeys(t *testing.T) {
           return len(token)
 `
 	old, next := seal.NewKey(), seal.NewKey()
+	file := filepath.Join(t.TempDir(), "secret-key")
+	require.NoError(t, os.WriteFile(file, []byte(old), 0o600))
 	for _, row := range []struct{ name, first, second, want string }{
 		{"rotated", old, next + "," + old, ""},
+		{"rotated in a file", file, next + "," + old, ""}, // which the same worker reads again
 		{"same", old, old, ""},
 		{"another", old, next, "cannot be opened: it is sealed with the key "},
 		{"none to open", old, "", "this worker has none"},
@@ -265,9 +270,19 @@ func TestSecretKeys(t *testing.T) {
 					<-goOn
 				}
 			}
-			first := w.spawnWith(seal.Variable + "=" + row.first)
+			variable := seal.Variable
+			if row.first == file {
+				variable = seal.FileVariable
+			}
+			first := w.spawnWith(variable + "=" + row.first)
 			run := w.start(book(two), map[string]any{"vault": v.URL})
-			if row.first != "" {
+			switch row.first {
+			case "":
+			case file:
+				testenv.Receive(t, reached, "the request with the secret")
+				require.NoError(t, os.WriteFile(file, []byte(row.second), 0o600))
+				answer()
+			default:
 				testenv.Receive(t, reached, "the request with the secret") // the result is sealed, and the worker gives way to another one
 				first.Kill()
 				answer()

@@ -3,6 +3,7 @@ package repo_test
 import (
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -159,11 +160,11 @@ func TestKubernetesExample(t *testing.T) {
 	require.Equal(t, "http", service.Spec.Ports[0].TargetPort)
 }
 
-// checkMounts: each mount has its volume, and each file of a secret its key and an argument that
-// names it.
+// checkMounts: each mount has its volume, and each file of a secret its key and an argument or a
+// variable that names it.
 func checkMounts(t *testing.T, all map[string]deployed, name string, spec pod) {
 	t.Helper()
-	args := strings.Join(spec.Containers[0].Args, " ")
+	args := strings.Join(append(slices.Clone(spec.Containers[0].Args), slices.Collect(maps.Values(all["ConfigMap reprise"].Data))...), " ")
 	folders := map[string]string{}
 	for _, mount := range spec.Containers[0].Mounts {
 		folders[mount.Name] = mount.Path
@@ -195,7 +196,12 @@ func TestSystemdUnit(t *testing.T) {
 	for _, setting := range []string{"ExecStart=/usr/local/bin/worker", "TimeoutStopSec=30", "EnvironmentFile=/etc/reprise/%i.env", "DynamicUser=yes"} {
 		require.Contains(t, unit, setting+"\n")
 	}
-	require.Contains(t, unit, "LoadCredential=connections.yaml:/etc/reprise/%i.yaml\n")
+	for _, credential := range []string{"connections.yaml:/etc/reprise/%i.yaml", "secret-key:/etc/reprise/%i.key"} {
+		file, from, _ := strings.Cut(credential, ":")
+		require.Contains(t, unit, "LoadCredential="+credential+"\n")
+		require.Contains(t, unit, "=%d/"+file)
+		require.Contains(t, page, strings.ReplaceAll(from, "%i", "clinic"), "the page installs it")
+	}
 	require.Contains(t, page, "/etc/systemd/system/")
 	known := read(t, "docs/reference/configuration.md")
 	for line := range strings.Lines(read(t, "deploy/systemd/worker.env")) {
@@ -240,7 +246,7 @@ func TestVariablesThatHaveToBeEqual(t *testing.T) {
 			name := match[1]
 			count++
 			require.Contains(t, unit, name+"=", "worker.env")
-			if !slices.Contains(files, name) && name != "REPRISE_SECRET_KEY" {
+			if !slices.Contains(files, name) {
 				require.Contains(t, all["ConfigMap reprise"].Data, name, "kubernetes.yaml")
 			}
 		}

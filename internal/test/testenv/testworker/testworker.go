@@ -89,7 +89,7 @@ func runWorker(interceptors []grpc.UnaryClientInterceptor) error {
 		return err
 	}
 	defer c.Close()
-	keys, err := seal.Parse(os.Getenv(seal.Variable))
+	keys, err := seal.FromEnvironment(os.LookupEnv)
 	if err != nil {
 		return err
 	}
